@@ -83,7 +83,10 @@
 //! ([`codec::aggregate`]). `sim`: the simulator. `derive`: `#[derive(Pack)]` for [`codec::rabbit`]. `secure`: secure connections. `defmt`: events,
 //! reasons, errors and names implement `defmt::Format`. None is on by default.
 // Parts that are left out leave some of their helpers without a caller; the whole is checked.
-#![cfg_attr(not(all(feature = "delay-based", feature = "server", feature = "unconnected")), allow(dead_code))]
+#![cfg_attr(
+    not(all(feature = "delay-based", feature = "secure", feature = "server", feature = "unconnected")),
+    allow(dead_code)
+)]
 #![no_std]
 #![forbid(unsafe_code)]
 #![cfg_attr(

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use crate::close::CloseKind;
 use crate::flow::{Counter, DropReason, TargetCounters, TargetSnapshot, Traffic};
 use crate::target::TargetName;
+use crate::transport_kind::TransportKind;
 
 /// Counts since the start, over all flows and by target.
 #[derive(Debug, Default)]
@@ -23,6 +24,28 @@ pub struct Counters {
     pub(crate) proxy_headers_refused: Counter,
     pub(crate) stalled: Counter,
     closes: [Counter; CloseKind::ALL.len()],
+    /// Connections of clients by transport: those that were opened, and those of them that have ended.
+    transports: [(Counter, Counter); TransportKind::ALL.len()],
+}
+
+/// An open connection of a client, which is counted as such until it is dropped.
+#[derive(Debug)]
+pub(crate) struct OpenTransport {
+    counters: Arc<Counters>,
+    kind: TransportKind,
+}
+
+impl OpenTransport {
+    pub(crate) fn new(counters: &Arc<Counters>, kind: TransportKind) -> Self {
+        counters.transports[kind as usize].0.increment();
+        Self { counters: Arc::clone(counters), kind }
+    }
+}
+
+impl Drop for OpenTransport {
+    fn drop(&mut self) {
+        self.counters.transports[self.kind as usize].1.increment();
+    }
 }
 
 impl Counters {
@@ -49,6 +72,11 @@ impl Counters {
             proxy_headers_refused: self.proxy_headers_refused.get(),
             stalled: self.stalled.get(),
             closes: self.closes.each_ref().map(Counter::get),
+            transports: self.transports.each_ref().map(|(opened, ended)| {
+                // Read first: none ends before it was opened.
+                let ended = ended.get();
+                TransportSnapshot { open: opened.get() - ended, opened: opened.get() }
+            }),
             all,
             targets,
         }
@@ -84,6 +112,16 @@ impl Counters {
     }
 }
 
+/// The connections of clients by one transport.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TransportSnapshot {
+    /// Those that are open.
+    pub open: u64,
+    /// All since the start.
+    pub opened: u64,
+}
+
 /// The [`Counters`] at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -116,6 +154,7 @@ pub struct Snapshot {
     /// TCP connections that were closed because their other end did not read.
     pub stalled: u64,
     closes: [u64; CloseKind::ALL.len()],
+    transports: [TransportSnapshot; TransportKind::ALL.len()],
     all: TargetSnapshot,
     targets: BTreeMap<TargetName, TargetSnapshot>,
 }
@@ -131,6 +170,12 @@ impl Snapshot {
     #[must_use]
     pub const fn closes(&self, kind: CloseKind) -> u64 {
         self.closes[kind as usize]
+    }
+
+    /// Connections of clients by `kind`.
+    #[must_use]
+    pub const fn transport(&self, kind: TransportKind) -> TransportSnapshot {
+        self.transports[kind as usize]
     }
 
     /// The counts of all targets together.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use ipnet::IpNet;
 use tokio::net::TcpListener;
 use tokio::sync::Mutex;
 use tokio::task::JoinSet;
@@ -13,14 +14,18 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, error, info, warn};
 
 use crate::admission::{Admission, DiscoveredNames, Targets};
-use crate::config::{Config, ConfigError, LoadError, Loaded, absolute};
+use crate::config::{Config, ConfigError, LoadError, Loaded, WebTransportMode, absolute};
 use crate::counters::Counters;
 use crate::discovery::Watcher;
 use crate::front::{CookieKeys, FrontCounters, Settings};
-use crate::io::{App, FrontAdmission, PROBES_INTERVAL, UdpFront, router, serve, serve_admin};
+use crate::io::{
+    Announced, AnnouncedWebRtc, App, DataChannels, FrontAdmission, PROBES_INTERVAL, UdpFront, WebTransport,
+    router, run_data_channels, serve, serve_admin,
+};
 use crate::ops::{admin_router, report_suppressed, systemd};
 use crate::reload::{Reloadable, Reloader, SetCookieKeys};
-use crate::tls::Tls;
+use crate::tls::{QuicCertificate, Tls};
+use crate::webrtc::{Fingerprint, WebRtcCounters};
 
 /// How long the end of a shutdown waits for connections that do not answer.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
@@ -36,8 +41,18 @@ pub struct Relay {
     router: Router,
     admin: Option<Admin>,
     front: Option<UdpFront<FrontAdmission>>,
+    finding: Option<Finding>,
+    webtransport: Option<WebTransport>,
+    data_channels: Option<DataChannels>,
     app: Arc<App>,
     config: Arc<Mutex<Config>>,
+}
+
+/// What finds servers that announce themselves. A reload changes none of it.
+#[derive(Debug)]
+struct Finding {
+    watcher: Watcher,
+    networks: Vec<IpNet>,
 }
 
 /// The admin address, which is listening.
@@ -107,8 +122,25 @@ impl Relay {
             None => None,
         };
         let front = bind_front(&config, &app)?;
+        let data_channels = bind_data_channels(&config, &app, local_addr)?;
+        let webtransport = bind_webtransport(&config, local_addr, &names, &app, data_channels.as_ref())?;
+        let finding = config.discovery_store()?.map(|store| Finding {
+            watcher: Watcher::new(store, config.discovery.interval),
+            networks: config.discovery.networks.clone(),
+        });
         let config = Arc::new(Mutex::new(written));
-        Ok(Self { listener, local_addr, router, admin, front, app, config })
+        Ok(Self {
+            listener,
+            local_addr,
+            router,
+            admin,
+            front,
+            webtransport,
+            data_channels,
+            finding,
+            app,
+            config,
+        })
     }
 
     /// The address that the relay listens on.
@@ -129,10 +161,28 @@ impl Relay {
         self.front.as_ref().map(UdpFront::local_addr)
     }
 
+    /// The UDP address for WebTransport, if it is served.
+    #[must_use]
+    pub fn webtransport_addr(&self) -> Option<SocketAddr> {
+        self.webtransport.as_ref().map(WebTransport::local_addr)
+    }
+
     /// The counters of the front, all zero if there is none.
     #[must_use]
     pub fn front_counters(&self) -> Arc<FrontCounters> {
         Arc::clone(&self.app.front_counters)
+    }
+
+    /// The address of the data channels and the fingerprint that a page needs for them, if there are any.
+    #[must_use]
+    pub fn webrtc(&self) -> Option<(SocketAddr, Fingerprint)> {
+        self.app.webrtc.get().map(|AnnouncedWebRtc { local_addr, fingerprint }| (*local_addr, *fingerprint))
+    }
+
+    /// The counters of the data channels, all zero if there are none.
+    #[must_use]
+    pub fn webrtc_counters(&self) -> Arc<WebRtcCounters> {
+        Arc::clone(&self.app.webrtc_counters)
     }
 
     /// Whether clients connect by TLS.
@@ -180,16 +230,39 @@ impl Relay {
     ///
     /// Never at present: accepting is retried after errors.
     pub async fn run(self, shutdown: impl Future<Output = ()> + Send + 'static) -> io::Result<()> {
-        let Self { listener, local_addr, router, admin, front, app, config, .. } = self;
+        let Self {
+            listener,
+            local_addr,
+            router,
+            admin,
+            front,
+            webtransport,
+            data_channels,
+            finding,
+            app,
+            ..
+        } = self;
         let stop = app.stop.clone();
         let _stop_on_drop = app.stop.clone().drop_guard();
         // Aborted when it is dropped.
         let mut beside = JoinSet::new();
         start_beside(&mut beside, &app, admin);
-        start_finding(&mut beside, &app, &config).await;
+        start_finding(&mut beside, &app, finding);
         if let Some(front) = front {
             info!(udp = %front.local_addr(), "listening for clients with UDP of their own");
             beside.spawn(run_front(front, Arc::clone(&app)));
+        }
+        let has_shared_port = webtransport.as_ref().is_some_and(WebTransport::has_data_channels);
+        if let Some(channels) = data_channels {
+            let AnnouncedWebRtc { local_addr, fingerprint } = channels.announced();
+            info!(udp = %local_addr, %fingerprint, "listening for data channels");
+            if !has_shared_port {
+                beside.spawn(run_data_channels(channels, Arc::clone(&app)));
+            }
+        }
+        if let Some(webtransport) = webtransport {
+            info!(udp = %webtransport.local_addr(), "listening for WebTransport");
+            beside.spawn(webtransport.serve(Arc::clone(&app)));
         }
         info!(%local_addr, "listening");
         systemd::notify(systemd::Event::Ready);
@@ -262,12 +335,9 @@ fn start_beside(beside: &mut JoinSet<()>, app: &Arc<App>, admin: Option<Admin>) 
 }
 
 /// Starts what finds targets and asks them.
-async fn start_finding(beside: &mut JoinSet<()>, app: &Arc<App>, config: &Mutex<Config>) {
-    let config = config.lock().await;
-    // It was checked before.
-    if let Ok(Some(store)) = config.discovery_store() {
-        let (admission, networks) = (Arc::clone(&app.admission), config.discovery.networks.clone());
-        let mut watcher = Watcher::new(store, config.discovery.interval);
+fn start_finding(beside: &mut JoinSet<()>, app: &Arc<App>, finding: Option<Finding>) {
+    if let Some(Finding { mut watcher, networks }) = finding {
+        let admission = Arc::clone(&app.admission);
         beside.spawn(async move {
             let mut names = DiscoveredNames::default();
             loop {
@@ -301,6 +371,65 @@ fn bind_front(config: &Config, app: &Arc<App>) -> Result<Option<UdpFront<FrontAd
     let admission = FrontAdmission::new(Arc::clone(app), name.clone());
     let counters = Arc::clone(&app.front_counters);
     UdpFront::bind(listen, settings, admission, counters).map(Some).map_err(cannot_listen)
+}
+
+/// The data channels, if there may be any, where WebTransport is or would be. Another program may have the UDP port: then there
+/// are none.
+fn bind_data_channels(
+    config: &Config,
+    app: &App,
+    local_addr: SocketAddr,
+) -> Result<Option<DataChannels>, ConfigError> {
+    let listen = match config.webtransport.mode {
+        WebTransportMode::Off => local_addr,
+        WebTransportMode::Auto | WebTransportMode::On => config.webtransport.listen.unwrap_or(local_addr),
+    };
+    if !config.has_webrtc()? || config.udp.is_in_the_way_of(listen) {
+        return Ok(None);
+    }
+    let certificate = config.make_webrtc_certificate()?;
+    match DataChannels::bind(listen, &certificate, Arc::clone(&app.webrtc_counters)) {
+        Ok(channels) => {
+            let _ = app.webrtc.set(channels.announced());
+            Ok(Some(channels))
+        }
+        Err(error) => {
+            warn!(udp = %listen, %error, "no data channels: their UDP port cannot be used");
+            Ok(None)
+        }
+    }
+}
+
+/// The socket for WebTransport, unless it is left out, or may be.
+fn bind_webtransport(
+    config: &Config,
+    local_addr: SocketAddr,
+    names: &[String],
+    app: &Arc<App>,
+    beside: Option<&DataChannels>,
+) -> Result<Option<WebTransport>, ConfigError> {
+    let address = config.webtransport.listen.unwrap_or(local_addr);
+    let is_needed = match config.webtransport.mode {
+        WebTransportMode::Off => return Ok(None),
+        WebTransportMode::Auto if config.udp.is_in_the_way_of(address) => return Ok(None),
+        WebTransportMode::Auto => false,
+        WebTransportMode::On => true,
+    };
+    let authorized = app.tls.as_ref().and_then(|tls| tls.authorized());
+    let certificate = QuicCertificate::new(authorized, names);
+    let certificate = certificate.map_err(|error| ConfigError::Tls(error.to_string()))?;
+    match WebTransport::bind(address, certificate, app, beside) {
+        Ok(bound) => {
+            let (local_addr, certificate) = (bound.local_addr(), bound.certificate().clone());
+            let _ = app.webtransport.set(Announced { local_addr, certificate });
+            Ok(Some(bound))
+        }
+        Err(source) if is_needed => Err(ConfigError::WebTransportListen { address, source }),
+        Err(error) => {
+            warn!(udp = %address, %error, "no WebTransport: its UDP port cannot be used");
+            Ok(None)
+        }
+    }
 }
 
 /// Runs the front. If it ends before the relay does, the relay is not ready any more.

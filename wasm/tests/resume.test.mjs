@@ -107,7 +107,7 @@ function watch(t, url, more) {
   const events = [];
   let settle;
   const ended = new Promise((resolve) => (settle = resolve));
-  const transport = openTransport({ url, resume: true, webSocket: WebSocket, ...more }, {
+  const transport = openTransport({ url, carriers: ["websocket"], resume: true, webSocket: WebSocket, ...more }, {
     onOpen: () => events.push("open"),
     onDatagram: (datagram) => events.push(`datagram ${datagram.length}`),
     onInterrupted: () => events.push("interrupted"),
@@ -132,6 +132,54 @@ test("the secret of a flow and a token reach the relay, and no token stands in a
   const protocols = "rakwire.relay.1,rakwire.token.t0k.en-_";
   assert.deepEqual(requests.map(([resume, offered, leaks]) => [resume, offered.replaceAll(" ", ""), leaks]), [[null, protocols, false], ["secret", protocols, false]]);
   await assert.rejects(connect(url, { target: "game", token: "a b", webSocket: WebSocket }), fails("bad-option", /token/));
+});
+
+/** WebSockets that the test opens, fills and loses, all of them in a list. */
+function fakeWebSockets() {
+  const opened = [];
+  class FakeWebSocket extends EventTarget {
+    bufferedAmount = 0;
+    constructor(url) {
+      super();
+      this.url = url;
+      opened.push(this);
+    }
+    close() {}
+    tell(text) {
+      this.dispatchEvent(Object.assign(new Event("message"), { data: text }));
+    }
+    lose() {
+      this.dispatchEvent(Object.assign(new Event("close"), { code: 1006, reason: "" }));
+    }
+  }
+  return { opened, FakeWebSocket };
+}
+
+test("a WebSocket that is lost is replaced at once, unless it had only just been opened", (t) => {
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  let now = 0;
+  t.mock.method(performance, "now", () => now);
+  const { opened, FakeWebSocket } = fakeWebSockets();
+  const { events } = watch(t, "ws://relay.example.org/ws?target=game", { webSocket: FakeWebSocket });
+  opened[0].tell(flow());
+  now = 1_000;
+  opened[0].lose();
+  assert.equal(opened.length, 2, "no time passes before the first attempt");
+  assert.equal(new URL(opened[1].url).searchParams.get("resume"), "secret");
+  opened[1].lose();
+  assert.equal(opened.length, 2, "the second attempt waits");
+  t.mock.timers.tick(150);
+  assert.equal(opened.length, 3);
+  opened[2].tell(flow({ resumed: true }));
+  now += 999;
+  opened[2].lose();
+  assert.equal(opened.length, 3, "a way that does not hold is not tried incessantly");
+  t.mock.timers.tick(150);
+  opened[3].tell(flow({ resumed: true }));
+  now += 1_000;
+  opened[3].lose();
+  assert.equal(opened.length, 5);
+  assert.deepEqual(events, ["interrupted", "resumed", "interrupted", "resumed", "interrupted"]);
 });
 
 test("a flow that the relay has forgotten ends the connection", async (t) => {

@@ -20,6 +20,7 @@ import type {
   RelayDrops,
   SendOptions,
   StatsOptions,
+  TransportName,
 } from "./types.js";
 import type { WaitOptions } from "./waits.js";
 import { beforeAbort, deferred } from "./waits.js";
@@ -149,6 +150,10 @@ export class PeerConnection extends EventTarget implements Connection {
 
   get bufferedAmount(): number {
     return this.#session.bufferedAmount;
+  }
+
+  get transport(): TransportName | undefined {
+    return this.#session.transport;
   }
 
   get onMessage(): ((message: Message) => void) | undefined {

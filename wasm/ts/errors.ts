@@ -5,6 +5,7 @@ export type ErrorCode =
   // connect: the caller
   | "bad-option"
   | "no-websocket"
+  | "no-transport"
   | "wasm-unavailable"
   | "timeout"
   | "no-memory"
@@ -48,7 +49,7 @@ export interface RakwireErrorOptions extends ErrorOptions {
 export class RakwireError extends Error {
   override readonly name = "RakwireError";
   readonly code: ErrorCode;
-  /** The close code of the WebSocket, if the relay is the cause. */
+  /** The close code of the transport, if the relay is the cause. */
   readonly relayCode: number | undefined;
 
   constructor(code: ErrorCode, message: string, options?: RakwireErrorOptions) {

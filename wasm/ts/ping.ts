@@ -31,7 +31,7 @@ export async function ping(url: string | URL, options: PingOptions = {}): Promis
   if (!isPingScope(scope)) {
     throw new RakwireError("bad-option", `scope must be any or open-connections, not ${String(scope)}`);
   }
-  const settings = { transport: readTransport(url, { ...options, resume: false }), target, scope };
+  const settings = { transport: readTransport(url, { ...options, resume: false, transport: "websocket" }), target, scope };
   const failure = `${target} does not answer a ping within ${timeoutMs} ms`;
   return withDeadline(signal, timeoutMs, ["no-answer", failure], (deadline) => ask(settings, deadline));
 }

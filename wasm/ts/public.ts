@@ -28,6 +28,7 @@ export type {
   Reliability,
   SendOptions,
   StatsOptions,
+  TransportName,
   WasmSource,
   WebSocketConstructor,
   WebSocketLike,

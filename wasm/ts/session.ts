@@ -9,7 +9,7 @@ import type { PeerStats } from "./stats.js";
 import { describeStats } from "./stats.js";
 import type { Transport, TransportEnd, TransportEvents, TransportSettings } from "./transport/transport.js";
 import { openTransport } from "./transport/transport.js";
-import type { CloseCode, Message, Outcome, Progress, Protocol, ReadyOptions, RelayDrops, SendOptions } from "./types.js";
+import type { CloseCode, Message, Outcome, Progress, Protocol, ReadyOptions, RelayDrops, SendOptions, TransportName } from "./types.js";
 import { WaitingSenders } from "./waiting-senders.js";
 import type { WaitOptions } from "./waits.js";
 import { beforeAbort, deferred } from "./waits.js";
@@ -45,6 +45,7 @@ export interface SessionLike {
   readonly awaitsReceipt: boolean;
   readonly bufferedAmount: number;
   readonly serverGuid: bigint | undefined;
+  readonly transport: TransportName | undefined;
   send(bytes: Uint8Array, options: SendOptions): void;
   sendWithReceipt(bytes: Uint8Array, options: SendOptions & WaitOptions): Promise<Outcome>;
   ready(options: ReadyOptions): Promise<void>;
@@ -153,7 +154,19 @@ export class Session implements SessionLike, TransportEvents, PeerEvents {
   }
 
   stats(): PeerStats {
-    return this.#lastStats ?? this.#peer.stats();
+    return this.#lastStats ?? this.#currentStats();
+  }
+
+  #currentStats(): PeerStats {
+    const stats = this.#peer.stats();
+    if (this.#transport.dropped > 0) {
+      stats.drops["tooLongForTransport"] = this.#transport.dropped;
+    }
+    return stats;
+  }
+
+  get transport(): TransportName | undefined {
+    return this.#isOver ? undefined : this.#transport.name;
   }
 
   get bufferedAmount(): number {
@@ -273,7 +286,7 @@ export class Session implements SessionLike, TransportEvents, PeerEvents {
   #release(): void {
     // After a failure the peer may be unusable.
     try {
-      this.#lastStats = this.#peer.stats();
+      this.#lastStats = this.#currentStats();
       this.#loop.stop();
       this.#peer.free();
     } catch {

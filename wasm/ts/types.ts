@@ -27,6 +27,12 @@ export type Priority = "immediate" | "high" | "medium" | "low";
 /** The protocol of the game server. Messages of the Game Protocol are `reliable` or `unreliable`, and unordered. */
 export type Protocol = "raknet" | "game";
 
+/**
+ * What carries datagrams: to a relay `webtransport`, `webrtc` or `websocket`, and in Node `udp` to a server itself. The first
+ * two lose datagrams as UDP does, so that one that is lost delays no other.
+ */
+export type TransportName = "webtransport" | "webrtc" | "websocket" | "udp";
+
 /** How a message is sent. */
 export interface SendOptions {
   /** Default: `reliable-ordered`, or `reliable` with the Game Protocol. */
@@ -84,7 +90,7 @@ export interface Message {
  * How a connection ended.
  *
  * - `local`: `close()` was called. `remote`: the server disconnected. `lost`: the server stopped responding.
- * - `relay-closed`: the WebSocket to the relay ended.
+ * - `relay-closed`: the connection to the relay ended.
  * - `message-too-large`, `receive-memory`: the server sent more than the connection's memory can hold.
  * - `message-unfinished`: the server never completed a reliable message.
  * - `worker-unavailable`: the worker of the connection failed.
@@ -106,7 +112,7 @@ export interface CloseInfo {
   readonly code: CloseCode;
   /** A description, with the reason that the relay gave, if any. */
   readonly reason: string;
-  /** The close code of the WebSocket, if the relay ended the connection. */
+  /** The close code of the relay, if it ended the connection. */
   readonly relayCode?: number;
 }
 
@@ -243,11 +249,22 @@ export interface Pong {
 export interface ConnectOptions {
   /** The name of the game server at the relay. Without meaning for `udp://HOST:PORT`, which leads to the server itself. */
   target?: string;
-  /** What a relay asks for that lets in who has a signed token. It is not written into the URL. */
+  /** What a relay asks for that lets in who has a signed token. It is not written into the URL of a WebSocket, which a log may
+   * have. */
   token?: string;
   /**
-   * Whether a WebSocket that is lost is opened again, and goes on with the same flow of the relay, as long as the relay
-   * keeps it. Messages wait meanwhile in the memory of the connection. Default: true. Relays other than `rakwire-relay` need
+   * The fingerprint of the relay's certificate for data channels, as the relay prints it at its start. With it a page reaches
+   * a relay at a bare address to which it cannot send HTTP. Without it the relay tells it.
+   */
+  fingerprint?: string;
+  /**
+   * What carries datagrams to the relay. `auto` tries all that the platform and the relay have, the best first and the others
+   * a quarter of a second apart, and goes on with the first that opens; one name is that one alone. Default: `auto`.
+   */
+  transport?: "auto" | Exclude<TransportName, "udp">;
+  /**
+   * Whether another transport takes over when one is lost, and goes on with the same flow of the relay, as long as the relay
+   * keeps it; and whether a better one does when it opens after all. Messages wait meanwhile in the memory of the connection. Default: true. Relays other than `rakwire-relay` need
    * false, and `token` needs this one, too: browsers close a WebSocket whose server does not know the subprotocol.
    */
   resume?: boolean;
@@ -381,6 +398,12 @@ export interface Connection extends AsyncIterable<Message>, AsyncDisposable {
 
   /** Closes the connection, for `await using`. */
   [Symbol.asyncDispose](): Promise<void>;
+
+  /**
+   * What carries the datagrams now. It may change while the connection is open, and is `undefined` while there is nothing,
+   * from `interrupted` to `resumed`, and after the end.
+   */
+  readonly transport: TransportName | undefined;
 
   stats(): ConnectionStats;
 

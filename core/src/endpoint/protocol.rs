@@ -298,11 +298,11 @@ pub(crate) trait Connection<P: Protocol>: Debug + Default {
     }
 
     /// The application has read a message of so many blocks. True if the connection may now take what it had no room
-    /// for, and wants [`nack_deferred`](Self::nack_deferred).
+    /// for, and wants [`resume_deferred`](Self::resume_deferred).
     fn on_read(&mut self, cx: &mut Context<'_, '_, P>, blocks: usize) -> bool;
 
-    /// Asks the other peer for what found no room.
-    fn nack_deferred(&mut self, cx: &mut Context<'_, '_, P>) {
+    /// Delivers what found no room, or asks the other peer for it.
+    fn resume_deferred(&mut self, cx: &mut Context<'_, '_, P>) {
         let _ = cx;
     }
 

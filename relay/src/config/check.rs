@@ -1,10 +1,12 @@
 //! What a configuration must have beyond the right types.
 
-use std::fs;
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::net::SocketAddr;
 use std::path::Path;
 
 use super::error::ConfigError;
-use super::model::{AdmissionConfig, Config, Target, TargetSource, TlsConfig};
+use super::model::{AdmissionConfig, Config, TlsConfig, WebRtcConfig, WebTransportMode};
 use super::pages;
 use crate::admission::{Bans, OriginPolicy};
 use crate::discovery::{DiscoveryError, Store};
@@ -12,6 +14,9 @@ use crate::front::{CookieKeySyntaxError, CookieKeys, FrontProtocol};
 use crate::protocol::ProtocolKind;
 use crate::target::TargetName;
 use crate::token::VerifyingKey;
+use crate::webrtc::{Certificate, CertificateError};
+
+const WEBRTC_CERTIFICATE: &str = "webrtc.certificate";
 
 impl Config {
     /// Checks everything that does not need the network: that files exist and have what they should, and that options
@@ -29,7 +34,9 @@ impl Config {
         self.bans()?;
         self.token_keys()?;
         self.front_target()?;
+        self.check_webtransport()?;
         self.cookie_keys()?;
+        self.webrtc_certificate()?;
         self.discovery_store()?;
         self.check_tls()
     }
@@ -48,7 +55,7 @@ impl Config {
         let Some((name, target)) = found else {
             return wrong("there is no such target: give --udp-target the name of one of --target");
         };
-        self.check_front(target)?;
+        self.check_front()?;
         match target.kind {
             ProtocolKind::RakNet => Ok(Some((name, FrontProtocol::RakNet))),
             ProtocolKind::GameProtocol => Ok(Some((name, FrontProtocol::GameProtocol))),
@@ -59,25 +66,13 @@ impl Config {
     }
 
     /// What is configured but cannot be done for the clients of a front.
-    fn check_front(&self, target: &Target) -> Result<(), ConfigError> {
+    fn check_front(&self) -> Result<(), ConfigError> {
         let wrong = |key, reason| Err(ConfigError::Contradiction { key, reason });
         if !self.tokens.keys.is_empty() && !self.udp.allow_without_token {
             return wrong(
                 "udp.listen",
                 "clients of the front cannot show a token: leave out --udp-listen, or let them in without one with \
                  --udp-allow-without-token",
-            );
-        }
-        if target.source != TargetSource::Shared {
-            return wrong(
-                "udp.target",
-                "the front uses the relay's own address towards its target: choose a target with source=shared",
-            );
-        }
-        if target.proxy_protocol {
-            return wrong(
-                "udp.target",
-                "the front sends no PROXY protocol header: choose a target without proxy_protocol",
             );
         }
         Ok(())
@@ -89,6 +84,39 @@ impl Config {
         let Some(path) = &self.udp.cookie_keys else { return Ok(None) };
         let keys = read(key, path)?.parse();
         keys.map(Some).map_err(|error: CookieKeySyntaxError| file_error(key, path, None, error.to_string()))
+    }
+
+    /// Whether there are clients that may come by data channels.
+    pub(crate) fn has_webrtc(&self) -> Result<bool, ConfigError> {
+        let WebRtcConfig { enabled, allow_without_origin, .. } = self.webrtc;
+        let is_open = allow_without_origin || !self.tokens.keys.is_empty();
+        Ok(enabled && (is_open || self.origins()? == OriginPolicy::Any))
+    }
+
+    /// The certificate of data channels, if there is a file with one.
+    pub(crate) fn webrtc_certificate(&self) -> Result<Option<Certificate>, ConfigError> {
+        let key = WEBRTC_CERTIFICATE;
+        let Some(path) = self.webrtc.certificate.as_deref().filter(|path| path.exists()) else {
+            return Ok(None);
+        };
+        let certificate = read(key, path)?.parse();
+        certificate
+            .map(Some)
+            .map_err(|error: CertificateError| file_error(key, path, None, error.to_string()))
+    }
+
+    /// The same, which is made if it is not there.
+    pub(crate) fn make_webrtc_certificate(&self) -> Result<Certificate, ConfigError> {
+        if let Some(certificate) = self.webrtc_certificate()? {
+            return Ok(certificate);
+        }
+        let certificate = Certificate::make().map_err(|error| ConfigError::Tls(error.to_string()))?;
+        if let Some(path) = &self.webrtc.certificate {
+            let failed =
+                |error| file_error(WEBRTC_CERTIFICATE, path, None, format!("cannot be made ({error})"));
+            write_secret(path, certificate.pem()).map_err(failed)?;
+        }
+        Ok(certificate)
     }
 
     /// Where game servers announce themselves.
@@ -139,7 +167,30 @@ impl Config {
                          --allow-origin ORIGIN ('*' means any), or admit all with --allow-any-origin",
             });
         }
-        OriginPolicy::new(self.listen, allow_origins).ok_or(ConfigError::OriginsRequired(self.listen))
+        let policy_on =
+            |address| OriginPolicy::new(address, allow_origins).ok_or(ConfigError::OriginsRequired(address));
+        // Both addresses let the same clients in, so that other machines may reach neither or origins are needed.
+        self.webtransport_listen().map_or(Ok(()), |address| policy_on(address).map(drop))?;
+        policy_on(self.listen)
+    }
+
+    /// The UDP address for WebTransport that is configured, if it is served.
+    const fn webtransport_listen(&self) -> Option<SocketAddr> {
+        match self.webtransport.mode {
+            WebTransportMode::Off => None,
+            WebTransportMode::Auto | WebTransportMode::On => self.webtransport.listen,
+        }
+    }
+
+    fn check_webtransport(&self) -> Result<(), ConfigError> {
+        let address = self.webtransport.listen.unwrap_or(self.listen);
+        if self.webtransport.mode == WebTransportMode::On && self.udp.is_in_the_way_of(address) {
+            return Err(ConfigError::Contradiction {
+                key: "webtransport.listen",
+                reason: "the front has the UDP port of WebTransport: choose another --udp-listen or --webtransport-listen",
+            });
+        }
+        Ok(())
     }
 
     fn check_tls(&self) -> Result<(), ConfigError> {
@@ -160,6 +211,15 @@ impl Config {
             _ => Ok(()),
         }
     }
+}
+
+/// Makes a file that others cannot read, and that is not there yet.
+fn write_secret(path: &Path, text: &str) -> io::Result<()> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)?.write_all(text.as_bytes())
 }
 
 fn read(key: &'static str, path: &Path) -> Result<String, ConfigError> {

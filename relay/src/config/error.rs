@@ -58,6 +58,17 @@ pub enum ConfigError {
         /// The error of the system.
         source: io::Error,
     },
+    /// Listening on the address for WebTransport fails.
+    #[error(
+        "cannot listen on UDP {address} ({source}): choose another --webtransport-listen, stop the program that uses it, or \
+         leave WebTransport out with --webtransport off"
+    )]
+    WebTransportListen {
+        /// The address.
+        address: SocketAddr,
+        /// The error of the system.
+        source: io::Error,
+    },
     /// The directory of static files does not exist.
     #[error("'{}' is not a directory: use an existing one for --serve", .0.display())]
     ServeDirectory(PathBuf),
@@ -115,6 +126,7 @@ impl ConfigError {
             }
             Self::Listen { .. } | Self::OriginsRequired(_) => "listen",
             Self::UdpListen { .. } => "udp.listen",
+            Self::WebTransportListen { .. } => "webtransport.listen",
             Self::ServeDirectory(_) | Self::ServeIndex { .. } | Self::ServeSources(_) => "serve",
             Self::File { key, .. } | Self::Contradiction { key, .. } => key,
         };

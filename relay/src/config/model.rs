@@ -54,8 +54,12 @@ pub struct Config {
     pub clients: AddressLimits,
     /// TLS.
     pub tls: TlsConfig,
+    /// WebTransport.
+    pub webtransport: WebTransportConfig,
     /// The front for clients with UDP of their own.
     pub udp: UdpConfig,
+    /// Data channels of WebRTC.
+    pub webrtc: WebRtcConfig,
     /// Where game servers announce themselves.
     pub discovery: DiscoveryConfig,
     /// The admin address.
@@ -99,7 +103,9 @@ impl Default for Config {
             limits: Limits::default(),
             clients: AddressLimits::default(),
             tls: TlsConfig::default(),
+            webtransport: WebTransportConfig::default(),
             udp: UdpConfig::default(),
+            webrtc: WebRtcConfig::default(),
             discovery: DiscoveryConfig::default(),
             admin: AdminConfig::default(),
             log: LogConfig::default(),
@@ -428,6 +434,31 @@ pub struct TlsConfig {
     pub self_signed: bool,
 }
 
+/// WebTransport, which carries datagrams over UDP as QUIC does.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
+pub struct WebTransportConfig {
+    /// Whether it is served.
+    pub mode: WebTransportMode,
+    /// The UDP address to listen on, if not the address and port of [`Config::listen`].
+    pub listen: Option<SocketAddr>,
+}
+
+/// Whether WebTransport is served.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum WebTransportMode {
+    /// If its UDP port is free.
+    #[default]
+    Auto,
+    /// Yes; the relay does not start without its UDP port.
+    On,
+    /// No.
+    Off,
+}
+
 /// The front for clients with UDP of their own, before one of the targets.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -441,6 +472,40 @@ pub struct UdpConfig {
     pub cookie_keys: Option<PathBuf>,
     /// Whether clients of the front, which cannot show a token, are let in although others need one.
     pub allow_without_token: bool,
+}
+
+impl UdpConfig {
+    /// Whether the front listens where nothing else can listen on `address` then.
+    pub(crate) fn is_in_the_way_of(&self, address: SocketAddr) -> bool {
+        self.listen.is_some_and(|front| {
+            let (one, other) = (front.ip(), address.ip());
+            let overlaps = one == other || one.is_unspecified() || other.is_unspecified();
+            overlaps && front.port() == address.port() && address.port() != 0
+        })
+    }
+}
+
+/// Data channels of WebRTC, on the UDP port with the number of the relay's TCP port.
+///
+/// Browsers do not tell which page has opened one. So there are data channels only if every page may connect, if clients
+/// need a token, or with `allow_without_origin`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
+pub struct WebRtcConfig {
+    /// Whether there are data channels.
+    pub enabled: bool,
+    /// A PEM file with the certificate and its private key, which is made if it is not there. Without it they are made at
+    /// each start, and pages cannot keep the fingerprint.
+    pub certificate: Option<PathBuf>,
+    /// Whether pages may connect of which nobody knows where they come from, although others may not.
+    pub allow_without_origin: bool,
+}
+
+impl Default for WebRtcConfig {
+    fn default() -> Self {
+        Self { enabled: true, certificate: None, allow_without_origin: false }
+    }
 }
 
 /// Where game servers announce themselves.

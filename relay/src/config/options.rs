@@ -463,6 +463,21 @@ pub const OPTIONS: &[OptionInfo] = &[
         "Make a certificate at the start, for development",
     ),
     option(
+        "webtransport.mode",
+        "webtransport",
+        OptionKind::Choice(&["auto", "on", "off"]),
+        Change::Restart,
+        "Whether pages can connect by WebTransport, which is UDP: if its port is free, or the relay does not start, or not \
+         at all",
+    ),
+    option(
+        "webtransport.listen",
+        "webtransport-listen",
+        OptionKind::Text("ADDR"),
+        Change::Restart,
+        "UDP address and port for WebTransport, if not those of --listen; port 0 picks a free one",
+    ),
+    option(
         "udp.listen",
         "udp-listen",
         OptionKind::Text("ADDR"),
@@ -490,6 +505,29 @@ pub const OPTIONS: &[OptionInfo] = &[
         OptionKind::Switch,
         Change::Reload,
         "Let clients of the front in, which cannot show a token, although others need one",
+    ),
+    option(
+        "webrtc.enabled",
+        "webrtc",
+        OptionKind::Switch,
+        Change::Restart,
+        "Offer data channels of WebRTC, on the UDP port with the number of the TCP port; needs --allow-any-origin, \
+         --token-key or --webrtc-allow-without-origin",
+    ),
+    option(
+        "webrtc.certificate",
+        "webrtc-certificate",
+        OptionKind::Text("FILE"),
+        Change::Restart,
+        "PEM file with the certificate of the data channels and its key, made if it is not there; without it they are \
+         made at each start, and pages cannot keep the fingerprint",
+    ),
+    option(
+        "webrtc.allow_without_origin",
+        "webrtc-allow-without-origin",
+        OptionKind::Switch,
+        Change::Reload,
+        "Let every page connect by data channels, which do not tell where a page is from, although others may not",
     ),
     option(
         "discovery.store",

@@ -14,6 +14,12 @@ use super::counters::{Direction, DropReason};
 /// The WebSocket subprotocol of clients that want control messages.
 pub const FLOW_PROTOCOL: &str = "rakwire.relay.1";
 
+/// The one control message that a client sends: it asks for the message `flow`.
+pub const FLOW_REQUEST: &str = r#"{"type":"flow"}"#;
+
+/// What a control message begins with on a transport that has nothing but datagrams.
+pub const CONTROL_PREFIX: &[u8] = b"rakwire:";
+
 /// What a client has to know to resume its flow: 128 random bits. Debug output does not show them.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Secret([u8; Self::LEN]);

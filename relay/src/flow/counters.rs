@@ -24,8 +24,10 @@ counted! {
         ClientTooOld,
         /// A message of the client was empty; no datagram of either protocol is.
         EmptyMessage,
-        /// A datagram of the game server was too long.
+        /// A datagram of the game server was too long for the relay, or for the transport of the client.
         DatagramTooBig,
+        /// A datagram of the game server began like a control message, which the client would have taken it for.
+        Reserved,
         /// The system refused to send the datagram for a temporary reason.
         SendRefused,
         /// The client sent more than [`FlowLimits::rate`](super::FlowLimits::rate).
@@ -42,7 +44,9 @@ impl DropReason {
     #[must_use]
     pub const fn direction(self) -> Direction {
         match self {
-            Self::ClientQueueFull | Self::ClientTooOld | Self::DatagramTooBig => Direction::ToClient,
+            Self::ClientQueueFull | Self::ClientTooOld | Self::DatagramTooBig | Self::Reserved => {
+                Direction::ToClient
+            }
             Self::ServerQueueFull
             | Self::ServerTooOld
             | Self::EmptyMessage
@@ -61,6 +65,7 @@ impl DropReason {
             Self::ServerTooOld | Self::ClientTooOld => "too_old",
             Self::EmptyMessage => "empty_message",
             Self::DatagramTooBig => "too_big",
+            Self::Reserved => "reserved",
             Self::SendRefused => "send_refused",
             Self::RateLimited => "rate_limited",
             Self::NotHandshake => "not_handshake",
@@ -93,14 +98,14 @@ impl Counter {
 
 /// A number of things that exist now.
 #[derive(Debug, Default)]
-pub(super) struct Gauge(AtomicU64);
+pub(crate) struct Gauge(AtomicU64);
 
 impl Gauge {
-    pub(super) fn increment(&self) {
+    pub(crate) fn increment(&self) {
         self.0.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(super) fn decrement(&self) {
+    pub(crate) fn decrement(&self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
 
@@ -129,9 +134,9 @@ impl TrafficCounter {
 /// Counts of all flows to one target.
 #[derive(Debug, Default)]
 pub struct TargetCounters {
-    pub(super) clients: Gauge,
+    pub(crate) clients: Gauge,
     pub(super) detached: Gauge,
-    pub(super) flows: Counter,
+    pub(crate) flows: Counter,
     pub(super) resumed: Counter,
     pub(super) unreachable: Counter,
     to_server: TrafficCounter,

@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
+use super::carriage::Carriage;
 use super::control::Secret;
 use super::counters::{DropReason, TargetCounters};
 use super::end::FlowEnd;
@@ -41,6 +42,9 @@ pub enum FromClient {
     Text,
     /// A ping or a pong.
     Control,
+    /// The client asks for the first control message of its connection, which may have been lost on a transport that
+    /// loses messages.
+    FlowRequest,
     /// A message that was too long to be read completely.
     Oversized {
         /// Its length in bytes.
@@ -147,6 +151,7 @@ pub struct Flow {
     /// While the game server has not answered.
     announcement: Option<Announcement>,
     inspect: Option<Box<dyn Inspect>>,
+    carriage: Carriage,
 }
 
 impl Flow {
@@ -170,6 +175,7 @@ impl Flow {
             reports: setup.secret.map(|secret| Box::new(Reports::new(secret, now))),
             announcement: setup.proxy_header.map(Announcement::new),
             inspect: setup.inspect,
+            carriage: Carriage::default(),
         }
     }
 
@@ -183,6 +189,11 @@ impl Flow {
             FromClient::Datagram(datagram) => self.handle_client_datagram(now, &datagram),
             FromClient::Oversized { len } => self.reject_size(len),
             FromClient::Control => {}
+            FromClient::FlowRequest => {
+                if let Some(reports) = &mut self.reports {
+                    reports.handle_flow_request();
+                }
+            }
             FromClient::Text => self.finish(FlowEnd::TextMessage),
             FromClient::Violation => self.finish(FlowEnd::ProtocolViolation),
             FromClient::Closed => self.finish(FlowEnd::ClientClosed),
@@ -201,6 +212,7 @@ impl Flow {
             self.counters.clients.increment();
         }
         self.client = Client::Attached;
+        self.carriage = Carriage::default();
         self.ping = Ping::Waiting;
         self.next_ping = now + self.limits.ping_interval;
         self.last_received = now;
@@ -217,6 +229,12 @@ impl Flow {
             FromServer::Unreachable => self.counters.unreachable.increment(),
             FromServer::Failed => self.finish(FlowEnd::UdpFailed),
         }
+    }
+
+    /// Says what the transport of the client carries now, before something is taken for it. What it does not carry is
+    /// dropped.
+    pub const fn set_carriage(&mut self, carriage: Carriage) {
+        self.carriage = carriage;
     }
 
     /// To be called at [`Flow::poll_timeout`]; at any other time it does nothing.
@@ -326,9 +344,16 @@ impl Flow {
             self.ping = Ping::Waiting;
             return Some(ToClient::Ping);
         }
-        let datagram = self.to_client.pop()?;
-        self.counters.sent_to_client(datagram.len());
-        Some(ToClient::Datagram(datagram))
+        loop {
+            let datagram = self.to_client.pop()?;
+            match self.carriage.refuses(&datagram) {
+                Some(reason) => self.count_drops(reason, 1),
+                None => {
+                    self.counters.sent_to_client(datagram.len());
+                    return Some(ToClient::Datagram(datagram));
+                }
+            }
+        }
     }
 
     /// How many datagrams of the game server fit by number before the oldest is dropped.

@@ -30,13 +30,14 @@
 //! ```
 
 mod awareness;
+mod carriage;
 mod control;
 mod counters;
 mod end;
 mod inspect;
 mod limits;
 mod machine;
-mod proxy_header;
+pub(crate) mod proxy_header;
 mod queue;
 pub(crate) mod rate;
 mod reports;
@@ -46,7 +47,8 @@ mod source;
 #[cfg(test)]
 mod tests;
 
-pub use self::control::{FLOW_PROTOCOL, Secret, SecretSyntaxError};
+pub use self::carriage::Carriage;
+pub use self::control::{CONTROL_PREFIX, FLOW_PROTOCOL, FLOW_REQUEST, Secret, SecretSyntaxError};
 pub use self::counters::{Counter, Direction, DropReason, TargetCounters, TargetSnapshot, Traffic};
 pub use self::end::FlowEnd;
 pub use self::inspect::{Inspect, Verdict};

@@ -1,5 +1,6 @@
 //! What a client is told about its flow: the first message, and drops, at most once a second.
 
+use std::mem;
 use std::time::{Duration, Instant};
 
 use super::control::{Secret, drops_message, flow_message};
@@ -13,8 +14,10 @@ const INTERVAL: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(super) struct Reports {
     secret: Secret,
-    /// Whether the flow was resumed, while the client has to be told about it.
-    greeting: Option<bool>,
+    /// Whether the flow was resumed by the present connection of the client.
+    is_resumed: bool,
+    /// Whether the client has to be told so.
+    is_greeting_due: bool,
     drops: [u32; DropReason::ALL.len()],
     /// Whether drops were counted that the client does not know.
     is_behind: bool,
@@ -27,7 +30,8 @@ impl Reports {
     pub(super) const fn new(secret: Secret, now: Instant) -> Self {
         Self {
             secret,
-            greeting: Some(false),
+            is_resumed: false,
+            is_greeting_due: true,
             drops: [0; DropReason::ALL.len()],
             is_behind: false,
             is_due: false,
@@ -47,15 +51,25 @@ impl Reports {
 
     /// A new connection of the client: it is told everything.
     pub(super) fn handle_attached(&mut self, now: Instant) {
-        self.greeting = Some(true);
+        (self.is_resumed, self.is_greeting_due) = (true, true);
         self.is_behind = self.drops.iter().any(|count| *count > 0);
         self.next_report = now;
     }
 
+    /// The client has not got the first message of its connection, or only after it asked.
+    pub(super) const fn handle_flow_request(&mut self) {
+        self.is_greeting_due = true;
+    }
+
     /// The next message that is due.
     pub(super) fn poll(&mut self, now: Instant, limits: &FlowLimits) -> Option<String> {
-        if let Some(resumed) = self.greeting.take() {
-            return Some(flow_message(&self.secret, limits.resume_within, resumed, limits.max_datagram));
+        if mem::take(&mut self.is_greeting_due) {
+            return Some(flow_message(
+                &self.secret,
+                limits.resume_within,
+                self.is_resumed,
+                limits.max_datagram,
+            ));
         }
         self.handle_timeout(now);
         if !self.is_due {

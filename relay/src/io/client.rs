@@ -9,11 +9,11 @@ use tracing::{info, warn};
 
 use super::app::{App, Connections};
 use super::drive::Driver;
+use super::transport::Connection;
 use super::udp::ServerSocket;
-use super::websocket::Connection;
 use crate::admission::{Grant, Permission};
 use crate::close::CloseReason;
-use crate::flow::{Flow, FlowEnd, Inspect, ProxyHeader, Secret, Setup};
+use crate::flow::{Flow, FlowEnd, FromClient, Inspect, ProxyHeader, Secret, Setup};
 use crate::protocol::{Awareness, Handshake, LARGEST_PAYLOAD, ProtocolKind};
 
 /// How long a client waits for the slot of one that is gone.
@@ -28,22 +28,50 @@ pub(crate) struct Opening {
     /// Whether it takes control messages. Only such a client can resume a flow.
     pub(crate) has_control: bool,
     pub(crate) resume: Option<Secret>,
+    /// Whether the flow opens, or is resumed, once the client sends something.
+    pub(crate) is_deferred: bool,
 }
 
 /// Serves a client until its flow ends, or passes it on to its earlier flow.
-pub(crate) async fn serve(app: &App, connection: Connection, opening: Opening) {
-    let connection = Box::new(connection);
-    let Err(connection) = resume(app, &opening, connection).await else {
-        return log_return(app, &opening);
+pub(crate) async fn serve(app: &App, mut connection: Box<Connection>, opening: &Opening) {
+    if opening.is_deferred
+        && opening.permission.is_ok()
+        && let Err(reason) = wait_for_first(app, &mut connection).await
+    {
+        return close(app, connection, opening, &reason).await;
+    }
+    let Err(connection) = resume(app, opening, connection).await else {
+        return log_return(app, opening);
     };
     let slot = match &opening.permission {
         Ok(permission) => take_slot(app, permission).await,
         Err(reason) => Err(reason.clone()),
     };
     match slot {
-        Ok(grant) => relay(app, connection, &grant, &opening).await,
-        Err(reason) => close(app, connection, &opening, &reason).await,
+        Ok(grant) => relay(app, connection, &grant, opening).await,
+        Err(reason) => close(app, connection, opening, &reason).await,
     }
+}
+
+/// Waits for the first datagram of a client that opens several connections and goes on with one of them. The others take
+/// neither a slot nor a socket.
+async fn wait_for_first(app: &App, connection: &mut Connection) -> Result<(), CloseReason> {
+    let time_limit = app.limits.header_timeout;
+    let end = tokio::select! {
+        first = timeout(time_limit, connection.wait_for_first()) => match first {
+            Ok(Ok(())) => return Ok(()),
+            Ok(Err(FromClient::Text)) => FlowEnd::TextMessage,
+            Ok(Err(FromClient::Oversized { len })) => {
+                FlowEnd::MessageTooBig { len, max: app.limits.max_datagram }
+            }
+            Ok(Err(FromClient::Closed)) => FlowEnd::ClientClosed,
+            Ok(Err(FromClient::Vanished)) => FlowEnd::ClientVanished,
+            Ok(Err(_)) => FlowEnd::ProtocolViolation,
+            Err(_) => FlowEnd::Idle(time_limit),
+        },
+        () = app.drain.cancelled() => FlowEnd::ShuttingDown,
+    };
+    Err(CloseReason::Flow(end))
 }
 
 /// Serves an admitted client. The grant is kept until the WebSocket is closed, so that closing clients count too.
@@ -59,7 +87,8 @@ async fn relay(app: &App, connection: Box<Connection>, grant: &Grant, opening: &
             return close(app, connection, opening, &CloseReason::NoSocket).await;
         }
     };
-    info!(client = %app.addresses.show(grant.client), target_name = %target.name, "client connected");
+    let transport = connection.kind();
+    info!(client = %app.addresses.show(grant.client), target_name = %target.name, %transport, "client connected");
     let (end, connection) = run(app, opening, grant, server, connection).await;
     match connection {
         Some(connection) => close(app, connection, opening, &CloseReason::Flow(end)).await,
@@ -144,7 +173,8 @@ async fn run(
     if let Some(secret) = secret {
         app.resumable().insert(secret, target.name.as_str(), Arc::clone(&returning));
     }
-    let (end, connection) = Driver::new(app, flow, server, connection, Arc::clone(&returning)).run().await;
+    let driver = Box::new(Driver::new(app, flow, server, connection, Arc::clone(&returning)));
+    let (end, connection) = driver.run().await;
     if let Some(secret) = secret {
         app.resumable().remove(&secret);
     }

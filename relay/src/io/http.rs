@@ -15,8 +15,8 @@ use super::app::App;
 use super::client::{self, Opening};
 use super::connected::Connected;
 use super::files::serve_files;
-use super::server_list::servers;
-use super::websocket::{self, Connection};
+use super::server_list::{servers, transports};
+use super::transport::{Connection, Transport, WebSocketTransport, configure};
 use crate::admission::{Forbidden, Refusal, Request, parameter};
 use crate::flow::FLOW_PROTOCOL;
 
@@ -26,6 +26,7 @@ pub(crate) fn router(app: Arc<App>, serve: Option<&Path>) -> Router {
         .route("/ws", get(open))
         .route("/healthz", get(async || "ok"))
         .route("/servers.json", get(servers))
+        .route("/transports", get(transports))
         .with_state(app);
     match serve {
         Some(directory) => serve_files(router, directory),
@@ -56,22 +57,31 @@ async fn open(
         Err(Refusal::Close(reason)) => Err(reason),
         Err(Refusal::Forbidden(forbidden)) => return forbid(&app, &request, forbidden),
     };
-    let upgrade = websocket::configure(upgrade, &app.limits).protocols([FLOW_PROTOCOL]);
+    let upgrade = configure(upgrade, &app.limits).protocols([FLOW_PROTOCOL]);
     connected.set_websocket();
     let opening = Opening {
         client,
         permission,
         has_control: upgrade.selected_protocol().is_some(),
         resume: parameter(&query, "resume").and_then(|secret| secret.parse().ok()),
+        is_deferred: parameter(&query, "defer").is_some(),
     };
     // Taken before the upgrade, so that a shutdown in between waits for it.
     let tracked = app.sessions.token();
     upgrade.on_upgrade(async move |socket| {
-        client::serve(&app, Connection::new(socket, tracked, connected), opening).await;
+        let transport = Transport::WebSocket(Box::new(WebSocketTransport::new(socket)));
+        let connection = Box::new(Connection::new(transport, &app.counters, tracked, connected));
+        // In a task of its own: this one has room for the request and the upgrade, which a session does not need.
+        tokio::spawn(async move { client::serve(&app, connection, &opening).await });
     })
 }
 
 fn forbid(app: &App, request: &Request, forbidden: Forbidden) -> Response {
+    (StatusCode::FORBIDDEN, count_forbidden(app, request, forbidden)).into_response()
+}
+
+/// Counts a request that is forbidden, and says why it is.
+pub(super) fn count_forbidden(app: &App, request: &Request, forbidden: Forbidden) -> &'static str {
     let (counter, text) = match forbidden {
         Forbidden::Origin => {
             (&app.counters.origins_refused, "this relay does not accept pages of this origin")
@@ -81,5 +91,5 @@ fn forbid(app: &App, request: &Request, forbidden: Forbidden) -> Response {
     counter.increment();
     let client = app.addresses.show(request.client);
     debug!(%client, origin = ?request.origin, ?forbidden, "request refused");
-    (StatusCode::FORBIDDEN, text).into_response()
+    text
 }

@@ -1,10 +1,12 @@
-//! IO: HTTP and WebSocket on one side, UDP on the other. The logic is in `flow`.
+//! IO: HTTP and the transports of clients on one side, UDP on the other. The logic is in `flow`.
 
 mod admin;
+mod announced;
 mod app;
 mod batch;
 mod client;
 mod connected;
+mod data_channels;
 mod drive;
 mod files;
 mod front;
@@ -14,18 +16,26 @@ mod http;
 mod list_cache;
 mod prober;
 mod probes;
+mod read_ahead;
 mod receive;
 mod serve;
 mod server_list;
+mod shared_socket;
+mod source;
 mod tcp;
+mod transport;
+mod transports;
 mod udp;
-mod websocket;
+mod webtransport;
 mod write_deadline;
 
 pub(crate) use admin::serve_admin;
+pub(crate) use announced::{Announced, AnnouncedWebRtc};
 pub(crate) use app::App;
+pub(crate) use data_channels::{DataChannels, run_data_channels};
 pub(crate) use front::UdpFront;
 pub(crate) use front_admission::FrontAdmission;
 pub(crate) use http::router;
 pub(crate) use probes::PROBES_INTERVAL;
 pub(crate) use serve::serve;
+pub(crate) use webtransport::WebTransport;

@@ -24,6 +24,7 @@ use tracing::{debug, error};
 
 use super::app::App;
 use super::connected::Connected;
+use super::read_ahead::ReadAhead;
 use super::tcp::tune;
 use super::write_deadline::WriteDeadline;
 use crate::admission::{Refusal, parse};
@@ -67,7 +68,7 @@ pub(crate) async fn serve(app: Arc<App>, listener: TcpListener, router: Router) 
 }
 
 /// Gives a connection of `peer` its place, if its address may have one more.
-fn admit(app: &App, peer: SocketAddr, permit: OwnedSemaphorePermit) -> Option<Connected> {
+pub(super) fn admit(app: &App, peer: SocketAddr, permit: OwnedSemaphorePermit) -> Option<Connected> {
     match app.admission.admit_connection(peer.ip()) {
         Ok(share) => Some(Connected::new(peer, permit, share)),
         Err(Refusal::Forbidden(_)) => {
@@ -164,7 +165,7 @@ where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let stall = app.limits.write_stall_timeout;
-    let stream = WriteDeadline::new(stream, stall, connected.is_websocket());
+    let stream = ReadAhead::new(WriteDeadline::new(stream, stall, connected.is_websocket()));
     match serve_http(stream, router, connected, app.limits.header_timeout, &app.drain).await {
         Err(error) if error.is_timeout() => {
             app.counters.headers_timed_out.increment();

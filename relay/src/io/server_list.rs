@@ -1,4 +1,4 @@
-//! `GET /servers.json`.
+//! `GET /servers.json` and `GET /transports`.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -11,16 +11,39 @@ use axum::response::{IntoResponse, Response};
 
 use super::app::App;
 use super::connected::Connected;
+use super::transports;
 use crate::admission::{Forbidden, Refusal};
 
-/// The list of servers, for everybody who is not banned and does not ask too often. Pages of other origins can read it if
-/// they may connect.
+/// The transports of the relay.
+pub(super) async fn transports(
+    State(app): State<Arc<App>>,
+    Extension(connected): Extension<Connected>,
+    headers: HeaderMap,
+) -> Response {
+    let channels = app.webrtc.get().filter(|_| app.admission.admits_unknown_origins());
+    answer(&app, &connected, &headers, || transports::list(app.webtransport.get(), channels))
+}
+
+/// The list of servers.
 pub(super) async fn servers(
     State(app): State<Arc<App>>,
     Extension(connected): Extension<Connected>,
     headers: HeaderMap,
 ) -> Response {
-    let client = app.admission.client_of(connected.peer(), &headers);
+    answer(&app, &connected, &headers, || {
+        let body = app.server_list.get(Instant::now(), || {
+            let list = app.probes.list(&app.admission.offered());
+            // Texts and numbers are always JSON.
+            serde_json::to_string(&list).unwrap_or_default()
+        });
+        body.to_string()
+    })
+}
+
+/// Answers with JSON whoever is not banned and does not ask too often. Pages of other origins can read it if they may
+/// connect.
+fn answer(app: &App, connected: &Connected, headers: &HeaderMap, body: impl FnOnce() -> String) -> Response {
+    let client = app.admission.client_of(connected.peer(), headers);
     match app.admission.admit_request(client.ip()) {
         Ok(()) => {}
         Err(Refusal::Forbidden(Forbidden::Banned | Forbidden::Origin)) => {
@@ -31,14 +54,9 @@ pub(super) async fn servers(
             return (StatusCode::TOO_MANY_REQUESTS, "too many requests of this address").into_response();
         }
     }
-    let body = app.server_list.get(Instant::now(), || {
-        let list = app.probes.list(&app.admission.offered());
-        // Texts and numbers are always JSON.
-        serde_json::to_string(&list).unwrap_or_default()
-    });
     let fixed = [(CONTENT_TYPE, "application/json"), (CACHE_CONTROL, "no-store"), (VARY, "origin")];
-    let mut response = (fixed, body.to_string()).into_response();
-    if let Some(origin) = headers.get(ORIGIN).filter(|_| app.admission.admits_origin(&headers)) {
+    let mut response = (fixed, body()).into_response();
+    if let Some(origin) = headers.get(ORIGIN).filter(|_| app.admission.admits_origin(headers)) {
         response.headers_mut().insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone());
     }
     response

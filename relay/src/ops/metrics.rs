@@ -13,6 +13,8 @@ use crate::close::CloseKind;
 use crate::counters::Snapshot;
 use crate::flow::{Direction, DropReason};
 use crate::front::{FrontDropReason, FrontSnapshot};
+use crate::transport_kind::TransportKind;
+use crate::webrtc::{WebRtcDropReason, WebRtcSnapshot};
 
 /// What is not counted but true at the moment.
 #[derive(Debug, Clone, Copy)]
@@ -28,32 +30,49 @@ pub(crate) struct Gauges {
 
 /// All metrics in the text format of Prometheus. They are recorded anew each time, so that a target that is gone is not
 /// told any more.
-pub(crate) fn render(snapshot: &Snapshot, front: &FrontSnapshot, gauges: &Gauges) -> String {
+pub(crate) fn render(
+    snapshot: &Snapshot,
+    front: &FrontSnapshot,
+    webrtc: &WebRtcSnapshot,
+    gauges: &Gauges,
+) -> String {
     let recorder = PrometheusBuilder::new().build_recorder();
     with_local_recorder(&recorder, || {
-        describe();
+        describe_gauges();
+        describe_counters();
         record_traffic(snapshot);
         record_front(front);
+        record_webrtc(webrtc);
         record_refusals(snapshot);
         record_gauges(gauges);
     });
     recorder.handle().render()
 }
 
-fn describe() {
+fn describe_gauges() {
     describe_gauge!("rakwire_relay_build_info", "The version, as a label; always 1.");
     describe_gauge!("rakwire_relay_ready", "Whether new clients are accepted.");
     describe_gauge!("rakwire_relay_draining", "Whether the relay is about to end.");
     describe_gauge!("rakwire_relay_clients", "Connected clients.");
     describe_gauge!("rakwire_relay_clients_max", "The limit of connected clients.");
-    describe_gauge!("rakwire_relay_connections", "Open TCP connections, those of clients included.");
-    describe_gauge!("rakwire_relay_connections_max", "The limit of open TCP connections.");
+    describe_gauge!(
+        "rakwire_relay_connections",
+        "Open connections by TCP, those of clients included, and by WebTransport."
+    );
+    describe_gauge!("rakwire_relay_connections_max", "The limit of open connections.");
     describe_gauge!(
         "rakwire_relay_certificate_expiry_timestamp_seconds",
         "When the TLS certificate in use expires."
     );
     describe_gauge!("rakwire_relay_flows_detached", "Flows whose client was lost and may come back.");
     describe_gauge!("rakwire_relay_front_clients", "Clients of the front for UDP.");
+    describe_gauge!(
+        "rakwire_relay_transport_connections",
+        "Open connections of clients by transport, those without a flow included."
+    );
+}
+
+fn describe_counters() {
     describe_counter!("rakwire_relay_front_flows_total", "Flows of clients of the front since the start.");
     describe_counter!("rakwire_relay_front_datagrams_total", "Datagrams that the front relayed.");
     describe_counter!(
@@ -65,11 +84,24 @@ fn describe() {
         "Pongs and challenges that the front answered in the place of the server."
     );
     describe_counter!("rakwire_relay_front_drops_total", "Datagrams that the front dropped.");
+    describe_counter!(
+        "rakwire_relay_webrtc_checks_answered_total",
+        "Connectivity checks of data channels that were answered."
+    );
+    describe_counter!(
+        "rakwire_relay_webrtc_sessions_total",
+        "Sessions of data channels by how far they came."
+    );
+    describe_counter!("rakwire_relay_webrtc_drops_total", "Datagrams of data channels that were dropped.");
     describe_counter!("rakwire_relay_flows_total", "Flows of clients since the start.");
     describe_counter!("rakwire_relay_flows_resumed_total", "How often a client came back to its flow.");
     describe_counter!("rakwire_relay_datagrams_total", "Relayed datagrams.");
     describe_counter!("rakwire_relay_bytes_total", "Payload of relayed datagrams, in bytes.");
     describe_counter!("rakwire_relay_drops_total", "Dropped datagrams.");
+    describe_counter!(
+        "rakwire_relay_transport_connections_total",
+        "Connections of clients by transport since the start."
+    );
     describe_counter!("rakwire_relay_closes_total", "Clients that were closed or rejected by a close code.");
     describe_counter!(
         "rakwire_relay_refusals_total",
@@ -107,6 +139,11 @@ fn record_traffic(snapshot: &Snapshot) {
             counter!("rakwire_relay_drops_total", &labels).absolute(counts.drops(reason));
         }
     }
+    for kind in TransportKind::ALL {
+        let (counts, name) = (snapshot.transport(kind), || kind.to_string());
+        gauge!("rakwire_relay_transport_connections", "transport" => name()).set(counts.open as f64);
+        counter!("rakwire_relay_transport_connections_total", "transport" => name()).absolute(counts.opened);
+    }
     for kind in CloseKind::ALL {
         counter!("rakwire_relay_closes_total", "reason" => label(kind)).absolute(snapshot.closes(kind));
     }
@@ -124,6 +161,22 @@ fn record_front(front: &FrontSnapshot) {
     }
     for reason in FrontDropReason::ALL {
         counter!("rakwire_relay_front_drops_total", "reason" => label(reason)).absolute(front.drops(reason));
+    }
+}
+
+fn record_webrtc(webrtc: &WebRtcSnapshot) {
+    counter!("rakwire_relay_webrtc_checks_answered_total").absolute(webrtc.answers);
+    for (state, count) in [
+        ("begun", webrtc.begun),
+        ("secured", webrtc.secured),
+        ("connected", webrtc.connected),
+        ("failed", webrtc.failed),
+    ] {
+        counter!("rakwire_relay_webrtc_sessions_total", "state" => state).absolute(count);
+    }
+    for reason in WebRtcDropReason::ALL {
+        counter!("rakwire_relay_webrtc_drops_total", "reason" => label(reason))
+            .absolute(webrtc.drops(reason));
     }
 }
 
@@ -174,9 +227,10 @@ mod tests {
     use super::*;
     use crate::counters::Counters;
     use crate::front::FrontCounters;
+    use crate::webrtc::WebRtcCounters;
 
     fn text_of(counters: &Counters, front: &FrontCounters) -> String {
-        render(&counters.snapshot(), &front.snapshot(), &GAUGES)
+        render(&counters.snapshot(), &front.snapshot(), &WebRtcCounters::default().snapshot(), &GAUGES)
     }
 
     const GAUGES: Gauges = Gauges {
@@ -209,9 +263,12 @@ mod tests {
             "rakwire_relay_clients{target=\"game\"} 0",
             "rakwire_relay_connections_max 84",
             "rakwire_relay_ready 1",
+            "rakwire_relay_transport_connections{transport=\"websocket\"} 0",
             "rakwire_relay_front_clients 0",
             "rakwire_relay_front_drops_total{reason=\"not_admitted\"} 0",
             "rakwire_relay_front_bytes_total{direction=\"to_server\"} 0",
+            "rakwire_relay_webrtc_sessions_total{state=\"connected\"} 0",
+            "rakwire_relay_webrtc_drops_total{reason=\"wrong_password\"} 0",
         ] {
             assert!(text.lines().any(|present| present == line), "{line} is missing:\n{text}");
         }

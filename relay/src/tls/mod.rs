@@ -1,13 +1,18 @@
-//! TLS on the relay's own listener, by rustls.
+//! TLS on the relay's own listener, and as a client, by rustls.
 //!
 //! The certificate comes from files, which are read again when they change, from a certificate authority that speaks ACME,
 //! or is made at the start for development. A new certificate is used for new connections; those that are open keep theirs.
 
 #[cfg(feature = "acme")]
 mod acme;
+#[cfg(feature = "acme")]
+mod acme_cache;
 mod certificate;
+mod client;
 mod error;
 mod files;
+mod pinned;
+mod quic;
 mod self_signed;
 
 use std::io;
@@ -24,8 +29,11 @@ use tokio_rustls::server::TlsStream;
 use tracing::info;
 
 use self::certificate::Certificate;
+pub(crate) use self::client::client_config;
 pub(crate) use self::error::TlsError;
 use self::files::{NewCertificate, Watch};
+pub(crate) use self::pinned::Pinned;
+pub(crate) use self::quic::{QuicCertificate, quic_config};
 use crate::config::TlsConfig;
 
 /// What is served on a connection. HTTP/2 is not offered: a WebSocket over it needs an extension that axum lacks.
@@ -38,6 +46,7 @@ const ACME_CHALLENGE: &[u8] = b"acme-tls/1";
 #[derive(Debug)]
 pub(crate) struct Tls {
     config: Arc<ServerConfig>,
+    resolver: Arc<dyn ResolvesServerCert>,
     source: Source,
 }
 
@@ -60,7 +69,7 @@ impl Tls {
             return Self::with(certificate, vec![HTTP_1.to_vec()], Source::Files(watch)).map(Some);
         }
         if config.self_signed {
-            let made = Arc::new(self_signed::make(names)?);
+            let made = Arc::new(self_signed::make_for_development(names)?);
             let source = Source::SelfSigned(Arc::clone(&made));
             return Self::with(made, vec![HTTP_1.to_vec()], source).map(Some);
         }
@@ -91,11 +100,21 @@ impl Tls {
             .with_safe_default_protocol_versions()
             .map_err(TlsError::Library)?
             .with_no_client_auth()
-            .with_cert_resolver(resolver);
+            .with_cert_resolver(Arc::clone(&resolver));
         config.alpn_protocols = protocols;
         // Without this a client that comes back costs a whole handshake once others have filled the small session cache.
         config.ticketer = ring::Ticketer::new().map_err(TlsError::Library)?;
-        Ok(Self { config: Arc::new(config), source })
+        Ok(Self { config: Arc::new(config), resolver, source })
+    }
+
+    /// The certificate for QUIC, if it is one that browsers know how to check without a hash.
+    pub(crate) fn authorized(&self) -> Option<Arc<dyn ResolvesServerCert>> {
+        match &self.source {
+            Source::SelfSigned(_) => None,
+            Source::Files(_) => Some(Arc::clone(&self.resolver)),
+            #[cfg(feature = "acme")]
+            Source::Acme(_) => Some(Arc::clone(&self.resolver)),
+        }
     }
 
     /// Whether clients can connect: a first certificate by ACME takes a while.
@@ -113,7 +132,7 @@ impl Tls {
             Source::Files(watch) => Some(watch.certificate().expires()),
             Source::SelfSigned(certificate) => Some(certificate.expires()),
             #[cfg(feature = "acme")]
-            Source::Acme(_) => None,
+            Source::Acme(acme) => acme.expires(),
         }
     }
 

@@ -15,6 +15,8 @@ export function openUdp({ url }: TransportSettings, events: TransportEvents): Tr
 }
 
 class UdpTransport implements Transport {
+  readonly name = "udp";
+  readonly dropped = 0;
   readonly #host: string;
   /** None until the address of the server is known. */
   #socket: Socket | undefined;

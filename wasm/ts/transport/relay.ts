@@ -1,136 +1,277 @@
 /**
- * Datagrams over a WebSocket to a relay: one binary message is one datagram. A WebSocket that is lost is opened again, and
- * goes on with the same flow of the relay, so that the server notices no more than lost datagrams.
+ * Datagrams to a server by way of a relay. Several carriers lead there: they race, one has the flow of the relay, and another
+ * can go on with it, so that the server notices no more than lost datagrams. It does when its carrier is lost, and when a
+ * better one opens after all.
  */
 
-import { RakwireError } from "../errors.js";
-import type { WebSocketConstructor, WebSocketLike } from "../types.js";
+import type { Announced } from "./announced.js";
+import { fetchAnnounced } from "./announced.js";
+import type { Carrier, CarrierClose, CarrierEvents, CarrierName } from "./carrier.js";
+import { LOST } from "./carrier.js";
+import { carrierKinds, present } from "./carriers.js";
+import { fit } from "./fit.js";
+import type { Flow } from "./flow.js";
+import { readFlow, readText } from "./flow.js";
+import type { Timers, Entrant } from "./race.js";
+import { PLATFORM_TIMERS, Race } from "./race.js";
 import { readDrops } from "./relay-drops.js";
 import type { Transport, TransportEnd, TransportEvents, TransportSettings } from "./transport.js";
 
-/** The limit for buffered bytes in the WebSocket: congestion control cannot hold them back any more. */
-const MAX_BUFFERED_BYTES = 64 * 1024;
-const NORMAL_CLOSURE = 1000;
-/** The codes of connections that were lost: by the network, and by a relay that heard nothing. Others are meant. */
-const LOST = [1006, 4408];
-/** The subprotocol of a relay that says which flow a WebSocket has. */
-const SUBPROTOCOL = "rakwire.relay.1";
-/** What a token is preceded by among the subprotocols, where no log has it. */
-const TOKEN = "rakwire.token.";
-/** The time before the first attempt to open a WebSocket again; it doubles until the longest. */
-const FIRST_DELAY_MS = 100;
+/** The code of a relay that heard nothing. */
+const UNRESPONSIVE = 4408;
+/** The code of a connection whose flow another one has taken over. */
+const TAKEN_OVER = 4409;
+/** The time before the second attempt to come back, the first being made at once; it doubles until the longest. */
+const SECOND_DELAY_MS = 100;
 const LONGEST_DELAY_MS = 2_000;
-/** The longest text that is read, and the longest time for which a relay is sought again, whatever the relay says. */
-const MAX_TEXT = 4_096;
-const MAX_WITHIN_MS = 600_000;
+/** A carrier that does not last so long is replaced with a delay, or a way that never holds would be tried incessantly. */
+const LASTING_MS = 1_000;
+/** The time before a flow is asked for again; it doubles. */
+const FIRST_REQUEST_MS = 250;
+const REQUESTS = 5;
+/** How often it is looked whether a carrier without retransmission is silent, and for how long it may be. */
+const WATCH_MS = 500;
+const SILENT_MS = 3_000;
+/** The time before a better carrier is tried again; it doubles until the longest. */
+const FIRST_CLIMB_MS = 10_000;
+const LONGEST_CLIMB_MS = 300_000;
+/** What a better carrier takes, where one may have the flow later: RakNet chooses its MTU once. */
+const COMMON_DATAGRAM = 1_024;
 
-/** How a WebSocket ended. */
-interface Close {
-  code: number;
-  reason: string;
+/** A carrier that was opened. */
+interface Leg {
+  name: CarrierName;
+  carrier: Carrier;
+  /** When something was sent that nothing has followed yet. */
+  unansweredSince: number | undefined;
 }
 
-/** A flow of the relay, which another WebSocket can go on with. */
-interface Flow {
-  secret: string;
-  /** For so long after a WebSocket was lost. */
-  withinMs: number;
-}
-
-/** The WebSocket class that the caller gives or the platform has. */
-export function readWebSocket(given: WebSocketConstructor | undefined): WebSocketConstructor {
-  const webSocket = given ?? (globalThis.WebSocket as WebSocketConstructor | undefined);
-  if (webSocket === undefined) {
-    throw new RakwireError("no-websocket", "there is no global WebSocket; give one as the option webSocket");
-  }
-  return webSocket;
-}
-
-/** Starts to open a WebSocket. */
+/** Starts to open carriers to a relay. */
 export function openRelay(settings: TransportSettings, events: TransportEvents): Transport {
-  return new RelayTransport(settings, events);
+  return new RelayTransport(settings, events, PLATFORM_TIMERS);
 }
 
-class RelayTransport implements Transport {
-  /** A WebSocket of the platform copies what it sends, as its standard says. */
+export class RelayTransport implements Transport {
+  /** A WebSocket of the platform copies what it sends, as its standard says; the other carriers do, too. */
   readonly sendsAtOnce: boolean;
+  readonly #settings: TransportSettings;
   readonly #url: URL;
-  readonly #protocols: string[];
-  readonly #resumes: boolean;
-  readonly #WebSocket: WebSocketConstructor;
-  #socket: WebSocketLike;
-  #isOpen = false;
-  #wasOpen = false;
+  /** In the order of preference. */
+  readonly #names: readonly CarrierName[];
+  readonly #timers: Timers;
+  readonly #abort = new AbortController();
   #events: TransportEvents | undefined;
+  #race: Race | undefined;
+  /** The carrier that has the flow. */
+  #active: Leg | undefined;
+  /** One that is open and was asked for, to go on with the flow. */
+  #next: Leg | undefined;
+  /** One that is silent; closed before another one has the flow it would end that. */
+  #silent: Carrier | undefined;
   #flow: Flow | undefined;
-  /** When the WebSocket was lost that another one shall replace. */
+  /** What the relay said of its transports last. */
+  #offered: Announced | undefined;
   #lostAt: number | undefined;
-  #delayMs = FIRST_DELAY_MS;
-  #timer: ReturnType<typeof setTimeout> | undefined;
+  #delayMs = 0;
+  /** When the relay said which flow the carrier has. */
+  #heldSince = 0;
+  #climbMs = FIRST_CLIMB_MS;
+  #retryTimer: unknown;
+  #requestTimer: unknown;
+  #watchTimer: unknown;
+  #climbTimer: unknown;
+  #dropped = 0;
 
-  constructor({ url, token, resume, webSocket }: TransportSettings, events: TransportEvents) {
-    this.#url = new URL(url);
-    this.#resumes = resume;
-    // A relay that is offered a subprotocol has to choose one, or browsers close the WebSocket.
-    this.#protocols = [
-      ...(resume || token !== undefined ? [SUBPROTOCOL] : []),
-      ...(token !== undefined ? [TOKEN + token] : []),
-    ];
-    this.#WebSocket = readWebSocket(webSocket);
-    this.sendsAtOnce = webSocket === undefined;
+  constructor(settings: TransportSettings, events: TransportEvents, timers: Timers) {
+    this.#settings = settings;
+    this.sendsAtOnce = settings.webSocket === undefined;
+    this.#url = new URL(settings.url);
+    this.#names = present(settings.carriers, settings.webSocket);
+    this.#timers = timers;
     this.#events = events;
-    this.#socket = this.#open();
+    if (this.#names.length > 0) {
+      this.#startRace(this.#names);
+    } else {
+      const reason = `there is no ${settings.carriers.join(", ")} here`;
+      queueMicrotask(() => this.#end({ code: "no-transport", reason }));
+    }
+  }
+
+  get name(): CarrierName | undefined {
+    return this.#active?.name;
   }
 
   get hasRoom(): boolean {
-    return this.#isOpen && this.#socket.bufferedAmount < MAX_BUFFERED_BYTES;
+    return this.#active?.carrier.hasRoom === true;
   }
 
   get bufferedAmount(): number {
-    return this.#socket.bufferedAmount;
+    return this.#active?.carrier.bufferedAmount ?? 0;
+  }
+
+  /** Datagrams that were too long for the path. */
+  get dropped(): number {
+    return this.#dropped;
   }
 
   send(datagram: Uint8Array): void {
-    this.#socket.send(datagram);
+    const leg = this.#active;
+    if (leg === undefined) {
+      return;
+    }
+    const common = this.#better(leg).length > 0 ? COMMON_DATAGRAM : Infinity;
+    const fitted = fit(datagram, Math.min(leg.carrier.longestDatagram, common));
+    if (fitted === undefined) {
+      this.#dropped += 1;
+      return;
+    }
+    leg.unansweredSince ??= this.#timers.now();
+    leg.carrier.send(fitted);
   }
 
   close(): void {
     this.#events = undefined;
-    this.#isOpen = false;
-    clearTimeout(this.#timer);
-    this.#socket.close(NORMAL_CLOSURE);
+    this.#abort.abort();
+    [this.#retryTimer, this.#requestTimer, this.#watchTimer, this.#climbTimer].forEach((timer) => this.#timers.clear(timer));
+    this.#race?.cancel();
+    [this.#active?.carrier, this.#next?.carrier, this.#silent].forEach((carrier) => carrier?.close());
+    this.#active = this.#next = this.#silent = undefined;
   }
 
-  #open(): WebSocketLike {
+  #startRace(names: readonly CarrierName[]): void {
+    this.#race?.cancel();
     const url = new URL(this.#url);
     if (this.#flow !== undefined) {
       url.searchParams.set("resume", this.#flow.secret);
     }
-    const socket = new this.#WebSocket(url.href, this.#protocols);
-    socket.binaryType = "arraybuffer";
-    socket.addEventListener("open", () => {
-      this.#isOpen = true;
-      // With a flow to go on with, the relay says first whether it still has it.
-      if (this.#flow === undefined) {
-        this.#wasOpen = true;
-        this.#events?.onOpen();
-      }
-    });
-    socket.addEventListener("message", ({ data }: { data: unknown }) => {
-      if (data instanceof ArrayBuffer) {
-        this.#events?.onDatagram(new Uint8Array(data));
-      } else if (typeof data === "string") {
-        this.#onText(data);
-      }
-    });
-    socket.addEventListener("close", (event: Close) => this.#onClose(event));
-    // Every error is followed by a close event, which has more details.
-    socket.addEventListener("error", () => undefined);
-    return socket;
+    if (this.#names.length > 1) {
+      url.searchParams.set("defer", "1");
+    }
+    const { token, fingerprint, resume: hasControl, webSocket } = this.#settings;
+    let asked: Promise<Announced> | undefined;
+    const announced = (): Promise<Announced> => (asked ??= this.#ask());
+    const entrants = names.map((name): Entrant => ({
+      name,
+      open: (events) => carrierKinds[name].open({ url, token, fingerprint, hasControl, webSocket, announced }, events),
+    }));
+    const owner = {
+      onWon: (name: CarrierName, carrier: Carrier) => this.#onWon({ name, carrier, unansweredSince: undefined }),
+      onFailed: (close: CarrierClose) => this.#onFailed(close),
+    };
+    this.#race = new Race(entrants, owner, this.#timers);
   }
 
-  /** What the relay says of itself. A text that is none of its own is ignored. */
-  #onText(text: string): void {
+  async #ask(): Promise<Announced> {
+    this.#offered = (await fetchAnnounced(this.#url, this.#abort.signal)) ?? this.#offered;
+    return this.#offered ?? {};
+  }
+
+  #onWon(leg: Leg): CarrierEvents {
+    this.#race = undefined;
+    const isFirst = this.#flow === undefined;
+    if (isFirst) {
+      this.#active = leg;
+    } else {
+      this.#next = leg;
+    }
+    return {
+      onOpen: () => this.#begin(leg, isFirst),
+      onDatagram: (datagram) => this.#onDatagram(leg, datagram),
+      onControl: (text) => this.#onControl(leg, text),
+      onClose: (close) => this.#onClose(leg, close),
+    };
+  }
+
+  /** Begins to use a carrier that is open. */
+  #begin(leg: Leg, isFirst: boolean): void {
+    if (leg === this.#next) {
+      // The answer tells whether the relay still has the flow.
+      this.#requestFlow(leg);
+    } else if (isFirst && leg === this.#active) {
+      this.#settle(leg);
+      if (this.#settings.resume && isLossy(leg)) {
+        this.#requestFlow(leg);
+      }
+      this.#events?.onOpen();
+    }
+  }
+
+  /** Asks for the flow, until it is told or there is no hope. */
+  #requestFlow(leg: Leg, count = 1): void {
+    // Without another carrier the relay tells it unasked.
+    if (this.#names.length > 1 || isLossy(leg)) {
+      leg.carrier.requestFlow();
+    }
+    this.#timers.clear(this.#requestTimer);
+    this.#requestTimer = this.#timers.set(() => {
+      if (count < REQUESTS) {
+        this.#requestFlow(leg, count + 1);
+      } else if (leg === this.#next) {
+        leg.carrier.close();
+        this.#onClose(leg, { code: LOST, reason: "" });
+      }
+    }, FIRST_REQUEST_MS * 2 ** (count - 1));
+  }
+
+  /** A carrier has the flow: watches it, and looks for a better one. */
+  #settle(leg: Leg): void {
+    this.#timers.clear(this.#watchTimer);
+    this.#timers.clear(this.#climbTimer);
+    if (this.#settings.resume && isLossy(leg)) {
+      this.#watch(leg);
+    }
+    this.#planClimb(leg);
+  }
+
+  #watch(leg: Leg): void {
+    this.#watchTimer = this.#timers.set(() => {
+      const silentMs = this.#timers.now() - (leg.unansweredSince ?? Infinity);
+      if (silentMs > SILENT_MS && this.#flow !== undefined) {
+        this.#silent = leg.carrier;
+        this.#active = undefined;
+        this.#lose({ code: LOST, reason: "" });
+        return;
+      }
+      if (silentMs > SILENT_MS / 3) {
+        // The relay answers, whatever the server does.
+        leg.carrier.requestFlow();
+      }
+      this.#watch(leg);
+    }, WATCH_MS);
+  }
+
+  #planClimb(leg: Leg): void {
+    const better = this.#better(leg);
+    if (better.length === 0) {
+      this.#climbMs = FIRST_CLIMB_MS;
+      return;
+    }
+    const delay = this.#climbMs * (0.5 + Math.random());
+    this.#climbMs = Math.min(2 * this.#climbMs, LONGEST_CLIMB_MS);
+    this.#climbTimer = this.#timers.set(() => {
+      if (leg === this.#active && this.#flow !== undefined) {
+        this.#startRace(better);
+      }
+    }, delay);
+  }
+
+  /** The carriers that are better than one, as far as the relay is not known to be without them. */
+  #better({ name }: Leg): CarrierName[] {
+    const offered = this.#offered;
+    const better = this.#names.slice(0, this.#names.indexOf(name));
+    return offered === undefined ? better : better.filter((other) => other in offered);
+  }
+
+  #onDatagram(leg: Leg, datagram: Uint8Array): void {
+    leg.unansweredSince = undefined;
+    if (leg === this.#active || leg === this.#next) {
+      this.#events?.onDatagram(datagram);
+    }
+  }
+
+  /** What the relay says of itself. What is none of its own is ignored. */
+  #onControl(leg: Leg, text: string): void {
+    leg.unansweredSince = undefined;
     const said = readText(text);
     const drops = readDrops(said);
     if (drops !== undefined) {
@@ -138,46 +279,101 @@ class RelayTransport implements Transport {
       return;
     }
     const flow = readFlow(said);
-    if (flow === undefined || !this.#resumes) {
+    if (flow === undefined || !this.#settings.resume) {
       return;
     }
-    this.#flow = flow;
-    if (this.#lostAt === undefined) {
-      return;
+    if (leg === this.#next) {
+      this.#onTakenOver(leg, flow);
+    } else if (leg === this.#active) {
+      this.#timers.clear(this.#requestTimer);
+      this.#hold(flow);
     }
-    if (!flow.resumed) {
-      this.#end({ code: "relay-closed", reason: "the relay no longer knew the flow of the connection" });
-      return;
-    }
-    this.#lostAt = undefined;
-    this.#delayMs = FIRST_DELAY_MS;
-    this.#events?.onResumed();
   }
 
-  #onClose({ code, reason }: Close): void {
-    this.#isOpen = false;
-    if (this.#flow === undefined || !LOST.includes(code)) {
-      this.#end(describeClose(this.#url, { code, reason }, this.#wasOpen));
+  #hold(flow: Flow): void {
+    this.#flow = flow;
+    this.#heldSince = this.#timers.now();
+  }
+
+  #onTakenOver(leg: Leg, flow: Flow & { resumed: boolean }): void {
+    this.#timers.clear(this.#requestTimer);
+    this.#next = undefined;
+    if (!flow.resumed) {
+      leg.carrier.close();
+      if (this.#active === undefined) {
+        this.#end({ code: "relay-closed", reason: "the relay no longer knew the flow of the connection" });
+      }
       return;
     }
-    const now = performance.now();
+    this.#active?.carrier.close();
+    this.#silent?.close();
+    this.#silent = undefined;
+    this.#active = leg;
+    this.#hold(flow);
+    this.#settle(leg);
+    if (this.#lostAt !== undefined) {
+      this.#lostAt = undefined;
+      this.#events?.onResumed();
+    }
+  }
+
+  #onClose(leg: Leg, close: CarrierClose): void {
+    if (leg === this.#next) {
+      this.#timers.clear(this.#requestTimer);
+      this.#next = undefined;
+      this.#onFailed(close);
+    } else if (leg === this.#active) {
+      this.#active = undefined;
+      if (this.#flow === undefined || !this.#isLoss(close)) {
+        this.#end(describeClose(this.#url, close, true));
+      } else {
+        this.#lose(close);
+      }
+    }
+  }
+
+  /** Whether a connection with this end can go on. */
+  #isLoss({ code }: CarrierClose): boolean {
+    // Where there is one carrier, another page has taken the flow.
+    return code === LOST || code === UNRESPONSIVE || (code === TAKEN_OVER && this.#names.length > 1);
+  }
+
+  /** No carrier was there. */
+  #onFailed(close: CarrierClose): void {
+    this.#race = undefined;
+    if (this.#active !== undefined) {
+      this.#planClimb(this.#active);
+    } else if (this.#flow === undefined || !this.#isLoss(close)) {
+      this.#end(describeClose(this.#url, close, this.#flow !== undefined));
+    } else {
+      this.#lose(close);
+    }
+  }
+
+  /** There is no carrier, until another one has the flow. */
+  #lose(close: CarrierClose): void {
+    const now = this.#timers.now();
     if (this.#lostAt === undefined) {
       this.#lostAt = now;
+      this.#delayMs = now - this.#heldSince >= LASTING_MS ? 0 : SECOND_DELAY_MS;
       this.#events?.onInterrupted();
+    }
+    if (this.#next !== undefined || this.#flow === undefined) {
+      return;
     }
     // Many pages that lost the same relay shall not come back at the same moment.
     const delay = this.#delayMs * (0.5 + Math.random());
     if (now + delay - this.#lostAt > this.#flow.withinMs) {
-      this.#end(describeClose(this.#url, { code, reason }, true));
+      this.#end(describeClose(this.#url, close, true));
       return;
     }
-    this.#delayMs = Math.min(2 * this.#delayMs, LONGEST_DELAY_MS);
-    this.#timer = setTimeout(() => this.#reopen(), delay);
-  }
-
-  #reopen(): void {
-    if (this.#events !== undefined) {
-      this.#socket = this.#open();
+    this.#delayMs = Math.min(Math.max(2 * this.#delayMs, SECOND_DELAY_MS), LONGEST_DELAY_MS);
+    this.#timers.clear(this.#retryTimer);
+    if (delay === 0) {
+      // Without a timer: those of a tab in the background fire once a second.
+      this.#startRace(this.#names);
+    } else {
+      this.#retryTimer = this.#timers.set(() => this.#startRace(this.#names), delay);
     }
   }
 
@@ -188,26 +384,13 @@ class RelayTransport implements Transport {
   }
 }
 
-/** The object in a text of the relay; an empty one if there is none. */
-function readText(text: string): object {
-  try {
-    const said: unknown = text.length > MAX_TEXT ? undefined : JSON.parse(text);
-    return typeof said === "object" && said !== null ? said : {};
-  } catch {
-    return {};
-  }
+/** Whether a carrier loses datagrams, as UDP does. */
+function isLossy({ name }: Leg): boolean {
+  return name !== "websocket";
 }
 
-/** The flow that the relay names, and whether it is the one before. */
-function readFlow(said: object): (Flow & { resumed: boolean }) | undefined {
-  const { type, resume, resume_within_ms: withinMs, resumed } = said as Record<string, unknown>;
-  return type === "flow" && typeof resume === "string" && typeof withinMs === "number"
-    ? { secret: resume, withinMs: Math.min(withinMs, MAX_WITHIN_MS), resumed: resumed === true }
-    : undefined;
-}
-
-/** The code and the description of the end of a WebSocket. */
-function describeClose(url: URL, { code, reason }: Close, wasOpen: boolean): TransportEnd {
+/** The code and the description of the end of a carrier. */
+function describeClose(url: URL, { code, reason }: CarrierClose, wasOpen: boolean): TransportEnd {
   if (!wasOpen) {
     return { code: "relay-unreachable", reason: `the relay at ${url.host} cannot be reached`, relayCode: code };
   }

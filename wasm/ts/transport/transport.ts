@@ -1,7 +1,8 @@
 /** What carries datagrams to one server. */
 
 import { RakwireError } from "../errors.js";
-import type { RelayDrops, WebSocketConstructor } from "../types.js";
+import type { RelayDrops, TransportName, WebSocketConstructor } from "../types.js";
+import type { CarrierName } from "./carrier.js";
 import { openRelay } from "./relay.js";
 
 /** The callbacks of a transport. */
@@ -18,14 +19,18 @@ export interface TransportEvents {
 
 /** Why a transport ended. */
 export interface TransportEnd {
-  code: "relay-closed" | "relay-unreachable" | "server-unreachable";
+  code: "relay-closed" | "relay-unreachable" | "server-unreachable" | "no-transport";
   reason: string;
-  /** The close code of the WebSocket, if it is one. */
+  /** The close code of the relay, if there is one. */
   relayCode?: number;
 }
 
 /** An open transport, or one that opens. */
 export interface Transport {
+  /** What it is now; `undefined` while there is nothing that carries datagrams. */
+  readonly name: TransportName | undefined;
+  /** How many datagrams were too long for it. */
+  readonly dropped: number;
   /** Whether it takes another datagram now. */
   readonly hasRoom: boolean;
   /** Bytes that it has taken and not sent. */
@@ -42,7 +47,11 @@ export interface TransportSettings {
   /** The URL of a server, or of a relay with its target. */
   url: string;
   token?: string;
-  /** Whether a WebSocket that is lost is opened again. */
+  /** The fingerprint of the relay's certificate for data channels. */
+  fingerprint?: string;
+  /** What may carry datagrams to a relay, the preferred first. */
+  carriers: readonly CarrierName[];
+  /** Whether another carrier takes over when one is lost. */
   resume: boolean;
   webSocket?: WebSocketConstructor;
 }

@@ -3,7 +3,7 @@
 import type { ErrorCode } from "../errors.js";
 import type { SessionEnd, SessionSettings } from "../session.js";
 import type { PeerStats } from "../stats.js";
-import type { Message, Outcome, Progress, RelayDrops, SendOptions } from "../types.js";
+import type { Message, Outcome, Progress, RelayDrops, SendOptions, TransportName } from "../types.js";
 
 /** A message to send; the number of its receipt if it asks for one. */
 export interface Outgoing {
@@ -25,16 +25,22 @@ export type ToWorker = { session: number } & (
 
 /** From the worker, of the session with this number. */
 export type ToPage = { session: number } & (
-  | { type: "open"; longest: number; serverGuid: bigint | undefined; internalAddresses: string[] }
+  | {
+      type: "open";
+      longest: number;
+      serverGuid: bigint | undefined;
+      internalAddresses: string[];
+      transport: TransportName | undefined;
+    }
   | { type: "messages"; messages: readonly Message[] }
   /** The connection has taken so many messages of the page, with so many bytes. */
   | { type: "taken"; messages: number; bytes: number }
   | { type: "refused"; receipt: number | undefined; code: ErrorCode; reason: string }
   | { type: "outcome"; receipt: number; outcome: Outcome }
   | { type: "progress"; progress: Progress }
-  | { type: "stats"; stats: PeerStats; bufferedAmount: number }
+  | { type: "stats"; stats: PeerStats; bufferedAmount: number; transport: TransportName | undefined }
   | { type: "interrupted" }
-  | { type: "resumed" }
+  | { type: "resumed"; transport: TransportName | undefined }
   | { type: "relay-drops"; drops: RelayDrops }
   | { type: "end"; end: SessionEnd; stats: PeerStats }
 );

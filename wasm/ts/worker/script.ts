@@ -55,9 +55,9 @@ class WorkerSession implements SessionOwner {
 
   onOpen(): void {
     this.#isOpen = true;
-    const { serverGuid } = this.#session;
+    const { serverGuid, transport } = this.#session;
     const internalAddresses = this.#session.internalAddresses();
-    tell(this.#number, { type: "open", longest: this.#longest(), serverGuid, internalAddresses });
+    tell(this.#number, { type: "open", longest: this.#longest(), serverGuid, internalAddresses, transport });
   }
 
   onMessage(message: Message): void {
@@ -77,7 +77,7 @@ class WorkerSession implements SessionOwner {
   }
 
   onResumed(): void {
-    tell(this.#number, { type: "resumed" });
+    tell(this.#number, { type: "resumed", transport: this.#session.transport });
   }
 
   onRelayDrops(drops: RelayDrops): void {
@@ -117,7 +117,8 @@ class WorkerSession implements SessionOwner {
 
   #tellStats(): void {
     if (this.#isOpen) {
-      tell(this.#number, { type: "stats", stats: this.#stats(), bufferedAmount: this.#session.bufferedAmount });
+      const { bufferedAmount, transport } = this.#session;
+      tell(this.#number, { type: "stats", stats: this.#stats(), bufferedAmount, transport });
     }
   }
 

@@ -9,7 +9,7 @@ import { ERRORS } from "../reasons.js";
 import type { SessionEnd, SessionLike, SessionOwner, SessionSettings } from "../session.js";
 import type { PeerStats } from "../stats.js";
 import { describeStats } from "../stats.js";
-import type { Outcome, Protocol, ReadyOptions, SendOptions } from "../types.js";
+import type { Outcome, Protocol, ReadyOptions, SendOptions, TransportName } from "../types.js";
 import { WaitingSenders } from "../waiting-senders.js";
 import type { Deferred, WaitOptions } from "../waits.js";
 import { beforeAbort, deferred } from "../waits.js";
@@ -84,6 +84,7 @@ class RemoteSession implements SessionLike {
   #isOpen = false;
   #isOver = false;
   #guid: bigint | undefined;
+  #transport: TransportName | undefined;
   #addresses: string[] = [];
 
   constructor(post: Post, protocol: Protocol, owner: SessionOwner, onEnd: () => void) {
@@ -104,6 +105,10 @@ class RemoteSession implements SessionLike {
 
   get serverGuid(): bigint | undefined {
     return this.#isOpen ? this.#guid : undefined;
+  }
+
+  get transport(): TransportName | undefined {
+    return this.#isOver ? undefined : this.#transport;
   }
 
   send(bytes: Uint8Array, options: SendOptions): void {
@@ -160,6 +165,7 @@ class RemoteSession implements SessionLike {
         this.#longest = told.longest;
         this.#guid = told.serverGuid;
         this.#addresses = told.internalAddresses;
+        this.#transport = told.transport;
         this.#owner.onOpen();
         break;
       case "messages":
@@ -184,11 +190,14 @@ class RemoteSession implements SessionLike {
       case "stats":
         this.#stats = told.stats;
         this.#remoteBuffered = told.bufferedAmount;
+        this.#transport = told.transport;
         break;
       case "interrupted":
+        this.#transport = undefined;
         this.#owner.onInterrupted();
         break;
       case "resumed":
+        this.#transport = told.transport;
         this.#owner.onResumed();
         break;
       case "relay-drops":

@@ -210,15 +210,17 @@ const RELAY: Crate = Crate {
         // The flows of browsers, and above them those of clients with UDP of their own, which have the same rates.
         Layer::together(&["flow"]),
         Layer::together(&["front"]),
+        // Data channels, whose clients have rations as those of the front.
+        Layer::together(&["webrtc"]),
         Layer::together(&["target"]),
         // Where servers are found, and what lists show of them.
         Layer::apart(&["directory", "discovery"]),
-        Layer::apart(&["admission::bans", "admission::origin", "close", "token"]),
+        Layer::apart(&["admission::bans", "admission::origin", "close", "token", "transport_kind"]),
         Layer::together(&["config"]),
         Layer::together(&["counters"]),
         Layer::together(&["admission", "admission::*"]),
         Layer::apart(&["ops", "tls"]),
-        Layer::together(&["reload"]),
+        Layer::apart(&["fetch", "reload"]),
         Layer::together(&["io"]),
         Layer::together(&["relay"]),
         Layer::together(&["crate"]),

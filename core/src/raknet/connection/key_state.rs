@@ -85,6 +85,7 @@ pub(super) fn place<T>(stored: &mut Stored<T>) -> &mut T {
 }
 
 #[cfg(feature = "alloc")]
+#[expect(clippy::boxed_local, reason = "without an allocator it is no box")]
 pub(super) fn into_inner<T>(stored: Stored<T>) -> T {
     *stored
 }

@@ -68,6 +68,7 @@ use receiver::{ControlMessage, DatagramStatus, ReceiveError, Receiver};
 use sender::Sender;
 use sizes::Sizes;
 
+use super::delivery::Channel;
 use super::internal_addresses::StoredAddresses;
 use super::reason::{ConnectFailure, DisconnectReason};
 #[cfg(feature = "secure")]
@@ -327,6 +328,9 @@ impl Connection {
                     }
                     Ok(parsed) => {
                         self.receiver.on_datagram_taken();
+                        if self.receiver.is_stalled() {
+                            self.deliver_stalled(cx);
+                        }
                         parsed
                     }
                 }
@@ -395,6 +399,18 @@ impl Connection {
             control = self.receiver.resume(cx, &message, !self.is_unverified())?;
         }
         Ok(())
+    }
+
+    /// Delivers messages that had no block when their turn came.
+    fn deliver_stalled(&mut self, cx: &mut Context<'_, '_>) {
+        let stalled = self.receiver.take_stalled();
+        for channel in (0..Channel::COUNT as u8).filter(|channel| stalled >> channel & 1 != 0) {
+            let mut control = self.receiver.deliver_buffered(cx, channel, !self.is_unverified());
+            while let Ok(Some(message)) = control {
+                self.handle_control(cx, &message);
+                control = self.receiver.resume(cx, &message, !self.is_unverified());
+            }
+        }
     }
 
     /// Handles a message of RakNet itself.

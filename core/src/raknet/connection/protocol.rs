@@ -150,7 +150,8 @@ impl endpoint::Connection<RakNet> for Connection {
         self.receiver.has_deferred()
     }
 
-    fn nack_deferred(&mut self, cx: &mut Context<'_, '_>) {
+    fn resume_deferred(&mut self, cx: &mut Context<'_, '_>) {
+        self.deliver_stalled(cx);
         self.receiver.nack_deferred(cx);
     }
 

@@ -11,6 +11,7 @@ mod ids;
 mod internal_addresses;
 mod keys;
 mod lifecycle;
+mod loss;
 mod lossy;
 mod never_opened;
 mod operations;

@@ -189,29 +189,29 @@ impl Steps {
     }
 
     /// What the client has to say, which did not arrive yet.
-    fn from_client(&mut self) -> Vec<Vec<u8>> {
+    fn sent_by_client(&mut self) -> Vec<Vec<u8>> {
         answers(&mut self.client, NOW).into_iter().map(|(_, bytes)| bytes).collect()
     }
 
-    fn from_server(&mut self) -> Vec<Vec<u8>> {
+    fn sent_by_server(&mut self) -> Vec<Vec<u8>> {
         answers(&mut self.server, NOW).into_iter().map(|(_, bytes)| bytes).collect()
     }
 
-    fn to_server(&mut self, datagrams: &[Vec<u8>]) {
+    fn deliver_to_server(&mut self, datagrams: &[Vec<u8>]) {
         datagrams.iter().for_each(|bytes| self.server.handle_datagram(NOW, CLIENT.into(), bytes));
     }
 
-    fn to_client(&mut self, datagrams: &[Vec<u8>]) {
+    fn deliver_to_client(&mut self, datagrams: &[Vec<u8>]) {
         datagrams.iter().for_each(|bytes| self.client.handle_datagram(NOW, SERVER.into(), bytes));
     }
 
     /// The second request of the client, which did not arrive yet.
     fn request_2(&mut self) -> Vec<u8> {
-        let request_1 = self.from_client();
-        self.to_server(&request_1);
-        let reply_1 = self.from_server();
-        self.to_client(&reply_1);
-        let requests = self.from_client();
+        let request_1 = self.sent_by_client();
+        self.deliver_to_server(&request_1);
+        let reply_1 = self.sent_by_server();
+        self.deliver_to_client(&reply_1);
+        let requests = self.sent_by_client();
         let [request_2] = &requests[..] else { panic!("{requests:02x?}") };
         assert_eq!(request_2.len(), 103);
         request_2.clone()
@@ -227,24 +227,24 @@ fn an_identical_request_gets_an_identical_answer() {
     }
     let mut steps = Steps::new(config);
     let request_2 = steps.request_2();
-    steps.to_server(std::slice::from_ref(&request_2));
-    let first = steps.from_server();
+    steps.deliver_to_server(std::slice::from_ref(&request_2));
+    let first = steps.sent_by_server();
     assert_eq!(first.iter().map(Vec::len).collect::<Vec<_>>(), [163]);
     for _ in 0..5 {
-        steps.to_server(std::slice::from_ref(&request_2));
-        assert_eq!(steps.from_server(), first);
+        steps.deliver_to_server(std::slice::from_ref(&request_2));
+        assert_eq!(steps.sent_by_server(), first);
     }
-    steps.to_client(&first);
-    let connection_request = steps.from_client();
-    steps.to_server(&connection_request);
+    steps.deliver_to_client(&first);
+    let connection_request = steps.sent_by_client();
+    steps.deliver_to_server(&connection_request);
     // From here on the request has nothing to bring.
-    steps.to_server(&[request_2]);
-    steps.to_client(&first);
+    steps.deliver_to_server(&[request_2]);
+    steps.deliver_to_client(&first);
     for _ in 0..4 {
-        let datagrams = steps.from_server();
-        steps.to_client(&datagrams);
-        let datagrams = steps.from_client();
-        steps.to_server(&datagrams);
+        let datagrams = steps.sent_by_server();
+        steps.deliver_to_client(&datagrams);
+        let datagrams = steps.sent_by_client();
+        steps.deliver_to_server(&datagrams);
     }
     assert_eq!(steps.server.stats().dropped(DropReason::HandshakeLimit), 0);
     let connected = |event| matches!(event, Some(rakwire::raknet::Event::Connected { .. }));
@@ -259,8 +259,8 @@ fn changed_requests_get_nothing() {
     for at in 17..request_2.len() {
         let mut changed = request_2.clone();
         changed[at] ^= 1;
-        steps.to_server(&[changed]);
-        let answers = steps.from_server();
+        steps.deliver_to_server(&[changed]);
+        let answers = steps.sent_by_server();
         assert!(answers.iter().all(|answer| answer.len() < 103), "byte {at}: {answers:02x?}");
         assert_eq!(steps.server.connections().count(), 0, "byte {at}");
     }
@@ -274,16 +274,16 @@ fn changed_replies_are_dropped_and_the_attempt_goes_on() {
     const FLAG: usize = 1 + 16 + 8 + 7 + 2;
     let mut steps = Steps::new(requiring_server());
     let request_2 = steps.request_2();
-    steps.to_server(&[request_2]);
-    let replies = steps.from_server();
+    steps.deliver_to_server(&[request_2]);
+    let replies = steps.sent_by_server();
     let reply_2 = &replies[0];
     for at in 17..reply_2.len() {
         let mut changed = reply_2.clone();
         // Any value but zero says that an answer follows.
         changed[at] = if at == FLAG { 0 } else { changed[at] ^ 1 };
-        steps.to_client(&[changed]);
+        steps.deliver_to_client(&[changed]);
     }
-    steps.to_client(&[written(&Offline::Reply2 {
+    steps.deliver_to_client(&[written(&Offline::Reply2 {
         guid: steps.server.config().guid,
         client: CLIENT.into(),
         mtu: 1_492,
@@ -293,8 +293,8 @@ fn changed_replies_are_dropped_and_the_attempt_goes_on() {
     let stats = steps.client.stats();
     let dropped = stats.dropped(DropReason::Unauthentic) + stats.dropped(DropReason::BadOffline);
     assert_eq!(dropped, reply_2.len() as u64 - 17 + 1);
-    steps.to_client(&replies);
-    assert!(!steps.from_client().is_empty(), "the connection request");
+    steps.deliver_to_client(&replies);
+    assert!(!steps.sent_by_client().is_empty(), "the connection request");
 }
 
 /// Nothing is kept of a source that has not given its cookie back, and nothing computed for it; whatever cookies are

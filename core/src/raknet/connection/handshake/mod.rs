@@ -24,7 +24,7 @@ use crate::raknet::reason::{ConnectFailure, DisconnectReason};
 use crate::raknet::stats::DropReason;
 use crate::raknet::types::ConnectOptions;
 use crate::raknet::wire::address::AddressList;
-use crate::raknet::wire::control::{Control, KeyProblem, MAX_PASSWORD};
+use crate::raknet::wire::control::{Control, KeyProblem, MAX_PASSWORD, Proof};
 use crate::raknet::wire::offline::Offline;
 use crate::raknet::wire::{Guid, Wire};
 use crate::storage::BlockLink;
@@ -430,10 +430,8 @@ impl Handshake {
                 Ok(Control::Request { guid, time, proof, password }),
                 State::Opening | State::Unverified | State::Requested,
             ) if SERVER => {
-                if let Err(problem) = protection.admit(cx, proof) {
-                    return self.reject_key(cx, sender, problem);
-                }
-                return self.on_request(cx, sender, remote, Introduction { guid, time, password });
+                let client = Introduction { guid, time, proof, password };
+                return self.on_request(cx, protection, sender, remote, client);
             }
             (Ok(Control::Request { guid, time, .. }), State::Connected)
                 if SERVER && self.owes_acceptance && self.guid == guid =>
@@ -488,10 +486,14 @@ impl Handshake {
     fn on_request(
         &mut self,
         cx: &mut Context<'_, '_>,
+        protection: &mut ConnectionProtection,
         sender: &mut Sender,
         remote: SocketAddr,
         client: Introduction<'_>,
     ) -> Result<(), End> {
+        if let Err(problem) = protection.admit(cx, client.proof) {
+            return self.reject_key(cx, sender, problem);
+        }
         if !is_same_secret(&cx.state.password, client.password) {
             return self.reject_password(cx, sender);
         }
@@ -637,6 +639,7 @@ fn on_pong(cx: &mut Context<'_, '_>, sender: &mut Sender, ping_time: u64, time: 
 struct Introduction<'m> {
     guid: Guid,
     time: u64,
+    proof: Option<Proof<'m>>,
     password: &'m [u8],
 }
 

@@ -10,19 +10,19 @@ use axum::extract::WebSocketUpgrade;
 use axum::extract::ws::{CloseFrame, Message, WebSocket};
 use futures_util::{SinkExt, StreamExt};
 use tokio::time::timeout;
-use tokio_util::task::task_tracker::TaskTrackerToken;
 
-use super::connected::Connected;
+use super::broken::Broken;
 use crate::close::{CloseKind, CloseReason};
 use crate::config::Limits;
-use crate::flow::{Flow, FromClient, ToClient};
+use crate::flow::{FLOW_REQUEST, Flow, FromClient, ToClient};
 
 /// The longest message that is read completely. A message between the datagram limit and this one is rejected with an
 /// orderly close; of a longer one only the frame header is read.
 const MESSAGE_MAX: usize = 64 * 1024;
 
-/// The read buffer of each client, which it has although it is idle. Longer messages get room of their own.
-const READ_BUFFER: usize = 4 * 1024;
+/// The read buffer of each client, which it has although it is idle. It grows with the messages of the client, and what
+/// reads ahead of it spares it most calls.
+const READ_BUFFER: usize = 512;
 
 /// The size at which buffered frames are written.
 const WRITE_BUFFER: usize = 16 * 1024;
@@ -43,27 +43,26 @@ pub(crate) fn configure(upgrade: WebSocketUpgrade, limits: &Limits) -> WebSocket
         .max_write_buffer_size(WRITE_BUFFER + 2 * message_max)
 }
 
-/// The WebSocket of one client, and what lives as long.
+/// The WebSocket of one client.
 #[derive(Debug)]
-pub(crate) struct Connection {
+pub(crate) struct WebSocketTransport {
     socket: WebSocket,
     /// Whether the last write may have left something behind.
     has_unwritten: bool,
-    _tracked: TaskTrackerToken,
-    _connected: Connected,
 }
 
-impl Connection {
-    pub(crate) const fn new(socket: WebSocket, tracked: TaskTrackerToken, connected: Connected) -> Self {
-        Self { socket, has_unwritten: false, _tracked: tracked, _connected: connected }
+impl WebSocketTransport {
+    pub(crate) const fn new(socket: WebSocket) -> Self {
+        Self { socket, has_unwritten: false }
     }
 
     /// The next message of the client.
-    pub(crate) fn poll_read(&mut self, context: &mut Context<'_>) -> Poll<FromClient> {
+    pub(super) fn poll_read(&mut self, context: &mut Context<'_>) -> Poll<FromClient> {
         let item = ready!(self.socket.poll_next_unpin(context));
         Poll::Ready(match item {
             None => FromClient::Vanished,
             Some(Ok(Message::Binary(message))) => FromClient::Datagram(message),
+            Some(Ok(Message::Text(text))) if text.as_str() == FLOW_REQUEST => FromClient::FlowRequest,
             Some(Ok(Message::Text(_))) => FromClient::Text,
             Some(Ok(Message::Ping(_) | Message::Pong(_))) => FromClient::Control,
             Some(Ok(Message::Close(_))) => FromClient::Closed,
@@ -72,30 +71,30 @@ impl Connection {
     }
 
     /// Writes the frames of `flow` until the socket would block.
-    pub(crate) fn poll_write(
+    pub(super) fn poll_write(
         &mut self,
         context: &mut Context<'_>,
         flow: &mut Flow,
         now: Instant,
-    ) -> Poll<Result<(), axum::Error>> {
+    ) -> Poll<Result<(), Broken>> {
         ready!(self.poll_fill(context, flow, now))?;
         if self.has_unwritten {
-            ready!(self.socket.poll_flush_unpin(context))?;
+            ready!(self.socket.poll_flush_unpin(context)).map_err(|_| Broken)?;
             self.has_unwritten = false;
         }
         Poll::Ready(Ok(()))
     }
 
     /// Adds the frames of `flow` to the write buffer, which is written when it is full.
-    pub(crate) fn poll_fill(
+    pub(super) fn poll_fill(
         &mut self,
         context: &mut Context<'_>,
         flow: &mut Flow,
         now: Instant,
-    ) -> Poll<Result<(), axum::Error>> {
+    ) -> Poll<Result<(), Broken>> {
         loop {
             // A frame stays in the flow, where it is dropped when it gets too old, until the socket has room.
-            ready!(self.socket.poll_ready_unpin(context))?;
+            ready!(self.socket.poll_ready_unpin(context)).map_err(|_| Broken)?;
             let message = match flow.poll_to_client(now) {
                 Some(ToClient::Datagram(datagram)) => Message::Binary(datagram),
                 Some(ToClient::Ping) => Message::Ping(Bytes::new()),
@@ -103,12 +102,12 @@ impl Connection {
                 None => return Poll::Ready(Ok(())),
             };
             self.has_unwritten = true;
-            self.socket.start_send_unpin(message)?;
+            self.socket.start_send_unpin(message).map_err(|_| Broken)?;
         }
     }
 
     /// Sends the close frame, if the client is still there, and waits briefly for the answer.
-    pub(crate) async fn close(mut self, reason: &CloseReason) {
+    pub(super) async fn close(mut self, reason: &CloseReason) {
         let closing = async {
             match reason.kind().code() {
                 Some(code) => send_close(&mut self.socket, code, reason).await,

@@ -1,0 +1,140 @@
+//! What carries the datagrams of a client to the relay.
+//!
+//! All transports are the same to a flow: a [`Connection`] is read into
+//! [`Flow::handle_client`](crate::flow::Flow::handle_client), and takes what it writes from a [`Flow`].
+
+mod broken;
+mod webrtc;
+mod websocket;
+mod webtransport;
+
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Instant;
+
+use tokio_util::task::task_tracker::TaskTrackerToken;
+
+use self::broken::Broken;
+pub(crate) use self::webrtc::{Inbox, Port, WebRtcTransport};
+pub(crate) use self::websocket::{WebSocketTransport, configure};
+pub(crate) use self::webtransport::{Streams, WebTransportTransport};
+use super::connected::Connected;
+use crate::close::CloseReason;
+use crate::counters::{Counters, OpenTransport};
+use crate::flow::{Flow, FromClient};
+use crate::transport_kind::TransportKind;
+
+/// The transport of one client.
+#[derive(Debug)]
+#[expect(clippy::enum_variant_names, reason = "these are their names")]
+pub(crate) enum Transport {
+    WebSocket(Box<WebSocketTransport>),
+    WebRtc(Box<WebRtcTransport>),
+    WebTransport(WebTransportTransport),
+}
+
+impl Transport {
+    const fn kind(&self) -> TransportKind {
+        match self {
+            Self::WebSocket(_) => TransportKind::WebSocket,
+            Self::WebRtc(_) => TransportKind::WebRtc,
+            Self::WebTransport(_) => TransportKind::WebTransport,
+        }
+    }
+}
+
+/// The connection of one client, and what lives as long.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    transport: Transport,
+    /// Input that was read before there was a flow.
+    first: Option<FromClient>,
+    _open: OpenTransport,
+    _tracked: TaskTrackerToken,
+    _connected: Connected,
+}
+
+impl Connection {
+    pub(crate) fn new(
+        transport: Transport,
+        counters: &Arc<Counters>,
+        tracked: TaskTrackerToken,
+        connected: Connected,
+    ) -> Self {
+        let open = OpenTransport::new(counters, transport.kind());
+        Self { transport, first: None, _open: open, _tracked: tracked, _connected: connected }
+    }
+
+    pub(crate) const fn kind(&self) -> TransportKind {
+        self.transport.kind()
+    }
+
+    /// Waits until the client sends something for its flow, which the next [`Connection::poll_read`] returns; the
+    /// error is the input that ends the connection before.
+    pub(crate) async fn wait_for_first(&mut self) -> Result<(), FromClient> {
+        loop {
+            match poll_fn(|context| self.poll_read(context)).await {
+                FromClient::Control => {}
+                first @ (FromClient::Datagram(_) | FromClient::FlowRequest) => {
+                    self.first = Some(first);
+                    return Ok(());
+                }
+                end @ (FromClient::Text
+                | FromClient::Oversized { .. }
+                | FromClient::Violation
+                | FromClient::Closed
+                | FromClient::Vanished) => return Err(end),
+            }
+        }
+    }
+
+    /// The next input of the client.
+    pub(crate) fn poll_read(&mut self, context: &mut Context<'_>) -> Poll<FromClient> {
+        if let Some(first) = self.first.take() {
+            return Poll::Ready(first);
+        }
+        match &mut self.transport {
+            Transport::WebSocket(transport) => transport.poll_read(context),
+            Transport::WebRtc(transport) => transport.poll_read(context),
+            Transport::WebTransport(transport) => transport.poll_read(context),
+        }
+    }
+
+    /// Writes what `flow` has for the client until the transport takes no more.
+    pub(crate) fn poll_write(
+        &mut self,
+        context: &mut Context<'_>,
+        flow: &mut Flow,
+        now: Instant,
+    ) -> Poll<Result<(), Broken>> {
+        match &mut self.transport {
+            Transport::WebSocket(transport) => transport.poll_write(context, flow, now),
+            Transport::WebRtc(transport) => transport.poll_write(context, flow, now),
+            Transport::WebTransport(transport) => transport.poll_write(context, flow, now),
+        }
+    }
+
+    /// The same, but what is small may stay in the buffer of the transport.
+    pub(crate) fn poll_fill(
+        &mut self,
+        context: &mut Context<'_>,
+        flow: &mut Flow,
+        now: Instant,
+    ) -> Poll<Result<(), Broken>> {
+        match &mut self.transport {
+            Transport::WebSocket(transport) => transport.poll_fill(context, flow, now),
+            Transport::WebRtc(transport) => transport.poll_fill(flow, now),
+            Transport::WebTransport(transport) => transport.poll_write(context, flow, now),
+        }
+    }
+
+    /// Tells the client why its connection ends, if it is still there.
+    pub(crate) async fn close(self, reason: &CloseReason) {
+        match self.transport {
+            Transport::WebSocket(transport) => transport.close(reason).await,
+            Transport::WebRtc(transport) => transport.close(reason).await,
+            Transport::WebTransport(transport) => transport.close(reason).await,
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! The WebTransport session of one client: datagrams alone, and the close.
+//!
+//! A session is an HTTP/3 request whose stream stays open (draft-ietf-webtrans-http3). Each datagram of QUIC begins with the
+//! number of that stream, divided by four.
+
+use std::fmt;
+use std::future::Future;
+use std::mem;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::{Duration, Instant};
+
+use bytes::{Bytes, BytesMut};
+use quinn::{Connection, ConnectionError, RecvStream, SendDatagramError, SendStream};
+use tokio::time::timeout;
+use tokio_util::sync::ReusableBoxFuture;
+use web_transport_proto::{Capsule, Frame, Http3CapsuleReader, VarInt};
+
+use super::broken::Broken;
+use crate::close::CloseReason;
+use crate::flow::{CONTROL_PREFIX, Carriage, FLOW_REQUEST, Flow, FromClient, ToClient};
+
+/// The code of HTTP/3 for an end that is no error.
+const H3_NO_ERROR: u32 = 0x100;
+
+/// How long a client has to take the close.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// The streams of a session.
+#[derive(Debug)]
+pub(crate) struct Streams {
+    /// The request, on which the session is closed.
+    pub(crate) request: (SendStream, RecvStream),
+    /// The settings of HTTP/3, which may not be closed before the connection.
+    pub(crate) settings: (SendStream, RecvStream),
+}
+
+/// The session of one client.
+pub(crate) struct WebTransportTransport {
+    connection: Connection,
+    /// What each datagram begins with.
+    session: VarInt,
+    request: SendStream,
+    _settings: (SendStream, RecvStream),
+    reading: ReusableBoxFuture<'static, Result<Bytes, ConnectionError>>,
+    writing: ReusableBoxFuture<'static, Result<(), SendDatagramError>>,
+    /// Whether `writing` has a datagram that QUIC had no room for.
+    is_writing: bool,
+    /// Completes when the client closes the session.
+    closing: Pin<Box<dyn Future<Output = ()> + Send>>,
+    /// Whether a ping counts as answered: that QUIC is alive is watched by QUIC.
+    is_ping_answered: bool,
+}
+
+impl fmt::Debug for WebTransportTransport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WebTransportTransport")
+            .field("connection", &self.connection)
+            .field("is_writing", &self.is_writing)
+            .finish_non_exhaustive()
+    }
+}
+
+impl WebTransportTransport {
+    pub(crate) fn new(connection: Connection, streams: Streams) -> Self {
+        let (request, capsules) = streams.request;
+        let stream = quinn::VarInt::from(request.id()).into_inner();
+        Self {
+            session: VarInt::from_u64(stream / 4).unwrap_or(VarInt::MAX),
+            request,
+            _settings: streams.settings,
+            reading: ReusableBoxFuture::new(read(connection.clone())),
+            writing: ReusableBoxFuture::new(write(connection.clone(), Bytes::new())),
+            is_writing: false,
+            closing: Box::pin(read_close(capsules)),
+            is_ping_answered: false,
+            connection,
+        }
+    }
+
+    /// The next input of the client.
+    pub(super) fn poll_read(&mut self, context: &mut Context<'_>) -> Poll<FromClient> {
+        if mem::take(&mut self.is_ping_answered) {
+            return Poll::Ready(FromClient::Control);
+        }
+        if self.closing.as_mut().poll(context).is_ready() {
+            self.closing = Box::pin(std::future::pending());
+            return Poll::Ready(FromClient::Closed);
+        }
+        let read_before = ready!(self.reading.poll(context));
+        self.reading.set(read(self.connection.clone()));
+        Poll::Ready(match read_before {
+            Ok(datagram) => self.input(datagram),
+            Err(ConnectionError::ApplicationClosed(close)) if close.error_code == H3_NO_ERROR.into() => {
+                FromClient::Closed
+            }
+            Err(_) => FromClient::Vanished,
+        })
+    }
+
+    fn input(&self, datagram: Bytes) -> FromClient {
+        let mut payload = datagram;
+        if VarInt::decode(&mut payload).ok() != Some(self.session) {
+            // Of no session, or of one that this connection does not have.
+            return FromClient::Control;
+        }
+        match payload.strip_prefix(CONTROL_PREFIX) {
+            Some(text) if text == FLOW_REQUEST.as_bytes() => FromClient::FlowRequest,
+            Some(_) | None => FromClient::Datagram(payload),
+        }
+    }
+
+    /// Hands what `flow` has to QUIC, which writes it by itself, until that has no room.
+    pub(super) fn poll_write(
+        &mut self,
+        context: &mut Context<'_>,
+        flow: &mut Flow,
+        now: Instant,
+    ) -> Poll<Result<(), Broken>> {
+        loop {
+            if self.is_writing {
+                let written = ready!(self.writing.poll(context));
+                self.is_writing = false;
+                check(written)?;
+            }
+            flow.set_carriage(self.carriage());
+            let datagram = match flow.poll_to_client(now) {
+                Some(ToClient::Datagram(datagram)) => self.datagram(&[&datagram]),
+                Some(ToClient::Control(text)) => self.datagram(&[CONTROL_PREFIX, text.as_bytes()]),
+                Some(ToClient::Ping) => {
+                    self.is_ping_answered = true;
+                    context.waker().wake_by_ref();
+                    continue;
+                }
+                None => return Poll::Ready(Ok(())),
+            };
+            // What QUIC has no room for waits, as it would drop an older one.
+            if datagram.len() <= self.connection.datagram_send_buffer_space() {
+                check(self.connection.send_datagram(datagram))?;
+            } else {
+                self.writing.set(write(self.connection.clone(), datagram));
+                self.is_writing = true;
+            }
+        }
+    }
+
+    fn carriage(&self) -> Carriage {
+        let max = self.connection.max_datagram_size().unwrap_or(0).saturating_sub(self.session.size());
+        Carriage { max_datagram: Some(max), has_control_datagrams: true }
+    }
+
+    fn datagram(&self, parts: &[&[u8]]) -> Bytes {
+        let length: usize = parts.iter().map(|part| part.len()).sum();
+        let mut datagram = BytesMut::with_capacity(self.session.size() + length);
+        self.session.encode(&mut datagram);
+        parts.iter().for_each(|part| datagram.extend_from_slice(part));
+        datagram.freeze()
+    }
+
+    /// Closes the session, if the client is still there, and waits briefly until it has closed the connection.
+    pub(super) async fn close(mut self, reason: &CloseReason) {
+        if let Some(code) = reason.kind().code() {
+            let closing = async {
+                let close = close_frame(code.into(), reason.text());
+                if self.request.write_all(&close).await.is_ok() && self.request.finish().is_ok() {
+                    self.connection.closed().await;
+                }
+            };
+            // The connection ends here even if the timeout has elapsed.
+            let _ = timeout(CLOSE_TIMEOUT, closing).await;
+        }
+        self.connection.close(H3_NO_ERROR.into(), b"");
+    }
+}
+
+async fn read(connection: Connection) -> Result<Bytes, ConnectionError> {
+    connection.read_datagram().await
+}
+
+async fn write(connection: Connection, datagram: Bytes) -> Result<(), SendDatagramError> {
+    connection.send_datagram_wait(datagram).await
+}
+
+/// A datagram that the path no longer carries is lost as others are.
+fn check(written: Result<(), SendDatagramError>) -> Result<(), Broken> {
+    match written {
+        Ok(()) | Err(SendDatagramError::TooLarge) => Ok(()),
+        Err(_) => Err(Broken),
+    }
+}
+
+/// Reads the stream of the request until the client closes the session. A connection that is lost tells that where it is
+/// read.
+async fn read_close(stream: RecvStream) {
+    let mut capsules = Http3CapsuleReader::new(stream);
+    loop {
+        match capsules.read().await {
+            // Without a word, and with a mistake, it is closed all the same.
+            Ok(Some(Capsule::CloseWebTransportSession { .. }) | None) => return,
+            Ok(Some(_)) => {}
+            Err(_) => std::future::pending().await,
+        }
+    }
+}
+
+/// The frame that closes a session, with the numbers of a WebSocket.
+fn close_frame(code: u32, reason: String) -> Bytes {
+    let mut capsule = BytesMut::new();
+    Capsule::CloseWebTransportSession { code, reason }.encode(&mut capsule);
+    let mut frame = BytesMut::new();
+    Frame::DATA.encode(&mut frame);
+    VarInt::from_u32(u32::try_from(capsule.len()).unwrap_or(0)).encode(&mut frame);
+    frame.extend_from_slice(&capsule);
+    frame.freeze()
+}

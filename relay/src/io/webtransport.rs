@@ -1,0 +1,286 @@
+//! Accepts WebTransport sessions, up to a limit, with a deadline for everything that a client has to do.
+
+use std::io;
+use std::net::{SocketAddr, UdpSocket};
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::http::StatusCode;
+use quinn::{
+    Connection, Endpoint, EndpointConfig, Incoming, Runtime, ServerConfig, TokioRuntime, TransportConfig,
+};
+use thiserror::Error;
+use tokio::sync::Semaphore;
+use tokio::time::timeout;
+use tracing::{debug, error};
+use web_transport_proto::{ConnectError, ConnectRequest, ConnectResponse, Settings, SettingsError};
+
+use super::announced::PATH;
+use super::app::App;
+use super::client::{self, Opening};
+use super::connected::Connected;
+use super::data_channels::DataChannels;
+use super::http::count_forbidden;
+use super::serve::admit;
+use super::shared_socket::SharedSocket;
+use super::transport::{Connection as ClientConnection, Streams, Transport, WebTransportTransport};
+use crate::admission::{Refusal, Request, parameter};
+use crate::config::Limits;
+use crate::flow::FLOW_PROTOCOL;
+use crate::tls::{QuicCertificate, TlsError, quic_config};
+
+/// The most handshakes at a time: their clients are not limited by their address, which they have not proved.
+const HANDSHAKES_MAX: usize = 256;
+
+/// With so many handshakes a client proves its address before it gets memory, which costs it a round trip.
+const HANDSHAKES_UNPROVEN_MAX: usize = 32;
+
+/// Bytes of datagrams that wait in QUIC for its congestion control, where they can no longer be dropped for their age.
+const SEND_BUFFER: usize = 32 * 1024;
+
+/// Bytes of datagrams that wait for the task of the flow.
+const RECEIVE_BUFFER: usize = 64 * 1024;
+
+/// Bytes that a client may send on streams, which carry the request and the close alone.
+const STREAM_BUFFER: u32 = 32 * 1024;
+
+/// The request; the settings, and three streams that HTTP/3 has beside them.
+const STREAMS_MAX: [u32; 2] = [1, 4];
+
+/// How long a client that is refused has to take the answer.
+const REFUSAL_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// What goes wrong before there is a session.
+#[derive(Debug, Error)]
+enum HandshakeError {
+    #[error("{0}")]
+    Connection(#[from] quinn::ConnectionError),
+    #[error("settings of HTTP/3: {0}")]
+    Settings(#[from] SettingsError),
+    #[error("no WebTransport")]
+    NoWebTransport,
+    // Not the whole error, which may repeat what the client sent.
+    #[error("no request for a session")]
+    Request(#[from] ConnectError),
+}
+
+/// A socket on which sessions are accepted.
+#[derive(Debug)]
+pub(crate) struct WebTransport {
+    endpoint: Endpoint,
+    certificate: QuicCertificate,
+    local_addr: SocketAddr,
+    has_data_channels: bool,
+}
+
+/// A request for a session, which has not been answered.
+struct Requested {
+    request: ConnectRequest,
+    streams: Streams,
+}
+
+impl WebTransport {
+    /// Binds to `listen`; port 0 picks a free one. With data channels beside it, it takes their socket and passes on what
+    /// is theirs.
+    pub(crate) fn bind(
+        listen: SocketAddr,
+        certificate: QuicCertificate,
+        app: &Arc<App>,
+        beside: Option<&DataChannels>,
+    ) -> io::Result<Self> {
+        let tls = quic_config(&certificate).map_err(|error: TlsError| io::Error::other(error.to_string()))?;
+        let mut config = ServerConfig::with_crypto(Arc::new(tls));
+        config.transport_config(Arc::new(transport_config(&app.limits)));
+        let socket = match beside {
+            Some(channels) => channels.try_clone_socket()?,
+            None => UdpSocket::bind(listen)?,
+        };
+        let local_addr = socket.local_addr()?;
+        let runtime = Arc::new(TokioRuntime);
+        let mut socket = runtime.wrap_udp_socket(socket)?;
+        if let Some(channels) = beside {
+            socket = Arc::new(SharedSocket::new(socket, channels.clone(), Arc::clone(app)));
+        }
+        let endpoint =
+            Endpoint::new_with_abstract_socket(EndpointConfig::default(), Some(config), socket, runtime)?;
+        Ok(Self { endpoint, certificate, local_addr, has_data_channels: beside.is_some() })
+    }
+
+    pub(crate) const fn local_addr(&self) -> SocketAddr {
+        self.local_addr
+    }
+
+    /// Whether it receives for data channels too.
+    pub(crate) const fn has_data_channels(&self) -> bool {
+        self.has_data_channels
+    }
+
+    pub(crate) const fn certificate(&self) -> &QuicCertificate {
+        &self.certificate
+    }
+
+    /// Accepts sessions until the relay drains.
+    pub(crate) async fn serve(self, app: Arc<App>) {
+        let renewing = self.certificate.renew();
+        tokio::select! {
+            () = accept(&self.endpoint, &app) => {}
+            () = renewing => {}
+            () = app.drain.cancelled() => {}
+        }
+        self.endpoint.set_server_config(None);
+        if self.has_data_channels {
+            // Without its endpoint the socket would receive nothing for sessions that are about to close.
+            std::future::pending().await
+        }
+    }
+}
+
+async fn accept(endpoint: &Endpoint, app: &Arc<App>) {
+    let handshakes = Arc::new(Semaphore::new(HANDSHAKES_MAX));
+    while let Some(incoming) = endpoint.accept().await {
+        let Ok(handshake) = Arc::clone(&handshakes).try_acquire_owned() else {
+            app.counters.connections_refused.increment();
+            incoming.ignore();
+            continue;
+        };
+        let has_many = HANDSHAKES_MAX - handshakes.available_permits() > HANDSHAKES_UNPROVEN_MAX;
+        if has_many && incoming.may_retry() {
+            // It may.
+            let _ = incoming.retry();
+            continue;
+        }
+        let app = Arc::clone(app);
+        tokio::spawn(async move {
+            let session = open(&app, incoming).await;
+            drop(handshake);
+            if let Some((connection, opening)) = session {
+                client::serve(&app, Box::new(connection), &opening).await;
+            }
+        });
+    }
+    error!("the UDP socket of WebTransport failed");
+    app.fail("WebTransport has ended");
+}
+
+fn transport_config(limits: &Limits) -> TransportConfig {
+    let mut config = TransportConfig::default();
+    let [requests, others] = STREAMS_MAX;
+    // As many as the pings of a WebSocket that may remain unanswered.
+    let silence = limits.ping_interval.saturating_mul(3);
+    config
+        .max_idle_timeout(silence.try_into().ok())
+        .keep_alive_interval(Some(limits.ping_interval))
+        .datagram_send_buffer_size(SEND_BUFFER)
+        .datagram_receive_buffer_size(Some(RECEIVE_BUFFER))
+        .max_concurrent_bidi_streams(requests.into())
+        .max_concurrent_uni_streams(others.into())
+        .stream_receive_window(STREAM_BUFFER.into())
+        .receive_window(STREAM_BUFFER.saturating_mul(requests + others).into());
+    config
+}
+
+/// Lets a client in, up to its session, unless it is refused.
+async fn open(app: &Arc<App>, incoming: Incoming) -> Option<(ClientConnection, Opening)> {
+    let time_limit = app.limits.header_timeout;
+    let connection = within(app, time_limit, async { Ok(incoming.await?) }).await?;
+    // Now the address is that of the client.
+    let Ok(permit) = Arc::clone(&app.connections).try_acquire_owned() else {
+        app.counters.connections_refused.increment();
+        return None;
+    };
+    let connected = admit(app, connection.remote_address(), permit)?;
+    let requested = within(app, time_limit, request(&connection)).await?;
+    decide(app, connection, connected, requested).await
+}
+
+/// What a client does, if it does it in its time.
+async fn within<T>(
+    app: &App,
+    time_limit: Duration,
+    work: impl Future<Output = Result<T, HandshakeError>>,
+) -> Option<T> {
+    match timeout(time_limit, work).await {
+        Ok(Ok(done)) => Some(done),
+        Ok(Err(error)) => {
+            app.counters.handshakes_failed.increment();
+            debug!(%error, "WebTransport handshake failed");
+            None
+        }
+        Err(_) => {
+            app.counters.handshakes_timed_out.increment();
+            debug!("WebTransport handshake timed out");
+            None
+        }
+    }
+}
+
+/// The settings of both sides, and the request of the client.
+async fn request(connection: &Connection) -> Result<Requested, HandshakeError> {
+    let (sent, received) = tokio::try_join!(send_settings(connection), receive_settings(connection))?;
+    let (answer, mut stream) = connection.accept_bi().await?;
+    let request = ConnectRequest::read(&mut stream).await?;
+    Ok(Requested { request, streams: Streams { request: (answer, stream), settings: (sent, received) } })
+}
+
+async fn send_settings(connection: &Connection) -> Result<quinn::SendStream, HandshakeError> {
+    let mut settings = Settings::default();
+    settings.enable_webtransport(1);
+    let mut stream = connection.open_uni().await?;
+    settings.write(&mut stream).await?;
+    Ok(stream)
+}
+
+async fn receive_settings(connection: &Connection) -> Result<quinn::RecvStream, HandshakeError> {
+    let mut stream = connection.accept_uni().await?;
+    let settings = Settings::read(&mut stream).await?;
+    if settings.supports_webtransport() == 0 || connection.max_datagram_size().is_none() {
+        return Err(HandshakeError::NoWebTransport);
+    }
+    Ok(stream)
+}
+
+/// Decides as for a WebSocket: pages and addresses that may not connect are refused here, and everything else by a close
+/// code.
+async fn decide(
+    app: &Arc<App>,
+    connection: Connection,
+    connected: Connected,
+    requested: Requested,
+) -> Option<(ClientConnection, Opening)> {
+    let Requested { request: asked, mut streams } = requested;
+    let query = asked.url.query().unwrap_or_default();
+    let request = Request::from_http(connected.peer(), &asked.headers, query);
+    let permission = match app.admission.check(&request) {
+        _ if asked.url.path() != PATH => return refuse(connection, streams, StatusCode::NOT_FOUND).await,
+        Ok(permission) => Ok(permission),
+        Err(Refusal::Close(reason)) => Err(reason),
+        Err(Refusal::Forbidden(forbidden)) => {
+            count_forbidden(app, &request, forbidden);
+            return refuse(connection, streams, StatusCode::FORBIDDEN).await;
+        }
+    };
+    let opening = Opening {
+        client: request.client,
+        permission,
+        has_control: parameter(query, "protocol").as_deref() == Some(FLOW_PROTOCOL),
+        resume: parameter(query, "resume").and_then(|secret| secret.parse().ok()),
+        is_deferred: parameter(query, "defer").is_some(),
+    };
+    let answered = ConnectResponse::OK.write(&mut streams.request.0).await;
+    within(app, app.limits.header_timeout, async { Ok(answered?) }).await?;
+    let tracked = app.sessions.token();
+    let transport = Transport::WebTransport(WebTransportTransport::new(connection, streams));
+    Some((ClientConnection::new(transport, &app.counters, tracked, connected), opening))
+}
+
+async fn refuse<T>(connection: Connection, mut streams: Streams, status: StatusCode) -> Option<T> {
+    let (answer, _) = &mut streams.request;
+    let refusing = async {
+        if ConnectResponse::new(status).write(answer).await.is_ok() && answer.finish().is_ok() {
+            connection.closed().await;
+        }
+    };
+    // The connection ends here even if the timeout has elapsed.
+    let _ = timeout(REFUSAL_TIMEOUT, refusing).await;
+    None
+}

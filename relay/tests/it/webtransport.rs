@@ -1,0 +1,411 @@
+//! Clients that come by WebTransport.
+
+use std::fs;
+use std::net::{SocketAddr, UdpSocket};
+use std::process::Stdio;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use bytes::{Bytes, BytesMut};
+use quinn::crypto::rustls::QuicClientConfig;
+use quinn::{Connection, Endpoint, RecvStream, SendStream, TransportConfig};
+use rakwire_relay::config::WebTransportMode;
+use rakwire_relay::flow::{CONTROL_PREFIX, FLOW_PROTOCOL, FLOW_REQUEST};
+use rakwire_relay::token::{Claims, SigningKey};
+use rakwire_relay::{CloseKind, Config, DropReason, Relay, TransportKind};
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::ring;
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{ClientConfig, DigitallySignedStruct, SignatureScheme};
+use serde::Deserialize;
+use sha2::{Digest, Sha256};
+use tokio::time::timeout;
+use url::Url;
+use web_transport_proto::{
+    Capsule, ConnectError, ConnectRequest, ConnectResponse, Frame, Http3CapsuleReader, Settings, VarInt, http,
+};
+
+use crate::program::{Program, relay};
+use crate::support::{Client, Flow, Running, Server, config, directory, eventually, get, get_with, within};
+
+/// What a relay says of its transports.
+#[derive(Debug, Clone, Deserialize)]
+struct Transports {
+    webtransport: Option<Announced>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+struct Announced {
+    port: u16,
+    path: String,
+    certificate_hashes: Vec<String>,
+}
+
+async fn announced(relay: SocketAddr) -> Option<Announced> {
+    let (_, body) = get(relay, "/transports").await;
+    serde_json::from_str::<Transports>(&body).unwrap().webtransport
+}
+
+/// Takes a certificate by its hash, as a browser does that was told it.
+#[derive(Debug)]
+struct Pin(Vec<u8>);
+
+impl ServerCertVerifier for Pin {
+    fn verify_server_cert(
+        &self,
+        certificate: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        let hash = Sha256::digest(certificate);
+        if *hash == *self.0 { Ok(ServerCertVerified::assertion()) } else { Err(rustls::Error::DecryptError) }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        _: &[u8],
+        _: &CertificateDer<'_>,
+        _: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        Err(rustls::Error::DecryptError)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &ring::default_provider().signature_verification_algorithms;
+        rustls::crypto::verify_tls13_signature(message, certificate, signature, algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        ring::default_provider().signature_verification_algorithms.supported_schemes()
+    }
+}
+
+/// A session in place of a browser's.
+struct Session {
+    connection: Connection,
+    request: SendStream,
+    answers: RecvStream,
+    _settings: (SendStream, RecvStream),
+    _endpoint: Endpoint,
+}
+
+impl Session {
+    /// Opens a session with this query; the error is the HTTP status.
+    async fn open(relay: SocketAddr, query: &str, origin: Option<&str>) -> Result<Self, u16> {
+        let announced = announced(relay).await.expect("there is WebTransport");
+        let hash = STANDARD.decode(&announced.certificate_hashes[0]).unwrap();
+        let mut tls = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_protocol_versions(&[&rustls::version::TLS13])
+            .unwrap()
+            .dangerous()
+            .with_custom_certificate_verifier(Arc::new(Pin(hash)))
+            .with_no_client_auth();
+        tls.alpn_protocols = vec![b"h3".to_vec()];
+        let mut client = quinn::ClientConfig::new(Arc::new(QuicClientConfig::try_from(tls).unwrap()));
+        client.transport_config(Arc::new(TransportConfig::default()));
+        let mut endpoint = Endpoint::client("127.0.0.1:0".parse().unwrap()).unwrap();
+        endpoint.set_default_client_config(client);
+        let to = SocketAddr::new(relay.ip(), announced.port);
+        let connection = within(endpoint.connect(to, "127.0.0.1").unwrap()).await.unwrap();
+        let url: Url = format!("https://{to}{}?{query}", announced.path).parse().unwrap();
+        let mut asked = ConnectRequest::new(url);
+        if let Some(origin) = origin {
+            asked = asked.with_header(http::header::ORIGIN, origin.parse().unwrap());
+        }
+        within(Self::request(endpoint, connection, asked)).await
+    }
+
+    async fn request(endpoint: Endpoint, connection: Connection, asked: ConnectRequest) -> Result<Self, u16> {
+        let mut settings = Settings::default();
+        settings.enable_webtransport(1);
+        let mut sent = connection.open_uni().await.unwrap();
+        settings.write(&mut sent).await.unwrap();
+        let mut received = connection.accept_uni().await.unwrap();
+        Settings::read(&mut received).await.unwrap();
+        let (mut request, mut answers) = connection.open_bi().await.unwrap();
+        asked.write(&mut request).await.unwrap();
+        match ConnectResponse::read(&mut answers).await {
+            Ok(_) => {}
+            Err(ConnectError::WrongStatus(Some(status))) => return Err(status.as_u16()),
+            Err(ConnectError::ErrorStatus(status)) => return Err(status.as_u16()),
+            Err(error) => panic!("{error}"),
+        }
+        Ok(Self { connection, request, answers, _settings: (sent, received), _endpoint: endpoint })
+    }
+
+    async fn game(relay: SocketAddr) -> Self {
+        Self::open(relay, "target=game", None).await.unwrap()
+    }
+
+    async fn with_control(relay: SocketAddr, more: &str) -> Self {
+        Self::open(relay, &format!("target=game&protocol={FLOW_PROTOCOL}{more}"), None).await.unwrap()
+    }
+
+    fn send(&self, datagram: &[u8]) {
+        let mut framed = BytesMut::new();
+        VarInt::from_u32(0).encode(&mut framed);
+        framed.extend_from_slice(datagram);
+        self.connection.send_datagram(framed.freeze()).unwrap();
+    }
+
+    async fn receive(&self) -> Bytes {
+        let mut datagram = within(self.connection.read_datagram()).await.unwrap();
+        assert_eq!(VarInt::decode(&mut datagram).unwrap(), VarInt::from_u32(0));
+        datagram
+    }
+
+    /// The next control message; datagrams before it are skipped.
+    async fn control(&self) -> String {
+        loop {
+            let datagram = self.receive().await;
+            if let Some(text) = datagram.strip_prefix(CONTROL_PREFIX) {
+                return String::from_utf8(text.to_vec()).unwrap();
+            }
+        }
+    }
+
+    fn request_flow(&self) {
+        self.send(&[CONTROL_PREFIX, FLOW_REQUEST.as_bytes()].concat());
+    }
+
+    async fn flow(&self) -> Flow {
+        serde_json::from_str(&self.control().await).unwrap()
+    }
+
+    /// The code and the text with which the relay closes the session.
+    async fn closed(self) -> (u32, String) {
+        let mut capsules = Http3CapsuleReader::new(self.answers);
+        match within(capsules.read()).await.unwrap() {
+            Some(Capsule::CloseWebTransportSession { code, reason }) => (code, reason),
+            other => panic!("no close: {other:?}"),
+        }
+    }
+
+    async fn close(mut self) {
+        let mut capsule = BytesMut::new();
+        Capsule::CloseWebTransportSession { code: 1000, reason: String::new() }.encode(&mut capsule);
+        let mut frame = BytesMut::new();
+        Frame::DATA.encode(&mut frame);
+        VarInt::try_from(capsule.len()).unwrap().encode(&mut frame);
+        frame.extend_from_slice(&capsule);
+        self.request.write_all(&frame).await.unwrap();
+        self.request.finish().unwrap();
+        within(self.connection.closed()).await;
+    }
+}
+
+#[tokio::test]
+async fn datagrams_pass_both_ways() {
+    let server = Server::bind().await;
+    let relay = Running::start(config(server.address())).await;
+    let session = Session::game(relay.address).await;
+    session.send(b"hello");
+    let (datagram, from) = server.receive().await;
+    assert_eq!(datagram, b"hello");
+    server.send(b"welcome", from).await;
+    assert_eq!(*session.receive().await, *b"welcome");
+    let counts = relay.snapshot().transport(TransportKind::WebTransport);
+    assert_eq!((counts.open, counts.opened, relay.snapshot().clients), (1, 1, 1));
+    session.close().await;
+    eventually("the flow has ended", || relay.snapshot().clients == 0).await;
+    eventually("it is counted", || relay.snapshot().closes(CloseKind::ClientClosed) == 1).await;
+    eventually("it is gone", || relay.snapshot().transport(TransportKind::WebTransport).open == 0).await;
+    relay.stop().await;
+}
+
+#[tokio::test]
+async fn a_flow_moves_between_transports() {
+    let server = Server::bind().await;
+    let relay = Running::start(config(server.address())).await;
+    let (mut socket, flow) = Client::with_control(relay.address, "/ws?target=game").await;
+    socket.send(b"by WebSocket").await;
+    let (_, from) = server.receive().await;
+
+    let more = format!("&defer=1&resume={}", flow.resume);
+    let session = Session::with_control(relay.address, &more).await;
+    socket.send(b"still by WebSocket").await;
+    assert_eq!(server.receive().await, (b"still by WebSocket".to_vec(), from));
+    session.request_flow();
+    assert_eq!(session.flow().await, Flow { resumed: true, ..flow.clone() });
+    assert_eq!(socket.closed().await.0, 4409);
+    session.send(b"by WebTransport");
+    assert_eq!(server.receive().await, (b"by WebTransport".to_vec(), from));
+    // A message that was lost is told again.
+    session.request_flow();
+    assert_eq!(session.flow().await.resume, flow.resume);
+
+    let path = format!("/ws?target=game&resume={}", flow.resume);
+    let (mut socket, back) = Client::with_control(relay.address, &path).await;
+    assert!(back.resumed);
+    assert_eq!(session.closed().await, (4409, "resumed by another connection".to_owned()));
+    socket.send(b"by WebSocket again").await;
+    assert_eq!(server.receive().await, (b"by WebSocket again".to_vec(), from));
+}
+
+#[tokio::test]
+async fn a_deferred_session_has_no_flow_before_its_first_datagram() {
+    let server = Server::bind().await;
+    let relay = Running::start(config(server.address())).await;
+    let session = Session::with_control(relay.address, "&defer=1").await;
+    assert_eq!(relay.snapshot().flows, 0);
+    session.send(b"hello");
+    server.receive().await;
+    assert!(!session.flow().await.resumed);
+    assert_eq!(relay.snapshot().flows, 1);
+}
+
+#[tokio::test]
+async fn refused_sessions_end_as_websockets_do() {
+    let key = SigningKey::ed25519().unwrap();
+    let file = directory("webtransport").join("token.key.pub");
+    fs::write(&file, key.public_text().unwrap()).unwrap();
+    let mut config = config(Server::echo().await);
+    config.tokens.keys = vec![file];
+    config.limits.max_clients = 1;
+    let relay = Running::start(config).await;
+    let open = async |query: &str| Session::open(relay.address, query, None).await.unwrap().closed().await.0;
+    assert_eq!(open("").await, 4400);
+    assert_eq!(open("target=none").await, 4404);
+    assert_eq!(open("target=game").await, 4401);
+    let claims = Claims::new("game", SystemTime::now() + Duration::from_secs(60)).unwrap();
+    let query = format!("target=game&token={}", key.sign(&claims).unwrap());
+    let session = Session::open(relay.address, &query, None).await.unwrap();
+    session.send(b"hello");
+    assert_eq!(*session.receive().await, *b"hello");
+    assert_eq!(open(&query).await, 1013);
+
+    let foreign = Session::open(relay.address, &query, Some("https://example.com")).await;
+    assert_eq!(foreign.err(), Some(403));
+    assert_eq!(relay.snapshot().origins_refused, 1);
+    relay.stop().await;
+    assert_eq!(session.closed().await, (1001, "relay is shutting down".to_owned()));
+}
+
+#[tokio::test]
+async fn what_a_session_does_not_carry_is_counted() {
+    let server = Server::bind().await;
+    let relay = Running::start(config(server.address())).await;
+    let session = Session::with_control(relay.address, "").await;
+    session.send(b"hello");
+    let (_, from) = server.receive().await;
+    let reserved = [CONTROL_PREFIX, br#"{"type":"flow","resume":"evil"}"#].concat();
+    server.send(&reserved, from).await;
+    server.send(&[1; 1_472], from).await;
+    server.send(&[2; 1_024], from).await;
+    loop {
+        let datagram = session.receive().await;
+        assert_ne!(*datagram, *reserved);
+        if !datagram.starts_with(CONTROL_PREFIX) {
+            assert_eq!(*datagram, [2; 1_024]);
+            break;
+        }
+    }
+    assert_eq!(relay.snapshot().drops(DropReason::Reserved), 1);
+    assert_eq!(relay.snapshot().drops(DropReason::DatagramTooBig), 1);
+    // What begins like a control message and is none belongs to the game.
+    session.send(&[CONTROL_PREFIX, b"hello"].concat());
+    assert_eq!(server.receive().await.0, [CONTROL_PREFIX, b"hello"].concat());
+}
+
+#[tokio::test]
+async fn a_client_that_is_gone_can_come_back() {
+    let server = Server::bind().await;
+    let mut config = config(server.address());
+    config.limits.ping_interval = Duration::from_secs(1);
+    let relay = Running::start(config).await;
+    let session = Session::with_control(relay.address, "").await;
+    session.send(b"hello");
+    server.receive().await;
+    let flow = session.flow().await;
+    // As a browser that gives the connection up with an error.
+    session.connection.close(7_u32.into(), b"");
+    eventually("the flow waits", || relay.snapshot().all().detached == 1).await;
+    let session = Session::with_control(relay.address, &format!("&resume={}", flow.resume)).await;
+    assert!(session.flow().await.resumed);
+}
+
+#[tokio::test]
+async fn a_relay_may_be_without_webtransport() {
+    let server = Server::echo().await;
+    let taken = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let with = |mode, listen| {
+        let mut config: Config = config(server);
+        config.webtransport.mode = mode;
+        config.webtransport.listen = listen;
+        config
+    };
+    let off = Running::start(with(WebTransportMode::Off, None)).await;
+    assert!(announced(off.address).await.is_none());
+    let taken = Some(taken.local_addr().unwrap());
+    let auto = Running::start(with(WebTransportMode::Auto, taken)).await;
+    assert!(announced(auto.address).await.is_none());
+    let error = Relay::bind(with(WebTransportMode::On, taken)).await.unwrap_err().to_string();
+    assert!(error.contains("--webtransport-listen"), "{error}");
+    let elsewhere = Running::start(with(WebTransportMode::On, "127.0.0.1:0".parse().ok())).await;
+    assert!(announced(elsewhere.address).await.is_some());
+    let public = Relay::bind(with(WebTransportMode::Auto, "0.0.0.0:0".parse().ok())).await;
+    assert!(public.unwrap_err().to_string().contains("--allow-origin"));
+}
+
+#[tokio::test]
+async fn pages_that_may_connect_can_read_the_list_of_transports() {
+    let relay = Running::start(config(Server::echo().await)).await;
+    let (local, _) = get_with(relay.address, "/transports", &[("origin", "http://localhost:5173")]).await;
+    assert!(local.contains("access-control-allow-origin: http://localhost:5173"), "{local}");
+    let (foreign, _) = get_with(relay.address, "/transports", &[("origin", "https://example.com")]).await;
+    assert!(!foreign.contains("access-control-allow-origin"), "{foreign}");
+}
+
+#[tokio::test]
+async fn no_line_of_the_log_has_a_token_or_a_secret() {
+    let server = Server::echo().await;
+    let log = directory("webtransport").join("trace.log");
+    let program = Program::run(
+        relay()
+            .args([
+                "--listen",
+                "127.0.0.1:0",
+                "--target",
+                &format!("game={server}"),
+                "--log-lines-per-second",
+                "1000000",
+            ])
+            .env("RUST_LOG", "trace")
+            .stderr(Stdio::from(fs::File::create(&log).unwrap())),
+    );
+    let session = Session::with_control(program.address, "&token=a-token-of-somebody").await;
+    session.send(b"hello");
+    let flow = session.flow().await;
+    let again = Session::with_control(program.address, &format!("&resume={}", flow.resume)).await;
+    assert!(again.flow().await.resumed);
+    drop(program);
+    let text = fs::read_to_string(log).unwrap();
+    assert!(text.contains("came back to its flow"), "{text}");
+    assert!(!text.contains("a-token-of-somebody") && !text.contains(&flow.resume));
+}
+
+/// Whoever has not proved its address, and does not go on, costs little and is forgotten.
+#[tokio::test]
+async fn a_handshake_that_is_not_finished_is_given_up() {
+    let mut config = config(Server::echo().await);
+    config.limits.header_timeout = Duration::from_millis(300);
+    let relay = Running::start(config).await;
+    let announced = announced(relay.address).await.unwrap();
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    // No packet of QUIC, and one of a version that there is not.
+    for packet in [vec![0; 1_200], [&[0xc0, 0x0a, 0x0a, 0x0a, 0x0a, 8][..], &[7; 1_300]].concat()] {
+        socket.send_to(&packet, ("127.0.0.1", announced.port)).unwrap();
+    }
+    let session = timeout(Duration::from_secs(20), Session::game(relay.address)).await.unwrap();
+    session.send(b"hello");
+    assert_eq!(*session.receive().await, *b"hello");
+}

@@ -1,0 +1,274 @@
+// Which carrier a connection to a relay has, and when it changes: with carriers and a clock that the test plays.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { carrierKinds } from "../dist/transport/carriers.js";
+import { HEAD_START_MS, Race } from "../dist/transport/race.js";
+import { RelayTransport } from "../dist/transport/relay.js";
+
+/** A clock that stands until it is told to go on. */
+class FakeClock {
+  #now = 0;
+  #timers = new Map();
+  #last = 0;
+
+  now() {
+    return this.#now;
+  }
+
+  set(callback, ms) {
+    this.#timers.set(++this.#last, { callback, at: this.#now + ms });
+    return this.#last;
+  }
+
+  clear(timer) {
+    this.#timers.delete(timer);
+  }
+
+  async pass(ms) {
+    const end = this.#now + ms;
+    for (;;) {
+      await settled();
+      const [next] = [...this.#timers].filter(([, { at }]) => at <= end).sort(([, one], [, other]) => one.at - other.at);
+      if (next === undefined) {
+        this.#now = end;
+        return;
+      }
+      this.#timers.delete(next[0]);
+      this.#now = next[1].at;
+      next[1].callback();
+    }
+  }
+}
+
+/** What was begun before has happened. */
+const settled = () => new Promise((resolve) => setImmediate(resolve));
+
+/** A carrier that the test opens and ends. */
+class FakeCarrier {
+  hasRoom = true;
+  bufferedAmount = 0;
+  longestDatagram = Infinity;
+  isClosed = false;
+  requests = 0;
+  sent = [];
+
+  constructor(name, events, request) {
+    this.name = name;
+    this.events = events;
+    this.request = request;
+  }
+
+  send(datagram) {
+    this.sent.push(datagram.length);
+  }
+
+  requestFlow() {
+    this.requests += 1;
+  }
+
+  close() {
+    this.isClosed = true;
+  }
+
+  open() {
+    this.events.onOpen();
+  }
+
+  /** The relay tells which flow this carrier has. */
+  tell(resumed) {
+    this.events.onControl(JSON.stringify({ type: "flow", resume: "secret", resume_within_ms: 30_000, resumed }));
+  }
+}
+
+function startRace(names) {
+  const clock = new FakeClock();
+  const carriers = [];
+  const won = [];
+  const entrants = names.map((name) => ({
+    name,
+    open: (events) => {
+      carriers.push(new FakeCarrier(name, events));
+      return carriers.at(-1);
+    },
+  }));
+  const owner = { onWon: (name) => won.push(name) && { onClose: () => won.push("closed") }, onFailed: (close) => won.push(close) };
+  const race = new Race(entrants, owner, clock);
+  return { clock, carriers, won, race };
+}
+
+test("one that opens within its head start has no rival", async () => {
+  const { clock, carriers, won } = startRace(["webtransport", "websocket"]);
+  await clock.pass(HEAD_START_MS - 1);
+  carriers[0].open();
+  await clock.pass(10_000);
+  assert.deepEqual([won, carriers.length], [["webtransport"], 1]);
+});
+
+test("head starts do not add up, the first that opens wins, and the others are closed", async () => {
+  const { clock, carriers, won } = startRace(["webtransport", "webrtc", "websocket"]);
+  await clock.pass(2 * HEAD_START_MS);
+  assert.deepEqual(carriers.map(({ name }) => name), ["webtransport", "webrtc", "websocket"]);
+  carriers[1].open();
+  assert.deepEqual(won, ["webrtc"]);
+  assert.deepEqual(carriers.map(({ isClosed }) => isClosed), [true, false, true]);
+  carriers[1].events.onClose({ code: 1006, reason: "" });
+  assert.deepEqual(won, ["webrtc", "closed"]);
+});
+
+test("one that fails leaves the rest of its head start to the next", async () => {
+  const { clock, carriers, won, race } = startRace(["webtransport", "webrtc", "websocket"]);
+  await clock.pass(10);
+  carriers[0].events.onClose({ code: 1006, reason: "no UDP" });
+  assert.equal(carriers.length, 2);
+  await clock.pass(HEAD_START_MS);
+  assert.equal(carriers.length, 3);
+  race.cancel();
+  carriers[1].events.onClose({ code: 1006, reason: "" });
+  assert.deepEqual([won, carriers[2].isClosed], [[], true]);
+});
+
+test("a race without a winner tells what is known", async () => {
+  const { carriers, won } = startRace(["webtransport", "websocket"]);
+  carriers[0].events.onClose({ code: 1006, reason: "" });
+  carriers[1].events.onClose({ code: 1013, reason: "full" });
+  assert.deepEqual(won, [{ code: 1013, reason: "full" }]);
+});
+
+/** A transport over fake carriers, WebTransport before the WebSocket. */
+function startTransport(t, more = {}) {
+  const real = { ...carrierKinds };
+  const carriers = [];
+  for (const name of ["webtransport", "websocket"]) {
+    carrierKinds[name] = {
+      isThere: () => true,
+      open: (request, events) => {
+        carriers.push(new FakeCarrier(name, events, request));
+        return carriers.at(-1);
+      },
+    };
+  }
+  t.after(() => Object.assign(carrierKinds, real));
+  const clock = new FakeClock();
+  const events = [];
+  const settings = { url: "ws://relay.invalid/ws?target=game", carriers: ["webtransport", "websocket"], resume: true, ...more };
+  const transport = new RelayTransport(
+    settings,
+    {
+      onOpen: () => events.push("open"),
+      onDatagram: (datagram) => events.push(datagram.length),
+      onInterrupted: () => events.push("interrupted"),
+      onResumed: () => events.push("resumed"),
+      onClose: ({ code, relayCode }) => events.push(`${code} ${relayCode ?? ""}`),
+    },
+    clock,
+  );
+  return { transport, carriers, clock, events };
+}
+
+test("a flow opens with the winner alone, and a token or a secret goes where it belongs", async (t) => {
+  const { transport, carriers, clock, events } = startTransport(t);
+  await clock.pass(HEAD_START_MS);
+  assert.equal(carriers.length, 2);
+  carriers.forEach(({ request }) => assert.equal(request.url.search, "?target=game&defer=1"));
+  assert.equal(transport.name, undefined);
+  carriers[0].open();
+  await settled();
+  assert.deepEqual([transport.name, events, carriers[1].isClosed], ["webtransport", ["open"], true]);
+  // On a carrier that loses datagrams the flow is asked for until it is told.
+  await clock.pass(1_000);
+  assert.equal(carriers[0].requests, 3);
+  carriers[0].tell(false);
+  await clock.pass(5_000);
+  assert.equal(carriers[0].requests, 3);
+});
+
+test("a carrier that falls silent is replaced, and ends no flow before that", async (t) => {
+  const { transport, carriers, clock, events } = startTransport(t);
+  carriers[0].open();
+  await settled();
+  carriers[0].tell(false);
+  transport.send(new Uint8Array(100));
+  await clock.pass(900);
+  carriers[0].events.onDatagram(new Uint8Array(1));
+  await clock.pass(30_000);
+  assert.deepEqual(events, ["open", 1], "silence is none while nothing is sent");
+  transport.send(new Uint8Array(100));
+  await clock.pass(5_000);
+  assert.deepEqual(events, ["open", 1, "interrupted"]);
+  assert.deepEqual([transport.name, transport.hasRoom], [undefined, false]);
+  // UDP is dead, so that only the WebSocket opens.
+  const socket = carriers.find(({ name, isClosed }) => name === "websocket" && !isClosed);
+  assert.match(socket.request.url.search, /resume=secret/);
+  socket.open();
+  await settled();
+  assert.deepEqual([socket.requests, carriers[0].isClosed], [1, false]);
+  socket.tell(true);
+  assert.deepEqual([transport.name, carriers[0].isClosed], ["websocket", true]);
+  assert.deepEqual(events, ["open", 1, "interrupted", "resumed"]);
+});
+
+test("a better carrier takes over when it opens after all", async (t) => {
+  const { transport, carriers, clock, events } = startTransport(t);
+  carriers[0].events.onClose({ code: 1006, reason: "" });
+  carriers[1].open();
+  await settled();
+  carriers[1].tell(false);
+  await clock.pass(16_000);
+  assert.deepEqual(carriers.map(({ name }) => name), ["webtransport", "websocket", "webtransport"]);
+  carriers[2].events.onClose({ code: 1006, reason: "" });
+  assert.equal(transport.name, "websocket");
+  // It is tried again, less often.
+  await clock.pass(9_000);
+  assert.equal(carriers.length, 3);
+  await clock.pass(22_000);
+  assert.equal(carriers.length, 4);
+  carriers[3].open();
+  await settled();
+  assert.deepEqual([transport.name, carriers[3].requests], ["websocket", 1]);
+  // The relay closes the one before, which may be heard first.
+  carriers[1].events.onClose({ code: 4409, reason: "resumed by another connection" });
+  carriers[3].tell(true);
+  assert.deepEqual([transport.name, events], ["webtransport", ["open", "interrupted", "resumed"]]);
+});
+
+test("a better carrier that does not get the flow leaves the one before", async (t) => {
+  const { transport, carriers, clock, events } = startTransport(t);
+  carriers[0].events.onClose({ code: 1006, reason: "" });
+  carriers[1].open();
+  await settled();
+  carriers[1].tell(false);
+  await clock.pass(16_000);
+  carriers[2].open();
+  await clock.pass(10_000);
+  assert.deepEqual([carriers[2].requests, carriers[2].isClosed, transport.name], [5, true, "websocket"]);
+  assert.deepEqual(events, ["open"]);
+  transport.close();
+  assert.equal(carriers[1].isClosed, true);
+});
+
+test("what is too long for a better carrier is not sent, and RakNet's first request is cut", async (t) => {
+  const { transport, carriers } = startTransport(t);
+  carriers[0].events.onClose({ code: 1006, reason: "" });
+  carriers[1].open();
+  await settled();
+  const request = new Uint8Array(1_464);
+  request[0] = 5;
+  transport.send(request);
+  transport.send(new Uint8Array(1_024));
+  transport.send(new Uint8Array(1_025).fill(0x84));
+  assert.deepEqual([carriers[1].sent, transport.dropped], [[1_024, 1_024], 1]);
+});
+
+test("a refusal of the relay is told as such, and one carrier alone is not deferred", async (t) => {
+  const one = startTransport(t);
+  one.carriers[0].open();
+  await settled();
+  one.carriers[0].events.onClose({ code: 4404, reason: "unknown target" });
+  assert.deepEqual(one.events, ["open", "relay-closed 4404"]);
+  const other = startTransport(t, { carriers: ["websocket"] });
+  assert.equal(other.carriers[0].request.url.search, "?target=game");
+  other.carriers[0].events.onClose({ code: 1006, reason: "" });
+  assert.deepEqual(other.events, ["relay-unreachable 1006"]);
+});

@@ -1,0 +1,190 @@
+// A page that reaches a relay by WebTransport, by a WebSocket, and by one after the other: Chromium, a real relay, real servers.
+
+import assert from "node:assert/strict";
+import { createSocket } from "node:dgram";
+import { cpSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { fileURLToPath } from "node:url";
+
+import { openPage } from "./browser.mjs";
+import { openFirefox } from "./firefox.mjs";
+import { PROTOCOLS } from "./protocols.mjs";
+import { startEcho, startRelay } from "./support.mjs";
+
+const PACKAGE = fileURLToPath(new URL("..", import.meta.url));
+
+/** A relay that serves the package, and this page. */
+async function startSite(t, target, html, ...more) {
+  const folder = mkdtempSync(join(tmpdir(), "rakwire-transports-"));
+  t.after(() => rmSync(folder, { recursive: true, force: true }));
+  for (const part of ["dist", "pkg"]) {
+    cpSync(join(PACKAGE, part), join(folder, part), { recursive: true });
+  }
+  writeFileSync(join(folder, "index.html"), html);
+  return startRelay(t, { game: target.address }, "--serve", folder, ...more);
+}
+
+/** A page of a relay, which serves the package too, at its bare address. */
+async function startPage(t, target, ...more) {
+  const relay = await startSite(t, target, "<!doctype html><title>rakwire</title>", ...more);
+  const page = await openPage(t);
+  await page.goto(`http://${relay.address}/`);
+  return { page, relay };
+}
+
+/** Connects in the page, exchanges messages, and tells by what. */
+function exchange(page, options) {
+  return page.evaluate(async (options) => {
+    const { connect } = await import("/dist/index.js");
+    const { worker } = options.inWorker ? await import("/dist/worker.js") : {};
+    const { inWorker: _, ...rest } = options;
+    const connection = await connect("/ws", { target: "game", memory: { blocks: 1_024 }, ...rest, ...(worker && { worker }) });
+    const heard = [];
+    connection.onMessage = ({ bytes }) => heard.push(bytes[1]);
+    for (let number = 0; number < 100; number++) {
+      await connection.ready({ length: 3_000 });
+      connection.send(new Uint8Array(3_000).fill(0xfe).fill(number, 1), { reliability: "reliable" });
+    }
+    while (heard.length < 100) {
+      await new Promise((resolve) => setTimeout(resolve, 10));
+    }
+    const { transport } = connection;
+    const { mtu, drops } = connection.stats();
+    await connection.close();
+    return { transport, mtu, drops, heard: heard.sort((a, b) => a - b), after: connection.transport };
+  }, options);
+}
+
+const NUMBERS = Array.from({ length: 100 }, (_, number) => number);
+
+for (const protocol of PROTOCOLS) {
+  test(`${protocol.name}: a page at a bare address goes by WebTransport, and otherwise by a WebSocket`, async (t) => {
+    const echo = await startEcho(t, ...protocol.echo);
+    const { page } = await startPage(t, echo);
+    for (const [more, transport] of [
+      [{}, "webtransport"],
+      [{ transport: "webtransport" }, "webtransport"],
+      [{ transport: "websocket" }, "websocket"],
+      [{ inWorker: true }, "webtransport"],
+    ]) {
+      const result = await exchange(page, { ...protocol.options, ...more });
+      assert.deepEqual([result.transport, result.after, result.heard], [transport, undefined, NUMBERS], JSON.stringify(more));
+      assert.equal(result.drops.tooLongForTransport, undefined);
+      if (protocol.name === "RakNet") {
+        assert.equal(result.mtu, transport === "websocket" ? 1_492 : 1_052);
+      }
+    }
+    const without = await startPage(t, echo, "--webtransport", "off");
+    const result = await exchange(without.page, protocol.options);
+    assert.deepEqual([result.transport, result.heard], ["websocket", NUMBERS]);
+  });
+}
+
+/** A way for UDP to a port of this machine, which can be blocked. */
+async function startWay(t, port) {
+  const near = createSocket("udp4");
+  const clients = new Map();
+  const way = { isOpen: true };
+  near.on("message", (datagram, { port: client, address }) => {
+    let far = clients.get(client);
+    if (far === undefined) {
+      far = createSocket("udp4");
+      far.on("message", (answer) => way.isOpen && near.send(answer, client, address));
+      clients.set(client, far);
+    }
+    if (way.isOpen) {
+      far.send(datagram, port, "127.0.0.1");
+    }
+  });
+  await new Promise((resolve) => near.bind(0, "127.0.0.1", resolve));
+  t.after(() => [near, ...clients.values()].forEach((socket) => socket.close()));
+  way.port = near.address().port;
+  return way;
+}
+
+/** Lets a page see a way in place of the UDP port of its relay. */
+async function useWay(t, page, relay) {
+  const transports = await (await fetch(`http://${relay.address}/transports`)).json();
+  const way = await startWay(t, transports.webtransport.port);
+  transports.webtransport.port = way.port;
+  await page.route("**/transports", (route) => route.fulfill({ json: transports }));
+  return way;
+}
+
+test("where UDP is blocked a page goes by a WebSocket", async (t) => {
+  const { page, relay } = await startPage(t, await startEcho(t));
+  const way = await useWay(t, page, relay);
+  way.isOpen = false;
+  const result = await exchange(page, {});
+  assert.deepEqual([result.transport, result.heard], ["websocket", NUMBERS]);
+});
+
+test("a connection goes on by a WebSocket when UDP dies, and by WebTransport again when it lives", async (t) => {
+  const { page, relay } = await startPage(t, await startEcho(t));
+  const way = await useWay(t, page, relay);
+  await page.evaluate(async () => {
+    const { connect } = await import("/dist/index.js");
+    const connection = await connect("/ws", { target: "game", memory: { blocks: 1_024 } });
+    const game = { connection, heard: new Set(), sent: 0 };
+    globalThis.game = game;
+    connection.onMessage = ({ bytes }) => game.heard.add((bytes[1] << 8) | bytes[2]);
+    game.timer = setInterval(() => {
+      connection.send(Uint8Array.of(0xfe, game.sent >> 8, game.sent & 0xff), { reliability: "reliable" });
+      game.sent += 1;
+    }, 50);
+  });
+  const by = (name) => page.waitForFunction((name) => globalThis.game.connection.transport === name, name, { timeout: 60_000 });
+  await by("webtransport");
+  way.isOpen = false;
+  await by("websocket");
+  way.isOpen = true;
+  await by("webtransport");
+  const result = await page.evaluate(async () => {
+    const { connection, heard, timer } = globalThis.game;
+    clearInterval(timer);
+    while (heard.size < globalThis.game.sent) {
+      await new Promise((resolve) => setTimeout(resolve, 10));
+    }
+    return (await connection.close()).code;
+  });
+  assert.equal(result, "local");
+});
+
+test("a page is told why it is refused by WebTransport too", async (t) => {
+  const { page } = await startPage(t, await startEcho(t));
+  const refused = (options) =>
+    page.evaluate(async (options) => {
+      const { connect } = await import("/dist/index.js");
+      return connect("/ws", options).then(() => "", ({ code, relayCode }) => `${code} ${relayCode}`);
+    }, options);
+  assert.equal(await refused({ target: "none", transport: "webtransport" }), "relay-closed 4404");
+  assert.equal(await refused({ target: "none" }), "relay-closed 4404");
+});
+
+test("Firefox goes by WebTransport and by a WebSocket", async (t) => {
+  const script = async () => {
+    const { connect } = await import("/dist/index.js");
+    const told = [];
+    for (const transport of ["auto", "webtransport", "websocket"]) {
+      const connection = await connect("/ws", { target: "game", transport });
+      connection.send(new Uint8Array(3_000).fill(0xfe));
+      const { bytes } = await connection.receive();
+      told.push(connection.transport, bytes.length);
+      await connection.close();
+    }
+    return told.join(" ");
+  };
+  const html = `<!doctype html><title>working</title><script type="module">
+    (${script})().then((told) => (document.title = "done " + told), (error) => (document.title = "failed " + error));
+  </script>`;
+  const relay = await startSite(t, await startEcho(t), html);
+  const firefox = await openFirefox();
+  try {
+    const title = await firefox.titleOf(`http://${relay.address}/`, /^(done|failed)/);
+    assert.equal(title, "done webtransport 3000 webtransport 3000 websocket 3000");
+  } finally {
+    await firefox.close();
+  }
+});

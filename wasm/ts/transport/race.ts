@@ -1,0 +1,105 @@
+/**
+ * Several carriers to one relay are opened, and the first that is open wins: the preferred one has a head start, and the next
+ * one begins when that is over or the one before has failed (RFC 8305).
+ */
+
+import type { Carrier, CarrierClose, CarrierEvents, CarrierName } from "./carrier.js";
+
+/** The Connection Attempt Delay that RFC 8305 recommends. */
+export const HEAD_START_MS = 250;
+
+/** One that takes part. */
+export interface Entrant {
+  name: CarrierName;
+  open(events: CarrierEvents): Carrier;
+}
+
+/** The timers of the platform, or of a test; milliseconds. */
+export interface Timers {
+  now(): number;
+  set(callback: () => void, ms: number): unknown;
+  clear(timer: unknown): void;
+}
+
+export const PLATFORM_TIMERS: Timers = {
+  now: () => performance.now(),
+  set: (callback, ms) => setTimeout(callback, ms),
+  clear: (timer) => clearTimeout(timer as ReturnType<typeof setTimeout>),
+};
+
+/** Who is told how a race ends. */
+export interface RaceOwner {
+  /** The winner is open. It calls what `owner` returns from now on; the others are closed. */
+  onWon(name: CarrierName, carrier: Carrier): CarrierEvents;
+  /** All have failed; the close is that of the relay if one of them heard of one. */
+  onFailed(close: CarrierClose): void;
+}
+
+export class Race {
+  readonly #owner: RaceOwner;
+  readonly #timers: Timers;
+  readonly #waiting: Entrant[];
+  readonly #running = new Set<Carrier>();
+  #failure: CarrierClose | undefined;
+  #headStart: unknown;
+  #isOver = false;
+
+  /** The entrants in the order of preference, at least one. */
+  constructor(entrants: readonly Entrant[], owner: RaceOwner, timers: Timers) {
+    this.#owner = owner;
+    this.#timers = timers;
+    this.#waiting = [...entrants];
+    this.#startNext();
+  }
+
+  /** Ends the race without a winner. */
+  cancel(): void {
+    this.#isOver = true;
+    this.#timers.clear(this.#headStart);
+    this.#running.forEach((carrier) => carrier.close());
+    this.#running.clear();
+  }
+
+  #startNext(): void {
+    this.#timers.clear(this.#headStart);
+    const entrant = this.#waiting.shift();
+    if (entrant === undefined) {
+      return;
+    }
+    let events: CarrierEvents | undefined;
+    const carrier: Carrier = entrant.open({
+      onOpen: () => {
+        this.#running.delete(carrier);
+        this.cancel();
+        events = this.#owner.onWon(entrant.name, carrier);
+      },
+      onDatagram: (datagram) => events?.onDatagram(datagram),
+      onControl: (text) => events?.onControl(text),
+      onClose: (close) => {
+        if (events !== undefined) {
+          events.onClose(close);
+        } else if (!this.#isOver) {
+          this.#onFailed(carrier, close);
+        }
+      },
+    });
+    this.#running.add(carrier);
+    if (this.#waiting.length > 0) {
+      this.#headStart = this.#timers.set(() => this.#startNext(), HEAD_START_MS);
+    }
+  }
+
+  #onFailed(carrier: Carrier, close: CarrierClose): void {
+    this.#running.delete(carrier);
+    // What the relay said tells more than that something was not there.
+    if (this.#failure === undefined || this.#failure.reason === "") {
+      this.#failure = close;
+    }
+    if (this.#waiting.length > 0) {
+      this.#startNext();
+    } else if (this.#running.size === 0) {
+      this.#isOver = true;
+      this.#owner.onFailed(this.#failure);
+    }
+  }
+}

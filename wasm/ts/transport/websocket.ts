@@ -1,0 +1,80 @@
+/** A WebSocket to a relay: one binary message is one datagram, and control messages are text. */
+
+import { RakwireError } from "../errors.js";
+import type { WebSocketConstructor, WebSocketLike } from "../types.js";
+import type { Carrier, CarrierClose, CarrierEvents, CarrierKind, CarrierRequest } from "./carrier.js";
+import { CONTROL_PROTOCOL, FLOW_REQUEST, MAX_BUFFERED_BYTES, NORMAL_CLOSURE } from "./carrier.js";
+
+/** What a token is preceded by among the subprotocols, where no log has it. */
+const TOKEN = "rakwire.token.";
+
+/** The WebSocket class that the caller gives or the platform has. */
+export function readWebSocket(given: WebSocketConstructor | undefined): WebSocketConstructor {
+  const webSocket = given ?? (globalThis.WebSocket as WebSocketConstructor | undefined);
+  if (webSocket === undefined) {
+    throw new RakwireError("no-websocket", "there is no global WebSocket; give one as the option webSocket");
+  }
+  return webSocket;
+}
+
+export const webSocket: CarrierKind = {
+  isThere: (given) => (given ?? globalThis.WebSocket) !== undefined,
+  open: (request, events) => new WebSocketCarrier(request, events),
+};
+
+class WebSocketCarrier implements Carrier {
+  readonly longestDatagram = Infinity;
+  readonly #socket: WebSocketLike;
+  #isOpen = false;
+  #events: CarrierEvents | undefined;
+
+  constructor({ url, token, hasControl, webSocket }: CarrierRequest, events: CarrierEvents) {
+    this.#events = events;
+    // A relay that is offered a subprotocol has to choose one, or browsers close the WebSocket.
+    const protocols = [
+      ...(hasControl || token !== undefined ? [CONTROL_PROTOCOL] : []),
+      ...(token !== undefined ? [TOKEN + token] : []),
+    ];
+    this.#socket = new (readWebSocket(webSocket))(url.href, protocols);
+    this.#socket.binaryType = "arraybuffer";
+    this.#socket.addEventListener("open", () => {
+      this.#isOpen = true;
+      this.#events?.onOpen();
+    });
+    this.#socket.addEventListener("message", ({ data }: { data: unknown }) => {
+      if (data instanceof ArrayBuffer) {
+        this.#events?.onDatagram(new Uint8Array(data));
+      } else if (typeof data === "string") {
+        this.#events?.onControl(data);
+      }
+    });
+    this.#socket.addEventListener("close", ({ code, reason }: CarrierClose) => {
+      this.#isOpen = false;
+      this.#events?.onClose({ code, reason });
+    });
+    // Every error is followed by a close event, which has more details.
+    this.#socket.addEventListener("error", () => undefined);
+  }
+
+  get hasRoom(): boolean {
+    return this.#isOpen && this.#socket.bufferedAmount < MAX_BUFFERED_BYTES;
+  }
+
+  get bufferedAmount(): number {
+    return this.#socket.bufferedAmount;
+  }
+
+  send(datagram: Uint8Array): void {
+    this.#socket.send(datagram);
+  }
+
+  requestFlow(): void {
+    this.#socket.send(FLOW_REQUEST);
+  }
+
+  close(): void {
+    this.#events = undefined;
+    this.#isOpen = false;
+    this.#socket.close(NORMAL_CLOSURE);
+  }
+}

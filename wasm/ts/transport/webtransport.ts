@@ -1,0 +1,185 @@
+/**
+ * WebTransport to a relay: datagrams alone. A control message is a datagram with a prefix. Streams are not used: a datagram
+ * that waits behind a lost one is what this carrier is there to avoid.
+ */
+
+import type { AnnouncedWebTransport } from "./announced.js";
+import type { Carrier, CarrierEvents, CarrierKind, CarrierRequest } from "./carrier.js";
+import { CONTROL_PROTOCOL, FLOW_REQUEST, LOST, MAX_BUFFERED_BYTES, NORMAL_CLOSURE } from "./carrier.js";
+
+/** What control messages begin with. */
+const PREFIX = new TextEncoder().encode("rakwire:");
+/** How long a datagram may wait in the browser: what is older is of no use, and is sent again if it must arrive. */
+const MAX_AGE_MS = 500;
+/** How many datagrams may wait in the browser in each direction. */
+const MAX_WAITING = 256;
+/** What Safari takes, and what every relay has room for in a packet of QUIC. RakNet's MTU is 28 bytes more: 1,052. */
+const LONGEST_DATAGRAM = 1_024;
+
+/** The parts of WebTransport that TypeScript does not know yet, or that browsers have by two names. */
+interface Datagrams {
+  readonly readable: ReadableStream<Uint8Array>;
+  readonly writable?: WritableStream<Uint8Array>;
+  createWritable?(): WritableStream<Uint8Array>;
+  readonly maxDatagramSize: number;
+  outgoingMaxAge: number | null;
+  incomingMaxAge: number | null;
+  outgoingHighWaterMark?: number;
+  incomingHighWaterMark?: number;
+  outgoingMaxBufferedDatagrams?: number;
+  incomingMaxBufferedDatagrams?: number;
+}
+
+interface Session {
+  readonly ready: Promise<unknown>;
+  readonly closed: Promise<{ closeCode?: number; reason?: string } | undefined>;
+  readonly datagrams: Datagrams;
+  close(info?: { closeCode: number; reason: string }): void;
+}
+
+type SessionConstructor = new (url: string, options: object) => Session;
+
+const constructor = (): SessionConstructor | undefined =>
+  (globalThis as { WebTransport?: unknown }).WebTransport as SessionConstructor | undefined;
+
+export const webTransport: CarrierKind = {
+  isThere: () => constructor() !== undefined,
+  open: (request, events) => new WebTransportCarrier(request, events),
+};
+
+class WebTransportCarrier implements Carrier {
+  #session: Session | undefined;
+  #writer: WritableStreamDefaultWriter<Uint8Array> | undefined;
+  #events: CarrierEvents | undefined;
+  #buffered = 0;
+
+  constructor(request: CarrierRequest, events: CarrierEvents) {
+    this.#events = events;
+    this.#open(request).catch((error: unknown) => this.#end(LOST, String(error)));
+  }
+
+  get hasRoom(): boolean {
+    return this.#writer !== undefined && this.#buffered < MAX_BUFFERED_BYTES;
+  }
+
+  get bufferedAmount(): number {
+    return this.#buffered;
+  }
+
+  get longestDatagram(): number {
+    return Math.min(this.#session?.datagrams.maxDatagramSize ?? LONGEST_DATAGRAM, LONGEST_DATAGRAM);
+  }
+
+  send(datagram: Uint8Array): void {
+    const { length } = datagram;
+    const settle = (): void => {
+      this.#buffered -= length;
+    };
+    this.#buffered += length;
+    // Copied, as the caller may write over it before the browser has taken it.
+    this.#writer?.write(datagram.slice()).then(settle, settle);
+  }
+
+  requestFlow(): void {
+    this.send(Uint8Array.of(...PREFIX, ...new TextEncoder().encode(FLOW_REQUEST)));
+  }
+
+  close(): void {
+    this.#events = undefined;
+    this.#writer = undefined;
+    try {
+      this.#session?.close({ closeCode: NORMAL_CLOSURE, reason: "" });
+    } catch {
+      // It has not been open, or is not any more.
+    }
+  }
+
+  async #open({ url, token, hasControl, announced }: CarrierRequest): Promise<void> {
+    const offer = (await announced()).webtransport;
+    const WebTransport = constructor();
+    if (this.#events === undefined) {
+      return;
+    }
+    if (offer === undefined || WebTransport === undefined) {
+      throw new Error("the relay has no WebTransport");
+    }
+    const session = new WebTransport(sessionUrl(url, offer, token, hasControl), options(offer));
+    this.#session = session;
+    session.closed.then(
+      (end) => this.#end(end?.closeCode || NORMAL_CLOSURE, end?.reason ?? ""),
+      (error: unknown) => this.#end(LOST, String(error)),
+    );
+    await session.ready;
+    if (this.#events === undefined) {
+      this.close();
+      return;
+    }
+    const { datagrams } = session;
+    limit(datagrams);
+    this.#writer = (datagrams.createWritable?.() ?? (datagrams.writable as WritableStream<Uint8Array>)).getWriter();
+    // What is wrong with it ends the session too.
+    this.#writer.closed.catch(() => undefined);
+    this.#events.onOpen();
+    // Why it ends is told by the session.
+    await this.#receive(datagrams.readable.getReader()).catch(() => undefined);
+  }
+
+  async #receive(reader: ReadableStreamDefaultReader<Uint8Array>): Promise<void> {
+    for (;;) {
+      const { value, done } = await reader.read();
+      if (done || this.#events === undefined) {
+        return;
+      }
+      if (PREFIX.every((byte, index) => byte === value[index])) {
+        this.#events.onControl(new TextDecoder().decode(value.subarray(PREFIX.length)));
+      } else {
+        this.#events.onDatagram(value);
+      }
+    }
+  }
+
+  #end(code: number, reason: string): void {
+    const events = this.#events;
+    this.close();
+    events?.onClose({ code, reason });
+  }
+}
+
+function sessionUrl(relay: URL, { port, path }: AnnouncedWebTransport, token: string | undefined, hasControl: boolean): string {
+  const url = new URL(path, relay);
+  url.protocol = "https:";
+  url.port = String(port);
+  url.search = relay.search;
+  if (hasControl) {
+    url.searchParams.set("protocol", CONTROL_PROTOCOL);
+  }
+  if (token !== undefined) {
+    url.searchParams.set("token", token);
+  }
+  return url.href;
+}
+
+function options({ certificate_hashes: hashes }: AnnouncedWebTransport): object {
+  const hash = (text: string): object => ({
+    algorithm: "sha-256",
+    value: Uint8Array.from(atob(text), (character) => character.charCodeAt(0)),
+  });
+  return {
+    congestionControl: "low-latency",
+    requireUnreliable: true,
+    ...(hashes.length > 0 && { serverCertificateHashes: hashes.map(hash) }),
+  };
+}
+
+/** Limits what waits in the browser. The names of two limits have changed. */
+function limit(datagrams: Datagrams): void {
+  datagrams.outgoingMaxAge = MAX_AGE_MS;
+  datagrams.incomingMaxAge = MAX_AGE_MS;
+  if (datagrams.outgoingMaxBufferedDatagrams === undefined) {
+    datagrams.outgoingHighWaterMark = MAX_WAITING;
+    datagrams.incomingHighWaterMark = MAX_WAITING;
+  } else {
+    datagrams.outgoingMaxBufferedDatagrams = MAX_WAITING;
+    datagrams.incomingMaxBufferedDatagrams = MAX_WAITING;
+  }
+}
