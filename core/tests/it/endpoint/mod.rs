@@ -2,4 +2,5 @@
 
 mod admission;
 mod fairness;
+mod plugins;
 mod writable;
