@@ -10,6 +10,7 @@ mod echo;
 mod failure;
 mod hex;
 mod host;
+mod overhead;
 mod ping;
 mod protocol;
 mod send;
@@ -40,6 +41,7 @@ enum Command {
     Send(send::Arguments),
     Decode(decode::Arguments),
     Bench(bench::Arguments),
+    Overhead(overhead::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -69,6 +71,7 @@ fn run(command: Command) -> Result<(), Failure> {
         Command::Send(arguments) => runtime.block_on(send::run(arguments)),
         Command::Bench(arguments) => runtime.block_on(bench::run(arguments)),
         Command::Decode(arguments) => decode::run(&arguments),
+        Command::Overhead(arguments) => overhead::run(&arguments),
     }
 }
 
