@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Fetches other RakNet implementations by name and exact version and builds the peers around them.
-# Usage: interop/setup.sh [cpp|rust-raknet|tokio-raknet|python ...]   (default: all)
+# Usage: interop/setup.sh [cpp|rust-raknet|tokio-raknet|python|secure ...]   (default: all)
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -12,6 +12,7 @@ cpp_sha256=c94d59e3620a3cd9e182941c9e04000d2a5d18f5cd3495158424eafab87c5ca5
 rust_raknet_version=rust-raknet@1.4.0
 tokio_raknet_version=tokio-raknet@0.2.0
 python_version=raknet==0.3.0
+secure_version="cryptography==50.0.2 cffi==2.1.1 pycparser==3.12"
 
 fail() {
     echo "interop/setup.sh: $*" >&2
@@ -68,9 +69,10 @@ build_tokio_raknet() {
     build_rust tokio-raknet
 }
 
-build_python() {
-    local python="" candidate venv=$out/python/venv
-    # The wheel exists for CPython 3.9 to 3.12.
+# Makes a virtual environment and the program in it: `build_venv PEER SCRIPT "PACKAGE..."`.
+build_venv() {
+    local peer=$1 script=$2 packages=$3 python="" candidate venv=$out/$1/venv
+    # The wheel `raknet` exists for CPython 3.9 to 3.12.
     for candidate in python3 python3.12 python3.11 python3.10 python3.9 /usr/bin/python3; do
         if "$candidate" -c 'import sys; sys.exit(not (3, 9) <= sys.version_info < (3, 13))' 2>/dev/null; then
             python=$candidate
@@ -81,14 +83,24 @@ build_python() {
     need python3-venv "$python" -c 'import venv, ensurepip'
     rm -rf "$venv"
     "$python" -m venv "$venv" || fail "cannot make a virtual environment with $python"
-    "$venv/bin/pip" install --quiet --disable-pip-version-check --no-deps --only-binary :all: "$python_version" ||
-        fail "pip install $python_version failed"
-    cat >"$bin/python-peer" <<'EOF'
+    # shellcheck disable=SC2086 # There may be several packages.
+    "$venv/bin/pip" install --quiet --disable-pip-version-check --no-deps --only-binary :all: $packages ||
+        fail "pip install $packages failed"
+    cat >"$bin/$peer-peer" <<EOF
 #!/bin/sh
-out=$(cd "$(dirname "$0")/.." && pwd)
-exec "$out/python/venv/bin/python" "$out/../../interop/python/peer.py" "$@"
+out=\$(cd "\$(dirname "\$0")/.." && pwd)
+exec "\$out/$peer/venv/bin/python" "\$out/../../interop/$peer/$script" "\$@"
 EOF
-    chmod +x "$bin/python-peer"
+    chmod +x "$bin/$peer-peer"
+}
+
+build_python() {
+    build_venv python peer.py "$python_version"
+}
+
+# A second implementation of our own secure connections: not a foreign peer, but built and run as one.
+build_secure() {
+    build_venv secure client.py "$secure_version"
 }
 
 # Everything a peer is built from: version, our sources, this script.
@@ -98,9 +110,9 @@ stamp() {
     find "$1" shared -type f -not -path '*/target/*' -not -path '*/__pycache__/*' | LC_ALL=C sort | xargs sha256sum setup.sh
 }
 
-[ $# -gt 0 ] || set -- cpp rust-raknet tokio-raknet python
+[ $# -gt 0 ] || set -- cpp rust-raknet tokio-raknet python secure
 for peer; do
-    case $peer in cpp | rust-raknet | tokio-raknet | python) ;; *) fail "unknown peer '$peer', known: cpp rust-raknet tokio-raknet python" ;; esac
+    case $peer in cpp | rust-raknet | tokio-raknet | python | secure) ;; *) fail "unknown peer '$peer', known: cpp rust-raknet tokio-raknet python secure" ;; esac
 done
 mkdir -p "$bin"
 if command -v flock >/dev/null; then

@@ -1,5 +1,6 @@
 // Prints as JSON how large each entry of the built package is for those who use it: the WebAssembly, and the glue, which is
-// all JavaScript of the entry in one minified file; both compressed with gzip at its highest level, in bytes.
+// all JavaScript of the entry in one minified file; both compressed with gzip at its highest level, in bytes. Then what a page
+// loads for it and for the clients of others.
 
 import { readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -7,6 +8,8 @@ import { fileURLToPath } from "node:url";
 import { gzipSync } from "node:zlib";
 
 import { build } from "esbuild";
+
+import { CLIENTS, loadedBytes } from "./clients.mjs";
 
 const HERE = dirname(fileURLToPath(import.meta.url));
 /** The module of each entry, and the name of the WebAssembly that is inside of it or goes with it. */
@@ -43,4 +46,8 @@ for (const [entry, [module, name]] of Object.entries(ENTRIES)) {
   const glue = gzip(await bundle(module, [withoutWasm]));
   sizes[entry] = { wasm, glue, total: wasm + glue, file: gzip(await bundle(module, [])) };
 }
-console.log(JSON.stringify(sizes));
+const clients = {};
+for (const [name, statement] of Object.entries(CLIENTS)) {
+  clients[name] = await loadedBytes(statement);
+}
+console.log(JSON.stringify({ entries: sizes, clients }));

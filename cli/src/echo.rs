@@ -1,17 +1,20 @@
 //! `rakwire echo`: a server that echoes every user message.
 
 use std::io::{self, IsTerminal};
+use std::path::PathBuf;
 
 use clap::Args;
 use rakwire::endpoint::Protocol;
 use rakwire::wire::id;
 use rakwire_native::endpoint::{Connection, Endpoint};
+use rakwire_native::secure::ServerIdentity;
 use rakwire_native::{AddressPattern, Capacity, CookiePolicy, SetError, Simulation, game_protocol, raknet};
 use tracing::info;
 
 use crate::capture::Capture;
 use crate::failure::Failure;
 use crate::host;
+use crate::keys;
 use crate::protocol::{PongFramingArgument, ProtocolArgument, reject_options_of_raknet};
 
 /// The protocol versions that are accepted by default.
@@ -53,6 +56,15 @@ pub(crate) struct Arguments {
     /// The password that clients need, at most 255 bytes
     #[arg(long, value_name = "TEXT", default_value = "")]
     password: String,
+    /// Require secure connections, with the key in this file (see keygen)
+    #[arg(long, value_name = "FILE")]
+    secure: Option<PathBuf>,
+    /// Let clients without security in too
+    #[arg(long, requires = "secure")]
+    allow_plain: bool,
+    /// Require that clients show an identity
+    #[arg(long, requires = "secure", conflicts_with = "allow_plain")]
+    require_identity: bool,
     /// Addresses that may not connect: 192.0.2.1, 192.0.2.* or 2001:db8::/32; can be repeated
     #[arg(long = "ban", value_name = "PATTERN")]
     bans: Vec<AddressPattern>,
@@ -107,6 +119,7 @@ fn game_protocol_options(arguments: &Arguments) -> Result<game_protocol::Options
         ("--mtu", arguments.mtu != rakwire::wire::MAX_MTU),
         ("--password", !arguments.password.is_empty()),
         ("--ban", !arguments.bans.is_empty()),
+        ("--secure", arguments.secure.is_some()),
     ])?;
     let mut options = game_protocol::Options::server(arguments.max_connections).map_err(host::no_entropy)?;
     options.backlog = BACKLOG;
@@ -127,6 +140,12 @@ fn raknet_options(arguments: &Arguments) -> Result<raknet::Options, Failure> {
     }
     if let Some(unvalidated) = arguments.cookies_under_load {
         options.config.cookies = CookiePolicy::UnderLoad { unvalidated };
+    }
+    if let Some(file) = &arguments.secure {
+        let mut identity = ServerIdentity::new(keys::read("--secure", file)?);
+        identity.requires_security = !arguments.allow_plain;
+        identity.requires_identity = arguments.require_identity;
+        options.secure().map_err(host::no_entropy)?.server = Some(identity);
     }
     let versions = arguments.protocols.iter().filter_map(|protocol| match protocol {
         ProtocolArgument::RakNet(version) => Some(*version),

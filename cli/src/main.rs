@@ -10,6 +10,8 @@ mod echo;
 mod failure;
 mod hex;
 mod host;
+mod keygen;
+mod keys;
 mod overhead;
 mod ping;
 mod protocol;
@@ -42,6 +44,7 @@ enum Command {
     Decode(decode::Arguments),
     Bench(bench::Arguments),
     Overhead(overhead::Arguments),
+    Keygen(keygen::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -72,6 +75,7 @@ fn run(command: Command) -> Result<(), Failure> {
         Command::Bench(arguments) => runtime.block_on(bench::run(arguments)),
         Command::Decode(arguments) => decode::run(&arguments),
         Command::Overhead(arguments) => overhead::run(&arguments),
+        Command::Keygen(arguments) => keygen::run(&arguments),
     }
 }
 

@@ -66,6 +66,7 @@
 //!   over the trait [`endpoint::Protocol`]. It knows neither protocol.
 //! - [`wire`] and [`game_protocol::wire`]: bytes to packets and back. Nothing above them indexes a byte.
 //! - [`codec`]: encodings for the contents of messages: bit streams, Rabbit, aggregates, advertisements.
+//! - [`secure`] (feature `secure`): the handshake, the protection and the keys of secure connections.
 //! - [`raknet`] and [`game_protocol`]: the protocols. Each brings a connection, which is one state machine, and decides
 //!   what a datagram is for. Each names the endpoint for its own: [`raknet::Peer`] is an [`endpoint::Peer`].
 //! - [`sim`] (feature `sim`): a network in memory that loses, delays, doubles and reorders, by a seed.
@@ -79,10 +80,13 @@
 //! # Features
 //!
 //! `alloc`: memory sized at run time ([`raknet::Peer::with_capacity`]). `deflate`: compressed aggregates of messages
-//! ([`codec::aggregate`]). `sim`: the simulator. `derive`: `#[derive(Pack)]` for [`codec::rabbit`]. `defmt`: events,
+//! ([`codec::aggregate`]). `sim`: the simulator. `derive`: `#[derive(Pack)]` for [`codec::rabbit`]. `secure`: secure connections. `defmt`: events,
 //! reasons, errors and names implement `defmt::Format`. None is on by default.
 // Parts that are left out leave some of their helpers without a caller; the whole is checked.
-#![cfg_attr(not(all(feature = "delay-based", feature = "server", feature = "unconnected")), allow(dead_code))]
+#![cfg_attr(
+    not(all(feature = "delay-based", feature = "secure", feature = "server", feature = "unconnected")),
+    allow(dead_code)
+)]
 #![no_std]
 #![forbid(unsafe_code)]
 #![cfg_attr(
@@ -117,6 +121,8 @@ pub mod game_protocol;
 mod machine;
 pub mod raknet;
 mod rate_limit;
+#[cfg(feature = "secure")]
+pub mod secure;
 mod serial;
 #[cfg(feature = "sim")]
 pub mod sim;

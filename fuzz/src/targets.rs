@@ -10,7 +10,7 @@ use crate::snowfight as play;
 pub type Target = fn(&[u8]);
 
 /// Every target by its name.
-pub const ALL: [(&str, Target); 9] = [
+pub const ALL: [(&str, Target); 10] = [
     ("awareness", awareness),
     ("datagram", datagram),
     ("endpoint", endpoint),
@@ -19,6 +19,7 @@ pub const ALL: [(&str, Target); 9] = [
     ("offline", offline),
     ("rabbit", rabbit),
     ("relay", relay),
+    ("secure", secure),
     ("snowfight", snowfight),
 ];
 
@@ -70,6 +71,11 @@ pub fn rabbit(bytes: &[u8]) {
 /// Everything that can be done to the flows of the relay, against what they promise.
 pub fn relay(bytes: &[u8]) {
     hold(operations::run(bytes).map(drop));
+}
+
+/// A secure connection: fields of its handshake, its datagrams, and tokens, as they are and changed.
+pub fn secure(bytes: &[u8]) {
+    hold(model::secure::run(bytes));
 }
 
 /// A game of two, of whom one says anything: the other plays on.

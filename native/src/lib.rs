@@ -50,6 +50,7 @@ pub mod endpoint;
 mod entropy;
 pub mod game_protocol;
 mod interfaces;
+mod key_file;
 mod network_emulator;
 mod outgoing;
 pub mod polled;
@@ -58,15 +59,19 @@ mod simulation;
 mod socket;
 mod wakers;
 
+/// Keys, and whom to trust: what secure connections need.
+pub use rakwire::secure;
+
 /// Encodings for the contents of messages: bit streams, Rabbit, aggregates, advertisements.
 pub use rakwire::codec;
 
+pub use key_file::{KeyFileError, create_key_file, read_key_file};
 pub use raknet::{
     AddressPattern, BanListFull, BindError, Capacity, Channel, Config, ConnectError, ConnectFailure,
     ConnectOptions, Connection, ConnectionStats, CookiePolicy, Delivery, Direction, DisconnectReason,
     DropReason, Endpoint, EndpointStats, Guid, Incoming, Message, Options, OutOfBand, OutOfBandError,
     Outcome, PeerStats, PingError, PingScope, Pong, PongFraming, Priority, Progress, Receipt, Reliability,
-    SendError, SetError, Unconnected, UnconnectedKind, id,
+    SecurePeer, Security, SendError, SetError, Unconnected, UnconnectedKind, id,
 };
 pub use simulation::{Simulation, SimulationSyntaxError};
 

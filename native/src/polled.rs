@@ -52,7 +52,7 @@ use rakwire::endpoint::{ConnectionId, Event, Peer, PeerStats, Protocol, Receipt,
 
 use crate::bind_error::BindError;
 use crate::clock::Clock;
-use crate::endpoint::{ConnectError, Options};
+use crate::endpoint::{ConnectError, Options, config_of_one};
 use crate::interfaces;
 use crate::socket::{LONGEST_DATAGRAM, canonical, route};
 
@@ -138,7 +138,7 @@ impl<P: Protocol> Endpoint<P> {
     pub fn from_std(socket: UdpSocket, options: Options<P>) -> io::Result<Self> {
         socket.set_nonblocking(true)?;
         let local = socket.local_addr()?;
-        let mut peer = Peer::with_capacity(options.capacity, options.config);
+        let mut peer = Peer::with_capacity(options.capacity, config_of_one::<P>(options.config));
         P::tell_addresses(&mut peer, &interfaces::own_addresses(local));
         Ok(Self {
             socket,

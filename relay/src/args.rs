@@ -189,7 +189,7 @@ pub(crate) struct ReloadArgs {
 /// Prints the list of servers of a running relay, as `GET /servers.json` has it.
 #[derive(Debug, Args)]
 pub(crate) struct ListArgs {
-    /// Address of the relay, as http://HOST:PORT.
+    /// Address of the relay, as http://HOST:PORT or https://HOST.
     #[arg(value_name = "URL", default_value = "http://127.0.0.1:8080")]
     pub(crate) relay: String,
     /// Print the list as it is and not as a table.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use ipnet::IpNet;
 use tokio::net::TcpListener;
 use tokio::sync::Mutex;
 use tokio::task::JoinSet;
@@ -36,8 +37,16 @@ pub struct Relay {
     router: Router,
     admin: Option<Admin>,
     front: Option<UdpFront<FrontAdmission>>,
+    finding: Option<Finding>,
     app: Arc<App>,
     config: Arc<Mutex<Config>>,
+}
+
+/// What finds servers that announce themselves. A reload changes none of it.
+#[derive(Debug)]
+struct Finding {
+    watcher: Watcher,
+    networks: Vec<IpNet>,
 }
 
 /// The admin address, which is listening.
@@ -107,8 +116,12 @@ impl Relay {
             None => None,
         };
         let front = bind_front(&config, &app)?;
+        let finding = config.discovery_store()?.map(|store| Finding {
+            watcher: Watcher::new(store, config.discovery.interval),
+            networks: config.discovery.networks.clone(),
+        });
         let config = Arc::new(Mutex::new(written));
-        Ok(Self { listener, local_addr, router, admin, front, app, config })
+        Ok(Self { listener, local_addr, router, admin, front, finding, app, config })
     }
 
     /// The address that the relay listens on.
@@ -180,13 +193,13 @@ impl Relay {
     ///
     /// Never at present: accepting is retried after errors.
     pub async fn run(self, shutdown: impl Future<Output = ()> + Send + 'static) -> io::Result<()> {
-        let Self { listener, local_addr, router, admin, front, app, config, .. } = self;
+        let Self { listener, local_addr, router, admin, front, finding, app, .. } = self;
         let stop = app.stop.clone();
         let _stop_on_drop = app.stop.clone().drop_guard();
         // Aborted when it is dropped.
         let mut beside = JoinSet::new();
         start_beside(&mut beside, &app, admin);
-        start_finding(&mut beside, &app, &config).await;
+        start_finding(&mut beside, &app, finding);
         if let Some(front) = front {
             info!(udp = %front.local_addr(), "listening for clients with UDP of their own");
             beside.spawn(run_front(front, Arc::clone(&app)));
@@ -262,12 +275,9 @@ fn start_beside(beside: &mut JoinSet<()>, app: &Arc<App>, admin: Option<Admin>) 
 }
 
 /// Starts what finds targets and asks them.
-async fn start_finding(beside: &mut JoinSet<()>, app: &Arc<App>, config: &Mutex<Config>) {
-    let config = config.lock().await;
-    // It was checked before.
-    if let Ok(Some(store)) = config.discovery_store() {
-        let (admission, networks) = (Arc::clone(&app.admission), config.discovery.networks.clone());
-        let mut watcher = Watcher::new(store, config.discovery.interval);
+fn start_finding(beside: &mut JoinSet<()>, app: &Arc<App>, finding: Option<Finding>) {
+    if let Some(Finding { mut watcher, networks }) = finding {
+        let admission = Arc::clone(&app.admission);
         beside.spawn(async move {
             let mut names = DiscoveredNames::default();
             loop {

@@ -7,10 +7,8 @@ import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { gzipSync } from "node:zlib";
 
-import { build } from "esbuild";
-
+import { CLIENTS, loadedBytes } from "../clients.mjs";
 import { serve } from "../tests/bundlers/serve.mjs";
 import { launch } from "../tests/browser.mjs";
 import { startEcho, startRelay } from "../tests/support.mjs";
@@ -90,43 +88,75 @@ async function messageCost(page, protocol) {
   );
 }
 
-/** Round-trip times of a connection whose page is blocked for 50 ms in every 100. */
+/** Precedes the script of a worker: notes when a message for the server arrives in it, and when its echo leaves for the page. */
+function instrument() {
+  const [sent, trips] = [new Map(), []];
+  const tell = self.postMessage.bind(self);
+  const numberOf = ({ bytes }) => new DataView(bytes.buffer, bytes.byteOffset).getUint32(1);
+  self.addEventListener("message", ({ data }) => {
+    if (data.type === "send") {
+      data.messages.forEach((message) => sent.set(numberOf(message), performance.now()));
+    } else if (data.type === "trips") {
+      tell({ session: 0, type: "trips", trips });
+    }
+  });
+  self.postMessage = (told, transfer) => {
+    if (told.type === "messages") {
+      told.messages.forEach((message) => trips.push(performance.now() - sent.get(numberOf(message))));
+    }
+    tell(told, transfer);
+  };
+}
+
+/**
+ * Round-trip times of a connection whose page is blocked for 50 ms in every 100: `connection` are those of echoes as the thread
+ * sees them in which the connection runs, `application` the same as the page sees them, and `smoothed` is what `stats()` says,
+ * which contains the server's delay of acknowledgements.
+ */
 async function roundTrips(page, relay, protocol, inWorker) {
   return page.evaluate(
-    async ([url, name, usesWorker, sampleMs]) => {
-      const { connect } = await import("/dist/index.js");
-      const worker = usesWorker ? (await import("/dist/worker.js")).worker : undefined;
+    async ([url, name, usesWorker, sampleMs, source]) => {
+      const [{ connect }, { createWorker }] = await Promise.all([import("/dist/index.js"), import("/dist/worker.js")]);
+      let thread;
+      const start = (text) => (thread = new Worker(URL.createObjectURL(new Blob([`(${source})();\n${text}`], { type: "text/javascript" }))));
+      const text = await (await fetch("/pkg/worker.js")).text();
+      const worker = usesWorker ? createWorker(() => start(text)) : undefined;
       const connection = await connect(url, { target: name, protocol: name, ...(worker && { worker }) });
-      connection.onMessage = () => undefined;
-      const samples = [];
-      const message = new Uint8Array(100).fill(0xfe);
+      const [sent, application, smoothed] = [[], [], []];
+      connection.onMessage = ({ bytes }) => {
+        application.push(performance.now() - sent[new DataView(bytes.buffer, bytes.byteOffset).getUint32(1)]);
+      };
       const block = setInterval(() => {
         for (const end = performance.now() + 50; performance.now() < end; );
       }, 100);
-      const send = setInterval(() => connection.send(message), 20);
-      const sample = setInterval(() => samples.push(connection.stats().roundTripMs), 10);
+      const send = setInterval(() => {
+        const message = new Uint8Array(100).fill(0xfe);
+        new DataView(message.buffer).setUint32(1, sent.length);
+        sent.push(performance.now());
+        connection.send(message);
+      }, 20);
+      const sample = setInterval(() => smoothed.push(connection.stats().roundTripMs), 10);
       await new Promise((resolve) => setTimeout(resolve, sampleMs));
       [block, send, sample].forEach(clearInterval);
+      const ofThread = new Promise((resolve) => thread?.addEventListener("message", ({ data }) => data.type === "trips" && resolve(data.trips)));
+      thread?.postMessage({ type: "trips" });
+      const trips = { connection: usesWorker ? await ofThread : application, application, smoothed };
       await connection.close();
-      const measured = samples.filter((ms) => ms > 0).sort((a, b) => a - b);
-      const at = (share) => measured[Math.min(measured.length - 1, Math.floor(measured.length * share))];
-      return { p50: at(0.5), p99: at(0.99) };
+      const percentiles = (times) => {
+        const sorted = times.filter((ms) => ms > 0).sort((a, b) => a - b);
+        const at = (share) => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))];
+        return { p50: at(0.5), p99: at(0.99) };
+      };
+      return Object.fromEntries(Object.entries(trips).map(([what, times]) => [what, percentiles(times)]));
     },
-    [`ws://${relay.address}/ws`, protocol, inWorker, SAMPLE_MS],
+    [`ws://${relay.address}/ws`, protocol, inWorker, SAMPLE_MS, instrument.toString()],
   );
-}
-
-/** What a page loads for a client, minified and with gzip. */
-async function loadedBytes(statement) {
-  const stdin = { contents: statement, resolveDir: join(PACKAGE, "tests/bundlers"), sourcefile: "page.js" };
-  const options = { stdin, bundle: true, minify: true, format: "esm", target: "es2022", write: false, logLevel: "error", alias: { rakwire: PACKAGE } };
-  const { outputFiles } = await build(options);
-  return gzipSync(outputFiles[0].contents, { level: 9 }).length;
 }
 
 async function main() {
   const folder = prepare();
-  const pages = await serve(folder);
+  // Without these headers a page has a clock of 100 µs.
+  const pages = await serve(folder, { "cross-origin-opener-policy": "same-origin", "cross-origin-embedder-policy": "require-corp" });
   stops.push(pages.stop);
   const [raknet, game] = [await startEcho(context), await startEcho(context, "--protocol", "game")];
   const relay = await startRelay(context, { raknet: raknet.address, game: game.address });
@@ -145,15 +175,9 @@ async function main() {
     result.round_trip_ms[protocol] = { page: inPage, worker: inWorker };
     await page.close();
   }
-  const log = "globalThis.page = ";
-  result.loaded_gzip = {
-    "rakwire": await loadedBytes(`import { connect } from "rakwire/dist/index.js"; ${log} connect;`),
-    "rakwire/raknet": await loadedBytes(`import { connect } from "rakwire/dist/raknet.js"; ${log} connect;`),
-    "rakwire/game-protocol": await loadedBytes(`import { connect } from "rakwire/dist/game-protocol.js"; ${log} connect;`),
-    "@geckos.io/client": await loadedBytes(`import { geckos } from "@geckos.io/client"; ${log} geckos;`),
-    "colyseus.js": await loadedBytes(`import { Client } from "colyseus.js"; ${log} Client;`),
-    "a plain WebSocket": await loadedBytes(`${log} (url) => new WebSocket(url);`),
-  };
+  for (const [name, statement] of Object.entries(CLIENTS)) {
+    result.loaded_gzip[name] = await loadedBytes(statement);
+  }
   mkdirSync(join(RESULT, ".."), { recursive: true });
   writeFileSync(RESULT, `${JSON.stringify(result, null, 2)}\n`);
   print(result);
@@ -162,9 +186,13 @@ async function main() {
 function print({ message_us: messages, round_trip_ms: trips, loaded_gzip: loaded }) {
   console.log("| 100 bytes sent and received | median µs |\n|---|---|");
   Object.entries(messages).forEach(([protocol, us]) => console.log(`| ${protocol} | ${us.toFixed(2)} |`));
-  console.log("\n| round-trip time, page blocked 50 ms in every 100 | page p50 | page p99 | worker p50 | worker p99 |\n|---|---|---|---|---|");
+  console.log("\n| round-trip time in ms, page blocked 50 ms in every 100 | page p50 | page p99 | worker p50 | worker p99 | p99, worker of page |\n|---|---|---|---|---|---|");
   for (const [protocol, { page, worker }] of Object.entries(trips)) {
-    console.log(`| ${protocol} | ${[page.p50, page.p99, worker.p50, worker.p99].map((ms) => ms.toFixed(1)).join(" | ")} |`);
+    for (const [what, name] of [["connection", "as the thread of the connection sees it"], ["smoothed", "`stats().roundTripMs`"], ["application", "as the page sees it"]]) {
+      const [there, here] = [page[what], worker[what]];
+      const cells = [there.p50, there.p99, here.p50, here.p99].map((ms) => ms.toFixed(1));
+      console.log(`| ${protocol}, ${name} | ${cells.join(" | ")} | ${((100 * here.p99) / there.p99).toFixed(0)} % |`);
+    }
   }
   console.log("\n| what a page loads | bytes with gzip |\n|---|---|");
   Object.entries(loaded).forEach(([name, bytes]) => console.log(`| ${name} | ${bytes.toLocaleString("en")} |`));

@@ -69,6 +69,27 @@ test("after a suspension, received datagrams are handled before the timeout", as
   assert.equal(seen.timeouts.length, 2);
 });
 
+test("after a suspension, received datagrams are handled before the timeout, also if the page sends first", async (t) => {
+  const { seen, peer, loop } = fixture({ datagrams: 1, timeout: performance.now() + 10 });
+  t.after(() => loop.stop());
+  peer.waiting = 0;
+  loop.run();
+  peer.timeout = undefined;
+  let arrived;
+  setTimeout(() => (arrived = seen.timeouts.length), 0);
+  const end = performance.now() + 300;
+  while (performance.now() < end);
+  peer.waiting = 1;
+  loop.schedule();
+  await Promise.resolve();
+  // Datagrams that arrive are runs, too.
+  loop.run();
+  assert.deepEqual([seen.timeouts.length, seen.sent], [1, 0]);
+  await sleep(20);
+  assert.equal(arrived, 1);
+  assert.deepEqual([seen.timeouts.length, seen.sent], [2, 1]);
+});
+
 test("a peer that throws is reported, and a stopped loop does nothing", async () => {
   const { seen, peer, loop } = fixture({ timeout: performance.now() + 5 });
   peer.handleTimeout = () => {

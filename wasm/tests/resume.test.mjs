@@ -112,6 +112,7 @@ function watch(t, url, more) {
     onDatagram: (datagram) => events.push(`datagram ${datagram.length}`),
     onInterrupted: () => events.push("interrupted"),
     onResumed: () => events.push("resumed"),
+    onRelayDrops: ({ toClient, toServer }) => events.push(`drops ${JSON.stringify([toClient, toServer])}`),
     onClose: (end) => settle(end),
   });
   t.after(() => transport.close());
@@ -131,6 +132,54 @@ test("the secret of a flow and a token reach the relay, and no token stands in a
   const protocols = "rakwire.relay.1,rakwire.token.t0k.en-_";
   assert.deepEqual(requests.map(([resume, offered, leaks]) => [resume, offered.replaceAll(" ", ""), leaks]), [[null, protocols, false], ["secret", protocols, false]]);
   await assert.rejects(connect(url, { target: "game", token: "a b", webSocket: WebSocket }), fails("bad-option", /token/));
+});
+
+/** WebSockets that the test opens, fills and loses, all of them in a list. */
+function fakeWebSockets() {
+  const opened = [];
+  class FakeWebSocket extends EventTarget {
+    bufferedAmount = 0;
+    constructor(url) {
+      super();
+      this.url = url;
+      opened.push(this);
+    }
+    close() {}
+    tell(text) {
+      this.dispatchEvent(Object.assign(new Event("message"), { data: text }));
+    }
+    lose() {
+      this.dispatchEvent(Object.assign(new Event("close"), { code: 1006, reason: "" }));
+    }
+  }
+  return { opened, FakeWebSocket };
+}
+
+test("a WebSocket that is lost is replaced at once, unless it had only just been opened", (t) => {
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  let now = 0;
+  t.mock.method(performance, "now", () => now);
+  const { opened, FakeWebSocket } = fakeWebSockets();
+  const { events } = watch(t, "ws://relay.example.org/ws?target=game", { webSocket: FakeWebSocket });
+  opened[0].tell(flow());
+  now = 1_000;
+  opened[0].lose();
+  assert.equal(opened.length, 2, "no time passes before the first attempt");
+  assert.equal(new URL(opened[1].url).searchParams.get("resume"), "secret");
+  opened[1].lose();
+  assert.equal(opened.length, 2, "the second attempt waits");
+  t.mock.timers.tick(150);
+  assert.equal(opened.length, 3);
+  opened[2].tell(flow({ resumed: true }));
+  now += 999;
+  opened[2].lose();
+  assert.equal(opened.length, 3, "a way that does not hold is not tried incessantly");
+  t.mock.timers.tick(150);
+  opened[3].tell(flow({ resumed: true }));
+  now += 1_000;
+  opened[3].lose();
+  assert.equal(opened.length, 5);
+  assert.deepEqual(events, ["interrupted", "resumed", "interrupted", "resumed", "interrupted"]);
 });
 
 test("a flow that the relay has forgotten ends the connection", async (t) => {
@@ -163,7 +212,7 @@ test("a relay that does not come back is given up in its time", async (t) => {
 });
 
 test("nothing that a relay says breaks a client", async (t) => {
-  const texts = ["", "{", "null", "7", "[]", '"flow"', "{}", '{"type":"flow"}', '{"type":"flow","resume":7,"resume_within_ms":1}', '{"type":"flow","resume":"x","resume_within_ms":"1"}', '{"type":"drops"}', '{"type":"later","more":[1]}', "x".repeat(100_000)];
+  const texts = ["", "{", "null", "7", "[]", '"flow"', "{}", '{"type":"flow"}', '{"type":"flow","resume":7,"resume_within_ms":1}', '{"type":"flow","resume":"x","resume_within_ms":"1"}', '{"type":"drops","to_client":7,"to_server":"x"}', '{"type":"later","more":[1]}', "x".repeat(100_000)];
   const url = await startFakeRelay(t, (socket) => {
     texts.forEach((text) => socket.send(text));
     for (const length of [0, 1, 1_400, 65_535, 65_536, 200_000]) socket.send(new Uint8Array(length).fill(0x84));
@@ -176,6 +225,47 @@ test("nothing that a relay says breaks a client", async (t) => {
   const attempt = connect(url, { target: "game", webSocket: WebSocket, timeoutMs: 2_000 });
   await assert.rejects(attempt, fails("relay-closed", /enough/));
 });
+
+test("what a relay drops is told, and only what can be a count", async (t) => {
+  const many = (length) => Object.fromEntries(Array.from({ length }, (_, number) => ["x".repeat(number + 2), 1]));
+  const told = [
+    { to_client: { queue_full: 3, too_old: 12, unheard_of: 5 }, to_server: { rate_limited: 1 } },
+    { to_client: many(40), to_server: "text" },
+    { to_client: { too_big: -1, queue_full: "7", __proto__: 3 }, to_server: { send_refused: 1.5, not_handshake: 2 } },
+    { to_client: null, to_server: [9] },
+  ];
+  const url = await startFakeRelay(t, (socket) => {
+    told.forEach((drops) => socket.send(JSON.stringify({ type: "drops", ...drops })));
+    socket.close(4400, "enough");
+  });
+  const { events, ended } = watch(t, url);
+  await ended;
+  assert.deepEqual(events, [
+    "open",
+    'drops [{"queueFull":3,"tooOld":12,"unheardOf":5},{"rateLimited":1}]',
+    `drops [${JSON.stringify(many(16))},{}]`,
+    'drops [{},{"notHandshake":2}]',
+    "drops [{},{}]",
+  ]);
+});
+
+for (const protocol of PROTOCOLS) {
+  test(`${protocol.name}: drops of a relay are in the statistics and an event`, async (t) => {
+    const echo = await startEcho(t, ...protocol.echo);
+    const relay = await startRelay(t, { game: echo.address }, "--datagrams-per-second", "50");
+    const connection = await connect(`ws://${relay.address}/ws`, { target: "game", webSocket: WebSocket, ...protocol.options });
+    assert.deepEqual(connection.stats().relayDrops, { toClient: {}, toServer: {} });
+    const dropped = new Promise((resolve) => connection.addEventListener("relaydrops", ({ drops }) => resolve(drops), { once: true }));
+    const flood = setInterval(() => {
+      for (let number = 0; number < 20; number++) connection.send(pattern(1_000), { reliability: "unreliable" });
+    }, 20);
+    const { toServer } = await dropped;
+    clearInterval(flood);
+    assert.ok(toServer.rateLimited > 0, JSON.stringify(toServer));
+    assert.ok(connection.stats().relayDrops.toServer.rateLimited >= toServer.rateLimited);
+    await connection.close();
+  });
+}
 
 test("a page that waits while its relay is gone keeps its messages within its memory", async (t) => {
   const echo = await startEcho(t);

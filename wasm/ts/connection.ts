@@ -2,7 +2,7 @@
 
 import type { ErrorCode } from "./errors.js";
 import { RakwireError } from "./errors.js";
-import { ClosedEvent, InterruptionEvent, MessageArrivedEvent, ProgressMadeEvent } from "./events.js";
+import { ClosedEvent, InterruptionEvent, MessageArrivedEvent, ProgressMadeEvent, RelayDropsEvent } from "./events.js";
 import type { Listener } from "./listeners.js";
 import { isCapturing, isListener, ListenerSet } from "./listeners.js";
 import { MAX_TIMEOUT_MS, readInteger } from "./options.js";
@@ -17,6 +17,7 @@ import type {
   Outcome,
   Progress,
   ReadyOptions,
+  RelayDrops,
   SendOptions,
   StatsOptions,
 } from "./types.js";
@@ -27,6 +28,9 @@ import { beforeAbort, deferred } from "./waits.js";
 const ASYNC_DISPOSE: typeof Symbol.asyncDispose =
   (Symbol.asyncDispose as typeof Symbol.asyncDispose | undefined) ??
   (Symbol.for("Symbol.asyncDispose") as typeof Symbol.asyncDispose);
+
+/** Made once, as many messages are sent without options. */
+const NO_OPTIONS: SendOptions = {};
 
 /** A connection that starts to open when it is constructed; {@link opened} settles with the result. */
 export class PeerConnection extends EventTarget implements Connection {
@@ -41,6 +45,7 @@ export class PeerConnection extends EventTarget implements Connection {
   #isOpen = false;
   #isClosing = false;
   #discarded = 0;
+  #relayDrops: RelayDrops = { toClient: {}, toServer: {} };
   #callback: ((message: Message) => void) | undefined;
 
   /** The session calls its owner from now on. */
@@ -65,11 +70,12 @@ export class PeerConnection extends EventTarget implements Connection {
       onProgress: (progress) => this.#onProgress(progress),
       onInterrupted: () => void this.dispatchEvent(new InterruptionEvent("interrupted")),
       onResumed: () => void this.dispatchEvent(new InterruptionEvent("resumed")),
+      onRelayDrops: (drops) => this.#onRelayDrops(drops),
       onEnd: (end) => this.#onEnd(end),
     });
   }
 
-  send(bytes: Uint8Array, options: SendOptions = {}): void {
+  send(bytes: Uint8Array, options: SendOptions = NO_OPTIONS): void {
     this.#session.send(bytes, options);
   }
 
@@ -120,6 +126,7 @@ export class PeerConnection extends EventTarget implements Connection {
       ...this.#session.stats(),
       messagesQueued: this.#queue.length,
       messagesDiscarded: this.#discarded,
+      relayDrops: this.#relayDrops,
     };
   }
 
@@ -222,6 +229,11 @@ export class PeerConnection extends EventTarget implements Connection {
 
   #onProgress(progress: Progress): void {
     this.dispatchEvent(new ProgressMadeEvent(progress));
+  }
+
+  #onRelayDrops(drops: RelayDrops): void {
+    this.#relayDrops = drops;
+    this.dispatchEvent(new RelayDropsEvent(drops));
   }
 
   #onEnd({ code, reason, relayCode }: SessionEnd): void {

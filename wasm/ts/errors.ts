@@ -21,6 +21,7 @@ export type ErrorCode =
   | "recently-connected"
   | "incompatible-protocol"
   | "security-required"
+  | "server-without-security"
   | "identity-required"
   | "invalid-identity"
   | "public-key-mismatch"
@@ -38,6 +39,7 @@ export type ErrorCode =
   // a bug in this package
   | "internal";
 
+/** What an error knows besides: its cause, and the close code of the WebSocket. */
 export interface RakwireErrorOptions extends ErrorOptions {
   relayCode?: number;
 }

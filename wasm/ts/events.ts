@@ -1,6 +1,6 @@
 /** The events that a connection dispatches. */
 
-import type { CloseInfo, Message, Progress } from "./types.js";
+import type { CloseInfo, Message, Progress, RelayDrops } from "./types.js";
 
 /** `message`: a message arrived. */
 export class MessageArrivedEvent extends Event {
@@ -19,6 +19,16 @@ export class ProgressMadeEvent extends Event {
   constructor(progress: Progress) {
     super("progress");
     this.progress = progress;
+  }
+}
+
+/** `relaydrops`: the relay has dropped datagrams, so that fewer or smaller messages would get through better. */
+export class RelayDropsEvent extends Event {
+  readonly drops: RelayDrops;
+
+  constructor(drops: RelayDrops) {
+    super("relaydrops");
+    this.drops = drops;
   }
 }
 

@@ -10,6 +10,8 @@ const SUSPENDED_MS = 250;
 /** The destination of datagrams. */
 export interface Sink {
   readonly hasRoom: boolean;
+  /** Whether {@link send} keeps nothing of the bytes that it is given, so that they need not be copied for it. */
+  readonly sendsAtOnce?: boolean;
   send(datagram: Uint8Array): void;
 }
 
@@ -26,7 +28,10 @@ export class Loop {
   #timer: ReturnType<typeof setTimeout> | undefined;
   #due = Infinity;
   #isScheduled = false;
+  #scheduledAt = 0;
   #isStopped = false;
+  /** Whether datagrams that arrived during a suspension are handled before the loop goes on. */
+  #isCatchingUp = false;
   /** Made once, as many messages cause a run each. */
   readonly #runScheduled = (): void => {
     this.#isScheduled = false;
@@ -49,26 +54,36 @@ export class Loop {
     this.#onRun = onRun;
   }
 
-  /** Schedules a run as a microtask, so that all messages sent until then share datagrams. */
-  schedule(): void {
-    if (this.#isScheduled) {
-      return;
+  /**
+   * Schedules a run as a microtask, so that all messages sent until then share datagrams. Returns the time, which is the
+   * same until that run: asking for it costs as much as a small message.
+   */
+  schedule(): number {
+    if (!this.#isScheduled) {
+      this.#isScheduled = true;
+      this.#scheduledAt = performance.now();
+      queueMicrotask(this.#runScheduled);
     }
-    this.#isScheduled = true;
-    queueMicrotask(this.#runScheduled);
+    return this.#scheduledAt;
   }
 
   /** Handles timeouts, sends as many datagrams as possible, and sets the timer. */
-  run(): void {
-    if (this.#isStopped) {
+  run(now = performance.now()): void {
+    if (this.#isStopped || this.#isCatchingUp) {
+      return;
+    }
+    if (now - this.#due >= SUSPENDED_MS) {
+      this.#catchUp();
       return;
     }
     try {
-      this.#peer.handleTimeout(performance.now());
+      this.#peer.handleTimeout(now);
       this.#onEvents();
       if (!this.#isStopped) {
-        this.#transmit();
-        this.#setTimer();
+        // What is told of events may have taken long.
+        const later = performance.now();
+        this.#transmit(later);
+        this.#setTimer(later);
         this.#onRun();
       }
     } catch (thrown) {
@@ -84,25 +99,23 @@ export class Loop {
     this.#isStopped = true;
     this.#clearTimer();
     try {
-      this.#transmit();
+      this.#transmit(performance.now());
     } catch (thrown) {
       this.#onError(thrown);
     }
   }
 
-  #transmit(): void {
-    const now = performance.now();
+  #transmit(now: number): void {
     while (this.#sink.hasRoom) {
       const datagram = this.#peer.pollTransmit(now);
       if (datagram === undefined) {
         return;
       }
-      this.#sink.send(datagram);
+      this.#sink.send(this.#sink.sendsAtOnce === true ? datagram : datagram.slice());
     }
   }
 
-  #setTimer(): void {
-    const now = performance.now();
+  #setTimer(now: number): void {
     const timeout = this.#peer.pollTimeout();
     const due = this.#sink.hasRoom ? timeout : Math.max(timeout, now + FULL_SOCKET_POLL_MS);
     if (due >= this.#due) {
@@ -120,15 +133,19 @@ export class Loop {
   }
 
   #onTimer(): void {
-    const late = performance.now() - this.#due;
-    this.#clearTimer();
-    if (late < SUSPENDED_MS) {
-      this.run();
-      return;
+    const now = performance.now();
+    if (now - this.#due < SUSPENDED_MS) {
+      this.#clearTimer();
     }
-    // The peer must see the datagrams that arrived in the meantime before it sees the new time.
-    this.#due = performance.now();
+    this.run(now);
+  }
+
+  /** The peer must see the datagrams that arrived during a suspension before it sees the new time. */
+  #catchUp(): void {
+    this.#clearTimer();
+    this.#isCatchingUp = true;
     this.#timer = setTimeout(() => {
+      this.#isCatchingUp = false;
       this.#clearTimer();
       this.run();
     }, 0);

@@ -110,10 +110,14 @@ class RustPeerHandle {
     this.#rust.disconnect(this.#peer, now);
   }
 
-  /** The next datagram to send, if any. */
+  /** The next datagram to send, if any, in the memory of Rust: it is good until the next call. */
   pollTransmit(now: number): Uint8Array<ArrayBuffer> | undefined {
     const at = this.#rust.pollTransmit(this.#peer, now);
-    return at === 0 ? undefined : this.#read(at);
+    if (at === 0) {
+      return undefined;
+    }
+    const length = this.#number(at, 3);
+    return this.#bytes.subarray(at + HEADER, at + HEADER + length);
   }
 
   /** Tells what happened next; false if nothing did. */

@@ -87,6 +87,7 @@ async function ask({ transport: settings, target, scope }: PingSettings, deadlin
     },
     onInterrupted: () => undefined,
     onResumed: () => undefined,
+    onRelayDrops: () => undefined,
     onClose({ code, reason, relayCode }) {
       pong.reject(new RakwireError(code, reason, relayCode === undefined ? {} : { relayCode }));
     },

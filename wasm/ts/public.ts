@@ -1,9 +1,8 @@
-/** What every entry of the package exports beside `connect`. */
+/** What every entry with a connection exports beside `connect`. */
 
 export { RakwireError } from "./errors.js";
-export type { ErrorCode } from "./errors.js";
-export type { ClosedEvent, InterruptionEvent, MessageArrivedEvent, ProgressMadeEvent } from "./events.js";
-export { discover, ping } from "./ping.js";
+export type { ErrorCode, RakwireErrorOptions } from "./errors.js";
+export type { ClosedEvent, InterruptionEvent, MessageArrivedEvent, ProgressMadeEvent, RelayDropsEvent } from "./events.js";
 export { FIRST_ALLOWED_ID, FIRST_FREE_ID } from "./ids.js";
 export type { PeerWorker } from "./peer-worker.js";
 export type {
@@ -25,6 +24,7 @@ export type {
   Progress,
   Protocol,
   ReadyOptions,
+  RelayDrops,
   Reliability,
   SendOptions,
   StatsOptions,

@@ -6,6 +6,7 @@ import { inflate } from "./inflate.js";
 import type { Connection, ConnectOptions } from "./types.js";
 import { Wasm } from "./wasm.js";
 
+export { discover, ping } from "./ping.js";
 export * from "./public.js";
 
 const wasm = /* @__PURE__ */ new Wasm(() => inflate(packed));

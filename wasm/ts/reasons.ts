@@ -24,6 +24,7 @@ export const FAILURES: readonly (readonly [ErrorCode, string])[] = [
   ["public-key-mismatch", "the server has another public key"],
   ["invalid-password", "the server wants another password"],
   ["closed-by-server", "the server ended the connection before it was open"],
+  ["server-without-security", "the server has no security"],
 ];
 
 /** Why a connection ended. */
@@ -56,6 +57,6 @@ export const ERRORS: readonly (readonly [ErrorCode, string])[] = [
 /** Why something was dropped. */
 export const DROPS: Readonly<Record<Protocol, string>> = {
   raknet:
-    "tooShort badOffline badDatagram unknownSource unexpected badCookie wouldAmplify answersFull duplicateDatagram outsideWindow duplicateMessage outOfSequence noMemory badSplit badControl reservedId expired tooManyRecords pongLimit banned halfOpenLimit",
+    "tooShort badOffline badDatagram unknownSource unexpected badCookie wouldAmplify answersFull duplicateDatagram outsideWindow duplicateMessage outOfSequence noMemory badSplit badControl reservedId expired tooManyRecords pongLimit banned halfOpenLimit unauthentic handshakeLimit",
   game: "tooShort unknownSource unexpected challengeLimit answersFull full badChunk duplicate outsideWindow incomplete expired noMemory acknowledgementsFull unknownAcknowledgement ended",
 };

@@ -9,11 +9,10 @@ import type { PeerStats } from "./stats.js";
 import { describeStats } from "./stats.js";
 import type { Transport, TransportEnd, TransportEvents, TransportSettings } from "./transport/transport.js";
 import { openTransport } from "./transport/transport.js";
-import type { CloseCode, Message, Outcome, Progress, Protocol, ReadyOptions, SendOptions } from "./types.js";
+import type { CloseCode, Message, Outcome, Progress, Protocol, ReadyOptions, RelayDrops, SendOptions } from "./types.js";
 import { WaitingSenders } from "./waiting-senders.js";
 import type { WaitOptions } from "./waits.js";
 import { beforeAbort, deferred } from "./waits.js";
-
 
 /** How a session ended, before or after it was open. */
 export interface SessionEnd {
@@ -32,6 +31,7 @@ export interface SessionOwner {
   /** Nothing arrives and nothing leaves until {@link onResumed}. */
   onInterrupted(): void;
   onResumed(): void;
+  onRelayDrops(drops: RelayDrops): void;
   onEnd(end: SessionEnd): void;
 }
 
@@ -124,9 +124,7 @@ export class Session implements SessionLike, TransportEvents, PeerEvents {
       throw notConnected();
     }
     try {
-      const receipt = this.#peer.send(bytes, delivery, performance.now());
-      this.#loop.schedule();
-      return receipt;
+      return this.#peer.send(bytes, delivery, this.#loop.schedule());
     } catch (thrown) {
       const error = fromThrown(thrown);
       if (error.code === "queue-full") {
@@ -138,7 +136,7 @@ export class Session implements SessionLike, TransportEvents, PeerEvents {
 
   /** Disconnects; `onEnd` follows. */
   disconnect(): void {
-    this.#change(() => this.#peer.disconnect(performance.now()));
+    this.#change((now) => this.#peer.disconnect(now));
   }
 
   /** Disconnects at once and without `onEnd`. */
@@ -171,11 +169,20 @@ export class Session implements SessionLike, TransportEvents, PeerEvents {
   }
 
   onOpen(): void {
-    this.#change(() => this.#peer.connect(performance.now()));
+    this.#change((now) => this.#peer.connect(now));
   }
 
   onDatagram(datagram: Uint8Array): void {
-    this.#change(() => this.#peer.handle(datagram, performance.now()));
+    if (this.#isOver) {
+      return;
+    }
+    const now = performance.now();
+    try {
+      this.#peer.handle(datagram, now);
+    } catch (thrown) {
+      this.#fail(thrown);
+    }
+    this.#loop.run(now);
   }
 
   onInterrupted(): void {
@@ -185,6 +192,10 @@ export class Session implements SessionLike, TransportEvents, PeerEvents {
   onResumed(): void {
     this.#owner.onResumed();
     this.#change(() => undefined);
+  }
+
+  onRelayDrops(drops: RelayDrops): void {
+    this.#owner.onRelayDrops(drops);
   }
 
   onClose(end: TransportEnd): void {
@@ -223,10 +234,11 @@ export class Session implements SessionLike, TransportEvents, PeerEvents {
     return this.#lastStats !== undefined;
   }
 
-  #change(work: () => void): void {
+  #change(work: (now: number) => void): void {
     if (!this.#isOver) {
-      this.#guard(work);
-      this.#loop.run();
+      const now = performance.now();
+      this.#guard(() => work(now));
+      this.#loop.run(now);
     }
   }
 

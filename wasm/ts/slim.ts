@@ -4,6 +4,7 @@ import { connectWith } from "./connect.js";
 import type { Connection, ConnectOptions, WasmSource } from "./types.js";
 import { Wasm } from "./wasm.js";
 
+export { discover, ping } from "./ping.js";
 export * from "./public.js";
 
 const wasm = /* @__PURE__ */ new Wasm();

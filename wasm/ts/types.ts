@@ -1,7 +1,7 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 /** The public types of the package. */
 
-import type { ClosedEvent, InterruptionEvent, MessageArrivedEvent, ProgressMadeEvent } from "./events.js";
+import type { ClosedEvent, InterruptionEvent, MessageArrivedEvent, ProgressMadeEvent, RelayDropsEvent } from "./events.js";
 import type { PeerWorker } from "./peer-worker.js";
 import type { WaitOptions } from "./waits.js";
 
@@ -110,6 +110,21 @@ export interface CloseInfo {
   readonly relayCode?: number;
 }
 
+/**
+ * What the relay has dropped of a connection since its beginning: how many datagrams, by reason; only reasons that occurred.
+ * It tells that at most once a second.
+ *
+ * - `queueFull`: newer ones had no room. `tooOld`: it had waited too long.
+ * - `tooBig`: the server sent one that is longer than the relay passes on.
+ * - `emptyMessage`, `notHandshake`: the relay does not pass them to the server.
+ * - `rateLimited`: this connection sends more than the relay allows. `sendRefused`: the relay's system did not send it.
+ */
+export interface RelayDrops {
+  /** Of the server's datagrams: this side takes less than the server sends. */
+  readonly toClient: Readonly<Record<string, number>>;
+  readonly toServer: Readonly<Record<string, number>>;
+}
+
 /** Counters and measurements. Times are milliseconds, sizes bytes; all are 0 before the first sample. */
 export interface ConnectionStats {
   /** Smoothed round-trip time, which includes the acknowledgement delay of the server. */
@@ -150,6 +165,8 @@ export interface ConnectionStats {
   readonly bytesReceivedLastSecond?: number;
   /** The share of the bytes of messages that were resent in the last whole second, 0 to 1. None in the Game Protocol. */
   readonly lossLastSecond?: number;
+  /** What the relay says that it dropped; nothing with `resume: false`, and nothing without a relay. */
+  readonly relayDrops: RelayDrops;
   /** The number of dropped datagrams and messages by reason; only reasons that occurred. */
   readonly drops: Readonly<Record<string, number>>;
 }
@@ -279,6 +296,7 @@ export interface ConnectionEventMap {
   /** The relay was lost and is sought again; `resumed` or `close` follows. */
   interrupted: InterruptionEvent;
   resumed: InterruptionEvent;
+  relaydrops: RelayDropsEvent;
   close: ClosedEvent;
 }
 

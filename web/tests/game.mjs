@@ -18,6 +18,27 @@ const RANGE = 1.3;
 const WALKED = 1;
 const THROWS = 40;
 
+/** Collects the round-trip times of a page: those of its connection, and those of the game, which the page itself handles. */
+function installMeter() {
+  const trips = { connection: [], game: [] };
+  setInterval(() => {
+    const { stats, roundTripMs } = window.snowfight;
+    if (document.body.dataset.state === "playing" && stats?.roundTripMs > 0 && roundTripMs !== undefined) {
+      trips.connection.push(stats.roundTripMs);
+      trips.game.push(roundTripMs);
+    }
+  }, 50);
+  const percentiles = (values) => {
+    const sorted = values.toSorted((a, b) => a - b);
+    const at = (share) => Math.round(10 * (sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))] ?? 0)) / 10;
+    return { p50: at(0.5), p99: at(0.99) };
+  };
+  window.meter = () => ({
+    round_trip_ms: { connection: percentiles(trips.connection), game: percentiles(trips.game) },
+    relay_drops: window.snowfight.stats?.relayDrops,
+  });
+}
+
 export class Player {
   #page;
 
@@ -43,6 +64,7 @@ export class Player {
       throw new Error(await byId(this.#page, "status").textContent());
     }
     await this.until(() => pilot.me() !== undefined, "sees itself");
+    await this.#page.evaluate(installMeter);
   }
 
   state() {
@@ -191,6 +213,7 @@ export async function fight(winner, loser, transport, picture = async () => {}) 
   }
   const measured = await winner.page.evaluate(() => ({ correction: snowfight.largestCorrection, coarseness: snowfight.coarseness }));
   Object.assign(record, measured);
+  record.pages = await Promise.all([winner, loser].map(({ page }) => page.evaluate(() => window.meter())));
   await picture("over");
   return record;
 }

@@ -129,7 +129,8 @@ function report(before, after, began) {
 }
 
 async function measure(browser, url, transport, scope, blockedMs, seconds) {
-  const address = new URL("?quality=low", url).href;
+  // What is measured is a page that runs its connection itself.
+  const address = new URL("?quality=low&worker=no", url).href;
   const [slow, other] = [await open(browser, address), await open(browser, address)];
   for (const player of [other, slow]) {
     await player.join(transport, scope);

@@ -9,7 +9,7 @@ use crate::shell::Shell;
 use crate::targets::WASM;
 
 /// All that the core may pull in: small crates that need no operating system, whatever features are on.
-const CORE_MAY_USE: [&str; 13] = [
+const CORE_MAY_USE: [&str; 36] = [
     "adler2",
     // Of defmt.
     "bitflags",
@@ -24,6 +24,30 @@ const CORE_MAY_USE: [&str; 13] = [
     "siphasher",
     "stable_deref_trait",
     "thiserror",
+    // Of the cryptography of secure connections.
+    "aead",
+    "base64ct",
+    "blake2",
+    "block-buffer",
+    "cfg-if",
+    "chacha20",
+    "chacha20poly1305",
+    "cipher",
+    "cmov",
+    "cpufeatures",
+    "crypto-common",
+    "ctutils",
+    "curve25519-dalek",
+    "digest",
+    "hmac",
+    "hybrid-array",
+    "inout",
+    "poly1305",
+    "subtle",
+    "typenum",
+    "universal-hash",
+    "x25519-dalek",
+    "zeroize",
 ];
 
 /// The crates of a program's side that have no business on another one, as beginnings of names.

@@ -174,9 +174,9 @@ impl Demo {
         let echo = Service::start(shell, "the echo server", &programs.rakwire, &["echo", "--listen", any])?;
         let listen = format!("127.0.0.1:{port}");
         let targets = [
-            format!("snowfight={}", game.address),
-            format!("snowfight-raknet={raknet}"),
-            format!("echo={}", echo.address),
+            format!("snowfight={},kind=game-protocol", game.address),
+            format!("snowfight-raknet={raknet},kind=raknet"),
+            format!("echo={},kind=raknet", echo.address),
         ];
         let page = shell.path(PAGE);
         let page = page.to_str().context("the path of this repository is not valid UTF-8")?;

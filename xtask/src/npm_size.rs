@@ -27,6 +27,9 @@ struct Entry {
     file: u64,
 }
 
+/// What a page loads for a client, ours or another one, by its name.
+type Clients = BTreeMap<String, u64>;
+
 impl Entry {
     const fn total(self) -> u64 {
         self.wasm + self.glue
@@ -48,7 +51,7 @@ pub(crate) fn check(shell: &Shell) -> Result<()> {
     if !output.status.success() {
         bail!("wasm/{SCRIPT} cannot measure the package");
     }
-    let entries = parse(&output.stdout).context("wasm/sizes.mjs printed no sizes")?;
+    let (entries, clients) = parse(&output.stdout).context("wasm/sizes.mjs printed no sizes")?;
     for (name, entry) in &entries {
         let Entry { wasm, glue, file } = *entry;
         shell.print(format_args!(
@@ -56,8 +59,12 @@ pub(crate) fn check(shell: &Shell) -> Result<()> {
             entry.total()
         ));
     }
+    shell.print("what a page loads for a client, with gzip:");
+    for (name, bytes) in &clients {
+        shell.print(format_args!("{name:<22} {bytes:>6}"));
+    }
     let smallest = smallest(&entries).context("no entry has the WebAssembly inside")?;
-    write(shell, &entries, smallest)?;
+    write(shell, &entries, &clients, smallest)?;
     against_limits(smallest)?;
     let version = shell.cmd("rustc", ["--version"]).output()?.stdout;
     let rustc = version.split_whitespace().nth(1).context("`rustc --version` names no version")?;
@@ -113,7 +120,7 @@ const fn most(total: u64) -> u64 {
     total + total * TOLERANCE / 100
 }
 
-fn write(shell: &Shell, entries: &BTreeMap<String, Entry>, smallest: Entry) -> Result<()> {
+fn write(shell: &Shell, entries: &BTreeMap<String, Entry>, clients: &Clients, smallest: Entry) -> Result<()> {
     let entries: serde_json::Map<String, Value> = entries
         .iter()
         .map(|(name, entry)| {
@@ -122,7 +129,7 @@ fn write(shell: &Shell, entries: &BTreeMap<String, Entry>, smallest: Entry) -> R
             (name.clone(), sizes)
         })
         .collect();
-    let result = json!({ "total_gzip": smallest.total(), "glue_gzip": smallest.glue, "entries": Value::Object(entries) });
+    let result = json!({ "total_gzip": smallest.total(), "glue_gzip": smallest.glue, "entries": Value::Object(entries), "clients": clients });
     let path = shell.path(RESULT);
     let folder = path.parent().context("the result lies in no folder")?;
     fs::create_dir_all(folder).and_then(|()| fs::write(&path, format!("{result:#}\n")))?;
@@ -130,14 +137,20 @@ fn write(shell: &Shell, entries: &BTreeMap<String, Entry>, smallest: Entry) -> R
     Ok(())
 }
 
-fn parse(printed: &str) -> Option<BTreeMap<String, Entry>> {
+fn parse(printed: &str) -> Option<(BTreeMap<String, Entry>, Clients)> {
     let value: Value = serde_json::from_str(printed).ok()?;
     let number = |entry: &Value, name: &str| entry.get(name)?.as_u64();
     let entry = |entry: &Value| {
         let (wasm, glue, file) = (number(entry, "wasm")?, number(entry, "glue")?, number(entry, "file")?);
         Some(Entry { wasm, glue, file })
     };
-    value.as_object()?.iter().map(|(name, sizes)| Some((name.clone(), entry(sizes)?))).collect()
+    let entries = value.get("entries")?.as_object()?.iter();
+    let entries = entries.map(|(name, sizes)| Some((name.clone(), entry(sizes)?))).collect::<Option<_>>()?;
+    let clients = value.get("clients")?.as_object()?.iter();
+    Some((
+        entries,
+        clients.map(|(name, bytes)| Some((name.clone(), bytes.as_u64()?))).collect::<Option<_>>()?,
+    ))
 }
 
 /// The rows `| version | entry | bytes | bytes | bytes |` of the table.
@@ -166,11 +179,13 @@ mod tests {
 
     #[test]
     fn the_sizes_are_read_and_the_smallest_with_webassembly_counts() {
-        let printed = r#"{".":{"wasm":9,"glue":3,"total":12,"file":12},"./ping":{"wasm":0,"glue":1,"total":1,"file":1},
-            "./raknet":{"wasm":5,"glue":3,"total":8,"file":9}}"#;
-        let entries = parse(printed).unwrap();
+        let printed = r#"{"entries":{".":{"wasm":9,"glue":3,"total":12,"file":12},
+            "./ping":{"wasm":0,"glue":1,"total":1,"file":1},"./raknet":{"wasm":5,"glue":3,"total":8,"file":9}},
+            "clients":{"rakwire":12,"another":99}}"#;
+        let (entries, clients) = parse(printed).unwrap();
+        assert_eq!(clients, BTreeMap::from([("another".to_owned(), 99), ("rakwire".to_owned(), 12)]));
         assert_eq!(smallest(&entries), Some(Entry { wasm: 5, glue: 3, file: 9 }));
-        assert_eq!(parse("{\".\":{}}"), None);
+        assert_eq!(parse("{\"entries\":{\".\":{}},\"clients\":{}}"), None);
     }
 
     #[test]

@@ -86,6 +86,20 @@ fn check_game(game: &Value) -> Result<()> {
             bail!("no screen says {state}");
         }
     }
+    check_drops(game)
+}
+
+/// Checks that both pages took all that the relay had for them, and the relay all that they had.
+fn check_drops(game: &Value) -> Result<()> {
+    let pages =
+        game.get("pages").and_then(Value::as_array).context("it does not say what the pages measured")?;
+    for page in pages {
+        let drops = page.get("relay_drops").context("it does not say what the relay dropped")?;
+        let full = |direction: &str| drops.get(direction).and_then(|reasons| reasons.get("queueFull"));
+        if let Some(count) = full("toClient").or_else(|| full("toServer")) {
+            bail!("the relay dropped {count} datagrams because its queue was full");
+        }
+    }
     Ok(())
 }
 
@@ -112,6 +126,7 @@ mod tests {
             "before": {"x": 0.0, "y": 0.0}, "after": {"x": 0.0, "y": -1.5}, "holder": 301, "damage": 3,
             "touch": {"before": {"x": 0.0, "y": 0.0}, "after": {"x": 2.0, "y": 0.0}},
             "won": {"state": "won"}, "lost": {"state": "lost"},
+            "pages": [{"relay_drops": {"toClient": {"tooOld": 1}, "toServer": {}}}],
         });
         json!({"game": game.clone(), "raknet": game})
     }
@@ -132,6 +147,13 @@ mod tests {
             ("damage", json!(2), "2 damage was done, not 3"),
             ("won", json!({"state": "playing"}), "no screen says won"),
             ("lost", Value::Null, "no screen says lost"),
+            ("pages", Value::Null, "it does not say what the pages measured"),
+            ("pages", json!([{}]), "it does not say what the relay dropped"),
+            (
+                "pages",
+                json!([{"relay_drops": {"toClient": {"queueFull": 2}, "toServer": {}}}]),
+                "the relay dropped 2 datagrams because its queue was full",
+            ),
         ];
         for (name, value, reason) in changes {
             let mut line = good();

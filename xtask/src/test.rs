@@ -36,7 +36,8 @@ use crate::words;
 const BROWSER: [Need; 5] = [Need::Node, Need::NpmPackage, Need::Chromium, Need::HostTests, Need::Peers];
 
 /// What the packed npm package is tried with.
-const BUNDLERS: [Need; 5] = [Need::Node, Need::NpmPackage, Need::Chromium, Need::Firefox, Need::HostTests];
+const BUNDLERS: [Need; 7] =
+    [Need::Node, Need::NpmPackage, Need::Chromium, Need::Firefox, Need::WebKit, Need::Xvfb, Need::HostTests];
 
 /// Every test of every part. The first ones start first: those whose preparation takes long, and those that take long.
 pub(crate) fn test_stages() -> Vec<Stage> {
@@ -87,15 +88,22 @@ pub(crate) fn test_stages() -> Vec<Stage> {
 }
 
 /// What JavaScript uses, and what runs in a browser.
-fn browser_stages() -> [Stage; 5] {
+fn browser_stages() -> [Stage; 6] {
     [
         Stage::new("wasm", "the npm package: build, size, contents, tests", &BROWSER, wasm_tests)
             .load(Load::Half),
         Stage::new(
             "bundlers",
-            "the packed npm package in every bundler, in Chromium and in Firefox",
+            "the packed npm package in every bundler, in Chromium, Firefox, WebKit, Bun and Deno; its reference",
             &BUNDLERS,
             bundler_tests,
+        )
+        .load(Load::Half),
+        Stage::new(
+            "examples",
+            "the examples of pages build, and hear from a server in Chromium",
+            &[Need::Node, Need::NpmPackage, Need::Chromium, Need::HostTests],
+            example_tests,
         )
         .load(Load::Half),
         Stage::new(
@@ -301,7 +309,13 @@ fn wasm_tests(shell: &Shell) -> Result<()> {
 
 fn bundler_tests(shell: &Shell) -> Result<()> {
     artifacts::built_programs(shell)?;
+    shell.cmd_in("wasm/tests/bundlers", "npm", ["run", "doc"]).run()?;
     shell.cmd_in("wasm/tests/bundlers", "npm", ["test"]).run()
+}
+
+fn example_tests(shell: &Shell) -> Result<()> {
+    artifacts::built_programs(shell)?;
+    shell.cmd_in("web/examples", "npm", ["test"]).run()
 }
 
 fn game_tests(shell: &Shell) -> Result<()> {

@@ -1,11 +1,13 @@
 //! The options of `rakwire send`.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
 use crate::capture::Capture;
 use crate::host;
+use crate::keys::TrustArgument;
 use crate::protocol::ProtocolArgument;
 
 /// The largest `--size`, which fits into the memory of one connection at every MTU.
@@ -47,6 +49,13 @@ pub(crate) struct Arguments {
     /// The password of the server, at most 255 bytes
     #[arg(long, value_name = "TEXT", default_value = "")]
     pub(super) password: String,
+    /// Connect securely or not at all, to a server with this public key or key hash; or "any", which protects against those
+    /// who only listen
+    #[arg(long, value_name = "KEY")]
+    pub(super) server_key: Option<TrustArgument>,
+    /// Show the identity in this file to the server (see keygen)
+    #[arg(long, value_name = "FILE", requires = "server_key")]
+    pub(super) identity: Option<PathBuf>,
     #[command(flatten)]
     pub(super) capture: Capture,
 }

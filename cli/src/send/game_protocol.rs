@@ -17,6 +17,7 @@ pub(super) async fn run(arguments: &Arguments) -> Result<(), Failure> {
     reject_options_of_raknet(&[
         ("--channel", arguments.channel != 0),
         ("--password", !arguments.password.is_empty()),
+        ("--server-key", arguments.server_key.is_some()),
     ])?;
     let delivery = reliability(arguments)?;
     let size = arguments.size.and_then(|size| usize::try_from(size).ok());

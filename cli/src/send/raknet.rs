@@ -12,7 +12,7 @@ use rakwire_native::raknet::{
 use super::arguments::{Arguments, ReliabilityArgument};
 use super::exchange::{Request, exchange};
 use crate::failure::Failure;
-use crate::{hex, host};
+use crate::{hex, host, keys};
 
 /// The first byte of a message of text: a user message that every peer passes on.
 const TEXT_ID: u8 = 0xFE;
@@ -33,7 +33,7 @@ pub(super) async fn run(arguments: &Arguments, version: Option<u8>) -> Result<()
         timeout: arguments.timeout,
     };
     let server = host::resolve(&arguments.target).await?;
-    let endpoint = arguments.capture.bind(host::unspecified_address_for(server), options()?).await?;
+    let endpoint = arguments.capture.bind(host::unspecified_address_for(server), options(arguments)?).await?;
     let result = match connect(&endpoint, server, version, arguments).await {
         Ok(connection) => exchange(&connection, &request).await,
         Err(failure) => Err(failure),
@@ -76,8 +76,13 @@ fn prefix(arguments: &Arguments) -> Result<Vec<u8>, Failure> {
     }
 }
 
-fn options() -> Result<Options, Failure> {
+fn options(arguments: &Arguments) -> Result<Options, Failure> {
     let mut options = Options::client().map_err(host::no_entropy)?;
+    if arguments.server_key.is_some() {
+        let identity =
+            arguments.identity.as_deref().map(|file| keys::read("--identity", file)).transpose()?;
+        options.secure().map_err(host::no_entropy)?.identity = identity;
+    }
     options.config.close_timeout = CLOSE_TIMEOUT;
     options.capacity = Capacity { connections: 2, blocks: 131_072, block_size: 1_024 };
     Ok(options)
@@ -98,6 +103,7 @@ async fn connect(
     }
     let options = ConnectOptions {
         password: arguments.password.as_bytes(),
+        trust: arguments.server_key.map(|argument| argument.0),
         protocol_version: version,
         connect_timeout: Some(arguments.timeout.saturating_sub(start.elapsed())),
         ..ConnectOptions::default()
@@ -126,6 +132,12 @@ fn explain(failure: ConnectFailure, timeout: Duration) -> String {
         "; choose it with --protocol".to_owned()
     } else if failure == ConnectFailure::InvalidPassword {
         "; set it with --password".to_owned()
+    } else if failure == ConnectFailure::SecurityRequired {
+        "; give its key with --server-key".to_owned()
+    } else if failure == ConnectFailure::ServerWithoutSecurity {
+        "; connect without --server-key if that is all right".to_owned()
+    } else if failure == ConnectFailure::IdentityRequired {
+        "; show one with --identity".to_owned()
     } else if failure == ConnectFailure::NoAnswer {
         let check = "check the address, and that UDP is not blocked, or allow more time with --timeout";
         format!(" within {seconds} s; {check}")

@@ -494,3 +494,43 @@ fn overhead_shows_every_format() {
     fails(&["overhead", "0"], 2, "0 is not in 1..");
     fails(&["overhead", "9", "--mtu", "100"], 2, "576..=1492");
 }
+
+#[test]
+fn echo_and_send_agree_on_keys() {
+    let directory = std::env::temp_dir().join(format!("rakwire-keys-{}", std::process::id()));
+    std::fs::create_dir_all(&directory).expect("a directory");
+    let file = |name: &str| directory.join(name).to_str().expect("a path of text").to_owned();
+    let (server_key, client_key) = (file("server.key"), file("client.key"));
+    let made = rakwire(&["keygen", &server_key]);
+    assert_eq!(made.status, Some(0), "{}", made.err);
+    let public: Vec<&str> = made.out.lines().collect();
+    let [key, hash] = public[..] else { panic!("{}", made.out) };
+    assert!(key.starts_with("rakwire-public-key-1:") && hash.starts_with("rakwire-key-hash-1:"));
+    assert_eq!(rakwire(&["keygen", &client_key]).status, Some(0));
+    fails(&["keygen", &server_key], 2, "does not exist");
+
+    let server = start_echo(&["--secure", &server_key, "--require-identity"]);
+    let send = |arguments: &[&str]| rakwire(&[&["send", &server.announced, "x"][..], arguments].concat());
+    for key in [key, hash, "any"] {
+        let outcome = send(&["--server-key", key, "--identity", &client_key]);
+        assert_eq!(outcome.status, Some(0), "{key}: {}", outcome.err);
+    }
+    let refused = |arguments: &[&str], part: &str| {
+        let outcome = send(arguments);
+        assert_eq!(outcome.status, Some(1), "{}", outcome.out);
+        assert!(outcome.err.contains(part), "{}", outcome.err);
+    };
+    refused(&[], "--server-key");
+    refused(&["--server-key", key], "--identity");
+    let other = rakwire(&["keygen", &file("other.key")]).out;
+    refused(&["--server-key", other.lines().next().expect("a public key")], "another public key");
+    fails(&["send", "127.0.0.1:9", "x", "--server-key", "mine"], 2, "keygen");
+    fails(
+        &["send", "127.0.0.1:9", "x", "--server-key", key, "--identity", "/nowhere/a.key"],
+        2,
+        "/nowhere/a.key",
+    );
+    fails(&["echo", "--listen", "127.0.0.1:0", "--secure", "/nowhere/a.key"], 2, "/nowhere/a.key");
+    fails(&["echo", "--listen", "127.0.0.1:0", "--protocol", "game", "--secure", &server_key], 2, "--secure");
+    std::fs::remove_dir_all(&directory).expect("the directory");
+}

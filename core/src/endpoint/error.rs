@@ -25,6 +25,8 @@ error_enum! {
         Full => "every connection slot is taken",
         /// The password is longer than 255 bytes; only in RakNet.
         PasswordTooLong => "a password has at most 255 bytes",
+        /// A secure connection is wanted, and the configuration has no security; only in RakNet.
+        NoSecurity => "a secure connection needs a configuration with security",
         /// There is no memory to keep the password until it is sent; only in RakNet.
         NoMemory => "there is no memory for the password",
     }

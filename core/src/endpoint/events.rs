@@ -229,7 +229,7 @@ impl<P: Protocol> Peer<'_, P> {
                 if is_receipt {
                     connection.on_receipt_read(&mut cx, blocks);
                 } else if connection.on_read(&mut cx, blocks) {
-                    self.with_quietly(id.slot, P::Connection::nack_deferred);
+                    self.with(id.slot, P::Connection::resume_deferred);
                 }
             }
         }

@@ -183,6 +183,29 @@ impl<P: Protocol> Peer<'_, P> {
         true
     }
 
+    /// Sets whether a connection drops datagrams of messages as if they had not arrived, for an application that keeps
+    /// messages in a queue of its own and has no room in it. The other peer sends them again. Acknowledgements are
+    /// taken as always. False if there is no such connection.
+    ///
+    /// ```
+    /// use rakwire::endpoint::{ConnectionId, Peer, Protocol};
+    ///
+    /// /// Bounds the queue of an application to 1 MB and what was on its way.
+    /// fn on_queue_changed<P: Protocol>(peer: &mut Peer<'_, P>, id: ConnectionId, bytes: usize) {
+    ///     peer.refuse_data(id, bytes > 1 << 20);
+    /// }
+    /// # use rakwire::raknet::{Config, Resources};
+    /// # let mut resources = Resources::<1, 32, 128>::new();
+    /// # let mut peer = Peer::new(&mut resources, Config::new([7; 32]));
+    /// # let id = peer.connect(rakwire::Instant::ZERO, "127.0.0.1:19132".parse()?)?;
+    /// # on_queue_changed(&mut peer, id, 0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn refuse_data(&mut self, id: ConnectionId, refuses: bool) -> bool {
+        let slot = self.slot_mut(id.slot).filter(|slot| slot.is(id));
+        slot.map(|slot| slot.connection.refuse_data(refuses)).is_some()
+    }
+
     /// What is known of a connection, while it exists.
     #[must_use]
     pub fn connection(&self, id: ConnectionId) -> Option<ConnectionInfo<P>> {

@@ -84,6 +84,12 @@ pub trait Protocol: Internals {
     /// How many connections others may open at once; 0 makes a pure client.
     fn max_incoming(config: &mut Self::Config) -> &mut u16;
 
+    /// Makes the keys of a configuration others for each number, so that several peers can be made of copies of one: none
+    /// of them may draw the same random bytes. What clients know the peers by stays the same.
+    fn diversify(config: &mut Self::Config, number: u64) {
+        let _ = (config, number);
+    }
+
     /// The GUID of a peer, where the protocol has one.
     fn guid(identity: Self::Identity) -> Option<u64> {
         let _ = identity;
@@ -107,8 +113,8 @@ pub trait Protocol: Internals {
     /// them at a time.
     fn is_request(datagram: &[u8]) -> bool;
 
-    /// Whether a datagram carries messages, as far as its bytes tell. Those of a connection whose application does not
-    /// read may be dropped before the peer sees them: the other peer sends them again.
+    /// Whether a datagram carries messages, as far as its bytes tell: those of a protected connection do not. For hooks
+    /// and tools that look at the datagrams of a plain one.
     fn is_data(datagram: &[u8]) -> bool;
 
     /// Writes what a datagram is, in a few words.
@@ -262,6 +268,9 @@ pub(crate) trait Connection<P: Protocol>: Debug + Default {
         delivery: P::Delivery,
     ) -> Result<(), SendError>;
 
+    /// Sets whether datagrams of messages are dropped as if they had not arrived.
+    fn refuse_data(&mut self, refuses: bool);
+
     /// Ends the connection as its application wants.
     fn disconnect(&mut self, cx: &mut Context<'_, '_, P>);
 
@@ -289,11 +298,11 @@ pub(crate) trait Connection<P: Protocol>: Debug + Default {
     }
 
     /// The application has read a message of so many blocks. True if the connection may now take what it had no room
-    /// for, and wants [`nack_deferred`](Self::nack_deferred).
+    /// for, and wants [`resume_deferred`](Self::resume_deferred).
     fn on_read(&mut self, cx: &mut Context<'_, '_, P>, blocks: usize) -> bool;
 
-    /// Asks the other peer for what found no room.
-    fn nack_deferred(&mut self, cx: &mut Context<'_, '_, P>) {
+    /// Delivers what found no room, or asks the other peer for it.
+    fn resume_deferred(&mut self, cx: &mut Context<'_, '_, P>) {
         let _ = cx;
     }
 

@@ -30,6 +30,8 @@ pub struct PeerStats<R: DropReasons> {
     pub datagrams_received: u64,
     /// Bytes of them, without IP and UDP headers.
     pub bytes_received: u64,
+    /// Datagrams of messages that were dropped for connections that [refuse](super::Peer::refuse_data) them.
+    pub datagrams_refused: u64,
     /// Datagrams given to be sent.
     pub datagrams_sent: u64,
     /// Bytes of them, without IP and UDP headers.
@@ -42,6 +44,7 @@ impl<R: DropReasons> Default for PeerStats<R> {
         Self {
             datagrams_received: 0,
             bytes_received: 0,
+            datagrams_refused: 0,
             datagrams_sent: 0,
             bytes_sent: 0,
             drops: R::Counts::default(),

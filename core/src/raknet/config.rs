@@ -4,6 +4,8 @@ use core::time::Duration;
 
 use heapless::Vec;
 
+#[cfg(feature = "secure")]
+use super::security::Security;
 use super::wire::{Guid, MAX_MTU, MIN_MTU, PongFraming};
 use crate::rate_limit::Allowance;
 
@@ -180,15 +182,19 @@ pub struct Config {
     /// What becomes of messages from peers without a connection. Default: they are refused, since their senders may be
     /// forged.
     pub out_of_band: OutOfBand,
-    /// How the datagrams of connections are protected.
-    pub(crate) security: Security,
+    /// Keys for secure connections, and what a server asks of clients (`docs/secure.md`). Default: none. With the key of a
+    /// server each client must prove its address, whatever `cookies` says.
+    #[cfg(feature = "secure")]
+    pub security: Option<Security>,
+    /// How the datagrams of connections without keys are protected.
+    pub(crate) protection: Protection,
 }
 
-/// How the datagrams of connections are protected.
+/// How the datagrams of connections without keys are protected.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Security {
+pub(crate) enum Protection {
     #[default]
-    None,
+    Plain,
     /// The protection of a test.
     #[cfg(test)]
     Test,
@@ -247,7 +253,9 @@ impl Config {
             congestion_control: CongestionControl::default(),
             outgoing_limit: None,
             out_of_band: OutOfBand::Refuse,
-            security: Security::None,
+            #[cfg(feature = "secure")]
+            security: None,
+            protection: Protection::Plain,
         }
     }
 

@@ -7,6 +7,11 @@
 
 mod amplification_budget;
 mod bans;
+#[cfg(feature = "secure")]
+mod challenges;
+#[cfg(not(feature = "secure"))]
+#[path = "no_challenges.rs"]
+mod challenges;
 mod config;
 pub(crate) mod connection;
 pub(crate) mod delivery;
@@ -20,8 +25,18 @@ mod message_filter;
 mod network_id;
 mod protocol;
 mod reason;
+mod requests;
 mod responder;
 mod routing;
+#[cfg(feature = "secure")]
+mod secure_state;
+#[cfg(feature = "secure")]
+mod security;
+#[cfg(feature = "secure")]
+mod server_key;
+#[cfg(not(feature = "secure"))]
+#[path = "no_server_key.rs"]
+mod server_key;
 mod state;
 mod stats;
 mod types;
@@ -37,6 +52,8 @@ pub use internal_addresses::InternalAddresses;
 pub use message_filter::{FILTER_GROUPS, FilterGroup, MessageFilter};
 pub use network_id::{NetworkId, NetworkIdGenerator};
 pub use reason::{ConnectFailure, DisconnectReason};
+#[cfg(feature = "secure")]
+pub use security::{SecurePeer, Security};
 pub use stats::{Amount, ConnectionStats, DropReason, Waiting};
 pub use types::{ConnectOptions, RakNet};
 pub use wire::offline::{PingScope, Refusal};

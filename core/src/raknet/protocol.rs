@@ -43,6 +43,13 @@ impl Protocol for RakNet {
         &mut config.max_incoming
     }
 
+    #[cfg(feature = "secure")]
+    fn diversify(config: &mut Config, number: u64) {
+        if let Some(security) = &mut config.security {
+            security.diversify(number);
+        }
+    }
+
     fn guid(identity: Guid) -> Option<u64> {
         Some(identity.0)
     }

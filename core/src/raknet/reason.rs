@@ -24,11 +24,13 @@ pub enum ConnectFailure {
     },
     /// The server wants an encrypted connection.
     SecurityRequired,
+    /// The client wants an encrypted connection, and the server has no security.
+    ServerWithoutSecurity,
     /// The server wants a client that shows its identity, which only an encrypted connection can.
     IdentityRequired,
     /// The server says that the identity of the client is not right.
     InvalidIdentity,
-    /// The server says that the client has another public key than the server's.
+    /// The server has another public key than the client expects, or says so.
     PublicKeyMismatch,
     /// The server wants another password. If both peers dialled each other at once: one of them does.
     InvalidPassword,
@@ -62,6 +64,7 @@ macro_rules! write_text {
                 server
             ),
             ConnectFailure::SecurityRequired => $write!($f, "the server wants an encrypted connection"),
+            ConnectFailure::ServerWithoutSecurity => $write!($f, "the server has no security"),
             ConnectFailure::IdentityRequired => $write!($f, "the server wants to know the client's identity"),
             ConnectFailure::InvalidIdentity => {
                 $write!($f, "the server does not believe the client's identity")

@@ -318,12 +318,14 @@ fn write_answer(
     let guid = config.guid;
     let message = match answer {
         Answer::Reply1 { mtu, asks_cookie } => {
+            let mut field = [0; 64];
             let security = if asks_cookie {
-                ServerSecurity::Cookie(cookie::issue(&config.secret, &to, now))
+                config.server_security(cookie::issue(&config.secret, &to, now), mtu, &mut field)
             } else {
                 ServerSecurity::None
             };
-            Offline::Reply1 { guid, security, mtu }
+            let reply = Offline::Reply1 { guid, security, mtu };
+            return reply.write(writer).map(|()| to);
         }
         Answer::Reply2 { mtu } => Offline::Reply2 { guid, client: to, mtu, answer: None },
         Answer::Incompatible => {

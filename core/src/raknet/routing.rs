@@ -6,9 +6,10 @@ use core::net::SocketAddr;
 
 use super::bans::AddressPattern;
 use super::config::{CookiePolicy, OutOfBand};
-use super::connection::{BlockHeader, ClientAddress, Connection};
+use super::connection::{BlockHeader, ClientAddress, Connection, ConnectionProtection};
 use super::features::{SERVER, UNCONNECTED};
 use super::known_versions;
+use super::requests::{Challenge, Request2};
 use super::responder::{self, Answer};
 use super::stats::DropReason;
 use super::types::RakNet;
@@ -34,22 +35,9 @@ impl Peer<'_, RakNet> {
             },
             Some(FirstByte::Offline) => match Offline::read(&mut Reader::new(datagram)) {
                 Ok(message) => self.handle_offline(from, &message, datagram.len()),
-                Err(_) => self.handle_unreadable(from, datagram),
+                Err(_) if self.handle_unmarked(from, datagram) => {}
+                Err(_) => self.stats.drop(DropReason::BadOffline),
             },
-        }
-    }
-
-    /// Bytes that are no offline message may be a datagram of a connection that hides its first bytes.
-    fn handle_unreadable(&mut self, from: SocketAddr, datagram: &[u8]) {
-        let slot = self
-            .find(&from)
-            .filter(|slot| self.slot(*slot).is_some_and(|slot| slot.connection.hides_first_bytes()));
-        match slot {
-            Some(slot) => {
-                self.with(slot, |connection, cx| connection.handle_datagram(cx, datagram));
-            }
-            None if self.handle_unmarked(from, datagram) => {}
-            None => self.stats.drop(DropReason::BadOffline),
         }
     }
 
@@ -66,10 +54,16 @@ impl Peer<'_, RakNet> {
             Offline::Request1 { protocol, mtu } if SERVER => {
                 self.handle_request_1(from, protocol, mtu, length)
             }
-            Offline::Request2 { security, mtu, guid, .. } if SERVER => {
+            Offline::Request2 { security, server, mtu, guid } if SERVER => {
                 match self.examine_request_2(from, security, length) {
                     Err(reason) => self.stats.drop(reason),
-                    Ok(source) => self.handle_request_2(from, mtu, guid, source),
+                    Ok(source) => {
+                        let challenge = Challenge::in_request(security, server, mtu);
+                        // Who has no key cannot answer it.
+                        let challenge = challenge.filter(|_| self.config.has_server_key());
+                        let mtu = self.config.clamp_mtu(mtu);
+                        self.handle_request_2(&Request2 { from, guid, mtu, source, challenge });
+                    }
                 }
             }
             Offline::OutOfBand { guid, data } if UNCONNECTED => self.handle_out_of_band(from, guid, data),
@@ -157,11 +151,13 @@ impl Peer<'_, RakNet> {
 
     /// Stateless: the answer is shorter than the request and depends on nothing else.
     fn handle_request_1(&mut self, from: SocketAddr, protocol: u8, mtu: u16, length: usize) {
-        /// Bytes of the longest answer, reply 1 with a cookie.
-        const LONGEST_ANSWER: usize = 32;
+        /// Bytes of the longest answers: reply 1 with a cookie, and with a key too.
+        const WITH_COOKIE: usize = 32;
+        const WITH_KEY: usize = 96;
+        let longest_answer = if self.config.has_server_key() { WITH_KEY } else { WITH_COOKIE };
         if self.config.max_incoming == 0 {
             self.stats.drop(DropReason::Unexpected);
-        } else if length < LONGEST_ANSWER {
+        } else if length < longest_answer {
             self.stats.drop(DropReason::WouldAmplify);
         } else if self.is_banned(from) {
             self.stats.drop(DropReason::Banned);
@@ -177,38 +173,48 @@ impl Peer<'_, RakNet> {
 
     /// The table of outcomes in docs/raknet.md#request-2, after the cookie has validated the address or the source
     /// has paid.
-    fn handle_request_2(&mut self, from: SocketAddr, mtu: u16, guid: Guid, source: ClientAddress) {
-        let mtu = self.config.clamp_mtu(mtu);
-        let by_address = self.find_or_evict(&from);
-        let answer = match (by_address, self.knows_guid(guid)) {
-            (Some(slot), is_known) => self.answer_known_address(slot, from, guid, is_known, mtu),
-            (None, true) => Answer::Refused(Refusal::AlreadyConnected),
-            (None, false) => match self.accept(from, guid, mtu, source) {
-                Some(answer) => answer,
-                None => return,
-            },
+    fn handle_request_2(&mut self, request: &Request2<'_>) {
+        let by_address = self.find_or_evict(&request.from);
+        let answer = match (by_address, self.knows_guid(request.guid)) {
+            (Some(slot), is_known) => self.answer_known_address(slot, request, is_known),
+            (None, true) => Some(Answer::Refused(Refusal::AlreadyConnected)),
+            (None, false) if self.is_too_plain(request) => Some(Answer::Refused(Refusal::AttemptFailed)),
+            (None, false) => self.accept(request),
         };
-        self.state.responder.answer(&mut self.stats, from, answer);
+        if let Some(answer) = answer {
+            self.state.responder.answer(&mut self.stats, request.from, answer);
+        }
     }
 
     /// The answer to a second request from an address that is known. If this peer dials that address, the other peer
     /// dials this one at the same time: its request is answered, and one connection comes of both attempts.
-    fn answer_known_address(
-        &mut self,
-        slot: u16,
-        from: SocketAddr,
-        guid: Guid,
-        is_known: bool,
-        mtu: u16,
-    ) -> Answer {
+    fn answer_known_address(&mut self, slot: u16, request: &Request2<'_>, is_known: bool) -> Option<Answer> {
+        let Request2 { from, guid, mtu, .. } = *request;
         if self.repeats_request_2(slot, guid) {
-            let mtu = self.slot(slot).map_or(mtu, |slot| slot.connection.mtu());
-            return Answer::Reply2 { mtu };
+            return self.answer_again(slot, request);
         }
-        let may_cross = !is_known && !self.is_banned(from);
+        let is_plain = request.challenge.is_none() && !self.is_too_plain(request);
+        let may_cross = !is_known && is_plain && !self.is_banned(from);
         let crosses =
             may_cross && self.with(slot, |connection, cx| connection.cross(cx, guid, mtu)) == Some(true);
-        if crosses { Answer::Reply2 { mtu } } else { Answer::Refused(Refusal::AlreadyConnected) }
+        Some(if crosses { Answer::Reply2 { mtu } } else { Answer::Refused(Refusal::AlreadyConnected) })
+    }
+
+    /// The answer to another second request of the client whose connection is half open. One without keys does not become
+    /// one with keys, nor the other way round.
+    fn answer_again(&mut self, slot: u16, request: &Request2<'_>) -> Option<Answer> {
+        let connection = &self.slot(slot)?.connection;
+        match (&request.challenge, connection.is_plain()) {
+            (None, true) => return Some(Answer::Reply2 { mtu: connection.mtu() }),
+            (Some(challenge), false) => self.answer_challenge_again(slot, request, challenge),
+            (None, false) | (Some(_), true) => self.stats.drop(DropReason::Unexpected),
+        }
+        None
+    }
+
+    /// Whether this peer requires keys, and the client has none.
+    fn is_too_plain(&self, request: &Request2<'_>) -> bool {
+        request.challenge.is_none() && self.config.requires_security()
     }
 
     /// What a second request shows of its source, or why it gets no answer at all.
@@ -229,7 +235,7 @@ impl Peer<'_, RakNet> {
 
     /// Nothing if the cookie is wrong, or missing where one is always asked for.
     fn source(&self, from: SocketAddr, security: ClientSecurity<'_>) -> Option<ClientAddress> {
-        match (self.config.cookies, security) {
+        match (self.cookie_policy(), security) {
             (CookiePolicy::Off, _) | (CookiePolicy::UnderLoad { .. }, ClientSecurity::None) => {
                 Some(ClientAddress::Unvalidated)
             }
@@ -244,9 +250,14 @@ impl Peer<'_, RakNet> {
         }
     }
 
+    /// A server with a key computes for nobody whose address may be forged.
+    fn cookie_policy(&self) -> CookiePolicy {
+        if self.config.has_server_key() { CookiePolicy::Required } else { self.config.cookies }
+    }
+
     /// Whether reply 1 asks for a cookie now.
     fn asks_cookies(&mut self) -> bool {
-        match self.config.cookies {
+        match self.cookie_policy() {
             CookiePolicy::Required => true,
             CookiePolicy::Off => false,
             CookiePolicy::UnderLoad { .. } => !self.has_unvalidated_left(),
@@ -276,7 +287,8 @@ impl Peer<'_, RakNet> {
     }
 
     /// Gives a client a slot, or says why not. No answer lets it try again.
-    fn accept(&mut self, from: SocketAddr, guid: Guid, mtu: u16, source: ClientAddress) -> Option<Answer> {
+    fn accept(&mut self, request: &Request2<'_>) -> Option<Answer> {
+        let Request2 { from, guid, mtu, source, .. } = *request;
         if self.is_banned(from) {
             return Some(Answer::Refused(Refusal::Banned));
         }
@@ -298,6 +310,16 @@ impl Peer<'_, RakNet> {
         let Some(slot) = self.vacant_slot() else {
             return self.evict_half_open(source);
         };
+        let protection = match &request.challenge {
+            None => ConnectionProtection::new(self.config.protection),
+            Some(challenge) => match self.answer_challenge(request, challenge) {
+                Ok(protection) => protection,
+                Err(answer) => {
+                    self.tables.vacant.push(slot);
+                    return answer;
+                }
+            },
+        };
         if let Err(rejection) = self.reserve(slot, &self.reservation(from, guid, source)) {
             self.tables.vacant.push(slot);
             return self.turn_away(rejection, source);
@@ -307,10 +329,11 @@ impl Peer<'_, RakNet> {
             self.with_unvalidated(Ration::take);
         }
         let accepted = self.insert(slot, from, |connection, cx| {
-            connection.accept(cx, guid, mtu, source);
+            connection.accept(cx, guid, mtu, source, protection);
             Ok::<_, Infallible>(())
         });
-        accepted.ok().map(|()| Answer::Reply2 { mtu })
+        // A connection with keys writes its own answer.
+        accepted.ok().filter(|()| request.challenge.is_none()).map(|()| Answer::Reply2 { mtu })
     }
 
     /// What is asked of the peers that decide together with this one.

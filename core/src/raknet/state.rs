@@ -8,6 +8,8 @@ use super::features::{SERVER, UNCONNECTED, room};
 use super::internal_addresses::StoredAddresses;
 use super::known_versions::KnownVersions;
 use super::responder::StatelessResponder;
+#[cfg(feature = "secure")]
+use super::secure_state::SecureState;
 use super::types::RakNet;
 use super::wire::Guid;
 use super::wire::control::MAX_PASSWORD;
@@ -47,6 +49,9 @@ pub(crate) struct State<'a> {
     pub(super) known_versions: KnownVersions,
     /// The addresses that this peer says are its own.
     pub(super) internal_addresses: StoredAddresses,
+    /// What the handshakes of secure connections need.
+    #[cfg(feature = "secure")]
+    pub(super) secure: SecureState,
     /// Where the counters of new connections start.
     pub(super) first_number: U24,
 }
@@ -63,6 +68,8 @@ impl<'a> State<'a> {
             guids: SlotIndex::new(guids, config.secret),
             known_versions: KnownVersions::default(),
             internal_addresses: StoredAddresses::default(),
+            #[cfg(feature = "secure")]
+            secure: SecureState::new(config),
             first_number: U24::new(0),
         }
     }

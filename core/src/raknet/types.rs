@@ -23,8 +23,12 @@ pub struct RakNet;
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ConnectOptions<'p> {
-    /// What the server asks for, 0 to 255 bytes. It crosses the network in the clear.
+    /// What the server asks for, 0 to 255 bytes. It crosses the network in the clear, except in a secure connection.
     pub password: &'p [u8],
+    /// Whom to take for the server, for a secure connection or none at all. Default: none, for a plain connection. It needs a
+    /// configuration with [`security`](super::Config::security).
+    #[cfg(feature = "secure")]
+    pub trust: Option<crate::secure::ServerTrust>,
     /// The protocol version to announce, and no other. Default: the one that the server named in its last answer (with the
     /// feature `alloc`), or else that of the configuration; and if the server turns out to speak another one, that.
     pub protocol_version: Option<u8>,
@@ -38,4 +42,15 @@ pub struct ConnectOptions<'p> {
     pub interval: Option<Duration>,
     /// How long the other peer may stay silent once the connection is open.
     pub timeout: Option<Duration>,
+}
+
+impl ConnectOptions<'_> {
+    /// Whether the connection is to be secure or none at all.
+    pub(crate) const fn wants_security(&self) -> bool {
+        #[cfg(feature = "secure")]
+        let wants = self.trust.is_some();
+        #[cfg(not(feature = "secure"))]
+        let wants = false;
+        wants
+    }
 }

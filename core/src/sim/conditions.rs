@@ -25,6 +25,8 @@ use core::time::Duration;
 pub struct Conditions {
     /// The share of datagrams that vanish, 0 to 1.
     pub loss: f64,
+    /// Losses that come in bursts, beside those of `loss`.
+    pub bursts: Option<GilbertElliott>,
     /// The share of datagrams that arrive twice, 0 to 1.
     pub duplication: f64,
     /// The share of datagrams that are held back for up to twice the latency more, 0 to 1.
@@ -35,6 +37,37 @@ pub struct Conditions {
     pub jitter: Duration,
     /// The slowest place of the path, if it has one.
     pub bottleneck: Option<Bottleneck>,
+}
+
+/// Losses in bursts: the model of Gilbert and Elliott, a Markov chain of two states, good and bad. In the good state nothing
+/// is lost, in the bad one everything. The state may change before each datagram.
+///
+/// ```
+/// use rakwire::Instant;
+/// use rakwire::sim::{Conditions, GilbertElliott, Link};
+///
+/// // Bursts of five datagrams on average, every hundred datagrams: about 5 % are lost.
+/// let bursts = GilbertElliott { good_to_bad: 0.01, bad_to_good: 0.2 };
+/// assert!((bursts.loss() - 0.048).abs() < 0.001);
+/// let mut link = Link::new(Conditions { bursts: Some(bursts), ..Conditions::default() }, 7);
+/// (0..10_000).for_each(|_| link.send(Instant::ZERO, b"position"));
+/// assert!((300..700).contains(&link.stats().lost));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct GilbertElliott {
+    /// The probability that the bad state follows the good one, 0 to 1.
+    pub good_to_bad: f64,
+    /// The probability that the good state follows the bad one, 0 to 1. Its reciprocal is the mean length of a burst.
+    pub bad_to_good: f64,
+}
+
+impl GilbertElliott {
+    /// The share of datagrams that are lost in the long run, 0 to 1; 0 if the state never changes.
+    #[must_use]
+    pub fn loss(self) -> f64 {
+        let sum = self.good_to_bad + self.bad_to_good;
+        if sum > 0.0 { self.good_to_bad / sum } else { 0.0 }
+    }
 }
 
 /// A place that datagrams pass one after the other, and the queue before it: first in, first out, and what finds it

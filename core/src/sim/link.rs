@@ -68,6 +68,8 @@ impl LinkStats {
 pub struct Link {
     conditions: Conditions,
     random: Pcg32,
+    /// Whether a burst of losses is under way.
+    in_burst: bool,
     transit: BinaryHeap<Reverse<Datagram>>,
     /// When the bottleneck is idle again, in nanoseconds: a datagram takes less than a microsecond at some speeds.
     busy_until: u128,
@@ -90,6 +92,7 @@ impl Link {
         Self {
             conditions,
             random: Pcg32::seed_from_u64(seed),
+            in_burst: false,
             transit: BinaryHeap::new(),
             busy_until: 0,
             stats: LinkStats::default(),
@@ -128,7 +131,7 @@ impl Link {
     }
 
     pub(super) fn send_of(&mut self, now: Instant, flow: usize, payload: &[u8]) {
-        if self.chance(self.conditions.loss) {
+        if self.chance(self.conditions.loss) || self.is_lost_in_burst() {
             self.stats.lost += 1;
         } else {
             self.carry(now, flow, payload);
@@ -171,6 +174,13 @@ impl Link {
         self.stats.queueing += waiting;
         self.stats.longest_queueing = self.stats.longest_queueing.max(waiting);
         Some(Duration::from_nanos(u64::try_from(passing).unwrap_or(u64::MAX)))
+    }
+
+    fn is_lost_in_burst(&mut self) -> bool {
+        let Some(bursts) = self.conditions.bursts else { return false };
+        let change = if self.in_burst { bursts.bad_to_good } else { bursts.good_to_bad };
+        self.in_burst ^= self.chance(change);
+        self.in_burst
     }
 
     fn chance(&mut self, share: f64) -> bool {
@@ -240,6 +250,7 @@ mod tests {
             latency: Duration::from_millis(10),
             jitter: Duration::from_millis(3),
             bottleneck: None,
+            bursts: None,
         };
         let arrived = received(conditions, 1);
         assert_eq!(arrived, received(conditions, 1));

@@ -11,7 +11,7 @@ mod dumbbell;
 mod link;
 mod pair;
 
-pub use conditions::{Bottleneck, Conditions};
+pub use conditions::{Bottleneck, Conditions, GilbertElliott};
 pub use dumbbell::{Dumbbell, Ends};
 pub use link::{Link, LinkStats};
 pub use pair::Pair;

@@ -298,6 +298,49 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
         node.size = node.size.saturating_add(size);
     }
 
+    /// Appends `parts` to a message of one block; false, and nothing appended, if that has no room for them.
+    pub(crate) fn append(&mut self, message: Block, parts: [&[u8]; 2]) -> bool {
+        let node = self.node(message);
+        let used = usize::from(node.used);
+        let length: usize = parts.iter().map(|part| part.len()).sum();
+        if node.next.is_some() || used + length > self.block_size {
+            return false;
+        }
+        let node = self.node_mut(message);
+        node.used = u16::try_from(used + length).unwrap_or(u16::MAX);
+        node.size = node.used.into();
+        let mut room = self.bytes_mut(message).get_mut(used..).unwrap_or_default();
+        for part in parts {
+            let Some((front, rest)) = room.split_at_mut_checked(part.len()) else { break };
+            front.copy_from_slice(part);
+            room = rest;
+        }
+        true
+    }
+
+    /// Takes bytes off the front of a message of one block.
+    pub(crate) fn drop_front(&mut self, message: Block, length: usize) {
+        let bytes = self.bytes_mut(message);
+        let length = length.min(bytes.len());
+        bytes.copy_within(length.., 0);
+        let node = self.node_mut(message);
+        node.used = node.used.saturating_sub(u16::try_from(length).unwrap_or(u16::MAX));
+        node.size = node.used.into();
+    }
+
+    /// Moves bytes off the front of a message of one block into a block of their own, which was charged before.
+    pub(crate) fn split_front(&mut self, message: Block, length: usize, header: &H) -> BlockLink {
+        let length = length.min(self.bytes(message).len());
+        let front = self.take_block(&[], length, header)?;
+        self.node_mut(front).used = u16::try_from(length).unwrap_or(u16::MAX);
+        let (from, to) = (message.index() * self.block_size, front.index() * self.block_size);
+        if from.max(to) + length <= self.bytes.len() {
+            self.bytes.copy_within(from..from + length, to);
+        }
+        self.drop_front(message, length);
+        Some(front)
+    }
+
     /// Frees all blocks of a message but the first, which keeps the header, and returns how many they were.
     pub(crate) fn truncate(&mut self, message: Block) -> usize {
         let node = self.node_mut(message);
@@ -374,6 +417,21 @@ pub(super) mod tests {
             assert!(pool.store_common(&[0; 14 * 8], &0).is_none());
             pool.free_common(stored);
             assert_eq!((pool.available(), pool.shares.free()), (16, 16));
+        });
+    }
+
+    #[test]
+    fn bytes_are_appended_to_a_block_and_taken_off_its_front() {
+        with_pool(|pool| {
+            let message = pool.store(b"abc", &5).expect("room");
+            assert!(pool.append(message, [b"d", b"ef"]));
+            assert!(!pool.append(message, [b"gh", b"i"]));
+            let front = pool.split_front(message, 3, &6).expect("room");
+            assert_eq!((content(pool, front), *pool.header(front)), (b"abc".to_vec(), 6));
+            pool.drop_front(message, 1);
+            assert_eq!((content(pool, message), pool.size(message)), (b"ef".to_vec(), 2));
+            let long = pool.store(&[1; 9], &7).expect("room");
+            assert!(!pool.append(long, [b"", b"j"]));
         });
     }
 

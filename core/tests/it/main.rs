@@ -8,5 +8,6 @@ mod game_protocol;
 mod model;
 mod rabbit;
 mod raknet;
+mod secure;
 mod support;
 mod vectors;

@@ -7,6 +7,7 @@ pub mod operation;
 pub mod rabbit;
 pub mod random;
 pub mod route;
+pub mod secure;
 pub mod shrink;
 pub mod soak;
 pub mod wire;

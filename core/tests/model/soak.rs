@@ -120,7 +120,15 @@ fn conditions(random: &mut Random) -> Conditions {
     let mut share = |most: u64| random.below(most * 10 + 1) as f64 / 1_000.0;
     let (loss, duplication, reordering) = (share(50), share(30), share(30));
     let mut millis = |most: u64| Duration::from_millis(random.below(most));
-    Conditions { loss, duplication, reordering, latency: millis(80), jitter: millis(30), bottleneck: None }
+    Conditions {
+        loss,
+        duplication,
+        reordering,
+        latency: millis(80),
+        jitter: millis(30),
+        bottleneck: None,
+        bursts: None,
+    }
 }
 
 fn pair(random: &mut Random, seed: u64) -> Peers {

@@ -4,4 +4,5 @@ mod dial;
 mod matrix;
 mod peers;
 mod relay;
+mod secure;
 mod support;

@@ -99,6 +99,7 @@ pub use self::unconnected::{Pong, Unconnected, UnconnectedKind};
 
 pub use rakwire::endpoint::{ConnectionId, Protocol};
 
+pub(crate) use self::options::config_of_one;
 pub(crate) use self::shared::{Shared, retry};
 pub(crate) use self::state::State;
 

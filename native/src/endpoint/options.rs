@@ -1,6 +1,7 @@
 //! The options of an endpoint.
 
 use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use rakwire::endpoint::{Capacity, Protocol};
 
@@ -109,5 +110,55 @@ impl<P: Protocol> Options<P> {
         let connections = options.capacity.connections.max(max_incoming.into());
         options.capacity = Capacity::for_connections(connections);
         Ok(options)
+    }
+}
+
+/// How many endpoints this program has had.
+static ENDPOINTS: AtomicU64 = AtomicU64::new(0);
+
+/// The configuration of one endpoint: others from the same options, as the shards of a server, do not draw the same random
+/// bytes.
+pub(crate) fn config_of_one<P: Protocol>(mut config: P::Config) -> P::Config {
+    P::diversify(&mut config, ENDPOINTS.fetch_add(1, Ordering::Relaxed));
+    config
+}
+
+#[cfg(test)]
+mod tests {
+    use rakwire::endpoint::Peer;
+    use rakwire::raknet::{ConnectOptions, Guid, RakNet};
+    use rakwire::secure::{ServerIdentity, ServerTrust, StaticKey};
+    use rakwire::wire::offline::{Offline, ServerSecurity};
+    use rakwire::wire::{Wire, Writer};
+    use rakwire::{Instant, Machine};
+
+    use super::*;
+
+    /// The second request of a client, whose ephemeral key is new.
+    fn challenge(config: rakwire::raknet::Config) -> Vec<u8> {
+        let server = ServerIdentity::new(StaticKey::from_bytes([1; 32]));
+        let address = ([192, 0, 2, 1], 19_132).into();
+        let mut client = Peer::<RakNet>::with_capacity(Capacity::default(), config);
+        let options = ConnectOptions { trust: Some(ServerTrust::Any), ..ConnectOptions::default() };
+        client.connect_with(Instant::ZERO, address, &options).expect("a free slot");
+        let mut buffer = [0; 1_500];
+        while client.poll_transmit(Instant::ZERO, &mut buffer).is_some() {}
+        let field = server.field(1_492);
+        let security = ServerSecurity::PublicKey { cookie: 7, key: &field };
+        let mut writer = Writer::new(&mut buffer);
+        Offline::Reply1 { guid: Guid(9), security, mtu: 1_492 }.write(&mut writer).expect("room");
+        let reply = writer.finish().to_vec();
+        client.handle_datagram(Instant::ZERO, address, &reply);
+        let request = Machine::poll_transmit(&mut client, Instant::ZERO, &mut buffer);
+        request.expect("the second request").payload.to_vec()
+    }
+
+    #[test]
+    fn endpoints_from_the_same_options_draw_other_random_bytes() {
+        let mut options = Options::<RakNet>::client().expect("entropy");
+        options.secure().expect("entropy");
+        let [first, second] = [(); 2].map(|()| challenge(config_of_one::<RakNet>(options.config.clone())));
+        assert_ne!(first, second);
+        assert_eq!(challenge(options.config.clone()), challenge(options.config));
     }
 }

@@ -128,7 +128,7 @@ impl<P: Protocol> Shared<P> {
             blocks_available: state.hooked.peer.blocks_available(),
             arrival_queue_full: self.io.arrival_queue.dropped() + state.requests.dropped(),
             too_long: counters.too_long.load(Ordering::Relaxed),
-            receive_queue_full: state.dispatcher.receive_queue_full,
+            receive_queue_full: state.hooked.peer.stats().datagrams_refused,
             backlog_full: state.dispatcher.accept_queue.overflows()
                 + state.deferred.as_ref().map_or(0, |deferred| deferred.overflows()),
             unconnected_queue_full: state.dispatcher.unconnected.dropped(),

@@ -16,7 +16,7 @@ use super::boxed_hook::BoxedHook;
 use super::inbox::{Inbox, Phase};
 use super::message::Message;
 use super::meters::Meters;
-use super::options::Options;
+use super::options::{Options, config_of_one};
 use super::pending_wake::PendingWake;
 use super::requests::Requests;
 use super::spans::EndpointSpan;
@@ -42,8 +42,10 @@ pub(crate) struct Dispatcher<P: Protocol> {
     inboxes: HashMap<ConnectionId, Arc<Inbox<P>>>,
     /// The inbox of the last message, because the next message is often for the same connection.
     last: Option<(ConnectionId, Arc<Inbox<P>>)>,
-    /// Connections whose receive queue is full.
-    paused: HashMap<SocketAddr, Arc<Inbox<P>>>,
+    /// Connections whose receive queue is full. The protocol refuses their data.
+    paused: HashMap<SocketAddr, (ConnectionId, Arc<Inbox<P>>)>,
+    /// Connections whose receive queue has just become full.
+    newly_paused: Vec<ConnectionId>,
     /// The limit of each receive queue in bytes.
     receive_queue: usize,
     pub(crate) accept_queue: AcceptQueue<P>,
@@ -51,8 +53,6 @@ pub(crate) struct Dispatcher<P: Protocol> {
     rejected: Vec<ConnectionId>,
     pub(crate) pings: Pings<P::Identity>,
     pub(crate) unconnected: UnconnectedQueue<P::Identity>,
-    /// Datagrams that were dropped because a receive queue was full.
-    pub(crate) receive_queue_full: u64,
     /// Tasks that wait for room for their messages.
     pub(crate) blocked_senders: BlockedSenders,
     span: EndpointSpan,
@@ -79,18 +79,18 @@ impl<P: Protocol> State<P> {
             inboxes: HashMap::new(),
             last: None,
             paused: HashMap::new(),
+            newly_paused: Vec::new(),
             receive_queue: options.receive_queue,
             accept_queue: AcceptQueue::new(options.backlog),
             rejected: Vec::new(),
             pings: Pings::default(),
             unconnected: UnconnectedQueue::default(),
-            receive_queue_full: 0,
             blocked_senders: BlockedSenders::default(),
             span,
             meters: Meters::new(P::NAME, P::DropReason::REASONS),
         };
         let deferred = options.defer_incoming.then(|| Deferred::new(options.backlog));
-        let peer = Peer::with_capacity(options.capacity, options.config);
+        let peer = Peer::with_capacity(options.capacity, config_of_one::<P>(options.config));
         let hooked = Hooked::new(peer, hook);
         let mut state =
             Self { hooked, dispatcher, requests: Requests::default(), deferred, pending_wake: None };
@@ -153,9 +153,17 @@ impl<P: Protocol> State<P> {
                 }
             } else if self.follows_a_request(batch.from) {
                 self.requests.push(batch.from, datagram);
-            } else if self.dispatcher.admits(batch.from, datagram) {
+            } else {
+                self.resume_if_room(batch.from);
                 self.hooked.handle_datagram(batch.at, batch.from, datagram);
             }
+        }
+    }
+
+    /// Lets the protocol take the data of a connection again whose application has read enough.
+    fn resume_if_room(&mut self, from: SocketAddr) {
+        if let Some(id) = self.dispatcher.take_resumed(from) {
+            self.hooked.peer.refuse_data(id, false);
         }
     }
 
@@ -178,6 +186,9 @@ impl<P: Protocol> State<P> {
             } else {
                 self.dispatcher.dispatch(event);
             }
+        }
+        for id in self.dispatcher.newly_paused.drain(..) {
+            self.hooked.peer.refuse_data(id, true);
         }
         for id in std::mem::take(&mut self.dispatcher.rejected) {
             self.hooked.peer.disconnect(now, id);
@@ -277,25 +288,18 @@ impl<P: Protocol> State<P> {
 }
 
 impl<P: Protocol> Dispatcher<P> {
-    /// Whether to pass a datagram to the protocol. Data for a full receive queue is dropped, and the other peer resends
-    /// it. Acknowledgements are always passed on, because this side could not send without them.
+    /// The paused connection with the peer at `from`, if there is room again in its receive queue. It is paused no more.
     ///
-    /// `Peer::pause` would do with less: what the application does not read would stay within the share of the connection,
-    /// which is smaller than the receive queue.
-    fn admits(&mut self, from: SocketAddr, datagram: &[u8]) -> bool {
+    /// A connection is paused by `Peer::refuse_data`. `Peer::pause` would do with less: what the application does not read
+    /// would stay within the share of the connection, which is smaller than the receive queue.
+    fn take_resumed(&mut self, from: SocketAddr) -> Option<ConnectionId> {
         if self.paused.is_empty() {
-            return true;
+            return None;
         }
-        let Some(inbox) = self.paused.get(&from) else {
-            return true;
-        };
-        if inbox.has_room(self.receive_queue) {
-            self.paused.remove(&from);
-            return true;
-        }
-        let is_data = P::is_data(datagram);
-        self.receive_queue_full += u64::from(is_data);
-        !is_data
+        let (id, inbox) = self.paused.get(&from)?;
+        let id = inbox.has_room(self.receive_queue).then_some(*id)?;
+        self.paused.remove(&from);
+        Some(id)
     }
 
     fn dispatch(&mut self, event: Event<'_, P>) {
@@ -351,7 +355,8 @@ impl<P: Protocol> Dispatcher<P> {
 
     fn pause(&mut self, id: ConnectionId) {
         if let Some(inbox) = self.inboxes.get(&id) {
-            self.paused.insert(inbox.remote, Arc::clone(inbox));
+            self.paused.insert(inbox.remote, (id, Arc::clone(inbox)));
+            self.newly_paused.push(id);
         }
     }
 

@@ -7,6 +7,7 @@ mod admission;
 mod connection;
 mod error;
 mod ping;
+mod security;
 #[cfg(test)]
 mod stall_tests;
 mod unconnected;
@@ -16,7 +17,7 @@ pub use rakwire::raknet::{
     ConnectionId, ConnectionStats, CookiePolicy, Delivery, Direction, DisconnectReason, DropReason,
     FilterGroup, Guid, Hook, LineWriter, LogSink, MessageFilter, NetworkId, NetworkIdGenerator, OutOfBand,
     Outcome, PacketLogger, PcapWriter, PeerStats, PingScope, PongFraming, Priority, Progress, RakNet,
-    Receipt, Refusal, Reliability, SendError, SetError, Verdict, Waiting,
+    Receipt, Refusal, Reliability, SecurePeer, Security, SendError, SetError, Verdict, Waiting,
 };
 pub use rakwire::wire::id;
 

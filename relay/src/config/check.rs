@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use super::error::ConfigError;
-use super::model::{AdmissionConfig, Config, Target, TargetSource, TlsConfig};
+use super::model::{AdmissionConfig, Config, TlsConfig};
 use super::pages;
 use crate::admission::{Bans, OriginPolicy};
 use crate::discovery::{DiscoveryError, Store};
@@ -48,7 +48,7 @@ impl Config {
         let Some((name, target)) = found else {
             return wrong("there is no such target: give --udp-target the name of one of --target");
         };
-        self.check_front(target)?;
+        self.check_front()?;
         match target.kind {
             ProtocolKind::RakNet => Ok(Some((name, FrontProtocol::RakNet))),
             ProtocolKind::GameProtocol => Ok(Some((name, FrontProtocol::GameProtocol))),
@@ -59,25 +59,13 @@ impl Config {
     }
 
     /// What is configured but cannot be done for the clients of a front.
-    fn check_front(&self, target: &Target) -> Result<(), ConfigError> {
+    fn check_front(&self) -> Result<(), ConfigError> {
         let wrong = |key, reason| Err(ConfigError::Contradiction { key, reason });
         if !self.tokens.keys.is_empty() && !self.udp.allow_without_token {
             return wrong(
                 "udp.listen",
                 "clients of the front cannot show a token: leave out --udp-listen, or let them in without one with \
                  --udp-allow-without-token",
-            );
-        }
-        if target.source != TargetSource::Shared {
-            return wrong(
-                "udp.target",
-                "the front uses the relay's own address towards its target: choose a target with source=shared",
-            );
-        }
-        if target.proxy_protocol {
-            return wrong(
-                "udp.target",
-                "the front sends no PROXY protocol header: choose a target without proxy_protocol",
             );
         }
         Ok(())

@@ -93,14 +93,14 @@ impl Counter {
 
 /// A number of things that exist now.
 #[derive(Debug, Default)]
-pub(super) struct Gauge(AtomicU64);
+pub(crate) struct Gauge(AtomicU64);
 
 impl Gauge {
-    pub(super) fn increment(&self) {
+    pub(crate) fn increment(&self) {
         self.0.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(super) fn decrement(&self) {
+    pub(crate) fn decrement(&self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
 
@@ -129,9 +129,9 @@ impl TrafficCounter {
 /// Counts of all flows to one target.
 #[derive(Debug, Default)]
 pub struct TargetCounters {
-    pub(super) clients: Gauge,
+    pub(crate) clients: Gauge,
     pub(super) detached: Gauge,
-    pub(super) flows: Counter,
+    pub(crate) flows: Counter,
     pub(super) resumed: Counter,
     pub(super) unreachable: Counter,
     to_server: TrafficCounter,

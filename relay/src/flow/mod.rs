@@ -36,7 +36,7 @@ mod end;
 mod inspect;
 mod limits;
 mod machine;
-mod proxy_header;
+pub(crate) mod proxy_header;
 mod queue;
 pub(crate) mod rate;
 mod reports;

@@ -64,22 +64,22 @@ fn as_ipv6(ip: IpAddr) -> [u8; 16] {
 
 /// Which datagrams of a flow have the header.
 #[derive(Debug)]
-pub(super) struct Announcement {
+pub(crate) struct Announcement {
     header: ProxyHeader,
     sent: u64,
 }
 
 impl Announcement {
-    pub(super) const fn new(header: ProxyHeader) -> Self {
+    pub(crate) const fn new(header: ProxyHeader) -> Self {
         Self { header, sent: 0 }
     }
 
     /// The header of the next datagram, if it has one.
-    pub(super) const fn next(&self) -> Option<&ProxyHeader> {
+    pub(crate) const fn next(&self) -> Option<&ProxyHeader> {
         if self.sent.is_multiple_of(EVERY) { Some(&self.header) } else { None }
     }
 
-    pub(super) const fn handle_sent(&mut self) {
+    pub(crate) const fn handle_sent(&mut self) {
         self.sent += 1;
     }
 }

@@ -65,7 +65,7 @@ impl<A: Admit> Front<A> {
         let salt = HandshakeWord(RandomState::new().hash_one(from) as u32 & !SALT_MASK | SALT_MARK);
         let flow = FlowProtocol::GameProtocol(GameProtocolFlow { salt, is_over: false });
         match self.begin(now, from, flow) {
-            Some(id) => out.write(To::Server(id), |writer| salt.write(writer)),
+            Some(id) => self.write_to_server(id, out, |writer| salt.write(writer)),
             None => out.write(To::Client(from), |writer| Header::End.write(writer)),
         }
     }
@@ -88,7 +88,7 @@ impl<A: Admit> Front<A> {
         } else if let Some(pepper) = handshake_word(datagram) {
             flow.is_open = true;
             let seasoning = state.salt.season(pepper);
-            out.write(To::Server(id), |writer| seasoning.write(writer));
+            self.write_to_server(id, out, |writer| seasoning.write(writer));
         } else {
             self.counters.dropped(FrontDropReason::UnknownSource);
         }

@@ -37,13 +37,15 @@ pub(crate) use counters::Direction;
 pub use counters::{FrontCounters, FrontDropReason, FrontSnapshot};
 use flow::FlowProtocol;
 use half_open::HalfOpen;
+use rakwire::wire::{WireError, Writer};
 use ration::{Rates, Rations};
 pub(crate) use table::FlowId;
 use table::FlowTable;
 pub(crate) use transmit::{To, Transmits};
 
-use crate::flow::Rate;
+use crate::flow::proxy_header::Announcement;
 use crate::flow::rate::RateLimit;
+use crate::flow::{ProxyHeader, Rate, Source};
 use crate::protocol::PongCache;
 
 /// How often [`Front::handle_timeout`] is due.
@@ -96,11 +98,24 @@ pub(crate) struct Offer {
 pub(crate) struct Admitted<P> {
     /// The game server.
     pub(crate) server: SocketAddr,
+    /// The address that the server sees.
+    pub(crate) source: Source,
+    /// Whether the server is told the address of the client by a PROXY protocol header.
+    pub(crate) proxy_protocol: bool,
     pub(crate) idle_timeout: Duration,
     /// How much the client may send; none is no limit.
     pub(crate) rate: Option<Rate>,
     /// What the client holds as long as its flow.
     pub(crate) permit: P,
+}
+
+/// Where the datagrams of a flow go to, and for whom.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Route {
+    pub(crate) client: SocketAddr,
+    pub(crate) server: SocketAddr,
+    /// The address that the server sees.
+    pub(crate) source: Source,
 }
 
 /// Who may have a flow.
@@ -127,6 +142,9 @@ struct Flow<P> {
     /// Whether the server has accepted the client.
     is_open: bool,
     server: SocketAddr,
+    source: Source,
+    /// While the server has not answered, if it is told the address of the client.
+    announcement: Option<Announcement>,
     idle_timeout: Duration,
     rate: Option<RateLimit>,
     _permit: P,
@@ -205,11 +223,12 @@ impl<A: Admit> Front<A> {
     ) {
         let mut run = Run::new(bytes, stride);
         for datagram in bytes.chunks(stride.max(1)) {
-            let Some((client, is_open)) = self.flows.get(id).map(|(client, flow)| (client, flow.is_open))
-            else {
+            let Some((client, flow)) = self.flows.get(id) else {
                 self.counters.dropped(FrontDropReason::UnknownSource);
                 return;
             };
+            flow.announcement = None;
+            let is_open = flow.is_open;
             if is_open && self.belongs_to_connection(datagram) {
                 run.add(datagram);
                 continue;
@@ -259,9 +278,25 @@ impl<A: Admit> Front<A> {
         }
     }
 
-    /// The game server of a flow.
-    pub(crate) fn server(&mut self, id: FlowId) -> Option<SocketAddr> {
-        self.flows.get(id).map(|(_, flow)| flow.server)
+    /// The way of a flow to its game server.
+    pub(crate) fn route(&mut self, id: FlowId) -> Option<Route> {
+        self.flows.get(id).map(|(client, flow)| Route { client, server: flow.server, source: flow.source })
+    }
+
+    /// Writes a datagram to the server, which may have to be told the address of the client first.
+    fn write_to_server(
+        &mut self,
+        id: FlowId,
+        out: &mut Transmits<'_>,
+        write: impl FnOnce(&mut Writer<'_>) -> Result<(), WireError>,
+    ) {
+        let announcement = self.flows.get(id).and_then(|(_, flow)| flow.announcement.as_mut());
+        let header = announcement.and_then(|announcement| {
+            let header = announcement.next().copied();
+            announcement.handle_sent();
+            header
+        });
+        out.write_behind(header, To::Server(id), write);
     }
 
     fn is_within_rate(&mut self, id: FlowId, now: Instant, length: usize) -> bool {
@@ -312,13 +347,19 @@ impl<A: Admit> Front<A> {
 
     /// Gives a client whose address is proved a flow. None if there is no place for it.
     fn begin(&mut self, now: Now, client: SocketAddr, protocol: FlowProtocol) -> Option<FlowId> {
-        let flow = self.admit(client).map(|Admitted { server, idle_timeout, rate, permit }| Flow {
-            protocol,
-            is_open: false,
-            server,
-            idle_timeout,
-            rate: rate.map(|rate| RateLimit::new(rate, now.at)),
-            _permit: permit,
+        let flow = self.admit(client).map(|admitted| {
+            let Admitted { server, source, proxy_protocol, idle_timeout, rate, permit } = admitted;
+            let header = proxy_protocol.then_some(ProxyHeader { client, server });
+            Flow {
+                protocol,
+                is_open: false,
+                server,
+                source,
+                announcement: header.map(Announcement::new),
+                idle_timeout,
+                rate: rate.map(|rate| RateLimit::new(rate, now.at)),
+                _permit: permit,
+            }
         });
         let id = flow.and_then(|flow| self.flows.insert(client, now.at, flow));
         match id {

@@ -9,7 +9,7 @@ use rakwire::wire::{IP_UDP_OVERHEAD, MAX_MTU, MIN_MTU, Reader, Wire};
 use super::counters::FrontDropReason;
 use super::flow::{FlowProtocol, RakNetFlow, Stage, is_connected};
 use super::transmit::{To, Transmits};
-use super::{Admit, FlowId, Front, Now};
+use super::{Admit, FlowId, Front, Now, Route};
 
 /// Bytes of reply 1 with a cookie.
 const REPLY_1: usize = 32;
@@ -145,13 +145,13 @@ impl<A: Admit> Front<A> {
         } else {
             *flow = asked;
             let request = Offline::Request1 { protocol: asked.version, mtu: asked.mtu };
-            out.write(To::Server(id), |writer| request.write(writer));
+            self.write_to_server(id, out, |writer| request.write(writer));
         }
     }
 
     fn send_request_2(&mut self, id: FlowId, flow: &RakNetFlow, out: &mut Transmits<'_>) {
         let Stage::Reply2 { cookie, mtu } = flow.stage else { return };
-        let Some(server) = self.server(id) else { return };
+        let Some(Route { server, .. }) = self.route(id) else { return };
         let request = Offline::Request2 {
             security: cookie.map_or(ClientSecurity::None, ClientSecurity::Cookie),
             // What the client dialled is the front. Some servers compare it with their own address.
@@ -159,7 +159,7 @@ impl<A: Admit> Front<A> {
             mtu,
             guid: flow.guid,
         };
-        out.write(To::Server(id), |writer| request.write(writer));
+        self.write_to_server(id, out, |writer| request.write(writer));
     }
 
     /// Handles a datagram of the server that belongs to no connection, or whose flow is not open.

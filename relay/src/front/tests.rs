@@ -30,6 +30,7 @@ struct Places {
     free: Arc<()>,
     max: usize,
     server: SocketAddr,
+    proxy_protocol: bool,
     idle_timeout: Duration,
     rate: Option<Rate>,
     pongs: Arc<PongCache>,
@@ -47,9 +48,10 @@ impl Admit for Places {
             return None;
         }
         let is_full = Arc::strong_count(&self.free) > self.max;
-        let Self { server, idle_timeout, rate, .. } = *self;
+        let Self { server, proxy_protocol, idle_timeout, rate, .. } = *self;
         let permit = (!is_full || make_room()).then(|| Arc::clone(&self.free));
-        permit.map(|permit| Admitted { server, idle_timeout, rate, permit })
+        let source = Source::Shared;
+        permit.map(|permit| Admitted { server, source, proxy_protocol, idle_timeout, rate, permit })
     }
 
     fn offer(&self) -> Option<Offer> {
@@ -80,6 +82,7 @@ impl Bench {
             free: Arc::new(()),
             max: 3,
             server: address(SERVER),
+            proxy_protocol: false,
             idle_timeout: Duration::from_secs(60),
             rate: None,
             pongs: Arc::clone(&pongs),
@@ -112,6 +115,11 @@ impl Bench {
         let mut out = Transmits::default();
         self.front.handle_server(id, datagram, datagram.len(), &mut out);
         sent(&out)
+    }
+
+    /// The server of a flow.
+    fn route_to(&mut self, id: FlowId) -> Option<SocketAddr> {
+        self.front.route(id).map(|route| route.server)
     }
 
     fn drops(&self, reason: FrontDropReason) -> u64 {
@@ -217,6 +225,49 @@ fn the_handshake_with_the_server_is_that_of_the_client() {
     assert_eq!(sent, [(To::Client(from), bytes(&expected))]);
     assert_eq!(bench.client(from, &[0x84, 0, 0, 0]), [(To::Server(*id), vec![0x84, 0, 0, 0])]);
     assert_eq!(bench.server(*id, &[0xC0, 0, 1]), [(To::Client(from), vec![0xC0, 0, 1])]);
+}
+
+/// What a server that reads the PROXY protocol gets before a datagram of this client.
+fn header(client: SocketAddr) -> Vec<u8> {
+    let mut header = Vec::new();
+    ProxyHeader { client, server: address(SERVER) }.write(&mut header);
+    header
+}
+
+#[test]
+fn a_server_is_told_the_address_of_the_client_until_it_has_answered() {
+    let mut bench = Bench::raknet();
+    bench.front.admission.proxy_protocol = true;
+    let from = client_address(1);
+    let cookie = bench.cookie(from);
+    let first = bench.client(from, &request_2(cookie, 1_400));
+    let (To::Server(id), announced) = &first[0] else { panic!("{first:?}") };
+    let request = bytes(&Offline::Request1 { protocol: 11, mtu: 1_400 });
+    assert_eq!(*announced, [header(from), request.clone()].concat());
+    // A server that drops the datagram with the header gets some without it.
+    for repetition in 1..=8 {
+        let again = bench.client(from, &request_2(cookie, 1_400));
+        let expected = if repetition % 4 == 0 { announced } else { &request };
+        assert_eq!(again, [(To::Server(*id), expected.clone())], "repetition {repetition}");
+    }
+    let second = bench.server(*id, &reply_1(ServerSecurity::None, 1_400));
+    let (_, request) = &second[0];
+    assert!(matches!(read(request), Offline::Request2 { .. }), "no header any more: {request:?}");
+}
+
+#[test]
+fn a_server_of_the_game_protocol_is_told_the_address_of_the_client_too() {
+    let mut bench = Bench::new(settings(FrontProtocol::GameProtocol));
+    bench.front.admission.proxy_protocol = true;
+    let from = client_address(1);
+    let salt = game_protocol::wire::HandshakeWord(0x4123_4567);
+    let challenge = bench.client(from, &salt.0.to_be_bytes());
+    let pepper = game_protocol::wire::HandshakeWord::read(&challenge[0].1).unwrap();
+    let begun = bench.client(from, &salt.season(pepper).0.to_be_bytes());
+    let (To::Server(id), announced) = &begun[0] else { panic!("{begun:?}") };
+    assert_eq!((announced.len(), &announced[..28]), (32, &header(from)[..]));
+    let seasoned = bench.server(*id, &[0x40, 1, 2, 3]);
+    assert_eq!(seasoned[0].1.len(), 4, "no header any more");
 }
 
 #[test]
@@ -370,7 +421,7 @@ fn new_flows_go_to_where_the_server_is_now() {
     bench.front.admission.server = moved;
     bench.front.admission.idle_timeout = Duration::from_secs(5);
     let new = bench.open(client_address(2));
-    assert_eq!((bench.front.server(old), bench.front.server(new)), (Some(address(SERVER)), Some(moved)));
+    assert_eq!((bench.route_to(old), bench.route_to(new)), (Some(address(SERVER)), Some(moved)));
     bench.wait(Duration::from_secs(5));
     assert_eq!((bench.front.poll_closed(), bench.front.poll_closed()), (Some(new), None));
     // The pongs are those of now as well.

@@ -6,6 +6,7 @@ use std::ops::Range;
 use rakwire::wire::{WireError, Writer};
 
 use super::table::FlowId;
+use crate::flow::ProxyHeader;
 
 /// The longest message that a front writes itself.
 const LONGEST: usize = 1_500;
@@ -48,14 +49,28 @@ impl<'b> Transmits<'b> {
 
     /// Adds a datagram that `write` writes.
     pub(super) fn write(&mut self, to: To, write: impl FnOnce(&mut Writer<'_>) -> Result<(), WireError>) {
+        self.write_behind(None, to, write);
+    }
+
+    /// Adds a datagram that begins with `header`, if there is one, and goes on with what `write` writes.
+    pub(super) fn write_behind(
+        &mut self,
+        header: Option<ProxyHeader>,
+        to: To,
+        write: impl FnOnce(&mut Writer<'_>) -> Result<(), WireError>,
+    ) {
         let start = self.written.len();
-        self.written.resize(start + LONGEST, 0);
-        let mut writer = Writer::new(&mut self.written[start..]);
+        if let Some(header) = header {
+            header.write(&mut self.written);
+        }
+        let message = self.written.len();
+        self.written.resize(message + LONGEST, 0);
+        let mut writer = Writer::new(&mut self.written[message..]);
         let result = write(&mut writer);
-        let length = writer.written();
-        self.written.truncate(start + length);
+        let end = message + writer.written();
+        self.written.truncate(end);
         if result.is_ok() {
-            self.list.push(Transmit { to, bytes: Bytes::Written(start..start + length), stride: length });
+            self.list.push(Transmit { to, bytes: Bytes::Written(start..end), stride: end - start });
         }
     }
 

@@ -28,6 +28,11 @@ impl BatchSocket {
     pub(crate) fn bind(address: SocketAddr) -> io::Result<Self> {
         let socket = std::net::UdpSocket::bind(address)?;
         socket.set_nonblocking(true)?;
+        Self::new(socket)
+    }
+
+    /// Over a socket that does not block.
+    pub(crate) fn new(socket: std::net::UdpSocket) -> io::Result<Self> {
         let state = UdpSocketState::new(UdpSockRef::from(&socket))?;
         let local = socket.local_addr()?;
         Ok(Self { socket: UdpSocket::from_std(socket)?, state, local, expected: AtomicUsize::new(1) })

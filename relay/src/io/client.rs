@@ -31,18 +31,17 @@ pub(crate) struct Opening {
 }
 
 /// Serves a client until its flow ends, or passes it on to its earlier flow.
-pub(crate) async fn serve(app: &App, connection: Connection, opening: Opening) {
-    let connection = Box::new(connection);
-    let Err(connection) = resume(app, &opening, connection).await else {
-        return log_return(app, &opening);
+pub(crate) async fn serve(app: &App, connection: Box<Connection>, opening: &Opening) {
+    let Err(connection) = resume(app, opening, connection).await else {
+        return log_return(app, opening);
     };
     let slot = match &opening.permission {
         Ok(permission) => take_slot(app, permission).await,
         Err(reason) => Err(reason.clone()),
     };
     match slot {
-        Ok(grant) => relay(app, connection, &grant, &opening).await,
-        Err(reason) => close(app, connection, &opening, &reason).await,
+        Ok(grant) => relay(app, connection, &grant, opening).await,
+        Err(reason) => close(app, connection, opening, &reason).await,
     }
 }
 
@@ -144,7 +143,8 @@ async fn run(
     if let Some(secret) = secret {
         app.resumable().insert(secret, target.name.as_str(), Arc::clone(&returning));
     }
-    let (end, connection) = Driver::new(app, flow, server, connection, Arc::clone(&returning)).run().await;
+    let driver = Box::new(Driver::new(app, flow, server, connection, Arc::clone(&returning)));
+    let (end, connection) = driver.run().await;
     if let Some(secret) = secret {
         app.resumable().remove(&secret);
     }

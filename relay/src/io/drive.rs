@@ -47,7 +47,9 @@ impl<'a> Driver<'a> {
     }
 
     /// Runs until the flow ends. The connection of the client is returned if it still has one.
-    pub(crate) async fn run(mut self) -> (FlowEnd, Option<Box<Connection>>) {
+    ///
+    /// Boxed, because a task has room for each place that a value is moved to.
+    pub(crate) async fn run(mut self: Box<Self>) -> (FlowEnd, Option<Box<Connection>>) {
         let app = self.app;
         let mut timer = pin!(sleep_until(self.flow.poll_timeout().into()));
         let mut stopped = pin!(app.stop.cancelled());
@@ -68,6 +70,8 @@ impl<'a> Driver<'a> {
             let has_more_to_read = self.read(context, now);
             self.send(context, now);
             let has_more_to_receive = self.receive(context, now);
+            // The timer alone would not do: it is polled only once nothing more has arrived.
+            self.check_time(now);
             self.write(context, now);
             if let Some(end) = self.flow.end() {
                 return Poll::Ready(end);
@@ -174,10 +178,17 @@ impl<'a> Driver<'a> {
         if timer.as_mut().poll(context).is_pending() {
             return Poll::Pending;
         }
-        self.flow.handle_timeout(Instant::now());
+        self.check_time(Instant::now());
         timer.reset(self.flow.poll_timeout().into());
-        self.check_connection();
         Poll::Ready(())
+    }
+
+    /// Tells the flow the time if it has waited for it.
+    fn check_time(&mut self, now: Instant) {
+        if self.flow.poll_timeout() <= now {
+            self.flow.handle_timeout(now);
+            self.check_connection();
+        }
     }
 
     /// Parts with the connection of a client that is lost.
@@ -194,5 +205,53 @@ impl<'a> Driver<'a> {
         if reason.kind().code().is_some() {
             tokio::spawn(async move { connection.close(&reason).await });
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tokio::net::UdpSocket;
+
+    use super::*;
+    use crate::admission::{Admission, Targets};
+    use crate::config::Config;
+    use crate::counters::Counters;
+    use crate::flow::{FlowLimits, Secret, Setup, Source};
+
+    /// More than one turn of the driver receives.
+    const WAITING: usize = 200;
+
+    #[tokio::test]
+    async fn a_flow_ends_in_time_although_its_server_never_pauses() {
+        let config = Config::new("127.0.0.1:0".parse().unwrap());
+        let admission = Admission::new(&config, Targets::default()).unwrap();
+        let app = App::new(admission, &config, None);
+        let server = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+        let address = server.local_addr().unwrap();
+        let socket = ServerSocket::connect(address, address.ip(), Source::Shared, 1472).await.unwrap();
+        let client = socket.local_addr().unwrap();
+        for _ in 0..WAITING {
+            server.send_to(b"snapshot", client).await.unwrap();
+        }
+        // Its client was lost so long ago that the flow must not wait for it any more.
+        let (limits, setup) =
+            (FlowLimits::default(), Setup { secret: Some(Secret::new([7; 16])), ..Setup::default() });
+        let lost_at = Instant::now() - limits.resume_within - Duration::from_millis(1);
+        let counters = Counters::default().target(&"game".parse().unwrap());
+        let mut flow = Flow::new(limits, counters, setup, lost_at);
+        flow.handle_client(lost_at, FromClient::Vanished);
+        let mut driver = Driver {
+            app: &app,
+            flow,
+            server: socket,
+            connection: None,
+            returning: Arc::new(Connections::new()),
+        };
+        let mut timer = pin!(sleep_until(driver.flow.poll_timeout().into()));
+        let first_turn = poll_fn(|context| Poll::Ready(driver.poll(context, timer.as_mut()))).await;
+        assert_eq!(first_turn, Poll::Ready(FlowEnd::ClientVanished));
+        assert!(driver.server.has_more(), "the server was not busy enough for this test");
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
@@ -13,8 +13,10 @@ use tracing::{debug, warn};
 
 use super::batch::BatchSocket;
 use super::receive::Received;
+use super::source::bind_source;
 use crate::front::{
-    Admit, CookieKeys, FlowId, Front, FrontCounters, FrontDropReason, Now, Settings, TICK, To, Transmits,
+    Admit, CookieKeys, FlowId, Front, FrontCounters, FrontDropReason, Now, Route, Settings, TICK, To,
+    Transmits,
 };
 
 /// How many calls receive before others get their turn.
@@ -162,10 +164,8 @@ where
         if let Some(flow) = self.flows.get(&id) {
             return Ok(Some((flow.server, Arc::clone(&flow.socket))));
         }
-        let Some(server) = self.shared.front().server(id) else { return Ok(None) };
-        let any: IpAddr =
-            if server.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
-        let socket = Arc::new(BatchSocket::bind((any, 0).into())?);
+        let Some(Route { client, server, source }) = self.shared.front().route(id) else { return Ok(None) };
+        let socket = Arc::new(BatchSocket::new(bind_source(source, client.ip(), server)?)?);
         debug!(local_addr = %socket.local_addr(), "a client of the front");
         let receive = receive_from_server(Arc::clone(&self.shared), Arc::clone(&socket), server, id);
         let task = tokio::spawn(receive).abort_handle();

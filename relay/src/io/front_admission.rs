@@ -9,6 +9,7 @@ use tracing::{debug, info};
 use super::app::App;
 use super::client::payload_max;
 use crate::admission::Grant;
+use crate::flow::TargetCounters;
 use crate::front::{Admit, Admitted, Offer};
 use crate::target::TargetName;
 
@@ -24,6 +25,7 @@ pub(crate) struct FrontAdmission {
 pub(crate) struct FrontPermit {
     app: Arc<App>,
     grant: Grant,
+    counters: Arc<TargetCounters>,
     /// A shutdown waits for it.
     _tracked: TaskTrackerToken,
 }
@@ -54,11 +56,16 @@ impl Admit for FrontAdmission {
         });
         let grant = grant.ok()?;
         info!(client = %app.addresses.show(client), target_name = %self.target, "client of the front connected");
+        let counters = app.counters.target(&self.target);
+        counters.flows.increment();
+        counters.clients.increment();
         Some(Admitted {
             server: grant.target.address,
+            source: grant.target.settings.source.into(),
+            proxy_protocol: grant.target.settings.proxy_protocol,
             idle_timeout: grant.limits.idle_timeout,
             rate: grant.limits.rate(),
-            permit: FrontPermit { app: Arc::clone(app), grant, _tracked: tracked },
+            permit: FrontPermit { app: Arc::clone(app), grant, counters, _tracked: tracked },
         })
     }
 
@@ -70,6 +77,7 @@ impl Admit for FrontAdmission {
 
 impl Drop for FrontPermit {
     fn drop(&mut self) {
+        self.counters.clients.decrement();
         info!(client = %self.app.addresses.show(self.grant.client), "client of the front closed");
     }
 }

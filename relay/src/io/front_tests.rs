@@ -6,6 +6,7 @@ use rakwire_native::raknet::{self, CookiePolicy, RakNet};
 use tokio::time::timeout;
 
 use super::*;
+use crate::flow::Source;
 use crate::front::{Admitted, CookieKey, FrontProtocol, Offer};
 use crate::io::prober::probe;
 use crate::protocol::PongCache;
@@ -23,7 +24,14 @@ impl Admit for Everyone {
     type Permit = ();
 
     fn admit(&mut self, _client: SocketAddr, _make_room: &mut dyn FnMut() -> bool) -> Option<Admitted<()>> {
-        Some(Admitted { server: self.server, idle_timeout: Duration::from_secs(60), rate: None, permit: () })
+        Some(Admitted {
+            server: self.server,
+            source: Source::Shared,
+            proxy_protocol: false,
+            idle_timeout: Duration::from_secs(60),
+            rate: None,
+            permit: (),
+        })
     }
 
     fn offer(&self) -> Option<Offer> {

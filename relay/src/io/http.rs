@@ -67,7 +67,9 @@ async fn open(
     // Taken before the upgrade, so that a shutdown in between waits for it.
     let tracked = app.sessions.token();
     upgrade.on_upgrade(async move |socket| {
-        client::serve(&app, Connection::new(socket, tracked, connected), opening).await;
+        let connection = Box::new(Connection::new(socket, tracked, connected));
+        // In a task of its own: this one has room for the request and the upgrade, which a session does not need.
+        tokio::spawn(async move { client::serve(&app, connection, &opening).await });
     })
 }
 

@@ -24,6 +24,7 @@ use tracing::{debug, error};
 
 use super::app::App;
 use super::connected::Connected;
+use super::read_ahead::ReadAhead;
 use super::tcp::tune;
 use super::write_deadline::WriteDeadline;
 use crate::admission::{Refusal, parse};
@@ -164,7 +165,7 @@ where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let stall = app.limits.write_stall_timeout;
-    let stream = WriteDeadline::new(stream, stall, connected.is_websocket());
+    let stream = ReadAhead::new(WriteDeadline::new(stream, stall, connected.is_websocket()));
     match serve_http(stream, router, connected, app.limits.header_timeout, &app.drain).await {
         Err(error) if error.is_timeout() => {
             app.counters.headers_timed_out.increment();

@@ -2,9 +2,8 @@
 
 use std::cell::RefCell;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 use std::ops::ControlFlow;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 use std::time::Instant;
 
@@ -14,6 +13,7 @@ use tokio::net::UdpSocket;
 use tracing::warn;
 
 use super::receive::{Received, try_receive};
+use super::source::bind_source;
 use crate::flow::{Batch, Flow, FromServer, Sending, Source};
 
 /// The longest datagram that is received at least, which is more than either protocol sends.
@@ -55,10 +55,7 @@ impl ServerSocket {
         source: Source,
         max_datagram: usize,
     ) -> io::Result<Self> {
-        let socket = match source.address(client, server) {
-            Some(address) => bind_to_pool(address).await?,
-            None => bind_to_any(server).await?,
-        };
+        let socket = UdpSocket::from_std(bind_source(source, client, server)?)?;
         Self::over(socket, server, max_datagram).await
     }
 
@@ -167,29 +164,6 @@ fn is_same(one: SocketAddr, other: SocketAddr) -> bool {
     (one.ip().to_canonical(), one.port()) == (other.ip().to_canonical(), other.port())
 }
 
-async fn bind_to_any(server: SocketAddr) -> io::Result<UdpSocket> {
-    let any: SocketAddr = match server {
-        SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
-        SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
-    };
-    UdpSocket::bind(any).await
-}
-
-/// Binds to an address of the loopback pool, or to any on systems that lack it.
-async fn bind_to_pool(address: Ipv4Addr) -> io::Result<UdpSocket> {
-    static WARNED: AtomicBool = AtomicBool::new(false);
-
-    match UdpSocket::bind((address, 0)).await {
-        Err(error) if error.kind() == io::ErrorKind::AddrNotAvailable => {
-            if !WARNED.swap(true, Ordering::Relaxed) {
-                warn!(%address, "this system has no pool of loopback addresses; clients share one");
-            }
-            UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).await
-        }
-        bound => bound,
-    }
-}
-
 /// Whether an error is about the path or the other end and not about the socket.
 fn is_unreachable(error: &io::Error) -> bool {
     use io::ErrorKind::{
@@ -216,8 +190,21 @@ fn is_temporary(error: &io::Error) -> bool {
 }
 
 #[cfg(test)]
+impl ServerSocket {
+    pub(super) fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.socket.local_addr()
+    }
+
+    /// Whether a datagram waits.
+    pub(super) fn has_more(&self) -> bool {
+        self.socket.try_recv(&mut [0]).is_ok()
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use std::future::poll_fn;
+    use std::net::Ipv4Addr;
 
     use super::*;
 
@@ -249,7 +236,7 @@ mod tests {
         let server = UdpSocket::bind("127.0.0.1:0").await.unwrap();
         let other = UdpSocket::bind("127.0.0.1:0").await.unwrap();
         let mut socket = connect(&server, Source::Shared).await;
-        let port = socket.socket.local_addr().unwrap().port();
+        let port = socket.local_addr().unwrap().port();
         other.send_to(b"other", ("127.0.0.1", port)).await.unwrap();
         server.send_to(b"server", ("127.0.0.1", port)).await.unwrap();
         assert_eq!(received(&mut socket, 1).await, [format!("{:?}", FromServer::Datagram(b"server"))]);
@@ -260,7 +247,7 @@ mod tests {
         let server = UdpSocket::bind("127.0.0.1:0").await.unwrap();
         let other = UdpSocket::bind("127.0.0.1:0").await.unwrap();
         let address = server.local_addr().unwrap();
-        let bound = bind_to_any(address).await.unwrap();
+        let bound = UdpSocket::bind("0.0.0.0:0").await.unwrap();
         let port = bound.local_addr().unwrap().port();
         for (sender, text) in [(&other, "other"), (&server, "server"), (&other, "again"), (&server, "last")] {
             sender.send_to(text.as_bytes(), ("127.0.0.1", port)).await.unwrap();
@@ -274,7 +261,7 @@ mod tests {
     async fn datagrams_come_one_by_one_whatever_a_call_returns() {
         let server = UdpSocket::bind("127.0.0.1:0").await.unwrap();
         let mut socket = connect(&server, Source::Shared).await;
-        let port = socket.socket.local_addr().unwrap().port();
+        let port = socket.local_addr().unwrap().port();
         for len in [3, 0, 2049, 2048] {
             server.send_to(&vec![7; len], ("127.0.0.1", port)).await.unwrap();
         }
@@ -314,11 +301,11 @@ mod tests {
         let server = UdpSocket::bind("127.0.0.1:0").await.unwrap();
         let (one, two) =
             (connect(&server, Source::LoopbackPool).await, connect(&server, Source::LoopbackPool).await);
-        let (one, two) = (one.socket.local_addr().unwrap(), two.socket.local_addr().unwrap());
+        let (one, two) = (one.local_addr().unwrap(), two.local_addr().unwrap());
         assert_eq!(one.ip(), two.ip());
         assert_ne!(one.port(), two.port());
         assert_ne!(one.ip(), IpAddr::from(Ipv4Addr::LOCALHOST));
-        let shared = connect(&server, Source::Shared).await.socket.local_addr().unwrap();
+        let shared = connect(&server, Source::Shared).await.local_addr().unwrap();
         assert_eq!(shared.ip(), IpAddr::from(Ipv4Addr::LOCALHOST));
     }
 }

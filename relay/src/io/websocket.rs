@@ -21,8 +21,9 @@ use crate::flow::{Flow, FromClient, ToClient};
 /// orderly close; of a longer one only the frame header is read.
 const MESSAGE_MAX: usize = 64 * 1024;
 
-/// The read buffer of each client, which it has although it is idle. Longer messages get room of their own.
-const READ_BUFFER: usize = 4 * 1024;
+/// The read buffer of each client, which it has although it is idle. It grows with the messages of the client, and what
+/// reads ahead of it spares it most calls.
+const READ_BUFFER: usize = 512;
 
 /// The size at which buffered frames are written.
 const WRITE_BUFFER: usize = 16 * 1024;

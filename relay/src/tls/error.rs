@@ -41,8 +41,7 @@ pub(crate) enum TlsError {
     /// No certificate can be made for a name.
     #[error("cannot make a certificate ({0}): check the names")]
     SelfSigned(String),
-    /// This machine trusts no certificate authority, so that none can be asked for a certificate.
-    #[cfg(feature = "acme")]
+    /// This machine trusts no certificate authority, and so no server.
     #[error("this machine trusts no certificate authority ({0}): install the package ca-certificates")]
     NoRoots(String),
     /// The relay was built without ACME.

@@ -1,11 +1,14 @@
-//! TLS on the relay's own listener, by rustls.
+//! TLS on the relay's own listener, and as a client, by rustls.
 //!
 //! The certificate comes from files, which are read again when they change, from a certificate authority that speaks ACME,
 //! or is made at the start for development. A new certificate is used for new connections; those that are open keep theirs.
 
 #[cfg(feature = "acme")]
 mod acme;
+#[cfg(feature = "acme")]
+mod acme_cache;
 mod certificate;
+mod client;
 mod error;
 mod files;
 mod self_signed;
@@ -24,6 +27,7 @@ use tokio_rustls::server::TlsStream;
 use tracing::info;
 
 use self::certificate::Certificate;
+pub(crate) use self::client::client_config;
 pub(crate) use self::error::TlsError;
 use self::files::{NewCertificate, Watch};
 use crate::config::TlsConfig;
@@ -113,7 +117,7 @@ impl Tls {
             Source::Files(watch) => Some(watch.certificate().expires()),
             Source::SelfSigned(certificate) => Some(certificate.expires()),
             #[cfg(feature = "acme")]
-            Source::Acme(_) => None,
+            Source::Acme(acme) => acme.expires(),
         }
     }
 

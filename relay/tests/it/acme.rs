@@ -21,8 +21,9 @@ use tokio::time::sleep;
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 use x509_parser::prelude::{FromDer, X509Certificate};
 
-use crate::program::{Program, relay};
-use crate::support::{Server, directory, within};
+use crate::operations::Operated;
+use crate::program::relay;
+use crate::support::{Server, directory, get, within};
 use crate::tls::{Anyone, Authority, TlsClient};
 
 /// RFC 8737 section 3.
@@ -245,24 +246,45 @@ async fn a_certificate_is_obtained_by_acme_and_kept() {
         &cached,
         "--acme-directory",
         &start_url,
+        "--admin-listen",
+        "127.0.0.1:0",
     ];
     let start = || {
         let mut command = relay();
-        command.args(["--listen", "127.0.0.1:0"]).args(arguments).stderr(Stdio::null());
+        command.args(["--listen", "127.0.0.1:0"]).args(arguments).stderr(Stdio::piped());
         command.env("SSL_CERT_FILE", &trusted);
-        Program::run(command.args(["--target", &format!("game={server}")]))
+        Operated::run(command.args(["--target", &format!("game={server}"), "--log-format", "json"]))
     };
     let first = start();
-    acme.relay.set(first.address).unwrap();
-    connects(&acme, first.address).await;
+    acme.relay.set(first.program.address).unwrap();
+    let of_new = connects(&acme, first.program.address).await;
+    assert_eq!(told_expiry(first.admin).await, of_new);
     drop(first);
     let second = start();
-    connects(&acme, second.address).await;
+    let of_kept = connects(&acme, second.program.address).await;
+    assert_eq!(of_kept, of_new);
+    assert_eq!(told_expiry(second.admin).await, of_kept);
     assert_eq!(acme.orders.load(Ordering::Relaxed), 1, "the certificate is kept over a restart");
 }
 
-/// Waits until the relay has the certificate, and uses it.
-async fn connects(acme: &Acme, relay: SocketAddr) {
+/// When the certificate expires, as the metrics tell it.
+async fn told_expiry(admin: SocketAddr) -> i64 {
+    let name = "rakwire_relay_certificate_expiry_timestamp_seconds ";
+    // A new certificate is kept just after its first use.
+    within(async {
+        loop {
+            let (_, metrics) = get(admin, "/metrics").await;
+            if let Some(value) = metrics.lines().find_map(|line| line.strip_prefix(name)) {
+                return value.parse::<f64>().unwrap() as i64;
+            }
+            sleep(Duration::from_millis(20)).await;
+        }
+    })
+    .await
+}
+
+/// Waits until the relay has the certificate, uses it, and returns when it or the authority's own expires.
+async fn connects(acme: &Acme, relay: SocketAddr) -> i64 {
     let connector = acme.authority.connector();
     let stream = within(async {
         loop {
@@ -275,5 +297,9 @@ async fn connects(acme: &Acme, relay: SocketAddr) {
         }
     })
     .await;
+    let shown = stream.get_ref().1.peer_certificates().unwrap().to_vec();
+    let ends =
+        shown.iter().map(|der| X509Certificate::from_der(der).unwrap().1.validity().not_after.timestamp());
     TlsClient::over(stream, "localhost").await.echoes(b"hello").await;
+    ends.min().unwrap()
 }

@@ -33,13 +33,13 @@ async fn echoes(mut client: Client) -> bool {
     client.receive().await == b"hello"
 }
 
-fn key_file(name: &str, key: &SigningKey) -> PathBuf {
+pub(crate) fn key_file(name: &str, key: &SigningKey) -> PathBuf {
     let path = directory("tokens").join(name);
     fs::write(&path, key.public_text().unwrap_or_else(|| key.to_text())).unwrap();
     path
 }
 
-fn token(key: &SigningKey, change: impl FnOnce(&mut Claims)) -> String {
+pub(crate) fn token(key: &SigningKey, change: impl FnOnce(&mut Claims)) -> String {
     let mut claims = Claims::new("game", SystemTime::now() + Duration::from_secs(60)).unwrap();
     change(&mut claims);
     key.sign(&claims).unwrap()

@@ -15,12 +15,15 @@ use crate::model::resumption::{self, Game};
 const GAMES: u64 = 5_000;
 
 fn survive<P: Game>() {
-    let (mut resumed, mut delivered) = (0, 0);
+    let (mut resumed, mut delivered, mut longest_return) = (0, 0, Duration::ZERO);
     for seed in 0..GAMES {
         let outcome = resumption::run::<P>(seed).unwrap_or_else(|broken| panic!("{broken}"));
         resumed += outcome.resumed;
         delivered += outcome.delivered;
+        longest_return = longest_return.max(outcome.longest_return);
     }
+    // Each return took one round trip and at most 50 ms more, or the run had failed.
+    assert!(longest_return > Duration::ZERO, "no return was timed");
     assert!(resumed as u64 > 2 * GAMES, "{resumed} resumptions");
     assert!(delivered as u64 > 20 * GAMES, "{delivered} messages");
 }

@@ -1,19 +1,20 @@
 //! Clients with UDP of their own, and the relay around them.
 
 use std::io::{BufRead, BufReader};
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::process::Stdio;
 use std::time::Duration;
 
 use rakwire_native::endpoint::{Connection, Endpoint, Options};
 use rakwire_native::raknet::{Delivery, RakNet};
+use rakwire_relay::config::TargetSource;
 use rakwire_relay::protocol::ProtocolKind;
 use rakwire_relay::{Config, Relay};
 use serde_json::Value;
 use tokio::sync::oneshot;
 
 use crate::program::{Program, relay};
-use crate::support::{config, eventually, game, get, within};
+use crate::support::{Server, config, eventually, game, get, within};
 
 /// A game server that sends every message back.
 async fn echo() -> SocketAddr {
@@ -32,8 +33,16 @@ async fn echo() -> SocketAddr {
     address
 }
 
+/// The first byte of what begins a connection, and that of a header before it.
+const REQUEST_1: u8 = 5;
+const PROXY_HEADER: u8 = b'\r';
+
 async fn with_front() -> Config {
-    let mut config = config(echo().await);
+    with_front_before(echo().await)
+}
+
+fn with_front_before(server: SocketAddr) -> Config {
+    let mut config = config(server);
     game(&mut config).kind = ProtocolKind::RakNet;
     config.udp.listen = Some("127.0.0.1:0".parse().unwrap());
     config.admin.listen = Some("127.0.0.1:0".parse().unwrap());
@@ -111,6 +120,62 @@ async fn the_clients_of_the_front_count_as_clients() {
     let connection = within(one.connect(front)).await.unwrap();
     assert!(within(two.connect(front)).await.is_err(), "there is one place");
     echoes(&connection).await;
+}
+
+/// A server that shows what it receives first: the datagram, and where it came from.
+async fn first_of(config: Config, server: &Server, source: Ipv4Addr) -> (Vec<u8>, SocketAddr) {
+    let bound = Relay::bind(config).await.unwrap();
+    let front = bound.udp_addr().unwrap();
+    let counters = bound.counters();
+    let (stop, stopped) = oneshot::channel::<()>();
+    let running = tokio::spawn(bound.run(async { drop(stopped.await) }));
+    let endpoint = Endpoint::bind((source, 0), Options::<RakNet>::client().unwrap()).await.unwrap();
+    let connecting = tokio::spawn(async move { endpoint.connect(front).await.map(drop) });
+    let first = loop {
+        let (datagram, from) = server.receive().await;
+        // The relay itself asks for pongs.
+        if matches!(datagram.first(), Some(&(REQUEST_1 | PROXY_HEADER))) {
+            break (datagram, from);
+        }
+    };
+    let counted = *counters.snapshot().all();
+    assert_eq!(
+        (counted.clients, counted.flows),
+        (1, 1),
+        "clients of the front count as clients of their target"
+    );
+    connecting.abort();
+    stop.send(()).unwrap();
+    within(running).await.unwrap().unwrap();
+    eventually("the client is gone", || counters.snapshot().all().clients == 0).await;
+    first
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn each_client_of_the_front_has_its_address_of_the_pool() {
+    let mut from = Vec::new();
+    for source in [Ipv4Addr::new(127, 0, 0, 2), Ipv4Addr::new(127, 0, 0, 3), Ipv4Addr::new(127, 0, 0, 2)] {
+        let server = Server::bind().await;
+        let mut config = with_front_before(server.address());
+        game(&mut config).source = TargetSource::LoopbackPool;
+        from.push(first_of(config, &server, source).await.1.ip());
+    }
+    assert!(from[0].is_loopback() && from[0] != IpAddr::from(Ipv4Addr::LOCALHOST), "{from:?}");
+    assert!(from[0] == from[2] && from[0] != from[1], "{from:?}");
+}
+
+#[tokio::test]
+async fn a_server_behind_the_front_can_read_the_address_of_the_client() {
+    let server = Server::bind().await;
+    let mut config = with_front_before(server.address());
+    game(&mut config).proxy_protocol = true;
+    let source = Ipv4Addr::new(127, 0, 0, 1);
+    let (datagram, from) = first_of(config, &server, source).await;
+    assert_eq!(datagram[..12], *b"\r\n\r\n\0\r\nQUIT\n");
+    assert_eq!(datagram[16..20], source.octets());
+    assert_eq!(datagram[28], REQUEST_1, "request 1 is behind the header");
+    assert_eq!(from.ip(), IpAddr::from(Ipv4Addr::LOCALHOST));
 }
 
 #[tokio::test]

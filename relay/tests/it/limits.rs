@@ -220,3 +220,25 @@ async fn a_flooding_client_does_not_hold_up_others() {
     let handled = snapshot.to_server.datagrams + dropped;
     assert_eq!(handled, 20_100, "{snapshot}");
 }
+
+#[tokio::test]
+async fn a_client_cannot_make_the_relay_flood_the_server() {
+    const SENT: u64 = 500;
+
+    let server = Server::bind().await;
+    let mut config = config(server.address());
+    (config.limits.datagrams_per_second, config.limits.bytes_per_second) = (1, 0);
+    let relay = Running::start(config).await;
+    let mut client = relay.client().await;
+    for _ in 0..SENT {
+        client.send(&[9; 1400]).await;
+    }
+    // Read by the relay after the others.
+    client.message(Message::text("end")).await;
+    assert_eq!(client.closed().await.0, 1003);
+    let snapshot = relay.snapshot();
+    let (passed, dropped) = (snapshot.to_server.datagrams, snapshot.drops(DropReason::RateLimited));
+    assert_eq!(passed + dropped, SENT, "{snapshot}");
+    // One a second, however long it takes to send them all.
+    assert!(passed < SENT / 2, "{snapshot}");
+}

@@ -2,7 +2,7 @@
 
 // What allows `unwrap` in tests looks for this attribute; without it helpers would not count as tests.
 #[cfg(test)]
-#[cfg(feature = "acme")]
+#[cfg(all(unix, feature = "acme"))]
 mod acme;
 #[cfg(test)]
 mod admission;
@@ -22,6 +22,12 @@ mod game;
 mod http;
 #[cfg(test)]
 mod limits;
+#[cfg(test)]
+#[cfg(unix)]
+mod many_relays;
+#[cfg(test)]
+#[cfg(target_os = "linux")]
+mod memory;
 #[cfg(test)]
 #[path = "../model/mod.rs"]
 #[allow(unreachable_pub, reason = "the fuzz targets use it from their own crate")]

@@ -99,16 +99,23 @@ async fn the_dashboard_asks_for_metrics_and_labels_that_exist() {
 }
 
 /// A relay in its own process with an admin address and a JSON log.
-struct Operated {
-    program: Program,
-    admin: SocketAddr,
+pub(crate) struct Operated {
+    pub(crate) program: Program,
+    pub(crate) admin: SocketAddr,
     log: std::thread::JoinHandle<Vec<Value>>,
 }
 
 impl Operated {
     fn start(server: SocketAddr, more: &[&str]) -> Self {
-        let arguments = [&["--admin-listen", "127.0.0.1:0", "--log-format", "json"], more].concat();
-        let mut program = Program::start_with(server, &arguments, Stdio::piped());
+        let target = format!("game={server}");
+        let arguments = ["--listen", "127.0.0.1:0", "--target", &target, "--admin-listen", "127.0.0.1:0"];
+        let mut command = relay();
+        Self::run(command.args(arguments).args(["--log-format", "json"]).args(more).stderr(Stdio::piped()))
+    }
+
+    /// Starts a program with an admin address and a JSON log, which it writes to a pipe.
+    pub(crate) fn run(command: &mut Command) -> Self {
+        let mut program = Program::run(command);
         let mut lines = BufReader::new(program.child.stderr.take().unwrap()).lines().map(Result::unwrap);
         let mut seen = Vec::new();
         let admin = loop {

@@ -17,17 +17,17 @@ use crate::support::{Running, Server, config, connect_from, directory, eventuall
 use crate::tls::{Authority, TlsClient, connect, connect_over};
 
 /// The name that the examples have for the page.
-const NAME: &str = "play.example.org";
+pub(crate) const NAME: &str = "play.example.org";
 
 const NGINX: &str = include_str!("../../packaging/proxies/nginx.conf");
 const HAPROXY: &str = include_str!("../../packaging/proxies/haproxy.cfg");
 const CADDY: &str = include_str!("../../packaging/proxies/Caddyfile");
 
 /// A reverse proxy in its own process.
-struct Proxy {
+pub(crate) struct Proxy {
     child: Child,
-    address: SocketAddr,
-    authority: Authority,
+    pub(crate) address: SocketAddr,
+    pub(crate) authority: Authority,
 }
 
 impl Drop for Proxy {
@@ -39,18 +39,18 @@ impl Drop for Proxy {
 }
 
 /// What a test knows before it starts a proxy.
-struct Setup {
+pub(crate) struct Setup {
     directory: PathBuf,
     /// The certificate of the proxy and its key, as three files: one of both.
     chain: PathBuf,
     key: PathBuf,
-    combined: PathBuf,
+    pub(crate) combined: PathBuf,
     authority: Authority,
     relay: SocketAddr,
 }
 
 impl Setup {
-    fn new(name: &str, relay: SocketAddr) -> Self {
+    pub(crate) fn new(name: &str, relay: SocketAddr) -> Self {
         let directory = directory(name);
         let [chain, key, combined] =
             ["chain.pem", "key.pem", "combined.pem"].map(|name| directory.join(name));
@@ -61,14 +61,14 @@ impl Setup {
         Self { directory, chain, key, combined, authority, relay }
     }
 
-    fn write(&self, name: &str, text: &str) -> PathBuf {
+    pub(crate) fn write(&self, name: &str, text: &str) -> PathBuf {
         let path = self.directory.join(name);
         fs::write(&path, text).unwrap();
         path
     }
 
     /// Starts a proxy on a free port, with what `command` makes for that port.
-    async fn start(self, command: impl Fn(&Self, SocketAddr) -> Command) -> Proxy {
+    pub(crate) async fn start(self, command: impl Fn(&Self, SocketAddr) -> Command) -> Proxy {
         // Another program may take the port in between.
         for _ in 0..5 {
             let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
@@ -107,20 +107,20 @@ impl Proxy {
 }
 
 /// A daemon's program, which is not on the path of everybody.
-fn daemon(name: &str) -> Command {
+pub(crate) fn daemon(name: &str) -> Command {
     let in_sbin = Path::new("/usr/sbin").join(name);
     if in_sbin.is_file() { Command::new(in_sbin) } else { Command::new(name) }
 }
 
 /// An example in which each of these texts occurs and is replaced.
-fn replaced(example: &str, replacements: &[(&str, &str)]) -> String {
+pub(crate) fn replaced(example: &str, replacements: &[(&str, &str)]) -> String {
     replacements.iter().fold(example.to_owned(), |text, (from, to)| {
         assert!(text.contains(from), "the example has no {from:?}");
         text.replace(from, to)
     })
 }
 
-fn display(path: &Path) -> String {
+pub(crate) fn display(path: &Path) -> String {
     path.display().to_string()
 }
 

@@ -21,6 +21,7 @@ use tokio_rustls::client::TlsStream;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::{WebSocketStream, client_async};
 
+use crate::program;
 use crate::support::{Running, Server, config, directory, eventually, within};
 
 /// A certificate authority.
@@ -296,4 +297,27 @@ async fn a_certificate_for_development_is_made_at_the_start() {
     let builder = builder.dangerous().with_custom_certificate_verifier(Arc::new(Anyone));
     let connector: TlsConnector = Arc::new(builder.with_no_client_auth()).into();
     TlsClient::open(&connector, relay.address, "127.0.0.1").await.echoes(b"hello").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_list_of_servers_is_read_by_https() {
+    let files = WithFiles::new("tls-list").await;
+    let relay = Running::start(files.config.clone()).await;
+    let trusted = files.certificate.with_file_name("trusted.pem");
+    fs::write(&trusted, files.authority.pem()).unwrap();
+    let url = format!("https://localhost:{}", relay.address.port());
+    let list = |authorities: &Path| {
+        let mut command = program::relay();
+        command.args(["list", &url]).env("SSL_CERT_FILE", authorities).output().unwrap()
+    };
+    let output = list(&trusted);
+    let table = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success() && table.contains("game"), "{table}{:?}", output.stderr);
+
+    fs::write(&trusted, Authority::new().pem()).unwrap();
+    let output = list(&trusted);
+    let line = String::from_utf8(output.stderr).unwrap();
+    assert!(!output.status.success() && line.contains("certificate"), "{line}");
+    assert_eq!(line.lines().count(), 1, "{line}");
+    relay.stop().await;
 }

@@ -29,6 +29,8 @@ pub const FIRST_BYTE: u8 = 0xFE;
 /// How long all interruptions of a run together can be, in milliseconds: less than either protocol waits for the other
 /// peer.
 const INTERRUPTION: u64 = 6_000;
+/// How long the relay may take for the return of a client, besides the round trip of the request.
+const RESUME_TIME: Duration = Duration::from_millis(50);
 /// How many datagrams one call sends.
 const BATCH_MAX: usize = 16;
 
@@ -59,6 +61,8 @@ pub struct Outcome {
     pub delivered: usize,
     /// How often the client came back.
     pub resumed: usize,
+    /// The longest time between the request of a client that comes back and its flow.
+    pub longest_return: Duration,
     /// Datagrams that the relay dropped because they had waited too long.
     pub too_old: u64,
 }
@@ -113,6 +117,8 @@ struct World<P: Protocol> {
     cuts_left: u64,
     /// Whether the first frame of the connection has arrived.
     is_greeted: bool,
+    /// When the client sent the request by which it comes back, until it has its flow again.
+    asked_at: Option<Instant>,
     outcome: Outcome,
 }
 
@@ -229,6 +235,7 @@ fn conditions(random: &mut Random) -> Conditions {
         latency: Duration::from_millis(random.below(20)),
         jitter: Duration::from_millis(random.below(10)),
         bottleneck: None,
+        bursts: None,
     }
 }
 
@@ -266,6 +273,7 @@ impl<P: Game> World<P> {
             cuts,
             cuts_left: cuts,
             is_greeted: false,
+            asked_at: None,
             outcome: Outcome::default(),
             random,
         }
@@ -350,9 +358,10 @@ impl<P: Game> World<P> {
                 // What is under way is lost.
                 self.up.clear();
                 self.down.clear();
-                let back_at = self.now
-                    + Duration::from_millis(self.random.below(INTERRUPTION / self.cuts))
-                    + 2 * self.latency;
+                let away = Duration::from_millis(self.random.below(INTERRUPTION / self.cuts));
+                let asked_at = self.now + away + self.latency;
+                self.asked_at = Some(asked_at);
+                let back_at = asked_at + self.latency;
                 let notices = !self.random.one_in(3);
                 let noticed_at = notices.then(|| self.now + Duration::from_millis(self.random.below(1_000)));
                 self.connection = Connection::Cut { noticed_at, back_at };
@@ -431,10 +440,21 @@ impl<P: Game> World<P> {
                     return Err("the secret has changed".into());
                 }
                 self.is_greeted = true;
-                Ok(())
+                self.check_resumption()
             }
             ToClient::Control(_) | ToClient::Ping => Ok(()),
         }
+    }
+
+    /// A client has its flow again after one round trip and little more.
+    fn check_resumption(&mut self) -> Result<(), Broken> {
+        let Some(asked_at) = self.asked_at.take() else { return Ok(()) };
+        let (taken, longest) = (self.now.saturating_since(asked_at), 2 * self.latency + RESUME_TIME);
+        if taken > longest {
+            return Err(format!("resumed after {taken:?}, which may take {longest:?}"));
+        }
+        self.outcome.longest_return = self.outcome.longest_return.max(taken);
+        Ok(())
     }
 
     fn transmit(&mut self) {

@@ -129,6 +129,7 @@ mod tests {
             Failure::IncompatibleProtocol { server: 7 },
             Failure::SilentSinceIncompatible { server: 250 },
             Failure::SecurityRequired,
+            Failure::ServerWithoutSecurity,
             Failure::IdentityRequired,
             Failure::InvalidIdentity,
             Failure::PublicKeyMismatch,

@@ -102,6 +102,7 @@ impl Numbers for RakNet {
             ConnectFailure::PublicKeyMismatch => (13, 0),
             ConnectFailure::InvalidPassword => (14, 0),
             ConnectFailure::Closed => (15, 0),
+            ConnectFailure::ServerWithoutSecurity => (16, 0),
             _ => (0, 0),
         }
     }

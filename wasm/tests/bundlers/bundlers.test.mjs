@@ -11,6 +11,7 @@ import { after, before, test } from "node:test";
 import { launch } from "../browser.mjs";
 import { openFirefox } from "../firefox.mjs";
 import { startEcho, startRelay } from "../support.mjs";
+import { DRIVER, openWebKit } from "../webkit.mjs";
 import { serve } from "./serve.mjs";
 import { TOOLS } from "./tools.mjs";
 
@@ -129,6 +130,17 @@ test("Firefox plays", { timeout: 120_000, skip: existsSync(process.env.FIREFOX ?
     check(await firefox.titleOf(withRelay(server.url), /^(done|failed)/));
   } finally {
     await firefox.close();
+    await server.stop();
+  }
+});
+
+test("WebKit plays", { timeout: 120_000, skip: existsSync(DRIVER) ? false : "there is no WebKit" }, async () => {
+  const server = await serve(await built("webkit", TOOLS.esbuild));
+  const webkit = await openWebKit();
+  try {
+    check(await webkit.titleOf(withRelay(server.url), /^(done|failed)/));
+  } finally {
+    await webkit.close();
     await server.stop();
   }
 });

@@ -97,6 +97,32 @@ const parcelOptions = async (root, outDir, mode) => {
 };
 
 const parcel = {
+  async dev(root) {
+    const { Parcel } = await import("@parcel/core");
+    const [{ createServer }, out] = [await import("node:net"), join(root, ".parcel-served")];
+    // Parcel wants the number of a port that is free.
+    const port = await new Promise((resolve) => {
+      const probe = createServer().listen(0, "127.0.0.1", () => {
+        const { port: free } = probe.address();
+        probe.close(() => resolve(free));
+      });
+    });
+    const options = await parcelOptions(root, out, "development");
+    const target = { ...options.defaultTargetOptions, publicUrl: "/" };
+    const tool = new Parcel({ ...options, serveOptions: { host: "127.0.0.1", port }, defaultTargetOptions: target });
+    let watcher;
+    await new Promise((resolve, reject) => {
+      const onEvent = (error, event) => {
+        if (event?.type === "buildSuccess") {
+          resolve();
+        } else {
+          reject(error ?? new Error(JSON.stringify(event?.diagnostics)));
+        }
+      };
+      tool.watch(onEvent).then((subscription) => (watcher = subscription), reject);
+    });
+    return { url: `http://127.0.0.1:${port}/`, stop: () => watcher.unsubscribe() };
+  },
   async build(root, outDir) {
     const { Parcel } = await import("@parcel/core");
     await new Parcel(await parcelOptions(root, outDir, "production")).run();

@@ -5,6 +5,7 @@
 
 import { RakwireError } from "../errors.js";
 import type { WebSocketConstructor, WebSocketLike } from "../types.js";
+import { readDrops } from "./relay-drops.js";
 import type { Transport, TransportEnd, TransportEvents, TransportSettings } from "./transport.js";
 
 /** The limit for buffered bytes in the WebSocket: congestion control cannot hold them back any more. */
@@ -16,9 +17,14 @@ const LOST = [1006, 4408];
 const SUBPROTOCOL = "rakwire.relay.1";
 /** What a token is preceded by among the subprotocols, where no log has it. */
 const TOKEN = "rakwire.token.";
-/** The time before the first attempt to open a WebSocket again; it doubles until the longest. */
-const FIRST_DELAY_MS = 100;
+/** The time before the second attempt to open a WebSocket again, the first being made at once; it doubles until the longest. */
+const SECOND_DELAY_MS = 100;
 const LONGEST_DELAY_MS = 2_000;
+/** A WebSocket that does not last so long is replaced with a delay, or a way that never holds would be tried incessantly. */
+const LASTING_MS = 1_000;
+/** The longest text that is read, and the longest time for which a relay is sought again, whatever the relay says. */
+const MAX_TEXT = 4_096;
+const MAX_WITHIN_MS = 600_000;
 
 /** How a WebSocket ended. */
 interface Close {
@@ -48,6 +54,8 @@ export function openRelay(settings: TransportSettings, events: TransportEvents):
 }
 
 class RelayTransport implements Transport {
+  /** A WebSocket of the platform copies what it sends, as its standard says. */
+  readonly sendsAtOnce: boolean;
   readonly #url: URL;
   readonly #protocols: string[];
   readonly #resumes: boolean;
@@ -59,7 +67,9 @@ class RelayTransport implements Transport {
   #flow: Flow | undefined;
   /** When the WebSocket was lost that another one shall replace. */
   #lostAt: number | undefined;
-  #delayMs = FIRST_DELAY_MS;
+  #delayMs = 0;
+  /** When the relay said which flow the WebSocket has. */
+  #heldSince = 0;
   #timer: ReturnType<typeof setTimeout> | undefined;
 
   constructor({ url, token, resume, webSocket }: TransportSettings, events: TransportEvents) {
@@ -71,6 +81,7 @@ class RelayTransport implements Transport {
       ...(token !== undefined ? [TOKEN + token] : []),
     ];
     this.#WebSocket = readWebSocket(webSocket);
+    this.sendsAtOnce = webSocket === undefined;
     this.#events = events;
     this.#socket = this.#open();
   }
@@ -124,11 +135,18 @@ class RelayTransport implements Transport {
 
   /** What the relay says of itself. A text that is none of its own is ignored. */
   #onText(text: string): void {
-    const flow = readFlow(text);
+    const said = readText(text);
+    const drops = readDrops(said);
+    if (drops !== undefined) {
+      this.#events?.onRelayDrops(drops);
+      return;
+    }
+    const flow = readFlow(said);
     if (flow === undefined || !this.#resumes) {
       return;
     }
     this.#flow = flow;
+    this.#heldSince = performance.now();
     if (this.#lostAt === undefined) {
       return;
     }
@@ -137,7 +155,6 @@ class RelayTransport implements Transport {
       return;
     }
     this.#lostAt = undefined;
-    this.#delayMs = FIRST_DELAY_MS;
     this.#events?.onResumed();
   }
 
@@ -150,6 +167,7 @@ class RelayTransport implements Transport {
     const now = performance.now();
     if (this.#lostAt === undefined) {
       this.#lostAt = now;
+      this.#delayMs = now - this.#heldSince >= LASTING_MS ? 0 : SECOND_DELAY_MS;
       this.#events?.onInterrupted();
     }
     // Many pages that lost the same relay shall not come back at the same moment.
@@ -158,8 +176,13 @@ class RelayTransport implements Transport {
       this.#end(describeClose(this.#url, { code, reason }, true));
       return;
     }
-    this.#delayMs = Math.min(2 * this.#delayMs, LONGEST_DELAY_MS);
-    this.#timer = setTimeout(() => this.#reopen(), delay);
+    this.#delayMs = Math.min(Math.max(2 * this.#delayMs, SECOND_DELAY_MS), LONGEST_DELAY_MS);
+    if (delay === 0) {
+      // Without a timer: those of a tab in the background fire once a second.
+      this.#reopen();
+    } else {
+      this.#timer = setTimeout(() => this.#reopen(), delay);
+    }
   }
 
   #reopen(): void {
@@ -175,17 +198,21 @@ class RelayTransport implements Transport {
   }
 }
 
-/** The flow that a text of the relay names, and whether it is the one before. */
-function readFlow(text: string): (Flow & { resumed: boolean }) | undefined {
-  let said: { type?: unknown; resume?: unknown; resume_within_ms?: unknown; resumed?: unknown } | null;
+/** The object in a text of the relay; an empty one if there is none. */
+function readText(text: string): object {
   try {
-    said = JSON.parse(text);
+    const said: unknown = text.length > MAX_TEXT ? undefined : JSON.parse(text);
+    return typeof said === "object" && said !== null ? said : {};
   } catch {
-    return undefined;
+    return {};
   }
-  const { type, resume, resume_within_ms: withinMs, resumed } = said ?? {};
+}
+
+/** The flow that the relay names, and whether it is the one before. */
+function readFlow(said: object): (Flow & { resumed: boolean }) | undefined {
+  const { type, resume, resume_within_ms: withinMs, resumed } = said as Record<string, unknown>;
   return type === "flow" && typeof resume === "string" && typeof withinMs === "number"
-    ? { secret: resume, withinMs, resumed: resumed === true }
+    ? { secret: resume, withinMs: Math.min(withinMs, MAX_WITHIN_MS), resumed: resumed === true }
     : undefined;
 }
 

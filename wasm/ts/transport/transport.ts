@@ -1,7 +1,7 @@
 /** What carries datagrams to one server. */
 
 import { RakwireError } from "../errors.js";
-import type { WebSocketConstructor } from "../types.js";
+import type { RelayDrops, WebSocketConstructor } from "../types.js";
 import { openRelay } from "./relay.js";
 
 /** The callbacks of a transport. */
@@ -11,6 +11,8 @@ export interface TransportEvents {
   /** Datagrams are lost until the transport is there again. */
   onInterrupted(): void;
   onResumed(): void;
+  /** The relay has dropped datagrams of this connection. */
+  onRelayDrops(drops: RelayDrops): void;
   onClose(end: TransportEnd): void;
 }
 
@@ -28,6 +30,8 @@ export interface Transport {
   readonly hasRoom: boolean;
   /** Bytes that it has taken and not sent. */
   readonly bufferedAmount: number;
+  /** Whether {@link send} keeps nothing of the bytes that it is given. Without it, it gets a copy that is its own. */
+  readonly sendsAtOnce?: boolean;
   send(datagram: Uint8Array): void;
   /** Closes it after what it has taken, without further callbacks. */
   close(): void;

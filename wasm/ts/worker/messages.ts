@@ -3,7 +3,7 @@
 import type { ErrorCode } from "../errors.js";
 import type { SessionEnd, SessionSettings } from "../session.js";
 import type { PeerStats } from "../stats.js";
-import type { Message, Outcome, Progress, SendOptions } from "../types.js";
+import type { Message, Outcome, Progress, RelayDrops, SendOptions } from "../types.js";
 
 /** A message to send; the number of its receipt if it asks for one. */
 export interface Outgoing {
@@ -35,5 +35,6 @@ export type ToPage = { session: number } & (
   | { type: "stats"; stats: PeerStats; bufferedAmount: number }
   | { type: "interrupted" }
   | { type: "resumed" }
+  | { type: "relay-drops"; drops: RelayDrops }
   | { type: "end"; end: SessionEnd; stats: PeerStats }
 );

@@ -8,7 +8,7 @@ import type { SessionEnd, SessionOwner, SessionSettings } from "../session.js";
 import { Session } from "../session.js";
 import type { PeerStats } from "../stats.js";
 import { describeStats } from "../stats.js";
-import type { Message, Progress } from "../types.js";
+import type { Message, Progress, RelayDrops } from "../types.js";
 import type { Outgoing, ToPage, ToWorker } from "./messages.js";
 import { WINDOW } from "./window.js";
 
@@ -78,6 +78,10 @@ class WorkerSession implements SessionOwner {
 
   onResumed(): void {
     tell(this.#number, { type: "resumed" });
+  }
+
+  onRelayDrops(drops: RelayDrops): void {
+    tell(this.#number, { type: "relay-drops", drops });
   }
 
   onEnd(end: SessionEnd): void {

@@ -191,6 +191,9 @@ class RemoteSession implements SessionLike {
       case "resumed":
         this.#owner.onResumed();
         break;
+      case "relay-drops":
+        this.#owner.onRelayDrops(told.drops);
+        break;
       case "end":
         this.#stats = told.stats;
         this.end(told.end);

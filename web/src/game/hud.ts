@@ -72,8 +72,10 @@ export class Hud {
   }
 
   showNumbers(roundTripMs: number | undefined, snapshots: number, stats: ConnectionStats): void {
-    const roundTrip = roundTripMs === undefined ? "–" : `${roundTripMs.toFixed(0)} ms`;
-    this.#setText(this.#numbers, `${roundTrip} · ${snapshots} snapshots/s · ${(stats.bytesReceived / 1e6).toFixed(1)} MB`);
+    // That of the connection, and that of the game, in which the page's own frames take part.
+    const game = roundTripMs === undefined ? "–" : `${roundTripMs.toFixed(0)} ms`;
+    const roundTrips = `${stats.roundTripMs.toFixed(0)} ms (game ${game})`;
+    this.#setText(this.#numbers, `${roundTrips} · ${snapshots} snapshots/s · ${(stats.bytesReceived / 1e6).toFixed(1)} MB`);
   }
 
   #setText(node: HTMLElement, text: string): void {

@@ -2,6 +2,7 @@
 
 import { connect } from "rakwire";
 import type { Connection, ConnectionStats } from "rakwire";
+import { worker } from "rakwire/worker";
 
 import type { Game } from "../../../snowfight/wasm/pkg/snowfight_wasm.js";
 
@@ -9,6 +10,8 @@ export type Transport = "game" | "raknet";
 
 /** The first byte of this game's messages in RakNet. */
 const MESSAGE_ID = 0x86;
+/** Drawing keeps the main thread busy, so the connection runs in a worker; `?worker=no` shows what it is like without. */
+const USES_WORKER = new URLSearchParams(location.search).get("worker") !== "no";
 /** The relay's target for each protocol. */
 const TARGETS: Readonly<Record<Transport, string>> = { game: "snowfight", raknet: "snowfight-raknet" };
 
@@ -35,7 +38,7 @@ export class Net {
 
   static async open(game: Game, transport: Transport, owner: NetOwner): Promise<Net> {
     const url = `${location.protocol === "https:" ? "wss" : "ws"}://${location.host}/ws`;
-    const connection = await connect(url, { target: TARGETS[transport], protocol: transport });
+    const connection = await connect(url, { target: TARGETS[transport], protocol: transport, ...(USES_WORKER && { worker }) });
     const net = new Net(game, connection, transport, owner);
     game.connected();
     net.flush();

@@ -65,17 +65,22 @@ const CORE: Crate = Crate {
             "raknet::delivery",
             "raknet::features",
             "raknet::network_id",
-            "raknet::types",
             "game_protocol::types",
         ]),
         Layer::apart(&["raknet::wire", "game_protocol::wire"]),
+        // The handshake and the protection of secure connections, whose prologue has RakNet's addresses.
+        Layer::together(&["secure"]),
         // Configuration, counters, reasons.
         Layer::together(&[
             "raknet::amplification_budget",
             "raknet::config",
             "raknet::error",
             "raknet::reason",
+            "raknet::secure_state",
+            "raknet::security",
+            "raknet::server_key",
             "raknet::stats",
+            "raknet::types",
             "game_protocol::config",
             "game_protocol::reason",
             "game_protocol::stats",
@@ -85,9 +90,13 @@ const CORE: Crate = Crate {
         // A connection, from its leaves to the module where its parts meet.
         Layer::together(&[
             "raknet::connection::block_header",
+            "raknet::connection::challenge",
             "raknet::connection::channels",
             "raknet::connection::context",
+            "raknet::connection::key_state",
             "raknet::connection::metrics",
+            "raknet::connection::negotiation",
+            "raknet::connection::offer",
             "raknet::connection::protection",
             "raknet::connection::send_source",
             "raknet::connection::sizes",
@@ -121,9 +130,11 @@ const CORE: Crate = Crate {
         // The peers of each protocol: routing, and what the protocol adds to the endpoint.
         Layer::together(&[
             "raknet",
+            "raknet::challenges",
             "raknet::listening",
             "raknet::message_filter",
             "raknet::protocol",
+            "raknet::requests",
             "raknet::routing",
             "raknet::unconnected",
             "game_protocol",
@@ -147,6 +158,7 @@ const NATIVE: Crate = Crate {
     root: "native/src/lib.rs",
     layers: &[
         Layer::apart(&["bind_error", "clock", "entropy", "interfaces", "outgoing", "simulation", "wakers"]),
+        Layer::apart(&["key_file"]),
         // What datagrams pass between the socket and the endpoint.
         Layer::together(&["arrival_queue", "network_emulator", "socket"]),
         // The driver, generic over the protocol.
@@ -206,7 +218,7 @@ const RELAY: Crate = Crate {
         Layer::together(&["counters"]),
         Layer::together(&["admission", "admission::*"]),
         Layer::apart(&["ops", "tls"]),
-        Layer::together(&["reload"]),
+        Layer::apart(&["fetch", "reload"]),
         Layer::together(&["io"]),
         Layer::together(&["relay"]),
         Layer::together(&["crate"]),
@@ -230,10 +242,10 @@ const CLI: Crate = Crate {
     root: "cli/src/main.rs",
     layers: &[
         Layer::apart(&["failure", "hex", "text"]),
-        Layer::apart(&["host", "protocol"]),
+        Layer::apart(&["host", "keys", "protocol"]),
         Layer::together(&["capture"]),
         // The commands.
-        Layer::apart(&["bench", "decode", "overhead", "ping", "send"]),
+        Layer::apart(&["bench", "decode", "keygen", "overhead", "ping", "send"]),
         Layer::apart(&["discover", "echo"]),
         Layer::together(&["crate"]),
     ],

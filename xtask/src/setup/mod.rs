@@ -38,6 +38,8 @@ pub(crate) fn install(need: Need, shell: &Shell) -> Result<Done> {
         Need::HaProxy => system::daemon(shell, "haproxy", "haproxy"),
         Need::Caddy => system::daemon(shell, "caddy", "caddy"),
         Need::Systemd => system::program(shell, "systemd-analyze", "systemd"),
+        Need::WebKit => system::program(shell, "WebKitWebDriver", "webkit2gtk-driver"),
+        Need::Xvfb => system::program(shell, "Xvfb", "xvfb"),
         Need::Valgrind => system::program(shell, "valgrind", "valgrind"),
         Need::Qemu => system::program(shell, QEMU, QEMU),
         Need::Redis => system::daemon(shell, "redis-server", "redis-server"),
@@ -92,6 +94,10 @@ fn by_hand(need: Need, shell: &Shell) -> Option<String> {
         Need::HaProxy => "install HAProxy, for example `apt-get install haproxy`".to_owned(),
         Need::Caddy => "install Caddy, for example `apt-get install caddy`".to_owned(),
         Need::Systemd => "install systemd, for example `apt-get install systemd`".to_owned(),
+        Need::WebKit => {
+            "install WebKit and what drives it, for example `apt-get install webkit2gtk-driver`".to_owned()
+        }
+        Need::Xvfb => "install Xvfb, for example `apt-get install xvfb`".to_owned(),
         Need::Valgrind => "install valgrind, for example `apt-get install valgrind`".to_owned(),
         Need::FirmwareTargets => rust::by_hand(&[THUMB_M4, THUMB_M33, RISCV].join(" ")),
         Need::Qemu => format!("`apt-get install {QEMU}`"),

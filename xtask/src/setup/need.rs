@@ -13,6 +13,9 @@ pub(crate) enum Need {
     FirmwareTargets,
     Chromium,
     Firefox,
+    /// WebKit, what drives it, and its display.
+    WebKit,
+    Xvfb,
     /// What the fuzzer's own code is built with.
     CppCompiler,
     /// The reverse proxies that the relay is tested behind.
@@ -56,7 +59,7 @@ pub(crate) enum Need {
 
 impl Need {
     /// What is installed, not built from this repository.
-    pub(crate) const TOOLS: [Self; 25] = [
+    pub(crate) const TOOLS: [Self; 27] = [
         Self::Node,
         Self::Components,
         Self::OldestRust,
@@ -65,6 +68,8 @@ impl Need {
         Self::FirmwareTargets,
         Self::Chromium,
         Self::Firefox,
+        Self::WebKit,
+        Self::Xvfb,
         Self::CppCompiler,
         Self::Nginx,
         Self::HaProxy,
@@ -96,6 +101,8 @@ impl Need {
             Self::FirmwareTargets => ("rust targets of the firmwares", Load::None, Some(Resource::Toolchains), &[]),
             Self::Chromium => ("chromium", Load::None, Some(Resource::SystemPackages), &[]),
             Self::Firefox => ("firefox", Load::None, Some(Resource::SystemPackages), &[]),
+            Self::WebKit => ("webkit", Load::None, Some(Resource::SystemPackages), &[]),
+            Self::Xvfb => ("xvfb", Load::None, Some(Resource::SystemPackages), &[]),
             Self::CppCompiler => ("C++ compiler", Load::None, Some(Resource::SystemPackages), &[]),
             Self::Nginx => ("nginx", Load::None, Some(Resource::SystemPackages), &[]),
             Self::HaProxy => ("haproxy", Load::None, Some(Resource::SystemPackages), &[]),

@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 use super::done::Done;
 use crate::shell::Shell;
 
-const FOLDERS: [&str; 3] = ["wasm", "wasm/tests/bundlers", "web"];
+const FOLDERS: [&str; 4] = ["wasm", "wasm/tests/bundlers", "web", "web/examples"];
 const OLDEST_NODE: u32 = 20;
 
 pub(super) fn node(shell: &Shell) -> Result<Done> {

@@ -53,6 +53,8 @@ pub(crate) struct Connection {
     end_is_due: bool,
     /// Until when a connection that ended repeats END.
     lingers_until: Instant,
+    /// Whether chunks are dropped until the application has room for them.
+    refuses_data: bool,
 }
 
 impl Connection {
@@ -125,6 +127,11 @@ impl Connection {
     }
 
     fn on_chunk(&mut self, cx: &mut Context<'_, '_>, chunk: ArrivedChunk<'_>) {
+        // As if it had not arrived: the other peer sends a reliable one again.
+        if self.refuses_data {
+            cx.stats.datagrams_refused += 1;
+            return;
+        }
         let is_reliable = chunk.reliability.is_reliable();
         if is_reliable && cx.state.acknowledgements.is_full() {
             cx.stats.drop(DropReason::AcknowledgementsFull);

@@ -41,6 +41,10 @@ impl endpoint::Connection<GameProtocol> for Connection {
         }
     }
 
+    fn refuse_data(&mut self, refuses: bool) {
+        self.refuses_data = refuses;
+    }
+
     fn disconnect(&mut self, cx: &mut Context<'_, '_>) {
         match self.handshake.state() {
             State::Opening => self.end(cx, Ending::Failed(ConnectFailure::Cancelled)),

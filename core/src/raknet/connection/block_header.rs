@@ -103,6 +103,10 @@ pub(crate) struct IncomingMessage {
     pub(crate) channel: u8,
     pub(crate) sequence: U24,
     pub(crate) order: U24,
+    /// How many messages that follow it on its channel share its block while it waits for its turn.
+    pub(crate) followers: u8,
+    /// Its own bytes, if there are any.
+    pub(crate) length: u16,
 }
 
 /// A part that arrived.
@@ -219,6 +223,8 @@ impl IncomingMessage {
             channel: capsule.channel,
             sequence: capsule.sequence,
             order: capsule.order,
+            followers: 0,
+            length: 0,
         }
     }
 

@@ -32,11 +32,21 @@
 //! ```
 
 mod block_header;
+#[cfg(feature = "secure")]
+mod challenge;
 mod channels;
 mod congestion;
 mod context;
 mod handshake;
+#[cfg(feature = "secure")]
+mod key_state;
 mod metrics;
+#[cfg(feature = "secure")]
+mod negotiation;
+#[cfg(not(feature = "secure"))]
+#[path = "no_negotiation.rs"]
+mod negotiation;
+mod offer;
 mod protection;
 mod protocol;
 mod receiver;
@@ -48,16 +58,21 @@ mod sizes;
 use core::time::Duration;
 
 pub(crate) use block_header::BlockHeader;
+#[cfg(feature = "secure")]
+pub(crate) use challenge::ChallengeRequest;
 use context::Context;
 pub(crate) use handshake::ClientAddress;
 use handshake::{End, Handshake, State};
-use protection::ConnectionProtection;
+pub(crate) use protection::ConnectionProtection;
 use receiver::{ControlMessage, DatagramStatus, ReceiveError, Receiver};
 use sender::Sender;
 use sizes::Sizes;
 
+use super::delivery::Channel;
 use super::internal_addresses::StoredAddresses;
 use super::reason::{ConnectFailure, DisconnectReason};
+#[cfg(feature = "secure")]
+use super::security::SecurePeer;
 use super::stats::DropReason;
 use super::wire::capsule::{CapsuleHeader, MIN_CAPSULE};
 use super::wire::control::MAX_CONTROL;
@@ -85,27 +100,37 @@ pub(crate) struct Connection {
     last_received: Instant,
     /// How long the other peer may stay silent, in microseconds.
     timeout: u64,
+    /// Whether datagrams of messages are dropped until the application has room for them.
+    refuses_data: bool,
 }
 
 impl Connection {
     /// Begins a connection that another peer asks for.
-    pub(crate) fn accept(&mut self, cx: &Context<'_, '_>, guid: Guid, mtu: u16, address: ClientAddress) {
-        self.begin(cx, mtu);
+    pub(crate) fn accept(
+        &mut self,
+        cx: &Context<'_, '_>,
+        guid: Guid,
+        mtu: u16,
+        address: ClientAddress,
+        protection: ConnectionProtection,
+    ) {
+        self.begin(cx, mtu, protection);
         self.set_timeout(cx.config.timeout);
         self.handshake.await_request(cx.now, guid, address);
     }
 
     /// The other peer, which this end dials, dials this end. False if this end does not dial, or has come too far.
     pub(crate) fn cross(&mut self, cx: &Context<'_, '_>, guid: Guid, mtu: u16) -> bool {
-        let crosses = guid != cx.config.guid && self.handshake.cross(guid);
+        let may_cross = guid != cx.config.guid && !self.protection.is_secure();
+        let crosses = may_cross && self.handshake.cross(guid);
         if crosses {
             self.sender.set_mtu(cx, mtu);
         }
         crosses
     }
 
-    fn begin(&mut self, cx: &Context<'_, '_>, mtu: u16) {
-        self.protection = ConnectionProtection::new(cx.config.security);
+    fn begin(&mut self, cx: &Context<'_, '_>, mtu: u16, protection: ConnectionProtection) {
+        self.protection = protection;
         self.made_at = cx.now;
         self.last_received = cx.now;
         self.sender.begin(cx, Sizes::new(mtu, self.protection.overhead()));
@@ -190,21 +215,44 @@ impl Connection {
 
     /// Takes an offline message that answers a client's request.
     pub(crate) fn handle_offline(&mut self, cx: &mut Context<'_, '_>, message: &Offline<'_>) {
-        let result = self.handshake.on_offline(cx, &mut self.sender, message);
+        let result = self.handshake.on_offline(cx, &mut self.protection, &mut self.sender, message);
         self.end_on_error(cx, result);
     }
 
     /// Takes a datagram that is neither of this connection nor marked as offline. False if it is none that counts.
     pub(crate) fn handle_unmarked(&mut self, cx: &mut Context<'_, '_>, datagram: &[u8]) -> bool {
+        // Whoever has keys says everything with them.
+        if self.has_keys() {
+            return false;
+        }
         let result = self.handshake.on_unmarked(cx.now, datagram);
         let counts = result.is_some();
         self.end_on_error(cx, result.unwrap_or(Ok(())));
         counts
     }
 
-    /// Whether datagrams of this connection may begin with any byte.
-    pub(crate) const fn hides_first_bytes(&self) -> bool {
-        self.protection.hides_first_bytes()
+    /// Whether the peers have agreed on keys.
+    const fn has_keys(&self) -> bool {
+        self.protection.is_secure() && !matches!(self.handshake.state(), State::Opening)
+    }
+
+    /// Whom the other peer of a secure connection has shown to be.
+    #[cfg(feature = "secure")]
+    pub(crate) fn secure_peer(&self) -> Option<SecurePeer> {
+        self.protection.secure_peer()
+    }
+
+    /// Another second request with a challenge of the client whose connection is half open.
+    #[cfg(feature = "secure")]
+    pub(crate) fn on_challenge(&mut self, cx: &mut Context<'_, '_>, request: &ChallengeRequest<'_>) {
+        if self.protection.on_challenge(cx, request) {
+            self.sender.set_mtu(cx, request.mtu());
+        }
+    }
+
+    /// Whether a half-open connection is one without keys.
+    pub(crate) const fn is_plain(&self) -> bool {
+        !self.protection.is_secure()
     }
 
     /// Takes a datagram of this connection.
@@ -215,9 +263,9 @@ impl Connection {
             return;
         }
         let mut buffer = [0; LONGEST_DATAGRAM];
-        match self.protection.open(datagram, &mut buffer) {
+        match self.protection.open(cx.now, datagram, &mut buffer) {
             Some(opened) => self.handle_opened(cx, opened),
-            None => cx.stats.drop(DropReason::BadDatagram),
+            None => cx.stats.drop(DropReason::Unauthentic),
         }
     }
 
@@ -253,6 +301,11 @@ impl Connection {
             cx.stats.drop(DropReason::Unexpected);
             return Ok(());
         }
+        // As if it had not arrived: the other peer sends it again.
+        if self.refuses_data {
+            cx.stats.datagrams_refused += 1;
+            return Ok(());
+        }
         let status = self.receiver.classify(number);
         let parsed = match status {
             DatagramStatus::OutsideWindow => {
@@ -275,6 +328,9 @@ impl Connection {
                     }
                     Ok(parsed) => {
                         self.receiver.on_datagram_taken();
+                        if self.receiver.is_stalled() {
+                            self.deliver_stalled(cx);
+                        }
                         parsed
                     }
                 }
@@ -345,12 +401,25 @@ impl Connection {
         Ok(())
     }
 
+    /// Delivers messages that had no block when their turn came.
+    fn deliver_stalled(&mut self, cx: &mut Context<'_, '_>) {
+        let stalled = self.receiver.take_stalled();
+        for channel in (0..Channel::COUNT as u8).filter(|channel| stalled >> channel & 1 != 0) {
+            let mut control = self.receiver.deliver_buffered(cx, channel, !self.is_unverified());
+            while let Ok(Some(message)) = control {
+                self.handle_control(cx, &message);
+                control = self.receiver.resume(cx, &message, !self.is_unverified());
+            }
+        }
+    }
+
     /// Handles a message of RakNet itself.
     fn handle_control(&mut self, cx: &mut Context<'_, '_>, control: &ControlMessage<'_>) {
         let mut buffer = [0; MAX_CONTROL];
         let payload = self.receiver.control_bytes(cx, control, &mut buffer);
         if let (Some(payload), Some(remote)) = (payload, *cx.remote) {
-            let result = self.handshake.on_control(cx, &mut self.sender, remote, payload);
+            let Self { handshake, protection, sender, .. } = self;
+            let result = handshake.on_control(cx, protection, sender, remote, payload);
             self.end_on_error(cx, result);
         }
     }

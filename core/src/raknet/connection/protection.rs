@@ -1,15 +1,20 @@
 //! The protection of datagrams: the last step before they leave, and the first after they arrived.
-//!
-//! There is none but the plain mode. A secure mode adds a variant here with its [`PacketProtection`], and its messages to
-//! the handshake; sizes, numbering and routing are ready for it.
 
-use crate::raknet::config::Security;
+#[cfg(feature = "secure")]
+use super::key_state::{Dialling, Sealed, Stored};
+use crate::raknet::config::Protection;
 use crate::raknet::wire::protection::{PacketProtection, Plain};
+use crate::time::Instant;
 
-/// The protection of the datagrams of a connection.
-#[derive(Clone, Copy, Debug)]
+/// The protection of the datagrams of a connection, and what it comes from.
+#[derive(Debug)]
 pub(crate) enum ConnectionProtection {
     Plain(Plain),
+    /// This end dials a server for a secure connection, and they have not agreed on keys yet.
+    #[cfg(feature = "secure")]
+    Dialling(Stored<Dialling>),
+    #[cfg(feature = "secure")]
+    Sealed(Stored<Sealed>),
     #[cfg(test)]
     TestProtection(tests::TestProtection),
 }
@@ -21,35 +26,44 @@ impl Default for ConnectionProtection {
 }
 
 impl ConnectionProtection {
-    pub(crate) fn new(security: Security) -> Self {
-        match security {
-            Security::None => Self::default(),
+    pub(crate) fn new(protection: Protection) -> Self {
+        match protection {
+            Protection::Plain => Self::default(),
             #[cfg(test)]
-            Security::Test => Self::TestProtection(tests::TestProtection::default()),
+            Protection::Test => Self::TestProtection(tests::TestProtection::default()),
         }
     }
 
-    /// Whether datagrams of this connection may begin with any byte.
-    pub(crate) const fn hides_first_bytes(self) -> bool {
+    /// Whether datagrams are, or will be, sealed with keys that the peers agree on.
+    pub(crate) const fn is_secure(&self) -> bool {
         match self {
             Self::Plain(_) => false,
+            #[cfg(feature = "secure")]
+            Self::Dialling(_) | Self::Sealed(_) => true,
             #[cfg(test)]
-            Self::TestProtection(_) => true,
+            Self::TestProtection(_) => false,
         }
     }
 
     pub(crate) fn overhead(&self) -> u16 {
         match self {
             Self::Plain(plain) => plain.overhead(),
+            #[cfg(feature = "secure")]
+            Self::Dialling(_) | Self::Sealed(_) => crate::secure::OVERHEAD,
             #[cfg(test)]
             Self::TestProtection(protection) => protection.overhead(),
         }
     }
 
     /// Seals the first `length` bytes of `datagram` in place; none if it cannot be sent.
-    pub(crate) fn seal(&mut self, datagram: &mut [u8], length: usize) -> Option<usize> {
+    #[cfg_attr(not(feature = "secure"), expect(unused_variables, reason = "only keys have an age"))]
+    pub(crate) fn seal(&mut self, now: Instant, datagram: &mut [u8], length: usize) -> Option<usize> {
         match self {
             Self::Plain(plain) => plain.seal(datagram, length),
+            #[cfg(feature = "secure")]
+            Self::Dialling(_) => None,
+            #[cfg(feature = "secure")]
+            Self::Sealed(sealed) => sealed.datagrams.seal(now, datagram, length),
             #[cfg(test)]
             Self::TestProtection(protection) => protection.seal(datagram, length),
         }
@@ -57,9 +71,22 @@ impl ConnectionProtection {
 
     /// The plain bytes of a datagram, in `buffer` unless they are what arrived; none if it was forged, damaged or opened
     /// before.
-    pub(crate) fn open<'d>(&mut self, datagram: &'d [u8], buffer: &'d mut [u8]) -> Option<&'d [u8]> {
+    #[cfg_attr(not(feature = "secure"), expect(unused_variables, reason = "only keys have an age"))]
+    pub(crate) fn open<'d>(
+        &mut self,
+        now: Instant,
+        datagram: &'d [u8],
+        buffer: &'d mut [u8],
+    ) -> Option<&'d [u8]> {
         match self {
             Self::Plain(plain) => plain.open_copy(datagram, buffer),
+            #[cfg(feature = "secure")]
+            Self::Dialling(_) => None,
+            #[cfg(feature = "secure")]
+            Self::Sealed(sealed) => {
+                let length = sealed.datagrams.open_copy(now, datagram, buffer).ok()?;
+                buffer.get(..length)
+            }
             #[cfg(test)]
             Self::TestProtection(protection) => protection.open_copy(datagram, buffer),
         }
@@ -74,17 +101,26 @@ pub(crate) mod tests {
 
     use super::*;
     use crate::raknet::stats::DropReason;
+    use crate::raknet::wire::datagram::VALID;
     use crate::raknet::{Capacity, Config, ConnectionId, Delivery, Event, Peer};
     use crate::time::Instant;
 
-    /// Flips every bit, numbers datagrams, and appends the number and a sum: as long as the original's secure mode.
+    /// Flips every bit but the first, numbers datagrams, and appends the number and a sum: as long as an authentication
+    /// tag and a truncated counter.
     #[derive(Clone, Copy, Debug, Default)]
     pub(crate) struct TestProtection {
         sent: u32,
         opened: u32,
     }
 
-    const OVERHEAD: usize = 11;
+    const OVERHEAD: usize = 19;
+
+    fn flip(bytes: &mut [u8]) {
+        bytes.iter_mut().for_each(|byte| *byte = !*byte);
+        if let Some(first) = bytes.first_mut() {
+            *first ^= VALID;
+        }
+    }
 
     fn sum(bytes: &[u8]) -> u64 {
         bytes.iter().fold(7, |sum: u64, byte| sum.rotate_left(5) ^ u64::from(*byte))
@@ -100,17 +136,18 @@ pub(crate) mod tests {
             let (body, mark) = whole.split_at_mut(length);
             self.sent += 1;
             mark[..3].copy_from_slice(&self.sent.to_le_bytes()[..3]);
-            mark[3..].copy_from_slice(&sum(body).to_le_bytes());
-            whole.iter_mut().for_each(|byte| *byte = !*byte);
+            mark[3..11].copy_from_slice(&sum(body).to_le_bytes());
+            mark[11..].fill(0);
+            flip(whole);
             Some(length + OVERHEAD)
         }
 
         fn open(&mut self, datagram: &mut [u8]) -> Option<usize> {
-            datagram.iter_mut().for_each(|byte| *byte = !*byte);
+            flip(datagram);
             let length = datagram.len().checked_sub(OVERHEAD)?;
             let (body, mark) = datagram.split_at(length);
             let number = u32::from_le_bytes([mark[0], mark[1], mark[2], 0]);
-            let is_whole = mark[3..] == sum(body).to_le_bytes();
+            let is_whole = mark[3..11] == sum(body).to_le_bytes();
             let is_new = number > self.opened;
             if is_whole && is_new {
                 self.opened = number;
@@ -138,7 +175,7 @@ pub(crate) mod tests {
             let peers = core::array::from_fn(|index| {
                 let mut config = Config::new([index as u8 + 1; 32]);
                 config.max_incoming = 1;
-                config.security = Security::Test;
+                config.protection = Protection::Test;
                 Peer::with_capacity(Capacity { connections: 1, blocks: 512, block_size: 512 }, config)
             });
             Self { peers, now: Instant::ZERO, log: Vec::new(), arrived: Vec::new() }
@@ -191,12 +228,34 @@ pub(crate) mod tests {
         assert_eq!(in_clear.count(), 0, "the bytes on the wire are sealed");
     }
 
+    /// What tells data from acknowledgements stands among the sealed bytes; nothing but bit 7 is left for routing.
+    #[test]
+    fn every_datagram_behind_the_handshake_is_sealed() {
+        let (mut two, id) = Two::connect();
+        two.log.clear();
+        two.peers[0].send(two.now, id, &[0x86; 5_000], Delivery::RELIABLE).expect("room");
+        two.run(6);
+        let mut protections = [TestProtection::default(), TestProtection::default()];
+        let mut kinds = [[0; 2]; 2];
+        for (to, bytes) in &mut two.log {
+            assert_ne!(bytes[0] & VALID, 0, "routing needs it");
+            // The log begins behind the first datagrams of the connection, which is all that the counter asks for.
+            let length = protections[*to].open(bytes).expect("it was sealed");
+            assert!(length >= 3 && bytes[0] & VALID != 0);
+            kinds[*to][usize::from(bytes[0] & 0x40 != 0)] += 1;
+        }
+        assert!(
+            kinds.iter().flatten().all(|count| *count > 0),
+            "data and acknowledgements both ways: {kinds:?}"
+        );
+    }
+
     #[test]
     fn what_does_not_open_is_dropped_and_touches_nothing() {
         let (mut two, id) = Two::connect();
         two.peers[0].send(two.now, id, b"\x86once", Delivery::RELIABLE).expect("room");
         two.run(1);
-        let before = two.peers[1].stats().dropped(DropReason::BadDatagram);
+        let before = two.peers[1].stats().dropped(DropReason::Unauthentic);
         let mut to_server = two.log.iter().filter(|(to, bytes)| *to == 1 && bytes.len() < 100);
         let (_, old) = to_server.next_back().expect("something was sent").clone();
         let mut forged = old.clone();
@@ -205,13 +264,13 @@ pub(crate) mod tests {
             two.peers[1].handle_datagram(two.now, ADDRESSES[0], &bytes);
         }
         two.run(1);
-        assert_eq!(two.peers[1].stats().dropped(DropReason::BadDatagram), before + 3);
+        assert_eq!(two.peers[1].stats().dropped(DropReason::Unauthentic), before + 3);
         assert_eq!(two.arrived, [b"\x86once"]);
     }
 
     #[test]
     fn every_size_leaves_room_for_the_mark() {
-        assert_eq!(ConnectionProtection::new(Security::None).overhead(), 0);
-        assert_eq!(ConnectionProtection::new(Security::Test).overhead(), 11);
+        assert_eq!(ConnectionProtection::new(Protection::Plain).overhead(), 0);
+        assert_eq!(ConnectionProtection::new(Protection::Test).overhead(), 19);
     }
 }

@@ -1,6 +1,7 @@
 //! A connection as the endpoint knows it.
 
 use super::Connection;
+use super::ConnectionProtection;
 use super::context::Context;
 use super::handshake::State;
 use crate::endpoint::{self, ConnectError, ConnectionEvent, ConnectionState, Receipt, SendError, Side};
@@ -17,7 +18,8 @@ impl endpoint::Connection<RakNet> for Connection {
         if !(MIN_MTU..=MAX_MTU).contains(&cx.config.mtu) {
             return Err(ConnectError::InvalidMtu);
         }
-        self.begin(cx, cx.config.mtu);
+        let protection = ConnectionProtection::dial(cx, options)?;
+        self.begin(cx, cx.config.mtu, protection);
         self.set_timeout(options.timeout.unwrap_or(cx.config.timeout));
         self.handshake.open(cx, options)
     }
@@ -27,7 +29,7 @@ impl endpoint::Connection<RakNet> for Connection {
         cx: &mut Context<'_, '_>,
         options: &ConnectOptions<'_>,
     ) -> Result<bool, ConnectError> {
-        if self.handshake.side() == Side::Client {
+        if self.handshake.side() == Side::Client || self.protection.is_secure() || options.wants_security() {
             return Ok(false);
         }
         if self.is_unverified() {
@@ -62,6 +64,10 @@ impl endpoint::Connection<RakNet> for Connection {
         self.sender.can_send(cx, length, delivery)
     }
 
+    fn refuse_data(&mut self, refuses: bool) {
+        self.refuses_data = refuses;
+    }
+
     fn disconnect(&mut self, cx: &mut Context<'_, '_>) {
         let result = self.handshake.disconnect(cx, &mut self.sender);
         self.end_on_error(cx, result);
@@ -84,13 +90,14 @@ impl endpoint::Connection<RakNet> for Connection {
     }
 
     fn poll_transmit(&mut self, cx: &mut Context<'_, '_>, buffer: &mut [u8]) -> Option<usize> {
-        let request = self.handshake.compose_request(cx, (*cx.remote)?, buffer);
-        let length = if let Some(length) = request {
+        let mtu = self.mtu();
+        let offline = self.handshake.compose_offline(cx, &mut self.protection, mtu, buffer);
+        let length = if let Some(length) = offline {
             length
         } else {
             let length = self.compose(cx, buffer);
             self.collect_receipts(cx);
-            self.protection.seal(buffer, length?)?
+            self.protection.seal(cx.now, buffer, length?)?
         };
         self.sender.on_datagram(cx.now, length);
         Some(length)
@@ -143,7 +150,8 @@ impl endpoint::Connection<RakNet> for Connection {
         self.receiver.has_deferred()
     }
 
-    fn nack_deferred(&mut self, cx: &mut Context<'_, '_>) {
+    fn resume_deferred(&mut self, cx: &mut Context<'_, '_>) {
+        self.deliver_stalled(cx);
         self.receiver.nack_deferred(cx);
     }
 

@@ -61,11 +61,12 @@ mod tests {
     /// The table of docs/raknet.md#sizes.
     #[test]
     fn table() {
-        for (mtu, body, part, secure_part) in
-            [(1492, 1455, 1432, 1410), (1200, 1163, 1140, 1118), (576, 539, 516, 494)]
+        for (mtu, body, part, original_part, our_part) in
+            [(1492, 1455, 1432, 1410, 1394), (1200, 1163, 1140, 1118, 1102), (576, 539, 516, 494, 478)]
         {
             assert_eq!((Sizes::new(mtu, 0).body(), Sizes::new(mtu, 0).part()), (body, part));
-            assert_eq!(Sizes::new(mtu, 11).part(), secure_part);
+            assert_eq!(Sizes::new(mtu, 11).part(), original_part);
+            assert_eq!(Sizes::new(mtu, 19).part(), our_part);
         }
     }
 

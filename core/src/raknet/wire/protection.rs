@@ -7,13 +7,13 @@
 ///
 /// What a connection that calls it has to keep to:
 ///
-/// - Every datagram with bit 7 set is sealed, acknowledgements too; offline messages never are.
-/// - A sealed datagram need not have bit 7 set. So bytes from the address of a secure connection are offline only when
-///   the magic stands in its place, and are opened before anything else looks at them.
+/// - Every datagram of the connection is sealed, acknowledgements too; offline messages never are.
+/// - Bit 7 of the first byte stays set, as in every datagram of a connection. Routing needs nothing else, so nothing else
+///   has to be clear: whoever passes datagrams on tells them from offline messages without a key.
 /// - The arithmetic of sizes takes [`overhead`](Self::overhead) off the MTU, so that `seal` always has room.
 /// - What does not open is dropped and counted. It touches no clock: only an opened datagram shows that the peer lives.
 ///
-/// A mode that flips every bit and appends a mark:
+/// A mode that flips every bit but the first and appends a mark:
 ///
 /// ```
 /// use rakwire::wire::protection::PacketProtection;
@@ -26,19 +26,24 @@
 ///     }
 ///     fn seal(&mut self, datagram: &mut [u8], length: usize) -> Option<usize> {
 ///         *datagram.get_mut(length)? = 0x55;
-///         datagram.get_mut(..=length)?.iter_mut().for_each(|byte| *byte = !*byte);
+///         flip(datagram.get_mut(..=length)?);
 ///         Some(length + 1)
 ///     }
 ///     fn open(&mut self, datagram: &mut [u8]) -> Option<usize> {
-///         datagram.iter_mut().for_each(|byte| *byte = !*byte);
+///         flip(datagram);
 ///         let (mark, plain) = datagram.split_last()?;
 ///         (*mark == 0x55).then_some(plain.len())
 ///     }
 /// }
 ///
+/// fn flip(bytes: &mut [u8]) {
+///     bytes.iter_mut().for_each(|byte| *byte = !*byte);
+///     bytes.first_mut().map(|first| *first ^= 0x80);
+/// }
+///
 /// let mut datagram = [0xC0, 0, 1, 1, 0, 0, 0, 0];
 /// assert_eq!(Flip.seal(&mut datagram, 7), Some(8));
-/// assert_ne!(datagram[0], 0xC0);
+/// assert_eq!(datagram[0], 0xBF);
 /// assert_eq!(Flip.open(&mut datagram), Some(7));
 /// assert_eq!(datagram[..7], [0xC0, 0, 1, 1, 0, 0, 0]);
 /// ```

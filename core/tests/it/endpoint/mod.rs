@@ -3,4 +3,5 @@
 mod admission;
 mod fairness;
 mod plugins;
+mod refused_data;
 mod writable;

@@ -21,6 +21,7 @@ const LATENCY: Conditions = Conditions {
     latency: Duration::from_millis(5),
     jitter: Duration::ZERO,
     bottleneck: None,
+    bursts: None,
 };
 
 fn net(server: Config) -> Net {

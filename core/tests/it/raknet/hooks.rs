@@ -21,6 +21,7 @@ const CONDITIONS: Conditions = Conditions {
     latency: Duration::from_millis(5),
     jitter: Duration::ZERO,
     bottleneck: None,
+    bursts: None,
 };
 
 type Joined<H> = Pair<Peer<'static>, Hooked<'static, H>>;

@@ -20,6 +20,7 @@ const BAD_NETWORK: Conditions = Conditions {
     latency: Duration::from_millis(10),
     jitter: Duration::from_millis(2),
     bottleneck: None,
+    bursts: None,
 };
 
 /// A generator of the numbers that a message is made from, the same on both sides.

@@ -115,6 +115,14 @@ impl Sender {
         self.answer(DatagramHeader::Ack { arrival_speed: None, records: records_count }, records);
     }
 
+    /// The first bytes of what leaves when a datagram of this number arrives.
+    fn answers_to(&mut self, number: u32) -> Vec<u8> {
+        let mut datagram = written(&DatagramHeader::Data { hints: 0, number: U24::new(number) });
+        datagram.extend([0x00, 0x00, 0x08, 0x86]);
+        self.net.pair.a.handle_datagram(self.net.pair.now, self.net.pair.b_address, &datagram);
+        self.take_all().iter().map(|datagram| datagram[0]).collect()
+    }
+
     fn miss(&mut self, records: &[(U24, U24)]) {
         self.answer(DatagramHeader::Nack { records: u16::try_from(records.len()).expect("a few") }, records);
     }
@@ -136,14 +144,12 @@ fn acknowledgements_are_never_held_back() {
     assert!(!window.is_empty());
     assert_eq!(sender.take(), [], "pace and limit hold messages back");
     // A datagram of the other peer, after one that is missing.
-    let mut datagram = written(&DatagramHeader::Data { hints: 0, number: U24::new(100) });
-    datagram.extend([0x00, 0x00, 0x08, 0x86]);
-    sender.net.pair.a.handle_datagram(sender.net.pair.now, sender.net.pair.b_address, &datagram);
-    let first: Vec<_> = sender.take_all().iter().map(|datagram| datagram[0]).collect();
-    assert_eq!(first, [0xA0], "what is missing is named at once");
+    assert_eq!(sender.answers_to(100), [0xC0, 0xA0], "what is missing is named at once, and what arrived");
+    assert_eq!(sender.answers_to(101), [0; 0], "the next one has time");
     sender.pass(Duration::from_millis(10));
     let first: Vec<_> = sender.take_all().iter().map(|datagram| datagram[0]).collect();
     assert_eq!(first, [0xC0], "what arrived is acknowledged when its time has come");
+    assert_eq!(sender.answers_to(99), [0xC0], "a late one has been missed");
 }
 
 #[test]

@@ -6,6 +6,7 @@ pub(crate) mod game_protocol;
 pub(crate) mod game_vectors;
 pub(crate) mod raknet;
 pub(crate) mod recorder;
+pub(crate) mod secure;
 pub(crate) mod star;
 pub(crate) mod test_protection;
 pub(crate) mod ticking;

@@ -25,20 +25,28 @@ impl PacketProtection for TestProtection {
         let number = self.sealed.to_be_bytes();
         room[..SUM].copy_from_slice(&sum(plain, &number[1..]));
         room[SUM..].copy_from_slice(&number[1..]);
-        plain.iter_mut().for_each(|byte| *byte = !*byte);
+        flip(plain);
         Some(length + usize::from(OVERHEAD))
     }
 
     fn open(&mut self, datagram: &mut [u8]) -> Option<usize> {
         let length = datagram.len().checked_sub(OVERHEAD.into())?;
         let (plain, mark) = datagram.split_at_mut(length);
-        plain.iter_mut().for_each(|byte| *byte = !*byte);
+        flip(plain);
         let number = u32::from_be_bytes([0, mark[SUM], mark[SUM + 1], mark[SUM + 2]]);
         if sum(plain, &mark[SUM..]) != mark[..SUM] || number <= self.opened {
             return None;
         }
         self.opened = number;
         Some(length)
+    }
+}
+
+/// Leaves the first bit as it is, by which routing knows a datagram of a connection.
+fn flip(plain: &mut [u8]) {
+    plain.iter_mut().for_each(|byte| *byte = !*byte);
+    if let Some(first) = plain.first_mut() {
+        *first ^= 0x80;
     }
 }
 

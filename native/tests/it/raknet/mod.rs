@@ -2,4 +2,5 @@
 
 mod admission;
 mod library;
+mod secure;
 mod simulation;

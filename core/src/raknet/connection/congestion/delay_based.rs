@@ -12,8 +12,20 @@ const MAX_WINDOW: u32 = 1 << 28;
 const MIN_QUEUE_DELAY: u32 = 5_000;
 /// Its upper bound.
 const MAX_QUEUE_DELAY: u32 = 12_000;
+/// Datagrams in a window whose queueing delay is limited just so. A larger window has a lower limit and is reduced earlier,
+/// which lets flows become equal that started at different times (flow scaling of Swift, SIGCOMM 2020).
+const SCALED_FROM_DATAGRAMS: u32 = 128;
+/// By how much each doubling of the window lowers the limit, and each halving raises it, in per cent.
+const PERCENT_PER_DOUBLING: u32 = 25;
+/// By how much at most.
+const MAX_SCALING_PERCENT: u32 = 50;
 /// How long a lowest RTT counts as the base RTT, in microseconds: routes change.
 const BASE_RTT_WINDOW: u32 = 10_000_000;
+/// How long a peer waits for more datagrams before it acknowledges, in microseconds (docs/raknet.md#acknowledgements).
+const ACK_DELAY: u32 = 10_000;
+/// Datagrams in flight of which so many arrive that the peer does not wait: it acknowledges eight at once, and of this many
+/// half may be lost.
+const UNDELAYED_DATAGRAMS: u32 = 16;
 /// RTT samples after which slow start may end within a round.
 const MIN_ROUND_SAMPLES: u8 = 4;
 /// Datagrams, acknowledged or lost, of which a loss rate is computed.
@@ -133,7 +145,7 @@ impl DelayBased {
             self.round = Round { since: sample.now, end: sample.next, ..Round::default() };
         } else if self.state == State::SlowStart
             && self.round.samples == MIN_ROUND_SAMPLES
-            && self.queue_delay() > self.max_queue_delay() / 2
+            && self.queue_delay() > self.slow_start_queue_delay(sample)
         {
             self.leave_slow_start(sample);
         }
@@ -163,7 +175,22 @@ impl DelayBased {
     /// The queueing delay that is too long. The other peer's wait before it acknowledges looks like a queue.
     fn max_queue_delay(&self) -> u32 {
         let tolerated = (self.base_rtt() / 4).clamp(MIN_QUEUE_DELAY, MAX_QUEUE_DELAY);
-        tolerated.max(self.ack_span - self.ack_span / 4)
+        let scaled = tolerated / 100 * self.queue_delay_percent();
+        scaled.max(self.ack_span - self.ack_span / 4)
+    }
+
+    /// What part of the limit of the queueing delay holds for this window.
+    fn queue_delay_percent(&self) -> u32 {
+        let datagrams = self.window / self.datagram.max(1);
+        let (window, reference) = (log2_in_16ths(datagrams), log2_in_16ths(SCALED_FROM_DATAGRAMS));
+        let change = (window.abs_diff(reference) * PERCENT_PER_DOUBLING / 16).min(MAX_SCALING_PERCENT);
+        if window > reference { 100 - change } else { 100 + change }
+    }
+
+    /// The queueing delay that ends slow start.
+    fn slow_start_queue_delay(&self, sample: &AckSample) -> u32 {
+        let is_delayed = sample.in_flight < UNDELAYED_DATAGRAMS * self.datagram;
+        self.max_queue_delay() / 2 + if is_delayed { ACK_DELAY } else { 0 }
     }
 
     fn grow(&mut self, bytes: u32) {
@@ -181,6 +208,9 @@ impl DelayBased {
         let elapsed = sample.now.micros_since(self.round.since).max(self.base_rtt());
         let carried = scale(self.round.bytes, self.base_rtt(), elapsed);
         self.state = State::Steady;
+        // Slow start causes losses itself, so the random loss rate is found from here on.
+        self.min_loss_rates = [ALL; 2];
+        self.loss_rates = 0;
         self.reduce(carried.max(self.window / 4), sample.now);
     }
 
@@ -195,7 +225,7 @@ impl DelayBased {
             return;
         }
         match self.state {
-            State::SlowStart if congestion_loss.is_some() || queue > limit / 2 => {
+            State::SlowStart if congestion_loss.is_some() || queue > self.slow_start_queue_delay(sample) => {
                 self.leave_slow_start(sample)
             }
             State::SlowStart => {}
@@ -206,7 +236,7 @@ impl DelayBased {
                     let left = scale(self.window, ALL - rate, ALL);
                     self.reduce(self.bounded_reduction(left), sample.now);
                 } else {
-                    self.step = if queue < limit / 2 { self.step + 1 } else { self.step.div_ceil(2) };
+                    self.step = self.next_step(queue, limit);
                     self.grow(self.step * self.datagram);
                 }
             }
@@ -217,6 +247,17 @@ impl DelayBased {
                     self.enter_steady();
                 }
             }
+        }
+    }
+
+    /// By how many datagrams the window grows next: faster while the queue is short, and slower near its limit.
+    const fn next_step(&self, queue: u32, limit: u32) -> u32 {
+        if queue < limit / 2 {
+            self.step + 1
+        } else if queue <= limit / 4 * 3 {
+            self.step
+        } else {
+            self.step.div_ceil(2)
         }
     }
 
@@ -313,6 +354,13 @@ impl DelayBased {
         self.window = MIN_DATAGRAMS * self.datagram;
         self.futile_reductions = 0;
     }
+}
+
+/// The binary logarithm of a number in sixteenths, with straight lines between the powers of two; that of 16 for smaller ones.
+fn log2_in_16ths(number: u32) -> u32 {
+    let number = number.max(16);
+    let exponent = number.ilog2();
+    16 * exponent + (number >> (exponent - 4)) % 16
 }
 
 /// `whole * numerator / denominator`, for a numerator that is not larger.

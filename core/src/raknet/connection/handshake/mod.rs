@@ -13,6 +13,7 @@ pub(super) use state::{End, State};
 
 use super::block_header::BlockHeader;
 use super::context::{Context, Ending};
+use super::protection::ConnectionProtection;
 use super::sender::Sender;
 use crate::cursor::{Reader, Source, WireError};
 use crate::endpoint::{ConnectError, ConnectionState, Side};
@@ -23,7 +24,7 @@ use crate::raknet::reason::{ConnectFailure, DisconnectReason};
 use crate::raknet::stats::DropReason;
 use crate::raknet::types::ConnectOptions;
 use crate::raknet::wire::address::AddressList;
-use crate::raknet::wire::control::{Control, MAX_PASSWORD};
+use crate::raknet::wire::control::{Control, KeyProblem, MAX_PASSWORD, Proof};
 use crate::raknet::wire::offline::Offline;
 use crate::raknet::wire::{Guid, Wire};
 use crate::storage::BlockLink;
@@ -312,23 +313,35 @@ impl Handshake {
         }
     }
 
-    /// Composes an offline message of a client that opens the connection.
-    pub(super) fn compose_request(
+    /// Composes an offline message: of a client that opens the connection, or of a server that has answered a challenge.
+    pub(super) fn compose_offline(
         &mut self,
         cx: &Context<'_, '_>,
-        remote: SocketAddr,
+        protection: &mut ConnectionProtection,
+        mtu: u16,
         buffer: &mut [u8],
     ) -> Option<usize> {
-        if self.state != State::Opening {
-            return None;
+        match self.state {
+            State::Opening => self.opening.compose(cx, protection, (*cx.remote)?, buffer),
+            State::Unverified if SERVER => protection.compose_reply_2(cx, (*cx.remote)?, mtu, buffer),
+            State::Free
+            | State::Requested
+            | State::Unverified
+            | State::AwaitingNewIncoming
+            | State::Rejecting
+            | State::Connected
+            | State::Closing
+            | State::Draining
+            | State::Aborting
+            | State::Closed => None,
         }
-        self.opening.compose(cx, remote, buffer)
     }
 
     /// Handles an offline message that answers a client's request.
     pub(super) fn on_offline(
         &mut self,
         cx: &mut Context<'_, '_>,
+        protection: &mut ConnectionProtection,
         sender: &mut Sender,
         message: &Offline<'_>,
     ) -> Result<(), End> {
@@ -336,8 +349,8 @@ impl Handshake {
             cx.stats.drop(DropReason::Unexpected);
             return Ok(());
         }
-        match self.opening.on_reply(cx, message) {
-            Ok(Some(reply)) => self.request(cx, sender, reply),
+        match self.opening.on_reply(cx, protection, message) {
+            Ok(Some(reply)) => self.request(cx, protection, sender, reply),
             Ok(None) => Ok(()),
             Err(failure) => self.on_failure(cx.now, failure),
         }
@@ -354,7 +367,13 @@ impl Handshake {
     }
 
     /// Client: begins the handshake inside the connection.
-    fn request(&mut self, cx: &mut Context<'_, '_>, sender: &mut Sender, reply: Reply2) -> Result<(), End> {
+    fn request(
+        &mut self,
+        cx: &mut Context<'_, '_>,
+        protection: &mut ConnectionProtection,
+        sender: &mut Sender,
+        reply: Reply2,
+    ) -> Result<(), End> {
         // What the other peer found out, if it dialled too, bounds what this end has found out.
         let mtu = if self.is_unverified() { sender.sizes().mtu().min(reply.mtu) } else { reply.mtu };
         self.guid = reply.guid;
@@ -366,7 +385,9 @@ impl Handshake {
             None => &[],
         };
         let (guid, time) = (cx.config.guid, cx.now.as_millis());
-        let request = Control::Request { guid, time, proof: None, password };
+        let shown = protection.take_proof();
+        let proof = shown.as_ref().map(|shown| shown.as_field());
+        let request = Control::Request { guid, time, proof, password };
         sender.pings.on_ping_sent(cx.now);
         let sent = self.send(cx, sender, &request, Delivery::RELIABLE);
         self.forget_password(cx);
@@ -392,6 +413,7 @@ impl Handshake {
     pub(super) fn on_control(
         &mut self,
         cx: &mut Context<'_, '_>,
+        protection: &mut ConnectionProtection,
         sender: &mut Sender,
         remote: SocketAddr,
         payload: &[u8],
@@ -405,10 +427,11 @@ impl Handshake {
         let control = Control::read(&mut reader);
         match (control, self.state) {
             (
-                Ok(Control::Request { guid, time, password, .. }),
+                Ok(Control::Request { guid, time, proof, password }),
                 State::Opening | State::Unverified | State::Requested,
             ) if SERVER => {
-                return self.on_request(cx, sender, remote, Introduction { guid, time, password });
+                let client = Introduction { guid, time, proof, password };
+                return self.on_request(cx, protection, sender, remote, client);
             }
             (Ok(Control::Request { guid, time, .. }), State::Connected)
                 if SERVER && self.owes_acceptance && self.guid == guid =>
@@ -463,10 +486,14 @@ impl Handshake {
     fn on_request(
         &mut self,
         cx: &mut Context<'_, '_>,
+        protection: &mut ConnectionProtection,
         sender: &mut Sender,
         remote: SocketAddr,
         client: Introduction<'_>,
     ) -> Result<(), End> {
+        if let Err(problem) = protection.admit(cx, client.proof) {
+            return self.reject_key(cx, sender, problem);
+        }
         if !is_same_secret(&cx.state.password, client.password) {
             return self.reject_password(cx, sender);
         }
@@ -513,6 +540,20 @@ impl Handshake {
         self.reject(cx.now, ConnectFailure::InvalidPassword);
         // The refusal is the notification.
         self.disconnection_notification_sent = true;
+        self.send(cx, sender, &refusal, Delivery::RELIABLE)
+    }
+
+    /// Server: says what is wrong with the client's keys, and holds the slot until that was acknowledged.
+    fn reject_key(
+        &mut self,
+        cx: &mut Context<'_, '_>,
+        sender: &mut Sender,
+        problem: KeyProblem,
+    ) -> Result<(), End> {
+        self.reject(cx.now, ConnectFailure::InvalidIdentity);
+        // The refusal is the notification.
+        self.disconnection_notification_sent = true;
+        let refusal = Control::RequiresPublicKey { problem: Some(problem) };
         self.send(cx, sender, &refusal, Delivery::RELIABLE)
     }
 
@@ -598,6 +639,7 @@ fn on_pong(cx: &mut Context<'_, '_>, sender: &mut Sender, ping_time: u64, time: 
 struct Introduction<'m> {
     guid: Guid,
     time: u64,
+    proof: Option<Proof<'m>>,
     password: &'m [u8],
 }
 

@@ -7,11 +7,13 @@ use super::version::{Reaction, Version};
 use crate::cursor::Writer;
 use crate::raknet::config::{Config, DialledAddress};
 use crate::raknet::connection::context::Context;
+use crate::raknet::connection::offer::{Acceptance, Offer, Reply2Fields};
+use crate::raknet::connection::protection::ConnectionProtection;
 use crate::raknet::reason::ConnectFailure;
 use crate::raknet::stats::DropReason;
 use crate::raknet::types::ConnectOptions;
 use crate::raknet::wire::address::UNASSIGNED;
-use crate::raknet::wire::offline::{ClientSecurity, Offline, ServerSecurity};
+use crate::raknet::wire::offline::{Offline, ServerSecurity};
 use crate::raknet::wire::{Guid, MAX_MTU, Wire};
 use crate::time::{Instant, micros};
 
@@ -44,7 +46,7 @@ pub(in super::super) struct Opening {
 /// What reply 1 said and request 2 has to say back.
 #[derive(Clone, Copy, Debug)]
 struct Reply1 {
-    cookie: Option<u32>,
+    acceptance: Acceptance,
     mtu: u16,
 }
 
@@ -101,23 +103,18 @@ impl Opening {
     pub(super) fn on_reply(
         &mut self,
         cx: &mut Context<'_, '_>,
+        protection: &mut ConnectionProtection,
         message: &Offline<'_>,
     ) -> Result<Option<Reply2>, ConnectFailure> {
         match *message {
-            Offline::Reply1 { security, mtu, .. } => {
-                let cookie = match security {
-                    ServerSecurity::None => None,
-                    ServerSecurity::Cookie(cookie) => Some(cookie),
-                    ServerSecurity::PublicKey { .. } => return Err(ConnectFailure::SecurityRequired),
-                };
-                self.version.on_accepted();
-                // A scrubber in front of a server may reply first; every later reply is answered, too.
-                self.reply_1 = Some(Reply1 { cookie, mtu: cx.config.clamp_mtu(mtu) });
+            Offline::Reply1 { guid, security, mtu } => {
+                self.on_reply_1(cx, protection, guid, security, mtu)?;
                 Ok(None)
             }
-            // Without a challenge of this client there is nothing to answer, but for a server that would encrypt.
-            Offline::Reply2 { answer: Some(_), .. } => Err(ConnectFailure::SecurityRequired),
-            Offline::Reply2 { guid, mtu, answer: None, .. } => {
+            Offline::Reply2 { guid, client, mtu, answer } => {
+                if !protection.on_reply_2(cx, &Reply2Fields { guid, client, mtu, answer })? {
+                    return Ok(None);
+                }
                 let mtu = cx.config.clamp_mtu(mtu);
                 if !self.has_timeout {
                     self.deadline = cx.now + cx.config.handshake_timeout;
@@ -140,6 +137,27 @@ impl Opening {
         }
     }
 
+    fn on_reply_1(
+        &mut self,
+        cx: &mut Context<'_, '_>,
+        protection: &mut ConnectionProtection,
+        guid: Guid,
+        security: ServerSecurity<'_>,
+        mtu: u16,
+    ) -> Result<(), ConnectFailure> {
+        let Some(remote) = *cx.remote else { return Ok(()) };
+        let mtu = cx.config.clamp_mtu(mtu);
+        let server_address = dialled(cx.config, remote);
+        let versions = [self.version.announced, self.version.first];
+        let offer = Offer { guid, security, server_address, mtu, versions };
+        if let Some(acceptance) = protection.on_offer(cx, &offer)? {
+            self.version.on_accepted();
+            // A scrubber in front of a server may reply first; every later reply is answered, too.
+            self.reply_1 = Some(Reply1 { acceptance, mtu });
+        }
+        Ok(())
+    }
+
     /// The server speaks another version: that is announced from now on, at once and then as before.
     fn on_incompatible(&mut self, cx: &mut Context<'_, '_>, server: u8) -> Result<(), ConnectFailure> {
         if let Some(remote) = *cx.remote {
@@ -160,12 +178,13 @@ impl Opening {
     pub(super) fn compose(
         &mut self,
         cx: &Context<'_, '_>,
+        protection: &ConnectionProtection,
         remote: SocketAddr,
         buffer: &mut [u8],
     ) -> Option<usize> {
         let request = match self.reply_1.take() {
             Some(reply) => Offline::Request2 {
-                security: reply.cookie.map_or(ClientSecurity::None, ClientSecurity::Cookie),
+                security: protection.client_security(reply.acceptance),
                 server: dialled(cx.config, remote),
                 mtu: reply.mtu,
                 guid: cx.config.guid,

@@ -11,6 +11,8 @@ const MOST_CHANGES: u8 = 2;
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Version {
     pub(super) announced: u8,
+    /// The version that was announced first.
+    pub(super) first: u8,
     /// Whether the application insists on this version.
     is_fixed: bool,
     /// How often the server made the client change it.
@@ -35,7 +37,7 @@ impl Version {
     /// configuration.
     pub(super) fn new(options: &ConnectOptions<'_>, known: Option<u8>, config: &Config) -> Self {
         let announced = options.protocol_version.or(known).unwrap_or(config.protocol_version);
-        Self { announced, is_fixed: options.protocol_version.is_some(), ..Self::default() }
+        Self { announced, first: announced, is_fixed: options.protocol_version.is_some(), ..Self::default() }
     }
 
     /// The server named its version, after it was sent so many requests with the announced one.

@@ -12,6 +12,11 @@ const MAX_JUMP: u32 = 50_000;
 /// How many of the numbers before a jump are reported missing (docs/raknet.md#gaps).
 const MAX_MISSING: u32 = 1_000;
 
+/// How many acknowledgements name a datagram that arrived. Nobody acknowledges an acknowledgement, so one that is lost
+/// would otherwise make all that it names look lost. A repeated number lengthens a record instead of adding one, unless a
+/// datagram beside it is missing; numbers that a peer knows no more mean nothing to it (docs/raknet.md#acknowledgements).
+const TIMES_NAMED: usize = 3;
+
 /// What a datagram number means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) enum DatagramStatus {
@@ -72,6 +77,8 @@ pub(in super::super) struct AckTracker {
     pending: Bits,
     /// Datagrams that a negative acknowledgement is to name.
     missing: Bits,
+    /// What `next` was when the last acknowledgements were composed, the oldest first.
+    named_until: [U24; TIMES_NAMED],
     unacknowledged_count: u32,
     missing_count: u32,
     /// The oldest number that was deferred and that no negative acknowledgement has named since.
@@ -82,6 +89,7 @@ impl AckTracker {
     /// Lets a new window expect `start` first.
     pub(super) const fn start_numbers_at(&mut self, start: U24) {
         self.next = start;
+        self.named_until = [start; TIMES_NAMED];
     }
 
     pub(super) const fn unacknowledged(&self) -> u32 {
@@ -111,6 +119,11 @@ impl AckTracker {
         } else {
             DatagramStatus::New
         }
+    }
+
+    /// Whether `number` is the one behind the newest so far: nothing is missing before it that was not missing already.
+    pub(super) fn is_next(&self, number: U24) -> bool {
+        number == self.next
     }
 
     /// Remembers that `number` arrived and is to be acknowledged. It must not be [`DatagramStatus::OutsideWindow`].
@@ -218,6 +231,10 @@ impl AckTracker {
                 at = record.last.next();
             }
         }
+        if kind == RecordKind::Ack {
+            self.named_until.rotate_left(1);
+            self.named_until[TIMES_NAMED - 1] = self.next;
+        }
         writer.patch_u16(ACK_HEADER - 2, records)
     }
 
@@ -239,13 +256,21 @@ impl AckTracker {
 
     /// The first run of listed numbers from `at` to `last`.
     fn next_run(&self, kind: RecordKind, mut at: U24, last: U24) -> Option<Record> {
-        let bits = match kind {
-            RecordKind::Ack => &self.pending,
-            RecordKind::Nack => &self.missing,
+        let repeat_from = self.named_until[0];
+        let is_listed = |number: U24| match kind {
+            RecordKind::Ack if number.is_older_than(repeat_from) => self.is_unacknowledged(number),
+            RecordKind::Ack => self.received.get(number),
+            RecordKind::Nack => self.missing.get(number),
         };
-        let is_listed = |number| bits.get(number) && (kind == RecordKind::Nack || self.received.get(number));
         while !is_listed(at) {
-            let skip = bits.clear_run(at).max(1);
+            let skip = match kind {
+                RecordKind::Ack if at.is_older_than(repeat_from) => {
+                    self.pending.clear_run(at).min(repeat_from.since(at))
+                }
+                RecordKind::Ack => self.received.clear_run(at),
+                RecordKind::Nack => self.missing.clear_run(at),
+            };
+            let skip = skip.max(1);
             if skip > last.since(at) {
                 return None;
             }
@@ -259,12 +284,19 @@ impl AckTracker {
     }
 
     fn forget(&mut self, kind: RecordKind, record: Record) {
-        for offset in 0..=record.last.since(record.first) {
+        let mut offset = 0;
+        while offset <= record.last.since(record.first) {
             let number = record.first.plus(offset);
+            let clear = match kind {
+                RecordKind::Ack => self.pending.clear_run(number),
+                RecordKind::Nack => self.missing.clear_run(number),
+            };
             match kind {
+                _ if clear > 0 => {}
                 RecordKind::Ack => self.forget_unacknowledged(number),
                 RecordKind::Nack => self.forget_missing(number),
             }
+            offset += clear.max(1);
         }
     }
 }
@@ -305,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn gaps_are_reported_once_and_datagrams_acknowledged_once() {
+    fn gaps_are_reported_once_and_datagrams_acknowledged_three_times() {
         let mut ack_tracker = AckTracker::default();
         for number in [0, 1, 2, 5, 4, 9] {
             assert_eq!(ack_tracker.classify(U24::new(number)), DatagramStatus::New);
@@ -316,7 +348,26 @@ mod tests {
         assert_eq!(listed(&mut ack_tracker, RecordKind::Nack), [(3, 3), (6, 8)]);
         assert_eq!(listed(&mut ack_tracker, RecordKind::Ack), [(0, 2), (4, 5), (9, 9)]);
         assert_eq!((ack_tracker.missing(), ack_tracker.unacknowledged()), (0, 0));
+        assert!(listed(&mut ack_tracker, RecordKind::Nack).is_empty());
+        for _ in 1..TIMES_NAMED {
+            assert_eq!(listed(&mut ack_tracker, RecordKind::Ack), [(0, 2), (4, 5), (9, 9)]);
+        }
         assert!(listed(&mut ack_tracker, RecordKind::Ack).is_empty());
+    }
+
+    #[test]
+    fn what_was_acknowledged_before_lengthens_the_record_of_what_follows() {
+        let mut ack_tracker = starting_at(U24::new(0xFF_FFFC));
+        let mut first = U24::new(0xFF_FFFC);
+        for _ in 0..300 {
+            (0..4).for_each(|step| ack_tracker.commit(first.plus(step)));
+            let records = listed(&mut ack_tracker, RecordKind::Ack);
+            let named: u32 = records.iter().map(|(first, last)| last - first + 1).sum();
+            assert!(named <= 12 && records.len() <= 3, "{records:?}");
+            assert!(records.iter().any(|(_, last)| *last == first.plus(3).get()), "{records:?}");
+            first = first.plus(4);
+        }
+        assert_eq!(listed(&mut ack_tracker, RecordKind::Ack), [(1_188, 1_195)]);
     }
 
     /// The limits of docs/raknet.md#gaps: 2000 to 2999 for a jump to 3000, nothing for a jump to 60000.
@@ -386,6 +437,8 @@ mod tests {
         let mut writer = Writer::new(&mut buffer);
         ack_tracker.write(RecordKind::Ack, &mut writer, 64).expect("room for some");
         assert_eq!(writer.finish().len(), ACK_HEADER + 14 * 4);
-        assert_eq!(listed(&mut ack_tracker, RecordKind::Ack).len(), 6);
+        assert_eq!(ack_tracker.unacknowledged(), 6);
+        assert_eq!(listed(&mut ack_tracker, RecordKind::Ack).len(), 20);
+        assert_eq!(ack_tracker.unacknowledged(), 0);
     }
 }

@@ -37,7 +37,13 @@ impl Receiver {
                 }
             }
             Disposition::Buffer => {
+                if let Payload::Borrowed(payload) = payload
+                    && self.pack(cx, message, payload)
+                {
+                    return Ok(None);
+                }
                 let message_block = self.store(cx, message, payload, Disposition::Buffer)?;
+                self.packing = (!message.reliability.is_sequenced()).then_some(message_block);
                 self.channels.update(cx.pool, message.channel, |channel, pool| {
                     channel.push(pool, message_block);
                 });
@@ -64,24 +70,28 @@ impl Receiver {
     }
 
     /// Delivers the buffered messages of a channel whose turn has come.
-    fn deliver_buffered(
+    pub(in super::super) fn deliver_buffered(
         &mut self,
         cx: &mut Context<'_, '_>,
         number: u8,
         takes_messages: bool,
     ) -> Result<Option<ControlMessage<'static>>, ReceiveError> {
+        self.packing = None;
         while let Some(first) = self.channels.get(cx.pool, number).first() {
             let Some(&message) = cx.pool.header(first).received() else { break };
             let disposition = disposition(&self.channels, cx, &message);
             if disposition == Disposition::Buffer {
                 break;
             }
-            self.channels.update(cx.pool, number, |channel, pool| {
-                channel.pop(pool);
-                if disposition == Disposition::Deliver {
-                    channel.advance(&message);
-                }
-            });
+            let first = if message.followers == 0 {
+                self.channels.update(cx.pool, number, |channel, pool| channel.pop(pool))
+            } else {
+                self.unpack_first(cx, message)
+            };
+            let Some(first) = first else { break };
+            if disposition == Disposition::Deliver {
+                self.channels.update(cx.pool, number, |channel, _| channel.advance(&message));
+            }
             let payload = Payload::Stored(first);
             if disposition == Disposition::Discard {
                 self.ignore(cx, payload);

@@ -4,6 +4,7 @@ mod ack_tracker;
 mod budget;
 mod error;
 mod messages;
+mod packing;
 mod reassembly;
 mod reorder_buffer;
 
@@ -69,6 +70,10 @@ pub(super) struct Receiver {
     reliable: SparseWindow,
     channels: Channels<ReorderBuffer>,
     reassembly: Reassembly,
+    /// The block that the message kept last stands in, as long as another one may be put behind it.
+    packing: BlockLink,
+    /// One bit for each channel whose next message has come and waits for a block of its own.
+    stalled: u32,
     /// Messages and receipts for the application.
     receive_queue: Queue,
     budget: ReceiveBudget,
@@ -115,8 +120,10 @@ impl Receiver {
 
     /// Notes that a datagram is to be acknowledged, at `latest`.
     pub(super) fn acknowledge(&mut self, now: Instant, number: U24, latest: Instant) {
+        // RFC 9000 section 13.2.1: a gap is told at once, since the other peer detects losses by what follows them.
+        let has_gap = !self.datagrams.is_next(number);
         self.datagrams.commit(number);
-        if self.datagrams.unacknowledged() >= ACK_AT_ONCE || latest <= now {
+        if self.datagrams.unacknowledged() >= ACK_AT_ONCE || latest <= now || has_gap {
             self.ack_at = Some(now);
         } else if self.ack_at.is_none() {
             self.ack_at = Some(latest);
@@ -274,9 +281,9 @@ impl Receiver {
         self.budget.give_back(cx, blocks);
     }
 
-    /// Whether datagrams were deferred for which there may be memory now.
+    /// Whether datagrams were deferred, or messages wait for a block, for which there may be memory now.
     pub(super) const fn has_deferred(&self) -> bool {
-        self.datagrams.has_deferred()
+        self.datagrams.has_deferred() || self.stalled != 0
     }
 
     /// Reports deferred datagrams missing once half of the quota is free: with less, most of them would be deferred again.
@@ -288,6 +295,8 @@ impl Receiver {
 
     /// Frees what arrived and cannot be delivered any more. Messages for the application stay.
     pub(super) fn clear_undelivered(&mut self, cx: &mut Context<'_, '_>) {
+        self.packing = None;
+        self.stalled = 0;
         self.reassembly.clear(cx, &mut self.budget);
         self.reliable.clear(cx.pool, &mut self.budget.share);
         for channel in 0..Channel::COUNT as u8 {

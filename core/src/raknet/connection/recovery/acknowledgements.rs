@@ -127,6 +127,7 @@ impl LossRecovery {
         let rtt = cx.now.micros_since(sent_at);
         self.rtt.sample(rtt);
         self.backoff = 0;
+        self.probes = 0;
         if self.newest_acked.is_none_or(|known| newest.is_newer_than(known)) {
             self.newest_acked = Some(newest);
         }

@@ -28,7 +28,8 @@ use crate::time::{Instant, micros};
 const PERSISTENT_CONGESTION_TIMEOUTS: u8 = 4;
 /// Timeouts in a row after which the receiver may be blocked, so that lost messages no longer go first.
 const BLOCKED_RECEIVER_TIMEOUTS: u8 = 2;
-/// Datagrams that the first timeout sends again as probes (RFC 9002 section 6.2.4).
+/// Datagrams that the first timeout sends again as probes (RFC 9002 section 6.2.4), and that may leave after any timeout
+/// although the window is full.
 const PROBES: u8 = 2;
 /// The longest time over which a window is paced, in microseconds. A machine that slept measures an RTT that the path never
 /// had, and must not crawl because of it.
@@ -49,6 +50,9 @@ pub(super) struct LossRecovery {
     bytes_in_flight: u32,
     /// Timeouts in a row.
     backoff: u8,
+    /// Datagrams that may leave although the congestion window is full (RFC 9002 section 7.5): after a timeout nothing else
+    /// may be on its way that could open it.
+    probes: u8,
     /// Set while the receiver seems to be blocked, until no lost datagram is left.
     blocked_receiver: Option<BlockedReceiver>,
     /// How much longer than the time threshold a datagram may be late, in 256ths of an RTT.
@@ -92,9 +96,9 @@ impl LossRecovery {
         !self.lost.is_empty()
     }
 
-    /// Whether the congestion window has room for another datagram.
+    /// Whether the congestion window has room for another datagram, or a probe is due.
     pub(super) fn has_room(&self) -> bool {
-        self.bytes_in_flight < self.congestion.window()
+        self.probes > 0 || self.bytes_in_flight < self.congestion.window()
     }
 
     /// The pacing rate in bytes a second; unlimited before the first RTT sample.
@@ -139,6 +143,7 @@ impl LossRecovery {
         if let BlockHeader::Outgoing(_, status) = cx.pool.header_mut(first) {
             *status = SendStatus::InFlight { owner, number, bytes, sent_at, source };
         }
+        self.probes = self.probes.saturating_sub(1);
         self.bytes_in_flight += bytes;
         self.in_flight.push(cx.pool, first);
         cx.index.insert(cx.pool, key::datagram(owner, number), first);
@@ -230,6 +235,7 @@ impl LossRecovery {
             declared += 1;
         }
         if declared > 0 {
+            self.probes = PROBES;
             self.backoff = self.backoff.saturating_add(1);
             if self.backoff >= BLOCKED_RECEIVER_TIMEOUTS {
                 self.blocked_receiver.get_or_insert_default();

@@ -1,0 +1,36 @@
+//! Keys in arguments.
+
+use std::path::Path;
+use std::str::FromStr;
+
+use rakwire_native::read_key_file;
+use rakwire_native::secure::{KeyHash, PublicKey, ServerTrust, StaticKey};
+
+use crate::failure::Failure;
+
+/// The value of `--server-key`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TrustArgument(pub(crate) ServerTrust);
+
+impl FromStr for TrustArgument {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        if text == "any" {
+            return Ok(Self(ServerTrust::Any));
+        }
+        let key = text.parse::<PublicKey>().map(ServerTrust::Key);
+        let trust = key.or_else(|_| text.parse::<KeyHash>().map(ServerTrust::KeyHash));
+        trust
+            .map(Self)
+            .map_err(|_| "neither a public key nor a key hash, as keygen prints them, nor the word any")
+    }
+}
+
+/// The key in a file that `option` names.
+pub(crate) fn read(option: &str, file: &Path) -> Result<StaticKey, Failure> {
+    read_key_file(file).map_err(|error| {
+        let file = file.display();
+        Failure::usage(format!("{option} {file}: {error}; make one with rakwire keygen"))
+    })
+}

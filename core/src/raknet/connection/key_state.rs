@@ -1,0 +1,96 @@
+//! What a connection keeps of its keys, and of the handshake that makes them.
+
+use core::fmt;
+
+use crate::raknet::security::SecurePeer;
+use crate::raknet::wire::Guid;
+use crate::raknet::wire::control::Proof;
+use crate::secure::{
+    CHALLENGE, ClientHandshake, DatagramProtection, IDENTITY, PROOF, ServerHandshake, ServerTrust,
+};
+
+/// Where there is an allocator, a plain connection takes no memory for what a secure one needs.
+#[cfg(feature = "alloc")]
+pub(super) type Stored<T> = alloc::boxed::Box<T>;
+#[cfg(not(feature = "alloc"))]
+pub(super) type Stored<T> = T;
+
+/// What a client keeps until a server has answered its challenge.
+pub(crate) struct Dialling {
+    pub(super) trust: ServerTrust,
+    /// The server whose reply 1 was answered last.
+    pub(super) server: Guid,
+    pub(super) challenge: [u8; CHALLENGE],
+    pub(super) handshake: ClientHandshake,
+}
+
+/// What a secure connection keeps.
+pub(crate) struct Sealed {
+    pub(super) datagrams: DatagramProtection,
+    pub(super) stage: Stage,
+    pub(super) peer: SecurePeer,
+}
+
+pub(super) enum Stage {
+    /// Client: the connection request is to be written.
+    Requesting(ClientProof),
+    /// Server: the connection request has not come.
+    HalfOpen {
+        handshake: Stored<ServerHandshake>,
+        /// Whether reply 2 is to be sent.
+        owes_reply: bool,
+    },
+    Open,
+}
+
+/// What a client writes into its connection request.
+#[derive(Clone, Copy)]
+pub(super) struct ClientProof {
+    pub(super) proof: [u8; PROOF],
+    pub(super) identity: Option<[u8; IDENTITY]>,
+}
+
+impl ClientProof {
+    pub(super) fn as_field(&self) -> Proof<'_> {
+        Proof { proof: &self.proof, identity: self.identity.as_ref().map(|identity| &identity[..]) }
+    }
+}
+
+impl fmt::Debug for Dialling {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Dialling").field("trust", &self.trust).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Sealed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sealed").field("peer", &self.peer).finish_non_exhaustive()
+    }
+}
+
+impl Sealed {
+    /// The handshake of a half-open connection, whether reply 2 is to be sent, and whether a datagram was opened.
+    pub(super) fn half_open(&mut self) -> Option<(&ServerHandshake, &mut bool, bool)> {
+        let has_opened = self.datagrams.has_opened();
+        match &mut self.stage {
+            Stage::HalfOpen { handshake, owes_reply } => Some((handshake, owes_reply, has_opened)),
+            Stage::Requesting(_) | Stage::Open => None,
+        }
+    }
+}
+
+/// Where it is stored.
+pub(super) fn place<T>(stored: &mut Stored<T>) -> &mut T {
+    stored
+}
+
+#[cfg(feature = "alloc")]
+#[expect(clippy::boxed_local, reason = "without an allocator it is no box")]
+pub(super) fn into_inner<T>(stored: Stored<T>) -> T {
+    *stored
+}
+
+#[cfg(not(feature = "alloc"))]
+pub(super) fn into_inner<T>(stored: Stored<T>) -> T {
+    stored
+}

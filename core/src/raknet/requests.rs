@@ -1,0 +1,45 @@
+//! A second request, as far as it is decided about.
+
+use core::net::SocketAddr;
+
+use super::connection::ClientAddress;
+use super::wire::Guid;
+use super::wire::offline::ClientSecurity;
+
+/// A second request whose cookie was looked at.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Request2<'r> {
+    pub(super) from: SocketAddr,
+    pub(super) guid: Guid,
+    /// The MTU of the connection.
+    pub(super) mtu: u16,
+    pub(super) source: ClientAddress,
+    /// What the client wants keys with; none for a plain connection.
+    pub(super) challenge: Option<Challenge<'r>>,
+}
+
+/// A challenge, and what belongs to it in the request.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Challenge<'r> {
+    pub(super) cookie: u32,
+    pub(super) bytes: &'r [u8],
+    pub(super) server_address: SocketAddr,
+    /// The MTU as the request has it.
+    pub(super) mtu: u16,
+}
+
+impl<'r> Challenge<'r> {
+    /// The challenge in the fields of a request, if there is one.
+    pub(super) const fn in_request(
+        security: ClientSecurity<'r>,
+        server_address: SocketAddr,
+        mtu: u16,
+    ) -> Option<Self> {
+        match security {
+            ClientSecurity::None | ClientSecurity::Cookie(_) => None,
+            ClientSecurity::Challenge { cookie, challenge } => {
+                Some(Self { cookie, bytes: challenge, server_address, mtu })
+            }
+        }
+    }
+}

@@ -1,0 +1,44 @@
+//! What a peer keeps for the handshakes of all its secure connections.
+
+use core::fmt;
+use core::net::IpAddr;
+
+use super::config::Config;
+use super::features::{SERVER, room};
+use super::security::Security;
+use crate::rate_limit::RateLimit;
+use crate::secure::SeededRandom;
+use crate::time::Instant;
+
+/// Groups of networks that have a share of the handshakes each.
+const NETWORKS: usize = room(SERVER, 32);
+
+/// What a peer keeps for the handshakes of all its connections.
+pub(crate) struct SecureState {
+    random: SeededRandom,
+    limit: RateLimit<NETWORKS>,
+}
+
+impl fmt::Debug for SecureState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SecureState").field("limit", &self.limit).finish_non_exhaustive()
+    }
+}
+
+impl SecureState {
+    pub(super) fn new(config: &Config) -> Self {
+        // Without security nothing is drawn from it.
+        let seed = config.security.as_ref().map_or([0; 32], |security| security.seed);
+        Self { random: SeededRandom::new(seed), limit: RateLimit::default() }
+    }
+
+    pub(crate) const fn random(&mut self) -> &mut SeededRandom {
+        &mut self.random
+    }
+
+    /// Whether a handshake may be computed for a client of this address.
+    pub(crate) fn admits(&mut self, config: &Config, now: Instant, from: IpAddr) -> bool {
+        let rates = config.security.as_ref().map(Security::rates);
+        rates.is_some_and(|rates| self.limit.admits(&config.secret, rates, now, from))
+    }
+}

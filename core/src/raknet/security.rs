@@ -1,0 +1,86 @@
+//! The security of a peer: its keys, and what it asks of clients (docs/secure.md).
+
+use core::fmt;
+
+use crate::rate_limit::Rates;
+use crate::secure::{ClientIdentity, KnownServer, SecureRandom, SeededRandom, ServerIdentity, StaticKey};
+
+/// What a peer needs for secure connections.
+///
+/// ```
+/// use rakwire::raknet::{Config, Security};
+/// use rakwire::secure::{ServerIdentity, StaticKey};
+///
+/// // Random bytes in a real program, others each time it starts, and a key from a file.
+/// let (entropy, seed, key) = ([7; 32], [8; 32], StaticKey::from_bytes([9; 32]));
+/// let mut identity = ServerIdentity::new(key);
+/// identity.requires_security = true;
+/// let mut security = Security::new(seed);
+/// security.server = Some(identity);
+/// let mut config = Config::new(entropy);
+/// config.security = Some(security);
+/// ```
+pub struct Security {
+    pub(super) seed: [u8; 32],
+    /// The key of the server that this peer is, and what it asks of clients. Default: none, a server without security.
+    pub server: Option<ServerIdentity>,
+    /// The key by which servers know this peer as a client. Default: none, and servers know nothing of it.
+    pub identity: Option<StaticKey>,
+    /// How many handshakes a second the server computes for all together. Default: 1,000, about a fifth of a core.
+    pub handshakes_per_second: u16,
+    /// How many handshakes a second the server computes for one network (24 bits of IPv4, 64 of IPv6). Default: 50, so that
+    /// one network cannot have all of them.
+    pub handshakes_per_network: u16,
+}
+
+impl Security {
+    /// From 32 bytes that nobody can guess and that are used for nothing else: ephemeral keys come from them. A peer that
+    /// starts again needs new ones.
+    #[must_use]
+    pub const fn new(seed: [u8; 32]) -> Self {
+        Self { seed, server: None, identity: None, handshakes_per_second: 1_000, handshakes_per_network: 50 }
+    }
+
+    /// Replaces the seed by one that only this number gets from it.
+    pub(crate) fn diversify(&mut self, number: u64) {
+        let mut seed = SeededRandom::new(self.seed);
+        seed.fill(&mut self.seed);
+        self.seed.iter_mut().zip(number.to_be_bytes()).for_each(|(byte, with)| *byte ^= with);
+    }
+
+    pub(super) const fn rates(&self) -> Rates {
+        Rates { all: self.handshakes_per_second, network: self.handshakes_per_network }
+    }
+}
+
+/// A copy has the same seed, so only one of them may be used. The drivers of this project see to it that two endpoints from
+/// the same options have different seeds.
+impl Clone for Security {
+    fn clone(&self) -> Self {
+        Self {
+            seed: self.seed,
+            server: self.server.as_ref().map(ServerIdentity::duplicate),
+            identity: self.identity.as_ref().map(StaticKey::duplicate),
+            ..*self
+        }
+    }
+}
+
+/// Shows no secret.
+impl fmt::Debug for Security {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Security")
+            .field("server", &self.server.as_ref().map(ServerIdentity::public))
+            .field("identity", &self.identity.as_ref().map(StaticKey::public))
+            .finish_non_exhaustive()
+    }
+}
+
+/// Whom the other peer of a secure connection has shown to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SecurePeer {
+    /// The server with this key.
+    Server(KnownServer),
+    /// The client with this identity, or one without any.
+    Client(Option<ClientIdentity>),
+}

@@ -1,0 +1,220 @@
+//! The client's side of the handshake (docs/secure.md#the-handshake).
+
+use core::net::SocketAddr;
+
+use super::datagrams::{DatagramProtection, Keys};
+use super::error::HandshakeError;
+use super::fields::{
+    ANSWER, ANSWER_PAYLOAD, CHALLENGE, IDENTITY, IDENTITY_PAYLOAD, MAX_IDENTITY_DATA, Negotiated, PROOF,
+    PUBLIC_KEY_FIELD, Prologue, ServerKeyField, Versions, answer_payload, challenge_header,
+    challenge_payload,
+};
+use super::keys::StaticKey;
+use super::noise::{Pattern, SymmetricState};
+use super::primitives::{KEY, KeyPair, TAG, is_equal};
+use super::proof::{EARLY_LABEL, proof};
+use super::random::{SecureRandom, secret};
+use super::trust::{KnownServer, ServerTrust};
+use crate::cursor::Writer;
+use crate::time::Instant;
+
+/// How a client shows who it is.
+#[derive(Clone, Copy)]
+pub struct Identity<'k> {
+    /// Its static key.
+    pub key: &'k StaticKey,
+    /// Up to [`MAX_IDENTITY_DATA`] bytes of the application's own, which the server gets with the key.
+    pub data: &'k [u8],
+}
+
+/// A challenge that was sent, and what its answer is read with.
+struct SentChallenge {
+    /// What it answered; the same again gets the same bytes.
+    request: [u8; 32],
+    bytes: [u8; CHALLENGE],
+    pattern: Pattern,
+    state: SymmetricState,
+    ephemeral: KeyPair,
+    server: KnownServer,
+}
+
+/// The handshake of one connection attempt.
+///
+/// It keeps the newest two challenges, since a reply 1 that arrives late asks for another one.
+#[derive(Default)]
+pub struct ClientHandshake {
+    newest: Option<SentChallenge>,
+    older: Option<SentChallenge>,
+    /// The number of the next challenge.
+    number: u8,
+}
+
+/// What a client has when reply 2 has answered.
+pub struct Established {
+    /// The protection of all datagrams from now on.
+    pub protection: DatagramProtection,
+    /// The proof for the connection request.
+    pub proof: [u8; PROOF],
+    /// The identity for the connection request, if the client has one.
+    pub identity: Option<[u8; IDENTITY]>,
+    /// The server that has shown that it has this key.
+    pub server: KnownServer,
+}
+
+impl ClientHandshake {
+    /// A handshake at its beginning.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { newest: None, older: None, number: 0 }
+    }
+
+    /// The challenge for request 2, which answers a reply 1 with this key. The same reply gets the same bytes.
+    ///
+    /// `has_identity` tells whether [`accept`](Self::accept) will be given an identity.
+    ///
+    /// # Errors
+    /// [`HandshakeError::OtherSuite`] and [`HandshakeError::KeyMismatch`] end the attempt: this server is not wanted.
+    /// [`HandshakeError::Malformed`] for a field of another length, or for a key that no server can have.
+    pub fn challenge(
+        &mut self,
+        trust: &ServerTrust,
+        has_identity: bool,
+        key_field: &[u8],
+        negotiated: &Negotiated,
+        versions: Versions,
+        random: &mut impl SecureRandom,
+    ) -> Result<[u8; CHALLENGE], HandshakeError> {
+        let key_field: &[u8; PUBLIC_KEY_FIELD] =
+            key_field.try_into().map_err(|_| HandshakeError::Malformed)?;
+        let key = ServerKeyField::read(key_field).ok_or(HandshakeError::OtherSuite)?;
+        if !trust.accepts(&key.server.key) {
+            return Err(HandshakeError::KeyMismatch);
+        }
+        let pattern = if has_identity { Pattern::Xk } else { Pattern::Nk };
+        let prologue = Prologue::new(&key, negotiated, pattern);
+        let request = prologue.request_hash(&[versions.announced, versions.first]);
+        let sent = [&self.newest, &self.older].into_iter().flatten().find(|sent| sent.request == request);
+        if let Some(sent) = sent {
+            return Ok(sent.bytes);
+        }
+        let ephemeral = KeyPair::new(&secret(random));
+        let mut state = SymmetricState::start(pattern, prologue.bytes(), &key.server.key.0);
+        let bytes = write_challenge(&mut state, &ephemeral, pattern, &key, versions, self.number)
+            .ok_or(HandshakeError::Malformed)?;
+        self.number = self.number.saturating_add(1);
+        self.older = self.newest.replace(SentChallenge {
+            request,
+            bytes,
+            pattern,
+            state,
+            ephemeral,
+            server: key.server,
+        });
+        Ok(bytes)
+    }
+
+    /// Takes the answer of a reply 2 that has this address and this MTU in clear.
+    ///
+    /// # Errors
+    /// [`HandshakeError`]. The answer is then not the server's: it is dropped and counted, and the attempt goes on.
+    /// [`HandshakeError::Malformed`] also for an identity with too much data, or where it is not what
+    /// [`challenge`](Self::challenge) was told.
+    pub fn accept(
+        &self,
+        answer: &[u8],
+        client: &SocketAddr,
+        mtu: u16,
+        identity: Option<Identity<'_>>,
+        now: Instant,
+    ) -> Result<Established, HandshakeError> {
+        let answer: &[u8; ANSWER] = answer.try_into().map_err(|_| HandshakeError::Malformed)?;
+        let mut found = HandshakeError::DoesNotOpen;
+        for sent in [&self.newest, &self.older].into_iter().flatten() {
+            match sent.accept(*answer, client, mtu, identity, now) {
+                Err(HandshakeError::DoesNotOpen) => {}
+                Err(other) => found = other,
+                established => return established,
+            }
+        }
+        Err(found)
+    }
+}
+
+fn write_challenge(
+    state: &mut SymmetricState,
+    ephemeral: &KeyPair,
+    pattern: Pattern,
+    key: &ServerKeyField,
+    versions: Versions,
+    number: u8,
+) -> Option<[u8; CHALLENGE]> {
+    let mut bytes = [0; CHALLENGE];
+    let mut writer = Writer::new(&mut bytes);
+    writer.bytes(&challenge_header(pattern)).ok()?;
+    writer.zeros(KEY).ok()?;
+    writer.bytes(&challenge_payload(versions, number)).ok()?;
+    let (_, message) = bytes.split_first_chunk_mut::<{ super::fields::CHALLENGE_HEADER }>()?;
+    state.write_first(ephemeral, &key.server.key.0, message)?;
+    Some(bytes)
+}
+
+impl SentChallenge {
+    fn accept(
+        &self,
+        mut answer: [u8; ANSWER],
+        client: &SocketAddr,
+        mtu: u16,
+        identity: Option<Identity<'_>>,
+        now: Instant,
+    ) -> Result<Established, HandshakeError> {
+        // Another answer may come if this one is forged.
+        let mut state = self.state.duplicate();
+        let server_ephemeral =
+            state.read_second(&self.ephemeral, &mut answer).ok_or(HandshakeError::DoesNotOpen)?;
+        check_payload(&answer, client, mtu)?;
+        let server = self.server;
+        match (self.pattern, identity) {
+            (Pattern::Nk, None) => {
+                let protection = DatagramProtection::new(Keys::of_client(state.split()), now);
+                Ok(Established { protection, proof: proof(&state), identity: None, server })
+            }
+            (Pattern::Xk, Some(identity)) => {
+                let early = Keys::of_client(state.derive(EARLY_LABEL));
+                let message = write_identity(&mut state, identity, &server_ephemeral)
+                    .ok_or(HandshakeError::Malformed)?;
+                let keys = Keys::of_client(state.split());
+                let protection = DatagramProtection::early_of_client(early, keys, now);
+                Ok(Established { protection, proof: proof(&state), identity: Some(message), server })
+            }
+            (Pattern::Nk, Some(_)) | (Pattern::Xk, None) => Err(HandshakeError::Malformed),
+        }
+    }
+}
+
+/// Whether the server said the same as the clear fields of reply 2.
+fn check_payload(answer: &[u8; ANSWER], client: &SocketAddr, mtu: u16) -> Result<(), HandshakeError> {
+    const MEANINGFUL: usize = crate::raknet::wire::address::MAX_ADDRESS + 2;
+    let expected: [u8; ANSWER_PAYLOAD] = answer_payload(client, mtu);
+    let said = answer.get(KEY..KEY + MEANINGFUL).unwrap_or(&[]);
+    let is_same = is_equal(said, expected.get(..MEANINGFUL).unwrap_or(&[]));
+    if is_same { Ok(()) } else { Err(HandshakeError::Contradiction) }
+}
+
+fn write_identity(
+    state: &mut SymmetricState,
+    identity: Identity<'_>,
+    server_ephemeral: &[u8; KEY],
+) -> Option<[u8; IDENTITY]> {
+    let length =
+        u8::try_from(identity.data.len()).ok().filter(|length| usize::from(*length) <= MAX_IDENTITY_DATA)?;
+    let mut message = [0; IDENTITY];
+    let mut writer = Writer::new(&mut message);
+    writer.zeros(KEY + TAG).ok()?;
+    writer.u8(length).ok()?;
+    writer.bytes(identity.data).ok()?;
+    state.write_third(identity.key.pair(), server_ephemeral, &mut message)?;
+    Some(message)
+}
+
+const _: () = assert!(KEY + TAG + IDENTITY_PAYLOAD + TAG == IDENTITY);
+const _: () = assert!(KEY + ANSWER_PAYLOAD + TAG == ANSWER);

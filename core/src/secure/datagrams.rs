@@ -1,0 +1,357 @@
+//! The protection of datagrams: sealing, opening, epochs (docs/secure.md#datagrams).
+
+use core::time::Duration;
+
+use super::error::OpenError;
+use super::primitives::{Secret, TAG, open, rekey, seal};
+use super::replay_window::{COUNTER_BITS, COUNTER_END, COUNTER_MASK, ReplayWindow, reconstruct};
+use crate::time::Instant;
+
+/// Bytes before the sealed bytes: the first bit, the epoch's low bits and the counter's.
+const HEADER: usize = 3;
+/// By how many bytes a sealed datagram is longer than the plain one.
+pub const OVERHEAD: u16 = (HEADER + TAG) as u16;
+
+const FIRST_BIT: u32 = 1 << 23;
+const EPOCH_MASK: u32 = 3;
+
+/// When the next epoch begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RekeyLimits {
+    /// After this many datagrams were sealed in an epoch.
+    pub datagrams: u64,
+    /// When an epoch is this old.
+    pub age: Duration,
+    /// After this many datagrams of an epoch did not open.
+    pub forged: u64,
+    /// How long the previous key opens datagrams that were overtaken.
+    pub previous_key: Duration,
+}
+
+impl RekeyLimits {
+    /// Those of the protocol: 2^20 datagrams, 120 s, 2^35 datagrams that did not open; the previous key stays for 5 s.
+    pub const DEFAULT: Self = Self {
+        datagrams: 1 << 20,
+        age: Duration::from_secs(120),
+        forged: 1 << 35,
+        previous_key: Duration::from_secs(5),
+    };
+}
+
+impl Default for RekeyLimits {
+    fn default() -> Self {
+        Self::DEFAULT
+    }
+}
+
+/// The keys of both directions.
+pub(super) struct Keys {
+    pub(super) sending: Secret,
+    pub(super) receiving: Secret,
+}
+
+impl Keys {
+    pub(super) fn of_client([to_server, to_client]: [Secret; 2]) -> Self {
+        Self { sending: to_server, receiving: to_client }
+    }
+
+    pub(super) fn of_server([to_server, to_client]: [Secret; 2]) -> Self {
+        Self { sending: to_client, receiving: to_server }
+    }
+}
+
+struct Sending {
+    key: Secret,
+    epoch: u32,
+    /// When the epoch began.
+    since: Instant,
+    /// How many datagrams were sealed in it.
+    sealed: u64,
+    /// The counter of the next datagram.
+    counter: u64,
+}
+
+struct Receiving {
+    key: Secret,
+    epoch: u32,
+    /// The key of the next epoch; none as long as the handshake has not made it.
+    next: Option<Secret>,
+    /// The key of the epoch before, and until when it opens.
+    previous: Option<(Secret, Instant)>,
+    window: ReplayWindow,
+    /// How many datagrams of the epoch did not open.
+    forged: u64,
+}
+
+/// Whose key opens a datagram.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum KeyOf {
+    Previous,
+    Current,
+    Next,
+    /// The epoch after the next: the other peer has followed into the next one, and all that it sent there was lost.
+    AfterNext,
+}
+
+/// Seals and opens the datagrams of one connection, in both directions.
+///
+/// It has no clock: the time comes with each datagram. Keys are erased when their epoch is over and when it is dropped.
+///
+/// ```
+/// use rakwire::Instant;
+/// use rakwire::secure::{DatagramProtection, OVERHEAD, OpenError};
+///
+/// // A handshake makes the keys in a real program.
+/// let mut client = DatagramProtection::with_keys([1; 32], [2; 32], Instant::ZERO);
+/// let mut server = DatagramProtection::with_keys([2; 32], [1; 32], Instant::ZERO);
+/// let mut datagram = [0; 64];
+/// datagram[..5].copy_from_slice(b"plain");
+/// let length = client.seal(Instant::ZERO, &mut datagram, 5).expect("room");
+/// assert_eq!(length, 5 + usize::from(OVERHEAD));
+/// let mut copy = datagram;
+/// assert_eq!(server.open(Instant::ZERO, &mut datagram[..length]), Ok(&mut b"plain"[..].to_owned()[..]));
+/// assert_eq!(server.open(Instant::ZERO, &mut copy[..length]), Err(OpenError::Replayed));
+/// ```
+pub struct DatagramProtection {
+    sending: Sending,
+    receiving: Receiving,
+    /// The key to send with in epoch 1, as long as epoch 0 is that of an unfinished XK handshake at the client.
+    next_sending: Option<Secret>,
+    /// Whether epoch 0 ends with the handshake, and not by the limits.
+    is_early: bool,
+    limits: RekeyLimits,
+}
+
+impl DatagramProtection {
+    /// The protection with these keys, as another implementation or a key log has them.
+    #[must_use]
+    pub fn with_keys(sending: [u8; 32], receiving: [u8; 32], now: Instant) -> Self {
+        Self::new(Keys { sending: Secret::new(sending), receiving: Secret::new(receiving) }, now)
+    }
+
+    /// Epoch 0 of NK, after which each epoch is a rekeyed one.
+    pub(super) fn new(keys: Keys, now: Instant) -> Self {
+        let next = Some(rekey(&keys.receiving));
+        Self { is_early: false, ..Self::early(keys, next, None, now) }
+    }
+
+    /// Epoch 0 of XK at the server, which does not know the keys of epoch 1 yet.
+    pub(super) fn early_of_server(keys: Keys, now: Instant) -> Self {
+        Self::early(keys, None, None, now)
+    }
+
+    /// Epoch 0 of XK at the client.
+    pub(super) fn early_of_client(keys: Keys, next: Keys, now: Instant) -> Self {
+        Self::early(keys, Some(next.receiving), Some(next.sending), now)
+    }
+
+    fn early(keys: Keys, next: Option<Secret>, next_sending: Option<Secret>, now: Instant) -> Self {
+        Self {
+            sending: Sending { key: keys.sending, epoch: 0, since: now, sealed: 0, counter: 0 },
+            receiving: Receiving {
+                key: keys.receiving,
+                epoch: 0,
+                next,
+                previous: None,
+                window: ReplayWindow::new(),
+                forged: 0,
+            },
+            next_sending,
+            is_early: true,
+            limits: RekeyLimits::DEFAULT,
+        }
+    }
+
+    /// The server has accepted the identity: it sends in epoch 1 from now on.
+    pub(super) fn install(&mut self, next: Keys, now: Instant) {
+        self.receiving.next = Some(next.receiving);
+        self.next_sending = Some(next.sending);
+        self.begin_sending_epoch(now);
+    }
+
+    /// Other limits than those of the protocol, for tests; both peers keep to their own.
+    pub const fn set_limits(&mut self, limits: RekeyLimits) {
+        self.limits = limits;
+    }
+
+    /// The epoch in which datagrams are sealed.
+    #[must_use]
+    pub const fn epoch(&self) -> u32 {
+        self.sending.epoch
+    }
+
+    /// Whether a datagram of the other peer was ever opened.
+    #[must_use]
+    pub const fn has_opened(&self) -> bool {
+        self.receiving.window.next() > 0
+    }
+
+    /// Seals the first `length` bytes of `datagram` in place and returns the new length, `length` plus [`OVERHEAD`].
+    ///
+    /// None when there is no room, or when no more datagram may be sealed; the datagram is then not sent.
+    pub fn seal(&mut self, now: Instant, datagram: &mut [u8], length: usize) -> Option<usize> {
+        self.expire(now);
+        if self.is_rekeying_due(now) {
+            self.begin_sending_epoch(now);
+        }
+        let counter = self.sending.counter;
+        if counter >= COUNTER_END {
+            return None;
+        }
+        let total = length.checked_add(usize::from(OVERHEAD))?;
+        let whole = datagram.get_mut(..total)?;
+        whole.copy_within(..length, HEADER);
+        let (header, rest) = whole.split_first_chunk_mut::<HEADER>()?;
+        let (body, tag) = rest.split_last_chunk_mut::<TAG>()?;
+        *header = write_header(self.sending.epoch, counter);
+        *tag = seal(&self.sending.key, counter, header, body)?;
+        self.sending.counter += 1;
+        self.sending.sealed += 1;
+        Some(total)
+    }
+
+    /// Opens `datagram` in place and returns its plain bytes.
+    ///
+    /// # Errors
+    /// [`OpenError`]; nothing has changed then but a count.
+    pub fn open<'d>(&mut self, now: Instant, datagram: &'d mut [u8]) -> Result<&'d mut [u8], OpenError> {
+        let (header, rest) = datagram.split_first_chunk_mut::<HEADER>().ok_or(OpenError::Malformed)?;
+        let (body, tag) = rest.split_last_chunk_mut::<TAG>().ok_or(OpenError::Malformed)?;
+        self.open_parts(now, *header, body, tag)?;
+        Ok(body)
+    }
+
+    /// As [`open`](Self::open) for a datagram that cannot be changed: the plain bytes are at the front of `buffer`, which must
+    /// have room for them, and their number is returned.
+    ///
+    /// # Errors
+    /// [`OpenError`]; `buffer` is then worth nothing.
+    pub fn open_copy(
+        &mut self,
+        now: Instant,
+        datagram: &[u8],
+        buffer: &mut [u8],
+    ) -> Result<usize, OpenError> {
+        let (header, rest) = datagram.split_first_chunk::<HEADER>().ok_or(OpenError::Malformed)?;
+        let (sealed, tag) = rest.split_last_chunk::<TAG>().ok_or(OpenError::Malformed)?;
+        let body = buffer.get_mut(..sealed.len()).ok_or(OpenError::Malformed)?;
+        body.copy_from_slice(sealed);
+        self.open_parts(now, *header, body, tag)?;
+        Ok(sealed.len())
+    }
+
+    fn open_parts(
+        &mut self,
+        now: Instant,
+        header: [u8; HEADER],
+        body: &mut [u8],
+        tag: &[u8; TAG],
+    ) -> Result<(), OpenError> {
+        self.expire(now);
+        let (epoch, low) = read_header(header).ok_or(OpenError::Malformed)?;
+        let counter = reconstruct(self.receiving.window.next(), low);
+        if counter >= COUNTER_END {
+            return Err(OpenError::Forged);
+        }
+        if !self.receiving.window.is_new(counter) {
+            return Err(OpenError::Replayed);
+        }
+        let opened = self.receiving.open(epoch, counter, header, body, tag).ok_or_else(|| {
+            self.receiving.forged = self.receiving.forged.saturating_add(1);
+            OpenError::Forged
+        })?;
+        self.receiving.window.mark(counter);
+        let epochs = match opened {
+            KeyOf::Previous | KeyOf::Current => 0,
+            KeyOf::Next => 1,
+            KeyOf::AfterNext => 2,
+        };
+        for _ in 0..epochs {
+            self.receiving.begin_epoch(now, self.limits.previous_key);
+            // Whatever epoch 0 was, it is over.
+            self.is_early = false;
+        }
+        while self.sending.epoch < self.receiving.epoch {
+            self.begin_sending_epoch(now);
+        }
+        Ok(())
+    }
+
+    /// Whether the next datagram begins an epoch: the other peer is in the present one, and a limit is reached.
+    fn is_rekeying_due(&self, now: Instant) -> bool {
+        let is_answered = self.has_opened() && self.receiving.epoch == self.sending.epoch;
+        let is_over = self.sending.sealed >= self.limits.datagrams
+            || now.saturating_since(self.sending.since) >= self.limits.age
+            || self.receiving.forged >= self.limits.forged;
+        !self.is_early && is_answered && is_over
+    }
+
+    fn begin_sending_epoch(&mut self, now: Instant) {
+        let next = self.next_sending.take();
+        self.sending.key = next.unwrap_or_else(|| rekey(&self.sending.key));
+        self.sending.epoch = self.sending.epoch.wrapping_add(1);
+        self.sending.since = now;
+        self.sending.sealed = 0;
+    }
+
+    /// Erases the previous key when its time is over.
+    fn expire(&mut self, now: Instant) {
+        self.receiving.previous.take_if(|(_, until)| now >= *until);
+    }
+}
+
+impl Receiving {
+    fn open(
+        &self,
+        epoch: u32,
+        counter: u64,
+        header: [u8; HEADER],
+        body: &mut [u8],
+        tag: &[u8; TAG],
+    ) -> Option<KeyOf> {
+        let key_of = match epoch.wrapping_sub(self.epoch) & EPOCH_MASK {
+            0 => KeyOf::Current,
+            1 => KeyOf::Next,
+            2 => KeyOf::AfterNext,
+            _ => KeyOf::Previous,
+        };
+        let after_next;
+        let key = match key_of {
+            KeyOf::Current => &self.key,
+            KeyOf::Next => self.next.as_ref()?,
+            KeyOf::Previous => self.previous.as_ref().map(|(key, _)| key)?,
+            KeyOf::AfterNext => {
+                after_next = rekey(self.next.as_ref()?);
+                &after_next
+            }
+        };
+        open(key, counter, &header, body, tag)?;
+        Some(key_of)
+    }
+
+    fn begin_epoch(&mut self, now: Instant, previous_key: Duration) {
+        let Some(key) = self.next.take() else { return };
+        self.next = Some(rekey(&key));
+        let previous = core::mem::replace(&mut self.key, key);
+        self.previous = Some((previous, now + previous_key));
+        self.epoch = self.epoch.wrapping_add(1);
+        self.forged = 0;
+    }
+}
+
+fn write_header(epoch: u32, counter: u64) -> [u8; HEADER] {
+    let low = u32::try_from(counter & COUNTER_MASK).unwrap_or(0);
+    let [_, header @ ..] = (FIRST_BIT | ((epoch & EPOCH_MASK) << COUNTER_BITS) | low).to_be_bytes();
+    header
+}
+
+/// The low bits of the epoch and of the counter; none without the first bit.
+fn read_header([a, b, c]: [u8; HEADER]) -> Option<(u32, u64)> {
+    let number = u32::from_be_bytes([0, a, b, c]);
+    let epoch = (number >> COUNTER_BITS) & EPOCH_MASK;
+    (number & FIRST_BIT != 0).then_some((epoch, u64::from(number) & COUNTER_MASK))
+}
+
+#[cfg(test)]
+#[path = "datagrams_tests.rs"]
+mod tests;

@@ -1,0 +1,337 @@
+//! Sealed datagrams: what opens, what does not, and how epochs follow each other.
+
+use std::vec::Vec;
+
+use proptest::prelude::*;
+
+use super::*;
+
+const START: Instant = Instant::ZERO;
+const TO_SERVER: [u8; 32] = [1; 32];
+const TO_CLIENT: [u8; 32] = [2; 32];
+
+fn both() -> [DatagramProtection; 2] {
+    [
+        DatagramProtection::with_keys(TO_SERVER, TO_CLIENT, START),
+        DatagramProtection::with_keys(TO_CLIENT, TO_SERVER, START),
+    ]
+}
+
+fn early(limits: RekeyLimits) -> [DatagramProtection; 2] {
+    let early = || [[3; 32], [4; 32]].map(Secret::new);
+    let last = || [[5; 32], [6; 32]].map(Secret::new);
+    let mut both = [
+        DatagramProtection::early_of_client(Keys::of_client(early()), Keys::of_client(last()), START),
+        DatagramProtection::early_of_server(Keys::of_server(early()), START),
+    ];
+    both.iter_mut().for_each(|one| one.set_limits(limits));
+    both
+}
+
+fn install(server: &mut DatagramProtection) {
+    server.install(Keys::of_server([[5; 32], [6; 32]].map(Secret::new)), START);
+}
+
+fn seal_at(from: &mut DatagramProtection, now: Instant, plain: &[u8]) -> Vec<u8> {
+    let mut datagram = plain.to_vec();
+    datagram.resize(plain.len() + usize::from(OVERHEAD), 0xEE);
+    assert_eq!(from.seal(now, &mut datagram, plain.len()), Some(datagram.len()));
+    datagram
+}
+
+fn send(from: &mut DatagramProtection, plain: &[u8]) -> Vec<u8> {
+    seal_at(from, START, plain)
+}
+
+fn receive(to: &mut DatagramProtection, datagram: &[u8]) -> Result<Vec<u8>, OpenError> {
+    let mut copy = datagram.to_vec();
+    to.open(START, &mut copy).map(|plain| plain.to_vec())
+}
+
+#[test]
+fn a_datagram_has_the_bytes_of_the_document() {
+    let [mut client, _] = both();
+    assert_eq!(send(&mut client, b"x")[..3], [0x80, 0, 0]);
+    assert_eq!(send(&mut client, b"x")[..3], [0x80, 0, 1]);
+    client.sending.counter = 0x20_0000 + 0x1F_FFFF;
+    client.sending.epoch = 6;
+    assert_eq!(send(&mut client, b"x")[..3], [0x80 | 2 << 5 | 0x1F, 0xFF, 0xFF]);
+    assert_eq!(send(&mut client, b"x")[..3], [0x80 | 2 << 5, 0, 0]);
+}
+
+#[test]
+fn every_changed_bit_and_every_length_but_the_right_one_is_noticed() {
+    let [mut client, mut server] = both();
+    let datagram = send(&mut client, b"some plain bytes");
+    for bit in 0..datagram.len() * 8 {
+        let mut changed = datagram.clone();
+        changed[bit / 8] ^= 1 << (bit % 8);
+        assert!(receive(&mut server, &changed).is_err(), "bit {bit}");
+    }
+    for length in 0..datagram.len() {
+        assert!(receive(&mut server, &datagram[..length]).is_err(), "{length} bytes");
+    }
+    assert!(!server.has_opened());
+    assert_eq!(receive(&mut server, &datagram), Ok(b"some plain bytes".to_vec()));
+    assert_eq!(receive(&mut server, &datagram), Err(OpenError::Replayed));
+}
+
+#[test]
+fn a_datagram_does_not_open_at_its_sender_or_in_another_connection() {
+    let [mut client, mut server] = both();
+    let reflected = send(&mut client, b"plain");
+    assert_eq!(receive(&mut client, &reflected), Err(OpenError::Forged));
+    let mut other = DatagramProtection::with_keys([9; 32], [8; 32], START);
+    assert_eq!(receive(&mut other, &reflected), Err(OpenError::Forged));
+    assert!(receive(&mut server, &reflected).is_ok());
+}
+
+#[test]
+fn what_is_no_sealed_datagram_is_told_apart() {
+    let [_, mut server] = both();
+    assert_eq!(receive(&mut server, &[0x80; 18]), Err(OpenError::Malformed));
+    assert_eq!(receive(&mut server, &[0x80; 19]), Err(OpenError::Forged));
+    assert_eq!(receive(&mut server, &[0x7F; 40]), Err(OpenError::Malformed));
+}
+
+#[test]
+fn there_must_be_room_and_a_counter() {
+    let [mut client, _] = both();
+    assert_eq!(client.seal(START, &mut [0; 18], 0), None);
+    assert_eq!(client.seal(START, &mut [0; 19], 0), Some(19));
+    assert_eq!(client.seal(START, &mut [0; 19], usize::MAX), None);
+    client.sending.counter = COUNTER_END - 1;
+    assert_eq!(client.seal(START, &mut [0; 19], 0), Some(19));
+    assert_eq!(client.seal(START, &mut [0; 19], 0), None, "no counter is used twice");
+}
+
+#[test]
+fn the_last_counters_open() {
+    let [mut client, mut server] = both();
+    for counter in [COUNTER_END - 900_000, COUNTER_END - 2, COUNTER_END - 1] {
+        client.sending.counter = counter;
+        server.receiving.window.mark(counter - 1);
+        let datagram = send(&mut client, b"late");
+        assert!(receive(&mut server, &datagram).is_ok(), "{counter}");
+    }
+    let beyond = send(&mut both()[0], b"counter 0 again");
+    assert!(receive(&mut server, &beyond).is_err());
+}
+
+#[test]
+fn a_copy_opens_as_in_place_and_does_not_change_what_arrived() {
+    let [mut client, mut server] = both();
+    let datagram = send(&mut client, b"plain");
+    let mut buffer = [0; 5];
+    assert_eq!(server.open_copy(START, &datagram, &mut [0; 4]), Err(OpenError::Malformed));
+    assert_eq!(server.open_copy(START, &datagram, &mut buffer), Ok(5));
+    assert_eq!(&buffer, b"plain");
+    assert_eq!(server.open_copy(START, &datagram, &mut buffer), Err(OpenError::Replayed));
+    assert_eq!(server.open_copy(START, &[0x80; 18], &mut buffer), Err(OpenError::Malformed));
+}
+
+#[test]
+fn reordering_of_any_kind_within_the_window_loses_nothing() {
+    let [mut client, mut server] = both();
+    let mut sent: Vec<Vec<u8>> =
+        (0..2048_u32).map(|number| send(&mut client, &number.to_be_bytes())).collect();
+    sent.reverse();
+    assert!(sent.iter().all(|datagram| receive(&mut server, datagram).is_ok()));
+    assert!(sent.iter().all(|datagram| receive(&mut server, datagram) == Err(OpenError::Replayed)));
+    let too_old = send(&mut client, b"old");
+    let newer: Vec<Vec<u8>> = (0..2048).map(|_| send(&mut client, b"new")).collect();
+    assert!(receive(&mut server, &newer[2047]).is_ok());
+    assert_eq!(receive(&mut server, &too_old), Err(OpenError::Replayed));
+    assert!(receive(&mut server, &newer[0]).is_ok());
+}
+
+const FEW: RekeyLimits = RekeyLimits {
+    datagrams: 3,
+    age: Duration::from_secs(120),
+    forged: 5,
+    previous_key: Duration::from_secs(5),
+};
+
+fn rekeying(limits: RekeyLimits) -> [DatagramProtection; 2] {
+    let mut both = both();
+    both.iter_mut().for_each(|one| one.set_limits(limits));
+    both
+}
+
+#[test]
+fn epochs_follow_each_other_by_number_of_datagrams() {
+    let [mut client, mut server] = rekeying(FEW);
+    for _ in 0..10 {
+        let datagram = send(&mut client, b"nobody has answered");
+        assert!(receive(&mut server, &datagram).is_ok());
+    }
+    assert_eq!(client.epoch(), 0, "an epoch waits for the other peer to be in it");
+    for round in 1..20 {
+        let answer = send(&mut server, b"answer");
+        assert!(receive(&mut client, &answer).is_ok());
+        for _ in 0..4 {
+            let datagram = send(&mut client, b"more");
+            assert!(receive(&mut server, &datagram).is_ok());
+        }
+        assert_eq!((client.epoch(), server.epoch()), (round, round));
+    }
+}
+
+#[test]
+fn epochs_follow_each_other_by_time_and_by_forged_datagrams() {
+    let [mut client, mut server] = rekeying(RekeyLimits { datagrams: u64::MAX, ..FEW });
+    let answer = send(&mut server, b"answer");
+    assert!(receive(&mut client, &answer).is_ok());
+    let [just_before, due] = [119_999_999, 120_000_000].map(Instant::from_micros);
+    seal_at(&mut client, just_before, b"early");
+    assert_eq!(client.epoch(), 0);
+    let datagram = seal_at(&mut client, due, b"due");
+    assert_eq!(client.epoch(), 1);
+    assert!(receive(&mut server, &datagram).is_ok());
+    assert_eq!(server.epoch(), 1, "it follows");
+    for _ in 0..4 {
+        assert_eq!(receive(&mut server, &[0xA0; 40]), Err(OpenError::Forged));
+    }
+    send(&mut server, b"not yet");
+    assert_eq!(server.epoch(), 1);
+    assert_eq!(receive(&mut server, &[0xA0; 40]), Err(OpenError::Forged));
+    send(&mut server, b"enough");
+    assert_eq!(server.epoch(), 2);
+}
+
+#[test]
+fn datagrams_of_the_previous_epoch_open_for_a_while() {
+    for (at, opens) in [(4_999_999, true), (5_000_000, false)] {
+        let [mut client, mut server] = rekeying(FEW);
+        let [overtaken, twin] = [(); 2].map(|()| send(&mut client, b"overtaken"));
+        let answer = send(&mut server, b"answer");
+        assert!(receive(&mut client, &answer).is_ok());
+        send(&mut client, b"the third");
+        let next = send(&mut client, b"next epoch");
+        assert!(receive(&mut server, &next).is_ok());
+        assert!(receive(&mut server, &twin).is_ok());
+        let mut copy = overtaken.clone();
+        assert_eq!(server.open(Instant::from_micros(at), &mut copy).is_ok(), opens, "at {at}");
+        assert_eq!(server.receiving.previous.is_some(), opens, "the key is erased");
+    }
+}
+
+#[test]
+fn keys_of_epochs_that_are_over_are_gone() {
+    let [mut client, mut server] = rekeying(FEW);
+    let first = *client.sending.key.as_bytes();
+    let answer = send(&mut server, b"answer");
+    assert!(receive(&mut client, &answer).is_ok());
+    (0..4).for_each(|_| {
+        let datagram = send(&mut client, b"more");
+        assert!(receive(&mut server, &datagram).is_ok());
+    });
+    server.expire(Instant::from_micros(5_000_000));
+    let keys =
+        [&client.sending.key, &server.receiving.key, server.receiving.next.as_ref().expect("a next key")];
+    assert!(keys.iter().all(|key| *key.as_bytes() != first));
+    assert_eq!(client.sending.key.as_bytes(), server.receiving.key.as_bytes());
+}
+
+/// The server follows into epoch 1, all that it sends there is lost, and it goes on to epoch 2.
+#[test]
+fn an_epoch_of_which_nothing_arrives_is_skipped() {
+    let [mut client, mut server] = rekeying(FEW);
+    let answer = send(&mut server, b"answer");
+    assert!(receive(&mut client, &answer).is_ok());
+    for _ in 0..4 {
+        let datagram = send(&mut client, b"into epoch 1");
+        assert!(receive(&mut server, &datagram).is_ok());
+    }
+    let lost: Vec<Vec<u8>> = (0..3).map(|_| send(&mut server, b"epoch 1, lost or late")).collect();
+    let second: Vec<Vec<u8>> = (0..10).map(|_| send(&mut server, b"epoch 2")).collect();
+    assert_eq!((client.epoch(), server.epoch()), (1, 2), "it waits for the client in epoch 2");
+    assert!(receive(&mut client, &second[9]).is_ok());
+    assert_eq!(client.epoch(), 2);
+    assert!(receive(&mut client, &lost[2]).is_ok(), "late, but not lost");
+    let on = send(&mut client, b"on");
+    assert!(receive(&mut server, &on).is_ok());
+}
+
+#[test]
+fn an_early_epoch_ends_with_the_handshake_and_not_by_its_limits() {
+    let [mut client, mut server] = early(FEW);
+    for _ in 0..10 {
+        let request = send(&mut client, b"connection request");
+        assert!(receive(&mut server, &request).is_ok());
+        let acknowledgement = send(&mut server, b"acknowledgement");
+        assert!(receive(&mut client, &acknowledgement).is_ok());
+    }
+    assert_eq!((client.epoch(), server.epoch()), (0, 0));
+    let late = send(&mut client, b"sent before the answer came");
+    install(&mut server);
+    let accepted = send(&mut server, b"accepted");
+    assert_eq!(accepted[0] >> 5 & 3, 1);
+    assert!(receive(&mut client, &accepted).is_ok());
+    assert_eq!((client.epoch(), server.epoch()), (1, 1));
+    assert!(receive(&mut server, &late).is_ok());
+    let first = send(&mut client, b"the first message");
+    assert!(receive(&mut server, &first).is_ok());
+    for _ in 0..4 {
+        let datagram = send(&mut client, b"and more");
+        assert!(receive(&mut server, &datagram).is_ok());
+    }
+    assert_eq!((client.epoch(), server.epoch()), (2, 2), "from now on the limits count");
+}
+
+#[test]
+fn a_server_opens_nothing_of_epoch_1_before_the_identity() {
+    let [mut client, mut server] = early(FEW);
+    client.begin_sending_epoch(START);
+    let hasty = send(&mut client, b"hasty");
+    assert_eq!(receive(&mut server, &hasty), Err(OpenError::Forged));
+    install(&mut server);
+    assert!(receive(&mut server, &hasty).is_ok());
+}
+
+proptest! {
+    /// Whatever is lost, doubled, reordered within the window and forged: what is opened was sent, and once, and both go on.
+    #[test]
+    fn any_history_of_two_peers(
+        is_early in any::<bool>(),
+        steps in prop::collection::vec((any::<bool>(), 0..10_u8, any::<u8>()), 1..400),
+    ) {
+        let mut peers = if is_early { early(FEW) } else { rekeying(FEW) };
+        if is_early {
+            install(&mut peers[1]);
+        }
+        let mut under_way: [Vec<(u32, Vec<u8>)>; 2] = [Vec::new(), Vec::new()];
+        let mut opened: [Vec<u32>; 2] = [Vec::new(), Vec::new()];
+        for (number, (to_server, action, pick)) in (0_u32..).zip(steps) {
+            let from = usize::from(!to_server);
+            let queue = &mut under_way[from];
+            match action {
+                0..5 => queue.push((number, send(&mut peers[from], &number.to_be_bytes()))),
+                _ if queue.is_empty() => {}
+                5 => {
+                    let mut forged = queue[usize::from(pick) % queue.len()].1.clone();
+                    let at = usize::from(pick) % forged.len();
+                    forged[at] ^= 1 << (number % 8);
+                    prop_assert!(receive(&mut peers[1 - from], &forged).is_err());
+                }
+                6 => drop(queue.remove(usize::from(pick) % queue.len())),
+                _ => {
+                    let (sent, datagram) = queue.remove(usize::from(pick) % queue.len());
+                    if let Ok(plain) = receive(&mut peers[1 - from], &datagram) {
+                        prop_assert_eq!(plain, sent.to_be_bytes().to_vec());
+                        prop_assert!(!opened[from].contains(&sent));
+                        opened[from].push(sent);
+                        prop_assert_eq!(receive(&mut peers[1 - from], &datagram), Err(OpenError::Replayed));
+                    }
+                }
+            }
+            prop_assert!(peers[0].epoch().abs_diff(peers[1].epoch()) <= 1);
+        }
+        for _ in 0..3 {
+            for from in [1, 0] {
+                let datagram = send(&mut peers[from], b"still here");
+                prop_assert!(receive(&mut peers[1 - from], &datagram).is_ok());
+            }
+        }
+    }
+}

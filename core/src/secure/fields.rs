@@ -1,0 +1,205 @@
+//! The bytes of the fields and of the prologue (docs/secure.md#the-handshake).
+
+use core::net::SocketAddr;
+
+use super::keys::{KeyHash, PublicKey};
+use super::noise::Pattern;
+use super::primitives::hash;
+use super::trust::KnownServer;
+use crate::cursor::{Reader, Source, WireError, Writer};
+use crate::raknet::wire::{Guid, address};
+
+/// Bytes of the server's key in reply 1.
+pub const PUBLIC_KEY_FIELD: usize = 64;
+/// Bytes of the client's challenge in request 2.
+pub const CHALLENGE: usize = 64;
+/// Bytes of the server's answer in reply 2.
+pub const ANSWER: usize = 128;
+/// Bytes of the client's proof in the connection request.
+pub const PROOF: usize = 32;
+/// Bytes of the client's identity in the connection request.
+pub const IDENTITY: usize = 160;
+/// The most bytes of the application's own that an identity has room for.
+pub const MAX_IDENTITY_DATA: usize = 95;
+
+/// The suite: Noise as in `noise.rs`, datagrams as in `datagrams.rs`.
+const SUITE: [u8; 5] = *b"rws01";
+const PROLOGUE_LABEL: &[u8; 16] = b"rakwire secure 1";
+const MAX_PROLOGUE: usize = 16 + 8 + PUBLIC_KEY_FIELD + 4 + CHALLENGE_HEADER + address::MAX_ADDRESS + 2 + 8;
+/// The clear bytes before the ephemeral key of a challenge.
+pub(super) const CHALLENGE_HEADER: usize = 8;
+/// The payload of an answer.
+pub(super) const ANSWER_PAYLOAD: usize = 80;
+/// The payload of an identity.
+pub(super) const IDENTITY_PAYLOAD: usize = 96;
+
+const REQUIRES_SECURITY: u8 = 1;
+const REQUIRES_IDENTITY: u8 = 2;
+
+/// What both peers said in clear before the handshake, and what it protects against changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Negotiated {
+    /// The server's GUID in reply 1.
+    pub server: Guid,
+    /// The client's GUID in request 2.
+    pub client: Guid,
+    /// The cookie.
+    pub cookie: u32,
+    /// The server's address as request 2 has it, which may be the unassigned one.
+    pub server_address: SocketAddr,
+    /// The MTU of request 2.
+    pub mtu: u16,
+}
+
+/// The versions of RakNet's protocol in one attempt of a client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Versions {
+    /// The one in the request 1 that was answered.
+    pub announced: u8,
+    /// The one in the first request 1 of the attempt.
+    pub first: u8,
+}
+
+impl Versions {
+    /// Whether a server that accepts these versions would have been spoken to otherwise but for a forged packet 19.
+    pub(super) fn are_downgraded(self, accepted: &[u8]) -> bool {
+        !accepted.contains(&self.announced)
+            || (self.first != self.announced && accepted.contains(&self.first))
+    }
+}
+
+/// The key of reply 1, in parts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ServerKeyField {
+    /// The MTU of the reply, where peers that do not know keys read it.
+    pub mtu: u16,
+    /// Whether the server refuses clients without security.
+    pub requires_security: bool,
+    /// Whether the server refuses clients without an identity.
+    pub requires_identity: bool,
+    /// The key, and the one that is announced.
+    pub server: KnownServer,
+}
+
+impl ServerKeyField {
+    /// Reads the key of reply 1; none if it is not one of ours, but of another suite.
+    #[must_use]
+    pub fn read(field: &[u8; PUBLIC_KEY_FIELD]) -> Option<Self> {
+        Self::read_from(&mut Reader::new(field)).ok().flatten()
+    }
+
+    fn read_from(reader: &mut Reader<'_>) -> Result<Option<Self>, WireError> {
+        let mtu = reader.u16("mtu")?;
+        let flags = reader.u8("flags")?;
+        if reader.array()? != SUITE {
+            return Ok(None);
+        }
+        let key = PublicKey(reader.array()?);
+        let next = Some(KeyHash(reader.array()?)).filter(|hash| *hash != KeyHash([0; 24]));
+        Ok(Some(Self {
+            mtu,
+            requires_security: flags & REQUIRES_SECURITY != 0,
+            requires_identity: flags & REQUIRES_IDENTITY != 0,
+            server: KnownServer { key, next },
+        }))
+    }
+
+    /// The bytes of the field.
+    #[must_use]
+    pub fn write(&self) -> [u8; PUBLIC_KEY_FIELD] {
+        let flag = |is_set, flag| if is_set { flag } else { 0 };
+        fill(|writer| {
+            writer.u16(self.mtu)?;
+            writer.u8(flag(self.requires_security, REQUIRES_SECURITY)
+                | flag(self.requires_identity, REQUIRES_IDENTITY))?;
+            writer.bytes(&SUITE)?;
+            writer.bytes(&self.server.key.0)?;
+            writer.bytes(&self.server.next.map_or([0; 24], |next| next.0))
+        })
+    }
+}
+
+/// An array that `write` fills; what it leaves is zero.
+pub(super) fn fill<const N: usize>(write: impl FnOnce(&mut Writer<'_>) -> Result<(), WireError>) -> [u8; N] {
+    let mut bytes = [0; N];
+    // The tests of each field show that it has room.
+    let _room = write(&mut Writer::new(&mut bytes));
+    bytes
+}
+
+/// The clear bytes of a challenge.
+pub(super) fn challenge_header(pattern: Pattern) -> [u8; CHALLENGE_HEADER] {
+    fill(|writer| {
+        writer.u8(match pattern {
+            Pattern::Nk => 1,
+            Pattern::Xk => 2,
+        })?;
+        writer.zeros(2)?;
+        writer.bytes(&SUITE)
+    })
+}
+
+/// Whether the clear bytes of a challenge are those of our suite, whatever the pattern.
+pub(super) fn is_of_suite(header: &[u8; CHALLENGE_HEADER]) -> bool {
+    header.last_chunk() == Some(&SUITE)
+}
+
+/// The payload of a challenge: the versions and the number of the challenge.
+pub(super) const fn challenge_payload(versions: Versions, number: u8) -> [u8; 8] {
+    [versions.announced, versions.first, number, 0, 0, 0, 0, 0]
+}
+
+/// The part of an answer's payload that means something: the client's address and the MTU, as reply 2 has them in clear.
+pub(super) fn answer_payload(client: &SocketAddr, mtu: u16) -> [u8; ANSWER_PAYLOAD] {
+    fill(|writer| {
+        address::write(client, writer)?;
+        writer.zeros(address::MAX_ADDRESS.saturating_sub(writer.written()))?;
+        writer.u16(mtu)
+    })
+}
+
+/// The prologue of a handshake.
+pub(super) struct Prologue {
+    bytes: [u8; MAX_PROLOGUE],
+    length: usize,
+}
+
+impl Prologue {
+    pub(super) fn new(key: &ServerKeyField, negotiated: &Negotiated, pattern: Pattern) -> Self {
+        let mut prologue = Self { bytes: [0; MAX_PROLOGUE], length: 0 };
+        let mut writer = Writer::new(&mut prologue.bytes);
+        // `MAX_PROLOGUE` is the sum of the fields with the longer address.
+        let _room = Self::write(&mut writer, key, negotiated, pattern);
+        prologue.length = writer.written();
+        prologue
+    }
+
+    fn write(
+        writer: &mut Writer<'_>,
+        key: &ServerKeyField,
+        negotiated: &Negotiated,
+        pattern: Pattern,
+    ) -> Result<(), WireError> {
+        writer.bytes(PROLOGUE_LABEL)?;
+        writer.u64(negotiated.server.0)?;
+        writer.bytes(&ServerKeyField { mtu: 0, ..*key }.write())?;
+        writer.u32(negotiated.cookie)?;
+        writer.bytes(&challenge_header(pattern))?;
+        address::write(&negotiated.server_address, writer)?;
+        writer.u16(negotiated.mtu)?;
+        writer.u64(negotiated.client.0)
+    }
+
+    pub(super) fn bytes(&self) -> &[u8] {
+        self.bytes.get(..self.length).unwrap_or(&[])
+    }
+
+    /// What distinguishes one request 2 from another.
+    pub(super) fn request_hash(&self, challenge: &[u8]) -> [u8; 32] {
+        hash(&[self.bytes(), challenge])
+    }
+}
+
+#[cfg(test)]
+#[path = "fields_tests.rs"]
+mod tests;

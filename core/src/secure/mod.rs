@@ -1,0 +1,90 @@
+//! Secure connections: the handshake, the protection of datagrams, keys and connect tokens (docs/secure.md).
+//!
+//! These are the parts, without a connection around them: bytes of fields and of datagrams go in and out, and random bytes
+//! and the time come from the caller. No allocator is needed.
+//!
+//! ```
+//! use rakwire::Instant;
+//! use rakwire::raknet::Guid;
+//! use rakwire::secure::{
+//!     ClientHandshake, Identity, Negotiated, ReplyFields, SecureRequest, SeededRandom, ServerHandshake,
+//!     ServerIdentity, ServerTrust, StaticKey, Versions,
+//! };
+//!
+//! let mut random = SeededRandom::new([7; 32]); // 32 random bytes in a real program
+//! let now = Instant::ZERO;
+//! let server = ServerIdentity::new(StaticKey::generate(&mut random));
+//! let player = StaticKey::generate(&mut random);
+//!
+//! // Reply 1 has brought the key, and request 2 will say the rest.
+//! let negotiated = Negotiated {
+//!     server: Guid(1),
+//!     client: Guid(2),
+//!     cookie: 0x1234_5678,
+//!     server_address: "192.0.2.1:19132".parse()?,
+//!     mtu: 1492,
+//! };
+//! let trust = ServerTrust::KeyHash(server.public().hash());
+//! let versions = Versions { announced: 6, first: 6 };
+//! let mut client = ClientHandshake::new();
+//! let challenge = client.challenge(&trust, true, &server.field(1492), &negotiated, versions, &mut random)?;
+//!
+//! // The server has verified the cookie.
+//! let request = SecureRequest { negotiated: &negotiated, challenge: &challenge };
+//! let reply = ReplyFields { client: "192.0.2.2:50000".parse()?, mtu: 1492 };
+//! let (handshake, mut at_server) =
+//!     ServerHandshake::respond(&server, request, reply, &[6, 10, 11], now, &mut random)?;
+//!
+//! // Reply 2 has brought the answer.
+//! let identity = Identity { key: &player, data: b"Ada" };
+//! let established = client.accept(handshake.answer(), &reply.client, reply.mtu, Some(identity), now)?;
+//! let mut at_client = established.protection;
+//!
+//! // The connection request brings the proof and the identity.
+//! let shown = handshake.finish(
+//!     &mut at_server,
+//!     &established.proof,
+//!     established.identity.as_ref().map(|identity| &identity[..]),
+//!     now,
+//! )?;
+//! assert_eq!(shown.map(|shown| shown.key), Some(player.public()));
+//!
+//! // Everything else is sealed.
+//! let mut datagram = [0; 64];
+//! datagram[..7].copy_from_slice(b"welcome");
+//! let length = at_server.seal(now, &mut datagram, 7).ok_or("no room")?;
+//! assert_eq!(at_client.open(now, &mut datagram[..length])?, b"welcome");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod client;
+mod datagrams;
+mod error;
+mod fields;
+mod keys;
+mod noise;
+mod primitives;
+mod proof;
+mod random;
+mod replay_window;
+mod server;
+mod text;
+mod token;
+mod trust;
+
+pub use client::{ClientHandshake, Established, Identity};
+pub use datagrams::{DatagramProtection, OVERHEAD, RekeyLimits};
+pub use error::{HandshakeError, IdentityError, OpenError};
+pub use fields::{
+    ANSWER, CHALLENGE, IDENTITY, MAX_IDENTITY_DATA, Negotiated, PROOF, PUBLIC_KEY_FIELD, ServerKeyField,
+    Versions,
+};
+pub use keys::{KeyHash, PrivateText, PublicKey, StaticKey};
+pub use random::{SecureRandom, SeededRandom};
+pub use server::{ClientIdentity, ReplyFields, SecureRequest, ServerHandshake, ServerIdentity};
+pub use text::KeyTextError;
+pub use token::{
+    AcceptedToken, ConnectToken, ConnectTokenError, MAX_CONNECT_TOKEN, MAX_SEALED_TOKEN, MAX_TOKEN_SERVERS,
+    MAX_USER_DATA, TokenClaims, TokenError, TokenKey, TokenServer, TokenServers, UsedTokens,
+};
+pub use trust::{KnownServer, ServerTrust};

@@ -1,0 +1,161 @@
+//! The primitives, as the handshake and the datagrams use them: BLAKE2s and its HMAC, ChaCha20-Poly1305, X25519.
+
+use blake2::{Blake2s256, Digest};
+use chacha20poly1305::aead::AeadInOut;
+use chacha20poly1305::aead::inout::InOutBuf;
+use chacha20poly1305::{ChaCha20Poly1305, Key, KeyInit, Nonce, Tag};
+use hmac::{Mac, SimpleHmac};
+use subtle::ConstantTimeEq;
+use zeroize::Zeroize;
+
+/// Bytes of a key, of a hash and of a point.
+pub(super) const KEY: usize = 32;
+/// Bytes of a tag.
+pub(super) const TAG: usize = 16;
+
+/// A secret of 32 bytes, which are erased when it is dropped.
+pub(super) struct Secret([u8; KEY]);
+
+impl Secret {
+    pub(super) const fn new(bytes: [u8; KEY]) -> Self {
+        Self(bytes)
+    }
+
+    pub(super) const fn as_bytes(&self) -> &[u8; KEY] {
+        &self.0
+    }
+
+    /// A second copy. There is no `Clone`, so that each one can be found by this name.
+    pub(super) const fn duplicate(&self) -> Self {
+        Self(self.0)
+    }
+}
+
+impl Drop for Secret {
+    fn drop(&mut self) {
+        self.0.zeroize();
+    }
+}
+
+/// Whether both are equal, in a time that tells nothing of where they differ.
+pub(super) fn is_equal(a: &[u8], b: &[u8]) -> bool {
+    a.ct_eq(b).into()
+}
+
+/// BLAKE2s-256 of the parts, one behind the other.
+pub(super) fn hash(parts: &[&[u8]]) -> [u8; KEY] {
+    let mut hasher = Blake2s256::new();
+    for part in parts {
+        hasher.update(part);
+    }
+    hasher.finalize().into()
+}
+
+/// HMAC with BLAKE2s-256 of the parts, one behind the other.
+pub(super) fn hmac(key: &[u8; KEY], parts: &[&[u8]]) -> Secret {
+    // A key that is shorter than a block counts as if zeros followed it (RFC 2104).
+    let mut block = hmac::digest::Key::<SimpleHmac<Blake2s256>>::default();
+    block.iter_mut().zip(key).for_each(|(to, from)| *to = *from);
+    let mut mac = <SimpleHmac<Blake2s256> as KeyInit>::new(&block);
+    block.as_mut_slice().zeroize();
+    for part in parts {
+        mac.update(part);
+    }
+    Secret(mac.finalize().into_bytes().into())
+}
+
+/// The HKDF of Noise with two outputs (revision 34, section 4.3).
+pub(super) fn hkdf(chaining_key: &[u8; KEY], input: &[u8]) -> [Secret; 2] {
+    let temp = hmac(chaining_key, &[input]);
+    let first = hmac(temp.as_bytes(), &[&[1]]);
+    let second = hmac(temp.as_bytes(), &[first.as_bytes(), &[2]]);
+    [first, second]
+}
+
+/// The nonce of Noise's ChaChaPoly: four zero bytes and the counter, little endian (revision 34, section 12.3).
+fn nonce(counter: u64) -> Nonce {
+    let mut nonce = Nonce::default();
+    nonce.iter_mut().skip(4).zip(counter.to_le_bytes()).for_each(|(to, from)| *to = from);
+    nonce
+}
+
+fn cipher(key: &Secret) -> ChaCha20Poly1305 {
+    ChaCha20Poly1305::new(Key::cast_from_core(key.as_bytes()))
+}
+
+/// Encrypts `body` in place and returns its tag; none if it is longer than the cipher can take.
+pub(super) fn seal(key: &Secret, counter: u64, associated: &[u8], body: &mut [u8]) -> Option<[u8; TAG]> {
+    let sealed = cipher(key).encrypt_inout_detached(&nonce(counter), associated, InOutBuf::from(body));
+    sealed.ok().map(Into::into)
+}
+
+/// Decrypts `body` in place if its tag fits; otherwise leaves it as it is.
+pub(super) fn open(
+    key: &Secret,
+    counter: u64,
+    associated: &[u8],
+    body: &mut [u8],
+    tag: &[u8; TAG],
+) -> Option<()> {
+    let tag = Tag::cast_from_core(tag);
+    cipher(key).decrypt_inout_detached(&nonce(counter), associated, InOutBuf::from(body), tag).ok()
+}
+
+/// Encrypts all of `message` but its last 16 bytes in place, and puts the tag there.
+pub(super) fn seal_message(key: &Secret, counter: u64, associated: &[u8], message: &mut [u8]) -> Option<()> {
+    let (body, place) = message.split_last_chunk_mut::<TAG>()?;
+    *place = seal(key, counter, associated, body)?;
+    Some(())
+}
+
+/// Decrypts `message`, whose last 16 bytes are its tag, in place, and returns the plain bytes.
+pub(super) fn open_message<'m>(
+    key: &Secret,
+    counter: u64,
+    associated: &[u8],
+    message: &'m mut [u8],
+) -> Option<&'m mut [u8]> {
+    let (body, tag) = message.split_last_chunk_mut::<TAG>()?;
+    open(key, counter, associated, body, tag)?;
+    Some(body)
+}
+
+/// `REKEY` of Noise (revision 34, section 4.2): from it nobody computes the key before.
+pub(super) fn rekey(key: &Secret) -> Secret {
+    let mut next = Secret([0; KEY]);
+    // Nothing but a message that is too long is refused.
+    let _tag = seal(key, u64::MAX, &[], &mut next.0);
+    next
+}
+
+/// A private X25519 key and its public one.
+pub(super) struct KeyPair {
+    private: x25519_dalek::StaticSecret,
+    public: [u8; KEY],
+}
+
+impl KeyPair {
+    pub(super) fn new(private: &Secret) -> Self {
+        let private = x25519_dalek::StaticSecret::from(*private.as_bytes());
+        let public = x25519_dalek::PublicKey::from(&private).to_bytes();
+        Self { private, public }
+    }
+
+    pub(super) const fn public(&self) -> &[u8; KEY] {
+        &self.public
+    }
+
+    pub(super) fn private(&self) -> &[u8; KEY] {
+        self.private.as_bytes()
+    }
+
+    /// The secret that both have; none if the other key makes it zero whatever ours is.
+    pub(super) fn diffie_hellman(&self, other: &[u8; KEY]) -> Option<Secret> {
+        let shared = self.private.diffie_hellman(&x25519_dalek::PublicKey::from(*other));
+        shared.was_contributory().then(|| Secret(*shared.as_bytes()))
+    }
+}
+
+#[cfg(test)]
+#[path = "primitives_tests.rs"]
+mod tests;

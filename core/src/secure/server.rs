@@ -1,0 +1,268 @@
+//! The server's side of the handshake (docs/secure.md#the-handshake).
+
+use core::net::SocketAddr;
+
+use super::datagrams::{DatagramProtection, Keys};
+use super::error::{HandshakeError, IdentityError};
+use super::fields::{
+    ANSWER, CHALLENGE, CHALLENGE_HEADER, IDENTITY, IDENTITY_PAYLOAD, MAX_IDENTITY_DATA, Negotiated,
+    PUBLIC_KEY_FIELD, Prologue, ServerKeyField, Versions, answer_payload, challenge_header, is_of_suite,
+};
+use super::keys::{KeyHash, PublicKey, StaticKey};
+use super::noise::{Pattern, SymmetricState};
+use super::primitives::{KEY, KeyPair, TAG, is_equal};
+use super::proof::{EARLY_LABEL, proof};
+use super::random::{SecureRandom, secret};
+use super::trust::KnownServer;
+use crate::cursor::{Reader, Source, Writer};
+use crate::time::Instant;
+
+/// The key of a server, and what it asks of clients.
+///
+/// ```
+/// use rakwire::secure::{ServerIdentity, StaticKey};
+///
+/// let next = StaticKey::from_bytes([2; 32]).public();
+/// let mut identity = ServerIdentity::new(StaticKey::from_bytes([1; 32])); // from a key file in a real program
+/// identity.requires_security = true;
+/// identity.next = Some(next.hash());
+/// assert_eq!(identity.field(1492)[..3], [0x05, 0xD4, 1]);
+/// ```
+pub struct ServerIdentity {
+    key: StaticKey,
+    /// Whether clients without security are refused. Default: false.
+    pub requires_security: bool,
+    /// Whether clients without an identity are refused. Default: false.
+    pub requires_identity: bool,
+    /// The hash of the key that the server will have next, which clients remember. Default: none.
+    pub next: Option<KeyHash>,
+}
+
+impl ServerIdentity {
+    /// A server with this key.
+    #[must_use]
+    pub const fn new(key: StaticKey) -> Self {
+        Self { key, requires_security: false, requires_identity: false, next: None }
+    }
+
+    /// A second copy, for a copy of a configuration.
+    pub(crate) fn duplicate(&self) -> Self {
+        Self { key: self.key.duplicate(), ..*self }
+    }
+
+    /// The public key.
+    #[must_use]
+    pub const fn public(&self) -> PublicKey {
+        self.key.public()
+    }
+
+    /// The key of a reply 1 with this MTU.
+    #[must_use]
+    pub fn field(&self, mtu: u16) -> [u8; PUBLIC_KEY_FIELD] {
+        self.parts(mtu).write()
+    }
+
+    const fn parts(&self, mtu: u16) -> ServerKeyField {
+        ServerKeyField {
+            mtu,
+            requires_security: self.requires_security,
+            requires_identity: self.requires_identity,
+            server: KnownServer { key: self.key.public(), next: self.next },
+        }
+    }
+}
+
+/// A request 2 as it arrived, and what its reply 2 will say in clear.
+#[derive(Clone, Copy, Debug)]
+pub struct SecureRequest<'r> {
+    /// What both said before.
+    pub negotiated: &'r Negotiated,
+    /// The challenge, as it arrived.
+    pub challenge: &'r [u8],
+}
+
+impl SecureRequest<'_> {
+    fn read(&self) -> Result<(Pattern, &[u8; CHALLENGE]), HandshakeError> {
+        let challenge: &[u8; CHALLENGE] = self.challenge.try_into().map_err(|_| HandshakeError::Malformed)?;
+        let header = challenge.first_chunk::<CHALLENGE_HEADER>().ok_or(HandshakeError::Malformed)?;
+        if !is_of_suite(header) {
+            return Err(HandshakeError::OtherSuite);
+        }
+        let pattern =
+            [Pattern::Nk, Pattern::Xk].into_iter().find(|pattern| challenge_header(*pattern) == *header);
+        Ok((pattern.ok_or(HandshakeError::Malformed)?, challenge))
+    }
+}
+
+/// What a reply 2 says in clear.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReplyFields {
+    /// The client's address.
+    pub client: SocketAddr,
+    /// The MTU.
+    pub mtu: u16,
+}
+
+/// Who a client has shown to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClientIdentity {
+    /// Its static key.
+    pub key: PublicKey,
+    data: [u8; MAX_IDENTITY_DATA],
+    length: u8,
+}
+
+impl ClientIdentity {
+    /// The bytes of the application's own that came with it.
+    #[must_use]
+    pub fn data(&self) -> &[u8] {
+        self.data.get(..usize::from(self.length)).unwrap_or(&[])
+    }
+}
+
+/// A handshake that the server has answered and whose connection request has not come.
+pub struct ServerHandshake {
+    answer: [u8; ANSWER],
+    request: [u8; 32],
+    number: u8,
+    pattern: Pattern,
+    state: SymmetricState,
+    ephemeral: KeyPair,
+    requires_identity: bool,
+}
+
+impl ServerHandshake {
+    /// Answers a challenge: one new key pair and two DH, so only for a client whose cookie is verified, and within its ration.
+    ///
+    /// `accepted_versions` are those of RakNet's protocol that the server accepts in request 1.
+    ///
+    /// # Errors
+    /// [`HandshakeError`]: the request is dropped and counted. [`HandshakeError::OtherSuite`] comes before any curve
+    /// operation, and its sender may be told.
+    pub fn respond(
+        identity: &ServerIdentity,
+        request: SecureRequest<'_>,
+        reply: ReplyFields,
+        accepted_versions: &[u8],
+        now: Instant,
+        random: &mut impl SecureRandom,
+    ) -> Result<(Self, DatagramProtection), HandshakeError> {
+        let (pattern, challenge) = request.read()?;
+        let prologue = Prologue::new(&identity.parts(0), request.negotiated, pattern);
+        let mut state = SymmetricState::start(pattern, prologue.bytes(), &identity.public().0);
+        let opened = open_challenge(&mut state, identity.key.pair(), *challenge);
+        let (client, versions, number) = opened.ok_or(HandshakeError::DoesNotOpen)?;
+        if versions.are_downgraded(accepted_versions) {
+            return Err(HandshakeError::Downgrade);
+        }
+        let ephemeral = KeyPair::new(&secret(random));
+        let answer =
+            write_answer(&mut state, &ephemeral, &client, reply).ok_or(HandshakeError::DoesNotOpen)?;
+        let protection = match pattern {
+            Pattern::Nk => DatagramProtection::new(Keys::of_server(state.split()), now),
+            Pattern::Xk => {
+                DatagramProtection::early_of_server(Keys::of_server(state.derive(EARLY_LABEL)), now)
+            }
+        };
+        let handshake = Self {
+            answer,
+            request: prologue.request_hash(challenge),
+            number,
+            pattern,
+            state,
+            ephemeral,
+            requires_identity: identity.requires_identity,
+        };
+        Ok((handshake, protection))
+    }
+
+    /// The answer for reply 2.
+    #[must_use]
+    pub const fn answer(&self) -> &[u8; ANSWER] {
+        &self.answer
+    }
+
+    /// The number of the challenge. Another request of the same client replaces the handshake if its number is higher and
+    /// nothing was opened yet.
+    #[must_use]
+    pub const fn number(&self) -> u8 {
+        self.number
+    }
+
+    /// Whether this is the request that was answered, which gets the same [`answer`](Self::answer). It costs a few hashes.
+    #[must_use]
+    pub fn is_repeated(&self, identity: &ServerIdentity, request: SecureRequest<'_>) -> bool {
+        request.read().is_ok_and(|(pattern, challenge)| {
+            let prologue = Prologue::new(&identity.parts(0), request.negotiated, pattern);
+            is_equal(&prologue.request_hash(challenge), &self.request)
+        })
+    }
+
+    /// Takes proof and identity of the connection request, and changes to the keys of the finished handshake.
+    ///
+    /// # Errors
+    /// [`IdentityError`], which packet 0A tells the client; then the connection ends.
+    pub fn finish(
+        mut self,
+        protection: &mut DatagramProtection,
+        proof_field: &[u8],
+        identity: Option<&[u8]>,
+        now: Instant,
+    ) -> Result<Option<ClientIdentity>, IdentityError> {
+        let shown = match (self.pattern, identity) {
+            (Pattern::Nk, None) if self.requires_identity => return Err(IdentityError::Missing),
+            (Pattern::Nk, None) => None,
+            (Pattern::Xk, Some(identity)) => {
+                Some(self.read_identity(identity).ok_or(IdentityError::Invalid)?)
+            }
+            (Pattern::Nk, Some(_)) | (Pattern::Xk, None) => return Err(IdentityError::Invalid),
+        };
+        if !is_equal(&proof(&self.state), proof_field) {
+            return Err(IdentityError::Invalid);
+        }
+        if shown.is_some() {
+            protection.install(Keys::of_server(self.state.split()), now);
+        }
+        Ok(shown)
+    }
+
+    fn read_identity(&mut self, identity: &[u8]) -> Option<ClientIdentity> {
+        let mut message: [u8; IDENTITY] = identity.try_into().ok()?;
+        let key = self.state.read_third(&self.ephemeral, &mut message)?;
+        let mut reader = Reader::new(message.get(KEY + TAG..KEY + TAG + IDENTITY_PAYLOAD)?);
+        let length = reader.u8("length").ok()?;
+        let data = reader.array().ok()?;
+        (usize::from(length) <= MAX_IDENTITY_DATA).then_some(ClientIdentity {
+            key: PublicKey(key),
+            data,
+            length,
+        })
+    }
+}
+
+/// The client's ephemeral key, its versions, and the number of the challenge.
+fn open_challenge(
+    state: &mut SymmetricState,
+    server: &KeyPair,
+    mut challenge: [u8; CHALLENGE],
+) -> Option<([u8; KEY], Versions, u8)> {
+    let (_, message) = challenge.split_first_chunk_mut::<CHALLENGE_HEADER>()?;
+    let client = state.read_first(server, message)?;
+    let mut payload = Reader::new(message.get(KEY..)?);
+    let [announced, first, number] = payload.array().ok()?;
+    Some((client, Versions { announced, first }, number))
+}
+
+fn write_answer(
+    state: &mut SymmetricState,
+    ephemeral: &KeyPair,
+    client: &[u8; KEY],
+    reply: ReplyFields,
+) -> Option<[u8; ANSWER]> {
+    let mut answer = [0; ANSWER];
+    let mut writer = Writer::new(&mut answer);
+    writer.zeros(KEY).ok()?;
+    writer.bytes(&answer_payload(&reply.client, reply.mtu)).ok()?;
+    state.write_second(ephemeral, client, &mut answer)?;
+    Some(answer)
+}

@@ -1,0 +1,251 @@
+//! The sealed part of a connect token.
+
+use heapless::Vec;
+
+use super::SALT;
+use crate::cursor::{Reader, Source, WireError, Writer};
+use crate::secure::keys::{KeyHash, PrivateText, PublicKey};
+use crate::secure::primitives::{KEY, Secret, TAG, hmac, is_equal, open_message, seal_message};
+use crate::secure::random::{SecureRandom, secret};
+use crate::secure::text::{self, KeyTextError};
+
+/// The most bytes of a sealed token: those of a password.
+pub const MAX_SEALED_TOKEN: usize = 255;
+/// The most servers that one token is for.
+pub const MAX_TOKEN_SERVERS: usize = 4;
+/// The most bytes of user data in a token for one server; each further server takes 24 of them beyond the first 9.
+pub const MAX_USER_DATA: usize = 128;
+
+const PREFIX: &[u8; 4] = b"rwt1";
+/// The bytes before the ciphertext: prefix and salt.
+const HEAD: usize = PREFIX.len() + SALT;
+const LABEL: &[u8] = b"rakwire token 1";
+const KEY_PREFIX: &str = "rakwire-token-key-1:";
+
+error_enum! {
+    /// Why a token was not made, or not accepted.
+    #[non_exhaustive]
+    pub enum TokenError {
+        /// The claims do not fit.
+        TooLong => "a token has 1 to 4 servers and up to 128 bytes of user data, fewer with several servers",
+        /// It does not open under any of the keys, or is no token.
+        DoesNotOpen => "this is no token of this backend",
+        /// Its time is over.
+        Expired => "the token has expired",
+        /// It is for other servers.
+        OtherServer => "the token is for another server",
+        /// The client has not identified itself with the key that the token is for.
+        OtherClient => "the token belongs to another client",
+        /// It was used before.
+        Used => "the token was used before",
+        /// There is no room to remember that it was used.
+        NoRoom => "too many tokens are in use at once",
+    }
+}
+
+/// What a backend says of a player.
+///
+/// ```
+/// use rakwire::secure::{SeededRandom, StaticKey, TokenClaims, TokenError, TokenKey};
+///
+/// let mut random = SeededRandom::new([7; 32]); // 32 random bytes in a real program
+/// let [server, client] = [1, 2].map(|byte| StaticKey::from_bytes([byte; 32]).public());
+///
+/// // At the backend, when the client has logged in and given its public key:
+/// let key = TokenKey::generate(&mut random);
+/// let claims = TokenClaims {
+///     user_id: 42,
+///     expires: 1_800_000_060,
+///     client,
+///     servers: &[server.hash()],
+///     user_data: b"level 3",
+/// };
+/// let token = claims.seal(&key, &mut random)?;
+///
+/// // At the game server, which knows the client's key from its identity:
+/// let accepted = key.open(&token, &server.hash(), &client, 1_800_000_000)?;
+/// assert_eq!((accepted.user_id, accepted.user_data()), (42, &b"level 3"[..]));
+/// assert_eq!(key.open(&token, &server.hash(), &client, 1_800_000_060).err(), Some(TokenError::Expired));
+/// assert_eq!(key.open(&token, &server.hash(), &server, 1_800_000_000).err(), Some(TokenError::OtherClient));
+/// # Ok::<(), TokenError>(())
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct TokenClaims<'a> {
+    /// Who the player is, for the backend.
+    pub user_id: u64,
+    /// When it is over, in seconds since 1970.
+    pub expires: u64,
+    /// The key with which the client will identify itself.
+    pub client: PublicKey,
+    /// The servers that may accept it, 1 to 4.
+    pub servers: &'a [KeyHash],
+    /// Up to [`MAX_USER_DATA`] bytes of the application's own.
+    pub user_data: &'a [u8],
+}
+
+impl TokenClaims<'_> {
+    /// The sealed token.
+    ///
+    /// # Errors
+    /// [`TokenError::TooLong`].
+    pub fn seal(
+        &self,
+        key: &TokenKey,
+        random: &mut impl SecureRandom,
+    ) -> Result<Vec<u8, MAX_SEALED_TOKEN>, TokenError> {
+        let mut salt = [0; SALT];
+        random.fill(&mut salt);
+        self.seal_with_salt(key, &salt)
+    }
+
+    pub(super) fn seal_with_salt(
+        &self,
+        key: &TokenKey,
+        salt: &[u8; SALT],
+    ) -> Result<Vec<u8, MAX_SEALED_TOKEN>, TokenError> {
+        if !(1..=MAX_TOKEN_SERVERS).contains(&self.servers.len()) || self.user_data.len() > MAX_USER_DATA {
+            return Err(TokenError::TooLong);
+        }
+        let mut token = Vec::new();
+        token.resize_default(MAX_SEALED_TOKEN).map_err(|_| TokenError::TooLong)?;
+        let mut writer = Writer::new(&mut token);
+        self.write(salt, &mut writer).map_err(|_| TokenError::TooLong)?;
+        let length = writer.written();
+        token.truncate(length);
+        let (head, message) = token.split_first_chunk_mut::<HEAD>().ok_or(TokenError::TooLong)?;
+        seal_message(&key.of_token(salt), 0, head, message).ok_or(TokenError::TooLong)?;
+        Ok(token)
+    }
+
+    fn write(&self, salt: &[u8; SALT], writer: &mut Writer<'_>) -> Result<(), WireError> {
+        writer.bytes(PREFIX)?;
+        writer.bytes(salt)?;
+        writer.u64(self.user_id)?;
+        writer.u64(self.expires)?;
+        writer.bytes(&self.client.0)?;
+        writer.u8(self.servers.len() as u8)?;
+        for server in self.servers {
+            writer.bytes(&server.0)?;
+        }
+        writer.u8(self.user_data.len() as u8)?;
+        writer.bytes(self.user_data)?;
+        writer.zeros(TAG)
+    }
+}
+
+/// The key that a backend shares with its game servers. Its bytes are erased when it is dropped.
+pub struct TokenKey(Secret);
+
+impl TokenKey {
+    /// A new key.
+    #[must_use]
+    pub fn generate(random: &mut impl SecureRandom) -> Self {
+        Self(secret(random))
+    }
+
+    /// The key of these 32 bytes.
+    #[must_use]
+    pub const fn from_bytes(bytes: [u8; 32]) -> Self {
+        Self(Secret::new(bytes))
+    }
+
+    /// The key in the text of a key file, as [`StaticKey::from_key_file`](crate::secure::StaticKey::from_key_file).
+    ///
+    /// # Errors
+    /// [`KeyTextError`].
+    pub fn from_key_file(file: &str) -> Result<Self, KeyTextError> {
+        text::read::<KEY>(text::only_line(file)?, KEY_PREFIX).map(|bytes| Self::from_bytes(*bytes))
+    }
+
+    /// The line of a key file. Whoever has it can make tokens.
+    #[must_use]
+    pub const fn private_text(&self) -> PrivateText<'_> {
+        PrivateText::of_secret(KEY_PREFIX, &self.0)
+    }
+
+    fn of_token(&self, salt: &[u8; SALT]) -> Secret {
+        hmac(self.0.as_bytes(), &[LABEL, salt])
+    }
+
+    /// Opens a token at a server with this key, for a client that has identified itself with that one, at `now` seconds since
+    /// 1970. Whether it was used before is for [`UsedTokens`](super::UsedTokens) to say.
+    ///
+    /// A server with several token keys tries each of them.
+    ///
+    /// # Errors
+    /// [`TokenError`], in this order: `DoesNotOpen`, `Expired`, `OtherServer`, `OtherClient`.
+    pub fn open(
+        &self,
+        token: &[u8],
+        server: &KeyHash,
+        client: &PublicKey,
+        now: u64,
+    ) -> Result<AcceptedToken, TokenError> {
+        let mut copy = Vec::<u8, MAX_SEALED_TOKEN>::from_slice(token).map_err(|_| TokenError::DoesNotOpen)?;
+        let (head, message) = copy.split_first_chunk_mut::<HEAD>().ok_or(TokenError::DoesNotOpen)?;
+        let salt = *head.last_chunk::<SALT>().ok_or(TokenError::DoesNotOpen)?;
+        if head.first_chunk() != Some(PREFIX) {
+            return Err(TokenError::DoesNotOpen);
+        }
+        let plain = open_message(&self.of_token(&salt), 0, head, message).ok_or(TokenError::DoesNotOpen)?;
+        let read = Opened::read(&mut Reader::new(plain), salt).map_err(|_| TokenError::DoesNotOpen)?;
+        read.check(server, client, now)
+    }
+}
+
+/// A token that opened and was not looked at.
+struct Opened {
+    accepted: AcceptedToken,
+    client: PublicKey,
+    servers: Vec<KeyHash, MAX_TOKEN_SERVERS>,
+}
+
+impl Opened {
+    fn read(reader: &mut Reader<'_>, salt: [u8; SALT]) -> Result<Self, WireError> {
+        let user_id = reader.u64("user id")?;
+        let expires = reader.u64("expiry")?;
+        let client = PublicKey(reader.array()?);
+        let mut servers = Vec::new();
+        for _ in 0..reader.u8("number of servers")? {
+            servers.push(KeyHash(reader.array()?)).map_err(|_| WireError::BadLength)?;
+        }
+        let length = reader.u8("length of user data")?;
+        let user_data = Vec::from_slice(reader.bytes("user data", length.into())?);
+        let user_data = user_data.map_err(|_| WireError::BadLength)?;
+        if reader.remaining() > 0 || servers.is_empty() {
+            return Err(WireError::BadLength);
+        }
+        Ok(Self { accepted: AcceptedToken { user_id, expires, salt, user_data }, client, servers })
+    }
+
+    fn check(self, server: &KeyHash, client: &PublicKey, now: u64) -> Result<AcceptedToken, TokenError> {
+        if now >= self.accepted.expires {
+            Err(TokenError::Expired)
+        } else if !self.servers.iter().any(|named| is_equal(&named.0, &server.0)) {
+            Err(TokenError::OtherServer)
+        } else if !is_equal(&self.client.0, &client.0) {
+            Err(TokenError::OtherClient)
+        } else {
+            Ok(self.accepted)
+        }
+    }
+}
+
+/// What a server learns from a token.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AcceptedToken {
+    /// Who the player is, for the backend.
+    pub user_id: u64,
+    /// When it is over, in seconds since 1970.
+    pub expires: u64,
+    pub(super) salt: [u8; SALT],
+    user_data: Vec<u8, MAX_USER_DATA>,
+}
+
+impl AcceptedToken {
+    /// The bytes of the application's own.
+    #[must_use]
+    pub fn user_data(&self) -> &[u8] {
+        &self.user_data
+    }
+}

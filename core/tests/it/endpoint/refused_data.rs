@@ -1,0 +1,45 @@
+//! Connections whose application has no room for messages.
+
+use core::time::Duration;
+
+use rakwire::endpoint::{Capacity, Protocol};
+use rakwire::game_protocol::{self, GameProtocol};
+use rakwire::raknet::{self, RakNet};
+
+use crate::support::star::Star;
+
+/// What is refused arrives once there is room, acknowledgements are taken all the time, and others notice nothing.
+fn what_is_refused_arrives_later<P: Protocol>(reliable: P::Delivery) {
+    let capacity = Capacity { connections: 2, blocks: 4_096, block_size: 512 };
+    let mut star = Star::<P>::connected(capacity, P::config([9; 32]), 2);
+    let id = star.clients[0].at_server.expect("a connection");
+    assert!(star.server.refuse_data(id, true));
+    for client in 0..2 {
+        star.send_from(client, b"\x86for the server", reliable).expect("there is room");
+        star.send_to(client, b"\x86for the client", reliable).expect("there is room");
+    }
+    star.run_for(Duration::from_secs(2));
+    assert_eq!(star.read, [0, 1]);
+    assert_eq!([0, 1].map(|client: usize| star.clients[client].received), [1, 1]);
+    let refused = star.server.stats().datagrams_refused;
+    assert!(refused > 1, "the client sends again what it has no acknowledgement of");
+
+    assert!(star.server.refuse_data(id, false));
+    star.run_for(Duration::from_secs(5));
+    assert_eq!(star.read, [1, 1]);
+    assert_eq!(star.ended, 0);
+    assert_eq!(star.server.stats().datagrams_refused, refused);
+    star.server.disconnect(star.now, id);
+    star.run_for(Duration::from_secs(5));
+    assert!(!star.server.refuse_data(id, true), "the connection is gone");
+}
+
+#[test]
+fn what_raknet_refuses_arrives_later() {
+    what_is_refused_arrives_later::<RakNet>(raknet::Delivery::RELIABLE);
+}
+
+#[test]
+fn what_the_game_protocol_refuses_arrives_later() {
+    what_is_refused_arrives_later::<GameProtocol>(game_protocol::Reliability::Reliable);
+}

@@ -1,0 +1,516 @@
+//! Secure connections (docs/secure.md).
+
+use core::time::Duration;
+
+use rakwire::Instant;
+use rakwire::raknet::{
+    ConnectError, ConnectFailure, ConnectOptions, CookiePolicy, Delivery, DisconnectReason, DropReason,
+    SecurePeer, Security,
+};
+use rakwire::secure::{KnownServer, OVERHEAD, ServerIdentity, ServerTrust, StaticKey};
+use rakwire::sim::Conditions;
+use rakwire::wire::offline::{ClientSecurity, Offline, Refusal, ServerSecurity};
+use rakwire::wire::{Reader, Wire};
+
+use crate::support::forged::{UNKNOWN_SOURCE, answers, request_2, written};
+use crate::support::raknet::{OwnedEvent, client_config, messages, peer, server_config};
+use crate::support::secure::{
+    client_key, net, pinned, requiring_server, secure_client, secure_server, server_key, trusting,
+};
+
+const MINUTE: Duration = Duration::from_secs(60);
+const NOW: Instant = Instant::from_micros(1_000_000);
+const CLIENT: ([u8; 4], u16) = ([192, 0, 2, 1], 1);
+const SERVER: ([u8; 4], u16) = ([192, 0, 2, 2], 2);
+
+/// Messages of all sizes pass both ways, whatever happens to the datagrams, and every datagram was sealed.
+#[test]
+fn messages_pass_whatever_happens_to_datagrams() {
+    let conditions = Conditions {
+        loss: 0.1,
+        duplication: 0.1,
+        reordering: 0.1,
+        latency: Duration::from_millis(20),
+        jitter: Duration::from_millis(30),
+        ..Conditions::default()
+    };
+    for (seed, identity) in [(1, false), (2, true), (3, false), (4, true)] {
+        let client = secure_client(identity.then(client_key));
+        let mut net = net(client, requiring_server(), conditions, seed);
+        let (client, server) = net.open(&pinned());
+        let sent: Vec<Vec<u8>> =
+            (0..60).map(|index| vec![0x86 + index % 7; 1 + 137 * usize::from(index)]).collect();
+        for message in &sent {
+            net.pair.a.send(net.pair.now, client, message, Delivery::RELIABLE_ORDERED).expect("room");
+            net.pair.b.send(net.pair.now, server, message, Delivery::RELIABLE_ORDERED).expect("room");
+        }
+        let arrived = net.run_until(MINUTE, |net| {
+            messages(&net.client).len() == sent.len() && messages(&net.server).len() == sent.len()
+        });
+        assert!(arrived, "seed {seed}");
+        assert_eq!(messages(&net.client), sent);
+        assert_eq!(messages(&net.server), sent);
+        net.pair.a.disconnect(net.pair.now, client);
+        let ended = OwnedEvent::Disconnected(server, DisconnectReason::Remote);
+        assert!(net.run_until(MINUTE, |net| net.server.contains(&ended)), "seed {seed}");
+    }
+}
+
+/// Whoever the other peer has shown to be is known, and to nobody else.
+#[test]
+fn each_peer_knows_the_other() {
+    for identity in [None, Some(client_key())] {
+        let expected = identity.as_ref().map(StaticKey::public);
+        let mut net = net(secure_client(identity), requiring_server(), Conditions::default(), 1);
+        let (client, server) = net.open(&pinned());
+        let known = KnownServer { key: server_key().public(), next: None };
+        assert_eq!(net.pair.a.secure_peer(client), Some(SecurePeer::Server(known)));
+        let Some(SecurePeer::Client(shown)) = net.pair.b.secure_peer(server) else {
+            panic!("a plain client")
+        };
+        assert_eq!(shown.map(|shown| shown.key), expected);
+    }
+}
+
+/// Every way to trust a server.
+#[test]
+fn a_server_is_trusted_by_its_key_its_hash_what_is_known_of_it_or_blindly() {
+    let (key, next) = (server_key().public(), StaticKey::from_bytes([3; 32]).public());
+    let before = KnownServer { key: next, next: Some(key.hash()) };
+    let announcing = || secure_server(|identity| identity.next = Some(next.hash()));
+    for trust in [
+        ServerTrust::Key(key),
+        ServerTrust::KeyHash(key.hash()),
+        ServerTrust::Known(before),
+        ServerTrust::Any,
+    ] {
+        let mut net = net(secure_client(None), announcing(), Conditions::default(), 1);
+        let (client, _) = net.open(&trusting(trust));
+        let known = KnownServer { key, next: Some(next.hash()) };
+        assert_eq!(net.pair.a.secure_peer(client), Some(SecurePeer::Server(known)), "{trust:?}");
+    }
+    for trust in [ServerTrust::Key(next), ServerTrust::KeyHash(next.hash())] {
+        let mut net = net(secure_client(None), announcing(), Conditions::default(), 1);
+        let id = net.dial(&trusting(trust));
+        net.run_for(Duration::from_secs(1));
+        assert_eq!(net.client, [OwnedEvent::Failed(id, ConnectFailure::PublicKeyMismatch)]);
+        assert_eq!(net.server, []);
+    }
+}
+
+/// The rows of docs/secure.md#who-connects-with-whom that are between peers of this crate.
+#[test]
+fn who_does_not_fit_parts_at_once_and_each_with_its_reason() {
+    let plain = ConnectOptions::default;
+    let identified = || {
+        secure_server(|identity| {
+            identity.requires_security = true;
+            identity.requires_identity = true;
+        })
+    };
+    let offering = || secure_server(|_| ());
+    let cases = [
+        (requiring_server(), plain(), None, Err(ConnectFailure::SecurityRequired)),
+        (server_config(), pinned(), None, Err(ConnectFailure::ServerWithoutSecurity)),
+        (identified(), pinned(), None, Err(ConnectFailure::IdentityRequired)),
+        (identified(), pinned(), Some(client_key()), Ok(true)),
+        (offering(), plain(), None, Ok(false)),
+        (offering(), pinned(), None, Ok(true)),
+        (requiring_server(), pinned(), None, Ok(true)),
+        (server_config(), plain(), None, Ok(false)),
+    ];
+    for (server, options, identity, expected) in cases {
+        let case = format!("{:?} {options:?} {}", server.security, identity.is_some());
+        let mut net = net(secure_client(identity), server, Conditions::default(), 1);
+        let id = net.dial(&options);
+        net.run_for(Duration::from_secs(1));
+        match expected {
+            Ok(is_secure) => {
+                assert_eq!(net.client, [OwnedEvent::Connected(id)], "{case}");
+                assert_eq!(net.pair.a.secure_peer(id).is_some(), is_secure, "{case}");
+            }
+            Err(failure) => {
+                assert_eq!(net.client, [OwnedEvent::Failed(id, failure)], "{case}");
+                assert_eq!(net.server, [], "{case}");
+                net.run_for(Duration::from_secs(20));
+                assert_eq!(net.pair.b.connections().count(), 0, "{case}");
+            }
+        }
+    }
+}
+
+/// A client without security is told by a packet that the original understands, too, and only once its cookie is verified.
+#[test]
+fn a_client_without_security_that_asks_all_the_same_is_refused() {
+    let mut server = peer(requiring_server());
+    let cookie = cookie_of(&mut server);
+    server.handle_datagram(NOW, UNKNOWN_SOURCE.into(), &request_2(ClientSecurity::Cookie(cookie ^ 1), 9));
+    assert_eq!(answers(&mut server, NOW), []);
+    server.handle_datagram(NOW, UNKNOWN_SOURCE.into(), &request_2(ClientSecurity::Cookie(cookie), 9));
+    let answers = answers(&mut server, NOW);
+    let [(_, bytes)] = &answers[..] else { panic!("{answers:?}") };
+    let refused = Offline::Refused { refusal: Refusal::AttemptFailed, guid: server.config().guid };
+    assert_eq!(Offline::read(&mut Reader::new(bytes)), Ok(refused));
+    assert_eq!(server.connections().count(), 0);
+}
+
+/// The cookie that a server gives to an unknown address.
+fn cookie_of(server: &mut rakwire::raknet::Peer<'_>) -> u32 {
+    server.handle_datagram(
+        NOW,
+        UNKNOWN_SOURCE.into(),
+        &written(&Offline::Request1 { protocol: 6, mtu: 1_492 }),
+    );
+    let answers = answers(server, NOW);
+    let [(_, bytes)] = &answers[..] else { panic!("{answers:?}") };
+    match Offline::read(&mut Reader::new(bytes)) {
+        Ok(Offline::Reply1 { security: ServerSecurity::PublicKey { cookie, .. }, .. }) => cookie,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_secure_connection_needs_a_configuration_with_security() {
+    let mut client = peer(client_config());
+    assert_eq!(client.connect_with(NOW, SERVER.into(), &pinned()), Err(ConnectError::NoSecurity));
+}
+
+/// Two peers, one datagram at a time.
+struct Steps {
+    client: rakwire::raknet::Peer<'static>,
+    server: rakwire::raknet::Peer<'static>,
+}
+
+impl Steps {
+    fn new(server: rakwire::raknet::Config) -> Self {
+        let mut client = peer(secure_client(None));
+        client.connect_with(NOW, SERVER.into(), &pinned()).expect("a free slot");
+        Self { client, server: peer(server) }
+    }
+
+    /// What the client has to say, which did not arrive yet.
+    fn sent_by_client(&mut self) -> Vec<Vec<u8>> {
+        answers(&mut self.client, NOW).into_iter().map(|(_, bytes)| bytes).collect()
+    }
+
+    fn sent_by_server(&mut self) -> Vec<Vec<u8>> {
+        answers(&mut self.server, NOW).into_iter().map(|(_, bytes)| bytes).collect()
+    }
+
+    fn deliver_to_server(&mut self, datagrams: &[Vec<u8>]) {
+        datagrams.iter().for_each(|bytes| self.server.handle_datagram(NOW, CLIENT.into(), bytes));
+    }
+
+    fn deliver_to_client(&mut self, datagrams: &[Vec<u8>]) {
+        datagrams.iter().for_each(|bytes| self.client.handle_datagram(NOW, SERVER.into(), bytes));
+    }
+
+    /// The second request of the client, which did not arrive yet.
+    fn request_2(&mut self) -> Vec<u8> {
+        let request_1 = self.sent_by_client();
+        self.deliver_to_server(&request_1);
+        let reply_1 = self.sent_by_server();
+        self.deliver_to_client(&reply_1);
+        let requests = self.sent_by_client();
+        let [request_2] = &requests[..] else { panic!("{requests:02x?}") };
+        assert_eq!(request_2.len(), 103);
+        request_2.clone()
+    }
+}
+
+/// An identical request gets an identical answer, for which nothing is computed: the ration has only one handshake.
+#[test]
+fn an_identical_request_gets_an_identical_answer() {
+    let mut config = requiring_server();
+    if let Some(security) = &mut config.security {
+        security.handshakes_per_network = 1;
+    }
+    let mut steps = Steps::new(config);
+    let request_2 = steps.request_2();
+    steps.deliver_to_server(std::slice::from_ref(&request_2));
+    let first = steps.sent_by_server();
+    assert_eq!(first.iter().map(Vec::len).collect::<Vec<_>>(), [163]);
+    for _ in 0..5 {
+        steps.deliver_to_server(std::slice::from_ref(&request_2));
+        assert_eq!(steps.sent_by_server(), first);
+    }
+    steps.deliver_to_client(&first);
+    let connection_request = steps.sent_by_client();
+    steps.deliver_to_server(&connection_request);
+    // From here on the request has nothing to bring.
+    steps.deliver_to_server(&[request_2]);
+    steps.deliver_to_client(&first);
+    for _ in 0..4 {
+        let datagrams = steps.sent_by_server();
+        steps.deliver_to_client(&datagrams);
+        let datagrams = steps.sent_by_client();
+        steps.deliver_to_server(&datagrams);
+    }
+    assert_eq!(steps.server.stats().dropped(DropReason::HandshakeLimit), 0);
+    let connected = |event| matches!(event, Some(rakwire::raknet::Event::Connected { .. }));
+    assert!(connected(steps.server.poll_event()) && connected(steps.client.poll_event()));
+}
+
+/// A challenge that was changed in any bit has no answer and leaves no trace, and neither has one beyond the ration.
+#[test]
+fn changed_requests_get_nothing() {
+    let mut steps = Steps::new(requiring_server());
+    let request_2 = steps.request_2();
+    for at in 17..request_2.len() {
+        let mut changed = request_2.clone();
+        changed[at] ^= 1;
+        steps.deliver_to_server(&[changed]);
+        let answers = steps.sent_by_server();
+        assert!(answers.iter().all(|answer| answer.len() < 103), "byte {at}: {answers:02x?}");
+        assert_eq!(steps.server.connections().count(), 0, "byte {at}");
+    }
+    assert!(steps.server.stats().dropped(DropReason::HandshakeLimit) > 0, "86 challenges of one network");
+}
+
+/// Whoever changes reply 2, or writes one without an answer, does not end the attempt: the right one opens it.
+#[test]
+fn changed_replies_are_dropped_and_the_attempt_goes_on() {
+    /// Where the encryption flag of reply 2 is: behind id, magic, GUID, address and MTU.
+    const FLAG: usize = 1 + 16 + 8 + 7 + 2;
+    let mut steps = Steps::new(requiring_server());
+    let request_2 = steps.request_2();
+    steps.deliver_to_server(&[request_2]);
+    let replies = steps.sent_by_server();
+    let reply_2 = &replies[0];
+    for at in 17..reply_2.len() {
+        let mut changed = reply_2.clone();
+        // Any value but zero says that an answer follows.
+        changed[at] = if at == FLAG { 0 } else { changed[at] ^ 1 };
+        steps.deliver_to_client(&[changed]);
+    }
+    steps.deliver_to_client(&[written(&Offline::Reply2 {
+        guid: steps.server.config().guid,
+        client: CLIENT.into(),
+        mtu: 1_492,
+        answer: None,
+    })]);
+    assert!(steps.client.poll_event().is_none());
+    let stats = steps.client.stats();
+    let dropped = stats.dropped(DropReason::Unauthentic) + stats.dropped(DropReason::BadOffline);
+    assert_eq!(dropped, reply_2.len() as u64 - 17 + 1);
+    steps.deliver_to_client(&replies);
+    assert!(!steps.sent_by_client().is_empty(), "the connection request");
+}
+
+/// Nothing is kept of a source that has not given its cookie back, and nothing computed for it; whatever cookies are
+/// configured otherwise.
+#[test]
+fn a_forged_source_gets_neither_state_nor_computation_nor_more_bytes_than_it_sent() {
+    for cookies in [CookiePolicy::Required, CookiePolicy::Off, CookiePolicy::UnderLoad { unvalidated: 9 }] {
+        let mut config = requiring_server();
+        config.cookies = cookies;
+        if let Some(security) = &mut config.security {
+            // Any computation would be counted as one too many.
+            security.handshakes_per_second = 0;
+        }
+        let mut server = peer(config);
+        let (mut sent, mut received) = (0, 0);
+        for port in 1..2_000 {
+            let from = ([203, 0, 113, 7], port).into();
+            for length in [24, 32, 95, 96, 1_464] {
+                let mut request_1 = written(&Offline::Request1 { protocol: 6, mtu: 1_492 });
+                request_1.truncate(length);
+                server.handle_datagram(NOW, from, &request_1);
+                sent += length;
+                let longest =
+                    answers(&mut server, NOW).iter().map(|(_, bytes)| bytes.len()).max().unwrap_or(0);
+                assert!(longest <= length, "{longest} bytes for {length}");
+                received += longest;
+            }
+            let challenge = ClientSecurity::Challenge { cookie: 7, challenge: &[9; 64] };
+            for security in [ClientSecurity::None, ClientSecurity::Cookie(7), challenge] {
+                server.handle_datagram(NOW, from, &request_2(security, port.into()));
+                assert_eq!(answers(&mut server, NOW), []);
+            }
+        }
+        assert!(received > 0 && received < sent);
+        assert_eq!(server.connections().count(), 0, "{cookies:?}");
+        assert_eq!(server.blocks_available(), server.blocks());
+        assert_eq!(server.stats().dropped(DropReason::HandshakeLimit), 0, "{cookies:?}");
+    }
+}
+
+/// Forged, damaged and repeated datagrams change nothing, end nothing and are counted.
+#[test]
+fn forged_datagrams_are_counted_and_ignored() {
+    let mut net = net(secure_client(None), requiring_server(), Conditions::default(), 5);
+    let (client, server) = net.open(&pinned());
+    net.run_for(Duration::from_secs(1));
+    net.pair.a.send(net.pair.now, client, b"\x86once", Delivery::UNRELIABLE).expect("room");
+    let mut buffer = [0; 1_500];
+    let sealed = net.pair.a.poll_transmit(net.pair.now, &mut buffer).expect("a datagram").payload.to_vec();
+    let (now, from) = (net.now(), net.pair.a_address);
+    let before = net.pair.b.stats().dropped(DropReason::Unauthentic);
+    let mut forged = 0;
+    for at in 0..sealed.len() {
+        for bit in 0..8 {
+            let mut changed = sealed.clone();
+            changed[at] ^= 1 << bit;
+            if changed[0] & 0x80 == 0 {
+                continue;
+            }
+            net.pair.b.handle_datagram(now, from, &changed);
+            forged += 1;
+        }
+        net.pair.b.handle_datagram(now, from, &sealed[..at]);
+        forged += u64::from(at > 2);
+    }
+    // As plain RakNet has them, too.
+    for plain in [&[0x84, 0, 0, 0, 0x60, 0, 8, 0, 0, 0, 0, 0, 0, 0, 0x15][..], &[0xC0, 0, 1, 1, 0, 0, 0]] {
+        net.pair.b.handle_datagram(now, from, plain);
+        forged += 1;
+    }
+    for told in [&[0x0A, 1][..], &[0x0B], &[0x0C], &[0x15]] {
+        net.pair.b.handle_datagram(now, from, told);
+        net.pair.a.handle_datagram(now, net.pair.b_address, told);
+    }
+    assert_eq!(net.pair.b.stats().dropped(DropReason::Unauthentic) - before, forged);
+    for _ in 0..3 {
+        net.pair.b.handle_datagram(now, from, &sealed);
+    }
+    assert_eq!(net.pair.b.stats().dropped(DropReason::Unauthentic) - before, forged + 2);
+    net.run_for(Duration::from_secs(1));
+    assert_eq!(messages(&net.server), [b"\x86once"]);
+    net.pair.b.send(net.pair.now, server, b"\x86still", Delivery::RELIABLE).expect("room");
+    net.run_for(Duration::from_secs(1));
+    assert_eq!(messages(&net.client), [b"\x86still"]);
+}
+
+/// What arrives sealed never came from silence: a flood of forged datagrams does not keep a dead connection alive.
+#[test]
+fn forged_datagrams_do_not_keep_a_connection_alive() {
+    let mut net = net(secure_client(None), requiring_server(), Conditions::default(), 6);
+    let (client, _) = net.open(&pinned());
+    net.pair.set_conditions(Conditions { loss: 1.0, ..Conditions::default() });
+    net.pair.a.send(net.pair.now, client, b"\x86lost", Delivery::RELIABLE).expect("room");
+    let lost = OwnedEvent::Disconnected(client, DisconnectReason::Lost);
+    for _ in 0..200 {
+        net.run_for(Duration::from_millis(100));
+        let (now, from) = (net.now(), net.pair.b_address);
+        net.pair.a.handle_datagram(now, from, &[0x84; 60]);
+    }
+    assert!(net.client.contains(&lost), "{:?}", net.client);
+}
+
+/// A datagram is never longer than the MTU allows, and what is not sealed in it is the header.
+#[test]
+fn sealed_datagrams_fit_the_mtu() {
+    let mut config = secure_client(None);
+    config.mtu = 576;
+    let mut net = net(config, requiring_server(), Conditions::default(), 7);
+    let (client, _) = net.open(&pinned());
+    net.pair.a.send(net.pair.now, client, &[0x86; 9_000], Delivery::RELIABLE).expect("room");
+    let mut buffer = [0; 1_500];
+    let mut lengths = Vec::new();
+    while let Some(transmit) = net.pair.a.poll_transmit(net.pair.now, &mut buffer) {
+        assert!(transmit.payload.windows(4).all(|part| part != [0x86; 4]), "plain bytes");
+        lengths.push(transmit.payload.len());
+        let payload = transmit.payload.to_vec();
+        net.pair.b.handle_datagram(net.pair.now, net.pair.a_address, &payload);
+    }
+    let longest = lengths.iter().max().copied().unwrap_or(0);
+    assert!((500..=548).contains(&longest), "{lengths:?}");
+    net.run_for(Duration::from_secs(5));
+    assert_eq!(messages(&net.server), [[0x86; 9_000]]);
+    assert_eq!(OVERHEAD, 19);
+}
+
+/// A server that accepts the version that a client announced first does not answer a challenge in another one: somebody
+/// forged a 19.
+#[test]
+fn a_forged_version_does_not_lower_it() {
+    let mut client = peer({
+        let mut config = secure_client(None);
+        config.protocol_version = 11;
+        config
+    });
+    client.connect_with(NOW, SERVER.into(), &pinned()).expect("a free slot");
+    answers(&mut client, NOW);
+    let mut server = peer(requiring_server());
+    let forged = Offline::IncompatibleProtocol { protocol: 6, guid: server.config().guid };
+    client.handle_datagram(NOW, SERVER.into(), &written(&forged));
+    for _ in 0..4 {
+        for (_, bytes) in answers(&mut client, NOW) {
+            server.handle_datagram(NOW, CLIENT.into(), &bytes);
+        }
+        for (_, bytes) in answers(&mut server, NOW) {
+            client.handle_datagram(NOW, SERVER.into(), &bytes);
+        }
+    }
+    assert_eq!(server.stats().dropped(DropReason::Unauthentic), 1);
+    assert_eq!(server.connections().count(), 0);
+}
+
+/// Handshakes are rationed by network, and those of others go on.
+#[test]
+fn handshakes_are_rationed() {
+    let mut config = requiring_server();
+    config.max_incoming = 100;
+    if let Some(security) = &mut config.security {
+        security.handshakes_per_network = 2;
+    }
+    let mut server = rakwire::raknet::Peer::with_capacity(
+        rakwire::raknet::Capacity { connections: 100, blocks: 4_096, block_size: 512 },
+        config,
+    );
+    let mut opened = [0; 3];
+    for (network, count) in opened.iter_mut().enumerate() {
+        for host in 1..6 {
+            let from = ([10, network as u8, 0, host], 7_000).into();
+            let mut config = secure_client(None);
+            config.guid = rakwire::raknet::Guid(1_000 + u64::from(host) + 100 * network as u64);
+            let mut client = peer(config);
+            client.connect_with(NOW, SERVER.into(), &pinned()).expect("a free slot");
+            for _ in 0..3 {
+                for (_, bytes) in answers(&mut client, NOW) {
+                    server.handle_datagram(NOW, from, &bytes);
+                }
+                for (_, bytes) in answers(&mut server, NOW) {
+                    *count += usize::from(bytes.len() == 163);
+                    client.handle_datagram(NOW, SERVER.into(), &bytes);
+                }
+            }
+        }
+    }
+    assert_eq!(opened, [2; 3]);
+    assert_eq!(server.stats().dropped(DropReason::HandshakeLimit), 9);
+}
+
+/// Two peers from copies of one configuration would draw the same keys; drivers make them different by a number.
+#[test]
+fn copies_of_a_configuration_draw_other_keys_when_they_are_diversified() {
+    use rakwire::endpoint::Protocol;
+    use rakwire::raknet::RakNet;
+
+    let challenge = |number: Option<u64>| {
+        let mut config = secure_client(None);
+        if let Some(number) = number {
+            RakNet::diversify(&mut config, number);
+        }
+        let mut steps = Steps::new(requiring_server());
+        steps.client = peer(config);
+        steps.client.connect_with(NOW, SERVER.into(), &pinned()).expect("a free slot");
+        steps.request_2()
+    };
+    assert_eq!(challenge(None), challenge(None));
+    let all = [challenge(None), challenge(Some(0)), challenge(Some(1)), challenge(Some(2))];
+    for (index, one) in all.iter().enumerate() {
+        assert!(all[..index].iter().all(|other| other != one));
+    }
+}
+
+/// No secret stands in what a configuration prints.
+#[test]
+fn a_configuration_prints_no_secret() {
+    let mut security = Security::new([0xA7; 32]);
+    security.identity = Some(client_key());
+    security.server = Some(ServerIdentity::new(server_key()));
+    let text = format!("{security:?}");
+    assert!(text.contains(&server_key().public().to_string()));
+    assert!(!text.contains("167") && !text.contains("rakwire-private-key"), "{text}");
+}

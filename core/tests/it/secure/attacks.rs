@@ -1,0 +1,241 @@
+//! What an attacker can try with a handshake (docs/secure.md#what-it-protects-and-what-not).
+
+use rakwire::secure::{ConnectToken, IDENTITY, OpenError, PublicKey, ServerKeyField, TokenClaims, TokenKey};
+
+use super::*;
+
+#[test]
+fn nothing_negotiated_can_be_changed() {
+    for identity in [false, true] {
+        let stage = || if identity { Stage::with_identity() } else { Stage::new(None) };
+        let said = stage().negotiated;
+        let changes = [
+            Negotiated { server: Guid(1), ..said },
+            Negotiated { client: Guid(1), ..said },
+            Negotiated { cookie: 1, ..said },
+            Negotiated { mtu: 576, ..said },
+            Negotiated { server_address: address("192.0.2.9:1"), ..said },
+        ];
+        for changed in changes {
+            let mut stage = stage();
+            let challenge = stage.challenge().expect("a trusted key");
+            stage.negotiated = changed;
+            assert_eq!(stage.respond(&challenge).err(), Some(HandshakeError::DoesNotOpen), "{changed:?}");
+        }
+    }
+}
+
+#[test]
+fn flags_and_the_announced_key_cannot_be_changed() {
+    let announced = StaticKey::from_bytes([9; 32]).public().hash();
+    for at in [2, 40, 63] {
+        let mut stage = Stage::new(None);
+        stage.server.next = Some(announced);
+        stage.server.requires_identity = true;
+        let mut field = stage.server.field(1492);
+        field[at] ^= 2;
+        let challenge = stage
+            .client
+            .challenge(&stage.trust, false, &field, &stage.negotiated, SIX, &mut stage.random)
+            .expect("a trusted key");
+        assert_eq!(stage.respond(&challenge).err(), Some(HandshakeError::DoesNotOpen), "byte {at}");
+    }
+    // The MTU of reply 1 alone is not covered: relays lower it.
+    let mut stage = Stage::new(None);
+    let field = stage.server.field(576);
+    let challenge =
+        stage.client.challenge(&stage.trust, false, &field, &stage.negotiated, SIX, &mut stage.random);
+    assert!(stage.respond(&challenge.expect("a trusted key")).is_ok());
+}
+
+#[test]
+fn no_changed_bit_of_a_challenge_is_answered() {
+    for mut stage in [Stage::new(None), Stage::with_identity()] {
+        let challenge = stage.challenge().expect("a trusted key");
+        for bit in 0..CHALLENGE * 8 {
+            let mut changed = challenge;
+            changed[bit / 8] ^= 1 << (bit % 8);
+            assert!(stage.respond(&changed).is_err(), "bit {bit}");
+        }
+        for length in [0, 1, 63] {
+            assert_eq!(stage.respond(&challenge[..length]).err(), Some(HandshakeError::Malformed));
+        }
+        assert!(stage.respond(&challenge).is_ok());
+    }
+}
+
+#[test]
+fn no_changed_bit_of_an_answer_is_believed() {
+    for mut stage in [Stage::new(None), Stage::with_identity()] {
+        let challenge = stage.challenge().expect("a trusted key");
+        let (handshake, _) = stage.respond(&challenge).expect("a good challenge");
+        for bit in 0..ANSWER * 8 {
+            let mut changed = *handshake.answer();
+            changed[bit / 8] ^= 1 << (bit % 8);
+            assert_eq!(stage.accept(&changed).err(), Some(HandshakeError::DoesNotOpen), "bit {bit}");
+        }
+        stage.reply.mtu = 576;
+        assert_eq!(stage.accept(handshake.answer()).err(), Some(HandshakeError::Contradiction));
+        stage.reply = ReplyFields { client: address("192.0.2.3:50000"), mtu: 1492 };
+        assert_eq!(stage.accept(handshake.answer()).err(), Some(HandshakeError::Contradiction));
+    }
+}
+
+#[test]
+fn no_changed_bit_of_proof_or_identity_is_believed() {
+    for bit in 0..(32 + IDENTITY) * 8 {
+        let mut stage = Stage::with_identity();
+        let (mut established, handshake, mut at_server) = stage.answered();
+        let mut fields = [&established.proof[..], &established.identity.expect("there is one")].concat();
+        fields[bit / 8] ^= 1 << (bit % 8);
+        established.proof.copy_from_slice(&fields[..32]);
+        established.identity = fields[32..].try_into().ok();
+        assert_eq!(
+            finish(handshake, &mut at_server, &established).err(),
+            Some(IdentityError::Invalid),
+            "bit {bit}"
+        );
+        assert_eq!(at_server.epoch(), 0);
+    }
+}
+
+#[test]
+fn a_pattern_and_an_identity_must_agree() {
+    let mut stage = Stage::new(None);
+    let (mut established, handshake, mut at_server) = stage.answered();
+    established.identity = Some([0; IDENTITY]);
+    assert_eq!(finish(handshake, &mut at_server, &established), Err(IdentityError::Invalid));
+    let mut stage = Stage::with_identity();
+    let (mut established, handshake, mut at_server) = stage.answered();
+    established.identity = None;
+    assert_eq!(finish(handshake, &mut at_server, &established), Err(IdentityError::Invalid));
+    for length in [0, 31, 33] {
+        let mut stage = Stage::new(None);
+        let (_, handshake, mut at_server) = stage.answered();
+        assert_eq!(
+            handshake.finish(&mut at_server, &vec![0; length], None, START),
+            Err(IdentityError::Invalid)
+        );
+    }
+}
+
+#[test]
+fn a_forged_version_is_noticed() {
+    let mut stage = Stage::new(None);
+    stage.versions = Versions { announced: 6, first: 11 };
+    let challenge = stage.challenge().expect("a trusted key");
+    assert_eq!(stage.respond(&challenge).err(), Some(HandshakeError::Downgrade));
+    stage.versions = Versions { announced: 6, first: 9 };
+    let challenge = stage.challenge().expect("a trusted key");
+    assert!(stage.respond(&challenge).is_ok(), "a server that does not know 9 said so itself");
+}
+
+#[test]
+fn a_substituted_key_gets_no_connection() {
+    let attacker = ServerIdentity::new(StaticKey::from_bytes([66; 32]));
+    let mut stage = Stage::new(None);
+    let challenge = stage.client.challenge(
+        &stage.trust,
+        false,
+        &attacker.field(1492),
+        &stage.negotiated,
+        SIX,
+        &mut stage.random,
+    );
+    assert_eq!(challenge, Err(HandshakeError::KeyMismatch));
+    // One who has the server's public key and not its private one cannot answer.
+    let challenge = stage.challenge().expect("a trusted key");
+    stage.server = attacker;
+    assert_eq!(stage.respond(&challenge).err(), Some(HandshakeError::DoesNotOpen));
+}
+
+#[test]
+fn points_of_low_order_are_no_keys() {
+    let mut one = [0; 32];
+    one[0] = 1;
+    for point in [[0; 32], one] {
+        let mut stage = Stage::new(None);
+        stage.trust = ServerTrust::Any;
+        let mut field = ServerKeyField::read(&stage.server.field(1492)).expect("our suite");
+        field.server.key = PublicKey(point);
+        let challenge = stage.client.challenge(
+            &stage.trust,
+            false,
+            &field.write(),
+            &stage.negotiated,
+            SIX,
+            &mut stage.random,
+        );
+        assert_eq!(challenge, Err(HandshakeError::Malformed));
+        let mut challenge = stage.challenge().expect("a trusted key");
+        challenge[8..40].copy_from_slice(&point);
+        assert_eq!(stage.respond(&challenge).err(), Some(HandshakeError::DoesNotOpen));
+    }
+}
+
+#[test]
+fn a_key_or_challenge_of_the_original_is_told_apart() {
+    let mut stage = Stage::new(None);
+    stage.trust = ServerTrust::Any;
+    let theirs = core::array::from_fn::<u8, 64, _>(|index| index as u8 ^ 0x5A);
+    let challenge =
+        stage.client.challenge(&stage.trust, false, &theirs, &stage.negotiated, SIX, &mut stage.random);
+    assert_eq!(challenge, Err(HandshakeError::OtherSuite));
+    assert_eq!(stage.respond(&theirs).err(), Some(HandshakeError::OtherSuite));
+}
+
+#[test]
+fn a_replayed_handshake_gets_a_server_nowhere_the_attacker_can_follow() {
+    let mut stage = Stage::new(None);
+    let challenge = stage.challenge().expect("a trusted key");
+    let (first, mut first_keys) = stage.respond(&challenge).expect("a good challenge");
+    let mut established = stage.accept(first.answer()).expect("a good answer");
+    let mut recorded = [0x84; 64];
+    let length = established.protection.seal(START, &mut recorded, 40).expect("room");
+    // Later the same request 2 is answered with another ephemeral key, so nothing recorded opens.
+    let (second, mut second_keys) = stage.respond(&challenge).expect("a good challenge");
+    assert_ne!(first.answer(), second.answer());
+    let mut replayed = recorded;
+    assert_eq!(second_keys.open(START, &mut replayed[..length]), Err(OpenError::Forged));
+    assert_eq!(
+        second.finish(&mut second_keys, &established.proof, None, START),
+        Err(IdentityError::Invalid),
+        "nor does the proof fit"
+    );
+    assert!(first_keys.open(START, &mut recorded[..length]).is_ok());
+}
+
+/// Two connections of one client to two servers, of which one passes on what it gets to the other.
+#[test]
+fn what_is_meant_for_one_server_is_worth_nothing_at_another() {
+    let mut stage = Stage::with_identity();
+    let (for_attacker, ..) = stage.answered();
+    let mut other = Stage::with_identity();
+    other.server = ServerIdentity::new(StaticKey::from_bytes([3; 32]));
+    other.trust = ServerTrust::Any;
+    other.random = SeededRandom::new([6; 32]);
+    let (mut at_other, handshake, mut other_keys) = other.answered();
+    at_other.identity = for_attacker.identity;
+    assert_eq!(finish(handshake, &mut other_keys, &at_other), Err(IdentityError::Invalid));
+}
+
+#[test]
+fn a_stolen_token_is_worth_nothing_without_the_key_of_its_owner() {
+    let mut random = SeededRandom::new([8; 32]);
+    let backend = TokenKey::generate(&mut random);
+    let mut stage = Stage::with_identity();
+    let owner = stage.identity.as_ref().expect("there is one").public();
+    let server = stage.server.public().hash();
+    let claims = TokenClaims { user_id: 1, expires: 100, client: owner, servers: &[server], user_data: b"" };
+    let sealed = claims.seal(&backend, &mut random).expect("it fits");
+    let connect = ConnectToken { expires: 100, servers: core::iter::empty().collect(), sealed: &sealed };
+    for (thief, expected) in [(false, None), (true, Some(rakwire::secure::TokenError::OtherClient))] {
+        if thief {
+            stage = Stage::new(Some(StaticKey::from_bytes([99; 32])));
+        }
+        let (established, handshake, mut at_server) = stage.answered();
+        let shown =
+            finish(handshake, &mut at_server, &established).expect("it is an identity").expect("it is shown");
+        assert_eq!(backend.open(connect.sealed, &server, &shown.key, 50).err(), expected);
+    }
+}

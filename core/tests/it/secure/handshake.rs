@@ -1,0 +1,160 @@
+//! What a handshake leads to.
+
+use rakwire::secure::{KnownServer, ServerKeyField};
+
+use super::*;
+
+#[test]
+fn a_client_without_an_identity_and_a_server_have_the_same_keys() {
+    let mut stage = Stage::new(None);
+    let (mut established, handshake, mut at_server) = stage.answered();
+    assert_eq!(established.server, KnownServer { key: stage.server.public(), next: None });
+    assert!(established.identity.is_none());
+    assert!(passes(&mut established.protection, &mut at_server), "the connection request");
+    assert_eq!(finish(handshake, &mut at_server, &established), Ok(None));
+    assert!(passes(&mut at_server, &mut established.protection));
+    assert_eq!((at_server.epoch(), established.protection.epoch()), (0, 0));
+}
+
+#[test]
+fn an_identity_is_shown_and_changes_the_keys() {
+    let mut stage = Stage::with_identity();
+    let key = stage.identity.as_ref().expect("there is one").public();
+    let (mut established, handshake, mut at_server) = stage.answered();
+    assert!(passes(&mut established.protection, &mut at_server), "the connection request");
+    let shown =
+        finish(handshake, &mut at_server, &established).expect("a good identity").expect("it is shown");
+    assert_eq!((shown.key, shown.data()), (key, &b"Ada"[..]));
+    assert_eq!((at_server.epoch(), established.protection.epoch()), (1, 0));
+    assert!(passes(&mut established.protection, &mut at_server), "sent before the answer came");
+    assert!(passes(&mut at_server, &mut established.protection));
+    assert_eq!(established.protection.epoch(), 1);
+    assert!(passes(&mut established.protection, &mut at_server));
+}
+
+#[test]
+fn the_data_of_an_identity_has_a_limit() {
+    let mut stage = Stage::with_identity();
+    let challenge = stage.challenge().expect("a trusted key");
+    let (handshake, mut at_server) = stage.respond(&challenge).expect("a good challenge");
+    let key = stage.identity.as_ref().expect("there is one");
+    let accept = |data| {
+        let identity = Some(Identity { key, data });
+        stage.client.accept(handshake.answer(), &stage.reply.client, stage.reply.mtu, identity, START)
+    };
+    assert_eq!(accept(&[7; 96]).err(), Some(HandshakeError::Malformed));
+    let established = accept(&[7; 95]).expect("it fits");
+    let shown =
+        finish(handshake, &mut at_server, &established).expect("a good identity").expect("it is shown");
+    assert_eq!(shown.data(), [7; 95]);
+}
+
+#[test]
+fn an_identical_reply_gets_the_identical_request_and_that_the_identical_answer() {
+    let mut stage = Stage::new(None);
+    let challenge = stage.challenge().expect("a trusted key");
+    assert_eq!(stage.challenge(), Ok(challenge));
+    let (handshake, _) = stage.respond(&challenge).expect("a good challenge");
+    let repeats = |challenge: &[u8], negotiated: &Negotiated| {
+        handshake.is_repeated(&stage.server, SecureRequest { negotiated, challenge })
+    };
+    assert!(repeats(&challenge, &stage.negotiated));
+    let mut other = challenge;
+    other[63] ^= 1;
+    assert!(!repeats(&other, &stage.negotiated));
+    assert!(!repeats(&challenge, &Negotiated { cookie: 1, ..stage.negotiated }));
+    assert!(!repeats(&challenge[..63], &stage.negotiated));
+}
+
+#[test]
+fn an_answer_may_fit_either_of_the_newest_two_challenges() {
+    let mut stage = Stage::new(None);
+    let first_said = stage.negotiated;
+    let challenges: Vec<[u8; CHALLENGE]> = (0..3)
+        .map(|cookie| {
+            stage.negotiated.cookie = cookie;
+            stage.challenge().expect("a trusted key")
+        })
+        .collect();
+    assert!(
+        challenges
+            .iter()
+            .all(|one| challenges.iter().filter(|other| one[8..40] == other[8..40]).count() == 1)
+    );
+    for (cookie, challenge, is_kept) in
+        [(0, challenges[0], false), (1, challenges[1], true), (2, challenges[2], true)]
+    {
+        stage.negotiated = Negotiated { cookie, ..first_said };
+        let (handshake, mut at_server) = stage.respond(&challenge).expect("a good challenge");
+        assert_eq!(u32::from(handshake.number()), cookie, "challenges are numbered");
+        match stage.accept(handshake.answer()) {
+            Ok(mut established) => assert!(is_kept && passes(&mut established.protection, &mut at_server)),
+            Err(error) => assert!(!is_kept && error == HandshakeError::DoesNotOpen),
+        }
+    }
+}
+
+#[test]
+fn a_forged_answer_before_the_right_one_does_no_harm() {
+    let mut stage = Stage::with_identity();
+    let challenge = stage.challenge().expect("a trusted key");
+    let (handshake, mut at_server) = stage.respond(&challenge).expect("a good challenge");
+    assert_eq!(stage.accept(&[7; ANSWER]).err(), Some(HandshakeError::DoesNotOpen));
+    assert_eq!(stage.accept(&[7; 64]).err(), Some(HandshakeError::Malformed));
+    let mut established = stage.accept(handshake.answer()).expect("a good answer");
+    assert!(passes(&mut established.protection, &mut at_server));
+}
+
+#[test]
+fn trust_is_in_the_key_its_hash_a_known_server_or_anybody() {
+    let [ours, next, other] = [1, 8, 9].map(|byte| StaticKey::from_bytes([byte; 32]).public());
+    let known = |key, next: Option<_>| ServerTrust::Known(KnownServer { key, next });
+    for (trust, is_trusted) in [
+        (ServerTrust::Any, true),
+        (ServerTrust::Key(ours), true),
+        (ServerTrust::Key(other), false),
+        (ServerTrust::KeyHash(ours.hash()), true),
+        (ServerTrust::KeyHash(other.hash()), false),
+        (known(ours, None), true),
+        (known(other, None), false),
+        (known(other, Some(ours.hash())), true),
+        (known(other, Some(next.hash())), false),
+    ] {
+        let mut stage = Stage::new(None);
+        stage.server.next = Some(next.hash());
+        stage.trust = trust;
+        let challenge = stage.challenge();
+        assert_eq!(challenge.err(), (!is_trusted).then_some(HandshakeError::KeyMismatch), "{trust:?}");
+        if is_trusted {
+            let (established, ..) = stage.answered();
+            assert_eq!(established.server, KnownServer { key: ours, next: Some(next.hash()) });
+        }
+    }
+}
+
+#[test]
+fn a_server_may_require_an_identity() {
+    for (identity, expected) in
+        [(None, Some(IdentityError::Missing)), (Some(StaticKey::from_bytes([2; 32])), None)]
+    {
+        let mut stage = Stage::new(identity);
+        stage.server.requires_identity = true;
+        let field = ServerKeyField::read(&stage.server.field(1492)).expect("our suite");
+        assert!(field.requires_identity);
+        let (established, handshake, mut at_server) = stage.answered();
+        assert_eq!(finish(handshake, &mut at_server, &established).err(), expected);
+    }
+}
+
+#[test]
+fn addresses_of_both_versions_and_none_are_negotiated() {
+    for (server, client) in
+        [("0.0.0.0:0", "192.0.2.2:1"), ("[2001:db8::1]:7", "[2001:db8::2%3]:9"), ("192.0.2.1:1", "[::1]:9")]
+    {
+        let mut stage = Stage::new(None);
+        stage.negotiated.server_address = address(server);
+        stage.reply.client = address(client);
+        let (mut established, _, mut at_server) = stage.answered();
+        assert!(passes(&mut at_server, &mut established.protection));
+    }
+}

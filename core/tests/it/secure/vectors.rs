@@ -1,0 +1,168 @@
+//! The committed vectors of secure connections: made with fixed keys, and checked by another implementation too.
+
+use rakwire::secure::{KeyHash, SecureRandom, TokenClaims, TokenKey};
+use serde_json::{Value, json};
+
+use super::*;
+
+const FILE: &str = include_str!("../../vectors/secure.json");
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Random bytes that are not: those of the vectors, in their order.
+struct Fixed(Vec<u8>);
+
+impl SecureRandom for Fixed {
+    fn fill(&mut self, bytes: &mut [u8]) {
+        for byte in bytes {
+            *byte = self.0.remove(0);
+        }
+    }
+}
+
+fn seed(byte: u8) -> [u8; 32] {
+    core::array::from_fn(|index| byte.wrapping_mul(3).wrapping_add(index as u8))
+}
+
+/// A stage whose keys and random bytes are those of the vectors.
+fn stage(has_identity: bool, server_address: &str, client_address: &str) -> Stage {
+    let mut stage = Stage::new(has_identity.then(|| StaticKey::from_bytes(seed(2))));
+    stage.server = ServerIdentity::new(StaticKey::from_bytes(seed(1)));
+    stage.server.next = Some(StaticKey::from_bytes(seed(9)).public().hash());
+    stage.server.requires_security = true;
+    stage.trust = ServerTrust::Key(stage.server.public());
+    stage.negotiated.server_address = address(server_address);
+    stage.reply.client = address(client_address);
+    stage
+}
+
+/// A handshake with fixed keys and the datagrams behind it, as an entry of the file.
+fn handshake(name: &str, has_identity: bool, server_address: &str, client_address: &str) -> Value {
+    let mut stage = stage(has_identity, server_address, client_address);
+    let field = stage.server.field(1492);
+    let mut random = Fixed([seed(3), seed(4)].concat());
+    let challenge = stage
+        .client
+        .challenge(&stage.trust, has_identity, &field, &stage.negotiated, SIX, &mut random)
+        .expect("a trusted key");
+    let request = SecureRequest { negotiated: &stage.negotiated, challenge: &challenge };
+    let (answered, at_server) =
+        ServerHandshake::respond(&stage.server, request, stage.reply, &[6], START, &mut random)
+            .expect("a challenge");
+    let answer = *answered.answer();
+    let established = stage.accept(&answer).expect("a good answer");
+    let (proof, identity) = (established.proof, established.identity);
+    json!({
+        "name": name,
+        "server_private": hex(&seed(1)),
+        "server_public": hex(&stage.server.public().0),
+        "server_key_hash": hex(&stage.server.public().hash().0),
+        "client_private": has_identity.then(|| hex(&seed(2))),
+        "client_ephemeral": hex(&seed(3)),
+        "server_ephemeral": hex(&seed(4)),
+        "server_guid": format!("{:016x}", stage.negotiated.server.0),
+        "client_guid": format!("{:016x}", stage.negotiated.client.0),
+        "cookie": format!("{:08x}", stage.negotiated.cookie),
+        "server_address": server_address,
+        "client_address": client_address,
+        "mtu": 1492,
+        "version": 6,
+        "number": 0,
+        "identity_data": hex(b"Ada"),
+        "key_field": hex(&field),
+        "challenge": hex(&challenge),
+        "answer": hex(&answer),
+        "proof": hex(&proof),
+        "identity": identity.map(|identity| hex(&identity)),
+        "datagrams": datagrams(established, answered, at_server),
+    })
+}
+
+/// The connection request, what follows it, and what follows two minutes later under new keys.
+fn datagrams(
+    mut established: Established,
+    answered: ServerHandshake,
+    mut at_server: DatagramProtection,
+) -> Value {
+    const LATER: u64 = 121_000_000;
+    let mut datagrams = Vec::new();
+    let mut pass =
+        |by: &str, from: &mut DatagramProtection, to: &mut DatagramProtection, micros: u64, plain: &[u8]| {
+            let now = Instant::from_micros(micros);
+            let mut buffer = [0; 64];
+            buffer[..plain.len()].copy_from_slice(plain);
+            let length = from.seal(now, &mut buffer, plain.len()).expect("room");
+            let sealed = hex(&buffer[..length]);
+            let epoch = from.epoch();
+            assert_eq!(to.open(now, &mut buffer[..length]).map(|opened| opened.to_vec()), Ok(plain.to_vec()));
+            datagrams.push(json!({"by": by, "epoch": epoch, "plain": hex(plain), "sealed": sealed}));
+        };
+    pass("client", &mut established.protection, &mut at_server, 0, b"\x84connection request");
+    pass("client", &mut established.protection, &mut at_server, 0, b"\x84again");
+    let shown = finish(answered, &mut at_server, &established);
+    assert_eq!(shown.map(|shown| shown.is_some()), Ok(established.identity.is_some()));
+    let at_client = &mut established.protection;
+    pass("server", &mut at_server, at_client, 0, b"\x84accepted");
+    pass("client", at_client, &mut at_server, 0, b"\x84first message");
+    pass("client", at_client, &mut at_server, LATER, b"\x84after two minutes");
+    pass("server", &mut at_server, at_client, LATER, b"");
+    datagrams.into()
+}
+
+fn token(name: &str, servers: &[KeyHash], user_data: &[u8]) -> Value {
+    let client = StaticKey::from_bytes(seed(2)).public();
+    let claims =
+        TokenClaims { user_id: 0x0102_0304_0506_0708, expires: 1_800_000_000, client, servers, user_data };
+    let salt: Vec<u8> = (0xA0..0xA0 + 24).collect();
+    let sealed = claims.seal(&TokenKey::from_bytes(seed(7)), &mut Fixed(salt.clone())).expect("it fits");
+    json!({
+        "name": name,
+        "token_key": hex(&seed(7)),
+        "salt": hex(&salt),
+        "user_id": format!("{:016x}", claims.user_id),
+        "expires": claims.expires,
+        "client": hex(&client.0),
+        "servers": servers.iter().map(|server| hex(&server.0)).collect::<Vec<_>>(),
+        "user_data": hex(user_data),
+        "sealed": hex(&sealed),
+    })
+}
+
+fn texts() -> Value {
+    let key = StaticKey::from_bytes(seed(1));
+    let token_key = TokenKey::from_bytes(seed(7));
+    json!([
+        {"name": "private key", "hex": hex(&seed(1)), "text": key.private_text().to_string()},
+        {"name": "public key", "hex": hex(&key.public().0), "text": key.public().to_string()},
+        {"name": "key hash", "hex": hex(&key.public().hash().0), "text": key.public().hash().to_string()},
+        {"name": "token key", "hex": hex(&seed(7)), "text": token_key.private_text().to_string()},
+    ])
+}
+
+fn all() -> Value {
+    let [a, b] = [1, 9].map(|byte| StaticKey::from_bytes(seed(byte)).public().hash());
+    json!({
+        "about": "Handshakes with fixed keys, datagrams, connect tokens and texts of keys. docs/secure.md states what they are.",
+        "handshakes": [
+            handshake("without an identity", false, "192.0.2.1:19132", "192.0.2.2:50000"),
+            handshake("with an identity", true, "192.0.2.1:19132", "192.0.2.2:50000"),
+            handshake("with an identity, over IPv6", true, "[2001:db8::1]:19132", "[2001:db8::2]:50000"),
+            handshake("through a relay, to an address that the client does not know", false, "0.0.0.0:0", "192.0.2.2:50000"),
+        ],
+        "tokens": [token("one server", &[a], b"user data"), token("two servers, no data", &[a, b], b"")],
+        "texts": texts(),
+    })
+}
+
+/// `SECURE_VECTORS=FILE` writes the file anew, which only a change of the protocol may do.
+#[test]
+fn committed_vectors() {
+    if let Ok(file) = std::env::var("SECURE_VECTORS") {
+        let text = serde_json::to_string_pretty(&all()).expect("JSON");
+        std::fs::write(file, text + "\n").expect("a place to write to");
+    }
+    let committed: Value = serde_json::from_str(FILE).expect("JSON");
+    assert_eq!(committed, all());
+}

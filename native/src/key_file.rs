@@ -1,0 +1,69 @@
+//! Files with the static key of a server or of a client (docs/secure.md#keys).
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::path::Path;
+
+use rakwire::secure::{KeyTextError, SeededRandom, StaticKey};
+
+use crate::entropy::entropy;
+
+/// Bytes of the longest key file: a key, and room for comments.
+const LONGEST: u64 = 64 << 10;
+
+/// Why there is no key from a file.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum KeyFileError {
+    /// The file cannot be read.
+    #[error("the key file cannot be read: {0}")]
+    Io(#[from] io::Error),
+    /// There is no key in it.
+    #[error("{0}")]
+    Text(#[from] KeyTextError),
+}
+
+/// Reads the key from a file that [`create_key_file`] wrote.
+///
+/// # Errors
+/// [`KeyFileError`].
+pub fn read_key_file(path: impl AsRef<Path>) -> Result<StaticKey, KeyFileError> {
+    let mut text = String::new();
+    File::open(path)?.take(LONGEST).read_to_string(&mut text)?;
+    Ok(StaticKey::from_key_file(&text)?)
+}
+
+/// Makes a key and writes it to a file that does not exist yet. On Unix only its owner may read it.
+///
+/// ```
+/// use rakwire_native::{create_key_file, read_key_file};
+///
+/// # let directory = std::env::temp_dir().join(format!("rakwire-doc-{}", std::process::id()));
+/// # std::fs::create_dir_all(&directory)?;
+/// let path = directory.join("server.key");
+/// let key = create_key_file(&path)?;
+/// assert_eq!(read_key_file(&path)?.public(), key.public());
+/// assert!(create_key_file(&path).is_err(), "no key is overwritten");
+/// # std::fs::remove_dir_all(&directory)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+/// If the file exists, cannot be written, or the system provides no random bytes.
+pub fn create_key_file(path: impl AsRef<Path>) -> io::Result<StaticKey> {
+    let key = generate()?;
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let mut file = options.open(path)?;
+    writeln!(file, "# Whoever has this key can pretend to be its owner.\n{}", key.private_text())?;
+    file.sync_all()?;
+    Ok(key)
+}
+
+/// A new key from the random bytes of the system.
+fn generate() -> io::Result<StaticKey> {
+    let mut random = SeededRandom::new(entropy()?);
+    Ok(StaticKey::generate(&mut random))
+}

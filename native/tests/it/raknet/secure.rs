@@ -1,0 +1,118 @@
+//! Secure connections over loopback.
+
+use rakwire_native::secure::{ServerIdentity, ServerTrust, StaticKey};
+use rakwire_native::{
+    ConnectError, ConnectFailure, ConnectOptions, Connection, Delivery, DropReason, Endpoint, Options,
+    SecurePeer,
+};
+
+use crate::endpoint::subject::{self, message, receive, until};
+
+fn server_key() -> StaticKey {
+    StaticKey::from_bytes([0x5E; 32])
+}
+
+fn client_key() -> StaticKey {
+    StaticKey::from_bytes([0xC1; 32])
+}
+
+fn requires_security(options: &mut Options) {
+    let mut identity = ServerIdentity::new(server_key());
+    identity.requires_security = true;
+    options.secure().expect("entropy").server = Some(identity);
+}
+
+async fn server(change: impl FnOnce(&mut Options)) -> Endpoint {
+    subject::server(|options: &mut Options| {
+        requires_security(options);
+        change(options);
+    })
+    .await
+}
+
+async fn client(identity: Option<StaticKey>) -> Endpoint {
+    subject::client(|options: &mut Options| options.secure().expect("entropy").identity = identity).await
+}
+
+fn pinned() -> ConnectOptions<'static> {
+    let trust = Some(ServerTrust::KeyHash(server_key().public().hash()));
+    ConnectOptions { trust, ..ConnectOptions::default() }
+}
+
+async fn join(client: &Endpoint, server: &Endpoint) -> (Connection, Connection) {
+    let address = server.local_addr();
+    let options = pinned();
+    let (here, there) = tokio::join!(client.connect_with(address, &options), server.accept());
+    (here.expect("an open connection"), there.expect("a client"))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn messages_pass_and_each_knows_the_other() {
+    let (server, client) = (server(|_| {}).await, client(Some(client_key())).await);
+    let (here, there) = join(&client, &server).await;
+    let Some(SecurePeer::Server(known)) = here.secure_peer() else { panic!("a plain server") };
+    assert_eq!(known.key, server_key().public());
+    let Some(SecurePeer::Client(Some(shown))) = there.secure_peer() else { panic!("an unknown client") };
+    assert_eq!(shown.key, client_key().public());
+    for (from, to) in [(&here, &there), (&there, &here)] {
+        let large = message(1_000_000, 3);
+        let (sent, received) = tokio::join!(from.send(&large, Delivery::RELIABLE_ORDERED), receive(to));
+        sent.expect("an open connection");
+        assert_eq!(received.bytes, large);
+    }
+    assert_eq!(server.stats().peer.dropped(DropReason::Unauthentic), 0);
+}
+
+/// The driver sees no header of a sealed datagram. Data for a full queue is refused all the same, acknowledgements are
+/// not, and everything arrives in the end.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_full_receive_queue_refuses_sealed_data() {
+    const MESSAGES: usize = 300;
+    let (server, client) = (server(|options| options.receive_queue = 20_000).await, client(None).await);
+    let (here, there) = join(&client, &server).await;
+    let sender = tokio::spawn(async move {
+        for number in 0..MESSAGES {
+            here.send(&message(1_000, number), Delivery::RELIABLE_ORDERED).await.expect("an open connection");
+        }
+        here
+    });
+    until("the queue is full", || server.stats().receive_queue_full > 0).await;
+    there.send(&message(100, 7), Delivery::RELIABLE_ORDERED).await.expect("an open connection");
+    for number in 0..MESSAGES {
+        assert_eq!(receive(&there).await.bytes, message(1_000, number));
+    }
+    let here = sender.await.expect("all is sent");
+    assert_eq!(receive(&here).await.bytes, message(100, 7));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_bad_network_only_delays() {
+    let simulate =
+        "loss=5%,latency=5ms,jitter=5ms,duplicate=3%,reorder=3%,seed=7".parse().expect("a network");
+    let (server, client) = (server(|options| options.simulate = Some(simulate)).await, client(None).await);
+    let (here, there) = join(&client, &server).await;
+    for number in 0..100 {
+        here.send(&message(1_000, number), Delivery::RELIABLE_ORDERED).await.expect("an open connection");
+    }
+    for number in 0..100 {
+        assert_eq!(receive(&there).await.bytes, message(1_000, number));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_does_not_fit_is_told_why() {
+    let (secure, plain) = (server(|_| {}).await, subject::server(|_: &mut Options| {}).await);
+    let client = client(None).await;
+    let failure = async |server: &Endpoint, options: ConnectOptions<'static>| match client
+        .connect_with(server.local_addr(), &options)
+        .await
+    {
+        Err(ConnectError::Failed(failure)) => failure,
+        other => panic!("{other:?}"),
+    };
+    let other = ServerTrust::Key(client_key().public());
+    let other = ConnectOptions { trust: Some(other), ..ConnectOptions::default() };
+    assert_eq!(failure(&secure, ConnectOptions::default()).await, ConnectFailure::SecurityRequired);
+    assert_eq!(failure(&secure, other).await, ConnectFailure::PublicKeyMismatch);
+    assert_eq!(failure(&plain, pinned()).await, ConnectFailure::ServerWithoutSecurity);
+}

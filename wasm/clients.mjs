@@ -1,0 +1,28 @@
+// How much a page loads for a client of this package and of others, each bundled alone and minified.
+
+import { fileURLToPath } from "node:url";
+import { gzipSync } from "node:zlib";
+
+import { build } from "esbuild";
+
+const PACKAGE = fileURLToPath(new URL(".", import.meta.url));
+const USE = "globalThis.page = ";
+
+/** A module for each, which uses what opens a connection. */
+export const CLIENTS = {
+  "rakwire": `import { connect } from "rakwire/dist/index.js"; ${USE} connect;`,
+  "rakwire/raknet": `import { connect } from "rakwire/dist/raknet.js"; ${USE} connect;`,
+  "rakwire/game-protocol": `import { connect } from "rakwire/dist/game-protocol.js"; ${USE} connect;`,
+  "@geckos.io/client": `import { geckos } from "@geckos.io/client"; ${USE} geckos;`,
+  "colyseus.js": `import { Client } from "colyseus.js"; ${USE} Client;`,
+  "a plain WebSocket": `${USE} (url) => new WebSocket(url);`,
+};
+
+/** The bytes of such a module with all that it imports, with gzip. */
+export async function loadedBytes(statement) {
+  // The other clients are installed beside the bundlers.
+  const stdin = { contents: statement, resolveDir: `${PACKAGE}tests/bundlers`, sourcefile: "page.js" };
+  const options = { stdin, bundle: true, minify: true, format: "esm", target: "es2022", write: false, logLevel: "error", alias: { rakwire: PACKAGE } };
+  const { outputFiles } = await build(options);
+  return gzipSync(outputFiles[0].contents, { level: 9 }).length;
+}

@@ -1,0 +1,199 @@
+// What goes wrong around a connection that is open: a clock that jumps, a page that is closed, a relay that means harm, a
+// network that is not there. Each has an end or an error with a code, or goes on.
+
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { createSocket } from "node:dgram";
+import { cpSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import { test } from "node:test";
+import { WebSocket, WebSocketServer } from "ws";
+
+import { connect } from "rakwire";
+
+import { openPage } from "./browser.mjs";
+import { serve } from "./bundlers/serve.mjs";
+import { PROTOCOLS } from "./protocols.mjs";
+import { nextNumbers, numbered, pattern, program, startEcho, startRelay } from "./support.mjs";
+
+const PACKAGE = fileURLToPath(new URL("..", import.meta.url));
+
+/** Lets the clock jump, as it does for a laptop that was suspended. */
+function jumpingClock(t) {
+  const now = performance.now.bind(performance);
+  let aheadMs = 0;
+  t.mock.method(performance, "now", () => now() + aheadMs);
+  return (ms) => (aheadMs += ms);
+}
+
+/** A program that says what it does, and waits for words of it. */
+async function startTalking(t, variable, ...args) {
+  const child = spawn(program(variable, "Build it."), args, { stdio: ["pipe", "pipe", "pipe"], env: { ...process.env, RUST_LOG: "info" } });
+  t.after(() => child.kill("SIGKILL"));
+  let said = "";
+  for (const stream of [child.stdout, child.stderr]) stream.on("data", (chunk) => (said += chunk));
+  const says = async (words) => {
+    while (!words.test(said)) {
+      assert.equal(child.exitCode, null, said);
+      await sleep(50);
+    }
+    return words.exec(said);
+  };
+  const [, address] = await says(/listening on (?:http:\/\/)?(\S+)\n/);
+  return { address, says, kill: (signal) => child.kill(signal) };
+}
+
+/** A page that can import the package. */
+async function openPackage(t) {
+  const folder = mkdtempSync(join(tmpdir(), "rakwire-bad-input-"));
+  t.after(() => rmSync(folder, { recursive: true, force: true }));
+  for (const part of ["dist", "pkg"]) {
+    cpSync(join(PACKAGE, part), join(folder, part), { recursive: true });
+  }
+  writeFileSync(join(folder, "index.html"), "<!doctype html><title>rakwire</title>");
+  const server = await serve(folder);
+  t.after(() => server.stop());
+  const page = await openPage(t);
+  await page.goto(server.url);
+  return page;
+}
+
+/**
+ * A relay that passes datagrams on, and does more with each that it has for the client: `spoil(socket)`. It offers what
+ * clients ask for and says nothing of flows.
+ */
+async function startHostileRelay(t, target, spoil) {
+  const [host, port] = target.split(":");
+  const server = new WebSocketServer({ host: "127.0.0.1", port: 0, handleProtocols: (offered) => [...offered][0] });
+  server.on("connection", (socket) => {
+    const udp = createSocket("udp4");
+    udp.on("message", (datagram) => {
+      spoil(socket);
+      socket.send(datagram);
+    });
+    socket.on("message", (datagram) => udp.send(datagram, Number(port), host));
+    socket.on("close", () => udp.close());
+  });
+  await new Promise((resolve) => server.once("listening", resolve));
+  t.after(() => {
+    server.clients.forEach((client) => client.terminate());
+    server.close();
+  });
+  return `ws://127.0.0.1:${server.address().port}/ws`;
+}
+
+for (const protocol of PROTOCOLS) {
+  test(`${protocol.name}: a connection outlives a clock that jumps, idle or under way`, async (t) => {
+    const jump = jumpingClock(t);
+    const echo = await startEcho(t, ...protocol.echo);
+    const relay = await startRelay(t, { game: echo.address });
+    const connection = await connect(`ws://${relay.address}/ws`, { target: "game", webSocket: WebSocket, ...protocol.options });
+    // The Game Protocol gives up who was silent for so long, even if nothing was under way.
+    const isPatient = protocol.name === "RakNet";
+    for (const ms of isPatient ? [3_000, 3_600_000] : [3_000]) {
+      while (connection.stats().inFlight > 0) await sleep(5);
+      jump(ms);
+      connection.send(numbered(1), { reliability: "reliable" });
+      assert.deepEqual(await nextNumbers(connection, 1), [1]);
+    }
+    for (const number of [2, 3, 4]) connection.send(numbered(number), { reliability: "reliable" });
+    // They have left, and their acknowledgements come after the jump.
+    await Promise.resolve();
+    jump(5_000);
+    assert.deepEqual((await nextNumbers(connection, 3)).sort(), [2, 3, 4]);
+    if (!isPatient) {
+      jump(3_600_000);
+      connection.send(numbered(5));
+      assert.equal((await connection.closed).code, "lost");
+      return;
+    }
+    assert.equal((await connection.close()).code, "local");
+  });
+
+  test(`${protocol.name}: a sleep that outlasts server and flow ends the connection with a reason`, async (t) => {
+    const jump = jumpingClock(t);
+    const echo = await startEcho(t, ...protocol.echo);
+    const relay = await startRelay(t, { game: echo.address });
+    const connection = await connect(`ws://${relay.address}/ws`, { target: "game", webSocket: WebSocket, ...protocol.options });
+    relay.stop();
+    await new Promise((resolve) => connection.addEventListener("interrupted", resolve));
+    jump(3_600_000);
+    const { code, reason } = await connection.closed;
+    assert.ok(["relay-closed", "lost"].includes(code), code);
+    assert.notEqual(reason, "");
+    assert.throws(() => connection.send(numbered(1)), { code: "not-connected" });
+  });
+
+  test(`${protocol.name}: a page that is closed in the middle leaves nothing at the relay, and the server hears of it`, { timeout: 60_000 }, async (t) => {
+    const echo = await startTalking(t, "RAKWIRE_BIN", "echo", "--listen", "127.0.0.1:0", ...protocol.echo);
+    const relay = await startTalking(t, "RAKWIRE_RELAY_BIN", "--listen", "127.0.0.1:0", "--allow-any-origin", "--target", `game=${echo.address}`);
+    const page = await openPackage(t);
+    await page.evaluate(async ([url, options]) => {
+      const { connect: open } = await import("/dist/index.js");
+      const connection = await open(url, { target: "game", ...options });
+      for (let sent = 0; sent < 20; sent++) connection.send(new Uint8Array(50_000).fill(0xfe), { reliability: "reliable" });
+      await connection.receive();
+    }, [`ws://${relay.address}/ws`, protocol.options]);
+    await page.close();
+    // By its timeout, as nobody was there to tell it.
+    await echo.says(/disconnected/);
+    relay.kill("SIGTERM");
+    const [, clients, flows] = await relay.says(/ended: (\d+) clients of (\d+) flows/);
+    assert.deepEqual([clients, flows], ["0", "1"]);
+  });
+
+  test(`${protocol.name}: a relay that floods a client with nonsense does not stop its messages`, { timeout: 60_000 }, async (t) => {
+    const echo = await startEcho(t, ...protocol.echo);
+    // What is on the way can end a connection or invent messages; this is about what can be told from them.
+    const first = protocol.name === "RakNet" ? 0x84 : 0x82;
+    const nonsense = pattern(1_400);
+    nonsense[0] = first;
+    const url = await startHostileRelay(t, echo.address, (socket) => {
+      for (let time = 0; time < 20; time++) {
+        socket.send(`{"type":"drops","to_client":{"queue_full":${time}},"to_server":null}`);
+        socket.send(`{"type":"flow","resume":${time},"resume_within_ms":-1}`);
+        socket.send(nonsense.subarray(0, 1 + 60 * time));
+        socket.send(Uint8Array.of(first, 255, 255, 255, time));
+      }
+      socket.send(new Uint8Array(300_000).fill(0x84));
+      socket.send("[".repeat(100_000));
+      socket.send(new Uint8Array(0));
+    });
+    const connection = await connect(url, { target: "game", webSocket: WebSocket, ...protocol.options });
+    let told = 0;
+    connection.addEventListener("relaydrops", () => (told += 1));
+    for (let number = 0; number < 40; number++) {
+      connection.send(numbered(number), { reliability: "reliable" });
+      await sleep(5);
+    }
+    const numbers = await nextNumbers(connection, 40);
+    assert.deepEqual(numbers.sort((a, b) => a - b), Array.from({ length: 40 }, (_, number) => number));
+    const { drops, relayDrops } = connection.stats();
+    assert.ok(Object.values(drops).reduce((sum, count) => sum + count, 0) > 100, JSON.stringify(drops));
+    assert.ok(told > 0);
+    assert.deepEqual(relayDrops, { toClient: { queueFull: 19 }, toServer: {} });
+    await connection.close();
+  });
+}
+
+test("without a network, what needs it fails with a code, and works when it is there again", async (t) => {
+  const echo = await startEcho(t);
+  const relay = await startRelay(t, { game: echo.address }, "--allow-any-origin");
+  const page = await openPackage(t);
+  // The modules are loaded before, as those of a page that was open.
+  await page.evaluate(() => Promise.all(["index", "slim"].map((name) => import(`/dist/${name}.js`))));
+  const open = (name) => page.evaluate(async ([entry, url]) => {
+    const { connect: from } = await import(`/dist/${entry}.js`);
+    const wasm = entry === "slim" ? { wasm: "/pkg/rakwire.wasm" } : {};
+    return from(url, { target: "game", ...wasm }).then((connection) => connection.close().then(({ code }) => code), ({ code }) => code);
+  }, [name, `ws://${relay.address}/ws`]);
+  await page.context().setOffline(true);
+  assert.equal(await open("slim"), "wasm-unavailable");
+  assert.equal(await open("index"), "relay-unreachable");
+  await page.context().setOffline(false);
+  assert.equal(await open("slim"), "local");
+  assert.equal(await open("index"), "local");
+});

@@ -1,0 +1,63 @@
+// The packed package in other runtimes than Node and browsers: Bun and Deno, as a client of a relay and over UDP.
+
+import assert from "node:assert/strict";
+import { execFile, execFileSync } from "node:child_process";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { fileURLToPath } from "node:url";
+import { after, before, test } from "node:test";
+
+import { startEcho, startRelay } from "../support.mjs";
+
+const BIN = fileURLToPath(new URL("node_modules/.bin", import.meta.url));
+const PACKAGE = fileURLToPath(new URL("../..", import.meta.url));
+/** How each runs a script. */
+const RUNTIMES = { bun: ["run"], deno: ["run", "--no-prompt", "--allow-net", "--allow-read", "--allow-env"] };
+const SCRIPT = `
+import { connect } from "rakwire";
+import { ByteReader, ByteWriter } from "rakwire/codec";
+
+const said = [];
+for (const [protocol, urls] of Object.entries(JSON.parse(process.argv[2]))) {
+  for (const url of urls) {
+    const connection = await connect(url, { target: protocol, protocol });
+    for (const length of [1, 2_000, 100_000]) {
+      connection.send(new Uint8Array(length).fill(0xfe));
+      const { bytes } = await connection.receive();
+      said.push(bytes.length);
+    }
+    connection.send(new ByteWriter().u8(0xfe).text("snow").finish());
+    const reader = new ByteReader((await connection.receive()).bytes);
+    said.push([reader.u8(), reader.text()]);
+    const { code } = await connection.close();
+    said.push(code);
+  }
+}
+console.log(JSON.stringify(said));
+process.exit(0);
+`;
+
+let folder;
+
+before(() => {
+  folder = mkdtempSync(join(tmpdir(), "rakwire-runtimes-"));
+  writeFileSync(join(folder, "package.json"), JSON.stringify({ name: "game", private: true, type: "module" }));
+  writeFileSync(join(folder, "game.mjs"), `import process from "node:process";\n${SCRIPT}`);
+  const [{ filename }] = JSON.parse(execFileSync("npm", ["pack", "--json", "--pack-destination", folder], { cwd: PACKAGE, encoding: "utf8" }));
+  execFileSync("npm", ["install", "--offline", "--no-audit", "--no-fund", join(folder, filename)], { cwd: folder, stdio: "ignore" });
+});
+
+after(() => rmSync(folder, { recursive: true, force: true }));
+
+for (const [runtime, args] of Object.entries(RUNTIMES)) {
+  test(`${runtime} is a client of a relay and of servers themselves`, { timeout: 60_000 }, async (t) => {
+    const [raknet, game] = [await startEcho(t), await startEcho(t, "--protocol", "game")];
+    const relay = await startRelay(t, { raknet: raknet.address, game: game.address });
+    const by = (server) => [`ws://${relay.address}/ws`, `udp://${server.address}`];
+    const urls = JSON.stringify({ raknet: by(raknet), game: by(game) });
+    const { stdout } = await promisify(execFile)(join(BIN, runtime), [...args, "game.mjs", urls], { cwd: folder, timeout: 50_000 });
+    assert.deepEqual(JSON.parse(stdout), Array(4).fill([1, 2_000, 100_000, [0xfe, "snow"], "local"]).flat());
+  });
+}

@@ -1,0 +1,81 @@
+// WebKit for tests: WebKitGTK of the distribution, by WebDriver, on a display in memory.
+
+import { spawn } from "node:child_process";
+import { createServer } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
+
+const START_MS = 30_000;
+const ANSWER_MS = 30_000;
+
+export const DRIVER = "/usr/bin/WebKitWebDriver";
+
+/** A port that is free now. */
+async function freePort() {
+  const probe = createServer();
+  await new Promise((resolve) => probe.listen(0, "127.0.0.1", resolve));
+  const { port } = probe.address();
+  await new Promise((resolve) => probe.close(resolve));
+  return port;
+}
+
+/** A display, and its name. It is chosen by the server, which writes it to a pipe. */
+async function openDisplay() {
+  const child = spawn("Xvfb", ["-displayfd", "3", "-screen", "0", "1024x768x24", "-nolisten", "tcp"], { stdio: ["ignore", "ignore", "ignore", "pipe"] });
+  const name = await new Promise((resolve, reject) => {
+    const timer = setTimeout(() => reject(new Error("Xvfb does not start")), START_MS);
+    child.stdio[3].once("data", (chunk) => {
+      clearTimeout(timer);
+      resolve(`:${String(chunk).trim()}`);
+    });
+    child.once("error", reject);
+  });
+  return { name, close: () => child.kill() };
+}
+
+/** A browser with an empty profile. */
+export async function openWebKit() {
+  const display = await openDisplay();
+  const port = await freePort();
+  // Its sandbox needs what containers lack.
+  const env = { ...process.env, DISPLAY: display.name, WEBKIT_DISABLE_SANDBOX_THIS_IS_DANGEROUS: "1", LIBGL_ALWAYS_SOFTWARE: "1", GDK_BACKEND: "x11" };
+  const driver = spawn(DRIVER, [`--port=${port}`], { stdio: "ignore", env });
+  const ask = async (method, path, body) => {
+    const answer = await fetch(`http://127.0.0.1:${port}${path}`, { method, ...(body && { body: JSON.stringify(body) }), signal: AbortSignal.timeout(ANSWER_MS) });
+    const { value } = await answer.json();
+    if (!answer.ok) {
+      throw new Error(`WebKit: ${value.error}: ${value.message}`);
+    }
+    return value;
+  };
+  for (const end = Date.now() + START_MS; ; await sleep(100)) {
+    const isReady = await ask("GET", "/status").then(() => true, () => false);
+    if (isReady) {
+      break;
+    }
+    if (Date.now() > end) {
+      throw new Error("WebKitWebDriver does not start");
+    }
+  }
+  const { sessionId, capabilities } = await ask("POST", "/session", { capabilities: { alwaysMatch: {} } });
+  return {
+    version: capabilities.browserVersion,
+    /** The title of a page, once it is like this. */
+    async titleOf(url, pattern) {
+      await ask("POST", `/session/${sessionId}/url`, { url });
+      for (const end = Date.now() + ANSWER_MS; ; await sleep(100)) {
+        const title = await ask("GET", `/session/${sessionId}/title`);
+        if (pattern.test(title)) {
+          return title;
+        }
+        if (Date.now() > end) {
+          throw new Error(`the page is still ${JSON.stringify(title)}`);
+        }
+      }
+    },
+    async close() {
+      await ask("DELETE", `/session/${sessionId}`).catch(() => undefined);
+      driver.kill();
+      display.close();
+    },
+  };
+}

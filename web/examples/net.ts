@@ -1,0 +1,51 @@
+/** The network of all examples: tells a server where the player is, and hears it back. */
+
+import { connect, FIRST_FREE_ID } from "rakwire";
+import { ByteReader, ByteWriter } from "rakwire/codec";
+import { worker } from "rakwire/worker";
+
+/** A place on the stage; both numbers are 0 to 1. */
+export interface Place {
+  readonly x: number;
+  readonly y: number;
+}
+
+/** The first byte of our messages. */
+const PLACE = FIRST_FREE_ID;
+const SENDS_PER_SECOND = 30;
+/** The relay and its target of `cargo xtask demo`, unless the page's address names others. */
+const options = new URLSearchParams(location.search);
+const RELAY = options.get("relay") ?? "ws://127.0.0.1:8080/ws";
+const TARGET = options.get("target") ?? "echo";
+
+const status = document.querySelector("#status") as HTMLElement;
+
+/** Connects, and tells the server again and again where the player is; `onEcho` gets what it has heard. */
+export async function join(where: () => Place, onEcho: (place: Place) => void): Promise<void> {
+  try {
+    await using connection = await connect(RELAY, { target: TARGET, worker });
+    let heard = 0;
+    connection.onMessage = ({ bytes }) => {
+      const reader = new ByteReader(bytes);
+      if (reader.u8() === PLACE) {
+        onEcho({ x: reader.f32(), y: reader.f32() });
+        document.body.dataset["heard"] = String(++heard);
+      }
+    };
+    const sending = setInterval(() => {
+      const { x, y } = where();
+      const message = new ByteWriter().u8(PLACE).f32(x).f32(y).finish();
+      // An old place is of no use, so it is neither sent again nor delivered late.
+      connection.send(message, { reliability: "unreliable-sequenced" });
+    }, 1_000 / SENDS_PER_SECOND);
+    const showing = setInterval(() => {
+      const { roundTripMs, datagramsLost } = connection.stats();
+      status.textContent = `Connected: ${roundTripMs.toFixed(0)} ms, ${heard} echoes, ${datagramsLost} datagrams lost`;
+    }, 500);
+    const { reason } = await connection.closed;
+    [sending, showing].forEach(clearInterval);
+    status.textContent = `The connection has ended: ${reason}.`;
+  } catch (error) {
+    status.textContent = error instanceof Error ? error.message : String(error);
+  }
+}

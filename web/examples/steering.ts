@@ -1,0 +1,17 @@
+/** What moves the player: the pointer, or a circle while there is none. */
+
+import type { Place } from "./net.js";
+
+/** Follows the pointer over an element. The function returns where the player is now. */
+export function steering(element: HTMLElement): () => Place {
+  let pointer: Place | undefined;
+  element.addEventListener("pointermove", ({ clientX, clientY }) => {
+    const { left, top, width, height } = element.getBoundingClientRect();
+    pointer = { x: (clientX - left) / width, y: (clientY - top) / height };
+  });
+  element.addEventListener("pointerleave", () => (pointer = undefined));
+  return () => {
+    const angle = performance.now() / 600;
+    return pointer ?? { x: 0.5 + 0.3 * Math.cos(angle), y: 0.5 + 0.3 * Math.sin(angle) };
+  };
+}

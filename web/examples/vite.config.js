@@ -1,0 +1,15 @@
+import { defineConfig } from "vite";
+
+const PAGES = ["canvas", "phaser", "pixi", "three"];
+
+export default defineConfig({
+  base: "./",
+  build: {
+    target: "es2022",
+    // Phaser alone is larger than Vite thinks a chunk should be.
+    chunkSizeWarningLimit: 2_000,
+    rollupOptions: { input: Object.fromEntries(["index", ...PAGES].map((page) => [page, page === "index" ? "index.html" : `${page}/index.html`])) },
+  },
+  // The package is in a sibling folder.
+  server: { fs: { allow: ["../.."] } },
+});
