@@ -31,13 +31,16 @@ pub trait Handler<F: Function, C> {
     ) -> Result<F::Answer<'c>, Refusal>;
 }
 
+/// Runs a handler with packed arguments, and gives the length of its packed answer.
+type Run<C> = fn(&mut C, ConnectionId, &[u8], &mut [u8]) -> Result<usize, Refusal>;
+
 /// What is registered under a name. Several signal handlers may have one name.
 #[derive(Debug)]
 pub(super) struct Registered<C> {
     pub(super) name: &'static str,
     pub(super) order: Option<i32>,
     pub(super) is_allowed: fn(&C, ConnectionId) -> bool,
-    pub(super) run: fn(&mut C, ConnectionId, &[u8], &mut [u8]) -> Result<usize, Refusal>,
+    pub(super) run: Run<C>,
 }
 
 impl<C> Registered<C> {

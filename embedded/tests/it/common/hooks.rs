@@ -31,13 +31,7 @@ impl<P: Tested> Hook<P> for Strict {
         if message.to_vec()[4].is_multiple_of(2) { Verdict::Pass } else { Verdict::Drop }
     }
 
-    fn on_send(
-        &mut self,
-        _: Instant,
-        _: rakwire::endpoint::ConnectionId,
-        message: &[u8],
-        _: P::Delivery,
-    ) -> Verdict {
+    fn on_send(&mut self, _: Instant, _: ConnectionId, message: &[u8], _: P::Delivery) -> Verdict {
         if message[4] == 99 { Verdict::Drop } else { Verdict::Pass }
     }
 }
