@@ -433,6 +433,7 @@ fn calls_survive_a_bad_path<P: Protocol>(seed: u64) {
         latency: Duration::from_millis(20),
         jitter: Duration::from_millis(5),
         bottleneck: None,
+        bursts: None,
     };
     let mut pair = Pair::new(client, server, Conditions { loss: 0.0, ..conditions }, seed);
     let id = pair.a.peer.connect(pair.now, pair.b_address).expect("a free slot");
