@@ -21,6 +21,7 @@ const CONDITIONS: Conditions = Conditions {
     latency: Duration::from_millis(5),
     jitter: Duration::ZERO,
     bottleneck: None,
+    bursts: None,
 };
 const SECOND: Duration = Duration::from_secs(1);
 
