@@ -48,7 +48,7 @@ struct Game {
     muted: Option<ConnectionId>,
 }
 
-impl Handler<Add, Game> for Add {
+impl Handler<Self, Game> for Add {
     fn is_allowed(game: &Game, caller: ConnectionId) -> bool {
         game.muted != Some(caller)
     }
@@ -59,7 +59,7 @@ impl Handler<Add, Game> for Add {
     }
 }
 
-impl Handler<Shout, Game> for Shout {
+impl Handler<Self, Game> for Shout {
     fn is_allowed(_: &Game, _: ConnectionId) -> bool {
         true
     }
@@ -70,7 +70,7 @@ impl Handler<Shout, Game> for Shout {
     }
 }
 
-impl Handler<Sum, Game> for Sum {
+impl Handler<Self, Game> for Sum {
     fn is_allowed(_: &Game, _: ConnectionId) -> bool {
         true
     }
