@@ -196,10 +196,18 @@ mod tests {
         while !matches!(pair.a.poll_event(), Some(Event::Connected { .. })) {
             assert!(pair.step());
         }
-        for _ in 0..20 {
+        // Until the handshake is acknowledged, and not so long that a silent connection is given up.
+        let end = pair.now + Duration::from_millis(500);
+        loop {
+            pair.transmit();
+            let timeouts = [pair.a.poll_timeout(), pair.b.poll_timeout()];
+            let in_flight = [pair.forth().next_arrival(), pair.back().next_arrival()];
+            let next = timeouts.into_iter().chain(in_flight).flatten().min();
+            if next.is_none_or(|next| next > end) {
+                break;
+            }
             pair.step();
         }
-        pair.transmit();
         for _ in 0..count {
             pair.a.send(pair.now, id, &vec![0x86; size], delivery).expect("room");
         }
