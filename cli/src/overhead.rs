@@ -79,10 +79,12 @@ fn layouts(mtu: u16) -> Vec<Layout> {
     }
     for (reliability, name, ..) in DOCUMENTED {
         // The parts of a message that is not reliable are.
-        let in_parts = match reliability {
-            Reliability::Unreliable => Reliability::Reliable,
-            Reliability::UnreliableSequenced => Reliability::ReliableSequenced,
-            reliability => reliability,
+        let in_parts = if reliability == Reliability::Unreliable {
+            Reliability::Reliable
+        } else if reliability == Reliability::UnreliableSequenced {
+            Reliability::ReliableSequenced
+        } else {
+            reliability
         };
         layouts.push(Layout {
             format: "RakNet, as rakwire",

@@ -22,7 +22,7 @@ struct Calculator {
     sums: u32,
 }
 
-impl Handler<Add, Calculator> for Add {
+impl Handler<Self, Calculator> for Add {
     fn is_allowed(_: &Calculator, _: ConnectionId) -> bool {
         true
     }

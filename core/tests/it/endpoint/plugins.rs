@@ -76,17 +76,17 @@ fn run<P: Protocol, H: Hook<P>>(pair: &mut Joined<P, H>, time: Duration) -> Hear
     loop {
         let goes_on = step(pair, end);
         while let Some(event) = pair.a.poll_event() {
-            match event {
-                Event::Connected { id, .. } => heard.client_id = Some(id),
-                Event::Message { message, .. } => heard.client.push(message.to_vec()),
-                _ => {}
+            if let Event::Connected { id, .. } = event {
+                heard.client_id = Some(id);
+            } else if let Event::Message { message, .. } = event {
+                heard.client.push(message.to_vec());
             }
         }
         while let Some(event) = pair.b.poll_event() {
-            match event {
-                Event::Connected { id, .. } => heard.server_id = Some(id),
-                Event::Message { message, .. } => heard.server.push(message.to_vec()),
-                _ => {}
+            if let Event::Connected { id, .. } = event {
+                heard.server_id = Some(id);
+            } else if let Event::Message { message, .. } = event {
+                heard.server.push(message.to_vec());
             }
         }
         if !goes_on {
@@ -254,8 +254,8 @@ impl<P: Protocol> Plugin<P> for Changer {
     }
 
     fn update(&mut self, now: Instant, _: &mut dyn MessageSender<P>) {
-        while let Some((_, id, bytes)) = self.kept.pop_front_if(|(due, ..)| *due <= now) {
-            self.ready.push_back((id, bytes));
+        while self.kept.front().is_some_and(|(due, ..)| *due <= now) {
+            self.ready.extend(self.kept.pop_front().map(|(_, id, bytes)| (id, bytes)));
         }
     }
 
