@@ -93,7 +93,7 @@ function startRace(names) {
       return carriers.at(-1);
     },
   }));
-  const owner = { onWon: (name) => won.push(name) && { onClose: () => won.push("closed") }, onFailed: (close) => won.push(close) };
+  const owner = { onWon: (name) => won.push(name) && { onOpen: () => undefined, onClose: () => won.push("closed") }, onFailed: (close) => won.push(close) };
   const race = new Race(entrants, owner, clock);
   return { clock, carriers, won, race };
 }
@@ -115,6 +115,33 @@ test("head starts do not add up, the first that opens wins, and the others are c
   assert.deepEqual(carriers.map(({ isClosed }) => isClosed), [true, false, true]);
   carriers[1].events.onClose({ code: 1006, reason: "" });
   assert.deepEqual(won, ["webrtc", "closed"]);
+});
+
+test("a WebSocket that opens yields for a moment to a better carrier", async () => {
+  const late = startRace(["webtransport", "websocket"]);
+  await late.clock.pass(HEAD_START_MS + 90);
+  late.carriers[1].open();
+  await late.clock.pass(29);
+  assert.deepEqual(late.won, []);
+  late.carriers[0].open();
+  assert.deepEqual([late.won, late.carriers[1].isClosed], [["webtransport"], true]);
+  const slow = startRace(["webtransport", "websocket"]);
+  await slow.clock.pass(HEAD_START_MS + 90);
+  slow.carriers[1].open();
+  await slow.clock.pass(31);
+  assert.deepEqual([slow.won, slow.carriers[0].isClosed], [["websocket"], true]);
+  const failed = startRace(["webtransport", "websocket"]);
+  await failed.clock.pass(HEAD_START_MS + 90);
+  failed.carriers[1].open();
+  failed.carriers[0].events.onClose({ code: 1006, reason: "" });
+  assert.deepEqual(failed.won, ["websocket"]);
+  const refused = startRace(["webtransport", "websocket"]);
+  await refused.clock.pass(HEAD_START_MS + 90);
+  refused.carriers[1].open();
+  refused.carriers[1].events.onClose({ code: 4404, reason: "unknown target" });
+  refused.carriers[0].events.onClose({ code: 1006, reason: "" });
+  await refused.clock.pass(1_000);
+  assert.deepEqual(refused.won, [{ code: 4404, reason: "unknown target" }]);
 });
 
 test("one that fails leaves the rest of its head start to the next", async () => {
@@ -160,6 +187,7 @@ function startTransport(t, more = {}) {
       onDatagram: (datagram) => events.push(datagram.length),
       onInterrupted: () => events.push("interrupted"),
       onResumed: () => events.push("resumed"),
+      onRelayDrops: () => events.push("drops"),
       onClose: ({ code, relayCode }) => events.push(`${code} ${relayCode ?? ""}`),
     },
     clock,
@@ -202,7 +230,7 @@ test("a carrier that falls silent is replaced, and ends no flow before that", as
   const socket = carriers.find(({ name, isClosed }) => name === "websocket" && !isClosed);
   assert.match(socket.request.url.search, /resume=secret/);
   socket.open();
-  await settled();
+  await clock.pass(HEAD_START_MS);
   assert.deepEqual([socket.requests, carriers[0].isClosed], [1, false]);
   socket.tell(true);
   assert.deepEqual([transport.name, carriers[0].isClosed], ["websocket", true]);
@@ -271,4 +299,8 @@ test("a refusal of the relay is told as such, and one carrier alone is not defer
   assert.equal(other.carriers[0].request.url.search, "?target=game");
   other.carriers[0].events.onClose({ code: 1006, reason: "" });
   assert.deepEqual(other.events, ["relay-unreachable 1006"]);
+  const third = startTransport(t);
+  third.carriers[0].events.onClose({ code: 4429, reason: "too often" });
+  third.carriers[1].events.onClose({ code: 1006, reason: "" });
+  assert.deepEqual(third.events, ["relay-closed 4429"]);
 });

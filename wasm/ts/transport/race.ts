@@ -1,12 +1,17 @@
 /**
  * Several carriers to one relay are opened, and the first that is open wins: the preferred one has a head start, and the next
- * one begins when that is over or the one before has failed (RFC 8305).
+ * one begins when that is over or the one before has failed (RFC 8305). A WebSocket that opens yields for a moment to a better
+ * carrier that is on its way: that asks the relay first where it leads, and needs a round trip more.
  */
 
 import type { Carrier, CarrierClose, CarrierEvents, CarrierName } from "./carrier.js";
+import { LOST } from "./carrier.js";
 
 /** The Connection Attempt Delay that RFC 8305 recommends. */
 export const HEAD_START_MS = 250;
+/** The part of the time it took to open for which a WebSocket yields, and the longest. */
+const YIELDING_PART = 1 / 3;
+const LONGEST_YIELD_MS = 250;
 
 /** One that takes part. */
 export interface Entrant {
@@ -29,7 +34,7 @@ export const PLATFORM_TIMERS: Timers = {
 
 /** Who is told how a race ends. */
 export interface RaceOwner {
-  /** The winner is open. It calls what `owner` returns from now on; the others are closed. */
+  /** The winner is open. It calls what is returned from now on, `onOpen` first; the others are closed. */
   onWon(name: CarrierName, carrier: Carrier): CarrierEvents;
   /** All have failed; the close is that of the relay if one of them heard of one. */
   onFailed(close: CarrierClose): void;
@@ -42,6 +47,9 @@ export class Race {
   readonly #running = new Set<Carrier>();
   #failure: CarrierClose | undefined;
   #headStart: unknown;
+  #yielding: unknown;
+  /** Lets the WebSocket win that yields. */
+  #standby: (() => void) | undefined;
   #isOver = false;
 
   /** The entrants in the order of preference, at least one. */
@@ -56,6 +64,7 @@ export class Race {
   cancel(): void {
     this.#isOver = true;
     this.#timers.clear(this.#headStart);
+    this.#timers.clear(this.#yielding);
     this.#running.forEach((carrier) => carrier.close());
     this.#running.clear();
   }
@@ -67,11 +76,22 @@ export class Race {
       return;
     }
     let events: CarrierEvents | undefined;
+    const startedAt = this.#timers.now();
+    const win = (): void => {
+      this.#running.delete(carrier);
+      this.cancel();
+      events = this.#owner.onWon(entrant.name, carrier);
+      events.onOpen();
+    };
     const carrier: Carrier = entrant.open({
       onOpen: () => {
-        this.#running.delete(carrier);
-        this.cancel();
-        events = this.#owner.onWon(entrant.name, carrier);
+        if (entrant.name !== "websocket" || this.#running.size === 1) {
+          win();
+          return;
+        }
+        this.#standby = win;
+        const tookMs = this.#timers.now() - startedAt;
+        this.#yielding = this.#timers.set(win, Math.min(tookMs * YIELDING_PART, LONGEST_YIELD_MS));
       },
       onDatagram: (datagram) => events?.onDatagram(datagram),
       onControl: (text) => events?.onControl(text),
@@ -79,6 +99,10 @@ export class Race {
         if (events !== undefined) {
           events.onClose(close);
         } else if (!this.#isOver) {
+          if (this.#standby === win) {
+            this.#standby = undefined;
+            this.#timers.clear(this.#yielding);
+          }
           this.#onFailed(carrier, close);
         }
       },
@@ -92,11 +116,13 @@ export class Race {
   #onFailed(carrier: Carrier, close: CarrierClose): void {
     this.#running.delete(carrier);
     // What the relay said tells more than that something was not there.
-    if (this.#failure === undefined || this.#failure.reason === "") {
+    if (this.#failure === undefined || this.#failure.code === LOST) {
       this.#failure = close;
     }
     if (this.#waiting.length > 0) {
       this.#startNext();
+    } else if (this.#running.size === 1) {
+      this.#standby?.();
     } else if (this.#running.size === 0) {
       this.#isOver = true;
       this.#owner.onFailed(this.#failure);

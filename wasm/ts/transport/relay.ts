@@ -286,13 +286,11 @@ export class RelayTransport implements Transport {
       this.#onTakenOver(leg, flow);
     } else if (leg === this.#active) {
       this.#timers.clear(this.#requestTimer);
-      this.#hold(flow);
+      if (this.#flow === undefined) {
+        this.#heldSince = this.#timers.now();
+      }
+      this.#flow = flow;
     }
-  }
-
-  #hold(flow: Flow): void {
-    this.#flow = flow;
-    this.#heldSince = this.#timers.now();
   }
 
   #onTakenOver(leg: Leg, flow: Flow & { resumed: boolean }): void {
@@ -309,7 +307,8 @@ export class RelayTransport implements Transport {
     this.#silent?.close();
     this.#silent = undefined;
     this.#active = leg;
-    this.#hold(flow);
+    this.#flow = flow;
+    this.#heldSince = this.#timers.now();
     this.#settle(leg);
     if (this.#lostAt !== undefined) {
       this.#lostAt = undefined;
@@ -391,7 +390,8 @@ function isLossy({ name }: Leg): boolean {
 
 /** The code and the description of the end of a carrier. */
 function describeClose(url: URL, { code, reason }: CarrierClose, wasOpen: boolean): TransportEnd {
-  if (!wasOpen) {
+  // What has a code was said by the relay.
+  if (!wasOpen && code === LOST) {
     return { code: "relay-unreachable", reason: `the relay at ${url.host} cannot be reached`, relayCode: code };
   }
   const told = reason === "" ? `connection to the relay lost (code ${code})` : `relay closed: ${reason} (code ${code})`;
