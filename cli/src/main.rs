@@ -12,6 +12,7 @@ mod hex;
 mod host;
 mod keygen;
 mod keys;
+mod overhead;
 mod ping;
 mod protocol;
 mod send;
@@ -42,6 +43,7 @@ enum Command {
     Send(send::Arguments),
     Decode(decode::Arguments),
     Bench(bench::Arguments),
+    Overhead(overhead::Arguments),
     Keygen(keygen::Arguments),
 }
 
@@ -72,6 +74,7 @@ fn run(command: Command) -> Result<(), Failure> {
         Command::Send(arguments) => runtime.block_on(send::run(arguments)),
         Command::Bench(arguments) => runtime.block_on(bench::run(arguments)),
         Command::Decode(arguments) => decode::run(&arguments),
+        Command::Overhead(arguments) => overhead::run(&arguments),
         Command::Keygen(arguments) => keygen::run(&arguments),
     }
 }

@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 
 use model::operation::Sequence;
 use model::random::Random;
-use model::{Broken, Kept, game, wire, world};
+use model::{Broken, Kept, game, secure, wire, world};
 
 /// How many seeds each protocol is run with.
 const SEEDS: u64 = 4_000;
@@ -32,8 +32,13 @@ const NOTHING_RUN: u8 = 2;
 type Check = fn(&[u8]) -> Kept;
 
 /// The fuzz targets whose inputs the models read.
-const TARGETS: [(&str, Check); 4] =
-    [("datagram", wire::datagram), ("offline", offline), ("endpoint", endpoint), ("game", transport)];
+const TARGETS: [(&str, Check); 5] = [
+    ("datagram", wire::datagram),
+    ("offline", offline),
+    ("endpoint", endpoint),
+    ("game", transport),
+    ("secure", secure::run),
+];
 
 /// An input, and the model that reads it.
 struct Case {
@@ -65,7 +70,7 @@ fn main() -> ExitCode {
         return ExitCode::from(FOUND);
     }
     let seconds = started.elapsed().as_secs_f64();
-    println!("{from_corpora} inputs and {} seeds in {seconds:.1} s", 2 * SEEDS);
+    println!("{from_corpora} inputs and {} seeds in {seconds:.1} s", 3 * SEEDS);
     ExitCode::SUCCESS
 }
 
@@ -103,7 +108,9 @@ fn generated() -> impl Iterator<Item = Case> {
         let raknet =
             Case { name: format!("RakNet, seed {seed}"), input: Sequence::random(seed), check: endpoint };
         let input = Random::new(seed).bytes(GAME_INPUT);
-        [raknet, Case { name: format!("Game Protocol, seed {seed}"), input, check: transport }]
+        let game = Case { name: format!("Game Protocol, seed {seed}"), input, check: transport };
+        let input = secure::input(&mut Random::new(seed));
+        [raknet, game, Case { name: format!("security, seed {seed}"), input, check: secure::run }]
     })
 }
 

@@ -83,9 +83,16 @@ impl<'d, P: Protocol, H: Hook<P>> Shared<'d, P, H> {
         attempt: impl FnOnce(&mut Inner<'d, P, H>, Instant) -> Poll<R>,
     ) -> Poll<R> {
         let mut inner = self.inner.borrow_mut();
-        let result = attempt(&mut inner, clock::now());
+        let now = clock::now();
+        let result = attempt(&mut inner, now);
         match result {
-            Poll::Pending => inner.wakers.register(cx.waker()),
+            Poll::Pending => {
+                inner.wakers.register(cx.waker());
+                // The hook took what was read, and wants to answer.
+                if inner.hooked.hook.poll_timeout().is_some_and(|due| due <= now) {
+                    inner.runner.wake();
+                }
+            }
             Poll::Ready(_) => inner.runner.wake(),
         }
         result

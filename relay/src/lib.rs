@@ -66,6 +66,7 @@ mod target;
 mod tls;
 pub mod token;
 mod transport_kind;
+pub mod webrtc;
 
 pub use admission::{AllowedOrigin, Origin, OriginSyntaxError};
 pub use close::CloseKind;

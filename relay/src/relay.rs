@@ -19,11 +19,13 @@ use crate::counters::Counters;
 use crate::discovery::Watcher;
 use crate::front::{CookieKeys, FrontCounters, Settings};
 use crate::io::{
-    Announced, App, FrontAdmission, PROBES_INTERVAL, UdpFront, WebTransport, router, serve, serve_admin,
+    Announced, AnnouncedWebRtc, App, DataChannels, FrontAdmission, PROBES_INTERVAL, UdpFront, WebTransport,
+    router, run_data_channels, serve, serve_admin,
 };
 use crate::ops::{admin_router, report_suppressed, systemd};
 use crate::reload::{Reloadable, Reloader, SetCookieKeys};
 use crate::tls::{QuicCertificate, Tls};
+use crate::webrtc::{Fingerprint, WebRtcCounters};
 
 /// How long the end of a shutdown waits for connections that do not answer.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
@@ -39,8 +41,9 @@ pub struct Relay {
     router: Router,
     admin: Option<Admin>,
     front: Option<UdpFront<FrontAdmission>>,
-    webtransport: Option<WebTransport>,
     finding: Option<Finding>,
+    webtransport: Option<WebTransport>,
+    data_channels: Option<DataChannels>,
     app: Arc<App>,
     config: Arc<Mutex<Config>>,
 }
@@ -119,13 +122,25 @@ impl Relay {
             None => None,
         };
         let front = bind_front(&config, &app)?;
-        let webtransport = bind_webtransport(&config, local_addr, &names, &app)?;
+        let data_channels = bind_data_channels(&config, &app, local_addr)?;
+        let webtransport = bind_webtransport(&config, local_addr, &names, &app, data_channels.as_ref())?;
         let finding = config.discovery_store()?.map(|store| Finding {
             watcher: Watcher::new(store, config.discovery.interval),
             networks: config.discovery.networks.clone(),
         });
         let config = Arc::new(Mutex::new(written));
-        Ok(Self { listener, local_addr, router, admin, front, webtransport, finding, app, config })
+        Ok(Self {
+            listener,
+            local_addr,
+            router,
+            admin,
+            front,
+            webtransport,
+            data_channels,
+            finding,
+            app,
+            config,
+        })
     }
 
     /// The address that the relay listens on.
@@ -156,6 +171,18 @@ impl Relay {
     #[must_use]
     pub fn front_counters(&self) -> Arc<FrontCounters> {
         Arc::clone(&self.app.front_counters)
+    }
+
+    /// The address of the data channels and the fingerprint that a page needs for them, if there are any.
+    #[must_use]
+    pub fn webrtc(&self) -> Option<(SocketAddr, Fingerprint)> {
+        self.app.webrtc.get().map(|AnnouncedWebRtc { local_addr, fingerprint }| (*local_addr, *fingerprint))
+    }
+
+    /// The counters of the data channels, all zero if there are none.
+    #[must_use]
+    pub fn webrtc_counters(&self) -> Arc<WebRtcCounters> {
+        Arc::clone(&self.app.webrtc_counters)
     }
 
     /// Whether clients connect by TLS.
@@ -203,7 +230,18 @@ impl Relay {
     ///
     /// Never at present: accepting is retried after errors.
     pub async fn run(self, shutdown: impl Future<Output = ()> + Send + 'static) -> io::Result<()> {
-        let Self { listener, local_addr, router, admin, front, webtransport, finding, app, .. } = self;
+        let Self {
+            listener,
+            local_addr,
+            router,
+            admin,
+            front,
+            webtransport,
+            data_channels,
+            finding,
+            app,
+            ..
+        } = self;
         let stop = app.stop.clone();
         let _stop_on_drop = app.stop.clone().drop_guard();
         // Aborted when it is dropped.
@@ -213,6 +251,14 @@ impl Relay {
         if let Some(front) = front {
             info!(udp = %front.local_addr(), "listening for clients with UDP of their own");
             beside.spawn(run_front(front, Arc::clone(&app)));
+        }
+        let has_shared_port = webtransport.as_ref().is_some_and(WebTransport::has_data_channels);
+        if let Some(channels) = data_channels {
+            let AnnouncedWebRtc { local_addr, fingerprint } = channels.announced();
+            info!(udp = %local_addr, %fingerprint, "listening for data channels");
+            if !has_shared_port {
+                beside.spawn(run_data_channels(channels, Arc::clone(&app)));
+            }
         }
         if let Some(webtransport) = webtransport {
             info!(udp = %webtransport.local_addr(), "listening for WebTransport");
@@ -327,12 +373,40 @@ fn bind_front(config: &Config, app: &Arc<App>) -> Result<Option<UdpFront<FrontAd
     UdpFront::bind(listen, settings, admission, counters).map(Some).map_err(cannot_listen)
 }
 
+/// The data channels, if there may be any, where WebTransport is or would be. Another program may have the UDP port: then there
+/// are none.
+fn bind_data_channels(
+    config: &Config,
+    app: &App,
+    local_addr: SocketAddr,
+) -> Result<Option<DataChannels>, ConfigError> {
+    let listen = match config.webtransport.mode {
+        WebTransportMode::Off => local_addr,
+        WebTransportMode::Auto | WebTransportMode::On => config.webtransport.listen.unwrap_or(local_addr),
+    };
+    if !config.has_webrtc()? || config.udp.is_in_the_way_of(listen) {
+        return Ok(None);
+    }
+    let certificate = config.make_webrtc_certificate()?;
+    match DataChannels::bind(listen, &certificate, Arc::clone(&app.webrtc_counters)) {
+        Ok(channels) => {
+            let _ = app.webrtc.set(channels.announced());
+            Ok(Some(channels))
+        }
+        Err(error) => {
+            warn!(udp = %listen, %error, "no data channels: their UDP port cannot be used");
+            Ok(None)
+        }
+    }
+}
+
 /// The socket for WebTransport, unless it is left out, or may be.
 fn bind_webtransport(
     config: &Config,
     local_addr: SocketAddr,
     names: &[String],
-    app: &App,
+    app: &Arc<App>,
+    beside: Option<&DataChannels>,
 ) -> Result<Option<WebTransport>, ConfigError> {
     let address = config.webtransport.listen.unwrap_or(local_addr);
     let is_needed = match config.webtransport.mode {
@@ -344,7 +418,7 @@ fn bind_webtransport(
     let authorized = app.tls.as_ref().and_then(|tls| tls.authorized());
     let certificate = QuicCertificate::new(authorized, names);
     let certificate = certificate.map_err(|error| ConfigError::Tls(error.to_string()))?;
-    match WebTransport::bind(address, certificate, &config.limits) {
+    match WebTransport::bind(address, certificate, app, beside) {
         Ok(bound) => {
             let (local_addr, certificate) = (bound.local_addr(), bound.certificate().clone());
             let _ = app.webtransport.set(Announced { local_addr, certificate });

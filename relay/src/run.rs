@@ -58,6 +58,9 @@ fn announce(relay: &Relay) -> io::Result<()> {
     if let Some(address) = relay.udp_addr() {
         writeln!(stdout, "listening on udp://{address}")?;
     }
+    if let Some((address, fingerprint)) = relay.webrtc() {
+        writeln!(stdout, "data channels on udp://{address} with the fingerprint {fingerprint}")?;
+    }
     stdout.flush()
 }
 

@@ -7,6 +7,8 @@ counted! {
     pub enum TransportKind {
         /// A WebSocket: one binary message is one datagram.
         WebSocket,
+        /// Data channels of WebRTC: one message of the second one is one datagram.
+        WebRtc,
         /// WebTransport: datagrams of QUIC.
         WebTransport,
     }
@@ -17,6 +19,7 @@ impl fmt::Display for TransportKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::WebSocket => "websocket",
+            Self::WebRtc => "webrtc",
             Self::WebTransport => "webtransport",
         })
     }

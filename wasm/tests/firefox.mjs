@@ -1,7 +1,7 @@
 // Headless Firefox for tests, by WebDriver BiDi, which the browser of the distribution speaks by itself.
 
 import { spawn } from "node:child_process";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -10,9 +10,11 @@ import { WebSocket } from "ws";
 const START_MS = 60_000;
 const ANSWER_MS = 30_000;
 
-/** A browser with an empty profile. */
-export async function openFirefox() {
+/** A browser with an empty profile but for these preferences. */
+export async function openFirefox(preferences = {}) {
   const profile = mkdtempSync(join(tmpdir(), "rakwire-firefox-"));
+  const lines = Object.entries(preferences).map(([name, value]) => `user_pref("${name}", ${JSON.stringify(value)});\n`);
+  writeFileSync(join(profile, "user.js"), lines.join(""));
   const program = process.env.FIREFOX ?? "/usr/bin/firefox-esr";
   const args = ["--headless", "--no-remote", "--profile", profile, "--remote-debugging-port", "0"];
   const child = spawn(program, args, { stdio: ["ignore", "ignore", "pipe"], env: { ...process.env, MOZ_REMOTE_ALLOW_SYSTEM_ACCESS: "1" } });

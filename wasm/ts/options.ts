@@ -4,6 +4,7 @@ import { RakwireError } from "./errors.js";
 import type { SessionSettings } from "./session.js";
 import { readCarriers } from "./transport/carriers.js";
 import { targetUrl } from "./transport/target.js";
+import { isFingerprint } from "./transport/webrtc.js";
 import { hasTransport } from "./transport/transport.js";
 import type { TransportSettings } from "./transport/transport.js";
 import type { ConnectOptions, MemoryOptions, Protocol } from "./types.js";
@@ -65,12 +66,12 @@ export function readSettings(url: string | URL, options: ConnectOptions, only?: 
   };
 }
 
-type RelayOptions = Pick<ConnectOptions, "target" | "token" | "resume" | "webSocket" | "transport">;
+type RelayOptions = Pick<ConnectOptions, "target" | "token" | "fingerprint" | "resume" | "webSocket" | "transport">;
 
 /** Where a transport leads, for a caller's options. */
 export function readTransport(
   url: string | URL,
-  { target, token, resume = true, webSocket, transport = "auto" }: RelayOptions,
+  { target, token, fingerprint, resume = true, webSocket, transport = "auto" }: RelayOptions,
 ): TransportSettings {
   const address = targetUrl(url, target);
   if (!hasTransport(address.protocol)) {
@@ -79,8 +80,18 @@ export function readTransport(
   if (token !== undefined && !TOKEN.test(token)) {
     throw new RakwireError("bad-option", "a token has letters, digits, hyphens, full stops and underscores");
   }
+  if (fingerprint !== undefined && !isFingerprint(fingerprint)) {
+    throw new RakwireError("bad-option", "a fingerprint is 32 pairs of hexadecimal digits, as the relay prints it");
+  }
   const carriers = address.protocol === "udp:" ? [] : readCarriers(transport, webSocket);
-  return { url: address.href, carriers, resume, ...(token !== undefined && { token }), ...(webSocket !== undefined && { webSocket }) };
+  return {
+    url: address.href,
+    carriers,
+    resume,
+    ...(token !== undefined && { token }),
+    ...(fingerprint !== undefined && { fingerprint }),
+    ...(webSocket !== undefined && { webSocket }),
+  };
 }
 
 function readPassword(password: string | Uint8Array = ""): Uint8Array {

@@ -253,6 +253,11 @@ export interface ConnectOptions {
    * have. */
   token?: string;
   /**
+   * The fingerprint of the relay's certificate for data channels, as the relay prints it at its start. With it a page reaches
+   * a relay at a bare address to which it cannot send HTTP. Without it the relay tells it.
+   */
+  fingerprint?: string;
+  /**
    * What carries datagrams to the relay. `auto` tries all that the platform and the relay have, the best first and the others
    * a quarter of a second apart, and goes on with the first that opens; one name is that one alone. Default: `auto`.
    */

@@ -62,7 +62,7 @@ const WASM_MUST_NOT_USE: [&str; 4] = ["tokio", "mio", "quinn", "rakwire-native"]
 const EMBASSY_MUST_NOT_USE: [&str; 5] = ["tokio", "mio", "quinn", "getrandom", "rakwire-native"];
 
 /// Which of our crates each of them builds on, as the code map of ARCHITECTURE.md says. Tests may use others too.
-const OURS: [(&str, &[&str]); 13] = [
+const OURS: [(&str, &[&str]); 14] = [
     ("rakwire", &["rakwire-derive"]),
     ("rakwire-derive", &[]),
     ("snowfight", &["rakwire"]),
@@ -72,6 +72,7 @@ const OURS: [(&str, &[&str]); 13] = [
     ("rakwire-cli", &["rakwire", "rakwire-native"]),
     ("rakwire-embassy", &["rakwire"]),
     ("rakwire-wasm", &["rakwire"]),
+    ("rakwire-plugins", &["rakwire"]),
     ("rakwire-relay", &["rakwire"]),
     ("rakwire-interop", &[]),
     ("rakwire-bench", &["rakwire", "rakwire-native", "snowfight"]),

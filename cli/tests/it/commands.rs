@@ -482,6 +482,20 @@ fn decode_stops_where_a_datagram_makes_no_sense() {
 }
 
 #[test]
+fn overhead_shows_every_format() {
+    let outcome = rakwire(&["overhead", "100", "--count", "5", "--rate", "20"]);
+    assert_eq!(outcome.status, Some(0), "{}", outcome.err);
+    // 28 bytes of IP and UDP, 4 of the datagram, 5 messages with 10 and 100.
+    let row =
+        outcome.out.lines().find(|line| line.starts_with("RakNet") && line.contains("reliable ordered"));
+    let fields: Vec<_> = row.expect("a row").split_whitespace().rev().take(4).collect();
+    assert_eq!(fields, ["11640", "16.4%", "582", "1"]);
+    assert_eq!(outcome.out.lines().count(), 3 + 5 + 5 + 5 + 1);
+    fails(&["overhead", "0"], 2, "0 is not in 1..");
+    fails(&["overhead", "9", "--mtu", "100"], 2, "576..=1492");
+}
+
+#[test]
 fn echo_and_send_agree_on_keys() {
     let directory = std::env::temp_dir().join(format!("rakwire-keys-{}", std::process::id()));
     std::fs::create_dir_all(&directory).expect("a directory");

@@ -1,6 +1,7 @@
 //! What a peer has to tell: all events in one order, or those of one connection.
 
 use super::event::Event;
+use super::hook::{Hook, Injected, Verdict};
 use super::message::Message;
 use super::protocol::{
     Connection, ConnectionEvent, Ending, Lent, Peer, Protocol, State, Unconnected, UnconnectedKind,
@@ -19,49 +20,72 @@ impl<P: Protocol> Peer<'_, P> {
         self.tell(next)
     }
 
-    /// What happened next that passes `judge`; what does not is dropped.
-    pub(crate) fn poll_event_if(&mut self, judge: impl FnMut(&Event<'_, P>) -> bool) -> Option<Event<'_, P>> {
-        self.tell_if(Self::next, judge)
-    }
-
-    /// What happened next on one connection that passes `judge`; what does not is dropped.
-    pub(crate) fn poll_event_of_if(
+    /// What happens next by `next` that passes the hook; what does not is dropped. Before anything else the hook may inject
+    /// a message for any connection or for that one, also in the place of one that it has just dropped.
+    pub(super) fn poll_event_past<H: Hook<P>>(
         &mut self,
-        id: ConnectionId,
-        judge: impl FnMut(&Event<'_, P>) -> bool,
-    ) -> Option<Event<'_, P>> {
-        self.tell_if(|peer| peer.next_of_id(id), judge)
-    }
-
-    /// What a peer without a connection said first of the kind that is `wanted`, if it passes `judge`; what does not is
-    /// dropped.
-    pub(crate) fn poll_unconnected_if(
-        &mut self,
-        wanted: fn(&UnconnectedKind) -> bool,
-        judge: impl FnMut(&Event<'_, P>) -> bool,
-    ) -> Option<Event<'_, P>> {
-        self.tell_if(
-            |peer| if peer.state.bring_forward(wanted) { peer.next_unconnected() } else { None },
-            judge,
-        )
-    }
-
-    fn tell_if(
-        &mut self,
+        hook: &mut H,
+        of: Option<ConnectionId>,
         mut next: impl FnMut(&mut Self) -> Option<Next<P>>,
-        mut judge: impl FnMut(&Event<'_, P>) -> bool,
     ) -> Option<Event<'_, P>> {
+        let now = self.last_now;
         loop {
             self.give_back();
+            if let Some((id, delivery)) = self.lend_injected(hook, of) {
+                return Some(Event::Message { id, delivery, message: self.lent() });
+            }
             let next = next(self)?;
-            if self.tell(next).is_some_and(|event| judge(&event)) {
+            if self.tell(next).is_some_and(|event| hook.on_event(now, &event) == Verdict::Pass) {
                 return self.tell(next);
             }
         }
     }
 
+    /// What a peer without a connection said first of the kind that is `wanted`, if it passes the hook; what does not is
+    /// dropped.
+    pub(super) fn poll_unconnected_past<H: Hook<P>>(
+        &mut self,
+        hook: &mut H,
+        wanted: fn(&UnconnectedKind) -> bool,
+    ) -> Option<Event<'_, P>> {
+        let now = self.last_now;
+        loop {
+            self.give_back();
+            let next = self.next_unconnected_of(wanted)?;
+            if self.tell(next).is_some_and(|event| hook.on_event(now, &event) == Verdict::Pass) {
+                return self.tell(next);
+            }
+        }
+    }
+
+    /// Takes a message from the hook, and keeps its bytes until the next event. What is for a connection that is gone is
+    /// dropped; what finds no room stays with the hook.
+    fn lend_injected<H: Hook<P>>(
+        &mut self,
+        hook: &mut H,
+        of: Option<ConnectionId>,
+    ) -> Option<(ConnectionId, P::Delivery)> {
+        loop {
+            let (mut found, mut is_dropped) = (None, false);
+            hook.inject(of, &mut |Injected { id, delivery, message }| {
+                is_dropped = message.is_empty() || self.get(id).is_none();
+                if is_dropped {
+                    return true;
+                }
+                let header = P::BlockHeader::default();
+                let Some(block) = self.tables.pool.store_common(message, &header) else { return false };
+                self.lent = Lent::Injected(block);
+                found = Some((id, delivery));
+                true
+            });
+            if !is_dropped {
+                return found;
+            }
+        }
+    }
+
     #[cfg_attr(target_pointer_width = "64", inline)]
-    fn next(&mut self) -> Option<Next<P>> {
+    pub(super) fn next(&mut self) -> Option<Next<P>> {
         if let Some(next) = self.next_unconnected() {
             return Some(next);
         }
@@ -144,7 +168,7 @@ impl<P: Protocol> Peer<'_, P> {
         self.tell(next)
     }
 
-    fn next_of_id(&mut self, id: ConnectionId) -> Option<Next<P>> {
+    pub(super) fn next_of_id(&mut self, id: ConnectionId) -> Option<Next<P>> {
         self.get(id)?;
         let next = self.next_of(id.slot);
         if next.is_none() {
@@ -163,13 +187,24 @@ impl<P: Protocol> Peer<'_, P> {
 
     /// As [`poll_unconnected`](Self::poll_unconnected), for pongs alone: messages stay for later.
     pub fn poll_pong(&mut self) -> Option<Event<'_, P>> {
-        self.poll_unconnected_if(UnconnectedKind::is_pong, |_| true)
+        self.poll_unconnected_of(UnconnectedKind::is_pong)
     }
 
     /// As [`poll_unconnected`](Self::poll_unconnected), for out-of-band messages and advertisements alone: pongs stay
     /// for later.
     pub fn poll_out_of_band(&mut self) -> Option<Event<'_, P>> {
-        self.poll_unconnected_if(UnconnectedKind::is_message, |_| true)
+        self.poll_unconnected_of(UnconnectedKind::is_message)
+    }
+
+    fn poll_unconnected_of(&mut self, wanted: fn(&UnconnectedKind) -> bool) -> Option<Event<'_, P>> {
+        self.give_back();
+        let next = self.next_unconnected_of(wanted)?;
+        self.tell(next)
+    }
+
+    /// What a peer without a connection said first of the kind that is `wanted`.
+    pub(super) fn next_unconnected_of(&mut self, wanted: fn(&UnconnectedKind) -> bool) -> Option<Next<P>> {
+        if self.state.bring_forward(wanted) { self.next_unconnected() } else { None }
     }
 
     /// Gives back what the last event lent, so that its memory is free before another event is asked for.
@@ -183,6 +218,7 @@ impl<P: Protocol> Peer<'_, P> {
                     self.tables.pool.free_common(unconnected.data);
                 }
             }
+            Lent::Injected(message) => self.tables.pool.free_common(message),
             Lent::Message { message, id } => {
                 let is_receipt = P::delivery(self.tables.pool.header(message)).is_err();
                 let blocks = self.tables.pool.free(message);
@@ -206,7 +242,7 @@ impl<P: Protocol> Peer<'_, P> {
     pub const fn lent(&self) -> Message<'_, P> {
         match self.lent {
             Lent::Nothing => Message::empty(&self.tables.pool),
-            Lent::Message { message, .. } | Lent::Unconnected(message) => {
+            Lent::Message { message, .. } | Lent::Unconnected(message) | Lent::Injected(message) => {
                 Message::new(&self.tables.pool, message)
             }
         }
@@ -256,7 +292,7 @@ impl<P: Protocol> Peer<'_, P> {
 
 /// What is told next.
 #[derive(Clone, Copy)]
-enum Next<P: Protocol> {
+pub(super) enum Next<P: Protocol> {
     /// Something of a connection.
     Of(ConnectionId, ConnectionEvent<P>),
     /// What a peer without a connection said first.

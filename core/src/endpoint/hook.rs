@@ -32,6 +32,26 @@ impl Verdict {
             (Self::Drop, _) | (_, Self::Drop) => Self::Drop,
         }
     }
+
+    /// Asks `next` about what passes.
+    #[must_use]
+    pub fn and_then(self, next: impl FnOnce() -> Self) -> Self {
+        match self {
+            Self::Pass => next(),
+            Self::Drop => Self::Drop,
+        }
+    }
+}
+
+/// A message that a hook tells the application as if the other peer of a connection had sent it.
+#[derive(Clone, Copy, Debug)]
+pub struct Injected<'h, P: Protocol> {
+    /// The connection. What is for one that is gone is dropped.
+    pub id: ConnectionId,
+    /// How it should seem to have travelled.
+    pub delivery: P::Delivery,
+    /// Its bytes. What is empty is dropped.
+    pub message: &'h [u8],
 }
 
 /// Something that watches a peer. Every method may be left out. The time that it is told never steps back.
@@ -86,9 +106,18 @@ pub trait Hook<P: Protocol> {
         Verdict::Pass
     }
 
-    /// Whether [`on_event`](Self::on_event) is to be called. A hook that answers no spares each event the way to it.
+    /// Whether [`on_event`](Self::on_event) and [`inject`](Self::inject) are to be called. A hook that answers no spares each
+    /// event the way to it.
     fn watches_events(&self) -> bool {
         true
+    }
+
+    /// Offers `take` a message that the application is to be told as if it had arrived: the oldest, or the oldest for the
+    /// connection `of`. `take` says whether it was told; if it was not, it stays the first. It passes no hook again. This is
+    /// asked before each event that passes [`on_event`](Self::on_event), so that what replaces a message comes in its place;
+    /// and `take` is called at the most once.
+    fn inject(&mut self, of: Option<ConnectionId>, take: &mut dyn FnMut(Injected<'_, P>) -> bool) {
+        let _ = (of, take);
     }
 
     /// The application sends a message. Dropped, [`Hooked::send`] says that it was refused.
@@ -115,17 +144,29 @@ impl<P: Protocol> Hook<P> for () {
     }
 }
 
+/// What the first drops the second is not shown.
 impl<P: Protocol, A: Hook<P>, B: Hook<P>> Hook<P> for (A, B) {
     fn on_received(&mut self, now: Instant, from: SocketAddr, datagram: &[u8]) -> Verdict {
-        self.0.on_received(now, from, datagram).and(self.1.on_received(now, from, datagram))
+        self.0.on_received(now, from, datagram).and_then(|| self.1.on_received(now, from, datagram))
     }
 
     fn on_transmit(&mut self, now: Instant, to: SocketAddr, datagram: &[u8]) -> Verdict {
-        self.0.on_transmit(now, to, datagram).and(self.1.on_transmit(now, to, datagram))
+        self.0.on_transmit(now, to, datagram).and_then(|| self.1.on_transmit(now, to, datagram))
     }
 
     fn on_event(&mut self, now: Instant, event: &Event<'_, P>) -> Verdict {
-        self.0.on_event(now, event).and(self.1.on_event(now, event))
+        self.0.on_event(now, event).and_then(|| self.1.on_event(now, event))
+    }
+
+    fn inject(&mut self, of: Option<ConnectionId>, take: &mut dyn FnMut(Injected<'_, P>) -> bool) {
+        let mut is_offered = false;
+        self.0.inject(of, &mut |injected| {
+            is_offered = true;
+            take(injected)
+        });
+        if !is_offered {
+            self.1.inject(of, take);
+        }
     }
 
     fn watches_events(&self) -> bool {
@@ -133,7 +174,7 @@ impl<P: Protocol, A: Hook<P>, B: Hook<P>> Hook<P> for (A, B) {
     }
 
     fn on_send(&mut self, now: Instant, id: ConnectionId, message: &[u8], delivery: P::Delivery) -> Verdict {
-        self.0.on_send(now, id, message, delivery).and(self.1.on_send(now, id, message, delivery))
+        self.0.on_send(now, id, message, delivery).and_then(|| self.1.on_send(now, id, message, delivery))
     }
 
     fn update(&mut self, now: Instant, peer: &mut Peer<'_, P>) {
@@ -191,11 +232,11 @@ impl<'a, P: Protocol, H: Hook<P>> Hooked<'a, P, H> {
         if !self.hook.watches_events() {
             return self.peer.poll_event();
         }
-        let (hook, now) = (&mut self.hook, self.peer.last_now);
-        self.peer.poll_event_if(|event| hook.on_event(now, event) == Verdict::Pass)
+        self.peer.poll_event_past(&mut self.hook, None, Peer::next)
     }
 
-    /// As [`Peer::poll_readable`]. The hook may drop all that the connection has to tell.
+    /// As [`Peer::poll_readable`]. The hook may drop all that the connection has to tell. What it injects makes no connection
+    /// readable: [`poll_event`](Self::poll_event) and [`poll_event_of`](Self::poll_event_of) tell it.
     pub fn poll_readable(&mut self) -> Option<ConnectionId> {
         self.peer.poll_readable()
     }
@@ -205,8 +246,7 @@ impl<'a, P: Protocol, H: Hook<P>> Hooked<'a, P, H> {
         if !self.hook.watches_events() {
             return self.peer.poll_event_of(id);
         }
-        let (hook, now) = (&mut self.hook, self.peer.last_now);
-        self.peer.poll_event_of_if(id, |event| hook.on_event(now, event) == Verdict::Pass)
+        self.peer.poll_event_past(&mut self.hook, Some(id), |peer| peer.next_of_id(id))
     }
 
     /// As [`Peer::poll_unconnected`], past the hook.
@@ -225,8 +265,7 @@ impl<'a, P: Protocol, H: Hook<P>> Hooked<'a, P, H> {
     }
 
     fn poll_unconnected_of(&mut self, wanted: fn(&UnconnectedKind) -> bool) -> Option<Event<'_, P>> {
-        let (hook, now) = (&mut self.hook, self.peer.last_now);
-        self.peer.poll_unconnected_if(wanted, |event| hook.on_event(now, event) == Verdict::Pass)
+        self.peer.poll_unconnected_past(&mut self.hook, wanted)
     }
 }
 

@@ -1,4 +1,4 @@
-//! The endpoint that both protocols run in: the connection table, events, hooks, memory, counters and the run loop.
+//! The endpoint that both protocols run in: the connection table, events, hooks, plugins, memory, counters and the run loop.
 //!
 //! A [`Peer`] holds any number of connections over one socket that it does not know, and no clock:
 //!
@@ -29,6 +29,7 @@ mod output;
 mod packet_log;
 mod peer;
 mod places;
+mod plugin;
 mod protocol;
 mod reservation;
 mod resources;
@@ -42,9 +43,12 @@ mod writable;
 pub use admission::{Admission, Client, Decision, SharedAdmission};
 pub use error::{ConnectError, SendError};
 pub use event::{ConnectionInfo, Event};
-pub use hook::{Hook, Hooked, Verdict};
+pub use hook::{Hook, Hooked, Injected, Verdict};
 pub use message::Message;
 pub use packet_log::{LineWriter, LogSink, PacketLogger, PcapWriter};
+pub use plugin::{
+    AttachError, BySlot, MessageIds, MessageSender, Plugin, PluginHost, PluginKey, PluginStats,
+};
 pub use protocol::{Peer, Protocol};
 #[cfg(feature = "alloc")]
 pub use resources::Capacity;

@@ -389,6 +389,8 @@ pub(crate) enum Lent {
     },
     /// The bytes of what a peer without a connection said first.
     Unconnected(Block),
+    /// The bytes of a message that a hook has injected.
+    Injected(Block),
 }
 
 /// How far the connections that wait for room of others were looked at.

@@ -22,6 +22,15 @@ pub struct ConnectionId {
     pub(crate) generation: u32,
 }
 
+impl ConnectionId {
+    /// The slot of the connection: from 0 to the number of connections that the peer can have, less one. Connections that
+    /// follow each other may have the same one.
+    #[must_use]
+    pub const fn slot(self) -> u16 {
+        self.slot
+    }
+}
+
 impl core::fmt::Display for ConnectionId {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         write!(f, "{}.{}", self.slot, self.generation)

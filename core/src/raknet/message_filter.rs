@@ -2,8 +2,10 @@
 
 use heapless::Vec;
 
+use super::delivery::Delivery;
 use super::types::RakNet;
-use crate::endpoint::{ConnectionId, Event, Hook, Verdict};
+use crate::chunks::{Chunks, Piece};
+use crate::endpoint::{ConnectionId, Event, Hook, MessageIds, Plugin, Verdict};
 use crate::time::Instant;
 
 /// A group of peers with the same rights: 0 is the group of everyone who was put into no other.
@@ -19,29 +21,7 @@ impl FilterGroup {
 /// How many groups there are, with that of everyone.
 pub const FILTER_GROUPS: usize = 8;
 
-/// The ids that a group may send; at first all.
-#[derive(Clone, Copy, Debug)]
-struct Rights {
-    allowed: [u32; 8],
-}
-
-impl Rights {
-    const ALL: Self = Self { allowed: [u32::MAX; 8] };
-
-    fn allows(&self, id: u8) -> bool {
-        self.allowed.get(usize::from(id / 32)).is_some_and(|word| word & (1 << (id % 32)) != 0)
-    }
-
-    fn set(&mut self, id: u8, verdict: Verdict) {
-        let Some(word) = self.allowed.get_mut(usize::from(id / 32)) else { return };
-        match verdict {
-            Verdict::Pass => *word |= 1 << (id % 32),
-            Verdict::Drop => *word &= !(1 << (id % 32)),
-        }
-    }
-}
-
-/// A hook that drops the messages whose first byte their sender's group may not send, and counts them. `MEMBERS` is
+/// Drops the messages whose first byte their sender's group may not send, and counts them: a hook, and a plugin. `MEMBERS` is
 /// how many connections can be in another group than everyone's at the same time.
 ///
 /// ```
@@ -57,7 +37,7 @@ impl Rights {
 /// ```
 #[derive(Debug)]
 pub struct MessageFilter<const MEMBERS: usize> {
-    rights: [Rights; FILTER_GROUPS],
+    allowed: [MessageIds; FILTER_GROUPS],
     members: Vec<(ConnectionId, FilterGroup), MEMBERS>,
     dropped: u64,
 }
@@ -66,17 +46,21 @@ impl<const MEMBERS: usize> MessageFilter<MEMBERS> {
     /// A filter that lets everyone send everything.
     #[must_use]
     pub const fn new() -> Self {
-        Self { rights: [Rights::ALL; FILTER_GROUPS], members: Vec::new(), dropped: 0 }
+        Self { allowed: [MessageIds::ALL; FILTER_GROUPS], members: Vec::new(), dropped: 0 }
     }
 
     /// Lets a group send messages with these ids.
     pub fn allow(&mut self, group: FilterGroup, ids: impl IntoIterator<Item = u8>) {
-        self.set(group, ids, Verdict::Pass);
+        if let Some(allowed) = self.allowed.get_mut(usize::from(group.0)) {
+            ids.into_iter().for_each(|id| allowed.insert(id));
+        }
     }
 
     /// Lets a group no longer send messages with these ids.
     pub fn forbid(&mut self, group: FilterGroup, ids: impl IntoIterator<Item = u8>) {
-        self.set(group, ids, Verdict::Drop);
+        if let Some(allowed) = self.allowed.get_mut(usize::from(group.0)) {
+            ids.into_iter().for_each(|id| allowed.remove(id));
+        }
     }
 
     /// Lets a group send nothing until something is allowed.
@@ -84,16 +68,10 @@ impl<const MEMBERS: usize> MessageFilter<MEMBERS> {
         self.forbid(group, 0..=u8::MAX);
     }
 
-    fn set(&mut self, group: FilterGroup, ids: impl IntoIterator<Item = u8>, verdict: Verdict) {
-        if let Some(rights) = self.rights.get_mut(usize::from(group.0)) {
-            ids.into_iter().for_each(|id| rights.set(id, verdict));
-        }
-    }
-
     /// Whether a group may send messages with this id. A group that does not exist may send nothing.
     #[must_use]
     pub fn is_allowed(&self, group: FilterGroup, id: u8) -> bool {
-        self.rights.get(usize::from(group.0)).is_some_and(|rights| rights.allows(id))
+        self.allowed.get(usize::from(group.0)).is_some_and(|allowed| allowed.contains(id))
     }
 
     /// Puts a connection into a group; false when there is no such group or too many connections are in one.
@@ -117,6 +95,15 @@ impl<const MEMBERS: usize> MessageFilter<MEMBERS> {
         self.members.retain(|(member, _)| *member != id);
     }
 
+    fn judge(&mut self, id: ConnectionId, message: &dyn Chunks) -> Verdict {
+        let (piece, _) = message.piece(Piece::FIRST);
+        if self.is_allowed(self.group_of(id), piece.first().copied().unwrap_or(0)) {
+            return Verdict::Pass;
+        }
+        self.dropped += 1;
+        Verdict::Drop
+    }
+
     /// How many messages were dropped.
     #[must_use]
     pub const fn dropped(&self) -> u64 {
@@ -136,11 +123,26 @@ impl<const MEMBERS: usize> Hook<RakNet> for MessageFilter<MEMBERS> {
             self.forget(*id);
         }
         let Event::Message { id, message, .. } = event else { return Verdict::Pass };
-        let first = message.chunks().flatten().next().copied().unwrap_or(0);
-        if self.is_allowed(self.group_of(*id), first) {
-            return Verdict::Pass;
-        }
-        self.dropped += 1;
-        Verdict::Drop
+        self.judge(*id, message)
+    }
+}
+
+impl<const MEMBERS: usize> Plugin<RakNet> for MessageFilter<MEMBERS> {
+    fn watches_all(&self) -> bool {
+        true
+    }
+
+    fn on_disconnected(&mut self, _now: Instant, id: ConnectionId) {
+        self.forget(id);
+    }
+
+    fn on_message(
+        &mut self,
+        _now: Instant,
+        id: ConnectionId,
+        _delivery: Delivery,
+        message: &dyn Chunks,
+    ) -> Verdict {
+        self.judge(id, message)
     }
 }

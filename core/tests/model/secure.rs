@@ -13,6 +13,7 @@ use rakwire::secure::{
 };
 
 use super::Kept;
+use super::random::Random;
 
 const START: Instant = Instant::ZERO;
 
@@ -30,6 +31,14 @@ pub fn run(bytes: &[u8]) -> Kept {
         4 => arbitrary(rest),
         _ => datagrams(rest, kind % 2 == 0),
     }
+}
+
+/// An input of any kind. Fields of handshakes are mostly left as they are, so that their end is reached.
+pub fn input(random: &mut Random) -> Vec<u8> {
+    let kind = random.below(8) as u8;
+    let (length, odds) = (random.below(600), if kind < 4 { 500 } else { 1 });
+    let rest = (0..length).map(|_| if random.below(odds) == 0 { random.draw() as u8 } else { 0 });
+    [kind].into_iter().chain(rest).collect()
 }
 
 fn promise(is_kept: bool, broken: impl Fn() -> String) -> Kept {

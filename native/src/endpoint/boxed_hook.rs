@@ -4,7 +4,7 @@ use std::fmt;
 use std::net::SocketAddr;
 
 use rakwire::Instant;
-use rakwire::endpoint::{ConnectionId, Event, Hook, Peer, Protocol, Verdict};
+use rakwire::endpoint::{ConnectionId, Event, Hook, Injected, Peer, Protocol, Verdict};
 
 /// A hook that is chosen at run time, or none.
 pub(crate) struct BoxedHook<P>(Option<Box<dyn Hook<P> + Send>>);
@@ -41,6 +41,12 @@ impl<P: Protocol> Hook<P> for BoxedHook<P> {
 
     fn on_event(&mut self, now: Instant, event: &Event<'_, P>) -> Verdict {
         self.call(|hook| hook.on_event(now, event))
+    }
+
+    fn inject(&mut self, of: Option<ConnectionId>, take: &mut dyn FnMut(Injected<'_, P>) -> bool) {
+        if let Some(hook) = &mut self.0 {
+            hook.inject(of, take);
+        }
     }
 
     fn watches_events(&self) -> bool {

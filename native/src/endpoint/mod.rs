@@ -218,6 +218,46 @@ impl<P: Protocol> Endpoint<P> {
         options: &Options<P>,
         shards: usize,
     ) -> Result<Vec<Self>, BindError> {
+        Self::open_shards(address, options, shards, |_| BoxedHook::NONE).await
+    }
+
+    /// Like [`bind_shards`](Self::bind_shards), with a hook for each endpoint, which `hook` makes from its number. Endpoints work
+    /// at the same time, so hooks that should know of each other share what they know, as with a
+    /// [`SharedHook`](crate::endpoint::SharedHook).
+    ///
+    /// # Errors
+    /// Those of [`bind_shards`](Self::bind_shards).
+    ///
+    /// ```
+    /// use rakwire_native::endpoint::SharedHook;
+    /// use rakwire_native::raknet::{Endpoint, FilterGroup, MessageFilter, Options};
+    ///
+    /// # #[tokio::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # if cfg!(not(target_os = "linux")) { return Ok(()) }
+    /// let filter = SharedHook::new(MessageFilter::<64>::new());
+    /// let options = Options::server(8)?;
+    /// let shards = Endpoint::bind_shards_with_hook("127.0.0.1:0", &options, 2, |_| filter.clone()).await?;
+    /// filter.with(|filter| filter.forbid(FilterGroup::EVERYONE, [0x90]));
+    /// assert_eq!(shards.len(), 2);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn bind_shards_with_hook<H: Hook<P> + Send + 'static>(
+        address: impl ToSocketAddrs,
+        options: &Options<P>,
+        shards: usize,
+        mut hook: impl FnMut(usize) -> H,
+    ) -> Result<Vec<Self>, BindError> {
+        Self::open_shards(address, options, shards, |number| BoxedHook::new(hook(number))).await
+    }
+
+    async fn open_shards(
+        address: impl ToSocketAddrs,
+        options: &Options<P>,
+        shards: usize,
+        mut hook: impl FnMut(usize) -> BoxedHook<P>,
+    ) -> Result<Vec<Self>, BindError> {
         let first = Socket::open_with(address, Socket::bind_shared).await?;
         let address = first.local_addr();
         let mut sockets = vec![first];
@@ -227,12 +267,12 @@ impl<P: Protocol> Endpoint<P> {
         }
         // Another socket changes the distribution, so the endpoints start when all sockets are bound.
         let (clock, admission) = (Clock::start(), LockedAdmission::default());
-        let shared = || {
-            let shared = Shared::new(options.clone(), BoxedHook::NONE, clock);
+        let mut shared = |number| {
+            let shared = Shared::new(options.clone(), hook(number), clock);
             shared.lock().share_admission(admission.clone());
             Arc::new(shared)
         };
-        let all: Vec<_> = sockets.iter().map(|_| shared()).collect();
+        let all: Vec<_> = (0..sockets.len()).map(&mut shared).collect();
         let shards = Shards::of(&all);
         let pairs = sockets.into_iter().zip(all);
         Ok(pairs.map(|(socket, shared)| Self::run(socket, shared, &shards, options.simulate)).collect())
@@ -274,6 +314,11 @@ impl<P: Protocol> Endpoint<P> {
         let socket = Socket::open(address).await?;
         let hook = BoxedHook::new(hook(socket.local_addr()));
         Ok(Self::start(socket, options, hook))
+    }
+
+    /// Has the driver run now: after a [`SharedHook`] or a plugin was changed from outside and may have something to send.
+    pub fn wake(&self) {
+        self.shared.io.wake.notify_one();
     }
 
     fn start(socket: Socket, options: Options<P>, hook: BoxedHook<P>) -> Self {

@@ -1,12 +1,14 @@
-//! A hook that an application can reach while its endpoint runs.
+//! A hook or a plugin that an application can reach while its endpoint runs.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rakwire::Instant;
-use rakwire::endpoint::{ConnectionId, Event, Hook, Peer, Protocol, Verdict};
+use rakwire::endpoint::{
+    ConnectionId, Event, Hook, Injected, MessageIds, MessageSender, Peer, Plugin, Protocol, Side, Verdict,
+};
+use rakwire::{Chunks, Instant};
 
-/// A hook that the endpoint and the application share. Clones refer to the same hook.
+/// A hook or a plugin that the endpoint and the application share. Clones refer to the same one.
 ///
 /// ```
 /// use rakwire_native::endpoint::SharedHook;
@@ -46,7 +48,8 @@ impl<H> SharedHook<H> {
         Self(Arc::new(Mutex::new(hook)))
     }
 
-    /// Reads or changes the hook. The endpoint waits meanwhile, so the closure must be short, and must not use an endpoint
+    /// Reads or changes the hook or plugin; [`Endpoint::wake`](crate::endpoint::Endpoint::wake) has the endpoint send at once
+    /// what that made it want to send. The endpoint waits meanwhile, so the closure must be short, and must not use an endpoint
     /// or a connection: that would wait for itself.
     pub fn with<R>(&self, change: impl FnOnce(&mut H) -> R) -> R {
         change(&mut self.lock())
@@ -77,12 +80,71 @@ impl<P: Protocol, H: Hook<P>> Hook<P> for SharedHook<H> {
         self.lock().on_event(now, event)
     }
 
+    fn inject(&mut self, of: Option<ConnectionId>, take: &mut dyn FnMut(Injected<'_, P>) -> bool) {
+        self.lock().inject(of, take);
+    }
+
+    fn watches_events(&self) -> bool {
+        self.lock().watches_events()
+    }
+
     fn on_send(&mut self, now: Instant, id: ConnectionId, message: &[u8], delivery: P::Delivery) -> Verdict {
         self.lock().on_send(now, id, message, delivery)
     }
 
     fn update(&mut self, now: Instant, peer: &mut Peer<'_, P>) {
         self.lock().update(now, peer);
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        self.lock().poll_timeout()
+    }
+}
+
+impl<P: Protocol, T: Plugin<P>> Plugin<P> for SharedHook<T> {
+    fn message_ids(&self) -> MessageIds {
+        self.lock().message_ids()
+    }
+
+    fn watches_all(&self) -> bool {
+        self.lock().watches_all()
+    }
+
+    fn on_connected(
+        &mut self,
+        now: Instant,
+        id: ConnectionId,
+        remote: SocketAddr,
+        identity: P::Identity,
+        side: Side,
+    ) {
+        self.lock().on_connected(now, id, remote, identity, side);
+    }
+
+    fn on_disconnected(&mut self, now: Instant, id: ConnectionId) {
+        self.lock().on_disconnected(now, id);
+    }
+
+    fn on_message(
+        &mut self,
+        now: Instant,
+        id: ConnectionId,
+        delivery: P::Delivery,
+        message: &dyn Chunks,
+    ) -> Verdict {
+        self.lock().on_message(now, id, delivery, message)
+    }
+
+    fn on_send(&mut self, now: Instant, id: ConnectionId, message: &[u8], delivery: P::Delivery) -> Verdict {
+        self.lock().on_send(now, id, message, delivery)
+    }
+
+    fn inject(&mut self, of: Option<ConnectionId>, take: &mut dyn FnMut(Injected<'_, P>) -> bool) {
+        self.lock().inject(of, take);
+    }
+
+    fn update(&mut self, now: Instant, sender: &mut dyn MessageSender<P>) {
+        self.lock().update(now, sender);
     }
 
     fn poll_timeout(&self) -> Option<Instant> {

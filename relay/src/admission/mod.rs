@@ -165,6 +165,11 @@ impl Admission {
         self.policy().origins.admits(&origin::PageOrigin::of(headers))
     }
 
+    /// Whether a client may connect of which nobody knows the page. A token may be needed besides.
+    pub(crate) fn admits_unknown_origins(&self) -> bool {
+        self.policy().admits_origin(&origin::PageOrigin::Unknown)
+    }
+
     fn policy(&self) -> Arc<Policy> {
         Arc::clone(&self.policy.borrow())
     }
@@ -215,7 +220,7 @@ impl Admission {
         if policy.bans.contains(ip) {
             return Err(Refusal::Forbidden(Forbidden::Banned));
         }
-        if !policy.origins.admits(&request.origin) {
+        if !policy.admits_origin(&request.origin) {
             return Err(Refusal::Forbidden(Forbidden::Origin));
         }
         // Before a signature is verified, which takes much more time.

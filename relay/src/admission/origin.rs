@@ -105,6 +105,8 @@ pub(crate) enum PageOrigin {
     Page(Origin),
     /// A header that no browser sends.
     Invalid,
+    /// The transport does not tell: any page may have opened it.
+    Unknown,
 }
 
 impl PageOrigin {
@@ -154,7 +156,7 @@ impl OriginPolicy {
             (Self::Any, _) | (Self::LoopbackPages, PageOrigin::None) => true,
             (Self::Listed(listed), PageOrigin::Page(origin)) => listed.contains(origin),
             (Self::LoopbackPages, PageOrigin::Page(origin)) => origin.is_loopback(),
-            (Self::Listed(_), PageOrigin::None) | (_, PageOrigin::Invalid) => false,
+            (Self::Listed(_), PageOrigin::None) | (_, PageOrigin::Invalid | PageOrigin::Unknown) => false,
         }
     }
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 use super::bans::Bans;
 use super::forwarded::TrustedProxies;
 use super::limiter::{AddressLimiter, Excess, Exempt};
-use super::origin::OriginPolicy;
+use super::origin::{OriginPolicy, PageOrigin};
 use super::request::Request;
 use super::targets::{ResolvedTarget, Targets};
 use crate::close::CloseReason;
@@ -27,6 +27,7 @@ pub(super) struct Policy {
     pub(super) tokens: TokensConfig,
     keys: Vec<VerifyingKey>,
     pub(super) udp_allow_without_token: bool,
+    webrtc_allow_without_origin: bool,
     pub(super) limits: Limits,
     pub(super) clients: Arc<AddressLimiter>,
     pub(super) connections: Arc<AddressLimiter>,
@@ -72,6 +73,7 @@ impl Policy {
             tokens: config.tokens.clone(),
             keys: config.token_keys()?,
             udp_allow_without_token: config.udp.allow_without_token,
+            webrtc_allow_without_origin: config.webrtc.allow_without_origin,
             limits: config.limits,
             clients,
             connections,
@@ -107,6 +109,12 @@ impl Policy {
             requested: requested.to_owned(),
             offered: self.offered().names().cloned().collect(),
         })
+    }
+
+    /// Whether a page may connect. Where it is not known which one it is, a token shows that somebody has let it in.
+    pub(super) fn admits_origin(&self, origin: &PageOrigin) -> bool {
+        let is_vouched_for = self.webrtc_allow_without_origin || self.needs_token();
+        self.origins.admits(origin) || (*origin == PageOrigin::Unknown && is_vouched_for)
     }
 
     /// Whether clients need a token.

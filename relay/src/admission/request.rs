@@ -50,6 +50,12 @@ impl Request {
             token: token.map(Token),
         }
     }
+
+    /// The request of a transport that does not tell which page has opened it.
+    pub(crate) fn without_origin(client: SocketAddr, target: Option<String>, token: Option<String>) -> Self {
+        let given = |text: Option<String>| text.filter(|text| !text.is_empty());
+        Self { client, origin: PageOrigin::Unknown, target: given(target), token: given(token).map(Token) }
+    }
 }
 
 /// A parameter of a query string; an empty one counts as missing.

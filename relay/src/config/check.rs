@@ -1,11 +1,12 @@
 //! What a configuration must have beyond the right types.
 
-use std::fs;
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::path::Path;
 
 use super::error::ConfigError;
-use super::model::{AdmissionConfig, Config, TlsConfig, WebTransportMode};
+use super::model::{AdmissionConfig, Config, TlsConfig, WebRtcConfig, WebTransportMode};
 use super::pages;
 use crate::admission::{Bans, OriginPolicy};
 use crate::discovery::{DiscoveryError, Store};
@@ -13,6 +14,9 @@ use crate::front::{CookieKeySyntaxError, CookieKeys, FrontProtocol};
 use crate::protocol::ProtocolKind;
 use crate::target::TargetName;
 use crate::token::VerifyingKey;
+use crate::webrtc::{Certificate, CertificateError};
+
+const WEBRTC_CERTIFICATE: &str = "webrtc.certificate";
 
 impl Config {
     /// Checks everything that does not need the network: that files exist and have what they should, and that options
@@ -32,6 +36,7 @@ impl Config {
         self.front_target()?;
         self.check_webtransport()?;
         self.cookie_keys()?;
+        self.webrtc_certificate()?;
         self.discovery_store()?;
         self.check_tls()
     }
@@ -79,6 +84,39 @@ impl Config {
         let Some(path) = &self.udp.cookie_keys else { return Ok(None) };
         let keys = read(key, path)?.parse();
         keys.map(Some).map_err(|error: CookieKeySyntaxError| file_error(key, path, None, error.to_string()))
+    }
+
+    /// Whether there are clients that may come by data channels.
+    pub(crate) fn has_webrtc(&self) -> Result<bool, ConfigError> {
+        let WebRtcConfig { enabled, allow_without_origin, .. } = self.webrtc;
+        let is_open = allow_without_origin || !self.tokens.keys.is_empty();
+        Ok(enabled && (is_open || self.origins()? == OriginPolicy::Any))
+    }
+
+    /// The certificate of data channels, if there is a file with one.
+    pub(crate) fn webrtc_certificate(&self) -> Result<Option<Certificate>, ConfigError> {
+        let key = WEBRTC_CERTIFICATE;
+        let Some(path) = self.webrtc.certificate.as_deref().filter(|path| path.exists()) else {
+            return Ok(None);
+        };
+        let certificate = read(key, path)?.parse();
+        certificate
+            .map(Some)
+            .map_err(|error: CertificateError| file_error(key, path, None, error.to_string()))
+    }
+
+    /// The same, which is made if it is not there.
+    pub(crate) fn make_webrtc_certificate(&self) -> Result<Certificate, ConfigError> {
+        if let Some(certificate) = self.webrtc_certificate()? {
+            return Ok(certificate);
+        }
+        let certificate = Certificate::make().map_err(|error| ConfigError::Tls(error.to_string()))?;
+        if let Some(path) = &self.webrtc.certificate {
+            let failed =
+                |error| file_error(WEBRTC_CERTIFICATE, path, None, format!("cannot be made ({error})"));
+            write_secret(path, certificate.pem()).map_err(failed)?;
+        }
+        Ok(certificate)
     }
 
     /// Where game servers announce themselves.
@@ -173,6 +211,15 @@ impl Config {
             _ => Ok(()),
         }
     }
+}
+
+/// Makes a file that others cannot read, and that is not there yet.
+fn write_secret(path: &Path, text: &str) -> io::Result<()> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)?.write_all(text.as_bytes())
 }
 
 fn read(key: &'static str, path: &Path) -> Result<String, ConfigError> {

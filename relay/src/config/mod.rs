@@ -20,8 +20,8 @@ pub use explain::reference;
 pub use layers::{LoadError, Loaded, Override, Source};
 pub use model::{
     AddressLimits, AdminConfig, AdmissionConfig, Config, DiscoveryConfig, ForwardedHeader, Limits, LogConfig,
-    LogFormat, Target, TargetSource, TlsConfig, TokensConfig, UDP_PAYLOAD_MAX, UdpConfig, WebTransportConfig,
-    WebTransportMode,
+    LogFormat, Target, TargetSource, TlsConfig, TokensConfig, UDP_PAYLOAD_MAX, UdpConfig, WebRtcConfig,
+    WebTransportConfig, WebTransportMode,
 };
 pub use options::{Change, OPTIONS, OptionInfo, OptionKind};
 pub(crate) use pages::absolute;

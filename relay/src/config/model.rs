@@ -58,6 +58,8 @@ pub struct Config {
     pub webtransport: WebTransportConfig,
     /// The front for clients with UDP of their own.
     pub udp: UdpConfig,
+    /// Data channels of WebRTC.
+    pub webrtc: WebRtcConfig,
     /// Where game servers announce themselves.
     pub discovery: DiscoveryConfig,
     /// The admin address.
@@ -103,6 +105,7 @@ impl Default for Config {
             tls: TlsConfig::default(),
             webtransport: WebTransportConfig::default(),
             udp: UdpConfig::default(),
+            webrtc: WebRtcConfig::default(),
             discovery: DiscoveryConfig::default(),
             admin: AdminConfig::default(),
             log: LogConfig::default(),
@@ -479,6 +482,29 @@ impl UdpConfig {
             let overlaps = one == other || one.is_unspecified() || other.is_unspecified();
             overlaps && front.port() == address.port() && address.port() != 0
         })
+    }
+}
+
+/// Data channels of WebRTC, on the UDP port with the number of the relay's TCP port.
+///
+/// Browsers do not tell which page has opened one. So there are data channels only if every page may connect, if clients
+/// need a token, or with `allow_without_origin`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
+pub struct WebRtcConfig {
+    /// Whether there are data channels.
+    pub enabled: bool,
+    /// A PEM file with the certificate and its private key, which is made if it is not there. Without it they are made at
+    /// each start, and pages cannot keep the fingerprint.
+    pub certificate: Option<PathBuf>,
+    /// Whether pages may connect of which nobody knows where they come from, although others may not.
+    pub allow_without_origin: bool,
+}
+
+impl Default for WebRtcConfig {
+    fn default() -> Self {
+        Self { enabled: true, certificate: None, allow_without_origin: false }
     }
 }
 

@@ -507,6 +507,29 @@ pub const OPTIONS: &[OptionInfo] = &[
         "Let clients of the front in, which cannot show a token, although others need one",
     ),
     option(
+        "webrtc.enabled",
+        "webrtc",
+        OptionKind::Switch,
+        Change::Restart,
+        "Offer data channels of WebRTC, on the UDP port with the number of the TCP port; needs --allow-any-origin, \
+         --token-key or --webrtc-allow-without-origin",
+    ),
+    option(
+        "webrtc.certificate",
+        "webrtc-certificate",
+        OptionKind::Text("FILE"),
+        Change::Restart,
+        "PEM file with the certificate of the data channels and its key, made if it is not there; without it they are \
+         made at each start, and pages cannot keep the fingerprint",
+    ),
+    option(
+        "webrtc.allow_without_origin",
+        "webrtc-allow-without-origin",
+        OptionKind::Switch,
+        Change::Reload,
+        "Let every page connect by data channels, which do not tell where a page is from, although others may not",
+    ),
+    option(
         "discovery.store",
         "discover",
         OptionKind::Text("URL"),

@@ -313,3 +313,37 @@ fn passwords_are_not_shown() {
         }
     }
 }
+
+#[test]
+fn data_channels_are_there_if_somebody_may_come_by_them() {
+    let has_webrtc = |change: fn(&mut Config)| {
+        let mut config = Config::new("127.0.0.1:0".parse().unwrap());
+        change(&mut config);
+        config.has_webrtc().unwrap()
+    };
+    assert!(!has_webrtc(|_| {}));
+    assert!(
+        !has_webrtc(|config| config.admission.allow_origins = vec!["https://a.example".parse().unwrap()])
+    );
+    assert!(has_webrtc(|config| config.admission.allow_any_origin = true));
+    assert!(has_webrtc(|config| config.tokens.keys = vec!["key".into()]));
+    assert!(has_webrtc(|config| config.webrtc.allow_without_origin = true));
+    assert!(!has_webrtc(|config| {
+        config.webrtc.allow_without_origin = true;
+        config.webrtc.enabled = false;
+    }));
+}
+
+#[test]
+fn the_certificate_of_data_channels_is_made_once_and_kept() {
+    let path = file("webrtc", "nonsense");
+    let mut config = Config::new("127.0.0.1:0".parse().unwrap());
+    config.webrtc.certificate = Some(path.clone());
+    let refused = config.make_webrtc_certificate().unwrap_err().to_string();
+    assert!(refused.contains("private key"), "{refused}");
+    fs::remove_file(&path).unwrap();
+    assert!(config.webrtc_certificate().unwrap().is_none());
+    let made = *config.make_webrtc_certificate().unwrap().fingerprint();
+    assert_eq!(*config.make_webrtc_certificate().unwrap().fingerprint(), made);
+    fs::remove_file(&path).unwrap();
+}

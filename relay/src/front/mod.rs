@@ -38,7 +38,7 @@ pub use counters::{FrontCounters, FrontDropReason, FrontSnapshot};
 use flow::FlowProtocol;
 use half_open::HalfOpen;
 use rakwire::wire::{WireError, Writer};
-use ration::{Rates, Rations};
+pub(crate) use ration::{Rates, Rations, network};
 pub(crate) use table::FlowId;
 use table::FlowTable;
 pub(crate) use transmit::{To, Transmits};

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{error, info};
 
-use super::announced::Announced;
+use super::announced::{Announced, AnnouncedWebRtc};
 use super::handover::Handover;
 use super::list_cache::ListCache;
 use super::probes::Probes;
@@ -22,6 +22,7 @@ use crate::front::FrontCounters;
 use crate::ops::{AddressLog, Gauges, Health, Reloading, render_metrics};
 use crate::reload::Reloader;
 use crate::tls::Tls;
+use crate::webrtc::WebRtcCounters;
 
 /// How the connection of a client that comes back arrives at its flow.
 pub(crate) type Connections = Handover<Box<Connection>>;
@@ -50,6 +51,10 @@ pub(crate) struct App {
     pub(crate) sessions: TaskTracker,
     /// The counters of the front, all zero if there is none.
     pub(crate) front_counters: Arc<FrontCounters>,
+    /// The data channels, if there are any.
+    pub(crate) webrtc: OnceLock<AnnouncedWebRtc>,
+    /// The counters of the data channels, all zero if there are none.
+    pub(crate) webrtc_counters: Arc<WebRtcCounters>,
     /// Which part has ended that should go on.
     failure: OnceLock<&'static str>,
     /// WebTransport, if it is served.
@@ -82,6 +87,8 @@ impl App {
             stop: CancellationToken::new(),
             sessions: TaskTracker::new(),
             front_counters: Arc::default(),
+            webrtc: OnceLock::new(),
+            webrtc_counters: Arc::default(),
             failure: OnceLock::new(),
             webtransport: OnceLock::new(),
             reloader: OnceLock::new(),
@@ -148,6 +155,11 @@ impl Health for App {
             is_draining: self.drain.is_cancelled(),
             certificate_expires: self.tls.as_ref().and_then(|tls| tls.expires()),
         };
-        render_metrics(&self.counters.snapshot(), &self.front_counters.snapshot(), &gauges)
+        render_metrics(
+            &self.counters.snapshot(),
+            &self.front_counters.snapshot(),
+            &self.webrtc_counters.snapshot(),
+            &gauges,
+        )
     }
 }

@@ -5,6 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use quinn_udp::{Transmit, UdpSockRef, UdpSocketState};
+use socket2::SockRef;
 use tokio::net::UdpSocket;
 
 use super::receive::{Received, try_receive};
@@ -43,6 +44,11 @@ impl BatchSocket {
         let _ = self.state.set_recv_buffer_size(UdpSockRef::from(&self.socket), SYSTEM_BUFFER);
         let _ = self.state.set_send_buffer_size(UdpSockRef::from(&self.socket), SYSTEM_BUFFER);
         self
+    }
+
+    /// The same socket once more.
+    pub(crate) fn try_clone(&self) -> io::Result<std::net::UdpSocket> {
+        SockRef::from(&self.socket).try_clone().map(Into::into)
     }
 
     pub(crate) const fn local_addr(&self) -> SocketAddr {
@@ -127,11 +133,11 @@ mod tests {
     async fn the_socket_of_a_flow_has_the_buffers_that_the_system_gives_unasked() {
         let any = "127.0.0.1:0".parse().unwrap();
         let sizes = |socket: &BatchSocket| {
-            let socket = socket2::SockRef::from(&socket.socket);
+            let socket = SockRef::from(&socket.socket);
             (socket.recv_buffer_size().unwrap(), socket.send_buffer_size().unwrap())
         };
         let plain = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
-        let plain = socket2::SockRef::from(&plain);
+        let plain = SockRef::from(&plain);
         let unasked = (plain.recv_buffer_size().unwrap(), plain.send_buffer_size().unwrap());
         assert_eq!(sizes(&BatchSocket::bind(any).unwrap()), unasked);
         assert!(sizes(&BatchSocket::bind(any).unwrap().with_large_buffers()) >= unasked);

@@ -73,7 +73,7 @@ pub(crate) fn try_receive<T>(
 }
 
 /// IPv4-mapped addresses become IPv4 addresses, and the flow label is removed.
-fn canonical(address: SocketAddr) -> SocketAddr {
+pub(super) fn canonical(address: SocketAddr) -> SocketAddr {
     match address {
         SocketAddr::V4(_) => address,
         SocketAddr::V6(v6) => match v6.ip().to_ipv4_mapped() {

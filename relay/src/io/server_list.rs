@@ -20,7 +20,8 @@ pub(super) async fn transports(
     Extension(connected): Extension<Connected>,
     headers: HeaderMap,
 ) -> Response {
-    answer(&app, &connected, &headers, || transports::list(app.webtransport.get()))
+    let channels = app.webrtc.get().filter(|_| app.admission.admits_unknown_origins());
+    answer(&app, &connected, &headers, || transports::list(app.webtransport.get(), channels))
 }
 
 /// The list of servers.

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::http::StatusCode;
-use quinn::{Connection, Endpoint, EndpointConfig, Incoming, ServerConfig, TokioRuntime, TransportConfig};
+use quinn::{
+    Connection, Endpoint, EndpointConfig, Incoming, Runtime, ServerConfig, TokioRuntime, TransportConfig,
+};
 use thiserror::Error;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
@@ -17,8 +19,10 @@ use super::announced::PATH;
 use super::app::App;
 use super::client::{self, Opening};
 use super::connected::Connected;
+use super::data_channels::DataChannels;
 use super::http::count_forbidden;
 use super::serve::admit;
+use super::shared_socket::SharedSocket;
 use super::transport::{Connection as ClientConnection, Streams, Transport, WebTransportTransport};
 use crate::admission::{Refusal, Request, parameter};
 use crate::config::Limits;
@@ -66,6 +70,7 @@ pub(crate) struct WebTransport {
     endpoint: Endpoint,
     certificate: QuicCertificate,
     local_addr: SocketAddr,
+    has_data_channels: bool,
 }
 
 /// A request for a session, which has not been answered.
@@ -75,24 +80,39 @@ struct Requested {
 }
 
 impl WebTransport {
-    /// Binds to `listen`; port 0 picks a free one.
+    /// Binds to `listen`; port 0 picks a free one. With data channels beside it, it takes their socket and passes on what
+    /// is theirs.
     pub(crate) fn bind(
         listen: SocketAddr,
         certificate: QuicCertificate,
-        limits: &Limits,
+        app: &Arc<App>,
+        beside: Option<&DataChannels>,
     ) -> io::Result<Self> {
         let tls = quic_config(&certificate).map_err(|error: TlsError| io::Error::other(error.to_string()))?;
         let mut config = ServerConfig::with_crypto(Arc::new(tls));
-        config.transport_config(Arc::new(transport_config(limits)));
-        let socket = UdpSocket::bind(listen)?;
+        config.transport_config(Arc::new(transport_config(&app.limits)));
+        let socket = match beside {
+            Some(channels) => channels.try_clone_socket()?,
+            None => UdpSocket::bind(listen)?,
+        };
         let local_addr = socket.local_addr()?;
+        let runtime = Arc::new(TokioRuntime);
+        let mut socket = runtime.wrap_udp_socket(socket)?;
+        if let Some(channels) = beside {
+            socket = Arc::new(SharedSocket::new(socket, channels.clone(), Arc::clone(app)));
+        }
         let endpoint =
-            Endpoint::new(EndpointConfig::default(), Some(config), socket, Arc::new(TokioRuntime))?;
-        Ok(Self { endpoint, certificate, local_addr })
+            Endpoint::new_with_abstract_socket(EndpointConfig::default(), Some(config), socket, runtime)?;
+        Ok(Self { endpoint, certificate, local_addr, has_data_channels: beside.is_some() })
     }
 
     pub(crate) const fn local_addr(&self) -> SocketAddr {
         self.local_addr
+    }
+
+    /// Whether it receives for data channels too.
+    pub(crate) const fn has_data_channels(&self) -> bool {
+        self.has_data_channels
     }
 
     pub(crate) const fn certificate(&self) -> &QuicCertificate {
@@ -108,6 +128,10 @@ impl WebTransport {
             () = app.drain.cancelled() => {}
         }
         self.endpoint.set_server_config(None);
+        if self.has_data_channels {
+            // Without its endpoint the socket would receive nothing for sessions that are about to close.
+            std::future::pending().await
+        }
     }
 }
 

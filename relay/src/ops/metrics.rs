@@ -14,6 +14,7 @@ use crate::counters::Snapshot;
 use crate::flow::{Direction, DropReason};
 use crate::front::{FrontDropReason, FrontSnapshot};
 use crate::transport_kind::TransportKind;
+use crate::webrtc::{WebRtcDropReason, WebRtcSnapshot};
 
 /// What is not counted but true at the moment.
 #[derive(Debug, Clone, Copy)]
@@ -29,19 +30,26 @@ pub(crate) struct Gauges {
 
 /// All metrics in the text format of Prometheus. They are recorded anew each time, so that a target that is gone is not
 /// told any more.
-pub(crate) fn render(snapshot: &Snapshot, front: &FrontSnapshot, gauges: &Gauges) -> String {
+pub(crate) fn render(
+    snapshot: &Snapshot,
+    front: &FrontSnapshot,
+    webrtc: &WebRtcSnapshot,
+    gauges: &Gauges,
+) -> String {
     let recorder = PrometheusBuilder::new().build_recorder();
     with_local_recorder(&recorder, || {
-        describe();
+        describe_gauges();
+        describe_counters();
         record_traffic(snapshot);
         record_front(front);
+        record_webrtc(webrtc);
         record_refusals(snapshot);
         record_gauges(gauges);
     });
     recorder.handle().render()
 }
 
-fn describe() {
+fn describe_gauges() {
     describe_gauge!("rakwire_relay_build_info", "The version, as a label; always 1.");
     describe_gauge!("rakwire_relay_ready", "Whether new clients are accepted.");
     describe_gauge!("rakwire_relay_draining", "Whether the relay is about to end.");
@@ -58,6 +66,13 @@ fn describe() {
     );
     describe_gauge!("rakwire_relay_flows_detached", "Flows whose client was lost and may come back.");
     describe_gauge!("rakwire_relay_front_clients", "Clients of the front for UDP.");
+    describe_gauge!(
+        "rakwire_relay_transport_connections",
+        "Open connections of clients by transport, those without a flow included."
+    );
+}
+
+fn describe_counters() {
     describe_counter!("rakwire_relay_front_flows_total", "Flows of clients of the front since the start.");
     describe_counter!("rakwire_relay_front_datagrams_total", "Datagrams that the front relayed.");
     describe_counter!(
@@ -69,15 +84,20 @@ fn describe() {
         "Pongs and challenges that the front answered in the place of the server."
     );
     describe_counter!("rakwire_relay_front_drops_total", "Datagrams that the front dropped.");
+    describe_counter!(
+        "rakwire_relay_webrtc_checks_answered_total",
+        "Connectivity checks of data channels that were answered."
+    );
+    describe_counter!(
+        "rakwire_relay_webrtc_sessions_total",
+        "Sessions of data channels by how far they came."
+    );
+    describe_counter!("rakwire_relay_webrtc_drops_total", "Datagrams of data channels that were dropped.");
     describe_counter!("rakwire_relay_flows_total", "Flows of clients since the start.");
     describe_counter!("rakwire_relay_flows_resumed_total", "How often a client came back to its flow.");
     describe_counter!("rakwire_relay_datagrams_total", "Relayed datagrams.");
     describe_counter!("rakwire_relay_bytes_total", "Payload of relayed datagrams, in bytes.");
     describe_counter!("rakwire_relay_drops_total", "Dropped datagrams.");
-    describe_gauge!(
-        "rakwire_relay_transport_connections",
-        "Open connections of clients by transport, those without a flow included."
-    );
     describe_counter!(
         "rakwire_relay_transport_connections_total",
         "Connections of clients by transport since the start."
@@ -144,6 +164,22 @@ fn record_front(front: &FrontSnapshot) {
     }
 }
 
+fn record_webrtc(webrtc: &WebRtcSnapshot) {
+    counter!("rakwire_relay_webrtc_checks_answered_total").absolute(webrtc.answers);
+    for (state, count) in [
+        ("begun", webrtc.begun),
+        ("secured", webrtc.secured),
+        ("connected", webrtc.connected),
+        ("failed", webrtc.failed),
+    ] {
+        counter!("rakwire_relay_webrtc_sessions_total", "state" => state).absolute(count);
+    }
+    for reason in WebRtcDropReason::ALL {
+        counter!("rakwire_relay_webrtc_drops_total", "reason" => label(reason))
+            .absolute(webrtc.drops(reason));
+    }
+}
+
 fn record_refusals(snapshot: &Snapshot) {
     let refusals = [
         ("origin", snapshot.origins_refused),
@@ -191,9 +227,10 @@ mod tests {
     use super::*;
     use crate::counters::Counters;
     use crate::front::FrontCounters;
+    use crate::webrtc::WebRtcCounters;
 
     fn text_of(counters: &Counters, front: &FrontCounters) -> String {
-        render(&counters.snapshot(), &front.snapshot(), &GAUGES)
+        render(&counters.snapshot(), &front.snapshot(), &WebRtcCounters::default().snapshot(), &GAUGES)
     }
 
     const GAUGES: Gauges = Gauges {
@@ -230,6 +267,8 @@ mod tests {
             "rakwire_relay_front_clients 0",
             "rakwire_relay_front_drops_total{reason=\"not_admitted\"} 0",
             "rakwire_relay_front_bytes_total{direction=\"to_server\"} 0",
+            "rakwire_relay_webrtc_sessions_total{state=\"connected\"} 0",
+            "rakwire_relay_webrtc_drops_total{reason=\"wrong_password\"} 0",
         ] {
             assert!(text.lines().any(|present| present == line), "{line} is missing:\n{text}");
         }

@@ -9,9 +9,20 @@ export interface AnnouncedWebTransport {
   certificate_hashes: string[];
 }
 
+/** Data channels of WebRTC at a relay. */
+export interface AnnouncedWebRtc {
+  /** The UDP port. */
+  port: number;
+  /** SHA-256 of the certificate, in pairs of hexadecimal digits with colons. */
+  fingerprint: string;
+  /** Where the relay is, if the host of its URL does not tell. */
+  addresses?: string[];
+}
+
 /** The transports besides the WebSocket. */
 export interface Announced {
   webtransport?: AnnouncedWebTransport;
+  webrtc?: AnnouncedWebRtc;
 }
 
 /** Asks the relay of a WebSocket; `undefined` if it cannot be reached. One that does not know the question has no other. */

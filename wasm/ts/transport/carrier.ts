@@ -56,6 +56,8 @@ export interface CarrierRequest {
   /** Whether control messages are wanted. */
   hasControl: boolean;
   webSocket: WebSocketConstructor | undefined;
+  /** The fingerprint of the certificate for data channels, if the caller knows it. */
+  fingerprint: string | undefined;
   /** What the relay says of its transports. */
   announced(): Promise<Announced>;
 }

@@ -5,16 +5,18 @@ import type { WebSocketConstructor } from "../types.js";
 import type { CarrierKind, CarrierName } from "./carrier.js";
 import { CARRIERS } from "./carrier.js";
 import { readWebSocket, webSocket } from "./websocket.js";
+import { webRtc } from "./webrtc.js";
 import { webTransport } from "./webtransport.js";
 
-export const carrierKinds: Partial<Record<CarrierName, CarrierKind>> = {
+export const carrierKinds: Record<CarrierName, CarrierKind> = {
   webtransport: webTransport,
+  webrtc: webRtc,
   websocket: webSocket,
 };
 
 /** Those that the platform has, of these. */
 export function present(names: readonly CarrierName[], given: WebSocketConstructor | undefined): CarrierName[] {
-  return names.filter((name) => carrierKinds[name]?.isThere(given) === true);
+  return names.filter((name) => carrierKinds[name].isThere(given));
 }
 
 /** The carriers that a caller wants: all, or a single one, which has to be there. */

@@ -147,15 +147,12 @@ export class RelayTransport implements Transport {
     if (this.#names.length > 1) {
       url.searchParams.set("defer", "1");
     }
-    const { token, resume: hasControl, webSocket } = this.#settings;
+    const { token, fingerprint, resume: hasControl, webSocket } = this.#settings;
     let asked: Promise<Announced> | undefined;
     const announced = (): Promise<Announced> => (asked ??= this.#ask());
     const entrants = names.map((name): Entrant => ({
       name,
-      open: (events) => {
-        const kind = carrierKinds[name] as NonNullable<(typeof carrierKinds)[CarrierName]>;
-        return kind.open({ url, token, hasControl, webSocket, announced }, events);
-      },
+      open: (events) => carrierKinds[name].open({ url, token, fingerprint, hasControl, webSocket, announced }, events),
     }));
     const owner = {
       onWon: (name: CarrierName, carrier: Carrier) => this.#onWon({ name, carrier, unansweredSince: undefined }),

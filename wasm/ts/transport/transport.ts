@@ -47,6 +47,8 @@ export interface TransportSettings {
   /** The URL of a server, or of a relay with its target. */
   url: string;
   token?: string;
+  /** The fingerprint of the relay's certificate for data channels. */
+  fingerprint?: string;
   /** What may carry datagrams to a relay, the preferred first. */
   carriers: readonly CarrierName[];
   /** Whether another carrier takes over when one is lost. */

@@ -14,6 +14,8 @@ use crate::shell::Shell;
 const TABLE: &str = "docs/features.md";
 /// What a name begins with that a driver takes from the core.
 const CORE: &str = "rakwire::";
+/// What a name begins with that is of a plugin.
+const PLUGINS: &str = "rakwire_plugins::";
 
 /// What the columns of the table are about.
 struct Libraries {
@@ -22,6 +24,7 @@ struct Libraries {
     npm: Package,
     wasm: Crate,
     embassy: Crate,
+    plugins: Crate,
 }
 
 /// Checks every cell of the table. The tests of its rows are checked with those of the other documents.
@@ -51,6 +54,7 @@ impl Libraries {
             npm: Package::read("wasm/package.json", &source)?,
             wasm: Crate::read("wasm/src/lib.rs", &source)?,
             embassy: Crate::read("embedded/src/lib.rs", &source)?,
+            plugins: Crate::read("plugins/src/lib.rs", &source)?,
         })
     }
 
@@ -66,6 +70,9 @@ impl Libraries {
     }
 
     fn has(&self, column: &str, name: &str) -> bool {
+        if let Some(name) = name.strip_prefix(PLUGINS) {
+            return self.plugins.has(name, Some(&self.core));
+        }
         let library = match column {
             "core" => return self.core.has(name, None),
             "npm" => return self.npm.has(name),
@@ -90,12 +97,13 @@ mod tests {
         let shell = Shell::new().unwrap();
         let libraries = Libraries::read(&shell).unwrap();
         let line = "| ping | RakNet | `raknet::Peer::ping` | `Endpoint::gone` | `ping`, `Pong.gone`, `codec/bitstream.Gone` | \
-                    `web::ping`, `rakwire::raknet::Gone` | Not offered: a board has none of it. | `a_test` |";
+                    `web::ping`, `rakwire::raknet::Gone`, `rakwire_plugins::ready::Gone` | Not offered: a board has none of it. | `a_test` |";
         let expected = [
             "native has no public Endpoint::gone",
             "npm has no public Pong.gone",
             "npm has no public codec/bitstream.Gone",
             "Rust in browsers has no public rakwire::raknet::Gone",
+            "Rust in browsers has no public rakwire_plugins::ready::Gone",
         ];
         assert_eq!(libraries.problems(&Row::new(7, line)), expected);
     }

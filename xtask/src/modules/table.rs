@@ -39,7 +39,7 @@ impl Layer {
 /// An entry `a::b` stands for the module and all below it, `a::b::*` for what is below it only. The longest entry that
 /// fits a module counts; a folder whose modules stand in several layers has an entry for each of them. The root of a
 /// crate is `crate`.
-pub(super) const CRATES: &[Crate] = &[CORE, NATIVE, EMBEDDED, WASM, RELAY, CLI, SNOWFIGHT, XTASK];
+pub(super) const CRATES: &[Crate] = &[CORE, NATIVE, EMBEDDED, WASM, RELAY, PLUGINS, CLI, SNOWFIGHT, XTASK];
 
 const CORE: Crate = Crate {
     root: "core/src/lib.rs",
@@ -210,6 +210,8 @@ const RELAY: Crate = Crate {
         // The flows of browsers, and above them those of clients with UDP of their own, which have the same rates.
         Layer::together(&["flow"]),
         Layer::together(&["front"]),
+        // Data channels, whose clients have rations as those of the front.
+        Layer::together(&["webrtc"]),
         Layer::together(&["target"]),
         // Where servers are found, and what lists show of them.
         Layer::apart(&["directory", "discovery"]),
@@ -226,6 +228,18 @@ const RELAY: Crate = Crate {
     never: &[],
 };
 
+const PLUGINS: Crate = Crate {
+    root: "plugins/src/lib.rs",
+    layers: &[
+        Layer::together(&["bytes"]),
+        // The plugins, which do not know each other.
+        Layer::apart(&["calls", "ready"]),
+        Layer::together(&["registry"]),
+        Layer::together(&["crate"]),
+    ],
+    never: &[],
+};
+
 const CLI: Crate = Crate {
     root: "cli/src/main.rs",
     layers: &[
@@ -233,7 +247,7 @@ const CLI: Crate = Crate {
         Layer::apart(&["host", "keys", "protocol"]),
         Layer::together(&["capture"]),
         // The commands.
-        Layer::apart(&["bench", "decode", "keygen", "ping", "send"]),
+        Layer::apart(&["bench", "decode", "keygen", "overhead", "ping", "send"]),
         Layer::apart(&["discover", "echo"]),
         Layer::together(&["crate"]),
     ],

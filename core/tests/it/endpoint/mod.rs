@@ -2,5 +2,6 @@
 
 mod admission;
 mod fairness;
+mod plugins;
 mod refused_data;
 mod writable;

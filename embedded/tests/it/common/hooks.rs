@@ -1,7 +1,10 @@
 //! Hooks between machines.
 
-use rakwire::Instant;
-use rakwire::endpoint::{Event, Hook, SendError, Verdict};
+use embassy_futures::select::{Either, select};
+use rakwire::endpoint::{
+    ConnectionId, Event, Hook, MessageIds, MessageSender, Plugin, PluginHost, SendError, Verdict,
+};
+use rakwire::{Chunks, Instant};
 
 use crate::support::{Net, Tested, Wire, bytes, in_order, message, number, run};
 
@@ -28,13 +31,7 @@ impl<P: Tested> Hook<P> for Strict {
         if message.to_vec()[4].is_multiple_of(2) { Verdict::Pass } else { Verdict::Drop }
     }
 
-    fn on_send(
-        &mut self,
-        _: Instant,
-        _: rakwire::endpoint::ConnectionId,
-        message: &[u8],
-        _: P::Delivery,
-    ) -> Verdict {
+    fn on_send(&mut self, _: Instant, _: ConnectionId, message: &[u8], _: P::Delivery) -> Verdict {
         if message[4] == 99 { Verdict::Drop } else { Verdict::Pass }
     }
 }
@@ -69,5 +66,52 @@ pub(crate) fn a_hook_sees_and_drops_what_passes_a_machine<P: Tested>() {
         here.disconnect().await;
         assert!(there.recv().await.is_none());
         assert_eq!(server.blocks_available(), server.blocks());
+    });
+}
+
+/// Answers each message of its own.
+#[derive(Debug, Default)]
+struct Answerer {
+    unanswered: Option<ConnectionId>,
+}
+
+impl<P: Tested> Plugin<P> for Answerer {
+    fn message_ids(&self) -> MessageIds {
+        MessageIds::of(&[0x85])
+    }
+
+    fn on_message(&mut self, _: Instant, id: ConnectionId, _: P::Delivery, _: &dyn Chunks) -> Verdict {
+        self.unanswered = Some(id);
+        Verdict::Drop
+    }
+
+    fn update(&mut self, _: Instant, sender: &mut dyn MessageSender<P>) {
+        self.unanswered.take_if(|id| sender.send(*id, &[0x85, 7], P::RELIABLE).is_ok());
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        self.unanswered.map(|_| Instant::ZERO)
+    }
+}
+
+/// The task that reads learns nothing of it, and the runner sends the answer.
+pub(crate) fn a_plugin_answers_while_its_machine_reads<P: Tested>() {
+    run(async {
+        let mut net = Net::new(Wire::losing(0));
+        let client = net.client::<P, 1, 48, 128, 8>();
+        let mut host = PluginHost::<Answerer, 1>::new();
+        let key = host.attach::<P>(Answerer::default()).expect("room");
+        let (address, server) = net.hooked::<P, _, 1, 48, 128, 8>(host);
+        let (here, there) = tokio::join!(client.handle.connect(address), server.accept());
+        let here = here.expect("a connection");
+        for _ in 0..20 {
+            here.send(&[0x85, 1], P::RELIABLE).await.expect("an open end");
+            match select(here.recv(), there.recv()).await {
+                Either::First(answer) => assert_eq!(bytes(&answer.expect("a message")), [0x85, 7]),
+                Either::Second(_) => panic!("the application is told what is the plugin's"),
+            }
+        }
+        let stats = server.with_hook(|host| host.stats(key)).expect("it is attached");
+        assert_eq!((stats.taken, stats.sent), (20, 20));
     });
 }

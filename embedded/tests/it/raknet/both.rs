@@ -93,3 +93,8 @@ fn a_connection_that_is_ending_keeps_its_port() {
 fn a_hook_sees_and_drops_what_passes_a_machine() {
     hooks::a_hook_sees_and_drops_what_passes_a_machine::<RakNet>();
 }
+
+#[test]
+fn a_plugin_answers_while_its_machine_reads() {
+    hooks::a_plugin_answers_while_its_machine_reads::<RakNet>();
+}

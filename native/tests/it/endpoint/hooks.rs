@@ -2,8 +2,11 @@
 
 use std::net::SocketAddr;
 
-use rakwire::Instant;
-use rakwire::endpoint::{ConnectionId, Event, Hook, Protocol, SendError, Verdict};
+use rakwire::endpoint::{
+    ConnectionId, Event, Hook, Injected, MessageIds, MessageSender, Plugin, PluginHost, Protocol, SendError,
+    Side, Verdict,
+};
+use rakwire::{Chunks, Instant};
 use rakwire_native::endpoint::{Endpoint, Options, SharedHook};
 
 use super::by_both_protocols;
@@ -12,6 +15,7 @@ use super::subject::{Subject, client, join, receive, until};
 by_both_protocols!(
     a_hook_sees_every_datagram_and_may_drop_it,
     a_hook_filters_both_ways,
+    a_plugin_is_attached_at_run_time,
     a_shared_hook_is_changed_at_run_time
 );
 
@@ -107,4 +111,70 @@ async fn a_shared_hook_is_changed_at_run_time<P: Subject>() {
     muted.with(|muted| muted.who = None);
     here.send(b"\x90three", P::RELIABLE).await.expect("an open connection");
     assert_eq!(receive(&there).await.bytes, b"\x90three");
+}
+
+/// Greets whoever is connected, and tells the application of each message of its own.
+#[derive(Default)]
+struct Greeter {
+    ungreeted: Vec<ConnectionId>,
+    untold: Vec<ConnectionId>,
+}
+
+impl<P: Protocol> Plugin<P> for Greeter {
+    fn message_ids(&self) -> MessageIds {
+        MessageIds::of(&[0x85])
+    }
+
+    fn on_connected(
+        &mut self,
+        _now: Instant,
+        id: ConnectionId,
+        _remote: SocketAddr,
+        _identity: P::Identity,
+        _side: Side,
+    ) {
+        self.ungreeted.push(id);
+    }
+
+    fn on_message(
+        &mut self,
+        _now: Instant,
+        id: ConnectionId,
+        _delivery: P::Delivery,
+        _message: &dyn Chunks,
+    ) -> Verdict {
+        self.untold.push(id);
+        Verdict::Drop
+    }
+
+    fn inject(&mut self, _of: Option<ConnectionId>, take: &mut dyn FnMut(Injected<'_, P>) -> bool) {
+        let Some(id) = self.untold.first().copied() else { return };
+        if take(Injected { id, delivery: P::Delivery::default(), message: b"\x90it has answered" }) {
+            self.untold.remove(0);
+        }
+    }
+
+    fn update(&mut self, _now: Instant, sender: &mut dyn MessageSender<P>) {
+        self.ungreeted.retain(|id| sender.send(*id, b"\x85hello", P::Delivery::default()).is_err());
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        (!self.ungreeted.is_empty()).then_some(Instant::ZERO)
+    }
+}
+
+async fn a_plugin_is_attached_at_run_time<P: Subject>() {
+    let host = SharedHook::new(PluginHost::<Greeter, 1>::new());
+    let (options, hook) = (Options::<P>::server(1).expect("entropy"), host.clone());
+    let server = Endpoint::bind_with_hook("127.0.0.1:0", options, |_| hook).await.expect("a free port");
+    let client = client::<P>(|_| {}).await;
+    let (here, there) = join(&client, &server).await;
+    let key = host.with(|host| host.attach::<P>(Greeter::default())).expect("room");
+    server.wake();
+    assert_eq!(receive(&here).await.bytes, b"\x85hello");
+    here.send(b"\x85hello", P::RELIABLE).await.expect("an open connection");
+    assert_eq!(receive(&there).await.bytes, b"\x90it has answered");
+    assert!(host.with(|host| host.detach(key)).is_some());
+    here.send(b"\x85hello", P::RELIABLE).await.expect("an open connection");
+    assert_eq!(receive(&there).await.bytes, b"\x85hello");
 }

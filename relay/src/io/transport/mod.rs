@@ -4,6 +4,7 @@
 //! [`Flow::handle_client`](crate::flow::Flow::handle_client), and takes what it writes from a [`Flow`].
 
 mod broken;
+mod webrtc;
 mod websocket;
 mod webtransport;
 
@@ -15,6 +16,7 @@ use std::time::Instant;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use self::broken::Broken;
+pub(crate) use self::webrtc::{Inbox, Port, WebRtcTransport};
 pub(crate) use self::websocket::{WebSocketTransport, configure};
 pub(crate) use self::webtransport::{Streams, WebTransportTransport};
 use super::connected::Connected;
@@ -25,8 +27,10 @@ use crate::transport_kind::TransportKind;
 
 /// The transport of one client.
 #[derive(Debug)]
+#[expect(clippy::enum_variant_names, reason = "these are their names")]
 pub(crate) enum Transport {
     WebSocket(Box<WebSocketTransport>),
+    WebRtc(Box<WebRtcTransport>),
     WebTransport(WebTransportTransport),
 }
 
@@ -34,6 +38,7 @@ impl Transport {
     const fn kind(&self) -> TransportKind {
         match self {
             Self::WebSocket(_) => TransportKind::WebSocket,
+            Self::WebRtc(_) => TransportKind::WebRtc,
             Self::WebTransport(_) => TransportKind::WebTransport,
         }
     }
@@ -91,6 +96,7 @@ impl Connection {
         }
         match &mut self.transport {
             Transport::WebSocket(transport) => transport.poll_read(context),
+            Transport::WebRtc(transport) => transport.poll_read(context),
             Transport::WebTransport(transport) => transport.poll_read(context),
         }
     }
@@ -104,6 +110,7 @@ impl Connection {
     ) -> Poll<Result<(), Broken>> {
         match &mut self.transport {
             Transport::WebSocket(transport) => transport.poll_write(context, flow, now),
+            Transport::WebRtc(transport) => transport.poll_write(context, flow, now),
             Transport::WebTransport(transport) => transport.poll_write(context, flow, now),
         }
     }
@@ -117,6 +124,7 @@ impl Connection {
     ) -> Poll<Result<(), Broken>> {
         match &mut self.transport {
             Transport::WebSocket(transport) => transport.poll_fill(context, flow, now),
+            Transport::WebRtc(transport) => transport.poll_fill(flow, now),
             Transport::WebTransport(transport) => transport.poll_write(context, flow, now),
         }
     }
@@ -125,6 +133,7 @@ impl Connection {
     pub(crate) async fn close(self, reason: &CloseReason) {
         match self.transport {
             Transport::WebSocket(transport) => transport.close(reason).await,
+            Transport::WebRtc(transport) => transport.close(reason).await,
             Transport::WebTransport(transport) => transport.close(reason).await,
         }
     }

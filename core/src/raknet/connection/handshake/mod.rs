@@ -314,6 +314,10 @@ impl Handshake {
     }
 
     /// Composes an offline message: of a client that opens the connection, or of a server that has answered a challenge.
+    #[cfg_attr(
+        not(feature = "secure"),
+        expect(clippy::needless_pass_by_ref_mut, reason = "only keys change")
+    )]
     pub(super) fn compose_offline(
         &mut self,
         cx: &Context<'_, '_>,
@@ -367,6 +371,10 @@ impl Handshake {
     }
 
     /// Client: begins the handshake inside the connection.
+    #[cfg_attr(
+        not(feature = "secure"),
+        expect(clippy::needless_pass_by_ref_mut, reason = "only keys change")
+    )]
     fn request(
         &mut self,
         cx: &mut Context<'_, '_>,
@@ -483,6 +491,10 @@ impl Handshake {
     }
 
     /// Server: the client introduced itself. Both sides may also dial each other at once.
+    #[cfg_attr(
+        not(feature = "secure"),
+        expect(clippy::needless_pass_by_ref_mut, reason = "only keys change")
+    )]
     fn on_request(
         &mut self,
         cx: &mut Context<'_, '_>,

@@ -137,6 +137,10 @@ impl Opening {
         }
     }
 
+    #[cfg_attr(
+        not(feature = "secure"),
+        expect(clippy::needless_pass_by_ref_mut, reason = "only keys change")
+    )]
     fn on_reply_1(
         &mut self,
         cx: &mut Context<'_, '_>,

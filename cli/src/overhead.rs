@@ -1,0 +1,246 @@
+//! `rakwire overhead`: the bytes that a message takes on the wire, by format and mode.
+
+use std::fmt::Write;
+
+use clap::Args;
+use rakwire::game_protocol::wire as game_protocol;
+use rakwire::raknet::Reliability;
+use rakwire::wire::capsule::{CapsuleHeader, MAX_HEADER};
+use rakwire::wire::datagram::DATA_HEADER;
+use rakwire::wire::{IP_UDP_OVERHEAD, MAX_MTU, MIN_MTU};
+
+use crate::failure::{Failure, print};
+
+/// Shows how many bytes messages take on the wire: by the two tables of RakNet's documents, for version 3 before and since
+/// 3.6201, and as rakwire sends them in RakNet and in the Game Protocol.
+///
+/// Acknowledgements, pings and resends come on top.
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// Bytes of a message, 1 to 16,777,216
+    #[arg(value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1..=1 << 24))]
+    size: u32,
+    /// How many such messages are sent together; those that fit share a datagram
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    count: u32,
+    /// How often that happens in a second, for the last column
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    rate: u32,
+    /// The MTU with IP and UDP headers, 576 to 1492
+    #[arg(long, default_value_t = MAX_MTU, value_parser = clap::value_parser!(u16).range(i64::from(MIN_MTU)..=i64::from(MAX_MTU)))]
+    mtu: u16,
+}
+
+/// One way to send a message. Headers are in bits, since old ones do not end with bytes.
+#[derive(Clone, Copy, Debug)]
+struct Layout {
+    format: &'static str,
+    name: &'static str,
+    datagram: u64,
+    message: u64,
+    /// What a part of a long message has, instead of `message`.
+    part: u64,
+    /// Bytes of the longest message that is not split, and of each part but the last.
+    longest: u64,
+    /// Whether several messages share a datagram.
+    is_shared: bool,
+}
+
+/// What a mode costs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Cost {
+    datagrams: u64,
+    /// With IP and UDP headers.
+    bytes: u64,
+}
+
+const IP_UDP: u64 = IP_UDP_OVERHEAD as u64;
+/// The five reliabilities of the documents: whether each is reliable, and whether it has a place in a channel.
+const DOCUMENTED: [(Reliability, &str, bool, bool); 5] = [
+    (Reliability::Unreliable, "unreliable", false, false),
+    (Reliability::UnreliableSequenced, "unreliable sequenced", false, true),
+    (Reliability::Reliable, "reliable", true, false),
+    (Reliability::ReliableSequenced, "reliable sequenced", true, true),
+    (Reliability::ReliableOrdered, "reliable ordered", true, true),
+];
+
+/// Every mode at an MTU.
+fn layouts(mtu: u16) -> Vec<Layout> {
+    let body = u64::from(mtu) - IP_UDP;
+    let mut layouts = Vec::new();
+    for (_, name, _, has_channel) in DOCUMENTED {
+        let message = 32 + 32 + 4 + if has_channel { 32 + 5 } else { 0 };
+        // Two of the fields of a part are compressed to 1 or 2 bytes; here they have 2.
+        layouts.push(documented("documents, 3.x to 3.6201", name, 65, message, 16 + 32 + 16, body));
+    }
+    for (_, name, is_reliable, has_channel) in DOCUMENTED {
+        let message = 24 + if is_reliable { 24 } else { 0 } + if has_channel { 32 } else { 0 };
+        layouts.push(documented("documents, since 3.6201", name, 64, message, 80, body));
+    }
+    for (reliability, name, ..) in DOCUMENTED {
+        // The parts of a message that is not reliable are.
+        let in_parts = match reliability {
+            Reliability::Unreliable => Reliability::Reliable,
+            Reliability::UnreliableSequenced => Reliability::ReliableSequenced,
+            reliability => reliability,
+        };
+        layouts.push(Layout {
+            format: "RakNet, as rakwire",
+            name,
+            datagram: 8 * DATA_HEADER as u64,
+            message: 8 * CapsuleHeader::size(reliability, false) as u64,
+            part: 8 * CapsuleHeader::size(in_parts, true) as u64,
+            // The original counts 9 bytes for a header of 4, and peers keep to that.
+            longest: body - 9 - MAX_HEADER as u64,
+            is_shared: true,
+        });
+    }
+    layouts.push(Layout {
+        format: "Game Protocol, as rakwire",
+        name: "unreliable or reliable",
+        datagram: 8 * game_protocol::HEADER as u64,
+        message: 0,
+        part: 0,
+        longest: game_protocol::CHUNK as u64,
+        is_shared: false,
+    });
+    layouts
+}
+
+const fn documented(
+    format: &'static str,
+    name: &'static str,
+    datagram: u64,
+    message: u64,
+    split: u64,
+    body: u64,
+) -> Layout {
+    let part = message + split;
+    let longest = (8 * body - datagram - part) / 8;
+    Layout { format, name, datagram, message, part, longest, is_shared: true }
+}
+
+impl Layout {
+    /// What it costs to send `count` messages of `size` bytes together.
+    fn cost(&self, size: u64, count: u64, mtu: u16) -> Cost {
+        let room = 8 * (u64::from(mtu) - IP_UDP) - self.datagram;
+        if size > self.longest {
+            let (whole, rest) = (size / self.longest, size % self.longest);
+            let bytes = |payload: u64| IP_UDP + (self.datagram + self.part + 8 * payload).div_ceil(8);
+            let last = if rest == 0 { 0 } else { bytes(rest) };
+            return Cost {
+                datagrams: count * (whole + u64::from(rest > 0)),
+                bytes: count * (whole * bytes(self.longest) + last),
+            };
+        }
+        let each = self.message + 8 * size;
+        let together = if self.is_shared { (room / each).max(1) } else { 1 };
+        let (full, rest) = (count / together, count % together);
+        let bytes = |messages: u64| IP_UDP + (self.datagram + messages * each).div_ceil(8);
+        let last = if rest == 0 { 0 } else { bytes(rest) };
+        Cost { datagrams: full + u64::from(rest > 0), bytes: full * bytes(together) + last }
+    }
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    print(table(arguments))
+}
+
+fn table(arguments: &Arguments) -> String {
+    let Arguments { size, count, rate, mtu } = *arguments;
+    let payload = u64::from(size) * u64::from(count);
+    let mut text = format!(
+        "{count} x {size} bytes at an MTU of {mtu}, with IPv4 and UDP headers\n\n{:<26} {:<22} {:>9} {:>12} {:>9} {:>13}\n",
+        "format", "mode", "datagrams", "bytes", "overhead", "bytes/s"
+    );
+    for mode in layouts(mtu) {
+        let Cost { datagrams, bytes } = mode.cost(u64::from(size), u64::from(count), mtu);
+        let percent = (bytes - payload) as f64 * 100.0 / payload as f64;
+        let (name, format, per_second) = (mode.name, mode.format, bytes * u64::from(rate));
+        // Writing to a string never fails.
+        let _ = writeln!(
+            text,
+            "{format:<26} {name:<22} {datagrams:>9} {bytes:>12} {percent:>8.1}% {per_second:>13}"
+        );
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use rakwire::endpoint::{Capacity, Event, Peer, Protocol};
+    use rakwire::game_protocol::GameProtocol;
+    use rakwire::raknet::{Delivery, RakNet};
+    use rakwire::sim::{Conditions, Pair};
+
+    use super::*;
+
+    fn cost(format: &str, name: &str, size: u64, count: u64) -> Cost {
+        let all = layouts(1_492);
+        let mode = all.iter().find(|mode| mode.format.starts_with(format) && mode.name.starts_with(name));
+        mode.expect("a mode").cost(size, count, 1_492)
+    }
+
+    /// Bytes that really leave when messages are sent together.
+    fn sent<P: Protocol>(delivery: P::Delivery, size: usize, count: usize) -> Cost {
+        let capacity = Capacity { connections: 1, blocks: 256, block_size: 512 };
+        let mut config = P::config([2; 32]);
+        *P::max_incoming(&mut config) = 1;
+        let server = Peer::<P>::with_capacity(capacity, config);
+        let client = Peer::<P>::with_capacity(capacity, P::config([1; 32]));
+        let conditions = Conditions { latency: Duration::from_millis(1), ..Conditions::default() };
+        let mut pair = Pair::new(client, server, conditions, 1);
+        let id = pair.a.connect(pair.now, pair.b_address).expect("a free slot");
+        while !matches!(pair.a.poll_event(), Some(Event::Connected { .. })) {
+            assert!(pair.step());
+        }
+        for _ in 0..20 {
+            pair.step();
+        }
+        pair.transmit();
+        for _ in 0..count {
+            pair.a.send(pair.now, id, &vec![0x86; size], delivery).expect("room");
+        }
+        let mut cost = Cost { datagrams: 0, bytes: 0 };
+        let mut buffer = [0; 2_048];
+        while let Some(transmit) = pair.a.poll_transmit(pair.now, &mut buffer) {
+            cost.datagrams += 1;
+            cost.bytes += IP_UDP + transmit.payload.len() as u64;
+        }
+        cost
+    }
+
+    #[test]
+    fn our_rows_say_what_is_sent() {
+        for (reliability, name, ..) in DOCUMENTED {
+            for (size, count) in [(1, 1), (100, 5), (1_432, 1), (1_433, 1), (3_000, 1)] {
+                let sent = sent::<RakNet>(Delivery { reliability, ..Delivery::default() }, size, count);
+                assert_eq!(cost("RakNet", name, size as u64, count as u64), sent, "{name} {size} {count}");
+            }
+        }
+        for (size, count) in [(1, 1), (100, 5), (504, 1), (505, 1), (2_000, 1)] {
+            let sent = sent::<GameProtocol>(Default::default(), size, count);
+            assert_eq!(cost("Game Protocol", "", size as u64, count as u64), sent, "{size} {count}");
+        }
+    }
+
+    /// By hand, from the tables of the documents.
+    #[test]
+    fn the_tables_of_the_documents() {
+        let new = "documents, since";
+        assert_eq!(cost(new, "unreliable", 100, 1), Cost { datagrams: 1, bytes: 28 + 8 + 3 + 100 });
+        assert_eq!(
+            cost(new, "reliable ordered", 100, 5),
+            Cost { datagrams: 1, bytes: 28 + 8 + 5 * (3 + 3 + 4 + 100) }
+        );
+        assert_eq!(cost(new, "reliable", 1_438, 2).datagrams, 2);
+        assert_eq!(cost(new, "reliable", 14_400, 1).datagrams, 10);
+        let old = "documents, 3.x";
+        // 1 + 64 bits, and 32 + 32 + 4.
+        assert_eq!(cost(old, "unreliable", 100, 1), Cost { datagrams: 1, bytes: 28 + 17 + 100 });
+        // And 32 + 5 in a channel: 170 bits.
+        assert_eq!(cost(old, "reliable ordered", 100, 1), Cost { datagrams: 1, bytes: 28 + 22 + 100 });
+    }
+}

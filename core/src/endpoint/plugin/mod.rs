@@ -1,0 +1,230 @@
+//! Plugins: what speaks with its like at other peers, between a peer and its application.
+//!
+//! A [`Hook`](super::Hook) sees what passes a peer, datagrams too, and says what goes on. A [`Plugin`] has messages of its own,
+//! which are known by their first byte and which the application never sees. [`PluginHost`] is the hook that plugins live
+//! in: it knows which message is whose, and is attached to a peer as any hook is.
+
+mod by_slot;
+mod host;
+mod message_ids;
+
+use core::cell::RefCell;
+use core::net::SocketAddr;
+
+use super::error::SendError;
+use super::hook::{Injected, Verdict};
+use super::protocol::Protocol;
+use super::types::{ConnectionId, Receipt, Side};
+use crate::chunks::Chunks;
+use crate::time::Instant;
+
+pub use by_slot::BySlot;
+pub use host::{AttachError, PluginHost, PluginKey, PluginStats};
+pub use message_ids::MessageIds;
+
+/// What sends the messages of a plugin: a peer, or what stands for one in a test.
+pub trait MessageSender<P: Protocol> {
+    /// Sends a message past all hooks and plugins.
+    ///
+    /// # Errors
+    /// As [`Peer::send`](super::Peer::send).
+    fn send(
+        &mut self,
+        id: ConnectionId,
+        message: &[u8],
+        delivery: P::Delivery,
+    ) -> Result<Option<Receipt>, SendError>;
+}
+
+/// Something that speaks with its like at other peers. Every method may be left out. It has neither clock nor socket; the time
+/// that it is told never steps back.
+///
+/// What it keeps of a connection it keeps in a [`BySlot`]. What it has to tell the application it offers by methods of its
+/// own, or [injects](Self::inject) as a message.
+///
+/// ```
+/// use rakwire::endpoint::{
+///     BySlot, ConnectionId, MessageIds, MessageSender, Plugin, PluginHost, Protocol, Side, Verdict,
+/// };
+/// use rakwire::raknet::{Config, Hooked, Peer, RakNet, Resources};
+/// use rakwire::{Chunks, Instant};
+///
+/// /// Answers each message of the id 0x85 with the same byte, once.
+/// #[derive(Default)]
+/// struct Echo {
+///     unanswered: BySlot<u8, 8>,
+/// }
+///
+/// impl<P: Protocol> Plugin<P> for Echo {
+///     fn message_ids(&self) -> MessageIds {
+///         MessageIds::of(&[0x85])
+///     }
+///
+///     fn on_message(
+///         &mut self,
+///         _now: Instant,
+///         id: ConnectionId,
+///         _delivery: P::Delivery,
+///         _message: &dyn Chunks,
+///     ) -> Verdict {
+///         self.unanswered.insert(id, 1);
+///         Verdict::Drop
+///     }
+///
+///     fn on_disconnected(&mut self, _now: Instant, id: ConnectionId) {
+///         self.unanswered.remove(id);
+///     }
+///
+///     fn poll_timeout(&self) -> Option<Instant> {
+///         (!self.unanswered.is_empty()).then_some(Instant::ZERO)
+///     }
+///
+///     fn update(&mut self, _now: Instant, sender: &mut dyn MessageSender<P>) {
+///         self.unanswered.retain(|id, _| sender.send(id, &[0x85], P::Delivery::default()).is_err());
+///     }
+/// }
+///
+/// let mut host = PluginHost::<Echo, 4>::new();
+/// let key = host.attach::<RakNet>(Echo::default())?;
+/// let mut resources = Resources::<1, 32, 128>::new();
+/// let mut hooked = Hooked::new(Peer::new(&mut resources, Config::new([7; 32])), host);
+/// assert!(hooked.hook.attach::<RakNet>(Echo::default()).is_err(), "the id has an owner");
+/// assert!(hooked.hook.detach(key).is_some());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub trait Plugin<P: Protocol> {
+    /// The ids, that is the first bytes, of the messages that belong to this plugin alone. They do not change while it is
+    /// attached.
+    fn message_ids(&self) -> MessageIds {
+        MessageIds::NONE
+    }
+
+    /// Whether it is shown the messages with other ids too, and what the application sends.
+    fn watches_all(&self) -> bool {
+        false
+    }
+
+    /// A connection is open. A plugin that is attached while a connection opens may be told of that twice.
+    fn on_connected(
+        &mut self,
+        now: Instant,
+        id: ConnectionId,
+        remote: SocketAddr,
+        identity: P::Identity,
+        side: Side,
+    ) {
+        let _ = (now, id, remote, identity, side);
+    }
+
+    /// A connection has ended.
+    fn on_disconnected(&mut self, now: Instant, id: ConnectionId) {
+        let _ = (now, id);
+    }
+
+    /// A message arrived: with an id of its own, or with any if the plugin [watches all](Self::watches_all). Dropped, neither
+    /// the plugins behind this one nor the application see it; so a plugin takes its own messages, replaces one by
+    /// [injecting](Self::inject) another, or keeps one back to inject it later.
+    fn on_message(
+        &mut self,
+        now: Instant,
+        id: ConnectionId,
+        delivery: P::Delivery,
+        message: &dyn Chunks,
+    ) -> Verdict {
+        let _ = (now, id, delivery, message);
+        Verdict::Pass
+    }
+
+    /// The application sends a message, which a plugin that [watches all](Self::watches_all) is shown. Dropped, the
+    /// application is told that it was refused.
+    fn on_send(&mut self, now: Instant, id: ConnectionId, message: &[u8], delivery: P::Delivery) -> Verdict {
+        let _ = (now, id, message, delivery);
+        Verdict::Pass
+    }
+
+    /// As [`Hook::inject`](super::Hook::inject): offers `take` a message for the application.
+    fn inject(&mut self, of: Option<ConnectionId>, take: &mut dyn FnMut(Injected<'_, P>) -> bool) {
+        let _ = (of, take);
+    }
+
+    /// Does what is due, and sends. What finds no room is kept by the plugin, which is asked again a little later.
+    fn update(&mut self, now: Instant, sender: &mut dyn MessageSender<P>) {
+        let _ = (now, sender);
+    }
+
+    /// When [`update`](Self::update) wants to be called next, if ever; a time gone by means now.
+    fn poll_timeout(&self) -> Option<Instant> {
+        None
+    }
+}
+
+/// Passes every method on to the plugin that `$self => $plugin` reaches.
+macro_rules! forward {
+    ($self:ident => shared $shared:expr, changed $changed:expr) => {
+        fn message_ids(&$self) -> MessageIds {
+            $shared.message_ids()
+        }
+
+        fn watches_all(&$self) -> bool {
+            $shared.watches_all()
+        }
+
+        fn on_connected(
+            &mut $self,
+            now: Instant,
+            id: ConnectionId,
+            remote: SocketAddr,
+            identity: P::Identity,
+            side: Side,
+        ) {
+            $changed.on_connected(now, id, remote, identity, side);
+        }
+
+        fn on_disconnected(&mut $self, now: Instant, id: ConnectionId) {
+            $changed.on_disconnected(now, id);
+        }
+
+        fn on_message(
+            &mut $self,
+            now: Instant,
+            id: ConnectionId,
+            delivery: P::Delivery,
+            message: &dyn Chunks,
+        ) -> Verdict {
+            $changed.on_message(now, id, delivery, message)
+        }
+
+        fn on_send(
+            &mut $self,
+            now: Instant,
+            id: ConnectionId,
+            message: &[u8],
+            delivery: P::Delivery,
+        ) -> Verdict {
+            $changed.on_send(now, id, message, delivery)
+        }
+
+        fn inject(&mut $self, of: Option<ConnectionId>, take: &mut dyn FnMut(Injected<'_, P>) -> bool) {
+            $changed.inject(of, take);
+        }
+
+        fn update(&mut $self, now: Instant, sender: &mut dyn MessageSender<P>) {
+            $changed.update(now, sender);
+        }
+
+        fn poll_timeout(&$self) -> Option<Instant> {
+            $shared.poll_timeout()
+        }
+    };
+}
+
+#[cfg(feature = "alloc")]
+impl<P: Protocol, T: Plugin<P> + ?Sized> Plugin<P> for alloc::boxed::Box<T> {
+    forward!(self => shared (**self), changed (**self));
+}
+
+/// A plugin that the application reaches without an allocator while its peer runs. The application must not keep it borrowed
+/// while the peer does anything.
+impl<P: Protocol, T: Plugin<P> + ?Sized> Plugin<P> for &RefCell<T> {
+    forward!(self => shared self.borrow(), changed self.borrow_mut());
+}

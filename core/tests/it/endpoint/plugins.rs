@@ -1,0 +1,462 @@
+//! Plugins and the hook that they live in, in both protocols.
+
+use core::cell::RefCell;
+use core::net::SocketAddr;
+use core::time::Duration;
+use std::collections::VecDeque;
+
+use rakwire::endpoint::{
+    AttachError, BySlot, Capacity, ConnectionId, Event, Hook, Hooked, Injected, LineWriter, MessageIds,
+    MessageSender, PacketLogger, Peer, Plugin, PluginHost, Protocol, Side, Verdict,
+};
+use rakwire::game_protocol::GameProtocol;
+use rakwire::raknet::{FilterGroup, MessageFilter, RakNet};
+use rakwire::sim::{Conditions, Pair};
+use rakwire::{Chunks, Instant, Machine, Piece};
+
+const CONDITIONS: Conditions = Conditions {
+    loss: 0.0,
+    duplication: 0.0,
+    reordering: 0.0,
+    latency: Duration::from_millis(5),
+    jitter: Duration::ZERO,
+    bottleneck: None,
+    bursts: None,
+};
+const SECOND: Duration = Duration::from_secs(1);
+
+type Joined<P, H> = Pair<Peer<'static, P>, Hooked<'static, P, H>>;
+
+fn to_vec(message: &dyn Chunks) -> Vec<u8> {
+    let (mut bytes, mut next) = (Vec::new(), Some(Piece::FIRST));
+    while let Some(at) = next {
+        let (piece, after) = message.piece(at);
+        bytes.extend_from_slice(piece);
+        next = after;
+    }
+    bytes
+}
+
+fn pair<P: Protocol, H: Hook<P>>(hook: H) -> Joined<P, H> {
+    // One connection, so that the next one has its slot.
+    let capacity = Capacity { connections: 1, blocks: 512, block_size: 128 };
+    let mut config = P::config([2; 32]);
+    *P::max_incoming(&mut config) = 1;
+    let server = Hooked::new(Peer::with_capacity(capacity, config), hook);
+    let capacity = Capacity { connections: 4, ..capacity };
+    Pair::new(Peer::with_capacity(capacity, P::config([1; 32])), server, CONDITIONS, 1)
+}
+
+/// What an application was told on both sides.
+#[derive(Default)]
+struct Heard {
+    client: Vec<Vec<u8>>,
+    server: Vec<Vec<u8>>,
+    client_id: Option<ConnectionId>,
+    server_id: Option<ConnectionId>,
+}
+
+/// Lets happen what happens next; false, and the clock at `end`, when nothing does until then.
+fn step<P: Protocol, H: Hook<P>>(pair: &mut Joined<P, H>, end: Instant) -> bool {
+    pair.transmit();
+    let timeouts = [pair.a.poll_timeout(), pair.b.poll_timeout()];
+    let on_their_way = [pair.forth().next_arrival(), pair.back().next_arrival()];
+    let next = timeouts.into_iter().chain(on_their_way).flatten().min();
+    let is_in_time = next.is_some_and(|next| next <= end);
+    if is_in_time {
+        pair.step();
+    } else {
+        pair.now = end;
+    }
+    is_in_time
+}
+
+fn run<P: Protocol, H: Hook<P>>(pair: &mut Joined<P, H>, time: Duration) -> Heard {
+    let (end, mut heard) = (pair.now + time, Heard::default());
+    loop {
+        let goes_on = step(pair, end);
+        while let Some(event) = pair.a.poll_event() {
+            match event {
+                Event::Connected { id, .. } => heard.client_id = Some(id),
+                Event::Message { message, .. } => heard.client.push(message.to_vec()),
+                _ => {}
+            }
+        }
+        while let Some(event) = pair.b.poll_event() {
+            match event {
+                Event::Connected { id, .. } => heard.server_id = Some(id),
+                Event::Message { message, .. } => heard.server.push(message.to_vec()),
+                _ => {}
+            }
+        }
+        if !goes_on {
+            return heard;
+        }
+    }
+}
+
+fn connect<P: Protocol, H: Hook<P>>(pair: &mut Joined<P, H>) -> (ConnectionId, ConnectionId) {
+    let id = pair.a.connect(pair.now, pair.b_address).expect("a free slot");
+    let heard = run(pair, Duration::from_millis(200));
+    if heard.server_id.is_none() {
+        // A server of the Game Protocol knows a client by its first message.
+        pair.a.send(pair.now, id, b"\xFFhere", P::Delivery::default()).expect("an open connection");
+        let later = run(pair, Duration::from_millis(200));
+        return (id, later.server_id.expect("it is connected"));
+    }
+    (heard.client_id.expect("it is connected"), heard.server_id.expect("it is connected"))
+}
+
+fn send<P: Protocol, H: Hook<P>>(pair: &mut Joined<P, H>, id: ConnectionId, messages: &[&[u8]]) {
+    for message in messages {
+        pair.a.send(pair.now, id, message, P::Delivery::default()).expect("room");
+        // So that they arrive in order in both protocols.
+        step(pair, pair.now + Duration::from_millis(20));
+    }
+}
+
+/// Answers messages of one id, which are its own, with their length.
+struct Answerer {
+    own: u8,
+    connected: Vec<ConnectionId>,
+    ended: Vec<ConnectionId>,
+    answers: VecDeque<(ConnectionId, u8)>,
+    asked: usize,
+}
+
+impl Answerer {
+    fn new(own: u8) -> Self {
+        Self { own, connected: Vec::new(), ended: Vec::new(), answers: VecDeque::new(), asked: 0 }
+    }
+}
+
+impl<P: Protocol> Plugin<P> for Answerer {
+    fn message_ids(&self) -> MessageIds {
+        MessageIds::of(&[self.own])
+    }
+
+    fn on_connected(&mut self, _: Instant, id: ConnectionId, remote: SocketAddr, _: P::Identity, side: Side) {
+        assert_eq!((side, remote.port()), (Side::Server, 1));
+        self.connected.push(id);
+    }
+
+    fn on_disconnected(&mut self, _: Instant, id: ConnectionId) {
+        self.ended.push(id);
+    }
+
+    fn on_message(&mut self, _: Instant, id: ConnectionId, _: P::Delivery, message: &dyn Chunks) -> Verdict {
+        self.answers.push_back((id, message.total() as u8));
+        Verdict::Drop
+    }
+
+    fn update(&mut self, _: Instant, sender: &mut dyn MessageSender<P>) {
+        self.asked += 1;
+        while let Some((id, length)) = self.answers.front().copied() {
+            if sender.send(id, &[self.own, length], P::Delivery::default()).is_err() {
+                return;
+            }
+            self.answers.pop_front();
+        }
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        (!self.answers.is_empty()).then_some(Instant::ZERO)
+    }
+}
+
+fn a_plugin_has_messages_of_its_own<P: Protocol>() {
+    let mut host = PluginHost::<Answerer, 2>::new();
+    let key = host.attach::<P>(Answerer::new(0x85)).expect("a free id");
+    let mut pair = pair::<P, _>(host);
+    let (client, server) = connect(&mut pair);
+    send(&mut pair, client, &[b"\x85four", b"\x86other", b"\x85", b"\x87last"]);
+    let heard = run(&mut pair, SECOND);
+    assert_eq!(heard.server, [&b"\x86other"[..], b"\x87last"]);
+    assert_eq!(heard.client, [[0x85, 5], [0x85, 1]]);
+    let stats = pair.b.hook.stats(key).expect("it is attached");
+    assert_eq!((stats.shown, stats.taken, stats.sent, stats.unsent), (2, 2, 2, 0));
+    assert_eq!(pair.b.hook.get(key).expect("it is attached").connected, [server]);
+    pair.a.disconnect(pair.now, client);
+    run(&mut pair, 5 * SECOND);
+    assert_eq!(pair.b.hook.get(key).expect("it is attached").ended, [server]);
+    assert_eq!(pair.b.peer.blocks_available(), pair.b.peer.blocks());
+}
+
+fn plugins_come_and_go_while_connections_are_open<P: Protocol>() {
+    let mut pair = pair::<P, _>(PluginHost::<Answerer, 2>::new());
+    let (client, server) = connect(&mut pair);
+    send(&mut pair, client, &[b"\x85"]);
+    assert_eq!(run(&mut pair, SECOND).server, [b"\x85"]);
+    let key = pair.b.hook.attach::<P>(Answerer::new(0x85)).expect("a free id");
+    send(&mut pair, client, &[b"\x85"]);
+    let heard = run(&mut pair, SECOND);
+    assert_eq!((heard.server.len(), heard.client), (0, vec![vec![0x85, 1]]));
+    let plugin = pair.b.hook.detach(key).expect("it is attached");
+    assert_eq!(plugin.connected, [server], "it is told of what was open before it");
+    send(&mut pair, client, &[b"\x85"]);
+    let heard = run(&mut pair, SECOND);
+    assert_eq!((heard.server, heard.client.len()), (vec![vec![0x85]], 0));
+    assert!(pair.b.hook.get(key).is_none() && pair.b.hook.detach(key).is_none());
+}
+
+#[test]
+fn two_plugins_have_no_message_id_in_common() {
+    let mut host = PluginHost::<Answerer, 2>::new();
+    let first = host.attach::<RakNet>(Answerer::new(0x85)).expect("a free id");
+    assert_eq!(host.attach::<RakNet>(Answerer::new(0x85)), Err(AttachError::IdTaken(0x85)));
+    let second = host.attach::<RakNet>(Answerer::new(0x84)).expect("a free id");
+    assert_eq!(host.attach::<RakNet>(Answerer::new(0x83)), Err(AttachError::Full));
+    assert!(host.keys().eq([first, second]));
+    assert!(host.detach(first).is_some());
+    let third = host.attach::<RakNet>(Answerer::new(0x85)).expect("a free id");
+    assert_ne!(third, first, "a name is not used again");
+}
+
+/// Doubles the bytes of messages that begin with 0x90, and keeps back those that begin with 0x91 until the time has come.
+#[derive(Default)]
+struct Changer {
+    ready: VecDeque<(ConnectionId, Vec<u8>)>,
+    kept: VecDeque<(Instant, ConnectionId, Vec<u8>)>,
+}
+
+impl<P: Protocol> Plugin<P> for Changer {
+    fn watches_all(&self) -> bool {
+        true
+    }
+
+    fn on_message(
+        &mut self,
+        now: Instant,
+        id: ConnectionId,
+        _: P::Delivery,
+        message: &dyn Chunks,
+    ) -> Verdict {
+        let bytes = to_vec(message);
+        match bytes[0] {
+            0x90 => self.ready.push_back((id, [&bytes[..], &bytes].concat())),
+            0x91 => self.kept.push_back((now + 2 * SECOND, id, bytes)),
+            _ => return Verdict::Pass,
+        }
+        Verdict::Drop
+    }
+
+    fn on_send(&mut self, _: Instant, _: ConnectionId, message: &[u8], _: P::Delivery) -> Verdict {
+        if message == b"\x92secret" { Verdict::Drop } else { Verdict::Pass }
+    }
+
+    fn inject(&mut self, of: Option<ConnectionId>, take: &mut dyn FnMut(Injected<'_, P>) -> bool) {
+        let is_wanted = |id: ConnectionId| of.is_none_or(|of| of == id);
+        let Some(at) = self.ready.iter().position(|(id, _)| is_wanted(*id)) else { return };
+        let (id, message) = &self.ready[at];
+        if take(Injected { id: *id, delivery: P::Delivery::default(), message }) {
+            self.ready.remove(at);
+        }
+    }
+
+    fn update(&mut self, now: Instant, _: &mut dyn MessageSender<P>) {
+        while let Some((_, id, bytes)) = self.kept.pop_front_if(|(due, ..)| *due <= now) {
+            self.ready.push_back((id, bytes));
+        }
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        self.kept.front().map(|(due, ..)| *due)
+    }
+}
+
+fn messages_are_changed_and_kept_back_in_their_places<P: Protocol>() {
+    let mut host = PluginHost::<Changer, 1>::new();
+    let key = host.attach::<P>(Changer::default()).expect("room");
+    let mut pair = pair::<P, _>(host);
+    let (client, server) = connect(&mut pair);
+    // A message over several blocks, too, and all at once, so that they wait together.
+    let long = [&[0x90][..], &[7; 300]].concat();
+    send(&mut pair, client, &[b"\x86a", b"\x90b", b"\x91kept", b"\x86c", &long, b"\x86d"]);
+    let end = pair.now + Duration::from_millis(100);
+    while step(&mut pair, end) {}
+    let mut heard = Vec::new();
+    while let Some(event) = pair.b.poll_event_of(server) {
+        if let Event::Message { id, message, .. } = event {
+            assert_eq!(id, server);
+            heard.push(message.to_vec());
+        }
+    }
+    let doubled = [&long[..], &long].concat();
+    let expected: Vec<Vec<u8>> =
+        vec![b"\x86a".to_vec(), b"\x90b\x90b".to_vec(), b"\x86c".to_vec(), doubled, b"\x86d".to_vec()];
+    assert_eq!(heard, expected);
+    let (due, ..) = pair.b.hook.get(key).expect("it is attached").kept[0];
+    assert!(due > pair.now);
+    let late = loop {
+        assert!(pair.step());
+        if let Some(Event::Message { message, .. }) = pair.b.poll_event() {
+            break message.to_vec();
+        }
+    };
+    assert_eq!((late, pair.now >= due), (b"\x91kept".to_vec(), true));
+    let stats = pair.b.hook.stats(key).expect("it is attached");
+    assert_eq!((stats.taken, stats.injected), (3, 3));
+
+    let now = pair.now;
+    assert!(pair.b.send(now, server, b"\x92secret", P::Delivery::default()).is_err());
+    assert!(pair.b.send(now, server, b"\x92public", P::Delivery::default()).is_ok());
+    assert_eq!(pair.b.hook.stats(key).expect("it is attached").refused, 1);
+    pair.a.disconnect(now, client);
+    run(&mut pair, 5 * SECOND);
+    assert_eq!(pair.b.peer.blocks_available(), pair.b.peer.blocks());
+}
+
+/// What is for a connection that is gone, or empty, is dropped and keeps nothing else from being told.
+fn what_cannot_be_told_is_dropped<P: Protocol>() {
+    let mut host = PluginHost::<Changer, 1>::new();
+    let key = host.attach::<P>(Changer::default()).expect("room");
+    let mut pair = pair::<P, _>(host);
+    let (client, gone) = connect(&mut pair);
+    pair.a.disconnect(pair.now, client);
+    run(&mut pair, 5 * SECOND);
+    let (_, server) = connect(&mut pair);
+    let changer = pair.b.hook.get_mut(key).expect("it is attached");
+    changer.ready.extend([(gone, vec![1]), (server, Vec::new()), (server, vec![3])]);
+    assert_eq!(run(&mut pair, SECOND).server, [[3]]);
+    assert!(pair.b.hook.get(key).expect("it is attached").ready.is_empty());
+}
+
+fn a_message_that_finds_no_memory_is_told_later<P: Protocol>() {
+    let mut host = PluginHost::<Changer, 1>::new();
+    let key = host.attach::<P>(Changer::default()).expect("room");
+    let mut pair = pair::<P, _>(host);
+    let (client, server) = connect(&mut pair);
+    // As much as the whole memory of the peer.
+    let changer = pair.b.hook.get_mut(key).expect("it is attached");
+    changer.ready.extend([(server, vec![1; 512 * 128 + 1]), (server, vec![2])]);
+    send(&mut pair, client, &[b"\x86a"]);
+    assert_eq!(run(&mut pair, SECOND).server, [b"\x86a"], "what arrives is told all the same");
+    let changer = pair.b.hook.get_mut(key).expect("it is attached");
+    changer.ready[0].1.truncate(10);
+    assert_eq!(run(&mut pair, SECOND).server, [vec![1; 10], vec![2]]);
+}
+
+/// A plugin whose messages find no room is asked again after a while, and not at once for ever.
+fn a_plugin_without_room_is_not_asked_without_end<P: Protocol>() {
+    let mut host = PluginHost::<Answerer, 1>::new();
+    let key = host.attach::<P>(Answerer::new(0x85)).expect("a free id");
+    let mut pair = pair::<P, _>(host);
+    let (_, server) = connect(&mut pair);
+    // The client is gone, so nothing that is sent is acknowledged.
+    let answerer = pair.b.hook.get_mut(key).expect("it is attached");
+    answerer.answers.extend((0..5_000).map(|number| (server, number as u8)));
+    let (mut buffer, end) = (vec![0; P::MAX_DATAGRAM], pair.now + Duration::from_millis(500));
+    while pair.now < end {
+        pair.b.handle_timeout(pair.now);
+        while pair.b.poll_transmit(pair.now, &mut buffer).is_some() {}
+        let next = pair.b.poll_timeout().expect("it has something to do");
+        assert!(next > pair.now, "it would run without a pause");
+        pair.now = next;
+    }
+    let answerer = pair.b.hook.get(key).expect("it is attached");
+    assert!(!answerer.answers.is_empty());
+    assert!((10..=101).contains(&answerer.asked), "{}", answerer.asked);
+    assert!(pair.b.hook.stats(key).expect("it is attached").unsent > 0);
+}
+
+/// A plugin that belongs to the application too.
+fn a_plugin_is_reached_while_it_is_attached<P: Protocol>() {
+    let (answerer, changer) = (RefCell::new(Answerer::new(0x85)), RefCell::new(Changer::default()));
+    let mut host = PluginHost::<&RefCell<dyn Plugin<P>>, 2>::new();
+    // The pair owns what it is given, so the plugins of this test live as long as the program.
+    let (answerer, changer) = (&*Box::leak(Box::new(answerer)), &*Box::leak(Box::new(changer)));
+    host.attach::<P>(changer).expect("room");
+    host.attach::<P>(answerer).expect("room");
+    let mut pair = pair::<P, _>(host);
+    let (client, server) = connect(&mut pair);
+    changer.borrow_mut().ready.push_back((server, b"\x86injected".to_vec()));
+    answerer.borrow_mut().answers.push_back((server, 9));
+    send(&mut pair, client, &[b"\x85"]);
+    let heard = run(&mut pair, SECOND);
+    assert_eq!(
+        (heard.server, heard.client),
+        (vec![b"\x86injected".to_vec()], vec![vec![0x85, 9], vec![0x85, 1]])
+    );
+}
+
+/// A filter and a log before plugins: what the filter drops reaches no plugin, and the log has every datagram.
+#[test]
+fn filter_and_log_compose_with_plugins() {
+    let mut filter = MessageFilter::<2>::new();
+    filter.forbid(FilterGroup::EVERYONE, [0x85]);
+    let mut host = PluginHost::<Answerer, 1>::new();
+    let key = host.attach::<RakNet>(Answerer::new(0x85)).expect("a free id");
+    let log = PacketLogger(LineWriter::<RakNet, _>::new(String::new()));
+    let mut pair = pair::<RakNet, _>(((log, filter), host));
+    let (client, server) = connect(&mut pair);
+    send(&mut pair, client, &[b"\x85", b"\x86"]);
+    assert_eq!(run(&mut pair, SECOND).server, [b"\x86"]);
+    assert_eq!(pair.b.hook.1.stats(key).expect("it is attached").shown, 0);
+    assert!(pair.b.hook.0.1.put(server, FilterGroup(1)));
+    send(&mut pair, client, &[b"\x85"]);
+    assert_eq!(run(&mut pair, SECOND).client, [[0x85, 1]]);
+    let stats = pair.b.peer.stats();
+    let lines = pair.b.hook.0.0.0.target.lines().count() as u64;
+    assert_eq!(lines, stats.datagrams_received + stats.datagrams_sent);
+}
+
+/// The same filter as a plugin among others.
+#[test]
+fn a_message_filter_is_a_plugin_too() {
+    let mut filter = MessageFilter::<2>::new();
+    filter.forbid(FilterGroup::EVERYONE, [0x85]);
+    let mut host = PluginHost::<Box<dyn Plugin<RakNet>>, 2>::new();
+    host.attach::<RakNet>(Box::new(filter)).expect("room");
+    let key = host.attach::<RakNet>(Box::new(Answerer::new(0x85))).expect("a free id");
+    let mut pair = pair::<RakNet, _>(host);
+    let (client, _) = connect(&mut pair);
+    send(&mut pair, client, &[b"\x85", b"\x86"]);
+    assert_eq!(run(&mut pair, SECOND).server, [b"\x86"]);
+    assert_eq!(pair.b.hook.stats(key).expect("it is attached").shown, 0);
+}
+
+#[test]
+fn the_table_of_a_plugin_knows_connections_from_those_before_them_in_their_slots() {
+    let mut pair = pair::<RakNet, _>(PluginHost::<Answerer, 1>::new());
+    let (client, first) = connect(&mut pair);
+    let mut table = BySlot::<u8, 2>::new();
+    assert!(table.insert(first, 1));
+    pair.a.disconnect(pair.now, client);
+    run(&mut pair, 5 * SECOND);
+    let (_, second) = connect(&mut pair);
+    assert_eq!((first.slot(), table.get(second)), (second.slot(), None));
+    assert_eq!(table.remove(second), None);
+    assert!(table.insert(second, 2), "in the place of the first");
+    assert_eq!((table.get(first), table.get(second)), (None, Some(&2)));
+    assert!(!BySlot::<u8, 0>::new().insert(second, 3));
+    table.retain(|_, value| *value != 2);
+    assert!(table.is_empty());
+}
+
+macro_rules! by_both_protocols {
+    ($($test:ident),+ $(,)?) => {
+        mod raknet {
+            $(#[test]
+            fn $test() {
+                super::$test::<super::RakNet>();
+            })+
+        }
+
+        mod game_protocol {
+            $(#[test]
+            fn $test() {
+                super::$test::<super::GameProtocol>();
+            })+
+        }
+    };
+}
+
+by_both_protocols!(
+    a_message_that_finds_no_memory_is_told_later,
+    a_plugin_has_messages_of_its_own,
+    a_plugin_is_reached_while_it_is_attached,
+    a_plugin_without_room_is_not_asked_without_end,
+    messages_are_changed_and_kept_back_in_their_places,
+    plugins_come_and_go_while_connections_are_open,
+    what_cannot_be_told_is_dropped,
+);

@@ -1,0 +1,492 @@
+//! Remote calls: functions of another peer by name, with arguments and answers in Rabbit; and signals to several handlers.
+//!
+//! Nothing can be called that was not registered, and only by those whom its handler allows. A call ends in one way: with an
+//! answer, a refusal, the end of its time or that of its connection. `docs/plugins/calls.md` has the messages.
+//!
+//! ```
+//! use rakwire::endpoint::{ConnectionId, PluginHost};
+//! use rakwire::raknet::RakNet;
+//! use rakwire_plugins::calls::{Function, Handler, Refusal, RemoteCalls};
+//!
+//! /// Buys some of an item, and answers how many coins are left.
+//! struct Buy;
+//!
+//! impl Function for Buy {
+//!     const NAME: &'static str = "shop.buy";
+//!     type Arguments<'a> = (u16, u8);
+//!     type Answer<'a> = u32;
+//! }
+//!
+//! struct Shop {
+//!     coins: u32,
+//! }
+//!
+//! impl Handler<Buy, Shop> for Buy {
+//!     fn is_allowed(_shop: &Shop, _caller: ConnectionId) -> bool {
+//!         true
+//!     }
+//!
+//!     fn handle(shop: &mut Shop, _caller: ConnectionId, (_item, count): (u16, u8)) -> Result<u32, Refusal> {
+//!         shop.coins = shop.coins.checked_sub(u32::from(count) * 10).ok_or(Refusal::Failed(1))?;
+//!         Ok(shop.coins)
+//!     }
+//! }
+//!
+//! // At the server: 4 functions, 16 calls at a time, messages of up to 256 bytes.
+//! let mut calls = RemoteCalls::<RakNet, Shop, 4, 16, 256>::new(Shop { coins: 100 });
+//! calls.register::<Buy, Buy>()?;
+//! let mut host = PluginHost::<_, 1>::new();
+//! host.attach::<RakNet>(calls)?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! A client has a [`RemoteCalls`] too, calls with [`RemoteCalls::call`] and asks [`RemoteCalls::poll_finished`] what became of
+//! it: `plugins/examples/remote_calls.rs`.
+
+mod function;
+mod queue;
+mod wire;
+
+use core::time::Duration;
+
+use heapless::{Deque, Vec};
+use rakwire::codec::rabbit::{pack, unpack};
+use rakwire::endpoint::{ConnectionId, MessageIds, MessageSender, Plugin, Protocol, SendError, Verdict};
+use rakwire::{Chunks, Instant};
+
+use self::function::Registered;
+use self::queue::{Queued, SendQueue};
+use crate::bytes;
+
+pub use self::function::{Function, Handler};
+pub use self::wire::{MAX_HEADER, MAX_NAME, MESSAGE_ID, Message, Refusal};
+
+/// Names a call. A name comes again after four billion others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct CallId {
+    number: u32,
+    to: ConnectionId,
+}
+
+/// Why something was not registered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum RegisterError {
+    /// There is no room for another one: give the plugin more.
+    Full,
+    /// A function of this name is registered.
+    NameTaken,
+    /// A name has 1 to [`MAX_NAME`] bytes.
+    BadName,
+}
+
+impl core::fmt::Display for RegisterError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(match self {
+            Self::Full => "there is no room for another function; give the plugin more",
+            Self::NameTaken => "a function of this name is registered",
+            Self::BadName => "a name has 1 to 64 bytes",
+        })
+    }
+}
+
+impl core::error::Error for RegisterError {}
+
+/// Why a call or a signal was not begun.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum CallError {
+    /// As many calls are under way, or have ended without the application knowing, as there may be.
+    TooManyCalls,
+    /// The message would be longer than messages may be.
+    TooLong,
+}
+
+impl core::fmt::Display for CallError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(match self {
+            Self::TooManyCalls => "too many calls are under way; wait until some have ended",
+            Self::TooLong => {
+                "the message is longer than messages may be; pass less, or give the plugin more bytes"
+            }
+        })
+    }
+}
+
+impl core::error::Error for CallError {}
+
+/// Why a call has no answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum CallFailure {
+    /// The other peer has refused it.
+    Refused(Refusal),
+    /// No answer came in time. The function may have run.
+    TimedOut,
+    /// The connection has ended. The function may have run.
+    Disconnected,
+    /// What came is no answer of this function.
+    BadAnswer,
+    /// It could not be sent.
+    NotSent(SendError),
+}
+
+impl core::fmt::Display for CallFailure {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            Self::Refused(refusal) => refusal.fmt(f),
+            Self::TimedOut => f.write_str("no answer came in time"),
+            Self::Disconnected => f.write_str("the connection has ended"),
+            Self::BadAnswer => f.write_str("what came is no answer of this function"),
+            Self::NotSent(error) => error.fmt(f),
+        }
+    }
+}
+
+impl core::error::Error for CallFailure {}
+
+/// A call that has ended.
+#[derive(Clone, Debug)]
+pub struct Finished<const BYTES: usize> {
+    /// The call.
+    pub id: CallId,
+    outcome: Result<Vec<u8, BYTES>, CallFailure>,
+}
+
+impl<const BYTES: usize> Finished<BYTES> {
+    /// What the function has answered. `F` must be what was called.
+    ///
+    /// # Errors
+    /// Why there is no answer.
+    pub fn answer<F: Function>(&self) -> Result<F::Answer<'_>, CallFailure> {
+        let bytes = self.outcome.as_ref().map_err(|failure| *failure)?;
+        unpack(bytes).map_err(|_| CallFailure::BadAnswer)
+    }
+}
+
+/// Counters of the plugin.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CallStats {
+    /// Functions that were run for others.
+    pub calls: u64,
+    /// Signals that came.
+    pub signals: u64,
+    /// Calls that were refused, for whatever reason, and signals that nobody was allowed to give.
+    pub refused: u64,
+    /// Calls that were dropped, since too many answers for the caller wait to be sent.
+    pub busy: u64,
+    /// Messages that say nothing, or are longer than messages may be.
+    pub malformed: u64,
+    /// Answers to calls that nobody waits for: they are late, or nobody has called.
+    pub unexpected: u64,
+}
+
+/// A call whose answer is waited for.
+#[derive(Clone, Copy, Debug)]
+struct OpenCall {
+    id: CallId,
+    timeout: Duration,
+    /// From the first attempt to send it on.
+    deadline: Option<Instant>,
+}
+
+/// The plugin. `C` is what handlers work on. It has room for `FUNCTIONS` functions and signal handlers; for `CALLS` calls that
+/// are under way, as many messages that wait to be sent, and as many answers, of which one caller may have half; a message has
+/// up to `BYTES` bytes. The module has an example.
+///
+/// A call and its answer travel with the same delivery. In the Game Protocol, which knows no order, calls may run in another
+/// order than they were made in.
+#[derive(Debug)]
+pub struct RemoteCalls<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: usize> {
+    /// What handlers work on.
+    pub context: C,
+    registered: Vec<Registered<C>, FUNCTIONS>,
+    open: Vec<OpenCall, CALLS>,
+    finished: Deque<Finished<BYTES>, CALLS>,
+    outgoing: SendQueue<P, CALLS, BYTES>,
+    answers: SendQueue<P, CALLS, BYTES>,
+    next_number: u32,
+    stats: CallStats,
+}
+
+impl<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: usize>
+    RemoteCalls<P, C, FUNCTIONS, CALLS, BYTES>
+{
+    /// A plugin that lets nothing be called.
+    #[must_use]
+    pub fn new(context: C) -> Self {
+        Self {
+            context,
+            registered: Vec::new(),
+            open: Vec::new(),
+            finished: Deque::new(),
+            outgoing: SendQueue::new(),
+            answers: SendQueue::new(),
+            next_number: 0,
+            stats: CallStats::default(),
+        }
+    }
+
+    /// Lets a function be called.
+    ///
+    /// # Errors
+    /// See [`RegisterError`].
+    pub fn register<F: Function, H: Handler<F, C>>(&mut self) -> Result<(), RegisterError> {
+        if self.registered.iter().any(|other| other.order.is_none() && other.name == F::NAME) {
+            return Err(RegisterError::NameTaken);
+        }
+        self.insert(Registered::new::<F, H>(None))
+    }
+
+    /// Connects a handler to a signal. Those with the highest `order` run first, those with the same in the order in which
+    /// they were connected.
+    ///
+    /// # Errors
+    /// [`RegisterError::Full`] and [`RegisterError::BadName`].
+    pub fn connect<F: Function, H: Handler<F, C>>(&mut self, order: i32) -> Result<(), RegisterError> {
+        self.insert(Registered::new::<F, H>(Some(order)))
+    }
+
+    fn insert(&mut self, registered: Registered<C>) -> Result<(), RegisterError> {
+        if !(1..=MAX_NAME).contains(&registered.name.len()) {
+            return Err(RegisterError::BadName);
+        }
+        let at = self.registered.iter().position(|other| other.order < registered.order);
+        self.registered
+            .insert(at.unwrap_or(self.registered.len()), registered)
+            .map_err(|_| RegisterError::Full)
+    }
+
+    /// Lets a function no longer be called, and disconnects all handlers of a signal of its name. False if there was nothing.
+    pub fn unregister<F: Function>(&mut self) -> bool {
+        let before = self.registered.len();
+        self.registered.retain(|other| other.name != F::NAME);
+        self.registered.len() < before
+    }
+
+    /// Calls a function of another peer. [`poll_finished`](Self::poll_finished) tells what became of it, after `timeout` at the
+    /// latest, which begins when the call is first tried to be sent.
+    ///
+    /// # Errors
+    /// See [`CallError`].
+    pub fn call<F: Function>(
+        &mut self,
+        to: ConnectionId,
+        arguments: &F::Arguments<'_>,
+        timeout: Duration,
+        delivery: P::Delivery,
+    ) -> Result<CallId, CallError> {
+        if self.open.len() + self.finished.len() >= CALLS {
+            return Err(CallError::TooManyCalls);
+        }
+        let number = self.next_number;
+        let mut packed = [0; BYTES];
+        let arguments = pack(arguments, &mut packed).map_err(|_| CallError::TooLong)?;
+        let message = Message::Call { number, name: F::NAME.as_bytes(), arguments };
+        self.enqueue(to, delivery, Some(number), &message)?;
+        let id = CallId { number, to };
+        self.open.push(OpenCall { id, timeout, deadline: None }).map_err(|_| CallError::TooManyCalls)?;
+        self.next_number = number.wrapping_add(1);
+        Ok(id)
+    }
+
+    /// Gives a signal to another peer. Nobody answers.
+    ///
+    /// # Errors
+    /// See [`CallError`].
+    pub fn signal<F: Function>(
+        &mut self,
+        to: ConnectionId,
+        arguments: &F::Arguments<'_>,
+        delivery: P::Delivery,
+    ) -> Result<(), CallError> {
+        let mut packed = [0; BYTES];
+        let arguments = pack(arguments, &mut packed).map_err(|_| CallError::TooLong)?;
+        self.enqueue(to, delivery, None, &Message::Signal { name: F::NAME.as_bytes(), arguments })
+    }
+
+    fn enqueue(
+        &mut self,
+        to: ConnectionId,
+        delivery: P::Delivery,
+        call: Option<u32>,
+        message: &Message<'_>,
+    ) -> Result<(), CallError> {
+        let bytes = encoded(message).ok_or(CallError::TooLong)?;
+        let is_queued = self.outgoing.push(Queued { to, delivery, call, bytes });
+        is_queued.then_some(()).ok_or(CallError::TooManyCalls)
+    }
+
+    /// Waits no longer for an answer. What was not sent yet is not sent at all; what was may run all the same. False if the call
+    /// is not under way.
+    pub fn cancel(&mut self, id: CallId) -> bool {
+        self.outgoing.retain(|message| message.call != Some(id.number));
+        self.close(id).is_some()
+    }
+
+    /// A call that has ended since.
+    pub fn poll_finished(&mut self) -> Option<Finished<BYTES>> {
+        self.finished.pop_front()
+    }
+
+    /// How many calls are under way.
+    #[must_use]
+    pub fn open_calls(&self) -> usize {
+        self.open.len()
+    }
+
+    /// The counters.
+    #[must_use]
+    pub const fn stats(&self) -> CallStats {
+        self.stats
+    }
+
+    fn close(&mut self, id: CallId) -> Option<OpenCall> {
+        let at = self.open.iter().position(|open| open.id == id)?;
+        Some(self.open.swap_remove(at))
+    }
+
+    fn finish(&mut self, id: CallId, outcome: Result<&[u8], CallFailure>) {
+        if self.close(id).is_none() {
+            self.stats.unexpected = self.stats.unexpected.saturating_add(1);
+            return;
+        }
+        let outcome = outcome.and_then(|bytes| Vec::from_slice(bytes).map_err(|_| CallFailure::BadAnswer));
+        // Together with the open calls there are never more than fit.
+        let _ = self.finished.push_back(Finished { id, outcome });
+    }
+
+    fn on_call(
+        &mut self,
+        caller: ConnectionId,
+        delivery: P::Delivery,
+        number: u32,
+        name: &[u8],
+        arguments: &[u8],
+    ) {
+        if self.answers.waiting_for(caller) >= CALLS.div_ceil(2) {
+            self.stats.busy = self.stats.busy.saturating_add(1);
+            return;
+        }
+        let mut answer = [0; BYTES];
+        let message = match self.run(caller, name, arguments, &mut answer) {
+            Ok(answer) => Message::Answer { number, answer },
+            Err(refusal) => {
+                self.stats.refused = self.stats.refused.saturating_add(1);
+                Message::Refusal { number, refusal }
+            }
+        };
+        let too_long = Message::Refusal { number, refusal: Refusal::AnswerTooLong };
+        let Some(bytes) = encoded(&message).or_else(|| encoded(&too_long)) else { return };
+        if !self.answers.push(Queued { to: caller, delivery, call: None, bytes }) {
+            self.stats.busy = self.stats.busy.saturating_add(1);
+        }
+    }
+
+    fn run<'b>(
+        &mut self,
+        caller: ConnectionId,
+        name: &[u8],
+        arguments: &[u8],
+        answer: &'b mut [u8],
+    ) -> Result<&'b [u8], Refusal> {
+        let mut functions = self.registered.iter().filter(|other| other.order.is_none());
+        let function = functions.find(|function| function.name.as_bytes() == name).ok_or(Refusal::Unknown)?;
+        if !(function.is_allowed)(&self.context, caller) {
+            return Err(Refusal::Forbidden);
+        }
+        self.stats.calls = self.stats.calls.saturating_add(1);
+        let length = (function.run)(&mut self.context, caller, arguments, answer)?;
+        answer.get(..length).ok_or(Refusal::AnswerTooLong)
+    }
+
+    fn on_signal(&mut self, caller: ConnectionId, name: &[u8], arguments: &[u8]) {
+        self.stats.signals = self.stats.signals.saturating_add(1);
+        let mut nothing = [0; BYTES];
+        for handler in &self.registered {
+            if handler.order.is_none() || handler.name.as_bytes() != name {
+                continue;
+            }
+            let is_refused = !(handler.is_allowed)(&self.context, caller)
+                || (handler.run)(&mut self.context, caller, arguments, &mut nothing).is_err();
+            self.stats.refused = self.stats.refused.saturating_add(u64::from(is_refused));
+        }
+    }
+}
+
+/// The bytes of a message, if it is no longer than messages may be.
+fn encoded<const BYTES: usize>(message: &Message<'_>) -> Option<Vec<u8, BYTES>> {
+    let mut bytes = Vec::new();
+    bytes.resize(BYTES, 0).ok()?;
+    let length = message.encode(&mut bytes)?;
+    bytes.truncate(length);
+    Some(bytes)
+}
+
+impl<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: usize> Plugin<P>
+    for RemoteCalls<P, C, FUNCTIONS, CALLS, BYTES>
+{
+    fn message_ids(&self) -> MessageIds {
+        MessageIds::of(&[MESSAGE_ID])
+    }
+
+    fn on_disconnected(&mut self, _now: Instant, id: ConnectionId) {
+        self.answers.retain(|message| message.to != id);
+        self.outgoing.retain(|message| message.to != id);
+        while let Some(open) = self.open.iter().find(|open| open.id.to == id) {
+            self.finish(open.id, Err(CallFailure::Disconnected));
+        }
+    }
+
+    fn on_message(
+        &mut self,
+        _now: Instant,
+        id: ConnectionId,
+        delivery: P::Delivery,
+        message: &dyn Chunks,
+    ) -> Verdict {
+        let mut buffer = [0; BYTES];
+        match bytes::copy(message, &mut buffer).and_then(Message::decode) {
+            Some(Message::Call { number, name, arguments }) => {
+                self.on_call(id, delivery, number, name, arguments);
+            }
+            Some(Message::Answer { number, answer }) => self.finish(CallId { number, to: id }, Ok(answer)),
+            Some(Message::Refusal { number, refusal }) => {
+                self.finish(CallId { number, to: id }, Err(CallFailure::Refused(refusal)));
+            }
+            Some(Message::Signal { name, arguments }) => self.on_signal(id, name, arguments),
+            None => self.stats.malformed = self.stats.malformed.saturating_add(1),
+        }
+        Verdict::Drop
+    }
+
+    fn update(&mut self, now: Instant, sender: &mut dyn MessageSender<P>) {
+        for open in self.open.iter_mut().filter(|open| open.deadline.is_none()) {
+            open.deadline = Some(now + open.timeout);
+        }
+        while let Some(late) = self.open.iter().find(|open| open.deadline.is_some_and(|due| due <= now)) {
+            let id = late.id;
+            self.outgoing.retain(|message| message.call != Some(id.number));
+            self.finish(id, Err(CallFailure::TimedOut));
+        }
+        self.answers.send(sender, |_, _| {});
+        let mut unsent: Vec<(u32, SendError), CALLS> = Vec::new();
+        self.outgoing.send(sender, |number, error| {
+            // There is an entry for each call at the most.
+            let _ = unsent.push((number, error));
+        });
+        for (number, error) in unsent {
+            let open = self.open.iter().find(|open| open.id.number == number).copied();
+            if let Some(open) = open {
+                self.finish(open.id, Err(CallFailure::NotSent(error)));
+            }
+        }
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        if !self.answers.is_empty() || !self.outgoing.is_empty() {
+            return Some(Instant::ZERO);
+        }
+        self.open.iter().filter_map(|open| open.deadline).min()
+    }
+}

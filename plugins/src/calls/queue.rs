@@ -1,0 +1,75 @@
+//! Messages that wait to be sent.
+
+use heapless::{Deque, Vec};
+use rakwire::endpoint::{ConnectionId, MessageSender, Protocol, SendError};
+
+/// A message, and the number of the call that it is, if it is one.
+#[derive(Debug)]
+pub(super) struct Queued<P: Protocol, const BYTES: usize> {
+    pub(super) to: ConnectionId,
+    pub(super) delivery: P::Delivery,
+    pub(super) call: Option<u32>,
+    pub(super) bytes: Vec<u8, BYTES>,
+}
+
+/// Up to `N` messages. Those for a connection without room wait, and those for others go on.
+#[derive(Debug)]
+pub(super) struct SendQueue<P: Protocol, const N: usize, const BYTES: usize> {
+    messages: Deque<Queued<P, BYTES>, N>,
+}
+
+impl<P: Protocol, const N: usize, const BYTES: usize> SendQueue<P, N, BYTES> {
+    pub(super) const fn new() -> Self {
+        Self { messages: Deque::new() }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.messages.is_empty()
+    }
+
+    /// How many messages wait for one connection.
+    pub(super) fn waiting_for(&self, to: ConnectionId) -> usize {
+        self.messages.iter().filter(|message| message.to == to).count()
+    }
+
+    /// False if there is no room.
+    pub(super) fn push(&mut self, message: Queued<P, BYTES>) -> bool {
+        self.messages.push_back(message).is_ok()
+    }
+
+    /// Drops the messages for which `keep` says no; the others stay in order.
+    pub(super) fn retain(&mut self, keep: impl Fn(&Queued<P, BYTES>) -> bool) {
+        for _ in 0..self.messages.len() {
+            let Some(message) = self.messages.pop_front() else { return };
+            if keep(&message) {
+                self.push(message);
+            }
+        }
+    }
+
+    /// Sends what there is room for. `failed` is told of calls that cannot be sent at all.
+    pub(super) fn send(&mut self, sender: &mut dyn MessageSender<P>, mut failed: impl FnMut(u32, SendError)) {
+        let mut blocked: Vec<ConnectionId, N> = Vec::new();
+        for _ in 0..self.messages.len() {
+            let Some(message) = self.messages.pop_front() else { return };
+            let sent = if blocked.contains(&message.to) {
+                Err(SendError::QuotaExceeded)
+            } else {
+                sender.send(message.to, &message.bytes, message.delivery).map(|_| ())
+            };
+            match sent {
+                Ok(()) => {}
+                Err(SendError::QuotaExceeded | SendError::PoolExhausted) => {
+                    // There is an entry for each message at the most.
+                    let _ = blocked.push(message.to);
+                    self.push(message);
+                }
+                Err(error) => {
+                    if let Some(call) = message.call {
+                        failed(call, error);
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! Plugins: what games do over and over again with messages, ready to be attached to a peer of rakwire.
+//!
+//! | plugin | what | protocol | documentation |
+//! |---|---|---|---|
+//! | [`ready`] | several peers agree that all of them are ready, on the wire as the original's | RakNet | `docs/plugins/ready.md` |
+//! | [`calls`] | functions of another peer by name, with answers and deadlines; signals | both | `docs/plugins/calls.md` |
+//!
+//! A plugin is attached to a [`PluginHost`](rakwire::endpoint::PluginHost), which is the hook of a peer in every driver. It
+//! needs no allocator: its sizes are parameters of its type. [`registry`] says which message ids are whose.
+
+#![no_std]
+#![forbid(unsafe_code)]
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::expect_used,
+        clippy::indexing_slicing,
+        clippy::panic,
+        clippy::unreachable,
+        clippy::unwrap_used
+    )
+)]
+
+mod bytes;
+pub mod calls;
+pub mod ready;
+pub mod registry;
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}

@@ -1,0 +1,70 @@
+//! The bytes of ready events (docs/plugins/ready.md).
+
+/// Names an event: any number that the peers agree on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct EventId(pub i32);
+
+/// What a peer says of itself and an event.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Status {
+    /// It is not ready.
+    #[default]
+    Unset,
+    /// It is ready.
+    Set,
+    /// It is ready, and so are all that it waits for.
+    AllSet,
+    /// Whoever is ready or not, the event is completed.
+    ForceAllSet,
+}
+
+/// A message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Message {
+    /// What the sender's status is.
+    Status(Status),
+    /// The sender asks for the status of the receiver.
+    Query,
+}
+
+const SET: u8 = 68;
+const UNSET: u8 = 69;
+const ALL_SET: u8 = 70;
+const QUERY: u8 = 71;
+const FORCE_ALL_SET: u8 = 76;
+
+/// The ids of these messages.
+pub const MESSAGE_IDS: [u8; 5] = [SET, UNSET, ALL_SET, QUERY, FORCE_ALL_SET];
+/// Bytes of a message.
+pub const LENGTH: usize = 5;
+
+impl Message {
+    /// The bytes of the message about an event.
+    #[must_use]
+    pub const fn encode(self, event: EventId) -> [u8; LENGTH] {
+        let id = match self {
+            Self::Status(Status::Set) => SET,
+            Self::Status(Status::Unset) => UNSET,
+            Self::Status(Status::AllSet) => ALL_SET,
+            Self::Status(Status::ForceAllSet) => FORCE_ALL_SET,
+            Self::Query => QUERY,
+        };
+        let [a, b, c, d] = event.0.to_be_bytes();
+        [id, a, b, c, d]
+    }
+
+    /// What the bytes say; nothing if the id is another one.
+    #[must_use]
+    pub const fn decode(bytes: [u8; LENGTH]) -> Option<(Self, EventId)> {
+        let [id, a, b, c, d] = bytes;
+        let message = match id {
+            SET => Self::Status(Status::Set),
+            UNSET => Self::Status(Status::Unset),
+            ALL_SET => Self::Status(Status::AllSet),
+            FORCE_ALL_SET => Self::Status(Status::ForceAllSet),
+            QUERY => Self::Query,
+            _ => return None,
+        };
+        Some((message, EventId(i32::from_be_bytes([a, b, c, d]))))
+    }
+}

@@ -1,0 +1,510 @@
+//! Remote calls, in both protocols where they differ.
+
+use core::time::Duration;
+
+use proptest::prelude::*;
+use rakwire::Instant;
+use rakwire::codec::rabbit::{List, Text};
+use rakwire::endpoint::{
+    Capacity, ConnectionId, Event, Hooked, Peer, Plugin, PluginHost, PluginKey, Protocol, SendError, Verdict,
+};
+use rakwire::game_protocol::GameProtocol;
+use rakwire::raknet::{Delivery, RakNet};
+use rakwire::sim::{Conditions, Pair};
+use rakwire_plugins::calls::{
+    CallError, CallFailure, Function, Handler, MAX_NAME, Message, Refusal, RegisterError, RemoteCalls,
+};
+use serde_json::Value;
+
+use crate::support::{Collector, connections};
+
+const TIMEOUT: Duration = Duration::from_secs(1);
+const ORDERED: Delivery = Delivery::RELIABLE_ORDERED;
+
+macro_rules! function {
+    ($name:ident, $text:expr, $arguments:ty, $answer:ty) => {
+        struct $name;
+
+        impl Function for $name {
+            const NAME: &'static str = $text;
+            type Arguments<'a> = $arguments;
+            type Answer<'a> = $answer;
+        }
+    };
+}
+
+function!(Add, "add", (u32, u32), u32);
+function!(Shout, "shout", Text<'a>, Text<'a>);
+function!(Sum, "sum", List<'a, u32>, u64);
+function!(Moved, "moved", u8, ());
+function!(Nameless, "", (), ());
+function!(Long, "a name of 65 bytes, which is one more than the names of functions have", (), ());
+
+/// What the functions work on.
+#[derive(Default)]
+struct Game {
+    log: Vec<String>,
+    shouted: String,
+    muted: Option<ConnectionId>,
+}
+
+impl Handler<Add, Game> for Add {
+    fn is_allowed(game: &Game, caller: ConnectionId) -> bool {
+        game.muted != Some(caller)
+    }
+
+    fn handle(game: &mut Game, _: ConnectionId, (a, b): (u32, u32)) -> Result<u32, Refusal> {
+        game.log.push(format!("{a} + {b}"));
+        a.checked_add(b).ok_or(Refusal::Failed(12))
+    }
+}
+
+impl Handler<Shout, Game> for Shout {
+    fn is_allowed(_: &Game, _: ConnectionId) -> bool {
+        true
+    }
+
+    fn handle<'c>(game: &'c mut Game, _: ConnectionId, text: Text<'_>) -> Result<Text<'c>, Refusal> {
+        game.shouted = format!("{text}").to_uppercase().repeat(10);
+        Ok(Text::new(game.shouted.as_str()))
+    }
+}
+
+impl Handler<Sum, Game> for Sum {
+    fn is_allowed(_: &Game, _: ConnectionId) -> bool {
+        true
+    }
+
+    fn handle(_: &mut Game, _: ConnectionId, numbers: List<'_, u32>) -> Result<u64, Refusal> {
+        Ok(numbers.iter().map(u64::from).sum())
+    }
+}
+
+macro_rules! listener {
+    ($name:ident, $is_strict:expr) => {
+        struct $name;
+
+        impl Handler<Moved, Game> for $name {
+            fn is_allowed(game: &Game, caller: ConnectionId) -> bool {
+                let is_strict: bool = $is_strict;
+                !is_strict || game.muted != Some(caller)
+            }
+
+            fn handle(game: &mut Game, _: ConnectionId, how: u8) -> Result<(), Refusal> {
+                game.log.push(format!("{} {how}", stringify!($name)));
+                Ok(())
+            }
+        }
+    };
+}
+
+listener!(First, false);
+listener!(Second, true);
+listener!(Third, false);
+
+type Calls = RemoteCalls<RakNet, Game, 6, 4, 128>;
+type Client = RemoteCalls<RakNet, (), 1, 4, 128>;
+
+fn server() -> Calls {
+    let mut calls = Calls::new(Game::default());
+    calls.register::<Add, Add>().expect("room");
+    calls.register::<Shout, Shout>().expect("room");
+    calls.register::<Sum, Sum>().expect("room");
+    calls
+}
+
+fn receive(calls: &mut dyn Plugin<RakNet>, from: ConnectionId, bytes: &[u8]) {
+    assert_eq!(calls.on_message(Instant::ZERO, from, ORDERED, &bytes), Verdict::Drop);
+}
+
+fn transmit(calls: &mut dyn Plugin<RakNet>, now: Instant) -> Vec<Vec<u8>> {
+    let mut sender = Collector::new();
+    calls.update(now, &mut sender);
+    sender.bytes()
+}
+
+/// Passes messages both ways until there are none.
+fn exchange(client: &mut Client, server: &mut Calls, id: ConnectionId) {
+    loop {
+        let requests = transmit(client, Instant::ZERO);
+        requests.iter().for_each(|message| receive(server, id, message));
+        let answers = transmit(server, Instant::ZERO);
+        answers.iter().for_each(|message| receive(client, id, message));
+        if requests.is_empty() && answers.is_empty() {
+            return;
+        }
+    }
+}
+
+fn call(
+    client: &mut Client,
+    server: &mut Calls,
+    id: ConnectionId,
+    a: u32,
+    b: u32,
+) -> Result<u32, CallFailure> {
+    let call = client.call::<Add>(id, &(a, b), TIMEOUT, ORDERED).expect("room");
+    exchange(client, server, id);
+    let finished = client.poll_finished().expect("it has ended");
+    assert_eq!((finished.id, client.poll_finished().is_none()), (call, true));
+    finished.answer::<Add>()
+}
+
+fn bytes(hex: &str) -> Vec<u8> {
+    (0..hex.len() / 2).map(|at| u8::from_str_radix(&hex[2 * at..2 * at + 2], 16).expect("hex")).collect()
+}
+
+#[test]
+fn messages_have_the_bytes_of_the_vectors() {
+    let vectors: Vec<Value> =
+        serde_json::from_str(include_str!("../vectors/calls.json")).expect("it is JSON");
+    assert_eq!(vectors.len(), 5);
+    for vector in vectors {
+        let text = |name: &str| vector[name].as_str().unwrap_or_default();
+        let (expected, payload) = (bytes(text("hex")), bytes(text("payload")));
+        let number = vector["number"].as_u64().unwrap_or_default() as u32;
+        let name = text("name").as_bytes();
+        let message = match text("message") {
+            "call" => Message::Call { number, name, arguments: &payload },
+            "answer" => Message::Answer { number, answer: &payload },
+            "signal" => Message::Signal { name, arguments: &payload },
+            _ if text("refusal") == "failed" => Message::Refusal {
+                number,
+                refusal: Refusal::Failed(vector["code"].as_u64().unwrap_or(0) as u8),
+            },
+            _ => Message::Refusal { number, refusal: Refusal::Unknown },
+        };
+        let mut buffer = [0; 64];
+        let length = message.encode(&mut buffer).expect("room");
+        assert_eq!((&buffer[..length], Message::decode(&expected)), (&expected[..], Some(message)));
+    }
+}
+
+#[test]
+fn a_call_has_the_answer_of_the_function() {
+    let id = connections::<RakNet>(1)[0];
+    let (mut client, mut server) = (Client::new(()), server());
+    assert_eq!(call(&mut client, &mut server, id, 2, 3), Ok(5));
+    assert_eq!(
+        call(&mut client, &mut server, id, u32::MAX, 1),
+        Err(CallFailure::Refused(Refusal::Failed(12)))
+    );
+    assert_eq!((server.stats().calls, server.stats().refused), (2, 1));
+    // Text that the handler lends.
+    client.call::<Shout>(id, &Text::new("hey"), TIMEOUT, ORDERED).expect("room");
+    exchange(&mut client, &mut server, id);
+    let finished = client.poll_finished().expect("it has ended");
+    assert_eq!(finished.answer::<Shout>().map(|text| format!("{text}")), Ok("HEY".repeat(10)));
+    assert_eq!(client.open_calls(), 0);
+}
+
+#[test]
+fn nothing_is_called_that_is_not_registered_or_not_allowed() {
+    let id = connections::<RakNet>(1)[0];
+    let (mut client, mut server) = (Client::new(()), server());
+    server.context.muted = Some(id);
+    assert_eq!(call(&mut client, &mut server, id, 2, 3), Err(CallFailure::Refused(Refusal::Forbidden)));
+    server.context.muted = None;
+    assert!(server.unregister::<Add>() && !server.unregister::<Add>());
+    assert_eq!(call(&mut client, &mut server, id, 2, 3), Err(CallFailure::Refused(Refusal::Unknown)));
+    assert_eq!((server.context.log.len(), server.stats().calls, server.stats().refused), (0, 0, 2));
+    // A signal of the name of a function runs no function, and the other way round.
+    server.register::<Add, Add>().expect("room");
+    server.connect::<Moved, First>(0).expect("room");
+    client.signal::<Add>(id, &(1, 2), ORDERED).expect("room");
+    client.call::<Moved>(id, &1, TIMEOUT, ORDERED).expect("room");
+    exchange(&mut client, &mut server, id);
+    let finished = client.poll_finished().expect("it has ended");
+    assert_eq!(finished.answer::<Moved>(), Err(CallFailure::Refused(Refusal::Unknown)));
+    assert_eq!(server.context.log.len(), 0);
+}
+
+#[test]
+fn arguments_that_are_not_those_of_the_function_run_nothing() {
+    let id = connections::<RakNet>(1)[0];
+    let mut server = server();
+    // A list that says that it has more elements than any message.
+    let bombs: [(&str, &[u8]); 3] = [("add", &[]), ("sum", &[0xFF; 5]), ("shout", &[0x07, 0xFF, 0xFF])];
+    for (number, (name, arguments)) in (0..).zip(bombs) {
+        let mut buffer = [0; 64];
+        let call = Message::Call { number, name: name.as_bytes(), arguments };
+        let length = call.encode(&mut buffer).expect("room");
+        receive(&mut server, id, &buffer[..length]);
+        let answers = transmit(&mut server, Instant::ZERO);
+        let refused = Message::Refusal { number, refusal: Refusal::BadArguments };
+        assert_eq!(Message::decode(&answers[0]), Some(refused), "{name}");
+    }
+    assert_eq!(server.context.log.len(), 0);
+}
+
+#[test]
+fn an_answer_that_does_not_fit_is_refused() {
+    let id = connections::<RakNet>(1)[0];
+    let (mut client, mut server) = (Client::new(()), server());
+    client.call::<Shout>(id, &Text::new("fifteen letters"), TIMEOUT, ORDERED).expect("room");
+    exchange(&mut client, &mut server, id);
+    let finished = client.poll_finished().expect("it has ended");
+    assert_eq!(finished.answer::<Shout>().err(), Some(CallFailure::Refused(Refusal::AnswerTooLong)));
+    let text = "x".repeat(200);
+    let refused = client.call::<Shout>(id, &Text::new(text.as_str()), TIMEOUT, ORDERED);
+    assert_eq!(refused.err(), Some(CallError::TooLong));
+    // A message that is longer than messages may be.
+    receive(&mut server, id, &[127; 129]);
+    assert_eq!((server.stats().malformed, client.open_calls()), (1, 0));
+}
+
+#[test]
+fn a_call_ends_with_its_time_or_its_connection() {
+    let ids = connections::<RakNet>(2);
+    let mut client = Client::new(());
+    let start = Instant::from_micros(5);
+    let late = client.call::<Add>(ids[0], &(1, 2), TIMEOUT, ORDERED).expect("room");
+    let lost = client.call::<Add>(ids[1], &(1, 2), TIMEOUT, ORDERED).expect("room");
+    let sent = transmit(&mut client, start);
+    let plugin: &mut dyn Plugin<RakNet> = &mut client;
+    assert_eq!(plugin.poll_timeout(), Some(start + TIMEOUT));
+    plugin.on_disconnected(start, ids[1]);
+    let finished = client.poll_finished().expect("it has ended");
+    assert_eq!((finished.id, finished.answer::<Add>()), (lost, Err(CallFailure::Disconnected)));
+    transmit(&mut client, start + TIMEOUT);
+    let finished = client.poll_finished().expect("it has ended");
+    assert_eq!((finished.id, finished.answer::<Add>()), (late, Err(CallFailure::TimedOut)));
+    // The answer comes after all.
+    let mut server = server();
+    receive(&mut server, ids[0], &sent[0]);
+    let answer = transmit(&mut server, start);
+    receive(&mut client, ids[0], &answer[0]);
+    assert_eq!((client.stats().unexpected, client.poll_finished().is_none()), (1, true));
+}
+
+#[test]
+fn a_cancelled_call_is_not_sent_or_not_answered() {
+    let id = connections::<RakNet>(1)[0];
+    let (mut client, mut server) = (Client::new(()), server());
+    let first = client.call::<Add>(id, &(1, 2), TIMEOUT, ORDERED).expect("room");
+    assert!(client.cancel(first) && !client.cancel(first));
+    assert!(transmit(&mut client, Instant::ZERO).is_empty(), "it was not on its way yet");
+    let second = client.call::<Add>(id, &(1, 2), TIMEOUT, ORDERED).expect("room");
+    let sent = transmit(&mut client, Instant::ZERO);
+    assert!(client.cancel(second));
+    receive(&mut server, id, &sent[0]);
+    transmit(&mut server, Instant::ZERO).iter().for_each(|answer| receive(&mut client, id, answer));
+    assert!(client.poll_finished().is_none());
+    assert_eq!(client.stats().unexpected, 1);
+}
+
+#[test]
+fn only_who_was_called_can_answer() {
+    let ids = connections::<RakNet>(2);
+    let (mut client, mut server) = (Client::new(()), server());
+    client.call::<Add>(ids[0], &(1, 2), TIMEOUT, ORDERED).expect("room");
+    let sent = transmit(&mut client, Instant::ZERO);
+    receive(&mut server, ids[0], &sent[0]);
+    let answer = transmit(&mut server, Instant::ZERO);
+    receive(&mut client, ids[1], &answer[0]);
+    assert_eq!((client.open_calls(), client.stats().unexpected), (1, 1));
+    receive(&mut client, ids[0], &answer[0]);
+    receive(&mut client, ids[0], &answer[0]);
+    assert_eq!((client.open_calls(), client.stats().unexpected), (0, 2), "once");
+    assert_eq!(client.poll_finished().expect("it has ended").answer::<Add>(), Ok(3));
+}
+
+#[test]
+fn an_answer_of_another_type_is_no_answer() {
+    let id = connections::<RakNet>(1)[0];
+    let mut client = Client::new(());
+    client.call::<Add>(id, &(1, 2), TIMEOUT, ORDERED).expect("room");
+    transmit(&mut client, Instant::ZERO);
+    let mut buffer = [0; 16];
+    let length = Message::Answer { number: 0, answer: &[] }.encode(&mut buffer).expect("room");
+    receive(&mut client, id, &buffer[..length]);
+    let finished = client.poll_finished().expect("it has ended");
+    assert_eq!(finished.answer::<Add>(), Err(CallFailure::BadAnswer));
+}
+
+#[test]
+fn signals_reach_all_handlers_in_order() {
+    let id = connections::<RakNet>(1)[0];
+    let (mut client, mut server) = (Client::new(()), server());
+    server.connect::<Moved, Second>(5).expect("room");
+    server.connect::<Moved, Third>(-1).expect("room");
+    server.connect::<Moved, First>(9).expect("room");
+    assert_eq!(server.connect::<Moved, First>(9), Err(RegisterError::Full));
+    client.signal::<Moved>(id, &3, ORDERED).expect("room");
+    exchange(&mut client, &mut server, id);
+    assert_eq!(server.context.log, ["First 3", "Second 3", "Third 3"]);
+    server.context.log.clear();
+    server.context.muted = Some(id);
+    client.signal::<Moved>(id, &4, ORDERED).expect("room");
+    exchange(&mut client, &mut server, id);
+    assert_eq!(server.context.log, ["First 4", "Third 4"]);
+    assert_eq!((server.stats().signals, server.stats().refused), (2, 1));
+}
+
+#[test]
+fn names_are_checked_when_they_are_registered() {
+    let mut calls = RemoteCalls::<RakNet, (), 4, 1, 64>::new(());
+    struct Nothing;
+    impl<F: for<'a> Function<Answer<'a> = ()>> Handler<F, ()> for Nothing {
+        fn is_allowed((): &(), _: ConnectionId) -> bool {
+            true
+        }
+
+        fn handle<'c>(
+            (): &'c mut (),
+            _: ConnectionId,
+            _: F::Arguments<'_>,
+        ) -> Result<F::Answer<'c>, Refusal> {
+            Ok(())
+        }
+    }
+    assert!(Long::NAME.len() > MAX_NAME);
+    assert_eq!(calls.register::<Nameless, Nothing>(), Err(RegisterError::BadName));
+    assert_eq!(calls.register::<Long, Nothing>(), Err(RegisterError::BadName));
+    assert_eq!(calls.register::<Moved, Nothing>(), Ok(()));
+    assert_eq!(calls.register::<Moved, Nothing>(), Err(RegisterError::NameTaken));
+}
+
+/// One caller that reads no answers leaves room for those of others, and no memory is taken for what it wants.
+#[test]
+fn a_flood_of_calls_is_bounded_by_caller() {
+    let ids = connections::<RakNet>(2);
+    let mut server = server();
+    let mut buffer = [0; 64];
+    // 1 + 2 in Rabbit.
+    let call = Message::Call { number: 9, name: b"add", arguments: &[0x04, 0x20, 0x00] };
+    let length = call.encode(&mut buffer).expect("room");
+    for _ in 0..1_000 {
+        receive(&mut server, ids[0], &buffer[..length]);
+    }
+    assert_eq!((server.stats().calls, server.stats().busy), (2, 998));
+    receive(&mut server, ids[1], &buffer[..length]);
+    assert_eq!(server.stats().calls, 3);
+    let mut sender = Collector { blocked: Some(ids[0]), ..Collector::new() };
+    let plugin: &mut dyn Plugin<RakNet> = &mut server;
+    plugin.update(Instant::ZERO, &mut sender);
+    assert_eq!(sender.messages.iter().map(|(to, ..)| *to).collect::<Vec<_>>(), [ids[1]]);
+    plugin.on_disconnected(Instant::ZERO, ids[0]);
+    assert_eq!(plugin.poll_timeout(), None, "its answers are gone with it");
+}
+
+#[test]
+fn calls_are_bounded_and_say_why_they_are_not_sent() {
+    let ids = connections::<RakNet>(1);
+    let mut client = Client::new(());
+    for _ in 0..4 {
+        client.call::<Add>(ids[0], &(1, 2), TIMEOUT, ORDERED).expect("room");
+    }
+    assert_eq!(client.call::<Add>(ids[0], &(1, 2), TIMEOUT, ORDERED), Err(CallError::TooManyCalls));
+    let mut sender = Collector { gone: Some(ids[0]), ..Collector::new() };
+    let plugin: &mut dyn Plugin<RakNet> = &mut client;
+    plugin.update(Instant::ZERO, &mut sender);
+    // What the application was not told counts too.
+    assert_eq!(client.call::<Add>(ids[0], &(1, 2), TIMEOUT, ORDERED), Err(CallError::TooManyCalls));
+    for _ in 0..4 {
+        let finished = client.poll_finished().expect("it has ended");
+        assert_eq!(finished.answer::<Add>(), Err(CallFailure::NotSent(SendError::NotConnected)));
+    }
+    assert!(client.call::<Add>(ids[0], &(1, 2), TIMEOUT, ORDERED).is_ok());
+}
+
+type Attached<P> = PluginHost<RemoteCalls<P, Game, 6, 8, 128>, 1>;
+
+/// Peers over a bad path in the simulator.
+fn hooked<P: Protocol>(config: P::Config) -> (Hooked<'static, P, Attached<P>>, PluginKey) {
+    let mut calls = RemoteCalls::new(Game::default());
+    calls.register::<Add, Add>().expect("room");
+    let mut host = PluginHost::new();
+    let key = host.attach::<P>(calls).expect("room");
+    let capacity = Capacity { connections: 2, blocks: 512, block_size: 128 };
+    (Hooked::new(Peer::with_capacity(capacity, config), host), key)
+}
+
+/// Every call has its own answer, once, however bad the path is.
+fn calls_survive_a_bad_path<P: Protocol>(seed: u64) {
+    let mut config = P::config([2; 32]);
+    *P::max_incoming(&mut config) = 1;
+    let (server, at_server) = hooked::<P>(config);
+    let (client, key) = hooked::<P>(P::config([1; 32]));
+    let conditions = Conditions {
+        loss: 0.1,
+        duplication: 0.05,
+        reordering: 0.1,
+        latency: Duration::from_millis(20),
+        jitter: Duration::from_millis(5),
+        ..Conditions::default()
+    };
+    let mut pair = Pair::new(client, server, Conditions { loss: 0.0, ..conditions }, seed);
+    let id = pair.a.peer.connect(pair.now, pair.b_address).expect("a free slot");
+    while !matches!(pair.a.poll_event(), Some(Event::Connected { .. })) {
+        assert!(pair.step());
+    }
+    pair.set_conditions(conditions);
+    let (mut begun, mut sums) = (0, Vec::new());
+    while sums.len() < 50 {
+        let calls = pair.a.hook.get_mut(key).expect("it is attached");
+        let timeout = Duration::from_secs(60);
+        while begun < 50 && calls.call::<Add>(id, &(begun, 1_000), timeout, P::Delivery::default()).is_ok() {
+            begun += 1;
+        }
+        while let Some(finished) = calls.poll_finished() {
+            sums.push(finished.answer::<Add>().expect("an answer"));
+        }
+        assert!(pair.step());
+        while pair.a.poll_event().is_some() {}
+        while let Some(event) = pair.b.poll_event() {
+            assert!(!matches!(event, Event::Message { .. }), "the application sees no call");
+        }
+    }
+    sums.sort_unstable();
+    assert!(sums.into_iter().eq(1_000..1_050));
+    let calls = pair.b.hook.get(at_server).expect("it is attached");
+    assert_eq!((calls.stats().calls, calls.context.log.len()), (50, 50));
+}
+
+#[test]
+fn calls_over_raknet_survive_a_bad_path() {
+    (1..=5).for_each(calls_survive_a_bad_path::<RakNet>);
+}
+
+#[test]
+fn calls_over_the_game_protocol_survive_a_bad_path() {
+    (1..=5).for_each(calls_survive_a_bad_path::<GameProtocol>);
+}
+
+proptest! {
+    /// No bytes panic, and each message makes one answer at the most.
+    #[test]
+    fn any_bytes_are_taken(messages in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..40), 0..30)) {
+        let id = connections::<RakNet>(1)[0];
+        let mut server = server();
+        server.connect::<Moved, First>(0).expect("room");
+        for message in messages {
+            receive(&mut server, id, &message);
+            receive(&mut server, id, &[&[127][..], &message].concat());
+            let answers = transmit(&mut server, Instant::ZERO);
+            prop_assert!(answers.len() <= 2);
+            for answer in answers {
+                prop_assert!(Message::decode(&answer).is_some());
+            }
+        }
+    }
+
+    /// What was encoded is decoded, and fits only where there is room for it.
+    #[test]
+    fn messages_come_back(number: u32, name in prop::collection::vec(any::<u8>(), 0..70), payload in prop::collection::vec(any::<u8>(), 0..70)) {
+        for message in [
+            Message::Call { number, name: &name, arguments: &payload },
+            Message::Signal { name: &name, arguments: &payload },
+            Message::Answer { number, answer: &payload },
+        ] {
+            let mut buffer = [0; 256];
+            let Some(length) = message.encode(&mut buffer) else {
+                prop_assert!(name.len() > MAX_NAME);
+                continue;
+            };
+            prop_assert_eq!(Message::decode(&buffer[..length]), Some(message));
+            prop_assert_eq!(message.encode(&mut buffer[..length - 1]), None);
+        }
+    }
+}

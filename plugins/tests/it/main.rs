@@ -1,0 +1,6 @@
+//! The plugins from outside: vectors, laws, other peers that lie, flood and leave.
+
+mod calls;
+mod ready;
+mod registry;
+mod support;

@@ -1,0 +1,270 @@
+//! Ready events.
+
+use std::collections::VecDeque;
+
+use proptest::prelude::*;
+use rakwire::Instant;
+use rakwire::endpoint::{ConnectionId, Plugin, Side, Verdict};
+use rakwire::raknet::{Delivery, Guid, RakNet};
+use rakwire_plugins::ready::{EventId, Message, ReadyEvents, Status, TooManyEvents};
+use serde_json::Value;
+
+use crate::support::{Collector, connections};
+
+const EVENT: EventId = EventId(7);
+const MAX: usize = 6;
+
+type Ready = ReadyEvents<2, MAX>;
+
+fn receive(ready: &mut Ready, from: ConnectionId, bytes: &[u8]) {
+    let plugin: &mut dyn Plugin<RakNet> = ready;
+    let verdict = plugin.on_message(Instant::ZERO, from, Delivery::RELIABLE_ORDERED, &bytes);
+    assert_eq!(verdict, Verdict::Drop, "the application does not see it");
+}
+
+fn transmit(ready: &mut Ready, sender: &mut Collector<RakNet>) {
+    let plugin: &mut dyn Plugin<RakNet> = ready;
+    plugin.update(Instant::ZERO, sender);
+}
+
+fn join(ready: &mut Ready, id: ConnectionId) {
+    let plugin: &mut dyn Plugin<RakNet> = ready;
+    plugin.on_connected(Instant::ZERO, id, ([10, 0, 0, 1], 1).into(), Guid(1), Side::Server);
+}
+
+#[test]
+fn messages_have_the_bytes_of_the_vectors() {
+    let vectors: Vec<Value> =
+        serde_json::from_str(include_str!("../vectors/ready.json")).expect("it is JSON");
+    assert_eq!(vectors.len(), 5);
+    for vector in vectors {
+        let hex = vector["hex"].as_str().expect("a text");
+        let byte = |at: usize| u8::from_str_radix(&hex[2 * at..2 * at + 2], 16).expect("hex");
+        let bytes = [0, 1, 2, 3, 4].map(byte);
+        let message = match vector["message"].as_str().expect("a text") {
+            "set" => Message::Status(Status::Set),
+            "unset" => Message::Status(Status::Unset),
+            "all-set" => Message::Status(Status::AllSet),
+            "force-all-set" => Message::Status(Status::ForceAllSet),
+            _ => Message::Query,
+        };
+        let event = EventId(vector["event"].as_i64().expect("a number") as i32);
+        assert_eq!((Message::decode(bytes), message.encode(event)), (Some((message, event)), bytes));
+    }
+}
+
+/// Peers of which each has a connection to every other one; messages of a pair stay in order.
+struct Mesh {
+    ids: Vec<ConnectionId>,
+    peers: Vec<Ready>,
+    transits: Vec<VecDeque<Vec<u8>>>,
+}
+
+impl Mesh {
+    fn new(count: usize) -> Self {
+        let mesh = Self {
+            ids: connections::<RakNet>(MAX),
+            peers: (0..count).map(|_| Ready::new()).collect(),
+            transits: vec![VecDeque::new(); count * count],
+        };
+        mesh.joined()
+    }
+
+    fn joined(mut self) -> Self {
+        for peer in 0..self.peers.len() {
+            self.peers[peer].wait_for_all(EVENT).expect("room");
+            for other in (0..self.peers.len()).filter(|other| *other != peer) {
+                let id = self.ids[other];
+                join(&mut self.peers[peer], id);
+            }
+        }
+        self
+    }
+
+    /// Lets a peer send, with room for so many messages.
+    fn transmit(&mut self, peer: usize, room: usize) {
+        let mut sender = Collector { room, ..Collector::new() };
+        transmit(&mut self.peers[peer], &mut sender);
+        for (to, bytes, _) in sender.messages {
+            let to = self.ids.iter().position(|id| *id == to).expect("a connection");
+            self.transits[peer * self.peers.len() + to].push_back(bytes);
+        }
+    }
+
+    /// Lets the oldest message from one to the other arrive.
+    fn deliver(&mut self, from: usize, to: usize) -> bool {
+        let Some(bytes) = self.transits[from * self.peers.len() + to].pop_front() else { return false };
+        let id = self.ids[from];
+        receive(&mut self.peers[to], id, &bytes);
+        true
+    }
+
+    fn settle(&mut self) {
+        let count = self.peers.len();
+        for _ in 0..1_000 {
+            (0..count).for_each(|peer| self.transmit(peer, usize::MAX));
+            let pairs = (0..count * count).filter(|pair| self.deliver(pair / count, pair % count));
+            if pairs.count() == 0 {
+                return;
+            }
+        }
+        panic!("they send without end");
+    }
+}
+
+impl Mesh {
+    fn completed(&self) -> Vec<bool> {
+        self.peers.iter().map(|peer| peer.is_completed(EVENT)).collect()
+    }
+}
+
+#[test]
+fn all_are_told_once_when_all_are_ready() {
+    let mut mesh = Mesh::new(4);
+    for peer in 0..4 {
+        assert_eq!(mesh.completed(), [false; 4]);
+        mesh.peers[peer].set(EVENT, true).expect("room");
+        mesh.settle();
+    }
+    assert_eq!(mesh.completed(), [true; 4]);
+    for peer in &mut mesh.peers {
+        assert_eq!((peer.poll_completed(), peer.poll_completed()), (Some(EVENT), None));
+    }
+    // One changes its mind, and again.
+    mesh.peers[2].set(EVENT, false).expect("room");
+    mesh.settle();
+    assert_eq!(mesh.completed(), [false; 4]);
+    mesh.peers[2].set(EVENT, true).expect("room");
+    mesh.settle();
+    assert!(mesh.peers.iter_mut().all(|peer| peer.poll_completed() == Some(EVENT)));
+}
+
+#[test]
+fn whoever_comes_late_is_waited_for_and_whoever_leaves_is_not() {
+    let ids = connections::<RakNet>(2);
+    let mut ready = Ready::new();
+    ready.wait_for_all(EVENT).expect("room");
+    ready.set(EVENT, true).expect("room");
+    assert_eq!(ready.poll_completed(), Some(EVENT), "alone");
+    join(&mut ready, ids[0]);
+    // It is told twice of a connection that opens while it is attached.
+    join(&mut ready, ids[0]);
+    assert!(!ready.is_completed(EVENT));
+    let mut sender = Collector::new();
+    transmit(&mut ready, &mut sender);
+    let expected = [Message::Query.encode(EVENT), Message::Status(Status::Set).encode(EVENT)];
+    assert_eq!(sender.bytes(), expected);
+    let plugin: &mut dyn Plugin<RakNet> = &mut ready;
+    plugin.on_disconnected(Instant::ZERO, ids[0]);
+    assert_eq!(plugin.poll_timeout(), None);
+    assert!(ready.is_completed(EVENT));
+    assert_eq!(ready.poll_completed(), Some(EVENT), "once more");
+}
+
+/// What was said before the other peer knew the event is said again when it asks.
+#[test]
+fn a_peer_that_asks_is_answered() {
+    let ids = connections::<RakNet>(1);
+    let mut ready = Ready::new();
+    ready.set(EVENT, true).expect("room");
+    ready.wait_for(EVENT, ids[0]).expect("room");
+    let mut sender = Collector::new();
+    transmit(&mut ready, &mut sender);
+    assert_eq!(sender.bytes().len(), 2);
+    for _ in 0..1_000 {
+        receive(&mut ready, ids[0], &Message::Query.encode(EVENT));
+    }
+    transmit(&mut ready, &mut sender);
+    assert_eq!(sender.bytes(), [Message::Status(Status::Set).encode(EVENT)], "once, however often it asks");
+}
+
+#[test]
+fn a_forced_event_is_completed_everywhere() {
+    let mut mesh = Mesh::new(3);
+    mesh.peers[1].force(EVENT).expect("room");
+    mesh.settle();
+    assert_eq!(mesh.completed(), [true; 3]);
+    mesh.peers[0].set(EVENT, false).expect("room");
+    mesh.settle();
+    assert_eq!(mesh.completed(), [true; 3], "nothing changes it");
+}
+
+/// Who is not waited for can neither complete nor stop an event, and takes no memory.
+#[test]
+fn what_nobody_waits_for_changes_nothing() {
+    let ids = connections::<RakNet>(2);
+    let mut ready = Ready::new();
+    ready.wait_for(EVENT, ids[0]).expect("room");
+    let force = Message::Status(Status::ForceAllSet);
+    for event in 0..1_000 {
+        receive(&mut ready, ids[0], &force.encode(EventId(10_000 + event)));
+        receive(&mut ready, ids[1], &force.encode(EVENT));
+    }
+    assert_eq!(ready.stats().unexpected, 2_000);
+    assert_eq!((ready.status(EVENT), ready.is_completed(EVENT)), (Some(Status::Unset), false));
+    assert_eq!((ready.status_of(EVENT, ids[1]), ready.poll_completed()), (None, None));
+    for length in 0..5 {
+        receive(&mut ready, ids[0], &force.encode(EVENT)[..length]);
+    }
+    assert_eq!(ready.stats().malformed, 5);
+}
+
+#[test]
+fn events_are_bounded() {
+    let mut ready = Ready::new();
+    assert_eq!((ready.set(EventId(1), true), ready.set(EventId(2), true)), (Ok(()), Ok(())));
+    assert_eq!(ready.set(EventId(3), true), Err(TooManyEvents));
+    assert!(ready.remove(EventId(1)) && !ready.remove(EventId(1)));
+    assert_eq!(ready.set(EventId(3), true), Ok(()));
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Set(usize, bool),
+    Transmit(usize, usize),
+    Deliver(usize, usize),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let peer = 0..4_usize;
+    prop_oneof![
+        (peer.clone(), any::<bool>()).prop_map(|(peer, is_ready)| Step::Set(peer, is_ready)),
+        (peer.clone(), 0..4_usize).prop_map(|(peer, room)| Step::Transmit(peer, room)),
+        (peer.clone(), peer).prop_map(|(from, to)| Step::Deliver(from, to)),
+    ]
+}
+
+proptest! {
+    /// Whatever happens on the way, in the end an event is completed everywhere if all are ready, and nowhere otherwise.
+    #[test]
+    fn all_agree_in_the_end(steps in prop::collection::vec(step(), 0..120)) {
+        let mut mesh = Mesh::new(4);
+        let mut is_ready = [false; 4];
+        for step in steps {
+            match step {
+                Step::Set(peer, ready) => {
+                    is_ready[peer] = ready;
+                    mesh.peers[peer].set(EVENT, ready).expect("room");
+                }
+                Step::Transmit(peer, room) => mesh.transmit(peer, room),
+                Step::Deliver(from, to) => {
+                    mesh.deliver(from, to);
+                }
+            }
+        }
+        mesh.settle();
+        prop_assert_eq!(mesh.completed(), [is_ready == [true; 4]; 4]);
+    }
+
+    /// No bytes panic, whoever they are from.
+    #[test]
+    fn any_bytes_are_taken(messages in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..9), 0..50)) {
+        let ids = connections::<RakNet>(1);
+        let mut ready = Ready::new();
+        ready.wait_for(EVENT, ids[0]).expect("room");
+        for message in messages {
+            receive(&mut ready, ids[0], &message);
+        }
+        transmit(&mut ready, &mut Collector::new());
+    }
+}

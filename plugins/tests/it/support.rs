@@ -1,0 +1,53 @@
+//! Plugins without peers: what one sends another one gets, in order for each pair.
+
+use std::collections::VecDeque;
+
+use rakwire::Instant;
+use rakwire::endpoint::{Capacity, ConnectionId, MessageSender, Peer, Protocol, Receipt, SendError};
+
+/// Names of so many connections, which are never used.
+pub(crate) fn connections<P: Protocol>(count: usize) -> Vec<ConnectionId> {
+    let capacity = Capacity { connections: count, blocks: 64, block_size: 64 };
+    let mut peer = Peer::<P>::with_capacity(capacity, P::config([7; 32]));
+    let address = |number: usize| ([10, 0, 0, 1], 1_000 + number as u16).into();
+    (0..count).map(|number| peer.connect(Instant::ZERO, address(number)).expect("a free slot")).collect()
+}
+
+/// Takes messages, up to a number.
+#[derive(Debug)]
+pub(crate) struct Collector<P: Protocol> {
+    pub(crate) messages: VecDeque<(ConnectionId, Vec<u8>, P::Delivery)>,
+    pub(crate) room: usize,
+    /// To whom nothing can be sent now.
+    pub(crate) blocked: Option<ConnectionId>,
+    /// To whom nothing can ever be sent.
+    pub(crate) gone: Option<ConnectionId>,
+}
+
+impl<P: Protocol> Collector<P> {
+    pub(crate) const fn new() -> Self {
+        Self { messages: VecDeque::new(), room: usize::MAX, blocked: None, gone: None }
+    }
+
+    pub(crate) fn bytes(&mut self) -> Vec<Vec<u8>> {
+        self.messages.drain(..).map(|(_, bytes, _)| bytes).collect()
+    }
+}
+
+impl<P: Protocol> MessageSender<P> for Collector<P> {
+    fn send(
+        &mut self,
+        id: ConnectionId,
+        message: &[u8],
+        delivery: P::Delivery,
+    ) -> Result<Option<Receipt>, SendError> {
+        if self.gone == Some(id) {
+            return Err(SendError::NotConnected);
+        }
+        if self.messages.len() >= self.room || self.blocked == Some(id) {
+            return Err(SendError::QuotaExceeded);
+        }
+        self.messages.push_back((id, message.to_vec(), delivery));
+        Ok(None)
+    }
+}

@@ -1,0 +1,273 @@
+//! The UDP port of data channels, and their clients until they have asked for a flow.
+
+use std::future::poll_fn;
+use std::io;
+use std::net::{SocketAddr, UdpSocket};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use tokio::time::timeout;
+use tracing::{debug, warn};
+
+use super::announced::AnnouncedWebRtc;
+use super::app::App;
+use super::batch::BatchSocket;
+use super::client::{self, Opening};
+use super::connected::Connected;
+use super::receive::Received;
+use super::serve::admit;
+use super::transport::{Connection, Inbox, Port, Transport, WebRtcTransport};
+use crate::admission::{Forbidden, Refusal, Request};
+use crate::close::CloseReason;
+use crate::webrtc::{
+    Certificate, DatagramEvent, Endpoint, Fingerprint, HANDSHAKE_TIMEOUT, NoRequest, OpenRequest, Session,
+    SessionEvent, SessionSettings, WebRtcCounters, WebRtcDropReason,
+};
+
+/// How many calls receive before others get their turn.
+const CALLS_MAX: usize = 8;
+
+/// The close code of clients that may not connect whatever they ask for.
+const FORBIDDEN: u16 = 4403;
+
+/// The port of data channels, which is bound.
+#[derive(Debug, Clone)]
+pub(crate) struct DataChannels(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    socket: BatchSocket,
+    endpoint: Mutex<Endpoint<Inbox>>,
+    settings: SessionSettings,
+    fingerprint: Fingerprint,
+    counters: Arc<WebRtcCounters>,
+}
+
+impl Shared {
+    fn endpoint(&self) -> MutexGuard<'_, Endpoint<Inbox>> {
+        // An endpoint is whole between any two datagrams.
+        self.endpoint.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Port for Shared {
+    fn send(&self, to: SocketAddr, datagram: &[u8]) {
+        for _ in 0..self.socket.send(to, datagram, datagram.len()) {
+            self.counters.dropped(WebRtcDropReason::SendRefused);
+        }
+    }
+
+    fn prove(&self, client: SocketAddr) {
+        self.counters.session_secured();
+        self.endpoint().prove(client);
+    }
+
+    fn close(&self, client: SocketAddr, inbox: &Inbox) {
+        self.endpoint().close(client, inbox);
+    }
+}
+
+impl DataChannels {
+    /// Binds to `listen`; port 0 picks a free one.
+    pub(crate) fn bind(
+        listen: SocketAddr,
+        certificate: &Certificate,
+        counters: Arc<WebRtcCounters>,
+    ) -> io::Result<Self> {
+        let socket = BatchSocket::bind(listen)?.with_large_buffers();
+        let settings = SessionSettings::new(certificate).map_err(io::Error::other)?;
+        let fingerprint = *certificate.fingerprint();
+        let endpoint = Endpoint::new(&fingerprint, Arc::clone(&counters), Instant::now());
+        let endpoint =
+            Mutex::new(endpoint.ok_or_else(|| io::Error::other("no HMAC with a key of this length"))?);
+        Ok(Self(Arc::new(Shared { socket, endpoint, settings, fingerprint, counters })))
+    }
+
+    pub(crate) fn local_addr(&self) -> SocketAddr {
+        self.0.socket.local_addr()
+    }
+
+    pub(crate) fn announced(&self) -> AnnouncedWebRtc {
+        AnnouncedWebRtc { local_addr: self.local_addr(), fingerprint: self.0.fingerprint }
+    }
+
+    /// Receives, until the socket fails. Sessions that are about to close need it as long as the relay is there.
+    async fn run(&self, app: &Arc<App>) -> io::Error {
+        loop {
+            if let Err(error) = self.0.socket.readable().await {
+                return error;
+            }
+            for _ in 0..CALLS_MAX {
+                if self.0.socket.try_receive(|received| self.handle(app, received)).is_err() {
+                    break;
+                }
+            }
+        }
+    }
+
+    fn handle(&self, app: &Arc<App>, received: Received<'_>) {
+        for (from, bytes, stride) in received.iter() {
+            for datagram in bytes.chunks(stride.max(1)) {
+                self.handle_datagram(app, from, datagram);
+            }
+        }
+    }
+
+    /// The socket, for another receiver that passes on what is for the data channels.
+    pub(super) fn try_clone_socket(&self) -> io::Result<UdpSocket> {
+        self.0.socket.try_clone()
+    }
+
+    pub(super) fn handle_datagram(&self, app: &Arc<App>, from: SocketAddr, datagram: &[u8]) {
+        let mut endpoint = self.0.endpoint();
+        match endpoint.handle(Instant::now(), from, datagram) {
+            DatagramEvent::Answer(answer) => {
+                endpoint.session(from).inspect(|inbox| inbox.check());
+                drop(endpoint);
+                self.0.send(from, &answer);
+            }
+            DatagramEvent::Session(inbox) => {
+                drop(endpoint);
+                if !inbox.push(datagram) {
+                    self.0.counters.dropped(WebRtcDropReason::SessionBusy);
+                }
+            }
+            // A shutdown begins nothing.
+            DatagramEvent::Begin if app.drain.is_cancelled() => {}
+            DatagramEvent::Begin => {
+                let inbox = Inbox::default();
+                inbox.push(datagram);
+                endpoint.open(from, inbox.clone()).inspect(Inbox::evict);
+                drop(endpoint);
+                self.begin(app, from, inbox);
+            }
+            DatagramEvent::Dropped => {}
+        }
+    }
+
+    fn begin(&self, app: &Arc<App>, client: SocketAddr, inbox: Inbox) {
+        self.0.counters.session_begun();
+        let session = Session::new(&self.0.settings, Instant::now());
+        let port = Arc::clone(&self.0) as Arc<dyn Port>;
+        let transport = WebRtcTransport::new(session, client, inbox, port);
+        let (app, counters) = (Arc::clone(app), Arc::clone(&self.0.counters));
+        tokio::spawn(async move { serve(&app, &counters, transport, client).await });
+    }
+}
+
+/// Why a session ends before it has a flow.
+enum Failure {
+    /// There is nobody to tell.
+    Gone,
+    /// The client is told so.
+    Closed(u16, String),
+}
+
+impl From<CloseReason> for Failure {
+    fn from(reason: CloseReason) -> Self {
+        reason.kind().code().map_or(Self::Gone, |code| Self::Closed(code, reason.text()))
+    }
+}
+
+/// Serves a client from its first datagram to its close.
+async fn serve(app: &App, counters: &WebRtcCounters, mut transport: WebRtcTransport, client: SocketAddr) {
+    let asked = tokio::select! {
+        asked = timeout(HANDSHAKE_TIMEOUT, ask(app, &mut transport, client)) => asked.unwrap_or(Err(Failure::Gone)),
+        () = app.drain.cancelled() => Err(Failure::Closed(1001, "the relay is shutting down".to_owned())),
+    };
+    let asked = asked.and_then(|(connected, request)| {
+        let opening = open(app, client, request)?;
+        Ok((connected, opening))
+    });
+    match asked {
+        Ok((connected, opening)) => {
+            counters.session_connected();
+            // Taken before the flow, so that a shutdown in between waits for it.
+            let tracked = app.sessions.token();
+            let transport = Transport::WebRtc(Box::new(transport));
+            let connection = Box::new(Connection::new(transport, &app.counters, tracked, connected));
+            client::serve(app, connection, &opening).await;
+        }
+        Err(failure) => {
+            counters.session_failed();
+            if let Failure::Closed(code, text) = failure {
+                debug!(client = %app.addresses.show(client), code, text, "data channels refused");
+                transport.close_with(code, &text).await;
+            }
+        }
+    }
+}
+
+/// Waits until a client has proved its address, gives it its place, and waits for what it asks for.
+async fn ask(
+    app: &App,
+    transport: &mut WebRtcTransport,
+    client: SocketAddr,
+) -> Result<(Connected, OpenRequest), Failure> {
+    let mut connected = None;
+    let mut is_refused = false;
+    loop {
+        match poll_fn(|context| transport.poll_event(context)).await {
+            Some(SessionEvent::Secured) => {
+                let permit = Arc::clone(&app.connections).try_acquire_owned().ok();
+                connected = permit.and_then(|permit| admit(app, client, permit));
+                is_refused = connected.is_none();
+            }
+            // The channel for the answer is there.
+            Some(SessionEvent::Connected) if is_refused => {
+                return Err(CloseReason::AddressLimit("too many connections of your address").into());
+            }
+            Some(SessionEvent::Connected | SessionEvent::Checked) => {}
+            Some(SessionEvent::Control(message)) => {
+                let request = OpenRequest::read(&message);
+                let request = request.map_err(|error: NoRequest| Failure::Closed(1003, error.to_string()))?;
+                return connected.map(|connected| (connected, request)).ok_or(Failure::Gone);
+            }
+            // It may overtake the request, and comes again if it matters.
+            Some(SessionEvent::Datagram(_)) => {}
+            Some(
+                SessionEvent::Text | SessionEvent::Violation | SessionEvent::Closed | SessionEvent::Failed,
+            )
+            | None => return Err(Failure::Gone),
+        }
+    }
+}
+
+/// Decides about the request of a client.
+fn open(app: &App, client: SocketAddr, request: OpenRequest) -> Result<Opening, Failure> {
+    let OpenRequest { target, token, resume, defer, .. } = request;
+    let request = Request::without_origin(client, target, token.map(|token| token.0));
+    let permission = match app.admission.check(&request) {
+        Ok(permission) => Ok(permission),
+        Err(Refusal::Close(reason)) => Err(reason),
+        Err(Refusal::Forbidden(forbidden)) => return Err(forbid(app, forbidden)),
+    };
+    Ok(Opening {
+        client,
+        permission,
+        has_control: true,
+        resume: resume.and_then(|secret| secret.0.parse().ok()),
+        is_deferred: defer.is_some_and(|value| !value.is_empty()),
+    })
+}
+
+fn forbid(app: &App, forbidden: Forbidden) -> Failure {
+    let (counter, text) = match forbidden {
+        Forbidden::Origin => {
+            (&app.counters.origins_refused, "this relay lets no data channels in without a token")
+        }
+        Forbidden::Banned => (&app.counters.bans_refused, "this address is banned"),
+    };
+    counter.increment();
+    Failure::Closed(FORBIDDEN, text.to_owned())
+}
+
+/// Runs the port. If it ends before the relay does, clients come by other transports.
+pub(crate) async fn run_data_channels(channels: DataChannels, app: Arc<App>) {
+    let error = channels.run(&app).await;
+    warn!(%error, "the UDP socket of the data channels failed");
+}
+
+#[cfg(test)]
+#[path = "data_channels_tests.rs"]
+mod tests;

@@ -1,0 +1,257 @@
+//! Clients at a real port, with a game server that sends back what it gets.
+
+use std::time::Duration;
+
+use tokio::net::UdpSocket;
+use tokio::task::JoinHandle;
+
+use super::*;
+use crate::admission::{Admission, Targets};
+use crate::config::Config;
+use crate::webrtc::{Password, Version, check, client};
+
+const EVENT_TIMEOUT: Duration = Duration::from_secs(10);
+
+struct Relay {
+    app: Arc<App>,
+    channels: DataChannels,
+    running: JoinHandle<()>,
+}
+
+impl Drop for Relay {
+    fn drop(&mut self) {
+        self.app.stop.cancel();
+        self.running.abort();
+    }
+}
+
+async fn game_server() -> SocketAddr {
+    let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    let address = socket.local_addr().unwrap();
+    tokio::spawn(async move {
+        let mut buffer = [0; 2_000];
+        loop {
+            let (len, from) = socket.recv_from(&mut buffer).await.unwrap();
+            // It tells who has asked, and repeats the question.
+            let answer = [format!("{from} ").as_bytes(), &buffer[..len]].concat();
+            socket.send_to(&answer, from).await.unwrap();
+        }
+    });
+    address
+}
+
+async fn start(change: impl FnOnce(&mut Config)) -> Relay {
+    let target = format!("game={}", game_server().await).parse().unwrap();
+    let mut config = Config::new("127.0.0.1:0".parse().unwrap()).with_target(target);
+    config.webrtc.allow_without_origin = true;
+    change(&mut config);
+    let targets = Targets::resolve(&config, &Targets::default()).await.unwrap();
+    let app = Arc::new(App::new(Admission::new(&config, targets).unwrap(), &config, None));
+    let counters = Arc::clone(&app.webrtc_counters);
+    let channels = DataChannels::bind(config.listen, &Certificate::make().unwrap(), counters).unwrap();
+    let running = tokio::spawn(run_data_channels(channels.clone(), Arc::clone(&app)));
+    Relay { app, channels, running }
+}
+
+/// A client of its own thread of control: everything it hears waits until somebody asks.
+struct Client {
+    session: Session,
+    socket: UdpSocket,
+}
+
+impl Client {
+    async fn connect(relay: &Relay) -> Self {
+        let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+        socket.connect(relay.channels.local_addr()).await.unwrap();
+        let mut client = Self { session: client(Version::Either, Instant::now()), socket };
+        while client.next().await != Some(SessionEvent::Connected) {}
+        client
+    }
+
+    /// The next event, if there is one in time.
+    async fn next(&mut self) -> Option<SessionEvent> {
+        let end = Instant::now() + EVENT_TIMEOUT;
+        let mut buffer = [0; 2_048];
+        loop {
+            self.session.flush(Instant::now());
+            while let Some(datagram) = self.session.poll_transmit() {
+                self.socket.send(&datagram).await.unwrap();
+            }
+            if let Some(event) = self.session.poll_event() {
+                return Some(event);
+            }
+            if Instant::now() > end || self.session.is_ended() {
+                return None;
+            }
+            let due = self.session.poll_timeout().unwrap_or(end).min(end);
+            match tokio::time::timeout_at(due.into(), self.socket.recv(&mut buffer)).await {
+                Ok(received) => self.session.handle_datagram(Instant::now(), &buffer[..received.unwrap()]),
+                Err(_) => self.session.handle_timeout(Instant::now()),
+            }
+        }
+    }
+
+    async fn open(relay: &Relay, request: &str) -> Self {
+        let mut client = Self::connect(relay).await;
+        client.session.send_control(request);
+        client
+    }
+
+    /// The next control message.
+    async fn control(&mut self) -> serde_json::Value {
+        loop {
+            match self.next().await {
+                Some(SessionEvent::Control(text)) => return serde_json::from_slice(&text).unwrap(),
+                Some(SessionEvent::Secured | SessionEvent::Connected | SessionEvent::Datagram(_)) => {}
+                other => panic!("no control message but {other:?}"),
+            }
+        }
+    }
+
+    /// What the game server answers: by which address it knows the client, and the rest.
+    async fn ask(&mut self, question: &str) -> (String, String) {
+        loop {
+            // The channel loses datagrams, as UDP does.
+            self.session.send_datagram(question.as_bytes());
+            match timeout(Duration::from_secs(1), self.next()).await {
+                Ok(Some(SessionEvent::Datagram(answer))) => {
+                    let answer = String::from_utf8(answer.to_vec()).unwrap();
+                    let (address, rest) = answer.split_once(' ').unwrap();
+                    return (address.to_owned(), rest.to_owned());
+                }
+                Ok(Some(SessionEvent::Control(_))) | Err(_) => {}
+                Ok(other) => panic!("no answer but {other:?}"),
+            }
+        }
+    }
+}
+
+/// Waits until it is so; a test that waits in vain is ended from outside.
+async fn until(mut done: impl FnMut() -> bool) {
+    while !done() {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+const OPEN: &str = r#"{"type":"open","target":"game"}"#;
+
+#[tokio::test]
+async fn a_client_reaches_its_game_server_and_goes_on_after_a_loss() {
+    let relay = start(|_| {}).await;
+    let mut client = Client::open(&relay, OPEN).await;
+    let flow = client.control().await;
+    assert_eq!(
+        (&flow["type"], &flow["resumed"], &flow["max_datagram"]),
+        (&"flow".into(), &false.into(), &1472.into())
+    );
+    let (address, answer) = client.ask("hello").await;
+    assert_eq!(answer, "hello");
+
+    // The page is still there, but its network has changed.
+    let secret = flow["resume"].as_str().unwrap();
+    let again = format!(r#"{{"type":"open","target":"game","resume":"{secret}","defer":"1"}}"#);
+    let mut returned = Client::open(&relay, &again).await;
+    assert_eq!(returned.ask("again").await, (address, "again".to_owned()));
+    let told = client.control().await;
+    assert_eq!((&told["type"], &told["code"]), (&"close".into(), &4409.into()));
+    assert_eq!(client.next().await, Some(SessionEvent::Closed));
+
+    // The end of its session ends the flow.
+    returned.session.abandon(Instant::now());
+    returned.next().await;
+    until(|| relay.app.counters.snapshot().clients == 0).await;
+    let counts = relay.app.webrtc_counters.snapshot();
+    assert_eq!((counts.begun, counts.secured, counts.connected, counts.failed), (2, 2, 2, 0));
+}
+
+#[tokio::test]
+async fn refused_clients_are_told_the_code_and_the_text_that_a_websocket_is_closed_with() {
+    let cases = [
+        (r#"{"type":"open","target":"other"}"#, 4404, "this relay offers: game"),
+        (r#"{"type":"open"}"#, 4400, "no target given"),
+        ("hello", 1003, "JSON"),
+    ];
+    let relay = start(|_| {}).await;
+    for (request, code, text) in cases {
+        let mut client = Client::open(&relay, request).await;
+        let told = client.control().await;
+        assert_eq!(told["code"], code, "{told}");
+        assert!(told["reason"].as_str().unwrap().contains(text), "{told}");
+        assert_eq!(client.next().await, Some(SessionEvent::Closed));
+    }
+    let relay = start(|config| config.webrtc.allow_without_origin = false).await;
+    let mut client = Client::open(&relay, OPEN).await;
+    assert_eq!(client.control().await["code"], FORBIDDEN);
+    assert_eq!(relay.app.counters.snapshot().origins_refused, 1);
+    let full = start(|config| config.limits.max_clients = 1).await;
+    let mut first = Client::open(&full, OPEN).await;
+    assert_eq!(first.control().await["type"], "flow");
+    let mut second = Client::open(&full, OPEN).await;
+    assert_eq!(second.control().await["code"], 1013);
+}
+
+#[tokio::test]
+async fn a_shutdown_tells_clients_so() {
+    let relay = start(|_| {}).await;
+    let mut client = Client::open(&relay, OPEN).await;
+    client.control().await;
+    relay.app.drain.cancel();
+    relay.app.stop.cancel();
+    let told = client.control().await;
+    assert_eq!((&told["type"], &told["code"]), (&"close".into(), &1001.into()));
+}
+
+#[tokio::test]
+async fn long_messages_and_texts_end_a_flow_with_their_code() {
+    let relay = start(|_| {}).await;
+    for (send, code) in [
+        (
+            Box::new(|session: &mut Session| session.send_datagram(&[1; 1_473])) as Box<dyn Fn(&mut Session)>,
+            1009,
+        ),
+        (Box::new(|session: &mut Session| session.send_control("more")), 1003),
+    ] {
+        let mut client = Client::open(&relay, OPEN).await;
+        client.control().await;
+        send(&mut client.session);
+        assert_eq!(client.control().await["code"], code);
+    }
+}
+
+#[tokio::test]
+async fn a_flood_on_a_channel_is_dropped_and_the_client_told() {
+    let relay = start(|config| config.limits.datagrams_per_second = 20).await;
+    let mut client = Client::open(&relay, OPEN).await;
+    client.control().await;
+    for _ in 0..200 {
+        client.session.send_datagram(b"flood");
+    }
+    let mut dropped = 0;
+    while dropped < 100 {
+        let told = client.control().await;
+        assert_eq!(told["type"], "drops");
+        dropped = told["to_server"]["rate_limited"].as_u64().unwrap();
+    }
+}
+
+#[tokio::test]
+async fn checks_are_answered_without_a_session_and_those_with_another_password_are_not() {
+    let relay = start(|_| {}).await;
+    let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    socket.connect(relay.channels.local_addr()).await.unwrap();
+    let fingerprint = relay.channels.announced().fingerprint;
+    let other = Certificate::make().unwrap();
+    for _ in 0..100 {
+        let check = check(&Password::new(other.fingerprint()).unwrap(), "rakwire:abcd", 16);
+        socket.send(&check).await.unwrap();
+        socket.send(&[22; 40]).await.unwrap();
+    }
+    socket.send(&check(&Password::new(&fingerprint).unwrap(), "rakwire:abcd", 16)).await.unwrap();
+    let mut buffer = [0; 200];
+    let len = socket.recv(&mut buffer).await.unwrap();
+    assert_eq!(buffer[..2], [1, 1], "{len} bytes");
+    let counts = relay.app.webrtc_counters.snapshot();
+    assert_eq!((counts.answers, counts.begun), (1, 0));
+    assert_eq!(counts.drops(WebRtcDropReason::WrongPassword), 100);
+    assert_eq!(counts.drops(WebRtcDropReason::UnknownSource), 100);
+}

@@ -1,0 +1,83 @@
+//! The UDP socket of QUIC, on which datagrams of data channels arrive too.
+
+use std::fmt;
+use std::io::{self, IoSliceMut};
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use quinn::udp::{RecvMeta, Transmit};
+use quinn::{AsyncUdpSocket, UdpPoller};
+
+use super::app::App;
+use super::data_channels::DataChannels;
+use super::receive::canonical;
+use crate::webrtc::DatagramKind;
+
+/// See the module.
+pub(super) struct SharedSocket {
+    socket: Arc<dyn AsyncUdpSocket>,
+    channels: DataChannels,
+    app: Arc<App>,
+}
+
+impl fmt::Debug for SharedSocket {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SharedSocket").field("socket", &self.socket).finish_non_exhaustive()
+    }
+}
+
+impl SharedSocket {
+    pub(super) fn new(socket: Arc<dyn AsyncUdpSocket>, channels: DataChannels, app: Arc<App>) -> Self {
+        Self { socket, channels, app }
+    }
+}
+
+impl AsyncUdpSocket for SharedSocket {
+    fn create_io_poller(self: Arc<Self>) -> Pin<Box<dyn UdpPoller>> {
+        Arc::clone(&self.socket).create_io_poller()
+    }
+
+    fn try_send(&self, transmit: &Transmit<'_>) -> io::Result<()> {
+        self.socket.try_send(transmit)
+    }
+
+    fn poll_recv(
+        &self,
+        context: &mut Context<'_>,
+        buffers: &mut [IoSliceMut<'_>],
+        metas: &mut [RecvMeta],
+    ) -> Poll<io::Result<usize>> {
+        let count = ready!(self.socket.poll_recv(context, buffers, metas))?;
+        for (buffer, meta) in buffers.iter().zip(&mut *metas).take(count) {
+            let bytes = &buffer[..meta.len];
+            // A buffer has datagrams of one sender, which speaks one protocol.
+            if DatagramKind::of(bytes) == DatagramKind::Other {
+                continue;
+            }
+            for datagram in bytes.chunks(meta.stride.max(1)) {
+                self.channels.handle_datagram(&self.app, canonical(meta.addr), datagram);
+            }
+            // QUIC passes over buffers without bytes.
+            meta.len = 0;
+        }
+        Poll::Ready(Ok(count))
+    }
+
+    fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.socket.local_addr()
+    }
+
+    fn max_transmit_segments(&self) -> usize {
+        self.socket.max_transmit_segments()
+    }
+
+    fn max_receive_segments(&self) -> usize {
+        self.socket.max_receive_segments()
+    }
+
+    fn may_fragment(&self) -> bool {
+        self.socket.may_fragment()
+    }
+}

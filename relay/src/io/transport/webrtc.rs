@@ -1,0 +1,303 @@
+//! The data channels of one client: its session, and what connects that with the port.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::future::poll_fn;
+use std::mem;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use futures_util::task::AtomicWaker;
+use tokio::time::{Sleep, sleep_until, timeout};
+
+use super::broken::Broken;
+use crate::close::CloseReason;
+use crate::flow::{FLOW_REQUEST, Flow, FromClient, ToClient};
+use crate::webrtc::{Session, SessionEvent, close_message};
+
+/// How many datagrams wait for the task of a session. More come only while others use the processor.
+const INBOX: usize = 256;
+
+/// How long a client has to acknowledge why it is closed.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// A session that has nothing to do is looked at so often.
+const IDLE: Duration = Duration::from_secs(60);
+
+/// How far apart the deadlines of a session are at least.
+const TICK: Duration = Duration::from_millis(1);
+
+/// What the port has for a session.
+#[derive(Debug, Default)]
+struct Waiting {
+    datagrams: VecDeque<Bytes>,
+    /// Whether the client has sent a connectivity check, which shows that it is there.
+    is_checked: bool,
+    is_evicted: bool,
+}
+
+/// How the port reaches the task of a session. Clones reach the same one.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Inbox(Arc<(Mutex<Waiting>, AtomicWaker)>);
+
+impl PartialEq for Inbox {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Inbox {
+    /// Passes a datagram on; false if too many wait.
+    pub(crate) fn push(&self, datagram: &[u8]) -> bool {
+        let has_room = {
+            let mut waiting = self.lock();
+            let has_room = waiting.datagrams.len() < INBOX;
+            if has_room {
+                waiting.datagrams.push_back(Bytes::copy_from_slice(datagram));
+            }
+            has_room
+        };
+        self.0.1.wake();
+        has_room
+    }
+
+    /// The client has sent a connectivity check.
+    pub(crate) fn check(&self) {
+        self.lock().is_checked = true;
+        self.0.1.wake();
+    }
+
+    /// The session makes room for another one.
+    pub(crate) fn evict(&self) {
+        self.lock().is_evicted = true;
+        self.0.1.wake();
+    }
+
+    fn poll(&self, context: &Context<'_>) -> Poll<Arrival> {
+        self.0.1.register(context.waker());
+        let mut waiting = self.lock();
+        if waiting.is_evicted {
+            return Poll::Ready(Arrival::Eviction);
+        }
+        match waiting.datagrams.pop_front() {
+            Some(datagram) => Poll::Ready(Arrival::Datagram(datagram)),
+            None if mem::take(&mut waiting.is_checked) => Poll::Ready(Arrival::Check),
+            None => Poll::Pending,
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.0.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+enum Arrival {
+    Datagram(Bytes),
+    Check,
+    Eviction,
+}
+
+/// What a session asks of the port.
+pub(crate) trait Port: Send + Sync {
+    /// Sends a datagram to a client.
+    fn send(&self, to: SocketAddr, datagram: &[u8]);
+
+    /// The client has proved its address.
+    fn prove(&self, client: SocketAddr);
+
+    /// The session of a client has ended.
+    fn close(&self, client: SocketAddr, inbox: &Inbox);
+}
+
+/// See the module.
+pub(crate) struct WebRtcTransport {
+    session: Session,
+    client: SocketAddr,
+    inbox: Inbox,
+    port: Arc<dyn Port>,
+    timer: Pin<Box<Sleep>>,
+}
+
+impl fmt::Debug for WebRtcTransport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WebRtcTransport").field("session", &self.session).finish_non_exhaustive()
+    }
+}
+
+impl WebRtcTransport {
+    pub(crate) fn new(session: Session, client: SocketAddr, inbox: Inbox, port: Arc<dyn Port>) -> Self {
+        Self { session, client, inbox, port, timer: Box::pin(sleep_until(Instant::now().into())) }
+    }
+
+    /// The next event of the session. One that has ended has none any more.
+    pub(crate) fn poll_event(&mut self, context: &mut Context<'_>) -> Poll<Option<SessionEvent>> {
+        loop {
+            if let Some(event) = self.session.poll_event() {
+                if event == SessionEvent::Secured {
+                    self.port.prove(self.client);
+                }
+                return Poll::Ready(Some(event));
+            }
+            if self.session.is_ended() {
+                self.transmit();
+                return Poll::Ready(None);
+            }
+            match self.inbox.poll(context) {
+                Poll::Ready(Arrival::Datagram(datagram)) => {
+                    self.session.handle_datagram(Instant::now(), &datagram);
+                }
+                Poll::Ready(Arrival::Check) => return Poll::Ready(Some(SessionEvent::Checked)),
+                Poll::Ready(Arrival::Eviction) => self.session.abandon(Instant::now()),
+                Poll::Pending => {
+                    self.transmit();
+                    if self.poll_timer(context).is_pending() {
+                        return Poll::Pending;
+                    }
+                }
+            }
+        }
+    }
+
+    /// The next input of the client for its flow.
+    pub(super) fn poll_read(&mut self, context: &mut Context<'_>) -> Poll<FromClient> {
+        self.poll_event(context).map(|event| match event {
+            Some(SessionEvent::Datagram(datagram)) => FromClient::Datagram(datagram),
+            Some(SessionEvent::Control(text)) if text == FLOW_REQUEST.as_bytes() => FromClient::FlowRequest,
+            Some(SessionEvent::Control(_) | SessionEvent::Text) => FromClient::Text,
+            Some(SessionEvent::Secured | SessionEvent::Connected | SessionEvent::Checked) => {
+                FromClient::Control
+            }
+            Some(SessionEvent::Violation) => FromClient::Violation,
+            Some(SessionEvent::Closed) => FromClient::Closed,
+            Some(SessionEvent::Failed) | None => FromClient::Vanished,
+        })
+    }
+
+    /// Sends what `flow` has for the client until SCTP has enough of it.
+    pub(super) fn poll_write(
+        &mut self,
+        context: &mut Context<'_>,
+        flow: &mut Flow,
+        now: Instant,
+    ) -> Poll<Result<(), Broken>> {
+        let filled = self.poll_fill(flow, now);
+        self.session.flush(now);
+        self.transmit();
+        // What was sent may have brought a deadline that is earlier.
+        while self.poll_timer(context).is_ready() {
+            self.transmit();
+        }
+        filled
+    }
+
+    /// Adds what `flow` has for the client until SCTP has enough of it. Acknowledgements, which are read, make room.
+    pub(super) fn poll_fill(&mut self, flow: &mut Flow, now: Instant) -> Poll<Result<(), Broken>> {
+        loop {
+            if self.session.is_ended() {
+                return Poll::Ready(Err(Broken));
+            }
+            if !self.session.has_room() {
+                return Poll::Pending;
+            }
+            match flow.poll_to_client(now) {
+                Some(ToClient::Datagram(datagram)) => self.session.send_datagram(&datagram),
+                Some(ToClient::Control(text)) => self.session.send_control(&text),
+                // The checks of the client answer a question that nobody has to ask.
+                Some(ToClient::Ping) => {}
+                None => return Poll::Ready(Ok(())),
+            }
+        }
+    }
+
+    /// Tells the client why it is closed, if there is a reason, and waits briefly for its acknowledgement.
+    pub(super) async fn close(self, reason: &CloseReason) {
+        match reason.kind().code() {
+            Some(code) => self.close_with(code, &reason.text()).await,
+            None => drop(self),
+        }
+    }
+
+    /// The same with a code and a text of its own.
+    pub(crate) async fn close_with(mut self, code: u16, text: &str) {
+        self.session.send_control(&close_message(code, text));
+        self.session.shut_down(Instant::now());
+        let told = poll_fn(|context| {
+            loop {
+                match self.poll_event(context) {
+                    Poll::Ready(Some(_)) => {}
+                    Poll::Ready(None) => return Poll::Ready(()),
+                    Poll::Pending => return Poll::Pending,
+                }
+            }
+        });
+        // The session ends here even if the client has not answered.
+        let _ = timeout(CLOSE_TIMEOUT, told).await;
+    }
+
+    fn transmit(&mut self) {
+        while let Some(datagram) = self.session.poll_transmit() {
+            self.port.send(self.client, &datagram);
+        }
+    }
+
+    /// When the session is to be looked at. A deadline that does not move must not keep the thread busy.
+    fn due(&self, now: Instant) -> tokio::time::Instant {
+        self.session.poll_timeout().unwrap_or(now + IDLE).max(now + TICK).into()
+    }
+
+    /// Ready if time has changed something.
+    fn poll_timer(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        let at = self.due(Instant::now());
+        // A timer that is too early only fires once more. Moving it with each datagram would cost more.
+        if at < self.timer.deadline() {
+            self.timer.as_mut().reset(at);
+        }
+        if self.timer.as_mut().poll(context).is_pending() {
+            return Poll::Pending;
+        }
+        let now = Instant::now();
+        self.session.handle_timeout(now);
+        let at = self.due(now);
+        self.timer.as_mut().reset(at);
+        Poll::Ready(())
+    }
+}
+
+impl Drop for WebRtcTransport {
+    fn drop(&mut self) {
+        self.session.abandon(Instant::now());
+        self.transmit();
+        self.port.close(self.client, &self.inbox);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::task::Waker;
+
+    use super::*;
+
+    #[test]
+    fn an_inbox_is_bounded_and_tells_of_checks_when_it_is_empty() {
+        let inbox = Inbox::default();
+        let context = Context::from_waker(Waker::noop());
+        inbox.check();
+        for number in 0..INBOX + 9 {
+            assert_eq!(inbox.push(&[0]), number < INBOX);
+        }
+        let mut count = 0;
+        while let Poll::Ready(Arrival::Datagram(_)) = inbox.poll(&context) {
+            count += 1;
+        }
+        // The loop has taken the check.
+        assert_eq!(count, INBOX);
+        assert!(inbox.poll(&context).is_pending());
+        inbox.push(&[0]);
+        inbox.evict();
+        assert!(matches!(inbox.poll(&context), Poll::Ready(Arrival::Eviction)));
+    }
+}

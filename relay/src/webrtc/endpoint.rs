@@ -1,0 +1,307 @@
+//! Which datagrams of which sources reach a session, and which begin one. Nothing is kept of a source before its client hello,
+//! and of that not for long.
+
+use std::collections::{BTreeMap, HashMap};
+use std::mem;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::certificate::Fingerprint;
+use super::counters::{WebRtcCounters, WebRtcDropReason};
+use super::kind::{DatagramKind, is_client_hello};
+use super::session::RECEIVE_MAX;
+use super::stun::{Password, Unanswered};
+use crate::front::{Rates, Rations, network};
+
+/// Answers a second to sources without a session. A browser sends about twenty checks before it has one.
+const CHECKS: Rates = Rates { all: 20_000, network: 2_000 };
+
+/// New sessions a second. Each takes memory until its client has proved its address or its time is over.
+const SESSIONS: Rates = Rates { all: 500, network: 64 };
+
+/// Sessions whose client has not proved its address: all together, and of a network (a /24 of IPv4, a /64 of IPv6).
+const HALF_OPEN: usize = 1_024;
+const HALF_OPEN_OF_NETWORK: u32 = 128;
+
+/// What becomes of a datagram.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum DatagramEvent<S> {
+    /// It is answered with this, and nothing is kept.
+    Answer(Vec<u8>),
+    /// It is for a session.
+    Session(S),
+    /// It begins a session, which has to be told to [`Endpoint::open`].
+    Begin,
+    /// It is dropped, and counted.
+    Dropped,
+}
+
+/// See the module. `S` is how a session is reached.
+#[derive(Debug)]
+pub(crate) struct Endpoint<S> {
+    password: Password,
+    sessions: HashMap<SocketAddr, Entry<S>>,
+    /// The sessions whose client has not proved its address, by number.
+    half_open: BTreeMap<u64, SocketAddr>,
+    /// How many of them each network has.
+    half_open_of: HashMap<u128, u32>,
+    checks: Rations,
+    begins: Rations,
+    next_number: u64,
+    counters: Arc<WebRtcCounters>,
+}
+
+#[derive(Debug)]
+struct Entry<S> {
+    session: S,
+    /// Its number, as long as its client has not proved its address.
+    half_open: Option<u64>,
+}
+
+impl<S: Clone + PartialEq> Endpoint<S> {
+    /// `None` if the library for HMAC refuses the key, which none of its length does.
+    pub(crate) fn new(
+        fingerprint: &Fingerprint,
+        counters: Arc<WebRtcCounters>,
+        now: Instant,
+    ) -> Option<Self> {
+        Some(Self {
+            password: Password::new(fingerprint)?,
+            sessions: HashMap::new(),
+            half_open: BTreeMap::new(),
+            half_open_of: HashMap::new(),
+            checks: Rations::new(CHECKS, now),
+            begins: Rations::new(SESSIONS, now),
+            next_number: 0,
+            counters,
+        })
+    }
+
+    /// What becomes of a datagram that is STUN or DTLS.
+    pub(crate) fn handle(&mut self, now: Instant, from: SocketAddr, datagram: &[u8]) -> DatagramEvent<S> {
+        let event = match DatagramKind::of(datagram) {
+            DatagramKind::Stun => self.answer(now, from, datagram).map(DatagramEvent::Answer),
+            DatagramKind::Dtls => self.route(now, from, datagram),
+            DatagramKind::Other => Err(WebRtcDropReason::Unreadable),
+        };
+        event.unwrap_or_else(|reason| {
+            self.counters.dropped(reason);
+            DatagramEvent::Dropped
+        })
+    }
+
+    /// The session of a source, if it has one.
+    pub(crate) fn session(&self, of: SocketAddr) -> Option<&S> {
+        self.sessions.get(&of).map(|entry| &entry.session)
+    }
+
+    fn answer(&mut self, now: Instant, from: SocketAddr, check: &[u8]) -> Result<Vec<u8>, WebRtcDropReason> {
+        let is_known = self.sessions.get(&from).is_some_and(|entry| entry.half_open.is_none());
+        if !is_known && !self.checks.admits(now, from.ip()) {
+            return Err(WebRtcDropReason::CheckRation);
+        }
+        let answer = self.password.answer(check, from).map_err(|unanswered| match unanswered {
+            Unanswered::Unreadable => WebRtcDropReason::Unreadable,
+            Unanswered::WrongPassword => WebRtcDropReason::WrongPassword,
+            Unanswered::WouldAmplify => WebRtcDropReason::WouldAmplify,
+        })?;
+        self.counters.answered();
+        Ok(answer)
+    }
+
+    fn route(
+        &mut self,
+        now: Instant,
+        from: SocketAddr,
+        datagram: &[u8],
+    ) -> Result<DatagramEvent<S>, WebRtcDropReason> {
+        if datagram.len() > RECEIVE_MAX {
+            return Err(WebRtcDropReason::Unreadable);
+        }
+        if let Some(entry) = self.sessions.get(&from) {
+            return Ok(DatagramEvent::Session(entry.session.clone()));
+        }
+        if !is_client_hello(datagram) {
+            return Err(WebRtcDropReason::UnknownSource);
+        }
+        let others = self.half_open_of.get(&network(from.ip())).copied().unwrap_or(0);
+        if others >= HALF_OPEN_OF_NETWORK || !self.begins.admits(now, from.ip()) {
+            return Err(WebRtcDropReason::SessionRation);
+        }
+        Ok(DatagramEvent::Begin)
+    }
+
+    /// A session has begun. Returns the one that makes room for it.
+    pub(crate) fn open(&mut self, from: SocketAddr, session: S) -> Option<S> {
+        let evicted = (self.half_open.len() >= HALF_OPEN).then(|| self.evict()).flatten();
+        let number = self.next_number;
+        self.next_number += 1;
+        self.sessions.insert(from, Entry { session, half_open: Some(number) });
+        self.half_open.insert(number, from);
+        *self.half_open_of.entry(network(from.ip())).or_default() += 1;
+        evicted
+    }
+
+    /// The client of a session has proved its address.
+    pub(crate) fn prove(&mut self, from: SocketAddr) {
+        let number = self.sessions.get_mut(&from).and_then(|entry| mem::take(&mut entry.half_open));
+        self.forget_half_open(number);
+    }
+
+    /// A session has ended.
+    pub(crate) fn close(&mut self, from: SocketAddr, session: &S) {
+        if self.session(from) == Some(session) {
+            let closed = self.sessions.remove(&from);
+            self.forget_half_open(closed.and_then(|entry| entry.half_open));
+        }
+    }
+
+    /// Takes out the session that has been half open for longest.
+    fn evict(&mut self) -> Option<S> {
+        let (&number, &from) = self.half_open.first_key_value()?;
+        self.forget_half_open(Some(number));
+        self.counters.dropped(WebRtcDropReason::HalfOpenFull);
+        self.sessions.remove(&from).map(|entry| entry.session)
+    }
+
+    fn forget_half_open(&mut self, number: Option<u64>) {
+        let Some(from) = number.and_then(|number| self.half_open.remove(&number)) else { return };
+        let network = network(from.ip());
+        if let Some(count) = self.half_open_of.get_mut(&network) {
+            *count -= 1;
+            if *count == 0 {
+                self.half_open_of.remove(&network);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::super::stun::tests::{check, fingerprint};
+    use super::*;
+
+    fn endpoint() -> (Endpoint<u32>, Arc<WebRtcCounters>, Instant) {
+        let (counters, now) = (Arc::<WebRtcCounters>::default(), Instant::now());
+        (Endpoint::new(&fingerprint(7), Arc::clone(&counters), now).unwrap(), counters, now)
+    }
+
+    fn source(network: u16, port: u16) -> SocketAddr {
+        let [high, low] = network.to_be_bytes();
+        ([10, high, low, 1], port).into()
+    }
+
+    fn client_hello() -> Vec<u8> {
+        [&[22, 0xfe, 0xfd][..], &[0; 8], &[0, 40], &[1], &[0; 39]].concat()
+    }
+
+    #[test]
+    fn checks_of_any_number_of_forged_sources_leave_no_state() {
+        let (mut endpoint, counters, now) = endpoint();
+        let right = check(&Password::new(&fingerprint(7)).unwrap(), "rakwire:a1b2", 16);
+        let wrong = check(&Password::new(&fingerprint(8)).unwrap(), "rakwire:a1b2", 16);
+        let mut answers = 0;
+        for number in 0..100_000_u32 {
+            let from = source((number >> 2) as u16, 1024 + (number & 3) as u16);
+            let now = now + Duration::from_micros(100) * number;
+            assert_eq!(endpoint.handle(now, from, &wrong), DatagramEvent::Dropped);
+            let event = endpoint.handle(now, from, &right);
+            if let DatagramEvent::Answer(answer) = event {
+                assert!(answer.len() <= right.len());
+                answers += 1;
+            } else {
+                assert_eq!(event, DatagramEvent::Dropped);
+            }
+        }
+        assert!(
+            endpoint.sessions.is_empty() && endpoint.half_open.is_empty() && endpoint.half_open_of.is_empty()
+        );
+        let snapshot = counters.snapshot();
+        assert_eq!(snapshot.answers, answers);
+        let sum =
+            |reasons: &[WebRtcDropReason]| reasons.iter().map(|reason| snapshot.drops(*reason)).sum::<u64>();
+        assert_eq!(sum(&[WebRtcDropReason::WrongPassword, WebRtcDropReason::CheckRation]), 200_000 - answers);
+        assert!(snapshot.drops(WebRtcDropReason::WrongPassword) > 90_000, "{snapshot:?}");
+    }
+
+    #[test]
+    fn a_flood_of_checks_is_answered_up_to_the_ration() {
+        let (mut endpoint, counters, now) = endpoint();
+        let right = check(&Password::new(&fingerprint(7)).unwrap(), "rakwire:a1b2", 16);
+        for number in 0..60_000_u32 {
+            endpoint.handle(now, source(number as u16, 1), &right);
+        }
+        assert_eq!(counters.snapshot().answers, u64::from(CHECKS.all));
+        for port in 0..5_000 {
+            endpoint.handle(now + Duration::from_secs(1), source(1, port), &right);
+        }
+        assert_eq!(counters.snapshot().answers, u64::from(CHECKS.all + CHECKS.network));
+    }
+
+    #[test]
+    fn only_a_client_hello_begins_a_session() {
+        let (mut endpoint, counters, now) = endpoint();
+        let hello = client_hello();
+        for other in [&[23_u8; 60][..], &[20; 14], &hello[..13]] {
+            assert_eq!(endpoint.handle(now, source(1, 1), other), DatagramEvent::Dropped);
+        }
+        assert_eq!(counters.snapshot().drops(WebRtcDropReason::UnknownSource), 3);
+        assert_eq!(
+            endpoint.handle(now, source(1, 1), &[&hello[..], &[0; RECEIVE_MAX]].concat()),
+            DatagramEvent::Dropped
+        );
+        assert_eq!(endpoint.handle(now, source(1, 1), &hello), DatagramEvent::Begin);
+        assert_eq!(endpoint.open(source(1, 1), 5), None);
+        assert_eq!(endpoint.handle(now, source(1, 1), &[23; 60]), DatagramEvent::Session(5));
+        endpoint.close(source(1, 1), &4);
+        assert_eq!(endpoint.session(source(1, 1)), Some(&5));
+        endpoint.close(source(1, 1), &5);
+        assert_eq!(endpoint.handle(now, source(1, 1), &[23; 60]), DatagramEvent::Dropped);
+        assert!(endpoint.half_open.is_empty() && endpoint.half_open_of.is_empty());
+    }
+
+    /// Sessions that a flood of client hellos begins, one a millisecond.
+    fn flood(
+        endpoint: &mut Endpoint<u32>,
+        from: impl Fn(u32) -> SocketAddr,
+        now: Instant,
+        count: u32,
+    ) -> u32 {
+        let mut begun = 0;
+        for number in 0..count {
+            let from = from(number);
+            if endpoint.handle(now + Duration::from_millis(u64::from(number)), from, &client_hello())
+                == DatagramEvent::Begin
+            {
+                endpoint.open(from, number);
+                begun += 1;
+            }
+        }
+        begun
+    }
+
+    #[test]
+    fn half_open_sessions_are_bounded_of_a_network_and_in_all() {
+        let (mut endpoint, counters, now) = endpoint();
+        let proved = source(9_999, 1);
+        endpoint.open(proved, u32::MAX);
+        endpoint.prove(proved);
+        assert_eq!(
+            flood(&mut endpoint, |number| source(1, number as u16), now, 20_000),
+            HALF_OPEN_OF_NETWORK
+        );
+        assert_eq!(endpoint.half_open.len(), HALF_OPEN_OF_NETWORK as usize);
+        let now = now + Duration::from_secs(60);
+        let begun =
+            flood(&mut endpoint, |number| source(2 + (number >> 4) as u16, number as u16), now, 20_000);
+        assert!(begun > 5_000, "{begun}");
+        assert_eq!(endpoint.half_open.len(), HALF_OPEN);
+        assert_eq!(endpoint.sessions.len(), HALF_OPEN + 1);
+        assert!(counters.snapshot().drops(WebRtcDropReason::HalfOpenFull) > 0);
+        // Whoever has proved its address is not evicted.
+        assert_eq!(endpoint.session(proved), Some(&u32::MAX));
+    }
+}

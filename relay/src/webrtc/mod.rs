@@ -1,0 +1,27 @@
+//! Data channels of WebRTC without signalling, without IO (`docs/webrtc.md`).
+//!
+//! A page that knows the fingerprint of the relay's certificate, its address and its port knows all that a session
+//! description says, and makes both descriptions itself. `Endpoint` answers its connectivity checks, keeping nothing, and tells
+//! which datagrams belong to which `Session`. A session is DTLS, within it SCTP, and within that two data channels: one
+//! for control messages and one for datagrams.
+
+mod certificate;
+mod counters;
+mod endpoint;
+mod kind;
+mod request;
+mod session;
+mod stun;
+
+pub use self::certificate::Fingerprint;
+pub(crate) use self::certificate::{Certificate, CertificateError};
+pub use self::counters::{WebRtcCounters, WebRtcDropReason, WebRtcSnapshot};
+pub(crate) use self::endpoint::{DatagramEvent, Endpoint};
+pub(crate) use self::kind::DatagramKind;
+pub(crate) use self::request::{NoRequest, OpenRequest, close_message};
+pub(crate) use self::session::{HANDSHAKE_TIMEOUT, Session, SessionEvent, SessionSettings};
+
+#[cfg(test)]
+pub(crate) use self::session::tests::{Version, client};
+#[cfg(test)]
+pub(crate) use self::stun::{Password, tests::check};

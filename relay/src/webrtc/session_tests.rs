@@ -1,0 +1,360 @@
+//! Sessions with clients that are made of the same libraries, over a network in memory.
+
+use super::*;
+
+/// A path that may lose and damage datagrams.
+struct Network {
+    server: Session,
+    client: Session,
+    now: Instant,
+    /// Which datagrams are lost: one of so many, counted over both directions.
+    loss: Option<usize>,
+    sent: usize,
+    to_client: usize,
+    to_server: usize,
+    from_server: Vec<SessionEvent>,
+    from_client: Vec<SessionEvent>,
+}
+
+#[derive(Clone, Copy)]
+pub(crate) enum Version {
+    Dtls12,
+    Dtls13,
+    Either,
+}
+
+/// A client that has not begun.
+pub(crate) fn client(version: Version, now: Instant) -> Session {
+    let settings = SessionSettings::new(&Certificate::make().unwrap()).unwrap();
+    let SessionSettings { dtls, certificate, endpoint, .. } = settings;
+    let mut dtls = match version {
+        Version::Dtls12 => Dtls::new_12(dtls, certificate, now),
+        Version::Dtls13 => Dtls::new_13(dtls, certificate, now),
+        Version::Either => Dtls::new_auto(dtls, certificate, now),
+    };
+    dtls.set_active(true);
+    let mut session = Session::with(dtls, Endpoint::new(endpoint, None), now);
+    // A browser has no such small limits.
+    let transport = TransportConfig::default().with_rto_initial_ms(RTO_INITIAL).with_rto_min_ms(RTO_MIN);
+    let mut config = sctp_proto::ClientConfig::default();
+    config.transport = Arc::new(transport);
+    session.association = Some(session.endpoint.connect(config, PEER).unwrap());
+    session
+}
+
+impl Network {
+    fn new(version: Version, loss: Option<usize>) -> Self {
+        let now = Instant::now();
+        let settings = SessionSettings::new(&Certificate::make().unwrap()).unwrap();
+        Self {
+            server: Session::new(&settings, now),
+            client: client(version, now),
+            now,
+            loss,
+            sent: 0,
+            to_client: 0,
+            to_server: 0,
+            from_server: Vec::new(),
+            from_client: Vec::new(),
+        }
+    }
+
+    fn is_lost(&mut self) -> bool {
+        self.sent += 1;
+        self.loss.is_some_and(|loss| self.sent.is_multiple_of(loss))
+    }
+
+    /// Passes on what both have sent; true if there was something.
+    fn pass(&mut self) -> bool {
+        let before = self.sent;
+        while let Some(datagram) = self.client.poll_transmit() {
+            assert!(datagram.len() <= 1_200, "{} bytes", datagram.len());
+            if !self.is_lost() {
+                self.to_server += datagram.len();
+                self.server.handle_datagram(self.now, &datagram);
+            }
+        }
+        while let Some(datagram) = self.server.poll_transmit() {
+            assert!(datagram.len() <= 1_200, "{} bytes", datagram.len());
+            if !self.is_lost() {
+                self.to_client += datagram.len();
+                self.client.handle_datagram(self.now, &datagram);
+            }
+        }
+        self.from_server.extend(std::iter::from_fn(|| self.client.poll_event()));
+        self.from_client.extend(std::iter::from_fn(|| self.server.poll_event()));
+        self.sent > before
+    }
+
+    fn advance(&mut self) {
+        let due = [self.client.poll_timeout(), self.server.poll_timeout()].into_iter().flatten().min();
+        let due = due.unwrap_or(self.now).clamp(self.now, self.now + Duration::from_millis(50));
+        self.now = due.max(self.now + Duration::from_millis(1));
+        self.client.handle_timeout(self.now);
+        self.server.handle_timeout(self.now);
+    }
+
+    /// Runs until `done`, or until `limit` has passed; true if it is done.
+    fn run(&mut self, limit: Duration, done: impl Fn(&Self) -> bool) -> bool {
+        let end = self.now + limit;
+        self.client.handle_timeout(self.now);
+        while self.now < end {
+            while self.pass() {}
+            if done(self) {
+                return true;
+            }
+            self.advance();
+        }
+        false
+    }
+
+    fn connect(version: Version, loss: Option<usize>) -> Self {
+        let mut network = Self::new(version, loss);
+        let connected = |network: &Self| {
+            [&network.from_client, &network.from_server]
+                .iter()
+                .all(|events| events.contains(&SessionEvent::Connected))
+        };
+        assert!(network.run(HANDSHAKE_TIMEOUT, connected), "{:?} {:?}", network.server, network.client);
+        network.from_client.clear();
+        network.from_server.clear();
+        network
+    }
+
+    fn settle(&mut self) {
+        self.run(Duration::from_secs(2), |_| false);
+    }
+}
+
+#[test]
+fn control_messages_and_datagrams_pass_in_both_directions_with_each_version_of_dtls() {
+    for version in [Version::Dtls12, Version::Dtls13, Version::Either] {
+        let mut network = Network::connect(version, None);
+        network.client.send_control("open");
+        network.client.send_datagram(b"hello");
+        network.server.send_control("flow");
+        network.server.send_datagram(&[7; 1_472]);
+        let now = network.now;
+        network.client.flush(now);
+        network.server.flush(now);
+        network.settle();
+        let (control, datagram) = (
+            |text: &'static str| SessionEvent::Control(text.into()),
+            |bytes: Vec<u8>| SessionEvent::Datagram(bytes.into()),
+        );
+        // Nothing is said about the order between the channels.
+        for (heard, events) in [
+            (&network.from_client, [control("open"), datagram(b"hello".to_vec())]),
+            (&network.from_server, [control("flow"), datagram(vec![7; 1_472])]),
+        ] {
+            assert!(heard.len() == 2 && events.iter().all(|event| heard.contains(event)), "{heard:?}");
+        }
+    }
+}
+
+#[test]
+fn a_source_that_is_not_proved_gets_no_more_bytes_than_it_sent() {
+    for version in [Version::Dtls12, Version::Dtls13, Version::Either] {
+        let mut network = Network::new(version, None);
+        network.client.handle_timeout(network.now);
+        let mut hello = 0;
+        while let Some(datagram) = network.client.poll_transmit() {
+            hello += datagram.len();
+            network.server.handle_datagram(network.now, &datagram);
+        }
+        let answer: usize =
+            std::iter::from_fn(|| network.server.poll_transmit()).map(|bytes| bytes.len()).sum();
+        assert!(answer > 0 && answer <= hello, "{answer} bytes for {hello}");
+        assert_eq!(network.server.poll_event(), None);
+        // A source that says no more gets a few repetitions at most, and then it is forgotten.
+        let mut repeated = 0;
+        while let Some(at) = network.server.poll_timeout() {
+            network.server.handle_timeout(at);
+            repeated +=
+                std::iter::from_fn(|| network.server.poll_transmit()).map(|bytes| bytes.len()).sum::<usize>();
+            assert!(at <= network.now + 2 * HANDSHAKE_TIMEOUT);
+        }
+        assert!(repeated <= 5 * hello, "{repeated} bytes for {hello}");
+        assert_eq!(network.server.poll_event(), Some(SessionEvent::Failed));
+    }
+}
+
+#[test]
+fn a_path_that_loses_every_fifth_datagram_loses_datagrams_and_no_control_message() {
+    let mut network = Network::connect(Version::Either, Some(5));
+    for number in 0..200 {
+        network.server.send_control(&number.to_string());
+        network.server.send_datagram(format!("{number}").as_bytes());
+        network.server.flush(network.now);
+        network.run(Duration::from_millis(5), |_| false);
+    }
+    network.run(Duration::from_secs(60), |network| {
+        network.from_server.iter().filter(|event| matches!(event, SessionEvent::Control(_))).count() == 200
+    });
+    let control: Vec<_> = network
+        .from_server
+        .iter()
+        .filter_map(|event| {
+            let SessionEvent::Control(text) = event else { return None };
+            Some(String::from_utf8(text.to_vec()).unwrap())
+        })
+        .collect();
+    assert_eq!(control, (0..200).map(|number| number.to_string()).collect::<Vec<_>>());
+    let datagrams =
+        network.from_server.iter().filter(|event| matches!(event, SessionEvent::Datagram(_))).count();
+    assert!((100..200).contains(&datagrams), "{datagrams} datagrams");
+}
+
+#[test]
+fn messages_that_are_too_long_are_never_delivered() {
+    for (len, channel) in
+        [(MESSAGE_MAX + 1, DATAGRAMS), (2 * MESSAGE_MAX, DATAGRAMS), (2 * MESSAGE_MAX, CONTROL)]
+    {
+        let mut network = Network::connect(Version::Either, None);
+        let say = |network: &mut Network, len: u32| {
+            let (_, association) = network.client.association.as_mut().unwrap();
+            let mut stream = association.stream(channel).unwrap();
+            let kind = if channel == CONTROL { Contents::String } else { Contents::Binary };
+            assert_eq!(stream.write_with_ppi(&vec![1; len as usize], kind), Ok(len as usize));
+            network.client.flush(network.now);
+            network.settle();
+        };
+        say(&mut network, MESSAGE_MAX);
+        assert_eq!(network.from_client.len(), 1);
+        say(&mut network, len);
+        // The session may end with it.
+        assert!(
+            network.from_client[1..].iter().all(|event| *event == SessionEvent::Closed),
+            "{len} on {channel}"
+        );
+    }
+}
+
+#[test]
+fn texts_and_channels_that_are_not_there_are_told() {
+    let mut network = Network::connect(Version::Either, None);
+    network.client.send(DATAGRAMS, b"text", Contents::String);
+    network.client.send(DATAGRAMS, &[0], Contents::BinaryEmpty);
+    network.client.flush(network.now);
+    network.settle();
+    assert!(matches!(&network.from_client[..], [SessionEvent::Text, SessionEvent::Datagram(_)]));
+    for (channel, contents) in [(2, Contents::Binary), (7, Contents::Dcep), (CONTROL, Contents::Binary)] {
+        let mut network = Network::connect(Version::Either, None);
+        let (_, association) = network.client.association.as_mut().unwrap();
+        let _ = association.open_stream(channel, Contents::Binary);
+        network.client.send(channel, b"message", contents);
+        network.client.flush(network.now);
+        network.settle();
+        assert_eq!(network.from_client, [SessionEvent::Violation], "{channel}");
+        assert!(network.client.is_ended());
+    }
+}
+
+#[test]
+fn a_flood_of_messages_is_taken_in_pieces_that_are_no_larger_than_what_arrived() {
+    let mut network = Network::connect(Version::Either, None);
+    let mut received = 0;
+    for _ in 0..200 {
+        for _ in 0..100 {
+            network.client.send_datagram(&[1]);
+        }
+        network.client.flush(network.now);
+        while let Some(datagram) = network.client.poll_transmit() {
+            network.server.handle_datagram(network.now, &datagram);
+            // An SCTP chunk has 16 bytes of header.
+            assert!(network.server.events.len() <= datagram.len() / 16, "{}", network.server.events.len());
+            received += std::iter::from_fn(|| network.server.poll_event()).count();
+        }
+        network.pass();
+        network.advance();
+    }
+    network.settle();
+    received += network.from_client.len();
+    assert_eq!(received, 20_000);
+}
+
+#[test]
+fn a_client_that_takes_nothing_stops_what_waits_for_it() {
+    let mut network = Network::connect(Version::Either, None);
+    let mut count = 0;
+    while network.server.has_room() {
+        network.server.send_datagram(&[0; 1_000]);
+        network.server.flush(network.now);
+        while network.server.poll_transmit().is_some() {}
+        count += 1;
+        assert!(count < 100);
+    }
+    assert!(count >= SEND_BUFFER / 1_000);
+}
+
+#[test]
+fn the_last_control_message_arrives_before_the_end() {
+    let mut network = Network::connect(Version::Either, Some(3));
+    network.server.send_control("close");
+    network.server.shut_down(network.now);
+    assert!(network.run(Duration::from_secs(10), |network| network.server.is_ended()));
+    assert_eq!(network.from_server.first(), Some(&SessionEvent::Control("close".into())));
+    assert_eq!(network.server.poll_timeout(), None);
+}
+
+#[test]
+fn a_client_that_closes_ends_the_session() {
+    let mut network = Network::connect(Version::Either, None);
+    network.client.abandon(network.now);
+    network.settle();
+    assert_eq!(network.from_client, [SessionEvent::Closed]);
+    assert!(network.server.is_ended());
+}
+
+#[test]
+fn damaged_and_repeated_datagrams_change_nothing() {
+    let mut network = Network::new(Version::Either, None);
+    network.client.handle_timeout(network.now);
+    let mut seed = 1_u64;
+    let mut random = move || {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (seed >> 33) as usize
+    };
+    for _ in 0..400 {
+        while let Some(datagram) = network.client.poll_transmit() {
+            network.server.handle_datagram(network.now, &datagram);
+            if network.server.is_secured {
+                for _ in 0..4 {
+                    let mut damaged = datagram.to_vec();
+                    let at = random() % damaged.len();
+                    damaged[at] ^= 1 << (random() % 8);
+                    network.server.handle_datagram(network.now, &damaged);
+                    network.server.handle_datagram(network.now, &datagram);
+                    network.server.handle_datagram(network.now, &damaged[..at]);
+                }
+            }
+        }
+        network.pass();
+        network.advance();
+        network.client.send_datagram(b"datagram");
+        network.client.flush(network.now);
+    }
+    assert!(!network.server.is_ended() && !network.client.is_ended());
+    let datagrams =
+        network.from_client.iter().filter(|event| matches!(event, SessionEvent::Datagram(_))).count();
+    assert!(datagrams > 300, "{datagrams} datagrams");
+}
+
+#[test]
+fn noise_before_the_handshake_never_panics() {
+    let settings = SessionSettings::new(&Certificate::make().unwrap()).unwrap();
+    let now = Instant::now();
+    let mut hello = client(Version::Either, now);
+    hello.handle_timeout(now);
+    let hello = hello.poll_transmit().unwrap();
+    for at in 0..hello.len() {
+        for bit in [0, 7] {
+            let mut session = Session::new(&settings, now);
+            let mut damaged = hello.to_vec();
+            damaged[at] ^= 1 << bit;
+            session.handle_datagram(now, &damaged);
+            session.handle_datagram(now, &hello);
+            assert!(!session.is_secured);
+        }
+    }
+}

@@ -1,0 +1,129 @@
+// Data channels to a real relay, in real browsers: from a page that the relay did not serve and that has nothing but the
+// fingerprint.
+
+import assert from "node:assert/strict";
+import { cpSync, existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { test } from "node:test";
+
+import { openPage } from "./browser.mjs";
+import { serve } from "./bundlers/serve.mjs";
+import { openFirefox } from "./firefox.mjs";
+import { PROTOCOLS } from "./protocols.mjs";
+import { startEcho, startRelay } from "./support.mjs";
+
+const PACKAGE = fileURLToPath(new URL("..", import.meta.url));
+const FIREFOX = existsSync(process.env.FIREFOX ?? "/usr/bin/firefox-esr") ? false : "there is no Firefox";
+
+/** Connects, echoes messages, and says how it went. It runs in a page. */
+async function play(url, options) {
+  const { connect } = await import("/dist/index.js");
+  const began = performance.now();
+  const connection = await connect(url, { target: "game", transport: "webrtc", ...options });
+  const took = performance.now() - began;
+  const count = 500;
+  const heard = new Set();
+  const done = (async () => {
+    for await (const { bytes } of connection) {
+      heard.add((bytes[1] << 8) | bytes[2]);
+      if (heard.size === count) {
+        return;
+      }
+    }
+  })();
+  for (let number = 0; number < count; number++) {
+    const message = new Uint8Array(700).fill(0xfe);
+    message.set([number >> 8, number & 0xff], 1);
+    await connection.ready({ length: message.length });
+    connection.send(message, { reliability: "reliable" });
+  }
+  await done;
+  const { transport } = connection;
+  connection.close();
+  return { heard: heard.size, transport, code: (await connection.closed).code, took };
+}
+
+/** A server for a page that can import the package. */
+async function servePage(t, body = "") {
+  const folder = mkdtempSync(join(tmpdir(), "rakwire-webrtc-"));
+  t.after(() => rmSync(folder, { recursive: true, force: true }));
+  for (const part of ["dist", "pkg"]) {
+    cpSync(join(PACKAGE, part), join(folder, part), { recursive: true });
+  }
+  writeFileSync(join(folder, "index.html"), `<!doctype html><title>rakwire</title>${body}`);
+  const server = await serve(folder);
+  t.after(() => server.stop());
+  return server.url;
+}
+
+/** A relay with data channels, and what their pages need. */
+async function startOpenRelay(t, echo, ...more) {
+  const relay = await startRelay(t, { game: echo.address }, "--webrtc-allow-without-origin", ...more);
+  const { webrtc } = await (await fetch(`http://${relay.address}/transports`)).json();
+  return { url: `ws://${relay.address}/ws`, fingerprint: webrtc.fingerprint };
+}
+
+for (const protocol of PROTOCOLS) {
+  test(`${protocol.name}: Chromium plays over data channels with the fingerprint alone`, async (t) => {
+    const echo = await startEcho(t, ...protocol.echo);
+    const { url, fingerprint } = await startOpenRelay(t, echo);
+    const page = await openPage(t);
+    await page.goto(await servePage(t));
+    const { took, ...result } = await page.evaluate(`(${play})(${JSON.stringify(url)}, ${JSON.stringify({ fingerprint, ...protocol.options })})`);
+    t.diagnostic(`connected in ${Math.round(took)} ms`);
+    assert.deepEqual(result, { heard: 500, transport: "webrtc", code: "local" });
+  });
+}
+
+test("a page learns the fingerprint from the relay", async (t) => {
+  const echo = await startEcho(t);
+  const { url } = await startOpenRelay(t, echo);
+  const page = await openPage(t);
+  await page.goto(await servePage(t));
+  const { took, ...result } = await page.evaluate(`(${play})(${JSON.stringify(url)}, {})`);
+  assert.ok(took > 0);
+  assert.deepEqual(result, { heard: 500, transport: "webrtc", code: "local" });
+});
+
+test("a wrong fingerprint, a wrong target and a relay without data channels are told", async (t) => {
+  const echo = await startEcho(t);
+  const { url, fingerprint } = await startOpenRelay(t, echo);
+  const closed = await startRelay(t, { game: echo.address });
+  const page = await openPage(t);
+  await page.goto(await servePage(t));
+  const attempt = (to, options) =>
+    page.evaluate(async ([to, options]) => {
+      const { connect } = await import("/dist/index.js");
+      try {
+        await connect(to, { target: "game", transport: "webrtc", ...options });
+        return "connected";
+      } catch (error) {
+        return [error.code, error.relayCode];
+      }
+    }, [to, options]);
+  const wrong = fingerprint.replace(/^../, (pair) => (pair === "00" ? "01" : "00"));
+  assert.deepEqual(await attempt(url, { fingerprint: wrong }), ["relay-unreachable", 1006]);
+  assert.deepEqual(await attempt(url, { fingerprint, target: "other" }), ["relay-closed", 4404]);
+  assert.deepEqual(await attempt(`ws://${closed.address}/ws`, {}), ["relay-unreachable", 1006]);
+  assert.deepEqual(await attempt(url, { fingerprint: "AA:BB" }), ["bad-option", undefined]);
+});
+
+test("Firefox plays over data channels with the fingerprint alone", { timeout: 120_000, skip: FIREFOX }, async (t) => {
+  const echo = await startEcho(t);
+  const { url, fingerprint } = await startOpenRelay(t, echo);
+  const script = `<script type="module">(${play})(${JSON.stringify(url)}, ${JSON.stringify({ fingerprint })}).then(
+    ({ took, ...result }) => { document.title = "done " + JSON.stringify(result); },
+    (error) => { document.title = "failed " + error; },
+  );</script>`;
+  const page = await servePage(t, script);
+  // Otherwise Firefox looks for no way over the addresses of the machine itself.
+  const firefox = await openFirefox({ "media.peerconnection.ice.loopback": true });
+  try {
+    const title = await firefox.titleOf(page, /^(done|failed)/);
+    assert.equal(title, `done ${JSON.stringify({ heard: 500, transport: "webrtc", code: "local" })}`);
+  } finally {
+    await firefox.close();
+  }
+});

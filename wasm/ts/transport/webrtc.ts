@@ -1,0 +1,198 @@
+/**
+ * Data channels of WebRTC to a relay, without signalling: who knows the fingerprint of the relay's certificate, its address
+ * and its port knows all that its session description says, and writes that itself. One channel has control messages, the
+ * other datagrams, which are neither sent again nor put in order.
+ */
+
+import type { Carrier, CarrierEvents, CarrierKind, CarrierRequest } from "./carrier.js";
+import { FLOW_REQUEST, LOST, MAX_BUFFERED_BYTES } from "./carrier.js";
+
+/** The name of every relay in ICE; its password there is the fingerprint. */
+const USERNAME = "rakwire";
+/** The longest message that the relay takes. */
+const LONGEST_MESSAGE = 16_384;
+/** What fits one packet of SCTP, so that no datagram is lost for a part of it. RakNet's MTU is 28 bytes more: 1,052. */
+const LONGEST_DATAGRAM = 1_024;
+/** For how long a browser may look for a way to the relay. */
+const OPEN_MS = 10_000;
+/** 32 bytes in hexadecimal digits, with or without colons. */
+const FINGERPRINT = /^([0-9a-f]{2}:?){31}[0-9a-f]{2}$/i;
+
+/** A relay as its session description has it. */
+export interface Peer {
+  fingerprint: string;
+  addresses: readonly string[];
+  port: number;
+}
+
+export const webRtc: CarrierKind = {
+  isThere: () => typeof RTCPeerConnection === "function",
+  open: (request, events) => new WebRtcCarrier(request, events),
+};
+
+/** Whether a text can be the fingerprint of a certificate. */
+export function isFingerprint(text: string): boolean {
+  return FINGERPRINT.test(text);
+}
+
+class WebRtcCarrier implements Carrier {
+  readonly longestDatagram = LONGEST_DATAGRAM;
+  #peer: RTCPeerConnection | undefined;
+  #control: RTCDataChannel | undefined;
+  #datagrams: RTCDataChannel | undefined;
+  #events: CarrierEvents | undefined;
+  readonly #timer: ReturnType<typeof setTimeout>;
+
+  constructor(request: CarrierRequest, events: CarrierEvents) {
+    this.#events = events;
+    this.#timer = setTimeout(() => this.#end(LOST, "no way to the relay was found"), OPEN_MS);
+    this.#open(request).catch((error: unknown) => this.#end(LOST, String(error)));
+  }
+
+  get hasRoom(): boolean {
+    return this.#datagrams?.readyState === "open" && this.#datagrams.bufferedAmount < MAX_BUFFERED_BYTES;
+  }
+
+  get bufferedAmount(): number {
+    return this.#datagrams?.bufferedAmount ?? 0;
+  }
+
+  send(datagram: Uint8Array): void {
+    if (this.#datagrams?.readyState === "open") {
+      this.#datagrams.send(datagram as Uint8Array<ArrayBuffer>);
+    }
+  }
+
+  requestFlow(): void {
+    this.#say(FLOW_REQUEST);
+  }
+
+  close(): void {
+    this.#events = undefined;
+    clearTimeout(this.#timer);
+    this.#peer?.close();
+  }
+
+  async #open(request: CarrierRequest): Promise<void> {
+    const relay = await findPeer(request);
+    if (this.#events === undefined) {
+      return;
+    }
+    const peer = new RTCPeerConnection();
+    this.#peer = peer;
+    peer.addEventListener("connectionstatechange", () => {
+      if (peer.connectionState === "failed") {
+        this.#end(LOST, "");
+      }
+    });
+    const control = peer.createDataChannel("control", { negotiated: true, id: 0 });
+    const datagrams = peer.createDataChannel("datagrams", { negotiated: true, id: 1, ordered: false, maxRetransmits: 0 });
+    this.#control = control;
+    this.#datagrams = datagrams;
+    datagrams.binaryType = "arraybuffer";
+    const opened = Promise.all([control, datagrams].map((channel) => this.#follow(channel)));
+    control.addEventListener("message", ({ data }: MessageEvent<unknown>) => this.#onControl(String(data)));
+    datagrams.addEventListener("message", ({ data }: MessageEvent<unknown>) => {
+      if (data instanceof ArrayBuffer) {
+        this.#events?.onDatagram(new Uint8Array(data));
+      }
+    });
+    const offer = await peer.createOffer();
+    await peer.setLocalDescription(offer);
+    await peer.setRemoteDescription({ type: "answer", sdp: answer(offer.sdp ?? "", relay) });
+    for (const candidate of candidates(relay)) {
+      // One that the browser cannot read does not keep it from the others.
+      await peer.addIceCandidate({ candidate, sdpMLineIndex: 0 }).catch(() => undefined);
+    }
+    await opened;
+    clearTimeout(this.#timer);
+    const { url, token } = request;
+    this.#say(JSON.stringify({ ...Object.fromEntries(url.searchParams), token, type: "open" }));
+    this.#events?.onOpen();
+  }
+
+  /** Completes when a channel is open, and ends the carrier when it closes. */
+  #follow(channel: RTCDataChannel): Promise<void> {
+    channel.addEventListener("close", () => this.#end(LOST, ""));
+    return new Promise((resolve) => channel.addEventListener("open", () => resolve()));
+  }
+
+  #say(text: string): void {
+    if (this.#control?.readyState === "open") {
+      this.#control.send(text);
+    }
+  }
+
+  #onControl(text: string): void {
+    const close = readClose(text);
+    if (close === undefined) {
+      this.#events?.onControl(text);
+    } else {
+      this.#end(close.code, close.reason);
+    }
+  }
+
+  #end(code: number, reason: string): void {
+    const events = this.#events;
+    this.close();
+    events?.onClose({ code, reason });
+  }
+}
+
+/** Why a relay closes a carrier, if a message says so. */
+function readClose(text: string): { code: number; reason: string } | undefined {
+  let said: { type?: unknown; code?: unknown; reason?: unknown } | null;
+  try {
+    said = JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+  const { type, code, reason } = said ?? {};
+  return type === "close" && typeof code === "number" ? { code, reason: String(reason ?? "") } : undefined;
+}
+
+/** The relay of a request: as the caller knows it, or as it announces itself. */
+async function findPeer({ url, fingerprint, announced }: CarrierRequest): Promise<Peer> {
+  const host = url.hostname.replace(/^\[|\]$/g, "");
+  const own = host === "localhost" ? "127.0.0.1" : host;
+  if (fingerprint !== undefined) {
+    return { fingerprint, addresses: [own], port: Number(url.port) || (url.protocol === "wss:" ? 443 : 80) };
+  }
+  const offer = (await announced()).webrtc;
+  if (offer === undefined || !isFingerprint(offer.fingerprint)) {
+    throw new Error("the relay has no data channels");
+  }
+  const { addresses = [] } = offer;
+  return { fingerprint: offer.fingerprint, addresses: addresses.length > 0 ? addresses : [own], port: offer.port };
+}
+
+/** The session description of a relay, as the answer to an offer. */
+export function answer(offer: string, { fingerprint }: Peer): string {
+  const [, mid = "0"] = /^a=mid:(\S+)/m.exec(offer) ?? [];
+  const digits = fingerprint.replaceAll(":", "");
+  const lines = [
+    "v=0",
+    "o=- 0 0 IN IP4 0.0.0.0",
+    "s=-",
+    "t=0 0",
+    "a=ice-lite",
+    `a=group:BUNDLE ${mid}`,
+    "m=application 9 UDP/DTLS/SCTP webrtc-datachannel",
+    "c=IN IP4 0.0.0.0",
+    `a=mid:${mid}`,
+    `a=ice-ufrag:${USERNAME}`,
+    `a=ice-pwd:${digits.toLowerCase()}`,
+    `a=fingerprint:sha-256 ${(digits.toUpperCase().match(/../g) ?? []).join(":")}`,
+    "a=setup:passive",
+    "a=sctp-port:5000",
+    `a=max-message-size:${LONGEST_MESSAGE}`,
+    "",
+  ];
+  return lines.join("\r\n");
+}
+
+/** Where a relay is, as ICE has it. */
+export function candidates({ addresses, port }: Peer): string[] {
+  // The first one is preferred; they have nothing else in common.
+  return addresses.map((address, index) => `candidate:${index + 1} 1 udp ${2_130_706_431 - index} ${address} ${port} typ host`);
+}
