@@ -139,13 +139,19 @@ function fakeWebSockets() {
   const opened = [];
   class FakeWebSocket extends EventTarget {
     bufferedAmount = 0;
+    #isOpen = false;
     constructor(url) {
       super();
       this.url = url;
       opened.push(this);
     }
     close() {}
+    /** A WebSocket is open before it hears anything. */
     tell(text) {
+      if (!this.#isOpen) {
+        this.#isOpen = true;
+        this.dispatchEvent(new Event("open"));
+      }
       this.dispatchEvent(Object.assign(new Event("message"), { data: text }));
     }
     lose() {
@@ -179,7 +185,7 @@ test("a WebSocket that is lost is replaced at once, unless it had only just been
   now += 1_000;
   opened[3].lose();
   assert.equal(opened.length, 5);
-  assert.deepEqual(events, ["interrupted", "resumed", "interrupted", "resumed", "interrupted"]);
+  assert.deepEqual(events, ["open", "interrupted", "resumed", "interrupted", "resumed", "interrupted"]);
 });
 
 test("a flow that the relay has forgotten ends the connection", async (t) => {
