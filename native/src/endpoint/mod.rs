@@ -223,7 +223,7 @@ impl<P: Protocol> Endpoint<P> {
 
     /// Like [`bind_shards`](Self::bind_shards), with a hook for each endpoint, which `hook` makes from its number. Endpoints work
     /// at the same time, so hooks that should know of each other share what they know, as with a
-    /// [`SharedHook`](crate::endpoint::SharedHook).
+    /// [`SharedHook`].
     ///
     /// # Errors
     /// Those of [`bind_shards`](Self::bind_shards).
