@@ -84,6 +84,7 @@ mod tests {
     fn secrets_are_not_shown_and_texts_are_escaped() {
         let request = OpenRequest::read(br#"{"type":"open","token":"hidden","resume":"hidden"}"#).unwrap();
         assert!(!format!("{request:?}").contains("hidden"));
-        assert_eq!(close_message(4404, "no '\"'"), r#"{"code":4404,"reason":"no '\"'","type":"close"}"#);
+        let message: serde_json::Value = serde_json::from_str(&close_message(4404, "no '\"'")).unwrap();
+        assert_eq!(message, serde_json::json!({ "type": "close", "code": 4404, "reason": "no '\"'" }));
     }
 }
