@@ -101,8 +101,10 @@ impl WebTransport {
         if let Some(channels) = beside {
             socket = Arc::new(SharedSocket::new(socket, channels.clone(), Arc::clone(app)));
         }
-        let endpoint =
-            Endpoint::new_with_abstract_socket(EndpointConfig::default(), Some(config), socket, runtime)?;
+        let mut endpoint = EndpointConfig::default();
+        // Datagrams of data channels are told apart by their first bits (RFC 9443), which greasing would change (RFC 9287).
+        endpoint.grease_quic_bit(beside.is_none());
+        let endpoint = Endpoint::new_with_abstract_socket(endpoint, Some(config), socket, runtime)?;
         Ok(Self { endpoint, certificate, local_addr, has_data_channels: beside.is_some() })
     }
 

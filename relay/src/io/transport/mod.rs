@@ -131,10 +131,11 @@ impl Connection {
 
     /// Tells the client why its connection ends, if it is still there.
     pub(crate) async fn close(self, reason: &CloseReason) {
+        // Boxed, or every session would have room for each transport's closing as long as it lives.
         match self.transport {
-            Transport::WebSocket(transport) => transport.close(reason).await,
-            Transport::WebRtc(transport) => transport.close(reason).await,
-            Transport::WebTransport(transport) => transport.close(reason).await,
+            Transport::WebSocket(transport) => Box::pin(transport.close(reason)).await,
+            Transport::WebRtc(transport) => Box::pin(transport.close(reason)).await,
+            Transport::WebTransport(transport) => Box::pin(transport.close(reason)).await,
         }
     }
 }
