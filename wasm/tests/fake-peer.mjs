@@ -64,7 +64,7 @@ export async function openFake(protocol) {
       fake.socket = this;
     }
   };
-  const settings = { protocol, transport: { url: "ws://relay/ws", resume: false, webSocket } };
+  const settings = { protocol, transport: { url: "ws://relay/ws", carriers: ["websocket"], resume: false, webSocket } };
   const connection = new PeerConnection((owner) => new Session(fake.peer, settings, owner));
   fake.socket.dispatchEvent(new Event("open"));
   await connection.opened;

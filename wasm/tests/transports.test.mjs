@@ -51,6 +51,10 @@ function exchange(page, options) {
       await new Promise((resolve) => setTimeout(resolve, 10));
     }
     const { transport } = connection;
+    // A worker tells the page of its statistics now and then.
+    while (connection.stats().mtu === 0) {
+      await new Promise((resolve) => setTimeout(resolve, 10));
+    }
     const { mtu, drops } = connection.stats();
     await connection.close();
     return { transport, mtu, drops, heard: heard.sort((a, b) => a - b), after: connection.transport };
