@@ -390,10 +390,11 @@ function isLossy({ name }: Leg): boolean {
 
 /** The code and the description of the end of a carrier. */
 function describeClose(url: URL, { code, reason }: CarrierClose, wasOpen: boolean): TransportEnd {
-  // What has a code was said by the relay.
+  // A code was said by the relay, but for this one.
   if (!wasOpen && code === LOST) {
     return { code: "relay-unreachable", reason: `the relay at ${url.host} cannot be reached`, relayCode: code };
   }
-  const told = reason === "" ? `connection to the relay lost (code ${code})` : `relay closed: ${reason} (code ${code})`;
+  const isLost = reason === "" || code === LOST;
+  const told = isLost ? `connection to the relay lost (code ${code})` : `relay closed: ${reason} (code ${code})`;
   return { code: "relay-closed", reason: told, relayCode: code };
 }
