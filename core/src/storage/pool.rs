@@ -312,7 +312,7 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
         let mut room = self.bytes_mut(message).get_mut(used..).unwrap_or_default();
         for part in parts {
             let Some((front, rest)) = room.split_at_mut_checked(part.len()) else { break };
-            front.copy_from_slice(part);
+            copy(front, part);
             room = rest;
         }
         true
@@ -322,7 +322,13 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
     pub(crate) fn drop_front(&mut self, message: Block, length: usize) {
         let bytes = self.bytes_mut(message);
         let length = length.min(bytes.len());
-        bytes.copy_within(length.., 0);
+        for at in length..bytes.len() {
+            if let Some(byte) = bytes.get(at).copied()
+                && let Some(moved) = bytes.get_mut(at.saturating_sub(length))
+            {
+                *moved = byte;
+            }
+        }
         let node = self.node_mut(message);
         node.used = node.used.saturating_sub(u16::try_from(length).unwrap_or(u16::MAX));
         node.size = node.used.into();
@@ -334,9 +340,10 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
         let front = self.take_block(&[], length, header)?;
         self.node_mut(front).used = u16::try_from(length).unwrap_or(u16::MAX);
         let (from, to) = (message.index() * self.block_size, front.index() * self.block_size);
-        if from.max(to) + length <= self.bytes.len() {
-            self.bytes.copy_within(from..from + length, to);
-        }
+        let (lower, upper) = self.bytes.split_at_mut_checked(from.max(to)).unwrap_or_default();
+        let lower = lower.get_mut(from.min(to)..).unwrap_or_default();
+        let (source, destination) = if from < to { (lower, upper) } else { (upper, lower) };
+        copy(destination, source.get(..length).unwrap_or_default());
         self.drop_front(message, length);
         Some(front)
     }
@@ -366,6 +373,13 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
         self.free = Some(message);
         self.available += freed;
         freed
+    }
+}
+
+/// Copies as much as both have, with nothing in it that could panic.
+fn copy(to: &mut [u8], from: &[u8]) {
+    for (to, from) in to.iter_mut().zip(from) {
+        *to = *from;
     }
 }
 
