@@ -24,7 +24,8 @@ use x509_parser::prelude::{FromDer, X509Certificate};
 use crate::operations::Operated;
 use crate::program::relay;
 use crate::support::{Server, directory, get, within};
-use crate::tls::{Anyone, Authority, TlsClient};
+use crate::tls::{Authority, TlsClient};
+use crate::verifier::Accept;
 
 /// RFC 8737 section 3.
 const CHALLENGE_PROTOCOL: &[u8] = b"acme-tls/1";
@@ -203,7 +204,7 @@ impl Acme {
         .await;
         let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()));
         let builder = builder.with_safe_default_protocol_versions().unwrap();
-        let builder = builder.dangerous().with_custom_certificate_verifier(Arc::new(Anyone));
+        let builder = builder.dangerous().with_custom_certificate_verifier(Arc::new(Accept::Anyone));
         let mut config = builder.with_no_client_auth();
         config.alpn_protocols = vec![CHALLENGE_PROTOCOL.to_vec()];
         let stream = TcpStream::connect(relay).await.unwrap();

@@ -56,6 +56,8 @@ mod support;
 #[cfg(test)]
 mod tls;
 #[cfg(test)]
+mod verifier;
+#[cfg(test)]
 mod webtransport;
 
 // The models name it like this, here and in the fuzz targets.

@@ -10,10 +10,9 @@ use futures_util::{SinkExt, StreamExt};
 use rakwire_relay::config::Loaded;
 use rakwire_relay::{Config, Relay};
 use rcgen::{BasicConstraints, CertificateParams, CertificateSigningRequestParams, IsCa, KeyPair};
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::ring;
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, RootCertStore};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
@@ -23,6 +22,7 @@ use tokio_tungstenite::{WebSocketStream, client_async};
 
 use crate::program;
 use crate::support::{Running, Server, config, directory, eventually, within};
+use crate::verifier::Accept;
 
 /// A certificate authority.
 pub(crate) struct Authority {
@@ -248,45 +248,6 @@ async fn handshakes_that_fail_or_never_end_are_given_up_and_counted() {
     client.echoes(b"not disturbed").await;
 }
 
-/// Takes every certificate.
-#[derive(Debug)]
-pub(crate) struct Anyone;
-
-impl ServerCertVerifier for Anyone {
-    fn verify_server_cert(
-        &self,
-        _: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        _: &[u8],
-        _: &CertificateDer<'_>,
-        _: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        Ok(HandshakeSignatureValid::assertion())
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        _: &[u8],
-        _: &CertificateDer<'_>,
-        _: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        Ok(HandshakeSignatureValid::assertion())
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        ring::default_provider().signature_verification_algorithms.supported_schemes()
-    }
-}
-
 #[tokio::test]
 async fn a_certificate_for_development_is_made_at_the_start() {
     let mut config = config(Server::echo().await);
@@ -294,7 +255,7 @@ async fn a_certificate_for_development_is_made_at_the_start() {
     let relay = Running::start(config).await;
     let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()));
     let builder = builder.with_safe_default_protocol_versions().unwrap();
-    let builder = builder.dangerous().with_custom_certificate_verifier(Arc::new(Anyone));
+    let builder = builder.dangerous().with_custom_certificate_verifier(Arc::new(Accept::Anyone));
     let connector: TlsConnector = Arc::new(builder.with_no_client_auth()).into();
     TlsClient::open(&connector, relay.address, "127.0.0.1").await.echoes(b"hello").await;
 }

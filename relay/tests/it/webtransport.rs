@@ -15,12 +15,9 @@ use rakwire_relay::config::WebTransportMode;
 use rakwire_relay::flow::{CONTROL_PREFIX, FLOW_PROTOCOL, FLOW_REQUEST};
 use rakwire_relay::token::{Claims, SigningKey};
 use rakwire_relay::{CloseKind, Config, DropReason, Relay, TransportKind};
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::ClientConfig;
 use rustls::crypto::ring;
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::{ClientConfig, DigitallySignedStruct, SignatureScheme};
 use serde::Deserialize;
-use sha2::{Digest, Sha256};
 use tokio::time::timeout;
 use url::Url;
 use web_transport_proto::{
@@ -29,6 +26,7 @@ use web_transport_proto::{
 
 use crate::program::{Program, relay};
 use crate::support::{Client, Flow, Running, Server, config, directory, eventually, get, get_with, within};
+use crate::verifier::Accept;
 
 /// What a relay says of its transports.
 #[derive(Debug, Clone, Deserialize)]
@@ -46,47 +44,6 @@ struct Announced {
 async fn announced(relay: SocketAddr) -> Option<Announced> {
     let (_, body) = get(relay, "/transports").await;
     serde_json::from_str::<Transports>(&body).unwrap().webtransport
-}
-
-/// Takes a certificate by its hash, as a browser does that was told it.
-#[derive(Debug)]
-struct Pin(Vec<u8>);
-
-impl ServerCertVerifier for Pin {
-    fn verify_server_cert(
-        &self,
-        certificate: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        let hash = Sha256::digest(certificate);
-        if *hash == *self.0 { Ok(ServerCertVerified::assertion()) } else { Err(rustls::Error::DecryptError) }
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        _: &[u8],
-        _: &CertificateDer<'_>,
-        _: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        Err(rustls::Error::DecryptError)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        let algorithms = &ring::default_provider().signature_verification_algorithms;
-        rustls::crypto::verify_tls13_signature(message, certificate, signature, algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        ring::default_provider().signature_verification_algorithms.supported_schemes()
-    }
 }
 
 /// A session in place of a browser's.
@@ -107,7 +64,7 @@ impl Session {
             .with_protocol_versions(&[&rustls::version::TLS13])
             .unwrap()
             .dangerous()
-            .with_custom_certificate_verifier(Arc::new(Pin(hash)))
+            .with_custom_certificate_verifier(Arc::new(Accept::Sha256(hash)))
             .with_no_client_auth();
         tls.alpn_protocols = vec![b"h3".to_vec()];
         let mut client = quinn::ClientConfig::new(Arc::new(QuicClientConfig::try_from(tls).unwrap()));
