@@ -35,8 +35,10 @@ impl Default for ResendInterval {
 /// again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Redial {
-    /// Nothing is repeated. [`Event::ConnectFailed`](super::Event::ConnectFailed) tells when `handshake_timeout` is
-    /// over, and the application or its driver may connect again from another port. Right for every server.
+    /// The first message is not repeated. [`Event::ConnectFailed`](super::Event::ConnectFailed) tells when
+    /// `handshake_timeout` is over, and the application or its driver may connect again from another port. The answer to
+    /// the challenge is repeated if it does no harm (docs/game-protocol.md#repeated-seasoning), as towards the servers of this
+    /// crate. Right for every server.
     #[default]
     FreshPort,
     /// Both messages of the client are repeated after this time from the same port. Right for servers that keep no

@@ -23,8 +23,6 @@ const ANSWERS: usize = match (SERVER, cfg!(feature = "alloc")) {
     (true, false) => 16,
     (false, _) => 1,
 };
-/// Set in every seasoning that a server accepts. No header has it set, so a seasoning is never taken for one.
-const SEASONING_MARK: u32 = 0x8000_0000;
 /// The bits of a salt that are fixed, and their value: no header looks like such a salt, and the pepper that a server
 /// of this crate makes of it looks like no header either.
 const SALT_MASK: u32 = 0xC000_0000;
@@ -50,7 +48,7 @@ pub(super) struct StatelessResponder {
 /// The seasonings that prove an address at a time: the pepper is made such that the right answer depends on nothing but
 /// these, so no salt is kept (docs/game-protocol.md#stateless-handshake).
 fn seasonings(config: &Config, address: &SocketAddr, now: Instant) -> [HandshakeWord; 2] {
-    cookie::live(&config.secret, address, now).map(|cookie| HandshakeWord(cookie | SEASONING_MARK))
+    cookie::live(&config.secret, address, now).map(HandshakeWord::repeatable)
 }
 
 /// Whether `answer` is what a client at `address` finds out from a challenge of this peer.

@@ -27,6 +27,10 @@ const ACKNOWLEDGE: u8 = 0x02;
 const FINAL: u8 = 0x04;
 const END: u8 = 0x08;
 const KNOWN: u8 = 0x0F;
+/// The bits of the first byte by which a seasoning may come twice, and their value: no header has the first one set, and who
+/// ignores that takes the seasoning for an acknowledgement of nothing.
+const REPEATABLE_MASK: u32 = ((0x80 | END | ACKNOWLEDGE) as u32) << 24;
+const REPEATABLE: u32 = ((0x80 | ACKNOWLEDGE) as u32) << 24;
 
 /// How a message is sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -170,6 +174,17 @@ impl HandshakeWord {
     #[must_use]
     pub const fn season(self, other: Self) -> Self {
         Self(self.0 ^ other.0)
+    }
+
+    /// A seasoning that may come twice, with 29 bits of these.
+    pub(crate) const fn repeatable(random: u32) -> Self {
+        Self(random & !REPEATABLE_MASK | REPEATABLE)
+    }
+
+    /// Whether a seasoning does no harm to a server, not even to an original one, if it comes once more
+    /// (docs/game-protocol.md#repeated-seasoning).
+    pub(crate) const fn is_repeatable(self) -> bool {
+        self.0 & REPEATABLE_MASK == REPEATABLE
     }
 
     /// Whether a header that anybody writes could look the same: its reserved bits are zero.

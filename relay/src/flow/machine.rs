@@ -50,6 +50,11 @@ pub enum FromClient {
         /// Its length in bytes.
         len: usize,
     },
+    /// The transport had no room for datagrams that were not read in time, and dropped the oldest.
+    Dropped {
+        /// How many.
+        count: u64,
+    },
     /// A broken frame.
     Violation,
     /// The client closes its connection.
@@ -189,6 +194,7 @@ impl Flow {
             FromClient::Datagram(datagram) => self.handle_client_datagram(now, &datagram),
             FromClient::Oversized { len } => self.reject_size(len),
             FromClient::Control => {}
+            FromClient::Dropped { count } => self.count_drops(DropReason::ServerQueueFull, count),
             FromClient::FlowRequest => {
                 if let Some(reports) = &mut self.reports {
                     reports.handle_flow_request();

@@ -38,8 +38,9 @@ const HANDSHAKES_UNPROVEN_MAX: usize = 32;
 /// Bytes of datagrams that wait in QUIC for its congestion control, where they can no longer be dropped for their age.
 const SEND_BUFFER: usize = 32 * 1024;
 
-/// Bytes of datagrams that wait for the task of the flow.
-const RECEIVE_BUFFER: usize = 64 * 1024;
+/// Bytes of datagrams that wait for the task of the flow. QUIC drops the oldest when there are more, and a handshake is what
+/// comes first: there is room for all that the system's buffer of the socket holds by default, which QUIC reads at once.
+const RECEIVE_BUFFER: usize = 256 * 1024;
 
 /// Bytes that a client may send on streams, which carry the request and the close alone.
 const STREAM_BUFFER: u32 = 32 * 1024;

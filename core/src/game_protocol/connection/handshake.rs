@@ -12,6 +12,9 @@ use crate::time::Instant;
 /// How long a client repeats its answer to a challenge: the shortest time for which the server takes it.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(4);
 
+/// After what time a client repeats an answer that does no harm, where it repeats nothing else.
+const ANSWER_INTERVAL: Duration = Duration::from_millis(250);
+
 /// The state of a connection; the module of the connection draws how they follow each other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum State {
@@ -159,7 +162,11 @@ impl Handshake {
 
     /// After what time a client repeats its answer, while nothing came back.
     fn answer_interval(&self, cx: &Context<'_, '_>) -> Option<Duration> {
-        let Redial::SamePort(interval) = cx.config.redial else { return None };
+        let interval = match cx.config.redial {
+            Redial::SamePort(interval) => interval,
+            Redial::FreshPort if self.answer().is_repeatable() => ANSWER_INTERVAL,
+            Redial::FreshPort => return None,
+        };
         let is_in_time = self.since + ANSWER_TIMEOUT > cx.now;
         (self.state == State::Connected && !self.is_confirmed && is_in_time).then_some(interval)
     }
@@ -168,7 +175,7 @@ impl Handshake {
     pub(super) fn deadline(&self, cx: &Context<'_, '_>) -> Option<Instant> {
         let interval = match (self.state, cx.config.redial) {
             (State::Opening, Redial::SamePort(interval)) => interval,
-            (State::Connected, Redial::SamePort(_)) => self.answer_interval(cx)?,
+            (State::Connected, _) => self.answer_interval(cx)?,
             _ => return None,
         };
         Some(self.sent_at + interval.max(Duration::from_millis(1)))
@@ -188,7 +195,12 @@ impl Handshake {
         }
         self.sent_at = now;
         let is_salt = matches!(self.state, State::Opening);
-        Some(if is_salt { self.salt } else { self.salt.season(self.token) })
+        Some(if is_salt { self.salt } else { self.answer() })
+    }
+
+    /// The answer to the challenge.
+    const fn answer(&self) -> HandshakeWord {
+        self.salt.season(self.token)
     }
 
     /// Notes that the other peer, whose connection is over, was challenged again.

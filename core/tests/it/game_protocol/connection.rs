@@ -452,6 +452,36 @@ fn a_lost_response_is_repeated_to_servers_that_keep_no_state() {
 }
 
 #[test]
+fn a_lost_response_that_does_no_harm_is_repeated_to_every_server() {
+    let mut server = peer(server_config());
+    let mut client = peer(Config::new([1; 32]));
+    let id = client.connect(START, SERVER.into()).expect("a free slot");
+    let (_, salt) = output(&mut client, START).remove(0);
+    server.handle_datagram(START, CLIENT.into(), &salt);
+    let (_, pepper) = output(&mut server, START).remove(0);
+    client.handle_datagram(START, SERVER.into(), &pepper);
+    let [lost] = &packets(&mut client, START)[..] else { panic!("an answer alone") };
+    // Read as a header it acknowledges.
+    assert_eq!(lost[0] & 0x8A, 0x82);
+    client.send(START, id, b"early", Reliable).expect("it counts as open");
+    output(&mut client, START);
+
+    let (later, last) = (at(250), at(500));
+    client.handle_timeout(later);
+    let sent = packets(&mut client, later);
+    assert!(sent.contains(lost), "{sent:?}");
+    for packet in sent {
+        server.handle_datagram(later, CLIENT.into(), &packet);
+    }
+    assert_eq!(messages(&take_events(&mut server)), [b"early"]);
+    for packet in packets(&mut server, later) {
+        client.handle_datagram(later, SERVER.into(), &packet);
+    }
+    client.handle_timeout(last);
+    assert_eq!(packets(&mut client, last), [[0; 0]; 0]);
+}
+
+#[test]
 fn towards_the_original_nothing_of_the_handshake_is_repeated() {
     let mut client = peer(Config::new([1; 32]));
     let id = client.connect(START, SERVER.into()).expect("a free slot");

@@ -75,7 +75,8 @@ impl Connection {
     pub(crate) async fn wait_for_first(&mut self) -> Result<(), FromClient> {
         loop {
             match poll_fn(|context| self.poll_read(context)).await {
-                FromClient::Control => {}
+                // What no flow counts yet is lost as on the way.
+                FromClient::Control | FromClient::Dropped { .. } => {}
                 first @ (FromClient::Datagram(_) | FromClient::FlowRequest) => {
                     self.first = Some(first);
                     return Ok(());

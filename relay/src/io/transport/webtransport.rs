@@ -43,6 +43,8 @@ pub(crate) struct WebTransportTransport {
     request: SendStream,
     _settings: (SendStream, RecvStream),
     reading: ReusableBoxFuture<'static, Result<Bytes, ConnectionError>>,
+    /// Datagrams that were read, or counted as dropped.
+    accounted: u64,
     writing: ReusableBoxFuture<'static, Result<(), SendDatagramError>>,
     /// Whether `writing` has a datagram that QUIC had no room for.
     is_writing: bool,
@@ -70,6 +72,7 @@ impl WebTransportTransport {
             request,
             _settings: streams.settings,
             reading: ReusableBoxFuture::new(read(connection.clone())),
+            accounted: 0,
             writing: ReusableBoxFuture::new(write(connection.clone(), Bytes::new())),
             is_writing: false,
             closing: Box::pin(read_close(capsules)),
@@ -87,15 +90,39 @@ impl WebTransportTransport {
             self.closing = Box::pin(std::future::pending());
             return Poll::Ready(FromClient::Closed);
         }
+        let read_before = match self.poll_datagram(context) {
+            Poll::Ready(read_before) => read_before,
+            Poll::Pending => return self.poll_dropped(context),
+        };
+        Poll::Ready(self.received(read_before))
+    }
+
+    fn poll_datagram(&mut self, context: &mut Context<'_>) -> Poll<Result<Bytes, ConnectionError>> {
         let read_before = ready!(self.reading.poll(context));
         self.reading.set(read(self.connection.clone()));
-        Poll::Ready(match read_before {
+        self.accounted += u64::from(read_before.is_ok());
+        Poll::Ready(read_before)
+    }
+
+    /// What QUIC dropped, which it does not tell: what has arrived and does not wait was read or is lost.
+    fn poll_dropped(&mut self, context: &mut Context<'_>) -> Poll<FromClient> {
+        let arrived = self.connection.stats().frame_rx.datagram;
+        if let Poll::Ready(read_since) = self.poll_datagram(context) {
+            return Poll::Ready(self.received(read_since));
+        }
+        let count = arrived.saturating_sub(self.accounted);
+        self.accounted += count;
+        if count > 0 { Poll::Ready(FromClient::Dropped { count }) } else { Poll::Pending }
+    }
+
+    fn received(&self, read: Result<Bytes, ConnectionError>) -> FromClient {
+        match read {
             Ok(datagram) => self.input(datagram),
             Err(ConnectionError::ApplicationClosed(close)) if close.error_code == H3_NO_ERROR.into() => {
                 FromClient::Closed
             }
             Err(_) => FromClient::Vanished,
-        })
+        }
     }
 
     fn input(&self, datagram: Bytes) -> FromClient {
@@ -212,4 +239,89 @@ fn close_frame(code: u32, reason: String) -> Bytes {
     VarInt::from_u32(u32::try_from(capsule.len()).unwrap_or(0)).encode(&mut frame);
     frame.extend_from_slice(&capsule);
     frame.freeze()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+    use std::net::Ipv4Addr;
+    use std::sync::Arc;
+
+    use quinn::crypto::rustls::{QuicClientConfig, QuicServerConfig};
+    use quinn::{ClientConfig, Endpoint, ServerConfig};
+    use rustls::RootCertStore;
+    use rustls::crypto::ring;
+    use rustls::pki_types::PrivateKeyDer;
+    use rustls::version::TLS13;
+    use tokio::task::yield_now;
+
+    use super::*;
+
+    /// More than QUIC keeps.
+    const DATAGRAMS: u64 = 200;
+    const RECEIVE_BUFFER: usize = 64 * 1024;
+
+    /// Endpoints that know each other.
+    fn endpoints() -> (Endpoint, Endpoint) {
+        let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+        let key = PrivateKeyDer::try_from(made.key_pair.serialize_der()).unwrap();
+        let mut roots = RootCertStore::empty();
+        roots.add(made.cert.der().clone()).unwrap();
+        let provider = Arc::new(ring::default_provider());
+        let tls = rustls::ServerConfig::builder_with_provider(Arc::clone(&provider))
+            .with_protocol_versions(&[&TLS13])
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(vec![made.cert.der().clone()], key)
+            .unwrap();
+        let mut config = ServerConfig::with_crypto(Arc::new(QuicServerConfig::try_from(tls).unwrap()));
+        Arc::get_mut(&mut config.transport).unwrap().datagram_receive_buffer_size(Some(RECEIVE_BUFFER));
+        let server = Endpoint::server(config, (Ipv4Addr::LOCALHOST, 0).into()).unwrap();
+        let tls = rustls::ClientConfig::builder_with_provider(provider)
+            .with_protocol_versions(&[&TLS13])
+            .unwrap()
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        let mut client = Endpoint::client((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
+        client
+            .set_default_client_config(ClientConfig::new(Arc::new(QuicClientConfig::try_from(tls).unwrap())));
+        (client, server)
+    }
+
+    /// The connection of a client, and its session.
+    async fn session(client: &Endpoint, server: &Endpoint) -> (Connection, WebTransportTransport) {
+        let accepting = async { server.accept().await.unwrap().await.unwrap() };
+        let connecting = client.connect(server.local_addr().unwrap(), "localhost").unwrap();
+        let (connection, accepted) = tokio::join!(async { connecting.await.unwrap() }, accepting);
+        let (mut request, _) = connection.open_bi().await.unwrap();
+        let mut settings = connection.open_uni().await.unwrap();
+        request.write_all(b"request").await.unwrap();
+        settings.write_all(b"settings").await.unwrap();
+        let (answer, asked) = accepted.accept_bi().await.unwrap();
+        let sent = accepted.open_uni().await.unwrap();
+        let received = accepted.accept_uni().await.unwrap();
+        let streams = Streams { request: (answer, asked), settings: (sent, received) };
+        (connection, WebTransportTransport::new(accepted, streams))
+    }
+
+    #[tokio::test]
+    async fn what_quic_drops_is_counted() {
+        let (client, server) = endpoints();
+        let (sender, mut transport) = session(&client, &server).await;
+        let arrived = |transport: &WebTransportTransport| transport.connection.stats().frame_rx.datagram;
+        while arrived(&transport) < DATAGRAMS {
+            sender.send_datagram_wait(Bytes::from_static(&[0; 1_000])).await.unwrap();
+            yield_now().await;
+        }
+        let (mut read, mut dropped) = (0, 0);
+        while read + dropped < DATAGRAMS {
+            match poll_fn(|context| transport.poll_read(context)).await {
+                FromClient::Datagram(_) => read += 1,
+                FromClient::Dropped { count } => dropped += count,
+                other => panic!("{other:?}"),
+            }
+        }
+        assert!(dropped > 0 && read > 0, "{read} were read, {dropped} dropped");
+        assert_eq!(transport.accounted, read + dropped);
+    }
 }
