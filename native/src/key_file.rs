@@ -5,6 +5,7 @@ use std::io::{self, Read, Write};
 use std::path::Path;
 
 use rakwire::secure::{KeyTextError, SeededRandom, StaticKey};
+use zeroize::Zeroizing;
 
 use crate::entropy::entropy;
 
@@ -28,7 +29,8 @@ pub enum KeyFileError {
 /// # Errors
 /// [`KeyFileError`].
 pub fn read_key_file(path: impl AsRef<Path>) -> Result<StaticKey, KeyFileError> {
-    let mut text = String::new();
+    // With room for all of it, since a string that grows leaves copies behind.
+    let mut text = Zeroizing::new(String::with_capacity(LONGEST as usize));
     File::open(path)?.take(LONGEST).read_to_string(&mut text)?;
     Ok(StaticKey::from_key_file(&text)?)
 }
@@ -64,6 +66,7 @@ pub fn create_key_file(path: impl AsRef<Path>) -> io::Result<StaticKey> {
 
 /// A new key from the random bytes of the system.
 fn generate() -> io::Result<StaticKey> {
-    let mut random = SeededRandom::new(entropy()?);
+    let entropy = Zeroizing::new(entropy()?);
+    let mut random = SeededRandom::new(*entropy);
     Ok(StaticKey::generate(&mut random))
 }

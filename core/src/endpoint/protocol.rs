@@ -84,10 +84,10 @@ pub trait Protocol: Internals {
     /// How many connections others may open at once; 0 makes a pure client.
     fn max_incoming(config: &mut Self::Config) -> &mut u16;
 
-    /// Makes the keys of a configuration others for each number, so that several peers can be made of copies of one: none
+    /// Makes the keys of a configuration depend on these bytes too, so that several peers can be made of copies of one: none
     /// of them may draw the same random bytes. What clients know the peers by stays the same.
-    fn diversify(config: &mut Self::Config, number: u64) {
-        let _ = (config, number);
+    fn diversify(config: &mut Self::Config, entropy: &[u8; 32]) {
+        let _ = (config, entropy);
     }
 
     /// The GUID of a peer, where the protocol has one.
@@ -147,8 +147,9 @@ pub(crate) trait Internals: Copy + Debug + Send + Sized + Sync + 'static {
     where
         Self: Protocol;
 
-    /// The state of a new peer. It is large where memory is at hand, so it is made where it stays.
-    fn state<'a>(tables: Self::StateTables<'a>, config: &Self::Config) -> Self::State<'a>
+    /// The state of a new peer, which takes over secrets that may not stay in the configuration. It is large where memory is at
+    /// hand, so it is made where it stays.
+    fn state<'a>(tables: Self::StateTables<'a>, config: &mut Self::Config) -> Self::State<'a>
     where
         Self: Protocol;
 

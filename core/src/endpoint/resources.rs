@@ -284,10 +284,10 @@ impl<'a, P: Protocol> Peer<'a, P> {
     #[inline(always)] // or it is copied
     fn over(
         (tables, state_tables): (Tables<'a, P::Connection, P::BlockHeader>, P::StateTables<'a>),
-        config: P::Config,
+        mut config: P::Config,
     ) -> Self {
         Self {
-            state: P::state(state_tables, &config),
+            state: P::state(state_tables, &mut config),
             config,
             tables,
             stats: PeerStats::default(),

@@ -77,7 +77,7 @@ impl Internals for GameProtocol {
     type Storage<const CONNECTIONS: usize, const BLOCKS: usize> = Storage<BLOCKS>;
 
     #[inline(always)] // or it is copied
-    fn state<'a>(acknowledgements: Self::StateTables<'a>, _config: &Config) -> Self::State<'a> {
+    fn state<'a>(acknowledgements: Self::StateTables<'a>, _config: &mut Config) -> Self::State<'a> {
         State::new(acknowledgements)
     }
 

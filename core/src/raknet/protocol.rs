@@ -44,9 +44,9 @@ impl Protocol for RakNet {
     }
 
     #[cfg(feature = "secure")]
-    fn diversify(config: &mut Config, number: u64) {
+    fn diversify(config: &mut Config, entropy: &[u8; 32]) {
         if let Some(security) = &mut config.security {
-            security.diversify(number);
+            security.diversify(entropy);
         }
     }
 
@@ -106,7 +106,7 @@ impl Internals for RakNet {
     type Storage<const CONNECTIONS: usize, const BLOCKS: usize> = Storage<CONNECTIONS>;
 
     #[inline(always)] // or it is copied
-    fn state<'a>(guids: Self::StateTables<'a>, config: &Config) -> Self::State<'a> {
+    fn state<'a>(guids: Self::StateTables<'a>, config: &mut Config) -> Self::State<'a> {
         State::new(guids, config)
     }
 

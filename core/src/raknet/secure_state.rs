@@ -26,10 +26,11 @@ impl fmt::Debug for SecureState {
 }
 
 impl SecureState {
-    pub(super) fn new(config: &Config) -> Self {
+    pub(super) fn new(config: &mut Config) -> Self {
         // Without security nothing is drawn from it.
-        let seed = config.security.as_ref().map_or([0; 32], |security| security.seed);
-        Self { random: SeededRandom::new(seed), limit: RateLimit::default() }
+        let random =
+            config.security.as_mut().map_or_else(|| SeededRandom::new([0; 32]), Security::take_random);
+        Self { random, limit: RateLimit::default() }
     }
 
     pub(crate) const fn random(&mut self) -> &mut SeededRandom {

@@ -3,7 +3,7 @@
 use core::fmt;
 
 use crate::rate_limit::Rates;
-use crate::secure::{ClientIdentity, KnownServer, SecureRandom, SeededRandom, ServerIdentity, StaticKey};
+use crate::secure::{ClientIdentity, KnownServer, SeededRandom, ServerIdentity, StaticKey};
 
 /// What a peer needs for secure connections.
 ///
@@ -21,7 +21,7 @@ use crate::secure::{ClientIdentity, KnownServer, SecureRandom, SeededRandom, Ser
 /// config.security = Some(security);
 /// ```
 pub struct Security {
-    pub(super) seed: [u8; 32],
+    random: SeededRandom,
     /// The key of the server that this peer is, and what it asks of clients. Default: none, a server without security.
     pub server: Option<ServerIdentity>,
     /// The key by which servers know this peer as a client. Default: none, and servers know nothing of it.
@@ -37,15 +37,25 @@ impl Security {
     /// From 32 bytes that nobody can guess and that are used for nothing else: ephemeral keys come from them. A peer that
     /// starts again needs new ones.
     #[must_use]
-    pub const fn new(seed: [u8; 32]) -> Self {
-        Self { seed, server: None, identity: None, handshakes_per_second: 1_000, handshakes_per_network: 50 }
+    pub fn new(seed: [u8; 32]) -> Self {
+        Self {
+            random: SeededRandom::new(seed),
+            server: None,
+            identity: None,
+            handshakes_per_second: 1_000,
+            handshakes_per_network: 50,
+        }
     }
 
-    /// Replaces the seed by one that only this number gets from it.
-    pub(crate) fn diversify(&mut self, number: u64) {
-        let mut seed = SeededRandom::new(self.seed);
-        seed.fill(&mut self.seed);
-        self.seed.iter_mut().zip(number.to_be_bytes()).for_each(|(byte, with)| *byte ^= with);
+    /// Makes the ephemeral keys depend on these bytes too.
+    pub(crate) fn diversify(&mut self, entropy: &[u8; 32]) {
+        self.random.mix(entropy);
+    }
+
+    /// What the ephemeral keys of a peer come from. Whoever reads what stays here computes none of them, nor does another
+    /// peer that is made of it.
+    pub(super) fn take_random(&mut self) -> SeededRandom {
+        self.random.split()
     }
 
     pub(super) const fn rates(&self) -> Rates {
@@ -58,7 +68,7 @@ impl Security {
 impl Clone for Security {
     fn clone(&self) -> Self {
         Self {
-            seed: self.seed,
+            random: self.random.duplicate(),
             server: self.server.as_ref().map(ServerIdentity::duplicate),
             identity: self.identity.as_ref().map(StaticKey::duplicate),
             ..*self

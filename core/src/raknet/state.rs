@@ -59,7 +59,11 @@ pub(crate) struct State<'a> {
 impl<'a> State<'a> {
     /// The state of a new peer.
     #[inline(always)] // or it is copied
-    pub(super) fn new(guids: Slots<'a, SlotEntry>, config: &Config) -> Self {
+    #[cfg_attr(
+        not(feature = "secure"),
+        expect(clippy::needless_pass_by_ref_mut, reason = "only secrets are taken")
+    )]
+    pub(super) fn new(guids: Slots<'a, SlotEntry>, config: &mut Config) -> Self {
         Self {
             responder: StatelessResponder::new(config),
             bans: Bans::None,

@@ -16,7 +16,14 @@ use super::proof::{EARLY_LABEL, proof};
 use super::random::{SecureRandom, secret};
 use super::trust::{KnownServer, ServerTrust};
 use crate::cursor::Writer;
+use crate::raknet::wire::Guid;
 use crate::time::Instant;
+
+/// How many challenges an attempt makes at most: whoever forges replies may not have the client compute without end.
+const MAX_CHALLENGES: u8 = 16;
+
+/// How many answers an attempt tries to open at most, for the same reason.
+const MAX_ANSWERS: u8 = 250;
 
 /// How a client shows who it is.
 #[derive(Clone, Copy)]
@@ -36,17 +43,22 @@ struct SentChallenge {
     state: SymmetricState,
     ephemeral: KeyPair,
     server: KnownServer,
+    /// By what GUID the reply 1 came that it answers.
+    guid: Guid,
 }
 
 /// The handshake of one connection attempt.
 ///
-/// It keeps the newest two challenges, since a reply 1 that arrives late asks for another one.
+/// It keeps the first challenge and the newest, since a reply 1 that arrives late asks for another one, and one that is forged
+/// may not push out the first.
 #[derive(Default)]
 pub struct ClientHandshake {
+    first: Option<SentChallenge>,
     newest: Option<SentChallenge>,
-    older: Option<SentChallenge>,
     /// The number of the next challenge.
     number: u8,
+    /// How many answers were tried.
+    answers: u8,
 }
 
 /// What a client has when reply 2 has answered.
@@ -65,7 +77,7 @@ impl ClientHandshake {
     /// A handshake at its beginning.
     #[must_use]
     pub const fn new() -> Self {
-        Self { newest: None, older: None, number: 0 }
+        Self { first: None, newest: None, number: 0, answers: 0 }
     }
 
     /// The challenge for request 2, which answers a reply 1 with this key. The same reply gets the same bytes.
@@ -75,6 +87,7 @@ impl ClientHandshake {
     /// # Errors
     /// [`HandshakeError::OtherSuite`] and [`HandshakeError::KeyMismatch`] end the attempt: this server is not wanted.
     /// [`HandshakeError::Malformed`] for a field of another length, or for a key that no server can have.
+    /// [`HandshakeError::TooMany`] after sixteen different replies.
     pub fn challenge(
         &mut self,
         trust: &ServerTrust,
@@ -93,43 +106,53 @@ impl ClientHandshake {
         let pattern = if has_identity { Pattern::Xk } else { Pattern::Nk };
         let prologue = Prologue::new(&key, negotiated, pattern);
         let request = prologue.request_hash(&[versions.announced, versions.first]);
-        let sent = [&self.newest, &self.older].into_iter().flatten().find(|sent| sent.request == request);
+        let sent = [&self.first, &self.newest].into_iter().flatten().find(|sent| sent.request == request);
         if let Some(sent) = sent {
             return Ok(sent.bytes);
+        }
+        if self.number >= MAX_CHALLENGES {
+            return Err(HandshakeError::TooMany);
         }
         let ephemeral = KeyPair::new(&secret(random));
         let mut state = SymmetricState::start(pattern, prologue.bytes(), &key.server.key.0);
         let bytes = write_challenge(&mut state, &ephemeral, pattern, &key, versions, self.number)
             .ok_or(HandshakeError::Malformed)?;
-        self.number = self.number.saturating_add(1);
-        self.older = self.newest.replace(SentChallenge {
+        self.number += 1;
+        let place = if self.first.is_none() { &mut self.first } else { &mut self.newest };
+        *place = Some(SentChallenge {
             request,
             bytes,
             pattern,
             state,
             ephemeral,
             server: key.server,
+            guid: negotiated.server,
         });
         Ok(bytes)
     }
 
-    /// Takes the answer of a reply 2 that has this address and this MTU in clear.
+    /// Takes the answer of a reply 2 that has this GUID, this address and this MTU in clear.
     ///
     /// # Errors
     /// [`HandshakeError`]. The answer is then not the server's: it is dropped and counted, and the attempt goes on.
     /// [`HandshakeError::Malformed`] also for an identity with too much data, or where it is not what
-    /// [`challenge`](Self::challenge) was told.
+    /// [`challenge`](Self::challenge) was told. [`HandshakeError::TooMany`] after 250 answers that do not open.
     pub fn accept(
-        &self,
+        &mut self,
         answer: &[u8],
+        server: Guid,
         client: &SocketAddr,
         mtu: u16,
         identity: Option<Identity<'_>>,
         now: Instant,
     ) -> Result<Established, HandshakeError> {
         let answer: &[u8; ANSWER] = answer.try_into().map_err(|_| HandshakeError::Malformed)?;
+        if self.answers >= MAX_ANSWERS {
+            return Err(HandshakeError::TooMany);
+        }
         let mut found = HandshakeError::DoesNotOpen;
-        for sent in [&self.newest, &self.older].into_iter().flatten() {
+        for sent in [&self.first, &self.newest].into_iter().flatten().filter(|sent| sent.guid == server) {
+            self.answers = self.answers.saturating_add(1);
             match sent.accept(*answer, client, mtu, identity, now) {
                 Err(HandshakeError::DoesNotOpen) => {}
                 Err(other) => found = other,

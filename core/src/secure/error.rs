@@ -14,6 +14,8 @@ error_enum! {
         DoesNotOpen => "a message of the handshake does not open",
         /// Somebody on the path made the client use another version of the protocol than it would have.
         Downgrade => "the version of the protocol was changed on the way",
+        /// One attempt has made or tried as many of them as it may.
+        TooMany => "the connection attempt has got too many different answers",
         /// What reply 2 says in clear is not what the server said.
         Contradiction => "reply 2 was changed on the way",
     }

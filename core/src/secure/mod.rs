@@ -32,12 +32,19 @@
 //! // The server has verified the cookie.
 //! let request = SecureRequest { negotiated: &negotiated, challenge: &challenge };
 //! let reply = ReplyFields { client: "192.0.2.2:50000".parse()?, mtu: 1492 };
-//! let (handshake, mut at_server) =
+//! let (mut handshake, mut at_server) =
 //!     ServerHandshake::respond(&server, request, reply, &[6, 10, 11], now, &mut random)?;
 //!
 //! // Reply 2 has brought the answer.
 //! let identity = Identity { key: &player, data: b"Ada" };
-//! let established = client.accept(handshake.answer(), &reply.client, reply.mtu, Some(identity), now)?;
+//! let established = client.accept(
+//!     handshake.answer(),
+//!     negotiated.server,
+//!     &reply.client,
+//!     reply.mtu,
+//!     Some(identity),
+//!     now,
+//! )?;
 //! let mut at_client = established.protection;
 //!
 //! // The connection request brings the proof and the identity.

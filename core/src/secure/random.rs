@@ -1,5 +1,7 @@
 //! Random bytes, which the core has to be given.
 
+use zeroize::Zeroizing;
+
 use super::primitives::{KEY, Secret, hkdf};
 
 /// A source of bytes that nobody can guess: the operating system, `crypto.getRandomValues`, a hardware generator, or
@@ -49,6 +51,22 @@ impl SeededRandom {
         let [key, _] = hkdf(Secret::new(seed).as_bytes(), b"rakwire seed 1");
         Self { key }
     }
+
+    /// Another generator. Nobody computes its bytes from what this one keeps.
+    pub(crate) fn split(&mut self) -> Self {
+        Self { key: secret(self) }
+    }
+
+    /// Makes its bytes depend on these too.
+    pub(crate) fn mix(&mut self, entropy: &[u8; 32]) {
+        let [key, _] = hkdf(self.key.as_bytes(), entropy);
+        self.key = key;
+    }
+
+    /// A second one with the same bytes.
+    pub(crate) const fn duplicate(&self) -> Self {
+        Self { key: self.key.duplicate() }
+    }
 }
 
 impl SecureRandom for SeededRandom {
@@ -63,9 +81,9 @@ impl SecureRandom for SeededRandom {
 
 /// 32 random bytes.
 pub(super) fn secret(random: &mut impl SecureRandom) -> Secret {
-    let mut bytes = [0; KEY];
-    random.fill(&mut bytes);
-    Secret::new(bytes)
+    let mut bytes = Zeroizing::new([0; KEY]);
+    random.fill(&mut *bytes);
+    Secret::new(*bytes)
 }
 
 #[cfg(test)]
@@ -84,6 +102,27 @@ mod tests {
             seen.extend(bytes.chunks(16).map(<[u8]>::to_vec));
         }
         assert_eq!(seen.len(), 4 * 33);
+    }
+
+    #[test]
+    fn generators_that_are_split_or_mixed_give_other_bytes() {
+        let mut random = SeededRandom::new([1; 32]);
+        let mut given: BTreeSet<[u8; 32]> = BTreeSet::new();
+        let mut take = |random: &mut SeededRandom| {
+            let mut bytes = [0; 32];
+            random.duplicate().fill(&mut bytes);
+            given.insert(bytes);
+        };
+        take(&mut random);
+        let mut child = random.split();
+        take(&mut child);
+        take(&mut random);
+        for entropy in [[0; 32], [1; 32]] {
+            let mut mixed = random.duplicate();
+            mixed.mix(&entropy);
+            take(&mut mixed);
+        }
+        assert_eq!(given.len(), 5);
     }
 
     #[test]

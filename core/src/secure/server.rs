@@ -203,7 +203,7 @@ impl ServerHandshake {
     /// # Errors
     /// [`IdentityError`], which packet 0A tells the client; then the connection ends.
     pub fn finish(
-        mut self,
+        &mut self,
         protection: &mut DatagramProtection,
         proof_field: &[u8],
         identity: Option<&[u8]>,

@@ -80,11 +80,11 @@ fn handshake(mut input: &[u8], has_identity: bool) -> Kept {
     promise(answered.is_err() == is_changed, || {
         format!("challenge {challenge:02x?} was answered: {}", answered.is_ok())
     })?;
-    let Ok((at_server, mut protection)) = answered else { return Ok(()) };
+    let Ok((mut at_server, mut protection)) = answered else { return Ok(()) };
 
     let (answer, is_changed): ([u8; ANSWER], _) = change(at_server.answer(), &mut input);
     let identity = has_identity.then_some(Identity { key: &player, data: b"" });
-    let established = client.accept(&answer, &reply.client, reply.mtu, identity, START);
+    let established = client.accept(&answer, negotiated.server, &reply.client, reply.mtu, identity, START);
     promise(established.is_err() == is_changed, || {
         format!("answer {answer:02x?} was accepted: {}", established.is_ok())
     })?;

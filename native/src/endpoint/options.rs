@@ -117,9 +117,13 @@ impl<P: Protocol> Options<P> {
 static ENDPOINTS: AtomicU64 = AtomicU64::new(0);
 
 /// The configuration of one endpoint: others from the same options, as the shards of a server, do not draw the same random
-/// bytes.
+/// bytes, and whoever reads the options later does not compute them.
 pub(crate) fn config_of_one<P: Protocol>(mut config: P::Config) -> P::Config {
-    P::diversify(&mut config, ENDPOINTS.fetch_add(1, Ordering::Relaxed));
+    // The number alone makes them differ, should the system provide nothing.
+    let mut with = entropy().unwrap_or_default();
+    let number = ENDPOINTS.fetch_add(1, Ordering::Relaxed);
+    with.iter_mut().zip(number.to_be_bytes()).for_each(|(byte, number)| *byte ^= number);
+    P::diversify(&mut config, &with);
     config
 }
 

@@ -173,7 +173,8 @@ pub struct CallStats {
     pub signals: u64,
     /// Calls that were refused, for whatever reason, and signals that nobody was allowed to give.
     pub refused: u64,
-    /// Calls that were dropped, since too many answers for the caller wait to be sent.
+    /// Calls that were dropped, since too many answers for the caller wait to be sent, and answers that were, since others need
+    /// their places.
     pub busy: u64,
     /// Messages that say nothing, or are longer than messages may be.
     pub malformed: u64,
@@ -367,6 +368,11 @@ impl<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: us
         if self.answers.waiting_for(caller) >= CALLS.div_ceil(2) {
             self.stats.busy = self.stats.busy.saturating_add(1);
             return;
+        }
+        // Before it runs: what was done and is not answered would be done again.
+        if self.answers.is_full() {
+            self.answers.drop_of_fullest();
+            self.stats.busy = self.stats.busy.saturating_add(1);
         }
         let mut answer = [0; BYTES];
         let message = match self.run(caller, name, arguments, &mut answer) {

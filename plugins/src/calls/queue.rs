@@ -32,13 +32,29 @@ impl<P: Protocol, const N: usize, const BYTES: usize> SendQueue<P, N, BYTES> {
         self.messages.iter().filter(|message| message.to == to).count()
     }
 
+    pub(super) fn is_full(&self) -> bool {
+        self.messages.is_full()
+    }
+
     /// False if there is no room.
     pub(super) fn push(&mut self, message: Queued<P, BYTES>) -> bool {
         self.messages.push_back(message).is_ok()
     }
 
+    /// Drops the oldest message for whom most are waiting.
+    pub(super) fn drop_of_fullest(&mut self) {
+        let counted = self.messages.iter().map(|message| (self.waiting_for(message.to), message.to));
+        let Some((_, fullest)) = counted.max_by_key(|(count, _)| *count) else { return };
+        let mut is_dropped = false;
+        self.retain(|message| {
+            let is_it = !is_dropped && message.to == fullest;
+            is_dropped |= is_it;
+            !is_it
+        });
+    }
+
     /// Drops the messages for which `keep` says no; the others stay in order.
-    pub(super) fn retain(&mut self, keep: impl Fn(&Queued<P, BYTES>) -> bool) {
+    pub(super) fn retain(&mut self, mut keep: impl FnMut(&Queued<P, BYTES>) -> bool) {
         for _ in 0..self.messages.len() {
             let Some(message) = self.messages.pop_front() else { return };
             if keep(&message) {

@@ -365,6 +365,28 @@ fn names_are_checked_when_they_are_registered() {
     assert_eq!(calls.register::<Moved, Nothing>(), Err(RegisterError::NameTaken));
 }
 
+/// Callers that read no answers do not keep others from theirs.
+#[test]
+fn places_for_answers_go_from_those_who_have_most_to_others() {
+    let ids = connections::<RakNet>(3);
+    let mut server = server();
+    let mut buffer = [0; 64];
+    let call = Message::Call { number: 9, name: b"add", arguments: &[0x04, 0x20, 0x00] };
+    let length = call.encode(&mut buffer).expect("room");
+    for _ in 0..3 {
+        receive(&mut server, ids[0], &buffer[..length]);
+        receive(&mut server, ids[1], &buffer[..length]);
+    }
+    assert_eq!((server.stats().calls, server.stats().busy), (4, 2));
+    receive(&mut server, ids[2], &buffer[..length]);
+    assert_eq!((server.stats().calls, server.stats().busy), (5, 3));
+    let mut sender = Collector::new();
+    let plugin: &mut dyn Plugin<RakNet> = &mut server;
+    plugin.update(Instant::ZERO, &mut sender);
+    let to = |id| sender.messages.iter().filter(|(to, ..)| *to == id).count();
+    assert_eq!((to(ids[0]) + to(ids[1]), to(ids[2])), (3, 1));
+}
+
 /// One caller that reads no answers leaves room for those of others, and no memory is taken for what it wants.
 #[test]
 fn a_flood_of_calls_is_bounded_by_caller() {

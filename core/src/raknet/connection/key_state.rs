@@ -3,7 +3,6 @@
 use core::fmt;
 
 use crate::raknet::security::SecurePeer;
-use crate::raknet::wire::Guid;
 use crate::raknet::wire::control::Proof;
 use crate::secure::{
     CHALLENGE, ClientHandshake, DatagramProtection, IDENTITY, PROOF, ServerHandshake, ServerTrust,
@@ -18,8 +17,6 @@ pub(super) type Stored<T> = T;
 /// What a client keeps until a server has answered its challenge.
 pub(crate) struct Dialling {
     pub(super) trust: ServerTrust,
-    /// The server whose reply 1 was answered last.
-    pub(super) server: Guid,
     pub(super) challenge: [u8; CHALLENGE],
     pub(super) handshake: ClientHandshake,
 }
@@ -33,7 +30,7 @@ pub(crate) struct Sealed {
 
 pub(super) enum Stage {
     /// Client: the connection request is to be written.
-    Requesting(ClientProof),
+    Requesting(Stored<ClientProof>),
     /// Server: the connection request has not come.
     HalfOpen {
         handshake: Stored<ServerHandshake>,
@@ -44,7 +41,6 @@ pub(super) enum Stage {
 }
 
 /// What a client writes into its connection request.
-#[derive(Clone, Copy)]
 pub(super) struct ClientProof {
     pub(super) proof: [u8; PROOF],
     pub(super) identity: Option<[u8; IDENTITY]>,
@@ -81,16 +77,5 @@ impl Sealed {
 
 /// Where it is stored.
 pub(super) fn place<T>(stored: &mut Stored<T>) -> &mut T {
-    stored
-}
-
-#[cfg(feature = "alloc")]
-#[expect(clippy::boxed_local, reason = "without an allocator it is no box")]
-pub(super) fn into_inner<T>(stored: Stored<T>) -> T {
-    *stored
-}
-
-#[cfg(not(feature = "alloc"))]
-pub(super) fn into_inner<T>(stored: Stored<T>) -> T {
     stored
 }

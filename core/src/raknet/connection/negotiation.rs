@@ -5,7 +5,7 @@ use core::net::SocketAddr;
 
 use super::challenge::ChallengeRequest;
 use super::context::Context;
-use super::key_state::{ClientProof, Dialling, Sealed, Stage, Stored, into_inner, place};
+use super::key_state::{ClientProof, Dialling, Sealed, Stage, Stored, place};
 use super::offer::{Acceptance, Offer, Reply2Fields, accept_in_plain};
 use super::protection::ConnectionProtection;
 use crate::cursor::Writer;
@@ -14,9 +14,9 @@ use crate::raknet::reason::ConnectFailure;
 use crate::raknet::security::SecurePeer;
 use crate::raknet::stats::DropReason;
 use crate::raknet::types::ConnectOptions;
+use crate::raknet::wire::Wire;
 use crate::raknet::wire::control::{KeyProblem, Proof};
 use crate::raknet::wire::offline::{ClientSecurity, Offline, ServerSecurity};
-use crate::raknet::wire::{Guid, Wire};
 use crate::secure::{
     ANSWER, CHALLENGE, ClientHandshake, DatagramProtection, Established, HandshakeError, Identity,
     IdentityError, Negotiated, ServerHandshake, Versions,
@@ -31,7 +31,6 @@ impl ConnectionProtection {
         }
         Ok(Self::Dialling(Stored::<Dialling>::from(Dialling {
             trust,
-            server: Guid::UNASSIGNED,
             challenge: [0; CHALLENGE],
             handshake: ClientHandshake::new(),
         })))
@@ -68,7 +67,7 @@ impl ConnectionProtection {
         let versions = Versions { announced, first };
         match handshake.challenge(trust, has_identity, key, &negotiated, versions, random) {
             Ok(challenge) => {
-                (dialling.challenge, dialling.server) = (challenge, offer.guid);
+                dialling.challenge = challenge;
                 Ok(Some(Acceptance::Challenge(cookie)))
             }
             Err(HandshakeError::OtherSuite | HandshakeError::KeyMismatch) => {
@@ -109,30 +108,33 @@ impl ConnectionProtection {
         let Established { protection, proof, identity, server } = established;
         *self = Self::Sealed(Stored::<Sealed>::from(Sealed {
             datagrams: protection,
-            stage: Stage::Requesting(ClientProof { proof, identity }),
+            stage: Stage::Requesting(Stored::<ClientProof>::from(ClientProof { proof, identity })),
             peer: SecurePeer::Server(server),
         }));
         Ok(true)
     }
 
     /// Client: what the connection request shows; none in a plain connection.
-    pub(super) fn take_proof(&mut self) -> Option<ClientProof> {
+    pub(super) fn take_proof(&mut self) -> Option<Stored<ClientProof>> {
         let Self::Sealed(sealed) = self else { return None };
-        let Stage::Requesting(proof) = &sealed.stage else { return None };
-        let proof = *proof;
-        sealed.stage = Stage::Open;
-        Some(proof)
+        match mem::replace(&mut sealed.stage, Stage::Open) {
+            Stage::Requesting(proof) => Some(proof),
+            other @ (Stage::HalfOpen { .. } | Stage::Open) => {
+                sealed.stage = other;
+                None
+            }
+        }
     }
 
     /// Server: takes the proof of a connection request.
     pub(super) fn admit(&mut self, cx: &Context<'_, '_>, proof: Option<Proof<'_>>) -> Result<(), KeyProblem> {
         let Self::Sealed(sealed) = self else { return Ok(()) };
-        let (Stage::HalfOpen { handshake, .. }, Some(shown)) =
+        let (Stage::HalfOpen { mut handshake, .. }, Some(shown)) =
             (mem::replace(&mut sealed.stage, Stage::Open), proof)
         else {
             return Err(KeyProblem::IdentityInvalid);
         };
-        match into_inner(handshake).finish(&mut sealed.datagrams, shown.proof, shown.identity, cx.now) {
+        match place(&mut handshake).finish(&mut sealed.datagrams, shown.proof, shown.identity, cx.now) {
             Ok(identity) => {
                 sealed.peer = SecurePeer::Client(identity);
                 Ok(())
@@ -201,10 +203,10 @@ impl ConnectionProtection {
 }
 
 impl Dialling {
-    fn establish(&self, cx: &Context<'_, '_>, reply: &Reply2Fields<'_>) -> Option<Established> {
-        let answer = reply.answer.filter(|_| reply.guid == self.server)?;
+    fn establish(&mut self, cx: &Context<'_, '_>, reply: &Reply2Fields<'_>) -> Option<Established> {
+        let answer = reply.answer?;
         let key = cx.config.security.as_ref().and_then(|security| security.identity.as_ref());
         let identity = key.map(|key| Identity { key, data: &[] });
-        self.handshake.accept(answer, &reply.client, reply.mtu, identity, cx.now).ok()
+        self.handshake.accept(answer, reply.guid, &reply.client, reply.mtu, identity, cx.now).ok()
     }
 }

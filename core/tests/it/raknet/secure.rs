@@ -444,6 +444,16 @@ fn a_forged_version_does_not_lower_it() {
     }
     assert_eq!(server.stats().dropped(DropReason::Unauthentic), 1);
     assert_eq!(server.connections().count(), 0);
+
+    // Another attempt does not begin with what the forged one said.
+    let later = NOW + MINUTE;
+    client.handle_timeout(later);
+    while client.poll_event().is_some() {}
+    client.connect_with(later, SERVER.into(), &pinned()).expect("a free slot");
+    let (_, request) = answers(&mut client, later).remove(0);
+    let request = Offline::read(&mut Reader::new(&request));
+    let Ok(Offline::Request1 { protocol, .. }) = request else { panic!("{request:02x?}") };
+    assert_eq!(protocol, 11);
 }
 
 /// Handshakes are rationed by network, and those of others go on.
@@ -481,24 +491,37 @@ fn handshakes_are_rationed() {
     assert_eq!(server.stats().dropped(DropReason::HandshakeLimit), 9);
 }
 
-/// Two peers from copies of one configuration would draw the same keys; drivers make them different by a number.
+/// The second request of a client.
+fn challenge_of(config: rakwire::raknet::Config) -> Vec<u8> {
+    let mut steps = Steps::new(requiring_server());
+    steps.client = peer(config);
+    steps.client.connect_with(NOW, SERVER.into(), &pinned()).expect("a free slot");
+    steps.request_2()
+}
+
+/// Two peers from copies of one configuration would draw the same keys; drivers mix in other bytes. What a peer leaves in
+/// its configuration does not tell them either.
 #[test]
 fn copies_of_a_configuration_draw_other_keys_when_they_are_diversified() {
     use rakwire::endpoint::Protocol;
     use rakwire::raknet::RakNet;
 
-    let challenge = |number: Option<u64>| {
+    let challenge = |entropy: Option<[u8; 32]>| {
         let mut config = secure_client(None);
-        if let Some(number) = number {
-            RakNet::diversify(&mut config, number);
+        if let Some(entropy) = entropy {
+            RakNet::diversify(&mut config, &entropy);
         }
-        let mut steps = Steps::new(requiring_server());
-        steps.client = peer(config);
-        steps.client.connect_with(NOW, SERVER.into(), &pinned()).expect("a free slot");
-        steps.request_2()
+        challenge_of(config)
     };
+    let used = peer(secure_client(None)).config().clone();
     assert_eq!(challenge(None), challenge(None));
-    let all = [challenge(None), challenge(Some(0)), challenge(Some(1)), challenge(Some(2))];
+    let all = [
+        challenge(None),
+        challenge(Some([0; 32])),
+        challenge(Some([1; 32])),
+        challenge(Some([2; 32])),
+        challenge_of(used),
+    ];
     for (index, one) in all.iter().enumerate() {
         assert!(all[..index].iter().all(|other| other != one));
     }

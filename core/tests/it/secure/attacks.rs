@@ -1,5 +1,6 @@
 //! What an attacker can try with a handshake (docs/secure.md#what-it-protects-and-what-not).
 
+use rakwire::raknet::Guid;
 use rakwire::secure::{ConnectToken, IDENTITY, OpenError, PublicKey, ServerKeyField, TokenClaims, TokenKey};
 
 use super::*;
@@ -66,12 +67,16 @@ fn no_changed_bit_of_a_challenge_is_answered() {
 
 #[test]
 fn no_changed_bit_of_an_answer_is_believed() {
-    for mut stage in [Stage::new(None), Stage::with_identity()] {
+    for make in [|| Stage::new(None), Stage::with_identity] {
+        let mut stage = make();
         let challenge = stage.challenge().expect("a trusted key");
         let (handshake, _) = stage.respond(&challenge).expect("a good challenge");
         for bit in 0..ANSWER * 8 {
             let mut changed = *handshake.answer();
             changed[bit / 8] ^= 1 << (bit % 8);
+            // The same one again, as no attempt tries so many answers.
+            let mut stage = make();
+            assert_eq!(stage.challenge(), Ok(challenge));
             assert_eq!(stage.accept(&changed).err(), Some(HandshakeError::DoesNotOpen), "bit {bit}");
         }
         stage.reply.mtu = 576;
@@ -79,6 +84,40 @@ fn no_changed_bit_of_an_answer_is_believed() {
         stage.reply = ReplyFields { client: address("192.0.2.3:50000"), mtu: 1492 };
         assert_eq!(stage.accept(handshake.answer()).err(), Some(HandshakeError::Contradiction));
     }
+}
+
+#[test]
+fn an_answer_counts_with_the_guid_of_the_reply_that_was_answered() {
+    let mut stage = Stage::new(None);
+    let challenge = stage.challenge().expect("a trusted key");
+    let (handshake, _) = stage.respond(&challenge).expect("a good challenge");
+    let genuine = stage.negotiated.server;
+    // Somebody repeats reply 1 with another GUID, and changes that of reply 2 to it.
+    stage.negotiated.server = Guid(genuine.0 ^ 1);
+    stage.challenge().expect("the same key");
+    assert_eq!(stage.accept(handshake.answer()).err(), Some(HandshakeError::DoesNotOpen));
+    stage.negotiated.server = genuine;
+    assert!(stage.accept(handshake.answer()).is_ok());
+}
+
+#[test]
+fn forged_replies_make_a_client_compute_for_a_while_only() {
+    let mut stage = Stage::new(None);
+    let challenge = stage.challenge().expect("a trusted key");
+    let (handshake, _) = stage.respond(&challenge).expect("a good challenge");
+    for cookie in 1..16 {
+        stage.negotiated.cookie = 1_000 + cookie;
+        stage.challenge().expect("a trusted key");
+    }
+    stage.negotiated.cookie = 9_999;
+    assert_eq!(stage.challenge(), Err(HandshakeError::TooMany));
+    // The first is not pushed out, and the newest is tried too.
+    for _ in 0..100 {
+        assert_eq!(stage.accept(&[7; ANSWER]).err(), Some(HandshakeError::DoesNotOpen));
+    }
+    assert!(stage.accept(handshake.answer()).is_ok());
+    while stage.accept(&[7; ANSWER]).err() == Some(HandshakeError::DoesNotOpen) {}
+    assert_eq!(stage.accept(handshake.answer()).err(), Some(HandshakeError::TooMany));
 }
 
 #[test]
@@ -111,7 +150,7 @@ fn a_pattern_and_an_identity_must_agree() {
     assert_eq!(finish(handshake, &mut at_server, &established), Err(IdentityError::Invalid));
     for length in [0, 31, 33] {
         let mut stage = Stage::new(None);
-        let (_, handshake, mut at_server) = stage.answered();
+        let (_, mut handshake, mut at_server) = stage.answered();
         assert_eq!(
             handshake.finish(&mut at_server, &vec![0; length], None, START),
             Err(IdentityError::Invalid)
@@ -193,7 +232,7 @@ fn a_replayed_handshake_gets_a_server_nowhere_the_attacker_can_follow() {
     let mut recorded = [0x84; 64];
     let length = established.protection.seal(START, &mut recorded, 40).expect("room");
     // Later the same request 2 is answered with another ephemeral key, so nothing recorded opens.
-    let (second, mut second_keys) = stage.respond(&challenge).expect("a good challenge");
+    let (mut second, mut second_keys) = stage.respond(&challenge).expect("a good challenge");
     assert_ne!(first.answer(), second.answer());
     let mut replayed = recorded;
     assert_eq!(second_keys.open(START, &mut replayed[..length]), Err(OpenError::Forged));

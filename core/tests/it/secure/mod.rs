@@ -78,9 +78,10 @@ impl Stage {
         ServerHandshake::respond(&self.server, request, self.reply, &[6, 10, 11], START, &mut self.random)
     }
 
-    fn accept(&self, answer: &[u8]) -> Result<Established, HandshakeError> {
+    fn accept(&mut self, answer: &[u8]) -> Result<Established, HandshakeError> {
         let identity = self.identity.as_ref().map(|key| Identity { key, data: b"Ada" });
-        self.client.accept(answer, &self.reply.client, self.reply.mtu, identity, START)
+        let server = self.negotiated.server;
+        self.client.accept(answer, server, &self.reply.client, self.reply.mtu, identity, START)
     }
 
     /// The handshake up to the answer, and what both have then.
@@ -93,7 +94,7 @@ impl Stage {
 }
 
 fn finish(
-    handshake: ServerHandshake,
+    mut handshake: ServerHandshake,
     at_server: &mut DatagramProtection,
     established: &Established,
 ) -> Result<Option<ClientIdentity>, IdentityError> {

@@ -59,7 +59,9 @@ pub(super) struct Reply2 {
 
 impl Opening {
     pub(super) fn new(cx: &Context<'_, '_>, options: &ConnectOptions<'_>) -> Self {
-        let known = cx.remote.and_then(|server| cx.state.known_versions.of(server));
+        // What is known was said without proof, and a secure handshake proves the version from which it began.
+        let known = cx.remote.filter(|_| !options.wants_security());
+        let known = known.and_then(|server| cx.state.known_versions.of(server));
         let attempts = options.attempts.unwrap_or(cx.config.connect_attempts).clamp(3, 254);
         let interval = options.interval.unwrap_or(cx.config.connect_interval);
         let all_attempts = interval.saturating_mul(u32::from(attempts) + 1);
