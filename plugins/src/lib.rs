@@ -4,6 +4,7 @@
 //! |---|---|---|---|
 //! | [`ready`] | several peers agree that all of them are ready, on the wire as the original's | RakNet | `docs/plugins/ready.md` |
 //! | [`calls`] | functions of another peer by name, with answers and deadlines; signals | both | `docs/plugins/calls.md` |
+//! | [`files`] | a directory of one peer, as another peer has it afterwards | both | `docs/plugins/files.md` |
 //!
 //! A plugin is attached to a [`PluginHost`](rakwire::endpoint::PluginHost), which is the hook of a peer in every driver. It
 //! needs no allocator: its sizes are parameters of its type. [`registry`] says which message ids are whose.
@@ -23,6 +24,7 @@
 
 mod bytes;
 pub mod calls;
+pub mod files;
 pub mod ready;
 pub mod registry;
 

@@ -3,6 +3,9 @@
 use rakwire::endpoint::{MessageIds, Plugin};
 use rakwire::raknet::RakNet;
 use rakwire_plugins::calls::RemoteCalls;
+use rakwire_plugins::files::{
+    Entry, FileReceiver, FileSender, Limits, MIN_BYTES, Source, StorageError, Store, Totals,
+};
 use rakwire_plugins::ready::ReadyEvents;
 use rakwire_plugins::registry::{Owner, REGISTRY, lookup};
 
@@ -25,10 +28,56 @@ fn owned_by(owner: Owner, purpose: &str) -> MessageIds {
     MessageIds::of(&ids.collect::<Vec<_>>())
 }
 
+/// No files.
+struct Nothing;
+
+impl Source for Nothing {
+    fn totals(&self) -> Totals {
+        Totals::default()
+    }
+
+    fn entry(&self, _: u32) -> Option<Entry<'_>> {
+        None
+    }
+
+    fn read(&mut self, _: u32, _: u64, _: &mut [u8]) -> Result<(), StorageError> {
+        Err(StorageError)
+    }
+}
+
+impl Store for Nothing {
+    fn begin(&mut self, _: u32, _: &Entry<'_>) -> Result<u64, StorageError> {
+        Err(StorageError)
+    }
+
+    fn read(&mut self, _: u32, _: u64, _: &mut [u8]) -> Result<(), StorageError> {
+        Err(StorageError)
+    }
+
+    fn write(&mut self, _: u32, _: u64, _: &[u8]) -> Result<(), StorageError> {
+        Err(StorageError)
+    }
+
+    fn discard(&mut self, _: u32) -> Result<(), StorageError> {
+        Err(StorageError)
+    }
+
+    fn finish(&mut self, _: u32) -> Result<(), StorageError> {
+        Err(StorageError)
+    }
+}
+
 #[test]
 fn plugins_have_the_ids_that_the_registry_says() {
     let ready: &dyn Plugin<RakNet> = &ReadyEvents::<1, 1>::new();
     assert_eq!(ready.message_ids(), owned_by(Owner::Original, "ready event"));
     let calls: &dyn Plugin<RakNet> = &RemoteCalls::<RakNet, (), 1, 1, 100>::new(());
     assert_eq!(calls.message_ids(), owned_by(Owner::Rakwire, "remote calls"));
+    let limits = Limits { files: 0, file_bytes: 0, bytes: 0, timeout: std::time::Duration::ZERO };
+    let sender: &dyn Plugin<RakNet> = &FileSender::<RakNet, _, 1, 2, MIN_BYTES>::new(Nothing);
+    let receiver: &dyn Plugin<RakNet> = &FileReceiver::<RakNet, _, 1, 1, MIN_BYTES>::new(Nothing, limits);
+    assert_eq!(sender.message_ids().first_of_both(receiver.message_ids()), None, "a peer may have both");
+    for plugin in [sender, receiver] {
+        assert!(plugin.message_ids().first_of_both(owned_by(Owner::Rakwire, "file transfer")).is_some());
+    }
 }

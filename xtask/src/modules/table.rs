@@ -233,7 +233,7 @@ const PLUGINS: Crate = Crate {
     layers: &[
         Layer::together(&["bytes"]),
         // The plugins, which do not know each other.
-        Layer::apart(&["calls", "ready"]),
+        Layer::apart(&["calls", "files", "ready"]),
         Layer::together(&["registry"]),
         Layer::together(&["crate"]),
     ],

@@ -1,0 +1,26 @@
+//! Which paths a file may have.
+
+/// The longest path in bytes.
+pub const MAX_PATH: usize = 255;
+
+/// The path, if a file may have it: relative, in UTF-8, 1 to [`MAX_PATH`] bytes, with `/` between parts of which none is empty,
+/// `.` or `..`, and without backslashes, colons and control characters, which mean something to some system.
+///
+/// ```
+/// use rakwire_plugins::files::check_path;
+///
+/// assert_eq!(check_path("maps/ice.json".as_bytes()), Some("maps/ice.json"));
+/// for path in ["", "/etc/passwd", "../secret", "a//b", "C:a", "a\\b"] {
+///     assert_eq!(check_path(path.as_bytes()), None);
+/// }
+/// ```
+#[must_use]
+pub fn check_path(bytes: &[u8]) -> Option<&str> {
+    if bytes.len() > MAX_PATH {
+        return None;
+    }
+    let path = core::str::from_utf8(bytes).ok()?;
+    let is_plain = |character: char| !character.is_control() && character != '\\' && character != ':';
+    let is_name = |part: &str| !matches!(part, "" | "." | "..");
+    (path.chars().all(is_plain) && path.split('/').all(is_name)).then_some(path)
+}

@@ -1,0 +1,281 @@
+//! The side that wants the files.
+
+mod file;
+mod store;
+mod transfer;
+
+use core::num::NonZeroU32;
+
+use rakwire::endpoint::{ConnectionId, MessageIds, MessageSender, Plugin, Protocol, SendError, Verdict};
+use rakwire::{Chunks, Instant};
+
+use self::transfer::Transfer;
+use super::outcome::{Failure, Progress, Reason};
+use super::pacer::Pacer;
+use super::wire::{DATA_HEADER, MIN_BYTES, REPLY_ID, Reply, Request};
+use crate::bytes;
+
+pub use self::store::Store;
+pub use self::transfer::Limits;
+
+/// How many bytes are read back at the most before other things have their time.
+const CHECKED_AT_ONCE: u64 = 256 * 1_024;
+
+/// What a receiver tells the application.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReceiverEvent {
+    /// The transfer is further than it was.
+    Progress(Progress),
+    /// Everything is here, or will not come.
+    Ended(Result<Progress, Failure>),
+}
+
+/// A transfer is under way: cancel it, or wait until it has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TransferUnderWay;
+
+impl core::fmt::Display for TransferUnderWay {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str("a transfer is under way; cancel it, or wait until it has ended")
+    }
+}
+
+impl core::error::Error for TransferUnderWay {}
+
+/// Counters of a receiver.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReceiverStats {
+    /// Requests that were sent.
+    pub requests: u64,
+    /// Replies that nobody has asked for, or of another peer.
+    pub unexpected: u64,
+    /// Messages that say nothing, or are longer than messages may be.
+    pub malformed: u64,
+}
+
+/// The plugin of the side that wants the files: one transfer at a time, with up to `WINDOW` requests under way about up to
+/// `AHEAD` files, and messages of up to `BYTES` bytes. [The module](super) has an example.
+#[derive(Debug)]
+pub struct FileReceiver<P: Protocol, S, const WINDOW: usize, const AHEAD: usize, const BYTES: usize> {
+    /// Where files go.
+    pub store: S,
+    limits: Limits,
+    transfer: Option<Transfer<WINDOW, AHEAD>>,
+    /// What the sender is told of the end.
+    last: Option<(ConnectionId, Request)>,
+    is_untold: bool,
+    ended: Option<Result<Progress, Failure>>,
+    next_number: u32,
+    pacer: Pacer,
+    delivery: P::Delivery,
+    stats: ReceiverStats,
+}
+
+impl<P: Protocol, S: Store, const WINDOW: usize, const AHEAD: usize, const BYTES: usize>
+    FileReceiver<P, S, WINDOW, AHEAD, BYTES>
+{
+    /// A receiver that asks nobody, whose messages travel by the default delivery, which is reliable.
+    #[must_use]
+    pub fn new(store: S, limits: Limits) -> Self {
+        const { assert!(BYTES >= MIN_BYTES && WINDOW > 0 && AHEAD > 0, "a page of the manifest needs room") };
+        Self {
+            store,
+            limits,
+            transfer: None,
+            last: None,
+            is_untold: false,
+            ended: None,
+            next_number: 0,
+            pacer: Pacer::default(),
+            delivery: P::Delivery::default(),
+            stats: ReceiverStats::default(),
+        }
+    }
+
+    /// The same with another delivery, which must be reliable.
+    #[must_use]
+    pub fn with_delivery(store: S, limits: Limits, delivery: P::Delivery) -> Self {
+        Self { delivery, ..Self::new(store, limits) }
+    }
+
+    /// Asks for no more bytes in a second; nothing is no limit.
+    pub fn set_rate(&mut self, bytes_per_second: Option<NonZeroU32>) {
+        self.pacer.bytes_per_second = bytes_per_second;
+    }
+
+    /// Fetches all files of a peer that are not here yet. What an earlier transfer has left is used.
+    ///
+    /// # Errors
+    /// [`TransferUnderWay`].
+    pub fn fetch(&mut self, id: ConnectionId) -> Result<(), TransferUnderWay> {
+        if self.transfer.is_some() {
+            return Err(TransferUnderWay);
+        }
+        let chunk = u32::try_from(BYTES - DATA_HEADER).unwrap_or(u32::MAX);
+        self.transfer = Some(Transfer::new(id, self.limits, chunk, self.next_number));
+        (self.ended, self.last, self.is_untold) = (None, None, false);
+        Ok(())
+    }
+
+    /// Ends the transfer, and tells the sender so; false if there is none.
+    pub fn cancel(&mut self) -> bool {
+        let is_under_way = self.transfer.is_some();
+        self.fail(Reason::Cancelled);
+        is_under_way
+    }
+
+    /// How the transfer is since it was asked for last.
+    pub fn poll_event(&mut self) -> Option<ReceiverEvent> {
+        if let Some(transfer) = self.transfer.as_ref().filter(|_| self.is_untold) {
+            self.is_untold = false;
+            return Some(ReceiverEvent::Progress(transfer.progress));
+        }
+        // Before it is sent, an application that closes the connection would keep it from the sender.
+        if self.last.is_some() { None } else { self.ended.take().map(ReceiverEvent::Ended) }
+    }
+
+    /// The counters.
+    #[must_use]
+    pub const fn stats(&self) -> ReceiverStats {
+        self.stats
+    }
+
+    fn fail(&mut self, reason: Reason) {
+        if let Some(id) = self.end(|_| Err(Failure::Here(reason))) {
+            self.last = Some((id, Request::Failed(reason)));
+        }
+    }
+
+    /// Ends the transfer, if there is one, and returns whom it was with.
+    fn end(&mut self, result: impl FnOnce(Progress) -> Result<Progress, Failure>) -> Option<ConnectionId> {
+        let transfer = self.transfer.take()?;
+        self.next_number = transfer.next_number();
+        self.ended = Some(result(transfer.progress));
+        Some(transfer.id)
+    }
+
+    /// What a reply of the sender means for the transfer. False if it was not asked for.
+    fn on_reply(&mut self, now: Instant, reply: &Reply<'_>) -> Result<bool, Reason> {
+        let Some(transfer) = &mut self.transfer else { return Ok(false) };
+        match reply {
+            Reply::Page(page) => transfer.on_page(now, &mut self.store, page),
+            Reply::Data { number, bytes } => transfer.on_data(now, &mut self.store, *number, bytes),
+            Reply::Failed(reason) => {
+                self.end(|_| Err(Failure::There(*reason)));
+                Ok(true)
+            }
+        }
+    }
+
+    /// Reads back what has come, and ends the transfer if all is here.
+    fn check(&mut self, buffer: &mut [u8]) {
+        let Some(transfer) = &mut self.transfer else { return };
+        match transfer.check(&mut self.store, buffer, CHECKED_AT_ONCE) {
+            Ok(is_finished) => self.is_untold |= is_finished,
+            Err(reason) => return self.fail(reason),
+        }
+        if transfer.is_complete()
+            && let Some(id) = self.end(Ok)
+        {
+            self.last = Some((id, Request::Done));
+        }
+    }
+
+    /// Asks for what may be asked for now.
+    fn request(&mut self, now: Instant, sender: &mut dyn MessageSender<P>) {
+        while let Some(transfer) = self.transfer.as_mut().filter(|_| self.pacer.is_ready(now)) {
+            let Some(request) = transfer.next_request() else { return };
+            match send(sender, transfer.id, request, self.delivery) {
+                Ok(()) => {
+                    transfer.on_requested(now, request);
+                    self.pacer.sent(now, usize::try_from(request.bytes()).unwrap_or(usize::MAX));
+                    self.stats.requests = self.stats.requests.saturating_add(1);
+                }
+                Err(SendError::QuotaExceeded | SendError::PoolExhausted) => return,
+                Err(_) => {
+                    self.end(|_| Err(Failure::Disconnected));
+                }
+            }
+        }
+    }
+}
+
+fn send<P: Protocol>(
+    sender: &mut dyn MessageSender<P>,
+    id: ConnectionId,
+    request: Request,
+    delivery: P::Delivery,
+) -> Result<(), SendError> {
+    let mut buffer = [0; super::wire::MAX_REQUEST];
+    let length = request.encode(&mut buffer).unwrap_or(0);
+    sender.send(id, buffer.get(..length).unwrap_or_default(), delivery).map(|_| ())
+}
+
+impl<P: Protocol, S: Store, const WINDOW: usize, const AHEAD: usize, const BYTES: usize> Plugin<P>
+    for FileReceiver<P, S, WINDOW, AHEAD, BYTES>
+{
+    fn message_ids(&self) -> MessageIds {
+        MessageIds::of(&[REPLY_ID])
+    }
+
+    fn on_disconnected(&mut self, _now: Instant, id: ConnectionId) {
+        self.last = self.last.filter(|(to, _)| *to != id);
+        if self.transfer.as_ref().is_some_and(|transfer| transfer.id == id) {
+            self.end(|_| Err(Failure::Disconnected));
+        }
+    }
+
+    fn on_message(
+        &mut self,
+        now: Instant,
+        id: ConnectionId,
+        _delivery: P::Delivery,
+        message: &dyn Chunks,
+    ) -> Verdict {
+        let is_from_sender = self.transfer.as_ref().is_some_and(|transfer| transfer.id == id);
+        let mut buffer = [0; BYTES];
+        let reply = bytes::copy(message, &mut buffer).and_then(Reply::decode);
+        match reply {
+            None => {
+                self.stats.malformed = self.stats.malformed.saturating_add(1);
+                if is_from_sender {
+                    self.fail(Reason::BadMessage);
+                }
+            }
+            Some(reply) => match if is_from_sender { self.on_reply(now, &reply) } else { Ok(false) } {
+                Ok(true) => self.is_untold = true,
+                Ok(false) => self.stats.unexpected = self.stats.unexpected.saturating_add(1),
+                Err(reason) => self.fail(reason),
+            },
+        }
+        Verdict::Drop
+    }
+
+    fn update(&mut self, now: Instant, sender: &mut dyn MessageSender<P>) {
+        let mut buffer = [0; BYTES];
+        self.check(&mut buffer);
+        self.request(now, sender);
+        let deadline = self.transfer.as_ref().and_then(Transfer::deadline);
+        if deadline.is_some_and(|deadline| deadline <= now) {
+            self.fail(Reason::TimedOut);
+        }
+        if let Some((id, last)) = self.last {
+            let sent = send(sender, id, last, self.delivery);
+            if !matches!(sent, Err(SendError::QuotaExceeded | SendError::PoolExhausted)) {
+                self.last = None;
+            }
+        }
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        if self.last.is_some() {
+            return Some(Instant::ZERO);
+        }
+        let transfer = self.transfer.as_ref()?;
+        if transfer.can_be_checked() || transfer.is_complete() {
+            return Some(Instant::ZERO);
+        }
+        let request = transfer.next_request().map(|_| self.pacer.ready_at());
+        [request, transfer.deadline()].into_iter().flatten().min()
+    }
+}

@@ -1,0 +1,42 @@
+//! Where a receiver puts files.
+
+use crate::files::outcome::StorageError;
+use crate::files::wire::Entry;
+
+/// The application's storage. A file is named by its number from [`begin`](Self::begin) on until it is finished or the transfer
+/// has ended; several are under way at a time.
+///
+/// Whoever writes files of others to a disk should not write through links that are there.
+pub trait Store {
+    /// A file is to come; its path is [one that a file may have](crate::files::check_path), and comes once. Returns how many bytes of
+    /// it are here from its beginning on, of an earlier attempt or an earlier version: they are read back, and all are fetched
+    /// again if the SHA-256 is wrong in the end.
+    ///
+    /// # Errors
+    /// [`StorageError`], which ends the transfer, as in the other methods.
+    fn begin(&mut self, file: u32, entry: &Entry<'_>) -> Result<u64, StorageError>;
+
+    /// Reads bytes back, as many as the buffer has.
+    ///
+    /// # Errors
+    /// See [`begin`](Self::begin).
+    fn read(&mut self, file: u32, offset: u64, buffer: &mut [u8]) -> Result<(), StorageError>;
+
+    /// Writes bytes; not always in order where the protocol knows none.
+    ///
+    /// # Errors
+    /// See [`begin`](Self::begin).
+    fn write(&mut self, file: u32, offset: u64, bytes: &[u8]) -> Result<(), StorageError>;
+
+    /// What is here of a file is wrong; everything will be written again, from the beginning on.
+    ///
+    /// # Errors
+    /// See [`begin`](Self::begin).
+    fn discard(&mut self, file: u32) -> Result<(), StorageError>;
+
+    /// All bytes of a file are here, and their SHA-256 is right.
+    ///
+    /// # Errors
+    /// See [`begin`](Self::begin).
+    fn finish(&mut self, file: u32) -> Result<(), StorageError>;
+}

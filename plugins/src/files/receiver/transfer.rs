@@ -1,0 +1,261 @@
+//! One transfer at its receiver.
+
+use core::time::Duration;
+
+use heapless::{Deque, Vec};
+use rakwire::Instant;
+use rakwire::endpoint::ConnectionId;
+
+use super::file::{Checked, IncomingFile};
+use super::store::Store;
+use crate::files::outcome::{Progress, Reason, StorageError, Totals};
+use crate::files::path::{MAX_PATH, check_path};
+use crate::files::wire::{Entry, Page, Request};
+
+/// What a receiver takes. More ends the transfer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// How many files.
+    pub files: u32,
+    /// How many bytes of one file.
+    pub file_bytes: u64,
+    /// How many bytes of all files.
+    pub bytes: u64,
+    /// How long nothing may come that was asked for.
+    pub timeout: Duration,
+}
+
+/// Bytes that were asked for.
+#[derive(Clone, Copy, Debug)]
+struct OpenRead {
+    number: u32,
+    file: u32,
+    offset: u64,
+    length: u32,
+}
+
+/// A transfer from one connection: up to `WINDOW` requests under way, about up to `AHEAD` files.
+#[derive(Debug)]
+pub(super) struct Transfer<const WINDOW: usize, const AHEAD: usize> {
+    pub(super) id: ConnectionId,
+    pub(super) progress: Progress,
+    limits: Limits,
+    /// How many bytes may be asked for at once, and how many requests may be under way.
+    chunk: u32,
+    window: usize,
+    /// What the pages so far have named, and the last path of them.
+    listed: Totals,
+    last_path: Vec<u8, MAX_PATH>,
+    is_begun: bool,
+    listing: Option<u32>,
+    files: Deque<IncomingFile, AHEAD>,
+    reads: Vec<OpenRead, WINDOW>,
+    heard_at: Option<Instant>,
+    next_number: u32,
+}
+
+impl<const WINDOW: usize, const AHEAD: usize> Transfer<WINDOW, AHEAD> {
+    /// `next_number` differs from those of earlier transfers, whose replies may still come.
+    pub(super) fn new(id: ConnectionId, limits: Limits, chunk: u32, next_number: u32) -> Self {
+        Self {
+            id,
+            progress: Progress::default(),
+            limits,
+            chunk,
+            window: WINDOW,
+            listed: Totals::default(),
+            last_path: Vec::new(),
+            is_begun: false,
+            listing: None,
+            files: Deque::new(),
+            reads: Vec::new(),
+            heard_at: None,
+            next_number,
+        }
+    }
+
+    pub(super) const fn next_number(&self) -> u32 {
+        self.next_number
+    }
+
+    pub(super) fn is_complete(&self) -> bool {
+        self.is_begun && self.listed.files == self.progress.total.files && self.files.is_empty()
+    }
+
+    fn is_waiting(&self) -> bool {
+        self.listing.is_some() || !self.reads.is_empty()
+    }
+
+    /// When nothing has come for too long.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        self.heard_at.filter(|_| self.is_waiting()).map(|heard_at| heard_at + self.limits.timeout)
+    }
+
+    /// False if nobody has asked for the page.
+    pub(super) fn on_page<S: Store>(
+        &mut self,
+        now: Instant,
+        store: &mut S,
+        page: &Page<'_>,
+    ) -> Result<bool, Reason> {
+        if self.listing != Some(page.number) {
+            return Ok(false);
+        }
+        (self.listing, self.heard_at) = (None, Some(now));
+        if !self.is_begun {
+            self.on_first_page(page)?;
+        }
+        if page.totals != self.progress.total || page.first != self.listed.files {
+            return Err(Reason::BadManifest);
+        }
+        for entry in page.entries {
+            self.on_entry(store, &entry)?;
+        }
+        let is_last = self.listed.files == page.totals.files;
+        // A page that names nothing would be asked for without end.
+        let is_empty = page.first == self.listed.files;
+        if (is_empty && !is_last) || (is_last && self.listed.bytes != page.totals.bytes) {
+            return Err(Reason::BadManifest);
+        }
+        Ok(true)
+    }
+
+    fn on_first_page(&mut self, page: &Page<'_>) -> Result<(), Reason> {
+        if page.totals.files > self.limits.files {
+            return Err(Reason::TooManyFiles);
+        }
+        if page.totals.bytes > self.limits.bytes {
+            return Err(Reason::TooManyBytes);
+        }
+        if page.chunk == 0 || page.window == 0 {
+            return Err(Reason::BadMessage);
+        }
+        self.is_begun = true;
+        self.progress.total = page.totals;
+        self.chunk = self.chunk.min(page.chunk);
+        self.window = self.window.min(page.window.into());
+        Ok(())
+    }
+
+    fn on_entry<S: Store>(&mut self, store: &mut S, entry: &Entry<'_>) -> Result<(), Reason> {
+        let number = self.listed.files;
+        check_path(entry.path).ok_or(Reason::BadPath)?;
+        // In order, no path comes twice.
+        let is_in_order = number == 0 || self.last_path.as_slice() < entry.path;
+        let bytes = self.listed.bytes.checked_add(entry.size).ok_or(Reason::BadManifest)?;
+        if !is_in_order || number >= self.progress.total.files || bytes > self.progress.total.bytes {
+            return Err(Reason::BadManifest);
+        }
+        if entry.size > self.limits.file_bytes {
+            return Err(Reason::FileTooLong);
+        }
+        if self.files.is_full() {
+            return Err(Reason::BadMessage);
+        }
+        self.last_path.clear();
+        self.last_path.extend_from_slice(entry.path).map_err(|_| Reason::BadPath)?;
+        self.listed = Totals { files: number.saturating_add(1), bytes };
+        let present = store.begin(number, entry).map_err(|StorageError| Reason::Storage)?;
+        let file = IncomingFile::new(number, entry, present);
+        self.progress.done.bytes = self.progress.done.bytes.saturating_add(file.present);
+        self.files.push_back(file).map_err(|_| Reason::BadMessage)
+    }
+
+    /// False if nobody has asked for the bytes.
+    pub(super) fn on_data<S: Store>(
+        &mut self,
+        now: Instant,
+        store: &mut S,
+        number: u32,
+        bytes: &[u8],
+    ) -> Result<bool, Reason> {
+        let Some(at) = self.reads.iter().position(|read| read.number == number) else { return Ok(false) };
+        let read = self.reads.remove(at);
+        self.heard_at = Some(now);
+        if u32::try_from(bytes.len()) != Ok(read.length) {
+            return Err(Reason::BadMessage);
+        }
+        store.write(read.file, read.offset, bytes).map_err(|StorageError| Reason::Storage)?;
+        self.progress.received = self.progress.received.saturating_add(read.length.into());
+        self.progress.done.bytes = self.progress.done.bytes.saturating_add(read.length.into());
+        Ok(true)
+    }
+
+    /// Up to where the bytes of the first file are here without a gap.
+    fn stored(&self, first: &IncomingFile) -> u64 {
+        let open = self.reads.iter().filter(|read| read.file == first.number);
+        open.map(|read| read.offset).min().unwrap_or(first.requested)
+    }
+
+    /// Whether [`check`](Self::check) has something to do.
+    pub(super) fn can_be_checked(&self) -> bool {
+        self.files.front().is_some_and(|first| first.can_be_checked(self.stored(first)))
+    }
+
+    /// Reads back what is here, at most so many bytes, and finishes files that are complete. True if one was.
+    pub(super) fn check<S: Store>(
+        &mut self,
+        store: &mut S,
+        buffer: &mut [u8],
+        mut budget: u64,
+    ) -> Result<bool, Reason> {
+        let mut is_finished = false;
+        while let Some(stored) = self.files.front().map(|first| self.stored(first)) {
+            let Some(first) = self.files.front_mut() else { break };
+            budget = first.check(store, stored, buffer, budget)?;
+            match first.checked() {
+                Checked::Incomplete => break,
+                Checked::Wrong => return Err(Reason::BadDigest),
+                Checked::WrongAndOld => {
+                    store.discard(first.number).map_err(|StorageError| Reason::Storage)?;
+                    self.progress.done.bytes = self.progress.done.bytes.saturating_sub(first.size);
+                    *first = first.anew();
+                }
+                Checked::Right => {
+                    store.finish(first.number).map_err(|StorageError| Reason::Storage)?;
+                    let is_unchanged = first.present == first.size;
+                    self.progress.done.files = self.progress.done.files.saturating_add(1);
+                    self.progress.unchanged = self.progress.unchanged.saturating_add(u32::from(is_unchanged));
+                    self.files.pop_front();
+                    is_finished = true;
+                }
+            }
+        }
+        Ok(is_finished)
+    }
+
+    /// What is to be asked for next: the manifest before files, so that there are always some to ask for.
+    pub(super) fn next_request(&self) -> Option<Request> {
+        let room = AHEAD.saturating_sub(self.files.len());
+        let is_listed = self.is_begun && self.listed.files == self.progress.total.files;
+        if !is_listed && self.listing.is_none() && room > 0 {
+            let count = u16::try_from(room).unwrap_or(u16::MAX);
+            return Some(Request::List { number: self.next_number, first: self.listed.files, count });
+        }
+        if self.reads.len() >= self.window {
+            return None;
+        }
+        let file = self.files.iter().find(|file| file.requested < file.size)?;
+        let length = u32::try_from(file.size - file.requested).unwrap_or(u32::MAX).min(self.chunk);
+        Some(Request::Read { number: self.next_number, file: file.number, offset: file.requested, length })
+    }
+
+    /// The request was sent.
+    pub(super) fn on_requested(&mut self, now: Instant, request: Request) {
+        if !self.is_waiting() {
+            self.heard_at = Some(now);
+        }
+        self.next_number = self.next_number.wrapping_add(1);
+        match request {
+            Request::List { number, .. } => self.listing = Some(number),
+            Request::Read { number, file, offset, length } => {
+                if let Some(file) = self.files.iter_mut().find(|other| other.number == file) {
+                    file.requested = offset.saturating_add(length.into());
+                }
+                // There is room, since requests are made only for so many.
+                let _ = self.reads.push(OpenRead { number, file, offset, length });
+            }
+            Request::Done | Request::Failed(_) => {}
+        }
+    }
+}

@@ -1,0 +1,360 @@
+//! The side that has the files.
+
+use core::net::SocketAddr;
+use core::num::NonZeroU32;
+
+use heapless::Deque;
+use rakwire::endpoint::{
+    BySlot, ConnectionId, MessageIds, MessageSender, Plugin, Protocol, SendError, Side, Verdict,
+};
+use rakwire::{Chunks, Instant};
+
+use super::outcome::{Failure, Reason, StorageError, Totals};
+use super::pacer::Pacer;
+use super::wire::{
+    DATA_HEADER, Entries, Entry, MAX_REQUEST, MIN_BYTES, Page, PageWriter, REQUEST_ID, Reply, Request,
+    data_header,
+};
+use crate::bytes;
+
+/// The fewest bytes of a file that a reply carries, however slow the sender is to be.
+const MIN_CHUNK: usize = 256;
+/// A slow sender makes so many replies in a second at the least.
+const REPLIES_PER_SECOND: usize = 4;
+
+/// The application's files, which do not change while they are sent.
+pub trait Source {
+    /// What there is in all.
+    fn totals(&self) -> Totals;
+
+    /// A file by its number, 0 and up in the order of the paths as bytes; nothing beyond the last.
+    fn entry(&self, file: u32) -> Option<Entry<'_>>;
+
+    /// Reads bytes of a file from an offset on, as many as the buffer has; they are within the file.
+    ///
+    /// # Errors
+    /// [`StorageError`], which ends the transfer.
+    fn read(&mut self, file: u32, offset: u64, buffer: &mut [u8]) -> Result<(), StorageError>;
+}
+
+/// What a sender tells the application of a receiver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SenderEvent {
+    /// So many bytes of files were sent to it since the connection began.
+    Progress(u64),
+    /// It has everything, or will not get it.
+    Ended(Result<(), Failure>),
+}
+
+/// Counters of a sender.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SenderStats {
+    /// Replies that were sent.
+    pub replies: u64,
+    /// Requests of peers that are not served.
+    pub refused: u64,
+    /// Messages that say nothing, or are longer than requests are.
+    pub malformed: u64,
+}
+
+/// The plugin of the side that has the files: up to `PEERS` connections, each with up to `WINDOW` requests under way, and
+/// messages of up to `BYTES` bytes. [The module](super) has an example.
+///
+/// Nobody is served who was not [named](Self::serve), unless [all are](Self::serve_all).
+#[derive(Debug)]
+pub struct FileSender<P: Protocol, S, const PEERS: usize, const WINDOW: usize, const BYTES: usize> {
+    /// The application's files.
+    pub source: S,
+    peers: BySlot<Receiver<WINDOW>, PEERS>,
+    serves_all: bool,
+    pacer: Pacer,
+    delivery: P::Delivery,
+    stats: SenderStats,
+}
+
+/// What a sender keeps of one receiver.
+#[derive(Debug, Default)]
+struct Receiver<const WINDOW: usize> {
+    is_served: bool,
+    requests: Deque<Request, WINDOW>,
+    failed: Option<Reason>,
+    sent: u64,
+    is_untold: bool,
+    ended: Option<Result<(), Failure>>,
+    is_blocked: bool,
+    /// The connection has ended, and the application is to learn what became of the transfer.
+    is_gone: bool,
+    /// It has asked for something, and has not ended since.
+    is_begun: bool,
+}
+
+impl<const WINDOW: usize> Receiver<WINDOW> {
+    /// Ends the transfer, of which the other peer is told.
+    fn fail(&mut self, reason: Reason) {
+        self.end(Err(Failure::Here(reason)));
+        self.failed = Some(reason);
+    }
+
+    fn end(&mut self, result: Result<(), Failure>) {
+        self.requests.clear();
+        self.is_begun = false;
+        self.ended = Some(result);
+    }
+
+    fn on_request(&mut self, request: Request) {
+        match request {
+            Request::List { .. } | Request::Read { .. } => {
+                self.is_begun = true;
+                if self.failed.is_none() && self.requests.push_back(request).is_err() {
+                    self.fail(Reason::TooManyRequests);
+                }
+            }
+            Request::Done => self.end(Ok(())),
+            Request::Failed(reason) => self.end(Err(Failure::There(reason))),
+        }
+    }
+
+    /// What the application is to be told.
+    fn poll_event(&mut self) -> Option<SenderEvent> {
+        if core::mem::take(&mut self.is_untold) {
+            return Some(SenderEvent::Progress(self.sent));
+        }
+        // Before it is sent, an application that closes the connection would keep it from the other peer.
+        if self.failed.is_some() { None } else { self.ended.take().map(SenderEvent::Ended) }
+    }
+
+    /// What became of the message that was sent, the reply to a request of so many bytes of files, or the failure.
+    fn on_sent(&mut self, sent: Result<(), SendError>, bytes: u64) {
+        match sent {
+            Ok(()) if self.failed.take().is_some() => {}
+            Ok(()) => {
+                self.requests.pop_front();
+                self.sent = self.sent.saturating_add(bytes);
+                self.is_untold |= bytes > 0;
+            }
+            Err(SendError::QuotaExceeded | SendError::PoolExhausted) => self.is_blocked = true,
+            Err(SendError::NotConnected) => {
+                self.failed = None;
+                self.end(Err(Failure::Disconnected));
+            }
+            Err(_) if self.failed.is_some() => self.failed = None,
+            Err(_) => self.fail(Reason::TooLong),
+        }
+    }
+}
+
+impl<P: Protocol, S: Source, const PEERS: usize, const WINDOW: usize, const BYTES: usize>
+    FileSender<P, S, PEERS, WINDOW, BYTES>
+{
+    /// A sender that serves nobody, whose messages travel by the default delivery, which is reliable.
+    #[must_use]
+    pub fn new(source: S) -> Self {
+        const { assert!(BYTES >= MIN_BYTES && WINDOW > 1, "a page of the manifest needs room") };
+        Self {
+            source,
+            peers: BySlot::new(),
+            serves_all: false,
+            pacer: Pacer::default(),
+            delivery: P::Delivery::default(),
+            stats: SenderStats::default(),
+        }
+    }
+
+    /// The same with another delivery, which must be reliable.
+    #[must_use]
+    pub fn with_delivery(source: S, delivery: P::Delivery) -> Self {
+        Self { delivery, ..Self::new(source) }
+    }
+
+    /// Sends no more bytes in a second, to all receivers together; nothing is no limit.
+    pub fn set_rate(&mut self, bytes_per_second: Option<NonZeroU32>) {
+        self.pacer.bytes_per_second = bytes_per_second;
+    }
+
+    /// Serves a peer. False if the connection is in a slot beyond `PEERS`.
+    pub fn serve(&mut self, id: ConnectionId) -> bool {
+        if self.peers.get(id).is_none() && !self.peers.insert(id, Receiver::default()) {
+            return false;
+        }
+        self.peers.get_mut(id).map(|peer| peer.is_served = true).is_some()
+    }
+
+    /// Serves whoever is connected and whoever will be.
+    pub fn serve_all(&mut self) {
+        self.serves_all = true;
+        self.peers.iter_mut().for_each(|(_, peer)| peer.is_served = true);
+    }
+
+    /// Serves a peer no longer, and tells it so; false if it was not served.
+    pub fn cancel(&mut self, id: ConnectionId) -> bool {
+        let Some(peer) = self.peers.get_mut(id).filter(|peer| peer.is_served) else { return false };
+        peer.is_served = false;
+        peer.fail(Reason::Cancelled);
+        true
+    }
+
+    /// What has become of a receiver since it was asked for last.
+    pub fn poll_event(&mut self) -> Option<(ConnectionId, SenderEvent)> {
+        let event = self.peers.iter_mut().find_map(|(id, peer)| peer.poll_event().map(|event| (id, event)));
+        self.peers.retain(|_, peer| !peer.is_gone || peer.is_untold || peer.ended.is_some());
+        event
+    }
+
+    /// The counters.
+    #[must_use]
+    pub const fn stats(&self) -> SenderStats {
+        self.stats
+    }
+
+    /// How many bytes of a file a reply may carry.
+    fn chunk(&self) -> u32 {
+        let longest = BYTES - DATA_HEADER;
+        let paced = self
+            .pacer
+            .bytes_per_second
+            .map_or(longest, |rate| usize::try_from(rate.get()).unwrap_or(longest) / REPLIES_PER_SECOND);
+        u32::try_from(paced.max(MIN_CHUNK).min(longest)).unwrap_or(u32::MAX)
+    }
+
+    /// Writes the reply to a request to the front of a buffer, and returns its length.
+    fn reply(&mut self, request: Request, buffer: &mut [u8]) -> Result<usize, Reason> {
+        match request {
+            Request::List { number, first, count } => self.page(number, first, count, buffer),
+            Request::Read { number, file, offset, length } => {
+                let size = self.source.entry(file).ok_or(Reason::Unknown)?.size;
+                let is_within = offset.checked_add(length.into()).is_some_and(|end| end <= size);
+                if !is_within || length == 0 || length > self.chunk() {
+                    return Err(Reason::Unknown);
+                }
+                let end = usize::try_from(length).map_err(|_| Reason::Unknown)? + DATA_HEADER;
+                let (header, bytes) = buffer
+                    .get_mut(..end)
+                    .and_then(|reply| reply.split_first_chunk_mut())
+                    .ok_or(Reason::Unknown)?;
+                *header = data_header(number);
+                self.source.read(file, offset, bytes).map_err(|StorageError| Reason::Storage)?;
+                Ok(end)
+            }
+            Request::Done | Request::Failed(_) => Err(Reason::BadMessage),
+        }
+    }
+
+    fn page(&self, number: u32, first: u32, count: u16, buffer: &mut [u8]) -> Result<usize, Reason> {
+        let totals = self.source.totals();
+        if first > totals.files || count == 0 {
+            return Err(Reason::Unknown);
+        }
+        let window = u16::try_from(WINDOW - 1).unwrap_or(u16::MAX);
+        let page = Page { number, totals, chunk: self.chunk(), window, first, entries: Entries::NONE };
+        let mut writer = PageWriter::new(buffer, &page).ok_or(Reason::Storage)?;
+        let last = first.saturating_add(count.into()).min(totals.files);
+        for file in first..last {
+            let entry = self.source.entry(file).ok_or(Reason::Storage)?;
+            if writer.push(&entry).is_none() {
+                break;
+            }
+        }
+        // A path that is longer than paths may be fits into no page.
+        if writer.is_empty() && first < totals.files { Err(Reason::Storage) } else { Ok(writer.len()) }
+    }
+
+    /// Sends one message to a receiver, and returns whether it did.
+    fn send_to(
+        &mut self,
+        now: Instant,
+        id: ConnectionId,
+        sender: &mut dyn MessageSender<P>,
+        buffer: &mut [u8; BYTES],
+    ) -> bool {
+        let Some(peer) = self.peers.get(id).filter(|peer| !peer.is_blocked) else { return false };
+        let (reply, bytes) = if let Some(reason) = peer.failed {
+            (Reply::Failed(reason).encode(buffer).ok_or(reason), 0)
+        } else if let Some(request) = peer.requests.front().copied().filter(|_| self.pacer.is_ready(now)) {
+            (self.reply(request, buffer), request.bytes())
+        } else {
+            return false;
+        };
+        let message = reply.map(|length| buffer.get(..length).unwrap_or_default());
+        let sent = message.map(|message| sender.send(id, message, self.delivery).map(|_| message.len()));
+        let Some(peer) = self.peers.get_mut(id) else { return false };
+        match sent {
+            Ok(sent) => {
+                let length = sent.unwrap_or(0);
+                self.pacer.sent(now, length);
+                self.stats.replies = self.stats.replies.saturating_add(u64::from(length > 0));
+                peer.on_sent(sent.map(|_| ()), bytes);
+            }
+            Err(reason) => peer.fail(reason),
+        }
+        true
+    }
+}
+
+impl<P: Protocol, S: Source, const PEERS: usize, const WINDOW: usize, const BYTES: usize> Plugin<P>
+    for FileSender<P, S, PEERS, WINDOW, BYTES>
+{
+    fn message_ids(&self) -> MessageIds {
+        MessageIds::of(&[REQUEST_ID])
+    }
+
+    fn on_connected(&mut self, _: Instant, id: ConnectionId, _: SocketAddr, _: P::Identity, _: Side) {
+        if self.peers.get(id).is_none() {
+            self.peers.insert(id, Receiver { is_served: self.serves_all, ..Receiver::default() });
+        }
+    }
+
+    fn on_disconnected(&mut self, _now: Instant, id: ConnectionId) {
+        let Some(peer) = self.peers.get_mut(id) else { return };
+        (peer.is_gone, peer.is_served, peer.failed) = (true, false, None);
+        if peer.ended.is_none() && peer.is_begun {
+            peer.ended = Some(Err(Failure::Disconnected));
+        }
+        peer.requests.clear();
+        self.peers.retain(|_, peer| !peer.is_gone || peer.ended.is_some());
+    }
+
+    fn on_message(
+        &mut self,
+        _now: Instant,
+        id: ConnectionId,
+        _: P::Delivery,
+        message: &dyn Chunks,
+    ) -> Verdict {
+        let mut buffer = [0; MAX_REQUEST];
+        let request = bytes::copy(message, &mut buffer).and_then(Request::decode);
+        let peer = self.peers.get_mut(id);
+        match (request, peer) {
+            (None, _) => self.stats.malformed = self.stats.malformed.saturating_add(1),
+            (Some(request), Some(peer)) if peer.is_served => peer.on_request(request),
+            (Some(_), peer) => {
+                self.stats.refused = self.stats.refused.saturating_add(1);
+                if let Some(peer) = peer {
+                    peer.failed.get_or_insert(Reason::Forbidden);
+                }
+            }
+        }
+        Verdict::Drop
+    }
+
+    fn update(&mut self, now: Instant, sender: &mut dyn MessageSender<P>) {
+        let mut buffer = [0; BYTES];
+        self.peers.iter_mut().for_each(|(_, peer)| peer.is_blocked = false);
+        // One message for each receiver and then the next, so that nobody waits for what others ask.
+        loop {
+            let mut ids: heapless::Vec<ConnectionId, PEERS> = heapless::Vec::new();
+            ids.extend(self.peers.iter().map(|(id, _)| id));
+            let sent = ids.iter().filter(|id| self.send_to(now, **id, sender, &mut buffer)).count();
+            if sent == 0 {
+                return;
+            }
+        }
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        if self.peers.iter().any(|(_, peer)| peer.failed.is_some()) {
+            return Some(Instant::ZERO);
+        }
+        let has_requests = self.peers.iter().any(|(_, peer)| !peer.requests.is_empty());
+        has_requests.then(|| self.pacer.ready_at())
+    }
+}

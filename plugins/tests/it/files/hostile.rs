@@ -1,0 +1,278 @@
+//! Peers that lie, flood and ask for what is not theirs.
+
+use proptest::prelude::*;
+use rakwire::Instant;
+use rakwire::endpoint::Plugin;
+use rakwire::raknet::RakNet;
+use rakwire_plugins::files::{Failure, Limits, Reason, ReceiverEvent, Reply, Request, SenderEvent, Totals};
+
+use super::tree::{
+    LIMITS, MemorySource, Receiver, Sender, Tree, connect, exchange, last_events, receive, receiver, sender,
+    transmit, tree,
+};
+use crate::support::{Collector, connections};
+
+fn encoded(request: Request) -> Vec<u8> {
+    let mut buffer = [0; 64];
+    let length = request.encode(&mut buffer).expect("room");
+    buffer[..length].to_vec()
+}
+
+fn files() -> Tree {
+    tree(&[("a", b"one"), ("b", &[7; 900]), ("c", b""), ("d/e", b"four")])
+}
+
+/// What becomes of a transfer whose sender lies, at the receiver and at the sender; nothing wrong was stored.
+fn lied_to(lie: impl FnOnce(&mut MemorySource), limits: Limits) -> Reason {
+    let id = connections::<RakNet>(1)[0];
+    let mut from = sender(&files());
+    lie(&mut from.source);
+    let mut to = Receiver::new(receiver(&Tree::new()).store, limits);
+    connect(&mut from, id);
+    to.fetch(id).expect("no other transfer");
+    exchange(&mut from, &mut to, id, 10_000);
+    let (at_sender, at_receiver) = last_events(&mut from, &mut to);
+    let Some(ReceiverEvent::Ended(Err(Failure::Here(reason)))) = at_receiver else {
+        panic!("{at_receiver:?}")
+    };
+    assert_eq!(at_sender, Some(SenderEvent::Ended(Err(Failure::There(reason)))));
+    let files = files();
+    assert!(to.store.tree.iter().all(|(path, bytes)| files.get(path) == Some(bytes)), "{reason}");
+    reason
+}
+
+#[test]
+fn lies_about_files_are_found_out() {
+    let reason = |lie: fn(&mut MemorySource)| lied_to(lie, LIMITS);
+    assert_eq!(reason(|source| source.files[1].digest = [0; 32]), Reason::BadDigest);
+    assert_eq!(reason(|source| source.files[2].digest = [0; 32]), Reason::BadDigest);
+    assert_eq!(reason(|source| source.files[1].bytes[800] = 8), Reason::BadDigest);
+    // A file that is longer than it says, and the sum with it.
+    assert_eq!(
+        reason(|source| {
+            source.files[1].size += 1;
+            source.totals.bytes += 1;
+        }),
+        Reason::BadDigest
+    );
+    for path in ["../a", "/a", "a/./b", "a\\b", ""] {
+        let source = |source: &mut MemorySource| source.files[0].path = path.as_bytes().to_vec();
+        assert_eq!(lied_to(source, LIMITS), Reason::BadPath, "{path}");
+    }
+}
+
+#[test]
+fn a_manifest_that_contradicts_itself_is_found_out() {
+    let reason = |lie: fn(&mut MemorySource)| lied_to(lie, LIMITS);
+    assert_eq!(reason(|source| source.files[1].size = u64::MAX), Reason::BadManifest);
+    assert_eq!(reason(|source| source.totals.bytes += 1), Reason::BadManifest);
+    assert_eq!(reason(|source| source.totals.bytes -= 1), Reason::BadManifest);
+    assert_eq!(reason(|source| source.totals.files -= 1), Reason::BadManifest);
+    assert_eq!(reason(|source| source.files.swap(0, 1)), Reason::BadManifest);
+    assert_eq!(reason(|source| source.files[1].path = b"a".to_vec()), Reason::BadManifest, "twice the same");
+}
+
+#[test]
+fn more_than_the_receiver_takes_is_refused_before_it_comes() {
+    let unchanged: fn(&mut MemorySource) = |_| {};
+    assert_eq!(lied_to(unchanged, Limits { files: 3, ..LIMITS }), Reason::TooManyFiles);
+    assert_eq!(lied_to(unchanged, Limits { bytes: 906, ..LIMITS }), Reason::TooManyBytes);
+    assert_eq!(lied_to(unchanged, Limits { file_bytes: 899, ..LIMITS }), Reason::FileTooLong);
+    let endless = |source: &mut MemorySource| source.totals = Totals { files: u32::MAX, bytes: u64::MAX };
+    assert_eq!(lied_to(endless, LIMITS), Reason::TooManyFiles);
+}
+
+/// A receiver that is at one of its requests for data or pages, and what it has asked for.
+fn waiting(requests: usize) -> (Receiver, Vec<Request>) {
+    let id = connections::<RakNet>(1)[0];
+    let (mut from, mut to) = (sender(&files()), receiver(&Tree::new()));
+    connect(&mut from, id);
+    to.fetch(id).expect("no other transfer");
+    let mut asked = transmit(&mut to, Instant::ZERO);
+    for _ in 1..requests {
+        asked.iter().for_each(|message| receive(&mut from, id, message));
+        transmit(&mut from, Instant::ZERO).iter().for_each(|message| receive(&mut to, id, message));
+        asked = transmit(&mut to, Instant::ZERO);
+    }
+    (to, asked.iter().filter_map(|message| Request::decode(message)).collect())
+}
+
+#[test]
+fn replies_that_are_not_what_was_asked_for_end_the_transfer() {
+    let ids = connections::<RakNet>(2);
+    let reply = |reply: Reply<'_>| {
+        let mut buffer = [0; 512];
+        let length = reply.encode(&mut buffer).expect("room");
+        buffer[..length].to_vec()
+    };
+    let (_, asked) = waiting(2);
+    let number = asked.iter().find_map(|request| {
+        if let Request::Read { number, length: 3, .. } = request { Some(*number) } else { None }
+    });
+    let number = number.expect("the first file was asked for");
+    for bytes in [&b"on"[..], b"ones", b""] {
+        let (mut to, _) = waiting(2);
+        receive(&mut to, ids[0], &reply(Reply::Data { number, bytes }));
+        let ended = std::iter::from_fn(|| to.poll_event()).last();
+        assert_eq!(ended, None, "the sender is told first");
+        let told = transmit(&mut to, Instant::ZERO);
+        assert_eq!(Request::decode(&told[0]), Some(Request::Failed(Reason::BadMessage)));
+    }
+    // Nobody else can reply, and no reply comes twice.
+    let (mut to, _) = waiting(2);
+    let data = reply(Reply::Data { number, bytes: b"one" });
+    receive(&mut to, ids[1], &data);
+    receive(&mut to, ids[1], &reply(Reply::Failed(Reason::Cancelled)));
+    assert_eq!((to.stats().unexpected, to.store.parts["a"].len()), (2, 0));
+    receive(&mut to, ids[0], &data);
+    receive(&mut to, ids[0], &data);
+    assert_eq!((to.stats().unexpected, to.store.parts["a"].len()), (3, 3));
+}
+
+/// A sender without an end of empty pages is not asked again.
+#[test]
+fn an_empty_page_ends_the_transfer() {
+    let id = connections::<RakNet>(1)[0];
+    let (mut to, asked) = waiting(1);
+    let [Request::List { number, first: 0, count: 3 }] = asked[..] else { panic!("{asked:?}") };
+    let totals = Totals { files: 4, bytes: 907 };
+    let page = |chunk, window| {
+        let entries = rakwire_plugins::files::Entries::NONE;
+        let page = rakwire_plugins::files::Page { number, totals, chunk, window, first: 0, entries };
+        let mut buffer = [0; 64];
+        let length = Reply::Page(page).encode(&mut buffer).expect("room");
+        buffer[..length].to_vec()
+    };
+    receive(&mut to, id, &page(9, 9));
+    let told = transmit(&mut to, Instant::ZERO);
+    assert_eq!(Request::decode(&told[0]), Some(Request::Failed(Reason::BadManifest)));
+    for (chunk, window) in [(0, 9), (9, 0)] {
+        let (mut to, _) = waiting(1);
+        receive(&mut to, id, &page(chunk, window));
+        let told = transmit(&mut to, Instant::ZERO);
+        assert_eq!(Request::decode(&told[0]), Some(Request::Failed(Reason::BadMessage)));
+    }
+}
+
+#[test]
+fn what_is_not_in_the_manifest_is_not_sent() {
+    let id = connections::<RakNet>(1)[0];
+    let number = 3;
+    let read = |file, offset, length| Request::Read { number, file, offset, length };
+    for request in [
+        read(4, 0, 1),
+        read(u32::MAX, 0, 1),
+        read(0, 3, 1),
+        read(0, 0, 4),
+        read(0, u64::MAX, 2),
+        read(0, 0, 0),
+        read(1, 0, 395),
+        read(1, 0, u32::MAX),
+        Request::List { number, first: 5, count: 1 },
+        Request::List { number, first: 0, count: 0 },
+    ] {
+        let mut from = sender(&files());
+        connect(&mut from, id);
+        receive(&mut from, id, &encoded(request));
+        let replies = transmit(&mut from, Instant::ZERO);
+        let refused = replies.iter().map(|reply| Reply::decode(reply)).collect::<Vec<_>>();
+        assert_eq!(
+            (refused, from.source.reads),
+            (vec![Some(Reply::Failed(Reason::Unknown))], 0),
+            "{request:?}"
+        );
+        let ended = Some((id, SenderEvent::Ended(Err(Failure::Here(Reason::Unknown)))));
+        assert_eq!((from.poll_event(), from.poll_event()), (ended, None));
+    }
+}
+
+#[test]
+fn nobody_is_served_who_was_not_named() {
+    let ids = connections::<RakNet>(4);
+    let mut from = Sender::new(MemorySource::new(&files()));
+    ids.iter().for_each(|id| connect(&mut from, *id));
+    assert!(from.serve(ids[1]) && !from.serve(ids[3]), "there are three places");
+    let list = encoded(Request::List { number: 1, first: 0, count: 9 });
+    for id in &ids {
+        (0..50).for_each(|_| receive(&mut from, *id, &list[..]));
+        receive(&mut from, *id, &[128, 9]);
+    }
+    let mut collector = Collector::new();
+    let plugin: &mut dyn Plugin<RakNet> = &mut from;
+    plugin.update(Instant::ZERO, &mut collector);
+    let told = |id| {
+        let messages = collector.messages.iter().filter(move |(to, ..)| *to == id);
+        messages.filter_map(|(_, bytes, _)| Reply::decode(bytes)).collect::<Vec<_>>()
+    };
+    assert_eq!(told(ids[0]), [Reply::Failed(Reason::Forbidden)]);
+    assert_eq!(told(ids[1]), [Reply::Failed(Reason::TooManyRequests)]);
+    assert_eq!((told(ids[2]).len(), told(ids[3]).len()), (1, 0));
+    assert_eq!((from.stats().refused, from.stats().malformed), (150, 4));
+}
+
+/// A receiver that asks for more than it may gets nothing, and others are served.
+#[test]
+fn a_flood_of_requests_is_bounded_and_keeps_nobody_waiting() {
+    let ids = connections::<RakNet>(2);
+    let (mut from, mut to) = (sender(&files()), receiver(&Tree::new()));
+    ids.iter().for_each(|id| connect(&mut from, *id));
+    let read = encoded(Request::Read { number: 1, file: 1, offset: 0, length: 100 });
+    (0..1_000).for_each(|_| receive(&mut from, ids[0], &read));
+    assert_eq!(from.source.reads, 0);
+    // Five requests are under way; this receiver reads nothing of what it has asked for.
+    transmit(&mut from, Instant::ZERO);
+    (0..5).for_each(|_| receive(&mut from, ids[0], &read));
+    to.fetch(ids[1]).expect("no other transfer");
+    loop {
+        transmit(&mut to, Instant::ZERO).iter().for_each(|message| receive(&mut from, ids[1], message));
+        let mut collector = Collector { blocked: Some(ids[0]), ..Collector::new() };
+        let plugin: &mut dyn Plugin<RakNet> = &mut from;
+        plugin.update(Instant::ZERO, &mut collector);
+        if collector.messages.is_empty() {
+            break;
+        }
+        collector.bytes().iter().for_each(|message| receive(&mut to, ids[1], message));
+    }
+    assert_eq!(to.store.tree, files());
+}
+
+/// Replies are made for all receivers in order, one for each.
+#[test]
+fn receivers_share_what_can_be_sent() {
+    let ids = connections::<RakNet>(2);
+    let mut from = sender(&files());
+    ids.iter().for_each(|id| connect(&mut from, *id));
+    let read = encoded(Request::Read { number: 1, file: 1, offset: 0, length: 100 });
+    for id in &ids {
+        (0..4).for_each(|_| receive(&mut from, *id, &read));
+    }
+    let mut collector = Collector { room: 4, ..Collector::new() };
+    let plugin: &mut dyn Plugin<RakNet> = &mut from;
+    plugin.update(Instant::ZERO, &mut collector);
+    let to = |id| collector.messages.iter().filter(|(to, ..)| *to == id).count();
+    assert_eq!((to(ids[0]), to(ids[1])), (2, 2));
+}
+
+proptest! {
+    /// No bytes panic, at either side, at any time of a transfer.
+    #[test]
+    fn any_bytes_are_taken(
+        messages in prop::collection::vec((0_u8..4, prop::collection::vec(any::<u8>(), 0..60)), 0..30),
+        begun in 0_usize..12,
+    ) {
+        let id = connections::<RakNet>(1)[0];
+        let (mut from, mut to) = (sender(&files()), receiver(&Tree::new()));
+        connect(&mut from, id);
+        to.fetch(id).expect("no other transfer");
+        exchange(&mut from, &mut to, id, begun);
+        for (kind, message) in messages {
+            receive(&mut from, id, &[&[128, kind][..], &message].concat());
+            receive(&mut to, id, &[&[129, kind][..], &message].concat());
+            receive(&mut to, id, &message);
+            prop_assert!(transmit(&mut from, Instant::ZERO).len() <= 6);
+            transmit(&mut to, Instant::ZERO);
+        }
+        let files = files();
+        prop_assert!(to.store.tree.iter().all(|(path, bytes)| files.get(path) == Some(bytes)));
+    }
+}

@@ -1,0 +1,208 @@
+//! Directories in memory, and two plugins that exchange them without peers.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use rakwire::Instant;
+use rakwire::endpoint::{ConnectionId, Plugin, Verdict};
+use rakwire::raknet::{Delivery, RakNet};
+use rakwire_plugins::files::{
+    DIGEST_LENGTH, Entry, FileReceiver, FileSender, Limits, ReceiverEvent, SenderEvent, Source, StorageError,
+    Store, Totals,
+};
+use sha2::{Digest, Sha256};
+
+use crate::support::Collector;
+
+/// Files by their paths.
+pub(super) type Tree = BTreeMap<String, Vec<u8>>;
+
+pub(super) const LIMITS: Limits =
+    Limits { files: 100, file_bytes: 1_000_000, bytes: 10_000_000, timeout: Duration::from_secs(30) };
+
+pub(super) fn tree(files: &[(&str, &[u8])]) -> Tree {
+    files.iter().map(|(path, bytes)| ((*path).to_owned(), bytes.to_vec())).collect()
+}
+
+pub(super) fn digest(bytes: &[u8]) -> [u8; DIGEST_LENGTH] {
+    Sha256::digest(bytes).into()
+}
+
+/// A file as a sender names it, and its bytes.
+#[derive(Clone, Debug)]
+pub(super) struct SourceFile {
+    pub(super) path: Vec<u8>,
+    pub(super) size: u64,
+    pub(super) digest: [u8; DIGEST_LENGTH],
+    pub(super) bytes: Vec<u8>,
+}
+
+/// The files of a sender, which may lie.
+#[derive(Clone, Debug)]
+pub(super) struct MemorySource {
+    pub(super) files: Vec<SourceFile>,
+    pub(super) totals: Totals,
+    pub(super) reads: usize,
+    pub(super) is_broken: bool,
+}
+
+impl MemorySource {
+    pub(super) fn new(tree: &Tree) -> Self {
+        let files = tree.iter().map(|(path, bytes)| SourceFile {
+            path: path.clone().into_bytes(),
+            size: bytes.len() as u64,
+            digest: digest(bytes),
+            bytes: bytes.clone(),
+        });
+        let files: Vec<SourceFile> = files.collect();
+        let bytes = files.iter().map(|file| file.size).sum();
+        let totals = Totals { files: files.len() as u32, bytes };
+        Self { files, totals, reads: 0, is_broken: false }
+    }
+}
+
+impl Source for MemorySource {
+    fn totals(&self) -> Totals {
+        self.totals
+    }
+
+    fn entry(&self, file: u32) -> Option<Entry<'_>> {
+        let file = self.files.get(file as usize)?;
+        Some(Entry { path: &file.path, size: file.size, digest: file.digest })
+    }
+
+    fn read(&mut self, file: u32, offset: u64, buffer: &mut [u8]) -> Result<(), StorageError> {
+        self.reads += 1;
+        if self.is_broken {
+            return Err(StorageError);
+        }
+        let bytes = &self.files[file as usize].bytes;
+        // What is not there reads as zeros, so that a sender can lie about sizes.
+        buffer.fill(0);
+        let available = bytes.get(offset as usize..).unwrap_or_default();
+        let length = available.len().min(buffer.len());
+        buffer[..length].copy_from_slice(&available[..length]);
+        Ok(())
+    }
+}
+
+/// The files of a receiver: those that are complete, and parts of others.
+#[derive(Clone, Debug, Default)]
+pub(super) struct MemoryStore {
+    pub(super) tree: Tree,
+    pub(super) parts: BTreeMap<String, Vec<u8>>,
+    open: BTreeMap<u32, String>,
+    pub(super) discarded: usize,
+    pub(super) is_broken: bool,
+}
+
+impl MemoryStore {
+    fn part(&mut self, file: u32) -> Result<&mut Vec<u8>, StorageError> {
+        let path = self.open.get(&file).ok_or(StorageError)?;
+        self.parts.get_mut(path).ok_or(StorageError)
+    }
+}
+
+impl Store for MemoryStore {
+    fn begin(&mut self, file: u32, entry: &Entry<'_>) -> Result<u64, StorageError> {
+        let path = std::str::from_utf8(entry.path).map_err(|_| StorageError)?.to_owned();
+        if !self.parts.contains_key(&path) {
+            let old = self.tree.get(&path).filter(|old| old.len() as u64 == entry.size);
+            self.parts.insert(path.clone(), old.cloned().unwrap_or_default());
+        }
+        let present = self.parts[&path].len() as u64;
+        self.open.insert(file, path);
+        Ok(present)
+    }
+
+    fn read(&mut self, file: u32, offset: u64, buffer: &mut [u8]) -> Result<(), StorageError> {
+        let (begin, length) = (offset as usize, buffer.len());
+        let bytes = self.part(file)?.get(begin..begin + length).ok_or(StorageError)?;
+        buffer.copy_from_slice(bytes);
+        Ok(())
+    }
+
+    fn write(&mut self, file: u32, offset: u64, bytes: &[u8]) -> Result<(), StorageError> {
+        if self.is_broken {
+            return Err(StorageError);
+        }
+        let (part, begin) = (self.part(file)?, offset as usize);
+        part.resize(part.len().max(begin + bytes.len()), 0);
+        part[begin..begin + bytes.len()].copy_from_slice(bytes);
+        Ok(())
+    }
+
+    fn discard(&mut self, file: u32) -> Result<(), StorageError> {
+        self.discarded += 1;
+        self.part(file)?.clear();
+        Ok(())
+    }
+
+    fn finish(&mut self, file: u32) -> Result<(), StorageError> {
+        let path = self.open.remove(&file).ok_or(StorageError)?;
+        let bytes = self.parts.remove(&path).ok_or(StorageError)?;
+        self.tree.insert(path, bytes);
+        Ok(())
+    }
+}
+
+/// Four requests at a time about three files, so that small trees need several pages.
+pub(super) type Sender = FileSender<RakNet, MemorySource, 3, 5, 400>;
+pub(super) type Receiver = FileReceiver<RakNet, MemoryStore, 4, 3, 400>;
+
+pub(super) fn sender(tree: &Tree) -> Sender {
+    let mut sender = Sender::new(MemorySource::new(tree));
+    sender.serve_all();
+    sender
+}
+
+pub(super) fn receiver(tree: &Tree) -> Receiver {
+    Receiver::new(MemoryStore { tree: tree.clone(), ..MemoryStore::default() }, LIMITS)
+}
+
+/// Tells a plugin of a connection.
+pub(super) fn connect(plugin: &mut dyn Plugin<RakNet>, id: ConnectionId) {
+    let remote = ([192, 0, 2, 1], 1).into();
+    let guid = rakwire::raknet::Guid(1);
+    plugin.on_connected(Instant::ZERO, id, remote, guid, rakwire::endpoint::Side::Client);
+}
+
+pub(super) fn receive(plugin: &mut dyn Plugin<RakNet>, from: ConnectionId, bytes: &[u8]) {
+    let delivery = Delivery::RELIABLE_ORDERED;
+    assert_eq!(plugin.on_message(Instant::ZERO, from, delivery, &bytes), Verdict::Drop);
+}
+
+pub(super) fn transmit(plugin: &mut dyn Plugin<RakNet>, now: Instant) -> Vec<Vec<u8>> {
+    let mut collector = Collector::new();
+    plugin.update(now, &mut collector);
+    collector.bytes()
+}
+
+/// Passes messages both ways until there are none, or so many have passed.
+pub(super) fn exchange(sender: &mut Sender, receiver: &mut Receiver, id: ConnectionId, mut limit: usize) {
+    loop {
+        let requests = transmit(receiver, Instant::ZERO);
+        requests.iter().for_each(|message| receive(sender, id, message));
+        let replies = transmit(sender, Instant::ZERO);
+        for reply in &replies {
+            if limit == 0 {
+                return;
+            }
+            limit -= 1;
+            receive(receiver, id, reply);
+        }
+        let plugin: &dyn Plugin<RakNet> = receiver;
+        if requests.is_empty() && replies.is_empty() && plugin.poll_timeout() != Some(Instant::ZERO) {
+            return;
+        }
+    }
+}
+
+/// The last events of both.
+pub(super) fn last_events(
+    sender: &mut Sender,
+    receiver: &mut Receiver,
+) -> (Option<SenderEvent>, Option<ReceiverEvent>) {
+    let at_sender = std::iter::from_fn(|| sender.poll_event()).last().map(|(_, event)| event);
+    (at_sender, std::iter::from_fn(|| receiver.poll_event()).last())
+}

@@ -1,0 +1,135 @@
+//! The bytes of messages, and which paths they may have.
+
+use std::path::{Component, Path};
+
+use proptest::prelude::*;
+use rakwire_plugins::files::{
+    Entries, Entry, MAX_PATH, Page, PageWriter, Reason, Reply, Request, Totals, check_path,
+};
+use serde_json::Value;
+
+fn bytes(hex: &str) -> Vec<u8> {
+    (0..hex.len() / 2).map(|at| u8::from_str_radix(&hex[2 * at..2 * at + 2], 16).expect("hex")).collect()
+}
+
+/// The page of the vectors, and how it is written.
+fn page(buffer: &mut [u8]) -> usize {
+    let totals = Totals { files: 11, bytes: 0x1_2345 };
+    let page = Page { number: 5, totals, chunk: 1_024, window: 8, first: 0, entries: Entries::NONE };
+    let mut writer = PageWriter::new(buffer, &page).expect("room");
+    assert!(writer.is_empty());
+    writer.push(&Entry { path: b"a", size: 2, digest: [7; 32] }).expect("room");
+    writer.push(&Entry { path: b"b/c", size: 0x1_2343, digest: [0xFE; 32] }).expect("room");
+    writer.len()
+}
+
+#[test]
+fn messages_have_the_bytes_of_the_vectors() {
+    let vectors: Vec<Value> =
+        serde_json::from_str(include_str!("../../vectors/files.json")).expect("it is JSON");
+    assert_eq!(vectors.len(), 7);
+    for vector in vectors {
+        let number = |name: &str| vector[name].as_u64().unwrap_or_default();
+        let expected = bytes(vector["hex"].as_str().unwrap_or_default());
+        let payload = bytes(vector["bytes"].as_str().unwrap_or_default());
+        let (id, first) = (number("number") as u32, number("first") as u32);
+        let mut buffer = [0; 256];
+        let mut request = |request: Request| {
+            assert_eq!(Request::decode(&expected), Some(request));
+            request.encode(&mut buffer)
+        };
+        let length = match vector["message"].as_str().unwrap_or_default() {
+            "list" => request(Request::List { number: id, first, count: number("count") as u16 }),
+            "read" => request(Request::Read {
+                number: id,
+                file: number("file") as u32,
+                offset: number("offset"),
+                length: number("length") as u32,
+            }),
+            "done" => request(Request::Done),
+            "receiver failed" => request(Request::Failed(Reason::Cancelled)),
+            "page" => {
+                let Some(decoded @ Reply::Page(_)) = Reply::decode(&expected) else { panic!("a page") };
+                let length = page(&mut buffer);
+                assert_eq!(decoded.encode(&mut [0; 256]), Some(length));
+                Some(length)
+            }
+            "data" => Reply::Data { number: id, bytes: &payload }.encode(&mut buffer),
+            _ => Reply::Failed(Reason::BadDigest).encode(&mut buffer),
+        };
+        assert_eq!(&buffer[..length.expect("room")], expected);
+    }
+}
+
+#[test]
+fn paths_that_mean_something_else_are_refused() {
+    let long = format!("{}/{}", "a".repeat(127), "b".repeat(127));
+    assert_eq!(long.len(), MAX_PATH);
+    for path in ["a", "a b", "a/b/c", ".hidden", "...", "a..b", "\u{e9}/\u{1f3bf}", &long] {
+        assert_eq!(check_path(path.as_bytes()), Some(path));
+    }
+    let longer = format!("{long}c");
+    let bad = [
+        "", "/", "/a", "a/", "a//b", ".", "..", "./a", "a/.", "a/../b", "../a", "a\\b", "C:a", "a:b", "a\0",
+        "a\nb", "a\u{85}", "\u{7f}", &longer,
+    ];
+    for path in bad {
+        assert_eq!(check_path(path.as_bytes()), None, "{path:?}");
+    }
+    assert_eq!(check_path(b"a\xff"), None);
+}
+
+proptest! {
+    /// What may be a path never leaves the directory that it is joined to.
+    #[test]
+    fn paths_stay_in_their_directory(path in "[a./\\\\:b\u{0}]{0,12}") {
+        if let Some(path) = check_path(path.as_bytes()) {
+            prop_assert!(Path::new(path).components().all(|part| matches!(part, Component::Normal(_))));
+        }
+    }
+
+    /// What was encoded is decoded, and fits only where there is room for it.
+    #[test]
+    fn messages_come_back(a: u32, b: u32, c: u64, d: u16, code: u8, payload in prop::collection::vec(any::<u8>(), 0..70)) {
+        let reason = |code| match Reply::decode(&[129, 3, code]) {
+            Some(Reply::Failed(reason)) => reason,
+            other => panic!("{other:?}"),
+        };
+        for request in [
+            Request::List { number: a, first: b, count: d },
+            Request::Read { number: a, file: b, offset: c, length: d.into() },
+            Request::Done,
+            Request::Failed(reason(code)),
+        ] {
+            let mut buffer = [0; 64];
+            let length = request.encode(&mut buffer).expect("room");
+            prop_assert_eq!(Request::decode(&buffer[..length]), Some(request));
+            prop_assert_eq!(Request::decode(&buffer[..length - 1]), None);
+            prop_assert_eq!(request.encode(&mut buffer[..length - 1]), None);
+        }
+        for reply in [Reply::Data { number: a, bytes: &payload }, Reply::Failed(reason(code))] {
+            let mut buffer = [0; 128];
+            let length = reply.encode(&mut buffer).expect("room");
+            prop_assert_eq!(Reply::decode(&buffer[..length]), Some(reply));
+            prop_assert_eq!(reply.encode(&mut buffer[..length - 1]), None);
+        }
+    }
+
+    /// A page says its entries, and nothing if it is cut off.
+    #[test]
+    fn pages_come_back(paths in prop::collection::vec("[a-z/]{1,20}", 0..6), cut in 1_usize..40) {
+        let mut buffer = [0; 512];
+        let totals = Totals { files: 6, bytes: 60 };
+        let page = Page { number: 1, totals, chunk: 2, window: 3, first: 4, entries: Entries::NONE };
+        let mut writer = PageWriter::new(&mut buffer, &page).expect("room");
+        for (size, path) in (0..).zip(&paths) {
+            writer.push(&Entry { path: path.as_bytes(), size, digest: [5; 32] }).expect("room");
+        }
+        let length = writer.len();
+        let Some(Reply::Page(decoded)) = Reply::decode(&buffer[..length]) else { panic!("a page") };
+        prop_assert!(decoded.entries.map(|entry| entry.path.to_vec()).eq(paths.iter().map(|path| path.clone().into_bytes())));
+        if !paths.is_empty() {
+            prop_assert_eq!(Reply::decode(&buffer[..length - cut]), None);
+        }
+    }
+}
