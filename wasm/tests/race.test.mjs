@@ -82,13 +82,17 @@ class FakeCarrier {
   }
 }
 
-function startRace(names) {
+/** A race of carriers with these names. Those that are `broken` cannot be made. */
+function startRace(names, broken = []) {
   const clock = new FakeClock();
   const carriers = [];
   const won = [];
   const entrants = names.map((name) => ({
     name,
     open: (events) => {
+      if (broken.includes(name)) {
+        throw new Error(`no ${name}`);
+      }
       carriers.push(new FakeCarrier(name, events));
       return carriers.at(-1);
     },
@@ -161,6 +165,21 @@ test("a race without a winner tells what is known", async () => {
   carriers[0].events.onClose({ code: 1006, reason: "" });
   carriers[1].events.onClose({ code: 1013, reason: "full" });
   assert.deepEqual(won, [{ code: 1013, reason: "full" }]);
+});
+
+test("one that cannot even be made has failed, the first, a later one or all of them", async () => {
+  const first = startRace(["webtransport", "websocket"], ["webtransport"]);
+  await settled();
+  first.carriers[0].open();
+  assert.deepEqual(first.won, ["websocket"]);
+  const later = startRace(["webtransport", "websocket"], ["websocket"]);
+  await later.clock.pass(HEAD_START_MS);
+  later.carriers[0].open();
+  assert.deepEqual(later.won, ["webtransport"]);
+  const all = startRace(["webtransport", "websocket"], ["webtransport", "websocket"]);
+  assert.deepEqual(all.won, [], "who starts the race is told after that");
+  await settled();
+  assert.deepEqual(all.won, [{ code: 1006, reason: "Error: no websocket" }]);
 });
 
 /** A transport over fake carriers, WebTransport before the WebSocket. */
@@ -303,4 +322,136 @@ test("a refusal of the relay is told as such, and one carrier alone is not defer
   third.carriers[0].events.onClose({ code: 4429, reason: "too often" });
   third.carriers[1].events.onClose({ code: 1006, reason: "" });
   assert.deepEqual(third.events, ["relay-closed 4429"]);
+});
+
+test("a connection whose flow another one has taken over ends", async (t) => {
+  const { carriers, clock, events } = startTransport(t);
+  carriers[0].open();
+  await settled();
+  carriers[0].tell(false);
+  carriers[0].events.onClose({ code: 4409, reason: "resumed by another connection" });
+  await clock.pass(60_000);
+  assert.deepEqual([events, carriers.length], [["open", "relay-closed 4409"], 1]);
+  const back = startTransport(t);
+  back.carriers[0].open();
+  await settled();
+  back.carriers[0].tell(false);
+  back.carriers[0].events.onClose({ code: 1006, reason: "" });
+  await back.clock.pass(200);
+  back.carriers[1].events.onClose({ code: 4409, reason: "resumed by another connection" });
+  back.carriers[2].events.onClose({ code: 1006, reason: "" });
+  await back.clock.pass(60_000);
+  assert.deepEqual([back.events, back.carriers.length], [["open", "interrupted", "relay-closed 4409"], 3]);
+});
+
+test("a carrier that opens and passes nothing on is replaced before the connection is there", async (t) => {
+  const { transport, carriers, clock, events } = startTransport(t);
+  carriers[0].open();
+  await settled();
+  transport.send(new Uint8Array(4));
+  await clock.pass(1_700);
+  assert.deepEqual([transport.name, carriers.length], ["webtransport", 1]);
+  await clock.pass(100);
+  assert.deepEqual([transport.name, carriers[0].isClosed], [undefined, true]);
+  assert.deepEqual(carriers.map(({ name }) => name), ["webtransport", "websocket"]);
+  carriers[1].open();
+  await settled();
+  assert.deepEqual([carriers[1].sent, events], [[4], ["open"]], "what the server has not heard is repeated");
+  carriers[1].tell(false);
+  await clock.pass(20_000);
+  assert.deepEqual([transport.name, carriers[2].name, events], ["websocket", "webtransport", ["open"]]);
+});
+
+test("a carrier that is lost before anything came is replaced, and one that was heard is not", async (t) => {
+  const lost = startTransport(t);
+  lost.carriers[0].open();
+  await settled();
+  lost.carriers[0].events.onClose({ code: 1006, reason: "" });
+  lost.carriers[1].open();
+  await settled();
+  assert.deepEqual([lost.transport.name, lost.events], ["websocket", ["open"]]);
+  lost.carriers[1].events.onClose({ code: 1006, reason: "" });
+  assert.deepEqual(lost.events, ["open", "relay-closed 1006"]);
+  const heard = startTransport(t);
+  heard.carriers[0].open();
+  await settled();
+  heard.transport.send(new Uint8Array(4));
+  heard.carriers[0].events.onDatagram(new Uint8Array(7));
+  await heard.clock.pass(5_000);
+  assert.deepEqual([heard.transport.name, heard.events, heard.carriers.length], ["webtransport", ["open", 7], 1]);
+});
+
+const WEBTRANSPORT = { port: 443, path: "/wt", certificate_hashes: [] };
+
+/** A transport whose WebSocket is open, after its relay has answered `/transports` so. */
+async function startAnswered(t, status, body) {
+  t.mock.method(globalThis, "fetch", async () => new Response(body, { status }));
+  const started = startTransport(t);
+  const [better] = started.carriers;
+  started.offered = await better.request.announced();
+  better.events.onClose({ code: 1006, reason: "" });
+  started.carriers[1].open();
+  await settled();
+  started.carriers[1].tell(false);
+  return started;
+}
+
+for (const [what, status, body, offered] of [
+  ["a list", 200, JSON.stringify({ webtransport: WEBTRANSPORT, later: 7 }), { webtransport: WEBTRANSPORT }],
+  ["a failure", 503, "", {}],
+  ["a refusal", 429, "{}", {}],
+  ["null", 200, "null", {}],
+  ["an array", 200, "[]", {}],
+  ["a text", 200, '"webtransport"', {}],
+  ["a page", 200, "<!doctype html>", {}],
+]) {
+  test(`a relay that answers with ${what} may have better transports`, async (t) => {
+    const started = await startAnswered(t, status, body);
+    assert.deepEqual(started.offered, offered);
+    const request = new Uint8Array(1_464).fill(5);
+    started.transport.send(request);
+    await started.clock.pass(16_000);
+    assert.deepEqual(started.carriers[1].sent, [1_024]);
+    assert.equal(started.carriers[2]?.name, "webtransport");
+  });
+}
+
+for (const [what, status, body] of [
+  ["does not know the question", 404, ""],
+  ["has no other transport", 200, "{}"],
+  ["has what nobody can open", 200, JSON.stringify({ webtransport: null, webrtc: { port: "443" } })],
+  ["has half of it", 200, JSON.stringify({ webtransport: { ...WEBTRANSPORT, certificate_hashes: [7] }, webrtc: { port: 443 } })],
+]) {
+  test(`with a relay that ${what} datagrams have their full length, and none shorter comes later`, async (t) => {
+    const { transport, carriers, clock, events, offered } = await startAnswered(t, status, body);
+    assert.deepEqual(offered, {});
+    transport.send(new Uint8Array(1_464).fill(5));
+    await clock.pass(60_000);
+    assert.deepEqual([carriers[1].sent, carriers.length], [[1_464], 2]);
+    // It has WebTransport now, which would not carry what the server sends.
+    t.mock.method(globalThis, "fetch", async () => new Response(JSON.stringify({ webtransport: WEBTRANSPORT })));
+    carriers[1].events.onClose({ code: 1006, reason: "" });
+    assert.deepEqual(await carriers[2].request.announced(), { webtransport: WEBTRANSPORT });
+    carriers[2].open();
+    await settled();
+    carriers[2].tell(true);
+    await clock.pass(60_000);
+    assert.deepEqual(carriers.map(({ name }) => name), ["webtransport", "websocket", "websocket"]);
+    transport.send(new Uint8Array(1_464).fill(0x84));
+    assert.deepEqual([carriers[2].sent, transport.dropped, events], [[1_464], 0, ["open", "interrupted", "resumed"]]);
+  });
+}
+
+test("a relay that does not answer which transports it has is not waited for without end", async (t) => {
+  const unanswered = (_url, { signal }) => new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
+  t.mock.method(globalThis, "fetch", unanswered);
+  const { transport, carriers, clock } = startTransport(t);
+  let offered;
+  void carriers[0].request.announced().then((said) => (offered = said));
+  await clock.pass(9_000);
+  assert.equal(offered, undefined);
+  await clock.pass(1_000);
+  await settled();
+  assert.deepEqual(offered, {});
+  transport.close();
 });

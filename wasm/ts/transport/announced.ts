@@ -1,5 +1,12 @@
 /** What a relay says of its transports, at `/transports`. */
 
+import type { Timers } from "./timers.js";
+
+/** How long a relay may take to answer. */
+const ANSWER_MS = 10_000;
+/** The status of a server that does not know the question. */
+const NOT_FOUND = 404;
+
 /** WebTransport at a relay. */
 export interface AnnouncedWebTransport {
   /** The UDP port; the host is that of the relay. */
@@ -25,14 +32,50 @@ export interface Announced {
   webrtc?: AnnouncedWebRtc;
 }
 
-/** Asks the relay of a WebSocket; `undefined` if it cannot be reached. One that does not know the question has no other. */
-export async function fetchAnnounced(relay: URL, signal: AbortSignal): Promise<Announced | undefined> {
+/** Asks the relay of a WebSocket; `undefined` if there is no answer of a relay. One that does not know the question has no other. */
+export async function fetchAnnounced(relay: URL, signal: AbortSignal, timers: Timers): Promise<Announced | undefined> {
   const url = new URL("transports", relay);
   url.protocol = relay.protocol.replace("ws", "http");
+  const attempt = new AbortController();
+  const giveUp = (): void => attempt.abort();
+  signal.addEventListener("abort", giveUp);
+  const timer = timers.set(giveUp, ANSWER_MS);
   try {
-    const response = await fetch(url, { signal });
-    return response.ok ? ((await response.json()) as Announced) : {};
+    const response = await fetch(url, { signal: attempt.signal });
+    if (response.ok) {
+      return readAnnounced(await response.json());
+    }
+    return response.status === NOT_FOUND ? {} : undefined;
   } catch {
     return undefined;
+  } finally {
+    timers.clear(timer);
+    signal.removeEventListener("abort", giveUp);
   }
+}
+
+/** The transports in an answer, without those that nobody can open; `undefined` if it is none of a relay. */
+function readAnnounced(said: unknown): Announced | undefined {
+  if (!isObject(said) || Array.isArray(said)) {
+    return undefined;
+  }
+  const { webtransport, webrtc } = said as { [Name in keyof Announced]: unknown };
+  return {
+    ...(isWebTransport(webtransport) && { webtransport }),
+    ...(isWebRtc(webrtc) && { webrtc }),
+  };
+}
+
+const isObject = (said: unknown): said is object => typeof said === "object" && said !== null;
+
+const isTexts = (said: unknown): boolean => Array.isArray(said) && said.every((text) => typeof text === "string");
+
+function isWebTransport(said: unknown): said is AnnouncedWebTransport {
+  const { port, path, certificate_hashes: hashes } = (isObject(said) ? said : {}) as Partial<AnnouncedWebTransport>;
+  return typeof port === "number" && typeof path === "string" && isTexts(hashes);
+}
+
+function isWebRtc(said: unknown): said is AnnouncedWebRtc {
+  const { port, fingerprint, addresses = [] } = (isObject(said) ? said : {}) as Partial<AnnouncedWebRtc>;
+  return typeof port === "number" && typeof fingerprint === "string" && isTexts(addresses);
 }

@@ -6,6 +6,7 @@
 
 import type { Carrier, CarrierClose, CarrierEvents, CarrierName } from "./carrier.js";
 import { LOST } from "./carrier.js";
+import type { Timers } from "./timers.js";
 
 /** The Connection Attempt Delay that RFC 8305 recommends. */
 export const HEAD_START_MS = 250;
@@ -18,19 +19,6 @@ export interface Entrant {
   name: CarrierName;
   open(events: CarrierEvents): Carrier;
 }
-
-/** The timers of the platform, or of a test; milliseconds. */
-export interface Timers {
-  now(): number;
-  set(callback: () => void, ms: number): unknown;
-  clear(timer: unknown): void;
-}
-
-export const PLATFORM_TIMERS: Timers = {
-  now: () => performance.now(),
-  set: (callback, ms) => setTimeout(callback, ms),
-  clear: (timer) => clearTimeout(timer as ReturnType<typeof setTimeout>),
-};
 
 /** Who is told how a race ends. */
 export interface RaceOwner {
@@ -83,7 +71,7 @@ export class Race {
       events = this.#owner.onWon(entrant.name, carrier);
       events.onOpen();
     };
-    const carrier: Carrier = entrant.open({
+    const carrier = open(entrant, {
       onOpen: () => {
         if (entrant.name !== "websocket" || this.#running.size === 1) {
           win();
@@ -127,5 +115,16 @@ export class Race {
       this.#isOver = true;
       this.#owner.onFailed(this.#failure);
     }
+  }
+}
+
+/** Opens a carrier. One that cannot even be made fails a moment later, as others do. */
+function open(entrant: Entrant, events: CarrierEvents): Carrier {
+  try {
+    return entrant.open(events);
+  } catch (error) {
+    queueMicrotask(() => events.onClose({ code: LOST, reason: String(error) }));
+    const nothing = (): void => undefined;
+    return { hasRoom: false, bufferedAmount: 0, longestDatagram: 0, send: nothing, requestFlow: nothing, close: nothing };
   }
 }

@@ -12,9 +12,11 @@ import { carrierKinds, present } from "./carriers.js";
 import { fit } from "./fit.js";
 import type { Flow } from "./flow.js";
 import { readFlow, readText } from "./flow.js";
-import type { Timers, Entrant } from "./race.js";
-import { PLATFORM_TIMERS, Race } from "./race.js";
+import type { Entrant } from "./race.js";
+import { Race } from "./race.js";
 import { readDrops } from "./relay-drops.js";
+import type { Timers } from "./timers.js";
+import { PLATFORM_TIMERS } from "./timers.js";
 import type { Transport, TransportEnd, TransportEvents, TransportSettings } from "./transport.js";
 
 /** The code of a relay that heard nothing. */
@@ -29,6 +31,8 @@ const LASTING_MS = 1_000;
 /** The time before a flow is asked for again; it doubles. */
 const FIRST_REQUEST_MS = 250;
 const REQUESTS = 5;
+/** Another carrier is tried after so many, which leaves time for the handshake of the protocol. */
+const FIRST_REQUESTS = 3;
 /** How often it is looked whether a carrier without retransmission is silent, and for how long it may be. */
 const WATCH_MS = 500;
 const SILENT_MS = 3_000;
@@ -37,6 +41,8 @@ const FIRST_CLIMB_MS = 10_000;
 const LONGEST_CLIMB_MS = 300_000;
 /** What a better carrier takes, where one may have the flow later: RakNet chooses its MTU once. */
 const COMMON_DATAGRAM = 1_024;
+/** The carrier that loses nothing and takes datagrams of every length. */
+const STREAM: CarrierName = "websocket";
 
 /** A carrier that was opened. */
 interface Leg {
@@ -44,6 +50,8 @@ interface Leg {
   carrier: Carrier;
   /** When something was sent that nothing has followed yet. */
   unansweredSince: number | undefined;
+  /** Whether anything has come by it. */
+  isHeard: boolean;
 }
 
 /** Starts to open carriers to a relay. */
@@ -69,6 +77,14 @@ export class RelayTransport implements Transport {
   /** One that is silent; closed before another one has the flow it would end that. */
   #silent: Carrier | undefined;
   #flow: Flow | undefined;
+  /** Those that have opened and by which nothing came, since one had the flow. */
+  readonly #mute = new Set<CarrierName>();
+  /** What was sent last, if nothing has come by its carrier. */
+  #unheard: Uint8Array | undefined;
+  /** Whether the protocol has begun. */
+  #isOpen = false;
+  /** The longest datagram that is sent, chosen with the first carrier. */
+  #longest: number | undefined;
   /** What the relay said of its transports last. */
   #offered: Announced | undefined;
   #lostAt: number | undefined;
@@ -90,7 +106,7 @@ export class RelayTransport implements Transport {
     this.#timers = timers;
     this.#events = events;
     if (this.#names.length > 0) {
-      this.#startRace(this.#names);
+      this.#seek();
     } else {
       const reason = `there is no ${settings.carriers.join(", ")} here`;
       queueMicrotask(() => this.#end({ code: "no-transport", reason }));
@@ -119,13 +135,13 @@ export class RelayTransport implements Transport {
     if (leg === undefined) {
       return;
     }
-    const common = this.#better(leg).length > 0 ? COMMON_DATAGRAM : Infinity;
-    const fitted = fit(datagram, Math.min(leg.carrier.longestDatagram, common));
+    const fitted = fit(datagram, Math.min(leg.carrier.longestDatagram, this.#longest ?? Infinity));
     if (fitted === undefined) {
       this.#dropped += 1;
       return;
     }
     leg.unansweredSince ??= this.#timers.now();
+    this.#unheard = leg.isHeard ? undefined : fitted.slice();
     leg.carrier.send(fitted);
   }
 
@@ -136,6 +152,13 @@ export class RelayTransport implements Transport {
     this.#race?.cancel();
     [this.#active?.carrier, this.#next?.carrier, this.#silent].forEach((carrier) => carrier?.close());
     this.#active = this.#next = this.#silent = undefined;
+  }
+
+  /** Opens the carriers that may have the flow. */
+  #seek(): void {
+    const fitting = this.#names.filter((name) => this.#longest !== Infinity || name === STREAM);
+    const names = fitting.filter((name) => !this.#mute.has(name));
+    this.#startRace(names.length > 0 ? names : fitting);
   }
 
   #startRace(names: readonly CarrierName[]): void {
@@ -155,14 +178,14 @@ export class RelayTransport implements Transport {
       open: (events) => carrierKinds[name].open({ url, token, fingerprint, hasControl, webSocket, announced }, events),
     }));
     const owner = {
-      onWon: (name: CarrierName, carrier: Carrier) => this.#onWon({ name, carrier, unansweredSince: undefined }),
+      onWon: (name: CarrierName, carrier: Carrier) => this.#onWon({ name, carrier, unansweredSince: undefined, isHeard: false }),
       onFailed: (close: CarrierClose) => this.#onFailed(close),
     };
     this.#race = new Race(entrants, owner, this.#timers);
   }
 
   async #ask(): Promise<Announced> {
-    this.#offered = (await fetchAnnounced(this.#url, this.#abort.signal)) ?? this.#offered;
+    this.#offered = (await fetchAnnounced(this.#url, this.#abort.signal, this.#timers)) ?? this.#offered;
     return this.#offered ?? {};
   }
 
@@ -188,11 +211,22 @@ export class RelayTransport implements Transport {
       // The answer tells whether the relay still has the flow.
       this.#requestFlow(leg);
     } else if (isFirst && leg === this.#active) {
+      this.#longest ??= isLossy(leg) || this.#better(leg).length > 0 ? COMMON_DATAGRAM : Infinity;
       this.#settle(leg);
       if (this.#settings.resume && isLossy(leg)) {
         this.#requestFlow(leg);
       }
+      this.#greet(leg);
+    }
+  }
+
+  /** Lets the protocol begin, or repeats what it has sent by a carrier that did not pass it on. */
+  #greet(leg: Leg): void {
+    if (!this.#isOpen) {
+      this.#isOpen = true;
       this.#events?.onOpen();
+    } else if (this.#unheard !== undefined) {
+      leg.carrier.send(this.#unheard);
     }
   }
 
@@ -204,13 +238,31 @@ export class RelayTransport implements Transport {
     }
     this.#timers.clear(this.#requestTimer);
     this.#requestTimer = this.#timers.set(() => {
-      if (count < REQUESTS) {
+      if (count >= FIRST_REQUESTS && this.#canFallBack(leg)) {
+        leg.carrier.close();
+        this.#fallBack(leg);
+      } else if (count < REQUESTS) {
         this.#requestFlow(leg, count + 1);
       } else if (leg === this.#next) {
+        this.#mute.add(leg.name);
         leg.carrier.close();
         this.#onClose(leg, { code: LOST, reason: "" });
       }
     }, FIRST_REQUEST_MS * 2 ** (count - 1));
+  }
+
+  /** Whether a carrier that has opened can be replaced, as the server knows nothing of it yet. */
+  #canFallBack(leg: Leg): boolean {
+    const hasOthers = this.#names.some((name) => name !== leg.name && !this.#mute.has(name));
+    return leg === this.#active && this.#flow === undefined && !leg.isHeard && hasOthers;
+  }
+
+  /** Others are tried in place of a carrier by which nothing came. */
+  #fallBack({ name }: Leg): void {
+    this.#active = undefined;
+    [this.#requestTimer, this.#watchTimer, this.#climbTimer].forEach((timer) => this.#timers.clear(timer));
+    this.#mute.add(name);
+    this.#seek();
   }
 
   /** A carrier has the flow: watches it, and looks for a better one. */
@@ -225,6 +277,9 @@ export class RelayTransport implements Transport {
 
   #watch(leg: Leg): void {
     this.#watchTimer = this.#timers.set(() => {
+      if (leg !== this.#active) {
+        return;
+      }
       const silentMs = this.#timers.now() - (leg.unansweredSince ?? Infinity);
       if (silentMs > SILENT_MS && this.#flow !== undefined) {
         this.#silent = leg.carrier;
@@ -258,12 +313,13 @@ export class RelayTransport implements Transport {
   /** The carriers that are better than one, as far as the relay is not known to be without them. */
   #better({ name }: Leg): CarrierName[] {
     const offered = this.#offered;
-    const better = this.#names.slice(0, this.#names.indexOf(name));
+    const better = this.#longest === Infinity ? [] : this.#names.slice(0, this.#names.indexOf(name));
     return offered === undefined ? better : better.filter((other) => other in offered);
   }
 
   #onDatagram(leg: Leg, datagram: Uint8Array): void {
     leg.unansweredSince = undefined;
+    leg.isHeard = true;
     if (leg === this.#active || leg === this.#next) {
       this.#events?.onDatagram(datagram);
     }
@@ -272,6 +328,7 @@ export class RelayTransport implements Transport {
   /** What the relay says of itself. What is none of its own is ignored. */
   #onControl(leg: Leg, text: string): void {
     leg.unansweredSince = undefined;
+    leg.isHeard = true;
     const said = readText(text);
     const drops = readDrops(said);
     if (drops !== undefined) {
@@ -288,6 +345,7 @@ export class RelayTransport implements Transport {
       this.#timers.clear(this.#requestTimer);
       if (this.#flow === undefined) {
         this.#heldSince = this.#timers.now();
+        this.#mute.clear();
       }
       this.#flow = flow;
     }
@@ -309,6 +367,7 @@ export class RelayTransport implements Transport {
     this.#active = leg;
     this.#flow = flow;
     this.#heldSince = this.#timers.now();
+    this.#mute.clear();
     this.#settle(leg);
     if (this.#lostAt !== undefined) {
       this.#lostAt = undefined;
@@ -322,6 +381,10 @@ export class RelayTransport implements Transport {
       this.#next = undefined;
       this.#onFailed(close);
     } else if (leg === this.#active) {
+      if (close.code === LOST && this.#canFallBack(leg)) {
+        this.#fallBack(leg);
+        return;
+      }
       this.#active = undefined;
       if (this.#flow === undefined || !this.#isLoss(close)) {
         this.#end(describeClose(this.#url, close, true));
@@ -333,8 +396,8 @@ export class RelayTransport implements Transport {
 
   /** Whether a connection with this end can go on. */
   #isLoss({ code }: CarrierClose): boolean {
-    // Where there is one carrier, another page has taken the flow.
-    return code === LOST || code === UNRESPONSIVE || (code === TAKEN_OVER && this.#names.length > 1);
+    // It is the next carrier that has taken the flow over, or else another connection, which goes on with it.
+    return code === LOST || code === UNRESPONSIVE || (code === TAKEN_OVER && this.#next !== undefined);
   }
 
   /** No carrier was there. */
@@ -370,9 +433,9 @@ export class RelayTransport implements Transport {
     this.#timers.clear(this.#retryTimer);
     if (delay === 0) {
       // Without a timer: those of a tab in the background fire once a second.
-      this.#startRace(this.#names);
+      this.#seek();
     } else {
-      this.#retryTimer = this.#timers.set(() => this.#startRace(this.#names), delay);
+      this.#retryTimer = this.#timers.set(() => this.#seek(), delay);
     }
   }
 
@@ -385,14 +448,15 @@ export class RelayTransport implements Transport {
 
 /** Whether a carrier loses datagrams, as UDP does. */
 function isLossy({ name }: Leg): boolean {
-  return name !== "websocket";
+  return name !== STREAM;
 }
 
 /** The code and the description of the end of a carrier. */
 function describeClose(url: URL, { code, reason }: CarrierClose, wasOpen: boolean): TransportEnd {
   // A code was said by the relay, but for this one.
   if (!wasOpen && code === LOST) {
-    return { code: "relay-unreachable", reason: `the relay at ${url.host} cannot be reached`, relayCode: code };
+    const why = reason === "" ? "" : `: ${reason}`;
+    return { code: "relay-unreachable", reason: `the relay at ${url.host} cannot be reached${why}`, relayCode: code };
   }
   const isLost = reason === "" || code === LOST;
   const told = isLost ? `connection to the relay lost (code ${code})` : `relay closed: ${reason} (code ${code})`;
