@@ -17,8 +17,10 @@ import { connect } from "rakwire";
 import { openPage } from "./browser.mjs";
 import { serve } from "./bundlers/serve.mjs";
 import { PROTOCOLS } from "./protocols.mjs";
-import { nextNumbers, numbered, pattern, program, startEcho, startRelay } from "./support.mjs";
+import { LIMIT_MS, nextNumbers, numbered, pattern, program, startEcho, startRelay, until } from "./support.mjs";
 
+/** The options of connections in Node. */
+const USUAL = { target: "game", webSocket: WebSocket, timeoutMs: LIMIT_MS };
 const PACKAGE = fileURLToPath(new URL("..", import.meta.url));
 
 /** Lets the clock jump, as it does for a laptop that was suspended. */
@@ -36,10 +38,9 @@ async function startTalking(t, variable, ...args) {
   let said = "";
   for (const stream of [child.stdout, child.stderr]) stream.on("data", (chunk) => (said += chunk));
   const says = async (words) => {
-    while (!words.test(said)) {
-      assert.equal(child.exitCode, null, said);
-      await sleep(50);
-    }
+    const told = until(() => words.test(said) || child.exitCode !== null, `it says ${words}`);
+    await told.catch(({ message }) => assert.fail(`${message}; ${said}`));
+    assert.match(said, words);
     return words.exec(said);
   };
   const [, address] = await says(/listening on (?:http:\/\/)?(\S+)\n/);
@@ -90,11 +91,13 @@ for (const protocol of PROTOCOLS) {
     const jump = jumpingClock(t);
     const echo = await startEcho(t, ...protocol.echo);
     const relay = await startRelay(t, { game: echo.address });
-    const connection = await connect(`ws://${relay.address}/ws`, { target: "game", webSocket: WebSocket, ...protocol.options });
+    // More than the machine may be late besides the jumps.
+    const silenceTimeoutMs = 2 * LIMIT_MS;
+    const connection = await connect(`ws://${relay.address}/ws`, { ...USUAL, silenceTimeoutMs, ...protocol.options });
     // The Game Protocol gives up who was silent for so long, even if nothing was under way.
     const isPatient = protocol.name === "RakNet";
     for (const ms of isPatient ? [3_000, 3_600_000] : [3_000]) {
-      while (connection.stats().inFlight > 0) await sleep(5);
+      await until(() => connection.stats().inFlight === 0, "all is acknowledged");
       jump(ms);
       connection.send(numbered(1), { reliability: "reliable" });
       assert.deepEqual(await nextNumbers(connection, 1), [1]);
@@ -117,9 +120,10 @@ for (const protocol of PROTOCOLS) {
     const jump = jumpingClock(t);
     const echo = await startEcho(t, ...protocol.echo);
     const relay = await startRelay(t, { game: echo.address });
-    const connection = await connect(`ws://${relay.address}/ws`, { target: "game", webSocket: WebSocket, ...protocol.options });
+    const connection = await connect(`ws://${relay.address}/ws`, { ...USUAL, ...protocol.options });
+    const interrupted = new Promise((resolve) => connection.addEventListener("interrupted", resolve));
     relay.stop();
-    await new Promise((resolve) => connection.addEventListener("interrupted", resolve));
+    await interrupted;
     jump(3_600_000);
     const { code, reason } = await connection.closed;
     assert.ok(["relay-closed", "lost"].includes(code), code);
@@ -127,13 +131,13 @@ for (const protocol of PROTOCOLS) {
     assert.throws(() => connection.send(numbered(1)), { code: "not-connected" });
   });
 
-  test(`${protocol.name}: a page that is closed in the middle leaves nothing at the relay, and the server hears of it`, { timeout: 60_000 }, async (t) => {
+  test(`${protocol.name}: a page that is closed in the middle leaves nothing at the relay, and the server hears of it`, { timeout: 300_000 }, async (t) => {
     const echo = await startTalking(t, "RAKWIRE_BIN", "echo", "--listen", "127.0.0.1:0", ...protocol.echo);
     const relay = await startTalking(t, "RAKWIRE_RELAY_BIN", "--listen", "127.0.0.1:0", "--allow-any-origin", "--target", `game=${echo.address}`);
     const page = await openPackage(t);
     await page.evaluate(async ([url, options]) => {
       const { connect: open } = await import("/dist/index.js");
-      const connection = await open(url, { target: "game", ...options });
+      const connection = await open(url, { target: "game", timeoutMs: 60_000, ...options });
       for (let sent = 0; sent < 20; sent++) connection.send(new Uint8Array(50_000).fill(0xfe), { reliability: "reliable" });
       await connection.receive();
     }, [`ws://${relay.address}/ws`, protocol.options]);
@@ -142,10 +146,11 @@ for (const protocol of PROTOCOLS) {
     await echo.says(/disconnected/);
     relay.kill("SIGTERM");
     const [, clients, flows] = await relay.says(/ended: (\d+) clients of (\d+) flows/);
-    assert.deepEqual([clients, flows], ["0", "1"]);
+    assert.equal(clients, "0");
+    assert.notEqual(flows, "0");
   });
 
-  test(`${protocol.name}: a relay that floods a client with nonsense does not stop its messages`, { timeout: 60_000 }, async (t) => {
+  test(`${protocol.name}: a relay that floods a client with nonsense does not stop its messages`, { timeout: 300_000 }, async (t) => {
     const echo = await startEcho(t, ...protocol.echo);
     // What is on the way can end a connection or invent messages; this is about what can be told from them.
     const first = protocol.name === "RakNet" ? 0x84 : 0x82;
@@ -162,7 +167,7 @@ for (const protocol of PROTOCOLS) {
       socket.send("[".repeat(100_000));
       socket.send(new Uint8Array(0));
     });
-    const connection = await connect(url, { target: "game", webSocket: WebSocket, ...protocol.options });
+    const connection = await connect(url, { ...USUAL, ...protocol.options });
     let told = 0;
     connection.addEventListener("relaydrops", () => (told += 1));
     for (let number = 0; number < 40; number++) {
@@ -188,7 +193,7 @@ test("without a network, what needs it fails with a code, and works when it is t
   const open = (name) => page.evaluate(async ([entry, url]) => {
     const { connect: from } = await import(`/dist/${entry}.js`);
     const wasm = entry === "slim" ? { wasm: "/pkg/rakwire.wasm" } : {};
-    return from(url, { target: "game", ...wasm }).then((connection) => connection.close().then(({ code }) => code), ({ code }) => code);
+    return from(url, { target: "game", timeoutMs: 60_000, ...wasm }).then((connection) => connection.close().then(({ code }) => code), ({ code }) => code);
   }, [name, `ws://${relay.address}/ws`]);
   await page.context().setOffline(true);
   assert.equal(await open("slim"), "wasm-unavailable");

@@ -12,16 +12,23 @@ const FLAGS = [
   "--disable-sync",
 ];
 
+/** A browser starts slowly on a machine that does other work as well. */
+const START_MS = 90_000;
+const ACTION_MS = 60_000;
+
 /** Flags for WebGL without a graphics card. */
 export const SOFTWARE_WEBGL = ["--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--ignore-gpu-blocklist"];
 
 export function launch(moreFlags = []) {
-  return chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: [...FLAGS, ...moreFlags] });
+  const executablePath = process.env.CHROMIUM ?? "/usr/bin/chromium";
+  return chromium.launch({ executablePath, args: [...FLAGS, ...moreFlags], timeout: START_MS });
 }
 
 /** A page in a browser that is closed at the end of the test. */
 export async function openPage(context, options) {
   const browser = await launch();
   context.after(() => browser.close());
-  return browser.newPage(options);
+  const page = await browser.newPage(options);
+  page.setDefaultTimeout(ACTION_MS);
+  return page;
 }

@@ -7,8 +7,9 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { WebSocket } from "ws";
 
-const START_MS = 60_000;
-const ANSWER_MS = 30_000;
+const START_MS = 90_000;
+/** Enough for a page that waits for several things one after the other. */
+const ANSWER_MS = 180_000;
 
 /** A browser with an empty profile. */
 export async function openFirefox() {
@@ -28,6 +29,7 @@ export async function openFirefox() {
         resolve(found);
       }
     });
+    child.once("error", reject);
     child.once("exit", (code) => reject(new Error(`Firefox ended (${code}): ${printed}`)));
   });
   const bidi = await connectBidi(`${address}/session`);

@@ -1,7 +1,6 @@
 // The loop, with a peer that only counts calls.
 
 import assert from "node:assert/strict";
-import { setTimeout as sleep } from "node:timers/promises";
 import { test } from "node:test";
 
 import { Loop } from "../dist/loop.js";
@@ -20,6 +19,22 @@ function fixture({ datagrams = 0, hasRoom = true, timeout } = {}) {
   return { seen, peer, sink, loop };
 }
 
+/** A clock that stands until it is told to go on, or to jump before timers fire, as it does for a tab that was suspended. */
+function standingClock(t) {
+  let now = 1_000;
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  t.mock.method(performance, "now", () => now);
+  return {
+    pass(ms) {
+      for (let passed = 0; passed < ms; passed++) {
+        now += 1;
+        t.mock.timers.tick(1);
+      }
+    },
+    jump: (ms) => (now += ms),
+  };
+}
+
 test("requests of one task are one run", async (t) => {
   const { seen, loop } = fixture({ datagrams: 3 });
   t.after(() => loop.stop());
@@ -31,45 +46,49 @@ test("requests of one task are one run", async (t) => {
   assert.equal(seen.sent, 3);
 });
 
-test("nothing is sent while the socket is full, and sending resumes by itself", async (t) => {
+test("nothing is sent while the socket is full, and sending resumes by itself", (t) => {
+  const { pass } = standingClock(t);
   const { seen, peer, sink, loop } = fixture({ datagrams: 2, hasRoom: false });
   t.after(() => loop.stop());
   loop.run();
   assert.equal(peer.waiting, 2);
-  await sleep(50);
+  pass(50);
   assert.equal(peer.waiting, 2);
   assert.ok(seen.runs > 1 && seen.runs <= 20, `${seen.runs} runs in 50 ms`);
   sink.hasRoom = true;
-  await sleep(30);
+  pass(30);
   assert.equal(seen.sent, 2);
 });
 
-test("the timer fires at the timeout of the peer", async (t) => {
+test("the timer fires at the timeout of the peer", (t) => {
+  const { pass } = standingClock(t);
   const { seen, peer, loop } = fixture({ timeout: performance.now() + 30 });
   t.after(() => loop.stop());
   loop.run();
   peer.timeout = undefined;
+  pass(29);
   assert.equal(seen.timeouts.length, 1);
-  await sleep(60);
+  pass(1);
   assert.equal(seen.timeouts.length, 2);
-  assert.ok(seen.timeouts[1] - seen.timeouts[0] >= 28);
+  assert.equal(seen.timeouts[1] - seen.timeouts[0], 30);
 });
 
-test("after a suspension, received datagrams are handled before the timeout", async (t) => {
+test("after a suspension, received datagrams are handled before the timeout", (t) => {
+  const { jump, pass } = standingClock(t);
   const { seen, peer, loop } = fixture({ timeout: performance.now() + 10 });
   t.after(() => loop.stop());
   loop.run();
   peer.timeout = undefined;
   let arrived;
-  setTimeout(() => (arrived = seen.timeouts.length), 20);
-  const end = performance.now() + 300;
-  while (performance.now() < end);
-  await sleep(20);
+  setTimeout(() => (arrived = seen.timeouts.length), 10);
+  jump(300);
+  pass(20);
   assert.equal(arrived, 1, "the timeout was not handled before received datagrams");
   assert.equal(seen.timeouts.length, 2);
 });
 
 test("after a suspension, received datagrams are handled before the timeout, also if the page sends first", async (t) => {
+  const { jump, pass } = standingClock(t);
   const { seen, peer, loop } = fixture({ datagrams: 1, timeout: performance.now() + 10 });
   t.after(() => loop.stop());
   peer.waiting = 0;
@@ -77,20 +96,20 @@ test("after a suspension, received datagrams are handled before the timeout, als
   peer.timeout = undefined;
   let arrived;
   setTimeout(() => (arrived = seen.timeouts.length), 0);
-  const end = performance.now() + 300;
-  while (performance.now() < end);
+  jump(300);
   peer.waiting = 1;
   loop.schedule();
   await Promise.resolve();
   // Datagrams that arrive are runs, too.
   loop.run();
   assert.deepEqual([seen.timeouts.length, seen.sent], [1, 0]);
-  await sleep(20);
+  pass(20);
   assert.equal(arrived, 1);
   assert.deepEqual([seen.timeouts.length, seen.sent], [2, 1]);
 });
 
-test("a peer that throws is reported, and a stopped loop does nothing", async () => {
+test("a peer that throws is reported, and a stopped loop does nothing", (t) => {
+  const { pass } = standingClock(t);
   const { seen, peer, loop } = fixture({ timeout: performance.now() + 5 });
   peer.handleTimeout = () => {
     throw new Error("broken");
@@ -100,6 +119,6 @@ test("a peer that throws is reported, and a stopped loop does nothing", async ()
   loop.stop();
   loop.schedule();
   loop.run();
-  await sleep(15);
+  pass(15);
   assert.equal(seen.errors.length, 1);
 });

@@ -36,7 +36,7 @@ for (const protocol of PROTOCOLS) {
     const page = await servePage(t, { game: echo.address });
     const result = await page.evaluate(async (options) => {
       const { connect } = await import("/dist/index.js");
-      const connection = await connect("/ws", { target: "game", memory: { blocks: 512 }, ...options });
+      const connection = await connect("/ws", { target: "game", memory: { blocks: 512 }, timeoutMs: 60_000, ...options });
       const heard = [];
       const note = ({ bytes }) => heard.push(bytes[1]);
       const first = new Promise((resolve) => {
@@ -74,7 +74,14 @@ test("a page lists servers without the WebAssembly", async (t) => {
   page.on("request", (request) => loaded.push(new URL(request.url()).pathname));
   const found = await page.evaluate(async () => {
     const { discover } = await import("/dist/ping.js");
-    const pongs = await discover("/ws", { targets: ["one", "gone", "two"], timeoutMs: 1500 });
+    let pongs;
+    // Servers that answer later than this machine lets them are asked again, with more time.
+    for (const timeoutMs of [1_500, 5_000, 30_000]) {
+      pongs = await discover("/ws", { targets: ["one", "gone", "two"], timeoutMs });
+      if (pongs.length === 2) {
+        break;
+      }
+    }
     return pongs.map(({ target, data, guid }) => [target, new TextDecoder().decode(data), typeof guid]);
   });
   assert.deepEqual(found, [["one", "one", "bigint"], ["two", "two", "bigint"]]);
@@ -103,9 +110,13 @@ test("the page of the quickstart shows what is written there", async (t) => {
   const [, shown] = /which shows:\n\n```text\n([^`]*)```/.exec(told);
   const lines = shown.trimEnd().split("\n");
   const page = await openPage(t);
-  await page.goto(server.url);
-  await page.waitForFunction((count) => document.querySelectorAll("br").length >= count, lines.length, { timeout: 30_000 });
-  const found = (await page.innerText("body")).trimEnd().split("\n");
+  let found = [];
+  // On a machine that does much else a pong may come too late for the page.
+  for (let time = 0; time < 3 && found.length !== lines.length; time++) {
+    await page.goto(server.url);
+    await page.waitForFunction((last) => document.body.innerText.includes(last), lines.at(-1));
+    found = (await page.innerText("body")).trimEnd().split("\n");
+  }
   const withoutTimes = (line) => line.replace(/\b\d+ ms$/, "… ms");
   assert.deepEqual(found.map(withoutTimes), lines);
 });

@@ -8,9 +8,12 @@ import { WebSocket } from "ws";
 import { discover, ping } from "rakwire";
 
 import { readPong, writePing } from "../dist/offline.js";
-import { fails, startCpp, startEcho, startRelay } from "./support.mjs";
+import { fails, LIMIT_MS, startCpp, startEcho, startRelay } from "./support.mjs";
 
 const GUID = 0x0123456789abcdefn;
+
+/** The options of pings here. */
+const USUAL = { webSocket: WebSocket, timeoutMs: LIMIT_MS };
 
 const at = (relay) => `ws://${relay.address}/ws`;
 const text = (bytes) => new TextDecoder().decode(bytes);
@@ -64,24 +67,31 @@ test("servers say what they are, with both scopes", async (t) => {
   const [echo, cpp] = [await startEcho(t, "--advertise", "a lobby"), await startCpp(t)];
   const relay = await startRelay(t, { echo: echo.address, cpp: cpp.address });
   for (const scope of ["any", "open-connections", undefined]) {
-    const found = await ping(at(relay), { target: "echo", webSocket: WebSocket, ...(scope && { scope }) });
+    const found = await ping(at(relay), { target: "echo", ...USUAL, ...(scope && { scope }) });
     assert.equal(text(found.data), "a lobby");
     assert.equal(found.target, "echo");
     assert.ok(typeof found.guid === "bigint" && found.latencyMs >= 0);
   }
-  assert.notEqual((await ping(at(relay), { target: "cpp", webSocket: WebSocket })).data.length, 0);
+  assert.notEqual((await ping(at(relay), { target: "cpp", ...USUAL })).data.length, 0);
 });
 
 test("a list of servers has those that answer, in its order", async (t) => {
   const [one, two] = [await startEcho(t, "--advertise", "one"), await startEcho(t, "--advertise", "two")];
   const silent = await startUdp(t, () => undefined);
   const relay = await startRelay(t, { two: two.address, silent, one: one.address });
-  const options = { targets: ["two", "silent", "one"], timeoutMs: 700, webSocket: WebSocket };
-  const found = await discover(at(relay), options);
+  const options = { targets: ["two", "silent", "one"], webSocket: WebSocket };
+  let found;
+  // Servers that answer later than this machine lets them are asked again, with more time.
+  for (const timeoutMs of [700, 5_000, 30_000]) {
+    found = await discover(at(relay), { ...options, timeoutMs });
+    if (found.length === 2) {
+      break;
+    }
+  }
   assert.deepEqual(found.map(({ target, data }) => [target, text(data)]), [["two", "two"], ["one", "one"]]);
-  assert.deepEqual(await discover(at(relay), { ...options, targets: ["silent"] }), []);
+  assert.deepEqual(await discover(at(relay), { ...options, targets: ["silent"], timeoutMs: 700 }), []);
   assert.deepEqual(await discover(at(relay), { ...options, targets: [] }), []);
-  const wrong = discover(at(relay), { ...options, targets: ["one", "three"] });
+  const wrong = discover(at(relay), { ...options, ...USUAL, targets: ["one", "three"] });
   await assert.rejects(wrong, fails("relay-closed", /unknown target 'three'/));
 });
 
@@ -91,15 +101,16 @@ test("a ping that is lost is repeated, and a server may write its own clock", as
     return count === 1 ? Buffer.of(0x1c, 1, 2, 3) : pong(99n, "late");
   });
   const relay = await startRelay(t, { game: address });
-  const found = await ping(at(relay), { target: "game", webSocket: WebSocket });
+  const found = await ping(at(relay), { target: "game", ...USUAL });
   assert.equal(text(found.data), "late");
   assert.equal(found.guid, GUID);
 });
 
 test("errors of a ping name the cause, and a signal ends it", async (t) => {
-  const silent = await startUdp(t, () => undefined);
+  let onPing = () => undefined;
+  const silent = await startUdp(t, () => onPing());
   const relay = await startRelay(t, { silent });
-  const ask = (options) => ping(at(relay), { target: "silent", webSocket: WebSocket, ...options });
+  const ask = (options) => ping(at(relay), { target: "silent", ...USUAL, ...options });
   await assert.rejects(ask({ timeoutMs: 100 }), fails("no-answer", /silent.*100 ms/));
   await assert.rejects(ask({ timeoutMs: -1 }), fails("bad-option", /timeoutMs/));
   await assert.rejects(ask({ scope: "all" }), fails("bad-option", /scope/));
@@ -108,10 +119,9 @@ test("errors of a ping name the cause, and a signal ends it", async (t) => {
   const reason = new Error("enough");
   await assert.rejects(ask({ signal: AbortSignal.abort(reason) }), reason);
   const controller = new AbortController();
-  const wait = ask({ signal: controller.signal });
-  setTimeout(() => controller.abort(reason), 50);
-  await assert.rejects(wait, reason);
+  onPing = () => controller.abort(reason);
+  await assert.rejects(ask({ signal: controller.signal }), reason);
   await assert.rejects(discover(at(relay), { targets: ["silent"], signal: controller.signal, webSocket: WebSocket }), reason);
-  relay.stop();
+  await relay.stop();
   await assert.rejects(ask({}), fails("relay-unreachable", /cannot be reached/));
 });

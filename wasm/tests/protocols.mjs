@@ -4,7 +4,7 @@ import { WebSocket } from "ws";
 
 import { connect } from "rakwire";
 
-import { startEcho, startRelay } from "./support.mjs";
+import { LIMIT_MS, startEcho, startRelay } from "./support.mjs";
 
 export const RAKNET = {
   name: "RakNet",
@@ -48,7 +48,8 @@ export const PROTOCOLS = [RAKNET, GAME_PROTOCOL];
 
 /** Connects to a relay in Node. */
 export function connectTo(relay, protocol, options) {
-  return connect(`ws://${relay.address}/ws`, { webSocket: WebSocket, target: "game", ...protocol.options, ...options });
+  const usual = { webSocket: WebSocket, target: "game", timeoutMs: LIMIT_MS };
+  return connect(`ws://${relay.address}/ws`, { ...usual, ...protocol.options, ...options });
 }
 
 /** An echo server behind a relay, and what connects to it. */

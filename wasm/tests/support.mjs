@@ -3,10 +3,23 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";
+import { setTimeout as sleep } from "node:timers/promises";
 
 import { RakwireError } from "rakwire";
 
-const START_MS = 20_000;
+/** For how long a test waits for what must happen: much longer than it takes on a machine that does other work as well. */
+export const LIMIT_MS = 60_000;
+const START_MS = LIMIT_MS;
+const POLL_MS = 10;
+/** The time after which what may be lost is sent again. */
+const REPEAT_MS = 1_000;
+
+/** Waits until a condition holds, which must happen. */
+export async function until(condition, what) {
+  for (const end = Date.now() + LIMIT_MS; !condition(); await sleep(POLL_MS)) {
+    assert.ok(Date.now() < end, `it never happens: ${what}`);
+  }
+}
 
 /** A program, or a folder of them, that an environment variable names. */
 export function program(variable, howTo) {
@@ -37,8 +50,13 @@ function firstMatch(child, name, pattern) {
 async function start(context, name, path, args, pattern) {
   // Standard input stays open, because the interop peers exit at its end.
   const child = spawn(path, args, { stdio: ["pipe", "pipe", "inherit"], env: { ...process.env, RUST_LOG: "error" } });
-  const stop = (signal = "SIGKILL") => child.kill(signal);
-  context.after(() => stop());
+  const ended = new Promise((resolve) => child.once("exit", resolve));
+  /** Completes when it has ended. */
+  const stop = (signal = "SIGKILL") => {
+    child.kill(signal);
+    return ended;
+  };
+  context.after(() => void stop());
   return { address: await firstMatch(child, name, pattern), stop };
 }
 
@@ -78,9 +96,31 @@ export function numbered(number) {
 
 /** The next message, which must come. */
 export async function next(connection) {
-  const { value, done } = await connection.messages().next();
+  const { value, done } = await connection.messages({ signal: AbortSignal.timeout(LIMIT_MS) }).next();
   assert.ok(!done, "the connection ended");
   return value;
+}
+
+/** Sends a message until it comes back, as an unreliable one may be lost. Returns the echo, and how often it was sent. */
+export async function echoOf(connection, bytes, options = {}) {
+  let sent = 0;
+  const send = () => {
+    connection.send(bytes, options);
+    sent += 1;
+  };
+  send();
+  const repeat = options.reliability?.startsWith("unreliable") ? setInterval(send, REPEAT_MS) : undefined;
+  try {
+    for (;;) {
+      const echo = await next(connection);
+      // One of another length answers an earlier message that was sent again.
+      if (echo.bytes.length === bytes.length) {
+        return { ...echo, sent };
+      }
+    }
+  } finally {
+    clearInterval(repeat);
+  }
 }
 
 /** The numbers of the next messages. */
@@ -91,6 +131,12 @@ export async function nextNumbers(connection, count) {
     numbers.push((bytes[1] << 8) | bytes[2]);
   }
   return numbers;
+}
+
+/** Whether the server has got all of a burst, and its echoes fill the queue of a connection that nobody reads. */
+export function hasFullQueue(connection) {
+  const { inFlight, bytesWaiting, messagesReceived } = connection.stats();
+  return inFlight === 0 && bytesWaiting === 0 && messagesReceived >= 256;
 }
 
 /** The code of the error that is thrown, if one is. */

@@ -12,7 +12,7 @@ import { connect as connectRakNet } from "rakwire/raknet";
 import { connect as connectSlim, init } from "rakwire/slim";
 
 import { PROTOCOLS } from "./protocols.mjs";
-import { fails, next, pattern, startCpp, startEcho } from "./support.mjs";
+import { fails, LIMIT_MS, next, pattern, startCpp, startEcho } from "./support.mjs";
 
 for (const protocol of PROTOCOLS) {
   test(`${protocol.name}: messages are echoed over UDP without a relay`, async (t) => {
@@ -30,14 +30,15 @@ for (const protocol of PROTOCOLS) {
   test(`${protocol.name}: a server that falls silent is given up after the time that the connection is told`, async (t) => {
     const echo = await startEcho(t, ...protocol.echo);
     const open = (options) => connect(`udp://${echo.address}`, { ...protocol.options, ...options });
-    const [usual, impatient] = [await open({}), await open({ silenceTimeoutMs: 500 })];
+    const patient = await open({ silenceTimeoutMs: LIMIT_MS });
+    const impatient = await open({ silenceTimeoutMs: 1_000 });
     echo.stop("SIGSTOP");
-    [usual, impatient].forEach((connection) => connection.send(pattern(1)));
-    const first = await Promise.race([usual.closed.then(() => "usual"), impatient.closed.then(({ code }) => code)]);
+    [patient, impatient].forEach((connection) => connection.send(pattern(1)));
+    const first = await Promise.race([patient.closed.then(() => "patient"), impatient.closed.then(({ code }) => code)]);
     assert.equal(first, "lost");
     echo.stop("SIGCONT");
-    assert.deepEqual((await next(usual)).bytes, pattern(1));
-    await usual.close();
+    assert.deepEqual((await next(patient)).bytes, pattern(1));
+    await patient.close();
     for (const silenceTimeoutMs of [0, 0.5, 2 ** 31]) {
       await assert.rejects(open({ silenceTimeoutMs }), fails("bad-option", /silenceTimeoutMs/));
     }
@@ -53,7 +54,7 @@ for (const protocol of PROTOCOLS) {
     const closing = await startEcho(t, ...protocol.echo);
     const connection = await connect(`udp://${closing.address}`, protocol.options);
     closing.stop("SIGTERM");
-    assert.equal((await connection.whenClosed({ signal: AbortSignal.timeout(20_000) })).code, "remote");
+    assert.equal((await connection.whenClosed({ signal: AbortSignal.timeout(LIMIT_MS) })).code, "remote");
   });
 }
 
@@ -121,28 +122,18 @@ test("a C++ server echoes over UDP, and answers a ping", async (t) => {
 test("RakNet leaves no more than its limit, and the Game Protocol has none", async (t) => {
   const echo = await startEcho(t);
   const connection = await connect(`udp://${echo.address}`, { outgoingLimit: 1_000_000 });
-  connection.send(pattern(500_000));
-  const { bytesSentLastSecond } = await firstWholeSecond(connection);
-  // The limit in bytes, with a burst and the acknowledgements, which it does not count.
-  assert.ok(bytesSentLastSecond <= 150_000, `${bytesSentLastSecond} bytes in a second`);
-  await connection.close({ signal: AbortSignal.timeout(20_000) });
+  const began = performance.now();
+  assert.equal(await connection.sendWithReceipt(pattern(500_000)), "acknowledged");
+  // Half a megabyte takes four seconds at this rate, and longer on a machine that is slow; a burst may go before.
+  const took = performance.now() - began;
+  assert.ok(took > 3_000, `${took} ms`);
+  await connection.close({ signal: AbortSignal.timeout(LIMIT_MS) });
   for (const outgoingLimit of [0, 1.5, 2 ** 53]) {
     await assert.rejects(connect(`udp://${echo.address}`, { outgoingLimit }), fails("bad-option", /outgoingLimit/));
   }
   const game = connect(`udp://${echo.address}`, { protocol: "game", outgoingLimit: 1 });
   await assert.rejects(game, fails("bad-option", /Game Protocol has no limit/));
 });
-
-/** The statistics with the first whole second in which something was sent, while more waits. */
-async function firstWholeSecond(connection) {
-  for await (const stats of connection.statistics({ intervalMs: 100 })) {
-    if (stats.bytesSentLastSecond > 10_000) {
-      return stats;
-    }
-    assert.ok(stats.bytesWaiting > 0, "all has left before a second was over");
-  }
-  throw new Error("the connection has ended");
-}
 
 test("wrong addresses are errors", async () => {
   for (const url of ["udp://127.0.0.1", "udp://:7", "udp://"]) {

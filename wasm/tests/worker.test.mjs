@@ -36,7 +36,7 @@ for (const protocol of PROTOCOLS) {
     const { page, url } = await openWith(t, { game: echo.address });
     const result = await page.evaluate(async ([relay, options]) => {
       const [{ connect }, { worker }] = await Promise.all([import("/dist/index.js"), import("/dist/worker.js")]);
-      const connection = await connect(relay, { target: "game", worker, ...options });
+      const connection = await connect(relay, { target: "game", worker, timeoutMs: 60_000, ...options });
       const count = 1_200;
       const heard = [];
       let refused = 0;
@@ -81,10 +81,11 @@ for (const protocol of PROTOCOLS) {
       const [{ connect }, { worker }] = await Promise.all([import("/dist/index.js"), import("/dist/worker.js")]);
       const codes = [];
       const note = (error) => codes.push(error.code);
-      await connect(address, { target: "missing", worker, ...options }).catch(note);
+      await connect(address, { target: "missing", worker, timeoutMs: 60_000, ...options }).catch(note);
       await connect(address, { target: "game", worker, memory: { blocks: 65_535, blockSize: 65_535 }, ...options }).catch(note);
       await connect(address, { target: "game", worker, webSocket: WebSocket, ...options }).catch(note);
-      const connection = await connect(address, { target: "game", worker, resume: false, memory: { blocks: 64 }, ...options });
+      const patient = { resume: false, timeoutMs: 60_000 };
+      const connection = await connect(address, { target: "game", worker, memory: { blocks: 64 }, ...patient, ...options });
       for (const bytes of [new Uint8Array(0), new Uint8Array(20_000).fill(0xfe), "text"]) {
         try {
           connection.send(bytes);
@@ -110,7 +111,7 @@ test("receipts, the GUID, the addresses and the statistics of a server come from
   const { page, url } = await openWith(t, { game: echo.address });
   const result = await page.evaluate(async (address) => {
     const [{ connect }, { createWorker }] = await Promise.all([import("/dist/raknet.js"), import("/dist/worker.js")]);
-    const connection = await connect(address, { target: "game", worker: createWorker() });
+    const connection = await connect(address, { target: "game", worker: createWorker(), timeoutMs: 60_000 });
     const outcome = await connection.sendWithReceipt(Uint8Array.of(0xfe, 1));
     const refusals = [];
     await connection.sendWithReceipt(Uint8Array.of(0xfe), { reliability: "reliable-sequenced" }).catch(({ code }) => refusals.push(code));
@@ -142,7 +143,7 @@ test("where no worker can start from a text, the error says so, and its file doe
   const codes = await page.evaluate(async (address) => {
     const [{ connect }, { createWorker, worker }] = await Promise.all([import("/dist/index.js"), import("/dist/worker.js")]);
     const code = await connect(address, { target: "game", worker }).catch((error) => error.code);
-    const connection = await connect(address, { target: "game", worker: createWorker(() => new Worker("/pkg/worker.js")) });
+    const connection = await connect(address, { target: "game", worker: createWorker(() => new Worker("/pkg/worker.js")), timeoutMs: 60_000 });
     return [code, (await connection.close()).code];
   }, url);
   assert.deepEqual(codes, ["worker-unavailable", "local"]);
@@ -164,7 +165,7 @@ test("a page's own module worker uses the package as a page does", async (t) => 
   const answer = await page.evaluate(async (address) => {
     const source = `
       import { connect } from "${location.origin}/dist/raknet.js";
-      const connection = await connect(${JSON.stringify(address)}, { target: "game" });
+      const connection = await connect(${JSON.stringify(address)}, { target: "game", timeoutMs: 60_000 });
       connection.send(Uint8Array.of(0xfe, 7));
       const { bytes } = await connection.receive();
       await connection.close();
