@@ -72,7 +72,7 @@ impl Endpoint<RakNet> {
     /// let server = Endpoint::bind("127.0.0.1:0", Options::server(8)?).await?;
     /// server.set_advertisement(b"hello")?;
     /// let client = Endpoint::bind("127.0.0.1:0", Options::client()?).await?;
-    /// let pong = client.ping(server.local_addr(), Duration::from_secs(5)).await?;
+    /// let pong = client.ping(server.local_addr(), Duration::from_secs(60)).await?;
     /// assert_eq!((pong.from, pong.identity), (server.local_addr(), server.guid()));
     /// assert_eq!(pong.data, b"hello");
     ///
@@ -116,7 +116,7 @@ impl Endpoint<RakNet> {
     /// // 255.255.255.255 in a real program: this is the broadcast address of the loopback interface on Linux.
     /// let broadcast = ([127, 255, 255, 255], server.local_addr().port()).into();
     /// let pongs = client.discover(broadcast, PingScope::OpenConnections, Duration::from_secs(1)).await?;
-    /// assert!(pongs.iter().any(|pong| pong.identity == server.guid()));
+    /// assert!(pongs.iter().all(|pong| pong.identity == server.guid()));
     /// # Ok(())
     /// # }
     /// ```

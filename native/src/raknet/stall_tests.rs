@@ -14,10 +14,12 @@ use rakwire::wire::{Reader, Source, Wire, Writer, id};
 
 use super::{Connection, Endpoint, Options};
 
-/// The duration of a stall. A time that includes the stall is at least this long.
+/// The duration of a stall. A time that includes the stall is at least this long, always.
 const STALL: Duration = Duration::from_millis(600);
-/// The bound for measured times, far above those on loopback.
-const BOUND: Duration = Duration::from_millis(300);
+/// Longer than anything here takes on the slowest machine.
+const LIMIT: Duration = Duration::from_secs(60);
+/// Tries: on a busy machine a time may be that long without the stall, but not again and again.
+const TRIES: usize = 30;
 
 async fn client(ping_interval: Option<Duration>) -> Endpoint {
     let mut options = Options::client().expect("entropy");
@@ -54,18 +56,29 @@ fn answer(server: &UdpSocket) -> impl FnOnce() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_stall_does_not_lengthen_the_latency_of_a_ping() {
+    let mut measured = Vec::new();
+    while measured.len() < TRIES {
+        measured.push(latency_with_a_stall().await);
+        if measured.last().is_some_and(|latency| *latency < STALL) {
+            return;
+        }
+    }
+    panic!("each latency has the stall in it: {measured:?}");
+}
+
+async fn latency_with_a_stall() -> Duration {
     let server = UdpSocket::bind("127.0.0.1:0").expect("a free port");
     let address = server.local_addr().expect("a bound socket");
     let client = Arc::new(client(None).await);
     let pinging = Arc::clone(&client);
-    let ping = tokio::spawn(async move { pinging.ping(address, Duration::from_secs(20)).await });
+    let ping = tokio::spawn(async move { pinging.ping(address, LIMIT).await });
 
     let answer = answer(&server);
     stall(&client, answer);
 
     let pong = ping.await.expect("no panic").expect("a pong");
     assert_eq!(pong.data, b"late");
-    assert!(pong.latency < BOUND, "{:?}", pong.latency);
+    pong.latency
 }
 
 /// Whether a datagram carries a connected ping.
@@ -131,6 +144,19 @@ async fn next_ping(connection: &Connection, before: Duration) -> Duration {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_stall_does_not_lengthen_the_round_trip_of_a_connection() {
+    let mut measured = Vec::new();
+    while measured.len() < TRIES {
+        let (ping, round_trip) = round_trip_with_a_stall().await;
+        measured.push((ping, round_trip));
+        if ping < STALL && round_trip < STALL / 2 {
+            return;
+        }
+    }
+    panic!("each of the times has the stall in it: {measured:?}");
+}
+
+/// The ping that was answered during a stall, and the round trip that was measured with it.
+async fn round_trip_with_a_stall() -> (Duration, Duration) {
     let server =
         Endpoint::bind("127.0.0.1:0", Options::server(1).expect("entropy")).await.expect("a free port");
     let is_armed = Arc::new(AtomicBool::new(false));
@@ -148,6 +174,5 @@ async fn a_stall_does_not_lengthen_the_round_trip_of_a_connection() {
 
     let ping = next_ping(&connection, before).await;
     let round_trip = connection.stats().expect("an open connection").round_trip;
-    assert!(ping < BOUND, "{ping:?}");
-    assert!(round_trip < BOUND, "{round_trip:?}");
+    (ping, round_trip)
 }

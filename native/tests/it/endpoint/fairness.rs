@@ -20,8 +20,8 @@ by_both_protocols!(
 /// Connects `count` clients that fall silent without a word, and returns the connections of the server to them.
 async fn vanished<P: Subject>(server: &Endpoint<P>, count: usize) -> Vec<Connection<P>> {
     let address = server.local_addr();
-    let (ready, go) = (tokio::sync::oneshot::channel(), std::sync::mpsc::channel::<()>());
-    let thread = std::thread::spawn(move || connect_and_vanish::<P>(address, count, ready.0, &go.1));
+    let (ready, go) = (tokio::sync::oneshot::channel(), tokio::sync::oneshot::channel());
+    let thread = std::thread::spawn(move || connect_and_vanish::<P>(address, count, ready.0, go.1));
     let mut accepted = Vec::new();
     while accepted.len() < count {
         accepted.push(server.accept().await.expect("a connection"));
@@ -36,7 +36,7 @@ fn connect_and_vanish<P: Subject>(
     address: SocketAddr,
     count: usize,
     ready: tokio::sync::oneshot::Sender<()>,
-    go: &std::sync::mpsc::Receiver<()>,
+    go: tokio::sync::oneshot::Receiver<()>,
 ) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let clients = runtime.block_on(async {
@@ -46,12 +46,11 @@ fn connect_and_vanish<P: Subject>(
             let connection = endpoint.connect(address).await.expect("a connection");
             clients.push((endpoint, connection));
         }
-        // What ends a handshake is still to be sent.
-        tokio::time::sleep(Duration::from_millis(50)).await;
         let _ = ready.send(());
+        // What ends a handshake is still to be sent.
+        go.await.expect("the test says when");
         clients
     });
-    go.recv().expect("the test says when");
     // The tasks go first, and with them the sockets: nothing says good-bye.
     drop(runtime);
     drop(clients);

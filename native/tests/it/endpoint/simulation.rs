@@ -1,7 +1,5 @@
 //! Connections through a bad network.
 
-use std::time::Duration;
-
 use rakwire::game_protocol::GameProtocol;
 use rakwire::raknet::RakNet;
 
@@ -60,7 +58,7 @@ async fn the_end_arrives<P: Subject>() {
     let client = client::<P>(|_| {}).await;
     let (here, _there) = join(&client, &server).await;
     server.close().await;
-    let end = tokio::time::timeout(Duration::from_secs(2), here.recv()).await;
+    let end = tokio::time::timeout(DEADLINE, here.recv()).await;
     assert!(end.expect("the end, not a timeout").is_none());
     assert_eq!(here.closed_reason(), Some(P::REMOTE));
 }

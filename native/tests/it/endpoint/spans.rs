@@ -153,7 +153,7 @@ async fn what_becomes_of_clients_is_told() {
 /// Whom datagrams go to may be forged, as in a ping, and every one of them may fail.
 #[tokio::test]
 async fn failed_sends_are_counted_and_few_are_told() {
-    const SENDS: u64 = 200;
+    const SENDS: usize = 200;
     let (collector, _guard) = Collector::start();
     // Its socket reaches nobody beyond this machine.
     let endpoint = client::<RakNet>(|_| {}).await;
@@ -161,8 +161,8 @@ async fn failed_sends_are_counted_and_few_are_told() {
     for _ in 0..SENDS {
         endpoint.send_out_of_band(nobody, b"hello").await.expect("the queue empties");
     }
-    until("all of them have failed", || endpoint.stats().send_failures >= SENDS).await;
+    until("all of them have failed", || endpoint.stats().send_failures >= SENDS as u64).await;
     let lines = collector.lines();
     let told = lines.iter().filter(|line| line.contains("could not be sent to=192.0.2.1:9")).count();
-    assert!((1..20).contains(&told), "{lines:#?}");
+    assert!((1..SENDS / 2).contains(&told), "{lines:#?}");
 }

@@ -9,6 +9,7 @@ use rakwire::endpoint::{Capacity, SendError};
 
 use super::by_both_protocols;
 use super::subject::{Subject, client, join, numbered, server};
+use crate::support::DEADLINE;
 
 by_both_protocols!(
     a_sink_waits_for_room_and_its_end_is_that_of_the_stream,
@@ -20,6 +21,7 @@ async fn a_sink_waits_for_room_and_its_end_is_that_of_the_stream<P: Subject>() {
     let server = server::<P>(|_| {}).await;
     let client = client::<P>(|options| {
         options.capacity = Capacity { connections: 1, blocks: 64, block_size: 512 };
+        P::set_close_timeout(&mut options.config, DEADLINE);
     })
     .await;
     let (here, there) = join(&client, &server).await;

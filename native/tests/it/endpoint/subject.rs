@@ -14,6 +14,8 @@ use rakwire_native::raknet::{self, Delivery};
 use crate::support::DEADLINE;
 
 const LOCAL: &str = "127.0.0.1:0";
+/// After this time an unreliable message counts as lost.
+const REPEAT_AFTER: Duration = Duration::from_secs(1);
 
 /// What the tests need to know of a protocol.
 pub(crate) trait Subject: Protocol {
@@ -29,10 +31,16 @@ pub(crate) trait Subject: Protocol {
     const LOST: Self::DisconnectReason;
     const NO_ANSWER: Self::ConnectFailure;
 
+    /// Lets connections open and last although threads are late.
+    fn be_patient(config: &mut Self::Config);
     /// Lets a silent peer be lost, or a server that does not answer be given up, after this time.
     fn set_timeout(config: &mut Self::Config, timeout: Duration);
     /// Lets connections open although datagrams get lost.
     fn resend_handshakes(config: &mut Self::Config);
+    /// Lets a connection that ends wait this long for what was sent to be acknowledged.
+    fn set_close_timeout(config: &mut Self::Config, timeout: Duration);
+    /// Lets an unreliable message wait this long to be sent.
+    fn set_unreliable_timeout(config: &mut Self::Config, timeout: Duration);
     /// Messages that were sent and received on a connection.
     fn messages(stats: &Self::ConnectionStats) -> (u64, u64);
     fn has_resent(stats: &Self::ConnectionStats) -> bool;
@@ -50,6 +58,12 @@ impl Subject for RakNet {
     const LOST: raknet::DisconnectReason = raknet::DisconnectReason::Lost;
     const NO_ANSWER: raknet::ConnectFailure = raknet::ConnectFailure::NoAnswer;
 
+    fn be_patient(config: &mut raknet::Config) {
+        config.connect_attempts = 240;
+        config.handshake_timeout = DEADLINE;
+        config.timeout = DEADLINE;
+    }
+
     fn set_timeout(config: &mut raknet::Config, timeout: Duration) {
         config.timeout = timeout;
         config.connect_attempts = 3;
@@ -57,6 +71,14 @@ impl Subject for RakNet {
     }
 
     fn resend_handshakes(_config: &mut raknet::Config) {}
+
+    fn set_close_timeout(config: &mut raknet::Config, timeout: Duration) {
+        config.close_timeout = timeout;
+    }
+
+    fn set_unreliable_timeout(config: &mut raknet::Config, timeout: Duration) {
+        config.unreliable_timeout = timeout;
+    }
 
     fn messages(stats: &raknet::ConnectionStats) -> (u64, u64) {
         (stats.messages_sent, stats.messages_received)
@@ -81,6 +103,11 @@ impl Subject for GameProtocol {
     const LOST: game_protocol::DisconnectReason = game_protocol::DisconnectReason::Lost;
     const NO_ANSWER: game_protocol::ConnectFailure = game_protocol::ConnectFailure::NoAnswer;
 
+    fn be_patient(config: &mut game_protocol::Config) {
+        config.handshake_timeout = DEADLINE;
+        config.timeout = DEADLINE;
+    }
+
     fn set_timeout(config: &mut game_protocol::Config, timeout: Duration) {
         config.timeout = timeout;
         config.handshake_timeout = timeout;
@@ -88,8 +115,16 @@ impl Subject for GameProtocol {
 
     fn resend_handshakes(config: &mut game_protocol::Config) {
         config.redial = Redial::SamePort(Duration::from_millis(50));
-        config.handshake_timeout = Duration::from_secs(10);
+        config.handshake_timeout = DEADLINE;
         config.resend_interval = ResendInterval::MEASURED;
+    }
+
+    fn set_close_timeout(config: &mut game_protocol::Config, timeout: Duration) {
+        config.close_timeout = timeout;
+    }
+
+    fn set_unreliable_timeout(config: &mut game_protocol::Config, timeout: Duration) {
+        config.unreliable_timeout = timeout;
     }
 
     fn messages(stats: &game_protocol::ConnectionStats) -> (u64, u64) {
@@ -109,14 +144,16 @@ pub(crate) async fn bind<P: Protocol>(options: Options<P>) -> Endpoint<P> {
     Endpoint::bind(LOCAL, options).await.expect("a free port")
 }
 
-pub(crate) async fn server<P: Protocol>(change: impl FnOnce(&mut Options<P>)) -> Endpoint<P> {
+pub(crate) async fn server<P: Subject>(change: impl FnOnce(&mut Options<P>)) -> Endpoint<P> {
     let mut options = Options::server(256).expect("entropy");
+    P::be_patient(&mut options.config);
     change(&mut options);
     bind(options).await
 }
 
-pub(crate) async fn client<P: Protocol>(change: impl FnOnce(&mut Options<P>)) -> Endpoint<P> {
+pub(crate) async fn client<P: Subject>(change: impl FnOnce(&mut Options<P>)) -> Endpoint<P> {
     let mut options = Options::client().expect("entropy");
+    P::be_patient(&mut options.config);
     change(&mut options);
     bind(options).await
 }
@@ -126,7 +163,8 @@ pub(crate) async fn join<P: Protocol>(
     client: &Endpoint<P>,
     server: &Endpoint<P>,
 ) -> (Connection<P>, Connection<P>) {
-    let (here, there) = tokio::join!(client.connect(server.local_addr()), server.accept());
+    let both = async { tokio::join!(client.connect(server.local_addr()), server.accept()) };
+    let (here, there) = tokio::time::timeout(DEADLINE, both).await.expect("both ends in time");
     (here.expect("a connection"), there.expect("the same connection"))
 }
 
@@ -149,6 +187,27 @@ pub(crate) async fn until(what: &str, mut condition: impl FnMut() -> bool) {
 pub(crate) async fn receive<P: Protocol>(connection: &Connection<P>) -> Message<P::Delivery> {
     let received = tokio::time::timeout(DEADLINE, connection.recv()).await;
     received.expect("a message in time").expect("an open connection")
+}
+
+/// Sends a message that may get lost until it arrives, and returns it. Repetitions of earlier ones may come before it.
+pub(crate) async fn deliver_unreliable<P: Protocol>(
+    from: &Connection<P>,
+    to: &Connection<P>,
+    bytes: &[u8],
+    delivery: P::Delivery,
+) -> Message<P::Delivery> {
+    let repeat = async {
+        loop {
+            from.send(bytes, delivery).await.expect("an open connection");
+            while let Ok(received) = tokio::time::timeout(REPEAT_AFTER, to.recv()).await {
+                let received = received.expect("an open connection");
+                if received.bytes == bytes {
+                    return received;
+                }
+            }
+        }
+    };
+    tokio::time::timeout(DEADLINE, repeat).await.expect("one of the messages in time")
 }
 
 /// Bytes that differ between messages.

@@ -1,39 +1,60 @@
 //! What only clients of the Game Protocol do.
 
-use std::net::SocketAddr;
+use std::net::{SocketAddr, UdpSocket};
 use std::time::Duration;
 
 use rakwire_native::game_protocol::{
     self, Attempts, ConnectError, ConnectFailure, DialError, Endpoint, Options, Redial, Reliability,
 };
 
+use crate::endpoint::subject::silent_socket;
+use crate::support::DEADLINE;
+
+/// What came to a socket until now: from where, and with what.
+fn asked(socket: &UdpSocket) -> Vec<(SocketAddr, [u8; 4])> {
+    socket.set_nonblocking(true).expect("a socket");
+    let mut asked = Vec::new();
+    let mut buffer = [0; 16];
+    while let Ok((length, from)) = socket.recv_from(&mut buffer) {
+        asked.push((from, buffer[..length].try_into().expect("a salt alone")));
+    }
+    asked
+}
+
+fn is_no_answer(failure: &DialError) -> bool {
+    matches!(failure, DialError::Connect(ConnectError::Failed(ConnectFailure::NoAnswer)))
+}
+
 /// Each attempt comes from another port, as an original server needs it.
 #[tokio::test]
 async fn a_silent_server_is_asked_from_a_fresh_port_each_time() {
-    let silent = tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap();
-    let address = silent.local_addr().unwrap();
-    let attempts = Attempts { most: 3, timeout: Duration::from_millis(50) };
-    let failure = game_protocol::connect_with(address, Options::client().unwrap(), attempts).await.err();
-    assert!(matches!(failure, Some(DialError::Connect(ConnectError::Failed(ConnectFailure::NoAnswer)))));
-    let mut asked: Vec<SocketAddr> = Vec::new();
-    let mut salts = Vec::new();
-    for _ in 0..3 {
-        let mut buffer = [0; 16];
-        let (length, from) = silent.recv_from(&mut buffer).await.unwrap();
-        assert_eq!(length, 4);
-        asked.push(from);
-        salts.push(buffer);
+    for timeout in [50, 1_000, 10_000].map(Duration::from_millis) {
+        let (silent, address) = silent_socket();
+        let attempts = Attempts { most: 3, timeout };
+        let failure = game_protocol::connect_with(address, Options::client().unwrap(), attempts).await.err();
+        assert!(failure.is_some_and(|failure| is_no_answer(&failure)));
+        let asked = asked(&silent);
+        let (mut ports, mut salts): (Vec<_>, Vec<_>) = asked.iter().copied().unzip();
+        ports.sort_unstable();
+        ports.dedup();
+        salts.sort_unstable();
+        salts.dedup();
+        assert_eq!((ports.len(), salts.len()), (asked.len(), asked.len()));
+        assert!(asked.len() <= 3);
+        // On a busy machine an attempt may be over before it has sent anything.
+        if asked.len() == 3 {
+            return;
+        }
     }
-    assert!(silent.try_recv_from(&mut [0; 16]).is_err());
-    asked.dedup();
-    salts.dedup();
-    assert_eq!((asked.len(), salts.len()), (3, 3));
+    panic!("there were fewer than three attempts");
 }
 
 #[tokio::test]
 async fn a_connection_keeps_the_socket_from_which_it_was_opened() {
     let server = Endpoint::bind("127.0.0.1:0", Options::server(1).unwrap()).await.unwrap();
-    let here = game_protocol::connect(server.local_addr(), Options::client().unwrap()).await.unwrap();
+    let attempts = Attempts { most: 1, timeout: DEADLINE };
+    let options = Options::client().unwrap();
+    let here = game_protocol::connect_with(server.local_addr(), options, attempts).await.unwrap();
     let there = server.accept().await.unwrap();
     here.send(b"hello", Reliability::Reliable).await.unwrap();
     assert_eq!(there.recv().await.unwrap().bytes, b"hello");
@@ -42,13 +63,19 @@ async fn a_connection_keeps_the_socket_from_which_it_was_opened() {
 /// There is one attempt from the same port, which takes the time of the configuration.
 #[tokio::test]
 async fn a_client_that_repeats_itself_tries_from_one_port() {
-    let silent = tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap();
-    let mut options = Options::client().unwrap();
-    options.config.redial = Redial::SamePort(Duration::from_millis(20));
-    options.config.handshake_timeout = Duration::from_millis(100);
-    let failure = game_protocol::connect(silent.local_addr().unwrap(), options).await.err();
-    assert!(matches!(failure, Some(DialError::Connect(ConnectError::Failed(ConnectFailure::NoAnswer)))));
-    let (_, first) = silent.recv_from(&mut [0; 16]).await.unwrap();
-    let (_, second) = silent.recv_from(&mut [0; 16]).await.unwrap();
-    assert_eq!(first, second);
+    for handshake_timeout in [100, 1_000, 10_000].map(Duration::from_millis) {
+        let (silent, address) = silent_socket();
+        let mut options = Options::client().unwrap();
+        options.config.redial = Redial::SamePort(Duration::from_millis(20));
+        options.config.handshake_timeout = handshake_timeout;
+        let failure = game_protocol::connect(address, options).await.err();
+        assert!(failure.is_some_and(|failure| is_no_answer(&failure)));
+        let asked = asked(&silent);
+        assert!(asked.windows(2).all(|two| two[0].0 == two[1].0), "{asked:?}");
+        // On a busy machine the attempt may be over before it has repeated itself.
+        if asked.len() > 1 {
+            return;
+        }
+    }
+    panic!("nothing was repeated");
 }

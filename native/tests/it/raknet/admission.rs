@@ -9,6 +9,7 @@ use rakwire_native::{
     PingError, PingScope, SetError, Unconnected, UnconnectedKind,
 };
 
+use crate::endpoint::subject::until;
 use crate::support::DEADLINE;
 
 async fn bind(address: &str, max_incoming: u16, change: impl FnOnce(&mut Options)) -> Endpoint {
@@ -62,17 +63,17 @@ fn a_connection_has_a_timeout_of_its_own() {
     };
     let (mine, theirs) = (runtime(), runtime());
     let server = theirs.block_on(server(8));
-    let client = mine.block_on(bind("127.0.0.1:0", 0, |client| client.config.timeout = DEADLINE));
+    let client = mine.block_on(bind("127.0.0.1:0", 0, |client| client.config.timeout = 100 * DEADLINE));
     let here = mine.block_on(client.connect(server.local_addr())).expect("a connection");
     theirs.shutdown_background();
     assert_eq!(here.set_timeout(Duration::from_millis(200)), Ok(()));
-    let start = std::time::Instant::now();
     mine.block_on(async {
-        here.send(b"\x90", Delivery::RELIABLE).await.expect("nobody knows yet");
-        assert!(here.recv().await.is_none());
+        // It may be lost already.
+        let _ = here.send(b"\x90", Delivery::RELIABLE).await;
+        let end = tokio::time::timeout(DEADLINE, here.recv()).await;
+        assert!(end.expect("not the configuration's timeout").is_none());
     });
     assert_eq!(here.closed_reason(), Some(rakwire_native::DisconnectReason::Lost));
-    assert!(start.elapsed() < DEADLINE / 2, "the configuration's timeout");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -92,13 +93,32 @@ async fn bans_come_and_go() {
     assert!(server.unban(all[0].0) && !server.unban(all[0].0));
     let soon = "127.0.0.1".parse().expect("a pattern");
     server.ban(soon, Some(Duration::from_millis(1))).expect("room for a ban");
-    tokio::time::sleep(Duration::from_millis(5)).await;
-    assert!(server.bans().is_empty(), "it is over");
+    until("the ban is over", || server.bans().is_empty()).await;
     other.connect(to).await.expect("nobody is banned any more");
 }
 
 async fn hears(options: OutOfBand) -> Endpoint {
     bind("127.0.0.1:0", 8, |server| server.config.out_of_band = options).await
+}
+
+/// All that comes up to the first advertisement, which is repeated until it comes.
+async fn hear_until_advertisement(
+    server: &Endpoint,
+    advertise: impl AsyncFn() -> Result<(), OutOfBandError>,
+) -> Vec<Unconnected> {
+    let mut heard = Vec::new();
+    loop {
+        advertise().await.expect("an open endpoint");
+        while let Ok(message) = tokio::time::timeout(Duration::from_secs(1), server.recv_unconnected()).await
+        {
+            let message = message.expect("an open endpoint");
+            let kind = message.kind;
+            heard.push(message);
+            if kind != UnconnectedKind::OutOfBand {
+                return heard;
+            }
+        }
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -109,12 +129,8 @@ async fn peers_without_a_connection_talk() {
     for number in 0..50 {
         client.send_out_of_band(to, &[0x86, number]).await.expect("an open endpoint");
     }
-    client.advertise(to, b"come and play").await.expect("an open endpoint");
-    let mut heard = Vec::new();
-    while heard.last().is_none_or(|last: &Unconnected| last.kind == UnconnectedKind::OutOfBand) {
-        let message = tokio::time::timeout(DEADLINE, server.recv_unconnected()).await.expect("in time");
-        heard.push(message.expect("an open endpoint"));
-    }
+    let hear_advertisement = hear_until_advertisement(&server, || client.advertise(to, b"come and play"));
+    let mut heard = tokio::time::timeout(DEADLINE, hear_advertisement).await.expect("in time");
     assert!(heard.iter().all(|one| (one.from, one.identity) == (client.local_addr(), client.guid())));
     assert_eq!(heard.pop().expect("the advertisement").data, b"come and play");
     assert!(heard.iter().all(|one| one.data.len() == 2) && !heard.is_empty());
@@ -146,12 +162,21 @@ async fn servers_are_found_by_broadcast() {
     let port = open.local_addr().port();
     let everybody = SocketAddr::from(([127, 255, 255, 255], port));
     let here = SocketAddr::from(([127, 0, 0, 1], port));
-    let second = Duration::from_millis(1_100);
     // Whoever asks one server does not take the answer away from the search.
-    let (found, one) =
-        tokio::join!(client.discover(everybody, PingScope::Any, second), client.ping(here, DEADLINE));
-    assert!(one.is_ok());
-    let found = found.expect("an open endpoint");
+    let search = async {
+        loop {
+            let second = Duration::from_millis(1_100);
+            let (found, one) =
+                tokio::join!(client.discover(everybody, PingScope::Any, second), client.ping(here, DEADLINE));
+            assert!(one.is_ok());
+            let found = found.expect("an open endpoint");
+            // On a busy machine its answer may come after the search.
+            if !found.is_empty() {
+                return found;
+            }
+        }
+    };
+    let found = tokio::time::timeout(DEADLINE, search).await.expect("a server in time");
     assert_eq!(found.iter().map(|pong| pong.from).collect::<Vec<_>>(), [here]);
     assert_eq!((found[0].data.as_slice(), found[0].identity), (&b"a game"[..], open.guid()));
 

@@ -10,7 +10,9 @@ use rakwire_native::{
     Options, Outcome, PingError, Progress, Reliability, SendError, SetError, id,
 };
 
-use crate::endpoint::subject::{self, echo_all, join, message, receive, silent_socket, until};
+use crate::endpoint::subject::{
+    self, deliver_unreliable, echo_all, join, message, receive, silent_socket, until,
+};
 use crate::support::DEADLINE;
 
 async fn server(change: impl FnOnce(&mut Options)) -> Endpoint {
@@ -26,15 +28,10 @@ async fn every_reliability_keeps_its_delivery() {
     let (server, client) = (server(|_| {}).await, client(|_| {}).await);
     let (here, there) = join(&client, &server).await;
     let channel = Channel::new(5).expect("a channel below 32");
-    for (number, reliability) in [
-        Reliability::Unreliable,
-        Reliability::UnreliableSequenced,
-        Reliability::Reliable,
-        Reliability::ReliableOrdered,
-        Reliability::ReliableSequenced,
-    ]
-    .into_iter()
-    .enumerate()
+    for (number, reliability) in
+        [Reliability::Reliable, Reliability::ReliableOrdered, Reliability::ReliableSequenced]
+            .into_iter()
+            .enumerate()
     {
         let delivery = Delivery::new(reliability);
         let delivery = if reliability.has_channel() { delivery.on(channel) } else { delivery };
@@ -48,7 +45,14 @@ async fn every_reliability_keeps_its_delivery() {
     assert_eq!(here.guid(), server.guid());
     assert_eq!((here.remote(), there.remote()), (server.local_addr(), client.local_addr()));
     let stats = here.stats().expect("an open connection");
-    assert_eq!((stats.messages_sent, stats.messages_received), (5, 5));
+    assert_eq!((stats.messages_sent, stats.messages_received), (3, 3));
+    let sequenced = Delivery::new(Reliability::UnreliableSequenced).on(channel);
+    for (number, delivery) in [(3, Delivery::UNRELIABLE), (4, sequenced)] {
+        for (from, to) in [(&here, &there), (&there, &here)] {
+            let received = deliver_unreliable(from, to, &message(100, number), delivery).await;
+            assert_eq!(received.delivery, delivery);
+        }
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -104,11 +108,7 @@ async fn pings() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_can_refuse() {
-    let impatient = |options: &mut Options| {
-        options.config.connect_attempts = 3;
-        options.config.connect_interval = Duration::from_millis(20);
-    };
-    let client = client(impatient).await;
+    let client = client(|_| {}).await;
     let picky = server(|options| {
         options.config.accepted_versions.clear();
         options.config.accepted_versions.push(10).expect("room for one");
@@ -121,7 +121,7 @@ async fn a_server_can_refuse() {
 
     let small = server(|options| options.config.max_incoming = 1).await;
     let _first = client.connect(small.local_addr()).await.expect("a connection");
-    let second = self::client(impatient).await.connect(small.local_addr()).await;
+    let second = self::client(|_| {}).await.connect(small.local_addr()).await;
     assert_eq!(second.err().map(|error| error.to_string()).as_deref(), Some("the server is full"));
 }
 
@@ -165,16 +165,24 @@ async fn a_server_that_blocks_after_another_version_is_waited_for() {
     let server = echo_all(server(only_bedrock).await);
     let client = client(|options| options.config.connect_interval = Duration::from_millis(20)).await;
     let address = block_after_another_version(server.local_addr(), 30).await;
-    let connection = client.connect(address).await.expect("a connection");
+    let patient = ConnectOptions { connect_timeout: Some(DEADLINE), ..ConnectOptions::default() };
+    let connection = client.connect_with(address, &patient).await.expect("a connection");
     connection.send(&message(10, 0), Delivery::RELIABLE).await.expect("an open connection");
     receive(&connection).await;
 
-    let address = block_after_another_version(server.local_addr(), usize::MAX).await;
-    let options =
-        ConnectOptions { connect_timeout: Some(Duration::from_secs(1)), ..ConnectOptions::default() };
-    let failed = client.connect_with(address, &options).await;
     let expected = ConnectFailure::SilentSinceIncompatible { server: 11 };
-    assert_eq!(failed.err(), Some(ConnectError::Failed(expected)));
+    for connect_timeout in [1, 10, 60].map(Duration::from_secs) {
+        let address = block_after_another_version(server.local_addr(), usize::MAX).await;
+        let options = ConnectOptions { connect_timeout: Some(connect_timeout), ..ConnectOptions::default() };
+        let Some(ConnectError::Failed(failure)) = client.connect_with(address, &options).await.err() else {
+            panic!("nobody can connect");
+        };
+        if failure == expected {
+            return;
+        }
+        assert_eq!(failure, ConnectFailure::NoAnswer, "the answer was late");
+    }
+    panic!("no answer was in time");
 }
 
 /// Whoever lists servers before it connects knows the version of each.
@@ -315,8 +323,9 @@ async fn connections_are_found_by_their_guid_and_measured() {
 
     here.send(b"\x90hello", Delivery::RELIABLE_ORDERED).await.expect("an open connection");
     assert!(there.recv().await.is_some());
+    let measured = || here.stats().expect("an open connection").clock_difference.is_some();
+    until("the ping with which a connection begins is answered", measured).await;
     let stats = here.stats().expect("an open connection");
-    assert!(stats.clock_difference.is_some(), "a connection begins with a ping");
     let sent: Amount = stats.actual_bytes_sent;
     assert!(sent.total >= 6 && u64::from(sent.last_second) <= sent.total, "{sent:?}");
     there.disconnect().await;

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use rakwire_native::{Endpoint, Options};
 
+use crate::support::DEADLINE;
+
 async fn bind(max_incoming: u16, simulate: &str) -> Endpoint {
     let mut options = Options::server(max_incoming).expect("entropy");
     options.simulate = (!simulate.is_empty()).then(|| simulate.parse().expect("a simulation"));
@@ -13,7 +15,7 @@ async fn bind(max_incoming: u16, simulate: &str) -> Endpoint {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_latency_lengthens_both_directions() {
     let (server, client) = (bind(8, "latency=40ms").await, bind(0, "").await);
-    let pong = client.ping(server.local_addr(), Duration::from_secs(20)).await.expect("a pong");
+    let pong = client.ping(server.local_addr(), DEADLINE).await.expect("a pong");
     assert!(pong.latency >= Duration::from_millis(80), "{:?}", pong.latency);
 }
 
