@@ -4,10 +4,11 @@ import { spawn } from "node:child_process";
 import { createServer } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 
-const START_MS = 30_000;
-const ANSWER_MS = 30_000;
+const START_MS = 90_000;
+/** Enough for a page that waits for several things one after the other. */
+const ANSWER_MS = 180_000;
 
-export const DRIVER = "/usr/bin/WebKitWebDriver";
+const DRIVER = "/usr/bin/WebKitWebDriver";
 
 /** A port that is free now. */
 async function freePort() {
@@ -39,6 +40,8 @@ export async function openWebKit() {
   // Its sandbox needs what containers lack.
   const env = { ...process.env, DISPLAY: display.name, WEBKIT_DISABLE_SANDBOX_THIS_IS_DANGEROUS: "1", LIBGL_ALWAYS_SOFTWARE: "1", GDK_BACKEND: "x11" };
   const driver = spawn(DRIVER, [`--port=${port}`], { stdio: "ignore", env });
+  let failure;
+  driver.once("error", (error) => (failure = error));
   const ask = async (method, path, body) => {
     const answer = await fetch(`http://127.0.0.1:${port}${path}`, { method, ...(body && { body: JSON.stringify(body) }), signal: AbortSignal.timeout(ANSWER_MS) });
     const { value } = await answer.json();
@@ -52,8 +55,8 @@ export async function openWebKit() {
     if (isReady) {
       break;
     }
-    if (Date.now() > end) {
-      throw new Error("WebKitWebDriver does not start");
+    if (failure !== undefined || Date.now() > end) {
+      throw new Error("WebKitWebDriver does not start", { cause: failure });
     }
   }
   const { sessionId, capabilities } = await ask("POST", "/session", { capabilities: { alwaysMatch: {} } });

@@ -21,7 +21,7 @@ before(() => {
 });
 
 for (const example of ["canvas", "phaser", "pixi", "three"]) {
-  test(`${example}: the page hears from a server where its player is`, { timeout: 120_000 }, async (t) => {
+  test(`${example}: the page hears from a server where its player is`, { timeout: 300_000 }, async (t) => {
     const echo = await startEcho(t);
     const relay = await startRelay(t, { echo: echo.address });
     const pages = await serve(`${HERE}dist`);
@@ -29,12 +29,13 @@ for (const example of ["canvas", "phaser", "pixi", "three"]) {
     const browser = await launch(SOFTWARE_WEBGL);
     t.after(() => browser.close());
     const page = await browser.newPage({ viewport: { width: 700, height: 480 } });
+    page.setDefaultTimeout(120_000);
     const errors = [];
     page.on("pageerror", (error) => errors.push(error.message));
     const address = new URL(`${example}/index.html?relay=${encodeURIComponent(`ws://${relay.address}/ws`)}`, pages.url);
     await page.goto(address.href);
     const heard = (count) => Number(document.body.dataset.heard ?? 0) >= count;
-    await page.waitForFunction(heard, ECHOES, { timeout: 60_000 }).catch((error) => errors.push(error.message));
+    await page.waitForFunction(heard, ECHOES).catch((error) => errors.push(error.message));
     await page.screenshot({ path: `${PICTURES}/${example}.png` });
     assert.deepEqual(errors, []);
     const size = await page.evaluate(() => {

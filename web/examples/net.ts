@@ -1,6 +1,6 @@
 /** The network of all examples: tells a server where the player is, and hears it back. */
 
-import { connect, FIRST_FREE_ID } from "rakwire";
+import { connect, FIRST_FREE_ID, RakwireError } from "rakwire";
 import { ByteReader, ByteWriter } from "rakwire/codec";
 import { worker } from "rakwire/worker";
 
@@ -35,8 +35,15 @@ export async function join(where: () => Place, onEcho: (place: Place) => void): 
     const sending = setInterval(() => {
       const { x, y } = where();
       const message = new ByteWriter().u8(PLACE).f32(x).f32(y).finish();
-      // An old place is of no use, so it is neither sent again nor delivered late.
-      connection.send(message, { reliability: "unreliable-sequenced" });
+      try {
+        // An old place is of no use, so it is neither sent again nor delivered late.
+        connection.send(message, { reliability: "unreliable-sequenced" });
+      } catch (error) {
+        // Nor does it wait for room: the next place is newer.
+        if (!(error instanceof RakwireError) || error.code !== "queue-full") {
+          throw error;
+        }
+      }
     }, 1_000 / SENDS_PER_SECOND);
     const showing = setInterval(() => {
       const { roundTripMs, datagramsLost } = connection.stats();

@@ -1,8 +1,10 @@
 // Helpers to use the echo page.
 
+import { UNANSWERED } from "./unanswered.mjs";
+
 export const byId = (page, id) => page.getByTestId(id);
 
-/** Clicks connect and waits for the result. */
+/** Clicks connect and waits for the result, again if the server has not answered in time. */
 export async function connectPage(page, { target, protocol } = {}) {
   if (target !== undefined) {
     await byId(page, "target").fill(target);
@@ -10,9 +12,14 @@ export async function connectPage(page, { target, protocol } = {}) {
   if (protocol !== undefined) {
     await byId(page, "protocol").selectOption(protocol);
   }
-  await byId(page, "connect").click();
-  await page.waitForFunction(() => !["empty", "connecting"].includes(document.body.dataset.state), null, { timeout: 20_000 });
-  return pageState(page);
+  for (let attempts = 3; ; attempts--) {
+    await byId(page, "connect").click();
+    await page.waitForFunction(() => !["empty", "connecting"].includes(document.body.dataset.state));
+    const found = await pageState(page);
+    if (attempts === 1 || !UNANSWERED.test(found.text)) {
+      return found;
+    }
+  }
 }
 
 /** The state of the page and its text. */
@@ -27,7 +34,6 @@ export async function echoed(page, count) {
   await page.waitForFunction(
     ([query, wanted]) => document.querySelectorAll(query).length >= wanted,
     [selector, count],
-    { timeout: 20_000 },
   );
   const entries = await page.locator(selector).evaluateAll((items) =>
     items.map(({ dataset, textContent }) => ({

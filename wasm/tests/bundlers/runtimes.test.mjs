@@ -22,7 +22,7 @@ import { ByteReader, ByteWriter } from "rakwire/codec";
 const said = [];
 for (const [protocol, urls] of Object.entries(JSON.parse(process.argv[2]))) {
   for (const url of urls) {
-    const connection = await connect(url, { target: protocol, protocol });
+    const connection = await connect(url, { target: protocol, protocol, timeoutMs: 60_000 });
     for (const length of [1, 2_000, 100_000]) {
       connection.send(new Uint8Array(length).fill(0xfe));
       const { bytes } = await connection.receive();
@@ -52,12 +52,12 @@ before(() => {
 after(() => rmSync(folder, { recursive: true, force: true }));
 
 for (const [runtime, args] of Object.entries(RUNTIMES)) {
-  test(`${runtime} is a client of a relay and of servers themselves`, { timeout: 60_000 }, async (t) => {
+  test(`${runtime} is a client of a relay and of servers themselves`, { timeout: 300_000 }, async (t) => {
     const [raknet, game] = [await startEcho(t), await startEcho(t, "--protocol", "game")];
     const relay = await startRelay(t, { raknet: raknet.address, game: game.address });
     const by = (server) => [`ws://${relay.address}/ws`, `udp://${server.address}`];
     const urls = JSON.stringify({ raknet: by(raknet), game: by(game) });
-    const { stdout } = await promisify(execFile)(join(BIN, runtime), [...args, "game.mjs", urls], { cwd: folder, timeout: 50_000 });
+    const { stdout } = await promisify(execFile)(join(BIN, runtime), [...args, "game.mjs", urls], { cwd: folder, timeout: 240_000 });
     assert.deepEqual(JSON.parse(stdout), Array(4).fill([1, 2_000, 100_000, [0xfe, "snow"], "local"]).flat());
   });
 }
