@@ -1,6 +1,7 @@
 // A player that uses the page: presses keys, clicks, drags on the stick, and reads the state of the page.
 
 import { installPilot } from "./pilot.mjs";
+import { UNANSWERED } from "./unanswered.mjs";
 
 export const byId = (page, id) => page.getByTestId(id);
 
@@ -8,8 +9,10 @@ const KEYS = { north: "KeyW", west: "KeyA", south: "KeyS", east: "KeyD" };
 /** Drags on the stick in window coordinates. */
 const DRAGS = { north: [0, -1], west: [-1, 0], south: [0, 1], east: [1, 0] };
 const POLL_MS = 50;
-const LONGEST_MS = 60_000;
+const LONGEST_MS = 180_000;
 const WALK_MS = 15_000;
+/** For how long one attempt of several waits for its effect. */
+const TRY_MS = 10_000;
 /** The distance for breaking an object. */
 const NEAR = 1.6;
 /** The distance for a throw, which leaves no room for an obstacle. */
@@ -57,14 +60,21 @@ export class Player {
     if (scope === "whole") {
       await byId(this.#page, "scope-whole").check();
     }
-    await byId(this.#page, "play").click();
-    await this.until(() => !["start", "connecting"].includes(pilot.state()), "joins or is rejected");
-    const state = await this.state();
-    if (state !== "playing") {
-      throw new Error(await byId(this.#page, "status").textContent());
-    }
+    await this.#connect();
     await this.until(() => pilot.me() !== undefined, "sees itself");
     await this.#page.evaluate(installMeter);
+  }
+
+  /** Clicks play until the game has started. A handshake may take too long where pages are drawn without a GPU. */
+  async #connect() {
+    for (let attempts = 3; (await this.state()) !== "playing"; attempts--) {
+      await byId(this.#page, "play").click();
+      await this.until(() => !["start", "connecting"].includes(pilot.state()), "joins or is rejected");
+      const reason = await byId(this.#page, "status").textContent();
+      if ((await this.state()) !== "playing" && (attempts === 1 || !UNANSWERED.test(reason))) {
+        throw new Error(reason);
+      }
+    }
   }
 
   state() {
@@ -98,7 +108,7 @@ export class Player {
     for (const way of ["east", "north", "west", "south"]) {
       await begin(way);
       const far = ({ start, distance }) => pilot.me() === undefined || Math.hypot(pilot.me().x - start.x, pilot.me().y - start.y) > distance;
-      const moved = await this.#page.waitForFunction(far, { start, distance: WALKED }, { polling: POLL_MS, timeout: 3_000 }).catch(() => undefined);
+      const moved = await this.#page.waitForFunction(far, { start, distance: WALKED }, { polling: POLL_MS, timeout: TRY_MS }).catch(() => undefined);
       await end(way);
       if (moved !== undefined) {
         const after = await this.me();
@@ -138,7 +148,7 @@ export class Player {
       }
       await this.#page.keyboard.down("Space");
       const holds = () => pilot.state() !== "playing" || pilot.me()?.holding !== undefined;
-      const held = await this.#page.waitForFunction(holds, undefined, { polling: POLL_MS, timeout: 5_000 }).catch(() => undefined);
+      const held = await this.#page.waitForFunction(holds, undefined, { polling: POLL_MS, timeout: TRY_MS }).catch(() => undefined);
       await this.#page.keyboard.up("Space");
       if (held !== undefined) {
         return (await this.me())?.holding;
@@ -162,7 +172,7 @@ export class Player {
       }
       await this.#page.mouse.click(at.x, at.y);
       const thrown = () => pilot.state() !== "playing" || pilot.me()?.holding === undefined;
-      const done = await this.#page.waitForFunction(thrown, undefined, { polling: POLL_MS, timeout: 5_000 }).catch(() => undefined);
+      const done = await this.#page.waitForFunction(thrown, undefined, { polling: POLL_MS, timeout: TRY_MS }).catch(() => undefined);
       if (done !== undefined) {
         return;
       }

@@ -11,12 +11,14 @@ const CALM = { reducedMotion: "reduce" };
 const LARGE = { viewport: { width: 1024, height: 640 }, ...CALM };
 const SMALL = { viewport: { width: 390, height: 780 }, hasTouch: true, isMobile: true, ...CALM };
 const LOOK_MS = 2_000;
+const ACTION_MS = 120_000;
 
 async function open(browser, address, options) {
   const page = await browser.newPage(options);
+  page.setDefaultTimeout(ACTION_MS);
   page.on("pageerror", (error) => console.error("page:", error.message));
   await page.goto(address);
-  await page.waitForFunction(() => document.body.dataset.ready === "yes", null, { timeout: 60_000 });
+  await page.waitForFunction(() => document.body.dataset.ready === "yes");
   return new Player(page);
 }
 
