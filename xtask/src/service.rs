@@ -13,7 +13,8 @@ use crate::log::Log;
 use crate::process::{Running, describe};
 use crate::shell::Shell;
 
-const START: Duration = Duration::from_secs(20);
+/// Long enough for a machine that is busy with other things.
+const START: Duration = Duration::from_secs(120);
 const POLL: Duration = Duration::from_millis(50);
 
 /// A running server.
@@ -148,11 +149,15 @@ mod tests {
     #[test]
     fn a_server_is_known_by_its_address_until_it_ends() {
         let shell = Shell::new().unwrap();
-        let script = "echo listening on 127.0.0.1:1234; sleep 0.3; exit 2";
-        let mut server = Service::start(&shell, "the server", Path::new("sh"), &["-c", script]).unwrap();
+        let end = std::env::temp_dir().join(format!("rakwire-service-{}", std::process::id()));
+        let script = "echo listening on 127.0.0.1:1234; until [ -e \"$0\" ]; do sleep 0.05; done; exit 2";
+        let args = ["-c", script, end.to_str().unwrap()];
+        let mut server = Service::start(&shell, "the server", Path::new("sh"), &args).unwrap();
         assert_eq!(server.address, "127.0.0.1:1234");
         server.check().unwrap();
+        std::fs::write(&end, "").unwrap();
         server.running.wait(None).unwrap();
+        std::fs::remove_file(&end).unwrap();
         assert_eq!(server.check().unwrap_err().to_string(), "the server has stopped: exit code 2");
     }
 }

@@ -21,7 +21,7 @@ pub(crate) const NEEDS: [Need; 3] = [Need::FirmwareTargets, Need::Qemu, Need::De
 pub(super) const NETWORK: &str = "network";
 
 /// How long a machine that has ended may take to have its last lines printed.
-const LAST_LINES: Duration = Duration::from_secs(5);
+const LAST_LINES: Duration = Duration::from_secs(60);
 const POLL: Duration = Duration::from_millis(100);
 
 /// A running machine.

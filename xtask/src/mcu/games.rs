@@ -12,7 +12,7 @@ use crate::service::Service;
 use crate::shell::Shell;
 
 /// How long a game may take.
-const LIMIT: Duration = Duration::from_secs(120);
+const LIMIT: Duration = Duration::from_secs(600);
 /// Frames of a game: ten seconds.
 const FRAMES: f64 = 300.0;
 /// A fifth of all datagrams is lost in each direction, others overtake each other or come twice.

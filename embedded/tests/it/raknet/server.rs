@@ -83,9 +83,9 @@ fn each_connection_may_have_a_timeout_of_its_own() {
     run(async {
         let wire = Wire::losing(0);
         let (_client, _server, here, _there) = connected::<RakNet>(wire.clone()).await;
-        assert_eq!(here.set_timeout(Duration::from_millis(50)), Ok(()));
         wire.loss_percent.set(100);
         here.send(&message(1, 9), Delivery::RELIABLE).await.expect("an open end");
+        assert_eq!(here.set_timeout(Duration::from_millis(50)), Ok(()));
         // The configuration would wait for longer than the test may.
         assert!(here.recv().await.is_none());
         assert_eq!(end(&here), LOST);
