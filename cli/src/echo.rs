@@ -1,14 +1,17 @@
 //! `rakwire echo`: a server that echoes every user message.
 
 use std::io::{self, IsTerminal};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use clap::Args;
 use rakwire::endpoint::Protocol;
 use rakwire::wire::id;
 use rakwire_native::endpoint::{Connection, Endpoint};
-use rakwire_native::secure::ServerIdentity;
-use rakwire_native::{AddressPattern, Capacity, CookiePolicy, SetError, Simulation, game_protocol, raknet};
+use rakwire_native::secure::{ServerIdentity, TokenKeys, TokenVerifier};
+use rakwire_native::{
+    AddressPattern, Capacity, CookiePolicy, SetError, Simulation, UsedTokenTable, game_protocol, raknet,
+};
 use tracing::info;
 
 use crate::capture::Capture;
@@ -65,6 +68,9 @@ pub(crate) struct Arguments {
     /// Require that clients show an identity
     #[arg(long, requires = "secure", conflicts_with = "allow_plain")]
     require_identity: bool,
+    /// Require connect tokens that were made with the key in this file (see token) instead of a password; up to four files
+    #[arg(long = "token-key", value_name = "FILE", requires = "secure", conflicts_with_all = ["allow_plain", "password"])]
+    token_keys: Vec<PathBuf>,
     /// Addresses that may not connect: 192.0.2.1, 192.0.2.* or 2001:db8::/32; can be repeated
     #[arg(long = "ban", value_name = "PATTERN")]
     bans: Vec<AddressPattern>,
@@ -90,7 +96,8 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
     set_access(&endpoint, &arguments)?;
     let is_user_message = |message: &[u8]| message.first().is_some_and(|first| *first >= id::USER);
     serve(endpoint, is_user_message, |connection| {
-        info!(remote = %connection.remote(), guid = %connection.guid(), "connected");
+        let user = connection.accepted_token().map(|token| token.user_id);
+        info!(remote = %connection.remote(), guid = %connection.guid(), user, "connected");
     })
     .await
 }
@@ -142,10 +149,7 @@ fn raknet_options(arguments: &Arguments) -> Result<raknet::Options, Failure> {
         options.config.cookies = CookiePolicy::UnderLoad { unvalidated };
     }
     if let Some(file) = &arguments.secure {
-        let mut identity = ServerIdentity::new(keys::read("--secure", file)?);
-        identity.requires_security = !arguments.allow_plain;
-        identity.requires_identity = arguments.require_identity;
-        options.secure().map_err(host::no_entropy)?.server = Some(identity);
+        options.secure().map_err(host::no_entropy)?.server = Some(identity(arguments, file)?);
     }
     let versions = arguments.protocols.iter().filter_map(|protocol| match protocol {
         ProtocolArgument::RakNet(version) => Some(*version),
@@ -160,6 +164,22 @@ fn raknet_options(arguments: &Arguments) -> Result<raknet::Options, Failure> {
         .extend_from_slice(versions)
         .map_err(|_| Failure::usage("more than eight protocol versions; use at most eight"))?;
     Ok(options)
+}
+
+/// The key of the server, and what it asks of clients.
+fn identity(arguments: &Arguments, file: &Path) -> Result<ServerIdentity, Failure> {
+    let mut identity = ServerIdentity::new(keys::read("--secure", file)?);
+    identity.requires_security = !arguments.allow_plain;
+    identity.requires_identity = arguments.require_identity;
+    let mut token_keys = TokenKeys::new();
+    for file in &arguments.token_keys {
+        let key = keys::read_token_key("--token-key", file)?;
+        token_keys.push(key).map_err(|_| Failure::usage("more than four --token-key; use at most four"))?;
+    }
+    if !token_keys.is_empty() {
+        identity.tokens = Some(TokenVerifier::shared(token_keys, Arc::new(UsedTokenTable::default())));
+    }
+    Ok(identity)
 }
 
 /// Echoes what arrives at an endpoint until a signal ends the program: the messages that `is_echoed` picks, as they

@@ -1,9 +1,9 @@
-//! `rakwire keygen`: a key for secure connections.
+//! `rakwire keygen`: a key for secure connections, or for connect tokens.
 
 use std::path::PathBuf;
 
 use clap::Args;
-use rakwire_native::create_key_file;
+use rakwire_native::{create_key_file, create_token_key_file};
 
 use crate::failure::{Failure, print};
 
@@ -14,12 +14,20 @@ pub(crate) struct Arguments {
     /// The file to write; it must not exist
     #[arg(value_name = "FILE")]
     file: PathBuf,
+    /// Make a token key, for a backend and its servers (see token); it has no public half, and nothing is printed
+    #[arg(long)]
+    token: bool,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let key = create_key_file(&arguments.file).map_err(|error| {
-        let file = arguments.file.display();
+    let file = &arguments.file;
+    let refuse = |error| {
+        let file = file.display();
         Failure::usage(format!("cannot write a key to {file}: {error}; choose a file that does not exist"))
-    })?;
+    };
+    if arguments.token {
+        return create_token_key_file(file).map(drop).map_err(refuse);
+    }
+    let key = create_key_file(file).map_err(refuse)?;
     print(format_args!("{}\n{}\n", key.public(), key.public().hash()))
 }

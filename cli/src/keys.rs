@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::str::FromStr;
 
-use rakwire_native::read_key_file;
-use rakwire_native::secure::{KeyHash, PublicKey, ServerTrust, StaticKey};
+use rakwire_native::secure::{KeyHash, PublicKey, ServerTrust, StaticKey, TokenKey};
+use rakwire_native::{KeyFileError, read_key_file, read_token_key_file};
 
 use crate::failure::Failure;
 
@@ -29,8 +29,14 @@ impl FromStr for TrustArgument {
 
 /// The key in a file that `option` names.
 pub(crate) fn read(option: &str, file: &Path) -> Result<StaticKey, Failure> {
-    read_key_file(file).map_err(|error| {
-        let file = file.display();
-        Failure::usage(format!("{option} {file}: {error}; make one with rakwire keygen"))
-    })
+    read_key_file(file).map_err(|error| unreadable(option, file, &error, "rakwire keygen"))
+}
+
+/// The token key in a file that `option` names.
+pub(crate) fn read_token_key(option: &str, file: &Path) -> Result<TokenKey, Failure> {
+    read_token_key_file(file).map_err(|error| unreadable(option, file, &error, "rakwire keygen --token"))
+}
+
+fn unreadable(option: &str, file: &Path, error: &KeyFileError, maker: &str) -> Failure {
+    Failure::usage(format!("{option} {}: {error}; make one with {maker}", file.display()))
 }

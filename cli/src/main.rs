@@ -17,6 +17,7 @@ mod ping;
 mod protocol;
 mod send;
 mod text;
+mod token;
 
 use std::process::ExitCode;
 
@@ -45,6 +46,7 @@ enum Command {
     Bench(bench::Arguments),
     Overhead(overhead::Arguments),
     Keygen(keygen::Arguments),
+    Token(token::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -76,6 +78,7 @@ fn run(command: Command) -> Result<(), Failure> {
         Command::Decode(arguments) => decode::run(&arguments),
         Command::Overhead(arguments) => overhead::run(&arguments),
         Command::Keygen(arguments) => keygen::run(&arguments),
+        Command::Token(arguments) => token::run(&arguments),
     }
 }
 

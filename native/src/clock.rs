@@ -2,6 +2,13 @@
 
 use rakwire::Instant;
 
+/// The seconds since 1970. A clock that is set to a time before counts as the end of time: nothing is accepted by it that
+/// expires.
+pub(crate) fn unix_time() -> u64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    since.map_or(u64::MAX, |since| since.as_secs())
+}
+
 /// Converts between the system's monotonic clock and that of the core, whose epoch is the start of the endpoint.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clock {

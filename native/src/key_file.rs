@@ -1,13 +1,13 @@
-//! Files with the static key of a server or of a client (docs/secure.md#keys).
+//! Files with the static key of a server or of a client, or with a token key (docs/secure.md#keys).
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::path::Path;
 
-use rakwire::secure::{KeyTextError, SeededRandom, StaticKey};
+use rakwire::secure::{KeyTextError, PrivateText, StaticKey, TokenKey};
 use zeroize::Zeroizing;
 
-use crate::entropy::entropy;
+use crate::entropy::system_random;
 
 /// Bytes of the longest key file: a key, and room for comments.
 const LONGEST: u64 = 64 << 10;
@@ -29,10 +29,22 @@ pub enum KeyFileError {
 /// # Errors
 /// [`KeyFileError`].
 pub fn read_key_file(path: impl AsRef<Path>) -> Result<StaticKey, KeyFileError> {
+    read(path.as_ref(), StaticKey::from_key_file)
+}
+
+/// Reads the token key from a file that [`create_token_key_file`] wrote.
+///
+/// # Errors
+/// [`KeyFileError`].
+pub fn read_token_key_file(path: impl AsRef<Path>) -> Result<TokenKey, KeyFileError> {
+    read(path.as_ref(), TokenKey::from_key_file)
+}
+
+fn read<K>(path: &Path, key_of: fn(&str) -> Result<K, KeyTextError>) -> Result<K, KeyFileError> {
     // With room for all of it, since a string that grows leaves copies behind.
     let mut text = Zeroizing::new(String::with_capacity(LONGEST as usize));
     File::open(path)?.take(LONGEST).read_to_string(&mut text)?;
-    Ok(StaticKey::from_key_file(&text)?)
+    Ok(key_of(&text)?)
 }
 
 /// Makes a key and writes it to a file that does not exist yet. On Unix only its owner may read it.
@@ -53,20 +65,28 @@ pub fn read_key_file(path: impl AsRef<Path>) -> Result<StaticKey, KeyFileError> 
 /// # Errors
 /// If the file exists, cannot be written, or the system provides no random bytes.
 pub fn create_key_file(path: impl AsRef<Path>) -> io::Result<StaticKey> {
-    let key = generate()?;
+    let key = StaticKey::generate(&mut system_random()?);
+    create(path.as_ref(), "Whoever has this key can pretend to be its owner.", &key.private_text())?;
+    Ok(key)
+}
+
+/// Makes a token key and writes it to a file that does not exist yet, for a backend and its game servers. On Unix only its
+/// owner may read it.
+///
+/// # Errors
+/// Those of [`create_key_file`].
+pub fn create_token_key_file(path: impl AsRef<Path>) -> io::Result<TokenKey> {
+    let key = TokenKey::generate(&mut system_random()?);
+    create(path.as_ref(), "Whoever has this key can make connect tokens.", &key.private_text())?;
+    Ok(key)
+}
+
+fn create(path: &Path, warning: &str, text: &PrivateText<'_>) -> io::Result<()> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     let mut file = options.open(path)?;
-    writeln!(file, "# Whoever has this key can pretend to be its owner.\n{}", key.private_text())?;
-    file.sync_all()?;
-    Ok(key)
-}
-
-/// A new key from the random bytes of the system.
-fn generate() -> io::Result<StaticKey> {
-    let entropy = Zeroizing::new(entropy()?);
-    let mut random = SeededRandom::new(*entropy);
-    Ok(StaticKey::generate(&mut random))
+    writeln!(file, "# {warning}\n{text}")?;
+    file.sync_all()
 }

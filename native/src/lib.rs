@@ -65,13 +65,16 @@ pub use rakwire::secure;
 /// Encodings for the contents of messages: bit streams, Rabbit, aggregates, advertisements.
 pub use rakwire::codec;
 
-pub use key_file::{KeyFileError, create_key_file, read_key_file};
+pub use entropy::system_random;
+pub use key_file::{
+    KeyFileError, create_key_file, create_token_key_file, read_key_file, read_token_key_file,
+};
 pub use raknet::{
     AddressPattern, BanListFull, BindError, Capacity, Channel, Config, ConnectError, ConnectFailure,
     ConnectOptions, Connection, ConnectionStats, CookiePolicy, Delivery, Direction, DisconnectReason,
     DropReason, Endpoint, EndpointStats, Guid, Incoming, Message, Options, OutOfBand, OutOfBandError,
     Outcome, PeerStats, PingError, PingScope, Pong, PongFraming, Priority, Progress, Receipt, Reliability,
-    SecurePeer, Security, SendError, SetError, Unconnected, UnconnectedKind, id,
+    SecurePeer, Security, SendError, SetError, Unconnected, UnconnectedKind, UsedTokenTable, id,
 };
 pub use simulation::{Simulation, SimulationSyntaxError};
 

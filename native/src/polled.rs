@@ -51,7 +51,7 @@ use rakwire::Instant;
 use rakwire::endpoint::{ConnectionId, Event, Peer, PeerStats, Protocol, Receipt, SendError};
 
 use crate::bind_error::BindError;
-use crate::clock::Clock;
+use crate::clock::{Clock, unix_time};
 use crate::endpoint::{ConnectError, Options, config_of_one};
 use crate::interfaces;
 use crate::socket::{LONGEST_DATAGRAM, canonical, route};
@@ -155,6 +155,7 @@ impl<P: Protocol> Endpoint<P> {
 
     /// Handles the datagrams that have arrived, at most 4,096, does what is due, and sends what may be sent now.
     pub fn update(&mut self) {
+        P::tell_unix_time(&mut self.peer, self.clock.now(), unix_time());
         for _ in 0..DATAGRAMS_AN_UPDATE / BATCH {
             let is_last = !self.receive_batch();
             self.peer.handle_timeout(self.clock.now());

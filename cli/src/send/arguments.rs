@@ -51,10 +51,14 @@ pub(crate) struct Arguments {
     pub(super) password: String,
     /// Connect securely or not at all, to a server with this public key or key hash; or "any", which protects against those
     /// who only listen
-    #[arg(long, value_name = "KEY")]
+    #[arg(long, value_name = "KEY", group = "trust")]
     pub(super) server_key: Option<TrustArgument>,
+    /// Show this connect token to the server, which must be one of its servers; --identity has the key that it is for (see
+    /// token)
+    #[arg(long, value_name = "TOKEN", group = "trust", requires = "identity", conflicts_with = "password")]
+    pub(super) token: Option<String>,
     /// Show the identity in this file to the server (see keygen)
-    #[arg(long, value_name = "FILE", requires = "server_key")]
+    #[arg(long, value_name = "FILE", visible_alias = "key", requires = "trust")]
     pub(super) identity: Option<PathBuf>,
     #[command(flatten)]
     pub(super) capture: Capture,

@@ -18,6 +18,7 @@ pub(super) async fn run(arguments: &Arguments) -> Result<(), Failure> {
         ("--channel", arguments.channel != 0),
         ("--password", !arguments.password.is_empty()),
         ("--server-key", arguments.server_key.is_some()),
+        ("--token", arguments.token.is_some()),
     ])?;
     let delivery = reliability(arguments)?;
     let size = arguments.size.and_then(|size| usize::try_from(size).ok());

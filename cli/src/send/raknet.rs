@@ -8,6 +8,7 @@ use rakwire_native::raknet::{
     Capacity, Channel, ConnectError, ConnectFailure, ConnectOptions, Connection, Delivery, Endpoint, Options,
     Reliability,
 };
+use rakwire_native::secure::{ConnectToken, MAX_CONNECT_TOKEN, ServerTrust};
 
 use super::arguments::{Arguments, ReliabilityArgument};
 use super::exchange::{Request, exchange};
@@ -78,7 +79,7 @@ fn prefix(arguments: &Arguments) -> Result<Vec<u8>, Failure> {
 
 fn options(arguments: &Arguments) -> Result<Options, Failure> {
     let mut options = Options::client().map_err(host::no_entropy)?;
-    if arguments.server_key.is_some() {
+    if arguments.server_key.is_some() || arguments.token.is_some() {
         let identity =
             arguments.identity.as_deref().map(|file| keys::read("--identity", file)).transpose()?;
         options.secure().map_err(host::no_entropy)?.identity = identity;
@@ -101,9 +102,11 @@ async fn connect(
         // tried another version.
         let _ = endpoint.ping(server, PONG_TIMEOUT.min(arguments.timeout / 2)).await;
     }
+    let mut buffer = [0; MAX_CONNECT_TOKEN];
+    let (password, trust) = credentials(arguments, &mut buffer)?;
     let options = ConnectOptions {
-        password: arguments.password.as_bytes(),
-        trust: arguments.server_key.map(|argument| argument.0),
+        password,
+        trust,
         protocol_version: version,
         connect_timeout: Some(arguments.timeout.saturating_sub(start.elapsed())),
         ..ConnectOptions::default()
@@ -121,6 +124,28 @@ async fn connect(
     })
 }
 
+/// What the client says to be let in, and whom it trusts to be the server.
+fn credentials<'a>(
+    arguments: &'a Arguments,
+    buffer: &'a mut [u8],
+) -> Result<(&'a [u8], Option<ServerTrust>), Failure> {
+    let Some(token) = &arguments.token else {
+        let trust = arguments.server_key.map(|argument| argument.0);
+        return Ok((arguments.password.as_bytes(), trust));
+    };
+    let token = ConnectToken::from_text(token, buffer);
+    let token = token.map_err(|error| Failure::usage(format!("--token: {error}")))?;
+    let names: Vec<&str> = token.servers.iter().map(|server| server.name).collect();
+    let server = token.servers.iter().find(|server| server.name == arguments.target).ok_or_else(|| {
+        Failure::usage(format!(
+            "the token is not for {}; connect to {}",
+            arguments.target,
+            names.join(" or ")
+        ))
+    })?;
+    Ok((token.sealed, Some(ServerTrust::Key(server.key))))
+}
+
 /// Why an attempt failed, and what to do about it.
 fn explain(failure: ConnectFailure, timeout: Duration) -> String {
     let seconds = timeout.as_secs_f64();
@@ -131,7 +156,7 @@ fn explain(failure: ConnectFailure, timeout: Duration) -> String {
     } else if let ConnectFailure::IncompatibleProtocol { .. } = failure {
         "; choose it with --protocol".to_owned()
     } else if failure == ConnectFailure::InvalidPassword {
-        "; set it with --password".to_owned()
+        "; set it with --password, or get a new token for --token".to_owned()
     } else if failure == ConnectFailure::SecurityRequired {
         "; give its key with --server-key".to_owned()
     } else if failure == ConnectFailure::ServerWithoutSecurity {

@@ -534,3 +534,59 @@ fn echo_and_send_agree_on_keys() {
     fails(&["echo", "--listen", "127.0.0.1:0", "--protocol", "game", "--secure", &server_key], 2, "--secure");
     std::fs::remove_dir_all(&directory).expect("the directory");
 }
+
+#[test]
+fn echo_and_send_agree_on_tokens() {
+    let directory = std::env::temp_dir().join(format!("rakwire-cli-tokens-{}", std::process::id()));
+    std::fs::create_dir_all(&directory).expect("a directory");
+    let file = |name: &str| directory.join(name).to_str().expect("a path of text").to_owned();
+    let (server_key, client_key, token_key) = (file("server.key"), file("client.key"), file("token.key"));
+    let keygen = |file: &str| rakwire(&["keygen", file]).out.lines().next().expect("a key").to_owned();
+    let (server_public, client_public) = (keygen(&server_key), keygen(&client_key));
+    let made = rakwire(&["keygen", "--token", &token_key]);
+    assert_eq!((made.status, &made.out[..]), (Some(0), ""), "{}", made.err);
+    fails(&["keygen", "--token", &token_key], 2, "does not exist");
+
+    let server = start_echo(&["--secure", &server_key, "--token-key", &token_key]);
+    let target = &server.announced;
+    let named = format!("{server_public}@{target}");
+    let make = |server: &str, more: &[&str]| {
+        let own = ["token", "--token-key", &token_key, "--user", "42", "--client-key", &client_public];
+        rakwire(&[&own[..], &["--server", server], more].concat())
+    };
+    let token = make(&named, &["--data", "level 3", "--expires", "1h"]);
+    assert_eq!(token.status, Some(0), "{}", token.err);
+    let token = token.out.trim();
+    assert!(token.starts_with("rakwire-connect-token-1:"), "{token}");
+    let send = |token: &str, key: &str| rakwire(&["send", target, "x", "--token", token, "--identity", key]);
+    let sent = send(token, &client_key);
+    assert_eq!(sent.status, Some(0), "{}", sent.err);
+    let refused = |outcome: Outcome, part: &str| {
+        assert_eq!(outcome.status, Some(1), "{}", outcome.out);
+        assert!(outcome.err.contains(part), "{}", outcome.err);
+    };
+    refused(send(token, &client_key), "--token");
+    refused(rakwire(&["send", target, "x", "--server-key", &server_public]), "--identity");
+    let expired = make(&named, &["--expires", "0s"]);
+    refused(send(expired.out.trim(), &client_key), "--token");
+    let fresh = make(&named, &[]);
+    refused(send(fresh.out.trim(), &server_key), "identity");
+    let elsewhere = make(&format!("{server_public}@127.0.0.1:9"), &[]);
+    let outcome = send(elsewhere.out.trim(), &client_key);
+    assert_eq!(outcome.status, Some(2), "{}", outcome.out);
+    assert!(outcome.err.contains("connect to 127.0.0.1:9"), "{}", outcome.err);
+
+    fails(&["send", target, "x", "--token", token], 2, "--identity");
+    fails(&["send", target, "x", "--token", "abc", "--identity", &client_key], 2, "no connect token");
+    for (server, part) in [("127.0.0.1:9", "no @"), ("key@127.0.0.1:9", "no public key")] {
+        let outcome = make(server, &[]);
+        assert_eq!(outcome.status, Some(2), "{server}");
+        assert!(outcome.err.contains(part), "{}", outcome.err);
+    }
+    assert!(make(&named, &["--expires", "1"]).err.contains("unit"));
+    assert!(make(&named, &["--data", &"x".repeat(129)]).err.contains("128 bytes"));
+    let echo = ["echo", "--listen", "127.0.0.1:0", "--token-key", &token_key];
+    fails(&echo, 2, "--secure");
+    fails(&[&echo[..], &["--secure", &server_key, "--allow-plain"]].concat(), 2, "--allow-plain");
+    std::fs::remove_dir_all(&directory).expect("the directory");
+}

@@ -90,6 +90,11 @@ pub trait Protocol: Internals {
         let _ = (config, entropy);
     }
 
+    /// Tells a peer how many seconds since 1970 it is `now`, where something of the protocol expires by the calendar.
+    fn tell_unix_time(peer: &mut Peer<'_, Self>, now: Instant, seconds: u64) {
+        let _ = (peer, now, seconds);
+    }
+
     /// The GUID of a peer, where the protocol has one.
     fn guid(identity: Self::Identity) -> Option<u64> {
         let _ = identity;

@@ -8,7 +8,8 @@ use super::security::SecurePeer;
 use super::types::RakNet;
 use super::wire::offline::Refusal;
 use crate::endpoint::{ConnectionId, Peer};
-use crate::secure::{HandshakeError, Negotiated, ReplyFields};
+use crate::secure::{AcceptedToken, HandshakeError, Negotiated, ReplyFields};
+use crate::time::Instant;
 
 /// The parts of a request that the handshake depends on.
 const fn of_client<'r>(
@@ -63,5 +64,18 @@ impl Peer<'_, RakNet> {
     #[must_use]
     pub fn secure_peer(&self, id: ConnectionId) -> Option<SecurePeer> {
         self.get(id)?.connection.secure_peer()
+    }
+
+    /// What the connect token of the client said, while the connection exists. None if this end is not a server that
+    /// [asks for tokens](crate::secure::ServerIdentity::tokens).
+    #[must_use]
+    pub fn accepted_token(&self, id: ConnectionId) -> Option<&AcceptedToken> {
+        self.get(id)?.connection.accepted_token()
+    }
+
+    /// Tells how many seconds since 1970 it is `now`, by which connect tokens expire. The peer counts on from there, and may be
+    /// told again whenever its driver knows better. Until it is told, every token has expired.
+    pub fn set_unix_time(&mut self, now: Instant, seconds: u64) {
+        self.state.secure.set_unix_time(now, seconds);
     }
 }

@@ -19,6 +19,8 @@ use crate::cursor::Reader;
 use crate::endpoint::{ConnectionId, Internals, Outcome, Peer, Protocol, Receipt};
 use crate::serial::U24;
 use crate::storage::{SlotEntry, Slots};
+#[cfg(feature = "secure")]
+use crate::time::Instant;
 
 impl Protocol for RakNet {
     const NAME: &'static str = "RakNet";
@@ -48,6 +50,11 @@ impl Protocol for RakNet {
         if let Some(security) = &mut config.security {
             security.diversify(entropy);
         }
+    }
+
+    #[cfg(feature = "secure")]
+    fn tell_unix_time(peer: &mut Peer<'_, Self>, now: Instant, seconds: u64) {
+        peer.set_unix_time(now, seconds);
     }
 
     fn guid(identity: Guid) -> Option<u64> {

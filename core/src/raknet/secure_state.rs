@@ -17,6 +17,8 @@ const NETWORKS: usize = room(SERVER, 32);
 pub(crate) struct SecureState {
     random: SeededRandom,
     limit: RateLimit<NETWORKS>,
+    /// A time, and how many seconds since 1970 it was then.
+    unix_time: Option<(Instant, u64)>,
 }
 
 impl fmt::Debug for SecureState {
@@ -30,11 +32,21 @@ impl SecureState {
         // Without security nothing is drawn from it.
         let random =
             config.security.as_mut().map_or_else(|| SeededRandom::new([0; 32]), Security::take_random);
-        Self { random, limit: RateLimit::default() }
+        Self { random, limit: RateLimit::default(), unix_time: None }
     }
 
     pub(crate) const fn random(&mut self) -> &mut SeededRandom {
         &mut self.random
+    }
+
+    pub(super) const fn set_unix_time(&mut self, now: Instant, seconds: u64) {
+        self.unix_time = Some((now, seconds));
+    }
+
+    /// The seconds since 1970; as many as there can be while nobody has told them, so that every token has expired.
+    pub(crate) fn unix_time(&self, now: Instant) -> u64 {
+        self.unix_time
+            .map_or(u64::MAX, |(then, seconds)| seconds.saturating_add(now.saturating_since(then).as_secs()))
     }
 
     /// Whether a handshake may be computed for a client of this address.

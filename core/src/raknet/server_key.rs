@@ -17,7 +17,7 @@ impl Config {
 
     /// Whether clients without security are refused.
     pub(crate) fn requires_security(&self) -> bool {
-        self.server_identity().is_some_and(|identity| identity.requires_security)
+        self.server_identity().is_some_and(ServerIdentity::refuses_plain)
     }
 
     /// What reply 1 asks the client to give back, with the key in `field`.

@@ -57,6 +57,11 @@ pub(crate) struct State<'a> {
 }
 
 impl<'a> State<'a> {
+    /// Whether a client that says this is let in.
+    pub(crate) fn accepts_password(&self, given: &[u8]) -> bool {
+        is_same_secret(&self.password, given)
+    }
+
     /// The state of a new peer.
     #[inline(always)] // or it is copied
     #[cfg_attr(
@@ -77,6 +82,12 @@ impl<'a> State<'a> {
             first_number: U24::new(0),
         }
     }
+}
+
+/// Compares in a time that does not depend on where the difference is.
+fn is_same_secret(expected: &[u8], given: &[u8]) -> bool {
+    let differences = expected.iter().zip(given).fold(0, |all, (left, right)| all | (left ^ right));
+    expected.len() == given.len() && differences == 0
 }
 
 impl endpoint::State<RakNet> for State<'_> {

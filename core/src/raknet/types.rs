@@ -29,6 +29,10 @@ pub struct ConnectOptions<'p> {
     /// configuration with [`security`](super::Config::security).
     #[cfg(feature = "secure")]
     pub trust: Option<crate::secure::ServerTrust>,
+    /// The key by which the server knows this client in a secure connection. Default: that of
+    /// [`Security::identity`](super::Security::identity).
+    #[cfg(feature = "secure")]
+    pub identity: Option<&'p crate::secure::StaticKey>,
     /// The protocol version to announce, and no other. Default: the one that the server named in its last answer (with the
     /// feature `alloc`), or else that of the configuration; and if the server turns out to speak another one, that.
     pub protocol_version: Option<u8>,

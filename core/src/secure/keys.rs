@@ -144,6 +144,21 @@ impl StaticKey {
     }
 }
 
+/// Shows the public key alone.
+impl fmt::Debug for StaticKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("StaticKey").field(&self.public()).finish()
+    }
+}
+
+impl PartialEq for StaticKey {
+    fn eq(&self, other: &Self) -> bool {
+        self.public() == other.public()
+    }
+}
+
+impl Eq for StaticKey {}
+
 /// What prints a private key, for a key file.
 pub struct PrivateText<'k> {
     prefix: &'static str,

@@ -91,7 +91,8 @@ pub use random::{SecureRandom, SeededRandom};
 pub use server::{ClientIdentity, ReplyFields, SecureRequest, ServerHandshake, ServerIdentity};
 pub use text::KeyTextError;
 pub use token::{
-    AcceptedToken, ConnectToken, ConnectTokenError, MAX_CONNECT_TOKEN, MAX_SEALED_TOKEN, MAX_TOKEN_SERVERS,
-    MAX_USER_DATA, TokenClaims, TokenError, TokenKey, TokenServer, TokenServers, UsedTokens,
+    AcceptedToken, ConnectToken, ConnectTokenError, MAX_CONNECT_TOKEN, MAX_SEALED_TOKEN, MAX_TOKEN_KEYS,
+    MAX_TOKEN_SERVERS, MAX_USER_DATA, TokenClaims, TokenError, TokenKey, TokenKeys, TokenServer,
+    TokenServers, TokenVerifier, UsedTokenStore, UsedTokens,
 };
 pub use trust::{KnownServer, ServerTrust};

@@ -13,6 +13,7 @@ use super::noise::{Pattern, SymmetricState};
 use super::primitives::{KEY, KeyPair, TAG, is_equal};
 use super::proof::{EARLY_LABEL, proof};
 use super::random::{SecureRandom, secret};
+use super::token::TokenVerifier;
 use super::trust::KnownServer;
 use crate::cursor::{Reader, Source, Writer};
 use crate::time::Instant;
@@ -36,18 +37,22 @@ pub struct ServerIdentity {
     pub requires_identity: bool,
     /// The hash of the key that the server will have next, which clients remember. Default: none.
     pub next: Option<KeyHash>,
+    /// What connect tokens are checked with that clients must show in the password's place. With it, clients without security
+    /// or without an identity are refused, whatever the other fields say. Default: none, and no token is asked for.
+    pub tokens: Option<TokenVerifier>,
 }
 
 impl ServerIdentity {
     /// A server with this key.
     #[must_use]
     pub const fn new(key: StaticKey) -> Self {
-        Self { key, requires_security: false, requires_identity: false, next: None }
+        Self { key, requires_security: false, requires_identity: false, next: None, tokens: None }
     }
 
     /// A second copy, for a copy of a configuration.
     pub(crate) fn duplicate(&self) -> Self {
-        Self { key: self.key.duplicate(), ..*self }
+        let tokens = self.tokens.as_ref().map(TokenVerifier::duplicate);
+        Self { key: self.key.duplicate(), tokens, ..*self }
     }
 
     /// The public key.
@@ -62,11 +67,21 @@ impl ServerIdentity {
         self.parts(mtu).write()
     }
 
+    /// Whether clients without security are refused.
+    pub(crate) const fn refuses_plain(&self) -> bool {
+        self.requires_security || self.tokens.is_some()
+    }
+
+    /// Whether clients without an identity are refused.
+    const fn refuses_unidentified(&self) -> bool {
+        self.requires_identity || self.tokens.is_some()
+    }
+
     const fn parts(&self, mtu: u16) -> ServerKeyField {
         ServerKeyField {
             mtu,
-            requires_security: self.requires_security,
-            requires_identity: self.requires_identity,
+            requires_security: self.refuses_plain(),
+            requires_identity: self.refuses_unidentified(),
             server: KnownServer { key: self.key.public(), next: self.next },
         }
     }
@@ -171,7 +186,7 @@ impl ServerHandshake {
             pattern,
             state,
             ephemeral,
-            requires_identity: identity.requires_identity,
+            requires_identity: identity.refuses_unidentified(),
         };
         Ok((handshake, protection))
     }

@@ -1,4 +1,4 @@
-//! Keys as text: a prefix that says what it is, and base64url.
+//! Keys and tokens as text: a prefix that says what it is, and base64url.
 
 use core::fmt;
 
@@ -20,24 +20,36 @@ error_enum! {
     }
 }
 
-/// The longest text of 32 bytes.
-const LONGEST: usize = 43;
+/// Bytes that are written at once: a multiple of three, so that the texts of all make the text of the whole.
+const CHUNK: usize = 30;
 
-/// Writes the prefix and the bytes, of which there are at most 32.
+/// Writes the prefix and the bytes.
 pub(super) fn write(f: &mut fmt::Formatter<'_>, prefix: &str, bytes: &[u8]) -> fmt::Result {
-    let mut buffer = Zeroizing::new([0; LONGEST]);
+    let mut buffer = Zeroizing::new([0; CHUNK / 3 * 4]);
     f.write_str(prefix)?;
-    f.write_str(Base64UrlUnpadded::encode(bytes, buffer.as_mut_slice()).map_err(|_| fmt::Error)?)
+    bytes.chunks(CHUNK).try_for_each(|chunk| {
+        f.write_str(Base64UrlUnpadded::encode(chunk, buffer.as_mut_slice()).map_err(|_| fmt::Error)?)
+    })
 }
 
 /// The bytes behind the prefix.
 pub(super) fn read<const N: usize>(text: &str, prefix: &str) -> Result<Zeroizing<[u8; N]>, KeyTextError> {
-    let characters = text.strip_prefix(prefix).ok_or(KeyTextError::OtherPrefix)?;
     let mut bytes = Zeroizing::new([0; N]);
-    match Base64UrlUnpadded::decode(characters, bytes.as_mut_slice()) {
-        Ok(decoded) if decoded.len() == N => Ok(bytes),
-        _ => Err(KeyTextError::BadCharacters),
+    if read_into(text, prefix, bytes.as_mut_slice())?.len() == N {
+        Ok(bytes)
+    } else {
+        Err(KeyTextError::BadCharacters)
     }
+}
+
+/// The bytes behind the prefix, in a buffer that may be longer.
+pub(super) fn read_into<'b>(
+    text: &str,
+    prefix: &str,
+    buffer: &'b mut [u8],
+) -> Result<&'b [u8], KeyTextError> {
+    let characters = text.strip_prefix(prefix).ok_or(KeyTextError::OtherPrefix)?;
+    Base64UrlUnpadded::decode(characters, buffer).map_err(|_| KeyTextError::BadCharacters)
 }
 
 /// The one line of a key file that is neither empty nor a comment.

@@ -177,6 +177,7 @@ impl<P: Protocol> Endpoint<P> {
     /// They are one server to its clients. Shared are:
     /// - the identity and the keys of the configuration;
     /// - `max_incoming`, which counts the connections of all; in RakNet the GUIDs, so that nobody comes in twice;
+    /// - in RakNet the connect tokens that were used, where the options ask for tokens;
     /// - in RakNet the password, the bans and what pongs say: whoever is asked to change them changes them for all;
     /// - the rations: pongs and challenges a second, in all and for each network, the time between two connections of an
     ///   address, and the half-open connections of a network where cookies are off.

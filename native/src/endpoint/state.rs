@@ -22,7 +22,7 @@ use super::requests::Requests;
 use super::spans::EndpointSpan;
 use super::unconnected::{Pings, Pong, Unconnected, UnconnectedKind, UnconnectedQueue};
 use crate::arrival_queue::{ArrivalQueue, RecvBatch};
-use crate::clock::Clock;
+use crate::clock::{Clock, unix_time};
 use crate::outgoing::Outgoing;
 
 /// The protocol, and the dispatch of its events.
@@ -198,6 +198,9 @@ impl<P: Protocol> State<P> {
     /// Handles timeouts and queued requests, and writes datagrams to `outgoing`.
     pub(crate) fn drive(&mut self, now: Instant, outgoing: &mut Outgoing) -> Next {
         self.hooked.handle_timeout(now);
+        if !self.requests.is_empty() {
+            P::tell_unix_time(&mut self.hooked.peer, now, unix_time());
+        }
         for (from, request) in self.requests.take() {
             self.hooked.handle_datagram(now, from, &request);
             if let Some(client) = self.deferred.as_ref().and_then(|deferred| deferred.keep(&request)) {

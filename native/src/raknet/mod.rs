@@ -11,6 +11,7 @@ mod security;
 #[cfg(test)]
 mod stall_tests;
 mod unconnected;
+mod used_tokens;
 
 pub use rakwire::raknet::{
     AddressPattern, Amount, BanListFull, Capacity, Channel, Config, ConnectFailure, ConnectOptions,
@@ -22,6 +23,7 @@ pub use rakwire::raknet::{
 pub use rakwire::wire::id;
 
 pub use self::error::{OutOfBandError, PingError};
+pub use self::used_tokens::UsedTokenTable;
 pub use crate::bind_error::BindError;
 pub use crate::endpoint::UnconnectedKind;
 

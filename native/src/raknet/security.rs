@@ -3,6 +3,7 @@
 use std::io;
 
 use rakwire::raknet::{RakNet, SecurePeer, Security};
+use rakwire::secure::AcceptedToken;
 
 use crate::endpoint::{Connection, Options};
 use crate::entropy::entropy;
@@ -54,5 +55,11 @@ impl Connection<RakNet> {
     #[must_use]
     pub fn secure_peer(&self) -> Option<SecurePeer> {
         self.reference.shared.act(|state, _| state.hooked.peer.secure_peer(self.reference.id))
+    }
+
+    /// What the connect token of the client said; none if the server asked for none, or the connection has ended.
+    #[must_use]
+    pub fn accepted_token(&self) -> Option<AcceptedToken> {
+        self.reference.shared.act(|state, _| state.hooked.peer.accepted_token(self.reference.id).cloned())
     }
 }

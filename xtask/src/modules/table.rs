@@ -247,7 +247,7 @@ const CLI: Crate = Crate {
         Layer::apart(&["host", "keys", "protocol"]),
         Layer::together(&["capture"]),
         // The commands.
-        Layer::apart(&["bench", "decode", "keygen", "overhead", "ping", "send"]),
+        Layer::apart(&["bench", "decode", "keygen", "overhead", "ping", "send", "token"]),
         Layer::apart(&["discover", "echo"]),
         Layer::together(&["crate"]),
     ],

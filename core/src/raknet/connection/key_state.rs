@@ -5,7 +5,8 @@ use core::fmt;
 use crate::raknet::security::SecurePeer;
 use crate::raknet::wire::control::Proof;
 use crate::secure::{
-    CHALLENGE, ClientHandshake, DatagramProtection, IDENTITY, PROOF, ServerHandshake, ServerTrust,
+    AcceptedToken, CHALLENGE, ClientHandshake, DatagramProtection, IDENTITY, PROOF, ServerHandshake,
+    ServerTrust, StaticKey,
 };
 
 /// Where there is an allocator, a plain connection takes no memory for what a secure one needs.
@@ -17,6 +18,8 @@ pub(super) type Stored<T> = T;
 /// What a client keeps until a server has answered its challenge.
 pub(crate) struct Dialling {
     pub(super) trust: ServerTrust,
+    /// The key by which the server is to know this client, unless it is that of the configuration.
+    pub(super) identity: Option<StaticKey>,
     pub(super) challenge: [u8; CHALLENGE],
     pub(super) handshake: ClientHandshake,
 }
@@ -37,7 +40,10 @@ pub(super) enum Stage {
         /// Whether reply 2 is to be sent.
         owes_reply: bool,
     },
-    Open,
+    Open {
+        /// Server: the token of the client, if it was asked for one.
+        token: Option<Stored<AcceptedToken>>,
+    },
 }
 
 /// What a client writes into its connection request.
@@ -70,7 +76,7 @@ impl Sealed {
         let has_opened = self.datagrams.has_opened();
         match &mut self.stage {
             Stage::HalfOpen { handshake, owes_reply } => Some((handshake, owes_reply, has_opened)),
-            Stage::Requesting(_) | Stage::Open => None,
+            Stage::Requesting(_) | Stage::Open { .. } => None,
         }
     }
 }

@@ -81,6 +81,8 @@ use super::wire::offline::Offline;
 use super::wire::{Guid, IP_UDP_OVERHEAD, Wire};
 use crate::cursor::{Reader, Source, WireError};
 use crate::endpoint::{Progress, Side};
+#[cfg(feature = "secure")]
+use crate::secure::AcceptedToken;
 use crate::serial::U24;
 use crate::time::{Instant, long_micros};
 
@@ -240,6 +242,12 @@ impl Connection {
     #[cfg(feature = "secure")]
     pub(crate) fn secure_peer(&self) -> Option<SecurePeer> {
         self.protection.secure_peer()
+    }
+
+    /// The token that the client has shown.
+    #[cfg(feature = "secure")]
+    pub(crate) fn accepted_token(&self) -> Option<&AcceptedToken> {
+        self.protection.accepted_token()
     }
 
     /// Another second request with a challenge of the client whose connection is half open.

@@ -10,6 +10,7 @@ use super::offer::{Acceptance, Offer, Reply2Fields, accept_in_plain};
 use super::protection::ConnectionProtection;
 use crate::cursor::Writer;
 use crate::endpoint::ConnectError;
+use crate::raknet::config::Config;
 use crate::raknet::reason::ConnectFailure;
 use crate::raknet::security::SecurePeer;
 use crate::raknet::stats::DropReason;
@@ -18,8 +19,9 @@ use crate::raknet::wire::Wire;
 use crate::raknet::wire::control::{KeyProblem, Proof};
 use crate::raknet::wire::offline::{ClientSecurity, Offline, ServerSecurity};
 use crate::secure::{
-    ANSWER, CHALLENGE, ClientHandshake, DatagramProtection, Established, HandshakeError, Identity,
-    IdentityError, Negotiated, ServerHandshake, Versions,
+    ANSWER, AcceptedToken, CHALLENGE, ClientHandshake, DatagramProtection, Established, HandshakeError,
+    Identity, IdentityError, Negotiated, ServerHandshake, ServerIdentity, StaticKey, TokenError,
+    TokenVerifier, Versions,
 };
 
 impl ConnectionProtection {
@@ -31,6 +33,7 @@ impl ConnectionProtection {
         }
         Ok(Self::Dialling(Stored::<Dialling>::from(Dialling {
             trust,
+            identity: options.identity.map(StaticKey::duplicate),
             challenge: [0; CHALLENGE],
             handshake: ClientHandshake::new(),
         })))
@@ -61,7 +64,7 @@ impl ConnectionProtection {
             mtu: offer.mtu,
         };
         let [announced, first] = offer.versions;
-        let has_identity = cx.config.security.as_ref().is_some_and(|security| security.identity.is_some());
+        let has_identity = identity_key(dialling.identity.as_ref(), cx.config).is_some();
         let random = cx.state.secure.random();
         let Dialling { trust, handshake, .. } = place(dialling);
         let versions = Versions { announced, first };
@@ -117,20 +120,40 @@ impl ConnectionProtection {
     /// Client: what the connection request shows; none in a plain connection.
     pub(super) fn take_proof(&mut self) -> Option<Stored<ClientProof>> {
         let Self::Sealed(sealed) = self else { return None };
-        match mem::replace(&mut sealed.stage, Stage::Open) {
+        match mem::replace(&mut sealed.stage, Stage::Open { token: None }) {
             Stage::Requesting(proof) => Some(proof),
-            other @ (Stage::HalfOpen { .. } | Stage::Open) => {
+            other @ (Stage::HalfOpen { .. } | Stage::Open { .. }) => {
                 sealed.stage = other;
                 None
             }
         }
     }
 
+    /// Server: takes the proof of a connection request, and the password or what stands in its place. False if that is not
+    /// accepted.
+    pub(super) fn admit(
+        &mut self,
+        cx: &Context<'_, '_>,
+        proof: Option<Proof<'_>>,
+        password: &[u8],
+    ) -> Result<bool, KeyProblem> {
+        self.verify(cx, proof)?;
+        let server = cx.config.server_identity();
+        let Some((server, tokens)) = server.and_then(|server| Some((server, server.tokens.as_ref()?))) else {
+            return Ok(cx.state.accepts_password(password));
+        };
+        match self.use_token(cx, server, tokens, password) {
+            Ok(()) => Ok(true),
+            Err(TokenError::OtherClient) => Err(KeyProblem::IdentityInvalid),
+            Err(_) => Ok(false),
+        }
+    }
+
     /// Server: takes the proof of a connection request.
-    pub(super) fn admit(&mut self, cx: &Context<'_, '_>, proof: Option<Proof<'_>>) -> Result<(), KeyProblem> {
+    fn verify(&mut self, cx: &Context<'_, '_>, proof: Option<Proof<'_>>) -> Result<(), KeyProblem> {
         let Self::Sealed(sealed) = self else { return Ok(()) };
         let (Stage::HalfOpen { mut handshake, .. }, Some(shown)) =
-            (mem::replace(&mut sealed.stage, Stage::Open), proof)
+            (mem::replace(&mut sealed.stage, Stage::Open { token: None }), proof)
         else {
             return Err(KeyProblem::IdentityInvalid);
         };
@@ -142,6 +165,22 @@ impl ConnectionProtection {
             Err(IdentityError::Missing) => Err(KeyProblem::IdentityMissing),
             Err(_) => Err(KeyProblem::IdentityInvalid),
         }
+    }
+
+    /// Server: uses the token of a client, which a client without an identity has none of.
+    fn use_token(
+        &mut self,
+        cx: &Context<'_, '_>,
+        server: &ServerIdentity,
+        tokens: &TokenVerifier,
+        token: &[u8],
+    ) -> Result<(), TokenError> {
+        let Self::Sealed(sealed) = self else { return Err(TokenError::DoesNotOpen) };
+        let SecurePeer::Client(Some(client)) = &sealed.peer else { return Err(TokenError::DoesNotOpen) };
+        let now = cx.state.secure.unix_time(cx.now);
+        let accepted = tokens.accept(token, &server.public().hash(), &client.key, now)?;
+        sealed.stage = Stage::Open { token: Some(Stored::<AcceptedToken>::from(accepted)) };
+        Ok(())
     }
 
     /// Server: another second request of the client whose connection is half open. True if it takes the place of the one
@@ -197,16 +236,27 @@ impl ConnectionProtection {
         let Self::Sealed(sealed) = self else { return None };
         match sealed.stage {
             Stage::HalfOpen { .. } => None,
-            Stage::Requesting(_) | Stage::Open => Some(sealed.peer),
+            Stage::Requesting(_) | Stage::Open { .. } => Some(sealed.peer),
         }
+    }
+
+    /// The token that the client has shown.
+    pub(super) fn accepted_token(&self) -> Option<&AcceptedToken> {
+        let Self::Sealed(sealed) = self else { return None };
+        let Stage::Open { token: Some(token) } = &sealed.stage else { return None };
+        Some(token)
     }
 }
 
 impl Dialling {
     fn establish(&mut self, cx: &Context<'_, '_>, reply: &Reply2Fields<'_>) -> Option<Established> {
         let answer = reply.answer?;
-        let key = cx.config.security.as_ref().and_then(|security| security.identity.as_ref());
-        let identity = key.map(|key| Identity { key, data: &[] });
+        let identity = identity_key(self.identity.as_ref(), cx.config).map(|key| Identity { key, data: &[] });
         self.handshake.accept(answer, reply.guid, &reply.client, reply.mtu, identity, cx.now).ok()
     }
+}
+
+/// The key by which the server is to know this client: that of this attempt, or else that of the configuration.
+fn identity_key<'k>(own: Option<&'k StaticKey>, config: &'k Config) -> Option<&'k StaticKey> {
+    own.or(config.security.as_ref()?.identity.as_ref())
 }

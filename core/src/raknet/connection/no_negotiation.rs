@@ -59,9 +59,14 @@ impl ConnectionProtection {
         None
     }
 
-    /// Server: takes the proof of a connection request.
-    pub(super) const fn admit(&self, _: &Context<'_, '_>, _: Option<Proof<'_>>) -> Result<(), KeyProblem> {
-        Ok(())
+    /// Server: takes the password of a connection request. False if it is not accepted.
+    pub(super) fn admit(
+        &self,
+        cx: &Context<'_, '_>,
+        _: Option<Proof<'_>>,
+        password: &[u8],
+    ) -> Result<bool, KeyProblem> {
+        Ok(cx.state.accepts_password(password))
     }
 
     /// Server: writes reply 2, if it is to be sent by the connection.

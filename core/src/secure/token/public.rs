@@ -1,5 +1,6 @@
 //! What a client gets from a backend.
 
+use core::fmt;
 use core::str::from_utf8;
 
 use heapless::Vec;
@@ -7,11 +8,13 @@ use heapless::Vec;
 use super::sealed::{MAX_SEALED_TOKEN, MAX_TOKEN_SERVERS};
 use crate::cursor::{Reader, Source, WireError, Writer};
 use crate::secure::keys::PublicKey;
+use crate::secure::text;
 
 /// The most bytes of a connect token.
 pub const MAX_CONNECT_TOKEN: usize = 4 + 8 + 1 + MAX_TOKEN_SERVERS * (32 + 1 + 255) + 1 + MAX_SEALED_TOKEN;
 
 const PREFIX: &[u8; 4] = b"rwc1";
+const TEXT_PREFIX: &str = "rakwire-connect-token-1:";
 
 error_enum! {
     /// Why bytes are no connect token.
@@ -50,6 +53,9 @@ pub type TokenServers<'t> = Vec<TokenServer<'t>, MAX_TOKEN_SERVERS>;
 /// let mut buffer = [0; MAX_CONNECT_TOKEN];
 /// let bytes = token.write(&mut buffer)?;
 /// assert_eq!(ConnectToken::read(bytes)?, token);
+/// let text = token.to_string();
+/// assert!(text.starts_with("rakwire-connect-token-1:"));
+/// assert_eq!(ConnectToken::from_text(&text, &mut buffer)?, token);
 /// # Ok::<(), ConnectTokenError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,6 +75,14 @@ impl<'t> ConnectToken<'t> {
     /// [`ConnectTokenError::Malformed`].
     pub fn read(bytes: &'t [u8]) -> Result<Self, ConnectTokenError> {
         Self::read_from(&mut Reader::new(bytes)).map_err(|_| ConnectTokenError::Malformed)
+    }
+
+    /// Reads the text that a backend gave. Its bytes come into a buffer, for which [`MAX_CONNECT_TOKEN`] is always enough.
+    ///
+    /// # Errors
+    /// [`ConnectTokenError::Malformed`].
+    pub fn from_text(text: &str, buffer: &'t mut [u8]) -> Result<Self, ConnectTokenError> {
+        Self::read(text::read_into(text, TEXT_PREFIX, buffer).map_err(|_| ConnectTokenError::Malformed)?)
     }
 
     fn read_from(reader: &mut Reader<'t>) -> Result<Self, WireError> {
@@ -113,6 +127,14 @@ impl<'t> ConnectToken<'t> {
             write_short(server.name.as_bytes(), writer)?;
         }
         write_short(self.sealed, writer)
+    }
+}
+
+/// Writes the text that [`ConnectToken::from_text`] reads.
+impl fmt::Display for ConnectToken<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut buffer = [0; MAX_CONNECT_TOKEN];
+        text::write(f, TEXT_PREFIX, self.write(&mut buffer).map_err(|_| fmt::Error)?)
     }
 }
 

@@ -163,6 +163,11 @@ impl TokenKey {
         PrivateText::of_secret(KEY_PREFIX, &self.0)
     }
 
+    /// A second copy, for a copy of a configuration. There is no `Clone`, so that each one can be found by this name.
+    pub(super) const fn duplicate(&self) -> Self {
+        Self(self.0.duplicate())
+    }
+
     fn of_token(&self, salt: &[u8; SALT]) -> Secret {
         hmac(self.0.as_bytes(), &[LABEL, salt])
     }
@@ -243,6 +248,12 @@ pub struct AcceptedToken {
 }
 
 impl AcceptedToken {
+    /// The random bytes that name this token.
+    #[must_use]
+    pub const fn salt(&self) -> &[u8; SALT] {
+        &self.salt
+    }
+
     /// The bytes of the application's own.
     #[must_use]
     pub fn user_data(&self) -> &[u8] {

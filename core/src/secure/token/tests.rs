@@ -127,6 +127,27 @@ fn a_connect_token_comes_back_and_nothing_shorter_or_longer_does() {
 }
 
 #[test]
+fn a_connect_token_comes_back_from_its_text_and_from_no_other() {
+    let server = TokenServer { key: PublicKey([3; 32]), name: "a.example:1" };
+    // The texts of all lengths within a group of three bytes.
+    for length in 0..6 {
+        let sealed = sealed(0)[..length].to_vec();
+        let servers = [server].into_iter().collect();
+        let token = ConnectToken { expires: EXPIRES, servers, sealed: &sealed };
+        let text = token.to_string();
+        let mut buffer = [0; MAX_CONNECT_TOKEN];
+        assert_eq!(ConnectToken::from_text(&text, &mut buffer), Ok(token), "{length} bytes");
+        for cut in 0..text.len() {
+            let read = ConnectToken::from_text(&text[..cut], &mut buffer);
+            assert_eq!(read, Err(ConnectTokenError::Malformed), "{cut} characters");
+        }
+        let other = text.replace("connect-token", "public-key");
+        assert_eq!(ConnectToken::from_text(&other, &mut buffer), Err(ConnectTokenError::Malformed));
+        assert_eq!(ConnectToken::from_text(&text, &mut [0; 20]), Err(ConnectTokenError::Malformed));
+    }
+}
+
+#[test]
 fn the_longest_connect_token_fits() {
     let name = "x".repeat(255);
     let server = TokenServer { key: PublicKey([3; 32]), name: &name };
@@ -134,4 +155,5 @@ fn the_longest_connect_token_fits() {
     let token = ConnectToken { expires: 1, servers: [server; 4].into_iter().collect(), sealed: &sealed };
     let mut buffer = [0; MAX_CONNECT_TOKEN];
     assert_eq!(token.write(&mut buffer).map(<[u8]>::len), Ok(MAX_CONNECT_TOKEN));
+    assert_eq!(ConnectToken::from_text(&token.to_string(), &mut buffer), Ok(token));
 }

@@ -23,6 +23,7 @@ mod recovery;
 mod secure;
 mod shares;
 mod soak;
+mod tokens;
 mod unconnected;
 mod versions;
 mod wire_laws;

@@ -4,3 +4,4 @@ mod admission;
 mod library;
 mod secure;
 mod simulation;
+mod tokens;

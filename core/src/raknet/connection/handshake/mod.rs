@@ -503,11 +503,10 @@ impl Handshake {
         remote: SocketAddr,
         client: Introduction<'_>,
     ) -> Result<(), End> {
-        if let Err(problem) = protection.admit(cx, client.proof) {
-            return self.reject_key(cx, sender, problem);
-        }
-        if !is_same_secret(&cx.state.password, client.password) {
-            return self.reject_password(cx, sender);
+        match protection.admit(cx, client.proof, client.password) {
+            Ok(true) => {}
+            Ok(false) => return self.reject_password(cx, sender),
+            Err(problem) => return self.reject_key(cx, sender, problem),
         }
         if self.guid != client.guid {
             cx.stats.drop(DropReason::BadControl);
@@ -653,10 +652,4 @@ struct Introduction<'m> {
     time: u64,
     proof: Option<Proof<'m>>,
     password: &'m [u8],
-}
-
-/// Compares in a time that does not depend on where the difference is.
-fn is_same_secret(expected: &[u8], given: &[u8]) -> bool {
-    let differences = expected.iter().zip(given).fold(0, |all, (left, right)| all | (left ^ right));
-    expected.len() == given.len() && differences == 0
 }

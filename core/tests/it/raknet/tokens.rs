@@ -1,0 +1,214 @@
+//! Connect tokens in the password's place (docs/secure.md#connect-tokens).
+
+use core::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rakwire::raknet::{Config, ConnectFailure, ConnectOptions, SecurePeer};
+use rakwire::secure::{
+    AcceptedToken, ConnectToken, KeyHash, SeededRandom, ServerTrust, StaticKey, TokenClaims, TokenError,
+    TokenKey, TokenServer, TokenVerifier, UsedTokenStore, UsedTokens,
+};
+use rakwire::sim::Conditions;
+
+use crate::support::raknet::{Net, OwnedEvent};
+use crate::support::secure::{
+    client_key, net, pinned, requiring_server, secure_client, secure_server, server_key,
+};
+
+/// When the tests happen, in seconds since 1970.
+const TODAY: u64 = 1_800_000_000;
+const LIFETIME: u64 = 60;
+
+/// Room for two tokens.
+#[derive(Debug, Default)]
+struct Store(Mutex<UsedTokens<2>>);
+
+impl Store {
+    fn len(&self) -> usize {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+}
+
+impl UsedTokenStore for Store {
+    fn take(&self, token: &AcceptedToken, now: u64) -> Result<(), TokenError> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take(token, now)
+    }
+}
+
+fn token_key(seed: u8) -> TokenKey {
+    TokenKey::from_bytes([seed; 32])
+}
+
+/// A server that asks for tokens of these keys, and for nothing else.
+fn server_with_tokens(keys: &[u8], store: &Arc<Store>) -> Config {
+    let keys = keys.iter().map(|seed| token_key(*seed)).collect();
+    secure_server(|identity| identity.tokens = Some(TokenVerifier::shared(keys, store.clone())))
+}
+
+/// A token of the first key for the client and the server of the tests, but for what `change` changes.
+fn sealed(salt: u8, change: impl FnOnce(&mut TokenClaims<'_>)) -> Vec<u8> {
+    let servers = [server_key().public().hash()];
+    let mut claims = TokenClaims {
+        user_id: 42,
+        expires: TODAY + LIFETIME,
+        client: client_key().public(),
+        servers: &servers,
+        user_data: b"level 3",
+    };
+    change(&mut claims);
+    claims.seal(&token_key(1), &mut SeededRandom::new([salt; 32])).expect("it fits").to_vec()
+}
+
+fn good(salt: u8) -> Vec<u8> {
+    sealed(salt, |_| ())
+}
+
+/// Two peers, of which the server knows the time.
+fn peers(client: Config, server: Config) -> Net {
+    let mut net = net(client, server, Conditions::default(), 1);
+    net.pair.b.set_unix_time(net.pair.now, TODAY);
+    net
+}
+
+/// Connects with options, and returns what the server has learned of the client.
+fn dial(net: &mut Net, options: &ConnectOptions<'_>) -> Result<Option<AcceptedToken>, ConnectFailure> {
+    let id = net.dial(options);
+    net.run_for(Duration::from_secs(1));
+    match (&net.client[..], &net.server[..]) {
+        ([OwnedEvent::Connected(_)], [OwnedEvent::Connected(client)]) => {
+            Ok(net.pair.b.accepted_token(*client).cloned())
+        }
+        ([OwnedEvent::Failed(failed, failure)], []) if *failed == id => Err(*failure),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Shows a token as its owner.
+fn show(net: &mut Net, sealed: &[u8]) -> Result<Option<AcceptedToken>, ConnectFailure> {
+    show_as(net, sealed, &client_key())
+}
+
+fn show_as(net: &mut Net, sealed: &[u8], key: &StaticKey) -> Result<Option<AcceptedToken>, ConnectFailure> {
+    let server = TokenServer { key: server_key().public(), name: "game.example.org:19132" };
+    let servers = [server].into_iter().collect();
+    let token = ConnectToken { expires: TODAY + LIFETIME, servers, sealed };
+    dial(net, &ConnectOptions::connect_token(&token, &token.servers[0], key))
+}
+
+#[test]
+fn a_token_opens_a_connection_and_says_who_comes() {
+    for configured in [None, Some(StaticKey::from_bytes([0x0C; 32]))] {
+        let mut net = peers(secure_client(configured), server_with_tokens(&[1], &Arc::default()));
+        let token = show(&mut net, &good(1)).expect("an open connection").expect("a token");
+        assert_eq!((token.user_id, token.user_data()), (42, &b"level 3"[..]));
+        let [OwnedEvent::Connected(client)] = net.server[..] else { panic!("{:?}", net.server) };
+        let Some(SecurePeer::Client(Some(shown))) = net.pair.b.secure_peer(client) else {
+            panic!("no identity")
+        };
+        assert_eq!(shown.key, client_key().public());
+    }
+}
+
+#[test]
+fn every_other_token_is_refused_and_keeps_no_place() {
+    const ELSEWHERE: [KeyHash; 1] = [KeyHash([7; 24])];
+    let store = Arc::<Store>::default();
+    let fresh = || peers(secure_client(None), server_with_tokens(&[1], &store));
+    let mut damaged = good(1);
+    *damaged.last_mut().expect("a tag") ^= 1;
+    let refused = [
+        ("expired", sealed(1, |claims| claims.expires = TODAY)),
+        ("for another server", sealed(1, |claims| claims.servers = &ELSEWHERE)),
+        ("damaged", damaged),
+        ("cut off", good(1)[..20].to_vec()),
+        ("none", Vec::new()),
+    ];
+    for (case, token) in &refused {
+        assert_eq!(show(&mut fresh(), token), Err(ConnectFailure::InvalidPassword), "{case}");
+    }
+    let thief = StaticKey::from_bytes([0x7F; 32]);
+    assert_eq!(show_as(&mut fresh(), &good(1), &thief), Err(ConnectFailure::InvalidIdentity));
+    let mut other = peers(secure_client(None), server_with_tokens(&[2], &store));
+    assert_eq!(show(&mut other, &good(1)), Err(ConnectFailure::InvalidPassword), "of another backend");
+    assert_eq!(store.len(), 0);
+    assert!(show(&mut fresh(), &good(1)).is_ok(), "its owner can still use it");
+}
+
+#[test]
+fn a_token_is_used_once_at_all_peers_of_a_server() {
+    let store = Arc::<Store>::default();
+    let config = server_with_tokens(&[1], &store);
+    let shard = || peers(secure_client(None), config.clone());
+    assert!(show(&mut shard(), &good(1)).is_ok());
+    assert_eq!(show(&mut shard(), &good(1)), Err(ConnectFailure::InvalidPassword));
+    assert!(show(&mut shard(), &good(2)).is_ok());
+}
+
+#[test]
+fn what_cannot_be_remembered_does_not_come_in_until_others_have_expired() {
+    let store = Arc::<Store>::default();
+    let fresh = || peers(secure_client(None), server_with_tokens(&[1], &store));
+    for salt in 1..3 {
+        assert!(show(&mut fresh(), &good(salt)).is_ok());
+    }
+    let later = sealed(3, |claims| claims.expires += LIFETIME);
+    assert_eq!(show(&mut fresh(), &later), Err(ConnectFailure::InvalidPassword));
+    let mut net = fresh();
+    net.pair.b.set_unix_time(net.pair.now, TODAY + LIFETIME);
+    assert!(show(&mut net, &later).is_ok());
+    assert_eq!(store.len(), 1);
+}
+
+#[test]
+fn a_server_counts_the_time_on_and_accepts_nothing_while_it_knows_none() {
+    let config = || server_with_tokens(&[1], &Arc::default());
+    for (waited, expected) in [(LIFETIME - 10, true), (LIFETIME, false)] {
+        let mut net = peers(secure_client(None), config());
+        net.pair.now = net.now() + Duration::from_secs(waited);
+        assert_eq!(show(&mut net, &good(1)).is_ok(), expected, "after {waited} s");
+    }
+    let mut untold = net(secure_client(None), config(), Conditions::default(), 1);
+    assert_eq!(show(&mut untold, &good(1)), Err(ConnectFailure::InvalidPassword));
+}
+
+#[test]
+fn several_token_keys_count() {
+    let mut net = peers(secure_client(None), server_with_tokens(&[4, 3, 2, 1], &Arc::default()));
+    assert!(show(&mut net, &good(1)).is_ok());
+}
+
+/// A server that asks for tokens lets nobody in without one, whatever else it was told.
+#[test]
+fn who_has_no_identity_or_only_a_password_is_refused() {
+    let fresh = |identity| {
+        let mut net = peers(secure_client(identity), server_with_tokens(&[1], &Arc::default()));
+        net.pair.b.set_password(b"friends").expect("it is short");
+        net
+    };
+    let friends = ConnectOptions { password: b"friends", ..ConnectOptions::default() };
+    let secure = ConnectOptions { password: b"friends", ..pinned() };
+    assert_eq!(dial(&mut fresh(None), &friends), Err(ConnectFailure::SecurityRequired));
+    assert_eq!(dial(&mut fresh(None), &secure), Err(ConnectFailure::IdentityRequired));
+    assert_eq!(dial(&mut fresh(Some(client_key())), &secure), Err(ConnectFailure::InvalidPassword));
+}
+
+/// To a server without token keys it is a password as any other.
+#[test]
+fn a_server_that_asks_for_no_token_takes_one_for_the_password() {
+    let mut net = peers(secure_client(None), requiring_server());
+    assert_eq!(show(&mut net, &good(1)), Err(ConnectFailure::InvalidPassword));
+    let mut net = peers(secure_client(None), requiring_server());
+    net.pair.b.set_password(&good(1)).expect("it is short");
+    assert_eq!(show(&mut net, &good(1)), Ok(None));
+}
+
+#[test]
+fn the_options_of_a_token_trust_its_server_alone() {
+    let (server, key) = (TokenServer { key: server_key().public(), name: "here" }, client_key());
+    let token = ConnectToken { expires: 0, servers: [server].into_iter().collect(), sealed: b"sealed" };
+    let options = ConnectOptions::connect_token(&token, &token.servers[0], &key);
+    let trust = Some(ServerTrust::Key(server.key));
+    let expected =
+        ConnectOptions { password: b"sealed", trust, identity: Some(&key), ..ConnectOptions::default() };
+    assert_eq!(options, expected);
+}
