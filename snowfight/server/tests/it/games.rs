@@ -1,19 +1,15 @@
 //! Whole games over loopback, on both protocols: join, move, break, throw, hit, win.
 
-use std::time::Duration;
-
 use rakwire_native::Endpoint;
 use snowfight::advertisement::Advertisement;
 use snowfight::bot;
 use snowfight::client::Input;
-use snowfight::message::{Direction, EntityId, EntityKind, GameOver, Object, Player as Body, Point, Scope};
+use snowfight::message::{Direction, EntityId, EntityKind, GameOver, Object, Player as Body, Scope};
 use snowfight::world::{HEALTH, REACH};
 use snowfight_server::{Player, Protocol};
 
-use crate::support::{CHEST, ONE_AT_A_TIME, Server, approach, both, gather, object, until};
+use crate::support::{CHEST, LIMIT, ONE_AT_A_TIME, Server, approach, both, gather, object, repeat, until};
 
-/// A minute of frames: no test waits longer, and none is faster for less.
-const FRAMES: u32 = 3_600;
 /// Throws may miss: there are trees.
 const THROWS: u32 = 30;
 
@@ -52,12 +48,11 @@ async fn play_to_the_end(mut winner: Player, mut loser: Player) {
     }
     assert_eq!(health, 0, "so many throws were not enough");
     let mut results = (None, None);
-    for _ in 0..FRAMES {
-        if results.0.is_some() && results.1.is_some() {
-            break;
-        }
+    repeat("both know the result", async || {
         results = both(&mut winner, Input::default(), &mut loser, Input::default()).await;
-    }
+        results.0.is_some() && results.1.is_some()
+    })
+    .await;
     assert_eq!(results, (Some(GameOver::Winner), Some(GameOver::Loser)));
     tokio::join!(winner.closed(), loser.closed());
 }
@@ -109,13 +104,11 @@ async fn both_protocols_share_one_world() {
     until(&mut first, &mut second, |_| Input::default(), |player| sees(player, two)).await;
     until(&mut second, &mut first, |_| Input::default(), |player| sees(player, one)).await;
     second.leave().await;
-    for _ in 0..FRAMES {
-        if !sees(&first, two) {
-            return;
-        }
+    repeat("who has left is gone", async || {
         first.frame(Input::default()).await.expect("the server goes on");
-    }
-    panic!("who has left is still there");
+        !sees(&first, two)
+    })
+    .await;
 }
 
 #[tokio::test]
@@ -124,7 +117,7 @@ async fn bots_of_the_server_play_with_a_guest() {
     let mut guest = server.join(Protocol::GameProtocol, Scope::Whole).await;
     let mut most = 0;
     let mut holding = 0;
-    for _ in 0..FRAMES {
+    repeat("four players, one with something in its hands", async || {
         guest.frame(Input::default()).await.expect("the server goes on");
         let bodies = guest.view().entities().iter().filter_map(|entity| match &entity.kind {
             EntityKind::Player(body) => Some(body),
@@ -133,11 +126,9 @@ async fn bots_of_the_server_play_with_a_guest() {
         let bodies: Vec<&Body> = bodies.collect();
         most = most.max(bodies.len());
         holding = holding.max(bodies.iter().filter(|body| body.holding.is_some()).count());
-        if most == 4 && holding > 0 {
-            return;
-        }
-    }
-    panic!("{most} players, {holding} of them with something in their hands");
+        most == 4 && holding > 0
+    })
+    .await;
 }
 
 /// A bot that plays over the network breaks an object loose.
@@ -145,14 +136,12 @@ async fn bots_of_the_server_play_with_a_guest() {
 async fn a_bot_plays_over_the_network() {
     let server = Server::start(0).await;
     let mut player = server.join(Protocol::GameProtocol, Scope::Changes).await;
-    for _ in 0..FRAMES {
+    repeat("it holds something", async || {
         let input = bot::decide(player.view().entities(), player.id());
         assert_eq!(player.frame(input).await.expect("the server goes on"), None);
-        if player.me().is_some_and(|me| me.holding.is_some()) {
-            return;
-        }
-    }
-    panic!("it holds nothing");
+        player.me().is_some_and(|me| me.holding.is_some())
+    })
+    .await;
 }
 
 /// Both kinds of snapshots show the same world.
@@ -163,9 +152,11 @@ async fn changes_add_up_to_the_whole() {
         server.join(Protocol::GameProtocol, Scope::Whole).await,
         server.join(Protocol::GameProtocol, Scope::Changes).await,
     );
-    for _ in 0..300 {
+    repeat("a hundred snapshots", async || {
         both(&mut whole, Input::default(), &mut changes, Input::default()).await;
-    }
+        whole.snapshots() >= 100
+    })
+    .await;
     let objects = |player: &Player| -> Vec<(EntityId, Object)> {
         let entities = player.view().entities().iter();
         let mut objects: Vec<_> = entities
@@ -180,15 +171,13 @@ async fn changes_add_up_to_the_whole() {
     // An object that is being broken may be a tick older in one of them.
     let differ =
         |(a, b): &(&(EntityId, Object), &(EntityId, Object))| a.0 != b.0 || a.1.position != b.1.position;
-    for _ in 0..FRAMES {
+    repeat("they agree", async || {
         both(&mut whole, Input::default(), &mut changes, Input::default()).await;
         let (all, merged) = (objects(&whole), objects(&changes));
-        if all.len() == merged.len() && !all.iter().zip(&merged).any(|pair| differ(&pair)) {
-            assert!(changes.snapshots() * 3 / 2 < whole.snapshots(), "every other tick");
-            return;
-        }
-    }
-    panic!("they never agree");
+        all.len() == merged.len() && !all.iter().zip(&merged).any(|pair| differ(&pair))
+    })
+    .await;
+    assert!(changes.snapshots() * 3 / 2 < whole.snapshots(), "every other tick");
 }
 
 #[tokio::test]
@@ -198,16 +187,16 @@ async fn a_game_goes_on_through_loss() {
         server.join_through("loss=10%,latency=20ms", Protocol::GameProtocol, Scope::Changes).await;
     let start = player.me().expect("it has joined").position;
     let far = |me: &Body| (me.position - start).length() > REACH;
-    for frame in 0..FRAMES {
+    let mut frame = 0;
+    repeat("it gets far", async || {
         // An obstacle blocks only some directions.
         let movement = [Direction::EAST, Direction::NORTH, Direction::WEST, Direction::SOUTH];
-        let input = Input { movement: movement[(frame / 60 % 4) as usize], ..Input::default() };
+        let input = Input { movement: movement[frame / 60 % 4], ..Input::default() };
+        frame += 1;
         player.frame(input).await.expect("the server goes on");
-        if player.me().is_some_and(far) {
-            return;
-        }
-    }
-    panic!("it never gets anywhere from {:?}", Point::default());
+        player.me().is_some_and(far)
+    })
+    .await;
 }
 
 /// With a loss of 20 % the result of the game still arrives: END waits for its acknowledgement.
@@ -229,7 +218,7 @@ async fn a_server_is_found_by_a_ping() {
     let server = Server::start(0).await;
     let client = Endpoint::bind("127.0.0.1:0", rakwire_native::Options::client().expect("random bytes"));
     let client = client.await.expect("loopback has free ports");
-    let pong = client.ping(server.raknet, Duration::from_secs(10)).await.expect("an answer");
+    let pong = client.ping(server.raknet, LIMIT).await.expect("an answer");
     assert_eq!(Advertisement::server(&pong.data, pong.from), Some(server.game));
 }
 
@@ -238,14 +227,19 @@ async fn a_server_is_found_by_a_ping() {
 async fn a_lone_player_does_not_win() {
     let server = Server::start(0).await;
     let mut player = server.join(Protocol::RakNet, Scope::Whole).await;
-    for _ in 0..60 {
-        assert_eq!(player.frame(Input::default()).await.expect("the server goes on"), None);
-    }
-    assert!(player.snapshots() > 20);
+    let mut play_until = async |what: &str, done: &dyn Fn(&Player) -> bool| {
+        repeat(what, async || {
+            assert_eq!(player.frame(Input::default()).await.expect("the server goes on"), None);
+            done(&player)
+        })
+        .await;
+        player.snapshots()
+    };
+    play_until("it sees the world", &|player| player.snapshots() > 20).await;
     let other = server.join(Protocol::GameProtocol, Scope::Whole).await;
+    let id = other.id();
+    play_until("it sees the other one", &|player| player.view().player(id).is_some()).await;
     other.leave().await;
-    tokio::time::sleep(Duration::from_millis(50)).await;
-    for _ in 0..30 {
-        assert_eq!(player.frame(Input::default()).await.expect("the server goes on"), None);
-    }
+    let told = play_until("the other one is gone", &|player| player.view().player(id).is_none()).await;
+    play_until("the game goes on", &|player| player.snapshots() > told + 10).await;
 }

