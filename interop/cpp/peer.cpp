@@ -217,7 +217,7 @@ public:
         if (may_lose(o.reliability) && answered < sent && silent(300)) answered = sent, last = Clock::now();
     }
     bool done(long sent) const {
-        return count == o.count || (may_lose(o.reliability) && sent == o.count && count && silent(1000));
+        return count == o.count || (may_lose(o.reliability) && sent == o.count && count && silent(5000));
     }
 };
 

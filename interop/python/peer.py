@@ -114,7 +114,7 @@ class Echoes:
     def done(self, sent):
         echoed = self.state["echoed"]
         return echoed == self.options.count or (
-            self.may_lose and sent == self.options.count and echoed and self.silent(1)
+            self.may_lose and sent == self.options.count and echoed and self.silent(5)
         )
 
 

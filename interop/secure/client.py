@@ -329,7 +329,7 @@ def check(path):
 MAGIC = bytes.fromhex("00ffff00fefefefefdfdfdfd12345678")
 UNASSIGNED = raknet_address("0.0.0.0:0")
 RELIABLE, RELIABLE_ORDERED = 2, 3
-LONGEST_WAIT = 20
+LONGEST_WAIT = 60
 
 
 class Connection:
@@ -343,6 +343,7 @@ class Connection:
         self.guid = os.urandom(8)
         self.number = self.reliable = self.order = 0
         self.unacknowledged = {}
+        self.received = set()
         self.end = time.monotonic() + LONGEST_WAIT
 
     def request(self, request, reply_id):
@@ -407,10 +408,19 @@ class Connection:
                 self.acknowledged(datagram)
             elif datagram[0] & 0xA0 != 0xA0:
                 self.socket.send(self.datagrams.seal(b"\xc0\0\1\1" + datagram[1:4]))
-                found = next((message for message in capsules(datagram[4:]) if message[0] == first), None)
+                found = next((message for message in self.fresh(datagram[4:]) if message[0] == first), None)
                 if found:
                     return found
         raise Refused(f"no message {first:02x} in time")
+
+    def fresh(self, rest):
+        """The messages of a datagram that did not come before: the server repeats what is acknowledged late."""
+        fresh = []
+        for number, message in capsules(rest):
+            if number is None or number not in self.received:
+                self.received.add(number)
+                fresh.append(message)
+        return fresh
 
     def acknowledged(self, datagram):
         records = datagram[3:]
@@ -423,12 +433,14 @@ class Connection:
 
 
 def capsules(rest):
+    """The messages of a datagram, each after its reliable message number, if it has one."""
     while rest:
         reliability, length = rest[0] >> 5, -(-int.from_bytes(rest[1:3], "big") // 8)
         if rest[0] & 0x10:
             raise Refused("a part of a message, where none is long enough")
         header = 3 + 3 * (reliability in (2, 3, 4)) + 3 * (reliability in (1, 4)) + 4 * (reliability in (1, 3, 4))
-        yield rest[header : header + length]
+        number = rest[3:6] if reliability in (2, 3, 4) else None
+        yield number, rest[header : header + length]
         rest = rest[header + length :]
 
 

@@ -200,7 +200,7 @@ impl<'o> Echoes<'o> {
 
     fn is_done(&self) -> bool {
         let state = self.state.lock().unwrap();
-        let silent = state.last.elapsed() > Duration::from_secs(1);
+        let silent = state.last.elapsed() > Duration::from_secs(5);
         let o = self.options;
         state.count == o.count || o.may_lose() && state.sent == o.count && state.count > 0 && silent
     }

@@ -3,7 +3,6 @@
 //! `README.md` of this folder tells their command line and quirks.
 
 use std::net::SocketAddr;
-use std::time::Duration;
 
 use rakwire_native::{
     Connection, CookiePolicy, Delivery, DisconnectReason, Endpoint, Options, Pong, Reliability,
@@ -107,7 +106,7 @@ async fn ping(name: &str) -> Pong {
     let (_server, address) = start(name, 10);
     let client =
         Endpoint::bind("127.0.0.1:0", Options::client().expect("entropy")).await.expect("a free port");
-    let pong = client.ping(address, Duration::from_secs(20)).await.expect("a pong");
+    let pong = client.ping(address, TIME_LIMIT).await.expect("a pong");
     assert_eq!(pong.from, address);
     pong
 }

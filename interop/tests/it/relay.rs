@@ -178,10 +178,12 @@ mod discovery {
                 .spawn()
                 .expect("redis-server is missing: run `apt-get install redis-server`");
             let url = format!("unix://{}", socket.display());
-            while !socket.exists() {
-                std::thread::sleep(Duration::from_millis(10));
-            }
-            Self { child, folder, url }
+            let mut redis = Self { child, folder, url };
+            eventually("redis listens", || {
+                assert!(matches!(redis.child.try_wait(), Ok(None)), "redis has ended");
+                socket.exists()
+            });
+            redis
         }
     }
 

@@ -140,8 +140,8 @@ impl Cell {
     /// How long the cell may take. Where a peer is known to fail it may also fall silent, which takes all of it.
     pub(crate) fn time_limit(&self) -> Duration {
         match self.expected() {
-            Expected::Pass | Expected::Impossible(_) => Duration::from_secs(100),
-            Expected::Limit { .. } => Duration::from_secs(20),
+            Expected::Pass | Expected::Impossible(_) => Duration::from_secs(300),
+            Expected::Limit { .. } => Duration::from_secs(60),
         }
     }
 

@@ -17,7 +17,7 @@ use foreign::PEERS;
 use tokio::sync::Semaphore;
 
 /// Cells that run at the same time.
-const AT_ONCE: usize = 6;
+const AT_ONCE: usize = 3;
 /// Tries that a peer gets to show its limit: a message that it garbled may look like another one to it.
 const TRIES: u64 = 3;
 
