@@ -30,7 +30,7 @@ pub(crate) const TEST_NEEDS: [Need; 5] =
     [Need::FirmwareTargets, Need::Qemu, Need::DefmtPrint, Need::Peers, Need::HostTests];
 
 /// How long a player may take until it plays.
-const JOINS_WITHIN: Duration = Duration::from_secs(60);
+const JOINS_WITHIN: Duration = Duration::from_secs(300);
 
 /// Bytes of stack, at most: what the painted stack of the scenarios shows, and some more for interrupts.
 const MOST_STACK: f64 = 12_288.0;
