@@ -22,6 +22,9 @@ const EIGHT_MESSAGES: &str = "84 040000
  60 0020 060000 010000 03 86070203
 ";
 
+/// Tries for what a busy machine may do too late.
+const TRIES: usize = 5;
+
 fn program() -> &'static Path {
     Path::new(env!("CARGO_BIN_EXE_rakwire"))
 }
@@ -156,11 +159,15 @@ fn echo_and_send() {
     assert_eq!(outcome.status, Some(0), "{}", outcome.err);
     assert!(outcome.out.starts_with("echo of 5000000 bytes in "), "{}", outcome.out);
 
-    for reliability in
-        ["unreliable", "unreliable-sequenced", "reliable", "reliable-ordered", "reliable-sequenced"]
-    {
-        let outcome = send(&["x", "--count", "3", "--channel", "7", "--reliability", reliability]);
+    let thrice = |reliability| send(&["x", "--count", "3", "--channel", "7", "--reliability", reliability]);
+    for reliability in ["reliable", "reliable-ordered", "reliable-sequenced"] {
+        let outcome = thrice(reliability);
         assert_eq!(outcome.out.lines().count(), 3, "{reliability}: {}", outcome.err);
+    }
+    for reliability in ["unreliable", "unreliable-sequenced"] {
+        // On a busy machine a message may be dropped before it is sent.
+        let arrives = |_| thrice(reliability).out.lines().count() == 3;
+        assert!((0..TRIES).any(arrives), "{reliability}");
     }
     let outcome = send(&["--raw", "0x86 01 02", "--protocol", "11"]);
     assert!(outcome.out.starts_with("echo \"\\x86\\u{1}\\u{2}\" in "), "{} {}", outcome.out, outcome.err);
@@ -251,10 +258,13 @@ fn discover_finds_servers() {
     let server = start_echo(&["--listen", "0.0.0.0:0", "--advertise", "a game"]);
     let port = server.announced.rsplit(':').next().expect("a port").to_owned();
     let discover = ["discover", "--address", "127.255.255.255", "--port", &port, "--timeout", "1.2"];
-    let outcome = rakwire(&discover);
-    assert_eq!(outcome.status, Some(0), "{}", outcome.err);
+    let find = |more: &[&str]| {
+        let mut searches = (0..TRIES).map(|_| rakwire(&[&discover[..], more].concat()));
+        searches.find(|outcome| outcome.status == Some(0)).expect("a server is found")
+    };
+    let outcome = find(&[]);
     assert!(outcome.out.starts_with(&format!("pong from 127.0.0.1:{port} in ")), "{}", outcome.out);
-    let outcome = rakwire(&[&discover[..], &["--open-only", "--json"]].concat());
+    let outcome = find(&["--open-only", "--json"]);
     let json: Value = serde_json::from_str(&outcome.out).expect("one JSON array");
     assert_eq!(json.as_array().map(Vec::len), Some(1), "{json}");
     assert_eq!(json[0]["data"], "a game");
@@ -289,8 +299,11 @@ fn every_datagram_is_written_down() {
     assert_eq!(outcome.status, Some(0), "{}", outcome.err);
     assert_eq!(interrupt(server).0, Some(0));
     let [sent, echoed] = [&here, &there].map(|path| read_pcap(&std::fs::read(path).expect("a capture")));
-    // A ping, its pong, and request 1, which has the length of the largest MTU.
-    assert_eq!((&sent[..3], &echoed[..3]), (&[33, 45, 1_464][..], &[33, 45, 1_464][..]));
+    for captured in [&sent, &echoed] {
+        assert_eq!(captured[0], 33, "a ping begins it");
+        // Its pong, and request 1, which has the length of the largest MTU.
+        assert!(captured.contains(&45) && captured.contains(&1_464), "{captured:?}");
+    }
     assert!(sent.len() >= 12 && echoed.len() >= 12, "{} {}", sent.len(), echoed.len());
     assert_eq!(outcome.err.lines().count(), sent.len(), "a line for each");
     assert!(outcome.err.contains(" out 127.0.0.1:") && outcome.err.contains("open connection reply 2"));
@@ -342,13 +355,26 @@ async fn send_says_when_no_echo_comes() {
     let options = Options::server(1).expect("entropy");
     let server = Endpoint::bind("127.0.0.1:0", options).await.expect("a free port");
     let address = server.local_addr().to_string();
-    let sending = tokio::task::spawn_blocking(move || {
-        fails(&["send", &address, "x", "--timeout", "0.5"], 1, "no echo within 0.5 s");
+    let accepting = tokio::spawn(async move {
+        loop {
+            let connection = server.accept().await.expect("an open endpoint");
+            let Some(message) = connection.recv().await else { continue };
+            assert_eq!(message.bytes, b"\xFEx");
+            assert!(connection.recv().await.is_none(), "it disconnects nevertheless");
+            return;
+        }
     });
-    let connection = server.accept().await.expect("the program connects");
-    assert_eq!(connection.recv().await.expect("its message").bytes, b"\xFEx");
-    sending.await.expect("the program says so");
-    assert!(connection.recv().await.is_none(), "it disconnects nevertheless");
+    // On a busy machine the shorter times may be over before the message is sent.
+    let sending = tokio::task::spawn_blocking(move || {
+        ["0.5", "5", "60"].into_iter().any(|seconds| {
+            let outcome = rakwire(&["send", &address, "x", "--timeout", seconds]);
+            assert_eq!((outcome.status, outcome.err.lines().count()), (Some(1), 1), "{}", outcome.err);
+            outcome.err.starts_with("error: ") && outcome.err.contains(&format!("no echo within {seconds} s"))
+        })
+    });
+    assert!(sending.await.expect("no panic"), "it never says so");
+    let ended = tokio::time::timeout(support::DEADLINE, accepting).await;
+    ended.expect("an end in time").expect("no panic");
 }
 
 #[test]

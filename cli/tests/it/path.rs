@@ -9,32 +9,41 @@ fn program() -> &'static Path {
     Path::new(env!("CARGO_BIN_EXE_rakwire"))
 }
 
-fn measure(listen: &[&str], more: &[&str]) -> (Option<i32>, String, String) {
+/// Measures for so long; on a busy machine little may happen in a short time.
+const SECONDS: [&str; 3] = ["0.2", "2", "10"];
+
+fn measure(listen: &[&str], more: &[&str], seconds: &str) -> (Option<i32>, String, String) {
     let server =
         Server::start(program(), &[&["bench", "--listen", "127.0.0.1:0"], listen].concat(), "listening on ");
-    let arguments = [&["bench", &server.announced, "--seconds", "0.2"], more].concat();
+    let arguments = [&["bench", &server.announced, "--seconds", seconds], more].concat();
     let output = support::run(program(), &arguments, "");
     (output.status.code(), text(&output.stdout), text(&output.stderr))
 }
 
 #[test]
 fn a_path_is_measured_as_json() {
-    let (status, out, err) = measure(&[], &["--json", "--size", "2000"]);
-    assert_eq!((status, err.as_str()), (Some(0), ""));
-    let found: Value = serde_json::from_str(&out).expect("JSON");
-    let messages = found["throughput"]["messages"].as_u64().expect("a count");
-    assert_eq!(found["throughput"]["bytes"].as_u64(), Some(messages * 2_000));
-    assert!(messages > 0 && found["round_trips"].as_u64() > Some(0), "{out}");
-    assert!(found["round_trip_us"]["p50"].as_u64() <= found["round_trip_us"]["max"].as_u64(), "{out}");
+    let finds_something = |seconds| {
+        let (status, out, err) = measure(&[], &["--json", "--size", "2000"], seconds);
+        assert_eq!((status, err.as_str()), (Some(0), ""));
+        let found: Value = serde_json::from_str(&out).expect("JSON");
+        let messages = found["throughput"]["messages"].as_u64().expect("a count");
+        assert_eq!(found["throughput"]["bytes"].as_u64(), Some(messages * 2_000));
+        assert!(found["round_trip_us"]["p50"].as_u64() <= found["round_trip_us"]["max"].as_u64(), "{out}");
+        messages > 0 && found["round_trips"].as_u64() > Some(0)
+    };
+    assert!(SECONDS.into_iter().any(finds_something), "nothing is measured");
 }
 
 #[test]
 fn losses_of_the_path_are_told() {
-    let (status, out, err) = measure(&["--simulate", "loss=30%,seed=3"], &[]);
-    assert_eq!((status, err.as_str()), (Some(0), ""));
-    let line = out.lines().find(|line| line.starts_with("unreliable lost")).expect("the line");
-    let percent: f64 = line.split_whitespace().nth(2).and_then(|value| value.parse().ok()).expect("a number");
-    assert!((5.0..60.0).contains(&percent), "{out}");
+    let are_near = |seconds| {
+        let (status, out, err) = measure(&["--simulate", "loss=30%,seed=3"], &[], seconds);
+        assert_eq!((status, err.as_str()), (Some(0), ""));
+        let line = out.lines().find(|line| line.starts_with("unreliable lost")).expect("the line");
+        let percent = line.split_whitespace().nth(2).and_then(|value| value.parse::<f64>().ok());
+        (5.0..60.0).contains(&percent.expect("a number"))
+    };
+    assert!(SECONDS.into_iter().any(are_near), "other losses are told");
 }
 
 #[test]
