@@ -274,14 +274,18 @@ async fn whoever_finds_no_place_to_wait_is_turned_away<P: Subject>() {
     let server = server::<P>(|options| options.backlog = 1).await;
     let (one, two) = (client::<P>(|_| {}).await, client::<P>(|_| {}).await);
     let first = one.connect(server.local_addr()).await.expect("a connection");
-    until("the first waits", || server.stats().connections == 1).await;
+    // The first waits once everything that it sent was acknowledged.
+    first.send(&message(10, 0), P::RELIABLE).await.expect("an open connection");
+    until("all was acknowledged", || has_no_messages(&one)).await;
     match two.connect(server.local_addr()).await {
-        Ok(second) => assert!(second.recv().await.is_none()),
+        Ok(second) => {
+            let end = tokio::time::timeout(DEADLINE, second.recv()).await;
+            assert!(end.expect("the end in time").is_none());
+        }
         Err(error) => assert_ne!(error, ConnectError::Failed(P::NO_ANSWER)),
     }
     // A client of the Game Protocol repeats its answer until it hears something.
     assert!(server.stats().backlog_full >= 1);
     let there = server.accept().await.expect("the first");
-    first.send(&message(10, 0), P::RELIABLE).await.expect("an open connection");
     receive(&there).await;
 }
