@@ -80,7 +80,7 @@ pub(crate) async fn serve<P: Protocol>(
 }
 
 /// Completes at Ctrl-C or a termination signal. Signals are caught from this call on.
-fn stop_signal() -> Result<impl Future<Output = ()>, Failure> {
+pub(crate) fn stop_signal() -> Result<impl Future<Output = ()>, Failure> {
     let cannot = |error| Failure::runtime(format!("cannot wait for signals: {error}"));
     #[cfg(unix)]
     let (mut terminate, mut interrupt) = {

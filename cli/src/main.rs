@@ -15,9 +15,12 @@ mod keys;
 mod overhead;
 mod ping;
 mod protocol;
+mod pull;
+mod push;
 mod send;
 mod text;
 mod token;
+mod transfer;
 
 use std::process::ExitCode;
 
@@ -43,6 +46,8 @@ enum Command {
     Echo(echo::Arguments),
     Send(send::Arguments),
     Decode(decode::Arguments),
+    Push(push::Arguments),
+    Pull(pull::Arguments),
     Bench(bench::Arguments),
     Overhead(overhead::Arguments),
     Keygen(keygen::Arguments),
@@ -74,6 +79,8 @@ fn run(command: Command) -> Result<(), Failure> {
         Command::Discover(arguments) => runtime.block_on(discover::run(arguments)),
         Command::Echo(arguments) => runtime.block_on(echo::run(arguments)),
         Command::Send(arguments) => runtime.block_on(send::run(arguments)),
+        Command::Push(arguments) => runtime.block_on(push::run(arguments)),
+        Command::Pull(arguments) => runtime.block_on(pull::run(arguments)),
         Command::Bench(arguments) => runtime.block_on(bench::run(arguments)),
         Command::Decode(arguments) => decode::run(&arguments),
         Command::Overhead(arguments) => overhead::run(&arguments),

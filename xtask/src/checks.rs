@@ -69,7 +69,7 @@ const OURS: [(&str, &[&str]); 14] = [
     ("snowfight-server", &["rakwire", "rakwire-native", "snowfight"]),
     ("snowfight-wasm", &["rakwire", "snowfight"]),
     ("rakwire-native", &["rakwire"]),
-    ("rakwire-cli", &["rakwire", "rakwire-native"]),
+    ("rakwire-cli", &["rakwire", "rakwire-native", "rakwire-plugins"]),
     ("rakwire-embassy", &["rakwire"]),
     ("rakwire-wasm", &["rakwire"]),
     ("rakwire-plugins", &["rakwire"]),

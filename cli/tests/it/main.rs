@@ -4,4 +4,5 @@ mod commands;
 mod decode;
 mod path;
 mod support;
+mod transfer;
 mod versions;

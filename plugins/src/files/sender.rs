@@ -171,7 +171,7 @@ impl<P: Protocol, S: Source, const PEERS: usize, const WINDOW: usize, const BYTE
         self.pacer.bytes_per_second = bytes_per_second;
     }
 
-    /// Serves a peer. False if the connection is in a slot beyond `PEERS`.
+    /// Serves a peer. False if the connection is in a slot beyond `PEERS`. A peer that asks before ends its transfer by that.
     pub fn serve(&mut self, id: ConnectionId) -> bool {
         if self.peers.get(id).is_none() && !self.peers.insert(id, Receiver::default()) {
             return false;

@@ -246,8 +246,9 @@ const CLI: Crate = Crate {
         Layer::apart(&["failure", "hex", "text"]),
         Layer::apart(&["host", "keys", "protocol"]),
         Layer::together(&["capture"]),
+        Layer::together(&["transfer", "transfer::*"]),
         // The commands.
-        Layer::apart(&["bench", "decode", "keygen", "overhead", "ping", "send", "token"]),
+        Layer::apart(&["bench", "decode", "keygen", "overhead", "ping", "pull", "push", "send", "token"]),
         Layer::apart(&["discover", "echo"]),
         Layer::together(&["crate"]),
     ],

@@ -1,0 +1,117 @@
+//! `rakwire pull`: receives a directory.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use rakwire_native::endpoint::SharedHook;
+use rakwire_native::raknet::{Connection, Endpoint, RakNet};
+use rakwire_plugins::files::{self, FileReceiver, Limits, Progress, ReceiverEvent};
+
+use crate::failure::{Failure, print};
+use crate::host;
+use crate::transfer::{self, DirectoryStore, Link, MESSAGE, POLL, ProgressLine, WINDOW};
+
+/// How many files are asked for ahead.
+const AHEAD: usize = 64;
+
+type Receiver = SharedHook<FileReceiver<RakNet, DirectoryStore, WINDOW, AHEAD, MESSAGE>>;
+
+/// Receives files into a directory from a machine that runs `rakwire push --listen`; or, with --listen, from the first
+/// that pushes to here and gets to the end.
+///
+/// What was cut off goes on when the same is run again. Files that are here already and have not changed are not sent, and
+/// those that the other side does not have stay. Nothing is written through symbolic links.
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// The directory, which is made if it does not exist
+    #[arg(value_name = "DIR")]
+    directory: PathBuf,
+    #[command(flatten)]
+    link: Link,
+    /// Take no more files
+    #[arg(long, value_name = "N", default_value_t = 100_000)]
+    max_files: u32,
+    /// Take no more bytes in all
+    #[arg(long, value_name = "BYTES", default_value_t = 10_000_000_000)]
+    max_bytes: u64,
+    /// Take no file with more bytes (default: as many as in all)
+    #[arg(long, value_name = "BYTES")]
+    max_file_bytes: Option<u64>,
+}
+
+pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
+    let link = &arguments.link;
+    let limits = Limits {
+        files: arguments.max_files,
+        file_bytes: arguments.max_file_bytes.unwrap_or(arguments.max_bytes),
+        bytes: arguments.max_bytes,
+        timeout: link.timeout,
+    };
+    let mut plugin = FileReceiver::new(DirectoryStore::new(&arguments.directory)?, limits);
+    plugin.set_rate(link.rate);
+    let receiver = Receiver::new(plugin);
+    let endpoint = link.bind(&receiver).await?;
+    let result = match &link.target {
+        None => wait(&endpoint, &receiver).await,
+        Some(target) => match link.connect(&endpoint, target).await {
+            Ok(connection) => pull(&endpoint, &connection, &receiver).await.map(Some),
+            Err(failure) => Err(failure),
+        },
+    };
+    endpoint.close().await;
+    let Some(progress) = result? else { return Ok(()) };
+    let removed = receiver.with(|receiver| receiver.store.remove_parts());
+    removed.map_err(|error| Failure::runtime(format!("cannot remove the parts of files: {error}")))?;
+    let Progress { done, unchanged, received, .. } = progress;
+    print(format_args!(
+        "{} files, {} bytes are here; {unchanged} were unchanged, {received} bytes came\n",
+        done.files, done.bytes
+    ))
+}
+
+/// Receives from whoever connects, until everything is here; nothing if a signal ends the program before.
+async fn wait(endpoint: &Endpoint, receiver: &Receiver) -> Result<Option<Progress>, Failure> {
+    let stop = host::stop_signal()?;
+    print(format_args!("listening on {}\n", endpoint.local_addr()))?;
+    let receive = async {
+        while let Some(connection) = endpoint.accept().await {
+            match pull(endpoint, &connection, receiver).await {
+                Ok(progress) => return Some(progress),
+                // The next one may get to the end.
+                Err(failure) => _ = failure.report(),
+            }
+        }
+        None
+    };
+    tokio::select! {
+        progress = receive => Ok(progress),
+        () = stop => Ok(None),
+    }
+}
+
+/// Receives everything from one sender.
+async fn pull(
+    endpoint: &Endpoint,
+    connection: &Connection,
+    receiver: &Receiver,
+) -> Result<Progress, Failure> {
+    receiver.with(|receiver| receiver.fetch(connection.id())).map_err(Failure::runtime)?;
+    endpoint.wake();
+    let line = ProgressLine::new();
+    let result = loop {
+        // Before events are looked for, so that none is missed.
+        let is_closed = connection.closed_reason().is_some();
+        match receiver.with(FileReceiver::poll_event) {
+            Some(ReceiverEvent::Progress(progress)) => line.show(progress.done.bytes, progress.total.bytes),
+            Some(ReceiverEvent::Ended(result)) => break result,
+            None if is_closed => break Err(files::Failure::Disconnected),
+            None => tokio::time::sleep(POLL).await,
+        }
+    };
+    drop(line);
+    connection.disconnect().await;
+    receiver.with(|receiver| receiver.store.close());
+    result.map_err(|failure| {
+        transfer::failed(failure, receiver.with(|receiver| receiver.store.error.take()).as_deref())
+    })
+}

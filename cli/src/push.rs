@@ -1,0 +1,122 @@
+//! `rakwire push`: sends a directory.
+
+use std::iter;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use rakwire::endpoint::ConnectionId;
+use rakwire_native::endpoint::SharedHook;
+use rakwire_native::raknet::{Connection, Endpoint, RakNet};
+use rakwire_plugins::files::{self, FileSender, SenderEvent, Source, Totals};
+
+use crate::failure::{Failure, print};
+use crate::host;
+use crate::transfer::{self, DirectorySource, Link, MESSAGE, PEERS, POLL, ProgressLine, WINDOW};
+
+type Sender = SharedHook<FileSender<RakNet, DirectorySource, { PEERS as usize }, { WINDOW + 1 }, MESSAGE>>;
+
+/// Sends the files of a directory to a machine that runs `rakwire pull --listen`; or, with --listen, to everybody who
+/// pulls from here, until a signal ends the program.
+///
+/// What the other side has already is not sent again. Symbolic links are refused.
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// The directory
+    #[arg(value_name = "DIR")]
+    directory: PathBuf,
+    #[command(flatten)]
+    link: Link,
+}
+
+pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
+    let link = &arguments.link;
+    let mut plugin = FileSender::new(DirectorySource::read(&arguments.directory)?);
+    plugin.set_rate(link.rate);
+    // The endpoint decides who is connected: whoever listens there, or who has the password and the key.
+    plugin.serve_all();
+    let totals = plugin.source.totals();
+    let sender = Sender::new(plugin);
+    let endpoint = link.bind(&sender).await?;
+    let result = match &link.target {
+        None => serve(&endpoint, &sender, totals).await,
+        Some(target) => push(&endpoint, &sender, link, target).await,
+    };
+    endpoint.close().await;
+    result
+}
+
+/// Sends everything to one receiver.
+async fn push(endpoint: &Endpoint, sender: &Sender, link: &Link, target: &str) -> Result<(), Failure> {
+    let ended = match link.connect(endpoint, target).await {
+        Ok(connection) => {
+            let ended = wait(&connection, sender, link.timeout).await?;
+            connection.disconnect().await;
+            ended
+        }
+        // A short transfer may have ended, and the connection with it, before this could tell that it was open.
+        Err(failure) => {
+            iter::from_fn(|| sender.with(FileSender::poll_event)).find_map(outcome).ok_or(failure)?
+        }
+    };
+    ended.map_err(|failure| {
+        transfer::failed(failure, sender.with(|sender| sender.source.error.take()).as_deref())
+    })?;
+    let Totals { files, bytes } = sender.with(|sender| sender.source.totals());
+    print(format_args!("the other side has all {files} files, {bytes} bytes\n"))
+}
+
+/// Waits for the end of the transfer; the other side has to ask for something in time.
+async fn wait(
+    connection: &Connection,
+    sender: &Sender,
+    timeout: Duration,
+) -> Result<Result<(), files::Failure>, Failure> {
+    let total = sender.with(|sender| sender.source.totals()).bytes;
+    let (line, start) = (ProgressLine::new(), Instant::now());
+    loop {
+        // Before events are looked for, so that none is missed.
+        let is_closed = connection.closed_reason().is_some();
+        match sender.with(FileSender::poll_event) {
+            Some((_, SenderEvent::Progress(bytes))) => line.show(bytes, total),
+            Some((_, SenderEvent::Ended(result))) => return Ok(result),
+            None if is_closed => return Ok(Err(files::Failure::Disconnected)),
+            None if start.elapsed() > timeout && sender.with(|sender| sender.stats().replies) == 0 => {
+                let advice = "is `rakwire pull --listen` running there?";
+                return Err(Failure::runtime(format!("the other side asks for nothing; {advice}")));
+            }
+            None => tokio::time::sleep(POLL).await,
+        }
+    }
+}
+
+fn outcome((_, event): (ConnectionId, SenderEvent)) -> Option<Result<(), files::Failure>> {
+    if let SenderEvent::Ended(result) = event { Some(result) } else { None }
+}
+
+/// Sends everything to everybody who asks.
+async fn serve(endpoint: &Endpoint, sender: &Sender, totals: Totals) -> Result<(), Failure> {
+    let reporter = tokio::spawn(report(sender.clone(), totals));
+    let served = host::serve(endpoint, |connection| {
+        tokio::spawn(async move { connection.closed().await });
+    });
+    let result = served.await;
+    reporter.abort();
+    result
+}
+
+/// Prints what becomes of the receivers.
+async fn report(sender: Sender, totals: Totals) -> Result<(), Failure> {
+    loop {
+        match sender.with(FileSender::poll_event) {
+            Some((_, SenderEvent::Ended(Ok(())))) => {
+                print(format_args!("a receiver has all {} files, {} bytes\n", totals.files, totals.bytes))?;
+            }
+            Some((_, SenderEvent::Ended(Err(failure)))) => {
+                print(format_args!("a receiver does not have all files: {failure}\n"))?;
+            }
+            Some((_, SenderEvent::Progress(_))) => {}
+            None => tokio::time::sleep(POLL).await,
+        }
+    }
+}

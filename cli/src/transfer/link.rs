@@ -1,0 +1,132 @@
+//! How two tools that transfer files reach each other.
+
+use std::num::NonZeroU32;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use rakwire::endpoint::{Plugin, PluginHost};
+use rakwire_native::Simulation;
+use rakwire_native::endpoint::SharedHook;
+use rakwire_native::raknet::{
+    Capacity, ConnectError, ConnectFailure, ConnectOptions, Connection, Endpoint, Options, RakNet,
+};
+use rakwire_native::secure::ServerIdentity;
+
+use crate::failure::Failure;
+use crate::host;
+use crate::keys::{self, TrustArgument};
+
+/// How often a transfer is looked at.
+pub(crate) const POLL: Duration = Duration::from_millis(20);
+/// How many others may be connected at a time.
+pub(crate) const PEERS: u16 = 16;
+/// The memory for messages.
+const CAPACITY: Capacity = Capacity { connections: PEERS as usize, blocks: 65_536, block_size: 1_024 };
+
+/// The options for reaching the other side, or being reached.
+#[derive(Debug, Args)]
+pub(crate) struct Link {
+    /// The other machine, as 192.0.2.1:19132 or example.org:19132, which runs the other command with --listen
+    #[arg(value_name = "HOST:PORT", required_unless_present = "listen", conflicts_with = "listen")]
+    pub(crate) target: Option<String>,
+    /// Wait for the other side instead: the address to listen on, as 0.0.0.0:19132; port 0 picks a free one
+    #[arg(long, value_name = "ADDR")]
+    pub(crate) listen: Option<String>,
+    /// How long to wait for the connection, and for the other side to answer
+    #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = host::seconds)]
+    pub(crate) timeout: Duration,
+    /// Transfer no more bytes in a second
+    #[arg(long, value_name = "BYTES")]
+    pub(crate) rate: Option<NonZeroU32>,
+    /// The password, the same on both sides, at most 255 bytes
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    password: String,
+    /// Connect securely or not at all, to a server with this public key or key hash; or "any", which protects against those
+    /// who only listen
+    #[arg(long, value_name = "KEY", conflicts_with = "listen")]
+    server_key: Option<TrustArgument>,
+    /// Show the identity in this file to the server (see keygen)
+    #[arg(long, value_name = "FILE", requires = "server_key")]
+    identity: Option<PathBuf>,
+    /// Require secure connections, with the key in this file (see keygen)
+    #[arg(long, value_name = "FILE", conflicts_with = "target")]
+    secure: Option<PathBuf>,
+    /// Require that clients show an identity
+    #[arg(long, requires = "secure")]
+    require_identity: bool,
+    /// Simulate a bad network in both directions: loss=5%,latency=50ms,jitter=10ms, each optional
+    #[arg(long, value_name = "NETWORK")]
+    simulate: Option<Simulation>,
+}
+
+impl Link {
+    /// An endpoint with a plugin: one that listens, or one that can reach the other side.
+    pub(crate) async fn bind<T: Plugin<RakNet> + Send + 'static>(
+        &self,
+        plugin: &SharedHook<T>,
+    ) -> Result<Endpoint, Failure> {
+        let mut host = PluginHost::<_, 1>::new();
+        host.attach::<RakNet>(plugin.clone()).map_err(Failure::runtime)?;
+        let address = match (&self.listen, &self.target) {
+            (Some(listen), _) => listen.as_str(),
+            (None, Some(target)) => host::unspecified_address_for(host::resolve(target).await?),
+            (None, None) => return Err(Failure::usage("give HOST:PORT, or --listen ADDR")),
+        };
+        let bound = Endpoint::bind_with_hook(address, self.options()?, |_| host).await;
+        let endpoint = bound.map_err(|error| host::bind_failure(address, &error))?;
+        let refuse = |error| Failure::usage(format!("the text of --password is too long: {error}"));
+        endpoint.set_password(self.password.as_bytes()).map_err(refuse)?;
+        Ok(endpoint)
+    }
+
+    fn options(&self) -> Result<Options, Failure> {
+        let mut options = if self.listen.is_some() { Options::server(PEERS) } else { Options::client() }
+            .map_err(host::no_entropy)?;
+        options.capacity = CAPACITY;
+        options.simulate = self.simulate;
+        if let Some(file) = &self.secure {
+            let mut identity = ServerIdentity::new(keys::read("--secure", file)?);
+            identity.requires_security = true;
+            identity.requires_identity = self.require_identity;
+            options.secure().map_err(host::no_entropy)?.server = Some(identity);
+        }
+        if self.server_key.is_some() {
+            let identity = self.identity.as_deref().map(|file| keys::read("--identity", file)).transpose()?;
+            options.secure().map_err(host::no_entropy)?.identity = identity;
+        }
+        Ok(options)
+    }
+
+    /// Connects to the other side.
+    pub(crate) async fn connect(&self, endpoint: &Endpoint, target: &str) -> Result<Connection, Failure> {
+        let server = host::resolve(target).await?;
+        let options = ConnectOptions {
+            password: self.password.as_bytes(),
+            trust: self.server_key.map(|argument| argument.0),
+            connect_timeout: Some(self.timeout),
+            ..ConnectOptions::default()
+        };
+        endpoint.connect_with(server, &options).await.map_err(|error| {
+            let advice = if let ConnectError::Failed(failure) = error { advice(failure) } else { "" };
+            Failure::runtime(format!("cannot connect to {server}: {error}{advice}"))
+        })
+    }
+}
+
+/// What to do about an attempt that failed.
+fn advice(failure: ConnectFailure) -> &'static str {
+    if failure == ConnectFailure::InvalidPassword {
+        "; set it with --password"
+    } else if failure == ConnectFailure::SecurityRequired {
+        "; give its key with --server-key"
+    } else if failure == ConnectFailure::ServerWithoutSecurity {
+        "; connect without --server-key if that is all right"
+    } else if failure == ConnectFailure::IdentityRequired {
+        "; show one with --identity"
+    } else if failure == ConnectFailure::NoAnswer {
+        "; check the address, and that UDP is not blocked, or allow more time with --timeout"
+    } else {
+        ""
+    }
+}
