@@ -55,6 +55,8 @@
 //!
 //! - `server`, `unconnected` and `delay-based` (default): those of the crate [`rakwire`]. A board that only joins games can
 //!   disable them to save flash.
+//! - `secure`: secure connections of RakNet, as the crate [`rakwire`] has them. They need random bytes that nobody can
+//!   guess: a board without a hardware generator must not use them.
 //! - `ipv4` (default) and `ipv6`: the address families of the network.
 //! - `defmt`: events, reasons, errors and names implement `defmt::Format`, here and in the crate `rakwire`.
 #![no_std]

@@ -6,7 +6,11 @@ use std::time::Duration;
 
 use rakwire::endpoint::{Protocol, SendError};
 use rakwire::game_protocol;
+#[cfg(feature = "secure")]
+use rakwire::raknet::SecurePeer;
 use rakwire::raknet::{Delivery, Direction, Outcome, Reliability};
+#[cfg(feature = "secure")]
+use rakwire::secure::{PublicKey, ServerTrust, StaticKey};
 use rakwire_wasm::web;
 use rakwire_wasm::web::connection::Connection;
 use wasm_bindgen::prelude::*;
@@ -45,6 +49,32 @@ pub async fn play(url: String, target: String) -> Result<String, JsError> {
     }
     connection.disconnect().await;
     Ok("echoed 6 and 150000 bytes".to_owned())
+}
+
+/// Opens a secure connection to the echo server with this key, checks an echo, and tries another key in vain.
+///
+/// # Errors
+/// If connecting fails or a check does.
+#[cfg(feature = "secure")]
+#[wasm_bindgen]
+pub async fn play_secure(url: String, target: String, server_key: String) -> Result<String, JsError> {
+    let key: PublicKey = server_key.parse()?;
+    let mut options = web::Options::default();
+    options.trust = Some(ServerTrust::Key(key));
+    let identity = StaticKey::from_bytes([7; 32]); // of this player, in a real program
+    options.identity = Some(&identity);
+    let connection = web::connect(&url, &target, options).await?;
+    let mut message = pattern(20_000);
+    message[0] = 0xFE;
+    connection.send(&message, Delivery::RELIABLE_ORDERED)?;
+    check_echo(&connection, &message).await?;
+    let Some(SecurePeer::Server(known)) = connection.secure_peer() else {
+        return Err(JsError::new("the connection is plain"));
+    };
+    connection.disconnect().await;
+    options.trust = Some(ServerTrust::Key(PublicKey([9; 32])));
+    let refusal = web::connect(&url, &target, options).await.err().map(|error| error.to_string());
+    Ok(format!("{}; {}", known.key, refusal.unwrap_or_default()))
 }
 
 /// Asks a server what it says of itself, then connects with a password and a small memory, and sends faster than that

@@ -51,7 +51,17 @@ impl Memory {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct OutOfMemory;
 
-type Dial<P> = fn(&mut Peer<'static, P>, Instant, &[u8]) -> Result<ConnectionId, ConnectError>;
+/// What a connection begins with.
+#[derive(Debug, Default)]
+struct Dialling {
+    /// What RakNet's server asks for; empty in the Game Protocol.
+    password: Vec<u8>,
+    /// Whom the server has to be.
+    #[cfg(feature = "secure")]
+    trust: Option<rakwire::secure::ServerTrust>,
+}
+
+type Dial<P> = fn(&mut Peer<'static, P>, Instant, &Dialling) -> Result<ConnectionId, ConnectError>;
 
 /// A peer that knows one server.
 #[derive(Debug)]
@@ -61,13 +71,17 @@ pub(crate) struct Client<P: Protocol> {
     /// The addresses that the server has said are its own, once the peer no longer knows them.
     internal_addresses: Vec<SocketAddr>,
     buffer: Vec<u8>,
-    /// What RakNet's server asks for; empty in the Game Protocol.
-    password: Vec<u8>,
+    dialling: Dialling,
     dial: Dial<P>,
 }
 
 impl<P: Protocol> Client<P> {
-    fn new(memory: Memory, config: P::Config, password: &[u8], dial: Dial<P>) -> Result<Self, OutOfMemory> {
+    fn new(
+        memory: Memory,
+        config: P::Config,
+        dialling: Dialling,
+        dial: Dial<P>,
+    ) -> Result<Self, OutOfMemory> {
         if !memory.is_available() {
             return Err(OutOfMemory);
         }
@@ -78,7 +92,7 @@ impl<P: Protocol> Client<P> {
             id: None,
             internal_addresses: Vec::new(),
             buffer: vec![0; P::MAX_DATAGRAM],
-            password: password.to_vec(),
+            dialling,
             dial,
         })
     }
@@ -86,11 +100,11 @@ impl<P: Protocol> Client<P> {
     /// Sets what the server is told when a connection begins.
     #[cfg(any(feature = "npm-raknet", feature = "npm-game-protocol"))]
     pub(crate) fn set_password(&mut self, password: &[u8]) {
-        self.password = password.to_vec();
+        self.dialling.password = password.to_vec();
     }
 
     pub(crate) fn connect(&mut self, now: Instant) -> Result<(), ConnectError> {
-        self.id = Some((self.dial)(&mut self.peer, now, &self.password)?);
+        self.id = Some((self.dial)(&mut self.peer, now, &self.dialling)?);
         Ok(())
     }
 
@@ -205,6 +219,8 @@ mod tests {
             memory: Memory::RAKNET,
             timeout: None,
             outgoing_limit: None,
+            #[cfg(feature = "secure")]
+            security: None,
         }
     }
 

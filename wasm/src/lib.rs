@@ -4,7 +4,7 @@
 //!   the TypeScript of the npm package `rakwire` owns socket and timers. Features `npm-raknet` and `npm-game-protocol`: one
 //!   of them alone.
 //! - Feature `web`: the module `web` with `connect`, `send` and `recv` for games that are Rust themselves. It exports
-//!   nothing to JavaScript. Such games turn the default features off.
+//!   nothing to JavaScript. Such games turn the default features off. Feature `secure` adds secure connections of RakNet.
 #![forbid(unsafe_code)]
 // The npm package has an allocator and a panic handler of its own, which are smaller.
 #![cfg_attr(

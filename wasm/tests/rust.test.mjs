@@ -9,7 +9,7 @@ import { fileURLToPath } from "node:url";
 import { test } from "node:test";
 
 import { openPage } from "./browser.mjs";
-import { startCpp, startEcho, startRelay } from "./support.mjs";
+import { program, startCpp, startEcho, startRelay } from "./support.mjs";
 
 const CRATE = fileURLToPath(new URL("..", import.meta.url));
 const WASM = "wasm32-unknown-unknown";
@@ -17,13 +17,13 @@ const WASM = "wasm32-unknown-unknown";
 function buildExample(folder) {
   const run = (program, ...args) => execFileSync(program, args, { cwd: CRATE, encoding: "utf8" });
   const { target_directory: target } = JSON.parse(run("cargo", "metadata", "--no-deps", "--format-version", "1"));
-  const features = ["--no-default-features", "--features", "web"];
+  const features = ["--no-default-features", "--features", "secure"];
   run("cargo", "build", "--quiet", "-p", "rakwire-wasm", ...features, "--example", "echo", "--target", WASM);
   run("wasm-bindgen", "--target", "web", "--out-dir", folder, join(target, WASM, "debug/examples/echo.wasm"));
   writeFileSync(join(folder, "index.html"), "<!doctype html><title>echo</title>");
 }
 
-/** A page that plays with the servers behind a relay: `play(work, target)` calls a function of the example. */
+/** A page that plays with the servers behind a relay: `play(work, target, ...)` calls a function of the example. */
 async function openExample(t, targets) {
   const folder = mkdtempSync(join(tmpdir(), "rakwire-rust-"));
   t.after(() => rmSync(folder, { recursive: true, force: true }));
@@ -31,14 +31,14 @@ async function openExample(t, targets) {
   const relay = await startRelay(t, targets, "--serve", folder);
   const page = await openPage(t);
   await page.goto(`http://${relay.address}/`);
-  return (work, target) =>
+  return (work, ...more) =>
     page.evaluate(
-      async ([name, server]) => {
+      async ([name, ...more]) => {
         const example = await import("/echo.js");
         await example.default();
-        return example[name](`ws://${location.host}/ws`, server).catch((error) => `failed: ${error.message}`);
+        return example[name](`ws://${location.host}/ws`, ...more).catch((error) => `failed: ${error.message}`);
       },
-      [work, target],
+      [work, ...more],
     );
 }
 
@@ -53,6 +53,17 @@ test("a Rust program pings, knows a password and waits for room in a small memor
   const echo = await startEcho(t, "--password", "secret", "--advertise", "a lobby");
   const play = await openExample(t, { game: echo.address });
   assert.match(await play("play_in_little_memory", "game"), /^a lobby; .*password/);
+});
+
+test("a Rust program opens a secure connection to a server whose key it knows", { timeout: 600_000 }, async (t) => {
+  const folder = mkdtempSync(join(tmpdir(), "rakwire-key-"));
+  t.after(() => rmSync(folder, { recursive: true, force: true }));
+  const file = join(folder, "server.key");
+  const rakwire = program("RAKWIRE_BIN", "Build it with `cargo build --release -p rakwire-cli`.");
+  const [key] = execFileSync(rakwire, ["keygen", file], { encoding: "utf8" }).split("\n");
+  const echo = await startEcho(t, "--secure", file);
+  const play = await openExample(t, { game: echo.address });
+  assert.equal(await play("play_secure", "game", key), `${key}; the server has another public key`);
 });
 
 test("a Rust program uses the Game Protocol", { timeout: 600_000 }, async (t) => {

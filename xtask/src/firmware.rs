@@ -28,7 +28,7 @@ const WIFI: [(&str, &str); 2] =
 
 /// The packages, their targets, and what else is built of them.
 const PACKAGES: [(&str, &str, &[&str]); 8] = [
-    (EMULATED, THUMB_M4, &["--features", "server"]),
+    (EMULATED, THUMB_M4, &["--features", "secure,server"]),
     ("embedded/firmware/common", THUMB_M4, &[]),
     (NUCLEO, THUMB_M4, &[]),
     (PICO, THUMB_M33, &[]),
@@ -53,7 +53,7 @@ pub(crate) fn lints(shell: &Shell) -> Result<()> {
         shell.cmd_in(folder, "cargo", ["fmt", "--check"]).run()?;
         clippy(target, folder, more).run()?;
     }
-    clippy(THUMB_M4, ".", &["--package", "rakwire-embassy", "--features", "defmt,ipv6"]).run()
+    clippy(THUMB_M4, ".", &["--package", "rakwire-embassy", "--features", "defmt,ipv6,secure"]).run()
 }
 
 /// Builds a firmware, and gives back where its binaries are.

@@ -30,8 +30,7 @@ impl fmt::Debug for SecureState {
 impl SecureState {
     pub(super) fn new(config: &mut Config) -> Self {
         // Without security nothing is drawn from it.
-        let random =
-            config.security.as_mut().map_or_else(|| SeededRandom::new([0; 32]), Security::take_random);
+        let random = config.security.as_mut().map_or_else(SeededRandom::unseeded, Security::take_random);
         Self { random, limit: RateLimit::default(), unix_time: None }
     }
 

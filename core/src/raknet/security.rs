@@ -33,7 +33,7 @@ pub struct Security {
     /// How many handshakes a second the server computes for all together. Default: 1,000, about a fifth of a core.
     pub handshakes_per_second: u16,
     /// How many handshakes a second the server computes for one network (24 bits of IPv4, 64 of IPv6). Default: 50, so that
-    /// one network cannot have all of them.
+    /// one network cannot have all of them. Each shard of a server counts by itself.
     pub handshakes_per_network: u16,
 }
 

@@ -135,7 +135,8 @@ impl StaticKey {
     }
 
     /// A second copy, for a copy of a configuration. There is no `Clone`, so that each one can be found by this name.
-    pub(crate) fn duplicate(&self) -> Self {
+    #[must_use]
+    pub fn duplicate(&self) -> Self {
         Self(KeyPair::new(&Secret::new(*self.0.private())))
     }
 

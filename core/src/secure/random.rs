@@ -52,6 +52,11 @@ impl SeededRandom {
         Self { key }
     }
 
+    /// One that nothing is drawn from.
+    pub(crate) const fn unseeded() -> Self {
+        Self { key: Secret::new([0; 32]) }
+    }
+
     /// Another generator. Nobody computes its bytes from what this one keeps.
     pub(crate) fn split(&mut self) -> Self {
         Self { key: secret(self) }

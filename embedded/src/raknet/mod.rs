@@ -7,6 +7,8 @@ mod identity;
 #[cfg(feature = "unconnected")]
 mod ping;
 pub mod profiles;
+#[cfg(feature = "secure")]
+mod secure;
 #[cfg(feature = "server")]
 mod server;
 #[cfg(feature = "unconnected")]

@@ -53,9 +53,18 @@ mod loopback {
     }
 
     fn peer<P: Protocol>(stack: Stack<'static>, port: u16, max_incoming: u16) -> Handle<'static, P> {
-        let memory = Box::leak(Box::new(State::<P, 2, 64, 128, 8, 1_500>::new()));
         let mut config = P::config([max_incoming as u8; 32]);
         *P::max_incoming(&mut config) = max_incoming;
+        peer_with(stack, port, config)
+    }
+
+    /// A peer with memory for two connections.
+    pub(crate) fn peer_with<P: Protocol>(
+        stack: Stack<'static>,
+        port: u16,
+        config: P::Config,
+    ) -> Handle<'static, P> {
+        let memory = Box::leak(Box::new(State::<P, 2, 64, 128, 8, 1_500>::new()));
         let (handle, mut runner) = new(memory, stack, port, config);
         tokio::task::spawn_local(async move { runner.run().await });
         handle

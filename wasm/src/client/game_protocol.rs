@@ -5,7 +5,7 @@ use core::time::Duration;
 use rakwire::endpoint::Protocol;
 use rakwire::game_protocol::GameProtocol;
 
-use super::{Client, Memory, OutOfMemory, SERVER};
+use super::{Client, Dialling, Memory, OutOfMemory, SERVER};
 
 /// How long one attempt to connect waits. The next one needs another WebSocket, for which the relay calls the server from
 /// another port: an original server does not hear a client twice from the same one.
@@ -25,6 +25,6 @@ impl Client<GameProtocol> {
         {
             config.max_incoming = 1;
         }
-        Self::new(memory, config, &[], |peer, now, _| peer.connect(now, SERVER))
+        Self::new(memory, config, Dialling::default(), |peer, now, _| peer.connect(now, SERVER))
     }
 }

@@ -6,11 +6,15 @@ use core::time::Duration;
 
 use rakwire::endpoint::{ConnectionState, Protocol};
 use rakwire::raknet::{ConnectOptions, DialledAddress, Guid, RakNet};
+#[cfg(feature = "secure")]
+use rakwire::raknet::{SecurePeer, Security};
+#[cfg(feature = "secure")]
+use rakwire::secure::ServerTrust;
 
-use super::{Client, Memory, OutOfMemory, SERVER};
+use super::{Client, Dialling, Memory, OutOfMemory, SERVER};
 
 /// How a RakNet client differs from the usual one.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub(crate) struct RakNetSettings<'p> {
     pub(crate) protocol_version: u8,
     pub(crate) progress_interval: u32,
@@ -19,6 +23,9 @@ pub(crate) struct RakNetSettings<'p> {
     pub(crate) timeout: Option<Duration>,
     /// Bits a second.
     pub(crate) outgoing_limit: Option<u64>,
+    /// Whom the server has to be, and what the handshake needs.
+    #[cfg(feature = "secure")]
+    pub(crate) security: Option<(ServerTrust, Security)>,
 }
 
 impl Client<RakNet> {
@@ -34,9 +41,32 @@ impl Client<RakNet> {
         {
             config.max_incoming = 1;
         }
-        Self::new(settings.memory, config, settings.password, |peer, now, password| {
-            peer.connect_with(now, SERVER, &ConnectOptions { password, ..ConnectOptions::default() })
+        #[cfg(feature = "secure")]
+        let (trust, security) = settings.security.unzip();
+        #[cfg(feature = "secure")]
+        {
+            config.security = security;
+        }
+        let dialling = Dialling {
+            password: settings.password.to_vec(),
+            #[cfg(feature = "secure")]
+            trust,
+        };
+        Self::new(settings.memory, config, dialling, |peer, now, dialling| {
+            let options = ConnectOptions {
+                password: &dialling.password,
+                #[cfg(feature = "secure")]
+                trust: dialling.trust,
+                ..ConnectOptions::default()
+            };
+            peer.connect_with(now, SERVER, &options)
         })
+    }
+
+    /// Whom the server of a secure connection has shown to be, while there is one.
+    #[cfg(feature = "secure")]
+    pub(crate) fn secure_peer(&self) -> Option<SecurePeer> {
+        self.peer.secure_peer(self.id?)
     }
 
     /// The addresses that the server has said are its own.

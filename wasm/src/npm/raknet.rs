@@ -56,6 +56,8 @@ impl RakNetPeer {
             memory,
             timeout: timeout(timeout_ms),
             outgoing_limit: (outgoing_limit > 0.0).then_some(outgoing_limit as u64),
+            #[cfg(feature = "secure")]
+            security: None,
         };
         let client = Client::raknet(entropy([a, b, c, d]), settings).ok()?;
         Some(Self { client, buffer: Buffer::new() })

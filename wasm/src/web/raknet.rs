@@ -4,7 +4,13 @@ use core::net::SocketAddr;
 use core::time::Duration;
 
 use rakwire::raknet::{Guid, Outcome, Progress, RakNet, Receipt};
+#[cfg(feature = "secure")]
+use rakwire::raknet::{SecurePeer, Security};
+#[cfg(feature = "secure")]
+use rakwire::secure::{ServerTrust, StaticKey};
 
+#[cfg(feature = "secure")]
+use super::browser::entropy;
 use super::browser::with_target;
 use super::connection;
 use super::receive_queue::ReceiveQueue;
@@ -38,6 +44,13 @@ pub struct Options<'p> {
     pub timeout: Option<Duration>,
     /// The most that leaves in a second, in bits. Default: as much as the path carries.
     pub outgoing_limit: Option<u64>,
+    /// Whom the server has to be; with it the connection is a secure one, from the page to the server, whatever the relay is.
+    /// Default: none, and the connection is plain.
+    #[cfg(feature = "secure")]
+    pub trust: Option<ServerTrust>,
+    /// The key with which this client identifies itself to the server of a secure connection. Default: it does not.
+    #[cfg(feature = "secure")]
+    pub identity: Option<&'p StaticKey>,
 }
 
 impl Default for Options<'_> {
@@ -49,6 +62,10 @@ impl Default for Options<'_> {
             memory: Memory::RAKNET,
             timeout: None,
             outgoing_limit: None,
+            #[cfg(feature = "secure")]
+            trust: None,
+            #[cfg(feature = "secure")]
+            identity: None,
         }
     }
 }
@@ -60,14 +77,36 @@ impl Default for Options<'_> {
 /// # Errors
 /// A [`ConnectError`] that says in words who refused what.
 pub async fn connect(url: &str, target: &str, options: Options<'_>) -> Result<Connection, ConnectError> {
-    let Options { protocol_version, progress_interval, password, memory, timeout, outgoing_limit } = options;
-    let settings =
-        RakNetSettings { protocol_version, progress_interval, password, memory, timeout, outgoing_limit };
+    let settings = RakNetSettings {
+        protocol_version: options.protocol_version,
+        progress_interval: options.progress_interval,
+        password: options.password,
+        memory: options.memory,
+        timeout: options.timeout,
+        outgoing_limit: options.outgoing_limit,
+        #[cfg(feature = "secure")]
+        security: options.trust.map(|trust| (trust, security(options.identity))),
+    };
     let client = |entropy| Client::raknet(entropy, settings);
     Connection::open(&with_target(url, target), client).await
 }
 
+/// What a handshake needs.
+#[cfg(feature = "secure")]
+fn security(identity: Option<&StaticKey>) -> Security {
+    let mut security = Security::new(entropy());
+    security.identity = identity.map(StaticKey::duplicate);
+    security
+}
+
 impl Connection {
+    /// Whom the server of a secure connection has shown to be; nothing if the connection is plain, or over.
+    #[cfg(feature = "secure")]
+    #[must_use]
+    pub fn secure_peer(&self) -> Option<SecurePeer> {
+        self.driver.borrow().client.secure_peer()
+    }
+
     /// The addresses that the server has said are its own, without those that it left unassigned.
     #[must_use]
     pub fn internal_addresses(&self) -> Vec<SocketAddr> {

@@ -5,6 +5,7 @@ mod emulator;
 mod games;
 mod link;
 mod scenarios;
+mod server_key;
 
 use std::time::Duration;
 
@@ -34,6 +35,11 @@ const JOINS_WITHIN: Duration = Duration::from_secs(300);
 
 /// Bytes of stack, at most: what the painted stack of the scenarios shows, and some more for interrupts.
 const MOST_STACK: f64 = 12_288.0;
+/// The same with secure connections: the handshake computes on a curve.
+const MOST_STACK_SECURE: f64 = 20_480.0;
+
+/// How the scenarios with secure connections are built.
+const SECURE_SCENARIOS: [&str; 4] = ["--bin", "secure-scenarios", "--features", "secure"];
 
 /// What to do with the firmware.
 #[derive(Args)]
@@ -64,10 +70,12 @@ fn run(result: &Shell, options: &Options) -> Result<()> {
     let programs = artifacts::built_programs(shell)?;
     let folder = firmware::build(shell, EMULATED, THUMB_M4, &[])?;
     let built = |name| firmware::built(&folder, THUMB_M4, name);
+    firmware::build(shell, EMULATED, THUMB_M4, &SECURE_SCENARIOS)?;
     let peers = shell.path(PEERS);
     let scenarios = Scenarios {
         shell,
         firmware: built("scenarios")?,
+        secure: built("secure-scenarios")?,
         quickstart: built("quickstart")?,
         rakwire: programs.rakwire,
         peers,
@@ -116,10 +124,11 @@ fn smoke(scenarios: &Scenarios<'_>, games: &Games<'_>) -> Result<String> {
         bail!("there were only {} round trips", clean.round_trips);
     }
     let lossy = scenarios.lossy()?;
+    let secure = scenarios.secure()?;
     let fixed = scenarios.fixed_address()?;
     let other_version = scenarios.other_version()?;
-    let mut round_trips =
-        clean.round_trips + lossy.round_trips + fixed.round_trips + other_version.round_trips;
+    let own = [&clean, &lossy, &secure, &fixed, &other_version];
+    let mut round_trips: f64 = own.iter().map(|exchange| exchange.round_trips).sum();
     let mut foreign = Vec::new();
     for peer in FOREIGN {
         let exchange = scenarios.foreign(peer)?;
@@ -129,6 +138,9 @@ fn smoke(scenarios: &Scenarios<'_>, games: &Games<'_>) -> Result<String> {
     let stack = clean.stack.max(lossy.stack).max(games.all()?);
     if stack > MOST_STACK {
         bail!("{stack} bytes of stack were used, more than {MOST_STACK}");
+    }
+    if secure.stack > MOST_STACK_SECURE {
+        bail!("{} bytes of stack were used, more than {MOST_STACK_SECURE}", secure.stack);
     }
     scenarios.full_pool()?;
     scenarios.restart()?;
@@ -142,6 +154,7 @@ fn smoke(scenarios: &Scenarios<'_>, games: &Games<'_>) -> Result<String> {
         "rtt_us_median": clean.rtt_us_median as u64,
         "loss_percent": rounded(lossy.loss_percent),
         "stack_bytes": stack as u64,
+        "stack_bytes_secure": secure.stack as u64,
         "foreign": foreign,
     });
     Ok(result.to_string())

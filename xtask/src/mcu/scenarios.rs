@@ -1,7 +1,7 @@
 //! What the firmware in QEMU has to live through.
 
 use std::net::UdpSocket;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
@@ -10,6 +10,7 @@ use anyhow::{Context, Result, bail};
 use super::emulator::{Machine, Report};
 use super::games;
 use super::link::NetworkLink;
+use super::server_key::ServerKey;
 use crate::process::describe;
 use crate::service::Service;
 use crate::shell::Shell;
@@ -23,6 +24,8 @@ const BAD_NETWORK: &str = "loss=30%,latency=2ms,jitter=4ms,reorder=10%,duplicate
 pub(crate) struct Scenarios<'a> {
     pub(crate) shell: &'a Shell,
     pub(crate) firmware: PathBuf,
+    /// The same with secure connections.
+    pub(crate) secure: PathBuf,
     /// The single-file example.
     pub(crate) quickstart: PathBuf,
     pub(crate) rakwire: PathBuf,
@@ -66,6 +69,27 @@ impl Scenarios<'_> {
         let exchange = self.exchange(&server, &["count=200", "large=1", "timeout=60"])?;
         if exchange.loss_percent < 5.0 {
             bail!("of the datagrams only {:.1} % were lost: the network was not bad", exchange.loss_percent);
+        }
+        Ok(exchange)
+    }
+
+    /// The same with a server that requires secure connections and whose key the board knows; and one with another key, which
+    /// the board refuses.
+    pub(crate) fn secure(&self) -> Result<Exchange> {
+        let key = ServerKey::generate(self.shell, &self.rakwire)?;
+        let server = self.serve("127.0.0.1:0", &["--secure", key.file()?, "--simulate", BAD_NETWORK])?;
+        let known = format!("server-key={}", key.public);
+        let arguments = ["count=200", "large=1", "timeout=60", &known];
+        let exchange = Exchange::of(&self.start_secure(&server.address, &arguments)?.succeed()?)?;
+        if exchange.loss_percent < 5.0 {
+            bail!("of the datagrams only {:.1} % were lost: the network was not bad", exchange.loss_percent);
+        }
+        drop(key);
+        let other = ServerKey::generate(self.shell, &self.rakwire)?;
+        let report =
+            self.start_secure(&server.address, &[&format!("server-key={}", other.public)])?.finish()?;
+        if report.status.code() != Some(1) || !report.says("the server has another public key") {
+            bail!("against a server with another key: {}", describe(report.status));
         }
         Ok(exchange)
     }
@@ -218,10 +242,26 @@ impl Scenarios<'_> {
         qemu: &[&str],
         limit: Duration,
     ) -> Result<Machine> {
+        self.start_firmware(&self.firmware, address, scenario, arguments, qemu, limit)
+    }
+
+    fn start_secure(&self, address: &str, arguments: &[&str]) -> Result<Machine> {
+        self.start_firmware(&self.secure, address, "exchange", arguments, &[], LIMIT)
+    }
+
+    fn start_firmware(
+        &self,
+        firmware: &Path,
+        address: &str,
+        scenario: &str,
+        arguments: &[&str],
+        qemu: &[&str],
+        limit: Duration,
+    ) -> Result<Machine> {
         let port = address.rsplit(':').next().unwrap_or_default();
         let own = [format!("scenario={scenario}"), format!("port={port}")];
         let all: Vec<_> = own.into_iter().chain(arguments.iter().map(|word| (*word).to_owned())).collect();
         self.shell.note(format_args!("mcu: {}", all.join(" ")));
-        Machine::start(self.shell, &self.firmware, &all, qemu, limit)
+        Machine::start(self.shell, firmware, &all, qemu, limit)
     }
 }

@@ -31,8 +31,8 @@ const INTRODUCTION: &str = "\
 # Sizes on microcontrollers
 
 Sizes in bytes, measured by `cargo xtask size mcu`, which compares them with this table;
-`cargo xtask size mcu --update` rewrites the table. `core_raknet_client` is a RakNet client without a driver, and
-`core_game_client` one of the Game Protocol; `snowfight_player` unpacks the messages of the game's server with
+`cargo xtask size mcu --update` rewrites the table. `core_raknet_client` is a RakNet client without a driver,
+`core_raknet_secure_client` the same with secure connections, and `core_game_client` one of the Game Protocol; `snowfight_player` unpacks the messages of the game's server with
 Rabbit, stores the world and decides, without a transport. Without an `opt` in its name a program is optimised for size
 (`z`). `firmware` are the programs of the boards, with embassy, network and logging (`s`): a plain UDP echo, the
 telemetry example with RakNet, and the player of the game with the Game Protocol and Rabbit. `added` is the flash of
@@ -110,7 +110,9 @@ fn mcu(shell: &Shell, update: bool) -> Result<()> {
             rows.insert(format!("core_raknet_client_{name}{opt}_flash"), footprint.flash);
             rows.insert(format!("core_raknet_client_{name}{opt}_ram"), footprint.ram);
         }
-        for (program, feature, what) in OTHERS {
+        // Measured on one target, since building its primitives takes long.
+        let secure = (target == THUMB_M4).then_some(("client", "secure", "core_raknet_secure_client"));
+        for (program, feature, what) in OTHERS.into_iter().chain(secure) {
             let program = build(shell, target, LEVEL_OF_OTHERS, program, &[feature])?;
             let footprint = Program::read(&program)?.footprint()?;
             rows.insert(format!("{what}_{name}_opt_{LEVEL_OF_OTHERS}_flash"), footprint.flash);

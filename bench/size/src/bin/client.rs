@@ -1,9 +1,10 @@
-//! A minimal RakNet client: connects, sends, receives, and detects the end of the connection.
+//! A minimal RakNet client: connects, sends, receives, and detects the end of the connection; with the feature `secure` the
+//! connection is a secure one.
 
 #![no_std]
 #![no_main]
 
-use rakwire::raknet::{Config, Delivery, Event, Peer, Resources};
+use rakwire::raknet::{Config, ConnectOptions, Delivery, Event, Peer, Resources};
 use rakwire::wire::MAX_DATAGRAM;
 use rakwire_size::{address, entropy, now, receive, send};
 
@@ -16,8 +17,8 @@ pub extern "C" fn start() -> ! {
     let (memory, buffer) = (&raw mut MEMORY, &raw mut BUFFER);
     // SAFETY: this runs once, and nothing else does.
     let (memory, buffer) = unsafe { (&mut *memory, &mut *buffer) };
-    let mut peer = Peer::new(memory, Config::new(entropy()));
-    let mut connection = peer.connect(now(), address()).ok();
+    let mut peer = Peer::new(memory, config());
+    let mut connection = peer.connect_with(now(), address(), &options()).ok();
     loop {
         peer.handle_datagram(now(), address(), receive(buffer));
         peer.handle_timeout(now());
@@ -32,7 +33,7 @@ pub extern "C" fn start() -> ! {
             Some(id) => {
                 let _ = peer.send(now(), id, receive(buffer), Delivery::RELIABLE_ORDERED);
             }
-            None => connection = peer.connect(now(), address()).ok(),
+            None => connection = peer.connect_with(now(), address(), &options()).ok(),
         }
         while let Some(transmit) = peer.poll_transmit(now(), buffer) {
             send(transmit.payload);
@@ -41,4 +42,27 @@ pub extern "C" fn start() -> ! {
             send(&[]);
         }
     }
+}
+
+#[cfg(not(feature = "secure"))]
+fn config() -> Config {
+    Config::new(entropy())
+}
+
+#[cfg(not(feature = "secure"))]
+fn options() -> ConnectOptions<'static> {
+    ConnectOptions::default()
+}
+
+#[cfg(feature = "secure")]
+fn config() -> Config {
+    let mut config = Config::new(entropy());
+    config.security = Some(rakwire::raknet::Security::new(entropy()));
+    config
+}
+
+#[cfg(feature = "secure")]
+fn options() -> ConnectOptions<'static> {
+    let trust = rakwire::secure::ServerTrust::Key(rakwire::secure::PublicKey(entropy()));
+    ConnectOptions { trust: Some(trust), ..ConnectOptions::default() }
 }

@@ -270,6 +270,16 @@ impl Connection {
             cx.stats.drop(DropReason::BadDatagram);
             return;
         }
+        if self.protection.is_plain() {
+            self.handle_opened(cx, datagram);
+        } else {
+            self.handle_sealed(cx, datagram);
+        }
+    }
+
+    /// Its buffer costs plain datagrams nothing.
+    #[inline(never)]
+    fn handle_sealed(&mut self, cx: &mut Context<'_, '_>, datagram: &[u8]) {
         let mut buffer = [0; LONGEST_DATAGRAM];
         match self.protection.open(cx.now, datagram, &mut buffer) {
             Some(opened) => self.handle_opened(cx, opened),

@@ -45,6 +45,11 @@ impl ConnectionProtection {
         }
     }
 
+    /// Whether datagrams leave and arrive as they are.
+    pub(crate) const fn is_plain(&self) -> bool {
+        matches!(self, Self::Plain(_))
+    }
+
     pub(crate) fn overhead(&self) -> u16 {
         match self {
             Self::Plain(plain) => plain.overhead(),

@@ -2,6 +2,7 @@
 
 mod both;
 mod own;
+mod secure;
 mod server;
 mod silence;
 mod unconnected;

@@ -39,6 +39,15 @@ impl Receiver {
             self.stalled |= 1_u32.checked_shl(first.channel.into()).unwrap_or(0);
             return None;
         }
+        let front = self.split_first(cx, first);
+        if front.is_none() {
+            self.budget.give_back(cx, 1);
+        }
+        front
+    }
+
+    /// Moves the first message of a channel out of the block that it shares.
+    fn split_first(&mut self, cx: &mut Context<'_, '_>, first: IncomingMessage) -> BlockLink {
         let packed = self.channels.update(cx.pool, first.channel, |channel, pool| channel.pop(pool))?;
         let alone = IncomingMessage { followers: 0, length: 0, ..first };
         let front = cx.pool.split_front(packed, first.length.into(), &BlockHeader::Received(alone));

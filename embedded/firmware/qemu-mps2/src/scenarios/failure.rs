@@ -16,6 +16,9 @@ pub(crate) enum Failure {
     NeverFull,
     /// The telemetry client did not get its settings.
     NoSettings,
+    /// The connection is not with the server whose key is known.
+    #[cfg(feature = "secure")]
+    NotSecure,
     /// The scenario is unknown.
     Unknown,
     /// It took too long.

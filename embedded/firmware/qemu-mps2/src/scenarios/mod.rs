@@ -1,12 +1,11 @@
 //! Test scenarios of the driver on bare metal: `scenario=NAME port=N entropy=HEX`, and the arguments of the scenario. The
 //! program ends with a line `RESULT name=value ...` and an exit code, which is 0 on success.
 
-#![no_std]
-#![no_main]
-
 mod exchange;
 mod failure;
-mod scenarios;
+#[cfg(feature = "secure")]
+mod security;
+mod task;
 
 use core::net::SocketAddrV4;
 
@@ -16,26 +15,28 @@ use rakwire::raknet::Config;
 use rakwire_embassy::raknet::profiles::Bulk;
 use rakwire_embassy::raknet::{self, Handle, Runner};
 use rakwire_firmware::network;
-use rakwire_qemu_mps2::arguments::Arguments;
-use rakwire_qemu_mps2::board::{self, Board};
-use rakwire_qemu_mps2::{exit, stack};
 use static_cell::ConstStaticCell;
 
-use crate::failure::Failure;
-use crate::scenarios::Task;
+use self::failure::Failure;
+use self::task::Task;
+use crate::arguments::Arguments;
+use crate::board::{self, Board};
+use crate::{exit, stack};
 
 /// The host in QEMU's network.
 const HOST: [u8; 4] = [10, 0, 2, 2];
 /// The time limit of a scenario in seconds, in addition to its own duration.
 const TIME_LIMIT: u64 = 240;
 
-#[cortex_m_rt::entry]
-fn main() -> ! {
+/// Starts the board and the scenario.
+pub fn start() -> ! {
     board::start(|board, arguments| {
         static MEMORY: ConstStaticCell<Bulk<'static>> = ConstStaticCell::new(Bulk::new());
         let mut config = Config::new(board.entropy);
         config.timeout = core::time::Duration::from_secs(arguments.get("timeout").unwrap_or(10));
         config.protocol_version = arguments.get("protocol").unwrap_or(config.protocol_version);
+        #[cfg(feature = "secure")]
+        security::set_up(&mut config, &board);
         let (handle, runner) = raknet::new(MEMORY.take(), board.stack, 0, config);
         if let (Ok(peer), Ok(program)) = (peer(runner), program(board, handle, arguments)) {
             board.spawner.spawn(peer);

@@ -1,20 +1,22 @@
-//! The test scenarios.
+//! The scenarios.
 
 use core::net::SocketAddrV4;
 
 use defmt::{info, println, warn};
 use embassy_net::Stack;
 use embassy_time::{Duration, Instant, Timer};
+#[cfg(not(feature = "secure"))]
+use rakwire::raknet::ConnectOptions;
 use rakwire::raknet::Delivery;
 use rakwire_embassy::raknet::{Connection, Handle};
 use rakwire_firmware::heartbeat::Heartbeat;
 use rakwire_firmware::{network, telemetry};
-use rakwire_qemu_mps2::arguments::Arguments;
-use rakwire_qemu_mps2::stack;
 use static_cell::ConstStaticCell;
 
-use crate::exchange::{Composer, LARGE, SMALL, receive, round_trip};
-use crate::failure::Failure;
+use super::exchange::{Composer, LARGE, SMALL, receive, round_trip};
+use super::failure::Failure;
+use crate::arguments::Arguments;
+use crate::stack;
 
 /// The number of stored round-trip times.
 const STORED: usize = 4_000;
@@ -76,7 +78,14 @@ impl Task<'_> {
     }
 
     async fn join(&self) -> Result<Connection<'static>, Failure> {
-        let connection = self.handle.connect(self.server.into()).await.map_err(Failure::Join)?;
+        #[cfg(feature = "secure")]
+        let options = super::security::options(self.arguments);
+        #[cfg(not(feature = "secure"))]
+        let options = ConnectOptions::default();
+        let opened = self.handle.connect_with(self.server.into(), &options).await;
+        let connection = opened.map_err(Failure::Join)?;
+        #[cfg(feature = "secure")]
+        super::security::check(&connection, &options)?;
         info!("connected to {}", defmt::Display2Format(&self.server));
         Ok(connection)
     }

@@ -5,7 +5,7 @@ use rakwire::raknet::Delivery;
 use rakwire_embassy::raknet::{Connection, Received};
 use static_cell::ConstStaticCell;
 
-use crate::failure::Failure;
+use super::failure::Failure;
 
 /// The size of a large message.
 pub(crate) const LARGE: usize = 20_000;

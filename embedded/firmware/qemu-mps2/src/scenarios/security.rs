@@ -1,0 +1,35 @@
+//! Secure connections: whoever has the key in the argument `server-key` is the server.
+
+use rakwire::raknet::{Config, ConnectOptions, SecurePeer, Security};
+use rakwire::secure::{PublicKey, SecureRandom, SeededRandom, ServerTrust};
+use rakwire_embassy::raknet::Connection;
+
+use super::failure::Failure;
+use crate::arguments::Arguments;
+use crate::board::Board;
+use crate::exit;
+
+/// Has the peer open secure connections.
+pub(super) fn set_up(config: &mut Config, board: &Board) {
+    // Drawn from the bytes of the host, which the configuration has, too.
+    let mut seed = [0; 32];
+    SeededRandom::new(board.entropy).fill(&mut seed);
+    config.security = Some(Security::new(seed));
+}
+
+/// Whom the peer trusts.
+pub(super) fn options(arguments: &Arguments) -> ConnectOptions<'static> {
+    let Some(key) = arguments.get::<PublicKey>("server-key") else {
+        defmt::error!("the argument server-key= must be the public key of the server");
+        exit(2);
+    };
+    ConnectOptions { trust: Some(ServerTrust::Key(key)), ..ConnectOptions::default() }
+}
+
+/// Whether the connection is with the server that the peer trusts.
+pub(super) fn check(connection: &Connection<'_>, options: &ConnectOptions<'_>) -> Result<(), Failure> {
+    match (connection.secure_peer(), options.trust) {
+        (Some(SecurePeer::Server(server)), Some(trust)) if trust.accepts(&server.key) => Ok(()),
+        _ => Err(Failure::NotSecure),
+    }
+}
