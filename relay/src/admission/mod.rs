@@ -26,7 +26,7 @@ use tokio::sync::watch;
 pub(crate) use bans::Bans;
 pub(crate) use discovered::DiscoveredNames;
 use limiter::Excess;
-pub(crate) use limiter::Share;
+pub(crate) use limiter::{AddressLimiter, Exempt, Share};
 pub(crate) use origin::OriginPolicy;
 pub use origin::{AllowedOrigin, Origin, OriginSyntaxError};
 use policy::Policy;

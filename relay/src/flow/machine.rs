@@ -26,7 +26,7 @@ use super::queue::{AgeQueue, Bounds};
 use super::rate::RateLimit;
 use super::reports::Reports;
 
-/// How many pings may remain unanswered.
+/// For how many intervals of pings a client may be silent; at the end of each but the last it is asked.
 const PINGS_UNANSWERED_MAX: u32 = 3;
 
 /// The most bytes of one [`Batch`] of several datagrams: what fits into one UDP datagram, which is what the system makes
@@ -147,6 +147,8 @@ pub struct Flow {
     end: Option<FlowEnd>,
     ping: Ping,
     next_ping: Instant,
+    /// Pings since the last input from the client.
+    pings_unanswered: u32,
     /// The time of the last datagram in either direction.
     last_traffic: Instant,
     /// The time of the last input from the client.
@@ -174,6 +176,7 @@ impl Flow {
             end: None,
             ping: Ping::Waiting,
             next_ping: now + limits.ping_interval,
+            pings_unanswered: 0,
             last_traffic: now,
             last_received: now,
             rate: limits.rate.map(|rate| RateLimit::new(rate, now)),
@@ -190,6 +193,7 @@ impl Flow {
             return;
         }
         self.last_received = now;
+        self.pings_unanswered = 0;
         match input {
             FromClient::Datagram(datagram) => self.handle_client_datagram(now, &datagram),
             FromClient::Oversized { len } => self.reject_size(len),
@@ -221,6 +225,7 @@ impl Flow {
         self.carriage = Carriage::default();
         self.ping = Ping::Waiting;
         self.next_ping = now + self.limits.ping_interval;
+        self.pings_unanswered = 0;
         self.last_received = now;
         if let Some(reports) = &mut self.reports {
             reports.handle_attached(now);
@@ -253,11 +258,12 @@ impl Flow {
             Client::Detached { .. } => return,
             Client::Attached => {}
         }
-        if now >= self.last_received + self.unresponsive_after() {
+        if now >= self.next_ping && self.is_unresponsive(now) {
             return self.lose_client(now, FlowEnd::Unresponsive(self.unresponsive_after()));
         }
         if now >= self.next_ping {
             self.ping = Ping::Due;
+            self.pings_unanswered += 1;
             self.next_ping = now + self.limits.ping_interval;
             self.to_server.shrink();
             self.to_client.shrink();
@@ -506,6 +512,12 @@ impl Flow {
 
     fn idle_at(&self) -> Instant {
         self.last_traffic + self.limits.idle_timeout
+    }
+
+    /// Time alone does not tell: a relay that stood still asked nothing meanwhile.
+    fn is_unresponsive(&self, now: Instant) -> bool {
+        let is_silent = now >= self.last_received + self.unresponsive_after();
+        is_silent && self.pings_unanswered + 1 >= PINGS_UNANSWERED_MAX
     }
 
     fn unresponsive_after(&self) -> Duration {

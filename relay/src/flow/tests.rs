@@ -200,6 +200,22 @@ fn a_silent_client_is_pinged_and_given_up_although_the_server_talks() {
     assert_eq!(pings, 2);
 }
 
+/// As after the machine of the relay stood still: its clients may have answered all that they were asked.
+#[test]
+fn a_client_is_asked_before_it_is_given_up() {
+    let mut fixture = fixture();
+    let at = |second: u32| fixture.start + second * SECOND;
+    let (stalled, end) = (at(50), at(65));
+    for now in [at(15), stalled] {
+        fixture.flow.handle_server(now, FromServer::Datagram(b"x"));
+        fixture.flow.handle_timeout(now);
+        assert_eq!(fixture.end(), None);
+        assert!(fixture.taken_at(now).contains(&ToClient::Ping));
+    }
+    fixture.flow.handle_timeout(end);
+    assert_eq!(fixture.end(), Some(FlowEnd::Unresponsive(45 * SECOND)));
+}
+
 #[test]
 fn pings_do_not_pile_up_behind_a_stalled_client() {
     let mut fixture = fixture();
@@ -341,7 +357,9 @@ fn a_client_that_answers_no_ping_can_come_back() {
     let mut fixture = resumable();
     let lost = fixture.start + 45 * SECOND;
     fixture.flow.handle_server(fixture.start + 40 * SECOND, FromServer::Datagram(b"x"));
-    fixture.flow.handle_timeout(lost);
+    for second in [15, 30, 45] {
+        fixture.flow.handle_timeout(fixture.start + second * SECOND);
+    }
     assert_eq!(fixture.flow.lost(), Some(FlowEnd::Unresponsive(45 * SECOND)));
     fixture.flow.handle_attached(lost + 10 * SECOND);
     fixture.flow.handle_timeout(lost + 11 * SECOND);

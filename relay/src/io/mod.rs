@@ -12,6 +12,7 @@ mod files;
 mod front;
 mod front_admission;
 mod handover;
+mod handshakes;
 mod http;
 mod list_cache;
 mod prober;

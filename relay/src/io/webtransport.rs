@@ -10,7 +10,6 @@ use quinn::{
     Connection, Endpoint, EndpointConfig, Incoming, Runtime, ServerConfig, TokioRuntime, TransportConfig,
 };
 use thiserror::Error;
-use tokio::sync::Semaphore;
 use tokio::time::timeout;
 use tracing::{debug, error};
 use web_transport_proto::{ConnectError, ConnectRequest, ConnectResponse, Settings, SettingsError};
@@ -20,6 +19,7 @@ use super::app::App;
 use super::client::{self, Opening};
 use super::connected::Connected;
 use super::data_channels::DataChannels;
+use super::handshakes::Handshakes;
 use super::http::count_forbidden;
 use super::serve::admit;
 use super::shared_socket::SharedSocket;
@@ -28,12 +28,6 @@ use crate::admission::{Refusal, Request, parameter};
 use crate::config::Limits;
 use crate::flow::FLOW_PROTOCOL;
 use crate::tls::{QuicCertificate, TlsError, quic_config};
-
-/// The most handshakes at a time: their clients are not limited by their address, which they have not proved.
-const HANDSHAKES_MAX: usize = 256;
-
-/// With so many handshakes a client proves its address before it gets memory, which costs it a round trip.
-const HANDSHAKES_UNPROVEN_MAX: usize = 32;
 
 /// Bytes of datagrams that wait in QUIC for its congestion control, where they can no longer be dropped for their age.
 const SEND_BUFFER: usize = 32 * 1024;
@@ -139,19 +133,19 @@ impl WebTransport {
 }
 
 async fn accept(endpoint: &Endpoint, app: &Arc<App>) {
-    let handshakes = Arc::new(Semaphore::new(HANDSHAKES_MAX));
+    let handshakes = Handshakes::new();
     while let Some(incoming) = endpoint.accept().await {
-        let Ok(handshake) = Arc::clone(&handshakes).try_acquire_owned() else {
-            app.counters.connections_refused.increment();
-            incoming.ignore();
-            continue;
-        };
-        let has_many = HANDSHAKES_MAX - handshakes.available_permits() > HANDSHAKES_UNPROVEN_MAX;
-        if has_many && incoming.may_retry() {
+        if handshakes.want_proof() && incoming.may_retry() {
             // It may.
             let _ = incoming.retry();
             continue;
         }
+        let proven = incoming.remote_address_validated().then(|| incoming.remote_address().ip());
+        let Some(handshake) = handshakes.begin(proven) else {
+            app.counters.connections_refused.increment();
+            incoming.ignore();
+            continue;
+        };
         let app = Arc::clone(app);
         tokio::spawn(async move {
             let session = open(&app, incoming).await;
@@ -269,8 +263,8 @@ async fn decide(
         resume: parameter(query, "resume").and_then(|secret| secret.parse().ok()),
         is_deferred: parameter(query, "defer").is_some(),
     };
-    let answered = ConnectResponse::OK.write(&mut streams.request.0).await;
-    within(app, app.limits.header_timeout, async { Ok(answered?) }).await?;
+    let answer = async { Ok(ConnectResponse::OK.write(&mut streams.request.0).await?) };
+    within(app, app.limits.header_timeout, answer).await?;
     let tracked = app.sessions.token();
     let transport = Transport::WebTransport(WebTransportTransport::new(connection, streams));
     Some((ClientConnection::new(transport, &app.counters, tracked, connected), opening))

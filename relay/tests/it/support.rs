@@ -4,6 +4,7 @@ use std::fs;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -25,6 +26,9 @@ use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 /// Long enough for the slowest machine; only a failing test takes that long.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
 
+/// After what time a datagram counts as lost.
+const RESEND_INTERVAL: Duration = Duration::from_secs(1);
+
 pub(crate) async fn within<T>(future: impl Future<Output = T>) -> T {
     timeout(TIMEOUT, future).await.expect("timed out")
 }
@@ -44,6 +48,30 @@ pub(crate) async fn eventually(what: &str, mut condition: impl FnMut() -> bool) 
         }
     };
     assert!(timeout(TIMEOUT, wait).await.is_ok(), "never: {what}");
+}
+
+/// Sends until there is an answer: what UDP carries may be lost.
+pub(crate) async fn repeated<T>(mut send: impl AsyncFnMut(), answer: impl Future<Output = T>) -> T {
+    let mut answer = pin!(answer);
+    within(async {
+        loop {
+            send().await;
+            if let Ok(answer) = timeout(RESEND_INTERVAL, answer.as_mut()).await {
+                return answer;
+            }
+        }
+    })
+    .await
+}
+
+/// A port of this machine that nobody else is given while the socket is kept. It does not listen, so that a server that
+/// allows the reuse of its address can.
+pub(crate) fn reserve_port() -> (TcpSocket, SocketAddr) {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.set_reuseaddr(true).unwrap();
+    socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let address = socket.local_addr().unwrap();
+    (socket, address)
 }
 
 /// A configuration on a free port, with one target.
@@ -219,6 +247,16 @@ impl Server {
         let (len, from) = within(self.0.recv_from(&mut buffer)).await.unwrap();
         buffer.truncate(len);
         (buffer, from)
+    }
+
+    /// Receives up to this datagram, and returns where it came from.
+    pub(crate) async fn receive_until(&self, datagram: &[u8]) -> SocketAddr {
+        loop {
+            let (received, from) = self.receive().await;
+            if received == datagram {
+                return from;
+            }
+        }
     }
 
     pub(crate) async fn send(&self, datagram: &[u8], to: SocketAddr) {

@@ -18,14 +18,15 @@ use rakwire_relay::{CloseKind, Config, DropReason, Relay, TransportKind};
 use rustls::ClientConfig;
 use rustls::crypto::ring;
 use serde::Deserialize;
-use tokio::time::timeout;
 use url::Url;
 use web_transport_proto::{
     Capsule, ConnectError, ConnectRequest, ConnectResponse, Frame, Http3CapsuleReader, Settings, VarInt, http,
 };
 
 use crate::program::{Program, relay};
-use crate::support::{Client, Flow, Running, Server, config, directory, eventually, get, get_with, within};
+use crate::support::{
+    Client, Flow, Running, Server, config, directory, eventually, get, get_with, repeated, within,
+};
 use crate::verifier::Accept;
 
 /// What a relay says of its transports.
@@ -46,6 +47,23 @@ async fn announced(relay: SocketAddr) -> Option<Announced> {
     serde_json::from_str::<Transports>(&body).unwrap().webtransport
 }
 
+/// A socket of a client that expects the certificate which is announced.
+fn client_endpoint(announced: &Announced, transport: TransportConfig) -> Endpoint {
+    let hash = STANDARD.decode(&announced.certificate_hashes[0]).unwrap();
+    let mut tls = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_protocol_versions(&[&rustls::version::TLS13])
+        .unwrap()
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(Accept::Sha256(hash)))
+        .with_no_client_auth();
+    tls.alpn_protocols = vec![b"h3".to_vec()];
+    let mut client = quinn::ClientConfig::new(Arc::new(QuicClientConfig::try_from(tls).unwrap()));
+    client.transport_config(Arc::new(transport));
+    let mut endpoint = Endpoint::client("127.0.0.1:0".parse().unwrap()).unwrap();
+    endpoint.set_default_client_config(client);
+    endpoint
+}
+
 /// A session in place of a browser's.
 struct Session {
     connection: Connection,
@@ -59,18 +77,7 @@ impl Session {
     /// Opens a session with this query; the error is the HTTP status.
     async fn open(relay: SocketAddr, query: &str, origin: Option<&str>) -> Result<Self, u16> {
         let announced = announced(relay).await.expect("there is WebTransport");
-        let hash = STANDARD.decode(&announced.certificate_hashes[0]).unwrap();
-        let mut tls = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
-            .with_protocol_versions(&[&rustls::version::TLS13])
-            .unwrap()
-            .dangerous()
-            .with_custom_certificate_verifier(Arc::new(Accept::Sha256(hash)))
-            .with_no_client_auth();
-        tls.alpn_protocols = vec![b"h3".to_vec()];
-        let mut client = quinn::ClientConfig::new(Arc::new(QuicClientConfig::try_from(tls).unwrap()));
-        client.transport_config(Arc::new(TransportConfig::default()));
-        let mut endpoint = Endpoint::client("127.0.0.1:0".parse().unwrap()).unwrap();
-        endpoint.set_default_client_config(client);
+        let endpoint = client_endpoint(&announced, TransportConfig::default());
         let to = SocketAddr::new(relay.ip(), announced.port);
         let connection = within(endpoint.connect(to, "127.0.0.1").unwrap()).await.unwrap();
         let url: Url = format!("https://{to}{}?{query}", announced.path).parse().unwrap();
@@ -120,6 +127,17 @@ impl Session {
         datagram
     }
 
+    /// Sends until the game server has it, and returns where that sees the client.
+    async fn reach(&self, server: &Server, datagram: &[u8]) -> SocketAddr {
+        repeated(async || self.send(datagram), server.receive_until(datagram)).await
+    }
+
+    /// Has a datagram sent back.
+    async fn echoes(&self) {
+        let echo = repeated(async || self.send(b"hello"), self.receive()).await;
+        assert_eq!(*echo, *b"hello");
+    }
+
     /// The next control message; datagrams before it are skipped.
     async fn control(&self) -> String {
         loop {
@@ -130,8 +148,10 @@ impl Session {
         }
     }
 
-    fn request_flow(&self) {
-        self.send(&[CONTROL_PREFIX, FLOW_REQUEST.as_bytes()].concat());
+    /// Asks for the first control message until it is there.
+    async fn request_flow(&self) -> Flow {
+        let request = [CONTROL_PREFIX, FLOW_REQUEST.as_bytes()].concat();
+        repeated(async || self.send(&request), self.flow()).await
     }
 
     async fn flow(&self) -> Flow {
@@ -165,11 +185,9 @@ async fn datagrams_pass_both_ways() {
     let server = Server::bind().await;
     let relay = Running::start(config(server.address())).await;
     let session = Session::game(relay.address).await;
-    session.send(b"hello");
-    let (datagram, from) = server.receive().await;
-    assert_eq!(datagram, b"hello");
-    server.send(b"welcome", from).await;
-    assert_eq!(*session.receive().await, *b"welcome");
+    let from = session.reach(&server, b"hello").await;
+    let welcome = repeated(async || server.send(b"welcome", from).await, session.receive()).await;
+    assert_eq!(*welcome, *b"welcome");
     let counts = relay.snapshot().transport(TransportKind::WebTransport);
     assert_eq!((counts.open, counts.opened, relay.snapshot().clients), (1, 1, 1));
     session.close().await;
@@ -191,21 +209,18 @@ async fn a_flow_moves_between_transports() {
     let session = Session::with_control(relay.address, &more).await;
     socket.send(b"still by WebSocket").await;
     assert_eq!(server.receive().await, (b"still by WebSocket".to_vec(), from));
-    session.request_flow();
-    assert_eq!(session.flow().await, Flow { resumed: true, ..flow.clone() });
+    assert_eq!(session.request_flow().await, Flow { resumed: true, ..flow.clone() });
     assert_eq!(socket.closed().await.0, 4409);
-    session.send(b"by WebTransport");
-    assert_eq!(server.receive().await, (b"by WebTransport".to_vec(), from));
+    assert_eq!(session.reach(&server, b"by WebTransport").await, from);
     // A message that was lost is told again.
-    session.request_flow();
-    assert_eq!(session.flow().await.resume, flow.resume);
+    assert_eq!(session.request_flow().await.resume, flow.resume);
 
     let path = format!("/ws?target=game&resume={}", flow.resume);
     let (mut socket, back) = Client::with_control(relay.address, &path).await;
     assert!(back.resumed);
     assert_eq!(session.closed().await, (4409, "resumed by another connection".to_owned()));
     socket.send(b"by WebSocket again").await;
-    assert_eq!(server.receive().await, (b"by WebSocket again".to_vec(), from));
+    assert_eq!(server.receive_until(b"by WebSocket again").await, from);
 }
 
 #[tokio::test]
@@ -214,9 +229,8 @@ async fn a_deferred_session_has_no_flow_before_its_first_datagram() {
     let relay = Running::start(config(server.address())).await;
     let session = Session::with_control(relay.address, "&defer=1").await;
     assert_eq!(relay.snapshot().flows, 0);
-    session.send(b"hello");
-    server.receive().await;
-    assert!(!session.flow().await.resumed);
+    session.reach(&server, b"hello").await;
+    assert!(!session.request_flow().await.resumed);
     assert_eq!(relay.snapshot().flows, 1);
 }
 
@@ -236,8 +250,7 @@ async fn refused_sessions_end_as_websockets_do() {
     let claims = Claims::new("game", SystemTime::now() + Duration::from_secs(60)).unwrap();
     let query = format!("target=game&token={}", key.sign(&claims).unwrap());
     let session = Session::open(relay.address, &query, None).await.unwrap();
-    session.send(b"hello");
-    assert_eq!(*session.receive().await, *b"hello");
+    session.echoes().await;
     assert_eq!(open(&query).await, 1013);
 
     let foreign = Session::open(relay.address, &query, Some("https://example.com")).await;
@@ -252,42 +265,41 @@ async fn what_a_session_does_not_carry_is_counted() {
     let server = Server::bind().await;
     let relay = Running::start(config(server.address())).await;
     let session = Session::with_control(relay.address, "").await;
-    session.send(b"hello");
-    let (_, from) = server.receive().await;
+    let from = session.reach(&server, b"hello").await;
     let reserved = [CONTROL_PREFIX, br#"{"type":"flow","resume":"evil"}"#].concat();
     server.send(&reserved, from).await;
     server.send(&[1; 1_472], from).await;
-    server.send(&[2; 1_024], from).await;
-    loop {
-        let datagram = session.receive().await;
-        assert_ne!(*datagram, *reserved);
-        if !datagram.starts_with(CONTROL_PREFIX) {
-            assert_eq!(*datagram, [2; 1_024]);
-            break;
+    let carried = async {
+        loop {
+            let datagram = session.receive().await;
+            assert_ne!(*datagram, *reserved);
+            if !datagram.starts_with(CONTROL_PREFIX) {
+                break datagram;
+            }
         }
-    }
+    };
+    let carried = repeated(async || server.send(&[2; 1_024], from).await, carried).await;
+    assert_eq!(*carried, [2; 1_024]);
     assert_eq!(relay.snapshot().drops(DropReason::Reserved), 1);
     assert_eq!(relay.snapshot().drops(DropReason::DatagramTooBig), 1);
     // What begins like a control message and is none belongs to the game.
-    session.send(&[CONTROL_PREFIX, b"hello"].concat());
-    assert_eq!(server.receive().await.0, [CONTROL_PREFIX, b"hello"].concat());
+    session.reach(&server, &[CONTROL_PREFIX, b"hello"].concat()).await;
 }
 
 #[tokio::test]
 async fn a_client_that_is_gone_can_come_back() {
     let server = Server::bind().await;
     let mut config = config(server.address());
-    config.limits.ping_interval = Duration::from_secs(1);
+    config.limits.ping_interval = Duration::from_secs(2);
     let relay = Running::start(config).await;
     let session = Session::with_control(relay.address, "").await;
-    session.send(b"hello");
-    server.receive().await;
-    let flow = session.flow().await;
+    session.reach(&server, b"hello").await;
+    let flow = session.request_flow().await;
     // As a browser that gives the connection up with an error.
     session.connection.close(7_u32.into(), b"");
     eventually("the flow waits", || relay.snapshot().all().detached == 1).await;
     let session = Session::with_control(relay.address, &format!("&resume={}", flow.resume)).await;
-    assert!(session.flow().await.resumed);
+    assert!(session.request_flow().await.resumed);
 }
 
 #[tokio::test]
@@ -340,29 +352,63 @@ async fn no_line_of_the_log_has_a_token_or_a_secret() {
             .stderr(Stdio::from(fs::File::create(&log).unwrap())),
     );
     let session = Session::with_control(program.address, "&token=a-token-of-somebody").await;
-    session.send(b"hello");
-    let flow = session.flow().await;
+    let flow = session.request_flow().await;
     let again = Session::with_control(program.address, &format!("&resume={}", flow.resume)).await;
-    assert!(again.flow().await.resumed);
+    assert!(again.request_flow().await.resumed);
+    let text = || fs::read_to_string(&log).unwrap();
+    // The client hears of it before the log does.
+    eventually("the return is logged", || text().contains("came back to its flow")).await;
     drop(program);
-    let text = fs::read_to_string(log).unwrap();
-    assert!(text.contains("came back to its flow"), "{text}");
+    let text = text();
     assert!(!text.contains("a-token-of-somebody") && !text.contains(&flow.resume));
+}
+
+#[tokio::test]
+async fn a_client_that_does_not_take_the_answer_is_given_up() {
+    let mut config = config(Server::echo().await);
+    config.limits.header_timeout = Duration::from_secs(3);
+    let relay = Running::start(config).await;
+    let announced = announced(relay.address).await.unwrap();
+    let mut settings = Settings::default();
+    settings.enable_webtransport(1);
+    let mut room = BytesMut::new();
+    settings.encode(&mut room);
+    // What the relay sends first fills it, so that there is none for the answer.
+    let mut transport = TransportConfig::default();
+    transport.receive_window(u32::try_from(room.len()).unwrap().into());
+    let endpoint = client_endpoint(&announced, transport);
+    let to = SocketAddr::new(relay.address.ip(), announced.port);
+    let connection = within(endpoint.connect(to, "127.0.0.1").unwrap()).await.unwrap();
+    let mut sent = connection.open_uni().await.unwrap();
+    settings.write(&mut sent).await.unwrap();
+    let (mut request, _answers) = connection.open_bi().await.unwrap();
+    let url: Url = format!("https://{to}{}?target=game", announced.path).parse().unwrap();
+    ConnectRequest::new(url).write(&mut request).await.unwrap();
+    eventually("it is given up", || relay.snapshot().handshakes_timed_out == 1).await;
+    within(connection.closed()).await;
 }
 
 /// Whoever has not proved its address, and does not go on, costs little and is forgotten.
 #[tokio::test]
 async fn a_handshake_that_is_not_finished_is_given_up() {
     let mut config = config(Server::echo().await);
-    config.limits.header_timeout = Duration::from_millis(300);
+    config.limits.header_timeout = Duration::from_secs(2);
     let relay = Running::start(config).await;
-    let announced = announced(relay.address).await.unwrap();
-    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let announced = within(announced(relay.address)).await.unwrap();
+    let to = SocketAddr::from(([127, 0, 0, 1], announced.port));
+    let forger = UdpSocket::bind("127.0.0.1:0").unwrap();
     // No packet of QUIC, and one of a version that there is not.
     for packet in [vec![0; 1_200], [&[0xc0, 0x0a, 0x0a, 0x0a, 0x0a, 8][..], &[7; 1_300]].concat()] {
-        socket.send_to(&packet, ("127.0.0.1", announced.port)).unwrap();
+        forger.send_to(&packet, to).unwrap();
     }
-    let session = timeout(Duration::from_secs(20), Session::game(relay.address)).await.unwrap();
-    session.send(b"hello");
-    assert_eq!(*session.receive().await, *b"hello");
+    let socket = tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    // The first packet of a client, which gets no answer.
+    let endpoint = client_endpoint(&announced, TransportConfig::default());
+    let connecting = endpoint.connect(socket.local_addr().unwrap(), "127.0.0.1").unwrap();
+    let mut first = [0; 2_048];
+    let (len, _) = within(socket.recv_from(&mut first)).await.unwrap();
+    socket.send_to(&first[..len], to).await.unwrap();
+    eventually("it is given up", || relay.snapshot().handshakes_timed_out == 1).await;
+    assert_eq!(relay.snapshot().handshakes_failed, 0);
+    drop(connecting);
 }
