@@ -10,7 +10,7 @@ use crate::admission::{Admission, Targets};
 use crate::config::Config;
 use crate::webrtc::{Password, Version, check, client};
 
-const EVENT_TIMEOUT: Duration = Duration::from_secs(10);
+const EVENT_TIMEOUT: Duration = Duration::from_secs(60);
 
 struct Relay {
     app: Arc<App>,
@@ -223,11 +223,12 @@ async fn a_flood_on_a_channel_is_dropped_and_the_client_told() {
     let relay = start(|config| config.limits.datagrams_per_second = 20).await;
     let mut client = Client::open(&relay, OPEN).await;
     client.control().await;
-    for _ in 0..200 {
-        client.session.send_datagram(b"flood");
-    }
     let mut dropped = 0;
     while dropped < 100 {
+        // The channel may lose a part of a flood.
+        for _ in 0..200 {
+            client.session.send_datagram(b"flood");
+        }
         let told = client.control().await;
         assert_eq!(told["type"], "drops");
         dropped = told["to_server"]["rate_limited"].as_u64().unwrap();
@@ -241,7 +242,8 @@ async fn checks_are_answered_without_a_session_and_those_with_another_password_a
     socket.connect(relay.channels.local_addr()).await.unwrap();
     let fingerprint = relay.channels.announced().fingerprint;
     let other = Certificate::make().unwrap();
-    for _ in 0..100 {
+    // No more than the buffer of a socket holds.
+    for _ in 0..20 {
         let check = check(&Password::new(other.fingerprint()).unwrap(), "rakwire:abcd", 16);
         socket.send(&check).await.unwrap();
         socket.send(&[22; 40]).await.unwrap();
@@ -252,6 +254,6 @@ async fn checks_are_answered_without_a_session_and_those_with_another_password_a
     assert_eq!(buffer[..2], [1, 1], "{len} bytes");
     let counts = relay.app.webrtc_counters.snapshot();
     assert_eq!((counts.answers, counts.begun), (1, 0));
-    assert_eq!(counts.drops(WebRtcDropReason::WrongPassword), 100);
-    assert_eq!(counts.drops(WebRtcDropReason::UnknownSource), 100);
+    assert_eq!(counts.drops(WebRtcDropReason::WrongPassword), 20);
+    assert_eq!(counts.drops(WebRtcDropReason::UnknownSource), 20);
 }

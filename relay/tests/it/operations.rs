@@ -14,7 +14,9 @@ use tokio::net::TcpStream;
 use tokio::time::sleep;
 
 use crate::program::{Program, relay};
-use crate::support::{Client, Running, Server, TIMEOUT, config, directory, eventually, get, within};
+use crate::support::{
+    Client, Running, Server, TIMEOUT, config, directory, eventually, get, reserve_port, within,
+};
 
 const DASHBOARD: &str = include_str!("../../packaging/grafana.json");
 
@@ -319,16 +321,20 @@ async fn a_service_manager_passes_the_socket_and_is_told() {
 #[tokio::test]
 async fn clients_come_back_after_a_crash() {
     let server = Server::echo().await;
-    let mut first = Program::start(server);
+    // Nobody else gets the port in between.
+    let (_port, address) = reserve_port();
+    let start = || {
+        let mut command = relay();
+        command.args(["--listen", &address.to_string()]).stderr(Stdio::null());
+        Program::run(command.args(["--target", &format!("game={server}")]))
+    };
+    let mut first = start();
     let mut client = Client::connect(first.address, "/ws?target=game").await;
     echoes(&mut client).await;
-    let address = first.address.to_string();
     // SIGKILL.
     first.child.kill().unwrap();
     first.child.wait().unwrap();
-    let mut command = relay();
-    command.args(["--listen", &address]).stderr(Stdio::null());
-    let second = Program::run(command.args(["--target", &format!("game={server}")]));
+    let second = start();
     assert_eq!(second.address, first.address);
     echoes(&mut Client::connect(second.address, "/ws?target=game").await).await;
 }
@@ -344,7 +350,7 @@ fn resident(child: &Child) -> u64 {
 async fn thousands_of_connections_that_never_finish_take_little_and_keep_nobody_out() {
     const CONNECTIONS: usize = 8_000;
     rlimit::increase_nofile_limit(u64::MAX).unwrap();
-    let more = ["--max-clients", "4000", "--header-timeout", "2", "--clients-per-address", "0"];
+    let more = ["--max-clients", "4000", "--header-timeout", "10", "--clients-per-address", "0"];
     let program = Program::start_with(Server::echo().await, &more, Stdio::null());
     let mut early = Client::connect(program.address, "/ws?target=game").await;
     echoes(&mut early).await;

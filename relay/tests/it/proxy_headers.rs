@@ -29,7 +29,6 @@ async fn behind_proxy() -> Config {
     config.admission.trusted_proxies = vec!["127.0.0.1/32".parse().unwrap()];
     config.admission.allow_any_origin = true;
     config.admission.proxy_protocol = true;
-    config.limits.header_timeout = Duration::from_millis(500);
     game(&mut config).proxy_protocol = true;
     config
 }
@@ -60,14 +59,20 @@ async fn a_trusted_proxy_names_the_client() {
 
 #[tokio::test]
 async fn a_trusted_proxy_must_send_a_header_in_time() {
-    let relay = Running::start(behind_proxy().await).await;
+    let mut config = behind_proxy().await;
+    config.limits.header_timeout = Duration::from_secs(3);
+    let relay = Running::start(config).await;
     let mut plain = TcpStream::connect(relay.address).await.unwrap();
     plain.write_all(b"GET /healthz HTTP/1.1\r\nHost: relay\r\n\r\n").await.unwrap();
     ends(plain).await;
     eventually("it is counted", || relay.snapshot().proxy_headers_refused == 1).await;
+    let mut streams = Vec::new();
     for part in [0, 10, 20] {
         let mut partial = TcpStream::connect(relay.address).await.unwrap();
         partial.write_all(&header()[..part]).await.unwrap();
+        streams.push(partial);
+    }
+    for partial in streams {
         ends(partial).await;
     }
     eventually("they are counted", || relay.snapshot().handshakes_timed_out == 3).await;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use rakwire_relay::{CloseKind, DropReason};
 use tokio::time::sleep;
 
-use crate::support::{Client, Flow, Running, Server, config, eventually, game, within};
+use crate::support::{Client, Flow, Running, Server, TIMEOUT, config, eventually, game, within};
 
 /// A relay, its game server, and a client of it that is known there.
 struct Game {
@@ -157,7 +157,7 @@ async fn a_flow_without_its_client_makes_room_in_a_full_relay() {
 
 #[tokio::test]
 async fn a_silent_client_can_come_back() {
-    let game = Game::start_with(|config| config.limits.ping_interval = Duration::from_millis(100)).await;
+    let game = Game::start_with(|config| config.limits.ping_interval = Duration::from_secs(2)).await;
     game.detached().await;
     assert_eq!(game.relay.snapshot().closes(CloseKind::Unresponsive), 1);
     assert!(game.come_back().await.1.resumed);
@@ -165,13 +165,18 @@ async fn a_silent_client_can_come_back() {
 
 #[tokio::test]
 async fn a_shutdown_does_not_wait_for_clients_that_are_away() {
-    let Game { relay, client, .. } = Game::start().await;
+    // Longer than the test waits for the end.
+    let long = 10 * TIMEOUT;
+    let game = Game::start_with(|config| {
+        config.limits.idle_timeout = long;
+        game(config).resume_within = long;
+    })
+    .await;
+    let Game { relay, client, .. } = game;
     drop(client);
     eventually("the flow waits", || relay.snapshot().all().detached == 1).await;
     let counters = relay.counters.clone();
-    let started = std::time::Instant::now();
     relay.stop().await;
-    assert!(started.elapsed() < Duration::from_secs(4), "{:?}", started.elapsed());
     eventually("the flow has ended", || counters.snapshot().all().detached == 0).await;
 }
 
@@ -204,21 +209,19 @@ async fn a_slow_client_is_told_how_much_it_misses() {
         }
     })
     .await;
-    let total = dropped();
-    let told = within(async {
+    within(async {
         loop {
             let text = game.client.text().await;
             let report: serde_json::Value = serde_json::from_str(&text).unwrap();
             let counts = report["to_client"].as_object().unwrap();
             let sum: u64 = counts.values().map(|count| count.as_u64().unwrap()).sum();
-            if sum >= total {
-                return sum;
+            // What still waits may be dropped too, which another message tells.
+            if sum == dropped() {
+                return;
             }
         }
     })
     .await;
-    let snapshot = game.relay.snapshot();
-    assert_eq!(told, snapshot.drops(DropReason::ClientQueueFull) + snapshot.drops(DropReason::ClientTooOld));
 }
 
 #[tokio::test]
