@@ -10,7 +10,6 @@ pub mod board;
 mod executor;
 mod lan9118;
 mod registers;
-pub mod scenarios;
 pub mod stack;
 mod time_driver;
 

@@ -3,7 +3,11 @@
 #![no_std]
 #![no_main]
 
+// No part of the library, so that the code of the other programs does not depend on it.
+#[path = "../scenarios/mod.rs"]
+mod scenarios;
+
 #[cortex_m_rt::entry]
 fn main() -> ! {
-    rakwire_qemu_mps2::scenarios::start()
+    scenarios::start()
 }

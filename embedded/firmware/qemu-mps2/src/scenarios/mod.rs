@@ -19,9 +19,9 @@ use static_cell::ConstStaticCell;
 
 use self::failure::Failure;
 use self::task::Task;
-use crate::arguments::Arguments;
-use crate::board::{self, Board};
-use crate::{exit, stack};
+use rakwire_qemu_mps2::arguments::Arguments;
+use rakwire_qemu_mps2::board::{self, Board};
+use rakwire_qemu_mps2::{exit, stack};
 
 /// The host in QEMU's network.
 const HOST: [u8; 4] = [10, 0, 2, 2];
@@ -29,7 +29,7 @@ const HOST: [u8; 4] = [10, 0, 2, 2];
 const TIME_LIMIT: u64 = 240;
 
 /// Starts the board and the scenario.
-pub fn start() -> ! {
+pub(crate) fn start() -> ! {
     board::start(|board, arguments| {
         static MEMORY: ConstStaticCell<Bulk<'static>> = ConstStaticCell::new(Bulk::new());
         let mut config = Config::new(board.entropy);

@@ -5,9 +5,9 @@ use rakwire::secure::{PublicKey, SecureRandom, SeededRandom, ServerTrust};
 use rakwire_embassy::raknet::Connection;
 
 use super::failure::Failure;
-use crate::arguments::Arguments;
-use crate::board::Board;
-use crate::exit;
+use rakwire_qemu_mps2::arguments::Arguments;
+use rakwire_qemu_mps2::board::Board;
+use rakwire_qemu_mps2::exit;
 
 /// Has the peer open secure connections.
 pub(super) fn set_up(config: &mut Config, board: &Board) {

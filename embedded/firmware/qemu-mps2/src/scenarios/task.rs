@@ -15,8 +15,8 @@ use static_cell::ConstStaticCell;
 
 use super::exchange::{Composer, LARGE, SMALL, receive, round_trip};
 use super::failure::Failure;
-use crate::arguments::Arguments;
-use crate::stack;
+use rakwire_qemu_mps2::arguments::Arguments;
+use rakwire_qemu_mps2::stack;
 
 /// The number of stored round-trip times.
 const STORED: usize = 4_000;
