@@ -12,6 +12,7 @@ mod instructions;
 mod many_connections;
 mod measure;
 mod pairing;
+mod path;
 mod peer;
 mod process;
 mod proxy;
@@ -21,6 +22,7 @@ mod report;
 #[path = "../../interop/shared/bench.rs"]
 #[allow(unreachable_pub, reason = "other programs include this file too")]
 mod role;
+mod transports;
 mod udp;
 mod udp_baseline;
 
@@ -55,6 +57,9 @@ enum Command {
     GameLoad(game_load::Arguments),
     Game(game::Options),
     Relay(relay::Options),
+    Transports(transports::Options),
+    /// The game server behind the relay, for transports
+    TransportsGame,
     /// Send every WebSocket message back, to compare the relay with
     WebsocketEcho,
     Peer(peer::Arguments),
@@ -77,6 +82,8 @@ fn main() -> ExitCode {
         Command::GameLoad(arguments) => game_load::run(&arguments),
         Command::Game(options) => game::run(&options),
         Command::Relay(options) => relay::run(&options),
+        Command::Transports(options) => transports::run(&options),
+        Command::TransportsGame => transports::game_server::run(),
         Command::WebsocketEcho => relay::websocket_echo::run(),
         Command::Peer(arguments) => peer::run(&arguments),
         Command::Udp(role) => udp::run(&role),

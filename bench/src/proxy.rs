@@ -2,28 +2,20 @@
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
-use std::os::fd::AsFd;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::os::fd::{AsFd, BorrowedFd};
 
 use anyhow::Result;
-use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::socket::setsockopt;
 use nix::sys::socket::sockopt::RcvBuf;
-use nix::sys::time::TimeSpec;
-use rakwire::sim::{Conditions, Link};
+use rakwire::sim::Conditions;
 
-/// The longest wait before the thread checks whether it should end.
-const POLL_INTERVAL: Duration = Duration::from_millis(50);
+use crate::path::{End, Path};
 
 /// A thread between a client and a server, until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Proxy {
     pub(crate) port: u16,
-    ended: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
+    _path: Path,
 }
 
 impl Proxy {
@@ -33,33 +25,8 @@ impl Proxy {
         let far = bind()?;
         far.connect((Ipv4Addr::LOCALHOST, server))?;
         let port = near.local_addr()?.port();
-        let ended = Arc::new(AtomicBool::new(false));
-        let mut path = Path {
-            near,
-            far,
-            client: None,
-            forth: Link::new(conditions, 2 * seed),
-            back: Link::new(conditions, 2 * seed + 1),
-            start: Instant::now(),
-        };
-        let until = Arc::clone(&ended);
-        let thread = std::thread::spawn(move || {
-            while !until.load(Ordering::Relaxed) {
-                // Sending to an end that has closed its socket fails; the other end reports it.
-                let _ = path.forward();
-            }
-        });
-        Ok(Self { port, ended, thread: Some(thread) })
-    }
-}
-
-impl Drop for Proxy {
-    fn drop(&mut self) {
-        self.ended.store(true, Ordering::Relaxed);
-        if let Some(thread) = self.thread.take() {
-            // A panic of the thread needs no report here.
-            let _ = thread.join();
-        }
+        let near = Near { socket: near, client: None };
+        Ok(Self { port, _path: Path::start(near, Far(far), conditions, seed) })
     }
 }
 
@@ -71,62 +38,53 @@ fn bind() -> Result<UdpSocket> {
     Ok(socket)
 }
 
-struct Path {
-    near: UdpSocket,
-    far: UdpSocket,
+/// The end of the client, whoever sent last.
+struct Near {
+    socket: UdpSocket,
     client: Option<SocketAddr>,
-    forth: Link,
-    back: Link,
-    start: Instant,
 }
 
-impl Path {
-    fn now(&self) -> rakwire::Instant {
-        rakwire::Instant::from_micros(u64::try_from(self.start.elapsed().as_micros()).unwrap_or(u64::MAX))
-    }
-
-    /// Waits for a datagram at either end of the path and forwards those that are due.
-    fn forward(&mut self) -> Result<()> {
-        let next = [self.forth.next_arrival(), self.back.next_arrival()].into_iter().flatten().min();
-        let wait = next.map_or(POLL_INTERVAL, |next| next.saturating_since(self.now()).min(POLL_INTERVAL));
-        let mut ends = [
-            PollFd::new(self.near.as_fd(), PollFlags::POLLIN),
-            PollFd::new(self.far.as_fd(), PollFlags::POLLIN),
-        ];
-        ppoll(&mut ends, Some(TimeSpec::from_duration(wait)), None)?;
-        let mut buffer = [0; 2_048];
-        while let Some((length, from)) = received(self.near.recv_from(&mut buffer))? {
-            self.client = Some(from);
-            let now = self.now();
-            self.forth.send(now, buffer.get(..length).unwrap_or_default());
-        }
-        while let Some(length) = received(self.far.recv(&mut buffer))? {
-            let now = self.now();
-            self.back.send(now, buffer.get(..length).unwrap_or_default());
-        }
-        let now = self.now();
-        while let Some(datagram) = self.forth.receive(now) {
-            self.far.send(&datagram)?;
-        }
-        while let Some(datagram) = self.back.receive(now) {
-            if let Some(client) = self.client {
-                self.near.send_to(&datagram, client)?;
-            }
-        }
-        Ok(())
+impl AsFd for Near {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
     }
 }
 
-/// `None` when nothing was received.
-fn received<T>(result: io::Result<T>) -> io::Result<Option<T>> {
-    match result {
-        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
-        other => other.map(Some),
+impl End for Near {
+    fn receive(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let (length, from) = self.socket.recv_from(buffer)?;
+        self.client = Some(from);
+        Ok(length)
+    }
+
+    fn send(&mut self, datagram: &[u8]) -> io::Result<usize> {
+        self.client.map_or(Ok(0), |client| self.socket.send_to(datagram, client))
+    }
+}
+
+/// The end of the server.
+struct Far(UdpSocket);
+
+impl AsFd for Far {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+impl End for Far {
+    fn receive(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.0.recv(buffer)
+    }
+
+    fn send(&mut self, datagram: &[u8]) -> io::Result<usize> {
+        self.0.send(datagram)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::{Duration, Instant};
+
     use super::*;
 
     #[test]

@@ -56,6 +56,15 @@ enum Part {
         #[arg(long, value_name = "N", default_value_t = 5)]
         runs: u32,
     },
+    /// The transports of the npm package over a path with latency and loss. It needs root, Linux and the device /dev/net/tun
+    Transports {
+        /// One loss and a short time: to see that it works
+        #[arg(long)]
+        quick: bool,
+        /// How often each row is measured; the median counts
+        #[arg(long, value_name = "N", default_value_t = 3)]
+        runs: u32,
+    },
     /// The server of the snowball fight under load: how many players it carries
     Game {
         /// Few players for a short time: to see that it works
@@ -78,6 +87,13 @@ pub(crate) fn command(shell: &Shell, options: &Options) -> Result<()> {
             run(shell, &args.collect::<Vec<_>>())
         }
         Some(Part::Npm { quick }) => npm(shell, *quick),
+        Some(Part::Transports { quick, runs }) => {
+            tasks::set_up(shell, &[Need::NpmPackage, Need::Chromium])?;
+            artifacts::fast_relay(shell)?;
+            let runs = runs.to_string();
+            let args = ["transports", "--runs", &runs].into_iter().chain(quick.then_some("--quick"));
+            run(shell, &args.collect::<Vec<_>>())
+        }
         None => raknet(shell, options),
     }
 }

@@ -1,0 +1,66 @@
+//! The game server behind the relay: it sends messages back, counts what is sent to it, and sends as much as it can.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use rakwire_native::{Connection, Delivery, Endpoint, Message, Options};
+
+/// What the second byte of a message asks for; the script of the page has the same numbers. Any other one is sent back.
+const COUNT: u8 = 1;
+/// The answer has the bytes that were counted, as a number of 32 bits, little-endian, behind two bytes.
+const TELL: u8 = 2;
+/// The next two bytes are the number of milliseconds for which messages come, little-endian.
+const DOWNLOAD: u8 = 3;
+/// Bytes of a message of a download.
+const MESSAGE: usize = 1_200;
+const ID: u8 = 0xfe;
+
+pub(crate) fn run() -> Result<()> {
+    tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(serve())
+}
+
+async fn serve() -> Result<()> {
+    let server = Endpoint::bind("127.0.0.1:0", Options::server(4)?).await?;
+    println!("ready {}", server.local_addr().port());
+    while let Some(connection) = server.accept().await {
+        tokio::spawn(play(Arc::new(connection)));
+    }
+    Ok(())
+}
+
+async fn play(connection: Arc<Connection>) {
+    let counted = AtomicU64::new(0);
+    while let Some(message) = connection.recv().await {
+        match *message.bytes {
+            [_, COUNT, ..] => {
+                counted.fetch_add(message.bytes.len() as u64, Ordering::Relaxed);
+            }
+            [_, TELL, ..] => {
+                let bytes = u32::try_from(counted.load(Ordering::Relaxed)).unwrap_or(u32::MAX).to_le_bytes();
+                let answer = [&[ID, TELL][..], &bytes].concat();
+                tokio::spawn(answer_to(Arc::clone(&connection), answer, Delivery::RELIABLE));
+            }
+            [_, DOWNLOAD, low, high, ..] => {
+                let time = Duration::from_millis(u16::from_le_bytes([low, high]).into());
+                tokio::spawn(download(Arc::clone(&connection), Instant::now() + time));
+            }
+            _ => {
+                let Message { bytes, delivery, .. } = message;
+                tokio::spawn(answer_to(Arc::clone(&connection), bytes.to_vec(), delivery));
+            }
+        }
+    }
+}
+
+/// A connection that has ended needs no answer.
+async fn answer_to(connection: Arc<Connection>, answer: Vec<u8>, delivery: Delivery) {
+    let _ = connection.send(&answer, delivery).await;
+}
+
+async fn download(connection: Arc<Connection>, end: Instant) {
+    let mut message = [0; MESSAGE];
+    message[..2].copy_from_slice(&[ID, DOWNLOAD]);
+    while Instant::now() < end && connection.send(&message, Delivery::RELIABLE).await.is_ok() {}
+}

@@ -1,0 +1,118 @@
+//! The transports of the npm package over a path with latency and loss: what a page gets by each of them. Page and relay are
+//! on machines of their own.
+
+pub(crate) mod game_server;
+mod network;
+mod table;
+
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use clap::Args;
+use rakwire::sim::{Bottleneck, Conditions};
+
+use self::network::{FAR, NEAR, on_machine};
+use self::table::{HEAD, Measured, Report, Row};
+use crate::environment;
+use crate::pairing::itself;
+use crate::path::Path;
+use crate::process::{Cores, Program};
+
+/// How long one measurement may take, with the start of a browser.
+const LONGEST: Duration = Duration::from_secs(300);
+/// Half of a round trip.
+const LATENCY: Duration = Duration::from_millis(25);
+/// What the path carries in each direction: as much as a slow line at home.
+const BITS_PER_SECOND: u64 = 20_000_000;
+const QUEUE: Duration = Duration::from_millis(50);
+const LOSSES: [f64; 4] = [0.0, 0.01, 0.05, 0.15];
+const TRANSPORTS: [&str; 3] = ["websocket", "webtransport", "webrtc"];
+
+/// Measure the transports of the npm package over a path with latency and loss.
+#[derive(Debug, Args)]
+pub(crate) struct Options {
+    /// One loss and a short time, to see that it works
+    #[arg(long)]
+    quick: bool,
+    /// How often each row is measured; the median counts
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
+    runs: u32,
+    /// Only this transport
+    #[arg(long, value_parser = TRANSPORTS)]
+    transport: Option<String>,
+    /// Where the report goes
+    #[arg(long, value_name = "FILE", default_value = "target/bench/transports.json")]
+    report: PathBuf,
+}
+
+pub(crate) fn run(options: &Options) -> Result<()> {
+    let (runs, losses, millis) =
+        if options.quick { (1, &LOSSES[2..3], 1_500) } else { (options.runs, &LOSSES[..], 6_000) };
+    let mut report = Report { environment: environment::begin(runs)?, ..Report::default() };
+    "cargo xtask bench transports".clone_into(&mut report.environment.command);
+    report.environment.peers.clear();
+    println!("{HEAD}");
+    for &loss in losses {
+        for transport in TRANSPORTS
+            .into_iter()
+            .filter(|name| options.transport.as_deref().is_none_or(|only| only == *name))
+        {
+            let measured = (0..runs).map(|run| measure(transport, loss, u64::from(run) + 1, millis));
+            let row = Row::new(transport, loss, measured.collect::<Result<_>>()?);
+            println!("{}", row.line());
+            report.rows.push(row);
+        }
+    }
+    environment::end(&mut report.environment)?;
+    report.write(&options.report)?;
+    Ok(())
+}
+
+/// Measures in a browser of its own, over a path of its own.
+fn measure(transport: &str, loss: f64, seed: u64, millis: u32) -> Result<Measured> {
+    let cores = Cores::choose()?;
+    let (far, servers) = on_machine(FAR, || servers(cores.receiver))?;
+    let relay = servers.relay.clone();
+    let (near, page) = on_machine(NEAR, || page(cores.sender, &relay, transport, millis))?;
+    let bottleneck = Some(Bottleneck::with_queue_of(BITS_PER_SECOND, QUEUE));
+    let conditions = Conditions { loss, latency: LATENCY, bottleneck, ..Conditions::default() };
+    let _path = Path::start(near, far, conditions, seed);
+    let line = page.line().with_context(|| format!("{transport} with a loss of {loss}"))?;
+    serde_json::from_str(&line).with_context(|| format!("not the result of a measurement: {line}"))
+}
+
+/// A game server, and a relay before it.
+struct Servers {
+    relay: String,
+    _programs: [Program; 2],
+}
+
+fn servers(core: usize) -> Result<Servers> {
+    let mut game = itself()?;
+    game.arg("transports-game");
+    let game = Program::start(game, core, LONGEST)?;
+    let port = game.port()?;
+    let path = std::env::var_os("RAKWIRE_RELAY_BIN").unwrap_or_else(|| "target/release/rakwire-relay".into());
+    let mut relay = Command::new(path);
+    relay.env_remove("RUST_LOG").args([
+        "--listen",
+        &format!("{FAR}:0"),
+        "--target",
+        &format!("game=127.0.0.1:{port}"),
+    ]);
+    relay.args(["--allow-any-origin", "--exempt", "10.77.0.0/24", "--log-level", "error"]);
+    let relay = Program::start(relay, core, LONGEST)?;
+    let line = relay.line()?;
+    let address = line
+        .strip_prefix("listening on http://")
+        .with_context(|| format!("{line:?} announces no address"))?;
+    Ok(Servers { relay: address.trim().to_owned(), _programs: [game, relay] })
+}
+
+fn page(core: usize, relay: &str, transport: &str, millis: u32) -> Result<Program> {
+    let mut node = Command::new("node");
+    node.args(["wasm/bench/transports.mjs", relay, transport, "{}", &millis.to_string()]);
+    Program::start(node, core, LONGEST)
+}

@@ -1,0 +1,79 @@
+//! The results: a row for each transport and loss.
+
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use serde::{Deserialize, Serialize};
+
+use crate::pairing::median;
+use crate::report::Environment;
+
+/// What a page measured.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(super) struct Measured {
+    /// Round trips of small messages, in milliseconds.
+    p50_ms: f64,
+    p99_ms: f64,
+    /// Small messages that did not come back.
+    missing: u32,
+    /// Datagrams that the page took for lost meanwhile.
+    resent: u64,
+    /// Megabits a second that the server got, and that the page got.
+    up_mbit: f64,
+    down_mbit: f64,
+    /// The share of its datagrams that the page took for lost while it sent as much as it could.
+    resent_share: f64,
+}
+
+/// The median of several measurements.
+#[derive(Debug, Serialize)]
+pub(super) struct Row {
+    transport: &'static str,
+    loss: f64,
+    up_mbit: Option<f64>,
+    down_mbit: Option<f64>,
+    p50_ms: Option<f64>,
+    p99_ms: Option<f64>,
+    runs: Vec<Measured>,
+}
+
+impl Row {
+    pub(super) fn new(transport: &'static str, loss: f64, runs: Vec<Measured>) -> Self {
+        let of = |value: fn(&Measured) -> f64| median(runs.iter().map(value));
+        Self {
+            transport,
+            loss,
+            up_mbit: of(|run| run.up_mbit),
+            down_mbit: of(|run| run.down_mbit),
+            p50_ms: of(|run| run.p50_ms),
+            p99_ms: of(|run| run.p99_ms),
+            runs,
+        }
+    }
+
+    pub(super) fn line(&self) -> String {
+        let cell = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), |value| format!("{value:.1}"));
+        let [up, down, p50, p99] = [self.up_mbit, self.down_mbit, self.p50_ms, self.p99_ms].map(cell);
+        format!("| {} | {} % | {up} | {down} | {p50} | {p99} |", self.transport, self.loss * 100.0)
+    }
+}
+
+/// The head of the table.
+pub(super) const HEAD: &str =
+    "| transport | loss | up in Mbit/s | down in Mbit/s | p50 in ms | p99 in ms |\n|---|---|---|---|---|---|";
+
+#[derive(Debug, Default, Serialize)]
+pub(super) struct Report {
+    pub(super) environment: Environment,
+    pub(super) rows: Vec<Row>,
+}
+
+impl Report {
+    pub(super) fn write(&self, path: &Path) -> Result<()> {
+        if let Some(folder) = path.parent() {
+            std::fs::create_dir_all(folder)?;
+        }
+        let text = serde_json::to_string_pretty(self)?;
+        std::fs::write(path, text).with_context(|| path.display().to_string())
+    }
+}
