@@ -65,6 +65,19 @@ pub enum DialledAddress {
     Unknown,
 }
 
+/// What carries the datagrams of a peer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Carrier {
+    /// UDP, or what loses, delays and reorders as UDP does.
+    #[default]
+    Datagrams,
+    /// A stream, such as a WebSocket to a relay: it repeats what is lost itself, and everything behind a loss waits for it.
+    /// A timeout is at least a second (RFC 6298 section 2.4) and only probes, and a queue is as long as such a wait before
+    /// it counts as congestion, so that nothing travels twice. What is lost behind the stream is still repeated
+    /// at once, when the other peer says so.
+    Stream,
+}
+
 /// How a connection finds out how much the path carries. `docs/congestion.md` has both measured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CongestionControl {
@@ -134,6 +147,8 @@ pub struct Config {
     pub cookies: CookiePolicy,
     /// What a client writes where the protocol wants the server's address. Default: the address, as the original does.
     pub dialled_address: DialledAddress,
+    /// What carries the datagrams. Default: datagrams. [`Peer::set_carrier`](super::Peer::set_carrier) changes it.
+    pub carrier: Carrier,
     /// The largest MTU that is offered or accepted, 576 to 1492 bytes with 28 bytes of IP and UDP headers. Default:
     /// 1492, the largest one of the original (`docs/raknet.md#connection-attempts`).
     pub mtu: u16,
@@ -236,6 +251,7 @@ impl Config {
             pong_framing: None,
             cookies: CookiePolicy::Required,
             dialled_address: DialledAddress::Known,
+            carrier: Carrier::Datagrams,
             mtu: MAX_MTU,
             address_count: 10,
             connect_attempts: 12,

@@ -45,7 +45,9 @@ mod unconnected;
 pub mod wire;
 
 pub use bans::{AddressPattern, BanList, BanListFull, MAX_BANS, PatternSyntaxError};
-pub use config::{Config, CongestionControl, CookiePolicy, DialledAddress, OutOfBand, ProtocolVersions};
+pub use config::{
+    Carrier, Config, CongestionControl, CookiePolicy, DialledAddress, OutOfBand, ProtocolVersions,
+};
 pub use delivery::{Channel, Delivery, Priority, Reliability};
 pub use error::{OutOfBandError, PingError, SetError};
 pub use internal_addresses::InternalAddresses;

@@ -12,6 +12,9 @@ const MAX_WINDOW: u32 = 1 << 28;
 const MIN_QUEUE_DELAY: u32 = 5_000;
 /// Its upper bound.
 const MAX_QUEUE_DELAY: u32 = 12_000;
+/// The same over a stream, whose base RTT it is: while the stream repeats what was lost, everything waits for an RTT.
+const MIN_STREAM_DELAY: u32 = 30_000;
+const MAX_STREAM_DELAY: u32 = 200_000;
 /// Datagrams in a window whose queueing delay is limited just so. A larger window has a lower limit and is reduced earlier,
 /// which lets flows become equal that started at different times (flow scaling of Swift, SIGCOMM 2020).
 const SCALED_FROM_DATAGRAMS: u32 = 128;
@@ -106,6 +109,8 @@ pub(super) struct DelayBased {
     window_before: u32,
     /// Rounds in competitive state.
     competitive_rounds: u8,
+    /// Whether a stream carries the datagrams.
+    is_over_stream: bool,
     /// When the window was last reduced: a round that began before saw the larger window.
     reduced_at: Instant,
 }
@@ -128,6 +133,7 @@ impl DelayBased {
 
     pub(super) fn on_ack(&mut self, sample: &AckSample) {
         self.update_base_rtt(sample);
+        self.is_over_stream = sample.is_over_stream;
         self.ack_span = self.ack_span - self.ack_span / 8 + sample.ack_span / 8;
         let round = &mut self.round;
         round.min_rtt = if round.min_rtt == 0 { sample.rtt } else { round.min_rtt.min(sample.rtt) };
@@ -174,6 +180,9 @@ impl DelayBased {
 
     /// The queueing delay that is too long. The other peer's wait before it acknowledges looks like a queue.
     fn max_queue_delay(&self) -> u32 {
+        if self.is_over_stream {
+            return self.base_rtt().clamp(MIN_STREAM_DELAY, MAX_STREAM_DELAY);
+        }
         let tolerated = (self.base_rtt() / 4).clamp(MIN_QUEUE_DELAY, MAX_QUEUE_DELAY);
         let scaled = tolerated / 100 * self.queue_delay_percent();
         scaled.max(self.ack_span - self.ack_span / 4)
@@ -410,6 +419,7 @@ mod tests {
                     next: self.next,
                     rtt: EMPTY + queue,
                     ack_span: 0,
+                    is_over_stream: false,
                 });
             }
             self.delay_based.window()

@@ -130,6 +130,7 @@ mod tests {
                 next: U24::new(1),
                 rtt: 1,
                 ack_span: 0,
+                is_over_stream: false,
             });
         }
     }

@@ -27,6 +27,8 @@ pub(in super::super) struct AckSample {
     /// Microseconds between the sending of the oldest and of the newest acknowledged datagram. The other peer waited at
     /// least that long before it acknowledged the oldest.
     pub(in super::super) ack_span: u32,
+    /// Whether a stream carries the datagrams.
+    pub(in super::super) is_over_stream: bool,
 }
 
 /// How a loss was detected.

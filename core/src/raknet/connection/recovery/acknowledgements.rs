@@ -3,6 +3,7 @@
 use core::ops::RangeInclusive;
 
 use super::{LossRecovery, datagram, for_each_message};
+use crate::raknet::config::Carrier;
 use crate::raknet::connection::block_header::{BlockHeader, SendStatus};
 use crate::raknet::connection::congestion::{AckSample, LossTrigger};
 use crate::raknet::connection::context::Context;
@@ -140,6 +141,7 @@ impl LossRecovery {
             next: self.next,
             rtt: rtt.max(1),
             ack_span: sent_at.micros_since(oldest_sent_at),
+            is_over_stream: cx.config.carrier == Carrier::Stream,
         });
         self.detect_lost(cx);
     }

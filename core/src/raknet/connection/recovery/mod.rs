@@ -16,7 +16,7 @@ use super::block_header::{BlockHeader, Datagram, SendStatus, key};
 use super::congestion::{Congestion, LossTrigger};
 use super::context::Context;
 use super::send_source::SendSource;
-use crate::raknet::config::CongestionControl;
+use crate::raknet::config::{Carrier, CongestionControl};
 use crate::raknet::stats::ConnectionStats;
 use crate::serial::U24;
 use crate::storage::{Block, BlockLink, List};
@@ -223,8 +223,9 @@ impl LossRecovery {
             return;
         }
         let timeout = self.timeout(cx);
+        let only_probes = self.backoff == 0 || cx.config.carrier == Carrier::Stream;
         let (most, trigger) =
-            if self.backoff == 0 { (PROBES, None) } else { (u8::MAX, Some(LossTrigger::Timeout)) };
+            if only_probes { (PROBES, None) } else { (u8::MAX, Some(LossTrigger::Timeout)) };
         let mut declared = 0;
         while let Some(first) = self.in_flight.oldest() {
             let is_over = |datagram: Datagram| datagram.sent_at.plus_micros(timeout) <= cx.now;
@@ -240,7 +241,7 @@ impl LossRecovery {
             if self.backoff >= BLOCKED_RECEIVER_TIMEOUTS {
                 self.blocked_receiver.get_or_insert_default();
             }
-            if self.backoff >= PERSISTENT_CONGESTION_TIMEOUTS {
+            if self.backoff >= PERSISTENT_CONGESTION_TIMEOUTS && trigger.is_some() {
                 self.congestion.on_persistent_congestion();
             }
         }
