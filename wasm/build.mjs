@@ -20,7 +20,7 @@ import { build } from "esbuild";
 const HERE = dirname(fileURLToPath(import.meta.url));
 const TARGET = "wasm32-unknown-unknown";
 /** The features of the crate for each WebAssembly. */
-const ENTRIES = { "rakwire": "npm", "raknet": "npm-raknet", "game-protocol": "npm-game-protocol" };
+const ENTRIES = { "rakwire": "npm", "raknet": "npm-raknet", "game-protocol": "npm-game-protocol", "secure": "npm-secure" };
 /** What rustc lets its WebAssembly use, which every browser that the package supports knows. */
 const WASM_FEATURES = ["bulk-memory", "multivalue", "mutable-globals", "nontrapping-float-to-int", "reference-types", "sign-ext"];
 const BIN = join(HERE, "node_modules/.bin");

@@ -13,6 +13,7 @@ export const CLIENTS = {
   "rakwire": `import { connect } from "rakwire/dist/index.js"; ${USE} connect;`,
   "rakwire/raknet": `import { connect } from "rakwire/dist/raknet.js"; ${USE} connect;`,
   "rakwire/game-protocol": `import { connect } from "rakwire/dist/game-protocol.js"; ${USE} connect;`,
+  "rakwire/secure": `import { connect } from "rakwire/dist/secure.js"; ${USE} connect;`,
   "@geckos.io/client": `import { geckos } from "@geckos.io/client"; ${USE} geckos;`,
   "colyseus.js": `import { Client } from "colyseus.js"; ${USE} Client;`,
   "a plain WebSocket": `${USE} (url) => new WebSocket(url);`,

@@ -17,6 +17,7 @@ const ENTRIES = {
   ".": ["index", "rakwire"],
   "./raknet": ["raknet", "raknet"],
   "./game-protocol": ["game-protocol", "game-protocol"],
+  "./secure": ["secure", "secure"],
   "./slim": ["slim", "rakwire"],
   "./ping": ["ping"],
   "./worker": ["worker"],
@@ -29,7 +30,7 @@ const gzip = (bytes) => gzipSync(bytes, { level: 9 }).length;
 const withoutWasm = {
   name: "without-wasm",
   setup({ onLoad }) {
-    onLoad({ filter: /[\\/]pkg[\\/](rakwire|raknet|game-protocol)\.js$/ }, () => ({ contents: 'export default "";' }));
+    onLoad({ filter: /[\\/]pkg[\\/](rakwire|raknet|game-protocol|secure)\.js$/ }, () => ({ contents: 'export default "";' }));
   },
 };
 

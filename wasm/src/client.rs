@@ -57,8 +57,11 @@ struct Dialling {
     /// What RakNet's server asks for; empty in the Game Protocol.
     password: Vec<u8>,
     /// Whom the server has to be.
-    #[cfg(feature = "secure")]
+    #[cfg(any(feature = "secure", feature = "npm-secure"))]
     trust: Option<rakwire::secure::ServerTrust>,
+    /// Who the client is, if not whom its configuration names.
+    #[cfg(feature = "npm-secure")]
+    identity: Option<rakwire::secure::StaticKey>,
 }
 
 type Dial<P> = fn(&mut Peer<'static, P>, Instant, &Dialling) -> Result<ConnectionId, ConnectError>;
@@ -219,7 +222,7 @@ mod tests {
             memory: Memory::RAKNET,
             timeout: None,
             outgoing_limit: None,
-            #[cfg(feature = "secure")]
+            #[cfg(any(feature = "secure", feature = "npm-secure"))]
             security: None,
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! - Feature `npm`, the default: the classes `RakNetPeer` and `GameProtocolPeer` for JavaScript. They only answer calls, and
 //!   the TypeScript of the npm package `rakwire` owns socket and timers. Features `npm-raknet` and `npm-game-protocol`: one
-//!   of them alone.
+//!   of them alone; `npm-secure`: RakNet alone, with secure connections.
 //! - Feature `web`: the module `web` with `connect`, `send` and `recv` for games that are Rust themselves. It exports
 //!   nothing to JavaScript. Such games turn the default features off. Feature `secure` adds secure connections of RakNet.
 #![forbid(unsafe_code)]
@@ -29,5 +29,7 @@ pub mod web;
 pub use client::Memory;
 #[cfg(feature = "npm-game-protocol")]
 pub use npm::GameProtocolPeer;
+#[cfg(feature = "npm-secure")]
+pub use npm::KeyPair;
 #[cfg(feature = "npm-raknet")]
 pub use npm::RakNetPeer;

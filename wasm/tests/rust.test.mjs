@@ -9,7 +9,8 @@ import { fileURLToPath } from "node:url";
 import { test } from "node:test";
 
 import { openPage } from "./browser.mjs";
-import { program, startCpp, startEcho, startRelay } from "./support.mjs";
+import { startSecureEcho } from "./keys.mjs";
+import { startCpp, startEcho, startRelay } from "./support.mjs";
 
 const CRATE = fileURLToPath(new URL("..", import.meta.url));
 const WASM = "wasm32-unknown-unknown";
@@ -56,13 +57,8 @@ test("a Rust program pings, knows a password and waits for room in a small memor
 });
 
 test("a Rust program opens a secure connection to a server whose key it knows", { timeout: 600_000 }, async (t) => {
-  const folder = mkdtempSync(join(tmpdir(), "rakwire-key-"));
-  t.after(() => rmSync(folder, { recursive: true, force: true }));
-  const file = join(folder, "server.key");
-  const rakwire = program("RAKWIRE_BIN", "Build it with `cargo build --release -p rakwire-cli`.");
-  const [key] = execFileSync(rakwire, ["keygen", file], { encoding: "utf8" }).split("\n");
-  const echo = await startEcho(t, "--secure", file);
-  const play = await openExample(t, { game: echo.address });
+  const { address, key } = await startSecureEcho(t);
+  const play = await openExample(t, { game: address });
   assert.equal(await play("play_secure", "game", key), `${key}; the server has another public key`);
 });
 

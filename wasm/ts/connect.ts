@@ -5,7 +5,7 @@ import { withDeadline } from "./deadline.js";
 import { RakwireError } from "./errors.js";
 import { readSettings } from "./options.js";
 import { createPeer } from "./peer.js";
-import type { SessionLike, SessionOwner } from "./session.js";
+import type { SessionLike, SessionOwner, SessionSettings } from "./session.js";
 import { Session } from "./session.js";
 import type { Connection, ConnectOptions, Protocol } from "./types.js";
 import { beforeAbort } from "./waits.js";
@@ -20,7 +20,17 @@ export async function connectWith(
   url: string | URL,
   options: ConnectOptions,
 ): Promise<Connection> {
-  const settings = readSettings(url, options, only);
+  return openWith(wasm, readSettings(url, options, only), options, PeerConnection, createPeer);
+}
+
+/** Opens a connection of this class, with the peers that a function makes. */
+export async function openWith<C extends PeerConnection>(
+  wasm: Wasm,
+  settings: SessionSettings,
+  options: ConnectOptions,
+  Connection: new (open: (owner: SessionOwner) => SessionLike) => C,
+  create: typeof createPeer,
+): Promise<C> {
   const { signal, timeoutMs = DEFAULT_TIMEOUT_MS, worker } = options;
   if (worker !== undefined && settings.transport.webSocket !== undefined) {
     throw new RakwireError("bad-option", "a worker uses its own WebSocket; leave out webSocket or worker");
@@ -28,9 +38,9 @@ export async function connectWith(
   return withDeadline(signal, timeoutMs, ["timeout", `no connection within ${timeoutMs} ms`], async (deadline) => {
     const loaded = await beforeAbort(deadline, wasm.load(options.wasm));
     const open = (owner: SessionOwner): SessionLike =>
-      worker?.open(loaded.module, settings, owner) ?? new Session(createPeer(loaded, settings), settings, owner);
+      worker?.open(loaded.module, settings, owner) ?? new Session(create(loaded, settings), settings, owner);
     for (;;) {
-      const connection = await attempt(open, settings.protocol, deadline);
+      const connection = await attempt(new Connection(open), settings.protocol, deadline);
       if (connection !== undefined) {
         return connection;
       }
@@ -42,12 +52,11 @@ export async function connectWith(
  * Makes one attempt. It returns `undefined` if another attempt may succeed: a server of the Game Protocol ignores further
  * requests from the same port, and another WebSocket has another port at the relay.
  */
-async function attempt(
-  open: (owner: SessionOwner) => SessionLike,
+async function attempt<C extends PeerConnection>(
+  connection: C,
   protocol: Protocol,
   deadline: AbortSignal,
-): Promise<PeerConnection | undefined> {
-  const connection = new PeerConnection(open);
+): Promise<C | undefined> {
   try {
     await beforeAbort(deadline, connection.opened);
     return connection;

@@ -66,7 +66,7 @@ export class PeerConnection extends EventTarget implements Connection {
       get hasRoom() {
         return connection.#isClosing || connection.#hasRoom;
       },
-      onOpen: () => this.#onOpen(),
+      onOpen: (securePeer) => this.onOpen(securePeer),
       onMessage: (message) => this.#onMessage(message),
       onProgress: (progress) => this.#onProgress(progress),
       onInterrupted: () => void this.dispatchEvent(new InterruptionEvent("interrupted")),
@@ -207,7 +207,8 @@ export class PeerConnection extends EventTarget implements Connection {
     return !this.#queue.isFull || (this.#session.awaitsReceipt && !this.#queue.isOverByteLimit);
   }
 
-  #onOpen(): void {
+  /** A secure connection learns whom the server has shown to be. */
+  protected onOpen(_securePeer: Uint8Array | undefined): void {
     this.#isOpen = true;
     this.#opened.resolve();
   }

@@ -27,6 +27,7 @@ export type ErrorCode =
   | "invalid-identity"
   | "public-key-mismatch"
   | "invalid-password"
+  | "invalid-token"
   | "closed-by-server"
   | "failed"
   // send

@@ -32,7 +32,19 @@ export interface RustPeer {
   stats(peer: number): number;
   internalAddresses?(peer: number): number;
   serverGuid?(peer: number): number;
+  securePeer?(peer: number): number;
+  /** 0 if the bytes are none that it reads. */
+  secure?(peer: number, length: number): number;
+  /** As `create`, with the seed of the handshake behind the rest. */
+  createSecure?(...numbers: [...Parameters<RustPeer["create"]>, bigint, bigint, bigint, bigint]): number;
   free(peer: number, ownership: 0): void;
+}
+
+/** The functions of a private key of Rust. */
+export interface RustKeyPair {
+  create(a: bigint, b: bigint, c: bigint, d: bigint): number;
+  publicKey(pair: number): number;
+  free(pair: number, ownership: 0): void;
 }
 
 /** What Rust exports: its memory, and a class for each protocol that is in the WebAssembly. */
@@ -40,6 +52,7 @@ export interface Rust {
   memory: WebAssembly.Memory;
   raknet: RustPeer | undefined;
   game: RustPeer | undefined;
+  keyPair: RustKeyPair | undefined;
 }
 
 export function instantiate(module: WebAssembly.Module): Rust {
@@ -53,6 +66,7 @@ export function instantiate(module: WebAssembly.Module): Rust {
     memory: exports["memory"] as unknown as WebAssembly.Memory,
     raknet: classOf(exports, "raknetpeer"),
     game: classOf(exports, "gameprotocolpeer"),
+    keyPair: classOf(exports, "keypair"),
   };
 }
 
@@ -62,11 +76,11 @@ function fail(): void {
 }
 
 /** The functions of a class, by the names of its methods. */
-function classOf(exports: Record<string, unknown>, name: string): RustPeer | undefined {
+function classOf<T>(exports: Record<string, unknown>, name: string): T | undefined {
   const prefix = `${name}_`;
   const methods = Object.entries(exports).filter(([exported]) => exported.startsWith(prefix));
   const free = exports[`__wbg_${name}_free`];
   return free === undefined
     ? undefined
-    : (Object.fromEntries([...methods.map(([exported, method]) => [exported.slice(prefix.length), method]), ["free", free]]) as RustPeer);
+    : (Object.fromEntries([...methods.map(([exported, method]) => [exported.slice(prefix.length), method]), ["free", free]]) as T);
 }

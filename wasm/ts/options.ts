@@ -38,6 +38,9 @@ export function readTimeout(timeoutMs: number): number {
   return readInteger("timeoutMs", timeoutMs, 0, MAX_TIMEOUT_MS);
 }
 
+/** What the entry with secure connections alone reads; another one must not leave it out of account. */
+const SECURE_OPTIONS = ["serverKey", "identity", "connectToken"];
+
 /** The settings of a session. An entry of the package that has one protocol names it as `only`. */
 export function readSettings(url: string | URL, options: ConnectOptions, only?: Protocol): SessionSettings {
   const { protocol = only ?? "raknet", protocolVersion = DEFAULT_PROTOCOL_VERSION, progressInterval = 0 } = options;
@@ -46,6 +49,10 @@ export function readSettings(url: string | URL, options: ConnectOptions, only?: 
   }
   if (only !== undefined && protocol !== only) {
     throw new RakwireError("bad-option", `this entry of the package has only the protocol ${only}, not ${protocol}`);
+  }
+  const secure = SECURE_OPTIONS.find((name) => name in options);
+  if (secure !== undefined) {
+    throw new RakwireError("bad-option", `this entry of the package has no ${secure}; rakwire/secure has`);
   }
   const password = readPassword(options.password);
   if (protocol === "game" && password.length > 0) {

@@ -20,6 +20,8 @@ export interface PeerSettings {
   silenceTimeoutMs: number;
   /** Bits a second; 0 stands for no limit. */
   outgoingLimit: number;
+  /** Whom the server of a secure connection has to be, and who the client is; none is a plain connection. */
+  security?: Uint8Array;
 }
 
 /** Who is told what happened. */
@@ -192,13 +194,18 @@ class RustPeerHandle {
   }
 
   internalAddresses(): string[] {
-    const at = this.#rust.internalAddresses?.(this.#peer) ?? 0;
-    return at === 0 ? [] : readAddresses(this.#read(at));
+    const bytes = this.#told("internalAddresses");
+    return bytes ? readAddresses(bytes) : [];
   }
 
   get serverGuid(): bigint | undefined {
-    const at = this.#rust.serverGuid?.(this.#peer) ?? 0;
-    return at === 0 ? undefined : new DataView(this.#read(at).buffer).getBigUint64(0, true);
+    const bytes = this.#told("serverGuid");
+    return bytes && new DataView(bytes.buffer).getBigUint64(0, true);
+  }
+
+  /** The key of the server of a secure connection, and the hash of its next one if there is one. */
+  get securePeer(): Uint8Array | undefined {
+    return this.#told("securePeer");
   }
 
   free(): void {
@@ -213,6 +220,12 @@ class RustPeerHandle {
     }
     this.#refresh();
     this.#bytes.set(bytes, at + HEADER);
+  }
+
+  /** What Rust tells of the server, if it is there. */
+  #told(what: "internalAddresses" | "serverGuid" | "securePeer"): Uint8Array<ArrayBuffer> | undefined {
+    const at = this.#rust[what]?.(this.#peer);
+    return at ? this.#read(at) : undefined;
   }
 
   /** Takes the bytes of a record. */

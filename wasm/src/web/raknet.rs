@@ -85,7 +85,7 @@ pub async fn connect(url: &str, target: &str, options: Options<'_>) -> Result<Co
         timeout: options.timeout,
         outgoing_limit: options.outgoing_limit,
         #[cfg(feature = "secure")]
-        security: options.trust.map(|trust| (trust, security(options.identity))),
+        security: options.trust.map(|trust| (Some(trust), security(options.identity))),
     };
     let client = |entropy| Client::raknet(entropy, settings);
     Connection::open(&with_target(url, target), client).await

@@ -10,6 +10,7 @@ import { after, before, test } from "node:test";
 
 import { launch } from "../browser.mjs";
 import { openFirefox } from "../firefox.mjs";
+import { startSecureEcho } from "../keys.mjs";
 import { startEcho, startRelay } from "../support.mjs";
 import { openWebKit } from "../webkit.mjs";
 import { serve } from "./serve.mjs";
@@ -22,11 +23,13 @@ const EXPECTED = {
   ". game": "7 snow local",
   "./raknet": "7 snow local",
   "./game-protocol": "7 snow local",
+  "./secure": "7 snow local",
   "./worker": "7 snow local",
   "./worker game": "7 snow local",
+  "./worker secure": "7 snow local",
 };
 
-/** A page makes six connections one after the other, and a tool builds it before. */
+/** A page makes eight connections one after the other, and a tool builds it before. */
 const PLAY_MS = 180_000;
 const LIMIT_MS = 600_000;
 
@@ -46,7 +49,8 @@ before(async () => {
   execFileSync("npm", ["install", "--offline", "--no-audit", "--no-fund", join(folder, filename)], { cwd: root, stdio: "ignore" });
   const context = { after: (stop) => stops.push(stop) };
   const [raknet, game] = [await startEcho(context), await startEcho(context, "--protocol", "game")];
-  relay = await startRelay(context, { raknet: raknet.address, game: game.address });
+  const secure = await startSecureEcho(context);
+  relay = await startRelay(context, { raknet: raknet.address, game: game.address, secure: secure.address });
   browser = await launch();
 });
 
@@ -113,7 +117,7 @@ for (const [name, tool] of Object.entries(TOOLS)) {
 }
 
 test("a page without a bundler plays, by an import map", async () => {
-  const names = ["codec", "game-protocol", "raknet", "worker"];
+  const names = ["codec", "game-protocol", "raknet", "secure", "worker"];
   const entry = (name) => `/node_modules/rakwire/dist/${name}.js`;
   const imports = Object.fromEntries(names.map((name) => [`rakwire/${name}`, entry(name === "codec" ? "codec/index" : name)]));
   const map = JSON.stringify({ imports: { rakwire: entry("index"), ...imports } });
@@ -152,7 +156,7 @@ test("WebKit plays", { timeout: LIMIT_MS }, async () => {
 test("publint and arethetypeswrong find nothing", () => {
   const bin = join(HERE, "node_modules/.bin");
   const [{ filename }] = JSON.parse(execFileSync("npm", ["pack", "--json", "--pack-destination", folder], { cwd: PACKAGE, encoding: "utf8" }));
-  for (const [program, ...args] of [["publint", "run", join(folder, filename), "--strict"], ["attw", join(folder, filename), "--profile", "esm-only", "--exclude-entrypoints", "./worker-script.js", "./rakwire.wasm", "./raknet.wasm", "./game-protocol.wasm"]]) {
+  for (const [program, ...args] of [["publint", "run", join(folder, filename), "--strict"], ["attw", join(folder, filename), "--profile", "esm-only", "--exclude-entrypoints", "./worker-script.js", "./rakwire.wasm", "./raknet.wasm", "./game-protocol.wasm", "./secure.wasm"]]) {
     try {
       execFileSync(join(bin, program), args, { encoding: "utf8", stdio: ["ignore", "pipe", "pipe"] });
     } catch (error) {

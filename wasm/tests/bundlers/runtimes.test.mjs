@@ -9,6 +9,7 @@ import { promisify } from "node:util";
 import { fileURLToPath } from "node:url";
 import { after, before, test } from "node:test";
 
+import { startSecureEcho } from "../keys.mjs";
 import { startEcho, startRelay } from "../support.mjs";
 
 const BIN = fileURLToPath(new URL("node_modules/.bin", import.meta.url));
@@ -18,11 +19,15 @@ const RUNTIMES = { bun: ["run"], deno: ["run", "--no-prompt", "--allow-net", "--
 const SCRIPT = `
 import { connect } from "rakwire";
 import { ByteReader, ByteWriter } from "rakwire/codec";
+import { connect as connectSecure } from "rakwire/secure";
 
 const said = [];
 for (const [protocol, urls] of Object.entries(JSON.parse(process.argv[2]))) {
   for (const url of urls) {
-    const connection = await connect(url, { target: protocol, protocol, timeoutMs: 60_000 });
+    const options = { target: protocol, timeoutMs: 60_000 };
+    const connection = await (protocol === "secure"
+      ? connectSecure(url, { ...options, serverKey: "any" })
+      : connect(url, { ...options, protocol }));
     for (const length of [1, 2_000, 100_000]) {
       connection.send(new Uint8Array(length).fill(0xfe));
       const { bytes } = await connection.receive();
@@ -54,10 +59,11 @@ after(() => rmSync(folder, { recursive: true, force: true }));
 for (const [runtime, args] of Object.entries(RUNTIMES)) {
   test(`${runtime} is a client of a relay and of servers themselves`, { timeout: 300_000 }, async (t) => {
     const [raknet, game] = [await startEcho(t), await startEcho(t, "--protocol", "game")];
-    const relay = await startRelay(t, { raknet: raknet.address, game: game.address });
+    const secure = await startSecureEcho(t);
+    const relay = await startRelay(t, { raknet: raknet.address, game: game.address, secure: secure.address });
     const by = (server) => [`ws://${relay.address}/ws`, `udp://${server.address}`];
-    const urls = JSON.stringify({ raknet: by(raknet), game: by(game) });
+    const urls = JSON.stringify({ raknet: by(raknet), game: by(game), secure: by(secure) });
     const { stdout } = await promisify(execFile)(join(BIN, runtime), [...args, "game.mjs", urls], { cwd: folder, timeout: 240_000 });
-    assert.deepEqual(JSON.parse(stdout), Array(4).fill([1, 2_000, 100_000, [0xfe, "snow"], "local"]).flat());
+    assert.deepEqual(JSON.parse(stdout), Array(6).fill([1, 2_000, 100_000, [0xfe, "snow"], "local"]).flat());
   });
 }

@@ -29,6 +29,7 @@ export type ToPage = { session: number } & (
       type: "open";
       longest: number;
       serverGuid: bigint | undefined;
+      securePeer: Uint8Array | undefined;
       internalAddresses: string[];
       transport: TransportName | undefined;
     }

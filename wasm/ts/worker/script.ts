@@ -3,7 +3,7 @@
 import { fromThrown } from "../errors.js";
 import type { Rust } from "../instance.js";
 import { instantiate } from "../instance.js";
-import { createPeer } from "../peer.js";
+import { createSecurePeer } from "../security/peer.js";
 import type { SessionEnd, SessionOwner, SessionSettings } from "../session.js";
 import { Session } from "../session.js";
 import type { PeerStats } from "../stats.js";
@@ -45,7 +45,7 @@ class WorkerSession implements SessionOwner {
   constructor(number: number, rust: Rust, settings: SessionSettings, timeOrigin: number) {
     this.#number = number;
     this.#pageAheadMs = performance.timeOrigin - timeOrigin;
-    this.#session = new Session(createPeer(rust, settings), settings, this);
+    this.#session = new Session(createSecurePeer(rust, settings), settings, this);
     this.#statsTimer = setInterval(() => this.#tellStats(), STATS_MS);
   }
 
@@ -53,11 +53,11 @@ class WorkerSession implements SessionOwner {
     return this.#room > 0 || this.#session.awaitsReceipt;
   }
 
-  onOpen(): void {
+  onOpen(securePeer: Uint8Array | undefined): void {
     this.#isOpen = true;
     const { serverGuid, transport } = this.#session;
     const internalAddresses = this.#session.internalAddresses();
-    tell(this.#number, { type: "open", longest: this.#longest(), serverGuid, internalAddresses, transport });
+    tell(this.#number, { type: "open", longest: this.#longest(), serverGuid, securePeer, internalAddresses, transport });
   }
 
   onMessage(message: Message): void {

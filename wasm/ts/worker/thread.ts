@@ -166,7 +166,7 @@ class RemoteSession implements SessionLike {
         this.#guid = told.serverGuid;
         this.#addresses = told.internalAddresses;
         this.#transport = told.transport;
-        this.#owner.onOpen();
+        this.#owner.onOpen(told.securePeer);
         break;
       case "messages":
         this.#withheld += told.messages.length;

@@ -1,0 +1,155 @@
+//! Secure connections: what `RakNetPeer` has for them, and the class `KeyPair`.
+
+use rakwire::raknet::{SecurePeer, Security};
+use rakwire::secure::{KeyHash, KnownServer, PublicKey, ServerTrust, StaticKey};
+use wasm_bindgen::prelude::*;
+
+use super::buffer::Buffer;
+use super::memory::entropy;
+use super::raknet::{RakNetPeer, settings};
+
+/// The kinds of trust. `ts/security/trust.ts` has the same.
+const ANY: u8 = 0;
+const KEY: u8 = 1;
+const KEY_HASH: u8 = 2;
+const KNOWN: u8 = 3;
+const KNOWN_WITH_NEXT: u8 = 4;
+
+#[wasm_bindgen]
+impl RakNetPeer {
+    /// As `create`, from another 256 random bits for the handshake; `secure` follows before `connect`.
+    #[wasm_bindgen(js_name = createSecure)]
+    #[allow(clippy::too_many_arguments, reason = "JavaScript pays for an object, not for numbers")]
+    pub fn create_secure(
+        a: u64,
+        b: u64,
+        c: u64,
+        d: u64,
+        blocks: u32,
+        block_size: u32,
+        timeout_ms: u32,
+        protocol_version: u8,
+        progress_interval: u32,
+        outgoing_limit: f64,
+        seed_a: u64,
+        seed_b: u64,
+        seed_c: u64,
+        seed_d: u64,
+    ) -> Option<Self> {
+        let mut settings =
+            settings(blocks, block_size, timeout_ms, protocol_version, progress_interval, outgoing_limit);
+        settings.security = Some((None, Security::new(entropy([seed_a, seed_b, seed_c, seed_d]))));
+        Self::new([a, b, c, d], settings)
+    }
+
+    /// Takes from the buffer whom the server has to be: the kind of trust, the key or its hash in 32 bytes, the hash of the
+    /// next key in 24; and the private key of the client, 32 bytes, if it identifies itself. Returns whether it was that.
+    pub fn secure(&mut self, length: u32) -> bool {
+        let read = read(self.buffer.read(length));
+        self.buffer.erase();
+        let Some((trust, identity)) = read else { return false };
+        self.client.set_trust(trust, identity);
+        true
+    }
+
+    /// The address of the key of the server, 32 bytes, and of the hash of the one that it will have next, 24 bytes if it has
+    /// announced one; 0 while there is no secure connection.
+    #[wasm_bindgen(js_name = securePeer)]
+    pub fn secure_peer(&mut self) -> *const u8 {
+        let Some(SecurePeer::Server(server)) = self.client.secure_peer() else { return core::ptr::null() };
+        let next = server.next.map_or_else(Default::default, |next| next.0.to_vec());
+        let length = server.key.0.len() + next.len();
+        self.buffer.write([0; 3], length, [&server.key.0[..], &next].into_iter())
+    }
+}
+
+fn read(bytes: &[u8]) -> Option<(ServerTrust, Option<StaticKey>)> {
+    let (kind, rest) = bytes.split_first()?;
+    let (key, rest) = rest.split_first_chunk::<32>()?;
+    let (next, identity) = rest.split_first_chunk::<24>()?;
+    let public = PublicKey(*key);
+    let trust = match *kind {
+        ANY => ServerTrust::Any,
+        KEY => ServerTrust::Key(public),
+        KEY_HASH => ServerTrust::KeyHash(KeyHash(*key.first_chunk()?)),
+        KNOWN => ServerTrust::Known(KnownServer { key: public, next: None }),
+        KNOWN_WITH_NEXT => ServerTrust::Known(KnownServer { key: public, next: Some(KeyHash(*next)) }),
+        _ => return None,
+    };
+    if identity.is_empty() {
+        return Some((trust, None));
+    }
+    Some((trust, Some(StaticKey::from_bytes(identity.try_into().ok()?))))
+}
+
+/// A private key that JavaScript has, for the public one.
+#[wasm_bindgen]
+#[derive(Debug)]
+pub struct KeyPair {
+    key: StaticKey,
+    buffer: Buffer,
+}
+
+#[wasm_bindgen]
+impl KeyPair {
+    /// The pair of a private key, which is given as four numbers, little-endian.
+    #[must_use]
+    pub fn create(a: u64, b: u64, c: u64, d: u64) -> Self {
+        Self { key: StaticKey::from_bytes(entropy([a, b, c, d])), buffer: Buffer::new() }
+    }
+
+    /// The address of the public key, 32 bytes.
+    #[wasm_bindgen(js_name = publicKey)]
+    pub fn public_key(&mut self) -> *const u8 {
+        let public = self.key.public();
+        self.buffer.write([0; 3], public.0.len(), core::iter::once(&public.0[..]))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::vec::Vec;
+
+    use super::*;
+
+    fn bytes(kind: u8, identity: &[u8]) -> Vec<u8> {
+        [&[kind][..], &[5; 32], &[6; 24], identity].concat()
+    }
+
+    #[test]
+    fn trust_and_identity_are_read() {
+        let (key, next) = (PublicKey([5; 32]), KeyHash([6; 24]));
+        let expected = [
+            ServerTrust::Any,
+            ServerTrust::Key(key),
+            ServerTrust::KeyHash(KeyHash([5; 24])),
+            ServerTrust::Known(KnownServer { key, next: None }),
+            ServerTrust::Known(KnownServer { key, next: Some(next) }),
+        ];
+        for (kind, trust) in (0..).zip(expected) {
+            assert_eq!(read(&bytes(kind, &[])), Some((trust, None)));
+            let identity = StaticKey::from_bytes([7; 32]);
+            assert_eq!(read(&bytes(kind, &[7; 32])), Some((trust, Some(identity))));
+        }
+    }
+
+    #[test]
+    fn anything_else_is_refused() {
+        assert_eq!(read(&bytes(5, &[])), None);
+        for length in 0..89 {
+            let read = read(bytes(KEY, &[7; 32]).get(..length).unwrap());
+            assert_eq!(read.is_some(), length == 57, "{length}");
+        }
+        assert_eq!(read(&bytes(KEY, &[7; 33])), None);
+    }
+
+    #[test]
+    fn the_private_key_does_not_stay_in_the_buffer() {
+        let mut peer = RakNetPeer::create_secure(1, 2, 3, 4, 16, 64, 0, 6, 0, 0.0, 5, 6, 7, 8).unwrap();
+        let given = bytes(KEY, &[7; 32]);
+        peer.buffer.write([0; 3], given.len(), core::iter::once(&given[..]));
+        assert!(peer.secure(89));
+        assert_eq!(peer.buffer.read(89), [0; 89]);
+        assert!(!peer.secure(88));
+    }
+}

@@ -1,0 +1,35 @@
+// Keys of secure connections and servers that have them, made by the command-line tool.
+
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+import { program, startEcho } from "./support.mjs";
+
+/** What the command-line tool prints. */
+export function rakwire(...args) {
+  const path = program("RAKWIRE_BIN", "Build it with `cargo build --release -p rakwire-cli`.");
+  return execFileSync(path, args, { encoding: "utf8" }).trim();
+}
+
+/** A folder that is removed at the end. */
+export function folderOf(t) {
+  const folder = mkdtempSync(join(tmpdir(), "rakwire-secure-"));
+  t.after(() => rmSync(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+/** A key in a file, its public key and the hash of that. */
+export function keygen(t) {
+  const file = join(folderOf(t), "key");
+  const [key, hash] = rakwire("keygen", file).split("\n");
+  return { file, key, hash };
+}
+
+/** A secure echo server, with its key. */
+export async function startSecureEcho(t, ...more) {
+  const pair = keygen(t);
+  const { address } = await startEcho(t, "--secure", pair.file, ...more);
+  return { ...pair, address, url: `udp://${address}` };
+}

@@ -1,0 +1,239 @@
+// Secure connections: the entry `rakwire/secure` in Node over UDP, and in a page through a relay, to real servers.
+
+import assert from "node:assert/strict";
+import { cpSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { fileURLToPath } from "node:url";
+
+import { connect as connectPlain } from "rakwire";
+import { connect as connectGame } from "rakwire/game-protocol";
+import { connect as connectRakNet } from "rakwire/raknet";
+import { connect, createKeyPair } from "rakwire/secure";
+import { connect as connectSlim } from "rakwire/slim";
+
+import { SecurePeerConnection } from "../dist/security/connection.js";
+import { openPage } from "./browser.mjs";
+import { folderOf, keygen, rakwire, startSecureEcho } from "./keys.mjs";
+import { fails, LIMIT_MS, next, pattern, startEcho, startRelay } from "./support.mjs";
+
+const PACKAGE = fileURLToPath(new URL("..", import.meta.url));
+const PUBLIC_KEY = /^rakwire-public-key-1:[\w-]{43}$/;
+
+/** Connects, and sees that messages pass. */
+async function talk(url, options) {
+  const connection = await connect(url, { timeoutMs: LIMIT_MS, ...options });
+  for (const length of [1, 100_000]) {
+    connection.send(pattern(length));
+    assert.ok(Buffer.from((await next(connection)).bytes).equals(pattern(length)), `${length} bytes`);
+  }
+  assert.equal((await connection.close({ signal: AbortSignal.timeout(LIMIT_MS) })).code, "local");
+  return connection;
+}
+
+test("messages pass to a server whose key, hash or earlier connection is known, and to any", async (t) => {
+  const { key, hash, url } = await startSecureEcho(t);
+  const inUrl = hash.split(":")[1];
+  for (const serverKey of [key, hash, inUrl, "any", { key }, { key, next: hash }]) {
+    const { securePeer } = await talk(url, { serverKey });
+    assert.deepEqual(securePeer, { key });
+    assert.match(securePeer.key, PUBLIC_KEY);
+  }
+});
+
+test("a server that announced its next key is known by it later", async (t) => {
+  const [before, after] = [keygen(t), await startSecureEcho(t)];
+  await talk(after.url, { serverKey: { key: before.key, next: after.hash } });
+  const attempt = connect(after.url, { serverKey: { key: before.key, next: before.hash } });
+  await assert.rejects(attempt, fails("public-key-mismatch", /another public key/));
+});
+
+test("a server with another key, or without security, is refused", async (t) => {
+  const [secure, plain, other] = [await startSecureEcho(t), await startEcho(t), keygen(t)];
+  for (const serverKey of [other.key, other.hash, { key: other.key }]) {
+    await assert.rejects(connect(secure.url, { serverKey }), fails("public-key-mismatch", /another public key/));
+  }
+  for (const serverKey of [other.key, "any"]) {
+    const attempt = connect(`udp://${plain.address}`, { serverKey });
+    await assert.rejects(attempt, fails("server-without-security", /no security/));
+  }
+  await assert.rejects(connectRakNet(secure.url), fails("security-required", /encrypted/));
+});
+
+test("a server that wants to know its clients gets the identity, in each of its forms", async (t) => {
+  const { key, url } = await startSecureEcho(t, "--require-identity");
+  await assert.rejects(connect(url, { serverKey: key }), fails("identity-required", /identity/));
+  const pair = await createKeyPair();
+  const file = readFileSync(keygen(t).file, "utf8");
+  for (const identity of [pair, pair.privateKey, new Uint8Array(32).fill(7), file]) {
+    await talk(url, { serverKey: key, identity });
+  }
+});
+
+test("the password of a secure connection reaches the server", async (t) => {
+  const { key, url } = await startSecureEcho(t, "--password", "snow");
+  await talk(url, { serverKey: key, password: "snow" });
+  await assert.rejects(connect(url, { serverKey: key, password: "rain" }), fails("invalid-password", /another password/));
+});
+
+test("key pairs are what the command-line tool makes of the same key, and no two are the same", async (t) => {
+  const [first, second] = [await createKeyPair(), await createKeyPair()];
+  assert.match(first.publicKey, PUBLIC_KEY);
+  assert.notEqual(first.privateKey, second.privateKey);
+  const file = join(folderOf(t), "key");
+  writeFileSync(file, `${first.privateKey}\n`, { mode: 0o600 });
+  assert.equal((await startedKey(t, file)).key, first.publicKey);
+});
+
+/** The key that a server shows whose file this is. */
+async function startedKey(t, file) {
+  const { address } = await startEcho(t, "--secure", file);
+  const { securePeer } = await talk(`udp://${address}`, { serverKey: "any" });
+  return securePeer;
+}
+
+/** A server that asks for tokens, and what makes them for this client. */
+async function startWithTokens(t) {
+  const tokenKey = join(folderOf(t), "token.key");
+  rakwire("keygen", "--token", tokenKey);
+  const server = await startSecureEcho(t, "--token-key", tokenKey);
+  const identity = await createKeyPair();
+  const tokenFor = (client, ...servers) => {
+    const named = servers.flatMap((one) => ["--server", one]);
+    return rakwire("token", "--token-key", tokenKey, "--user", "7", "--client-key", client, ...named);
+  };
+  return { server, identity, tokenFor, token: (...servers) => tokenFor(identity.publicKey, ...servers) };
+}
+
+test("a connect token opens a connection once, for the client that it is for", async (t) => {
+  const { server, identity, token } = await startWithTokens(t);
+  const connectToken = token(`${server.key}@${server.address}`);
+  const other = await createKeyPair();
+  await assert.rejects(connect(server.url, { connectToken, identity: other }), fails("invalid-identity", /identity/));
+  assert.deepEqual((await talk(server.url, { connectToken, identity })).securePeer, { key: server.key });
+  await assert.rejects(connect(server.url, { connectToken, identity }), fails("invalid-token", /was used/));
+  const attempt = connect(server.url, { serverKey: server.key, identity, password: "snow" });
+  await assert.rejects(attempt, fails("invalid-password", /password/));
+  await assert.rejects(connect(server.url, { serverKey: server.key }), fails("identity-required", /identity/));
+});
+
+test("a token for several servers trusts the one to which the connection leads", async (t) => {
+  const { server, identity, token } = await startWithTokens(t);
+  const other = keygen(t);
+  const connectToken = token(`${other.key}@game.example.org:1`, `${server.key}@${server.address}`);
+  await talk(server.url, { connectToken, identity });
+  const swapped = token(`${server.key}@game.example.org:1`, `${other.key}@${server.address}`);
+  await assert.rejects(connect(server.url, { connectToken: swapped, identity }), fails("public-key-mismatch", /key/));
+  const elsewhere = token(`${server.key}@game.example.org:1`, `${other.key}@game.example.org:2`);
+  await assert.rejects(connect(server.url, { connectToken: elsewhere, identity }), fails("bad-option", /org:1 or game/));
+});
+
+test("options that are wrong are errors, whatever a page has stored", async (t) => {
+  const { server, identity, token } = await startWithTokens(t);
+  const { key, hash, url } = server;
+  const connectToken = token(`${key}@${server.address}`);
+  const wrong = [
+    [{}, /needs serverKey or connectToken/],
+    ...[null, "", "ANY", key.slice(0, -1), `${key}A`, `${key.slice(0, -1)}+`, `${key.slice(0, -1)}=`, hash.slice(0, -1), identity.privateKey, 7].map(
+      (serverKey) => [{ serverKey }, /serverKey must be/],
+    ),
+    [{ serverKey: {} }, /serverKey.key must be/],
+    [{ serverKey: { key, next: key } }, /serverKey.next/],
+    [{ serverKey: { key, next: null } }, /serverKey.next/],
+    ...[null, "", identity.publicKey, new Uint8Array(31), {}, 7].map((bad) => [{ serverKey: key, identity: bad }, /identity must be/]),
+    [{ serverKey: key, connectToken, identity }, /leave them out/],
+    [{ password: "snow", connectToken, identity }, /leave them out/],
+    [{ connectToken }, /needs the identity/],
+    ...[null, "", connectToken.slice(0, -2), `${connectToken}AAAA`, key, connectToken.replace("cndj", "cndk")].map((bad) => [
+      { connectToken: bad, identity },
+      /no connect token/,
+    ]),
+    [{ serverKey: key, protocol: "game" }, /only the protocol raknet/],
+  ];
+  for (const [options, words] of wrong) {
+    await assert.rejects(connect(url, options), fails("bad-option", words), JSON.stringify(options));
+  }
+});
+
+test("an entry without secure connections opens none that should be secure", async (t) => {
+  const [plain, game] = [await startEcho(t), await startEcho(t, "--protocol", "game")];
+  const entries = [[connectPlain, plain], [connectRakNet, plain], [connectSlim, plain], [connectGame, game]];
+  for (const [open, { address }] of entries) {
+    for (const options of [{ serverKey: "any" }, { serverKey: undefined }, { identity: null }, { connectToken: "" }]) {
+      await assert.rejects(open(`udp://${address}`, options), fails("bad-option", /rakwire\/secure has/));
+    }
+  }
+});
+
+test("the WebAssembly of another entry is refused", async (t) => {
+  const { url } = await startSecureEcho(t);
+  const wasm = new URL(import.meta.resolve("rakwire/raknet.wasm"));
+  // The first connection decides for all of an entry, so this one has a copy.
+  const { connect: open } = await import("../dist/secure.js?other");
+  await assert.rejects(open(url, { serverKey: "any", wasm }), fails("bad-option", /without secure connections/));
+});
+
+test("the hash of the key that a server announces is known with its key", () => {
+  const hash = "rakwire-key-hash-1:D_Pr0NQeTUwHr910FopPzdj_XhPoqKv_";
+  const bytes = Buffer.from(hash.split(":")[1], "base64url");
+  let owner;
+  const connection = new SecurePeerConnection((given) => (owner = given));
+  owner.onOpen(Uint8Array.from([...new Uint8Array(32), ...bytes]));
+  assert.deepEqual(connection.securePeer, { key: `rakwire-public-key-1:${"A".repeat(43)}`, next: hash });
+  assert.throws(() => owner.onOpen(undefined), fails("internal", /not secure/));
+});
+
+/** A page of a relay that serves the package, too. */
+async function openSecurePage(t, targets) {
+  const folder = folderOf(t);
+  for (const part of ["dist", "pkg"]) {
+    cpSync(join(PACKAGE, part), join(folder, part), { recursive: true });
+  }
+  writeFileSync(join(folder, "index.html"), "<!doctype html><title>rakwire</title>");
+  const relay = await startRelay(t, targets, "--serve", folder);
+  const page = await openPage(t);
+  await page.goto(`http://${relay.address}/`);
+  return page;
+}
+
+for (const place of ["page", "worker"]) {
+  test(`a ${place} opens secure connections through a relay, and is told why it gets none`, async (t) => {
+    const [secure, plain, other] = [await startSecureEcho(t), await startEcho(t), keygen(t)];
+    const page = await openSecurePage(t, { secure: secure.address, plain: plain.address });
+    const result = await page.evaluate(async ([inWorker, right, wrong]) => {
+      const [{ connect }, { worker }] = await Promise.all([import("/dist/secure.js"), import("/dist/worker.js")]);
+      const open = (target, serverKey) =>
+        connect("/ws", { target, serverKey, timeoutMs: 60_000, ...(inWorker && { worker }) });
+      const connection = await open("secure", right);
+      connection.send(Uint8Array.of(0xfe, 7));
+      const { bytes } = await connection.receive();
+      await connection.close();
+      const codes = [];
+      for (const attempt of [open("secure", wrong), open("plain", "any")]) {
+        codes.push(await attempt.then(() => "open", ({ code }) => code));
+      }
+      return { echo: bytes[1], peer: connection.securePeer, codes };
+    }, [place === "worker", secure.hash, other.key]);
+    assert.deepEqual(result, { echo: 7, peer: { key: secure.key }, codes: ["public-key-mismatch", "server-without-security"] });
+  });
+}
+
+test("a page uses a token of a backend once, by the name of the relay's target", async (t) => {
+  const { server, tokenFor } = await startWithTokens(t);
+  const page = await openSecurePage(t, { game: server.address });
+  const identity = await page.evaluate(async () => {
+    const { createKeyPair } = await import("/dist/secure.js");
+    globalThis.identity = await createKeyPair();
+    return globalThis.identity.publicKey;
+  });
+  assert.match(identity, PUBLIC_KEY);
+  const connectToken = tokenFor(identity, `${keygen(t).key}@elsewhere`, `${server.key}@game`);
+  const codes = await page.evaluate(async (connectToken) => {
+    const { connect } = await import("/dist/secure.js");
+    const open = () => connect("/ws", { target: "game", connectToken, identity: globalThis.identity, timeoutMs: 60_000 });
+    const connection = await open();
+    const { code } = await connection.close();
+    return [code, await open().then(() => "open", (error) => error.code)];
+  }, connectToken);
+  assert.deepEqual(codes, ["local", "invalid-token"]);
+});

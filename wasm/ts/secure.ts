@@ -1,0 +1,53 @@
+/** RakNet with secure connections alone: encrypted from here to the server, whatever the relay is. */
+
+import packed from "../pkg/secure.js";
+import { openWith } from "./connect.js";
+import { RakwireError } from "./errors.js";
+import { inflate } from "./inflate.js";
+import { readSettings } from "./options.js";
+import { SecurePeerConnection } from "./security/connection.js";
+import { makeKeyPair } from "./security/key-pair.js";
+import { readSecureOptions } from "./security/options.js";
+import { createSecurePeer } from "./security/peer.js";
+import type { KeyPair, SecureConnection, SecureConnectOptions } from "./security/types.js";
+import type { WasmSource } from "./types.js";
+import { Wasm } from "./wasm.js";
+
+export { discover, ping } from "./ping.js";
+export * from "./public.js";
+export type { KeyPair, KnownServer, SecureConnection, SecureConnectOptions } from "./security/types.js";
+
+const wasm = /* @__PURE__ */ new Wasm(() => inflate(packed));
+
+/**
+ * Opens a secure connection to the game server that the relay at `url` offers as `options.target`; in Node also to the server
+ * at `udp://HOST:PORT`. It becomes a secure connection with the server that `options.serverKey` or `options.connectToken`
+ * names, or none at all.
+ *
+ * @throws RakwireError whose `code` and `message` name the cause, or the reason of `options.signal`: of the server
+ * `public-key-mismatch`, `server-without-security`, `identity-required`, `invalid-identity`, `invalid-password`, and
+ * `invalid-token` if it does not accept the connect token.
+ */
+export async function connect(url: string | URL, options: SecureConnectOptions): Promise<SecureConnection> {
+  const { plain, security } = readSecureOptions(url, options);
+  try {
+    const settings = { ...readSettings(url, plain, "raknet"), security };
+    return await openWith(wasm, settings, plain, SecurePeerConnection, createSecurePeer);
+  } catch (error) {
+    if (options.connectToken !== undefined && error instanceof RakwireError && error.code === "invalid-password") {
+      const reason = "the server does not accept the connect token: it has expired, was used, or is for another server";
+      throw new RakwireError("invalid-token", reason, { cause: error });
+    }
+    throw error;
+  }
+}
+
+/**
+ * A new key pair for the option `identity`, from random bytes of the browser. A backend wants the public key for a connect
+ * token.
+ *
+ * @throws RakwireError with the code `wasm-unavailable`.
+ */
+export async function createKeyPair(source?: WasmSource | Promise<WasmSource>): Promise<KeyPair> {
+  return makeKeyPair(await wasm.load(source));
+}
