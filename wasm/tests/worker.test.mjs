@@ -136,6 +136,24 @@ test("receipts, the GUID, the addresses and the statistics of a server come from
   assert.deepEqual(result.after, ["undefined", []]);
 });
 
+test("connections of several entries share a worker, each with the WebAssembly of its own", async (t) => {
+  const [raknet, game] = [await startEcho(t), await startEcho(t, "--protocol", "game")];
+  const { page, url } = await openWith(t, { raknet: raknet.address, game: game.address });
+  const answers = await page.evaluate(async (address) => {
+    const { worker } = await import("/dist/worker.js");
+    const play = async (entry, target) => {
+      const { connect } = await import(`/dist/${entry}.js`);
+      const connection = await connect(address, { target, worker, timeoutMs: 60_000 });
+      connection.send(Uint8Array.of(0xfe, 7));
+      const { bytes } = await connection.receive();
+      await connection.close();
+      return bytes[1];
+    };
+    return [await play("game-protocol", "game"), await play("raknet", "raknet"), await play("game-protocol", "game")];
+  }, url);
+  assert.deepEqual(answers, [7, 7, 7]);
+});
+
 test("where no worker can start from a text, the error says so, and its file does", async (t) => {
   const echo = await startEcho(t);
   const policy = "worker-src 'self'; script-src 'self' 'unsafe-eval'";

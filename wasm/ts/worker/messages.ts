@@ -14,8 +14,11 @@ export interface Outgoing {
 
 /** From the page, for the session with this number. */
 export type ToWorker = { session: number } & (
-  /** `timeOrigin` is that of the page, whose clock the worker's is not. */
-  | { type: "open"; module: WebAssembly.Module; settings: SessionSettings; timeOrigin: number }
+  /**
+   * `entry` numbers the WebAssembly of an entry of the package, as every copy of a module is another one. `timeOrigin` is that
+   * of the page, whose clock the worker's is not.
+   */
+  | { type: "open"; entry: number; module: WebAssembly.Module; settings: SessionSettings; timeOrigin: number }
   | { type: "send"; messages: readonly Outgoing[] }
   /** The page has room for so many messages more. */
   | { type: "room"; messages: number }

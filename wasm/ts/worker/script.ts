@@ -19,7 +19,8 @@ const BEYOND = 1 << 30;
 
 type WithoutSession<T = ToPage> = T extends { session: number } ? Omit<T, "session"> : never;
 
-let rust: Rust | undefined;
+/** By the numbers of their entries. */
+const instances = new Map<number, Rust>();
 const sessions = new Map<number, WorkerSession>();
 
 function tell(session: number, what: WithoutSession, transfer: Transferable[] = []): void {
@@ -213,10 +214,15 @@ class WorkerSession implements SessionOwner {
   }
 }
 
-function open(number: number, module: WebAssembly.Module, settings: SessionSettings, timeOrigin: number): void {
+function instanceOf(entry: number, module: WebAssembly.Module): Rust {
+  const rust = instances.get(entry) ?? instantiate(module);
+  instances.set(entry, rust);
+  return rust;
+}
+
+function open(number: number, rust: () => Rust, settings: SessionSettings, timeOrigin: number): void {
   try {
-    rust ??= instantiate(module);
-    sessions.set(number, new WorkerSession(number, rust, settings, timeOrigin));
+    sessions.set(number, new WorkerSession(number, rust(), settings, timeOrigin));
   } catch (thrown) {
     const { code, message: reason } = fromThrown(thrown);
     tell(number, { type: "end", end: { code, reason }, stats: describeStats([], []) });
@@ -227,7 +233,7 @@ self.addEventListener("message", ({ data }: MessageEvent<ToWorker>) => {
   const session = sessions.get(data.session);
   switch (data.type) {
     case "open":
-      open(data.session, data.module, data.settings, data.timeOrigin);
+      open(data.session, () => instanceOf(data.entry, data.module), data.settings, data.timeOrigin);
       break;
     case "send":
       session?.send(data.messages);

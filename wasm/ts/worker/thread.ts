@@ -27,6 +27,8 @@ type Post = (command: Command, transfer?: Transferable[]) => void;
 export class WorkerThread implements PeerWorker {
   readonly #start: () => Worker;
   readonly #sessions = new Map<number, RemoteSession>();
+  /** The WebAssembly of each entry that has opened a connection here. */
+  readonly #modules: WebAssembly.Module[] = [];
   #worker: Worker | undefined;
   #last = 0;
 
@@ -47,7 +49,9 @@ export class WorkerThread implements PeerWorker {
       this.#sessions.delete(number);
       throw new RakwireError("worker-unavailable", `the worker cannot be started: ${String(cause)}`, { cause });
     }
-    post({ type: "open", module, settings, timeOrigin: performance.timeOrigin });
+    const known = this.#modules.indexOf(module);
+    const entry = known < 0 ? this.#modules.push(module) - 1 : known;
+    post({ type: "open", entry, module, settings, timeOrigin: performance.timeOrigin });
     return session;
   }
 
