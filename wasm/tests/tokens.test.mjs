@@ -1,0 +1,137 @@
+// Connect tokens as a backend makes them: against the vectors of the repository, and at a real server.
+
+import assert from "node:assert/strict";
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+
+import { connect, createKeyPair } from "rakwire/secure";
+import { createToken, createTokenKey } from "rakwire/tokens";
+
+import { readConnectToken } from "../dist/security/connect-token.js";
+import { seal } from "../dist/security/seal.js";
+import { fromText, PREFIXES, toText } from "../dist/security/text.js";
+import { folderOf, keygen, rakwire, startSecureEcho } from "./keys.mjs";
+import { fails, LIMIT_MS, next, pattern } from "./support.mjs";
+
+const VECTORS = JSON.parse(readFileSync(new URL("secure.json", import.meta.url), "utf8"));
+const TEXTS = { "private key": "privateKey", "public key": "publicKey", "key hash": "keyHash", "token key": "tokenKey" };
+const MINUTE = 60_000;
+
+const hex = (text) => Uint8Array.from(Buffer.from(text, "hex"));
+const inAMinute = () => new Date(Date.now() + MINUTE);
+
+test("keys have the texts of the vectors", () => {
+  assert.equal(VECTORS.texts.length, Object.keys(TEXTS).length);
+  for (const { name, hex: bytes, text } of VECTORS.texts) {
+    const prefix = PREFIXES[TEXTS[name]];
+    assert.equal(toText(prefix, hex(bytes)), text);
+    assert.deepEqual(fromText(prefix, text), hex(bytes));
+  }
+});
+
+test("tokens are sealed as in the vectors", () => {
+  assert.ok(VECTORS.tokens.length >= 2);
+  for (const { name, token_key, salt, user_id, expires, client, servers, user_data, sealed } of VECTORS.tokens) {
+    const claims = {
+      userId: BigInt(`0x${user_id}`),
+      expires: BigInt(expires),
+      clientKey: hex(client),
+      servers: servers.map(hex),
+      userData: hex(user_data),
+    };
+    assert.equal(Buffer.from(seal(hex(token_key), hex(salt), claims)).toString("hex"), sealed, name);
+  }
+});
+
+/** A server that asks for tokens, and what seals them. */
+async function startWithTokens(t) {
+  const file = join(folderOf(t), "token.key");
+  const tokenKey = createTokenKey();
+  writeFileSync(file, `# made here\n${tokenKey}\n`, { mode: 0o600 });
+  const server = await startSecureEcho(t, "--token-key", file);
+  const identity = await createKeyPair();
+  const usual = () => ({
+    key: tokenKey,
+    userId: 42,
+    expires: inAMinute(),
+    servers: [{ key: server.key, name: server.address }],
+    clientKey: identity.publicKey,
+  });
+  return { server, identity, usual, file };
+}
+
+test("a server accepts the tokens of a backend, each once", async (t) => {
+  const { server, identity, usual, file } = await startWithTokens(t);
+  const other = { key: keygen(t).key, name: "game.example.org:19132" };
+  const kinds = [
+    {},
+    { userId: 2n ** 64n - 1n, userData: "level 3 – ❄" },
+    { key: readFileSync(file, "utf8"), userData: new Uint8Array(128) },
+    { key: fromText(PREFIXES.tokenKey, usual().key), servers: [...Array(3).fill(other), usual().servers[0]] },
+  ];
+  for (const kind of kinds) {
+    const connectToken = createToken({ ...usual(), ...kind });
+    const connection = await connect(server.url, { connectToken, identity, timeoutMs: LIMIT_MS });
+    connection.send(pattern(20));
+    assert.deepEqual((await next(connection)).bytes, pattern(20));
+    await connection.close();
+    await assert.rejects(connect(server.url, { connectToken, identity }), fails("invalid-token", /was used/));
+  }
+});
+
+test("a server refuses tokens that are over, for others, or of another backend", async (t) => {
+  const { server, identity, usual } = await startWithTokens(t);
+  const elsewhere = [{ key: keygen(t).key, name: "elsewhere" }, usual().servers[0]];
+  const refused = [
+    [{ expires: new Date(Date.now() - MINUTE) }, "invalid-token"],
+    [{ key: createTokenKey() }, "invalid-token"],
+    [{ clientKey: (await createKeyPair()).publicKey }, "invalid-identity"],
+  ];
+  for (const [kind, code] of refused) {
+    const connectToken = createToken({ ...usual(), ...kind });
+    await assert.rejects(connect(server.url, { connectToken, identity }), fails(code, /./));
+  }
+  const { sealed } = readConnectToken(createToken({ ...usual(), servers: elsewhere.slice(0, 1) }));
+  // A client that shows the token to a server that it does not name.
+  const attempt = connect(server.url, { serverKey: server.key, identity, password: sealed });
+  await assert.rejects(attempt, fails("invalid-password", /password/));
+});
+
+test("a client reads the tokens of a backend as those of the command-line tool", async (t) => {
+  const { usual, file, server, identity } = await startWithTokens(t);
+  const args = ["--token-key", file, "--user", "42", "--client-key", identity.publicKey];
+  const [ours, theirs] = [createToken(usual()), rakwire("token", ...args, "--server", `${server.key}@${server.address}`)].map(readConnectToken);
+  assert.deepEqual(ours.servers, theirs.servers);
+  assert.equal(ours.sealed.length, theirs.sealed.length);
+  assert.notDeepEqual(ours.sealed, theirs.sealed);
+});
+
+test("a token that cannot be is an error", async (t) => {
+  const { usual } = await startWithTokens(t);
+  const [server] = usual().servers;
+  const wrong = [
+    [{ key: usual().clientKey }, /^key must be/],
+    [{ key: new Uint8Array(31) }, /^key must be/],
+    [{ key: undefined }, /^key must be/],
+    [{ clientKey: usual().key }, /^clientKey must be/],
+    ...[-1, 1.5, 2 ** 53, 2n ** 64n, -1n, "7", undefined].map((userId) => [{ userId }, /userId must be/]),
+    ...[Date.now(), new Date(NaN), new Date(-1), undefined].map((expires) => [{ expires }, /expires must be a Date/]),
+    [{ servers: [] }, /1 to 4 servers/],
+    [{ servers: Array(5).fill(server) }, /1 to 4 servers/],
+    [{ servers: [{ ...server, key: "" }] }, /key of a server/],
+    [{ servers: [{ ...server, name: "x".repeat(256) }] }, /at most 255/],
+    [{ servers: [{ ...server, name: undefined }] }, /name of a server/],
+    [{ userData: "x".repeat(129) }, /128 bytes/],
+    [{ userData: 7 }, /userData must be/],
+  ];
+  for (const [kind, words] of wrong) {
+    assert.throws(() => createToken({ ...usual(), ...kind }), fails("bad-option", words));
+  }
+  // Each further server takes room from the data.
+  for (const [count, most] of [[1, 128], [2, 113], [3, 89], [4, 65]]) {
+    const servers = Array(count).fill(server);
+    assert.ok(createToken({ ...usual(), servers, userData: new Uint8Array(most) }));
+    assert.throws(() => createToken({ ...usual(), servers, userData: new Uint8Array(most + 1) }), fails("bad-option", /fewer/));
+  }
+});

@@ -1,0 +1,103 @@
+/** Connect tokens, as the backend of a game makes them for its players; for Node and Deno. */
+
+import { createHash, randomBytes } from "node:crypto";
+
+import { RakwireError } from "./errors.js";
+import { SALT, seal } from "./security/seal.js";
+import { KEY, KEY_HASH, PREFIXES, readKey, toText } from "./security/text.js";
+
+export { RakwireError } from "./errors.js";
+export type { ErrorCode, RakwireErrorOptions } from "./errors.js";
+
+/** A server that accepts a token. */
+export interface TokenServer {
+  /** Its public key, as `rakwire keygen` prints it. */
+  key: string | Uint8Array;
+  /** Its name for the client: the target of a relay, or `HOST:PORT`; at most 255 bytes (UTF-8). */
+  name: string;
+}
+
+/** What a token says, and the key that seals it. */
+export interface TokenOptions {
+  /** The token key, which the servers have too: its text, the contents of its file, or 32 bytes. */
+  key: string | Uint8Array;
+  /** The number by which the servers know the player, of 64 bits. */
+  userId: bigint | number;
+  /** When the token is over; a minute from now is plenty. Servers keep it to the second. */
+  expires: Date;
+  /** The servers that accept it, 1 to 4, in the order in which a client should try them. */
+  servers: readonly TokenServer[];
+  /** The public key of the player, who alone can use the token. */
+  clientKey: string | Uint8Array;
+  /** What else the servers are told of the player: at most 128 bytes, fewer with several servers. Text is UTF-8. */
+  userData?: string | Uint8Array;
+}
+
+const MAX_U64 = 2n ** 64n - 1n;
+const MAX_NAME = 255;
+
+/** A new token key, as the line of a key file. Who has it can make tokens. */
+export function createTokenKey(): string {
+  return toText(PREFIXES.tokenKey, randomBytes(KEY));
+}
+
+/**
+ * A connect token, which goes to the player over HTTPS and into the option `connectToken` of `rakwire/secure`. It opens one
+ * connection.
+ *
+ * @throws RakwireError with the code `bad-option`.
+ */
+export function createToken(options: TokenOptions): string {
+  const servers = options.servers.map(readServer);
+  const expires = readExpiry(options.expires);
+  const sealed = seal(readKey("key", PREFIXES.tokenKey, options.key), randomBytes(SALT), {
+    userId: readUserId(options.userId),
+    expires,
+    clientKey: readKey("clientKey", PREFIXES.publicKey, options.clientKey),
+    servers: servers.map(({ key }) => hashOf(key)),
+    userData: readBytes("userData", options.userData ?? ""),
+  });
+  const head = Buffer.alloc(13);
+  head.write("rwc1");
+  head.writeBigUInt64BE(expires, 4);
+  head.writeUInt8(servers.length, 12);
+  const named = servers.flatMap(({ key, name }) => [key, Buffer.of(name.length), name]);
+  return toText(PREFIXES.connectToken, Buffer.concat([head, ...named, Buffer.of(sealed.length), sealed]));
+}
+
+/** The key hash of a server. */
+function hashOf(key: Uint8Array): Uint8Array {
+  return createHash("blake2s256").update("rakwire key hash 1").update(key).digest().subarray(0, KEY_HASH);
+}
+
+function readServer({ key, name }: TokenServer): { key: Uint8Array; name: Uint8Array } {
+  const bytes = readBytes("the name of a server", name);
+  if (bytes.length > MAX_NAME) {
+    throw new RakwireError("bad-option", "the name of a server has at most 255 bytes");
+  }
+  return { key: readKey("the key of a server", PREFIXES.publicKey, key), name: bytes };
+}
+
+function readUserId(userId: bigint | number): bigint {
+  const isNumber = typeof userId === "bigint" || Number.isSafeInteger(userId);
+  const id = isNumber ? BigInt(userId) : -1n;
+  if (id < 0n || id > MAX_U64) {
+    throw new RakwireError("bad-option", `userId must be a number of 64 bits, not ${String(userId)}`);
+  }
+  return id;
+}
+
+function readExpiry(expires: Date): bigint {
+  const seconds = expires instanceof Date ? Math.floor(expires.getTime() / 1_000) : NaN;
+  if (!(seconds >= 0)) {
+    throw new RakwireError("bad-option", "expires must be a Date");
+  }
+  return BigInt(seconds);
+}
+
+function readBytes(name: string, bytes: string | Uint8Array): Uint8Array {
+  if (typeof bytes !== "string" && !(bytes instanceof Uint8Array)) {
+    throw new RakwireError("bad-option", `${name} must be a string or a Uint8Array`);
+  }
+  return typeof bytes === "string" ? Buffer.from(bytes) : bytes;
+}
