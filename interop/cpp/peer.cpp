@@ -31,14 +31,19 @@ struct Options {
     int port = -1, protocol = 0;
     long count = 10, size = 100, window = 64, connections = MAX_CONNECTIONS;
     double timeout = 60;
+    int attempts = 12;
     bool timed = false;
+    // RakNet's own security: of a server its key, of a client the key that it trusts, 64 times this byte; any if negative.
+    bool secure = false;
+    int key = -1;
 };
 
 [[noreturn]] void usage() {
     std::fprintf(stderr,
         "usage: peer server --port PORT [--protocol N] [--reliability NAME]\n"
         "       peer client HOST:PORT [--protocol N] [--reliability NAME] [--count N] [--size BYTES] [--window W]\n"
-        "                   [--timeout SECONDS]\n"
+        "                   [--timeout SECONDS] [--attempts N]\n"
+        "       either of them with RakNet's own security: --secure KEY, a byte, or any for a client\n"
         "       peer ping HOST:PORT [--timeout SECONDS]\n"
         "       peer echo|sink --port PORT | blast|pingpong HOST:PORT [--count N] [--size BYTES] [--timed] [--connections N]\n");
     std::exit(2);
@@ -86,6 +91,8 @@ Options parse(int argc, char **argv) {
         else if (arg == "--window") o.window = (long)value;
         else if (arg == "--connections") o.connections = (long)value;
         else if (arg == "--timeout") o.timeout = value;
+        else if (arg == "--attempts") o.attempts = (int)value;
+        else if (arg == "--secure") o.secure = true, o.key = std::strcmp(argv[i], "any") == 0 ? -1 : (int)value;
         else if (arg == "--reliability") o.reliability = reliability(argv[i]);
         else usage();
     }
@@ -118,6 +125,10 @@ public:
 RakPeerInterface *start(const Options &o, unsigned connections, unsigned short port, const char *address) {
     RakPeerInterface *peer = RakPeerInterface::GetInstance();
     if (o.protocol) peer->SetProtocolVersion(o.protocol);
+    if (o.secure && o.mode == "server") {
+        std::vector<char> key(64, (char)o.key), secret(32, (char)o.key);
+        if (!peer->InitializeSecurity(key.data(), secret.data(), false)) throw std::runtime_error("built without security");
+    }
     SocketDescriptor socket(port, address);
     if (peer->Startup(connections, &socket, 1) != RAKNET_STARTED) throw std::runtime_error("cannot bind");
     return peer;
@@ -134,6 +145,7 @@ const char *failure(unsigned char id) {
     case ID_IP_RECENTLY_CONNECTED: return "ip recently connected";
     case ID_REMOTE_SYSTEM_REQUIRES_PUBLIC_KEY: return "server requires a public key";
     case ID_OUR_SYSTEM_REQUIRES_SECURITY: return "client requires security";
+    case ID_PUBLIC_KEY_MISMATCH: return "another public key";
     case ID_DISCONNECTION_NOTIFICATION: return "disconnected by the server";
     case ID_CONNECTION_LOST: return "connection lost";
     default: return nullptr;
@@ -221,6 +233,16 @@ public:
     }
 };
 
+void dial(RakPeerInterface *peer, const Options &o) {
+    std::vector<char> trusted(64, (char)o.key);
+    PublicKey key = {};
+    key.publicKeyMode = o.key < 0 ? PKM_ACCEPT_ANY_PUBLIC_KEY : PKM_USE_KNOWN_PUBLIC_KEY;
+    key.remoteServerPublicKey = trusted.data();
+    if (peer->Connect(o.host.c_str(), (unsigned short)o.port, nullptr, 0, o.secure ? &key : nullptr, 0,
+                      (unsigned)o.attempts) != CONNECTION_ATTEMPT_STARTED)
+        throw std::runtime_error("cannot start the connection attempt");
+}
+
 int client(const Options &o) {
     auto deadline = Clock::now() + std::chrono::duration<double>(o.timeout);
     bool connected = false;
@@ -229,8 +251,7 @@ int client(const Options &o) {
     RakPeerInterface *peer = nullptr;
     try {
         peer = start(o, 1, 0, nullptr);
-        if (peer->Connect(o.host.c_str(), (unsigned short)o.port, nullptr, 0) != CONNECTION_ATTEMPT_STARTED)
-            throw std::runtime_error("cannot start the connection attempt");
+        dial(peer, o);
         std::vector<char> message((size_t)o.size);
         SystemAddress server = UNASSIGNED_SYSTEM_ADDRESS;
         Clock::time_point began = Clock::now();

@@ -5,4 +5,5 @@ mod matrix;
 mod peers;
 mod relay;
 mod secure;
+mod secure_cpp;
 mod support;

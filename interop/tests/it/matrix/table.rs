@@ -22,6 +22,10 @@ seed. \"server\" is the other implementation with our client, \"client\" the oth
 
 A limit is one of the other implementation, see [`interop/README.md`](../interop/README.md). The test checks that such a
 cell fails in the described way.
+
+Secure connections are ours alone. What becomes of a C++ peer at one end, with and without its own security, is in
+[secure.md](secure.md#who-connects-with-whom), and run by `interop/tests/it/secure_cpp.rs`. C++ RakNet's own cryptography is in no
+package that could be fetched: a stand-in with the same sizes takes its place, around RakNet's own handshake.
 ";
 
 /// Fails when a cell did, and writes the page.

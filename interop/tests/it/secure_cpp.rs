@@ -1,0 +1,204 @@
+//! Every pairing of docs/secure.md#who-connects-with-whom that has the C++ RakNet at one end, with and without its own
+//! security built in.
+
+use rakwire_native::secure::{ServerIdentity, ServerTrust, StaticKey};
+use rakwire_native::{
+    ConnectError, ConnectFailure, ConnectOptions, CookiePolicy, Delivery, Endpoint, Options,
+};
+use serde_json::Value;
+
+use crate::support::{Server, TIME_LIMIT, peer, run, text};
+
+/// The program without security, and the one that has its own.
+const PLAIN: &str = "cpp";
+const SECURE: &str = "cpp-secure";
+/// What becomes of a client.
+const CONNECTED: &str = "connected";
+const REFUSED: &str = "connection attempt failed";
+const OTHER_KEY: &str = "another public key";
+const NO_SECURITY: &str = "client requires security";
+const NO_ANSWER: &str = "time limit reached";
+/// So many that no client gives up by itself before its time limit: a failure is the answer of the server.
+const PATIENT: [&str; 4] = ["--attempts", "1000", "--timeout", "60"];
+/// Of a client that gets no answer.
+const SHORT: &[&str] = &["--secure", "any", "--timeout", "3"];
+
+/// What our server has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ours {
+    Plain,
+    PlainWithoutCookies,
+    Secure,
+    Required,
+}
+
+async fn serve(ours: Ours) -> Endpoint {
+    let mut options = Options::server(8).expect("entropy");
+    if ours == Ours::PlainWithoutCookies {
+        options.config.cookies = CookiePolicy::Off;
+    }
+    if matches!(ours, Ours::Secure | Ours::Required) {
+        let mut identity = ServerIdentity::new(StaticKey::from_bytes([0x5E; 32]));
+        identity.requires_security = ours == Ours::Required;
+        options.secure().expect("entropy").server = Some(identity);
+    }
+    Endpoint::bind("127.0.0.1:0", options).await.expect("a free port")
+}
+
+/// Echoes what arrives, and counts the connections, none of which may be sealed.
+async fn echo(server: &Endpoint) -> usize {
+    let mut connections = 0;
+    while let Some(connection) = server.accept().await {
+        connections += 1;
+        assert!(connection.secure_peer().is_none());
+        while let Some(message) = connection.recv().await {
+            // The client may have gone with what it wanted; its verdict counts.
+            let _ = connection.send(&message.bytes, message.delivery).await;
+        }
+    }
+    connections
+}
+
+/// What a C++ client says after its attempt: that it exchanged messages, or why it is not connected.
+async fn verdict_at(server: &Endpoint, name: &'static str, security: &'static [&'static str]) -> String {
+    let address = server.local_addr().to_string();
+    let run = move || run(&peer(name), &[&["client", &address], &PATIENT[..], security].concat());
+    let output = tokio::task::spawn_blocking(run).await.expect("no panic").expect("the program starts");
+    let verdict: Value = serde_json::from_slice(&output.stdout).expect("one line of JSON");
+    match verdict["error"].as_str() {
+        Some(error) => error.to_owned(),
+        None => {
+            assert!(output.status.success(), "{verdict} {}", text(&output.stderr));
+            assert_eq!((&verdict["connected"], &verdict["echoed"]), (&true.into(), &10.into()));
+            CONNECTED.to_owned()
+        }
+    }
+}
+
+async fn clients_at(ours: Ours, expected: [(&'static str, &'static [&'static str], &str); 4]) {
+    for (name, security, expected) in expected {
+        let server = serve(ours).await;
+        let (verdict, connections) = tokio::join!(
+            async {
+                let verdict = verdict_at(&server, name, security).await;
+                server.close().await;
+                verdict
+            },
+            echo(&server)
+        );
+        let case = format!("{name} {security:?} at {ours:?}");
+        assert_eq!(verdict, expected, "{case}");
+        assert_eq!(connections, usize::from(expected == CONNECTED), "{case}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn clients_at_a_server_that_requires_security() {
+    clients_at(
+        Ours::Required,
+        [
+            (PLAIN, &[], REFUSED),
+            (SECURE, &[], OTHER_KEY),
+            (SECURE, &["--secure", "7"], OTHER_KEY),
+            (SECURE, &["--secure", "any"], REFUSED),
+        ],
+    )
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn clients_at_a_server_that_offers_security() {
+    clients_at(
+        Ours::Secure,
+        [
+            (PLAIN, &[], CONNECTED),
+            (SECURE, &[], OTHER_KEY),
+            (SECURE, &["--secure", "7"], OTHER_KEY),
+            (SECURE, &["--secure", "any"], REFUSED),
+        ],
+    )
+    .await;
+}
+
+/// A client with security built in takes a flag for a key, which a cookie alone has not.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn clients_at_a_plain_server() {
+    clients_at(
+        Ours::Plain,
+        [
+            (PLAIN, &[], CONNECTED),
+            (SECURE, &[], OTHER_KEY),
+            (SECURE, &["--secure", "7"], OTHER_KEY),
+            (SECURE, SHORT, NO_ANSWER),
+        ],
+    )
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn clients_at_a_plain_server_without_cookies() {
+    clients_at(
+        Ours::PlainWithoutCookies,
+        [
+            (PLAIN, &[], CONNECTED),
+            (SECURE, &[], CONNECTED),
+            (SECURE, &["--secure", "7"], NO_SECURITY),
+            (SECURE, &["--secure", "any"], NO_SECURITY),
+        ],
+    )
+    .await;
+}
+
+/// Our client, in plain and secure, at a C++ server.
+async fn dial(name: &str, security: &[&str], plain: Option<ConnectFailure>, secure: ConnectFailure) {
+    let server = Server::start(name, security).expect("a C++ server");
+    let mut options = Options::client().expect("entropy");
+    options.config.protocol_version = 6;
+    options.secure().expect("entropy");
+    let client = Endpoint::bind("127.0.0.1:0", options).await.expect("a free port");
+    let trusting = ConnectOptions { trust: Some(ServerTrust::Any), ..ConnectOptions::default() };
+    match client.connect_with(server.address, &trusting).await {
+        Err(ConnectError::Failed(failure)) => assert_eq!(failure, secure, "{name} {security:?}"),
+        other => panic!("{name} {security:?}: {other:?}"),
+    }
+    match (client.connect(server.address).await, plain) {
+        (Err(ConnectError::Failed(failure)), expected) => assert_eq!(Some(failure), expected),
+        (Ok(connection), None) => {
+            connection.send(b"\xFEhello", Delivery::RELIABLE_ORDERED).await.expect("an open connection");
+            let echo = tokio::time::timeout(TIME_LIMIT, connection.recv()).await.expect("an echo in time");
+            assert_eq!(echo.expect("an open connection").bytes, b"\xFEhello");
+            assert!(connection.secure_peer().is_none());
+        }
+        other => panic!("{name} {security:?}: {other:?}"),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn our_clients_at_servers_without_security() {
+    for name in [PLAIN, SECURE] {
+        dial(name, &[], None, ConnectFailure::ServerWithoutSecurity).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn our_clients_at_a_server_with_its_own_security() {
+    let required = Some(ConnectFailure::SecurityRequired);
+    dial(SECURE, &["--secure", "7"], required, ConnectFailure::PublicKeyMismatch).await;
+}
+
+/// The two ends of its own security do connect, so what fails above fails because of the other end.
+#[test]
+fn its_own_security_works_with_itself() {
+    let server = Server::start(SECURE, &["--secure", "7"]).expect("a C++ server");
+    let address = server.address.to_string();
+    for (name, security, expected) in [
+        (SECURE, &["--secure", "7"][..], None),
+        (SECURE, &["--secure", "any"], None),
+        (SECURE, &["--secure", "8"], Some(OTHER_KEY)),
+    ] {
+        let output =
+            run(&peer(name), &[&["client", &address], security].concat()).expect("the program starts");
+        let verdict: Value = serde_json::from_slice(&output.stdout).expect("one line of JSON");
+        assert_eq!(verdict["error"].as_str(), expected, "{name} {security:?}");
+    }
+}
