@@ -1,13 +1,17 @@
 //! `rakwire decode`: the fields of a datagram with their offsets.
 
+mod capture;
+mod capture_file;
 mod fields;
 mod form;
 mod json;
 mod message;
 mod packet;
+mod sealed;
 mod table;
 
 use std::io::Read;
+use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use rakwire::wire::SecuritySizes;
@@ -21,21 +25,27 @@ use packet::Packet;
 const LONGEST_INPUT: u64 = 1 << 20;
 
 /// Shows every field of a datagram or of an offline message as rakwire's parser reads it; with --as also of parts of
-/// datagrams.
+/// datagrams, with --pcap of all datagrams of a capture.
 ///
 /// If the input is malformed, the fields before the error are shown, and the exit status is 1.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     /// The bytes: hex digits, with spaces, colons, line breaks and 0x anywhere between them; - reads standard input
-    #[arg(value_name = "HEX", required = true)]
+    #[arg(value_name = "HEX", required_unless_present = "pcap")]
     hex: Vec<String>,
+    /// Decode the datagrams of this capture instead
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["hex", "form"])]
+    pcap: Option<PathBuf>,
+    /// Open the sealed datagrams of the capture with the keys in this file, which echo and send write
+    #[arg(long, value_name = "FILE")]
+    key_log: Option<PathBuf>,
     /// What the bytes are
     #[arg(long = "as", value_enum, default_value_t = Form::Datagram)]
     form: Form,
     /// The lengths of the fields of the secure mode: those of the original, or those of the documents
     #[arg(long, value_enum, default_value_t = Sizes::Original)]
     sizes: Sizes,
-    /// Print one JSON object
+    /// Print one JSON object, of a capture one for each datagram
     #[arg(long)]
     json: bool,
 }
@@ -56,6 +66,12 @@ impl Sizes {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    if let Some(pcap) = &arguments.pcap {
+        return capture::run(pcap, arguments.key_log.as_deref(), &arguments.sizes.in_bytes(), arguments.json);
+    }
+    if arguments.key_log.is_some() {
+        return Err(Failure::usage("--key-log opens the datagrams of a capture; give one with --pcap"));
+    }
     let bytes = hex::parse(&input(&arguments.hex)?)
         .map_err(|error| Failure::usage(format!("the input is not hex: {error}")))?;
     let packet = Packet::decode(&bytes, arguments.form, &arguments.sizes.in_bytes());

@@ -62,6 +62,9 @@ pub(crate) struct Arguments {
     /// Require secure connections, with the key in this file (see keygen)
     #[arg(long, value_name = "FILE")]
     secure: Option<PathBuf>,
+    /// Write the keys of secure connections to this file, behind what it has: with it (see decode) everybody can read them
+    #[arg(long, value_name = "FILE", requires = "secure")]
+    key_log: Option<PathBuf>,
     /// Let clients without security in too
     #[arg(long, requires = "secure")]
     allow_plain: bool,
@@ -149,7 +152,9 @@ fn raknet_options(arguments: &Arguments) -> Result<raknet::Options, Failure> {
         options.config.cookies = CookiePolicy::UnderLoad { unvalidated };
     }
     if let Some(file) = &arguments.secure {
-        options.secure().map_err(host::no_entropy)?.server = Some(identity(arguments, file)?);
+        let security = options.secure().map_err(host::no_entropy)?;
+        security.server = Some(identity(arguments, file)?);
+        keys::log(security, arguments.key_log.as_deref())?;
     }
     let versions = arguments.protocols.iter().filter_map(|protocol| match protocol {
         ProtocolArgument::RakNet(version) => Some(*version),

@@ -2,9 +2,10 @@
 
 use std::path::Path;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use rakwire_native::secure::{KeyHash, PublicKey, ServerTrust, StaticKey, TokenKey};
-use rakwire_native::{KeyFileError, read_key_file, read_token_key_file};
+use rakwire_native::{KeyFileError, KeyLogFile, Security, read_key_file, read_token_key_file};
 
 use crate::failure::Failure;
 
@@ -35,6 +36,16 @@ pub(crate) fn read(option: &str, file: &Path) -> Result<StaticKey, Failure> {
 /// The token key in a file that `option` names.
 pub(crate) fn read_token_key(option: &str, file: &Path) -> Result<TokenKey, Failure> {
     read_token_key_file(file).map_err(|error| unreadable(option, file, &error, "rakwire keygen --token"))
+}
+
+/// Has the keys of all connections written to the file of `--key-log`.
+pub(crate) fn log(security: &mut Security, file: Option<&Path>) -> Result<(), Failure> {
+    let Some(file) = file else { return Ok(()) };
+    let log = KeyLogFile::open(file).map_err(|error| {
+        Failure::usage(format!("--key-log {}: {error}; choose another file", file.display()))
+    })?;
+    security.key_log = Some(Arc::new(log));
+    Ok(())
 }
 
 fn unreadable(option: &str, file: &Path, error: &KeyFileError, maker: &str) -> Failure {

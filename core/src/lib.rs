@@ -80,7 +80,8 @@
 //! # Features
 //!
 //! `alloc`: memory sized at run time ([`raknet::Peer::with_capacity`]). `deflate`: compressed aggregates of messages
-//! ([`codec::aggregate`]). `sim`: the simulator. `derive`: `#[derive(Pack)]` for [`codec::rabbit`]. `secure`: secure connections. `defmt`: events,
+//! ([`codec::aggregate`]). `sim`: the simulator. `derive`: `#[derive(Pack)]` for [`codec::rabbit`]. `secure`: secure connections. `key-log`: their keys
+//! for who asks for them. `defmt`: events,
 //! reasons, errors and names implement `defmt::Format`. None is on by default.
 // Parts that are left out leave some of their helpers without a caller; the whole is checked.
 #![cfg_attr(

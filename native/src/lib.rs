@@ -37,6 +37,7 @@
 //! - `bytes`: `bytes::Bytes` from a received [`Message`], without a copy.
 //! - `metrics`: endpoints count through the facade of the crate `metrics`. The README of this crate lists the names.
 //! - `tracing`: endpoints and connections have spans, and events for what becomes of them.
+//! - `key-log`: `KeyLogFile`, a file with the keys of secure connections, for captures of them.
 //! - `deflate`, `derive`: compressed aggregates and `#[derive(Pack)]` of the [`codec`]s.
 //!
 //! All futures of this crate are cancel safe: a message is sent or received completely or not at all.
@@ -51,6 +52,8 @@ mod entropy;
 pub mod game_protocol;
 mod interfaces;
 mod key_file;
+#[cfg(feature = "key-log")]
+mod key_log_file;
 mod network_emulator;
 mod outgoing;
 pub mod polled;
@@ -69,6 +72,8 @@ pub use entropy::system_random;
 pub use key_file::{
     KeyFileError, create_key_file, create_token_key_file, read_key_file, read_token_key_file,
 };
+#[cfg(feature = "key-log")]
+pub use key_log_file::KeyLogFile;
 pub use raknet::{
     AddressPattern, BanListFull, BindError, Capacity, Channel, Config, ConnectError, ConnectFailure,
     ConnectOptions, Connection, ConnectionStats, CookiePolicy, Delivery, Direction, DisconnectReason,

@@ -9,10 +9,15 @@ use crate::hex;
 
 /// The object on one line.
 pub(crate) fn render(packet: &Packet<'_>) -> String {
+    format!("{}\n", object(packet))
+}
+
+/// The object.
+pub(crate) fn object(packet: &Packet<'_>) -> Json {
     let capsules: Vec<Json> = packet.capsules.iter().map(capsule).collect();
     let records: Vec<Json> = packet.records.iter().map(record).collect();
     let error = packet.error.as_ref();
-    let object = json!({
+    json!({
         "kind": packet.kind,
         "length": packet.length,
         "fields": fields(&packet.fields),
@@ -21,8 +26,7 @@ pub(crate) fn render(packet: &Packet<'_>) -> String {
         "inner": packet.inner.as_ref().map(|inner| json!({ "kind": inner.kind, "fields": fields(&inner.fields) })),
         "rest": fields(&packet.rest),
         "error": error.map(|error| json!({ "offset": error.offset, "message": error.message })),
-    });
-    format!("{object}\n")
+    })
 }
 
 fn capsule(capsule: &Capsule<'_>) -> Json {

@@ -52,16 +52,7 @@ impl<'a> Packet<'a> {
     /// Decodes `bytes` with the parsers of the protocol.
     pub(crate) fn decode(bytes: &'a [u8], form: Form, sizes: &SecuritySizes) -> Self {
         let mut source = Recorder::new(bytes, 0);
-        let mut packet = Self {
-            kind: "empty",
-            length: bytes.len(),
-            fields: Vec::new(),
-            capsules: Vec::new(),
-            records: Vec::new(),
-            inner: None,
-            rest: Vec::new(),
-            error: None,
-        };
+        let mut packet = Self::new("empty", bytes);
         match (bytes.first(), form) {
             (None, _) => packet.error = Some(source.locate(WireError::Truncated)),
             (Some(first), Form::Message) => packet.read_message(bytes, *first, sizes),
@@ -74,6 +65,28 @@ impl<'a> Packet<'a> {
         }
         packet.rest = source.fields();
         packet
+    }
+
+    /// A sealed datagram that no key opens.
+    pub(crate) fn sealed(bytes: &'a [u8]) -> Self {
+        let mut packet = Self::new("sealed", bytes);
+        let mut source = Recorder::new(bytes, 0);
+        source.rest("sealed bytes");
+        packet.fields = source.fields();
+        packet
+    }
+
+    const fn new(kind: &'static str, bytes: &[u8]) -> Self {
+        Self {
+            kind,
+            length: bytes.len(),
+            fields: Vec::new(),
+            capsules: Vec::new(),
+            records: Vec::new(),
+            inner: None,
+            rest: Vec::new(),
+            error: None,
+        }
     }
 
     fn read_message(&mut self, bytes: &'a [u8], first: u8, sizes: &SecuritySizes) {

@@ -82,7 +82,9 @@ fn options(arguments: &Arguments) -> Result<Options, Failure> {
     if arguments.server_key.is_some() || arguments.token.is_some() {
         let identity =
             arguments.identity.as_deref().map(|file| keys::read("--identity", file)).transpose()?;
-        options.secure().map_err(host::no_entropy)?.identity = identity;
+        let security = options.secure().map_err(host::no_entropy)?;
+        security.identity = identity;
+        keys::log(security, arguments.key_log.as_deref())?;
     }
     options.config.close_timeout = CLOSE_TIMEOUT;
     options.capacity = Capacity { connections: 2, blocks: 131_072, block_size: 1_024 };

@@ -30,6 +30,9 @@ pub struct Security {
     pub server: Option<ServerIdentity>,
     /// The key by which servers know this peer as a client. Default: none, and servers know nothing of it.
     pub identity: Option<StaticKey>,
+    /// Who gets the keys of every connection, and with them can read and forge all that is said. Default: nobody.
+    #[cfg(feature = "key-log")]
+    pub key_log: Option<alloc::sync::Arc<dyn crate::secure::KeyLog>>,
     /// How many handshakes a second the server computes for all together. Default: 1,000, about a fifth of a core.
     pub handshakes_per_second: u16,
     /// How many handshakes a second the server computes for one network (24 bits of IPv4, 64 of IPv6). Default: 50, so that
@@ -46,6 +49,8 @@ impl Security {
             random: SeededRandom::new(seed),
             server: None,
             identity: None,
+            #[cfg(feature = "key-log")]
+            key_log: None,
             handshakes_per_second: 1_000,
             handshakes_per_network: 50,
         }
@@ -75,6 +80,8 @@ impl Clone for Security {
             random: self.random.duplicate(),
             server: self.server.as_ref().map(ServerIdentity::duplicate),
             identity: self.identity.as_ref().map(StaticKey::duplicate),
+            #[cfg(feature = "key-log")]
+            key_log: self.key_log.clone(),
             ..*self
         }
     }

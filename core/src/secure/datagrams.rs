@@ -145,6 +145,27 @@ impl DatagramProtection {
         Self::early(keys, Some(next.receiving), Some(next.sending), now)
     }
 
+    /// What opens the datagrams of one direction, with the key of epoch 0 and, if it does not follow from that, of epoch 1.
+    #[cfg(feature = "key-log")]
+    pub(super) fn opening(epoch_0: &[u8; 32], epoch_1: Option<&[u8; 32]>) -> Self {
+        let secret = |bytes: &[u8; 32]| Secret::new(*bytes);
+        let next = epoch_1.map_or_else(|| rekey(&secret(epoch_0)), secret);
+        let keys = Keys { sending: secret(epoch_0), receiving: secret(epoch_0) };
+        Self::early(keys, Some(next), None, Instant::ZERO)
+    }
+
+    /// The keys that the handshake has made until now, those of sending first, of epochs 0 and 1; none of an epoch that is
+    /// over, or whose keys follow from the other.
+    #[cfg(feature = "key-log")]
+    pub(super) fn keys_of_handshake(&self) -> [Option<[&Secret; 2]>; 2] {
+        let Receiving { key, next, .. } = &self.receiving;
+        if self.sending.epoch > 0 {
+            return [None, next.as_ref().map(|next| [&self.sending.key, next])];
+        }
+        let identified = self.next_sending.as_ref().zip(next.as_ref());
+        [Some([&self.sending.key, key]), identified.map(|(sending, receiving)| [sending, receiving])]
+    }
+
     fn early(keys: Keys, next: Option<Secret>, next_sending: Option<Secret>, now: Instant) -> Self {
         Self {
             sending: Sending { key: keys.sending, epoch: 0, since: now, sealed: 0, counter: 0 },

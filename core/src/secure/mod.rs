@@ -68,6 +68,8 @@ mod client;
 mod datagrams;
 mod error;
 mod fields;
+#[cfg(feature = "key-log")]
+mod key_log;
 mod keys;
 mod noise;
 mod primitives;
@@ -86,6 +88,8 @@ pub use fields::{
     ANSWER, CHALLENGE, IDENTITY, MAX_IDENTITY_DATA, Negotiated, PROOF, PUBLIC_KEY_FIELD, ServerKeyField,
     Versions,
 };
+#[cfg(feature = "key-log")]
+pub use key_log::{KeyDirection, KeyLog, KeyLogError, LoggedKey};
 pub use keys::{KeyHash, PrivateText, PublicKey, StaticKey};
 pub use random::{SecureRandom, SeededRandom};
 pub use server::{ClientIdentity, ReplyFields, SecureRequest, ServerHandshake, ServerIdentity};

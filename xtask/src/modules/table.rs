@@ -93,6 +93,7 @@ const CORE: Crate = Crate {
             "raknet::connection::challenge",
             "raknet::connection::channels",
             "raknet::connection::context",
+            "raknet::connection::key_logging",
             "raknet::connection::key_state",
             "raknet::connection::metrics",
             "raknet::connection::negotiation",
@@ -158,7 +159,7 @@ const NATIVE: Crate = Crate {
     root: "native/src/lib.rs",
     layers: &[
         Layer::apart(&["bind_error", "clock", "entropy", "interfaces", "outgoing", "simulation", "wakers"]),
-        Layer::apart(&["key_file"]),
+        Layer::apart(&["key_file", "key_log_file"]),
         // What datagrams pass between the socket and the endpoint.
         Layer::together(&["arrival_queue", "network_emulator", "socket"]),
         // The driver, generic over the protocol.

@@ -39,6 +39,8 @@ mod congestion;
 mod context;
 mod handshake;
 #[cfg(feature = "secure")]
+mod key_logging;
+#[cfg(feature = "secure")]
 mod key_state;
 mod metrics;
 #[cfg(feature = "secure")]

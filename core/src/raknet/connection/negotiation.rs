@@ -5,6 +5,7 @@ use core::net::SocketAddr;
 
 use super::challenge::ChallengeRequest;
 use super::context::Context;
+use super::key_logging::log_keys;
 use super::key_state::{ClientProof, Dialling, Sealed, Stage, Stored, place};
 use super::offer::{Acceptance, Offer, Reply2Fields, accept_in_plain};
 use super::protection::ConnectionProtection;
@@ -157,8 +158,13 @@ impl ConnectionProtection {
         else {
             return Err(KeyProblem::IdentityInvalid);
         };
-        match place(&mut handshake).finish(&mut sealed.datagrams, shown.proof, shown.identity, cx.now) {
+        let handshake = place(&mut handshake);
+        log_keys(cx.config, false, handshake.answer(), &sealed.datagrams);
+        match handshake.finish(&mut sealed.datagrams, shown.proof, shown.identity, cx.now) {
             Ok(identity) => {
+                if identity.is_some() {
+                    log_keys(cx.config, false, handshake.answer(), &sealed.datagrams);
+                }
                 sealed.peer = SecurePeer::Client(identity);
                 Ok(())
             }
@@ -252,7 +258,8 @@ impl Dialling {
     fn establish(&mut self, cx: &Context<'_, '_>, reply: &Reply2Fields<'_>) -> Option<Established> {
         let answer = reply.answer?;
         let identity = identity_key(self.identity.as_ref(), cx.config).map(|key| Identity { key, data: &[] });
-        self.handshake.accept(answer, reply.guid, &reply.client, reply.mtu, identity, cx.now).ok()
+        let accepted = self.handshake.accept(answer, reply.guid, &reply.client, reply.mtu, identity, cx.now);
+        accepted.ok().inspect(|established| log_keys(cx.config, true, answer, &established.protection))
     }
 }
 

@@ -1,0 +1,168 @@
+//! Captures of secure connections, with and without their keys.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::support::{Server, run, text};
+
+const MESSAGE: &str = "what nobody else may read";
+
+fn rakwire(arguments: &[&str]) -> (Option<i32>, String, String) {
+    let output = run(Path::new(env!("CARGO_BIN_EXE_rakwire")), arguments, "");
+    (output.status.code(), text(&output.stdout), text(&output.stderr))
+}
+
+/// A folder of a test, which is removed when it ends well.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let folder = std::env::temp_dir().join(format!("rakwire-cli-{name}-{}", std::process::id()));
+        fs::create_dir_all(&folder).expect("a directory");
+        Self(folder)
+    }
+
+    fn file(&self, name: &str) -> String {
+        self.0.join(name).to_str().expect("a path of text").to_owned()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            fs::remove_dir_all(&self.0).expect("the directory");
+        }
+    }
+}
+
+/// Makes a capture of a session, which stands in `NAME.pcap`, and a log of its keys by the client.
+fn session(folder: &Folder, name: &str, more: &[&str]) -> [String; 3] {
+    let file = |ending: &str| folder.file(&format!("{name}.{ending}"));
+    let (server_key, pcap, of_client, of_server) =
+        (file("key"), file("pcap"), file("client-keys"), file("server-keys"));
+    let (_, key, error) = rakwire(&["keygen", &server_key]);
+    let key = key.lines().next().expect(&error);
+    let echo = ["echo", "--listen", "127.0.0.1:0", "--secure", &server_key, "--key-log", &of_server];
+    let server = Server::start(Path::new(env!("CARGO_BIN_EXE_rakwire")), &echo, "listening on ");
+    let send = ["send", &server.announced, MESSAGE, "--count", "20", "--server-key", key];
+    let record = ["--pcap", &pcap, "--key-log", &of_client];
+    let (status, _, error) = rakwire(&[&send[..], &record, more].concat());
+    assert_eq!(status, Some(0), "{error}");
+    [pcap, of_client, of_server]
+}
+
+/// The datagrams of a capture as `decode` prints them.
+fn decode(pcap: &str, more: &[&str]) -> Vec<Value> {
+    let (status, out, error) = rakwire(&[&["decode", "--json", "--pcap", pcap], more].concat());
+    assert_eq!(status, Some(0), "{error}");
+    out.lines().map(|line| serde_json::from_str(line).expect("an object on each line")).collect()
+}
+
+fn is_unopened(datagram: &Value) -> bool {
+    datagram["packet"]["kind"] == "sealed"
+}
+
+/// How many messages with the text went to each side, which is told by the port of the server.
+fn messages(datagrams: &[Value]) -> [usize; 2] {
+    let server = datagrams[0]["to"].as_str().expect("an address");
+    let wanted: String = MESSAGE.bytes().map(|byte| format!("{byte:02x}")).collect();
+    let payloads = |to_server: bool| {
+        let of = datagrams.iter().filter(move |one| (one["to"] == server) == to_server);
+        let capsules = of.filter_map(|one| one["packet"]["capsules"].as_array()).flatten();
+        let texts = capsules.map(|capsule| capsule["payload_hex"].as_str().expect("hex"));
+        texts.filter(|hex| hex.ends_with(&wanted)).count()
+    };
+    [payloads(true), payloads(false)]
+}
+
+/// With the keys of either side everything is read; without them, or with others, nothing.
+fn opens_with_its_keys_alone(name: &str, identity: bool) {
+    let folder = Folder::new(name);
+    let client_key = folder.file("client.key");
+    rakwire(&["keygen", &client_key]);
+    let shown = if identity { &["--identity", &client_key][..] } else { &[] };
+    let [pcap, of_client, of_server] = session(&folder, "one", shown);
+    let [_, of_another, _] = session(&folder, "another", shown);
+
+    for keys in [&of_client, &of_server] {
+        let opened = decode(&pcap, &["--key-log", keys]);
+        assert!(!opened.iter().any(is_unopened));
+        // A message that was lost was sent again.
+        let messages = messages(&opened);
+        assert!(messages.iter().all(|count| *count >= 20), "{messages:?}");
+        assert!(opened.iter().filter(|one| one["sealed"] == true).count() >= 40);
+        assert!(opened.iter().all(|one| one["packet"]["error"].is_null()));
+    }
+    for keys in [&[][..], &["--key-log", &of_another]] {
+        let closed = decode(&pcap, keys);
+        assert_eq!(messages(&closed), [0, 0]);
+        let sealed: Vec<&Value> = closed.iter().filter(|one| one["sealed"] == true).collect();
+        assert!(sealed.len() >= 40 && sealed.iter().all(|one| is_unopened(one)));
+        assert!(sealed.iter().all(|one| one["length"].as_u64() > Some(19)));
+    }
+    let (status, table, _) = rakwire(&["decode", "--pcap", &pcap, "--key-log", &of_client]);
+    assert_eq!(status, Some(0));
+    assert!(table.contains(MESSAGE) && table.contains(" sealed\ndata, "), "{table}");
+    let (_, table, _) = rakwire(&["decode", "--pcap", &pcap]);
+    assert!(!table.contains(MESSAGE) && table.contains(" sealed\nsealed, "), "{table}");
+}
+
+#[test]
+fn a_capture_opens_with_its_keys_alone() {
+    opens_with_its_keys_alone("key-log", false);
+}
+
+#[test]
+fn a_capture_of_a_client_with_an_identity_opens_with_its_keys_alone() {
+    opens_with_its_keys_alone("key-log-identity", true);
+}
+
+#[cfg(unix)]
+#[test]
+fn only_its_owner_may_read_a_key_log() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = Folder::new("key-log-owner");
+    let [_, of_client, of_server] = session(&folder, "one", &[]);
+    for keys in [of_client, of_server] {
+        assert_eq!(fs::metadata(keys).expect("a file").permissions().mode() & 0o777, 0o600);
+    }
+}
+
+/// One line on standard error that has all these parts, and exit status 2.
+fn is_refused(arguments: &[&str], parts: &[&str]) {
+    let (status, _, error) = rakwire(arguments);
+    assert_eq!((status, error.lines().count()), (Some(2), 1), "{error}");
+    assert!(parts.iter().all(|part| error.contains(part)), "{error}");
+}
+
+#[test]
+fn damaged_files_are_refused_with_their_name_and_the_place() {
+    let folder = Folder::new("key-log-damaged");
+    let [pcap, keys, _] = session(&folder, "one", &[]);
+    let log = fs::read_to_string(&keys).expect("a key log");
+    let damaged = folder.file("damaged");
+    let with_log = |log: &str, parts: &[&str]| {
+        fs::write(&damaged, log).expect("a file");
+        is_refused(&["decode", "--pcap", &pcap, "--key-log", &damaged], &[&[&damaged[..]], parts].concat());
+    };
+    with_log(&format!("# a comment\n\n{}", &log[..log.len() - 2]), &["line 4", "hexadecimal"]);
+    with_log(&log.replace("TO_CLIENT_0", "TO_NOBODY_0"), &["line 2", "label"]);
+    with_log("nonsense\n", &["line 1"]);
+    is_refused(&["decode", "--pcap", &pcap, "--key-log", "/nowhere/keys"], &["/nowhere/keys"]);
+
+    let capture = fs::read(&pcap).expect("a capture");
+    for (bytes, part) in
+        [(&capture[..capture.len() - 1], "record "), (&capture[..30], "record 1"), (b"no capture", "pcap")]
+    {
+        fs::write(&damaged, bytes).expect("a file");
+        is_refused(&["decode", "--pcap", &damaged], &[&damaged, part]);
+    }
+    is_refused(&["decode", "00", "--key-log", &keys], &["--pcap"]);
+    is_refused(&["send", "127.0.0.1:9", "x", "--key-log", &keys], &["--server-key"]);
+    is_refused(
+        &["send", "127.0.0.1:9", "x", "--server-key", "any", "--key-log", "/nowhere/keys"],
+        &["/nowhere/keys"],
+    );
+}

@@ -1,0 +1,230 @@
+//! The keys of datagrams, for whoever has to read captures of its own connections (docs/secure.md#key-log).
+
+use core::fmt;
+use core::str::FromStr;
+
+use super::datagrams::DatagramProtection;
+use super::primitives::{KEY, Secret};
+
+error_enum! {
+    /// Why a line is none of a key log (docs/secure.md#key-log).
+    #[non_exhaustive]
+    pub enum KeyLogError {
+        /// The line has other parts than a label and two groups of digits.
+        OtherParts => "not a label, the name of a connection and a key, with a space between them",
+        /// The label is none of a key log.
+        OtherLabel => "the label is none of a key log of rakwire",
+        /// The name of the connection or the key is no 64 hexadecimal digits.
+        BadDigits => "the name of the connection and the key have 64 hexadecimal digits each",
+    }
+}
+
+/// The direction in which a key protects datagrams.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum KeyDirection {
+    /// From the client to the server.
+    ToServer,
+    /// From the server to the client.
+    ToClient,
+}
+
+/// The labels of all lines.
+const LABELS: [(&str, KeyDirection, u8); 4] = [
+    ("RAKWIRE_TO_SERVER_0", KeyDirection::ToServer, 0),
+    ("RAKWIRE_TO_CLIENT_0", KeyDirection::ToClient, 0),
+    ("RAKWIRE_TO_SERVER_1", KeyDirection::ToServer, 1),
+    ("RAKWIRE_TO_CLIENT_1", KeyDirection::ToClient, 1),
+];
+
+/// A key of a connection, as a line of a key log: `Display` writes the line, and it is parsed again. The key is erased when it
+/// is dropped.
+///
+/// ```
+/// use rakwire::secure::{KeyDirection, LoggedKey};
+///
+/// let line = format!("RAKWIRE_TO_SERVER_0 {} {}", "ab".repeat(32), "07".repeat(32));
+/// let key: LoggedKey = line.parse()?;
+/// assert_eq!((key.direction(), key.epoch(), key.connection()), (KeyDirection::ToServer, 0, &[0xAB; 32]));
+/// assert_eq!(key.to_string(), line);
+/// # Ok::<(), rakwire::secure::KeyLogError>(())
+/// ```
+pub struct LoggedKey {
+    direction: KeyDirection,
+    epoch: u8,
+    connection: [u8; KEY],
+    key: Secret,
+}
+
+impl LoggedKey {
+    /// Whose datagrams it opens.
+    #[must_use]
+    pub const fn direction(&self) -> KeyDirection {
+        self.direction
+    }
+
+    /// Its epoch: 0, or 1 in a connection whose client has an identity. The keys of all others follow from these.
+    #[must_use]
+    pub const fn epoch(&self) -> u8 {
+        self.epoch
+    }
+
+    /// The first 32 bytes of the answer in reply 2, which no other connection has.
+    #[must_use]
+    pub const fn connection(&self) -> &[u8; KEY] {
+        &self.connection
+    }
+}
+
+/// Takes the keys of the connections of a peer, which hands them out to nobody else. It must not block for long.
+pub trait KeyLog: Send + Sync {
+    /// Takes a key. Those of both directions come when the handshake of a connection has made them.
+    fn log(&self, key: &LoggedKey);
+}
+
+impl DatagramProtection {
+    /// Hands out the keys that the handshake has made.
+    pub(crate) fn log_keys(&self, is_client: bool, answer: &[u8], log: &dyn KeyLog) {
+        let Some(connection) = answer.first_chunk() else { return };
+        let directions = match is_client {
+            true => [KeyDirection::ToServer, KeyDirection::ToClient],
+            false => [KeyDirection::ToClient, KeyDirection::ToServer],
+        };
+        for (epoch, keys) in (0..).zip(self.keys_of_handshake()) {
+            for (direction, key) in directions.into_iter().zip(keys.into_iter().flatten()) {
+                log.log(&LoggedKey {
+                    direction,
+                    epoch,
+                    connection: *connection,
+                    key: Secret::new(*key.as_bytes()),
+                });
+            }
+        }
+    }
+
+    /// What opens the datagrams of one direction, in all epochs: with the key of epoch 0, and that of epoch 1 where the client
+    /// has an identity. It seals nothing that anybody would open.
+    #[must_use]
+    pub fn of_logged_keys(epoch_0: &LoggedKey, epoch_1: Option<&LoggedKey>) -> Self {
+        Self::opening(epoch_0.key.as_bytes(), epoch_1.map(|logged| logged.key.as_bytes()))
+    }
+}
+
+impl fmt::Display for LoggedKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let label =
+            LABELS.iter().find(|(_, direction, epoch)| (*direction, *epoch) == (self.direction, self.epoch));
+        f.write_str(label.map_or("", |(label, _, _)| label))?;
+        for bytes in [&self.connection, self.key.as_bytes()] {
+            f.write_str(" ")?;
+            bytes.iter().try_for_each(|byte| write!(f, "{byte:02x}"))?;
+        }
+        Ok(())
+    }
+}
+
+impl FromStr for LoggedKey {
+    type Err = KeyLogError;
+
+    fn from_str(line: &str) -> Result<Self, KeyLogError> {
+        let mut parts = line.split_ascii_whitespace();
+        let (Some(label), Some(connection), Some(key), None) =
+            (parts.next(), parts.next(), parts.next(), parts.next())
+        else {
+            return Err(KeyLogError::OtherParts);
+        };
+        let label = LABELS.iter().find(|(known, _, _)| *known == label).ok_or(KeyLogError::OtherLabel)?;
+        let (_, direction, epoch) = *label;
+        Ok(Self { direction, epoch, connection: digits(connection)?, key: Secret::new(digits(key)?) })
+    }
+}
+
+/// The bytes of 64 hexadecimal digits.
+fn digits(text: &str) -> Result<[u8; KEY], KeyLogError> {
+    let (pairs, rest) = text.as_bytes().as_chunks::<2>();
+    let mut bytes = [0; KEY];
+    if pairs.len() != KEY || !rest.is_empty() {
+        return Err(KeyLogError::BadDigits);
+    }
+    for (byte, [high, low]) in bytes.iter_mut().zip(pairs) {
+        *byte = digit(*high)? << 4 | digit(*low)?;
+    }
+    Ok(bytes)
+}
+
+fn digit(character: u8) -> Result<u8, KeyLogError> {
+    let digit = char::from(character).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+    digit.ok_or(KeyLogError::BadDigits)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::format;
+    use std::string::{String, ToString};
+    use std::sync::Mutex;
+    use std::vec::Vec;
+
+    use super::*;
+    use crate::secure::RekeyLimits;
+    use crate::time::Instant;
+
+    /// What a log has of the connection of these keys.
+    struct Log(Mutex<Vec<String>>);
+
+    impl KeyLog for Log {
+        fn log(&self, key: &LoggedKey) {
+            self.0.lock().expect("no panic").push(key.to_string());
+        }
+    }
+
+    #[test]
+    fn logged_keys_open_both_directions_in_all_epochs() {
+        const NOW: Instant = Instant::ZERO;
+        let limits = RekeyLimits { datagrams: 3, ..RekeyLimits::DEFAULT };
+        let mut client = DatagramProtection::with_keys([1; 32], [2; 32], NOW);
+        let mut server = DatagramProtection::with_keys([2; 32], [1; 32], NOW);
+        client.set_limits(limits);
+        server.set_limits(limits);
+        let log = Log(Mutex::new(Vec::new()));
+        server.log_keys(false, &[9; 128], &log);
+        let lines = log.0.into_inner().expect("no panic");
+        let keys: Vec<LoggedKey> = lines.iter().map(|line| line.parse().expect("a line")).collect();
+        assert_eq!(keys.len(), 2, "the keys of later epochs follow");
+        let observer = |direction| {
+            let key = keys.iter().find(|key| key.direction() == direction).expect("a key");
+            DatagramProtection::of_logged_keys(key, None)
+        };
+        let mut observers = [observer(KeyDirection::ToServer), observer(KeyDirection::ToClient)];
+        for round in 0..40_u8 {
+            for (at, observer) in observers.iter_mut().enumerate() {
+                let (from, to) =
+                    if at == 0 { (&mut client, &mut server) } else { (&mut server, &mut client) };
+                let mut datagram = [round; 32];
+                let length = from.seal(NOW, &mut datagram, 8).expect("room");
+                let mut copy = [0; 32];
+                assert_eq!(observer.open_copy(NOW, &datagram[..length], &mut copy), Ok(8));
+                assert_eq!(copy[..8], [round; 8]);
+                to.open(NOW, &mut datagram[..length]).expect("a sealed datagram");
+            }
+        }
+        assert!(client.epoch() > 5, "{}", client.epoch());
+    }
+
+    #[test]
+    fn what_is_no_line_of_a_key_log_is_told_apart() {
+        let digits = "0123456789abcdef".repeat(4);
+        for (label, direction, epoch) in LABELS {
+            let line = format!("{label} {digits} {digits}");
+            let key: LoggedKey = line.parse().expect("a line");
+            assert_eq!((key.direction(), key.epoch(), key.to_string()), (direction, epoch, line));
+        }
+        let error = |line: &str| line.parse::<LoggedKey>().err();
+        assert_eq!(error(""), Some(KeyLogError::OtherParts));
+        assert_eq!(error(&format!("RAKWIRE_TO_SERVER_0 {digits}")), Some(KeyLogError::OtherParts));
+        assert_eq!(error(&format!("RAKWIRE_TO_SERVER_0 {digits} {digits} 1")), Some(KeyLogError::OtherParts));
+        assert_eq!(error(&format!("RAKWIRE_TO_SERVER_2 {digits} {digits}")), Some(KeyLogError::OtherLabel));
+        for bad in [&digits[1..], &digits.replace('f', "g"), &format!("{digits}00")] {
+            assert_eq!(error(&format!("RAKWIRE_TO_SERVER_0 {digits} {bad}")), Some(KeyLogError::BadDigits));
+            assert_eq!(error(&format!("RAKWIRE_TO_SERVER_0 {bad} {digits}")), Some(KeyLogError::BadDigits));
+        }
+    }
+}
