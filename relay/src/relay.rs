@@ -240,7 +240,7 @@ impl Relay {
             data_channels,
             finding,
             app,
-            ..
+            config,
         } = self;
         let stop = app.stop.clone();
         let _stop_on_drop = app.stop.clone().drop_guard();
@@ -263,6 +263,9 @@ impl Relay {
         if let Some(webtransport) = webtransport {
             info!(udp = %webtransport.local_addr(), "listening for WebTransport");
             beside.spawn(webtransport.serve(Arc::clone(&app)));
+        }
+        if let Ok(Some(note)) = config.lock().await.note() {
+            info!("{note}");
         }
         info!(%local_addr, "listening");
         systemd::notify(systemd::Event::Ready);

@@ -8,7 +8,9 @@ use crate::args::{ConfigArgs, ExplainArgs};
 pub(crate) fn check(args: &ConfigArgs) -> Result<(), Failure> {
     let loaded = args.load().map_err(Failure::misconfigured)?;
     let targets: Vec<&str> = loaded.config.targets.keys().map(|name| name.as_str()).collect();
-    print_out(&format!("ok: listens on {}, offers {}\n", loaded.config.listen, targets.join(", ")))
+    print_out(&format!("ok: listens on {}, offers {}\n", loaded.config.listen, targets.join(", ")))?;
+    let note = loaded.config.note().map_err(Failure::misconfigured)?;
+    note.map_or(Ok(()), |note| print_out(&format!("note: {note}\n")))
 }
 
 pub(crate) fn print(args: &ExplainArgs) -> Result<(), Failure> {

@@ -182,6 +182,21 @@ impl Config {
         }
     }
 
+    /// What is no mistake, but may not be what was meant.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Config::check`].
+    pub fn note(&self) -> Result<Option<&'static str>, ConfigError> {
+        let has_proxies = !self.admission.trusted_proxies.is_empty();
+        let is_told = self.webtransport.public_port.is_some();
+        let has_udp = self.webtransport.mode != WebTransportMode::Off || self.has_webrtc()?;
+        Ok((has_proxies && has_udp && !is_told).then_some(
+            "pages that come through a trusted proxy are told of the WebSocket alone: for WebTransport and data channels beside \
+             the proxy open a UDP port, and name it with --webtransport-public-port PORT",
+        ))
+    }
+
     fn check_webtransport(&self) -> Result<(), ConfigError> {
         let address = self.webtransport.listen.unwrap_or(self.listen);
         if self.webtransport.mode == WebTransportMode::On && self.udp.is_in_the_way_of(address) {

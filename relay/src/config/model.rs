@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::num::NonZeroUsize;
+use std::num::{NonZeroU16, NonZeroUsize};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -443,6 +443,9 @@ pub struct WebTransportConfig {
     pub mode: WebTransportMode,
     /// The UDP address to listen on, if not the address and port of [`Config::listen`].
     pub listen: Option<SocketAddr>,
+    /// The UDP port that pages are told, of data channels too, if not the one of the relay. Pages that ask through a trusted
+    /// proxy are told none without it.
+    pub public_port: Option<NonZeroU16>,
 }
 
 /// Whether WebTransport is served.

@@ -478,6 +478,14 @@ pub const OPTIONS: &[OptionInfo] = &[
         "UDP address and port for WebTransport, if not those of --listen; port 0 picks a free one",
     ),
     option(
+        "webtransport.public_port",
+        "webtransport-public-port",
+        number("as port", 1, 65_535),
+        Change::Restart,
+        "UDP port by which pages reach WebTransport and data channels at the host of the relay's URL, if it is another one outside; \
+         pages that come through a trusted proxy are told none without it",
+    ),
+    option(
         "udp.listen",
         "udp-listen",
         OptionKind::Text("ADDR"),

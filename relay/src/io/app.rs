@@ -1,6 +1,7 @@
 //! State that is shared by all connections of a relay.
 
 use std::net::SocketAddr;
+use std::num::NonZeroU16;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -38,6 +39,8 @@ pub(crate) struct App {
     pub(crate) addresses: AddressLog,
     pub(crate) tls: Option<Arc<Tls>>,
     has_proxy_headers: bool,
+    /// The UDP port that pages are told, if it is not the one of the relay.
+    pub(super) public_udp_port: Option<NonZeroU16>,
     resumable: Mutex<ResumeTable<Arc<Connections>>>,
     /// One permit per TCP connection.
     pub(crate) connections: Arc<Semaphore>,
@@ -80,6 +83,7 @@ impl App {
             addresses: AddressLog::new(config.log.hash_addresses),
             tls: tls.map(Arc::new),
             has_proxy_headers: config.admission.proxy_protocol,
+            public_udp_port: config.webtransport.public_port,
             resumable: Mutex::default(),
             connections: Arc::new(Semaphore::new(max_connections(&limits))),
             drain_timeout: Arc::new(watch::Sender::new(config.drain_timeout)),

@@ -12,6 +12,7 @@ use crate::admission::Share;
 #[derive(Debug, Clone)]
 pub(crate) struct Connected {
     peer: SocketAddr,
+    has_proxy_header: bool,
     is_websocket: Arc<AtomicBool>,
     _place: Arc<Place>,
 }
@@ -26,7 +27,17 @@ struct Place {
 impl Connected {
     pub(super) fn new(peer: SocketAddr, permit: OwnedSemaphorePermit, share: Option<Share>) -> Self {
         let place = Arc::new(Place { _permit: permit, _share: share });
-        Self { peer, is_websocket: Arc::default(), _place: place }
+        Self { peer, has_proxy_header: false, is_websocket: Arc::default(), _place: place }
+    }
+
+    /// The connection of a trusted proxy that has named this client in a PROXY protocol header.
+    pub(super) fn with_proxy_header(self) -> Self {
+        Self { has_proxy_header: true, ..self }
+    }
+
+    /// Whether it began with a PROXY protocol header that names a client.
+    pub(super) const fn has_proxy_header(&self) -> bool {
+        self.has_proxy_header
     }
 
     /// The other end of the connection: the client that a trusted proxy names in a PROXY protocol header, or the other end

@@ -93,6 +93,7 @@ async fn serve_proxy(
     match timeout(app.limits.header_timeout, read_client(&mut stream)).await {
         Ok(Ok(client)) => {
             if let Some(connected) = admit(&app, client.unwrap_or(proxy), permit) {
+                let connected = if client.is_some() { connected.with_proxy_header() } else { connected };
                 serve_connection(app, stream, router, connected).await;
             }
         }

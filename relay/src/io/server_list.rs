@@ -11,7 +11,7 @@ use axum::response::{IntoResponse, Response};
 
 use super::app::App;
 use super::connected::Connected;
-use super::transports;
+use super::transports::{self, UdpPort};
 use crate::admission::{Forbidden, Refusal};
 
 /// The transports of the relay.
@@ -21,7 +21,19 @@ pub(super) async fn transports(
     headers: HeaderMap,
 ) -> Response {
     let channels = app.webrtc.get().filter(|_| app.admission.admits_unknown_origins());
-    answer(&app, &connected, &headers, || transports::list(app.webtransport.get(), channels))
+    let port = udp_port(&app, &connected);
+    answer(&app, &connected, &headers, || transports::list(app.webtransport.get(), channels, port))
+}
+
+/// What is told of the port of transports by UDP.
+fn udp_port(app: &App, connected: &Connected) -> UdpPort {
+    let is_proxied = connected.has_proxy_header() || app.admission.is_trusted_proxy(connected.peer().ip());
+    match app.public_udp_port {
+        Some(port) => UdpPort::Public(port.get()),
+        // A proxy passes on TCP, and where it listens nothing is known of the relay's UDP port.
+        None if is_proxied => UdpPort::Unknown,
+        None => UdpPort::Own,
+    }
 }
 
 /// The list of servers.

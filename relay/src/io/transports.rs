@@ -1,5 +1,7 @@
 //! `GET /transports`: what a page can reach this relay by.
 
+use std::net::SocketAddr;
+
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde::Serialize;
@@ -35,18 +37,38 @@ struct WebRtcEntry {
     fingerprint: String,
 }
 
+/// The port of transports by UDP, as a page reaches it.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum UdpPort {
+    /// The one on which the relay listens.
+    Own,
+    /// The one of the configuration.
+    Public(u16),
+    /// None that the relay knows.
+    Unknown,
+}
+
+impl UdpPort {
+    fn or(self, local_addr: &SocketAddr) -> Option<u16> {
+        match self {
+            Self::Own => Some(local_addr.port()),
+            Self::Public(port) => Some(port),
+            Self::Unknown => None,
+        }
+    }
+}
+
 /// The list, as JSON.
-pub(super) fn list(announced: Option<&Announced>, webrtc: Option<&AnnouncedWebRtc>) -> String {
+pub(super) fn list(announced: Option<&Announced>, webrtc: Option<&AnnouncedWebRtc>, port: UdpPort) -> String {
     let list = List {
         websocket: WebSocketEntry { path: "/ws" },
-        webtransport: announced.map(|Announced { local_addr, certificate }| WebTransportEntry {
-            port: local_addr.port(),
-            path: PATH,
-            certificate_hashes: certificate.hashes().iter().map(|hash| STANDARD.encode(hash)).collect(),
+        webtransport: announced.and_then(|Announced { local_addr, certificate }| {
+            let certificate_hashes = certificate.hashes().iter().map(|hash| STANDARD.encode(hash)).collect();
+            port.or(local_addr).map(|port| WebTransportEntry { port, path: PATH, certificate_hashes })
         }),
-        webrtc: webrtc.map(|AnnouncedWebRtc { local_addr, fingerprint }| WebRtcEntry {
-            port: local_addr.port(),
-            fingerprint: fingerprint.to_string(),
+        webrtc: webrtc.and_then(|AnnouncedWebRtc { local_addr, fingerprint }| {
+            let fingerprint = fingerprint.to_string();
+            port.or(local_addr).map(|port| WebRtcEntry { port, fingerprint })
         }),
     };
     // Texts and numbers are always JSON.

@@ -36,6 +36,12 @@ fn a_configuration_is_checked() {
     fs::write(&good, "[targets.game]\naddress = \"127.0.0.1:1\"\n").unwrap();
     let text = printed(relay().args(["check", "--config"]).arg(&good));
     assert_eq!(text, "ok: listens on 127.0.0.1:8080, offers game\n");
+    let proxied = ["--trusted-proxy", "127.0.0.1", "--allow-any-origin"];
+    let text = printed(relay().args(["check", "--config"]).arg(&good).args(proxied));
+    assert!(text.contains("\nnote: ") && text.contains("--webtransport-public-port"), "{text}");
+    let told = ["--webtransport-public-port", "443"];
+    let text = printed(relay().args(["check", "--config"]).arg(&good).args(proxied).args(told));
+    assert!(!text.contains("note: "), "{text}");
     let bad = path("bad.toml");
     fs::write(&bad, "[targets.game]\naddress = \"127.0.0.1:1\"\n\n[limits]\nquew = 1\n").unwrap();
     for command in [&["check"][..], &["config"], &["config", "--explain"], &["run"], &[]] {

@@ -16,7 +16,7 @@ use crate::support::{Running, Server, config, connect_from, directory, eventuall
 const CLIENT: Ipv4Addr = Ipv4Addr::new(203, 0, 113, 9);
 
 /// The header of a connection of [`CLIENT`] by TCP over IPv4.
-fn header() -> Vec<u8> {
+pub(crate) fn header() -> Vec<u8> {
     let mut header = b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0c".to_vec();
     header.extend(CLIENT.octets());
     header.extend([192, 0, 2, 1, 0x12, 0x34, 0, 80]);

@@ -18,12 +18,15 @@ use rakwire_relay::{CloseKind, Config, DropReason, Relay, TransportKind};
 use rustls::ClientConfig;
 use rustls::crypto::ring;
 use serde::Deserialize;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 use url::Url;
 use web_transport_proto::{
     Capsule, ConnectError, ConnectRequest, ConnectResponse, Frame, Http3CapsuleReader, Settings, VarInt, http,
 };
 
 use crate::program::{Program, relay};
+use crate::proxy_headers::header as proxy_header;
 use crate::support::{
     Client, Flow, Running, Server, config, directory, eventually, get, get_with, repeated, within,
 };
@@ -332,6 +335,39 @@ async fn pages_that_may_connect_can_read_the_list_of_transports() {
     assert!(local.contains("access-control-allow-origin: http://localhost:5173"), "{local}");
     let (foreign, _) = get_with(relay.address, "/transports", &[("origin", "https://example.com")]).await;
     assert!(!foreign.contains("access-control-allow-origin"), "{foreign}");
+}
+
+/// What a relay whose proxy is at 127.0.0.1 says of its transports by UDP, with this public port.
+async fn announced_behind_proxy(public_port: Option<u16>, has_header: bool) -> (Option<u16>, Option<u16>) {
+    let mut config = config(Server::echo().await);
+    config.admission.trusted_proxies = vec!["127.0.0.1/32".parse().unwrap()];
+    config.admission.allow_any_origin = true;
+    config.admission.proxy_protocol = has_header;
+    config.webtransport.public_port = public_port.and_then(|port| port.try_into().ok());
+    let relay = Running::start(config).await;
+    let mut stream = TcpStream::connect(relay.address).await.unwrap();
+    if has_header {
+        stream.write_all(&proxy_header()).await.unwrap();
+    }
+    stream.write_all(b"GET /transports HTTP/1.1\r\nHost: relay\r\nConnection: close\r\n\r\n").await.unwrap();
+    let mut answer = String::new();
+    within(stream.read_to_string(&mut answer)).await.unwrap();
+    let list: serde_json::Value = serde_json::from_str(answer.split_once("\r\n\r\n").unwrap().1).unwrap();
+    let port = |transport: &str| list[transport]["port"].as_u64().map(|port| port as u16);
+    (port("webtransport"), port("webrtc"))
+}
+
+#[tokio::test]
+async fn pages_behind_a_trusted_proxy_are_told_the_public_port_alone() {
+    for has_header in [false, true] {
+        assert_eq!(announced_behind_proxy(None, has_header).await, (None, None));
+        assert_eq!(announced_behind_proxy(Some(443), has_header).await, (Some(443), Some(443)));
+    }
+    let mut elsewhere = config(Server::echo().await);
+    elsewhere.admission.trusted_proxies = vec!["192.0.2.0/24".parse().unwrap()];
+    elsewhere.admission.allow_any_origin = true;
+    let relay = Running::start(elsewhere).await;
+    assert_eq!(announced(relay.address).await.map(|announced| announced.port), Some(relay.address.port()));
 }
 
 #[tokio::test]
