@@ -12,7 +12,7 @@ use tracing::debug;
 use super::targets::{ResolvedTarget, Targets, look_up};
 use crate::config::Target;
 use crate::discovery::Announcement;
-use crate::target::{AddressClass, HostPort, TargetName, classify};
+use crate::target::{AddressClass, HostPort, TargetName, canonical, classify};
 
 /// How long a lookup may take. Until it is answered, a server is not offered.
 const LOOKUP_TIMEOUT: Duration = Duration::from_secs(2);
@@ -87,10 +87,6 @@ impl DiscoveredNames {
 }
 
 /// An IPv4-mapped IPv6 address needs an IPv4 socket.
-fn canonical(address: SocketAddr) -> SocketAddr {
-    SocketAddr::new(address.ip().to_canonical(), address.port())
-}
-
 fn is_allowed(address: SocketAddr, networks: &[IpNet]) -> bool {
     match classify(address.ip()) {
         AddressClass::Public => true,

@@ -10,6 +10,7 @@ use axum::http::{HeaderMap, HeaderValue};
 use ipnet::IpNet;
 
 use crate::config::ForwardedHeader;
+use crate::target::canonical;
 
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 
@@ -60,10 +61,6 @@ impl TrustedProxies {
         }
         known
     }
-}
-
-fn canonical(address: SocketAddr) -> SocketAddr {
-    SocketAddr::new(address.ip().to_canonical(), address.port())
 }
 
 /// An address with or without a port; an IPv6 address without a port may have brackets.

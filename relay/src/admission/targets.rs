@@ -11,7 +11,7 @@ use tokio::time::timeout;
 use tracing::{info, warn};
 
 use crate::config::{Config, ConfigError, Target};
-use crate::target::{AddressClass, AddressError, HostPort, TargetName, classify};
+use crate::target::{AddressClass, AddressError, HostPort, TargetName, canonical, classify};
 
 /// A target with the address for its next clients. A flow keeps the one that it began with.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -159,9 +159,8 @@ fn choose(
     known: Option<SocketAddr>,
 ) -> Result<SocketAddr, AddressError> {
     // An IPv4-mapped IPv6 address needs an IPv4 socket.
-    let canonical = |address: &SocketAddr| SocketAddr::new(address.ip().to_canonical(), address.port());
     let usable: Vec<SocketAddr> =
-        found.iter().map(canonical).filter(|&address| is_usable(address, target)).collect();
+        found.iter().copied().map(canonical).filter(|&address| is_usable(address, target)).collect();
     if let Some(known) = known.filter(|known| usable.contains(known)) {
         return Ok(known);
     }

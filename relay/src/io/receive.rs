@@ -2,11 +2,13 @@
 
 use std::cell::RefCell;
 use std::io::{self, IoSliceMut};
-use std::net::{SocketAddr, SocketAddrV6};
+use std::net::SocketAddr;
 
 use quinn_udp::{BATCH_SIZE, RecvMeta, UdpSockRef, UdpSocketState};
 use tokio::io::Interest;
 use tokio::net::UdpSocket;
+
+use crate::target::canonical;
 
 /// The size of a receive buffer: the system returns several datagrams of one sender in it.
 const BUFFER: usize = 65_535;
@@ -70,15 +72,4 @@ pub(crate) fn try_receive<T>(
         *expected = (2 * *result.as_ref().unwrap_or(&0)).clamp(1, BATCH_SIZE);
         result.map(|count| handle(Received { bytes: &buffers.bytes, metas: &buffers.metas[..count] }))
     })
-}
-
-/// IPv4-mapped addresses become IPv4 addresses, and the flow label is removed.
-pub(super) fn canonical(address: SocketAddr) -> SocketAddr {
-    match address {
-        SocketAddr::V4(_) => address,
-        SocketAddr::V6(v6) => match v6.ip().to_ipv4_mapped() {
-            Some(ip) => SocketAddr::new(ip.into(), v6.port()),
-            None => SocketAddrV6::new(*v6.ip(), v6.port(), 0, v6.scope_id()).into(),
-        },
-    }
 }

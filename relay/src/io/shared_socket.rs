@@ -12,7 +12,7 @@ use quinn::{AsyncUdpSocket, UdpPoller};
 
 use super::app::App;
 use super::data_channels::DataChannels;
-use super::receive::canonical;
+use crate::target::canonical;
 use crate::webrtc::DatagramKind;
 
 /// See the module.
