@@ -368,6 +368,11 @@ impl Flow {
         }
     }
 
+    /// The transport of the client did not take the last datagram of [`Flow::poll_to_client`], which was too long for it.
+    pub fn handle_unsent(&mut self) {
+        self.count_drops(DropReason::DatagramTooBig, 1);
+    }
+
     /// How many datagrams of the game server fit by number before the oldest is dropped.
     #[must_use]
     pub fn room_to_client(&self) -> usize {

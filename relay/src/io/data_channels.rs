@@ -57,9 +57,10 @@ impl Port for Shared {
         }
     }
 
-    fn prove(&self, client: SocketAddr) {
+    fn prove(&self, client: SocketAddr, inbox: &Inbox) {
         self.counters.session_secured();
-        self.endpoint().prove(client);
+        // The page that had this port is gone. Its flow waits for it, as after any loss.
+        self.endpoint().prove(client, inbox).inspect(Inbox::evict);
     }
 
     fn close(&self, client: SocketAddr, inbox: &Inbox) {
@@ -126,9 +127,11 @@ impl DataChannels {
                 drop(endpoint);
                 self.0.send(from, &answer);
             }
-            DatagramEvent::Session(inbox) => {
+            DatagramEvent::Sessions(inboxes) => {
                 drop(endpoint);
-                if !inbox.push(datagram) {
+                // Each takes what is encrypted for it.
+                let pushed = inboxes.iter().flatten().filter(|inbox| inbox.push(datagram)).count();
+                if pushed == 0 {
                     self.0.counters.dropped(WebRtcDropReason::SessionBusy);
                 }
             }

@@ -63,6 +63,11 @@ impl Client {
     async fn connect(relay: &Relay) -> Self {
         let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
         socket.connect(relay.channels.local_addr()).await.unwrap();
+        Self::over(socket).await
+    }
+
+    /// A client that has this port, which may have been that of another one.
+    async fn over(socket: UdpSocket) -> Self {
         let mut client = Self { session: client(Version::Either, Instant::now()), socket };
         while client.next().await != Some(SessionEvent::Connected) {}
         client
@@ -112,7 +117,7 @@ impl Client {
     async fn ask(&mut self, question: &str) -> (String, String) {
         loop {
             // The channel loses datagrams, as UDP does.
-            self.session.send_datagram(question.as_bytes());
+            assert!(self.session.send_datagram(question.as_bytes()));
             match timeout(Duration::from_secs(1), self.next()).await {
                 Ok(Some(SessionEvent::Datagram(answer))) => {
                     let answer = String::from_utf8(answer.to_vec()).unwrap();
@@ -165,6 +170,22 @@ async fn a_client_reaches_its_game_server_and_goes_on_after_a_loss() {
 }
 
 #[tokio::test]
+async fn a_page_that_is_loaded_again_goes_on_although_it_has_the_port_of_the_one_before() {
+    let relay = start(|_| {}).await;
+    let mut page = Client::open(&relay, OPEN).await;
+    let flow = page.control().await;
+    let (address, _) = page.ask("hello").await;
+    // It goes without a word.
+    let mut again = Client::over(page.socket).await;
+    let secret = flow["resume"].as_str().unwrap();
+    again.session.send_control(&format!(r#"{{"type":"open","target":"game","resume":"{secret}"}}"#));
+    assert_eq!(again.control().await["resumed"], true);
+    assert_eq!(again.ask("again").await, (address, "again".to_owned()));
+    let snapshot = relay.app.counters.snapshot();
+    assert_eq!((snapshot.clients, snapshot.flows), (1, 1));
+}
+
+#[tokio::test]
 async fn refused_clients_are_told_the_code_and_the_text_that_a_websocket_is_closed_with() {
     let cases = [
         (r#"{"type":"open","target":"other"}"#, 4404, "this relay offers: game"),
@@ -206,7 +227,8 @@ async fn long_messages_and_texts_end_a_flow_with_their_code() {
     let relay = start(|_| {}).await;
     for (send, code) in [
         (
-            Box::new(|session: &mut Session| session.send_datagram(&[1; 1_473])) as Box<dyn Fn(&mut Session)>,
+            Box::new(|session: &mut Session| assert!(session.send_datagram(&[1; 1_473])))
+                as Box<dyn Fn(&mut Session)>,
             1009,
         ),
         (Box::new(|session: &mut Session| session.send_control("more")), 1003),
@@ -227,7 +249,7 @@ async fn a_flood_on_a_channel_is_dropped_and_the_client_told() {
     while dropped < 100 {
         // The channel may lose a part of a flood.
         for _ in 0..200 {
-            client.session.send_datagram(b"flood");
+            assert!(client.session.send_datagram(b"flood"));
         }
         let told = client.control().await;
         assert_eq!(told["type"], "drops");

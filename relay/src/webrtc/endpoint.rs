@@ -2,7 +2,6 @@
 //! and of that not for long.
 
 use std::collections::{BTreeMap, HashMap};
-use std::mem;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Instant;
@@ -29,8 +28,8 @@ const HALF_OPEN_OF_NETWORK: u32 = 128;
 pub(crate) enum DatagramEvent<S> {
     /// It is answered with this, and nothing is kept.
     Answer(Vec<u8>),
-    /// It is for a session.
-    Session(S),
+    /// It is for these sessions of its source: the one whose client has proved its address, and one that is half open.
+    Sessions([Option<S>; 2]),
     /// It begins a session, which has to be told to [`Endpoint::open`].
     Begin,
     /// It is dropped, and counted.
@@ -52,11 +51,19 @@ pub(crate) struct Endpoint<S> {
     counters: Arc<WebRtcCounters>,
 }
 
+/// The sessions of a source. A page that was loaded again may have the port of the one before.
 #[derive(Debug)]
 struct Entry<S> {
-    session: S,
-    /// Its number, as long as its client has not proved its address.
-    half_open: Option<u64>,
+    /// The one whose client has proved its address.
+    proved: Option<S>,
+    /// The one whose client has not, which may be a forger's, and its number.
+    half_open: Option<(u64, S)>,
+}
+
+impl<S> Default for Entry<S> {
+    fn default() -> Self {
+        Self { proved: None, half_open: None }
+    }
 }
 
 impl<S: Clone + PartialEq> Endpoint<S> {
@@ -91,14 +98,13 @@ impl<S: Clone + PartialEq> Endpoint<S> {
         })
     }
 
-    /// The session of a source, if it has one.
+    /// The session of a source that has proved its address, if it has one.
     pub(crate) fn session(&self, of: SocketAddr) -> Option<&S> {
-        self.sessions.get(&of).map(|entry| &entry.session)
+        self.sessions.get(&of).and_then(|entry| entry.proved.as_ref())
     }
 
     fn answer(&mut self, now: Instant, from: SocketAddr, check: &[u8]) -> Result<Vec<u8>, WebRtcDropReason> {
-        let is_known = self.sessions.get(&from).is_some_and(|entry| entry.half_open.is_none());
-        if !is_known && !self.checks.admits(now, from.ip()) {
+        if self.session(from).is_none() && !self.checks.admits(now, from.ip()) {
             return Err(WebRtcDropReason::CheckRation);
         }
         let answer = self.password.answer(check, from).map_err(|unanswered| match unanswered {
@@ -119,11 +125,16 @@ impl<S: Clone + PartialEq> Endpoint<S> {
         if datagram.len() > RECEIVE_MAX {
             return Err(WebRtcDropReason::Unreadable);
         }
-        if let Some(entry) = self.sessions.get(&from) {
-            return Ok(DatagramEvent::Session(entry.session.clone()));
-        }
-        if !is_client_hello(datagram) {
-            return Err(WebRtcDropReason::UnknownSource);
+        let is_hello = is_client_hello(datagram);
+        match self.sessions.get(&from) {
+            // The hello of a page that has the port of an earlier one, or of a forger.
+            Some(Entry { half_open: None, .. }) if is_hello => {}
+            Some(Entry { proved, half_open }) => {
+                let half_open = half_open.as_ref().map(|(_, session)| session.clone());
+                return Ok(DatagramEvent::Sessions([proved.clone(), half_open]));
+            }
+            None if is_hello => {}
+            None => return Err(WebRtcDropReason::UnknownSource),
         }
         let others = self.half_open_of.get(&network(from.ip())).copied().unwrap_or(0);
         if others >= HALF_OPEN_OF_NETWORK || !self.begins.admits(now, from.ip()) {
@@ -137,36 +148,48 @@ impl<S: Clone + PartialEq> Endpoint<S> {
         let evicted = (self.half_open.len() >= HALF_OPEN).then(|| self.evict()).flatten();
         let number = self.next_number;
         self.next_number += 1;
-        self.sessions.insert(from, Entry { session, half_open: Some(number) });
+        self.sessions.entry(from).or_default().half_open = Some((number, session));
         self.half_open.insert(number, from);
         *self.half_open_of.entry(network(from.ip())).or_default() += 1;
         evicted
     }
 
-    /// The client of a session has proved its address.
-    pub(crate) fn prove(&mut self, from: SocketAddr) {
-        let number = self.sessions.get_mut(&from).and_then(|entry| mem::take(&mut entry.half_open));
+    /// The client of a session has proved its address. Returns the session that it had before.
+    pub(crate) fn prove(&mut self, from: SocketAddr, session: &S) -> Option<S> {
+        let entry = self.sessions.get_mut(&from)?;
+        let (number, proved) = entry.half_open.take_if(|(_, half_open)| half_open == session)?;
+        let former = entry.proved.replace(proved);
         self.forget_half_open(number);
+        former
     }
 
     /// A session has ended.
     pub(crate) fn close(&mut self, from: SocketAddr, session: &S) {
-        if self.session(from) == Some(session) {
-            let closed = self.sessions.remove(&from);
-            self.forget_half_open(closed.and_then(|entry| entry.half_open));
+        let Some(entry) = self.sessions.get_mut(&from) else { return };
+        entry.proved.take_if(|proved| proved == session);
+        let closed = entry.half_open.take_if(|(_, half_open)| half_open == session);
+        if entry.proved.is_none() && entry.half_open.is_none() {
+            self.sessions.remove(&from);
+        }
+        if let Some((number, _)) = closed {
+            self.forget_half_open(number);
         }
     }
 
     /// Takes out the session that has been half open for longest.
     fn evict(&mut self) -> Option<S> {
         let (&number, &from) = self.half_open.first_key_value()?;
-        self.forget_half_open(Some(number));
+        let (_, evicted) = self.sessions.get_mut(&from)?.half_open.take()?;
         self.counters.dropped(WebRtcDropReason::HalfOpenFull);
-        self.sessions.remove(&from).map(|entry| entry.session)
+        self.forget_half_open(number);
+        if self.session(from).is_none() {
+            self.sessions.remove(&from);
+        }
+        Some(evicted)
     }
 
-    fn forget_half_open(&mut self, number: Option<u64>) {
-        let Some(from) = number.and_then(|number| self.half_open.remove(&number)) else { return };
+    fn forget_half_open(&mut self, number: u64) {
+        let Some(from) = self.half_open.remove(&number) else { return };
         let network = network(from.ip());
         if let Some(count) = self.half_open_of.get_mut(&network) {
             *count -= 1;
@@ -255,12 +278,39 @@ mod tests {
         );
         assert_eq!(endpoint.handle(now, source(1, 1), &hello), DatagramEvent::Begin);
         assert_eq!(endpoint.open(source(1, 1), 5), None);
-        assert_eq!(endpoint.handle(now, source(1, 1), &[23; 60]), DatagramEvent::Session(5));
+        assert_eq!(endpoint.handle(now, source(1, 1), &[23; 60]), DatagramEvent::Sessions([None, Some(5)]));
         endpoint.close(source(1, 1), &4);
+        assert_eq!(endpoint.prove(source(1, 1), &5), None);
         assert_eq!(endpoint.session(source(1, 1)), Some(&5));
         endpoint.close(source(1, 1), &5);
         assert_eq!(endpoint.handle(now, source(1, 1), &[23; 60]), DatagramEvent::Dropped);
         assert!(endpoint.half_open.is_empty() && endpoint.half_open_of.is_empty());
+    }
+
+    #[test]
+    fn a_session_gives_way_to_one_of_the_same_source_that_is_proved_and_to_no_other() {
+        let (mut endpoint, _, now) = endpoint();
+        let (from, hello) = (source(1, 1), client_hello());
+        endpoint.open(from, 1);
+        endpoint.prove(from, &1);
+        // A forger's comes no further.
+        assert_eq!(endpoint.handle(now, from, &hello), DatagramEvent::Begin);
+        endpoint.open(from, 2);
+        let both = DatagramEvent::Sessions([Some(1), Some(2)]);
+        assert_eq!(endpoint.handle(now, from, &hello), both);
+        assert_eq!(endpoint.handle(now, from, &[23; 60]), both);
+        endpoint.close(from, &2);
+        assert_eq!(endpoint.handle(now, from, &[23; 60]), DatagramEvent::Sessions([Some(1), None]));
+
+        assert_eq!(endpoint.handle(now, from, &hello), DatagramEvent::Begin);
+        endpoint.open(from, 3);
+        assert_eq!(endpoint.prove(from, &3), Some(1));
+        assert_eq!(endpoint.prove(from, &1), None);
+        endpoint.close(from, &1);
+        assert_eq!(endpoint.session(from), Some(&3));
+        endpoint.close(from, &3);
+        assert!(endpoint.sessions.is_empty() && endpoint.half_open.is_empty());
+        assert!(endpoint.half_open_of.is_empty());
     }
 
     /// Sessions that a flood of client hellos begins, one a millisecond.
@@ -288,7 +338,7 @@ mod tests {
         let (mut endpoint, counters, now) = endpoint();
         let proved = source(9_999, 1);
         endpoint.open(proved, u32::MAX);
-        endpoint.prove(proved);
+        endpoint.prove(proved, &u32::MAX);
         assert_eq!(
             flood(&mut endpoint, |number| source(1, number as u16), now, 20_000),
             HALF_OPEN_OF_NETWORK

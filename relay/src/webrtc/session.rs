@@ -36,8 +36,19 @@ const RECEIVE_BUFFER: u32 = 64 * 1024;
 /// The most payload of an SCTP packet, so that it fits a path of 1,200 bytes with what DTLS adds.
 const SCTP_PAYLOAD: u32 = 1_120;
 
-/// How much may wait in SCTP. What waits in front of it can still be dropped for its age.
+/// How much may wait in SCTP to be sent. What waits in front of it can still be dropped for its age.
 const SEND_BUFFER: usize = 16 * 1024;
+
+/// How much more may be on its way, as far as congestion control lets it: SCTP keeps it until it is acknowledged.
+const UNACKNOWLEDGED_MAX: usize = 256 * 1024;
+
+/// The header of an SCTP packet, and those of its chunks: of all, and of one that has data.
+const SCTP_HEADER: usize = 12;
+const CHUNK_HEADER: usize = 4;
+const DATA_HEADER: usize = 16;
+
+/// The type of a chunk that has data.
+const CHUNK_DATA: u8 = 0;
 
 /// How many datagrams a client may send ahead of its handshake.
 const EARLY_DATAGRAMS: usize = 16;
@@ -136,6 +147,8 @@ pub(crate) struct Session {
     is_connected: bool,
     is_shutting_down: bool,
     is_ended: bool,
+    /// Bytes of datagrams that SCTP has not sent.
+    unsent: usize,
     events: VecDeque<SessionEvent>,
     transmits: VecDeque<Bytes>,
 }
@@ -165,6 +178,7 @@ impl Session {
             is_connected: false,
             is_shutting_down: false,
             is_ended: false,
+            unsent: 0,
             events: VecDeque::new(),
             transmits: VecDeque::new(),
         }
@@ -217,25 +231,38 @@ impl Session {
         let Some((_, association)) = self.association.as_mut().filter(|_| self.is_connected) else {
             return false;
         };
-        let waiting = association.stream(DATAGRAMS).and_then(|stream| stream.buffered_amount());
-        waiting.is_ok_and(|waiting| waiting < SEND_BUFFER)
+        let kept = association.stream(DATAGRAMS).and_then(|stream| stream.buffered_amount());
+        let Ok(kept) = kept else { return false };
+        // SCTP may have given up parts that were never sent.
+        self.unsent = self.unsent.min(kept);
+        self.unsent < SEND_BUFFER && kept < UNACKNOWLEDGED_MAX
     }
 
-    /// Adds a datagram for the client, which the next [`Session::flush`] sends.
-    pub(crate) fn send_datagram(&mut self, datagram: &[u8]) {
-        self.send(DATAGRAMS, datagram, Contents::Binary);
+    /// Adds a datagram for the client, which the next [`Session::flush`] sends; false if SCTP does not take it.
+    #[must_use]
+    pub(crate) fn send_datagram(&mut self, datagram: &[u8]) -> bool {
+        // SCTP has no empty messages (RFC 8831 section 6.6).
+        let (contents, kind) = if datagram.is_empty() {
+            (&[0][..], Contents::BinaryEmpty)
+        } else {
+            (datagram, Contents::Binary)
+        };
+        let is_taken = self.send(DATAGRAMS, contents, kind);
+        self.unsent += if is_taken { contents.len() } else { 0 };
+        is_taken
     }
 
     /// Adds a control message for the client, which the next [`Session::flush`] sends.
     pub(crate) fn send_control(&mut self, text: &str) {
-        self.send(CONTROL, text.as_bytes(), Contents::String);
+        // A channel that the client has closed takes nothing. The session ends with it.
+        let _ = self.send(CONTROL, text.as_bytes(), Contents::String);
     }
 
-    fn send(&mut self, channel: u16, contents: &[u8], kind: Contents) {
-        if let Some((_, association)) = self.association.as_mut().filter(|_| self.is_connected) {
-            // A channel that the client has closed takes nothing. The session ends with it.
-            let _ = association.stream(channel).and_then(|mut stream| stream.write_with_ppi(contents, kind));
-        }
+    fn send(&mut self, channel: u16, contents: &[u8], kind: Contents) -> bool {
+        let Some((_, association)) = self.association.as_mut().filter(|_| self.is_connected) else {
+            return false;
+        };
+        association.stream(channel).and_then(|mut stream| stream.write_with_ppi(contents, kind)).is_ok()
     }
 
     /// Ends the session when the client has acknowledged the control messages. Until then it has to be driven.
@@ -349,6 +376,7 @@ impl Session {
     fn seal(&mut self, now: Instant, transmit: Transmit) {
         let Payload::RawEncode(packets) = transmit.payload else { return };
         for packet in packets {
+            self.unsent = self.unsent.saturating_sub(datagram_bytes(&packet));
             if self.dtls.send_application_data(&packet).is_err() {
                 return self.fail(now);
             }
@@ -436,6 +464,21 @@ impl Session {
             self.flush_dtls(now);
         }
     }
+}
+
+/// How many bytes of datagrams an SCTP packet has (RFC 9260 section 3).
+fn datagram_bytes(packet: &[u8]) -> usize {
+    let mut rest = packet.get(SCTP_HEADER..).unwrap_or_default();
+    let mut bytes = 0;
+    while let Some(&[kind, _, high, low]) = rest.first_chunk() {
+        let length = usize::from(u16::from_be_bytes([high, low])).max(CHUNK_HEADER);
+        let channel = rest.get(8..10);
+        if kind == CHUNK_DATA && channel == Some(&DATAGRAMS.to_be_bytes()) {
+            bytes += length.saturating_sub(DATA_HEADER);
+        }
+        rest = rest.get(length.next_multiple_of(4)..).unwrap_or_default();
+    }
+    bytes
 }
 
 #[cfg(test)]

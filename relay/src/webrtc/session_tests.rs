@@ -131,9 +131,9 @@ fn control_messages_and_datagrams_pass_in_both_directions_with_each_version_of_d
     for version in [Version::Dtls12, Version::Dtls13, Version::Either] {
         let mut network = Network::connect(version, None);
         network.client.send_control("open");
-        network.client.send_datagram(b"hello");
+        assert!(network.client.send_datagram(b"hello"));
         network.server.send_control("flow");
-        network.server.send_datagram(&[7; 1_472]);
+        assert!(network.server.send_datagram(&[7; 1_472]));
         let now = network.now;
         network.client.flush(now);
         network.server.flush(now);
@@ -184,7 +184,7 @@ fn a_path_that_loses_every_fifth_datagram_loses_datagrams_and_no_control_message
     let mut network = Network::connect(Version::Either, Some(5));
     for number in 0..200 {
         network.server.send_control(&number.to_string());
-        network.server.send_datagram(format!("{number}").as_bytes());
+        assert!(network.server.send_datagram(format!("{number}").as_bytes()));
         network.server.flush(network.now);
         network.run(Duration::from_millis(5), |_| false);
     }
@@ -256,7 +256,7 @@ fn a_flood_of_messages_is_taken_in_pieces_that_are_no_larger_than_what_arrived()
     let mut received = 0;
     for _ in 0..200 {
         for _ in 0..100 {
-            network.client.send_datagram(&[1]);
+            assert!(network.client.send_datagram(&[1]));
         }
         network.client.flush(network.now);
         while let Some(datagram) = network.client.poll_transmit() {
@@ -278,13 +278,47 @@ fn a_client_that_takes_nothing_stops_what_waits_for_it() {
     let mut network = Network::connect(Version::Either, None);
     let mut count = 0;
     while network.server.has_room() {
-        network.server.send_datagram(&[0; 1_000]);
+        assert!(network.server.send_datagram(&[0; 1_000]));
         network.server.flush(network.now);
         while network.server.poll_transmit().is_some() {}
         count += 1;
         assert!(count < 100);
     }
     assert!(count >= SEND_BUFFER / 1_000);
+}
+
+#[test]
+fn as_much_is_on_its_way_as_congestion_control_allows() {
+    let mut network = Network::connect(Version::Either, None);
+    let mut most = 0;
+    for _ in 0..40 {
+        let mut on_its_way = Vec::new();
+        while network.server.has_room() {
+            assert!(network.server.send_datagram(&[0; 1_000]));
+            network.server.flush(network.now);
+            on_its_way.extend(std::iter::from_fn(|| network.server.poll_transmit()));
+        }
+        most = most.max(on_its_way.iter().map(Bytes::len).sum());
+        // Nothing is acknowledged before all of it has arrived.
+        for datagram in on_its_way {
+            network.client.handle_datagram(network.now, &datagram);
+        }
+        while network.pass() {}
+        network.run(Duration::from_millis(50), |_| false);
+    }
+    assert!(most > 4 * SEND_BUFFER, "{most} bytes");
+    // Headers of DTLS and SCTP are no tenth of what they are before.
+    assert!(most < UNACKNOWLEDGED_MAX + UNACKNOWLEDGED_MAX / 10, "{most} bytes");
+}
+
+#[test]
+fn an_empty_datagram_arrives_empty_and_one_that_is_too_long_is_not_taken() {
+    let mut network = Network::connect(Version::Either, None);
+    assert!(network.server.send_datagram(&[]));
+    assert!(!network.server.send_datagram(&vec![0; 1 << 20]));
+    network.server.flush(network.now);
+    network.settle();
+    assert_eq!(network.from_server, [SessionEvent::Datagram(Bytes::new())]);
 }
 
 #[test]
@@ -333,7 +367,8 @@ fn damaged_and_repeated_datagrams_change_nothing() {
         }
         network.pass();
         network.advance();
-        network.client.send_datagram(b"datagram");
+        // Nothing is taken before the channels are open.
+        let _ = network.client.send_datagram(b"datagram");
         network.client.flush(network.now);
     }
     assert!(!network.server.is_ended() && !network.client.is_ended());

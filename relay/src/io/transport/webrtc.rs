@@ -107,7 +107,7 @@ pub(crate) trait Port: Send + Sync {
     fn send(&self, to: SocketAddr, datagram: &[u8]);
 
     /// The client has proved its address.
-    fn prove(&self, client: SocketAddr);
+    fn prove(&self, client: SocketAddr, inbox: &Inbox);
 
     /// The session of a client has ended.
     fn close(&self, client: SocketAddr, inbox: &Inbox);
@@ -138,7 +138,7 @@ impl WebRtcTransport {
         loop {
             if let Some(event) = self.session.poll_event() {
                 if event == SessionEvent::Secured {
-                    self.port.prove(self.client);
+                    self.port.prove(self.client, &self.inbox);
                 }
                 return Poll::Ready(Some(event));
             }
@@ -185,7 +185,6 @@ impl WebRtcTransport {
         now: Instant,
     ) -> Poll<Result<(), Broken>> {
         let filled = self.poll_fill(flow, now);
-        self.session.flush(now);
         self.transmit();
         // What was sent may have brought a deadline that is earlier.
         while self.poll_timer(context).is_ready() {
@@ -194,8 +193,20 @@ impl WebRtcTransport {
         filled
     }
 
-    /// Adds what `flow` has for the client until SCTP has enough of it. Acknowledgements, which are read, make room.
+    /// Adds what `flow` has for the client until SCTP has enough of it, and makes it into datagrams. Acknowledgements, which
+    /// are read, make room.
     pub(super) fn poll_fill(&mut self, flow: &mut Flow, now: Instant) -> Poll<Result<(), Broken>> {
+        loop {
+            let filled = self.fill(flow, now);
+            self.session.flush(now);
+            // What could be sent has made room.
+            if filled.is_ready() || !self.session.has_room() {
+                return filled;
+            }
+        }
+    }
+
+    fn fill(&mut self, flow: &mut Flow, now: Instant) -> Poll<Result<(), Broken>> {
         loop {
             if self.session.is_ended() {
                 return Poll::Ready(Err(Broken));
@@ -204,7 +215,11 @@ impl WebRtcTransport {
                 return Poll::Pending;
             }
             match flow.poll_to_client(now) {
-                Some(ToClient::Datagram(datagram)) => self.session.send_datagram(&datagram),
+                Some(ToClient::Datagram(datagram)) => {
+                    if !self.session.send_datagram(&datagram) {
+                        flow.handle_unsent();
+                    }
+                }
                 Some(ToClient::Control(text)) => self.session.send_control(&text),
                 // The checks of the client answer a question that nobody has to ask.
                 Some(ToClient::Ping) => {}

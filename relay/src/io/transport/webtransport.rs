@@ -148,7 +148,7 @@ impl WebTransportTransport {
             if self.is_writing {
                 let written = ready!(self.writing.poll(context));
                 self.is_writing = false;
-                check(written)?;
+                check(written, flow)?;
             }
             flow.set_carriage(self.carriage());
             let datagram = match flow.poll_to_client(now) {
@@ -163,7 +163,7 @@ impl WebTransportTransport {
             };
             // What QUIC has no room for waits, as it would drop an older one.
             if datagram.len() <= self.connection.datagram_send_buffer_space() {
-                check(self.connection.send_datagram(datagram))?;
+                check(self.connection.send_datagram(datagram), flow)?;
             } else {
                 self.writing.set(write(self.connection.clone(), datagram));
                 self.is_writing = true;
@@ -208,10 +208,14 @@ async fn write(connection: Connection, datagram: Bytes) -> Result<(), SendDatagr
     connection.send_datagram_wait(datagram).await
 }
 
-/// A datagram that the path no longer carries is lost as others are.
-fn check(written: Result<(), SendDatagramError>) -> Result<(), Broken> {
+/// A datagram that the path no longer carries is dropped.
+fn check(written: Result<(), SendDatagramError>, flow: &mut Flow) -> Result<(), Broken> {
     match written {
-        Ok(()) | Err(SendDatagramError::TooLarge) => Ok(()),
+        Ok(()) => Ok(()),
+        Err(SendDatagramError::TooLarge) => {
+            flow.handle_unsent();
+            Ok(())
+        }
         Err(_) => Err(Broken),
     }
 }
