@@ -16,8 +16,13 @@ const TICK_MS = 1_000 / 60;
 
 /** Runs in the page. The numbers behind the first byte are those of the game server. */
 async function measure([url, options, milliseconds, tickMs]) {
-  const { connect } = await import("/dist/index.js");
-  const connection = await connect(url, { target: "game", protocol: "raknet", timeoutMs: 60_000, silenceTimeoutMs: 60_000, ...options });
+  const [{ connect }, { Session }] = await Promise.all([import("/dist/index.js"), import("/dist/session.js")]);
+  const { profile, ...settings } = options;
+  if (profile === "datagrams") {
+    // As if the WebSocket lost datagrams.
+    Session.prototype.onCarrier = () => undefined;
+  }
+  const connection = await connect(url, { target: "game", protocol: "raknet", timeoutMs: 60_000, silenceTimeoutMs: 60_000, ...settings });
   const [ECHO, COUNT, TELL, DOWNLOAD] = [0, 1, 2, 3];
   const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
   const message = (length, kind, ...more) => {
@@ -109,7 +114,7 @@ async function main([relay, transport, profile, milliseconds]) {
     page.setDefaultTimeout(300_000);
     await page.goto(pages.url);
     const { webrtc } = await (await fetch(`http://${relay}/transports`)).json();
-    const options = { transport, ...(transport === "webrtc" && { fingerprint: webrtc.fingerprint }), ...JSON.parse(profile) };
+    const options = { transport, ...(transport === "webrtc" && { fingerprint: webrtc.fingerprint }), profile };
     console.log(JSON.stringify(await page.evaluate(measure, [`ws://${relay}/ws`, options, Number(milliseconds), TICK_MS])));
   } finally {
     await browser.close();

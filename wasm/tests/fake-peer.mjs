@@ -37,6 +37,7 @@ class FakePeer {
     event?.(told);
     return event !== undefined;
   }
+  setCarrier() {}
   handle() {}
   handleTimeout() {}
   pollTransmit() {}

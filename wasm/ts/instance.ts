@@ -30,6 +30,7 @@ export interface RustPeer {
   send(peer: number, length: number, delivery: number, now: number): number;
   canSend(peer: number, length: number, delivery: number): number;
   stats(peer: number): number;
+  setCarrier?(peer: number, isStream: 0 | 1): void;
   internalAddresses?(peer: number): number;
   serverGuid?(peer: number): number;
   securePeer?(peer: number): number;

@@ -108,6 +108,11 @@ class RustPeerHandle {
     this.#rust.handleTimeout(this.#peer, now);
   }
 
+  /** Over a stream RakNet leaves losses to it; the Game Protocol knows no difference. */
+  setCarrier(isStream: boolean): void {
+    this.#rust.setCarrier?.(this.#peer, isStream ? 1 : 0);
+  }
+
   disconnect(now: number): void {
     this.#rust.disconnect(this.#peer, now);
   }

@@ -186,6 +186,12 @@ export class Session implements SessionLike, TransportEvents, PeerEvents {
     this.#change((now) => this.#peer.connect(now));
   }
 
+  onCarrier(isStream: boolean): void {
+    if (!this.#isOver) {
+      this.#peer.setCarrier(isStream);
+    }
+  }
+
   onDatagram(datagram: Uint8Array): void {
     if (this.#isOver) {
       return;

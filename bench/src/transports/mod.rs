@@ -12,6 +12,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use clap::Args;
 use rakwire::sim::{Bottleneck, Conditions};
+use serde::Serialize;
 
 use self::network::{FAR, NEAR, on_machine};
 use self::table::{HEAD, Measured, Report, Row};
@@ -28,7 +29,32 @@ const LATENCY: Duration = Duration::from_millis(25);
 const BITS_PER_SECOND: u64 = 20_000_000;
 const QUEUE: Duration = Duration::from_millis(50);
 const LOSSES: [f64; 4] = [0.0, 0.01, 0.05, 0.15];
-const TRANSPORTS: [&str; 3] = ["websocket", "webtransport", "webrtc"];
+/// Over a WebSocket also with the loss recovery that there is over datagrams.
+const TRANSPORTS: [(&str, Profile); 4] = [
+    ("websocket", Profile::Carrier),
+    ("websocket", Profile::Datagrams),
+    ("webtransport", Profile::Carrier),
+    ("webrtc", Profile::Carrier),
+];
+
+/// How losses are recovered from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Profile {
+    /// As it suits what carries the datagrams.
+    Carrier,
+    /// As over datagrams, whatever carries them.
+    Datagrams,
+}
+
+impl Profile {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Carrier => "carrier",
+            Self::Datagrams => "datagrams",
+        }
+    }
+}
 
 /// Measure the transports of the npm package over a path with latency and loss.
 #[derive(Debug, Args)]
@@ -39,9 +65,6 @@ pub(crate) struct Options {
     /// How often each row is measured; the median counts
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
     runs: u32,
-    /// Only this transport
-    #[arg(long, value_parser = TRANSPORTS)]
-    transport: Option<String>,
     /// Where the report goes
     #[arg(long, value_name = "FILE", default_value = "target/bench/transports.json")]
     report: PathBuf,
@@ -55,12 +78,9 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     report.environment.peers.clear();
     println!("{HEAD}");
     for &loss in losses {
-        for transport in TRANSPORTS
-            .into_iter()
-            .filter(|name| options.transport.as_deref().is_none_or(|only| only == *name))
-        {
-            let measured = (0..runs).map(|run| measure(transport, loss, u64::from(run) + 1, millis));
-            let row = Row::new(transport, loss, measured.collect::<Result<_>>()?);
+        for (transport, profile) in TRANSPORTS {
+            let measured = (1..=runs).map(|seed| measure(transport, profile, loss, seed.into(), millis));
+            let row = Row::new(transport, profile, loss, measured.collect::<Result<_>>()?);
             println!("{}", row.line());
             report.rows.push(row);
         }
@@ -71,11 +91,11 @@ pub(crate) fn run(options: &Options) -> Result<()> {
 }
 
 /// Measures in a browser of its own, over a path of its own.
-fn measure(transport: &str, loss: f64, seed: u64, millis: u32) -> Result<Measured> {
+fn measure(transport: &str, profile: Profile, loss: f64, seed: u64, millis: u32) -> Result<Measured> {
     let cores = Cores::choose()?;
     let (far, servers) = on_machine(FAR, || servers(cores.receiver))?;
     let relay = servers.relay.clone();
-    let (near, page) = on_machine(NEAR, || page(cores.sender, &relay, transport, millis))?;
+    let (near, page) = on_machine(NEAR, || page(cores.sender, &relay, [transport, profile.name()], millis))?;
     let bottleneck = Some(Bottleneck::with_queue_of(BITS_PER_SECOND, QUEUE));
     let conditions = Conditions { loss, latency: LATENCY, bottleneck, ..Conditions::default() };
     let _path = Path::start(near, far, conditions, seed);
@@ -111,8 +131,8 @@ fn servers(core: usize) -> Result<Servers> {
     Ok(Servers { relay: address.trim().to_owned(), _programs: [game, relay] })
 }
 
-fn page(core: usize, relay: &str, transport: &str, millis: u32) -> Result<Program> {
+fn page(core: usize, relay: &str, [transport, profile]: [&str; 2], millis: u32) -> Result<Program> {
     let mut node = Command::new("node");
-    node.args(["wasm/bench/transports.mjs", relay, transport, "{}", &millis.to_string()]);
+    node.args(["wasm/bench/transports.mjs", relay, transport, profile, &millis.to_string()]);
     Program::start(node, core, LONGEST)
 }

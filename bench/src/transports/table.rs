@@ -5,6 +5,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
+use super::Profile;
 use crate::pairing::median;
 use crate::report::Environment;
 
@@ -29,6 +30,7 @@ pub(super) struct Measured {
 #[derive(Debug, Serialize)]
 pub(super) struct Row {
     transport: &'static str,
+    profile: Profile,
     loss: f64,
     up_mbit: Option<f64>,
     down_mbit: Option<f64>,
@@ -38,10 +40,11 @@ pub(super) struct Row {
 }
 
 impl Row {
-    pub(super) fn new(transport: &'static str, loss: f64, runs: Vec<Measured>) -> Self {
+    pub(super) fn new(transport: &'static str, profile: Profile, loss: f64, runs: Vec<Measured>) -> Self {
         let of = |value: fn(&Measured) -> f64| median(runs.iter().map(value));
         Self {
             transport,
+            profile,
             loss,
             up_mbit: of(|run| run.up_mbit),
             down_mbit: of(|run| run.down_mbit),
@@ -54,13 +57,13 @@ impl Row {
     pub(super) fn line(&self) -> String {
         let cell = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), |value| format!("{value:.1}"));
         let [up, down, p50, p99] = [self.up_mbit, self.down_mbit, self.p50_ms, self.p99_ms].map(cell);
-        format!("| {} | {} % | {up} | {down} | {p50} | {p99} |", self.transport, self.loss * 100.0)
+        let (name, profile, loss) = (self.transport, self.profile.name(), self.loss * 100.0);
+        format!("| {name} | {profile} | {loss} % | {up} | {down} | {p50} | {p99} |")
     }
 }
 
 /// The head of the table.
-pub(super) const HEAD: &str =
-    "| transport | loss | up in Mbit/s | down in Mbit/s | p50 in ms | p99 in ms |\n|---|---|---|---|---|---|";
+pub(super) const HEAD: &str = "| transport | as over | loss | up in Mbit/s | down in Mbit/s | p50 in ms | p99 in ms |\n|---|---|---|---|---|---|---|";
 
 #[derive(Debug, Default, Serialize)]
 pub(super) struct Report {

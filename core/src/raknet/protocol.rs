@@ -4,7 +4,7 @@ use core::fmt;
 use core::net::SocketAddr;
 use core::time::Duration;
 
-use super::config::Config;
+use super::config::{Carrier, Config};
 use super::connection::{BlockHeader, Connection};
 use super::delivery::Delivery;
 use super::error::SetError;
@@ -145,6 +145,12 @@ impl Peer<'_, RakNet> {
     #[doc(hidden)]
     pub fn start_numbers_at(&mut self, number: U24) {
         self.state.first_number = number;
+    }
+
+    /// Says what carries the datagrams from now on, for all connections: whoever moves from one carrier to another, as a page
+    /// does whose network begins to block UDP, says so.
+    pub const fn set_carrier(&mut self, carrier: Carrier) {
+        self.config.carrier = carrier;
     }
 
     /// Sets the addresses that this peer says are its own in the handshake of every connection from now on: those of its

@@ -5,7 +5,7 @@ use core::net::SocketAddr;
 use core::time::Duration;
 
 use rakwire::endpoint::{ConnectionState, Protocol};
-use rakwire::raknet::{ConnectOptions, DialledAddress, Guid, RakNet};
+use rakwire::raknet::{Carrier, ConnectOptions, DialledAddress, Guid, RakNet};
 #[cfg(any(feature = "secure", feature = "npm-secure"))]
 use rakwire::raknet::{SecurePeer, Security};
 #[cfg(any(feature = "secure", feature = "npm-secure"))]
@@ -80,6 +80,11 @@ impl Client<RakNet> {
     #[cfg(any(feature = "secure", feature = "npm-secure"))]
     pub(crate) fn secure_peer(&self) -> Option<SecurePeer> {
         self.peer.secure_peer(self.id?)
+    }
+
+    /// Says what carries the datagrams from now on.
+    pub(crate) fn set_carrier(&mut self, carrier: Carrier) {
+        self.peer.set_carrier(carrier);
     }
 
     /// The addresses that the server has said are its own.

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 use core::net::IpAddr;
 
 use rakwire::raknet::{
-    Channel, ConnectFailure, ConnectionStats, Delivery, DisconnectReason, Priority, RakNet, Refusal,
+    Carrier, Channel, ConnectFailure, ConnectionStats, Delivery, DisconnectReason, Priority, RakNet, Refusal,
     Reliability, Waiting,
 };
 use wasm_bindgen::prelude::*;
@@ -50,6 +50,12 @@ impl RakNetPeer {
         let settings =
             settings(blocks, block_size, timeout_ms, protocol_version, progress_interval, outgoing_limit);
         Self::new([a, b, c, d], settings)
+    }
+
+    /// What carries the datagrams from now on: a stream, or what loses them.
+    #[wasm_bindgen(js_name = setCarrier)]
+    pub fn set_carrier(&mut self, is_stream: bool) {
+        self.client.set_carrier(if is_stream { Carrier::Stream } else { Carrier::Datagrams });
     }
 
     /// The address of the addresses that the server has said are its own: 18 bytes each, an IPv6 address and the port in

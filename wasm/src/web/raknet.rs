@@ -3,7 +3,7 @@
 use core::net::SocketAddr;
 use core::time::Duration;
 
-use rakwire::raknet::{Guid, Outcome, Progress, RakNet, Receipt};
+use rakwire::raknet::{Carrier, Guid, Outcome, Progress, RakNet, Receipt};
 #[cfg(feature = "secure")]
 use rakwire::raknet::{SecurePeer, Security};
 #[cfg(feature = "secure")]
@@ -87,7 +87,11 @@ pub async fn connect(url: &str, target: &str, options: Options<'_>) -> Result<Co
         #[cfg(feature = "secure")]
         security: options.trust.map(|trust| (Some(trust), security(options.identity))),
     };
-    let client = |entropy| Client::raknet(entropy, settings);
+    let client = |entropy| {
+        let mut client = Client::raknet(entropy, settings)?;
+        client.set_carrier(Carrier::Stream);
+        Ok(client)
+    };
     Connection::open(&with_target(url, target), client).await
 }
 

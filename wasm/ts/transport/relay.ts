@@ -267,6 +267,7 @@ export class RelayTransport implements Transport {
 
   /** A carrier has the flow: watches it, and looks for a better one. */
   #settle(leg: Leg): void {
+    this.#events?.onCarrier?.(leg.name === STREAM);
     this.#timers.clear(this.#watchTimer);
     this.#timers.clear(this.#climbTimer);
     if (this.#settings.resume && isLossy(leg)) {

@@ -8,6 +8,8 @@ import { openRelay } from "./relay.js";
 /** The callbacks of a transport. */
 export interface TransportEvents {
   onOpen(): void;
+  /** Whether a stream carries the datagrams from now on. It is told before {@link onOpen}, and when it changes. */
+  onCarrier?(isStream: boolean): void;
   onDatagram(datagram: Uint8Array): void;
   /** Datagrams are lost until the transport is there again. */
   onInterrupted(): void;

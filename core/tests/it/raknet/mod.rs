@@ -2,6 +2,7 @@
 
 mod admission;
 mod attacks;
+mod carrier;
 mod clock;
 mod congestion;
 mod found;
