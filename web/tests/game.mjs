@@ -54,9 +54,12 @@ export class Player {
   }
 
   /** Clicks play, and waits until the game has started or failed. */
-  async join(transport, scope) {
+  async join(transport, scope, secure = false) {
     await this.#page.evaluate(installPilot);
     await byId(this.#page, `transport-${transport}`).check();
+    if (secure) {
+      await byId(this.#page, "secure").check();
+    }
     if (scope === "whole") {
       await byId(this.#page, "scope-whole").check();
     }
@@ -75,6 +78,12 @@ export class Player {
         throw new Error(reason);
       }
     }
+  }
+
+  /** What the page says of a secure connection; nothing of a plain one. */
+  async lock() {
+    const lock = byId(this.#page, "lock");
+    return (await lock.isVisible()) ? lock.innerText() : "";
   }
 
   state() {
@@ -188,7 +197,9 @@ export class Player {
 /** Plays a whole game: the first player throws at the second until it has lost. Returns a record of the game. */
 export async function fight(winner, loser, transport, picture = async () => {}) {
   const record = { transport, hits: [], throws: 0 };
-  await winner.join(transport);
+  // One plays in a secure connection, the other in a plain one.
+  await winner.join(transport, "changes", transport === "raknet");
+  record.lock = await winner.lock();
   // Each kind of snapshot is used by one of the players.
   await loser.join(transport, transport === "game" ? "whole" : "changes");
   await winner.until(() => pilot.other() !== undefined, "sees the other");

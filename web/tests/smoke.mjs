@@ -24,9 +24,10 @@ async function open(browser, address, options) {
 
 async function drive(browser, url, folder, outcome) {
   for (const transport of ["game", "raknet"]) {
-    const coarse = new URL("?quality=low", url).href;
-    const winner = await open(browser, coarse, LARGE);
-    const loser = await open(browser, coarse, SMALL);
+    const coarse = new URL(url);
+    coarse.searchParams.set("quality", "low");
+    const winner = await open(browser, coarse.href, LARGE);
+    const loser = await open(browser, coarse.href, SMALL);
     await winner.page.screenshot({ path: `${folder}/start.png` });
     const picture = async (name) => {
       await sleep(100);

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::net::{Ipv4Addr, TcpListener};
+use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
@@ -25,6 +26,8 @@ const ANY_PORT: u16 = 0;
 /// How many bots play before anybody joins, for the command line.
 const BOTS: &str = "4";
 const NO_BOTS: &str = "0";
+/// The key of the game server, a new one for each demo.
+const KEY_FILE: &str = "target/demo/server.key";
 const POLL: Duration = Duration::from_millis(50);
 /// A little more than the interval at which a game server reports while it is measured.
 const REPORT_INTERVAL: Duration = Duration::from_millis(1_200);
@@ -77,8 +80,8 @@ pub(crate) fn run(shell: &Shell, options: &Options) -> Result<()> {
     tasks::set_up(shell, &[&NEEDS[..], more].concat())?;
     let mut demo = Demo::start(shell, port, BOTS, &[])?;
     let mut board = if options.mcu { Some(mcu::player(shell, &demo.game.address)?) } else { None };
-    let url = demo.url();
-    println!("\n    Play at  {url}\n    Echoes   {url}/echo.html\n\n    Ctrl-C ends it.\n");
+    let (game, url) = (demo.game_url(), demo.url());
+    println!("\n    Play at  {game}\n    Echoes   {url}/echo.html\n\n    Ctrl-C ends it.\n");
     while !stop::interrupted() {
         demo.check()?;
         board.as_mut().map_or(Ok(()), Machine::check)?;
@@ -118,7 +121,7 @@ fn measure_slow_page(shell: &Shell, options: &Options) -> Result<String> {
 /// Starts a demo with so many bots, and lets pages play it at its address.
 fn play(shell: &Shell, bots: &str, game: fn(&Shell, &str) -> Result<String>) -> Result<String> {
     let mut demo = Demo::start(shell, ANY_PORT, bots, &[])?;
-    let outcome = game(shell, demo.url());
+    let outcome = game(shell, &demo.game_url());
     // A server that died is the better explanation of a page that failed.
     demo.check()?;
     outcome
@@ -161,6 +164,8 @@ struct Demo {
     relay: Service,
     game: Service,
     echo: Service,
+    /// The key hash of the game server, as it stands in links.
+    key: String,
 }
 
 impl Demo {
@@ -168,7 +173,9 @@ impl Demo {
     fn start(shell: &Shell, port: u16, bots: &str, more: &[&str]) -> Result<Self> {
         let programs = artifacts::built_programs(shell)?;
         let any = "127.0.0.1:0";
-        let args = [&["--listen", any, "--listen-raknet", any, "--bots", bots], more].concat();
+        let (file, key) = new_key(shell, &programs.rakwire)?;
+        let args =
+            [&["--listen", any, "--listen-raknet", any, "--bots", bots, "--secure", &file], more].concat();
         let game = Service::start(shell, "the game server", &programs.snowfight, &args)?;
         let raknet = game.first_line.rsplit(' ').next().unwrap_or_default();
         let echo = Service::start(shell, "the echo server", &programs.rakwire, &["echo", "--listen", any])?;
@@ -183,7 +190,12 @@ impl Demo {
         let mut args = vec!["--listen", &*listen, "--serve", page];
         args.extend(targets.iter().flat_map(|target| ["--target", target]));
         let relay = Service::start(shell, "the relay", &programs.relay, &args)?;
-        Ok(Self { relay, game, echo })
+        Ok(Self { relay, game, echo, key })
+    }
+
+    /// The page of the game, which knows the server's key by it.
+    fn game_url(&self) -> String {
+        format!("{}/?key={}", self.url(), self.key)
     }
 
     fn url(&self) -> &str {
@@ -195,6 +207,21 @@ impl Demo {
         self.echo.check()?;
         self.relay.check()
     }
+}
+
+/// Makes a key for the game server, and gives back its file and the 32 characters of its hash.
+fn new_key(shell: &Shell, rakwire: &Path) -> Result<(String, String)> {
+    let rakwire = rakwire.to_str().context("the path of the programs is not valid UTF-8")?;
+    let file = shell.path(KEY_FILE);
+    if file.exists() {
+        fs::remove_file(&file).with_context(|| format!("{KEY_FILE} cannot be removed"))?;
+    }
+    let folder = file.parent().context("the key lies in no folder")?;
+    fs::create_dir_all(folder).with_context(|| format!("{KEY_FILE} has no folder"))?;
+    let file = file.to_str().context("the path of this repository is not valid UTF-8")?.to_owned();
+    let output = shell.cmd(rakwire, ["keygen", &file]).output()?;
+    let hash = output.stdout.lines().find_map(|line| line.strip_prefix("rakwire-key-hash-1:"));
+    Ok((file, hash.context("`rakwire keygen` printed no key hash")?.to_owned()))
 }
 
 #[cfg(test)]

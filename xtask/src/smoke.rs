@@ -61,11 +61,15 @@ fn check_look(value: &Value) -> Result<()> {
     }
 }
 
-/// Checks for each protocol: positions before and after a move, the holder's id, the damage and both ends.
+/// Checks that the page has a lock in RakNet alone, and for each protocol: positions before and after a move, the holder's id, the damage and both ends.
 fn check_fight(value: &Value) -> Result<()> {
     for transport in TRANSPORTS {
         let game = value.get(transport).with_context(|| format!("there was no game by {transport}"))?;
         check_game(game).with_context(|| format!("the game by {transport}"))?;
+    }
+    let lock = |transport: &str| value.get(transport)?.get("lock")?.as_str();
+    if lock("game") != Some("") || !lock("raknet").is_some_and(|lock| lock.contains("server of this link")) {
+        bail!("no lock, or one at the wrong protocol");
     }
     Ok(())
 }
@@ -131,7 +135,10 @@ mod tests {
             "won": {"state": "won"}, "lost": {"state": "lost"},
             "pages": [{"relay_drops": {"toClient": {"tooOld": 1, "queueFull": 2}, "toServer": {}}}],
         });
-        json!({"game": game.clone(), "raknet": game})
+        let mut line = json!({"game": game.clone(), "raknet": game});
+        line["game"]["lock"] = json!("");
+        line["raknet"]["lock"] = json!("Secure: the server of this link");
+        line
     }
 
     #[test]
@@ -163,6 +170,11 @@ mod tests {
             line["raknet"][name] = value;
             let error = format!("{:#}", check_fight(&line).unwrap_err());
             assert_eq!(error, format!("the game by raknet: {reason}"));
+        }
+        for (transport, lock) in [("game", "a lock"), ("raknet", ""), ("raknet", "any server")] {
+            let mut line = good();
+            line[transport]["lock"] = json!(lock);
+            assert!(check_fight(&line).unwrap_err().to_string().contains("no lock"));
         }
         assert_eq!(check_fight(&json!({})).unwrap_err().to_string(), "there was no game by game");
         assert_eq!(check_look(&json!({"players": 1})).unwrap_err().to_string(), "a newcomer sees 1 players");

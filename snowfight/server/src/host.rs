@@ -2,11 +2,13 @@
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use rakwire_native::endpoint::{self, Connection, Endpoint};
-use rakwire_native::{BindError, Capacity, Simulation, game_protocol, raknet};
+use rakwire_native::secure::ServerIdentity;
+use rakwire_native::{BindError, Capacity, KeyFileError, Simulation, game_protocol, raknet, read_key_file};
 use snowfight::advertisement::Advertisement;
 use snowfight::message::Delivery;
 use snowfight::server::{MAX_MESSAGE, MAX_SESSIONS, Output, Pacing, Server, Stats};
@@ -51,14 +53,24 @@ pub struct Options {
     pub simulate: Option<Simulation>,
     /// Which clients get fewer snapshots.
     pub pacing: Pacing,
+    /// The file with the key of secure connections of RakNet, beside which plain ones stay possible.
+    pub secure: Option<PathBuf>,
 }
 
 impl Options {
-    /// Free ports on loopback, no bots.
+    /// Free ports on loopback, no bots, no key.
     #[must_use]
     pub fn on_loopback() -> Self {
         let any = SocketAddr::from(([127, 0, 0, 1], 0));
-        Self { game: any, raknet: any, seed: 0, bots: 0, simulate: None, pacing: Pacing::default() }
+        Self {
+            game: any,
+            raknet: any,
+            seed: 0,
+            bots: 0,
+            simulate: None,
+            pacing: Pacing::default(),
+            secure: None,
+        }
     }
 }
 
@@ -72,6 +84,9 @@ pub enum OptionsError {
     /// There are no random bytes for keys.
     #[error("the system provides no random bytes: {0}")]
     Random(#[source] std::io::Error),
+    /// The key of secure connections cannot be had.
+    #[error(transparent)]
+    Key(#[from] KeyFileError),
     /// There are too many bots.
     #[error("there can be {room} bots, not {0}", room = MAX_PLAYERS / 2)]
     TooManyBots(u16),
@@ -120,7 +135,7 @@ impl Host {
             return Err(OptionsError::TooManyBots(options.bots));
         }
         let game_protocol = Endpoint::bind(options.game, game_protocol_options(options.simulate)?).await?;
-        let raknet = Endpoint::bind(options.raknet, raknet_options(options.simulate)?).await?;
+        let raknet = Endpoint::bind(options.raknet, raknet_options(options)?).await?;
         let mut server = Box::new(Server::new(options.seed));
         server.set_pacing(options.pacing);
         let advertisement = Advertisement { port: game_protocol.local_addr().port() };
@@ -344,8 +359,12 @@ fn game_protocol_options(simulate: Option<Simulation>) -> Result<game_protocol::
     Ok(options)
 }
 
-fn raknet_options(simulate: Option<Simulation>) -> Result<raknet::Options, OptionsError> {
-    let mut options: raknet::Options = options(simulate)?;
+fn raknet_options(of_server: &Options) -> Result<raknet::Options, OptionsError> {
+    let mut options: raknet::Options = options(of_server.simulate)?;
+    if let Some(file) = &of_server.secure {
+        let identity = ServerIdentity::new(read_key_file(file)?);
+        options.secure().map_err(OptionsError::Random)?.server = Some(identity);
+    }
     options.capacity = Capacity { connections: MAX_SESSIONS, blocks: MAX_SESSIONS * BLOCKS, block_size: 512 };
     options.config.connection_blocks = Some(CONNECTION_BLOCKS);
     options.config.unreliable_timeout = SNAPSHOT_TIMEOUT;

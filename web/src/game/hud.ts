@@ -4,6 +4,7 @@ import type { ConnectionStats } from "rakwire";
 
 import { element, make } from "../dom.js";
 import { colourOf } from "./figures.js";
+import type { SecureServer } from "./net.js";
 import { hearts } from "./scene.js";
 import type { Figure } from "./scene.js";
 
@@ -22,6 +23,8 @@ export class Hud {
   readonly #status = element("status", HTMLParagraphElement);
   readonly #players = element("players", HTMLOListElement);
   readonly #numbers = element("numbers", HTMLParagraphElement);
+  readonly #lock = element("lock", HTMLParagraphElement);
+  readonly #lockText = element("lock-text", HTMLSpanElement);
   readonly #health = element("health", HTMLParagraphElement);
   readonly #hint = element("hint", HTMLParagraphElement);
   readonly #title = element("panel-title", HTMLHeadingElement);
@@ -69,6 +72,15 @@ export class Hud {
       this.#health.setAttribute("aria-label", `health ${own.health} of ${own.maxHealth}`);
     }
     this.#setText(this.#hint, hint);
+  }
+
+  /** Shows a lock for a secure connection. */
+  showLock(secure: SecureServer | undefined): void {
+    this.#lock.hidden = secure === undefined;
+    if (secure !== undefined) {
+      this.#setText(this.#lockText, secure.isNamed ? "Secure: the server of this link" : "Encrypted, to any server");
+      this.#lock.title = secure.server.key;
+    }
   }
 
   showNumbers(roundTripMs: number | undefined, snapshots: number, stats: ConnectionStats): void {

@@ -128,6 +128,7 @@ function chosen(name: string): string {
 async function play(): Promise<void> {
   const transport = chosen("transport") as Transport;
   const protocolName = transport === "game" ? "the Game Protocol" : "RakNet";
+  const isSecure = element("secure", HTMLInputElement).checked;
   hud.set("connecting", `Connecting with ${protocolName} …`);
   controls.release();
   round?.net?.close();
@@ -156,13 +157,14 @@ async function play(): Promise<void> {
     }
   };
   try {
-    playing.net = await Net.open(game, transport, {
+    playing.net = await Net.open(game, transport, isSecure, {
       onJoined,
       onWon: () => over("won", "You are the last one standing."),
       onLost: () => over("lost", "You were hit three times."),
       onRejected: (reason) => fail(`The server rejected you: ${reason}.`),
       onClosed: (reason) => over("failed", `The connection has ended: ${reason}.`),
     });
+    hud.showLock(playing.net.secure);
     // The attempt was cancelled or replaced in the meantime.
     if (!is("connecting", "playing")) {
       playing.net.close();
@@ -222,7 +224,16 @@ window.snowfight = {
   screenOf: (figure) => world?.screenOf(figure),
 };
 
+/** The Game Protocol has no secure connections. */
+function followProtocol(): void {
+  const secure = element("secure", HTMLInputElement);
+  secure.disabled = chosen("transport") === "game";
+  secure.checked &&= !secure.disabled;
+}
+
 async function start(): Promise<void> {
+  followProtocol();
+  document.querySelectorAll('input[name="transport"]').forEach((input) => input.addEventListener("change", followProtocol));
   element("panel", HTMLFormElement).addEventListener("submit", (event) => {
     event.preventDefault();
     void play();

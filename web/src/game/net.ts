@@ -2,6 +2,7 @@
 
 import { connect } from "rakwire";
 import type { Connection, ConnectionStats } from "rakwire";
+import type { KnownServer } from "rakwire/secure";
 import { worker } from "rakwire/worker";
 
 import type { Game } from "../../../snowfight/wasm/pkg/snowfight_wasm.js";
@@ -15,6 +16,15 @@ const USES_WORKER = new URLSearchParams(location.search).get("worker") !== "no";
 /** The relay's target for each protocol. */
 const TARGETS: Readonly<Record<Transport, string>> = { game: "snowfight", raknet: "snowfight-raknet" };
 
+/** The hash of the server's key, by which a link to this page names the server. */
+const KEY_HASH = new URLSearchParams(location.search).get("key");
+
+/** Whom the server of a secure connection has shown to be, and whether that is whom the link of this page names. */
+export interface SecureServer {
+  server: KnownServer;
+  isNamed: boolean;
+}
+
 export interface NetOwner {
   onWon(): void;
   onLost(): void;
@@ -27,8 +37,11 @@ export class Net {
   readonly #game: Game;
   readonly #connection: Connection;
   readonly #transport: Transport;
+  /** None if the connection is plain. */
+  readonly secure: SecureServer | undefined;
 
-  private constructor(game: Game, connection: Connection, transport: Transport, owner: NetOwner) {
+  private constructor(game: Game, { connection, secure }: Opened, transport: Transport, owner: NetOwner) {
+    this.secure = secure;
     this.#game = game;
     this.#connection = connection;
     this.#transport = transport;
@@ -36,10 +49,9 @@ export class Net {
     void connection.closed.then(({ reason }) => owner.onClosed(reason));
   }
 
-  static async open(game: Game, transport: Transport, owner: NetOwner): Promise<Net> {
-    const url = `${location.protocol === "https:" ? "wss" : "ws"}://${location.host}/ws`;
-    const connection = await connect(url, { target: TARGETS[transport], protocol: transport, ...(USES_WORKER && { worker }) });
-    const net = new Net(game, connection, transport, owner);
+  static async open(game: Game, transport: Transport, isSecure: boolean, owner: NetOwner): Promise<Net> {
+    const opened = isSecure && transport === "raknet" ? await openSecure() : await openPlain(transport);
+    const net = new Net(game, opened, transport, owner);
     game.connected();
     net.flush();
     return net;
@@ -100,4 +112,26 @@ export class Net {
         break;
     }
   }
+}
+
+interface Opened {
+  connection: Connection;
+  secure: SecureServer | undefined;
+}
+
+function relay(): string {
+  return `${location.protocol === "https:" ? "wss" : "ws"}://${location.host}/ws`;
+}
+
+async function openPlain(transport: Transport): Promise<Opened> {
+  const connection = await connect(relay(), { target: TARGETS[transport], protocol: transport, ...(USES_WORKER && { worker }) });
+  return { connection, secure: undefined };
+}
+
+/** Only pages that want a secure connection load what that needs. */
+async function openSecure(): Promise<Opened> {
+  const { connect: connectSecure } = await import("rakwire/secure");
+  const options = { target: TARGETS.raknet, serverKey: KEY_HASH ?? "any", ...(USES_WORKER && { worker }) };
+  const connection = await connectSecure(relay(), options);
+  return { connection, secure: { server: connection.securePeer, isNamed: KEY_HASH !== null } };
 }

@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -37,6 +38,9 @@ struct Arguments {
     /// Send snapshots also to clients that do not keep up, like the original, as long as the server's own queues have room
     #[arg(long)]
     unpaced: bool,
+    /// Let RakNet clients have secure connections, with the key in this file (see rakwire keygen); others stay plain
+    #[arg(long, value_name = "FILE")]
+    secure: Option<PathBuf>,
     /// Print the duration of ticks as a line of JSON at this interval
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=3_600))]
     report: Option<u64>,
@@ -52,9 +56,9 @@ async fn serve(arguments: Arguments) -> Result<(), Failure> {
         Some(seed) => seed,
         None => getrandom::u64().map_err(|error| Failure::runtime(format!("no random bytes: {error}")))?,
     };
-    let Arguments { listen: game, listen_raknet: raknet, bots, simulate, .. } = arguments;
+    let Arguments { listen: game, listen_raknet: raknet, bots, simulate, secure, .. } = arguments;
     let pacing = if arguments.unpaced { Pacing::Unpaced } else { Pacing::Acknowledged };
-    let options = Options { game, raknet, seed, bots, simulate, pacing };
+    let options = Options { game, raknet, seed, bots, simulate, pacing, secure };
     let host = Host::bind(&options).await.map_err(explain)?;
     let stop = program::stop_signal()?;
     let [game, raknet] = [Protocol::GameProtocol, Protocol::RakNet].map(|protocol| host.address(protocol));
@@ -75,6 +79,9 @@ async fn serve(arguments: Arguments) -> Result<(), Failure> {
 fn explain(error: OptionsError) -> Failure {
     match error {
         OptionsError::Bind(error) => Failure::usage(format!("{error}; choose another address or port")),
+        OptionsError::Key(error) => {
+            Failure::usage(format!("--secure: {error}; make a key with rakwire keygen"))
+        }
         OptionsError::TooManyBots(_) => Failure::usage(format!("{error}; reduce --bots")),
         error @ (OptionsError::Random(_) | _) => Failure::runtime(error),
     }

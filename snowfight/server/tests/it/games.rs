@@ -1,12 +1,14 @@
 //! Whole games over loopback, on both protocols: join, move, break, throw, hit, win.
 
-use rakwire_native::Endpoint;
+use rakwire_native::raknet::{ConnectOptions, SecurePeer};
+use rakwire_native::secure::{KnownServer, ServerTrust};
+use rakwire_native::{Endpoint, create_key_file};
 use snowfight::advertisement::Advertisement;
 use snowfight::bot;
 use snowfight::client::Input;
 use snowfight::message::{Direction, EntityId, EntityKind, GameOver, Object, Player as Body, Scope};
 use snowfight::world::{HEALTH, REACH};
-use snowfight_server::{Player, Protocol};
+use snowfight_server::{Host, Options, OptionsError, Player, Protocol};
 
 use crate::support::{CHEST, LIMIT, ONE_AT_A_TIME, Server, approach, both, gather, object, repeat, until};
 
@@ -220,6 +222,27 @@ async fn a_server_is_found_by_a_ping() {
     let client = client.await.expect("loopback has free ports");
     let pong = client.ping(server.raknet, LIMIT).await.expect("an answer");
     assert_eq!(Advertisement::server(&pong.data, pong.from), Some(server.game));
+}
+
+/// A server with a key has secure connections for who wants them, and plain ones for others.
+#[tokio::test]
+async fn a_server_with_a_key_lets_clients_in_securely_and_plainly() {
+    let file = std::env::temp_dir().join(format!("snowfight-key-{}", std::process::id()));
+    let key = create_key_file(&file).expect("a new file").public();
+    let server = Server::with(Options { secure: Some(file.clone()), ..Options::on_loopback() }).await;
+    std::fs::remove_file(&file).expect("the file is there");
+    let mut options = rakwire_native::raknet::Options::client().expect("random bytes");
+    options.secure().expect("random bytes");
+    let client = Endpoint::bind("127.0.0.1:0", options).await.expect("loopback has free ports");
+    for trust in [None, Some(ServerTrust::Key(key))] {
+        let options = ConnectOptions { trust, connect_timeout: Some(LIMIT), ..ConnectOptions::default() };
+        let connection = client.connect_with(server.raknet, &options).await.expect("there is room");
+        let shown = connection.secure_peer();
+        assert_eq!(shown, trust.map(|_| SecurePeer::Server(KnownServer { key, next: None })));
+        connection.disconnect().await;
+    }
+    let missing = Options { secure: Some(file), ..Options::on_loopback() };
+    assert!(matches!(Host::bind(&missing).await, Err(OptionsError::Key(_))));
 }
 
 /// A player that is alone does not win.

@@ -26,7 +26,10 @@ pub(crate) struct Server {
 
 impl Server {
     pub(crate) async fn start(bots: u16) -> Self {
-        let options = Options { seed: 11, bots, ..Options::on_loopback() };
+        Self::with(Options { seed: 11, bots, ..Options::on_loopback() }).await
+    }
+
+    pub(crate) async fn with(options: Options) -> Self {
         let host = Host::bind(&options).await.expect("loopback has free ports");
         let [game, raknet] =
             [Protocol::GameProtocol, Protocol::RakNet].map(|protocol| host.address(protocol));
