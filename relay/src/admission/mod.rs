@@ -223,11 +223,19 @@ impl Admission {
         if !policy.admits_origin(&request.origin) {
             return Err(Refusal::Forbidden(Forbidden::Origin));
         }
-        // Before a signature is verified, which takes much more time.
-        policy.clients.check_rate(ip).map_err(|excess| policy.excess(excess))?;
+        // Before a signature is verified, which takes much more time. Of several connections the one that opens its flow counts
+        // as a client, in `check_deferred`.
+        let limiter = if request.is_deferred { &policy.deferred } else { &policy.clients };
+        limiter.check_rate(ip).map_err(|excess| policy.excess(excess))?;
         let target = policy.target(request.target.as_deref())?;
         let claims = policy.claims(request, &target.name, now);
         Ok(Permission { target, client: request.client, claims, policy })
+    }
+
+    /// Decides whether a client whose request was deferred may go on now, which counts as a new client.
+    pub(crate) fn check_deferred(&self, client: IpAddr) -> Result<(), CloseReason> {
+        let policy = self.policy();
+        policy.clients.check_rate(client).map_err(|excess| policy.excess(excess))
     }
 
     /// Decides everything about a client for which it does not matter whether there is a slot. A client that comes back to

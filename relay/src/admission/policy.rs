@@ -33,6 +33,8 @@ pub(super) struct Policy {
     pub(super) connections: Arc<AddressLimiter>,
     /// For requests that make no client, of which a connection can have many.
     pub(super) requests: Arc<AddressLimiter>,
+    /// For requests of clients that open several connections and go on with one of them.
+    pub(super) deferred: Arc<AddressLimiter>,
 }
 
 impl Policy {
@@ -41,7 +43,8 @@ impl Policy {
         let clients = limiter(config.clients, config.limits.max_clients);
         let connections = limiter(config.clients.for_connections(), usize::MAX);
         let requests = limiter(config.clients.for_connections(), usize::MAX);
-        Self::with(config, targets, [clients, connections, requests])
+        let deferred = limiter(config.clients.for_connections(), usize::MAX);
+        Self::with(config, targets, [clients, connections, requests, deferred])
     }
 
     /// The policy of another configuration for the same clients.
@@ -53,14 +56,15 @@ impl Policy {
         let clients = successor(&self.clients, config.clients, config.limits.max_clients);
         let connections = successor(&self.connections, config.clients.for_connections(), usize::MAX);
         let requests = successor(&self.requests, config.clients.for_connections(), usize::MAX);
-        let limiters = [clients, connections, requests];
+        let deferred = successor(&self.deferred, config.clients.for_connections(), usize::MAX);
+        let limiters = [clients, connections, requests, deferred];
         Ok(Self { discovered: self.discovered.clone(), ..Self::with(config, targets, limiters)? })
     }
 
     fn with(
         config: &Config,
         targets: Targets,
-        [clients, connections, requests]: [Arc<AddressLimiter>; 3],
+        [clients, connections, requests, deferred]: [Arc<AddressLimiter>; 4],
     ) -> Result<Self, ConfigError> {
         let admission = &config.admission;
         Ok(Self {
@@ -78,6 +82,7 @@ impl Policy {
             clients,
             connections,
             requests,
+            deferred,
         })
     }
 

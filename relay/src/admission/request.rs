@@ -37,6 +37,8 @@ pub(crate) struct Request {
     /// The name of the target.
     pub(crate) target: Option<String>,
     pub(crate) token: Option<Token>,
+    /// Whether it opens several connections and goes on with one of them.
+    pub(crate) is_deferred: bool,
 }
 
 impl Request {
@@ -48,13 +50,25 @@ impl Request {
             origin: PageOrigin::of(headers),
             target: parameter(query, "target"),
             token: token.map(Token),
+            is_deferred: parameter(query, "defer").is_some(),
         }
     }
 
     /// The request of a transport that does not tell which page has opened it.
     pub(crate) fn without_origin(client: SocketAddr, target: Option<String>, token: Option<String>) -> Self {
         let given = |text: Option<String>| text.filter(|text| !text.is_empty());
-        Self { client, origin: PageOrigin::Unknown, target: given(target), token: given(token).map(Token) }
+        Self {
+            client,
+            origin: PageOrigin::Unknown,
+            target: given(target),
+            token: given(token).map(Token),
+            is_deferred: false,
+        }
+    }
+
+    /// The same of a client that may open several connections.
+    pub(crate) fn deferred(self, is_deferred: bool) -> Self {
+        Self { is_deferred, ..self }
     }
 }
 

@@ -251,6 +251,20 @@ async fn connections_are_limited_by_address_but_not_those_of_proxies() {
 }
 
 #[tokio::test]
+async fn requests_that_may_not_go_on_are_limited_apart_from_new_clients() {
+    let admission = admission(|config| {
+        config.clients = AddressLimits { burst_per_address: 2, rate_per_address: 1, ..config.clients };
+    })
+    .await;
+    let deferred = request("192.0.2.1", "target=game&defer=1");
+    let admitted = (0..50).filter(|_| admission.check(&deferred).is_ok()).count();
+    assert_eq!(admitted, 8, "four times the burst of clients");
+    let client = deferred.client.ip();
+    assert_eq!((0..50).filter(|_| admission.check_deferred(client).is_ok()).count(), 2);
+    assert!(admission.check(&request("192.0.2.1", "target=game")).is_err(), "the same ration");
+}
+
+#[tokio::test]
 async fn banned_addresses_are_refused_first() {
     let file = std::env::temp_dir().join(format!("rakwire-relay-{}-bans", std::process::id()));
     fs::write(&file, "192.0.2.0/24\n").unwrap();

@@ -36,7 +36,7 @@ pub(crate) struct Opening {
 pub(crate) async fn serve(app: &App, mut connection: Box<Connection>, opening: &Opening) {
     if opening.is_deferred
         && opening.permission.is_ok()
-        && let Err(reason) = wait_for_first(app, &mut connection).await
+        && let Err(reason) = wait_for_first(app, &mut connection, opening.client).await
     {
         return close(app, connection, opening, &reason).await;
     }
@@ -55,11 +55,15 @@ pub(crate) async fn serve(app: &App, mut connection: Box<Connection>, opening: &
 
 /// Waits for the first datagram of a client that opens several connections and goes on with one of them. The others take
 /// neither a slot nor a socket.
-async fn wait_for_first(app: &App, connection: &mut Connection) -> Result<(), CloseReason> {
+async fn wait_for_first(
+    app: &App,
+    connection: &mut Connection,
+    client: SocketAddr,
+) -> Result<(), CloseReason> {
     let time_limit = app.limits.header_timeout;
     let end = tokio::select! {
         first = timeout(time_limit, connection.wait_for_first()) => match first {
-            Ok(Ok(())) => return Ok(()),
+            Ok(Ok(())) => return app.admission.check_deferred(client.ip()),
             Ok(Err(FromClient::Text)) => FlowEnd::TextMessage,
             Ok(Err(FromClient::Oversized { len })) => {
                 FlowEnd::MessageTooBig { len, max: app.limits.max_datagram }

@@ -239,7 +239,8 @@ async fn ask(
 /// Decides about the request of a client.
 fn open(app: &App, client: SocketAddr, request: OpenRequest) -> Result<Opening, Failure> {
     let OpenRequest { target, token, resume, defer, .. } = request;
-    let request = Request::without_origin(client, target, token.map(|token| token.0));
+    let is_deferred = defer.is_some_and(|value| !value.is_empty());
+    let request = Request::without_origin(client, target, token.map(|token| token.0)).deferred(is_deferred);
     let permission = match app.admission.check(&request) {
         Ok(permission) => Ok(permission),
         Err(Refusal::Close(reason)) => Err(reason),
@@ -250,7 +251,7 @@ fn open(app: &App, client: SocketAddr, request: OpenRequest) -> Result<Opening, 
         permission,
         has_control: true,
         resume: resume.and_then(|secret| secret.0.parse().ok()),
-        is_deferred: defer.is_some_and(|value| !value.is_empty()),
+        is_deferred,
     })
 }
 

@@ -64,7 +64,7 @@ async fn open(
         permission,
         has_control: upgrade.selected_protocol().is_some(),
         resume: parameter(&query, "resume").and_then(|secret| secret.parse().ok()),
-        is_deferred: parameter(&query, "defer").is_some(),
+        is_deferred: request.is_deferred,
     };
     // Taken before the upgrade, so that a shutdown in between waits for it.
     let tracked = app.sessions.token();

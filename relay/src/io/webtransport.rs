@@ -261,7 +261,7 @@ async fn decide(
         permission,
         has_control: parameter(query, "protocol").as_deref() == Some(FLOW_PROTOCOL),
         resume: parameter(query, "resume").and_then(|secret| secret.parse().ok()),
-        is_deferred: parameter(query, "defer").is_some(),
+        is_deferred: request.is_deferred,
     };
     let answer = async { Ok(ConnectResponse::OK.write(&mut streams.request.0).await?) };
     within(app, app.limits.header_timeout, answer).await?;

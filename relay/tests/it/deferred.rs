@@ -11,6 +11,29 @@ use crate::support::{Client, Running, Server, config, eventually};
 const PATH: &str = "/ws?target=game&defer=1";
 
 #[tokio::test]
+async fn of_several_connections_the_one_that_goes_on_counts_as_a_new_client() {
+    let server = Server::bind().await;
+    let mut config = config(server.address());
+    config.admission.exempt.clear();
+    config.clients.rate_per_address = 1;
+    config.clients.burst_per_address = 2;
+    let relay = Running::start(config).await;
+    // Each has a connection that does not go on.
+    for winner in 0..3 {
+        let mut racing = Vec::new();
+        for _ in 0..2 {
+            racing.push(Client::connect_with_control(relay.address, PATH).await);
+        }
+        racing[1].send(b"hello").await;
+        if winner < 2 {
+            assert_eq!(server.receive().await.0, b"hello");
+        } else {
+            assert_eq!(racing.remove(1).closed().await.0, 4429);
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_deferred_flow_opens_with_the_first_datagram() {
     let server = Server::bind().await;
     let relay = Running::start(config(server.address())).await;
