@@ -18,6 +18,7 @@ pub struct Counters {
     pub(crate) origins_refused: Counter,
     pub(crate) bans_refused: Counter,
     pub(crate) connections_refused: Counter,
+    pub(crate) requests_refused: Counter,
     pub(crate) headers_timed_out: Counter,
     pub(crate) handshakes_failed: Counter,
     pub(crate) handshakes_timed_out: Counter,
@@ -66,6 +67,7 @@ impl Counters {
             origins_refused: self.origins_refused.get(),
             bans_refused: self.bans_refused.get(),
             connections_refused: self.connections_refused.get(),
+            requests_refused: self.requests_refused.get(),
             headers_timed_out: self.headers_timed_out.get(),
             handshakes_failed: self.handshakes_failed.get(),
             handshakes_timed_out: self.handshakes_timed_out.get(),
@@ -143,9 +145,11 @@ pub struct Snapshot {
     /// TCP connections that were closed at once because of
     /// [`Limits::max_connections`](crate::Limits::max_connections), or because of the limits of their address.
     pub connections_refused: u64,
+    /// Requests for a list that were refused because of the rate of their address.
+    pub requests_refused: u64,
     /// TCP connections that were closed because they did not finish the header of a request in time.
     pub headers_timed_out: u64,
-    /// TLS handshakes that failed.
+    /// Handshakes of TLS, WebTransport and WebSockets that failed.
     pub handshakes_failed: u64,
     /// TCP connections that were closed because they did not finish a TLS handshake or a PROXY protocol header in time.
     pub handshakes_timed_out: u64,

@@ -223,9 +223,10 @@ impl<A: Admit> Front<A> {
     ) {
         let mut run = Run::new(bytes, stride);
         for datagram in bytes.chunks(stride.max(1)) {
+            // One before it may have ended the flow.
             let Some((client, flow)) = self.flows.get(id) else {
                 self.counters.dropped(FrontDropReason::UnknownSource);
-                return;
+                continue;
             };
             flow.announcement = None;
             let is_open = flow.is_open;

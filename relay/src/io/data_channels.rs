@@ -136,7 +136,9 @@ impl DataChannels {
                 }
             }
             // A shutdown begins nothing.
-            DatagramEvent::Begin if app.drain.is_cancelled() => {}
+            DatagramEvent::Begin if app.drain.is_cancelled() => {
+                self.0.counters.dropped(WebRtcDropReason::ShuttingDown);
+            }
             DatagramEvent::Begin => {
                 let inbox = Inbox::default();
                 inbox.push(datagram);
@@ -212,8 +214,13 @@ async fn ask(
     loop {
         match poll_fn(|context| transport.poll_event(context)).await {
             Some(SessionEvent::Secured) => {
-                let permit = Arc::clone(&app.connections).try_acquire_owned().ok();
-                connected = permit.and_then(|permit| admit(app, client, permit));
+                connected = match Arc::clone(&app.connections).try_acquire_owned() {
+                    Ok(permit) => admit(app, client, permit),
+                    Err(_) => {
+                        app.counters.connections_refused.increment();
+                        None
+                    }
+                };
                 is_refused = connected.is_none();
             }
             // The channel for the answer is there.
@@ -227,7 +234,9 @@ async fn ask(
                 return connected.map(|connected| (connected, request)).ok_or(Failure::Gone);
             }
             // It may overtake the request, and comes again if it matters.
-            Some(SessionEvent::Datagram(_)) => {}
+            Some(SessionEvent::Datagram(_)) => {
+                app.webrtc_counters.dropped(WebRtcDropReason::BeforeRequest);
+            }
             Some(
                 SessionEvent::Text | SessionEvent::Violation | SessionEvent::Closed | SessionEvent::Failed,
             )

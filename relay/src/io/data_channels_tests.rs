@@ -223,6 +223,26 @@ async fn a_shutdown_tells_clients_so() {
 }
 
 #[tokio::test]
+async fn what_has_no_flow_yet_and_what_comes_too_late_is_counted() {
+    let relay = start(|_| {}).await;
+    let dropped = |reason| relay.app.webrtc_counters.snapshot().drops(reason);
+    let mut early = Client::connect(&relay).await;
+    assert!(early.session.send_datagram(b"early"));
+    early.session.flush(Instant::now());
+    while let Some(datagram) = early.session.poll_transmit() {
+        early.socket.send(&datagram).await.unwrap();
+    }
+    until(|| dropped(WebRtcDropReason::BeforeRequest) == 1).await;
+
+    relay.app.drain.cancel();
+    let mut late = client(Version::Either, Instant::now());
+    late.handle_timeout(Instant::now());
+    let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    socket.send_to(&late.poll_transmit().unwrap(), relay.channels.local_addr()).await.unwrap();
+    until(|| dropped(WebRtcDropReason::ShuttingDown) == 1).await;
+}
+
+#[tokio::test]
 async fn long_messages_and_texts_end_a_flow_with_their_code() {
     let relay = start(|_| {}).await;
     for (send, code) in [

@@ -57,6 +57,13 @@ impl<A: Admit> Shared<A> {
         self.front.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Counts datagrams behind each other that are dropped.
+    fn drop_all(&self, reason: FrontDropReason, bytes: &[u8], stride: usize) {
+        for _ in bytes.chunks(stride.max(1)) {
+            self.counters.dropped(reason);
+        }
+    }
+
     fn send(&self, socket: &BatchSocket, to: SocketAddr, bytes: &[u8], stride: usize) {
         for _ in 0..socket.send(to, bytes, stride) {
             self.counters.dropped(FrontDropReason::SendRefused);
@@ -151,9 +158,10 @@ where
         match self.flow_socket(id) {
             Ok(Some((server, socket))) => self.shared.send(&socket, server, bytes, stride),
             // The flow has ended meanwhile.
-            Ok(None) => {}
+            Ok(None) => self.shared.drop_all(FrontDropReason::UnknownSource, bytes, stride),
             Err(error) => {
                 warn!(%error, "cannot open a UDP socket");
+                self.shared.drop_all(FrontDropReason::SendRefused, bytes, stride);
                 self.shared.front().close(id);
             }
         }
@@ -210,8 +218,12 @@ fn handle_server<A: Admit>(
     let mut out = Transmits::default();
     {
         let mut front = shared.front();
-        for (_, bytes, stride) in received.iter().filter(|(from, ..)| *from == server) {
-            front.handle_server(id, bytes, stride, &mut out);
+        for (from, bytes, stride) in received.iter() {
+            if from == server {
+                front.handle_server(id, bytes, stride, &mut out);
+            } else {
+                shared.drop_all(FrontDropReason::UnknownSource, bytes, stride);
+            }
         }
     }
     for (to, bytes, stride) in out.iter() {

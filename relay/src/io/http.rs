@@ -47,7 +47,10 @@ async fn open(
 ) -> Response {
     let upgrade = match upgrade {
         Ok(upgrade) => upgrade,
-        Err(rejection) => return rejection.into_response(),
+        Err(rejection) => {
+            app.counters.handshakes_failed.increment();
+            return rejection.into_response();
+        }
     };
     let query = query.unwrap_or_default();
     let client = app.admission.client_of(connected.peer(), &headers);

@@ -63,6 +63,7 @@ fn answer(app: &App, connected: &Connected, headers: &HeaderMap, body: impl FnOn
             return (StatusCode::FORBIDDEN, "this address is banned").into_response();
         }
         Err(Refusal::Close(_)) => {
+            app.counters.requests_refused.increment();
             return (StatusCode::TOO_MANY_REQUESTS, "too many requests of this address").into_response();
         }
     }

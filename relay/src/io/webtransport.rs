@@ -248,7 +248,10 @@ async fn decide(
     let query = asked.url.query().unwrap_or_default();
     let request = Request::from_http(connected.peer(), &asked.headers, query);
     let permission = match app.admission.check(&request) {
-        _ if asked.url.path() != PATH => return refuse(connection, streams, StatusCode::NOT_FOUND).await,
+        _ if asked.url.path() != PATH => {
+            app.counters.handshakes_failed.increment();
+            return refuse(connection, streams, StatusCode::NOT_FOUND).await;
+        }
         Ok(permission) => Ok(permission),
         Err(Refusal::Close(reason)) => Err(reason),
         Err(Refusal::Forbidden(forbidden)) => {

@@ -185,6 +185,7 @@ fn record_refusals(snapshot: &Snapshot) {
         ("origin", snapshot.origins_refused),
         ("banned", snapshot.bans_refused),
         ("connection_limit", snapshot.connections_refused),
+        ("request_limit", snapshot.requests_refused),
         ("header_timeout", snapshot.headers_timed_out),
         ("handshake", snapshot.handshakes_failed),
         ("handshake_timeout", snapshot.handshakes_timed_out),

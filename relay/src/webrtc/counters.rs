@@ -21,6 +21,10 @@ counted! {
         HalfOpenFull,
         /// Its session has not taken what arrived before.
         SessionBusy,
+        /// Its client has not asked for a flow yet.
+        BeforeRequest,
+        /// It would begin a session while the relay shuts down.
+        ShuttingDown,
         /// The system refused to send it.
         SendRefused,
     }

@@ -74,7 +74,7 @@ async fn the_list_of_servers_is_for_those_who_are_not_banned_and_do_not_ask_too_
     }
     assert_eq!(status("203.0.113.1").await, "429");
     assert_eq!(status("203.0.113.2").await, "200");
-    assert_eq!(relay.snapshot().bans_refused, 1);
+    assert_eq!((relay.snapshot().bans_refused, relay.snapshot().requests_refused), (1, 1));
 }
 
 #[tokio::test]

@@ -10,8 +10,8 @@ use arbitrary::{Arbitrary, Unstructured};
 
 use super::Broken;
 use crate::flow::{
-    DropReason, Flow, FlowLimits, FromClient, FromServer, ProxyHeader, ResumeTable, Secret, Sending, Setup,
-    TargetCounters, ToClient,
+    Carriage, DropReason, Flow, FlowLimits, FromClient, FromServer, ProxyHeader, Rate, ResumeTable, Secret,
+    Sending, Setup, TargetCounters, ToClient,
 };
 
 const FLOWS: usize = 3;
@@ -58,6 +58,11 @@ enum Operation {
     ComeBack {
         flow: u8,
         is_elsewhere: bool,
+    },
+    /// The path of a client carries no longer datagrams than these from now on.
+    Carry {
+        flow: u8,
+        max_datagram: u16,
     },
     Evict,
     Wait {
@@ -184,6 +189,9 @@ impl World {
         limits.queue_bytes = number(usize::from(u16::arbitrary(bytes)?));
         limits.queue_age = Duration::from_millis(u16::arbitrary(bytes)?.into());
         limits.resume_within = Duration::from_millis(u64::from(u16::arbitrary(bytes)?) % 20_000);
+        let rate = u8::arbitrary(bytes)?;
+        limits.rate = (rate < 64)
+            .then(|| Rate { datagrams: number(rate.into()), bytes: number(100 * usize::from(rate)) });
         let start = Instant::now();
         let mut world = Self {
             now: start,
@@ -237,30 +245,8 @@ impl World {
             Operation::FromServer { flow, length, count } => {
                 self.with(flow, |client| client.send_down(now, millis, length.into(), count));
             }
-            Operation::ClientInput { flow, kind } => self.with(flow, |client| {
-                client.flow.handle_client(
-                    now,
-                    match kind {
-                        0 => FromClient::Text,
-                        1 => FromClient::Oversized { len: 1 << 20 },
-                        2 => FromClient::Violation,
-                        3 => FromClient::Closed,
-                        4..=90 => FromClient::Vanished,
-                        91..=150 => FromClient::Datagram(Vec::new().into()),
-                        _ => FromClient::Control,
-                    },
-                );
-            }),
-            Operation::ServerInput { flow, kind } => self.with(flow, |client| {
-                client.flow.handle_server(
-                    now,
-                    match kind {
-                        0 => FromServer::Failed,
-                        1..=128 => FromServer::Oversized,
-                        _ => FromServer::Unreachable,
-                    },
-                );
-            }),
+            Operation::ClientInput { flow, kind } => self.with(flow, |client| client.input_up(now, kind)),
+            Operation::ServerInput { flow, kind } => self.with(flow, |client| client.input_down(now, kind)),
             Operation::ToServer { flow, batches, max_count, result } => {
                 let age = self.max_age();
                 let client = self.clients[usize::from(flow) % FLOWS].as_mut();
@@ -274,6 +260,10 @@ impl World {
                 client.map_or(Ok(()), |client| client.take_down(now, millis, age, frames))?;
             }
             Operation::ComeBack { flow, is_elsewhere } => self.come_back(flow, is_elsewhere)?,
+            Operation::Carry { flow, max_datagram } => self.with(flow, |client| {
+                let max_datagram = Some(usize::from(max_datagram) % 2_048);
+                client.flow.set_carriage(Carriage { max_datagram, has_control_datagrams: false });
+            }),
             Operation::Evict => self.evict()?,
             Operation::Wait { millis } => self.wait(Duration::from_millis(u64::from(millis) % 5_000))?,
             Operation::JumpBack { millis } => self.jump_back(Duration::from_millis(millis.into())),
@@ -441,6 +431,50 @@ impl World {
 }
 
 impl Client {
+    fn input_up(&mut self, now: Instant, kind: u8) {
+        let input = match kind {
+            0 => FromClient::Text,
+            1 => FromClient::Oversized { len: 1 << 20 },
+            2 => FromClient::Violation,
+            3 => FromClient::Closed,
+            4..=90 => FromClient::Vanished,
+            91..=150 => FromClient::Datagram(Vec::new().into()),
+            151..=170 => return self.lose_up(now, kind - 150),
+            171..=190 => return self.ask_for_flow(now),
+            _ => FromClient::Control,
+        };
+        self.flow.handle_client(now, input);
+    }
+
+    fn input_down(&mut self, now: Instant, kind: u8) {
+        let input = match kind {
+            0 => FromServer::Failed,
+            // A datagram that is too long for the relay goes in, and is dropped.
+            1..=128 => {
+                self.down.accepted += 1;
+                FromServer::Oversized
+            }
+            _ => FromServer::Unreachable,
+        };
+        self.flow.handle_server(now, input);
+    }
+
+    /// The transport drops datagrams that it had no room for.
+    fn lose_up(&mut self, now: Instant, count: u8) {
+        if self.flow.end().is_none() && self.flow.is_attached() {
+            self.up.accepted += u32::from(count);
+            self.flow.handle_client(now, FromClient::Dropped { count: count.into() });
+        }
+    }
+
+    /// The client has not got the first control message, and asks for it.
+    fn ask_for_flow(&mut self, now: Instant) {
+        if self.flow.end().is_none() && self.flow.is_attached() {
+            self.must_greet = self.secret.is_some();
+            self.flow.handle_client(now, FromClient::FlowRequest);
+        }
+    }
+
     fn send_up(&mut self, now: Instant, millis: u64, length: usize, count: u8) {
         for _ in 0..count % 64 {
             if self.flow.end().is_some() || !self.flow.is_attached() {
@@ -468,7 +502,11 @@ impl Client {
             if datagrams.len() != batch.count || batch.count > max_count.max(1) {
                 return Err(format!("a batch of {} has {} datagrams", batch.count, datagrams.len()));
             }
-            let sending = if result == 0 { Sending::Refused } else { Sending::Sent };
+            let sending = match result {
+                0 => Sending::Refused,
+                1 => Sending::Failed,
+                _ => Sending::Sent,
+            };
             if sending == Sending::Sent {
                 for datagram in datagrams {
                     let skip = if datagram.starts_with(b"\r\n\r\n") { PROXY_HEADER } else { 0 };
@@ -524,9 +562,14 @@ impl Client {
     /// What was dropped of what went in, in one direction.
     fn dropped(&self, is_up: bool) -> u64 {
         let reasons: &[DropReason] = if is_up {
-            &[DropReason::ServerQueueFull, DropReason::ServerTooOld, DropReason::SendRefused]
+            &[
+                DropReason::ServerQueueFull,
+                DropReason::ServerTooOld,
+                DropReason::SendRefused,
+                DropReason::RateLimited,
+            ]
         } else {
-            &[DropReason::ClientQueueFull, DropReason::ClientTooOld]
+            &[DropReason::ClientQueueFull, DropReason::ClientTooOld, DropReason::DatagramTooBig]
         };
         let snapshot = self.counters.snapshot();
         reasons.iter().map(|reason| snapshot.drops(*reason)).sum()

@@ -9,6 +9,7 @@ mod websocket;
 mod webtransport;
 
 use std::future::poll_fn;
+use std::mem;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Instant;
@@ -50,6 +51,8 @@ pub(crate) struct Connection {
     transport: Transport,
     /// Input that was read before there was a flow.
     first: Option<FromClient>,
+    /// What the transport had dropped by then.
+    dropped: u64,
     _open: OpenTransport,
     _tracked: TaskTrackerToken,
     _connected: Connected,
@@ -63,7 +66,7 @@ impl Connection {
         connected: Connected,
     ) -> Self {
         let open = OpenTransport::new(counters, transport.kind());
-        Self { transport, first: None, _open: open, _tracked: tracked, _connected: connected }
+        Self { transport, first: None, dropped: 0, _open: open, _tracked: tracked, _connected: connected }
     }
 
     pub(crate) const fn kind(&self) -> TransportKind {
@@ -74,9 +77,9 @@ impl Connection {
     /// error is the input that ends the connection before.
     pub(crate) async fn wait_for_first(&mut self) -> Result<(), FromClient> {
         loop {
-            match poll_fn(|context| self.poll_read(context)).await {
-                // What no flow counts yet is lost as on the way.
-                FromClient::Control | FromClient::Dropped { .. } => {}
+            match poll_fn(|context| self.poll_transport(context)).await {
+                FromClient::Control => {}
+                FromClient::Dropped { count } => self.dropped += count,
                 first @ (FromClient::Datagram(_) | FromClient::FlowRequest) => {
                     self.first = Some(first);
                     return Ok(());
@@ -95,6 +98,14 @@ impl Connection {
         if let Some(first) = self.first.take() {
             return Poll::Ready(first);
         }
+        // Only now has the client a flow that counts it.
+        if self.dropped > 0 {
+            return Poll::Ready(FromClient::Dropped { count: mem::take(&mut self.dropped) });
+        }
+        self.poll_transport(context)
+    }
+
+    fn poll_transport(&mut self, context: &mut Context<'_>) -> Poll<FromClient> {
         match &mut self.transport {
             Transport::WebSocket(transport) => transport.poll_read(context),
             Transport::WebRtc(transport) => transport.poll_read(context),
