@@ -41,7 +41,7 @@ const fn claim(first: u8, last: u8, owner: Owner, purpose: &'static str) -> Clai
 }
 
 /// Every id, in order.
-pub const REGISTRY: [Claim; 33] = [
+pub const REGISTRY: [Claim; 34] = [
     claim(0, 30, Owner::RakNet, "RakNet itself"),
     claim(31, 33, Owner::OriginalOnly, "connection graph"),
     claim(34, 37, Owner::OriginalOnly, "file list and directory transfer"),
@@ -73,7 +73,8 @@ pub const REGISTRY: [Claim; 33] = [
     claim(126, 126, Owner::OriginalOnly, "fully connected mesh, contexts"),
     claim(crate::calls::MESSAGE_ID, crate::calls::MESSAGE_ID, Owner::Rakwire, "remote calls"),
     claim(crate::files::REQUEST_ID, crate::files::REPLY_ID, Owner::Rakwire, "file transfer"),
-    claim(130, 133, Owner::Free, "nothing yet"),
+    claim(crate::replication::UPDATE_ID, crate::replication::REPLY_ID, Owner::Rakwire, "replication"),
+    claim(132, 133, Owner::Free, "nothing yet"),
     claim(FIRST_OF_APPLICATIONS, 255, Owner::Application, "messages of the application"),
 ];
 

@@ -4,4 +4,5 @@ mod calls;
 mod files;
 mod ready;
 mod registry;
+mod replication;
 mod support;

@@ -1,13 +1,16 @@
 //! The registry of message ids.
 
 use rakwire::endpoint::{MessageIds, Plugin};
-use rakwire::raknet::RakNet;
+use rakwire::raknet::{Delivery, RakNet};
 use rakwire_plugins::calls::RemoteCalls;
 use rakwire_plugins::files::{
     Entry, FileReceiver, FileSender, Limits, MIN_BYTES, Source, StorageError, Store, Totals,
 };
 use rakwire_plugins::ready::ReadyEvents;
 use rakwire_plugins::registry::{Owner, REGISTRY, lookup};
+use rakwire_plugins::replication::{Authority, Class, EverythingInScope, Field, Replicas};
+
+static CLASSES: [Class; 1] = [Class { fields: &[Field::new(8)] }];
 
 #[test]
 fn every_id_has_one_entry() {
@@ -77,6 +80,15 @@ fn plugins_have_the_ids_that_the_registry_says() {
     let sender: &dyn Plugin<RakNet> = &FileSender::<RakNet, _, 1, 2, MIN_BYTES>::new(Nothing);
     let receiver: &dyn Plugin<RakNet> = &FileReceiver::<RakNet, _, 1, 1, MIN_BYTES>::new(Nothing, limits);
     assert_eq!(sender.message_ids().first_of_both(receiver.message_ids()), None, "a peer may have both");
+    let authority: &dyn Plugin<RakNet> =
+        &Authority::<RakNet, _, 1, 1, 1, 2, 40>::new(&CLASSES, EverythingInScope, Delivery::UNRELIABLE)
+            .expect("a class");
+    let replicas: &dyn Plugin<RakNet> =
+        &Replicas::<RakNet, 1, 1, 40>::new(&CLASSES, Delivery::UNRELIABLE).expect("a class");
+    assert_eq!(authority.message_ids().first_of_both(replicas.message_ids()), None, "a peer may have both");
+    for plugin in [authority, replicas] {
+        assert!(plugin.message_ids().first_of_both(owned_by(Owner::Rakwire, "replication")).is_some());
+    }
     for plugin in [sender, receiver] {
         assert!(plugin.message_ids().first_of_both(owned_by(Owner::Rakwire, "file transfer")).is_some());
     }

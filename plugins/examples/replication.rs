@@ -1,0 +1,77 @@
+//! A server with entities that move, and a client that sees those near it and says where its own is; both in one program, over
+//! real sockets.
+
+use std::num::NonZeroU16;
+use std::time::Duration;
+
+use rakwire::endpoint::{ConnectionId, Plugin, PluginHost};
+use rakwire_native::endpoint::SharedHook;
+use rakwire_native::raknet::{Delivery, Endpoint, Options, RakNet};
+use rakwire_plugins::replication::{Authority, Class, EntityInfo, Field, ReplicaEvent, Replicas, Scope};
+
+/// Where something is, by the centimetre.
+static CLASSES: [Class; 1] = [Class { fields: &[Field::new(16).or_short(8), Field::new(16).or_short(8)] }];
+const NEAR: u32 = 2_000;
+
+/// Everybody sees what is near the west end; the nearer it is, the more it matters.
+struct WestEnd;
+
+impl Scope for WestEnd {
+    fn priority(&mut self, _: ConnectionId, entity: &EntityInfo<'_>) -> Option<NonZeroU16> {
+        let distance = entity.values.first()?;
+        NonZeroU16::new(u16::try_from(NEAR.checked_sub(*distance)?).ok()?)
+    }
+}
+
+async fn bind<T: Plugin<RakNet> + Send + 'static>(
+    options: Options,
+    plugin: &SharedHook<T>,
+) -> Result<Endpoint, Box<dyn std::error::Error>> {
+    let mut host = PluginHost::<_, 1>::new();
+    host.attach::<RakNet>(plugin.clone())?;
+    Ok(Endpoint::bind_with_hook("127.0.0.1:0", options, |_| host).await?)
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let delivery = Delivery::UNRELIABLE;
+    let authority = Authority::<RakNet, _, 8, 64, 2, 16, 1_024>::new(&CLASSES, WestEnd, delivery)?;
+    let authority = SharedHook::new(authority);
+    let server = bind(Options::server(8)?, &authority).await?;
+    let replicas = SharedHook::new(Replicas::<RakNet, 64, 2, 1_024>::new(&CLASSES, delivery)?);
+    let client = bind(Options::client()?, &replicas).await?;
+    let connection = client.connect(server.local_addr()).await?;
+    let accepted = server.accept().await.ok_or("the endpoint is closed")?;
+
+    let walker = authority.with(|authority| authority.spawn(0, 1, &[500, 700]))?;
+    let own = authority.with(|authority| authority.spawn(0, 2, &[100, 100]))?;
+    authority.with(|authority| authority.set_owner(own, Some(accepted.id())));
+    let mut east = 500;
+    // The walker leaves the scope of the client in the end.
+    while east < NEAR + 200 {
+        east += 100;
+        authority.with(|authority| {
+            authority.tick();
+            authority.set(walker, 0, east)
+        })?;
+        server.wake();
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        while let Some((id, event)) = replicas.with(Replicas::poll_event) {
+            let values = replicas.with(|replicas| replicas.get(id).map(|replica| replica.values.to_vec()));
+            println!("{id}: {event:?} {values:?}");
+            if event == ReplicaEvent::OwnerChanged(true) {
+                replicas.with(|replicas| replicas.set(id, 1, 4_711))?;
+                client.wake();
+            }
+        }
+    }
+    authority.with(|authority| {
+        println!(
+            "the client says that {own} is at {:?}",
+            authority.get(own).map(|entity| entity.values.to_vec())
+        );
+        println!("{:?}", authority.peer_stats(accepted.id()));
+    });
+    connection.disconnect().await;
+    Ok(())
+}

@@ -1,0 +1,95 @@
+//! What a client knows of an entity.
+
+use crate::replication::received::Received;
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Knowledge {
+    /// The client has nothing of it.
+    #[default]
+    Absent,
+    /// The client is sent everything.
+    Creating,
+    /// The client has everything as of some tick, and is sent what has changed since.
+    Present,
+    /// The client is told that it is gone.
+    Removing,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Known {
+    pub(super) knowledge: Knowledge,
+    pub(super) generation: u16,
+    pub(super) term: u16,
+    pub(super) is_owner: bool,
+    /// The latest tick whose values the client has acknowledged.
+    pub(super) acked: u32,
+    /// The ticks in which it was sent since the knowledge is what it is.
+    sent: Received,
+    /// Grows by the priority in each tick in which there was something to send.
+    pub(super) priority: u32,
+}
+
+/// What a client should know of an entity.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Wanted {
+    pub(super) generation: u16,
+    pub(super) term: u16,
+    pub(super) is_owner: bool,
+    pub(super) changed_at: u32,
+}
+
+impl Known {
+    fn become_anew(&mut self, knowledge: Knowledge) {
+        (self.knowledge, self.sent, self.priority) = (knowledge, Received::default(), 0);
+    }
+
+    /// Compares what the client knows with what it should, nothing if the entity is out of scope; whether something is to be
+    /// sent in this tick.
+    pub(super) fn refresh(&mut self, wanted: Option<Wanted>, tick: u32, resend: u32) -> bool {
+        let Some(wanted) = wanted else {
+            if matches!(self.knowledge, Knowledge::Creating | Knowledge::Present) {
+                self.become_anew(Knowledge::Removing);
+            }
+            return self.knowledge == Knowledge::Removing && self.is_resent(tick, resend);
+        };
+        let is_same = self.generation == wanted.generation
+            && self.is_owner == wanted.is_owner
+            && (self.term == wanted.term || !wanted.is_owner);
+        if !is_same || matches!(self.knowledge, Knowledge::Absent | Knowledge::Removing) {
+            (self.generation, self.is_owner) = (wanted.generation, wanted.is_owner);
+            self.become_anew(Knowledge::Creating);
+        }
+        self.term = wanted.term;
+        match self.knowledge {
+            Knowledge::Present if wanted.changed_at <= self.acked => {
+                // As it was at the acknowledged tick, so it is now.
+                self.acked = tick;
+                false
+            }
+            Knowledge::Present => {
+                !self.is_owner && (wanted.changed_at > self.sent.latest() || self.is_resent(tick, resend))
+            }
+            Knowledge::Absent | Knowledge::Creating | Knowledge::Removing => self.is_resent(tick, resend),
+        }
+    }
+
+    /// Whether it was not sent yet, or so long ago that an acknowledgement should have come.
+    fn is_resent(&self, tick: u32, resend: u32) -> bool {
+        self.sent.latest() == 0 || tick.saturating_sub(self.sent.latest()) >= resend
+    }
+
+    pub(super) fn on_sent(&mut self, tick: u32) {
+        self.sent.merge(Received::of(tick, 0));
+        self.priority = 0;
+    }
+
+    pub(super) fn on_received(&mut self, received: Received) {
+        let Some(tick) = self.sent.latest_of_both(received) else { return };
+        match self.knowledge {
+            Knowledge::Creating => (self.knowledge, self.acked) = (Knowledge::Present, tick),
+            Knowledge::Present => self.acked = self.acked.max(tick),
+            Knowledge::Removing => *self = Self::default(),
+            Knowledge::Absent => {}
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! Who sees what.
+
+use core::num::NonZeroU16;
+
+use rakwire::endpoint::ConnectionId;
+
+use super::entity::Entity;
+use crate::replication::id::NetworkId;
+
+/// An entity, as its authority shows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EntityInfo<'e> {
+    /// Its name.
+    pub id: NetworkId,
+    /// Its class, by its place among the classes.
+    pub class: u8,
+    /// The application's number for it.
+    pub handle: u32,
+    /// The client that says how it is; nothing is the authority itself.
+    pub owner: Option<ConnectionId>,
+    /// Its fields; those behind the fields of its class mean nothing.
+    pub values: &'e [u32],
+}
+
+impl<'e> EntityInfo<'e> {
+    pub(super) fn of<const FIELDS: usize, const HISTORY: usize>(
+        index: u16,
+        entity: &'e Entity<FIELDS, HISTORY>,
+    ) -> Self {
+        let Entity { generation, class, handle, owner, .. } = *entity;
+        Self { id: NetworkId { index, generation }, class, handle, owner, values: &entity.values }
+    }
+}
+
+/// Who sees what.
+pub trait Scope {
+    /// How much it matters that a client knows how an entity is now; nothing if the client is not to know of it at all. What
+    /// finds no room in one tick counts so much more in the next. Each entity is in the scope of its owner.
+    fn priority(&mut self, to: ConnectionId, entity: &EntityInfo<'_>) -> Option<NonZeroU16>;
+}
+
+/// Everybody sees everything, and all of it matters alike.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct EverythingInScope;
+
+impl Scope for EverythingInScope {
+    fn priority(&mut self, _to: ConnectionId, _entity: &EntityInfo<'_>) -> Option<NonZeroU16> {
+        Some(NonZeroU16::MIN)
+    }
+}

@@ -1,0 +1,46 @@
+//! Why something was not done.
+
+/// Why an entity was not changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SetError {
+    /// There is no such entity.
+    Unknown,
+    /// Another peer owns the entity, and so says how it is.
+    NotOwner,
+    /// The entity has no such field.
+    NoField,
+}
+
+impl core::fmt::Display for SetError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(match self {
+            Self::Unknown => "there is no such entity",
+            Self::NotOwner => "another peer owns the entity",
+            Self::NoField => "the entity has no such field",
+        })
+    }
+}
+
+impl core::error::Error for SetError {}
+
+/// Why no entity was made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SpawnError {
+    /// There is no such class, or it has another number of fields.
+    BadClass,
+    /// There is no room for another entity: despawn one, or give the plugin more.
+    TooMany,
+}
+
+impl core::fmt::Display for SpawnError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(match self {
+            Self::BadClass => "there is no such class, or it has another number of fields",
+            Self::TooMany => "there is no room for another entity; despawn one first",
+        })
+    }
+}
+
+impl core::error::Error for SpawnError {}

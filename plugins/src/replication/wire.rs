@@ -1,0 +1,211 @@
+//! The bytes of replication (docs/plugins/replication.md).
+
+use rakwire::codec::bits::{BitReader, BitWriter, Msb};
+use rakwire::wire::WireError;
+
+use super::class::{Class, Field};
+use super::received::Received;
+
+/// The first byte of every message to replicas.
+pub const UPDATE_ID: u8 = 130;
+/// The first byte of every message to an authority.
+pub const REPLY_ID: u8 = 131;
+
+/// The second byte of an acknowledgement.
+pub(super) const ACKNOWLEDGEMENT: u8 = 0;
+/// The second byte of what owners send.
+pub(super) const STATE: u8 = 1;
+/// The bytes of a message before its records.
+pub(super) const HEADER: usize = 5;
+pub(super) const STATE_HEADER: usize = 6;
+pub(super) const ACKNOWLEDGEMENT_LENGTH: usize = 10;
+/// The most bits that a message has beside the fields of a single record.
+pub(super) const OVERHEAD_BITS: usize = 8 * STATE_HEADER + 1 + 33 + FULL_BITS;
+/// The bits of a full record before its fields.
+const FULL_BITS: usize = 3 + NAME_BITS;
+/// The bits that say which entity it is.
+pub(super) const NAME_BITS: usize = 40;
+const REMOVED_BITS: usize = 3;
+
+pub(super) type Writer<'b> = BitWriter<'b, Msb>;
+pub(super) type Reader<'b> = BitReader<'b, Msb>;
+
+pub(super) const fn update_header(tick: u32) -> [u8; HEADER] {
+    let [a, b, c, d] = tick.to_be_bytes();
+    [UPDATE_ID, a, b, c, d]
+}
+
+pub(super) const fn state_header(number: u32) -> [u8; STATE_HEADER] {
+    let [a, b, c, d] = number.to_be_bytes();
+    [REPLY_ID, STATE, a, b, c, d]
+}
+
+pub(super) const fn acknowledgement(received: Received) -> [u8; ACKNOWLEDGEMENT_LENGTH] {
+    let [a, b, c, d] = received.latest().to_be_bytes();
+    let [e, f, g, h] = received.before().to_be_bytes();
+    [REPLY_ID, ACKNOWLEDGEMENT, a, b, c, d, e, f, g, h]
+}
+
+/// The bits of a number in Elias' gamma code.
+pub(super) fn gamma_bits(number: usize) -> usize {
+    2 * number.max(1).ilog2() as usize + 1
+}
+
+pub(super) fn write_gamma(writer: &mut Writer<'_>, number: usize) -> Result<(), WireError> {
+    let bits = u32::try_from(gamma_bits(number)).map_err(|_| WireError::BadLength)?;
+    writer.bits(number as u64, bits)
+}
+
+pub(super) fn read_gamma(reader: &mut Reader<'_>) -> Result<usize, WireError> {
+    let mut zeros = 0;
+    while !reader.bit()? {
+        zeros += 1;
+        if zeros > 16 {
+            return Err(WireError::BadLength);
+        }
+    }
+    let rest = if zeros == 0 { 0 } else { reader.bits(zeros)? };
+    Ok((1 << zeros) | rest as usize)
+}
+
+/// How a field of a delta is sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Change {
+    #[default]
+    Unchanged,
+    Short,
+    Whole,
+}
+
+/// What a message says of an entity beside its values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Record<const FIELDS: usize> {
+    Delta([Change; FIELDS]),
+    Full(Full),
+    Removed { is_destroyed: bool },
+}
+
+/// What a full record says beside the values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Full {
+    pub(super) generation: u16,
+    pub(super) class: u8,
+    /// Counts how often the entity has had another owner.
+    pub(super) term: u16,
+    /// The receiver owns the entity.
+    pub(super) is_owner: bool,
+}
+
+impl<const FIELDS: usize> Record<FIELDS> {
+    pub(super) fn bits(&self, class: &Class) -> usize {
+        match self {
+            Self::Delta(changes) => {
+                1 + class
+                    .fields
+                    .iter()
+                    .zip(changes)
+                    .map(|(field, change)| change_bits(*field, *change))
+                    .sum::<usize>()
+            }
+            Self::Full(_) => FULL_BITS + class.bits(),
+            Self::Removed { .. } => REMOVED_BITS,
+        }
+    }
+
+    pub(super) fn write(
+        &self,
+        writer: &mut Writer<'_>,
+        class: &Class,
+        values: &[u32],
+    ) -> Result<(), WireError> {
+        match self {
+            Self::Delta(changes) => {
+                writer.bit(false)?;
+                let fields = class.fields.iter().zip(changes).zip(values);
+                fields
+                    .into_iter()
+                    .try_for_each(|((field, change), value)| write_change(writer, *field, *change, *value))
+            }
+            Self::Full(full) => {
+                writer.bits(0b10, 2)?;
+                full.write_name(writer)?;
+                writer.bit(full.is_owner)?;
+                write_values(writer, class, values)
+            }
+            Self::Removed { is_destroyed } => {
+                writer.bits(0b11, 2)?;
+                writer.bit(*is_destroyed)
+            }
+        }
+    }
+}
+
+impl Full {
+    /// Which entity it is.
+    pub(super) fn write_name(&self, writer: &mut Writer<'_>) -> Result<(), WireError> {
+        writer.bits(self.generation.into(), 16)?;
+        writer.bits(self.class.into(), 8)?;
+        writer.bits(self.term.into(), 16)
+    }
+
+    pub(super) fn read_name(reader: &mut Reader<'_>) -> Result<Self, WireError> {
+        let (generation, class, term) =
+            (reader.bits(16)? as u16, reader.bits(8)? as u8, reader.bits(16)? as u16);
+        Ok(Self { generation, class, term, is_owner: false })
+    }
+}
+
+fn change_bits(field: Field, change: Change) -> usize {
+    match change {
+        Change::Unchanged => 1,
+        Change::Short => 2 + usize::from(field.short),
+        Change::Whole => 1 + usize::from(field.short > 0) + usize::from(field.bits),
+    }
+}
+
+fn write_change(writer: &mut Writer<'_>, field: Field, change: Change, value: u32) -> Result<(), WireError> {
+    writer.bit(change != Change::Unchanged)?;
+    if change != Change::Unchanged && field.short > 0 {
+        writer.bit(change == Change::Short)?;
+    }
+    match change {
+        Change::Unchanged => Ok(()),
+        Change::Short => writer.bits(field.shorten(value).into(), field.short.into()),
+        Change::Whole => writer.bits(value.into(), field.bits.into()),
+    }
+}
+
+/// Reads the changes of a delta into the values of the entity.
+pub(super) fn read_changes(
+    reader: &mut Reader<'_>,
+    class: &Class,
+    values: &mut [u32],
+) -> Result<(), WireError> {
+    for (field, value) in class.fields.iter().zip(values) {
+        if !reader.bit()? {
+            continue;
+        }
+        *value = if field.short > 0 && reader.bit()? {
+            field.lengthen(*value, reader.bits(field.short.into())? as u32)
+        } else {
+            reader.bits(field.bits.into())? as u32
+        };
+    }
+    Ok(())
+}
+
+pub(super) fn write_values(writer: &mut Writer<'_>, class: &Class, values: &[u32]) -> Result<(), WireError> {
+    let mut fields = class.fields.iter().zip(values);
+    fields.try_for_each(|(field, value)| writer.bits((*value).into(), field.bits.into()))
+}
+
+pub(super) fn read_values(
+    reader: &mut Reader<'_>,
+    class: &Class,
+    values: &mut [u32],
+) -> Result<(), WireError> {
+    for (field, value) in class.fields.iter().zip(values) {
+        *value = reader.bits(field.bits.into())? as u32;
+    }
+    Ok(())
+}

@@ -1,0 +1,180 @@
+//! Peers that lie, flood, leave half way and say what is not theirs.
+
+use proptest::prelude::*;
+use rakwire::Instant;
+use rakwire::endpoint::{Plugin, Side};
+use rakwire::raknet::RakNet;
+
+use super::world::{Fate, World, authority, client, connect, receive, sent};
+use crate::support::connections;
+
+/// A state with one record, as its owner would send it: the entity 0 of the class 1 has the value 9.
+fn state(number: u32, generation: u16, class: u8, term: u16) -> Vec<u8> {
+    let bits = (0b11_u64 << 62)
+        | (u64::from(generation) << 46)
+        | (u64::from(class) << 38)
+        | (u64::from(term) << 22)
+        | (9 << 15);
+    [&[131, 1][..], &number.to_be_bytes(), &bits.to_be_bytes(), &[0; 8]].concat()
+}
+
+#[test]
+fn states_count_only_from_the_owner_and_once() {
+    let mut world = World::new();
+    (0..2).for_each(|number| world.join(number));
+    let id = world.authority.spawn(1, 1, &[5]).expect("room");
+    let [owner, other] = [world.ids[0], world.ids[1]];
+    let value = |world: &World| world.authority.get(id).map(|entity| entity.values[0]);
+    receive(&mut world.authority, owner, &state(1, 1, 1, 0));
+    assert!(world.authority.set_owner(id, Some(owner)));
+    let wrong = [(owner, 2, 1, 1), (owner, 1, 0, 1), (owner, 1, 1, 0), (other, 1, 1, 1)];
+    for (from, generation, class, term) in wrong {
+        receive(&mut world.authority, from, &state(1, generation, class, term));
+    }
+    assert_eq!((value(&world), world.authority.stats().unauthorised), (Some(5), 5));
+    receive(&mut world.authority, owner, &state(7, 1, 1, 1));
+    assert_eq!(value(&world), Some(9));
+    // Given to the other and back, it is another term; what was sent in the first one is over.
+    assert!(world.authority.set_owner(id, Some(other)) && world.authority.set_owner(id, Some(owner)));
+    receive(&mut world.authority, owner, &state(8, 1, 1, 1));
+    assert_eq!(world.authority.stats().unauthorised, 6);
+    world.settle();
+    assert_eq!(world.actual(1), world.expected(1));
+}
+
+#[test]
+fn an_older_state_does_not_undo_a_newer_one() {
+    let mut world = World::new();
+    world.join(0);
+    let id = world.authority.spawn(1, 1, &[5]).expect("room");
+    let owner = world.ids[0];
+    assert!(world.authority.set_owner(id, Some(owner)));
+    receive(&mut world.authority, owner, &state(7, 1, 1, 1));
+    let mut older = state(6, 1, 1, 1);
+    older[12] ^= 0x80;
+    receive(&mut world.authority, owner, &older);
+    assert_eq!(world.authority.get(id).map(|entity| entity.values[0]), Some(9));
+    older[5] = 8;
+    receive(&mut world.authority, owner, &older);
+    assert_ne!(world.authority.get(id).map(|entity| entity.values[0]), Some(9), "it was the number alone");
+}
+
+/// A client that acknowledges what it does not have harms itself only, and what is to come it cannot acknowledge.
+#[test]
+fn lies_about_ticks_harm_the_liar_only() {
+    let mut world = World::new();
+    (0..2).for_each(|number| world.join(number));
+    let id = world.authority.spawn(0, 1, &[1; 4]).expect("room");
+    let liar = world.ids[1];
+    for number in 0..50_u32 {
+        world.authority.set(id, 0, number * 10).expect("a field");
+        world.tick(|| Fate::Arrives);
+        for tick in [number + 1, number / 2] {
+            let lie = [&[131, 0][..], &tick.to_be_bytes(), &[0xFF; 4]].concat();
+            receive(&mut world.authority, liar, &lie);
+        }
+        assert_eq!(world.authority.stats().malformed, 0);
+    }
+    receive(&mut world.authority, liar, &[131, 0, 0xFF, 0xFF, 0xFF, 0xFF, 0, 0, 0, 0]);
+    assert_eq!(world.authority.stats().malformed, 1);
+    world.settle();
+    assert_eq!(world.actual(0), world.expected(0));
+}
+
+#[test]
+fn updates_of_others_than_the_authority_are_refused() {
+    let ids = connections::<RakNet>(3);
+    let mut here = client();
+    connect(&mut here, ids[0], Side::Server);
+    connect(&mut here, ids[1], Side::Client);
+    connect(&mut here, ids[2], Side::Client);
+    let mut server = authority();
+    connect(&mut server, ids[1], Side::Server);
+    server.spawn(1, 1, &[5]).expect("room");
+    server.tick();
+    let update = sent(&mut server).remove(0).1;
+    receive(&mut here, ids[0], &update);
+    receive(&mut here, ids[2], &update);
+    assert_eq!((here.stats().refused, here.iter().count()), (2, 0));
+    receive(&mut here, ids[1], &update);
+    assert_eq!((here.stats().updates, here.iter().count()), (1, 1));
+    Plugin::<RakNet>::on_disconnected(&mut here, Instant::ZERO, ids[1]);
+    assert_eq!((here.iter().count(), sent(&mut here).len()), (0, 0));
+}
+
+/// Nothing of an update counts that names an entity beyond those that there is room for, or goes on behind its end.
+#[test]
+fn an_update_counts_wholly_or_not_at_all() {
+    let id = connections::<RakNet>(1)[0];
+    let (mut server, mut here) = (authority(), client());
+    connect(&mut server, id, Side::Server);
+    connect(&mut here, id, Side::Client);
+    server.spawn(1, 1, &[5]).expect("room");
+    server.tick();
+    let update = sent(&mut server).remove(0).1;
+    for end in 0..update.len() {
+        receive(&mut here, id, &update[..end]);
+    }
+    receive(&mut here, id, &[&update[..], &[0]].concat());
+    // A record for the place 0, and one for the place 8, which is not there.
+    receive(&mut here, id, &[130, 0, 0, 0, 1, 0b0101_1000, 0b0010_0011, 0]);
+    assert_eq!((here.stats().malformed, here.iter().count()), (update.len() as u64 + 2, 0));
+    assert!(sent(&mut here).is_empty(), "nothing is acknowledged");
+    receive(&mut here, id, &update);
+    assert_eq!(here.iter().count(), 1);
+}
+
+#[test]
+fn whoever_leaves_half_way_leaves_nothing_behind() {
+    let mut world = World::new();
+    world.join(0);
+    let id = world.authority.spawn(0, 1, &[1; 4]).expect("room");
+    assert!(world.authority.set_owner(id, Some(world.ids[0])));
+    world.tick(|| Fate::Late(9));
+    world.leave(0);
+    receive(&mut world.authority, world.ids[0], &state(1, 1, 0, 1));
+    assert!(world.authority.peer_stats(world.ids[0]).is_none());
+    assert_eq!(world.authority.get(id).and_then(|entity| entity.owner), None);
+    world.join(0);
+    world.settle();
+    assert_eq!(world.actual(0), world.expected(0));
+}
+
+proptest! {
+    /// Any bytes from a client change nothing that it does not own, and a flood of them costs no memory and no answers.
+    #[test]
+    fn any_bytes_leave_an_authority_as_it_is(
+        floods in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..60), 1..40),
+        kind in 0..3_u8,
+    ) {
+        let mut world = World::new();
+        (0..2).for_each(|number| world.join(number));
+        world.authority.spawn(0, 1, &[1; 4]).expect("room");
+        let liar = world.ids[1];
+        world.settle();
+        let before = world.expected(0);
+        for bytes in floods {
+            receive(&mut world.authority, liar, &[&[131, kind][..], &bytes].concat());
+            prop_assert!(sent(&mut world.authority).is_empty());
+        }
+        world.settle();
+        prop_assert_eq!(&world.expected(0), &before);
+        prop_assert_eq!(world.actual(0), before);
+    }
+
+    /// Any bytes from an authority leave a client that goes on.
+    #[test]
+    fn any_bytes_are_survived_by_a_client(
+        floods in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..60), 1..40),
+    ) {
+        let id = connections::<RakNet>(1)[0];
+        let mut here = client();
+        connect(&mut here, id, Side::Client);
+        for bytes in floods {
+            receive(&mut here, id, &[&[130, 0, 0, 0][..], &bytes].concat());
+            prop_assert!(sent(&mut here).len() <= 1);
+            prop_assert!(here.iter().count() <= super::world::ENTITIES);
+            while here.poll_event().is_some() {}
+        }
+    }
+}

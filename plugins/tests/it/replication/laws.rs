@@ -1,0 +1,252 @@
+//! Laws: whatever happens to messages, every client ends with exactly what the authority has.
+
+use proptest::prelude::*;
+use rakwire_plugins::replication::{RemoveReason, ReplicaEvent, SetError};
+
+use super::world::{CLASSES, CLIENTS, ENTITIES, Fate, World};
+
+/// Something that happens at the authority or at a client.
+#[derive(Clone, Debug)]
+enum Step {
+    Spawn(u8, u32),
+    Despawn(u16),
+    Set {
+        index: u16,
+        field: usize,
+        value: u32,
+    },
+    /// A small change, for which there is the short form.
+    Move {
+        index: u16,
+        field: usize,
+        by: u32,
+    },
+    Own(u16, Option<usize>),
+    SetByOwner {
+        client: usize,
+        index: u16,
+        field: usize,
+        value: u32,
+    },
+    Hide(u16, u32),
+    Show(u16, u32),
+    Join(usize),
+    Leave(usize),
+    Tick,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let (index, client, field) = (0..ENTITIES as u16, 0..CLIENTS, 0..4_usize);
+    prop_oneof![
+        3 => (0..2_u8, any::<u32>()).prop_map(|(class, value)| Step::Spawn(class, value)),
+        1 => index.clone().prop_map(Step::Despawn),
+        3 => (index.clone(), field.clone(), any::<u32>())
+            .prop_map(|(index, field, value)| Step::Set { index, field, value }),
+        8 => (index.clone(), field.clone(), 0..16_u32)
+            .prop_map(|(index, field, by)| Step::Move { index, field, by: by.wrapping_sub(8) }),
+        1 => (index.clone(), prop::option::of(client.clone())).prop_map(|(index, owner)| Step::Own(index, owner)),
+        3 => (client.clone(), index.clone(), field, any::<u32>())
+            .prop_map(|(client, index, field, value)| Step::SetByOwner { client, index, field, value }),
+        1 => (0..CLIENTS as u16, 0..4_u32).prop_map(|(slot, handle)| Step::Hide(slot, handle)),
+        1 => (0..CLIENTS as u16, 0..4_u32).prop_map(|(slot, handle)| Step::Show(slot, handle)),
+        1 => client.clone().prop_map(Step::Join),
+        1 => client.prop_map(Step::Leave),
+        8 => Just(Step::Tick),
+    ]
+}
+
+fn fate() -> impl Strategy<Value = Fate> {
+    prop_oneof![
+        4 => Just(Fate::Arrives),
+        2 => Just(Fate::Lost),
+        1 => Just(Fate::Doubled),
+        3 => (0..30_u8).prop_map(Fate::Late),
+    ]
+}
+
+impl World {
+    fn apply(&mut self, step: Step, fates: &mut impl FnMut() -> Fate) {
+        match step {
+            Step::Spawn(class, value) => {
+                let values = [value, value.rotate_left(8), value & 1, value >> 9];
+                let fields = CLASSES[usize::from(class)].fields.len();
+                let _ = self.authority.spawn(class, value % 4, &values[..fields]);
+            }
+            Step::Despawn(index) => {
+                self.id(index).map(|id| self.authority.despawn(id));
+            }
+            Step::Set { index, field, value } => {
+                self.id(index).map(|id| self.authority.set(id, field, value));
+            }
+            Step::Move { index, field, by } => {
+                let Some(id) = self.id(index) else { return };
+                let value = self.authority.get(id).map_or(0, |entity| entity.values[field]);
+                let _ = self.authority.set(id, field, value.wrapping_add(by));
+            }
+            Step::Own(index, owner) => {
+                let owner = owner.map(|number| self.ids[number]);
+                self.id(index).map(|id| self.authority.set_owner(id, owner));
+            }
+            Step::SetByOwner { client, index, field, value } => {
+                let Some(client) = &mut self.clients[client] else { return };
+                let id = client.iter().map(|entity| entity.id).find(|id| id.index() == index);
+                id.map(|id| client.set(id, field, value));
+            }
+            Step::Hide(slot, handle) => {
+                self.authority.scope.0.insert((slot, handle));
+            }
+            Step::Show(slot, handle) => {
+                self.authority.scope.0.remove(&(slot, handle));
+            }
+            Step::Join(number) => self.join(number),
+            Step::Leave(number) => self.leave(number),
+            Step::Tick => self.tick(fates),
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(256))]
+
+    /// Losses, late and doubled messages, entities that come and go, owners, scopes, clients that come late and leave: what is
+    /// in the scope of a client it has in the end, exactly, and nothing else.
+    #[test]
+    fn every_client_ends_with_what_the_authority_has(
+        steps in prop::collection::vec(step(), 0..150),
+        fates in prop::collection::vec(fate(), 1..40),
+    ) {
+        let mut world = World::new();
+        let mut fates = fates.into_iter().cycle();
+        let mut fate = || fates.next().expect("it never ends");
+        world.join(0);
+        for step in steps {
+            world.apply(step, &mut fate);
+        }
+        world.settle();
+        for number in 0..CLIENTS {
+            if world.clients[number].is_some() {
+                prop_assert_eq!(world.actual(number), world.expected(number), "client {}", number);
+            }
+        }
+    }
+}
+
+#[test]
+fn what_has_ended_is_gone_and_what_leaves_the_scope_comes_back() {
+    let mut world = World::new();
+    world.join(0);
+    let (stays, ends) = (world.authority.spawn(0, 1, &[1, 2, 1, 3]), world.authority.spawn(1, 2, &[9]));
+    let (stays, ends) = (stays.expect("room"), ends.expect("room"));
+    let events = |world: &mut World| {
+        world.settle();
+        let client = world.clients[0].as_mut().expect("it is connected");
+        std::iter::from_fn(|| client.poll_event()).collect::<Vec<_>>()
+    };
+    assert_eq!(events(&mut world), [(stays, ReplicaEvent::Created), (ends, ReplicaEvent::Created)]);
+    assert!(world.authority.despawn(ends) && !world.authority.despawn(ends));
+    world.authority.scope.0.insert((0, 1));
+    assert_eq!(
+        events(&mut world),
+        [
+            (stays, ReplicaEvent::Removed(RemoveReason::OutOfScope)),
+            (ends, ReplicaEvent::Removed(RemoveReason::Destroyed)),
+        ]
+    );
+    world.authority.set(stays, 1, 77).expect("a field");
+    world.authority.scope.0.clear();
+    let again = world.authority.spawn(1, 2, &[5]).expect("room");
+    assert!(again.index() == ends.index() && again != ends);
+    assert_eq!(events(&mut world), [(stays, ReplicaEvent::Created), (again, ReplicaEvent::Created)]);
+    world.authority.set(stays, 1, 78).expect("a field");
+    assert_eq!(events(&mut world), [(stays, ReplicaEvent::Changed)]);
+    assert_eq!(world.actual(0), world.expected(0));
+}
+
+#[test]
+fn entities_are_found_by_both_their_names() {
+    let mut world = World::new();
+    world.join(0);
+    let id = world.authority.spawn(1, 40, &[5]).expect("room");
+    world.settle();
+    assert_eq!(world.authority.find(40), world.authority.get(id));
+    assert_eq!(world.authority.get(id).map(|entity| (entity.handle, entity.values[0])), Some((40, 5)));
+    let client = world.clients[0].as_mut().expect("it is connected");
+    assert!(client.find(3).is_none() && client.set_handle(id, 3));
+    assert_eq!((client.find(3), client.find(3).map(|entity| entity.id)), (client.get(id), Some(id)));
+}
+
+#[test]
+fn only_the_owner_says_how_an_entity_is() {
+    let mut world = World::new();
+    world.join(0);
+    world.join(1);
+    let id = world.authority.spawn(1, 1, &[5]).expect("room");
+    let owner = world.ids[0];
+    assert!(world.authority.set_owner(id, Some(owner)) && !world.authority.set_owner(id, Some(world.ids[2])));
+    assert_eq!(world.authority.set(id, 0, 6), Err(SetError::NotOwner));
+    world.settle();
+    let set = |world: &mut World, number: usize, value| {
+        world.clients[number].as_mut().expect("it is connected").set(id, 0, value)
+    };
+    assert_eq!(set(&mut world, 1, 7), Err(SetError::NotOwner));
+    assert_eq!(set(&mut world, 0, 7), Ok(()));
+    world.settle();
+    assert_eq!(world.actual(1)[&id], (1, false, vec![7, 0, 0, 0]));
+    // Its own entity is in the scope of a client whatever the scope says.
+    world.authority.scope.0.insert((0, 1));
+    world.settle();
+    assert_eq!(world.actual(0)[&id], (1, true, vec![7, 0, 0, 0]));
+    world.leave(0);
+    assert_eq!(world.authority.get(id).and_then(|entity| entity.owner), None);
+    assert_eq!(world.authority.set(id, 0, 8), Ok(()));
+    world.settle();
+    assert_eq!(world.actual(1)[&id].2[0], 8);
+}
+
+/// Without changes nothing is sent, however long the game lasts.
+#[test]
+fn nothing_is_sent_where_nothing_changes() {
+    let mut world = World::new();
+    world.join(0);
+    let id = world.authority.spawn(0, 1, &[1, 2, 1, 3]).expect("room");
+    world.settle();
+    let before = world.authority.peer_stats(world.ids[0]).expect("it is connected");
+    world.settle();
+    assert_eq!(world.authority.peer_stats(world.ids[0]), Some(before));
+    assert_eq!((before.in_scope, before.waiting, before.removed_bits), (1, 0, 0));
+    world.authority.set(id, 0, 2).expect("a field");
+    world.settle();
+    let after = world.authority.peer_stats(world.ids[0]).expect("it is connected");
+    assert_eq!((after.messages - before.messages, after.full_bits), (1, before.full_bits));
+    assert_eq!(
+        after.delta_bits - before.delta_bits,
+        1 + 2 + 5 + 3,
+        "a short field and three that are as they were"
+    );
+}
+
+/// What matters more comes oftener, and what matters least comes too.
+#[test]
+fn a_small_budget_is_for_what_matters_most() {
+    let mut world = World::new();
+    world.join(0);
+    let ids: Vec<_> =
+        (0..ENTITIES as u32).map(|number| world.authority.spawn(0, number, &[0; 4]).expect("room")).collect();
+    world.settle();
+    assert!(world.authority.set_budget(world.ids[0], 12));
+    let (mut changes, mut most) = (vec![0; ENTITIES], 0);
+    for value in 1..200 {
+        ids.iter().for_each(|id| world.authority.set(*id, 0, value * 100).expect("a field"));
+        let before = world.actual(0);
+        world.tick(|| Fate::Arrives);
+        let after = world.actual(0);
+        ids.iter().zip(&mut changes).for_each(|(id, count)| *count += u32::from(before[id] != after[id]));
+        let stats = world.authority.peer_stats(world.ids[0]).expect("it is connected");
+        most = most.max(stats.waiting);
+    }
+    assert!(most > 0, "there is not room for all");
+    assert!(changes.is_sorted() && changes[0] > 0 && changes[0] < changes[ENTITIES - 1], "{changes:?}");
+    let stats = world.authority.peer_stats(world.ids[0]).expect("it is connected");
+    world.settle();
+    assert!(stats.bytes > 0 && world.actual(0) == world.expected(0));
+}

@@ -1,0 +1,7 @@
+//! Replication, in both protocols where they differ.
+
+mod hostile;
+mod laws;
+mod simulated;
+mod wire;
+mod world;
