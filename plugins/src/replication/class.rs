@@ -74,7 +74,7 @@ fn signed(value: u32, bits: u8) -> i64 {
 /// Entities of one kind: all have the same fields. It is known by its place among the classes, which both sides have alike.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Class {
-    /// The fields, in the order of their values.
+    /// The fields, in the order of their values. Deltas are shortest if those that change most stand first.
     pub fields: &'static [Field],
 }
 

@@ -100,12 +100,10 @@ impl<const FIELDS: usize> Record<FIELDS> {
     pub(super) fn bits(&self, class: &Class) -> usize {
         match self {
             Self::Delta(changes) => {
-                1 + class
-                    .fields
-                    .iter()
-                    .zip(changes)
-                    .map(|(field, change)| change_bits(*field, *change))
-                    .sum::<usize>()
+                let fields = class.fields.iter().zip(changes).take(covered(changes));
+                let bits: usize = fields.map(|(field, change)| change_bits(*field, *change)).sum();
+                // The last one has no bit that says that it has changed.
+                gamma_bits(covered(changes)) + bits
             }
             Self::Full(_) => FULL_BITS + class.bits(),
             Self::Removed { .. } => REMOVED_BITS,
@@ -121,10 +119,7 @@ impl<const FIELDS: usize> Record<FIELDS> {
         match self {
             Self::Delta(changes) => {
                 writer.bit(false)?;
-                let fields = class.fields.iter().zip(changes).zip(values);
-                fields
-                    .into_iter()
-                    .try_for_each(|((field, change), value)| write_change(writer, *field, *change, *value))
+                write_changes(writer, class, changes, values)
             }
             Self::Full(full) => {
                 writer.bits(0b10, 2)?;
@@ -163,16 +158,38 @@ fn change_bits(field: Field, change: Change) -> usize {
     }
 }
 
-fn write_change(writer: &mut Writer<'_>, field: Field, change: Change, value: u32) -> Result<(), WireError> {
-    writer.bit(change != Change::Unchanged)?;
-    if change != Change::Unchanged && field.short > 0 {
-        writer.bit(change == Change::Short)?;
+/// So many fields a delta speaks of: those up to the last that has changed.
+fn covered(changes: &[Change]) -> usize {
+    changes.iter().rposition(|change| *change != Change::Unchanged).map_or(0, |last| last + 1)
+}
+
+fn write_changes(
+    writer: &mut Writer<'_>,
+    class: &Class,
+    changes: &[Change],
+    values: &[u32],
+) -> Result<(), WireError> {
+    let covered = covered(changes);
+    if covered == 0 {
+        return Err(WireError::BadValue);
     }
-    match change {
-        Change::Unchanged => Ok(()),
-        Change::Short => writer.bits(field.shorten(value).into(), field.short.into()),
-        Change::Whole => writer.bits(value.into(), field.bits.into()),
+    write_gamma(writer, covered)?;
+    let fields = class.fields.iter().zip(changes).zip(values).take(covered);
+    for (number, ((field, change), value)) in (1..).zip(fields) {
+        let has_changed = *change != Change::Unchanged;
+        if number < covered {
+            writer.bit(has_changed)?;
+        }
+        if has_changed && field.short > 0 {
+            writer.bit(*change == Change::Short)?;
+        }
+        match change {
+            Change::Unchanged => {}
+            Change::Short => writer.bits(field.shorten(*value).into(), field.short.into())?,
+            Change::Whole => writer.bits((*value).into(), field.bits.into())?,
+        }
     }
+    Ok(())
 }
 
 /// Reads the changes of a delta into the values of the entity.
@@ -181,8 +198,12 @@ pub(super) fn read_changes(
     class: &Class,
     values: &mut [u32],
 ) -> Result<(), WireError> {
-    for (field, value) in class.fields.iter().zip(values) {
-        if !reader.bit()? {
+    let covered = read_gamma(reader)?;
+    if covered > class.fields.len() {
+        return Err(WireError::BadLength);
+    }
+    for (number, (field, value)) in (1..).zip(class.fields.iter().zip(values).take(covered)) {
+        if number < covered && !reader.bit()? {
             continue;
         }
         *value = if field.short > 0 && reader.bit()? {
