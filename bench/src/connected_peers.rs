@@ -4,7 +4,11 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use rakwire::Instant;
-use rakwire::raknet::{Capacity, Config, ConnectionId, Delivery, Event, Guid, Peer, SendError};
+use rakwire::raknet::{
+    Capacity, Config, ConnectOptions, ConnectionId, Delivery, DropReason, Event, Guid, Peer, Security,
+    SendError,
+};
+use rakwire::secure::{ServerIdentity, ServerTrust, StaticKey};
 use rakwire::wire::MAX_DATAGRAM;
 
 /// The time between two rounds, which is the round-trip time.
@@ -23,6 +27,38 @@ pub enum Path {
     LosesOneIn(u32),
 }
 
+/// What protects the datagrams.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protection {
+    /// Nothing.
+    Plain,
+    /// Secure connections.
+    Secure,
+}
+
+impl Protection {
+    fn of_server(self, config: &mut Config) {
+        if self == Self::Secure {
+            let mut security = Security::new([3; 32]);
+            security.server = Some(ServerIdentity::new(StaticKey::from_bytes([5; 32])));
+            security.handshakes_per_second = u16::MAX;
+            security.handshakes_per_network = u16::MAX;
+            config.security = Some(security);
+        }
+    }
+
+    fn of_client(self, config: &mut Config, number: u16) -> ConnectOptions<'static> {
+        if self == Self::Plain {
+            return ConnectOptions::default();
+        }
+        let [high, low] = number.to_be_bytes();
+        let mut seed = [4; 32];
+        seed[..2].copy_from_slice(&[high, low]);
+        config.security = Some(Security::new(seed));
+        ConnectOptions { trust: Some(ServerTrust::Any), ..ConnectOptions::default() }
+    }
+}
+
 /// A client and its connection to the server.
 struct Client {
     peer: Peer<'static>,
@@ -33,9 +69,9 @@ struct Client {
 /// A server and its clients.
 ///
 /// ```
-/// use rakwire_bench::connected_peers::{ConnectedPeers, Path};
+/// use rakwire_bench::connected_peers::{ConnectedPeers, Path, Protection};
 ///
-/// let mut peers = ConnectedPeers::new(2, 1_024, Path::Clean);
+/// let mut peers = ConnectedPeers::protected(2, 1_024, Path::Clean, Protection::Secure);
 /// peers.exchange(10, 100);
 /// assert_eq!(peers.delivered(), 20);
 /// ```
@@ -51,18 +87,29 @@ pub struct ConnectedPeers {
     delivered: u64,
     echoed: u64,
     buffer: Box<[u8]>,
+    protection: Protection,
 }
 
 impl ConnectedPeers {
-    /// A server and `clients` connected clients, each with `blocks` blocks.
+    /// A server and `clients` connected clients in plain, each with `blocks` blocks.
     ///
     /// # Panics
     /// If a client fails to connect.
     #[must_use]
     pub fn new(clients: u16, blocks: usize, path: Path) -> Self {
+        Self::protected(clients, blocks, path, Protection::Plain)
+    }
+
+    /// As [`new`](Self::new), with this protection.
+    ///
+    /// # Panics
+    /// If a client fails to connect.
+    #[must_use]
+    pub fn protected(clients: u16, blocks: usize, path: Path, protection: Protection) -> Self {
         let connections = usize::from(clients);
         let mut config = Config::new([1; 32]);
         config.max_incoming = clients;
+        protection.of_server(&mut config);
         let capacity =
             Capacity { connections, blocks: (connections * 64).max(2 * blocks), block_size: BLOCK };
         let mut peers = Self {
@@ -76,6 +123,7 @@ impl ConnectedPeers {
             delivered: 0,
             echoed: 0,
             buffer: vec![0; MAX_DATAGRAM].into(),
+            protection,
         };
         for number in 0..clients {
             peers.add_client(number, blocks);
@@ -93,12 +141,28 @@ impl ConnectedPeers {
     fn add_client(&mut self, number: u16, blocks: usize) {
         let mut config = Config::new([2; 32]);
         config.guid = Guid(1_000 + u64::from(number));
+        let options = self.protection.of_client(&mut config, number);
         let capacity = Capacity { connections: 1, blocks, block_size: BLOCK };
         let mut peer = Peer::with_capacity(capacity, config);
         let [high, low] = number.to_be_bytes();
         let address = SocketAddr::new(Ipv4Addr::new(10, 1, high, low).into(), 50_000);
-        let id = peer.connect(self.now, SERVER).expect("a free slot");
+        let id = peer.connect_with(self.now, SERVER, &options).expect("a free slot");
         self.clients.push(Client { peer, address, id });
+    }
+
+    /// Datagrams of `size` bytes for the server, from the addresses of its clients in turns, that nobody of them has sent.
+    ///
+    /// # Panics
+    /// If one of them is taken for another than a forged one.
+    pub fn forge(&mut self, datagrams: usize, size: usize) {
+        // With the header of a sealed datagram that has not been seen, and bytes that fit no tag.
+        let forged = vec![0x8F; size];
+        let before = self.server.stats().dropped(DropReason::Unauthentic);
+        for client in self.clients.iter().cycle().take(datagrams) {
+            self.server.handle_datagram(self.now, client.address, &forged);
+        }
+        let after = self.server.stats().dropped(DropReason::Unauthentic);
+        assert_eq!(after - before, datagrams as u64, "each is dropped as forged");
     }
 
     /// How many messages the server has delivered.

@@ -2,12 +2,16 @@
 
 use clap::ValueEnum;
 
-use crate::connected_peers::{ConnectedPeers, Path};
+use crate::connected_peers::{ConnectedPeers, Path, Protection};
 
 /// Blocks of a peer that has one connection.
 const BLOCKS: usize = 4_096;
 /// Messages that are queued at once.
 const BATCH: usize = 128;
+/// Connections beside which datagrams are forged.
+const PLAYERS: u16 = 200;
+/// Forged datagrams of a repetition, four for each message of a player.
+const FORGED: usize = 800;
 
 /// A workload of the core.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
@@ -39,6 +43,27 @@ pub enum HotPath {
     /// A handshake, with the allocation of both endpoints.
     #[value(name = "handshake")]
     Handshake,
+    /// 128 messages of 100 bytes in a secure connection.
+    #[value(name = "secure_messages_100b")]
+    SecureMessages100,
+    /// 128 messages of 1,000 bytes in a secure connection.
+    #[value(name = "secure_messages_1kb")]
+    SecureMessages1000,
+    /// 16 messages of 10,000 bytes in a secure connection, each in parts.
+    #[value(name = "secure_messages_10kb")]
+    SecureMessages10000,
+    /// A message of 64 bytes and its echo in a secure connection.
+    #[value(name = "secure_pingpong_64b")]
+    SecurePingPong,
+    /// A secure handshake, with the allocation of both endpoints and the computations of both.
+    #[value(name = "secure_handshake")]
+    SecureHandshake,
+    /// One message of 100 bytes on each of 200 secure connections of one server.
+    #[value(name = "secure_connections_200")]
+    SecureConnections200,
+    /// The same beside 800 datagrams of 100 bytes that somebody has forged in their names.
+    #[value(name = "secure_connections_200_forged")]
+    SecureConnections200Forged,
 }
 
 impl HotPath {
@@ -50,12 +75,18 @@ impl HotPath {
     #[must_use]
     pub const fn units(self) -> u64 {
         match self {
-            Self::Messages16 | Self::Messages100 | Self::Messages1000 | Self::MessagesLost => BATCH as u64,
-            Self::Messages10000 => 16,
-            Self::PingPong => 2,
+            Self::Messages16
+            | Self::Messages100
+            | Self::Messages1000
+            | Self::MessagesLost
+            | Self::SecureMessages100
+            | Self::SecureMessages1000 => BATCH as u64,
+            Self::Messages10000 | Self::SecureMessages10000 => 16,
+            Self::PingPong | Self::SecurePingPong => 2,
+            Self::SecureConnections200 | Self::SecureConnections200Forged => PLAYERS as u64,
             Self::Connections100 => 100,
             Self::Queue10000 => 10_000,
-            Self::Handshake => 1,
+            Self::Handshake | Self::SecureHandshake => 1,
         }
     }
 
@@ -68,36 +99,81 @@ impl HotPath {
             | Self::Messages1000
             | Self::Messages10000
             | Self::MessagesLost
-            | Self::PingPong => 200,
+            | Self::PingPong
+            | Self::SecureMessages100
+            | Self::SecureMessages1000
+            | Self::SecureMessages10000
+            | Self::SecurePingPong => 200,
             Self::Connections100 => 50,
-            Self::Queue10000 | Self::Handshake => 10,
+            Self::Queue10000
+            | Self::Handshake
+            | Self::SecureHandshake
+            | Self::SecureConnections200
+            | Self::SecureConnections200Forged => 10,
         }
     }
 
-    /// Runs it `repetitions` times.
-    pub fn run(self, repetitions: u64) {
-        let (connections, blocks, path) = match self {
-            Self::Connections100 => (100, 64, Path::Clean),
-            Self::Handshake => (1, 64, Path::Clean),
-            Self::Queue10000 => (1, 32_768, Path::Clean),
-            Self::MessagesLost => (1, BLOCKS, Path::LosesOneIn(20)),
+    const fn protection(self) -> Protection {
+        match self {
+            Self::SecureMessages100
+            | Self::SecureMessages1000
+            | Self::SecureMessages10000
+            | Self::SecurePingPong
+            | Self::SecureHandshake
+            | Self::SecureConnections200
+            | Self::SecureConnections200Forged => Protection::Secure,
             Self::Messages16
             | Self::Messages100
             | Self::Messages1000
             | Self::Messages10000
-            | Self::PingPong => (1, BLOCKS, Path::Clean),
+            | Self::MessagesLost
+            | Self::PingPong
+            | Self::Connections100
+            | Self::Queue10000
+            | Self::Handshake => Protection::Plain,
+        }
+    }
+
+    fn peers(self) -> ConnectedPeers {
+        let (connections, blocks) = match self {
+            Self::Connections100 => (100, 64),
+            Self::SecureConnections200 | Self::SecureConnections200Forged => (PLAYERS, 64),
+            Self::Handshake | Self::SecureHandshake => (1, 64),
+            Self::Queue10000 => (1, 32_768),
+            Self::Messages16
+            | Self::Messages100
+            | Self::Messages1000
+            | Self::Messages10000
+            | Self::MessagesLost
+            | Self::PingPong
+            | Self::SecureMessages100
+            | Self::SecureMessages1000
+            | Self::SecureMessages10000
+            | Self::SecurePingPong => (1, BLOCKS),
         };
-        let mut peers = ConnectedPeers::new(connections, blocks, path);
+        let path = if self == Self::MessagesLost { Path::LosesOneIn(20) } else { Path::Clean };
+        ConnectedPeers::protected(connections, blocks, path, self.protection())
+    }
+
+    /// Runs it `repetitions` times.
+    pub fn run(self, repetitions: u64) {
+        let mut peers = self.peers();
         for _ in 0..repetitions {
             match self {
                 Self::Messages16 => peers.exchange(BATCH, 16),
-                Self::Messages100 | Self::MessagesLost => peers.exchange(BATCH, 100),
-                Self::Messages1000 => peers.exchange(BATCH, 1_000),
-                Self::Messages10000 => peers.exchange(16, 10_000),
-                Self::PingPong => peers.ping_pong(64),
-                Self::Connections100 => peers.exchange(1, 100),
+                Self::Messages100 | Self::MessagesLost | Self::SecureMessages100 => {
+                    peers.exchange(BATCH, 100)
+                }
+                Self::Messages1000 | Self::SecureMessages1000 => peers.exchange(BATCH, 1_000),
+                Self::Messages10000 | Self::SecureMessages10000 => peers.exchange(16, 10_000),
+                Self::PingPong | Self::SecurePingPong => peers.ping_pong(64),
+                Self::Connections100 | Self::SecureConnections200 => peers.exchange(1, 100),
+                Self::SecureConnections200Forged => {
+                    peers.forge(FORGED, 100);
+                    peers.exchange(1, 100);
+                }
                 Self::Queue10000 => peers.exchange(10_000, 100),
-                Self::Handshake => drop(ConnectedPeers::new(1, 64, Path::Clean)),
+                Self::Handshake | Self::SecureHandshake => drop(self.peers()),
             }
         }
     }

@@ -22,6 +22,7 @@ mod report;
 #[path = "../../interop/shared/bench.rs"]
 #[allow(unreachable_pub, reason = "other programs include this file too")]
 mod role;
+mod secure;
 mod transports;
 mod udp;
 mod udp_baseline;
@@ -57,6 +58,7 @@ enum Command {
     GameLoad(game_load::Arguments),
     Game(game::Options),
     Relay(relay::Options),
+    Secure(secure::Options),
     Transports(transports::Options),
     /// The game server behind the relay, for transports
     TransportsGame,
@@ -82,6 +84,7 @@ fn main() -> ExitCode {
         Command::GameLoad(arguments) => game_load::run(&arguments),
         Command::Game(options) => game::run(&options),
         Command::Relay(options) => relay::run(&options),
+        Command::Secure(options) => secure::run(&options),
         Command::Transports(options) => transports::run(&options),
         Command::TransportsGame => transports::game_server::run(),
         Command::WebsocketEcho => relay::websocket_echo::run(),

@@ -56,6 +56,15 @@ enum Part {
         #[arg(long, value_name = "N", default_value_t = 5)]
         runs: u32,
     },
+    /// Secure connections beside plain ones, over loopback; what they cost in instructions is among those of --instructions
+    Secure {
+        /// A short run: to see that it works
+        #[arg(long)]
+        quick: bool,
+        /// How many rounds; the median counts
+        #[arg(long, value_name = "N", default_value_t = 5)]
+        runs: u32,
+    },
     /// The transports of the npm package over a path with latency and loss. It needs root, Linux and the device /dev/net/tun
     Transports {
         /// One loss and a short time: to see that it works
@@ -84,6 +93,11 @@ pub(crate) fn command(shell: &Shell, options: &Options) -> Result<()> {
             artifacts::fast_relay(shell)?;
             let runs = runs.to_string();
             let args = ["relay", "--runs", &runs].into_iter().chain(quick.then_some("--quick"));
+            run(shell, &args.collect::<Vec<_>>())
+        }
+        Some(Part::Secure { quick, runs }) => {
+            let runs = runs.to_string();
+            let args = ["secure", "--runs", &runs].into_iter().chain(quick.then_some("--quick"));
             run(shell, &args.collect::<Vec<_>>())
         }
         Some(Part::Npm { quick }) => npm(shell, *quick),
@@ -134,6 +148,7 @@ pub(crate) fn instructions(shell: &Shell) -> Result<()> {
 /// The commands work.
 pub(crate) fn smoke(shell: &Shell) -> Result<()> {
     run(shell, &["run", "--quick", "--report", "target/bench/quick.json"])?;
+    run(shell, &["secure", "--quick", "--runs", "1"])?;
     artifacts::fast_relay(shell)?;
     run(shell, &["relay", "--quick", "--report", "target/bench/relay-quick.json"])
 }

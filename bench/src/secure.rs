@@ -1,0 +1,148 @@
+//! Secure connections beside plain ones, in turns so that both meet the same machine: over loopback, and handshakes without
+//! sockets.
+
+use std::hint::black_box;
+use std::time::Instant;
+
+use anyhow::{Context, Result};
+use clap::Args;
+use rakwire_bench::connected_peers::{ConnectedPeers, Path, Protection};
+use rakwire_native::secure::{ServerIdentity, ServerTrust, StaticKey};
+use rakwire_native::{ConnectOptions, Connection, Delivery, Endpoint, Options as EndpointOptions};
+
+const PROTECTIONS: [Protection; 2] = [Protection::Plain, Protection::Secure];
+
+/// Measure secure connections beside plain ones.
+#[derive(Debug, Args)]
+pub(crate) struct Options {
+    /// How often each is measured; the median counts
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    runs: u32,
+    /// A hundredth of the messages: to see that it works
+    #[arg(long)]
+    quick: bool,
+}
+
+/// What is counted per second.
+#[derive(Clone, Copy, Debug)]
+enum Workload {
+    Messages { count: usize, size: usize },
+    PingPong { count: usize },
+    Handshakes { count: usize },
+}
+
+const WORKLOADS: [(&str, Workload); 4] = [
+    ("messages of 100 bytes", Workload::Messages { count: 100_000, size: 100 }),
+    ("messages of 10,000 bytes", Workload::Messages { count: 5_000, size: 10_000 }),
+    ("round trips of 64 bytes", Workload::PingPong { count: 5_000 }),
+    ("handshakes of both ends, one core", Workload::Handshakes { count: 500 }),
+];
+
+pub(crate) fn run(options: &Options) -> Result<()> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    println!("{:<36} {:>14} {:>14} {:>8}", "per second", "plain", "secure", "ratio");
+    for (name, workload) in WORKLOADS {
+        let workload = if options.quick { workload.shortened() } else { workload };
+        let (mut rates, mut ratios) = ([Vec::new(), Vec::new()], Vec::new());
+        for _ in 0..options.runs {
+            let mut pair = [0.0; 2];
+            for ((protection, rates), rate) in PROTECTIONS.into_iter().zip(&mut rates).zip(&mut pair) {
+                *rate = runtime.block_on(workload.rate(protection))?;
+                rates.push(*rate);
+            }
+            ratios.push(pair[1] / pair[0]);
+        }
+        let [plain, secure] = rates.map(median);
+        println!("{name:<36} {plain:>14.0} {secure:>14.0} {:>8.2}", median(ratios));
+    }
+    Ok(())
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+}
+
+impl Workload {
+    const fn shortened(self) -> Self {
+        match self {
+            Self::Messages { count, size } => Self::Messages { count: count / 100, size },
+            Self::PingPong { count } => Self::PingPong { count: count / 100 },
+            Self::Handshakes { count } => Self::Handshakes { count: count / 100 },
+        }
+    }
+
+    /// How many of them are done in a second.
+    async fn rate(self, protection: Protection) -> Result<f64> {
+        let (count, seconds) = match self {
+            Self::Messages { count, size } => {
+                (count, messages(&connect(protection).await?, count, size).await?)
+            }
+            Self::PingPong { count } => (count, ping_pong(&connect(protection).await?, count).await?),
+            Self::Handshakes { count } => (count, handshakes(protection, count)),
+        };
+        Ok(count as f64 / seconds)
+    }
+}
+
+/// Two endpoints and the connection between them.
+struct Pair {
+    _endpoints: [Endpoint; 2],
+    here: Connection,
+    there: Connection,
+}
+
+async fn connect(protection: Protection) -> Result<Pair> {
+    let (mut at_server, mut at_client) = (EndpointOptions::server(1)?, EndpointOptions::client()?);
+    let mut trust = None;
+    if protection == Protection::Secure {
+        at_server.secure()?.server = Some(ServerIdentity::new(StaticKey::from_bytes([5; 32])));
+        at_client.secure()?;
+        trust = Some(ServerTrust::Any);
+    }
+    let server = Endpoint::bind("127.0.0.1:0", at_server).await?;
+    let client = Endpoint::bind("127.0.0.1:0", at_client).await?;
+    let options = ConnectOptions { trust, ..ConnectOptions::default() };
+    let (here, there) = tokio::join!(client.connect_with(server.local_addr(), &options), server.accept());
+    let (here, there) = (here?, there.context("the server has ended")?);
+    Ok(Pair { _endpoints: [server, client], here, there })
+}
+
+/// Seconds from the first message to the arrival of the last.
+async fn messages(pair: &Pair, count: usize, size: usize) -> Result<f64> {
+    let message = vec![0x86; size];
+    let began = Instant::now();
+    let send = async {
+        for _ in 0..count {
+            pair.here.send(&message, Delivery::RELIABLE_ORDERED).await?;
+        }
+        anyhow::Ok(())
+    };
+    let receive = async {
+        for _ in 0..count {
+            pair.there.recv().await.context("the connection has ended")?;
+        }
+        anyhow::Ok(())
+    };
+    tokio::try_join!(send, receive)?;
+    Ok(began.elapsed().as_secs_f64())
+}
+
+async fn ping_pong(pair: &Pair, count: usize) -> Result<f64> {
+    let began = Instant::now();
+    for _ in 0..count {
+        for (from, to) in [(&pair.here, &pair.there), (&pair.there, &pair.here)] {
+            from.send(&[0x86; 64], Delivery::RELIABLE_ORDERED).await?;
+            to.recv().await.context("the connection has ended")?;
+        }
+    }
+    Ok(began.elapsed().as_secs_f64())
+}
+
+fn handshakes(protection: Protection, count: usize) -> f64 {
+    let began = Instant::now();
+    for _ in 0..count {
+        black_box(ConnectedPeers::protected(1, 64, Path::Clean, protection));
+    }
+    began.elapsed().as_secs_f64()
+}
