@@ -3,6 +3,7 @@
 
 pub(crate) mod game_server;
 mod network;
+mod profile;
 mod table;
 
 use std::path::PathBuf;
@@ -12,9 +13,9 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use clap::Args;
 use rakwire::sim::{Bottleneck, Conditions};
-use serde::Serialize;
 
 use self::network::{FAR, NEAR, on_machine};
+use self::profile::Profile;
 use self::table::{HEAD, Measured, Report, Row};
 use crate::environment;
 use crate::pairing::itself;
@@ -36,25 +37,6 @@ const TRANSPORTS: [(&str, Profile); 4] = [
     ("webtransport", Profile::Carrier),
     ("webrtc", Profile::Carrier),
 ];
-
-/// How losses are recovered from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-enum Profile {
-    /// As it suits what carries the datagrams.
-    Carrier,
-    /// As over datagrams, whatever carries them.
-    Datagrams,
-}
-
-impl Profile {
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Carrier => "carrier",
-            Self::Datagrams => "datagrams",
-        }
-    }
-}
 
 /// Measure the transports of the npm package over a path with latency and loss.
 #[derive(Debug, Args)]

@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
-use super::Profile;
+use super::profile::Profile;
 use crate::pairing::median;
 use crate::report::Environment;
 
