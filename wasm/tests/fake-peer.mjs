@@ -37,7 +37,9 @@ class FakePeer {
     event?.(told);
     return event !== undefined;
   }
-  setCarrier() {}
+  setCarrier(isStream) {
+    this.isStream = isStream;
+  }
   handle() {}
   handleTimeout() {}
   pollTransmit() {}

@@ -1,7 +1,7 @@
 // Headless Firefox for tests, by WebDriver BiDi, which the browser of the distribution speaks by itself.
 
-import { spawn } from "node:child_process";
-import { mkdtempSync, rmSync } from "node:fs";
+import { execFileSync, spawn } from "node:child_process";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -11,9 +11,15 @@ const START_MS = 90_000;
 /** Enough for a page that waits for several things one after the other. */
 const ANSWER_MS = 180_000;
 
-/** A browser with an empty profile. */
-export async function openFirefox() {
+/** A browser with an empty profile, but for these preferences and an authority that it trusts. */
+export async function openFirefox({ preferences = {}, authority } = {}) {
   const profile = mkdtempSync(join(tmpdir(), "rakwire-firefox-"));
+  const lines = Object.entries(preferences).map((entry) => `user_pref(${entry.map((part) => JSON.stringify(part)).join(", ")});\n`);
+  writeFileSync(join(profile, "user.js"), lines.join(""));
+  if (authority !== undefined) {
+    const add = ["-A", "-n", "test", "-t", "C,,", "-i", authority];
+    execFileSync("certutil", ["-d", `sql:${profile}`, ...add], { stdio: "pipe" });
+  }
   const program = process.env.FIREFOX ?? "/usr/bin/firefox-esr";
   const args = ["--headless", "--no-remote", "--profile", profile, "--remote-debugging-port", "0"];
   const child = spawn(program, args, { stdio: ["ignore", "ignore", "pipe"], env: { ...process.env, MOZ_REMOTE_ALLOW_SYSTEM_ACCESS: "1" } });

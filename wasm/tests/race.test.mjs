@@ -6,6 +6,7 @@ import { test } from "node:test";
 import { carrierKinds } from "../dist/transport/carriers.js";
 import { HEAD_START_MS, Race } from "../dist/transport/race.js";
 import { RelayTransport } from "../dist/transport/relay.js";
+import { openFake } from "./fake-peer.mjs";
 
 /** A clock that stands until it is told to go on. */
 class FakeClock {
@@ -198,11 +199,14 @@ function startTransport(t, more = {}) {
   t.after(() => Object.assign(carrierKinds, real));
   const clock = new FakeClock();
   const events = [];
+  /** Whether a stream has carried the datagrams, from the first carrier on. */
+  const streams = [];
   const settings = { url: "ws://relay.invalid/ws?target=game", carriers: ["webtransport", "websocket"], resume: true, ...more };
   const transport = new RelayTransport(
     settings,
     {
       onOpen: () => events.push("open"),
+      onCarrier: (isStream) => streams.push(isStream),
       onDatagram: (datagram) => events.push(datagram.length),
       onInterrupted: () => events.push("interrupted"),
       onResumed: () => events.push("resumed"),
@@ -211,7 +215,7 @@ function startTransport(t, more = {}) {
     },
     clock,
   );
-  return { transport, carriers, clock, events };
+  return { transport, carriers, clock, events, streams };
 }
 
 test("a flow opens with the winner alone, and a token or a secret goes where it belongs", async (t) => {
@@ -232,7 +236,7 @@ test("a flow opens with the winner alone, and a token or a secret goes where it 
 });
 
 test("a carrier that falls silent is replaced, and ends no flow before that", async (t) => {
-  const { transport, carriers, clock, events } = startTransport(t);
+  const { transport, carriers, clock, events, streams } = startTransport(t);
   carriers[0].open();
   await settled();
   carriers[0].tell(false);
@@ -254,10 +258,16 @@ test("a carrier that falls silent is replaced, and ends no flow before that", as
   socket.tell(true);
   assert.deepEqual([transport.name, carriers[0].isClosed], ["websocket", true]);
   assert.deepEqual(events, ["open", 1, "interrupted", "resumed"]);
+  assert.deepEqual([streams.at(0), streams.at(-1)], [false, true]);
+});
+
+test("a peer knows that a stream carries it", async () => {
+  const { peer } = await openFake("raknet");
+  assert.equal(peer.isStream, true);
 });
 
 test("a better carrier takes over when it opens after all", async (t) => {
-  const { transport, carriers, clock, events } = startTransport(t);
+  const { transport, carriers, clock, events, streams } = startTransport(t);
   carriers[0].events.onClose({ code: 1006, reason: "" });
   carriers[1].open();
   await settled();
@@ -278,6 +288,7 @@ test("a better carrier takes over when it opens after all", async (t) => {
   carriers[1].events.onClose({ code: 4409, reason: "resumed by another connection" });
   carriers[3].tell(true);
   assert.deepEqual([transport.name, events], ["webtransport", ["open", "interrupted", "resumed"]]);
+  assert.deepEqual([streams.at(0), streams.at(-1)], [true, false]);
 });
 
 test("a better carrier that does not get the flow leaves the one before", async (t) => {

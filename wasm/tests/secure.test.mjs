@@ -159,7 +159,7 @@ test("an entry without secure connections opens none that should be secure", asy
   const [plain, game] = [await startEcho(t), await startEcho(t, "--protocol", "game")];
   const entries = [[connectPlain, plain], [connectRakNet, plain], [connectSlim, plain], [connectGame, game]];
   for (const [open, { address }] of entries) {
-    for (const options of [{ serverKey: "any" }, { serverKey: undefined }, { identity: null }, { connectToken: "" }]) {
+    for (const options of [{ serverKey: "any" }, { serverKey: null }, { identity: null }, { connectToken: "" }]) {
       await assert.rejects(open(`udp://${address}`, options), fails("bad-option", /rakwire\/secure has/));
     }
   }

@@ -81,7 +81,7 @@ export function startRelay(context, targets, ...more) {
   const path = program("RAKWIRE_RELAY_BIN", "Build it with `cargo build --release -p rakwire-relay`.");
   const named = Object.entries(targets).flatMap(([name, address]) => ["--target", `${name}=${address}`]);
   const args = ["--listen", "127.0.0.1:0", ...named, ...more];
-  return start(context, "rakwire-relay", path, args, /listening on http:\/\/(\S+)\n/);
+  return start(context, "rakwire-relay", path, args, /listening on https?:\/\/(\S+)\n/);
 }
 
 /** A message of this length with a byte pattern. */

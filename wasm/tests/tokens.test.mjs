@@ -72,7 +72,8 @@ test("a server accepts the tokens of a backend, each once", async (t) => {
   ];
   for (const kind of kinds) {
     const connectToken = createToken({ ...usual(), ...kind });
-    const connection = await connect(server.url, { connectToken, identity, timeoutMs: LIMIT_MS });
+    // As the output of a program, or a file, ends.
+    const connection = await connect(server.url, { connectToken: `${connectToken}\n`, identity, timeoutMs: LIMIT_MS });
     connection.send(pattern(20));
     assert.deepEqual((await next(connection)).bytes, pattern(20));
     await connection.close();
@@ -117,6 +118,7 @@ test("a token that cannot be is an error", async (t) => {
     [{ clientKey: usual().key }, /^clientKey must be/],
     ...[-1, 1.5, 2 ** 53, 2n ** 64n, -1n, "7", undefined].map((userId) => [{ userId }, /userId must be/]),
     ...[Date.now(), new Date(NaN), new Date(-1), undefined].map((expires) => [{ expires }, /expires must be a Date/]),
+    ...[undefined, null, "server", [null], [server.key]].map((servers) => [{ servers }, /servers must be a list/]),
     [{ servers: [] }, /1 to 4 servers/],
     [{ servers: Array(5).fill(server) }, /1 to 4 servers/],
     [{ servers: [{ ...server, key: "" }] }, /key of a server/],

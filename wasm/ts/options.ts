@@ -39,7 +39,7 @@ export function readTimeout(timeoutMs: number): number {
 }
 
 /** What the entry with secure connections alone reads; another one must not leave it out of account. */
-const SECURE_OPTIONS = ["serverKey", "identity", "connectToken"];
+const SECURE_OPTIONS = ["serverKey", "identity", "connectToken"] as const;
 
 /** The settings of a session. An entry of the package that has one protocol names it as `only`. */
 export function readSettings(url: string | URL, options: ConnectOptions, only?: Protocol): SessionSettings {
@@ -50,7 +50,7 @@ export function readSettings(url: string | URL, options: ConnectOptions, only?: 
   if (only !== undefined && protocol !== only) {
     throw new RakwireError("bad-option", `this entry of the package has only the protocol ${only}, not ${protocol}`);
   }
-  const secure = SECURE_OPTIONS.find((name) => name in options);
+  const secure = SECURE_OPTIONS.find((name) => (options as Record<string, unknown>)[name] !== undefined);
   if (secure !== undefined) {
     throw new RakwireError("bad-option", `this entry of the package has no ${secure}; rakwire/secure has`);
   }

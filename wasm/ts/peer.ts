@@ -5,6 +5,7 @@ import { reliabilityName } from "./delivery.js";
 import { RakwireError } from "./errors.js";
 import type { Rust, RustPeer } from "./instance.js";
 import { DROPS, ENDS, ERRORS, FAILURES } from "./reasons.js";
+import { HEADER } from "./record.js";
 import type { PeerStats } from "./stats.js";
 import { describeStats } from "./stats.js";
 import type { CloseCode, MemoryOptions, Message, Outcome, Progress, Protocol } from "./types.js";
@@ -46,8 +47,6 @@ const RECEIPT = 5;
 const SENDING = 6;
 const RECEIVING = 7;
 
-/** The bytes of the four numbers before other bytes. */
-const HEADER = 16;
 /** More than any UDP datagram has. */
 const MAX_DATAGRAM = 65_536;
 const NO_MEMORY = "there is not so much memory; give the connection fewer or smaller blocks";

@@ -189,6 +189,7 @@ export class Session implements SessionLike, TransportEvents, PeerEvents {
   onCarrier(isStream: boolean): void {
     if (!this.#isOver) {
       this.#peer.setCarrier(isStream);
+      this.#loop.schedule();
     }
   }
 

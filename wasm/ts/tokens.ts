@@ -48,7 +48,7 @@ export function createTokenKey(): string {
  * @throws RakwireError with the code `bad-option`.
  */
 export function createToken(options: TokenOptions): string {
-  const servers = options.servers.map(readServer);
+  const servers = readServers(options.servers);
   const expires = readExpiry(options.expires);
   const sealed = seal(readKey("key", PREFIXES.tokenKey, options.key), randomBytes(SALT), {
     userId: readUserId(options.userId),
@@ -68,6 +68,14 @@ export function createToken(options: TokenOptions): string {
 /** The key hash of a server. */
 function hashOf(key: Uint8Array): Uint8Array {
   return createHash("blake2s256").update("rakwire key hash 1").update(key).digest().subarray(0, KEY_HASH);
+}
+
+/** What a backend passes on from elsewhere may be anything. */
+function readServers(servers: readonly TokenServer[]): ReturnType<typeof readServer>[] {
+  if (!Array.isArray(servers) || !servers.every((server) => typeof server === "object" && server !== null)) {
+    throw new RakwireError("bad-option", "servers must be a list of { key, name }");
+  }
+  return (servers as readonly TokenServer[]).map(readServer);
 }
 
 function readServer({ key, name }: TokenServer): { key: Uint8Array; name: Uint8Array } {

@@ -1,8 +1,10 @@
 // The examples as they are built, in Chromium, with a real relay and a real server.
 
 import assert from "node:assert/strict";
-import { execFileSync } from "node:child_process";
-import { mkdirSync } from "node:fs";
+import { execFileSync, spawnSync } from "node:child_process";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { before, test } from "node:test";
 
@@ -20,28 +22,87 @@ before(() => {
   mkdirSync(PICTURES, { recursive: true });
 });
 
-for (const example of ["canvas", "phaser", "pixi", "three"]) {
-  test(`${example}: the page hears from a server where its player is`, { timeout: 300_000 }, async (t) => {
-    const echo = await startEcho(t);
-    const relay = await startRelay(t, { echo: echo.address });
-    const pages = await serve(`${HERE}dist`);
-    t.after(() => pages.stop());
-    const browser = await launch(SOFTWARE_WEBGL);
-    t.after(() => browser.close());
-    const page = await browser.newPage({ viewport: { width: 700, height: 480 } });
-    page.setDefaultTimeout(120_000);
-    const errors = [];
-    page.on("pageerror", (error) => errors.push(error.message));
-    const address = new URL(`${example}/index.html?relay=${encodeURIComponent(`ws://${relay.address}/ws`)}`, pages.url);
-    await page.goto(address.href);
-    const heard = (count) => Number(document.body.dataset.heard ?? 0) >= count;
-    await page.waitForFunction(heard, ECHOES).catch((error) => errors.push(error.message));
-    await page.screenshot({ path: `${PICTURES}/${example}.png` });
-    assert.deepEqual(errors, []);
-    const size = await page.evaluate(() => {
-      const { width, height } = document.querySelector("#stage canvas");
-      return width * height;
-    });
-    assert.ok(size > 0, "there is nothing to see");
+/** Opens a page, which hears from a server, and leaves a picture of it. */
+async function play(t, folder, path, picture) {
+  const echo = await startEcho(t);
+  const relay = await startRelay(t, { echo: echo.address });
+  const pages = await serve(folder);
+  t.after(() => pages.stop());
+  const browser = await launch(SOFTWARE_WEBGL);
+  t.after(() => browser.close());
+  const page = await browser.newPage({ viewport: { width: 700, height: 480 } });
+  page.setDefaultTimeout(120_000);
+  const errors = [];
+  page.on("pageerror", (error) => errors.push(error.message));
+  const address = new URL(`${path}?relay=${encodeURIComponent(`ws://${relay.address}/ws`)}`, pages.url);
+  await page.goto(address.href);
+  const heard = (count) => Number(document.body.dataset.heard ?? 0) >= count;
+  await page.waitForFunction(heard, ECHOES).catch((error) => errors.push(error.message));
+  await page.screenshot({ path: `${PICTURES}/${picture}.png` });
+  assert.deepEqual(errors, []);
+  const size = await page.evaluate(() => {
+    const { width, height } = document.querySelector("#stage canvas");
+    return width * height;
   });
+  assert.ok(size > 0, "there is nothing to see");
 }
+
+for (const example of ["canvas", "phaser", "pixi", "three"]) {
+  test(`${example}: the page hears from a server where its player is`, { timeout: 300_000 }, (t) =>
+    play(t, `${HERE}dist`, `${example}/index.html`, example));
+}
+
+/** The file that `npm pack` makes of a package. */
+function pack(folder, destination) {
+  const args = ["pack", "--json", "--pack-destination", destination];
+  const [{ filename }] = JSON.parse(execFileSync("npm", args, { cwd: folder, encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] }));
+  return join(destination, filename);
+}
+
+/** A folder with `create-rakwire` as npm installs it. */
+function installCreator(t) {
+  const folder = mkdtempSync(join(tmpdir(), "rakwire-create-"));
+  t.after(() => rmSync(folder, { recursive: true, force: true }));
+  writeFileSync(join(folder, "package.json"), "{}");
+  const file = pack(fileURLToPath(new URL("../create", import.meta.url)), folder);
+  execFileSync("npm", ["install", "--offline", "--no-audit", "--no-fund", file], { cwd: folder, stdio: "ignore" });
+  const create = (...args) => {
+    const { status, stderr } = spawnSync(join(folder, "node_modules/.bin/create-rakwire"), args, { cwd: folder, encoding: "utf8" });
+    return { status, stderr };
+  };
+  return { folder, create };
+}
+
+test("a project of create-rakwire builds, and its page hears from a server", { timeout: 300_000 }, async (t) => {
+  const { folder, create } = installCreator(t);
+  const rakwire = pack(fileURLToPath(new URL("../../wasm", import.meta.url)), folder);
+  assert.deepEqual(create("My Game", "--package", rakwire), { status: 0, stderr: "" });
+  const project = join(folder, "My Game");
+  assert.equal(JSON.parse(readFileSync(join(project, "package.json"), "utf8")).name, "my-game");
+  execFileSync("npm", ["install", "--offline", "--omit=dev", "--no-audit", "--no-fund"], { cwd: project, stdio: "ignore" });
+  // The compiler and the bundler of the examples stand in for those that npm would fetch.
+  for (const tool of ["typescript", "vite"]) {
+    symlinkSync(join(HERE, "node_modules", tool), join(project, "node_modules", tool));
+  }
+  for (const [tool, ...args] of [["tsc"], ["vite", "build"]]) {
+    execFileSync(join(HERE, "node_modules/.bin", tool), args, { cwd: project, stdio: ["ignore", "ignore", "inherit"] });
+  }
+  await play(t, join(project, "dist"), "index.html", "create");
+});
+
+test("create-rakwire says in a line what it cannot do", (t) => {
+  const { folder, create } = installCreator(t);
+  const refused = [
+    [[], /name one folder/],
+    [["one", "two"], /name one folder/],
+    [["--fast", "game"], /--fast/],
+    [["."], /is not empty/],
+    [["game", "--package", "rakwire.tgz"], /there is no rakwire.tgz/],
+  ];
+  for (const [args, words] of refused) {
+    const { status, stderr } = create(...args);
+    assert.equal(status, 2, stderr);
+    assert.match(stderr, words);
+  }
+  assert.equal(existsSync(join(folder, "game")), false);
+});

@@ -13,7 +13,7 @@ export interface Place {
 /** The first byte of our messages. */
 const PLACE = FIRST_FREE_ID;
 const SENDS_PER_SECOND = 30;
-/** The relay and its target of `cargo xtask demo`, unless the page's address names others. */
+/** The relay and its target, unless the page's address names others. */
 const options = new URLSearchParams(location.search);
 const RELAY = options.get("relay") ?? "ws://127.0.0.1:8080/ws";
 const TARGET = options.get("target") ?? "echo";

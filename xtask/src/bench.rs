@@ -66,20 +66,29 @@ enum Part {
         runs: u32,
     },
     /// The transports of the npm package over a path with latency and loss. It needs root, Linux and the device /dev/net/tun
-    Transports {
-        /// One loss and a short time: to see that it works
-        #[arg(long)]
-        quick: bool,
-        /// How often each row is measured; the median counts
-        #[arg(long, value_name = "N", default_value_t = 3)]
-        runs: u32,
-    },
+    Transports(Transports),
     /// The server of the snowball fight under load: how many players it carries
     Game {
         /// Few players for a short time: to see that it works
         #[arg(long)]
         quick: bool,
     },
+}
+
+#[derive(Args)]
+struct Transports {
+    /// One loss and a short time: to see that it works
+    #[arg(long)]
+    quick: bool,
+    /// How often each row is measured; the median counts
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    runs: u32,
+    /// Only rows with this loss: 0, 1, 5 or 15
+    #[arg(long, value_name = "PERCENT")]
+    loss: Option<String>,
+    /// Only rows of this transport: websocket, webtransport or webrtc
+    #[arg(long, value_name = "NAME")]
+    transport: Option<String>,
 }
 
 pub(crate) fn command(shell: &Shell, options: &Options) -> Result<()> {
@@ -101,13 +110,7 @@ pub(crate) fn command(shell: &Shell, options: &Options) -> Result<()> {
             run(shell, &args.collect::<Vec<_>>())
         }
         Some(Part::Npm { quick }) => npm(shell, *quick),
-        Some(Part::Transports { quick, runs }) => {
-            tasks::set_up(shell, &[Need::NpmPackage, Need::Chromium])?;
-            artifacts::fast_relay(shell)?;
-            let runs = runs.to_string();
-            let args = ["transports", "--runs", &runs].into_iter().chain(quick.then_some("--quick"));
-            run(shell, &args.collect::<Vec<_>>())
-        }
+        Some(Part::Transports(options)) => transports(shell, options),
         None => raknet(shell, options),
     }
 }
@@ -117,6 +120,18 @@ fn npm(shell: &Shell, quick: bool) -> Result<()> {
     artifacts::fast_programs(shell)?;
     let script = ["bench/run.mjs"].into_iter().chain(quick.then_some("--quick"));
     shell.cmd_for(WASM, "wasm", "node", script).run()
+}
+
+fn transports(shell: &Shell, options: &Transports) -> Result<()> {
+    tasks::set_up(shell, &[Need::NpmPackage, Need::Chromium])?;
+    artifacts::fast_relay(shell)?;
+    let runs = options.runs.to_string();
+    let mut args = vec!["transports", "--runs", &runs];
+    args.extend(options.quick.then_some("--quick"));
+    for (name, value) in [("--loss", &options.loss), ("--transport", &options.transport)] {
+        args.extend(value.as_deref().into_iter().flat_map(|value| [name, value]));
+    }
+    run(shell, &args)
 }
 
 fn raknet(shell: &Shell, options: &Options) -> Result<()> {

@@ -33,8 +33,16 @@ use crate::targets::{THUMB, WASM};
 use crate::words;
 
 /// What a page in a browser needs that talks to our programs and to foreign ones.
-const BROWSER: [Need; 6] =
-    [Need::Node, Need::NpmPackage, Need::Chromium, Need::Firefox, Need::HostTests, Need::Peers];
+const BROWSER: [Need; 8] = [
+    Need::Node,
+    Need::NpmPackage,
+    Need::Chromium,
+    Need::Firefox,
+    Need::OpenSsl,
+    Need::CertUtil,
+    Need::HostTests,
+    Need::Peers,
+];
 
 /// What the packed npm package is tried with.
 const BUNDLERS: [Need; 7] =

@@ -47,6 +47,12 @@ pub(crate) struct Options {
     /// How often each row is measured; the median counts
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
     runs: u32,
+    /// Only rows with this loss, in percent
+    #[arg(long, value_name = "PERCENT")]
+    loss: Option<f64>,
+    /// Only rows of this transport
+    #[arg(long, value_name = "NAME", value_parser = ["websocket", "webtransport", "webrtc"])]
+    transport: Option<String>,
     /// Where the report goes
     #[arg(long, value_name = "FILE", default_value = "target/bench/transports.json")]
     report: PathBuf,
@@ -55,12 +61,20 @@ pub(crate) struct Options {
 pub(crate) fn run(options: &Options) -> Result<()> {
     let (runs, losses, millis) =
         if options.quick { (1, &LOSSES[2..3], 1_500) } else { (options.runs, &LOSSES[..], 6_000) };
+    let chosen = |loss: f64| options.loss.is_none_or(|percent| (percent / 100.0 - loss).abs() < 1e-9);
+    anyhow::ensure!(
+        losses.iter().any(|&loss| chosen(loss)),
+        "--loss is one of 0, 1, 5 and 15; with --quick it is 5"
+    );
     let mut report = Report { environment: environment::begin(runs)?, ..Report::default() };
     "cargo xtask bench transports".clone_into(&mut report.environment.command);
     report.environment.peers.clear();
     println!("{HEAD}");
-    for &loss in losses {
+    for &loss in losses.iter().filter(|&&loss| chosen(loss)) {
         for (transport, profile) in TRANSPORTS {
+            if options.transport.as_ref().is_some_and(|name| name != transport) {
+                continue;
+            }
             let measured = (1..=runs).map(|seed| measure(transport, profile, loss, seed.into(), millis));
             let row = Row::new(transport, profile, loss, measured.collect::<Result<_>>()?);
             println!("{}", row.line());

@@ -149,8 +149,14 @@ impl Peer<'_, RakNet> {
 
     /// Says what carries the datagrams from now on, for all connections: whoever moves from one carrier to another, as a page
     /// does whose network begins to block UDP, says so.
-    pub const fn set_carrier(&mut self, carrier: Carrier) {
+    pub fn set_carrier(&mut self, carrier: Carrier) {
         self.config.carrier = carrier;
+        // Their deadlines depend on it.
+        for at in (0..).take(self.tables.slots.len()) {
+            if self.slot(at).is_some_and(|slot| !slot.is_vacant()) {
+                self.with_quietly(at, |_, _| ());
+            }
+        }
     }
 
     /// Sets the addresses that this peer says are its own in the handshake of every connection from now on: those of its

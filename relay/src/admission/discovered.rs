@@ -86,7 +86,6 @@ impl DiscoveredNames {
     }
 }
 
-/// An IPv4-mapped IPv6 address needs an IPv4 socket.
 fn is_allowed(address: SocketAddr, networks: &[IpNet]) -> bool {
     match classify(address.ip()) {
         AddressClass::Public => true,

@@ -9,11 +9,21 @@ import { promisify } from "node:util";
 import { fileURLToPath } from "node:url";
 import { after, before, test } from "node:test";
 
-import { startSecureEcho } from "../keys.mjs";
+import { connect, createKeyPair } from "rakwire/secure";
+import { createTokenKey } from "rakwire/tokens";
+
+import { folderOf, startSecureEcho } from "../keys.mjs";
 import { startEcho, startRelay } from "../support.mjs";
 
 const BIN = fileURLToPath(new URL("node_modules/.bin", import.meta.url));
 const PACKAGE = fileURLToPath(new URL("../..", import.meta.url));
+/** Prints a connect token. */
+const BACKEND = `
+import { createToken } from "rakwire/tokens";
+
+console.log(createToken({ ...JSON.parse(process.argv[2]), userId: 42n, expires: new Date(Date.now() + 60_000) }));
+process.exit(0);
+`;
 /** How each runs a script. */
 const RUNTIMES = { bun: ["run"], deno: ["run", "--no-prompt", "--allow-net", "--allow-read", "--allow-env"] };
 const SCRIPT = `
@@ -49,21 +59,40 @@ let folder;
 before(() => {
   folder = mkdtempSync(join(tmpdir(), "rakwire-runtimes-"));
   writeFileSync(join(folder, "package.json"), JSON.stringify({ name: "game", private: true, type: "module" }));
-  writeFileSync(join(folder, "game.mjs"), `import process from "node:process";\n${SCRIPT}`);
+  for (const [name, script] of Object.entries({ game: SCRIPT, backend: BACKEND })) {
+    writeFileSync(join(folder, `${name}.mjs`), `import process from "node:process";\n${script}`);
+  }
   const [{ filename }] = JSON.parse(execFileSync("npm", ["pack", "--json", "--pack-destination", folder], { cwd: PACKAGE, encoding: "utf8" }));
   execFileSync("npm", ["install", "--offline", "--no-audit", "--no-fund", join(folder, filename)], { cwd: folder, stdio: "ignore" });
 });
 
 after(() => rmSync(folder, { recursive: true, force: true }));
 
-for (const [runtime, args] of Object.entries(RUNTIMES)) {
+async function run(runtime, script, argument) {
+  const args = [...RUNTIMES[runtime], script, argument];
+  const { stdout } = await promisify(execFile)(join(BIN, runtime), args, { cwd: folder, timeout: 240_000 });
+  return stdout;
+}
+
+for (const runtime of Object.keys(RUNTIMES)) {
   test(`${runtime} is a client of a relay and of servers themselves`, { timeout: 300_000 }, async (t) => {
     const [raknet, game] = [await startEcho(t), await startEcho(t, "--protocol", "game")];
     const secure = await startSecureEcho(t);
     const relay = await startRelay(t, { raknet: raknet.address, game: game.address, secure: secure.address });
     const by = (server) => [`ws://${relay.address}/ws`, `udp://${server.address}`];
     const urls = JSON.stringify({ raknet: by(raknet), game: by(game), secure: by(secure) });
-    const { stdout } = await promisify(execFile)(join(BIN, runtime), [...args, "game.mjs", urls], { cwd: folder, timeout: 240_000 });
+    const stdout = await run(runtime, "game.mjs", urls);
     assert.deepEqual(JSON.parse(stdout), Array(6).fill([1, 2_000, 100_000, [0xfe, "snow"], "local"]).flat());
   });
 }
+
+test("deno makes connect tokens", { timeout: 300_000 }, async (t) => {
+  const [file, key] = [join(folderOf(t), "token.key"), createTokenKey()];
+  writeFileSync(file, key, { mode: 0o600 });
+  const server = await startSecureEcho(t, "--token-key", file);
+  const identity = await createKeyPair();
+  const options = { key, clientKey: identity.publicKey, servers: [{ key: server.key, name: server.address }] };
+  const connectToken = await run("deno", "backend.mjs", JSON.stringify(options));
+  const connection = await connect(server.url, { connectToken, identity, timeoutMs: 60_000 });
+  assert.equal((await connection.close()).code, "local");
+});

@@ -1,7 +1,7 @@
 /** Connect tokens, as a client reads them (docs/secure.md, "Connect tokens"). */
 
 import { RakwireError } from "../errors.js";
-import { fromText, KEY, PREFIXES } from "./text.js";
+import { fromText, KEY, MAX_TOKEN_SERVERS, onlyLine, PREFIXES } from "./text.js";
 
 /** A server that a token names. */
 export interface TokenServer {
@@ -19,11 +19,10 @@ export interface ConnectToken {
 /** Bytes before the first server but one: what it is, and the expiry. */
 const HEAD = 12;
 const MAGIC = "rwc1";
-const MAX_SERVERS = 4;
 
 /** The token of a text. */
 export function readConnectToken(text: string): ConnectToken {
-  const bytes = fromText(PREFIXES.connectToken, text);
+  const bytes = fromText(PREFIXES.connectToken, onlyLine(String(text)));
   const token = bytes && read(bytes);
   if (token === undefined) {
     throw new RakwireError("bad-option", "connectToken is no connect token; was it copied as a whole?");
@@ -42,9 +41,9 @@ function read(bytes: Uint8Array): ConnectToken | undefined {
   };
   const takeShort = (): Uint8Array => take(take(1)[0] ?? 0);
   const count = take(1)[0] ?? 0;
-  const servers = Array.from({ length: Math.min(count, MAX_SERVERS) }, () => ({ key: take(KEY), name: takeShort() }));
+  const servers = Array.from({ length: Math.min(count, MAX_TOKEN_SERVERS) }, () => ({ key: take(KEY), name: takeShort() }));
   const sealed = takeShort();
-  if (!isWhole || at !== bytes.length || count < 1 || count > MAX_SERVERS) {
+  if (!isWhole || at !== bytes.length || count < 1 || count > MAX_TOKEN_SERVERS) {
     return undefined;
   }
   const decoder = new TextDecoder();

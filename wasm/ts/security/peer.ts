@@ -20,7 +20,11 @@ function secured({ memory, raknet }: Rust, security: Uint8Array): RustPeer {
   const create = (...numbers: Parameters<RustPeer["create"]>): number => {
     const seed = crypto.getRandomValues(new BigUint64Array(4)) as unknown as [bigint, bigint, bigint, bigint];
     const peer = raknet.createSecure?.(...numbers, ...seed) ?? 0;
-    return peer !== 0 && isTold(raknet, memory, peer, security) ? peer : 0;
+    if (peer !== 0 && !isTold(raknet, memory, peer, security)) {
+      raknet.free(peer, 0);
+      return 0;
+    }
+    return peer;
   };
   return { ...raknet, create };
 }

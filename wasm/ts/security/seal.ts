@@ -3,6 +3,7 @@
 import { createCipheriv, createHmac } from "node:crypto";
 
 import { RakwireError } from "../errors.js";
+import { MAX_TOKEN_SERVERS } from "./text.js";
 
 /** What a game server is told, in bytes. */
 export interface Claims {
@@ -16,7 +17,6 @@ export interface Claims {
 }
 
 export const SALT = 24;
-const MAX_SERVERS = 4;
 const MAX_USER_DATA = 128;
 const MAX_SEALED = 255;
 const TAG = 16;
@@ -25,7 +25,7 @@ const TAG = 16;
 export function seal(key: Uint8Array, salt: Uint8Array, claims: Claims): Uint8Array {
   const plain = write(claims);
   const head = Buffer.concat([Buffer.from("rwt1"), salt]);
-  const fits = claims.servers.length >= 1 && claims.servers.length <= MAX_SERVERS && claims.userData.length <= MAX_USER_DATA;
+  const fits = claims.servers.length >= 1 && claims.servers.length <= MAX_TOKEN_SERVERS && claims.userData.length <= MAX_USER_DATA;
   if (!fits || head.length + plain.length + TAG > MAX_SEALED) {
     throw new RakwireError("bad-option", "a token has 1 to 4 servers and up to 128 bytes of user data, fewer with several servers");
   }

@@ -6,6 +6,8 @@ import { RakwireError } from "../errors.js";
 export const KEY = 32;
 /** Bytes of the hash of a public key. */
 export const KEY_HASH = 24;
+/** How many servers a connect token names at most. */
+export const MAX_TOKEN_SERVERS = 4;
 
 export const PREFIXES = {
   privateKey: "rakwire-private-key-1:",
@@ -46,8 +48,8 @@ export function readKey(name: string, prefix: string, key: string | Uint8Array):
   return bytes;
 }
 
-/** The one line of a key file that is neither empty nor a comment; a text of one line is itself. */
-function onlyLine(file: string): string {
+/** The one line of a file that is neither empty nor a comment; a text of one line is itself. */
+export function onlyLine(file: string): string {
   const lines = file.split("\n").map((line) => line.trim());
   const keys = lines.filter((line) => line !== "" && !line.startsWith("#"));
   return keys.length === 1 ? (keys[0] as string) : "";

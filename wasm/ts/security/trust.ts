@@ -1,7 +1,7 @@
 /** Whom a client trusts to be the server, and who it is itself, as the WebAssembly reads it. */
 
 import { RakwireError } from "../errors.js";
-import { fromText, KEY, KEY_HASH, PREFIXES, readKey } from "./text.js";
+import { fromText, KEY, KEY_HASH, onlyLine, PREFIXES, readKey } from "./text.js";
 import type { KnownServer } from "./types.js";
 
 /** The kinds of trust, as in `src/npm/secure.rs`. */
@@ -26,13 +26,14 @@ export function trustedKey(key: Uint8Array): Trust {
 /** What a page has stored may be anything. */
 export function readTrust(serverKey: string | KnownServer | null | undefined): Trust {
   if (typeof serverKey !== "object" || serverKey === null) {
-    return serverKey === "any" ? { kind: ANY } : readPinned(String(serverKey));
+    const text = onlyLine(String(serverKey));
+    return text === "any" ? { kind: ANY } : readPinned(text);
   }
   const key = readKey("serverKey.key", PREFIXES.publicKey, serverKey.key);
   if (serverKey.next === undefined) {
     return { kind: KNOWN, key };
   }
-  const next = readHash(String(serverKey.next));
+  const next = readHash(onlyLine(String(serverKey.next)));
   if (next === undefined) {
     throw new RakwireError("bad-option", "serverKey.next must be a key hash");
   }

@@ -130,6 +130,7 @@ async function play(): Promise<void> {
   const protocolName = transport === "game" ? "the Game Protocol" : "RakNet";
   const isSecure = element("secure", HTMLInputElement).checked;
   hud.set("connecting", `Connecting with ${protocolName} …`);
+  hud.showLock(undefined);
   controls.release();
   round?.net?.close();
   const game = new Game(chosen("scope") === "changes");
@@ -164,9 +165,10 @@ async function play(): Promise<void> {
       onRejected: (reason) => fail(`The server rejected you: ${reason}.`),
       onClosed: (reason) => over("failed", `The connection has ended: ${reason}.`),
     });
-    hud.showLock(playing.net.secure);
-    // The attempt was cancelled or replaced in the meantime.
-    if (!is("connecting", "playing")) {
+    if (is("connecting", "playing")) {
+      hud.showLock(playing.net.secure);
+    } else {
+      // The attempt was cancelled or replaced in the meantime.
       playing.net.close();
     }
   } catch (error) {

@@ -17,7 +17,7 @@ const USES_WORKER = new URLSearchParams(location.search).get("worker") !== "no";
 const TARGETS: Readonly<Record<Transport, string>> = { game: "snowfight", raknet: "snowfight-raknet" };
 
 /** The hash of the server's key, by which a link to this page names the server. */
-const KEY_HASH = new URLSearchParams(location.search).get("key");
+const NAMED_KEY = readNamedKey(new URLSearchParams(location.search).get("key"));
 
 /** Whom the server of a secure connection has shown to be, and whether that is whom the link of this page names. */
 export interface SecureServer {
@@ -119,6 +119,11 @@ interface Opened {
   secure: SecureServer | undefined;
 }
 
+/** What `key=` says, unless that is any server. */
+function readNamedKey(key: string | null): string | undefined {
+  return key === null || key === "" || key === "any" ? undefined : key;
+}
+
 function relay(): string {
   return `${location.protocol === "https:" ? "wss" : "ws"}://${location.host}/ws`;
 }
@@ -131,7 +136,7 @@ async function openPlain(transport: Transport): Promise<Opened> {
 /** Only pages that want a secure connection load what that needs. */
 async function openSecure(): Promise<Opened> {
   const { connect: connectSecure } = await import("rakwire/secure");
-  const options = { target: TARGETS.raknet, serverKey: KEY_HASH ?? "any", ...(USES_WORKER && { worker }) };
+  const options = { target: TARGETS.raknet, serverKey: NAMED_KEY ?? "any", ...(USES_WORKER && { worker }) };
   const connection = await connectSecure(relay(), options);
-  return { connection, secure: { server: connection.securePeer, isNamed: KEY_HASH !== null } };
+  return { connection, secure: { server: connection.securePeer, isNamed: NAMED_KEY !== undefined } };
 }

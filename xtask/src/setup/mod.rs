@@ -40,6 +40,8 @@ pub(crate) fn install(need: Need, shell: &Shell) -> Result<Done> {
         Need::Systemd => system::program(shell, "systemd-analyze", "systemd"),
         Need::WebKit => system::program(shell, "WebKitWebDriver", "webkit2gtk-driver"),
         Need::Xvfb => system::program(shell, "Xvfb", "xvfb"),
+        Need::OpenSsl => system::program(shell, "openssl", "openssl"),
+        Need::CertUtil => system::program(shell, "certutil", "libnss3-tools"),
         Need::Valgrind => system::program(shell, "valgrind", "valgrind"),
         Need::Qemu => system::program(shell, QEMU, QEMU),
         Need::Redis => system::daemon(shell, "redis-server", "redis-server"),
@@ -98,6 +100,8 @@ fn by_hand(need: Need, shell: &Shell) -> Option<String> {
             "install WebKit and what drives it, for example `apt-get install webkit2gtk-driver`".to_owned()
         }
         Need::Xvfb => "install Xvfb, for example `apt-get install xvfb`".to_owned(),
+        Need::OpenSsl => "install OpenSSL, for example `apt-get install openssl`".to_owned(),
+        Need::CertUtil => "install certutil, for example `apt-get install libnss3-tools`".to_owned(),
         Need::Valgrind => "install valgrind, for example `apt-get install valgrind`".to_owned(),
         Need::FirmwareTargets => rust::by_hand(&[THUMB_M4, THUMB_M33, RISCV].join(" ")),
         Need::Qemu => format!("`apt-get install {QEMU}`"),

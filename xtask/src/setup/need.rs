@@ -16,6 +16,10 @@ pub(crate) enum Need {
     /// WebKit, what drives it, and its display.
     WebKit,
     Xvfb,
+    /// What makes certificates for tests.
+    OpenSsl,
+    /// What lets Firefox trust them.
+    CertUtil,
     /// What the fuzzer's own code is built with.
     CppCompiler,
     /// The reverse proxies that the relay is tested behind.
@@ -59,7 +63,7 @@ pub(crate) enum Need {
 
 impl Need {
     /// What is installed, not built from this repository.
-    pub(crate) const TOOLS: [Self; 27] = [
+    pub(crate) const TOOLS: [Self; 29] = [
         Self::Node,
         Self::Components,
         Self::OldestRust,
@@ -70,6 +74,8 @@ impl Need {
         Self::Firefox,
         Self::WebKit,
         Self::Xvfb,
+        Self::OpenSsl,
+        Self::CertUtil,
         Self::CppCompiler,
         Self::Nginx,
         Self::HaProxy,
@@ -103,6 +109,8 @@ impl Need {
             Self::Firefox => ("firefox", Load::None, Some(Resource::SystemPackages), &[]),
             Self::WebKit => ("webkit", Load::None, Some(Resource::SystemPackages), &[]),
             Self::Xvfb => ("xvfb", Load::None, Some(Resource::SystemPackages), &[]),
+            Self::OpenSsl => ("openssl", Load::None, Some(Resource::SystemPackages), &[]),
+            Self::CertUtil => ("certutil", Load::None, Some(Resource::SystemPackages), &[]),
             Self::CppCompiler => ("C++ compiler", Load::None, Some(Resource::SystemPackages), &[]),
             Self::Nginx => ("nginx", Load::None, Some(Resource::SystemPackages), &[]),
             Self::HaProxy => ("haproxy", Load::None, Some(Resource::SystemPackages), &[]),

@@ -80,7 +80,7 @@ use super::wire::capsule::{CapsuleHeader, MIN_CAPSULE};
 use super::wire::control::MAX_CONTROL;
 use super::wire::datagram::DatagramHeader;
 use super::wire::offline::Offline;
-use super::wire::{Guid, IP_UDP_OVERHEAD, Wire};
+use super::wire::{Guid, IP_UDP_OVERHEAD, Wire, id};
 use crate::cursor::{Reader, Source, WireError};
 use crate::endpoint::{Progress, Side};
 #[cfg(feature = "secure")]
@@ -408,6 +408,10 @@ impl Connection {
         capsule: &CapsuleHeader,
         payload: &[u8],
     ) -> Result<(), ReceiveError> {
+        // The end of the connection would take with it what was acknowledged and waits for blocks.
+        if self.receiver.is_stalled() && payload.first() == Some(&id::DISCONNECTION_NOTIFICATION) {
+            return Err(ReceiveError::NoMemory);
+        }
         let takes_messages = !self.is_unverified();
         let result = self.receiver.on_capsule(cx, self.sender.sizes(), capsule, payload, takes_messages);
         if let Err(ReceiveError::MessageTooLarge) = result {

@@ -127,6 +127,19 @@ fn what_is_lost_behind_a_stream_is_sent_again() {
     assert!((Duration::from_secs(1)..Duration::from_millis(1_200)).contains(&waited), "{waited:?}");
 }
 
+/// The timeout is a second as long as a stream carries the connection, and what was sent by it counts as well.
+#[test]
+fn who_moves_from_a_stream_to_datagrams_waits_no_longer_for_the_stream() {
+    let mut path = Path::new(Carrier::Stream);
+    path.lose(100);
+    path.pair.now = path.pair.now + Duration::from_millis(400);
+    path.pair.transmit();
+    assert!(path.pair.a.poll_timeout() > Some(path.pair.now));
+    path.pair.a.set_carrier(Carrier::Datagrams);
+    path.pair.transmit();
+    assert!(path.pair.a.poll_timeout() < Some(path.pair.now));
+}
+
 /// However often it happens, a timeout says nothing of what the path carries.
 #[test]
 fn a_timeout_over_a_stream_does_not_reduce_the_window() {

@@ -14,6 +14,7 @@ mod keys;
 mod lifecycle;
 mod loss;
 mod lossy;
+mod memory;
 mod never_opened;
 mod operations;
 mod outcomes;

@@ -13,9 +13,9 @@ use rakwire::sim::{Bottleneck, Conditions};
 use rakwire::wire::capsule::{CapsuleHeader, Split};
 use rakwire::wire::datagram::{DatagramHeader, Record};
 use rakwire::wire::offline::{ClientSecurity, Offline, ServerSecurity};
-use rakwire::wire::{MAX_DATAGRAM, Reader, Wire};
+use rakwire::wire::{MAX_DATAGRAM, Reader, Wire, id};
 
-use crate::support::forged::{capsule, written};
+use crate::support::forged::{capsule, data, written};
 use crate::support::raknet::{Net, OwnedEvent, client_config, messages, peer, server_config};
 
 /// Numbers that the client's handshake has certainly passed.
@@ -105,6 +105,35 @@ fn a_flood_of_pings_takes_no_memory() {
         while net.pair.b.poll_transmit(now, &mut buffer).is_some() {}
         assert!(net.pair.b.blocks_available() >= free);
     }
+}
+
+/// A peer that takes its leave before all it sent was read: what was acknowledged and waits for blocks comes first.
+#[test]
+fn no_message_that_waits_for_blocks_is_lost_to_a_disconnection_notification() {
+    const MESSAGES: u32 = 64;
+    let capacity = Capacity { connections: 1, blocks: 32, block_size: 128 };
+    let (a, b) = (peer(client_config()), Peer::with_capacity(capacity, server_config()));
+    let mut net = Net::with(a, b, latency(5), 1);
+    let (_, server) = net.connect();
+    net.run_for(Duration::from_secs(1));
+    let (now, from) = (net.now(), net.pair.a_address);
+    // Messages that come before the first of their channel share blocks, and need one each when that arrives.
+    for order in (1..MESSAGES).chain([0]) {
+        let number = NEXT + order;
+        let header = CapsuleHeader { channel: 1, ..capsule(Reliability::ReliableOrdered, number, order) };
+        net.pair.b.handle_datagram(now, from, &data(number, header, &[0x86, order as u8]));
+    }
+    let notification = capsule(Reliability::Reliable, NEXT + MESSAGES, 0);
+    for again in 0..2 {
+        let number = NEXT + MESSAGES + again;
+        net.pair.b.handle_datagram(now, from, &data(number, notification, &[id::DISCONNECTION_NOTIFICATION]));
+        net.poll();
+    }
+    let expected: Vec<_> = (0..MESSAGES).map(|order| [0x86, order as u8]).collect();
+    assert_eq!(messages(&net.server), expected);
+    let end = OwnedEvent::Disconnected(server, DisconnectReason::Remote);
+    assert_eq!(net.server.last(), Some(&end));
+    assert!(net.pair.b.stats().dropped(DropReason::NoMemory) > 0);
 }
 
 /// An unreliable message for which there is no room is lost, and that is all.
