@@ -27,6 +27,7 @@ mod hook;
 mod message;
 mod output;
 mod packet_log;
+mod pcap;
 mod peer;
 mod places;
 mod plugin;
@@ -45,7 +46,8 @@ pub use error::{ConnectError, SendError};
 pub use event::{ConnectionInfo, Event};
 pub use hook::{Hook, Hooked, Injected, Verdict};
 pub use message::Message;
-pub use packet_log::{LineWriter, LogSink, PacketLogger, PcapWriter};
+pub use packet_log::{LineWriter, LogSink, PacketLogger};
+pub use pcap::PcapWriter;
 pub use plugin::{
     AttachError, BySlot, MessageIds, MessageSender, Plugin, PluginHost, PluginKey, PluginStats,
 };

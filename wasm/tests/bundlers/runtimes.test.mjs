@@ -9,9 +9,8 @@ import { promisify } from "node:util";
 import { fileURLToPath } from "node:url";
 import { after, before, test } from "node:test";
 
-import { connect, createKeyPair } from "rakwire/secure";
-import { createTokenKey } from "rakwire/tokens";
-
+import { connect, createKeyPair } from "../../dist/node/secure.js";
+import { createTokenKey } from "../../dist/tokens.js";
 import { folderOf, startSecureEcho } from "../keys.mjs";
 import { startEcho, startRelay } from "../support.mjs";
 

@@ -6,8 +6,8 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use rakwire::raknet::{
-    ConnectionId, Delivery, Event, FilterGroup, Hook, Hooked, LineWriter, MessageFilter, PacketLogger,
-    PcapWriter, Peer, RakNet, SendError, Verdict,
+    ConnectionId, Delivery, Direction, Event, FilterGroup, Hook, Hooked, LineWriter, LogSink, MessageFilter,
+    PacketLogger, PcapWriter, Peer, RakNet, SendError, Verdict,
 };
 use rakwire::sim::{Conditions, Pair};
 use rakwire::{Instant, Machine};
@@ -217,33 +217,66 @@ fn captures_are_valid_and_lines_are_readable() {
     assert_eq!(first[1], "1.005000 out 192.0.2.1:1 32 bytes, open connection reply 1");
     assert_eq!(first[2], "1.015000 in 192.0.2.1:1 39 bytes, open connection request 2");
     assert!(lines.contains("data 0") && lines.contains("acknowledgement"));
-    check_capture(&file.borrow(), lines.lines().count());
+    assert_eq!(check_capture(&file.borrow()), vec![4; lines.lines().count()]);
 }
 
-/// Walks through a capture: every length fits, and the checksum of every datagram is right.
-fn check_capture(file: &[u8], datagrams: usize) {
+/// A socket for both versions of IP writes down peers of both.
+#[test]
+fn captures_have_addresses_of_either_version() {
+    let mut file = Vec::new();
+    let mut writer =
+        PcapWriter::new("[::]:2".parse().expect("an address"), |bytes: &[u8]| file.extend(bytes));
+    let peers = ["192.0.2.1:1", "[2001:db8::1]:1", "[::ffff:192.0.2.1]:1", "[2001:db8::1]:65535"];
+    for (peer, length) in peers.into_iter().zip([0, 1, 1_200, 65_527]) {
+        let peer = peer.parse().expect("an address");
+        writer.record(Instant::ZERO, Direction::Receiving, peer, &vec![0xFF; length]);
+        writer.record(Instant::ZERO, Direction::Sending, peer, &vec![0xA5; length]);
+    }
+    // Longer than a packet of IPv4.
+    writer.record(
+        Instant::ZERO,
+        Direction::Sending,
+        "192.0.2.1:1".parse().expect("an address"),
+        &[0; 65_520],
+    );
+    assert_eq!(check_capture(&file), [4, 4, 6, 6, 4, 4, 6, 6]);
+}
+
+/// Walks through a capture: every length fits, and the checksums of every datagram are right. Returns the versions of IP.
+fn check_capture(file: &[u8]) -> Vec<u8> {
     assert_eq!(file[..4], [0xA1, 0xB2, 0xC3, 0xD4]);
     assert_eq!(file[20..24], [0, 0, 0, 101]);
     let mut rest = &file[24..];
-    let mut count = 0;
+    let mut versions = Vec::new();
     while !rest.is_empty() {
         let length = u32::from_be_bytes(rest[8..12].try_into().expect("four bytes")) as usize;
         let packet = &rest[16..16 + length];
-        assert_eq!((packet[0] >> 4, packet[6]), (6, 17));
-        let udp = &packet[40..];
-        assert_eq!(usize::from(u16::from_be_bytes([udp[4], udp[5]])), udp.len());
-        let mut sum = udp.len() as u32 + 17;
-        for pair in packet[8..].chunks(2) {
-            sum += u32::from(pair[0]) << 8 | u32::from(pair.get(1).copied().unwrap_or(0));
-        }
-        while sum > 0xFFFF {
-            sum = (sum & 0xFFFF) + (sum >> 16);
-        }
-        assert_eq!(sum, 0xFFFF, "the checksum of datagram {count}");
+        let (header, addresses, protocol) = match packet[0] {
+            0x45 => {
+                assert_eq!(usize::from(u16::from_be_bytes([packet[2], packet[3]])), length);
+                assert_eq!(sum(&packet[..20]), 0xFFFF, "the checksum of header {}", versions.len());
+                (20, 12, packet[9])
+            }
+            first => {
+                assert_eq!(first, 0x60);
+                (40, 8, packet[6])
+            }
+        };
+        let udp = &packet[header..];
+        assert_eq!((protocol, usize::from(u16::from_be_bytes([udp[4], udp[5]]))), (17, udp.len()));
+        let pseudo = [&packet[addresses..header], &[0, 17], &udp[4..6], udp].concat();
+        assert_eq!(sum(&pseudo), 0xFFFF, "the checksum of datagram {}", versions.len());
+        versions.push(packet[0] >> 4);
         rest = &rest[16 + length..];
-        count += 1;
     }
-    assert_eq!(count, datagrams);
+    versions
+}
+
+/// The ones' complement sum.
+fn sum(bytes: &[u8]) -> u32 {
+    let words =
+        bytes.chunks(2).map(|pair| u32::from(pair[0]) << 8 | u32::from(pair.get(1).copied().unwrap_or(0)));
+    words.fold(0, |sum, word| (sum + word) % 0x1_0000 + (sum + word) / 0x1_0000)
 }
 
 /// The events of one connection at a time, as drivers take them that keep what nobody reads.
