@@ -86,7 +86,7 @@ pub(crate) fn test_stages() -> Vec<Stage> {
         Stage::new(
             "interop",
             "our endpoint and the relay with foreign programs, and the page of what was found",
-            &[Need::HostTests, Need::Peers, Need::Redis, Need::HaProxy],
+            &[Need::HostTests, Need::Peers, Need::Redis, Need::HaProxy, Need::TShark],
             interop::stage,
         ),
     ];

@@ -7,3 +7,4 @@ mod relay;
 mod secure;
 mod secure_cpp;
 mod support;
+mod wireshark;

@@ -44,6 +44,7 @@ pub(crate) fn install(need: Need, shell: &Shell) -> Result<Done> {
         Need::CertUtil => system::program(shell, "certutil", "libnss3-tools"),
         Need::Valgrind => system::program(shell, "valgrind", "valgrind"),
         Need::Qemu => system::program(shell, QEMU, QEMU),
+        Need::TShark => system::program(shell, "tshark", "tshark"),
         Need::Redis => system::daemon(shell, "redis-server", "redis-server"),
         Need::DefmtPrint => tools::defmt_print(shell),
         Need::WasmBindgen => tools::wasm_bindgen(shell),
@@ -105,6 +106,7 @@ fn by_hand(need: Need, shell: &Shell) -> Option<String> {
         Need::Valgrind => "install valgrind, for example `apt-get install valgrind`".to_owned(),
         Need::FirmwareTargets => rust::by_hand(&[THUMB_M4, THUMB_M33, RISCV].join(" ")),
         Need::Qemu => format!("`apt-get install {QEMU}`"),
+        Need::TShark => "`apt-get install tshark`".to_owned(),
         Need::Redis => "`apt-get install redis-server`".to_owned(),
         Need::DefmtPrint => format!("`cargo install --locked defmt-print@{}`", tools::DEFMT_PRINT),
         Need::WasmBindgen => {

@@ -31,6 +31,8 @@ pub(crate) enum Need {
     /// What counts instructions.
     Valgrind,
     Qemu,
+    /// What reads captures of RakNet.
+    TShark,
     /// Where game servers announce themselves.
     Redis,
     DefmtPrint,
@@ -63,7 +65,7 @@ pub(crate) enum Need {
 
 impl Need {
     /// What is installed, not built from this repository.
-    pub(crate) const TOOLS: [Self; 29] = [
+    pub(crate) const TOOLS: [Self; 30] = [
         Self::Node,
         Self::Components,
         Self::OldestRust,
@@ -83,6 +85,7 @@ impl Need {
         Self::Systemd,
         Self::Valgrind,
         Self::Qemu,
+        Self::TShark,
         Self::Redis,
         Self::DefmtPrint,
         Self::WasmBindgen,
@@ -118,6 +121,7 @@ impl Need {
             Self::Systemd => ("systemd", Load::None, Some(Resource::SystemPackages), &[]),
             Self::Valgrind => ("valgrind", Load::None, Some(Resource::SystemPackages), &[]),
             Self::Qemu => ("qemu", Load::None, Some(Resource::SystemPackages), &[]),
+            Self::TShark => ("tshark", Load::None, Some(Resource::SystemPackages), &[]),
             Self::Redis => ("redis", Load::None, Some(Resource::SystemPackages), &[]),
             Self::DefmtPrint => ("defmt-print", Load::Full, Some(Resource::Tools), &[]),
             Self::WasmBindgen => ("wasm-bindgen", Load::Full, Some(Resource::Tools), &[]),
