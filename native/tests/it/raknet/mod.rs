@@ -1,6 +1,7 @@
 //! Endpoints of RakNet over loopback.
 
 mod admission;
+mod console;
 mod library;
 mod secure;
 mod simulation;

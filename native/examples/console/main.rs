@@ -1,0 +1,40 @@
+//! A server with a console: who is there, what it costs, who has to leave and who may not come back.
+//!
+//! ```sh
+//! cargo run -p rakwire-native --example console -- 127.0.0.1:19132
+//! ```
+
+mod server;
+
+use std::sync::Arc;
+
+use rakwire_native::{Endpoint, Options};
+
+use server::Server;
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let address = std::env::args().nth(1).unwrap_or_else(|| "127.0.0.1:19132".to_owned());
+    let endpoint = Endpoint::bind(address, Options::server(64)?).await?;
+    println!("listening on {}; help lists the commands", endpoint.local_addr());
+    let server = Arc::new(Server::new(endpoint));
+    let playing = tokio::spawn(Arc::clone(&server).run());
+    // Reading lines blocks, so that it has a thread of its own.
+    let (sender, mut lines) = tokio::sync::mpsc::channel(1);
+    std::thread::spawn(move || {
+        for line in std::io::stdin().lines().map_while(Result::ok) {
+            if sender.blocking_send(line).is_err() {
+                break;
+            }
+        }
+    });
+    while let Some(line) = lines.recv().await {
+        match server.command(&line).await {
+            Some(answer) => println!("{answer}"),
+            None => break,
+        }
+    }
+    server.close().await;
+    playing.await?;
+    Ok(())
+}
