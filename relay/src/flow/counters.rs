@@ -36,6 +36,10 @@ counted! {
         NotHandshake,
         /// The client sent more of handshakes than [`Handshake`](crate::protocol::Handshake) allows.
         HandshakeBudget,
+        /// It waited to be sent to the game server when the flow ended.
+        ServerFlowEnded,
+        /// It waited to be sent to the client when the flow ended.
+        ClientFlowEnded,
     }
 }
 
@@ -44,16 +48,19 @@ impl DropReason {
     #[must_use]
     pub const fn direction(self) -> Direction {
         match self {
-            Self::ClientQueueFull | Self::ClientTooOld | Self::DatagramTooBig | Self::Reserved => {
-                Direction::ToClient
-            }
+            Self::ClientQueueFull
+            | Self::ClientTooOld
+            | Self::DatagramTooBig
+            | Self::Reserved
+            | Self::ClientFlowEnded => Direction::ToClient,
             Self::ServerQueueFull
             | Self::ServerTooOld
             | Self::EmptyMessage
             | Self::SendRefused
             | Self::RateLimited
             | Self::NotHandshake
-            | Self::HandshakeBudget => Direction::ToServer,
+            | Self::HandshakeBudget
+            | Self::ServerFlowEnded => Direction::ToServer,
         }
     }
 
@@ -70,6 +77,7 @@ impl DropReason {
             Self::RateLimited => "rate_limited",
             Self::NotHandshake => "not_handshake",
             Self::HandshakeBudget => "handshake_budget",
+            Self::ServerFlowEnded | Self::ClientFlowEnded => "flow_ended",
         }
     }
 }

@@ -536,6 +536,8 @@ const fn bounds(limits: &FlowLimits) -> Bounds {
 
 impl Drop for Flow {
     fn drop(&mut self) {
+        self.counters.dropped(DropReason::ServerFlowEnded, self.to_server.len() as u64);
+        self.counters.dropped(DropReason::ClientFlowEnded, self.to_client.len() as u64);
         if self.is_attached() {
             self.counters.clients.decrement();
         } else {

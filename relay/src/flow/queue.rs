@@ -75,6 +75,11 @@ impl AgeQueue {
         Some(datagram)
     }
 
+    /// Datagrams that wait.
+    pub(super) fn len(&self) -> usize {
+        self.items.len()
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.items.is_empty()
     }

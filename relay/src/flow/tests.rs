@@ -95,6 +95,18 @@ fn messages_wait_for_the_server_and_the_oldest_is_lost() {
 }
 
 #[test]
+fn what_waits_when_a_flow_ends_is_counted() {
+    let mut fixture = fixture();
+    fixture.client(datagram(1));
+    fixture.server(FromServer::Datagram(&[0; 2]));
+    fixture.server(FromServer::Datagram(&[0; 2]));
+    let Fixture { flow, counters, .. } = fixture;
+    drop(flow);
+    let drops = counters.snapshot();
+    assert_eq!((drops.drops(DropReason::ServerFlowEnded), drops.drops(DropReason::ClientFlowEnded)), (1, 2));
+}
+
+#[test]
 fn datagrams_wait_for_the_client_and_the_oldest_is_lost() {
     let mut fixture = fixture();
     for len in 1..=3 {
