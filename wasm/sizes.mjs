@@ -21,6 +21,8 @@ const ENTRIES = {
   "./slim": ["slim", "rakwire"],
   "./ping": ["ping"],
   "./worker": ["worker"],
+  "./plugin": ["plugin"],
+  "./calls": ["calls"],
   "./codec": ["codec/index"],
 };
 

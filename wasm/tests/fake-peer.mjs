@@ -1,6 +1,7 @@
 // A connection whose messages come from the test, without WebAssembly, relay and server.
 
 import { PeerConnection } from "../dist/connection.js";
+import { reliabilityName } from "../dist/delivery.js";
 import { RakwireError } from "../dist/errors.js";
 import { Session } from "../dist/session.js";
 
@@ -93,6 +94,22 @@ export async function openFake(protocol) {
       fake.socket.dispatchEvent(Object.assign(new Event("close"), { code: 1006, reason: "" }));
     },
   };
+}
+
+/** Two open connections in memory, of which each is the server of the other. */
+export async function openPair(protocol) {
+  const pair = [await openFake(protocol), await openFake(protocol)];
+  pair.forEach((from, index) => {
+    const to = pair[1 - index];
+    const send = from.peer.send;
+    from.peer.send = function (bytes, delivery) {
+      send.call(this, bytes, delivery);
+      const message = { bytes: bytes.slice(), reliability: reliabilityName(delivery & 7), channel: delivery >> 5 };
+      to.peer.events.push((told) => told.onMessage(message));
+      queueMicrotask(to.wake);
+    };
+  });
+  return pair;
 }
 
 /** The number of a message. */

@@ -1,9 +1,11 @@
 // Real servers for the tests, each stopped at the end of its test; messages; checks.
 
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
+import { execFileSync, spawn } from "node:child_process";
 import { existsSync } from "node:fs";
+import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
 
 import { RakwireError } from "rakwire";
 
@@ -65,6 +67,16 @@ export function startEcho(context, ...more) {
   const path = program("RAKWIRE_BIN", "Build it with `cargo build --release -p rakwire-cli`.");
   const listen = more.includes("--listen") ? [] : ["--listen", "127.0.0.1:0"];
   return start(context, "rakwire echo", path, ["echo", ...listen, ...more], /listening on (\S+)\n/);
+}
+
+const PACKAGE = fileURLToPath(new URL("..", import.meta.url));
+
+/** A server of an example of the plugins. */
+export function startPluginExample(context, example) {
+  const cargo = (...args) => execFileSync("cargo", args, { cwd: PACKAGE, encoding: "utf8" });
+  cargo("build", "--quiet", "-p", "rakwire-plugins", "--example", example);
+  const { target_directory: target } = JSON.parse(cargo("metadata", "--no-deps", "--format-version", "1"));
+  return start(context, example, join(target, "debug/examples", example), [], /listening on (\S+)\n/);
 }
 
 /** The C++ RakNet server: sends every message back reliable-ordered on channel 0. */

@@ -6,6 +6,7 @@ import { ClosedEvent, InterruptionEvent, MessageArrivedEvent, ProgressMadeEvent,
 import type { Listener } from "./listeners.js";
 import { isCapturing, isListener, ListenerSet } from "./listeners.js";
 import { MAX_TIMEOUT_MS, readInteger } from "./options.js";
+import { report } from "./plugin/report.js";
 import { ReceiveQueue } from "./receive-queue.js";
 import type { SessionEnd, SessionLike, SessionOwner } from "./session.js";
 import type {
@@ -37,12 +38,13 @@ const NO_OPTIONS: SendOptions = {};
 export class PeerConnection extends EventTarget implements Connection {
   readonly opened: Promise<void>;
   readonly closed: Promise<CloseInfo>;
+  /** Plugins reach it here. */
+  readonly queue: ReceiveQueue;
 
   readonly #session: SessionLike;
   readonly #opened = deferred<void>();
   readonly #closed = deferred<CloseInfo>();
   readonly #listeners = new ListenerSet();
-  readonly #queue: ReceiveQueue;
   #isOpen = false;
   #isClosing = false;
   #discarded = 0;
@@ -61,7 +63,7 @@ export class PeerConnection extends EventTarget implements Connection {
       },
       dispatch: (message: Message) => this.#dispatch(message),
     };
-    this.#queue = new ReceiveQueue(listeners, () => this.#session.resume());
+    this.queue = new ReceiveQueue(listeners, () => this.#session.resume());
     this.#session = open({
       get hasRoom() {
         return connection.#isClosing || connection.#hasRoom;
@@ -89,11 +91,11 @@ export class PeerConnection extends EventTarget implements Connection {
   }
 
   async receive(options: WaitOptions = {}): Promise<Message | undefined> {
-    return this.#queue.receive(options.signal);
+    return this.queue.receive(options.signal);
   }
 
   messages(options: WaitOptions = {}): AsyncIterableIterator<Message> {
-    return this.#queue.iterate(options.signal);
+    return this.queue.iterate(options.signal);
   }
 
   [Symbol.asyncIterator](): AsyncIterableIterator<Message> {
@@ -103,7 +105,7 @@ export class PeerConnection extends EventTarget implements Connection {
   async close(options: WaitOptions = {}): Promise<CloseInfo> {
     if (!this.#isClosing) {
       this.#isClosing = true;
-      this.#discarded += this.#queue.drain();
+      this.#discarded += this.queue.drain().length;
       this.#session.disconnect();
     }
     return this.whenClosed(options);
@@ -125,7 +127,7 @@ export class PeerConnection extends EventTarget implements Connection {
   stats(): ConnectionStats {
     return {
       ...this.#session.stats(),
-      messagesQueued: this.#queue.length,
+      messagesQueued: this.queue.length,
       messagesDiscarded: this.#discarded,
       relayDrops: this.#relayDrops,
     };
@@ -162,7 +164,7 @@ export class PeerConnection extends EventTarget implements Connection {
 
   set onMessage(callback: ((message: Message) => void) | undefined) {
     this.#callback = callback;
-    queueMicrotask(() => this.#queue.deliver());
+    queueMicrotask(() => this.queue.deliver());
   }
 
   internalAddresses(): string[] {
@@ -184,7 +186,7 @@ export class PeerConnection extends EventTarget implements Connection {
     }
     super.addEventListener(type, this.#listeners.add(listener, options), options);
     // What is queued follows once the caller has added its other listeners.
-    queueMicrotask(() => this.#queue.deliver());
+    queueMicrotask(() => this.queue.deliver());
   }
 
   override removeEventListener(
@@ -199,12 +201,13 @@ export class PeerConnection extends EventTarget implements Connection {
     // Node 20 does not know `true` for `options` here.
     super.removeEventListener(type, this.#listeners.remove(listener, options) ?? null, { capture: isCapturing(options) });
     // Those who have asked for a message get what the listener would have got.
-    queueMicrotask(() => this.#queue.deliver());
+    queueMicrotask(() => this.queue.deliver());
   }
 
-  /** A receipt comes behind earlier messages, so while one is awaited, messages are taken without a reader. */
+  /** What comes behind earlier messages must not wait for their reader: a receipt, or what is for a plugin. */
   get #hasRoom(): boolean {
-    return !this.#queue.isFull || (this.#session.awaitsReceipt && !this.#queue.isOverByteLimit);
+    const { isFull, taker, isOverByteLimit } = this.queue;
+    return !isFull || ((taker || this.#session.awaitsReceipt) && !isOverByteLimit);
   }
 
   /** A secure connection learns whom the server has shown to be. */
@@ -217,7 +220,7 @@ export class PeerConnection extends EventTarget implements Connection {
     if (this.#isClosing) {
       this.#discarded += 1;
     } else {
-      this.#queue.push(message);
+      this.queue.push(message);
     }
   }
 
@@ -229,7 +232,7 @@ export class PeerConnection extends EventTarget implements Connection {
       this.#callback?.(message);
     } catch (error) {
       // As that of a listener: it is reported, and the connection goes on.
-      reportError(error);
+      report(error);
     }
   }
 
@@ -249,7 +252,7 @@ export class PeerConnection extends EventTarget implements Connection {
       return;
     }
     const info: CloseInfo = { code: code as CloseCode, reason, ...relay };
-    this.#queue.close();
+    this.queue.close();
     this.#closed.resolve(info);
     this.dispatchEvent(new ClosedEvent(info));
   }

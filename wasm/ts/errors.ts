@@ -38,6 +38,15 @@ export type ErrorCode =
   | "too-long"
   | "queue-full"
   | "not-sent"
+  // remote calls, beside `timeout`, `not-connected` and `too-long`
+  | "too-many-calls"
+  | "unknown-function"
+  | "forbidden"
+  | "bad-arguments"
+  | "answer-too-long"
+  | "function-failed"
+  | "bad-answer"
+  | "refused"
   // a bug in this package
   | "internal";
 

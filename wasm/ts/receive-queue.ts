@@ -17,20 +17,25 @@ export interface Listeners {
   dispatch(message: Message): void;
 }
 
+/** Takes a message in place of everybody else, or says false. */
+export type Taker = (message: Message) => boolean;
+
 /** A queue of messages. Each goes to the listeners, if there are any, or to the first one who asks, and to nobody else. */
 export class ReceiveQueue {
   readonly #listeners: Listeners;
-  readonly #onRoom: () => void;
+  readonly onRoom: () => void;
   readonly #readers = new WaitList<Message | undefined>();
   #messages: Message[] = [];
   #bytes = 0;
   #isDelivering = false;
   #isClosed = false;
+  /** Has the first choice. */
+  taker: Taker | undefined;
 
   /** `onRoom` is called when the queue is no longer full. */
   constructor(listeners: Listeners, onRoom: () => void) {
     this.#listeners = listeners;
-    this.#onRoom = onRoom;
+    this.onRoom = onRoom;
   }
 
   get length(): number {
@@ -47,6 +52,9 @@ export class ReceiveQueue {
   }
 
   push(message: Message): void {
+    if (this.taker?.(message)) {
+      return;
+    }
     this.#messages.push(message);
     this.#bytes += message.bytes.length + OVERHEAD;
     this.deliver();
@@ -88,17 +96,17 @@ export class ReceiveQueue {
     const message = this.#messages.shift() as Message;
     this.#bytes -= message.bytes.length + OVERHEAD;
     if (wasFull) {
-      this.#onRoom();
+      this.onRoom();
     }
     return message;
   }
 
-  /** Removes all messages and returns how many there were. */
-  drain(): number {
-    const { length } = this.#messages;
+  /** Removes and returns all messages. */
+  drain(): Message[] {
+    const messages = this.#messages;
     this.#messages = [];
     this.#bytes = 0;
-    return length;
+    return messages;
   }
 
   /** No message follows those that are queued; who asks for more gets `undefined`. */

@@ -1,0 +1,354 @@
+// Remote calls: between two connections in memory, over UDP, with a server in Rust, and with peers that lie and flood.
+
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { test } from "node:test";
+
+import { connect } from "rakwire";
+import { bitStream, FunctionError, RemoteCalls } from "rakwire/calls";
+import { bitstream, rabbit } from "rakwire/codec";
+
+import { decodeCall, encodeCall } from "../dist/calls/wire.js";
+import { openFake, openPair } from "./fake-peer.mjs";
+import { fails, LIMIT_MS, startEcho, startPluginExample, until } from "./support.mjs";
+
+const VECTORS = JSON.parse(readFileSync(new URL("calls.json", import.meta.url), "utf8"));
+const REASONS = { unknown: 0, failed: 4 };
+const hex = (text) => Uint8Array.from(Buffer.from(text, "hex"));
+const settle = () => new Promise((resolve) => setImmediate(resolve));
+const anybody = () => true;
+
+const SCHEMA = {
+  functions: {
+    add: { arguments: rabbit.tuple(rabbit.u32, rabbit.u32), answer: rabbit.u32 },
+    sum: { arguments: rabbit.list(rabbit.u32), answer: rabbit.u64 },
+    wait: { arguments: rabbit.u8, answer: rabbit.u8 },
+    shout: { arguments: rabbit.text(200), answer: rabbit.text(40) },
+    mirror: {
+      arguments: bitStream((writer, { x, is }) => (writer.write(bitstream.bool, is), writer.write(bitstream.f32, x)), (reader) => ({ is: reader.read(bitstream.bool), x: reader.read(bitstream.f32) })),
+      answer: rabbit.f32,
+    },
+    nobody: { arguments: rabbit.nothing, answer: rabbit.nothing },
+  },
+  signals: { said: rabbit.text(100), add: rabbit.u8 },
+};
+
+const add = { isAllowed: anybody, handle: ([a, b]) => a + b };
+
+/** Collects what the package reports. */
+function reports(t) {
+  const reported = [];
+  globalThis.reportError = (error) => reported.push(error);
+  t.after(() => delete globalThis.reportError);
+  return reported;
+}
+
+/** A client and a server of the schema. */
+async function callPair(protocol, limits) {
+  const pair = await openPair(protocol);
+  const [client, server] = pair.map(({ connection }) => new RemoteCalls(connection, SCHEMA, limits));
+  return { client, server, pair };
+}
+
+/** A peer that says what a test wants, and hears what it is answered. */
+async function hostile(limits) {
+  const fake = await openFake("raknet");
+  const calls = new RemoteCalls(fake.connection, SCHEMA, limits);
+  await settle();
+  const sent = [];
+  fake.peer.send = (bytes) => void sent.push(decodeCall(bytes));
+  const say = (...all) => {
+    fake.peer.events.push(...all.map((bytes) => (told) => told.onMessage({ bytes, reliability: "reliable", channel: 0 })));
+    fake.wake();
+  };
+  return { ...fake, calls, sent, say };
+}
+
+const callOf = (number, name, payload) => encodeCall({ kind: "call", number, name, payload: Uint8Array.from(payload) });
+
+test("messages have the bytes of the vectors", () => {
+  assert.equal(VECTORS.length, 5);
+  for (const { hex: expected, message: kind, number, name, payload, refusal, code = 0 } of VECTORS) {
+    const message = {
+      kind,
+      ...(number !== undefined && { number }),
+      ...(name !== undefined && { name }),
+      ...(payload !== undefined && { payload: hex(payload) }),
+      ...(refusal !== undefined && { reason: REASONS[refusal], code }),
+    };
+    assert.equal(Buffer.from(encodeCall(message)).toString("hex"), expected);
+    assert.deepEqual(decodeCall(hex(expected)), message);
+    // A message that is cut off within its header says nothing.
+    const header = expected.length / 2 - (payload?.length ?? 0) / 2;
+    for (let length = 0; length < header; length++) {
+      assert.equal(decodeCall(hex(expected).subarray(0, length)), undefined);
+    }
+  }
+  for (const bytes of ["7e00000000070361646463", "7f0400000000", "7f030341", "7f0341", `7f0341${"41".repeat(70)}`]) {
+    assert.equal(decodeCall(hex(bytes)), undefined, bytes);
+  }
+});
+
+for (const protocol of ["raknet", "game"]) {
+  test(`${protocol}: a call has the answer of the function, and travels as it is told`, async () => {
+    const { client, server, pair } = await callPair(protocol);
+    server.register("add", add);
+    server.register("mirror", { isAllowed: anybody, handle: async ({ is, x }) => (is ? -x : x) });
+    server.register("nobody", { isAllowed: anybody, handle: () => undefined });
+    assert.equal(await client.call("add", [2, 3]), 5);
+    assert.equal(await client.call("mirror", { is: true, x: 1.5 }), -1.5);
+    assert.equal(await client.call("nobody", undefined), undefined);
+    assert.equal(client.openCalls, 0);
+    assert.equal(server.stats().calls, 3);
+    if (protocol === "raknet") {
+      const deliveries = [];
+      const send = pair[1].peer.send;
+      pair[1].peer.send = function (bytes, delivery) {
+        deliveries.push([delivery & 7, delivery >> 5]);
+        send.call(this, bytes, delivery);
+      };
+      await client.call("add", [1, 1], { reliability: "reliable-ordered", channel: 7 });
+      await client.call("add", [1, 1], { reliability: "unreliable" });
+      assert.deepEqual(deliveries, [[3, 7], [0, 0]]);
+    }
+  });
+}
+
+// The echo of RakNet leaves plugins' messages alone.
+test("game: both peers call each other, over a real connection", async (t) => {
+  const { address } = await startEcho(t, "--protocol", "game");
+  const connection = await connect(`udp://${address}`, { protocol: "game", timeoutMs: LIMIT_MS });
+  // What comes back from the server is called here.
+  const calls = new RemoteCalls(connection, SCHEMA);
+  calls.register("sum", { isAllowed: anybody, handle: (numbers) => numbers.reduce((sum, number) => sum + BigInt(number), 0n) });
+  const numbers = Array.from({ length: 100 }, (_, index) => index);
+  const sums = await Promise.all(numbers.slice(0, 60).map((last) => calls.call("sum", numbers.slice(0, last), { timeoutMs: LIMIT_MS })));
+  assert.deepEqual(sums, numbers.slice(0, 60).map((last) => BigInt((last * (last - 1)) / 2)));
+  const said = new Promise((resolve) => calls.connect("said", { isAllowed: anybody, handle: resolve }));
+  calls.signal("said", "snow");
+  assert.equal(await said, "snow");
+  // A call that is under way ends with the connection.
+  const call = calls.call("nobody", undefined, { timeoutMs: LIMIT_MS });
+  await assert.rejects(call, fails("unknown-function", /no function/));
+  const closing = connection.close();
+  await assert.rejects(calls.call("add", [1, 2]), fails("not-connected", /ended/));
+  await closing;
+});
+
+test("a server in Rust answers, and calls back by the same schema", async (t) => {
+  const { address } = await startPluginExample(t, "remote_calls_server");
+  const schema = {
+    functions: {
+      add: { arguments: rabbit.tuple(rabbit.u32, rabbit.u32), answer: rabbit.u32 },
+      square: { arguments: rabbit.u32, answer: rabbit.u64 },
+    },
+    signals: { squared: rabbit.u64 },
+  };
+  const connection = await connect(`udp://${address}`, { timeoutMs: LIMIT_MS });
+  const calls = new RemoteCalls(connection, schema);
+  const squared = new Promise((resolve) => calls.connect("squared", { isAllowed: anybody, handle: resolve }));
+  calls.register("square", { isAllowed: anybody, handle: (side) => BigInt(side) ** 2n });
+  const options = { timeoutMs: LIMIT_MS, channel: 3 };
+  assert.equal(await calls.call("add", [20, 22], options), 42);
+  await assert.rejects(calls.call("add", [0xffff_ffff, 1], options), (error) => error instanceof FunctionError && error.failure === 1);
+  await assert.rejects(calls.call("square", 2, options), fails("unknown-function", /no function/));
+  assert.equal(await squared, 1_000_000_000_000n);
+  await connection.close();
+});
+
+test("the example of the page runs", async (t) => {
+  const { address } = await startPluginExample(t, "remote_calls_server");
+  const page = readFileSync(new URL("calls.md", import.meta.url), "utf8");
+  const [, code] = /^```js\n(.*?)^```$/ms.exec(page);
+  const source = code.replace(/from "(rakwire[^"]*)"/g, (_, entry) => `from ${JSON.stringify(import.meta.resolve(entry))}`);
+  const { play } = await import(`data:text/javascript,${encodeURIComponent(source)}`);
+  assert.deepEqual(await play(`udp://${address}`), [42, 1_000_000_000_000n]);
+});
+
+test("nothing is called that is not registered or not allowed", async (t) => {
+  const reported = reports(t);
+  const { client, server } = await callPair("raknet");
+  let isMuted = true;
+  const ran = [];
+  const unregister = server.register("add", { isAllowed: () => !isMuted, handle: (pair) => ran.push(pair) });
+  await assert.rejects(client.call("add", [1, 2]), fails("forbidden", /does not let/));
+  await assert.rejects(client.call("sum", []), fails("unknown-function", /no function/));
+  server.register("sum", { isAllowed: () => { throw new Error("no"); }, handle: () => ran.push("sum") });
+  await assert.rejects(client.call("sum", []), fails("forbidden", /does not let/));
+  assert.equal(reported.length, 1);
+  assert.throws(() => server.register("add", add), fails("bad-option", /is registered/));
+  isMuted = false;
+  // A signal of the name of a function runs no function.
+  client.signal("add", 1);
+  unregister();
+  await assert.rejects(client.call("add", [1, 2]), fails("unknown-function", /no function/));
+  assert.deepEqual(ran, []);
+  const { calls, refused, signals } = server.stats();
+  assert.deepEqual({ calls, refused, signals }, { calls: 2, refused: 4, signals: 1 });
+});
+
+test("a function fails with its code, or is reported", async (t) => {
+  const reported = reports(t);
+  const { client, server } = await callPair("raknet");
+  server.register("add", { isAllowed: anybody, handle: ([code, later]) => (later ? Promise.reject(new FunctionError(code)) : new FunctionError(300)) });
+  await assert.rejects(client.call("add", [12, 1]), (error) => error instanceof FunctionError && error.failure === 12);
+  await assert.rejects(client.call("add", [0, 0]), (error) => error instanceof FunctionError && error.failure === 0);
+  server.register("shout", { isAllowed: anybody, handle: (text) => text.repeat(30) });
+  await assert.rejects(client.call("shout", "hey"), fails("answer-too-long", /fit/));
+  assert.equal(await client.call("shout", "!"), "!".repeat(30));
+  await settle();
+  assert.equal(reported.length, 2);
+});
+
+test("a call ends with its time, its signal or its connection", async () => {
+  const { client, server, pair } = await callPair("raknet");
+  const signals = [];
+  let finish;
+  server.register("wait", {
+    isAllowed: anybody,
+    handle: (_, { signal }) => new Promise((resolve) => ((finish = resolve), signals.push(signal))),
+  });
+  await assert.rejects(client.call("wait", 1, { timeoutMs: 1 }), fails("timeout", /in time/));
+  finish(7);
+  await settle();
+  // It is late.
+  assert.equal(client.stats().unexpected, 1);
+  const controller = new AbortController();
+  const cancelled = client.call("wait", 2, { signal: controller.signal });
+  const waiting = client.call("wait", 3);
+  controller.abort(new Error("enough"));
+  await assert.rejects(cancelled, /enough/);
+  assert.equal(client.openCalls, 1);
+  await settle();
+  assert.equal(signals.length, 3);
+  pair[0].end();
+  await assert.rejects(waiting, fails("not-connected", /ended/));
+  await assert.rejects(client.call("wait", 4), fails("not-connected", /ended/));
+  assert.throws(() => client.signal("said", "x"), fails("not-connected", /ended/));
+  pair[1].end();
+  await settle();
+  assert.ok(signals.every(({ aborted }) => aborted));
+});
+
+test("a call that was not sent is not sent when it is cancelled, and the others are in order", async () => {
+  const { calls, peer, wake } = await hostile();
+  const sent = [];
+  peer.room = 0;
+  peer.send = function (bytes) {
+    Object.getPrototypeOf(this).send.call(this, bytes);
+    sent.push(decodeCall(bytes).number ?? "signal");
+  };
+  const controller = new AbortController();
+  const all = [1, 2, 3].map((number) => calls.call("wait", number, number === 2 ? { signal: controller.signal } : {}));
+  all.forEach((call) => call.catch(() => undefined));
+  calls.signal("said", "x");
+  controller.abort(new Error("enough"));
+  await assert.rejects(all[1], /enough/);
+  assert.deepEqual(sent, []);
+  peer.room = Infinity;
+  wake();
+  await until(() => sent.length === 3, "what waits is sent");
+  assert.deepEqual(sent, [0, 2, "signal"]);
+  calls.detach();
+  await assert.rejects(all[0], fails("not-connected", /ended/));
+});
+
+test("signals reach all handlers in order, and disconnected ones no longer", async (t) => {
+  const reported = reports(t);
+  const { client, server } = await callPair("raknet");
+  const log = [];
+  const handler = (name) => ({ isAllowed: () => name !== "never", handle: (text) => void log.push(`${name} ${text}`) });
+  server.connect("said", handler("low"), -1);
+  server.connect("said", handler("first"));
+  const disconnect = server.connect("said", handler("second"));
+  server.connect("said", handler("high"), 5);
+  server.connect("said", handler("never"), 9);
+  server.connect("said", { isAllowed: anybody, handle: () => Promise.reject(new Error("no")) }, 7);
+  client.signal("said", "a");
+  await settle();
+  disconnect();
+  for (let count = 0; count < 63; count++) {
+    client.signal("said", "b");
+  }
+  await until(() => server.stats().signals === 64, "all signals come");
+  assert.deepEqual(log.slice(0, 7), ["high a", "first a", "second a", "low a", "high b", "first b", "low b"]);
+  assert.equal(log.length, 4 + 63 * 3);
+  await settle();
+  assert.deepEqual([server.stats().refused, reported.length], [128, 64]);
+});
+
+test("arguments that are not those of the function run nothing", async () => {
+  const { calls, sent, say } = await hostile();
+  const ran = [];
+  for (const name of ["add", "sum", "shout", "mirror"]) {
+    calls.register(name, { isAllowed: anybody, handle: () => ran.push(name) });
+  }
+  // A list and a text that say that they have more than any message.
+  say(callOf(1, "add", []), callOf(2, "sum", Array(5).fill(0xff)), callOf(3, "shout", [7, 255, 255]), callOf(4, "mirror", [1]));
+  assert.deepEqual(sent, [1, 2, 3, 4].map((number) => ({ kind: "refusal", number, reason: 2, code: 0 })));
+  // Names of nothing, of what every object has, and of bytes that are no text.
+  say(callOf(5, "", []), callOf(6, "__proto__", []), callOf(7, "toString", []), hex("7f000000000801ff"), hex("7f0301ff"));
+  assert.deepEqual(sent.slice(4), [5, 6, 7, 8].map((number) => ({ kind: "refusal", number, reason: 0, code: 0 })));
+  assert.deepEqual(ran, []);
+});
+
+test("a flood of calls is bounded", async () => {
+  const { calls, sent, say } = await hostile({ maxCalls: 4 });
+  let running = 0;
+  calls.register("wait", { isAllowed: anybody, handle: () => (++running, new Promise(() => undefined)) });
+  calls.connect("said", { isAllowed: anybody, handle: () => (++running, new Promise(() => undefined)) });
+  const signal = encodeCall({ kind: "signal", name: "said", payload: rabbit.pack(SCHEMA.signals.said, "x") });
+  say(...Array.from({ length: 1_000 }, () => callOf(7, "wait", [1])), ...Array(1_000).fill(signal));
+  assert.deepEqual([running, calls.stats().busy, sent.length], [4, 1_996, 0]);
+  // The answers of who does not read them.
+  const other = await hostile({ maxCalls: 4 });
+  delete other.peer.send;
+  other.peer.room = 0;
+  let added = 0;
+  other.calls.register("add", { isAllowed: anybody, handle: () => ++added });
+  other.say(...Array.from({ length: 1_000 }, (_, number) => callOf(number, "add", rabbit.pack(SCHEMA.functions.add.arguments, [1, 2]))));
+  assert.deepEqual([added, other.calls.stats().busy], [4, 996]);
+  // Who makes too many calls is told at once.
+  const waiting = Array.from({ length: 4 }, () => calls.call("wait", 1));
+  waiting.forEach((call) => call.catch(() => undefined));
+  await assert.rejects(calls.call("wait", 1), fails("too-many-calls", /wait until/));
+  calls.detach();
+  await Promise.allSettled(waiting);
+});
+
+test("answers that nobody has asked for, wrong ones and second ones change nothing", async () => {
+  const { calls, say, sent } = await hostile({ maxBytes: 128 });
+  say(encodeCall({ kind: "answer", number: 0, payload: hex("2a") }), hex("7f02000000090000"));
+  const call = calls.call("add", [1, 2]);
+  const other = calls.call("add", [3, 4]);
+  assert.deepEqual(sent.map(({ number }) => number), [0, 1]);
+  const answer = encodeCall({ kind: "answer", number: 0, payload: rabbit.pack(rabbit.u32, 3) });
+  say(answer, answer, encodeCall({ kind: "refusal", number: 0, reason: 1, code: 0 }));
+  assert.equal(await call, 3);
+  assert.equal(calls.stats().unexpected, 4);
+  say(encodeCall({ kind: "answer", number: 1, payload: new Uint8Array(0) }));
+  await assert.rejects(other, fails("bad-answer", /no answer/));
+  const last = calls.call("add", [5, 6]);
+  say(encodeCall({ kind: "refusal", number: 2, reason: 200, code: 9 }));
+  await assert.rejects(last, fails("refused", /200/));
+  say(new Uint8Array(129).fill(127), hex("7f"), hex("7f09"));
+  assert.equal(calls.stats().malformed, 3);
+});
+
+test("what cannot be called is an error at once", async () => {
+  const { calls, connection } = await hostile({ maxBytes: 128 });
+  await assert.rejects(calls.call("gone", []), fails("bad-option", /no gone/));
+  await assert.rejects(calls.call("add", ["a", 2]), fails("bad-option", /not those/));
+  await assert.rejects(calls.call("shout", "x".repeat(150)), fails("too-long", /128/));
+  await assert.rejects(calls.call("add", [1, 2], { timeoutMs: -1 }), fails("bad-option", /timeoutMs/));
+  await assert.rejects(calls.call("add", [1, 2], { signal: AbortSignal.abort(new Error("enough")) }), /enough/);
+  await assert.rejects(calls.call("add", [1, 2], { channel: 40 }), fails("bad-option", /channel/));
+  assert.throws(() => calls.signal("said", "x".repeat(99) + "yyy"), fails("bad-option", /not those/));
+  assert.equal(calls.openCalls, 0);
+  assert.throws(() => new RemoteCalls(connection, SCHEMA), fails("bad-option", /another plugin/));
+  const other = (await openFake("raknet")).connection;
+  assert.throws(() => new RemoteCalls(other, { signals: { "": rabbit.u8 } }), fails("bad-option", /1 to 64/));
+  assert.throws(() => new RemoteCalls(other, { functions: { ["é".repeat(33)]: SCHEMA.functions.add } }), fails("bad-option", /1 to 64/));
+  assert.throws(() => new RemoteCalls(other, SCHEMA, { maxCalls: 0 }), fails("bad-option", /maxCalls/));
+  assert.throws(() => new FunctionError(256), fails("bad-option", /0 to 255/));
+});

@@ -1,0 +1,102 @@
+// Plugins: who gets a message when a plugin has its id.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { attach } from "rakwire/plugin";
+
+import { numberOf, openFake, range } from "./fake-peer.mjs";
+import { fails } from "./support.mjs";
+
+const settle = () => new Promise((resolve) => setImmediate(resolve));
+/** Numbers of messages with the id 1, and with another. */
+const OWN = range(0x101, 0x10a);
+const OTHERS = range(0x201, 0x20a);
+const mixed = OWN.flatMap((own, index) => [own, OTHERS[index]]);
+
+function collector(ids = [1]) {
+  const numbers = [];
+  return { numbers, plugin: { ids, onMessage: (message) => numbers.push(numberOf(message)) } };
+}
+
+async function takeAll(connection) {
+  const numbers = [];
+  for await (const message of connection) {
+    numbers.push(numberOf(message));
+  }
+  return numbers;
+}
+
+for (const protocol of ["raknet", "game"]) {
+  test(`${protocol}: a plugin gets the messages of its ids, and those who iterate the others`, async () => {
+    const { connection, arrive, end } = await openFake(protocol);
+    const { numbers, plugin } = collector();
+    attach(connection, plugin);
+    await settle();
+    arrive(...mixed);
+    end();
+    assert.deepEqual(await takeAll(connection), OTHERS);
+    assert.deepEqual(numbers, OWN);
+  });
+
+  test(`${protocol}: what came before a plugin waits for it, whoever listens`, async () => {
+    const { connection, arrive, end } = await openFake(protocol);
+    const { numbers, plugin } = collector();
+    arrive(...mixed.slice(0, 8));
+    const heard = [];
+    attach(connection, plugin);
+    connection.addEventListener("message", ({ message }) => heard.push(numberOf(message)));
+    connection.onMessage = (message) => heard.push(numberOf(message));
+    // Before the plugin has its first message.
+    arrive(...mixed.slice(8));
+    assert.deepEqual(numbers, []);
+    await settle();
+    assert.deepEqual(numbers, OWN);
+    assert.deepEqual(heard, OTHERS.flatMap((number) => [number, number]));
+    end();
+  });
+
+  test(`${protocol}: a plugin gets its messages while nobody reads the others`, async () => {
+    const { connection, arrive, end } = await openFake(protocol);
+    arrive(...range(0x201, 0x2ff), ...range(0x301, 0x301 + 300), ...OWN);
+    const { numbers, plugin } = collector();
+    attach(connection, plugin);
+    await settle();
+    assert.deepEqual(numbers, OWN);
+    end();
+    assert.deepEqual(await takeAll(connection), [...range(0x201, 0x2ff), ...range(0x301, 0x301 + 300)]);
+  });
+
+  test(`${protocol}: two plugins have no id in common, and one that is detached leaves its ids`, async () => {
+    const { connection, arrive, end } = await openFake(protocol);
+    const [first, second] = [collector(), collector([1, 2])];
+    const detach = attach(connection, first.plugin);
+    assert.throws(() => attach(connection, second.plugin), fails("bad-option", /id 1/));
+    await settle();
+    arrive(0x101);
+    detach();
+    attach(connection, second.plugin);
+    detach();
+    await settle();
+    arrive(0x102, 0x202, 0x302);
+    assert.deepEqual([first.numbers, second.numbers], [[0x101], [0x102, 0x202]]);
+    end();
+    assert.deepEqual(await takeAll(connection), [0x302]);
+  });
+}
+
+test("a plugin that throws is reported, and the connection goes on", async (t) => {
+  const { connection, arrive } = await openFake("raknet");
+  const reported = [];
+  globalThis.reportError = (error) => reported.push(error);
+  t.after(() => delete globalThis.reportError);
+  attach(connection, { ids: [1], onMessage: () => { throw new Error("no"); } });
+  arrive(0x101, 0x201);
+  assert.equal(numberOf(await connection.receive()), 0x201);
+  await settle();
+  assert.equal(reported.length, 1);
+});
+
+test("what is no connection has no plugins", () => {
+  assert.throws(() => attach({}, collector().plugin), fails("bad-option", /connection/));
+});

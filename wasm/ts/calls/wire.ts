@@ -1,0 +1,87 @@
+/** The bytes of remote calls (docs/plugins/calls.md). */
+
+import { ByteReader, ByteWriter } from "../codec/cursor.js";
+
+/** The first byte of every message. */
+export const CALLS_ID = 127;
+/** The longest name of a function or signal in bytes. */
+export const MAX_NAME = 64;
+
+const CALL = 0;
+const ANSWER = 1;
+const REFUSAL = 2;
+const SIGNAL = 3;
+
+/** Why a call was refused at the other peer. */
+export const REASONS = { unknown: 0, forbidden: 1, badArguments: 2, answerTooLong: 3, failed: 4 } as const;
+
+/** A message; `payload` is arguments or an answer. */
+export type CallMessage =
+  | { readonly kind: "call"; readonly number: number; readonly name: string; readonly payload: Uint8Array }
+  | { readonly kind: "answer"; readonly number: number; readonly payload: Uint8Array }
+  | { readonly kind: "refusal"; readonly number: number; readonly reason: number; readonly code: number }
+  | { readonly kind: "signal"; readonly name: string; readonly payload: Uint8Array };
+
+/** The bytes of a message, whose name must be one. */
+export function encodeCall(message: CallMessage): Uint8Array<ArrayBuffer> {
+  const writer = new ByteWriter("big").u8(CALLS_ID);
+  switch (message.kind) {
+    case "call":
+      return putName(writer.u8(CALL).u32(message.number), message.name).bytes(message.payload).finish();
+    case "answer":
+      return writer.u8(ANSWER).u32(message.number).bytes(message.payload).finish();
+    case "refusal":
+      return writer.u8(REFUSAL).u32(message.number).u8(message.reason).u8(message.code).finish();
+    case "signal":
+      return putName(writer.u8(SIGNAL), message.name).bytes(message.payload).finish();
+  }
+}
+
+/** What the bytes say; `undefined` if they say nothing. */
+export function decodeCall(bytes: Uint8Array): CallMessage | undefined {
+  try {
+    return read(new ByteReader(bytes, "big"));
+  } catch {
+    return undefined;
+  }
+}
+
+function read(reader: ByteReader): CallMessage | undefined {
+  if (reader.u8() !== CALLS_ID) {
+    return undefined;
+  }
+  const kind = reader.u8();
+  if (kind === SIGNAL) {
+    return { kind: "signal", name: takeName(reader), payload: rest(reader) };
+  }
+  const number = reader.u32();
+  switch (kind) {
+    case CALL:
+      return { kind: "call", number, name: takeName(reader), payload: rest(reader) };
+    case ANSWER:
+      return { kind: "answer", number, payload: rest(reader) };
+    case REFUSAL: {
+      const reason = reader.u8();
+      const code = reader.u8();
+      return { kind: "refusal", number, reason, code: reason === REASONS.failed ? code : 0 };
+    }
+    default:
+      return undefined;
+  }
+}
+
+const rest = (reader: ByteReader): Uint8Array => reader.bytes(reader.remaining);
+
+function putName(writer: ByteWriter, name: string): ByteWriter {
+  const bytes = new TextEncoder().encode(name);
+  return writer.u8(bytes.length).bytes(bytes);
+}
+
+function takeName(reader: ByteReader): string {
+  const length = reader.u8();
+  if (length > MAX_NAME) {
+    throw new RangeError("a name is too long");
+  }
+  // What is not UTF-8 becomes a name that is not registered, as no name has the sign for it.
+  return new TextDecoder("utf-8", { ignoreBOM: true }).decode(reader.bytes(length));
+}
