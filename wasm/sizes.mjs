@@ -23,6 +23,7 @@ const ENTRIES = {
   "./worker": ["worker"],
   "./plugin": ["plugin"],
   "./calls": ["calls"],
+  "./files": ["files"],
   "./codec": ["codec/index"],
 };
 

@@ -10,6 +10,7 @@ import { bitstream, rabbit } from "rakwire/codec";
 
 import { decodeCall, encodeCall } from "../dist/calls/wire.js";
 import { openFake, openPair } from "./fake-peer.mjs";
+import { openWith } from "./package-page.mjs";
 import { fails, LIMIT_MS, startEcho, startPluginExample, until } from "./support.mjs";
 
 const VECTORS = JSON.parse(readFileSync(new URL("calls.json", import.meta.url), "utf8"));
@@ -163,6 +164,25 @@ test("the example of the page runs", async (t) => {
   const source = code.replace(/from "(rakwire[^"]*)"/g, (_, entry) => `from ${JSON.stringify(import.meta.resolve(entry))}`);
   const { play } = await import(`data:text/javascript,${encodeURIComponent(source)}`);
   assert.deepEqual(await play(`udp://${address}`), [42, 1_000_000_000_000n]);
+});
+
+test("a page calls a server in Rust through a relay, and is called", async (t) => {
+  const { address } = await startPluginExample(t, "remote_calls_server");
+  const { page, url } = await openWith(t, { game: address });
+  const found = await page.evaluate(async (relay) => {
+    const [{ connect }, { RemoteCalls }, { rabbit }] = await Promise.all(["index", "calls", "codec/index"].map((name) => import(`/dist/${name}.js`)));
+    const { u32, u64, tuple } = rabbit;
+    const schema = { functions: { add: { arguments: tuple(u32, u32), answer: u32 }, square: { arguments: u32, answer: u64 } }, signals: { squared: u64 } };
+    const connection = await connect(relay, { target: "game", timeoutMs: 60_000 });
+    const calls = new RemoteCalls(connection, schema);
+    const isAllowed = () => true;
+    calls.register("square", { isAllowed, handle: async (side) => BigInt(side) ** 2n });
+    const squared = new Promise((resolve) => calls.connect("squared", { isAllowed, handle: resolve }));
+    const found = [await calls.call("add", [20, 22], { timeoutMs: 60_000 }), String(await squared)];
+    await connection.close();
+    return found;
+  }, url);
+  assert.deepEqual(found, [42, "1000000000000"]);
 });
 
 test("nothing is called that is not registered or not allowed", async (t) => {

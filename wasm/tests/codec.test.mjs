@@ -28,6 +28,20 @@ const { bool, f32, f64, i32, u8, u16, u24, u32 } = bitstream;
 const VECTOR = [3, 0, 4];
 const ROTATION = { w: 0.5, x: -0.5, y: 0.5, z: 0.5 };
 
+test("a writer grows at any place", () => {
+  const kinds = { u8: 1, i8: 1, u16: 2, i16: 2, u32: 4, i32: 4, u64: 8, i64: 8, f32: 4, f64: 8 };
+  for (const [kind, size] of Object.entries(kinds)) {
+    for (let before = 64 - size; before <= 64; before++) {
+      const value = size === 8 && kind !== "f64" ? 5n : 5;
+      const bytes = new ByteWriter("big").bytes(new Uint8Array(before).fill(7))[kind](value).finish();
+      const reader = new ByteReader(bytes, "big");
+      assert.equal(hex(reader.bytes(before)), "07".repeat(before));
+      assert.equal(reader[kind](), value, `${kind} behind ${before} bytes`);
+      assert.equal(reader.remaining, 0);
+    }
+  }
+});
+
 /** The rows of docs/raknet.md, section "bit-stream-vectors": name, bits, bytes, writing, reading and what is read. */
 const ROWS = [
   ["bits 1, 0, 1", 3, "a0", (w) => [true, false, true].forEach((bit) => w.write(bool, bit)), (r) => [r.read(bool), r.read(bool), r.read(bool)], [true, false, true]],

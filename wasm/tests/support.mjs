@@ -79,6 +79,12 @@ export function startPluginExample(context, example) {
   return start(context, example, join(target, "debug/examples", example), [], /listening on (\S+)\n/);
 }
 
+/** The command-line tool, when it listens. */
+export function startListening(context, ...args) {
+  const path = program("RAKWIRE_BIN", "Build it with `cargo build --release -p rakwire-cli`.");
+  return start(context, `rakwire ${args[0]}`, path, [...args, "--listen", "127.0.0.1:0"], /listening on (\S+)\n/);
+}
+
 /** The C++ RakNet server: sends every message back reliable-ordered on channel 0. */
 export async function startCpp(context, ...more) {
   const folder = program("INTEROP_BIN_DIR", "Make it with `interop/setup.sh cpp`, which prints what is in it.");

@@ -1,34 +1,11 @@
 // Connections whose protocol runs in a Web Worker, in Chromium, through a real relay, with real servers.
 
 import assert from "node:assert/strict";
-import { cpSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { test } from "node:test";
 
-import { openPage } from "./browser.mjs";
-import { serve } from "./bundlers/serve.mjs";
+import { openWith } from "./package-page.mjs";
 import { PROTOCOLS } from "./protocols.mjs";
-import { startEcho, startRelay } from "./support.mjs";
-
-const PACKAGE = fileURLToPath(new URL("..", import.meta.url));
-
-/** A page that can import the package, and the relay that it may use. `headers` are those of the page. */
-async function openWith(t, targets, headers) {
-  const folder = mkdtempSync(join(tmpdir(), "rakwire-worker-"));
-  t.after(() => rmSync(folder, { recursive: true, force: true }));
-  for (const part of ["dist", "pkg"]) {
-    cpSync(join(PACKAGE, part), join(folder, part), { recursive: true });
-  }
-  writeFileSync(join(folder, "index.html"), "<!doctype html><title>rakwire</title>");
-  const server = await serve(folder, headers);
-  t.after(() => server.stop());
-  const relay = await startRelay(t, targets);
-  const page = await openPage(t);
-  await page.goto(server.url);
-  return { page, relay, url: `ws://${relay.address}/ws` };
-}
+import { startEcho } from "./support.mjs";
 
 for (const protocol of PROTOCOLS) {
   test(`${protocol.name}: a worker passes every message once, in both directions, whatever the page does`, async (t) => {

@@ -47,6 +47,9 @@ export type ErrorCode =
   | "function-failed"
   | "bad-answer"
   | "refused"
+  // file transfer, beside `not-connected`
+  | "transfer-failed"
+  | "file-changed"
   // a bug in this package
   | "internal";
 

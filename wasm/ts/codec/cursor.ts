@@ -38,58 +38,58 @@ export class ByteWriter {
   }
 
   u8(value: number): this {
-    this.#view.setUint8(this.#take(1), value);
+    this.#take(1).setUint8(this.#at - 1, value);
     return this;
   }
 
   i8(value: number): this {
-    this.#view.setInt8(this.#take(1), value);
+    this.#take(1).setInt8(this.#at - 1, value);
     return this;
   }
 
   u16(value: number): this {
-    this.#view.setUint16(this.#take(2), value, this.#isLittle);
+    this.#take(2).setUint16(this.#at - 2, value, this.#isLittle);
     return this;
   }
 
   i16(value: number): this {
-    this.#view.setInt16(this.#take(2), value, this.#isLittle);
+    this.#take(2).setInt16(this.#at - 2, value, this.#isLittle);
     return this;
   }
 
   u32(value: number): this {
-    this.#view.setUint32(this.#take(4), value, this.#isLittle);
+    this.#take(4).setUint32(this.#at - 4, value, this.#isLittle);
     return this;
   }
 
   i32(value: number): this {
-    this.#view.setInt32(this.#take(4), value, this.#isLittle);
+    this.#take(4).setInt32(this.#at - 4, value, this.#isLittle);
     return this;
   }
 
   u64(value: bigint): this {
-    this.#view.setBigUint64(this.#take(8), value, this.#isLittle);
+    this.#take(8).setBigUint64(this.#at - 8, value, this.#isLittle);
     return this;
   }
 
   i64(value: bigint): this {
-    this.#view.setBigInt64(this.#take(8), value, this.#isLittle);
+    this.#take(8).setBigInt64(this.#at - 8, value, this.#isLittle);
     return this;
   }
 
   f32(value: number): this {
-    this.#view.setFloat32(this.#take(4), value, this.#isLittle);
+    this.#take(4).setFloat32(this.#at - 4, value, this.#isLittle);
     return this;
   }
 
   f64(value: number): this {
-    this.#view.setFloat64(this.#take(8), value, this.#isLittle);
+    this.#take(8).setFloat64(this.#at - 8, value, this.#isLittle);
     return this;
   }
 
   bytes(bytes: Uint8Array): this {
-    const at = this.#take(bytes.length);
-    this.#bytes.set(bytes, at);
+    this.#take(bytes.length);
+    this.#bytes.set(bytes, this.#at - bytes.length);
     return this;
   }
 
@@ -107,8 +107,8 @@ export class ByteWriter {
     return this.#bytes.slice(0, this.#at);
   }
 
-  #take(length: number): number {
-    const at = this.#at;
+  /** Goes on by so many bytes, and returns the view of all. */
+  #take(length: number): DataView {
     this.#at += length;
     if (this.#at > this.#bytes.length) {
       const grown = new Uint8Array(Math.max(this.#at, 2 * this.#bytes.length));
@@ -116,7 +116,7 @@ export class ByteWriter {
       this.#bytes = grown;
       this.#view = new DataView(grown.buffer);
     }
-    return at;
+    return this.#view;
   }
 }
 

@@ -7,6 +7,7 @@ import type { Connection, SendOptions } from "../types.js";
 export interface WaitingMessage {
   readonly bytes: Uint8Array;
   readonly options: SendOptions;
+  onSent?(): void;
   /** It cannot be sent. */
   onFailed(error: unknown): void;
 }
@@ -48,9 +49,12 @@ export class SendQueue {
           void this.#wait(message);
           return;
         }
+        this.remove(message);
         message.onFailed(error);
+        continue;
       }
       this.remove(message);
+      message.onSent?.();
     }
   }
 

@@ -1,0 +1,28 @@
+// A page in Chromium that has the package, without a bundler, and a relay.
+
+import { cpSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+import { openPage } from "./browser.mjs";
+import { serve } from "./bundlers/serve.mjs";
+import { startRelay } from "./support.mjs";
+
+const PACKAGE = fileURLToPath(new URL("..", import.meta.url));
+
+/** A page that can import the package, and the relay that it may use. `headers` are those of the page. */
+export async function openWith(t, targets, headers) {
+  const folder = mkdtempSync(join(tmpdir(), "rakwire-page-"));
+  t.after(() => rmSync(folder, { recursive: true, force: true }));
+  for (const part of ["dist", "pkg"]) {
+    cpSync(join(PACKAGE, part), join(folder, part), { recursive: true });
+  }
+  writeFileSync(join(folder, "index.html"), "<!doctype html><title>rakwire</title>");
+  const server = await serve(folder, headers);
+  t.after(() => server.stop());
+  const relay = await startRelay(t, targets);
+  const page = await openPage(t);
+  await page.goto(server.url);
+  return { page, relay, url: `ws://${relay.address}/ws` };
+}

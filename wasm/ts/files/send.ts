@@ -1,0 +1,239 @@
+/** The side that has the files. */
+
+import { notConnected, RakwireError } from "../errors.js";
+import { readInteger } from "../options.js";
+import { SendQueue } from "../plugin/send-queue.js";
+import { attach } from "../plugin.js";
+import type { Connection, SendOptions } from "../types.js";
+import type { WaitOptions } from "../waits.js";
+import { deferred } from "../waits.js";
+import { codeOfReason, reasonOfCode, TransferError } from "./failure.js";
+import { sizeOf, slices, sliceOf } from "./incoming-file.js";
+import { checkPath, comparePaths } from "./path.js";
+import { Sha256 } from "./sha256.js";
+import type { Entry, Reply, Request } from "./wire.js";
+import { DATA_HEADER, decodeRequest, encodeReply, REQUEST_ID } from "./wire.js";
+
+const WINDOW = 32;
+const CHUNK = 32 * 1_024;
+/** A page with the longest entry has fewer bytes. */
+const LEAST_CHUNK = 512;
+const MOST_CHUNK = 1024 ** 2;
+const MOST_WINDOW = 0xffff - 1;
+/** A page without entries, and an entry without its path. */
+const PAGE_HEADER = 28;
+const ENTRY = 41;
+
+/** A file to be sent. */
+export interface SentFile {
+  /** Relative, with `/` between its parts, at most 255 bytes. */
+  readonly path: string;
+  readonly content: Uint8Array | Blob;
+}
+
+/** How files are sent. */
+export interface SendFilesOptions extends WaitOptions {
+  /** How many requests may be under way. Default 32. */
+  window?: number;
+  /** How many bytes may be asked for at once. Default 32 KiB. */
+  chunkBytes?: number;
+  /** How many bytes of files were sent, and how many all files have. */
+  onProgress?: (sent: number, total: number) => void;
+  /** How replies are sent; reliably. */
+  delivery?: SendOptions;
+}
+
+interface SourceFile extends Entry {
+  readonly content: Uint8Array | Blob;
+}
+
+/**
+ * Lets the other peer fetch files, and resolves when it says that it has what it wants. Each file is read once before, for its
+ * SHA-256; requests wait meanwhile.
+ *
+ * @throws RakwireError with the code `bad-option` or `not-connected`, a {@link TransferError}, or the reason of the signal.
+ */
+export async function sendFiles(connection: Connection, files: Iterable<SentFile>, options: SendFilesOptions = {}): Promise<void> {
+  const sender = new Sender(connection, options);
+  try {
+    await sender.run([...files]);
+  } finally {
+    sender.detach();
+  }
+}
+
+class Sender {
+  readonly #window: number;
+  readonly #chunk: number;
+  readonly #options: SendFilesOptions;
+  readonly #outgoing: SendQueue;
+  readonly #ended = deferred<void>();
+  readonly detach: () => void;
+  #files: readonly SourceFile[] | undefined;
+  #requests: Request[] = [];
+  #isReplying = false;
+  #isOver = false;
+  #total = 0;
+  #sent = 0;
+
+  constructor(connection: Connection, options: SendFilesOptions) {
+    this.#window = readInteger("window", options.window ?? WINDOW, 1, MOST_WINDOW);
+    this.#chunk = readInteger("chunkBytes", options.chunkBytes ?? CHUNK, LEAST_CHUNK, MOST_CHUNK);
+    const { signal } = options;
+    signal?.throwIfAborted();
+    this.#options = options;
+    this.#outgoing = new SendQueue(connection);
+    const detach = attach(connection, { ids: [REQUEST_ID], onMessage: ({ bytes }) => this.#onMessage(bytes) });
+    const onAbort = (): void => this.#fail("cancelled", signal?.reason);
+    signal?.addEventListener("abort", onAbort);
+    this.detach = () => {
+      detach();
+      signal?.removeEventListener("abort", onAbort);
+    };
+    void connection.closed.then(() => this.#end(notConnected()));
+  }
+
+  async run(files: readonly SentFile[]): Promise<void> {
+    this.#readFiles(files).then(
+      (read) => {
+        this.#files = read;
+        this.#total = read.reduce((sum, { size }) => sum + size, 0);
+        void this.#reply();
+      },
+      (error: unknown) => this.#fail("storage", error),
+    );
+    await this.#ended.promise;
+  }
+
+  async #readFiles(files: readonly SentFile[]): Promise<SourceFile[]> {
+    const named = files.map(({ path, content }) => ({ path: readPath(path), content }));
+    named.sort((a, b) => comparePaths(a.path, b.path));
+    if (named.some(({ path }, index) => index > 0 && comparePaths((named[index - 1] as SourceFile).path, path) === 0)) {
+      throw new RakwireError("bad-option", "two files have the same path");
+    }
+    const read: SourceFile[] = [];
+    for (const { path, content } of named) {
+      const hash = new Sha256();
+      for await (const bytes of slices(content, sizeOf(content))) {
+        hash.update(bytes);
+      }
+      read.push({ path, content, size: sizeOf(content), digest: hash.finish() });
+    }
+    return read;
+  }
+
+  #onMessage(bytes: Uint8Array): void {
+    const request = decodeRequest(bytes);
+    switch (request?.kind) {
+      case "list":
+      case "read":
+        // One list beside the window.
+        if (this.#requests.length > this.#window) {
+          return this.#fail("too-many-requests");
+        }
+        this.#requests.push(request);
+        return void this.#reply();
+      case "done":
+        return this.#end();
+      case "failed":
+        return this.#end(new TransferError(reasonOfCode(request.code), true));
+    }
+  }
+
+  /** Answers one request after the other, each when there is room for it. */
+  async #reply(): Promise<void> {
+    if (this.#isReplying || this.#files === undefined) {
+      return;
+    }
+    this.#isReplying = true;
+    try {
+      for (let request = this.#requests[0]; request !== undefined && !this.#isOver; request = this.#requests[0]) {
+        const reply = await this.#replyTo(request, this.#files);
+        if (this.#isOver) {
+          return;
+        }
+        await this.#send(reply);
+        this.#requests.shift();
+        if (reply.kind === "data") {
+          this.#sent += reply.bytes.length;
+          this.#options.onProgress?.(this.#sent, this.#total);
+        }
+      }
+    } catch (error) {
+      this.#fail(error instanceof TransferError ? error.reason : "storage", error);
+    }
+    this.#isReplying = false;
+  }
+
+  async #replyTo(request: Request, files: readonly SourceFile[]): Promise<Reply> {
+    if (request.kind === "list") {
+      return this.#page(request, files);
+    }
+    const file = request.kind === "read" ? files[request.file] : undefined;
+    if (request.kind !== "read" || file === undefined) {
+      throw new TransferError("unknown");
+    }
+    const { number, offset, length } = request;
+    if (length === 0 || length > this.#chunk || offset + length > file.size) {
+      throw new TransferError("unknown");
+    }
+    return { kind: "data", number, bytes: await sliceOf(file.content, offset, offset + length) };
+  }
+
+  /** As many entries as are asked for and fit. */
+  #page({ number, first, count }: Extract<Request, { kind: "list" }>, files: readonly SourceFile[]): Reply {
+    if (first > files.length || count === 0) {
+      throw new TransferError("unknown");
+    }
+    let room = this.#chunk + DATA_HEADER - PAGE_HEADER;
+    let last = first;
+    for (const { path } of files.slice(first, first + count)) {
+      room -= ENTRY + path.length;
+      if (room < 0) {
+        break;
+      }
+      last += 1;
+    }
+    const entries = files.slice(first, last);
+    return { kind: "page", number, files: files.length, bytes: this.#total, chunk: this.#chunk, window: this.#window, first, entries };
+  }
+
+  async #send(reply: Reply): Promise<void> {
+    const { promise, resolve, reject } = deferred<void>();
+    this.#outgoing.push({ bytes: encodeReply(reply), options: this.#options.delivery ?? {}, onSent: resolve, onFailed: reject });
+    try {
+      await promise;
+    } catch (cause) {
+      throw cause instanceof RakwireError && cause.code === "not-connected" ? cause : new TransferError("too-long", false, { cause });
+    }
+  }
+
+  /** Ends the transfer, and tells the receiver why. */
+  #fail(reason: TransferError["reason"], error: unknown = new TransferError(reason)): void {
+    if (!this.#isOver) {
+      this.#isOver = true;
+      this.#outgoing.clear();
+      const done = (): void => this.#end(error);
+      const bytes = encodeReply({ kind: "failed", code: codeOfReason(reason) });
+      this.#outgoing.push({ bytes, options: this.#options.delivery ?? {}, onSent: done, onFailed: done });
+    }
+  }
+
+  #end(error?: unknown): void {
+    this.#isOver = true;
+    this.#requests = [];
+    if (error === undefined) {
+      this.#ended.resolve();
+    } else {
+      this.#ended.reject(error);
+    }
+  }
+}
+
+function readPath(path: string): Uint8Array {
+  const bytes = new TextEncoder().encode(path);
+  if (checkPath(bytes) !== path) {
+    throw new RakwireError("bad-option", `a file may not have the path ${JSON.stringify(path)}`);
+  }
+  return bytes;
+}

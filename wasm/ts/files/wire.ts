@@ -1,0 +1,134 @@
+/** The bytes of file transfer (docs/plugins/files.md). */
+
+import { ByteReader, ByteWriter } from "../codec/cursor.js";
+
+/** The first byte of every message to a sender. */
+export const REQUEST_ID = 128;
+/** The first byte of every message to a receiver. */
+export const REPLY_ID = 129;
+export const DIGEST_LENGTH = 32;
+/** The bytes of a data message before those of the file. */
+export const DATA_HEADER = 6;
+
+const LIST = 0;
+const READ = 1;
+const DONE = 2;
+const PAGE = 0;
+const DATA = 1;
+const FAILED = 3;
+
+/** What a receiver says to a sender. */
+export type Request =
+  | { readonly kind: "list"; readonly number: number; readonly first: number; readonly count: number }
+  | { readonly kind: "read"; readonly number: number; readonly file: number; readonly offset: number; readonly length: number }
+  | { readonly kind: "done" }
+  | { readonly kind: "failed"; readonly code: number };
+
+/** A file of the manifest. */
+export interface Entry {
+  readonly path: Uint8Array;
+  readonly size: number;
+  readonly digest: Uint8Array;
+}
+
+/** A part of the manifest. */
+export interface Page {
+  readonly kind: "page";
+  readonly number: number;
+  readonly files: number;
+  readonly bytes: number;
+  readonly chunk: number;
+  readonly window: number;
+  readonly first: number;
+  readonly entries: readonly Entry[];
+}
+
+/** What a sender says to a receiver. */
+export type Reply =
+  | Page
+  | { readonly kind: "data"; readonly number: number; readonly bytes: Uint8Array }
+  | { readonly kind: "failed"; readonly code: number };
+
+export function encodeRequest(request: Request): Uint8Array<ArrayBuffer> {
+  const writer = new ByteWriter("big").u8(REQUEST_ID);
+  switch (request.kind) {
+    case "list":
+      return writer.u8(LIST).u32(request.number).u32(request.first).u16(request.count).finish();
+    case "read":
+      writer.u8(READ).u32(request.number).u32(request.file).u64(BigInt(request.offset));
+      return writer.u32(request.length).finish();
+    case "done":
+      return writer.u8(DONE).finish();
+    case "failed":
+      return writer.u8(FAILED).u8(request.code).finish();
+  }
+}
+
+/** What the bytes say; `undefined` if they say nothing. */
+export function decodeRequest(bytes: Uint8Array): Request | undefined {
+  return decoded(bytes, REQUEST_ID, (kind, reader) => {
+    switch (kind) {
+      case LIST:
+        return { kind: "list", number: reader.u32(), first: reader.u32(), count: reader.u16() };
+      case READ:
+        return { kind: "read", number: reader.u32(), file: reader.u32(), offset: Number(reader.u64()), length: reader.u32() };
+      case DONE:
+        return { kind: "done" };
+      case FAILED:
+        return { kind: "failed", code: reader.u8() };
+      default:
+        return undefined;
+    }
+  });
+}
+
+export function encodeReply(reply: Reply): Uint8Array<ArrayBuffer> {
+  const writer = new ByteWriter("big").u8(REPLY_ID);
+  switch (reply.kind) {
+    case "page":
+      writer.u8(PAGE).u32(reply.number).u32(reply.files).u64(BigInt(reply.bytes)).u32(reply.chunk).u16(reply.window).u32(reply.first);
+      reply.entries.forEach(({ path, size, digest }) => writer.u8(path.length).bytes(path).u64(BigInt(size)).bytes(digest));
+      return writer.finish();
+    case "data":
+      return writer.u8(DATA).u32(reply.number).bytes(reply.bytes).finish();
+    case "failed":
+      return writer.u8(FAILED).u8(reply.code).finish();
+  }
+}
+
+/** What the bytes say; `undefined` if they say nothing. Numbers beyond those of JavaScript come as the nearest one. */
+export function decodeReply(bytes: Uint8Array): Reply | undefined {
+  return decoded(bytes, REPLY_ID, (kind, reader) => {
+    switch (kind) {
+      case PAGE:
+        return readPage(reader);
+      case DATA:
+        return { kind: "data", number: reader.u32(), bytes: reader.bytes(reader.remaining) };
+      case FAILED:
+        return { kind: "failed", code: reader.u8() };
+      default:
+        return undefined;
+    }
+  });
+}
+
+function readPage(reader: ByteReader): Page {
+  const [number, files, bytes] = [reader.u32(), reader.u32(), Number(reader.u64())];
+  const [chunk, window, first] = [reader.u32(), reader.u16(), reader.u32()];
+  const entries: Entry[] = [];
+  while (reader.remaining > 0) {
+    const path = reader.bytes(reader.u8());
+    entries.push({ path, size: Number(reader.u64()), digest: reader.bytes(DIGEST_LENGTH) });
+  }
+  return { kind: "page", number, files, bytes, chunk, window, first, entries };
+}
+
+function decoded<T>(bytes: Uint8Array, id: number, read: (kind: number, reader: ByteReader) => T | undefined): T | undefined {
+  const reader = new ByteReader(bytes, "big");
+  try {
+    const message = reader.u8() === id ? read(reader.u8(), reader) : undefined;
+    return reader.remaining === 0 ? message : undefined;
+  } catch {
+    return undefined;
+  }
+}
