@@ -24,6 +24,7 @@ const ENTRIES = {
   "./plugin": ["plugin"],
   "./calls": ["calls"],
   "./files": ["files"],
+  "./ready": ["ready"],
   "./codec": ["codec/index"],
 };
 

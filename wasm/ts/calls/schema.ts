@@ -31,18 +31,20 @@ export interface CallSchema {
 
 /** The values of a schema. */
 export type ValueOf<V> = V extends Schema<infer T> ? T : V extends Encoding<infer T> ? T : never;
-type Functions<S> = S extends { readonly functions: infer F } ? F : {};
-type Signals<S> = S extends { readonly signals: infer G } ? G : {};
+/** The functions of a schema. */
+export type FunctionsOf<S> = S extends { readonly functions: infer F } ? F : {};
+/** The signals of a schema. */
+export type SignalsOf<S> = S extends { readonly signals: infer G } ? G : {};
 /** The names of the functions of a schema. */
-export type FunctionName<S> = keyof Functions<S> & string;
+export type FunctionName<S> = keyof FunctionsOf<S> & string;
 /** The names of the signals of a schema. */
-export type SignalName<S> = keyof Signals<S> & string;
+export type SignalName<S> = keyof SignalsOf<S> & string;
 /** What a function is called with. */
-export type Arguments<S, N extends FunctionName<S>> = Functions<S>[N] extends { readonly arguments: infer V } ? ValueOf<V> : never;
+export type Arguments<S, N extends FunctionName<S>> = FunctionsOf<S>[N] extends { readonly arguments: infer V } ? ValueOf<V> : never;
 /** What a function answers. */
-export type Answer<S, N extends FunctionName<S>> = Functions<S>[N] extends { readonly answer: infer V } ? ValueOf<V> : never;
+export type Answer<S, N extends FunctionName<S>> = FunctionsOf<S>[N] extends { readonly answer: infer V } ? ValueOf<V> : never;
 /** What a signal is given with. */
-export type SignalValue<S, N extends SignalName<S>> = ValueOf<Signals<S>[N]>;
+export type SignalValue<S, N extends SignalName<S>> = ValueOf<SignalsOf<S>[N]>;
 
 /** An encoding by a bit stream of RakNet: `write` and `read` do the same in the same order. */
 export function bitStream<T>(write: (writer: Writer, value: T) => void, read: (reader: Reader) => T): Encoding<T> {

@@ -2,8 +2,26 @@
 
 import { RakwireError } from "../errors.js";
 
+/** Why a transfer failed; `other` is a reason unknown here. */
+export type TransferReason =
+  | "cancelled"
+  | "forbidden"
+  | "too-many-files"
+  | "file-too-long"
+  | "too-many-bytes"
+  | "bad-path"
+  | "bad-manifest"
+  | "bad-digest"
+  | "storage"
+  | "unknown"
+  | "too-many-requests"
+  | "bad-message"
+  | "too-long"
+  | "timed-out"
+  | "other";
+
 /** Each reason as both peers are told, in the order of the codes. */
-const REASONS = {
+const REASONS: Readonly<Record<TransferReason, string>> = {
   cancelled: "the transfer was cancelled",
   forbidden: "the sender does not serve this peer",
   "too-many-files": "there are more files than the receiver takes",
@@ -19,10 +37,7 @@ const REASONS = {
   "too-long": "a reply does not fit into the connection",
   "timed-out": "no answer came in time",
   other: "a reason unknown here",
-} as const;
-
-/** Why a transfer failed. */
-export type TransferReason = keyof typeof REASONS;
+};
 
 const CODES = /* @__PURE__ */ Object.keys(REASONS) as TransferReason[];
 

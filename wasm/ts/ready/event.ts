@@ -1,0 +1,153 @@
+/** One event, as this peer knows it. */
+
+import type { SendQueue } from "../plugin/send-queue.js";
+import type { Connection, SendOptions } from "../types.js";
+import type { WaitOptions } from "../waits.js";
+import { WaitList } from "../waits.js";
+import type { ReadyMessage, ReadyStatus } from "./wire.js";
+import { encodeReady } from "./wire.js";
+
+const DELIVERY: SendOptions = { reliability: "reliable-ordered" };
+
+/** A peer that is waited for. */
+interface Remote {
+  received: ReadyStatus;
+  /** What it was told last. */
+  sent: ReadyStatus;
+  asks: boolean;
+  isAsked: boolean;
+  /** A message for it waits for room. */
+  isSending: boolean;
+}
+
+/** An event that several peers are to be ready for. */
+export class ReadyEvent {
+  readonly number: number;
+  readonly #queues: ReadonlyMap<Connection, SendQueue>;
+  readonly #remotes = new Map<Connection, Remote>();
+  readonly #waits = new WaitList<void>();
+  #status: ReadyStatus = "unset";
+
+  /** @internal */
+  constructor(number: number, queues: ReadonlyMap<Connection, SendQueue>) {
+    this.number = number;
+    this.#queues = queues;
+  }
+
+  /** What this peer says of itself. */
+  get status(): ReadyStatus {
+    return this.#status;
+  }
+
+  /** What another peer has said; nothing if it is not waited for. */
+  statusOf(connection: Connection): ReadyStatus | undefined {
+    return this.#remotes.get(connection)?.received;
+  }
+
+  /** Whether all are ready, and know it of each other, or somebody has forced it. */
+  get isCompleted(): boolean {
+    const areAllSet = (): boolean => [...this.#remotes.values()].every(({ received }) => received === "all-set");
+    return this.#status === "force-all-set" || (this.#status === "all-set" && areAllSet());
+  }
+
+  /** Resolves when the event is completed; at once if it is. */
+  async whenCompleted({ signal }: WaitOptions = {}): Promise<void> {
+    signal?.throwIfAborted();
+    return this.isCompleted ? undefined : this.#waits.add(signal).promise;
+  }
+
+  /** Says whether this peer is ready. What was forced stays. */
+  set(isReady: boolean): void {
+    if (!isReady && this.#status !== "force-all-set") {
+      this.#status = "unset";
+    } else if (isReady && this.#status === "unset") {
+      this.#status = "set";
+    }
+    this.#update();
+  }
+
+  /** Completes the event here and at all who wait for this peer, whoever is ready. */
+  force(): void {
+    this.#status = "force-all-set";
+    this.#update();
+  }
+
+  /** Waits for a peer too; false if its connection is none of these. */
+  waitFor(connection: Connection): boolean {
+    if (!this.#queues.has(connection)) {
+      return false;
+    }
+    if (!this.#remotes.has(connection)) {
+      this.#remotes.set(connection, { received: "unset", sent: "unset", asks: true, isAsked: false, isSending: false });
+      this.#update();
+    }
+    return true;
+  }
+
+  /** Waits for a peer no longer; false if it was not waited for. */
+  stopWaitingFor(connection: Connection): boolean {
+    const isGone = this.#remotes.delete(connection);
+    this.#update();
+    return isGone;
+  }
+
+  /** What another peer says; false if it is not waited for. @internal */
+  take(connection: Connection, message: ReadyMessage): boolean {
+    const remote = this.#remotes.get(connection);
+    if (remote === undefined) {
+      return false;
+    }
+    if (message === "query") {
+      remote.isAsked = true;
+    } else if (message === "force-all-set") {
+      this.#status = message;
+    } else {
+      remote.received = message;
+    }
+    this.#update();
+    return true;
+  }
+
+  #update(): void {
+    const isAnyUnset = [...this.#remotes.values()].some(({ received }) => received === "unset");
+    if (this.#status === "set" && !isAnyUnset) {
+      this.#status = "all-set";
+    } else if (this.#status === "all-set" && isAnyUnset) {
+      this.#status = "set";
+    }
+    this.#remotes.forEach((remote, connection) => this.#tell(connection, remote));
+    if (this.isCompleted) {
+      this.#waits.all().forEach((wait) => wait.resolve());
+    }
+  }
+
+  /** Sends what a peer is to be told next, one message at a time: what comes meanwhile may change it. */
+  #tell(connection: Connection, remote: Remote): void {
+    const message = nextOf(remote, this.#status);
+    const queue = this.#queues.get(connection);
+    if (message === undefined || queue === undefined || remote.isSending) {
+      return;
+    }
+    remote.isSending = true;
+    const onSent = (): void => {
+      remote.isSending = false;
+      if (message === "query") {
+        remote.asks = false;
+      } else {
+        [remote.sent, remote.isAsked] = [message, false];
+      }
+      if (this.#remotes.get(connection) === remote) {
+        this.#tell(connection, remote);
+      }
+    };
+    queue.push({ bytes: encodeReady(message, this.number), options: DELIVERY, onSent, onFailed: () => undefined });
+  }
+}
+
+/** The question before anything else, then the status, if it is another one or was asked for. */
+function nextOf({ asks, isAsked, sent }: Remote, status: ReadyStatus): ReadyMessage | undefined {
+  if (asks) {
+    return "query";
+  }
+  return (isAsked && status !== "unset") || sent !== status ? status : undefined;
+}
