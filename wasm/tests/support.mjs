@@ -1,11 +1,10 @@
 // Real servers for the tests, each stopped at the end of its test; messages; checks.
 
 import assert from "node:assert/strict";
-import { execFileSync, spawn } from "node:child_process";
+import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { fileURLToPath } from "node:url";
 
 import { RakwireError } from "rakwire";
 
@@ -69,14 +68,10 @@ export function startEcho(context, ...more) {
   return start(context, "rakwire echo", path, ["echo", ...listen, ...more], /listening on (\S+)\n/);
 }
 
-const PACKAGE = fileURLToPath(new URL("..", import.meta.url));
-
-/** A server of an example of the plugins. */
+/** A server of an example of the plugins, which cargo puts beside the command-line tool. */
 export function startPluginExample(context, example) {
-  const cargo = (...args) => execFileSync("cargo", args, { cwd: PACKAGE, encoding: "utf8" });
-  cargo("build", "--quiet", "-p", "rakwire-plugins", "--example", example);
-  const { target_directory: target } = JSON.parse(cargo("metadata", "--no-deps", "--format-version", "1"));
-  return start(context, example, join(target, "debug/examples", example), [], /listening on (\S+)\n/);
+  const folder = dirname(program("RAKWIRE_BIN", "Build all with `cargo build --workspace --bins --examples`."));
+  return start(context, example, join(folder, "examples", example), [], /listening on (\S+)\n/);
 }
 
 /** The command-line tool, when it listens. */
