@@ -5,6 +5,7 @@
 //! | [`ready`] | several peers agree that all of them are ready, on the wire as the original's | RakNet | `docs/plugins/ready.md` |
 //! | [`calls`] | functions of another peer by name, with answers and deadlines; signals | both | `docs/plugins/calls.md` |
 //! | [`files`] | a directory of one peer, as another peer has it afterwards | both | `docs/plugins/files.md` |
+//! | [`mesh`] | who is connected to whom, peers that all connect to each other, and which of them is the host | RakNet | `docs/plugins/mesh.md` |
 //! | [`replication`] | the entities of a server, as its clients have them: what has changed, in scope, within a budget | both | `docs/plugins/replication.md` |
 //!
 //! A plugin is attached to a [`PluginHost`](rakwire::endpoint::PluginHost), which is the hook of a peer in every driver. It
@@ -26,6 +27,7 @@
 mod bytes;
 pub mod calls;
 pub mod files;
+pub mod mesh;
 pub mod ready;
 pub mod registry;
 pub mod replication;

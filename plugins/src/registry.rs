@@ -41,9 +41,9 @@ const fn claim(first: u8, last: u8, owner: Owner, purpose: &'static str) -> Clai
 }
 
 /// Every id, in order.
-pub const REGISTRY: [Claim; 34] = [
+pub const REGISTRY: [Claim; 35] = [
     claim(0, 30, Owner::RakNet, "RakNet itself"),
-    claim(31, 33, Owner::OriginalOnly, "connection graph"),
+    claim(31, 33, Owner::Original, "connection graph"),
     claim(34, 37, Owner::OriginalOnly, "file list and directory transfer"),
     claim(38, 38, Owner::OriginalOnly, "transport string"),
     claim(39, 43, Owner::OriginalOnly, "replica manager"),
@@ -74,7 +74,8 @@ pub const REGISTRY: [Claim; 34] = [
     claim(crate::calls::MESSAGE_ID, crate::calls::MESSAGE_ID, Owner::Rakwire, "remote calls"),
     claim(crate::files::REQUEST_ID, crate::files::REPLY_ID, Owner::Rakwire, "file transfer"),
     claim(crate::replication::UPDATE_ID, crate::replication::REPLY_ID, Owner::Rakwire, "replication"),
-    claim(132, 133, Owner::Free, "nothing yet"),
+    claim(crate::mesh::MEMBER_ID, crate::mesh::MEMBER_ID, Owner::Rakwire, "mesh"),
+    claim(133, 133, Owner::Free, "nothing yet"),
     claim(FIRST_OF_APPLICATIONS, 255, Owner::Application, "messages of the application"),
 ];
 

@@ -2,6 +2,7 @@
 
 mod calls;
 mod files;
+mod mesh;
 mod ready;
 mod registry;
 mod replication;

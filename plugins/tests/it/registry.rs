@@ -1,11 +1,12 @@
 //! The registry of message ids.
 
 use rakwire::endpoint::{MessageIds, Plugin};
-use rakwire::raknet::{Delivery, RakNet};
+use rakwire::raknet::{Delivery, Guid, RakNet};
 use rakwire_plugins::calls::RemoteCalls;
 use rakwire_plugins::files::{
     Entry, FileReceiver, FileSender, Limits, MIN_BYTES, Source, StorageError, Store, Totals,
 };
+use rakwire_plugins::mesh::{ConnectionGraph, Mesh};
 use rakwire_plugins::ready::ReadyEvents;
 use rakwire_plugins::registry::{Owner, REGISTRY, lookup};
 use rakwire_plugins::replication::{Authority, Class, EverythingInScope, Field, Replicas};
@@ -74,6 +75,12 @@ impl Store for Nothing {
 fn plugins_have_the_ids_that_the_registry_says() {
     let ready: &dyn Plugin<RakNet> = &ReadyEvents::<1, 1>::new();
     assert_eq!(ready.message_ids(), owned_by(Owner::Original, "ready event"));
+    let graph: &dyn Plugin<RakNet> = &ConnectionGraph::<1>::new();
+    assert_eq!(graph.message_ids(), owned_by(Owner::Original, "connection graph"));
+    let mesh: &dyn Plugin<RakNet> = &Mesh::<1>::new(Guid(1));
+    let mut ids = graph.message_ids();
+    (0..=u8::MAX).filter(|id| owned_by(Owner::Rakwire, "mesh").contains(*id)).for_each(|id| ids.insert(id));
+    assert_eq!(mesh.message_ids(), ids);
     let calls: &dyn Plugin<RakNet> = &RemoteCalls::<RakNet, (), 1, 1, 100>::new(());
     assert_eq!(calls.message_ids(), owned_by(Owner::Rakwire, "remote calls"));
     let limits = Limits { files: 0, file_bytes: 0, bytes: 0, timeout: std::time::Duration::ZERO };

@@ -234,7 +234,7 @@ const PLUGINS: Crate = Crate {
     layers: &[
         Layer::together(&["bytes"]),
         // The plugins, which do not know each other.
-        Layer::apart(&["calls", "files", "ready", "replication"]),
+        Layer::apart(&["calls", "files", "mesh", "ready", "replication"]),
         Layer::together(&["registry"]),
         Layer::together(&["crate"]),
     ],

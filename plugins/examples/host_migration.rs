@@ -1,0 +1,143 @@
+//! A game without a server: four players, each connected to every other one, of whom one is the host and counts the rounds. When
+//! the host leaves, the player who has been there longest goes on with the state of the game; over real sockets.
+
+use std::net::SocketAddr;
+use std::sync::mpsc;
+use std::time::Duration;
+
+use rakwire::endpoint::PluginHost;
+use rakwire_native::endpoint::SharedHook;
+use rakwire_native::raknet::{Connection, Delivery, Endpoint, Options, RakNet};
+use rakwire_plugins::mesh::{JoinStatus, Mesh};
+
+const PLAYERS: usize = 4;
+/// A host leaves after so many rounds, so that everybody is the host once.
+const ROUNDS: u32 = 10;
+const STATE: u8 = 0x86;
+/// How long the players may take for a step.
+const LIMIT: Duration = Duration::from_secs(60);
+const PAUSE: Duration = Duration::from_millis(5);
+
+type Failure = Box<dyn std::error::Error>;
+
+struct Player {
+    number: usize,
+    endpoint: Endpoint,
+    mesh: SharedHook<Mesh<8>>,
+    connections: Vec<Connection>,
+    /// Connections that this player opened.
+    opened: (mpsc::Sender<Connection>, mpsc::Receiver<Connection>),
+    /// The state of the game.
+    round: u32,
+}
+
+impl Player {
+    async fn join(number: usize, friend: Option<SocketAddr>) -> Result<Self, Failure> {
+        let options = Options::server(8)?;
+        let mesh = SharedHook::new(Mesh::new(options.config.guid));
+        let mut host = PluginHost::<_, 1>::new();
+        host.attach::<RakNet>(mesh.clone())?;
+        let endpoint = Endpoint::bind_with_hook("127.0.0.1:0", options, |_| host).await?;
+        let mut connections = Vec::new();
+        match friend {
+            Some(friend) => connections.push(endpoint.connect(friend).await?),
+            None => mesh.with(Mesh::found),
+        }
+        Ok(Self { number, endpoint, mesh, connections, opened: mpsc::channel(), round: 0 })
+    }
+
+    /// Connects to those of whom the mesh has heard, and accepts the others.
+    fn meet_others(&mut self) {
+        while let Some(target) = self.mesh.with(Mesh::poll_connect) {
+            let (endpoint, opened) = (self.endpoint.clone(), self.opened.0.clone());
+            tokio::spawn(async move {
+                // If it fails, the mesh names the peer again.
+                if let Ok(connection) = endpoint.connect(target.address).await {
+                    let _ = opened.send(connection);
+                }
+            });
+        }
+        self.connections.extend(self.opened.1.try_iter());
+        self.connections.extend(std::iter::from_fn(|| self.endpoint.try_accept().ok()));
+    }
+
+    fn is_connected_to(&self, others: usize) -> bool {
+        let status = self.mesh.with(|mesh| mesh.join_status());
+        status == JoinStatus::Complete && self.connections.len() == others
+    }
+
+    /// Hears what the host says, or is the host. True when this player has played its rounds as the host.
+    fn play(&mut self) -> bool {
+        // Whoever is the host now has all that the last one said in its queues.
+        let is_host = self.mesh.with(|mesh| mesh.is_host());
+        for connection in &self.connections {
+            while let Ok(message) = connection.try_recv() {
+                if let [STATE, round @ ..] = &message.bytes[..]
+                    && let Ok(round) = round.try_into()
+                {
+                    self.round = self.round.max(u32::from_be_bytes(round));
+                }
+            }
+        }
+        self.connections.retain(|connection| connection.closed_reason().is_none());
+        if !is_host {
+            return false;
+        }
+        self.round += 1;
+        let state = [&[STATE][..], &self.round.to_be_bytes()].concat();
+        for connection in &self.connections {
+            // Who leaves just now needs no state.
+            let _ = connection.try_send(&state, Delivery::RELIABLE_ORDERED);
+        }
+        println!("player {} is the host; round {}", self.number, self.round);
+        self.round.is_multiple_of(ROUNDS)
+    }
+}
+
+/// One player after the other joins by whoever came last.
+async fn gather() -> Result<Vec<Player>, Failure> {
+    let mut players: Vec<Player> = Vec::new();
+    for number in 0..PLAYERS {
+        let friend = players.last().map(|player| player.endpoint.local_addr());
+        let player = tokio::time::timeout(LIMIT, Player::join(number, friend)).await??;
+        players.push(player);
+        let all_met = async {
+            while number > 0 && !players.iter().all(|player| player.is_connected_to(number)) {
+                players.iter_mut().for_each(Player::meet_others);
+                tokio::time::sleep(PAUSE).await;
+            }
+        };
+        tokio::time::timeout(LIMIT, all_met).await?;
+        println!("player {number} has met all others");
+        // The next one comes a little later, so that there is no doubt who was first.
+        tokio::time::sleep(10 * PAUSE).await;
+    }
+    Ok(players)
+}
+
+/// Returns who was the host, with the round in which each of them left.
+async fn play(mut players: Vec<Player>) -> Vec<(usize, u32)> {
+    let mut hosts = Vec::new();
+    while !players.is_empty() {
+        tokio::time::sleep(PAUSE).await;
+        let left = players.iter_mut().position(Player::play);
+        if let Some(at) = left {
+            let player = players.remove(at);
+            hosts.push((player.number, player.round));
+            player.endpoint.close().await;
+        }
+    }
+    hosts
+}
+
+#[tokio::main]
+pub(crate) async fn main() -> Result<(), Failure> {
+    let players = gather().await?;
+    let hosts = tokio::time::timeout(LIMIT, play(players)).await?;
+    let expected = [(0, 10), (1, 20), (2, 30), (3, 40)];
+    if hosts != expected {
+        return Err(format!("the hosts were {hosts:?}").into());
+    }
+    println!("everybody was the host once, and no round was lost");
+    Ok(())
+}

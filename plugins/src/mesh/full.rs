@@ -1,0 +1,321 @@
+//! The mesh: whom to connect to, and who is the host.
+
+use core::net::SocketAddr;
+use core::time::Duration;
+
+use heapless::Vec;
+use rakwire::endpoint::{BySlot, ConnectionId, MessageIds, MessageSender, Plugin, Side, Verdict};
+use rakwire::raknet::{Delivery, Guid, RakNet};
+use rakwire::{Chunks, Instant};
+
+use super::graph::{ConnectionGraph, GRAPH_IDS};
+use super::standing::{Rank, Standing};
+use super::targets::{Target, Targets};
+use super::wire::{Announcement, MAX_LENGTH, MAX_PEERS, MEMBER_ID};
+use crate::bytes;
+
+/// The shortest time between two announcements, however often the others change what they say.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// How far this peer has got.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum JoinStatus {
+    /// It is connected to nobody.
+    Alone,
+    /// Somebody is connected to a peer that this one is not connected to yet.
+    Joining,
+    /// It is connected to everybody to whom anybody is.
+    Complete,
+    /// It is connected to everybody but those that it could not reach in time.
+    Partial,
+}
+
+/// Counters of the mesh.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MeshStats {
+    /// Announcements that were none, or told of more members than there is room for.
+    pub malformed: u64,
+    /// Peers that were not tried, since there was no room to remember them.
+    pub dropped: u64,
+}
+
+#[derive(Debug)]
+struct Member<const PEERS: usize> {
+    guid: Guid,
+    said: Option<Announcement<PEERS>>,
+    is_untold: bool,
+}
+
+/// The plugin, for up to `PEERS` other members, which is the number of connections that the peer can have, 64 at most. All
+/// members should have the same number. The module has an example.
+#[derive(Debug)]
+pub struct Mesh<const PEERS: usize> {
+    own: Guid,
+    graph: ConnectionGraph<PEERS>,
+    members: BySlot<Member<PEERS>, PEERS>,
+    targets: Targets<PEERS>,
+    standing: Option<Standing>,
+    wants_to_found: bool,
+    told_host: Option<Guid>,
+    next_announcement: Instant,
+    stats: MeshStats,
+}
+
+impl<const PEERS: usize> Mesh<PEERS> {
+    /// A mesh of this peer alone; `own` is the GUID of its configuration.
+    #[must_use]
+    pub const fn new(own: Guid) -> Self {
+        const { assert!(PEERS <= MAX_PEERS, "a mesh has 64 other members at most") };
+        Self {
+            own,
+            graph: ConnectionGraph::new(),
+            members: BySlot::new(),
+            targets: Targets::new(),
+            standing: None,
+            wants_to_found: false,
+            told_host: None,
+            next_announcement: Instant::ZERO,
+            stats: MeshStats { malformed: 0, dropped: 0 },
+        }
+    }
+
+    /// Counts this peer as a member from now on, and so as the host until it meets somebody who has been one for longer.
+    /// Without that it becomes a member when it meets the first one.
+    pub const fn found(&mut self) {
+        self.wants_to_found = true;
+    }
+
+    /// Who is connected to whom.
+    #[must_use]
+    pub const fn graph(&self) -> &ConnectionGraph<PEERS> {
+        &self.graph
+    }
+
+    /// The next peer to connect to. Whether that works out the mesh hears by itself, and names the peer again otherwise.
+    pub fn poll_connect(&mut self) -> Option<Target> {
+        self.targets.poll_due()
+    }
+
+    /// The member that has been connected longest, of all to whom this peer or one that it is connected to is connected; nothing
+    /// before this peer is a member.
+    #[must_use]
+    pub fn host(&self) -> Option<Guid> {
+        let own = Rank { joined: self.standing.as_ref()?.joined, guid: self.own };
+        let members = self.members.iter().filter_map(|(_, member)| member.said.as_ref());
+        let others = members.filter(|said| said.joined.is_some()).flat_map(|said| &said.neighbours);
+        let heard = others.filter(|rank| rank.guid != self.own && !self.is_member(rank.guid)).copied();
+        self.ranks().chain(heard).chain([own]).min().map(|rank| rank.guid)
+    }
+
+    /// The host, when it is another one than was told last.
+    pub fn poll_host(&mut self) -> Option<Guid> {
+        let host = self.host()?;
+        (self.told_host.replace(host) != Some(host)).then_some(host)
+    }
+
+    /// Whether this peer is the host.
+    #[must_use]
+    pub fn is_host(&self) -> bool {
+        self.host() == Some(self.own)
+    }
+
+    /// For how long this peer has been a member.
+    #[must_use]
+    pub fn connected_time(&self, now: Instant) -> Option<Duration> {
+        self.standing.map(|standing| standing.age(now))
+    }
+
+    /// How far this peer has got in connecting to everybody.
+    #[must_use]
+    pub fn join_status(&self) -> JoinStatus {
+        let mut missing = self.targets.reported().peekable();
+        if self.members.is_empty() {
+            JoinStatus::Alone
+        } else if missing.peek().is_none() {
+            JoinStatus::Complete
+        } else if missing.all(|(_, is_out_of_reach)| is_out_of_reach) {
+            JoinStatus::Partial
+        } else {
+            JoinStatus::Joining
+        }
+    }
+
+    /// A peer to which another member is connected and this one could not connect in time, once.
+    pub fn poll_out_of_reach(&mut self) -> Option<Guid> {
+        self.targets.poll_out_of_reach()
+    }
+
+    /// Who cannot reach whom: the pairs of peers that are not connected to each other, this one among them. Those that may
+    /// still connect count too.
+    pub fn missing_pairs(&self) -> impl Iterator<Item = (Guid, Guid)> {
+        let own = self.targets.reported().map(|(guid, _)| (self.own, guid));
+        let others = self
+            .graph
+            .peers()
+            .flat_map(|(a, _)| self.graph.peers().filter(move |(b, _)| a < *b).map(move |(b, _)| (a, b)));
+        own.chain(others.filter(|(a, b)| !self.graph.are_connected(*a, *b)))
+    }
+
+    /// The counters.
+    #[must_use]
+    pub const fn stats(&self) -> MeshStats {
+        self.stats
+    }
+
+    fn is_member(&self, guid: Guid) -> bool {
+        self.members.iter().any(|(_, member)| member.guid == guid && member.said.is_some())
+    }
+
+    /// The members that are connected.
+    fn ranks(&self) -> impl Iterator<Item = Rank> {
+        self.members.iter().filter_map(|(_, member)| {
+            let (_, joined) = member.said.as_ref()?.joined?;
+            Some(Rank { joined, guid: member.guid })
+        })
+    }
+
+    fn say_again(&mut self) {
+        self.members.iter_mut().for_each(|(_, member)| member.is_untold = true);
+    }
+
+    fn receive(&mut self, now: Instant, from: ConnectionId, message: &dyn Chunks) {
+        let mut buffer = [0; MAX_LENGTH];
+        let said = bytes::copy(message, &mut buffer).and_then(|bytes| Announcement::decode(bytes).ok());
+        let Some(mut said) = said else {
+            self.stats.malformed = self.stats.malformed.saturating_add(1);
+            return;
+        };
+        let Some(guid) = self.members.get(from).map(|member| member.guid) else { return };
+        self.meet(now, guid, &said);
+        if let (Some(standing), Some((epoch, _))) = (&self.standing, said.joined)
+            && epoch.founder != standing.founder
+        {
+            said.move_to(standing.epoch(now), standing.now(now).saturating_sub(epoch.now));
+        }
+        let Some(member) = self.members.get_mut(from) else { return };
+        let place = |said: &Announcement<PEERS>| said.joined.map(|(_, joined)| joined);
+        let is_moved = member.said.as_ref().and_then(place) != place(&said);
+        member.said = Some(said);
+        if is_moved {
+            self.say_again();
+        }
+    }
+
+    /// Learns the time of another member: of two epochs that of the lower founder counts, and if neither peer has been a member,
+    /// the lower GUID begins an epoch.
+    fn meet(&mut self, now: Instant, from: Guid, said: &Announcement<PEERS>) {
+        let standing = match (self.standing, said.joined) {
+            (None, None) if self.own < from => Standing::found(now, self.own),
+            (None, Some((epoch, _))) => Standing::join(now, epoch),
+            (Some(before), Some((epoch, _))) if epoch.founder < before.founder => before.move_to(now, epoch),
+            _ => return,
+        };
+        if let Some(before) = self.standing.replace(standing) {
+            // The order of those that this peer knows already stays as it is.
+            let by = standing.joined.saturating_sub(before.joined);
+            let members = self.members.iter_mut().filter_map(|(_, member)| member.said.as_mut());
+            members.for_each(|said| said.move_to(standing.epoch(now), by));
+        }
+        self.say_again();
+    }
+
+    /// Remembers the peers to which others are connected and this one is not.
+    fn look_for_peers(&mut self, now: Instant) {
+        for remote in self.graph.remotes() {
+            let is_known = remote.guid == self.own || self.graph.is_connected(remote.guid);
+            if is_known || remote.guid == Guid::UNASSIGNED {
+                continue;
+            }
+            let target = Target { address: remote.address, guid: remote.guid };
+            let is_kept = self.targets.learn(now, self.own, target);
+            self.stats.dropped = self.stats.dropped.saturating_add(u64::from(!is_kept));
+        }
+        self.targets.report(now, |guid| self.graph.remotes().any(|remote| remote.guid == guid));
+    }
+
+    fn announcement(&self, now: Instant) -> Announcement<PEERS> {
+        let mut neighbours = Vec::new();
+        let Some(standing) = &self.standing else { return Announcement { joined: None, neighbours } };
+        neighbours.extend(self.ranks());
+        Announcement { joined: Some((standing.epoch(now), standing.joined)), neighbours }
+    }
+
+    fn announce(&mut self, now: Instant, sender: &mut dyn MessageSender<RakNet>) {
+        let mut buffer = [0; MAX_LENGTH];
+        let Ok(bytes) = self.announcement(now).encode(&mut buffer) else { return };
+        for (id, member) in self.members.iter_mut().filter(|(_, member)| member.is_untold) {
+            member.is_untold = sender.send(id, bytes, Delivery::RELIABLE_ORDERED).is_err();
+        }
+        self.next_announcement = now + PAUSE;
+    }
+}
+
+impl<const PEERS: usize> Plugin<RakNet> for Mesh<PEERS> {
+    fn message_ids(&self) -> MessageIds {
+        let mut ids = MessageIds::of(&GRAPH_IDS);
+        ids.insert(MEMBER_ID);
+        ids
+    }
+
+    fn on_connected(&mut self, now: Instant, id: ConnectionId, remote: SocketAddr, guid: Guid, side: Side) {
+        if self.members.get(id).is_none() {
+            self.members.insert(id, Member { guid, said: None, is_untold: true });
+        }
+        self.graph.on_connected(now, id, remote, guid, side);
+        self.targets.remove(guid);
+        self.look_for_peers(now);
+    }
+
+    fn on_disconnected(&mut self, now: Instant, id: ConnectionId) {
+        let address = self
+            .graph
+            .peers()
+            .find(|(guid, _)| self.members.get(id).is_some_and(|member| member.guid == *guid));
+        self.graph.on_disconnected(now, id);
+        if self.members.remove(id).is_some() {
+            self.say_again();
+        }
+        if let Some((guid, address)) = address.filter(|(guid, _)| !self.graph.is_connected(*guid)) {
+            self.targets.learn(now, self.own, Target { address, guid });
+        }
+        self.look_for_peers(now);
+    }
+
+    fn on_message(
+        &mut self,
+        now: Instant,
+        id: ConnectionId,
+        delivery: Delivery,
+        message: &dyn Chunks,
+    ) -> Verdict {
+        if bytes::first(message) == Some([MEMBER_ID]) {
+            self.receive(now, id, message);
+        } else {
+            self.graph.on_message(now, id, delivery, message);
+            self.look_for_peers(now);
+        }
+        Verdict::Drop
+    }
+
+    fn update(&mut self, now: Instant, sender: &mut dyn MessageSender<RakNet>) {
+        if core::mem::take(&mut self.wants_to_found) && self.standing.is_none() {
+            self.standing = Some(Standing::found(now, self.own));
+            self.say_again();
+        }
+        self.targets.update(now);
+        self.graph.update(now, sender);
+        if now >= self.next_announcement && self.members.iter().any(|(_, member)| member.is_untold) {
+            self.announce(now, sender);
+        }
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        if self.wants_to_found {
+            return Some(Instant::ZERO);
+        }
+        let is_untold = self.members.iter().any(|(_, member)| member.is_untold);
+        let announcement = is_untold.then_some(self.next_announcement);
+        let graph = Plugin::<RakNet>::poll_timeout(&self.graph);
+        [announcement, self.targets.poll_timeout(), graph].into_iter().flatten().min()
+    }
+}

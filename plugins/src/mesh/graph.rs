@@ -1,0 +1,221 @@
+//! Who is connected to whom, by the messages of the original's connection graph.
+
+use core::net::SocketAddr;
+
+use heapless::Vec;
+use rakwire::endpoint::{BySlot, ConnectionId, MessageIds, MessageSender, Plugin, Side, Verdict};
+use rakwire::raknet::{Delivery, Guid, RakNet};
+use rakwire::wire::id;
+use rakwire::wire::notice::{Notice, RemotePeer, RemotePeers};
+use rakwire::wire::{Reader, Wire, Writer};
+use rakwire::{Chunks, Instant};
+
+use crate::bytes;
+
+/// The ids of the messages.
+pub const GRAPH_IDS: [u8; 3] =
+    [id::REMOTE_DISCONNECTION_NOTIFICATION, id::REMOTE_CONNECTION_LOST, id::REMOTE_NEW_INCOMING_CONNECTION];
+
+/// The round trip of a connection, when it is not known; so the original writes it too.
+pub const UNKNOWN_PING: u16 = u16::MAX;
+
+/// The most connections that one message tells of here; more take several.
+const ENTRIES: usize = 16;
+
+/// The longest message that is read.
+const MAX_LENGTH: usize = 5 + 64 * RemotePeer::MAX_SIZE;
+
+/// Counters of the graph.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct GraphStats {
+    /// Messages that were no such messages, or too long.
+    pub malformed: u64,
+    /// Connections of other peers that found no room.
+    pub dropped: u64,
+}
+
+/// What another peer was told of.
+#[derive(Clone, Copy, Debug)]
+struct Announced {
+    id: ConnectionId,
+    address: SocketAddr,
+    guid: Guid,
+}
+
+/// A peer that is connected.
+#[derive(Debug)]
+struct Node<const PEERS: usize> {
+    guid: Guid,
+    address: SocketAddr,
+    remotes: Vec<RemotePeer, PEERS>,
+    announced: Vec<Announced, PEERS>,
+}
+
+/// The plugin: tells each peer to whom this one is connected, and keeps what they say of theirs. `PEERS` is the number of
+/// connections that the peer can have, and of those that are kept of each other peer.
+#[derive(Debug)]
+pub struct ConnectionGraph<const PEERS: usize> {
+    nodes: BySlot<Node<PEERS>, PEERS>,
+    delivery: Delivery,
+    is_due: bool,
+    stats: GraphStats,
+}
+
+impl<const PEERS: usize> ConnectionGraph<PEERS> {
+    /// A graph of nobody, whose messages travel as the original's: reliably and in order on channel 0.
+    #[must_use]
+    pub const fn new() -> Self {
+        let stats = GraphStats { malformed: 0, dropped: 0 };
+        Self { nodes: BySlot::new(), delivery: Delivery::RELIABLE_ORDERED, is_due: false, stats }
+    }
+
+    /// Who is connected to this peer, and at which address.
+    pub fn peers(&self) -> impl Iterator<Item = (Guid, SocketAddr)> {
+        self.nodes.iter().map(|(_, node)| (node.guid, node.address))
+    }
+
+    /// Whether a peer is connected to this one.
+    #[must_use]
+    pub fn is_connected(&self, guid: Guid) -> bool {
+        self.nodes.iter().any(|(_, node)| node.guid == guid)
+    }
+
+    /// To whom a peer that is connected to this one says that it is connected.
+    #[must_use]
+    pub fn connections_of(&self, guid: Guid) -> &[RemotePeer] {
+        self.nodes.iter().find(|(_, node)| node.guid == guid).map_or(&[], |(_, node)| &node.remotes)
+    }
+
+    /// Whether one of two other peers says that it is connected to the other one.
+    #[must_use]
+    pub fn are_connected(&self, a: Guid, b: Guid) -> bool {
+        let says = |a, b| self.connections_of(a).iter().any(|remote| remote.guid == b);
+        says(a, b) || says(b, a)
+    }
+
+    /// The connections that other peers say they have; one that both ends tell of comes twice.
+    pub fn remotes(&self) -> impl Iterator<Item = &RemotePeer> {
+        self.nodes.iter().flat_map(|(_, node)| &node.remotes)
+    }
+
+    /// The counters.
+    #[must_use]
+    pub const fn stats(&self) -> GraphStats {
+        self.stats
+    }
+
+    fn receive(&mut self, from: ConnectionId, message: &dyn Chunks) {
+        let mut buffer = [0; MAX_LENGTH];
+        let notice =
+            bytes::copy(message, &mut buffer).and_then(|bytes| Notice::read(&mut Reader::new(bytes)).ok());
+        let Some(notice) = notice else {
+            self.stats.malformed = self.stats.malformed.saturating_add(1);
+            return;
+        };
+        let Some(node) = self.nodes.get_mut(from) else { return };
+        match notice {
+            Notice::RemoteConnected { peers } => {
+                let dropped = peers.iter().filter(|peer| !node.learn(*peer)).count();
+                self.stats.dropped = self.stats.dropped.saturating_add(dropped as u64);
+            }
+            Notice::RemoteDisconnected { guid, .. } | Notice::RemoteLost { guid, .. } => {
+                node.remotes.retain(|remote| remote.guid != guid);
+            }
+            Notice::Timestamp { .. } | Notice::Advertise { .. } | _ => {}
+        }
+    }
+}
+
+impl<const PEERS: usize> Node<PEERS> {
+    /// Keeps a connection of this peer; false if there is no room for it.
+    fn learn(&mut self, remote: RemotePeer) -> bool {
+        if let Some(known) = self.remotes.iter_mut().find(|known| known.guid == remote.guid) {
+            *known = remote;
+            return true;
+        }
+        self.remotes.push(remote).is_ok()
+    }
+
+    /// Tells this peer what it does not know yet; false if that found no room.
+    fn tell(&mut self, peers: &[Announced], mut send: impl FnMut(&[u8]) -> bool) -> bool {
+        let mut is_sent = true;
+        self.announced.retain(|told| {
+            let is_open = peers.iter().any(|peer| peer.id == told.id);
+            let notice = Notice::RemoteDisconnected { address: told.address, guid: told.guid };
+            let is_kept = is_open || !is_sent || !write(&notice, &mut send);
+            is_sent &= is_open || !is_kept;
+            is_kept
+        });
+        let mut fresh: Vec<Announced, PEERS> = Vec::new();
+        let unknown = peers.iter().filter(|peer| self.announced.iter().all(|told| told.id != peer.id));
+        fresh.extend(unknown.take(PEERS).copied());
+        for some in fresh.chunks(ENTRIES) {
+            if !is_sent {
+                return false;
+            }
+            let entry =
+                |peer: &Announced| RemotePeer { address: peer.address, guid: peer.guid, ping: UNKNOWN_PING };
+            let mut buffer = [0; ENTRIES * RemotePeer::MAX_SIZE];
+            let encoded = RemotePeers::encode(some.iter().map(entry), &mut buffer);
+            is_sent = encoded.is_ok_and(|peers| write(&Notice::RemoteConnected { peers }, &mut send));
+            if is_sent {
+                self.announced.extend(some.iter().copied());
+            }
+        }
+        is_sent
+    }
+}
+
+fn write(notice: &Notice<'_>, send: &mut impl FnMut(&[u8]) -> bool) -> bool {
+    let mut buffer = [0; 5 + ENTRIES * RemotePeer::MAX_SIZE];
+    let mut writer = Writer::new(&mut buffer);
+    notice.write(&mut writer).is_ok() && send(writer.finish())
+}
+
+impl<const PEERS: usize> Default for ConnectionGraph<PEERS> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<const PEERS: usize> Plugin<RakNet> for ConnectionGraph<PEERS> {
+    fn message_ids(&self) -> MessageIds {
+        MessageIds::of(&GRAPH_IDS)
+    }
+
+    fn on_connected(&mut self, _: Instant, id: ConnectionId, remote: SocketAddr, guid: Guid, _: Side) {
+        if self.nodes.get(id).is_none() {
+            let node = Node { guid, address: remote, remotes: Vec::new(), announced: Vec::new() };
+            self.is_due |= self.nodes.insert(id, node);
+        }
+    }
+
+    fn on_disconnected(&mut self, _: Instant, id: ConnectionId) {
+        self.is_due |= self.nodes.remove(id).is_some();
+    }
+
+    fn on_message(&mut self, _: Instant, id: ConnectionId, _: Delivery, message: &dyn Chunks) -> Verdict {
+        self.receive(id, message);
+        Verdict::Drop
+    }
+
+    fn update(&mut self, _: Instant, sender: &mut dyn MessageSender<RakNet>) {
+        let mut peers: Vec<Announced, PEERS> = Vec::new();
+        peers.extend(self.nodes.iter().map(|(id, node)| Announced {
+            id,
+            address: node.address,
+            guid: node.guid,
+        }));
+        let mut is_all_told = true;
+        for (id, node) in self.nodes.iter_mut() {
+            let mut others = peers.clone();
+            others.retain(|peer| peer.id != id);
+            is_all_told &= node.tell(&others, |bytes| sender.send(id, bytes, self.delivery).is_ok());
+        }
+        self.is_due = !is_all_told;
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        self.is_due.then_some(Instant::ZERO)
+    }
+}

@@ -1,0 +1,45 @@
+//! Meshes: peers without a server, each connected to every other one, that agree which of them is the host.
+//!
+//! [`ConnectionGraph`] knows who is connected to whom, by the messages of the original's plugin of that name. [`Mesh`] contains
+//! one: it names the peers that this one should connect to, and the host: the member that has been connected longest. All
+//! members name the same, without a server and without a vote: `docs/plugins/mesh.md`.
+//!
+//! A plugin has no socket. So the application takes the peers to connect to from [`Mesh::poll_connect`], and connects to
+//! them by its peer or endpoint.
+//!
+//! ```
+//! use rakwire::endpoint::{Hooked, PluginHost};
+//! use rakwire::raknet::{Config, Peer, RakNet, Resources};
+//! use rakwire::Instant;
+//! use rakwire_plugins::mesh::Mesh;
+//!
+//! let mut config = Config::new([7; 32]);
+//! config.max_incoming = 8;
+//! let mut mesh = Mesh::<8>::new(config.guid);
+//! mesh.found(); // who opens a game; whoever joins leaves it out
+//! let mut host = PluginHost::<_, 1>::new();
+//! let key = host.attach::<RakNet>(mesh)?;
+//!
+//! let mut resources = Resources::<8, 64, 128>::new();
+//! let mut peer = Hooked::new(Peer::new(&mut resources, config), host);
+//! let now = Instant::ZERO;
+//! peer.handle_timeout(now);
+//! let mesh = peer.hook.get_mut(key).ok_or("it is attached")?;
+//! assert_eq!(mesh.poll_host(), Some(config.guid), "there is nobody else");
+//! while let Some(target) = peer.hook.get_mut(key).and_then(Mesh::poll_connect) {
+//!     peer.peer.connect(now, target.address)?;
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod full;
+mod graph;
+mod standing;
+mod targets;
+mod wire;
+
+pub use self::full::{JoinStatus, Mesh, MeshStats};
+pub use self::graph::{ConnectionGraph, GRAPH_IDS, GraphStats, UNKNOWN_PING};
+pub use self::standing::{Epoch, Rank};
+pub use self::targets::{MEMORY_TIME, REACH_TIME, Target};
+pub use self::wire::{Announcement, MAX_LENGTH, MAX_PEERS, MEMBER_ID};

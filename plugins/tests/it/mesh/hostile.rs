@@ -1,0 +1,139 @@
+//! Members that lie, flood and leave half way.
+
+use core::time::Duration;
+
+use proptest::prelude::*;
+use rakwire::Instant;
+use rakwire::endpoint::{ConnectionId, Plugin, Side};
+use rakwire::raknet::{Delivery, Guid, RakNet};
+use rakwire::wire::Wire;
+use rakwire::wire::Writer;
+use rakwire::wire::notice::{Notice, RemotePeer, RemotePeers};
+use rakwire_plugins::mesh::{Announcement, Epoch, JoinStatus, MAX_LENGTH, Mesh, REACH_TIME};
+
+use crate::support::{Collector, connections};
+
+type Member = Mesh<4>;
+
+fn plugin(mesh: &mut Member) -> &mut dyn Plugin<RakNet> {
+    mesh
+}
+
+fn receive(mesh: &mut Member, now: Instant, id: ConnectionId, bytes: &[u8]) {
+    plugin(mesh).on_message(now, id, Delivery::RELIABLE_ORDERED, &bytes);
+}
+
+fn update(mesh: &mut Member, now: Instant) -> usize {
+    let mut sender = Collector::<RakNet>::new();
+    plugin(mesh).update(now, &mut sender);
+    sender.messages.len()
+}
+
+fn connected() -> (Member, ConnectionId) {
+    let id = connections::<RakNet>(1)[0];
+    let mut mesh = Member::new(Guid(5));
+    mesh.found();
+    update(&mut mesh, Instant::ZERO);
+    plugin(&mut mesh).on_connected(Instant::ZERO, id, ([10, 0, 0, 1], 1).into(), Guid(6), Side::Server);
+    update(&mut mesh, Instant::ZERO);
+    (mesh, id)
+}
+
+fn invented(guid: u64) -> Vec<u8> {
+    let peer = RemotePeer { address: ([192, 0, 2, 1], 1).into(), guid: Guid(guid), ping: 1 };
+    let (mut entries, mut buffer) = ([0; RemotePeer::MAX_SIZE], [0; 64]);
+    let peers = RemotePeers::encode([peer], &mut entries).expect("room");
+    let mut writer = Writer::new(&mut buffer);
+    Notice::RemoteConnected { peers }.write(&mut writer).expect("room");
+    writer.finish().to_vec()
+}
+
+fn withdrawn(guid: u64) -> Vec<u8> {
+    let mut buffer = [0; 64];
+    let mut writer = Writer::new(&mut buffer);
+    let notice = Notice::RemoteDisconnected { address: ([192, 0, 2, 1], 1).into(), guid: Guid(guid) };
+    notice.write(&mut writer).expect("room");
+    writer.finish().to_vec()
+}
+
+/// Whoever invents peers, and takes them back to invent others, has as many tried as there are places.
+#[test]
+fn invented_peers_are_tried_seldom() {
+    let (mut mesh, id) = connected();
+    let mut tried = 0;
+    for step in 0..1_200_u64 {
+        let now = Instant::from_micros(step * 10_000);
+        receive(&mut mesh, now, id, &invented(100 + step));
+        update(&mut mesh, now);
+        while mesh.poll_connect().is_some() {
+            tried += 1;
+        }
+        receive(&mut mesh, now, id, &withdrawn(100 + step));
+    }
+    assert!((1..=4 * 3).contains(&tried), "{tried} attempts in 12 seconds");
+    assert!(mesh.stats().dropped > 1_000);
+    assert_eq!(mesh.join_status(), JoinStatus::Complete, "nobody tells of them any more");
+}
+
+#[test]
+fn a_peer_that_nobody_reaches_is_told_once() {
+    let (mut mesh, id) = connected();
+    receive(&mut mesh, Instant::ZERO, id, &invented(100));
+    assert_eq!(mesh.join_status(), JoinStatus::Joining);
+    for _ in 0..3 {
+        update(&mut mesh, Instant::ZERO + REACH_TIME);
+    }
+    assert_eq!(mesh.join_status(), JoinStatus::Partial);
+    assert_eq!((mesh.poll_out_of_reach(), mesh.poll_out_of_reach()), (Some(Guid(100)), None));
+    plugin(&mut mesh).on_disconnected(Instant::ZERO + REACH_TIME, id);
+    assert_eq!(mesh.join_status(), JoinStatus::Alone);
+    assert_eq!(mesh.host(), Some(Guid(5)));
+}
+
+/// A member that says something else each time makes the others speak a few times a second.
+#[test]
+fn a_flood_of_announcements_is_answered_at_a_pace() {
+    let (mut mesh, id) = connected();
+    let mut sent = 0;
+    for step in 0..10_000_i64 {
+        let now = Instant::from_micros(step.cast_unsigned() * 100);
+        let epoch = Epoch { founder: Guid(1), now: step };
+        let said = Announcement::<4> { joined: Some((epoch, -step)), neighbours: Default::default() };
+        let mut buffer = [0; MAX_LENGTH];
+        receive(&mut mesh, now, id, said.encode(&mut buffer).expect("room"));
+        sent += update(&mut mesh, now);
+    }
+    assert!((2..=21).contains(&sent), "{sent} messages in a second");
+}
+
+/// Whoever lies about its time is the host: members are trusted. Nothing overflows, and nothing is left when it goes.
+#[test]
+fn the_host_of_a_liar_ends_with_its_connection() {
+    for (now, joined) in [(i64::MIN, i64::MAX), (i64::MAX, i64::MIN), (0, i64::MIN)] {
+        let (mut mesh, id) = connected();
+        let at = Instant::from_micros(u64::MAX);
+        let epoch = Epoch { founder: Guid(0), now };
+        let said = Announcement::<4> { joined: Some((epoch, joined)), neighbours: Default::default() };
+        let mut buffer = [0; MAX_LENGTH];
+        receive(&mut mesh, at, id, said.encode(&mut buffer).expect("room"));
+        assert_eq!(mesh.host() == Some(Guid(6)), joined == i64::MIN);
+        assert!(mesh.connected_time(at).is_some());
+        plugin(&mut mesh).on_disconnected(Instant::ZERO, id);
+        assert_eq!(mesh.host(), Some(Guid(5)));
+    }
+}
+
+proptest! {
+    #[test]
+    fn any_bytes_are_taken(messages in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..90), 0..50)) {
+        let (mut mesh, id) = connected();
+        for (number, message) in messages.iter().enumerate() {
+            let now = Instant::ZERO + Duration::from_secs(number as u64);
+            let ids = [0x1F, 0x20, 0x21, 132];
+            receive(&mut mesh, now, id, &[&[ids[number % 4]][..], message].concat());
+            update(&mut mesh, now);
+            while mesh.poll_connect().is_some() {}
+        }
+        prop_assert!(mesh.host().is_some());
+    }
+}

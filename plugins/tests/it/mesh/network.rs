@@ -1,0 +1,352 @@
+//! A network of meshes without peers: connections that open, end and lose nothing, over paths that come and go.
+
+use core::time::Duration;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::net::SocketAddr;
+
+use rakwire::Instant;
+use rakwire::endpoint::{ConnectionId, Plugin, Side};
+use rakwire::raknet::{Delivery, Guid, RakNet};
+use rakwire_plugins::mesh::{MEMBER_ID, Mesh};
+
+use crate::support::{Collector, connections};
+
+/// As many machines as there may be, and one connection fewer for each of them.
+pub(crate) const MAX: usize = 8;
+
+pub(crate) type Member = Mesh<7>;
+
+/// A generator of numbers (xorshift64*), for tests that repeat themselves.
+#[derive(Debug)]
+pub(crate) struct Random(u64);
+
+impl Random {
+    pub(crate) const fn new(seed: u64) -> Self {
+        Self(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
+    }
+
+    pub(crate) const fn below(&mut self, end: u64) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        (self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 33) % end
+    }
+}
+
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Happening {
+    Message { link: u64, from: usize, to: usize, bytes: Vec<u8> },
+    Opened { link: u64, at: usize, other: usize, is_server: bool, other_opens_at: u64 },
+    Ended { link: u64, at: usize, other: usize },
+    Updated { at: usize },
+}
+
+/// One machine's end of a connection.
+#[derive(Clone, Copy, Debug)]
+struct End {
+    link: u64,
+    id: ConnectionId,
+    /// What is sent next arrives no earlier.
+    arrives_after: u64,
+    /// The other end has said since when it is a member.
+    has_heard: bool,
+}
+
+#[derive(Debug)]
+pub(crate) struct Machine {
+    pub(crate) mesh: Member,
+    pub(crate) guid: Guid,
+    ends: [Option<End>; MAX],
+    /// Since when it is a member, in the network's time.
+    pub(crate) joined_at: Option<u64>,
+    updates_at: Option<u64>,
+}
+
+/// A machine takes another one for the host.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Change {
+    pub(crate) at: usize,
+    /// The host before, if the machine is still connected to it, and has heard from it, or is it itself.
+    pub(crate) before: Option<usize>,
+    /// The host now, if it runs.
+    pub(crate) after: Option<usize>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Network {
+    pub(crate) now: u64,
+    pub(crate) machines: [Option<Machine>; MAX],
+    pub(crate) random: Random,
+    /// Machines reach each other in the same group.
+    pub(crate) groups: [u64; MAX],
+    /// Pairs that never reach each other.
+    pub(crate) broken: Vec<(usize, usize)>,
+    /// How many messages of a thousand are lost, and so come late.
+    pub(crate) loss: u64,
+    queue: BinaryHeap<Reverse<(u64, u64, Happening)>>,
+    sequence: u64,
+    links: u64,
+    ids: Vec<ConnectionId>,
+    pub(crate) changes: Vec<Change>,
+    hosts: [Option<Guid>; MAX],
+}
+
+fn address(machine: usize) -> SocketAddr {
+    ([10, 0, 0, 1], 1_000 + machine as u16).into()
+}
+
+fn instant(now: u64) -> Instant {
+    Instant::from_micros(now * 1_000)
+}
+
+fn plugin(mesh: &mut Member) -> &mut dyn Plugin<RakNet> {
+    mesh
+}
+
+impl Network {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self {
+            now: 1_000,
+            machines: [const { None }; MAX],
+            random: Random::new(seed),
+            groups: [0; MAX],
+            broken: Vec::new(),
+            loss: 50,
+            queue: BinaryHeap::new(),
+            sequence: 0,
+            links: 0,
+            ids: connections::<RakNet>(MAX - 1),
+            changes: Vec::new(),
+            hosts: [None; MAX],
+        }
+    }
+
+    /// Starts a machine in a free place. Its GUID is a new one.
+    pub(crate) fn start(&mut self, at: usize, is_founder: bool) {
+        let guid = Guid(self.random.below(1 << 30) << 3 | at as u64);
+        let mut mesh = Member::new(guid);
+        if is_founder {
+            mesh.found();
+        }
+        let joined_at = is_founder.then_some(self.now);
+        self.hosts[at] = None;
+        self.machines[at] = Some(Machine { mesh, guid, ends: [None; MAX], joined_at, updates_at: None });
+        self.schedule_update(at);
+    }
+
+    pub(crate) fn running(&self) -> Vec<usize> {
+        (0..MAX).filter(|at| self.machines[*at].is_some()).collect()
+    }
+
+    pub(crate) fn machine(&self, at: usize) -> &Machine {
+        self.machines[at].as_ref().expect("it runs")
+    }
+
+    pub(crate) fn machine_mut(&mut self, at: usize) -> &mut Machine {
+        self.machines[at].as_mut().expect("it runs")
+    }
+
+    pub(crate) fn find(&self, guid: Guid) -> Option<usize> {
+        self.running().into_iter().find(|at| self.machine(*at).guid == guid)
+    }
+
+    pub(crate) fn is_connected(&self, a: usize, b: usize) -> bool {
+        self.machines[a].as_ref().is_some_and(|machine| machine.ends[b].is_some())
+    }
+
+    fn has_heard(&self, at: usize, other: usize) -> bool {
+        let end = self.machines[at].as_ref().and_then(|machine| machine.ends[other]);
+        end.is_some_and(|end| end.has_heard)
+    }
+
+    fn reaches(&self, a: usize, b: usize) -> bool {
+        let is_broken = self.broken.contains(&(a, b)) || self.broken.contains(&(b, a));
+        self.groups[a] == self.groups[b] && !is_broken && self.machines[b].is_some()
+    }
+
+    fn push(&mut self, at: u64, happening: Happening) {
+        self.sequence += 1;
+        self.queue.push(Reverse((at, self.sequence, happening)));
+    }
+
+    fn latency(&mut self) -> u64 {
+        let mut latency = 5 + self.random.below(40);
+        while self.random.below(1_000) < self.loss {
+            latency += 150;
+        }
+        latency
+    }
+
+    /// Has one machine dial another.
+    pub(crate) fn connect(&mut self, from: usize, to: usize) {
+        if from == to || !self.reaches(from, to) || self.is_connected(from, to) || self.is_connected(to, from)
+        {
+            return;
+        }
+        self.links += 1;
+        let link = self.links;
+        let there = self.now + self.latency();
+        let back = there + self.latency();
+        self.push(
+            there,
+            Happening::Opened { link, at: to, other: from, is_server: true, other_opens_at: back },
+        );
+        self.push(
+            back,
+            Happening::Opened { link, at: from, other: to, is_server: false, other_opens_at: there },
+        );
+    }
+
+    /// Has the connection between two machines end, for each of them when it notices.
+    pub(crate) fn cut(&mut self, a: usize, b: usize, slowest: u64) {
+        for (at, other) in [(a, b), (b, a)] {
+            let Some(end) = self.machines[at].as_ref().and_then(|machine| machine.ends[other]) else {
+                continue;
+            };
+            let when = self.now + 1 + self.random.below(slowest);
+            self.push(when, Happening::Ended { link: end.link, at, other });
+        }
+    }
+
+    /// Stops a machine; the others notice at once, or only after a silence.
+    pub(crate) fn stop(&mut self, at: usize, slowest: u64) {
+        (0..MAX).for_each(|other| self.cut(at, other, slowest));
+        self.machines[at] = None;
+    }
+
+    /// Splits the machines into groups, or heals them.
+    pub(crate) fn split(&mut self, groups: [u64; MAX]) {
+        self.groups = groups;
+        for a in 0..MAX {
+            for b in (0..a).filter(|b| groups[*b] != groups[a]) {
+                self.cut(a, b, 10_000);
+            }
+        }
+    }
+
+    pub(crate) fn run(&mut self, millis: u64) {
+        let end = self.now + millis;
+        while let Some(Reverse((at, ..))) = self.queue.peek()
+            && *at <= end
+        {
+            let Some(Reverse((at, _, happening))) = self.queue.pop() else { break };
+            self.now = self.now.max(at);
+            self.handle(happening);
+        }
+        self.now = end;
+    }
+
+    fn handle(&mut self, happening: Happening) {
+        let now = instant(self.now);
+        let at = match happening {
+            Happening::Message { link, from, to, bytes } => {
+                let Some(machine) = &mut self.machines[to] else { return };
+                let Some(end) = machine.ends[from].as_mut().filter(|end| end.link == link) else { return };
+                if self.groups[from] == self.groups[to] {
+                    end.has_heard |= bytes[0] == MEMBER_ID;
+                    let end = *end;
+                    plugin(&mut machine.mesh).on_message(
+                        now,
+                        end.id,
+                        Delivery::RELIABLE_ORDERED,
+                        &&bytes[..],
+                    );
+                }
+                to
+            }
+            Happening::Opened { link, at, other, is_server, other_opens_at } => {
+                if !self.open(link, at, other, is_server, other_opens_at) {
+                    // The other end waits in vain.
+                    let when = self.now + 1_000;
+                    return self.push(when, Happening::Ended { link, at: other, other: at });
+                }
+                at
+            }
+            Happening::Ended { link, at, other } => {
+                let Some(machine) = &mut self.machines[at] else { return };
+                let Some(end) = machine.ends[other].take_if(|end| end.link == link) else { return };
+                plugin(&mut machine.mesh).on_disconnected(now, end.id);
+                // The other end falls silent then, if it has not ended yet.
+                let when = self.now + 10_000;
+                self.push(when, Happening::Ended { link, at: other, other: at });
+                at
+            }
+            Happening::Updated { at } => {
+                let Some(machine) = &mut self.machines[at] else { return };
+                if machine.updates_at.take_if(|updates_at| *updates_at <= self.now).is_none() {
+                    return;
+                }
+                self.update(at);
+                at
+            }
+        };
+        self.look(at);
+        self.schedule_update(at);
+    }
+
+    fn open(&mut self, link: u64, at: usize, other: usize, is_server: bool, arrives_after: u64) -> bool {
+        let now = self.now;
+        // The slots of a machine are as many as there are other machines.
+        let id = self.ids[if other > at { other - 1 } else { other }];
+        let is_answered = is_server || self.link(other, at) == Some(link);
+        if !self.reaches(at, other) || !is_answered || self.link(at, other).is_some() {
+            return false;
+        }
+        let guid = self.machine(other).guid;
+        let Some(machine) = &mut self.machines[at] else { return false };
+        machine.ends[other] = Some(End { link, id, arrives_after, has_heard: false });
+        let side = if is_server { Side::Server } else { Side::Client };
+        plugin(&mut machine.mesh).on_connected(instant(now), id, address(other), guid, side);
+        true
+    }
+
+    fn link(&self, at: usize, other: usize) -> Option<u64> {
+        self.machines[at].as_ref()?.ends[other].map(|end| end.link)
+    }
+
+    fn update(&mut self, at: usize) {
+        let mut sender = Collector::<RakNet>::new();
+        let now = self.now;
+        plugin(&mut self.machine_mut(at).mesh).update(instant(now), &mut sender);
+        for (id, bytes, _) in sender.messages {
+            let to = (0..MAX).find(|to| self.machine(at).ends[*to].is_some_and(|end| end.id == id));
+            let Some(to) = to else { continue };
+            let latency = self.latency();
+            let Some(end) = &mut self.machine_mut(at).ends[to] else { continue };
+            end.arrives_after = end.arrives_after.max(now + latency);
+            let (when, link) = (end.arrives_after, end.link);
+            self.push(when, Happening::Message { link, from: at, to, bytes });
+        }
+        while let Some(target) = self.machine_mut(at).mesh.poll_connect() {
+            self.connect(at, usize::from(target.address.port()) - 1_000);
+        }
+    }
+
+    /// Writes down whom a machine holds for the host.
+    fn look(&mut self, at: usize) {
+        if let Some(host) = self.machine_mut(at).mesh.poll_host() {
+            let before = self.hosts[at].replace(host).and_then(|guid| self.find(guid));
+            let before = before.filter(|before| *before == at || self.has_heard(at, *before));
+            let (after, now) = (self.find(host), self.now);
+            self.machine_mut(at).joined_at.get_or_insert(now);
+            self.changes.push(Change { at, before, after });
+        }
+    }
+
+    fn schedule_update(&mut self, at: usize) {
+        let now = self.now;
+        let Some(machine) = &mut self.machines[at] else { return };
+        let Some(due) = plugin(&mut machine.mesh).poll_timeout() else { return };
+        let due = (due.as_micros().div_ceil(1_000)).max(now + 1);
+        if machine.updates_at.is_none_or(|updates_at| updates_at > due) {
+            machine.updates_at = Some(due);
+            self.push(due, Happening::Updated { at });
+        }
+    }
+
+    /// How long a machine has been a member, by the network's clock.
+    pub(crate) fn age(&self, at: usize) -> Duration {
+        Duration::from_millis(self.now - self.machine(at).joined_at.unwrap_or(self.now))
+    }
+}
