@@ -10,12 +10,13 @@
 //! ```
 //! use rakwire::endpoint::{Hooked, PluginHost};
 //! use rakwire::raknet::{Config, Peer, RakNet, Resources};
-//! use rakwire::Instant;
+//! use rakwire::{Instant, Machine};
 //! use rakwire_plugins::mesh::Mesh;
 //!
 //! let mut config = Config::new([7; 32]);
 //! config.max_incoming = 8;
-//! let mut mesh = Mesh::<8>::new(config.guid);
+//! let guid = config.guid;
+//! let mut mesh = Mesh::<8>::new(guid);
 //! mesh.found(); // who opens a game; whoever joins leaves it out
 //! let mut host = PluginHost::<_, 1>::new();
 //! let key = host.attach::<RakNet>(mesh)?;
@@ -25,7 +26,7 @@
 //! let now = Instant::ZERO;
 //! peer.handle_timeout(now);
 //! let mesh = peer.hook.get_mut(key).ok_or("it is attached")?;
-//! assert_eq!(mesh.poll_host(), Some(config.guid), "there is nobody else");
+//! assert_eq!(mesh.poll_host(), Some(guid), "there is nobody else");
 //! while let Some(target) = peer.hook.get_mut(key).and_then(Mesh::poll_connect) {
 //!     peer.peer.connect(now, target.address)?;
 //! }

@@ -4,4 +4,5 @@ mod agreement;
 mod graph;
 mod hostile;
 mod network;
+mod simulated;
 mod wire;
