@@ -94,9 +94,9 @@ impl Game {
 
     fn step(&mut self) {
         self.transmit();
-        let arrivals = self.links.iter().filter_map(Link::next_arrival);
+        let deliveries = self.links.iter().filter_map(Link::next_arrival);
         let running = self.members.iter().filter(|member| member.is_running);
-        let next = arrivals.chain(running.filter_map(|member| member.peer.poll_timeout())).min();
+        let next = deliveries.chain(running.filter_map(|member| member.peer.poll_timeout())).min();
         self.now = self.now.max(next.expect("connections have deadlines"));
         for at in 0..COUNT * COUNT {
             while let Some(datagram) = self.links[at].receive(self.now) {
