@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn five_percent_more_is_too_many() {
+    fn two_percent_more_is_too_many() {
         let committed = table("1", &[("a", 1_000), ("b", 1_000)]);
         let comparison = |counts: &[(&str, u64)]| compare(&committed, &table("1", counts)).0;
         assert_eq!(comparison(&[("a", 1_020), ("b", 100)]), Comparison::WithinTolerance);

@@ -32,13 +32,19 @@ impl KeyLogFile {
     /// Opens a file, to write behind what it has, or makes it.
     ///
     /// # Errors
-    /// If the file cannot be written.
+    /// If the file cannot be written, or belongs to somebody else.
     pub fn open(path: impl AsRef<Path>) -> io::Result<Self> {
         let mut options = OpenOptions::new();
         options.append(true).create(true);
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        Ok(Self(Mutex::new(options.open(path)?)))
+        let file = options.open(path)?;
+        // A file that was there has the permissions that it was made with.
+        #[cfg(unix)]
+        if file.metadata()?.is_file() {
+            file.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0o600))?;
+        }
+        Ok(Self(Mutex::new(file)))
     }
 }
 

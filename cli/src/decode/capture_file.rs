@@ -1,4 +1,4 @@
-//! The datagrams of a capture file (pcap), as `--pcap` of the other commands, tcpdump and Wireshark write it.
+//! The datagrams of a capture file (pcap), as `--pcap` of the other commands and tcpdump write it.
 
 use std::fs::File;
 use std::io::{BufReader, ErrorKind, Read};
@@ -25,7 +25,10 @@ pub(super) struct Datagram {
 enum Link {
     Ethernet,
     Raw,
+    /// Of BSD and macOS.
+    Loopback,
     LinuxCooked,
+    LinuxCooked2,
 }
 
 /// Reads one record after the other.
@@ -50,12 +53,20 @@ impl CaptureFile {
             [0xD4, 0xC3, 0xB2, 0xA1] => (false, 1_000),
             [0xA1, 0xB2, 0x3C, 0x4D] => (true, 1),
             [0x4D, 0x3C, 0xB2, 0xA1] => (false, 1),
+            [0x0A, 0x0D, 0x0D, 0x0A] => {
+                return Err(
+                    "a capture in the format pcapng; `editcap -F pcap FILE NEW` makes one that is read"
+                        .to_owned(),
+                );
+            }
             _ => return Err("no capture in the format pcap".to_owned()),
         };
         let link = match number(is_big_endian, header.last_chunk().copied().unwrap_or_default()) {
+            0 => Link::Loopback,
             1 => Link::Ethernet,
             101 => Link::Raw,
             113 => Link::LinuxCooked,
+            276 => Link::LinuxCooked2,
             other => return Err(format!("a capture of the link type {other}, which is not read")),
         };
         Ok(Self { file, is_big_endian, nanos_per_unit, link, first: None })
@@ -115,7 +126,9 @@ fn packet_of(link: Link, frame: &[u8]) -> Option<&[u8]> {
     match link {
         Link::Raw => Some(frame),
         Link::Ethernet => frame.get(14..),
+        Link::Loopback => frame.get(4..),
         Link::LinuxCooked => frame.get(16..),
+        Link::LinuxCooked2 => frame.get(20..),
     }
 }
 

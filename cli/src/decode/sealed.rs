@@ -105,12 +105,14 @@ impl Connections {
         else {
             return;
         };
-        let Some(name) = answer.and_then(|answer| answer.first_chunk::<32>().copied()) else {
-            self.secure.remove(&(to, from));
-            return;
-        };
         // A reply 2 that is repeated, or that somebody forged, ends no connection whose keys are known.
         let known = self.secure.get(&(to, from));
+        let Some(name) = answer.and_then(|answer| answer.first_chunk::<32>().copied()) else {
+            if known.is_some_and(|known| known.to_server.is_none()) {
+                self.secure.remove(&(to, from));
+            }
+            return;
+        };
         let to_server = self.keys.protection(name, KeyDirection::ToServer);
         if known.is_some_and(|known| known.name == name || (known.to_server.is_some() && to_server.is_none()))
         {

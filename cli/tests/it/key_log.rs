@@ -124,10 +124,45 @@ fn a_capture_of_a_client_with_an_identity_opens_with_its_keys_alone() {
 fn only_its_owner_may_read_a_key_log() {
     use std::os::unix::fs::PermissionsExt;
     let folder = Folder::new("key-log-owner");
+    let before = folder.file("one.client-keys");
+    fs::write(&before, "").expect("a file");
+    fs::set_permissions(&before, fs::Permissions::from_mode(0o644)).expect("our own file");
     let [_, of_client, of_server] = session(&folder, "one", &[]);
     for keys in [of_client, of_server] {
         assert_eq!(fs::metadata(keys).expect("a file").permissions().mode() & 0o777, 0o600);
     }
+}
+
+/// A capture of ours as another tool would have written it: with so many bytes before each packet.
+fn with_link(capture: &[u8], link: u8, prefix: u8) -> Vec<u8> {
+    let (header, mut rest) = capture.split_at(24);
+    let mut other = [&header[..23], &[link]].concat();
+    if link == 20 {
+        // 276 has two bytes.
+        other[22..].copy_from_slice(&[1, 20]);
+    }
+    while !rest.is_empty() {
+        let length = u32::from_be_bytes(rest[8..12].try_into().expect("four bytes"));
+        let longer = (length + u32::from(prefix)).to_be_bytes();
+        let (record, after) = rest.split_at(16 + length as usize);
+        other.extend([&record[..8], &longer, &longer, &vec![0; prefix.into()], &record[16..]].concat());
+        rest = after;
+    }
+    other
+}
+
+#[test]
+fn captures_of_other_tools_are_read() {
+    let folder = Folder::new("key-log-links");
+    let [pcap, _, _] = session(&folder, "one", &[]);
+    let (expected, ours) = (decode(&pcap, &[]), fs::read(&pcap).expect("a capture"));
+    let other = folder.file("other.pcap");
+    for (link, prefix) in [(0, 4), (1, 14), (113, 16), (20, 20)] {
+        fs::write(&other, with_link(&ours, link, prefix)).expect("a file");
+        assert_eq!(decode(&other, &[]), expected, "link type {link}");
+    }
+    fs::write(&other, [&[0x0A, 0x0D, 0x0D, 0x0A][..], &[0; 60]].concat()).expect("a file");
+    is_refused(&["decode", "--pcap", &other], &["pcapng", "editcap"]);
 }
 
 /// One line on standard error that has all these parts, and exit status 2.

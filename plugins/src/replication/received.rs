@@ -1,9 +1,9 @@
 //! Which ticks a client has received.
 
 /// So many ticks are acknowledged at once.
-pub(super) const WINDOW: u32 = 33;
+const WINDOW: u32 = 33;
 
-/// The latest tick that was received, and which of those before.
+/// The latest tick that was received or sent, and which of the 63 before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Received {
     latest: u32,
@@ -34,7 +34,7 @@ impl Received {
     pub(super) fn merge(&mut self, other: Self) {
         let (newer, older) = if other.latest >= self.latest { (other, *self) } else { (*self, other) };
         let shifted = older.bits.checked_shl(newer.latest - older.latest).unwrap_or(0);
-        *self = Self { latest: newer.latest, bits: (newer.bits | shifted) & ((1 << WINDOW) - 1) };
+        *self = Self { latest: newer.latest, bits: newer.bits | shifted };
     }
 
     /// The latest tick that both have.

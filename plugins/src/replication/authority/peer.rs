@@ -9,7 +9,7 @@ use super::known::{Knowledge, Known, Wanted};
 use super::scope::{EntityInfo, Scope};
 use super::stats::PeerStats;
 use crate::replication::class::Class;
-use crate::replication::received::{Received, WINDOW};
+use crate::replication::received::Received;
 use crate::replication::wire::{Full, HEADER, Record, Writer, gamma_bits, update_header, write_gamma};
 
 /// What a removal weighs, which is short and makes room at the client.
@@ -43,6 +43,8 @@ pub(super) struct Chosen<const ENTITIES: usize> {
     is_chosen: [bool; ENTITIES],
     count: usize,
     bits: usize,
+    /// The counters as they are once the message was sent.
+    stats: PeerStats,
 }
 
 impl<const ENTITIES: usize> Peer<ENTITIES> {
@@ -63,7 +65,7 @@ impl<const ENTITIES: usize> Peer<ENTITIES> {
             return false;
         }
         if received.latest() > self.received.latest() {
-            let delay = (tick - received.latest()).min(WINDOW);
+            let delay = tick - received.latest();
             self.ack_delay = delay.max(self.ack_delay - self.ack_delay.div_ceil(8));
         }
         self.received.merge(received);
@@ -80,14 +82,14 @@ impl<const ENTITIES: usize> Peer<ENTITIES> {
         let received = self.received;
         self.known.iter_mut().for_each(|known| known.on_received(received));
         self.refresh(cx, id);
-        let chosen = self.choose(cx, buffer.len().min(self.budget));
+        let mut chosen = self.choose(cx, buffer.len().min(self.budget));
         self.stats.waiting = u32::try_from(cx.due.len() - chosen.count).unwrap_or(u32::MAX);
         if chosen.count == 0 {
             return None;
         }
         let (header, records) = buffer.split_first_chunk_mut()?;
         *header = update_header(cx.tick);
-        let length = self.write_records(cx, &chosen, records).ok()?;
+        let length = self.write_records(cx, &mut chosen, records).ok()?;
         Some((HEADER + length, chosen))
     }
 
@@ -97,7 +99,7 @@ impl<const ENTITIES: usize> Peer<ENTITIES> {
         cx: &mut Tick<'_, impl Scope, ENTITIES, FIELDS, HISTORY>,
         id: ConnectionId,
     ) {
-        let resend = self.ack_delay + RESEND_MARGIN;
+        let resend = self.ack_delay.saturating_add(RESEND_MARGIN);
         let (mut in_scope, tick) = (0, cx.tick);
         cx.due.clear();
         for (index, (known, entity)) in (0..=u16::MAX).zip(self.known.iter_mut().zip(cx.entities)) {
@@ -132,7 +134,7 @@ impl<const ENTITIES: usize> Peer<ENTITIES> {
     ) -> Chosen<ENTITIES> {
         let room = bytes.saturating_sub(HEADER) * 8;
         cx.due.sort_unstable_by(|a, b| b.cmp(a));
-        let mut chosen = Chosen { is_chosen: [false; ENTITIES], count: 0, bits: 0 };
+        let mut chosen = Chosen { is_chosen: [false; ENTITIES], count: 0, bits: 0, stats: self.stats };
         for (_, index) in cx.due.iter() {
             let Some((record, class)) = self.record(cx, usize::from(*index)) else { continue };
             let (count, bits) = (chosen.count + 1, chosen.bits + record.bits(class));
@@ -172,9 +174,9 @@ impl<const ENTITIES: usize> Peer<ENTITIES> {
 
     /// Writes what was chosen, in the order of the indices.
     fn write_records<const FIELDS: usize, const HISTORY: usize>(
-        &mut self,
+        &self,
         cx: &Tick<'_, impl Scope, ENTITIES, FIELDS, HISTORY>,
-        chosen: &Chosen<ENTITIES>,
+        chosen: &mut Chosen<ENTITIES>,
         buffer: &mut [u8],
     ) -> Result<usize, WireError> {
         let mut writer = Writer::new(buffer);
@@ -187,7 +189,7 @@ impl<const ENTITIES: usize> Peer<ENTITIES> {
             let values = cx.entities.get(index).and_then(Option::as_ref);
             let values = values.map_or(&[][..], |entity| entity.values_at(cx.tick));
             record.write(&mut writer, class, values)?;
-            self.stats.count(&record, record.bits(class));
+            chosen.stats.count(&record, record.bits(class));
         }
         Ok(writer.finish().len())
     }
@@ -196,6 +198,7 @@ impl<const ENTITIES: usize> Peer<ENTITIES> {
     pub(super) fn on_sent(&mut self, chosen: &Chosen<ENTITIES>, tick: u32, length: usize) {
         let known = self.known.iter_mut().zip(chosen.is_chosen);
         known.filter(|(_, is_chosen)| *is_chosen).for_each(|(known, _)| known.on_sent(tick));
+        self.stats = PeerStats { waiting: self.stats.waiting, ..chosen.stats };
         self.stats.messages = self.stats.messages.saturating_add(1);
         self.stats.bytes = self.stats.bytes.saturating_add(length as u64);
     }

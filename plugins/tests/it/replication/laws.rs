@@ -1,9 +1,16 @@
 //! Laws: whatever happens to messages, every client ends with exactly what the authority has.
 
+use std::collections::VecDeque;
+
 use proptest::prelude::*;
+use rakwire::endpoint::Side;
+use rakwire::raknet::RakNet;
 use rakwire_plugins::replication::{RemoveReason, ReplicaEvent, SetError};
 
-use super::world::{CLASSES, CLIENTS, ENTITIES, Fate, World};
+use super::world::{
+    CLASSES, CLIENTS, Client, ENTITIES, Fate, TestAuthority, World, authority, client, connect, receive, sent,
+};
+use crate::support::connections;
 
 /// Something that happens at the authority or at a client.
 #[derive(Clone, Debug)]
@@ -249,4 +256,59 @@ fn a_small_budget_is_for_what_matters_most() {
     let stats = world.authority.peer_stats(world.ids[0]).expect("it is connected");
     world.settle();
     assert!(stats.bytes > 0 && world.actual(0) == world.expected(0));
+}
+
+/// The first message of a queue, once its time has come.
+fn due(queue: &mut VecDeque<(u32, Vec<u8>)>, now: u32) -> Option<Vec<u8>> {
+    let is_due = queue.front().is_some_and(|(at, _)| *at <= now);
+    if is_due { queue.pop_front().map(|(_, message)| message) } else { None }
+}
+
+/// Acknowledgements that come after many ticks: the first update is sent whole until then, later ones are deltas, and what
+/// stands still costs nothing.
+#[test]
+fn long_round_trips_end_in_deltas_and_silence() {
+    for delay in [10, 36, 60, 100, 300] {
+        let (mut authority, mut client) = (authority(), client());
+        let id = connections::<RakNet>(1)[0];
+        connect(&mut authority, id, Side::Server);
+        connect(&mut client, id, Side::Client);
+        let entity = authority.spawn(0, 1, &[1, 2, 1, 3]).expect("room");
+        let (mut updates, mut replies) = (VecDeque::new(), VecDeque::new());
+        let mut run = |authority: &mut TestAuthority, client: &mut Client, ticks: u32, is_moving: bool| {
+            for _ in 0..ticks {
+                if is_moving {
+                    let value = authority.get(entity).map_or(0, |entity| entity.values[0]);
+                    authority.set(entity, 0, value.wrapping_add(1)).expect("it is there");
+                }
+                let now = authority.tick();
+                updates.extend(sent(authority).into_iter().map(|(_, message)| (now + delay / 2, message)));
+                while let Some(message) = due(&mut updates, now) {
+                    receive(client, id, &message);
+                }
+                replies
+                    .extend(sent(client).into_iter().map(|(_, message)| (now + delay - delay / 2, message)));
+                while let Some(message) = due(&mut replies, now) {
+                    receive(authority, id, &message);
+                }
+            }
+        };
+        run(&mut authority, &mut client, 5 * delay, false);
+        let before = authority.peer_stats(id).expect("it is there");
+        run(&mut authority, &mut client, 5 * delay, false);
+        let still = authority.peer_stats(id).expect("it is there");
+        assert_eq!(still.messages, before.messages, "{delay} ticks: nothing has changed");
+        run(&mut authority, &mut client, 5 * delay, true);
+        run(&mut authority, &mut client, 5 * delay, false);
+        let moved = authority.peer_stats(id).expect("it is there");
+        assert_eq!(moved.full_bits, still.full_bits, "{delay} ticks: deltas alone");
+        let here = client.iter().next().map(|replica| replica.values.to_vec());
+        assert_eq!(here, authority.get(entity).map(|entity| entity.values.to_vec()), "{delay} ticks");
+        run(&mut authority, &mut client, 5 * delay, false);
+        assert_eq!(
+            authority.peer_stats(id).map(|stats| stats.messages),
+            Some(moved.messages),
+            "{delay} ticks"
+        );
+    }
 }
