@@ -56,6 +56,7 @@ pub struct Mesh<const PEERS: usize> {
     targets: Targets<PEERS>,
     standing: Option<Standing>,
     wants_to_found: bool,
+    is_leaving: bool,
     told_host: Option<Guid>,
     next_announcement: Instant,
     stats: MeshStats,
@@ -73,6 +74,7 @@ impl<const PEERS: usize> Mesh<PEERS> {
             targets: Targets::new(),
             standing: None,
             wants_to_found: false,
+            is_leaving: false,
             told_host: None,
             next_announcement: Instant::ZERO,
             stats: MeshStats { malformed: 0, dropped: 0 },
@@ -91,9 +93,20 @@ impl<const PEERS: usize> Mesh<PEERS> {
         &self.graph
     }
 
-    /// The next peer to connect to. Whether that works out the mesh hears by itself, and names the peer again otherwise.
+    /// The next peer to connect to. Whether that works out the mesh hears by itself, and names the peer again otherwise, by the next
+    /// of its addresses if the others know it by several.
     pub fn poll_connect(&mut self) -> Option<Target> {
-        self.targets.poll_due()
+        let (target, attempts) = self.targets.poll_due().filter(|_| !self.is_leaving)?;
+        let addresses =
+            || self.graph.remotes().filter(|remote| remote.guid == target.guid).map(|remote| remote.address);
+        let nth = attempts.checked_rem(addresses().count()).unwrap_or(0);
+        Some(Target { address: addresses().nth(nth).unwrap_or(target.address), ..target })
+    }
+
+    /// Names no peer to connect to any more: for whoever disconnects from all others to leave, whom the mesh would try to reach
+    /// again otherwise.
+    pub const fn leave(&mut self) {
+        self.is_leaving = true;
     }
 
     /// The member that has been connected longest, of all to whom this peer or one that it is connected to is connected; nothing

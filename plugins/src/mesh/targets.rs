@@ -14,6 +14,9 @@ pub const MEMORY_TIME: Duration = Duration::from_secs(60);
 
 const SHORT_PAUSE: Duration = Duration::from_secs(4);
 const LONG_PAUSE: Duration = Duration::from_secs(10);
+/// So often the time to reach a peer begins anew, or a member that tells of it in turns would have it tried at the short pause
+/// for ever.
+const RESTARTS: u8 = 4;
 /// The lower GUID begins, so that two peers seldom dial each other at once.
 const HEAD_START: Duration = Duration::from_secs(2);
 
@@ -37,6 +40,10 @@ struct Entry {
     is_due: bool,
     is_out_of_reach: bool,
     is_untold: bool,
+    /// How often it was tried.
+    attempts: usize,
+    /// How often the time to reach it began anew.
+    restarts: u8,
 }
 
 /// Up to `PEERS` of them. A place is taken for a fixed time at least, which bounds how often somebody who invents peers can
@@ -63,6 +70,8 @@ impl<const PEERS: usize> Targets<PEERS> {
             is_due: false,
             is_out_of_reach: false,
             is_untold: false,
+            attempts: 0,
+            restarts: 0,
         };
         self.0.push(entry).is_ok()
     }
@@ -75,7 +84,8 @@ impl<const PEERS: usize> Targets<PEERS> {
     pub(super) fn report(&mut self, now: Instant, is_reported: impl Fn(Guid) -> bool) {
         for entry in &mut self.0 {
             let was_reported = core::mem::replace(&mut entry.is_reported, is_reported(entry.target.guid));
-            if entry.is_reported && !was_reported {
+            if entry.is_reported && !was_reported && entry.restarts < RESTARTS {
+                entry.restarts += 1;
                 (entry.known_at, entry.is_out_of_reach) = (now, false);
             }
         }
@@ -99,10 +109,13 @@ impl<const PEERS: usize> Targets<PEERS> {
         self.0.iter().map(|entry| entry.next_at).min()
     }
 
-    pub(super) fn poll_due(&mut self) -> Option<Target> {
+    /// A peer to try, and how often that was done before.
+    pub(super) fn poll_due(&mut self) -> Option<(Target, usize)> {
         let entry = self.0.iter_mut().find(|entry| entry.is_due)?;
         entry.is_due = false;
-        Some(entry.target)
+        let attempts = entry.attempts;
+        entry.attempts = attempts.wrapping_add(1);
+        Some((entry.target, attempts))
     }
 
     pub(super) fn poll_out_of_reach(&mut self) -> Option<Guid> {

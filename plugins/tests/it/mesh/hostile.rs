@@ -40,7 +40,11 @@ fn connected() -> (Member, ConnectionId) {
 }
 
 fn invented(guid: u64) -> Vec<u8> {
-    let peer = RemotePeer { address: ([192, 0, 2, 1], 1).into(), guid: Guid(guid), ping: 1 };
+    invented_at(guid, 1)
+}
+
+fn invented_at(guid: u64, port: u16) -> Vec<u8> {
+    let peer = RemotePeer { address: ([192, 0, 2, 1], port).into(), guid: Guid(guid), ping: 1 };
     let (mut entries, mut buffer) = ([0; RemotePeer::MAX_SIZE], [0; 64]);
     let peers = RemotePeers::encode([peer], &mut entries).expect("room");
     let mut writer = Writer::new(&mut buffer);
@@ -136,4 +140,42 @@ proptest! {
         }
         prop_assert!(mesh.host().is_some());
     }
+}
+
+/// Whoever tells of a peer and takes it back in turns has it tried nine times a minute, and not every four seconds.
+#[test]
+fn a_peer_that_comes_and_goes_is_tried_seldom() {
+    let (mut mesh, id) = connected();
+    let (mut tried, mut told) = (0, 0);
+    for second in 0..600 {
+        let now = Instant::ZERO + Duration::from_secs(second);
+        let message = if second % 2 == 0 { invented(100) } else { withdrawn(100) };
+        receive(&mut mesh, now, id, &message);
+        update(&mut mesh, now);
+        tried += u32::from(mesh.poll_connect().is_some());
+        told += u32::from(mesh.poll_out_of_reach().is_some());
+    }
+    assert!((40..=100).contains(&tried), "{tried} attempts in 600 seconds");
+    assert!(told <= 20, "{told}");
+}
+
+/// Two members know a peer by different addresses: each is tried. Whoever leaves tries nobody.
+#[test]
+fn every_address_of_a_peer_is_tried() {
+    let (mut mesh, first) = connected();
+    let second = connections::<RakNet>(2)[1];
+    plugin(&mut mesh).on_connected(Instant::ZERO, second, ([10, 0, 0, 2], 1).into(), Guid(7), Side::Server);
+    receive(&mut mesh, Instant::ZERO, first, &invented_at(100, 1));
+    receive(&mut mesh, Instant::ZERO, second, &invented_at(100, 2));
+    let mut ports = Vec::new();
+    for second in 0..12 {
+        update(&mut mesh, Instant::ZERO + Duration::from_secs(second));
+        ports.extend(mesh.poll_connect().map(|target| target.address.port()));
+    }
+    ports.sort_unstable();
+    ports.dedup();
+    assert_eq!(ports, [1, 2]);
+    mesh.leave();
+    update(&mut mesh, Instant::ZERO + Duration::from_secs(20));
+    assert_eq!(mesh.poll_connect(), None);
 }
