@@ -50,7 +50,7 @@ build_cpp() {
     mkdir -p "$work"
     make --silent -j2 -C "$work" -f "$here/cpp/Makefile" HERE="$here/cpp" RAKNET="$fetched/package/raknet/Source" ||
         fail "building the C++ peer failed"
-    install "$work/cpp-peer" "$work/cpp-secure-peer" "$bin"
+    install "$work/cpp-peer" "$work/cpp-secure-peer" "$work/cpp-tcp-peer" "$bin"
 }
 
 # Builds a peer that is written in Rust: `build_rust PEER`.

@@ -38,6 +38,7 @@
 //! - `metrics`: endpoints count through the facade of the crate `metrics`. The README of this crate lists the names.
 //! - `tracing`: endpoints and connections have spans, and events for what becomes of them.
 //! - `key-log`: `KeyLogFile`, a file with the keys of secure connections, for captures of them.
+//! - `tcp`, `tls`: messages over TCP, with the same verbs, and over TLS by rustls.
 //! - `deflate`, `derive`: compressed aggregates and `#[derive(Pack)]` of the [`codec`]s.
 //!
 //! All futures of this crate are cancel safe: a message is sent or received completely or not at all.
@@ -60,6 +61,8 @@ pub mod polled;
 pub mod raknet;
 mod simulation;
 mod socket;
+#[cfg(feature = "tcp")]
+pub mod tcp;
 mod wakers;
 
 /// Keys, and whom to trust: what secure connections need.

@@ -7,4 +7,5 @@ mod relay;
 mod secure;
 mod secure_cpp;
 mod support;
+mod tcp;
 mod wireshark;

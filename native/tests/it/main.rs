@@ -5,3 +5,4 @@ mod game_protocol;
 mod polled;
 mod raknet;
 mod support;
+mod tcp;

@@ -1,0 +1,126 @@
+//! Messages on a stream of bytes, each behind its length: how RakNet's `PacketizedTCP` writes them.
+//!
+//! A frame is a header of [`HEADER_LEN`] bytes, the length of the message as an unsigned number of 32 bits in network byte
+//! order, and the message. The header does not count itself. The original sets no limit, so that a header may claim 4 GiB:
+//! a reader has one, and gives a stream up that claims more.
+
+/// The bytes of the header of a frame.
+pub const HEADER_LEN: usize = 4;
+
+/// The header of a frame.
+///
+/// ```
+/// use rakwire::codec::frames::{header, message_len};
+///
+/// assert_eq!(header(0x0102), [0, 0, 1, 2]);
+/// assert_eq!(message_len([0, 0, 1, 2]), 0x0102);
+/// ```
+#[must_use]
+pub const fn header(message_len: u32) -> [u8; HEADER_LEN] {
+    message_len.to_be_bytes()
+}
+
+/// The bytes of the message behind a header, 0 to 4,294,967,295, whatever room there is for it.
+#[must_use]
+pub const fn message_len(header: [u8; HEADER_LEN]) -> u32 {
+    u32::from_be_bytes(header)
+}
+
+error_enum! {
+    /// Why a stream of frames cannot be read any further.
+    #[non_exhaustive]
+    pub enum FrameError {
+        /// A header claims more bytes than the reader has room for. Where the next frame begins is not known then.
+        TooLong => "a message is longer than the reader has room for",
+    }
+}
+
+/// Reads frames from a stream into memory that is lent to it, one after the other.
+///
+/// Bytes are received into [`vacant`](Self::vacant), and [`advance`](Self::advance) says how many. Dropping a read between
+/// the two loses nothing.
+///
+/// ```
+/// use rakwire::codec::frames::FrameReader;
+///
+/// let mut stream: &[u8] = &[0, 0, 0, 2, b'h', b'i', 0, 0, 0, 1, b'!'];
+/// let mut memory = [0; 16];
+/// let mut reader = FrameReader::new(&mut memory);
+/// let mut messages = Vec::new();
+/// while !stream.is_empty() {
+///     let vacant = reader.vacant();
+///     let n = vacant.len().min(stream.len());
+///     vacant[..n].copy_from_slice(&stream[..n]);
+///     stream = &stream[n..];
+///     reader.advance(n)?;
+///     if let Some(message) = reader.message() {
+///         messages.push(message.to_vec());
+///         reader.next();
+///     }
+/// }
+/// assert_eq!(messages, [&b"hi"[..], b"!"]);
+/// # Ok::<(), rakwire::codec::frames::FrameError>(())
+/// ```
+#[derive(Debug)]
+pub struct FrameReader<'a> {
+    memory: &'a mut [u8],
+    header: [u8; HEADER_LEN],
+    /// The bytes that have been received of header and message.
+    received: usize,
+}
+
+impl<'a> FrameReader<'a> {
+    /// A reader at the beginning of a stream. Messages have at most the length of `memory`.
+    #[must_use]
+    pub const fn new(memory: &'a mut [u8]) -> Self {
+        Self { memory, header: [0; HEADER_LEN], received: 0 }
+    }
+
+    /// Where the next bytes of the stream go. It is empty while a [`message`](Self::message) is there.
+    pub fn vacant(&mut self) -> &mut [u8] {
+        let Some(of_message) = self.received.checked_sub(HEADER_LEN) else {
+            return self.header.get_mut(self.received..).unwrap_or_default();
+        };
+        let len = self.len().unwrap_or_default();
+        self.memory.get_mut(of_message..len).unwrap_or_default()
+    }
+
+    /// Counts bytes that were written to the beginning of [`vacant`](Self::vacant); more than its length count as all of it.
+    ///
+    /// # Errors
+    /// [`FrameError::TooLong`] if the header is complete and claims more than the memory holds.
+    pub fn advance(&mut self, n: usize) -> Result<(), FrameError> {
+        self.received += n.min(self.vacant().len());
+        if self.received == HEADER_LEN && self.len().is_none() {
+            return Err(FrameError::TooLong);
+        }
+        Ok(())
+    }
+
+    /// The message, once all of it has been received.
+    #[must_use]
+    pub fn message(&self) -> Option<&[u8]> {
+        let of_message = self.received.checked_sub(HEADER_LEN)?;
+        let len = self.len()?;
+        self.memory.get(..len).filter(|_| of_message == len)
+    }
+
+    /// Goes on to the next frame.
+    pub const fn next(&mut self) {
+        self.received = 0;
+    }
+
+    /// Whether part of a frame has been received, so that a stream which ends here ends within one.
+    #[must_use]
+    pub fn is_within_frame(&self) -> bool {
+        self.received > 0 && self.message().is_none()
+    }
+
+    /// The length that the header claims, if there is room for it.
+    fn len(&self) -> Option<usize> {
+        usize::try_from(message_len(self.header)).ok().filter(|len| *len <= self.memory.len())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,278 @@
+//! Opens and accepts connections over TCP.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
+
+use tokio::net::{TcpListener, ToSocketAddrs, lookup_host};
+use tokio::sync::{Mutex as AsyncMutex, Semaphore, mpsc, watch};
+use tokio::task::JoinHandle;
+
+use super::connection::Connection;
+use super::error::{ConnectError, ConnectFailure};
+use super::listener::{Unaccepted, listen};
+use super::options::{ConnectOptions, Options};
+use super::run::start;
+use super::shared::Shared;
+use super::stats::{Counter, EndpointStats};
+use super::stream::{configure, dial, failure};
+use crate::bind_error::BindError;
+use crate::endpoint::TryAcceptError;
+
+/// How long a server may take to answer if nothing else is said.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Opens and accepts connections over TCP.
+///
+/// A clone is another handle of the same endpoint. Dropping the last one keeps its connections open, but accepts no new ones.
+/// [`close`](Self::close) closes everything in order.
+///
+/// ```
+/// use rakwire_native::tcp::{Endpoint, Options};
+///
+/// # #[tokio::main]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let endpoint = Endpoint::bind("127.0.0.1:0", Options::server(8)).await?;
+/// let address = endpoint.local_addr();
+/// assert_ne!(address.port(), 0);
+/// endpoint.close().await;
+/// assert!(endpoint.accept().await.is_none());
+/// std::net::TcpListener::bind(address)?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Endpoint {
+    handles: Arc<Handles>,
+}
+
+/// What all handles of an endpoint share. It is dropped with the last of them.
+#[derive(Debug)]
+struct Handles {
+    inner: Arc<Inner>,
+    local: SocketAddr,
+    accepted: AsyncMutex<mpsc::UnboundedReceiver<Unaccepted>>,
+    places: Arc<Semaphore>,
+    listener: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Drop for Handles {
+    fn drop(&mut self) {
+        self.inner.stop();
+    }
+}
+
+/// What the tasks of an endpoint need.
+#[derive(Debug)]
+pub(super) struct Inner {
+    pub(super) options: Options,
+    pub(super) counters: EndpointCounters,
+    connections: Mutex<Vec<Weak<Shared>>>,
+    is_closed: watch::Sender<bool>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct EndpointCounters {
+    pub(super) refused: Counter,
+    pub(super) accept_failures: Counter,
+    #[cfg(feature = "tls")]
+    pub(super) handshakes_failed: Counter,
+}
+
+impl Inner {
+    /// Waits until the endpoint accepts nothing any more.
+    pub(super) async fn closed(&self) {
+        // It cannot fail: the sender lives as long as this.
+        let _ = self.is_closed.subscribe().wait_for(|is_closed| *is_closed).await;
+    }
+
+    fn stop(&self) {
+        self.is_closed.send_replace(true);
+    }
+
+    /// Remembers a connection, to close it with the endpoint.
+    pub(super) fn register(&self, shared: &Arc<Shared>) {
+        let mut connections = self.connections.lock().unwrap_or_else(PoisonError::into_inner);
+        // Amortised: what has ended is forgotten whenever the list would grow.
+        if connections.len() == connections.capacity() {
+            connections.retain(|connection| connection.strong_count() > 0);
+        }
+        connections.push(Arc::downgrade(shared));
+        drop(connections);
+        if *self.is_closed.borrow() {
+            shared.close();
+        }
+    }
+
+    fn connections(&self) -> Vec<Arc<Shared>> {
+        let connections = self.connections.lock().unwrap_or_else(PoisonError::into_inner);
+        connections.iter().filter_map(Weak::upgrade).collect()
+    }
+}
+
+impl Endpoint {
+    /// Listens on the first address that works; port 0 picks a free one. An endpoint that accepts nobody
+    /// ([`Options::client`]) listens nowhere, and `address` is where its connections come from.
+    ///
+    /// # Errors
+    /// A [`BindError`] with the address.
+    pub async fn bind(address: impl ToSocketAddrs, options: Options) -> Result<Self, BindError> {
+        let (queue, accepted) = mpsc::unbounded_channel();
+        let places = Arc::new(Semaphore::new(options.max_incoming.min(Semaphore::MAX_PERMITS)));
+        let listens = options.max_incoming > 0;
+        let inner = Arc::new(Inner {
+            options,
+            counters: EndpointCounters::default(),
+            connections: Mutex::default(),
+            is_closed: watch::Sender::new(false),
+        });
+        let (listener, local) = if listens {
+            let (listener, local) = bind_first(address).await?;
+            (Some(tokio::spawn(listen(listener, places.clone(), queue, inner.clone()))), local)
+        } else {
+            (None, first_address(address).await?)
+        };
+        let (accepted, listener) = (AsyncMutex::new(accepted), Mutex::new(listener));
+        Ok(Self { handles: Arc::new(Handles { inner, local, accepted, places, listener }) })
+    }
+
+    /// Connects to a server, without TLS.
+    ///
+    /// # Errors
+    /// A [`ConnectError`]; most are [`ConnectError::Failed`] with a [`ConnectFailure`].
+    pub async fn connect(&self, address: SocketAddr) -> Result<Connection, ConnectError> {
+        self.connect_with(address, &ConnectOptions::default()).await
+    }
+
+    /// Connects to a server. If the future is dropped, the attempt ends.
+    ///
+    /// # Errors
+    /// A [`ConnectError`]; most are [`ConnectError::Failed`] with a [`ConnectFailure`].
+    pub async fn connect_with(
+        &self,
+        address: SocketAddr,
+        options: &ConnectOptions,
+    ) -> Result<Connection, ConnectError> {
+        let inner = &self.handles.inner;
+        if address.port() == 0 || address.ip().is_unspecified() {
+            return Err(ConnectError::UnassignedAddress);
+        }
+        let limit = options.connect_timeout.unwrap_or(CONNECT_TIMEOUT);
+        let shared = tokio::select! {
+            biased;
+            () = inner.closed() => return Err(ConnectError::EndpointClosed),
+            opened = tokio::time::timeout(limit, self.open(address, options)) => opened,
+        };
+        let shared = shared.unwrap_or(Err(ConnectFailure::NoAnswer)).map_err(ConnectError::Failed)?;
+        inner.register(&shared);
+        Ok(Connection::new(shared))
+    }
+
+    async fn open(
+        &self,
+        address: SocketAddr,
+        options: &ConnectOptions,
+    ) -> Result<Arc<Shared>, ConnectFailure> {
+        let inner = &self.handles.inner;
+        let from = if inner.options.max_incoming > 0 {
+            SocketAddr::new(self.handles.local.ip(), 0)
+        } else {
+            self.handles.local
+        };
+        let stream = dial(from, address).await.map_err(|error| failure(&error))?;
+        configure(&stream, inner.options.timeout);
+        #[cfg(feature = "tls")]
+        if let Some((config, name)) = options.tls.clone() {
+            let stream = tokio_rustls::TlsConnector::from(config).connect(name, stream).await;
+            let stream = stream.map_err(|error| failure(&error))?;
+            return Ok(start(stream, address, &inner.options, ()));
+        }
+        #[cfg(not(feature = "tls"))]
+        let _ = options;
+        Ok(start(stream, address, &inner.options, ()))
+    }
+
+    /// Waits for the next connection that another peer opened. Returns `None` once the endpoint is closed. If the future is
+    /// dropped earlier, no connection is lost.
+    pub async fn accept(&self) -> Option<Connection> {
+        let mut accepted = self.handles.accepted.lock().await;
+        tokio::select! {
+            biased;
+            () = self.handles.inner.closed() => None,
+            unaccepted = accepted.recv() => unaccepted.map(|unaccepted| unaccepted.connection),
+        }
+    }
+
+    /// The next connection, if one is waiting.
+    ///
+    /// # Errors
+    /// [`TryAcceptError::Empty`] if no connection is waiting, or another handle waits for it; [`TryAcceptError::Closed`] once
+    /// the endpoint is closed.
+    pub fn try_accept(&self) -> Result<Connection, TryAcceptError> {
+        if *self.handles.inner.is_closed.borrow() {
+            return Err(TryAcceptError::Closed);
+        }
+        let mut accepted = self.handles.accepted.try_lock().map_err(|_| TryAcceptError::Empty)?;
+        let unaccepted = accepted.try_recv().map_err(|_| TryAcceptError::Empty)?;
+        Ok(unaccepted.connection)
+    }
+
+    /// The address on which it listens, with its port; of one that does not listen, the address that it was given.
+    #[must_use]
+    pub fn local_addr(&self) -> SocketAddr {
+        self.handles.local
+    }
+
+    /// The counters.
+    #[must_use]
+    pub fn stats(&self) -> EndpointStats {
+        let Handles { inner, places, .. } = &*self.handles;
+        EndpointStats {
+            incoming: inner.options.max_incoming.saturating_sub(places.available_permits()),
+            refused: inner.counters.refused.get(),
+            #[cfg(feature = "tls")]
+            handshakes_failed: inner.counters.handshakes_failed.get(),
+            #[cfg(not(feature = "tls"))]
+            handshakes_failed: 0,
+            accept_failures: inner.counters.accept_failures.get(),
+        }
+    }
+
+    /// Closes all connections like [`Connection::disconnect`], and then the endpoint. Waits until the address is free again.
+    pub async fn close(&self) {
+        let Handles { inner, listener, accepted, .. } = &*self.handles;
+        inner.stop();
+        let listener = listener.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(listener) = listener {
+            // It only ends without a result if it panicked, and then nobody listens either.
+            let _ = listener.await;
+        }
+        // Those that nobody has accepted end with their only handles.
+        let mut accepted = accepted.lock().await;
+        while accepted.try_recv().is_ok() {}
+        drop(accepted);
+        let connections = inner.connections();
+        connections.iter().for_each(|connection| connection.close());
+        for connection in connections {
+            connection.ended().await;
+        }
+    }
+}
+
+/// Listens on the first address that works.
+async fn bind_first(address: impl ToSocketAddrs) -> Result<(TcpListener, SocketAddr), BindError> {
+    let mut refused = BindError::NoAddress;
+    for address in lookup_host(address).await.map_err(BindError::Resolve)? {
+        let bound = TcpListener::bind(address).await;
+        match bound.and_then(|listener| listener.local_addr().map(|local| (listener, local))) {
+            Ok(bound) => return Ok(bound),
+            Err(source) => refused = BindError::Socket { address, source },
+        }
+    }
+    Err(refused)
+}
+
+async fn first_address(address: impl ToSocketAddrs) -> Result<SocketAddr, BindError> {
+    let mut addresses = lookup_host(address).await.map_err(BindError::Resolve)?;
+    addresses.next().ok_or(BindError::NoAddress)
+}

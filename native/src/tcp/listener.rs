@@ -1,0 +1,96 @@
+//! Accepts the connections that others open.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+
+use super::connection::Connection;
+use super::endpoint::Inner;
+use super::run::start;
+use super::stream::configure;
+use crate::socket::canonical;
+
+/// How long a process without a free descriptor waits for one.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// A place for a connection that others opened. It is free once the connection has ended and has been accepted.
+type Place = Arc<OwnedSemaphorePermit>;
+
+/// A connection that waits to be accepted.
+#[derive(Debug)]
+pub(super) struct Unaccepted {
+    pub(super) connection: Connection,
+    _place: Place,
+}
+
+/// Lets others connect until the endpoint closes.
+pub(super) async fn listen(
+    listener: TcpListener,
+    places: Arc<Semaphore>,
+    queue: mpsc::UnboundedSender<Unaccepted>,
+    inner: Arc<Inner>,
+) {
+    loop {
+        let accepted = tokio::select! {
+            biased;
+            () = inner.closed() => return,
+            accepted = listener.accept() => accepted,
+        };
+        let Ok((stream, remote)) = accepted else {
+            inner.counters.accept_failures.add(1);
+            tokio::time::sleep(PAUSE).await;
+            continue;
+        };
+        let Ok(place) = places.clone().try_acquire_owned() else {
+            inner.counters.refused.add(1);
+            continue;
+        };
+        configure(&stream, inner.options.timeout);
+        open(stream, canonical(remote), Arc::new(place), queue.clone(), &inner);
+    }
+}
+
+/// Opens a connection on a stream, behind the handshake of TLS if there is one.
+fn open(
+    stream: TcpStream,
+    remote: SocketAddr,
+    place: Place,
+    queue: mpsc::UnboundedSender<Unaccepted>,
+    inner: &Arc<Inner>,
+) {
+    #[cfg(feature = "tls")]
+    if let Some(config) = inner.options.tls.clone() {
+        let inner = inner.clone();
+        tokio::spawn(async move {
+            let handshake = tokio_rustls::TlsAcceptor::from(config).accept(stream);
+            let stream = tokio::select! {
+                biased;
+                () = inner.closed() => return,
+                stream = tokio::time::timeout(inner.options.handshake_timeout, handshake) => stream,
+            };
+            match stream {
+                Ok(Ok(stream)) => enqueue(stream, remote, place, &queue, &inner),
+                Ok(Err(_)) | Err(_) => inner.counters.handshakes_failed.add(1),
+            }
+        });
+        return;
+    }
+    enqueue(stream, remote, place, &queue, inner);
+}
+
+fn enqueue(
+    stream: impl AsyncRead + AsyncWrite + Send + 'static,
+    remote: SocketAddr,
+    place: Place,
+    queue: &mpsc::UnboundedSender<Unaccepted>,
+    inner: &Arc<Inner>,
+) {
+    let shared = start(stream, remote, &inner.options, place.clone());
+    inner.register(&shared);
+    // Nobody accepts any more if it cannot be queued, and the connection ends with its only handle.
+    let _ = queue.send(Unaccepted { connection: Connection::new(shared), _place: place });
+}

@@ -1,0 +1,69 @@
+//! The task of a connection.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::mpsc;
+use tokio::time::{sleep, timeout};
+
+use super::error::DisconnectReason;
+use super::options::Options;
+use super::reader::read;
+use super::shared::{Phase, Queued, Shared};
+use super::writer::write;
+
+/// Starts the task of a connection over a stream. The task keeps `kept` until the connection has ended.
+pub(super) fn start<K: Send + 'static>(
+    stream: impl AsyncRead + AsyncWrite + Send + 'static,
+    remote: SocketAddr,
+    options: &Options,
+    kept: K,
+) -> Arc<Shared> {
+    let (inbox_sender, inbox) = mpsc::unbounded_channel();
+    let (outbox, outbox_receiver) = mpsc::unbounded_channel();
+    let shared = Arc::new(Shared::new(options, remote, inbox, outbox));
+    let of_task = shared.clone();
+    tokio::spawn(async move {
+        let reason = run(stream, inbox_sender.clone(), outbox_receiver, &of_task).await;
+        of_task.end(reason);
+        // Whoever receives learns that this was all when the reason is known.
+        drop((inbox_sender, kept));
+    });
+    shared
+}
+
+/// Reads and writes until one of them ends the connection. The stream is closed when this returns.
+async fn run(
+    stream: impl AsyncRead + AsyncWrite,
+    inbox: mpsc::UnboundedSender<Queued>,
+    outbox: mpsc::UnboundedReceiver<Queued>,
+    shared: &Shared,
+) -> DisconnectReason {
+    let (reader, writer) = tokio::io::split(stream);
+    tokio::pin!(reader, writer);
+    let read = read(reader, inbox, shared);
+    tokio::pin!(read);
+    let reason = tokio::select! {
+        reason = &mut read => reason,
+        written = write(writer, outbox, shared) => match written {
+            Err(reason) => reason,
+            Ok(()) => {
+                // The system would reset the connection, and lose what is under way to the other side, if bytes were unread.
+                let _ = timeout(shared.options.close_timeout, read).await;
+                DisconnectReason::Local
+            }
+        },
+        () = close_deadline(shared) => DisconnectReason::Local,
+    };
+    match shared.phase() {
+        Phase::Closing => DisconnectReason::Local,
+        Phase::Open | Phase::Ended(_) => reason,
+    }
+}
+
+/// When a connection that this side has closed has to be over.
+async fn close_deadline(shared: &Shared) {
+    shared.closing().await;
+    sleep(shared.options.close_timeout).await;
+}

@@ -1,0 +1,148 @@
+//! What the handles of a connection share with its task.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::sync::{Mutex as AsyncMutex, OwnedSemaphorePermit, Semaphore, mpsc, watch};
+
+use super::error::DisconnectReason;
+use super::options::Options;
+use super::stats::ConnectionCounters;
+
+/// What a message is charged beyond its bytes, so that empty ones do not fill the memory either.
+const CHARGE: usize = 64;
+/// The bytes that one call takes from the system, which are one message where nothing says how long messages are.
+pub(super) const READ_BUFFER: usize = 16 << 10;
+
+/// How far a connection is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Phase {
+    Open,
+    /// This side has closed it, and what was sent before leaves.
+    Closing,
+    Ended(DisconnectReason),
+}
+
+/// Bytes in a queue, and the room that they take there until they are dropped.
+#[derive(Debug)]
+pub(super) struct Queued {
+    pub(super) bytes: Vec<u8>,
+    pub(super) room: OwnedSemaphorePermit,
+}
+
+/// The room of a queue.
+#[derive(Debug)]
+pub(super) struct Room {
+    free: Arc<Semaphore>,
+    size: usize,
+}
+
+impl Room {
+    fn new(size: usize, max_message: u32) -> Self {
+        let largest = charge(READ_BUFFER.max(max_message as usize));
+        let size = size.max(largest).min(Semaphore::MAX_PERMITS);
+        Self { free: Arc::new(Semaphore::new(size)), size }
+    }
+
+    /// Whether a message of so many bytes ever fits.
+    pub(super) const fn fits(&self, len: usize) -> bool {
+        charge(len) <= self.size
+    }
+
+    /// Room for a message that [fits](Self::fits), once there is some.
+    pub(super) async fn take(&self, len: usize) -> Option<OwnedSemaphorePermit> {
+        let permits = u32::try_from(charge(len)).ok()?;
+        self.free.clone().acquire_many_owned(permits).await.ok()
+    }
+
+    pub(super) fn try_take(&self, len: usize) -> Option<OwnedSemaphorePermit> {
+        let permits = u32::try_from(charge(len)).ok()?;
+        self.free.clone().try_acquire_many_owned(permits).ok()
+    }
+}
+
+const fn charge(len: usize) -> usize {
+    len.saturating_add(CHARGE)
+}
+
+/// A connection, for its handles and for its task.
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub(super) options: Options,
+    pub(super) remote: SocketAddr,
+    pub(super) counters: ConnectionCounters,
+    /// What has arrived, for whoever receives.
+    pub(super) inbox: AsyncMutex<mpsc::UnboundedReceiver<Queued>>,
+    pub(super) inbox_room: Room,
+    pub(super) outbox_room: Room,
+    /// Where messages go that are sent, while the connection is open.
+    outbox: Mutex<Option<mpsc::UnboundedSender<Queued>>>,
+    phase: watch::Sender<Phase>,
+}
+
+impl Shared {
+    pub(super) fn new(
+        options: &Options,
+        remote: SocketAddr,
+        inbox: mpsc::UnboundedReceiver<Queued>,
+        outbox: mpsc::UnboundedSender<Queued>,
+    ) -> Self {
+        Self {
+            remote,
+            counters: ConnectionCounters::default(),
+            inbox: AsyncMutex::new(inbox),
+            inbox_room: Room::new(options.receive_queue, options.max_message),
+            outbox_room: Room::new(options.send_queue, options.max_message),
+            outbox: Mutex::new(Some(outbox)),
+            phase: watch::Sender::new(Phase::Open),
+            options: options.clone(),
+        }
+    }
+
+    /// Queues a frame; `false` if the connection is no longer open.
+    pub(super) fn queue(&self, frame: Queued) -> bool {
+        let outbox = self.outbox.lock().unwrap_or_else(PoisonError::into_inner);
+        outbox.as_ref().is_some_and(|outbox| outbox.send(frame).is_ok())
+    }
+
+    pub(super) fn phase(&self) -> Phase {
+        *self.phase.borrow()
+    }
+
+    /// Lets what was sent leave, and nothing more be sent.
+    pub(super) fn close(&self) {
+        self.outbox.lock().unwrap_or_else(PoisonError::into_inner).take();
+        self.phase.send_if_modified(|phase| {
+            let is_open = *phase == Phase::Open;
+            if is_open {
+                *phase = Phase::Closing;
+            }
+            is_open
+        });
+    }
+
+    /// The connection is over. Whoever has closed it here knows no other reason.
+    pub(super) fn end(&self, reason: DisconnectReason) {
+        self.close();
+        self.outbox_room.free.close();
+        self.phase.send_modify(|phase| *phase = Phase::Ended(reason));
+    }
+
+    /// Waits until this side closes the connection.
+    pub(super) async fn closing(&self) {
+        // It cannot fail: the sender lives as long as this.
+        let _ = self.phase.subscribe().wait_for(|phase| *phase != Phase::Open).await;
+    }
+
+    pub(super) async fn ended(&self) -> DisconnectReason {
+        let mut phase = self.phase.subscribe();
+        loop {
+            if let Phase::Ended(reason) = *phase.borrow_and_update() {
+                return reason;
+            }
+            if phase.changed().await.is_err() {
+                return DisconnectReason::Local;
+            }
+        }
+    }
+}
