@@ -48,7 +48,7 @@
 //! # Layers
 //!
 //! Everything is generic over the [`Protocol`](rakwire::endpoint::Protocol); [`raknet`] and [`game_protocol`] have aliases,
-//! and what only one protocol supports. Only `socket` uses the sockets of embassy-net, and only `clock` reads the time.
+//! and what only one protocol supports. Only `socket` uses the UDP sockets of embassy-net, and only `clock` reads the time.
 //! `shared` is the state that tasks share with the [`Runner`]: the peer, and the `slots` of connections that tasks refer to.
 //!
 //! # Features
@@ -57,6 +57,7 @@
 //!   disable them to save flash.
 //! - `secure`: secure connections of RakNet, as the crate [`rakwire`] has them. They need random bytes that nobody can
 //!   guess: a board without a hardware generator must not use them.
+//! - `tcp`: messages over TCP.
 //! - `ipv4` (default) and `ipv6`: the address families of the network.
 //! - `defmt`: events, reasons, errors and names implement `defmt::Format`, here and in the crate `rakwire`.
 #![no_std]
@@ -87,6 +88,8 @@ mod shared;
 mod slots;
 mod socket;
 mod state;
+#[cfg(feature = "tcp")]
+pub mod tcp;
 
 pub use connection::{Connection, Event};
 pub use error::ConnectError;

@@ -1,4 +1,4 @@
-//! The UDP socket: the only module that uses the sockets of embassy-net.
+//! The UDP socket: the only module that uses those of embassy-net.
 
 use core::net::{IpAddr, SocketAddr};
 use core::pin::pin;
@@ -164,7 +164,7 @@ impl core::fmt::Debug for Socket<'_> {
 }
 
 /// The address for embassy-net; `None` if the network does not support its family.
-const fn endpoint(address: SocketAddr) -> Option<IpEndpoint> {
+pub(crate) const fn endpoint(address: SocketAddr) -> Option<IpEndpoint> {
     let addr = match address.ip() {
         #[cfg(feature = "ipv4")]
         IpAddr::V4(address) => IpAddress::Ipv4(address),

@@ -4,3 +4,4 @@ mod common;
 mod game_protocol;
 mod raknet;
 mod support;
+mod tcp;

@@ -228,6 +228,13 @@ impl Net {
         (number, self.stack(number), config)
     }
 
+    /// Adds a machine without a peer.
+    pub(crate) fn machine_without_peer(&mut self) -> (Stack<'static>, Ipv4Addr) {
+        let number = self.next;
+        self.next += 1;
+        (self.stack(number), Ipv4Addr::new(10, 0, 0, number))
+    }
+
     /// Adds a client on any port.
     pub(crate) fn client<P: Tested, const C: usize, const B: usize, const S: usize, const D: usize>(
         &mut self,

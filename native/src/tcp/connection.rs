@@ -7,12 +7,14 @@ use rakwire::endpoint::SendError;
 use rakwire::raknet::{Delivery, Receipt};
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
-use super::Message;
 use super::error::DisconnectReason;
 use super::shared::{Phase, Queued, Shared};
 use super::stats::ConnectionStats;
 use super::writer::frame;
 use crate::endpoint::TryRecvError;
+
+/// A received message. Its delivery is [`Delivery::RELIABLE_ORDERED`].
+pub type Message = crate::endpoint::Message<Delivery>;
 
 /// An open connection with another peer over TCP.
 ///
@@ -84,7 +86,7 @@ impl Connection {
             Err(SendError::QuotaExceeded) => {}
             result => return result,
         }
-        let room = self.shared().outbox_room.take(message.len()).await;
+        let room = self.shared().send_room.take(message.len()).await;
         self.queue(message, room.ok_or(SendError::NotConnected)?)
     }
 
@@ -98,13 +100,13 @@ impl Connection {
             return Err(SendError::Empty);
         }
         let is_short = u32::try_from(message.len()).is_ok_and(|len| len <= shared.options.max_message);
-        if !is_short || !shared.outbox_room.fits(message.len()) {
+        if !is_short || !shared.send_room.fits(message.len()) {
             return Err(SendError::NeverFits);
         }
         if shared.phase() != Phase::Open {
             return Err(SendError::NotConnected);
         }
-        let room = shared.outbox_room.try_take(message.len()).ok_or(SendError::QuotaExceeded)?;
+        let room = shared.send_room.try_take(message.len()).ok_or(SendError::QuotaExceeded)?;
         self.queue(message, room)
     }
 
@@ -117,7 +119,7 @@ impl Connection {
     /// Waits for the next message. Returns `None` once the connection has ended and all messages have been received; see
     /// [`closed_reason`](Self::closed_reason). If the future is dropped earlier, no message is lost.
     pub async fn recv(&self) -> Option<Message> {
-        self.shared().inbox.lock().await.recv().await.map(message)
+        self.shared().receive_queue.lock().await.recv().await.map(message)
     }
 
     /// The next message, if one has arrived.
@@ -126,8 +128,8 @@ impl Connection {
     /// [`TryRecvError::Empty`] if no message is waiting, or another handle waits for it; [`TryRecvError::Closed`] once the
     /// connection has ended and all messages have been received.
     pub fn try_recv(&self) -> Result<Message, TryRecvError> {
-        let mut inbox = self.shared().inbox.try_lock().map_err(|_| TryRecvError::Empty)?;
-        inbox.try_recv().map(message).map_err(|error| match error {
+        let mut receive_queue = self.shared().receive_queue.try_lock().map_err(|_| TryRecvError::Empty)?;
+        receive_queue.try_recv().map(message).map_err(|error| match error {
             mpsc::error::TryRecvError::Empty => TryRecvError::Empty,
             mpsc::error::TryRecvError::Disconnected => TryRecvError::Closed,
         })

@@ -1,11 +1,11 @@
 //! Opens and accepts connections over TCP.
 
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::net::{TcpListener, ToSocketAddrs, lookup_host};
-use tokio::sync::{Mutex as AsyncMutex, Semaphore, mpsc, watch};
+use tokio::sync::{Mutex as AsyncMutex, Semaphore, mpsc};
 use tokio::task::JoinHandle;
 
 use super::connection::Connection;
@@ -14,7 +14,8 @@ use super::listener::{Unaccepted, listen};
 use super::options::{ConnectOptions, Options};
 use super::run::start;
 use super::shared::Shared;
-use super::stats::{Counter, EndpointStats};
+use super::state::EndpointState;
+use super::stats::EndpointStats;
 use super::stream::{configure, dial, failure};
 use crate::bind_error::BindError;
 use crate::endpoint::TryAcceptError;
@@ -49,7 +50,7 @@ pub struct Endpoint {
 /// What all handles of an endpoint share. It is dropped with the last of them.
 #[derive(Debug)]
 struct Handles {
-    inner: Arc<Inner>,
+    state: Arc<EndpointState>,
     local: SocketAddr,
     accepted: AsyncMutex<mpsc::UnboundedReceiver<Unaccepted>>,
     places: Arc<Semaphore>,
@@ -58,55 +59,7 @@ struct Handles {
 
 impl Drop for Handles {
     fn drop(&mut self) {
-        self.inner.stop();
-    }
-}
-
-/// What the tasks of an endpoint need.
-#[derive(Debug)]
-pub(super) struct Inner {
-    pub(super) options: Options,
-    pub(super) counters: EndpointCounters,
-    connections: Mutex<Vec<Weak<Shared>>>,
-    is_closed: watch::Sender<bool>,
-}
-
-#[derive(Debug, Default)]
-pub(super) struct EndpointCounters {
-    pub(super) refused: Counter,
-    pub(super) accept_failures: Counter,
-    #[cfg(feature = "tls")]
-    pub(super) handshakes_failed: Counter,
-}
-
-impl Inner {
-    /// Waits until the endpoint accepts nothing any more.
-    pub(super) async fn closed(&self) {
-        // It cannot fail: the sender lives as long as this.
-        let _ = self.is_closed.subscribe().wait_for(|is_closed| *is_closed).await;
-    }
-
-    fn stop(&self) {
-        self.is_closed.send_replace(true);
-    }
-
-    /// Remembers a connection, to close it with the endpoint.
-    pub(super) fn register(&self, shared: &Arc<Shared>) {
-        let mut connections = self.connections.lock().unwrap_or_else(PoisonError::into_inner);
-        // Amortised: what has ended is forgotten whenever the list would grow.
-        if connections.len() == connections.capacity() {
-            connections.retain(|connection| connection.strong_count() > 0);
-        }
-        connections.push(Arc::downgrade(shared));
-        drop(connections);
-        if *self.is_closed.borrow() {
-            shared.close();
-        }
-    }
-
-    fn connections(&self) -> Vec<Arc<Shared>> {
-        let connections = self.connections.lock().unwrap_or_else(PoisonError::into_inner);
-        connections.iter().filter_map(Weak::upgrade).collect()
+        self.state.stop();
     }
 }
 
@@ -120,20 +73,15 @@ impl Endpoint {
         let (queue, accepted) = mpsc::unbounded_channel();
         let places = Arc::new(Semaphore::new(options.max_incoming.min(Semaphore::MAX_PERMITS)));
         let listens = options.max_incoming > 0;
-        let inner = Arc::new(Inner {
-            options,
-            counters: EndpointCounters::default(),
-            connections: Mutex::default(),
-            is_closed: watch::Sender::new(false),
-        });
+        let state = Arc::new(EndpointState::new(options));
         let (listener, local) = if listens {
             let (listener, local) = bind_first(address).await?;
-            (Some(tokio::spawn(listen(listener, places.clone(), queue, inner.clone()))), local)
+            (Some(tokio::spawn(listen(listener, places.clone(), queue, state.clone()))), local)
         } else {
             (None, first_address(address).await?)
         };
         let (accepted, listener) = (AsyncMutex::new(accepted), Mutex::new(listener));
-        Ok(Self { handles: Arc::new(Handles { inner, local, accepted, places, listener }) })
+        Ok(Self { handles: Arc::new(Handles { state, local, accepted, places, listener }) })
     }
 
     /// Connects to a server, without TLS.
@@ -153,18 +101,18 @@ impl Endpoint {
         address: SocketAddr,
         options: &ConnectOptions,
     ) -> Result<Connection, ConnectError> {
-        let inner = &self.handles.inner;
+        let state = &self.handles.state;
         if address.port() == 0 || address.ip().is_unspecified() {
             return Err(ConnectError::UnassignedAddress);
         }
         let limit = options.connect_timeout.unwrap_or(CONNECT_TIMEOUT);
         let shared = tokio::select! {
             biased;
-            () = inner.closed() => return Err(ConnectError::EndpointClosed),
+            () = state.closed() => return Err(ConnectError::EndpointClosed),
             opened = tokio::time::timeout(limit, self.open(address, options)) => opened,
         };
         let shared = shared.unwrap_or(Err(ConnectFailure::NoAnswer)).map_err(ConnectError::Failed)?;
-        inner.register(&shared);
+        state.register(&shared);
         Ok(Connection::new(shared))
     }
 
@@ -173,23 +121,23 @@ impl Endpoint {
         address: SocketAddr,
         options: &ConnectOptions,
     ) -> Result<Arc<Shared>, ConnectFailure> {
-        let inner = &self.handles.inner;
-        let from = if inner.options.max_incoming > 0 {
+        let state = &self.handles.state;
+        let from = if state.options.max_incoming > 0 {
             SocketAddr::new(self.handles.local.ip(), 0)
         } else {
             self.handles.local
         };
         let stream = dial(from, address).await.map_err(|error| failure(&error))?;
-        configure(&stream, inner.options.timeout);
+        configure(&stream, state.options.timeout);
         #[cfg(feature = "tls")]
         if let Some((config, name)) = options.tls.clone() {
             let stream = tokio_rustls::TlsConnector::from(config).connect(name, stream).await;
             let stream = stream.map_err(|error| failure(&error))?;
-            return Ok(start(stream, address, &inner.options, ()));
+            return Ok(start(stream, address, &state.options, ()));
         }
         #[cfg(not(feature = "tls"))]
         let _ = options;
-        Ok(start(stream, address, &inner.options, ()))
+        Ok(start(stream, address, &state.options, ()))
     }
 
     /// Waits for the next connection that another peer opened. Returns `None` once the endpoint is closed. If the future is
@@ -198,7 +146,7 @@ impl Endpoint {
         let mut accepted = self.handles.accepted.lock().await;
         tokio::select! {
             biased;
-            () = self.handles.inner.closed() => None,
+            () = self.handles.state.closed() => None,
             unaccepted = accepted.recv() => unaccepted.map(|unaccepted| unaccepted.connection),
         }
     }
@@ -209,7 +157,7 @@ impl Endpoint {
     /// [`TryAcceptError::Empty`] if no connection is waiting, or another handle waits for it; [`TryAcceptError::Closed`] once
     /// the endpoint is closed.
     pub fn try_accept(&self) -> Result<Connection, TryAcceptError> {
-        if *self.handles.inner.is_closed.borrow() {
+        if self.handles.state.is_closed() {
             return Err(TryAcceptError::Closed);
         }
         let mut accepted = self.handles.accepted.try_lock().map_err(|_| TryAcceptError::Empty)?;
@@ -226,22 +174,22 @@ impl Endpoint {
     /// The counters.
     #[must_use]
     pub fn stats(&self) -> EndpointStats {
-        let Handles { inner, places, .. } = &*self.handles;
+        let Handles { state, places, .. } = &*self.handles;
         EndpointStats {
-            incoming: inner.options.max_incoming.saturating_sub(places.available_permits()),
-            refused: inner.counters.refused.get(),
+            incoming: state.options.max_incoming.saturating_sub(places.available_permits()),
+            refused: state.counters.refused.get(),
             #[cfg(feature = "tls")]
-            handshakes_failed: inner.counters.handshakes_failed.get(),
+            handshakes_failed: state.counters.handshakes_failed.get(),
             #[cfg(not(feature = "tls"))]
             handshakes_failed: 0,
-            accept_failures: inner.counters.accept_failures.get(),
+            accept_failures: state.counters.accept_failures.get(),
         }
     }
 
     /// Closes all connections like [`Connection::disconnect`], and then the endpoint. Waits until the address is free again.
     pub async fn close(&self) {
-        let Handles { inner, listener, accepted, .. } = &*self.handles;
-        inner.stop();
+        let Handles { state, listener, accepted, .. } = &*self.handles;
+        state.stop();
         let listener = listener.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(listener) = listener {
             // It only ends without a result if it panicked, and then nobody listens either.
@@ -251,7 +199,7 @@ impl Endpoint {
         let mut accepted = accepted.lock().await;
         while accepted.try_recv().is_ok() {}
         drop(accepted);
-        let connections = inner.connections();
+        let connections = state.connections();
         connections.iter().for_each(|connection| connection.close());
         for connection in connections {
             connection.ended().await;

@@ -9,8 +9,8 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
 use super::connection::Connection;
-use super::endpoint::Inner;
 use super::run::start;
+use super::state::EndpointState;
 use super::stream::configure;
 use crate::socket::canonical;
 
@@ -32,25 +32,25 @@ pub(super) async fn listen(
     listener: TcpListener,
     places: Arc<Semaphore>,
     queue: mpsc::UnboundedSender<Unaccepted>,
-    inner: Arc<Inner>,
+    state: Arc<EndpointState>,
 ) {
     loop {
         let accepted = tokio::select! {
             biased;
-            () = inner.closed() => return,
+            () = state.closed() => return,
             accepted = listener.accept() => accepted,
         };
         let Ok((stream, remote)) = accepted else {
-            inner.counters.accept_failures.add(1);
+            state.counters.accept_failures.add(1);
             tokio::time::sleep(PAUSE).await;
             continue;
         };
         let Ok(place) = places.clone().try_acquire_owned() else {
-            inner.counters.refused.add(1);
+            state.counters.refused.add(1);
             continue;
         };
-        configure(&stream, inner.options.timeout);
-        open(stream, canonical(remote), Arc::new(place), queue.clone(), &inner);
+        configure(&stream, state.options.timeout);
+        open(stream, canonical(remote), Arc::new(place), queue.clone(), &state);
     }
 }
 
@@ -60,26 +60,26 @@ fn open(
     remote: SocketAddr,
     place: Place,
     queue: mpsc::UnboundedSender<Unaccepted>,
-    inner: &Arc<Inner>,
+    state: &Arc<EndpointState>,
 ) {
     #[cfg(feature = "tls")]
-    if let Some(config) = inner.options.tls.clone() {
-        let inner = inner.clone();
+    if let Some(config) = state.options.tls.clone() {
+        let state = state.clone();
         tokio::spawn(async move {
             let handshake = tokio_rustls::TlsAcceptor::from(config).accept(stream);
             let stream = tokio::select! {
                 biased;
-                () = inner.closed() => return,
-                stream = tokio::time::timeout(inner.options.handshake_timeout, handshake) => stream,
+                () = state.closed() => return,
+                stream = tokio::time::timeout(state.options.handshake_timeout, handshake) => stream,
             };
             match stream {
-                Ok(Ok(stream)) => enqueue(stream, remote, place, &queue, &inner),
-                Ok(Err(_)) | Err(_) => inner.counters.handshakes_failed.add(1),
+                Ok(Ok(stream)) => enqueue(stream, remote, place, &queue, &state),
+                Ok(Err(_)) | Err(_) => state.counters.handshakes_failed.add(1),
             }
         });
         return;
     }
-    enqueue(stream, remote, place, &queue, inner);
+    enqueue(stream, remote, place, &queue, state);
 }
 
 fn enqueue(
@@ -87,10 +87,10 @@ fn enqueue(
     remote: SocketAddr,
     place: Place,
     queue: &mpsc::UnboundedSender<Unaccepted>,
-    inner: &Arc<Inner>,
+    state: &Arc<EndpointState>,
 ) {
-    let shared = start(stream, remote, &inner.options, place.clone());
-    inner.register(&shared);
+    let shared = start(stream, remote, &state.options, place.clone());
+    state.register(&shared);
     // Nobody accepts any more if it cannot be queued, and the connection ends with its only handle.
     let _ = queue.send(Unaccepted { connection: Connection::new(shared), _place: place });
 }

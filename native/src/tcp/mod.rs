@@ -48,11 +48,12 @@ mod options;
 mod reader;
 mod run;
 mod shared;
+mod state;
 mod stats;
 mod stream;
 mod writer;
 
-pub use self::connection::Connection;
+pub use self::connection::{Connection, Message};
 pub use self::endpoint::Endpoint;
 pub use self::error::{ConnectError, ConnectFailure, DisconnectReason};
 pub use self::options::{ConnectOptions, Framing, Options};
@@ -65,6 +66,3 @@ pub use rakwire::raknet::{Delivery, Receipt};
 /// The library behind the options for TLS.
 #[cfg(feature = "tls")]
 pub use tokio_rustls::rustls;
-
-/// A received message. Its delivery is [`Delivery::RELIABLE_ORDERED`].
-pub type Message = crate::endpoint::Message<Delivery>;

@@ -16,12 +16,12 @@ const ANNOUNCED: usize = 64 << 10;
 /// Reads until the stream ends, and returns why it did.
 pub(super) async fn read(
     reader: impl AsyncRead + Unpin,
-    inbox: mpsc::UnboundedSender<Queued>,
+    receive_queue: mpsc::UnboundedSender<Queued>,
     shared: &Shared,
 ) -> DisconnectReason {
     let mut reader = BufReader::with_capacity(READ_BUFFER, reader);
     loop {
-        match read_message(&mut reader, &inbox, shared).await {
+        match read_message(&mut reader, &receive_queue, shared).await {
             Ok(true) => {}
             Ok(false) => return DisconnectReason::Remote,
             Err(reason) => return reason,
@@ -32,7 +32,7 @@ pub(super) async fn read(
 /// Reads a message and queues it; `false` if the stream ends before its first byte.
 async fn read_message(
     reader: &mut BufReader<impl AsyncRead + Unpin>,
-    inbox: &mpsc::UnboundedSender<Queued>,
+    receive_queue: &mpsc::UnboundedSender<Queued>,
     shared: &Shared,
 ) -> Result<bool, DisconnectReason> {
     let available = reader.fill_buf().await.map_err(|error| lost(&error))?.len();
@@ -53,7 +53,7 @@ async fn read_message(
     shared.counters.bytes_received.add(len as u64);
     match room {
         // Nobody receives any more if it cannot be queued.
-        Some(room) => drop(inbox.send(Queued { bytes, room })),
+        Some(room) => drop(receive_queue.send(Queued { bytes, room })),
         None => shared.counters.messages_dropped.add(1),
     }
     Ok(true)
@@ -77,7 +77,7 @@ async fn announced_len(
 async fn room_for(len: usize, shared: &Shared) -> Option<OwnedSemaphorePermit> {
     tokio::select! {
         biased;
-        room = shared.inbox_room.take(len) => room,
+        room = shared.receive_room.take(len) => room,
         () = shared.closing() => None,
     }
 }

@@ -20,15 +20,15 @@ pub(super) fn start<K: Send + 'static>(
     options: &Options,
     kept: K,
 ) -> Arc<Shared> {
-    let (inbox_sender, inbox) = mpsc::unbounded_channel();
-    let (outbox, outbox_receiver) = mpsc::unbounded_channel();
-    let shared = Arc::new(Shared::new(options, remote, inbox, outbox));
+    let (received, receive_queue) = mpsc::unbounded_channel();
+    let (send_queue, queued) = mpsc::unbounded_channel();
+    let shared = Arc::new(Shared::new(options, remote, receive_queue, send_queue));
     let of_task = shared.clone();
     tokio::spawn(async move {
-        let reason = run(stream, inbox_sender.clone(), outbox_receiver, &of_task).await;
+        let reason = run(stream, received.clone(), queued, &of_task).await;
         of_task.end(reason);
         // Whoever receives learns that this was all when the reason is known.
-        drop((inbox_sender, kept));
+        drop((received, kept));
     });
     shared
 }
@@ -36,17 +36,17 @@ pub(super) fn start<K: Send + 'static>(
 /// Reads and writes until one of them ends the connection. The stream is closed when this returns.
 async fn run(
     stream: impl AsyncRead + AsyncWrite,
-    inbox: mpsc::UnboundedSender<Queued>,
-    outbox: mpsc::UnboundedReceiver<Queued>,
+    receive_queue: mpsc::UnboundedSender<Queued>,
+    send_queue: mpsc::UnboundedReceiver<Queued>,
     shared: &Shared,
 ) -> DisconnectReason {
     let (reader, writer) = tokio::io::split(stream);
     tokio::pin!(reader, writer);
-    let read = read(reader, inbox, shared);
+    let read = read(reader, receive_queue, shared);
     tokio::pin!(read);
     let reason = tokio::select! {
         reason = &mut read => reason,
-        written = write(writer, outbox, shared) => match written {
+        written = write(writer, send_queue, shared) => match written {
             Err(reason) => reason,
             Ok(()) => {
                 // The system would reset the connection, and lose what is under way to the other side, if bytes were unread.

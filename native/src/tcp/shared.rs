@@ -72,11 +72,11 @@ pub(super) struct Shared {
     pub(super) remote: SocketAddr,
     pub(super) counters: ConnectionCounters,
     /// What has arrived, for whoever receives.
-    pub(super) inbox: AsyncMutex<mpsc::UnboundedReceiver<Queued>>,
-    pub(super) inbox_room: Room,
-    pub(super) outbox_room: Room,
+    pub(super) receive_queue: AsyncMutex<mpsc::UnboundedReceiver<Queued>>,
+    pub(super) receive_room: Room,
+    pub(super) send_room: Room,
     /// Where messages go that are sent, while the connection is open.
-    outbox: Mutex<Option<mpsc::UnboundedSender<Queued>>>,
+    send_queue: Mutex<Option<mpsc::UnboundedSender<Queued>>>,
     phase: watch::Sender<Phase>,
 }
 
@@ -84,16 +84,16 @@ impl Shared {
     pub(super) fn new(
         options: &Options,
         remote: SocketAddr,
-        inbox: mpsc::UnboundedReceiver<Queued>,
-        outbox: mpsc::UnboundedSender<Queued>,
+        receive_queue: mpsc::UnboundedReceiver<Queued>,
+        send_queue: mpsc::UnboundedSender<Queued>,
     ) -> Self {
         Self {
             remote,
             counters: ConnectionCounters::default(),
-            inbox: AsyncMutex::new(inbox),
-            inbox_room: Room::new(options.receive_queue, options.max_message),
-            outbox_room: Room::new(options.send_queue, options.max_message),
-            outbox: Mutex::new(Some(outbox)),
+            receive_queue: AsyncMutex::new(receive_queue),
+            receive_room: Room::new(options.receive_queue, options.max_message),
+            send_room: Room::new(options.send_queue, options.max_message),
+            send_queue: Mutex::new(Some(send_queue)),
             phase: watch::Sender::new(Phase::Open),
             options: options.clone(),
         }
@@ -101,8 +101,8 @@ impl Shared {
 
     /// Queues a frame; `false` if the connection is no longer open.
     pub(super) fn queue(&self, frame: Queued) -> bool {
-        let outbox = self.outbox.lock().unwrap_or_else(PoisonError::into_inner);
-        outbox.as_ref().is_some_and(|outbox| outbox.send(frame).is_ok())
+        let send_queue = self.send_queue.lock().unwrap_or_else(PoisonError::into_inner);
+        send_queue.as_ref().is_some_and(|send_queue| send_queue.send(frame).is_ok())
     }
 
     pub(super) fn phase(&self) -> Phase {
@@ -111,7 +111,7 @@ impl Shared {
 
     /// Lets what was sent leave, and nothing more be sent.
     pub(super) fn close(&self) {
-        self.outbox.lock().unwrap_or_else(PoisonError::into_inner).take();
+        self.send_queue.lock().unwrap_or_else(PoisonError::into_inner).take();
         self.phase.send_if_modified(|phase| {
             let is_open = *phase == Phase::Open;
             if is_open {
@@ -124,7 +124,7 @@ impl Shared {
     /// The connection is over. Whoever has closed it here knows no other reason.
     pub(super) fn end(&self, reason: DisconnectReason) {
         self.close();
-        self.outbox_room.free.close();
+        self.send_room.free.close();
         self.phase.send_modify(|phase| *phase = Phase::Ended(reason));
     }
 

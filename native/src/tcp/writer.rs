@@ -27,7 +27,7 @@ pub(super) fn frame(message: &[u8], framing: Framing) -> Option<Vec<u8>> {
 /// Writes what is queued, until nothing more can be queued, and says so to the other side.
 pub(super) async fn write(
     mut writer: impl AsyncWrite + Unpin,
-    mut outbox: mpsc::UnboundedReceiver<Queued>,
+    mut send_queue: mpsc::UnboundedReceiver<Queued>,
     shared: &Shared,
 ) -> Result<(), DisconnectReason> {
     let limit = shared.options.timeout;
@@ -35,11 +35,11 @@ pub(super) async fn write(
         Framing::Packets => frames::HEADER_LEN,
         Framing::Stream => 0,
     };
-    while let Some(first) = outbox.recv().await {
+    while let Some(first) = send_queue.recv().await {
         // The room of the messages is free once they are written.
         let (mut bytes, mut rooms, mut messages) = (first.bytes, vec![first.room], 1);
         while bytes.len() < BATCH {
-            let Ok(Queued { bytes: next, room }) = outbox.try_recv() else { break };
+            let Ok(Queued { bytes: next, room }) = send_queue.try_recv() else { break };
             bytes.extend_from_slice(&next);
             rooms.push(room);
             messages += 1;

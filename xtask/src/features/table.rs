@@ -6,7 +6,7 @@ const COLUMNS: [&str; 8] =
     ["feature", "protocol", "core", "native", "npm", "Rust in browsers", "embassy", "tests"];
 /// The columns in which items are named.
 const LIBRARIES: std::ops::Range<usize> = 2..7;
-const PROTOCOLS: [&str; 3] = ["both", "RakNet", "Game Protocol"];
+const PROTOCOLS: [&str; 4] = ["both", "neither", "RakNet", "Game Protocol"];
 /// What a reason begins with: that the platform does not let it be, or that nobody has made it.
 const REASONS: [&str; 2] = ["Impossible: ", "Not offered: "];
 /// So many words say something.

@@ -164,7 +164,7 @@ const NATIVE: Crate = Crate {
         Layer::together(&["arrival_queue", "network_emulator", "socket"]),
         // The driver, generic over the protocol.
         Layer::together(&["endpoint"]),
-        Layer::apart(&["polled", "raknet", "game_protocol"]),
+        Layer::apart(&["polled", "raknet", "game_protocol", "tcp"]),
         Layer::together(&["crate"]),
     ],
     never: &[],
@@ -180,7 +180,7 @@ const EMBEDDED: Crate = Crate {
         Layer::together(&["received", "connection"]),
         Layer::together(&["handle"]),
         Layer::together(&["state"]),
-        Layer::apart(&["raknet", "game_protocol"]),
+        Layer::apart(&["raknet", "game_protocol", "tcp"]),
         Layer::together(&["crate"]),
     ],
     never: &[],

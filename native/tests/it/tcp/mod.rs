@@ -35,7 +35,7 @@ impl Pair {
     }
 }
 
-/// A connection of ours, and the bare socket at its other end.
+/// A connection of ours, and the socket at its other end.
 async fn with_socket(options: Options) -> (Endpoint, Connection, TcpStream) {
     let server = endpoint(options).await;
     let (socket, connection) = tokio::join!(TcpStream::connect(server.local_addr()), server.accept());

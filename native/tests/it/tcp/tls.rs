@@ -91,7 +91,7 @@ async fn who_does_not_shake_hands_loses_the_place() {
     assert_eq!((server.stats().handshakes_failed, server.stats().incoming), (2, 0));
 }
 
-/// Without the goodbye of TLS somebody between may have cut the stream.
+/// Without the alert by which TLS closes, somebody between may have cut the stream.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_stream_of_tls_that_is_cut_is_a_loss() {
     let (options, config) = options();

@@ -1,0 +1,202 @@
+//! A connection over TCP.
+
+use core::cell::Cell;
+use core::net::SocketAddr;
+
+use embassy_net::Stack;
+use embassy_net::tcp::{self, TcpSocket};
+use embassy_time::{Duration, with_timeout};
+use rakwire::codec::frames::FrameReader;
+use rakwire::endpoint::SendError;
+use rakwire::raknet::{Delivery, Receipt};
+
+use super::error::{AcceptError, ConnectError, DisconnectReason};
+use super::halves::{Reader, Receiver, Sender, Writer};
+use crate::socket::endpoint;
+
+/// How long the other side may be silent, and take to answer and to close. It is that of RakNet's connections.
+const TIMEOUT: Duration = Duration::from_secs(10);
+/// How often an idle connection is asked whether it is there.
+const KEEP_ALIVE: Duration = Duration::from_secs(4);
+
+/// The memory of a connection: a receive window of `RECEIVE` bytes, a send buffer of `SEND` bytes, and room for one message
+/// of at most `MESSAGE` bytes, which may be longer than both.
+#[derive(Debug)]
+pub struct Memory<const RECEIVE: usize, const SEND: usize, const MESSAGE: usize> {
+    received: [u8; RECEIVE],
+    sent: [u8; SEND],
+    message: [u8; MESSAGE],
+}
+
+impl<const RECEIVE: usize, const SEND: usize, const MESSAGE: usize> Memory<RECEIVE, SEND, MESSAGE> {
+    /// Memory that is not in use.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { received: [0; RECEIVE], sent: [0; SEND], message: [0; MESSAGE] }
+    }
+}
+
+impl<const RECEIVE: usize, const SEND: usize, const MESSAGE: usize> Default
+    for Memory<RECEIVE, SEND, MESSAGE>
+{
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// An open connection over TCP. Dropping it resets it; [`disconnect`](Self::disconnect) closes it in order.
+pub struct Connection<'d> {
+    socket: TcpSocket<'d>,
+    frames: FrameReader<'d>,
+    is_read: bool,
+    closed: Cell<Option<DisconnectReason>>,
+    is_within_message: Cell<bool>,
+}
+
+impl core::fmt::Debug for Connection<'_> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Connection").field("closed", &self.closed.get()).finish_non_exhaustive()
+    }
+}
+
+impl<'d> Connection<'d> {
+    fn new<const RECEIVE: usize, const SEND: usize, const MESSAGE: usize>(
+        stack: Stack<'d>,
+        memory: &'d mut Memory<RECEIVE, SEND, MESSAGE>,
+    ) -> Self {
+        let mut socket = TcpSocket::new(stack, &mut memory.received, &mut memory.sent);
+        socket.set_nagle_enabled(false);
+        Self {
+            socket,
+            frames: FrameReader::new(&mut memory.message),
+            is_read: false,
+            closed: Cell::new(None),
+            is_within_message: Cell::new(false),
+        }
+    }
+
+    /// Connects to a server. If the future is dropped, the attempt ends.
+    ///
+    /// # Errors
+    /// A [`ConnectError`].
+    pub async fn connect<const RECEIVE: usize, const SEND: usize, const MESSAGE: usize>(
+        stack: Stack<'d>,
+        memory: &'d mut Memory<RECEIVE, SEND, MESSAGE>,
+        server: SocketAddr,
+    ) -> Result<Self, ConnectError> {
+        let server = endpoint(server).ok_or(ConnectError::NoRoute)?;
+        let mut connection = Self::new(stack, memory);
+        match with_timeout(TIMEOUT, connection.socket.connect(server)).await {
+            Ok(Ok(())) => Ok(connection.opened()),
+            Ok(Err(tcp::ConnectError::ConnectionReset)) => Err(ConnectError::Refused),
+            Ok(Err(tcp::ConnectError::NoRoute | tcp::ConnectError::InvalidState)) => {
+                Err(ConnectError::NoRoute)
+            }
+            Ok(Err(tcp::ConnectError::TimedOut)) | Err(_) => Err(ConnectError::NoAnswer),
+        }
+    }
+
+    /// Waits for a client on this port. For several at once, wait in several tasks, each with memory of its own.
+    ///
+    /// # Errors
+    /// An [`AcceptError`].
+    pub async fn accept<const RECEIVE: usize, const SEND: usize, const MESSAGE: usize>(
+        stack: Stack<'d>,
+        memory: &'d mut Memory<RECEIVE, SEND, MESSAGE>,
+        port: u16,
+    ) -> Result<Self, AcceptError> {
+        let mut connection = Self::new(stack, memory);
+        match connection.socket.accept(port).await {
+            Ok(()) => Ok(connection.opened()),
+            Err(tcp::AcceptError::InvalidPort | tcp::AcceptError::InvalidState) => {
+                Err(AcceptError::InvalidPort)
+            }
+            Err(tcp::AcceptError::ConnectionReset) => Err(AcceptError::Closed),
+        }
+    }
+
+    fn opened(mut self) -> Self {
+        self.socket.set_timeout(Some(TIMEOUT));
+        self.socket.set_keep_alive(Some(KEEP_ALIVE));
+        self
+    }
+
+    /// Both directions, for a task that sends while another one receives.
+    ///
+    /// ```
+    /// use embassy_futures::join::join;
+    /// use rakwire::raknet::Delivery;
+    /// use rakwire_embassy::tcp::Connection;
+    ///
+    /// /// Sends ten messages while the other side sends as many.
+    /// async fn swap(connection: &mut Connection<'_>) -> usize {
+    ///     let (mut sender, mut receiver) = connection.split();
+    ///     let send = async {
+    ///         for number in 0..10_u8 {
+    ///             let _ = sender.send(&[0xFE, number], Delivery::RELIABLE_ORDERED).await;
+    ///         }
+    ///     };
+    ///     let receive = async {
+    ///         let mut received = 0;
+    ///         while received < 10 && receiver.recv().await.is_some() {
+    ///             received += 1;
+    ///         }
+    ///         received
+    ///     };
+    ///     join(send, receive).await.1
+    /// }
+    /// ```
+    pub fn split(&mut self) -> (Sender<'_>, Receiver<'_, 'd>) {
+        let (reader, writer) = self.socket.split();
+        let (closed, is_within_message) = (&self.closed, &self.is_within_message);
+        let sender = Sender { writer: Writer(writer), closed, is_within_message };
+        let receiver =
+            Receiver { reader: Reader(reader), frames: &mut self.frames, closed, is_read: &mut self.is_read };
+        (sender, receiver)
+    }
+
+    /// Sends a message; see [`Sender::send`].
+    ///
+    /// # Errors
+    /// Those of [`Sender::send`].
+    pub async fn send(&mut self, message: &[u8], delivery: Delivery) -> Result<Option<Receipt>, SendError> {
+        self.split().0.send(message, delivery).await
+    }
+
+    /// Waits for the next message; see [`Receiver::recv`].
+    pub async fn recv(&mut self) -> Option<&[u8]> {
+        let Self { socket, frames, is_read, closed, .. } = self;
+        let (reader, _) = socket.split();
+        let mut receiver = Receiver { reader: Reader(reader), frames, closed, is_read };
+        let has_message = receiver.recv().await.is_some();
+        frames.message().filter(|_| has_message)
+    }
+
+    /// Closes the connection and waits until what was sent has arrived and the other side has closed too, at most 10 s.
+    /// What arrives in the meantime is dropped. If the other side has closed first, what was sent still arrives.
+    pub async fn disconnect(&mut self) {
+        self.closed.set(self.closed.get().or(Some(DisconnectReason::Local)));
+        self.socket.close();
+        let rest = async {
+            let mut dropped = [0; 32];
+            while self.socket.read(&mut dropped).await.is_ok_and(|read| read > 0) {}
+            // It fails only when there is nothing left to wait for.
+            let _ = self.socket.flush().await;
+        };
+        // Whoever does not close by then is reset.
+        let _ = with_timeout(TIMEOUT, rest).await;
+    }
+
+    /// Why the connection ended; `None` while nobody has noticed an end by receiving.
+    #[must_use]
+    pub fn closed_reason(&self) -> Option<DisconnectReason> {
+        self.closed.get()
+    }
+
+    /// The address of the other peer; `None` once the connection has ended.
+    #[must_use]
+    pub fn remote(&self) -> Option<SocketAddr> {
+        let remote = self.socket.remote_endpoint()?;
+        Some(SocketAddr::new(remote.addr.into(), remote.port))
+    }
+}

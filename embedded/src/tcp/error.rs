@@ -1,0 +1,76 @@
+//! Why connections over TCP do not open, and why they end.
+
+use core::fmt;
+
+/// Why a connection could not be opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[non_exhaustive]
+pub enum ConnectError {
+    /// The address has no port or IP address, or one of a family that the network has not; or there is no way to it.
+    NoRoute,
+    /// The server refuses connections.
+    Refused,
+    /// The server has not answered within 10 s.
+    NoAnswer,
+}
+
+impl fmt::Display for ConnectError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NoRoute => "there is no way to this address",
+            Self::Refused => "the server refuses connections",
+            Self::NoAnswer => "the server does not answer",
+        })
+    }
+}
+
+impl core::error::Error for ConnectError {}
+
+/// Why no connection could be accepted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[non_exhaustive]
+pub enum AcceptError {
+    /// There is no port 0.
+    InvalidPort,
+    /// The connection ended before it was open. Accept again.
+    Closed,
+}
+
+impl fmt::Display for AcceptError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::InvalidPort => "connections cannot be accepted on port 0",
+            Self::Closed => "the connection ended before it was open",
+        })
+    }
+}
+
+impl core::error::Error for AcceptError {}
+
+/// Why a connection ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[non_exhaustive]
+pub enum DisconnectReason {
+    /// This side closed it.
+    Local,
+    /// The other side closed it, between two messages.
+    Remote,
+    /// The other side reset it, closed it within a message, or was silent for 10 s.
+    Lost,
+    /// The other side announced a message for which the memory has no room.
+    MessageTooLong,
+}
+
+impl fmt::Display for DisconnectReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Local => "closed by this side",
+            Self::Remote => "closed by the other side",
+            Self::Lost => "the connection was lost",
+            Self::MessageTooLong => "the other side announced a message for which there is no room",
+        })
+    }
+}

@@ -1,0 +1,108 @@
+//! The two directions of a connection.
+
+use core::cell::Cell;
+
+use embassy_net::tcp::{TcpReader, TcpWriter};
+use rakwire::codec::frames::{FrameReader, header};
+use rakwire::endpoint::SendError;
+use rakwire::raknet::{Delivery, Receipt};
+
+use super::error::DisconnectReason;
+
+/// Sends the messages of a connection. [`Connection::split`](super::Connection::split) has an example.
+#[derive(Debug)]
+pub struct Sender<'s> {
+    pub(super) writer: Writer<'s>,
+    pub(super) closed: &'s Cell<Option<DisconnectReason>>,
+    /// Whether part of a message is written, behind which no other may begin.
+    pub(super) is_within_message: &'s Cell<bool>,
+}
+
+impl Sender<'_> {
+    /// Sends a message, and waits until the send buffer has taken all of it. TCP delivers everything in order, so that the
+    /// delivery changes nothing. It returns `None`, since there are no receipts.
+    ///
+    /// A future that is dropped before it is ready may have sent a part of the message. What is sent behind it could not be
+    /// told from the rest of it, so that the connection is over for sending.
+    ///
+    /// # Errors
+    /// [`SendError::NotConnected`] once the connection has ended, or within a message that was given up;
+    /// [`SendError::Empty`]; [`SendError::NeverFits`] for a message beyond 4,294,967,295 bytes.
+    pub async fn send(&mut self, message: &[u8], _delivery: Delivery) -> Result<Option<Receipt>, SendError> {
+        if message.is_empty() {
+            return Err(SendError::Empty);
+        }
+        let len = u32::try_from(message.len()).map_err(|_| SendError::NeverFits)?;
+        if self.closed.get().is_some() || self.is_within_message.get() {
+            return Err(SendError::NotConnected);
+        }
+        self.is_within_message.set(true);
+        self.write_all(&header(len)).await?;
+        self.write_all(message).await?;
+        self.is_within_message.set(false);
+        Ok(None)
+    }
+
+    async fn write_all(&mut self, mut bytes: &[u8]) -> Result<(), SendError> {
+        while !bytes.is_empty() {
+            // It only fails once the connection has ended; whoever receives learns why.
+            let written = self.writer.0.write(bytes).await.map_err(|_| SendError::NotConnected)?;
+            bytes = bytes.get(written..).unwrap_or_default();
+        }
+        Ok(())
+    }
+}
+
+/// Receives the messages of a connection. [`Connection::split`](super::Connection::split) has an example.
+#[derive(Debug)]
+pub struct Receiver<'s, 'd> {
+    pub(super) reader: Reader<'s>,
+    pub(super) frames: &'s mut FrameReader<'d>,
+    pub(super) closed: &'s Cell<Option<DisconnectReason>>,
+    /// Whether the message in `frames` has been returned.
+    pub(super) is_read: &'s mut bool,
+}
+
+impl Receiver<'_, '_> {
+    /// Waits for the next message. Returns `None` once the connection has ended and all messages have been received. If the
+    /// future is dropped earlier, no message is lost.
+    pub async fn recv(&mut self) -> Option<&[u8]> {
+        if self.closed.get().is_some() {
+            return None;
+        }
+        if core::mem::take(self.is_read) {
+            self.frames.next();
+        }
+        while self.frames.message().is_none() {
+            let ended = match self.reader.0.read(self.frames.vacant()).await {
+                Ok(0) if !self.frames.is_within_frame() => Some(DisconnectReason::Remote),
+                Ok(0) | Err(_) => Some(DisconnectReason::Lost),
+                Ok(read) => self.frames.advance(read).err().map(|_| DisconnectReason::MessageTooLong),
+            };
+            if let Some(reason) = ended {
+                self.closed.set(Some(reason));
+                return None;
+            }
+        }
+        *self.is_read = true;
+        self.frames.message()
+    }
+}
+
+/// The writer of embassy-net, which says nothing of itself.
+pub(super) struct Writer<'s>(pub(super) TcpWriter<'s>);
+
+/// The reader of embassy-net, which says nothing of itself.
+pub(super) struct Reader<'s>(pub(super) TcpReader<'s>);
+
+impl core::fmt::Debug for Writer<'_> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Writer").finish_non_exhaustive()
+    }
+}
+
+impl core::fmt::Debug for Reader<'_> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Reader").finish_non_exhaustive()
+    }
+}
