@@ -7,11 +7,13 @@ mod capture;
 mod decode;
 mod discover;
 mod echo;
+mod facilitator;
 mod failure;
 mod hex;
 mod host;
 mod keygen;
 mod keys;
+mod meet;
 mod overhead;
 mod ping;
 mod protocol;
@@ -48,6 +50,8 @@ enum Command {
     Decode(decode::Arguments),
     Push(push::Arguments),
     Pull(pull::Arguments),
+    Meet(meet::Arguments),
+    Facilitator(facilitator::Arguments),
     Bench(bench::Arguments),
     Overhead(overhead::Arguments),
     Keygen(keygen::Arguments),
@@ -81,6 +85,8 @@ fn run(command: Command) -> Result<(), Failure> {
         Command::Send(arguments) => runtime.block_on(send::run(arguments)),
         Command::Push(arguments) => runtime.block_on(push::run(arguments)),
         Command::Pull(arguments) => runtime.block_on(pull::run(arguments)),
+        Command::Meet(arguments) => runtime.block_on(meet::run(arguments)),
+        Command::Facilitator(arguments) => runtime.block_on(facilitator::run(arguments)),
         Command::Bench(arguments) => runtime.block_on(bench::run(arguments)),
         Command::Decode(arguments) => decode::run(&arguments),
         Command::Overhead(arguments) => overhead::run(&arguments),

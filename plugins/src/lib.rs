@@ -6,6 +6,7 @@
 //! | [`calls`] | functions of another peer by name, with answers and deadlines; signals | both | `docs/plugins/calls.md` |
 //! | [`files`] | a directory of one peer, as another peer has it afterwards | both | `docs/plugins/files.md` |
 //! | [`mesh`] | who is connected to whom, peers that all connect to each other, and which of them is the host | RakNet | `docs/plugins/mesh.md` |
+//! | [`nat`] | two peers behind routers connect, by a third one that both can reach | RakNet | `docs/plugins/nat.md` |
 //! | [`replication`] | the entities of a server, as its clients have them: what has changed, in scope, within a budget | both | `docs/plugins/replication.md` |
 //!
 //! A plugin is attached to a [`PluginHost`](rakwire::endpoint::PluginHost), which is the hook of a peer in every driver. It
@@ -28,6 +29,7 @@ mod bytes;
 pub mod calls;
 pub mod files;
 pub mod mesh;
+pub mod nat;
 pub mod ready;
 pub mod registry;
 pub mod replication;

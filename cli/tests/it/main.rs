@@ -2,6 +2,7 @@
 
 mod commands;
 mod decode;
+mod facilitator;
 mod key_log;
 mod path;
 mod support;

@@ -517,6 +517,24 @@ impl<P: Protocol> Endpoint<P> {
         Ok(())
     }
 
+    /// The time of the endpoint's clock, which its hooks and plugins are told.
+    ///
+    /// ```
+    /// use rakwire_native::{Endpoint, Options};
+    ///
+    /// # #[tokio::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let endpoint = Endpoint::bind("127.0.0.1:0", Options::client()?).await?;
+    /// let before = endpoint.now();
+    /// assert!(endpoint.now() >= before);
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn now(&self) -> rakwire::Instant {
+        self.shared.io.clock.now()
+    }
+
     /// The counters of the endpoint.
     #[must_use]
     pub fn stats(&self) -> EndpointStats<P> {

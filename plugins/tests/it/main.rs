@@ -3,6 +3,7 @@
 mod calls;
 mod files;
 mod mesh;
+mod nat;
 mod ready;
 mod registry;
 mod replication;

@@ -234,7 +234,7 @@ const PLUGINS: Crate = Crate {
     layers: &[
         Layer::together(&["bytes"]),
         // The plugins, which do not know each other.
-        Layer::apart(&["calls", "files", "mesh", "ready", "replication"]),
+        Layer::apart(&["calls", "files", "mesh", "nat", "ready", "replication"]),
         Layer::together(&["registry"]),
         Layer::together(&["crate"]),
     ],
@@ -249,7 +249,19 @@ const CLI: Crate = Crate {
         Layer::together(&["capture"]),
         Layer::together(&["transfer", "transfer::*"]),
         // The commands.
-        Layer::apart(&["bench", "decode", "keygen", "overhead", "ping", "pull", "push", "send", "token"]),
+        Layer::apart(&[
+            "bench",
+            "decode",
+            "keygen",
+            "overhead",
+            "ping",
+            "pull",
+            "facilitator",
+            "meet",
+            "push",
+            "send",
+            "token",
+        ]),
         Layer::apart(&["discover", "echo"]),
         Layer::together(&["crate"]),
     ],

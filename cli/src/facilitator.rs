@@ -1,0 +1,174 @@
+//! `rakwire facilitator`: brings peers behind routers together.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::Args;
+use rakwire::endpoint::PluginHost;
+use rakwire::raknet::RakNet;
+use rakwire::wire::offline::{MAX_OUT_OF_BAND_DATA, Offline};
+use rakwire::wire::{MAX_DATAGRAM, Reader, Wire, Writer};
+use rakwire_native::endpoint::SharedHook;
+use rakwire_native::raknet::{Endpoint, Options};
+use rakwire_native::secure::SecureRandom;
+use rakwire_native::{BindError, Capacity};
+use rakwire_plugins::nat::{Facilitator, Knock};
+use tokio::net::UdpSocket;
+
+use crate::failure::{Failure, print};
+use crate::host;
+
+/// The most clients.
+const CLIENTS: usize = 1_024;
+/// The most pairs that are being brought together at once.
+const ATTEMPTS: usize = 256;
+/// How often it is looked whether there is somebody to knock at.
+const TICK: Duration = Duration::from_millis(50);
+/// Bytes of an out-of-band message before its data: id, GUID and magic.
+const OUT_OF_BAND_HEAD: usize = 25;
+
+type Plugin = SharedHook<Facilitator<CLIENTS, ATTEMPTS>>;
+
+/// Brings peers behind routers together, and forwards the datagrams of those that cannot reach each other.
+///
+/// It uses the ports that follow the one it listens on: first those to probe, then those for forwarding.
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// The address to listen on; with port 0 all ports are free ones
+    #[arg(long, value_name = "ADDR", default_value = "0.0.0.0:61111")]
+    listen: SocketAddr,
+    /// How many ports clients probe: 3 at least, and one more for each further attempt of a client within two minutes
+    #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u16).range(3..=64))]
+    probe_ports: u16,
+    /// How many pairs may have their datagrams forwarded at once, each by a port; of 256 KiB a second each
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u16).range(0..=64))]
+    forwarding_ports: u16,
+    /// The maximum number of clients
+    #[arg(long, value_name = "N", default_value_t = CLIENTS as u16, value_parser = clap::value_parser!(u16).range(2..=CLIENTS as i64))]
+    max_connections: u16,
+}
+
+/// A socket beside that of the endpoint, and its port.
+type SocketAt = (Arc<UdpSocket>, u16);
+
+pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
+    let last = u32::from(arguments.listen.port())
+        + u32::from(arguments.probe_ports)
+        + u32::from(arguments.forwarding_ports);
+    if arguments.listen.port() != 0 && last > u32::from(u16::MAX) {
+        return Err(Failure::usage("there are not enough ports behind that of --listen; choose a lower one"));
+    }
+    let probed = ports(&arguments, 1, arguments.probe_ports).await?;
+    let forwarding = ports(&arguments, 1 + arguments.probe_ports, arguments.forwarding_ports).await?;
+    let mut options = Options::server(arguments.max_connections).map_err(host::no_entropy)?;
+    let connections = usize::from(arguments.max_connections);
+    options.capacity = Capacity { connections, blocks: 64 * connections, block_size: 256 };
+    let (endpoint, plugin) = bind(arguments.listen, options, &probed, &forwarding).await?;
+    for port in &probed {
+        tokio::spawn(hear(port.clone(), endpoint.clone(), plugin.clone()));
+    }
+    for port in forwarding {
+        tokio::spawn(forward(port, endpoint.clone(), plugin.clone()));
+    }
+    tokio::spawn(knock(probed, endpoint.clone(), plugin.clone()));
+    serve(&endpoint).await?;
+    let stats = plugin.with(|plugin| plugin.stats());
+    print(format_args!(
+        "{} attempts, {} forwarded, {} refused\n",
+        stats.attempts, stats.forwarded, stats.refused
+    ))?;
+    endpoint.close().await;
+    Ok(())
+}
+
+async fn bind(
+    listen: SocketAddr,
+    options: Options,
+    probed: &[SocketAt],
+    forwarding: &[SocketAt],
+) -> Result<(Endpoint, Plugin), Failure> {
+    let numbers = |ports: &[SocketAt]| ports.iter().map(|(_, port)| *port).collect::<Vec<u16>>();
+    let mut entropy = [0; 32];
+    rakwire_native::system_random().map_err(host::no_entropy)?.fill(&mut entropy);
+    let plugin = SharedHook::new(Facilitator::new(&numbers(probed), &numbers(forwarding), entropy));
+    let mut hook = PluginHost::<_, 1>::new();
+    hook.attach::<RakNet>(plugin.clone()).map_err(Failure::runtime)?;
+    let endpoint = Endpoint::bind_with_hook(listen, options, |_| hook).await;
+    Ok((endpoint.map_err(|error| host::bind_failure(&listen.to_string(), &error))?, plugin))
+}
+
+/// Sockets on the ports that follow that of the endpoint.
+async fn ports(arguments: &Arguments, first: u16, count: u16) -> Result<Vec<SocketAt>, Failure> {
+    let mut ports = Vec::new();
+    for at in 0..count {
+        let mut address = arguments.listen;
+        if address.port() != 0 {
+            address.set_port(address.port() + first + at);
+        }
+        let socket = UdpSocket::bind(address).await.and_then(|socket| {
+            let port = socket.local_addr()?.port();
+            Ok((Arc::new(socket), port))
+        });
+        let failure =
+            |source| host::bind_failure(&address.to_string(), &BindError::Socket { address, source });
+        ports.push(socket.map_err(failure)?);
+    }
+    Ok(ports)
+}
+
+/// Accepts everybody, until a signal ends the program.
+async fn serve(endpoint: &Endpoint) -> Result<(), Failure> {
+    host::serve(endpoint, |connection| {
+        // The plugin takes what a client says to it; whatever else it says is dropped.
+        tokio::spawn(async move { while connection.recv().await.is_some() {} });
+    })
+    .await
+}
+
+/// Takes the probes of a port.
+async fn hear((socket, _): SocketAt, endpoint: Endpoint, plugin: Plugin) {
+    let mut buffer = [0; MAX_DATAGRAM];
+    loop {
+        // An error is that of a datagram that was sent before, and of another port.
+        let Ok((length, from)) = socket.recv_from(&mut buffer).await else { continue };
+        let datagram = buffer.get(..length).unwrap_or_default();
+        if let Ok(Offline::OutOfBand { data, .. }) = Offline::read(&mut Reader::new(datagram)) {
+            plugin.with(|plugin| plugin.handle_probe(from, data));
+            endpoint.wake();
+        }
+    }
+}
+
+/// Passes on what arrives at a port.
+async fn forward((socket, port): SocketAt, endpoint: Endpoint, plugin: Plugin) {
+    let mut buffer = [0; MAX_DATAGRAM];
+    loop {
+        // An error is that of a datagram that was sent before, and of another port.
+        let Ok((length, from)) = socket.recv_from(&mut buffer).await else { continue };
+        let datagram = buffer.get(..length).unwrap_or_default();
+        let now = endpoint.now();
+        if let Some(to) = plugin.with(|plugin| plugin.handle_forwarded(now, port, from, datagram)) {
+            // What the system does not take is lost, as any datagram may be.
+            let _ = socket.send_to(datagram, to).await;
+        }
+    }
+}
+
+/// Knocks at clients, from ports to which they have not sent.
+async fn knock(probed: Vec<SocketAt>, endpoint: Endpoint, plugin: Plugin) {
+    let mut ticks = tokio::time::interval(TICK);
+    let guid = endpoint.guid();
+    loop {
+        ticks.tick().await;
+        while let Some(Knock { port, to, payload }) = plugin.with(Facilitator::poll_knock) {
+            let Some((socket, _)) = probed.iter().find(|(_, own)| *own == port) else { continue };
+            let mut buffer = [0; OUT_OF_BAND_HEAD + MAX_OUT_OF_BAND_DATA];
+            let mut writer = Writer::new(&mut buffer);
+            if (Offline::OutOfBand { guid, data: &payload }).write(&mut writer).is_ok() {
+                // What the system does not take is lost, as any datagram may be.
+                let _ = socket.send_to(writer.finish(), to).await;
+            }
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! `rakwire meet`: opens a connection between two machines behind routers.
+
+mod player;
+
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use rakwire_native::raknet::{Connection, Delivery, Guid};
+
+use self::player::Player;
+use crate::failure::{Failure, print};
+use crate::host;
+
+/// What is sent and echoed.
+const HELLO: &[u8] = b"\x86hello";
+
+/// Meets another machine that runs this command, by a facilitator that both reach.
+///
+/// Without the GUID of another one it says its own, waits, and echoes what others send.
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// The facilitator, as 203.0.113.1:61111
+    #[arg(value_name = "FACILITATOR")]
+    facilitator: String,
+    /// The other machine, as its command says it: 16 hex digits
+    #[arg(value_name = "GUID", value_parser = guid)]
+    peer: Option<Guid>,
+    /// The address to send from; port 0 picks a free one
+    #[arg(long, value_name = "ADDR", default_value = "0.0.0.0:0")]
+    listen: String,
+    /// Do not try to reach others directly, but have the facilitator forward everything
+    #[arg(long)]
+    forwarded: bool,
+    /// How long to wait for the facilitator, for the other machine, and for its echo
+    #[arg(long, value_name = "SECONDS", default_value = "20", value_parser = host::seconds)]
+    timeout: Duration,
+}
+
+fn guid(text: &str) -> Result<Guid, &'static str> {
+    let is_hex = text.len() == 16 && text.bytes().all(|digit| digit.is_ascii_hexdigit());
+    let number = u64::from_str_radix(text, 16).ok().filter(|_| is_hex);
+    number.map(Guid).ok_or("not 16 hex digits, as the other machine says them")
+}
+
+pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
+    let facilitator = host::resolve(&arguments.facilitator).await?;
+    let Arguments { listen, timeout, forwarded, .. } = &arguments;
+    let player = Player::start(listen, facilitator, *timeout, *forwarded).await?;
+    match arguments.peer {
+        Some(peer) => reach(player, peer, *timeout).await,
+        None => wait(player).await,
+    }
+}
+
+async fn reach(mut player: Player, peer: Guid, timeout: Duration) -> Result<(), Failure> {
+    let begin = Instant::now();
+    let (connection, is_forwarded) = player.reach(peer, timeout).await?;
+    let how = if is_forwarded { "through the facilitator" } else { "directly" };
+    print(format_args!(
+        "connected with {} {how} in {}\n",
+        connection.remote(),
+        host::millis(begin.elapsed())
+    ))?;
+    let begin = Instant::now();
+    let sent = connection.send(HELLO, Delivery::RELIABLE_ORDERED).await;
+    sent.map_err(|error| Failure::runtime(format!("the message cannot be sent: {error}")))?;
+    let echo = tokio::time::timeout(timeout, connection.recv()).await;
+    let echo = echo.map_err(|_| Failure::runtime("no echo; allow more time with --timeout"))?;
+    let echo = echo.ok_or_else(|| Failure::runtime("the connection ended before the echo"))?;
+    if echo.bytes != HELLO {
+        return Err(Failure::runtime("the echo differs from the message"));
+    }
+    print(format_args!("echo in {}\n", host::millis(begin.elapsed())))?;
+    connection.disconnect().await;
+    player.close().await;
+    Ok(())
+}
+
+async fn wait(mut player: Player) -> Result<(), Failure> {
+    let stop = host::stop_signal()?;
+    print(format_args!("this machine is {:016x}\n", player.guid().0))?;
+    let echoes = async {
+        loop {
+            let connection = player.next().await?;
+            print(format_args!("connected with {}\n", connection.remote()))?;
+            tokio::spawn(echo(connection));
+        }
+    };
+    tokio::select! {
+        ended = echoes => ended,
+        () = stop => Ok(()),
+    }
+}
+
+async fn echo(connection: Connection) {
+    while let Some(message) = connection.recv().await {
+        // Who has gone needs no echo.
+        let _ = connection.send(&message.bytes, message.delivery).await;
+    }
+}

@@ -1,0 +1,182 @@
+//! An endpoint with NAT traversal, and the task that does what the plugin asks for.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use rakwire::endpoint::PluginHost;
+use rakwire_native::UnconnectedKind;
+use rakwire_native::endpoint::SharedHook;
+use rakwire_native::raknet::{Connection, Endpoint, Guid, Options, OutOfBand, RakNet};
+use rakwire_plugins::nat::{Action, Outcome, Traversal};
+use tokio::sync::mpsc;
+
+use crate::failure::Failure;
+use crate::host;
+
+/// How often it is looked what there is to send: as often as punches leave.
+const TICK: Duration = Duration::from_millis(25);
+
+type Plugin = SharedHook<Traversal<4>>;
+
+pub(super) struct Player {
+    endpoint: Endpoint,
+    traversal: Plugin,
+    /// Dropping it would end what this machine needs of others.
+    _facilitator: Connection,
+    connections: mpsc::UnboundedReceiver<Connection>,
+    outcomes: mpsc::UnboundedReceiver<Outcome>,
+}
+
+impl Player {
+    /// Joins a facilitator. If everything is to be forwarded, nothing else is sent to.
+    pub(super) async fn start(
+        local: &str,
+        facilitator: SocketAddr,
+        timeout: Duration,
+        is_forwarded: bool,
+    ) -> Result<Self, Failure> {
+        let mut options = Options::server(8).map_err(host::no_entropy)?;
+        options.config.out_of_band = OutOfBand::Accept;
+        let traversal = SharedHook::new(Traversal::new());
+        let mut hook = PluginHost::<_, 1>::new();
+        hook.attach::<RakNet>(traversal.clone()).map_err(Failure::runtime)?;
+        let endpoint = Endpoint::bind_with_hook(local, options, |_| hook).await;
+        let endpoint = endpoint.map_err(|error| host::bind_failure(local, &error))?;
+        let failure = |reason: &dyn std::fmt::Display| {
+            Failure::runtime(format!("cannot join the facilitator {facilitator}: {reason}"))
+        };
+        let connection = endpoint.connect(facilitator).await.map_err(|error| failure(&error))?;
+        traversal.with(|traversal| {
+            traversal.set_internal_addresses(&[endpoint.local_addr()]);
+            traversal.set_facilitator(connection.id(), connection.remote());
+        });
+        endpoint.wake();
+        let registered = async {
+            while !traversal.with(|traversal| traversal.is_registered()) {
+                tokio::time::sleep(TICK).await;
+            }
+        };
+        let registered = tokio::time::timeout(timeout, registered).await;
+        registered.map_err(|_| failure(&"it is connected, and brings nobody together"))?;
+        let (opened, connections) = mpsc::unbounded_channel();
+        let (told, outcomes) = mpsc::unbounded_channel();
+        let only = is_forwarded.then_some(facilitator);
+        tokio::spawn(work(endpoint.clone(), traversal.clone(), only, opened, told));
+        Ok(Self { endpoint, traversal, _facilitator: connection, connections, outcomes })
+    }
+
+    pub(super) fn guid(&self) -> Guid {
+        self.endpoint.guid()
+    }
+
+    pub(super) async fn close(&self) {
+        self.endpoint.close().await;
+    }
+
+    /// Connects to a machine that the facilitator knows. Whether datagrams are forwarded comes with it.
+    pub(super) async fn reach(
+        &mut self,
+        peer: Guid,
+        timeout: Duration,
+    ) -> Result<(Connection, bool), Failure> {
+        let failure = |reason: &dyn std::fmt::Display| {
+            Failure::runtime(format!("cannot reach {:016x}: {reason}", peer.0))
+        };
+        self.traversal.with(|traversal| traversal.open(peer)).map_err(|error| failure(&error))?;
+        self.endpoint.wake();
+        let attempt = async {
+            let is_forwarded = loop {
+                match self.outcomes.recv().await {
+                    Some(Outcome::Connected { peer: other, is_forwarded }) if other == peer => {
+                        break is_forwarded;
+                    }
+                    Some(Outcome::Failed { peer: other, reason }) if other == peer => {
+                        return Err(match reason {
+                            Some(reason) => failure(&reason),
+                            None => failure(&"the facilitator was lost"),
+                        });
+                    }
+                    // Of a machine that has reached this one.
+                    Some(Outcome::Connected { .. } | Outcome::Failed { .. }) => {}
+                    None => return Err(closed()),
+                }
+            };
+            loop {
+                let connection = self.next().await?;
+                if connection.guid() == peer {
+                    return Ok((connection, is_forwarded));
+                }
+            }
+        };
+        let attempt = tokio::time::timeout(timeout, attempt).await;
+        attempt.map_err(|_| failure(&"no connection in time; allow more with --timeout"))?
+    }
+
+    /// The next machine that is connected.
+    pub(super) async fn next(&mut self) -> Result<Connection, Failure> {
+        self.connections.recv().await.ok_or_else(closed)
+    }
+}
+
+fn closed() -> Failure {
+    Failure::runtime("the endpoint is closed")
+}
+
+/// Sends and connects as the plugin asks, until the endpoint is closed. With `only` nobody but that facilitator is sent to.
+async fn work(
+    endpoint: Endpoint,
+    traversal: Plugin,
+    only: Option<SocketAddr>,
+    opened: mpsc::UnboundedSender<Connection>,
+    told: mpsc::UnboundedSender<Outcome>,
+) {
+    let mut ticks = tokio::time::interval(TICK);
+    loop {
+        tokio::select! {
+            heard = endpoint.recv_unconnected() => {
+                let Some(heard) = heard else { return };
+                if heard.kind == UnconnectedKind::OutOfBand {
+                    let now = endpoint.now();
+                    traversal.with(|traversal| traversal.handle_out_of_band(now, heard.from, &heard.data));
+                    endpoint.wake();
+                }
+            }
+            accepted = endpoint.accept() => {
+                let Some(connection) = accepted else { return };
+                // Nobody waits for it once the command ends.
+                let _ = opened.send(connection);
+            }
+            _ = ticks.tick() => {}
+        }
+        while let Some(action) = traversal.with(Traversal::poll_action) {
+            act(action, &endpoint, only, &opened).await;
+        }
+        while let Some(outcome) = traversal.with(Traversal::poll_outcome) {
+            // Nobody waits for it once the command ends.
+            let _ = told.send(outcome);
+        }
+    }
+}
+
+async fn act(
+    action: Action,
+    endpoint: &Endpoint,
+    only: Option<SocketAddr>,
+    opened: &mpsc::UnboundedSender<Connection>,
+) {
+    let is_reached = |to: SocketAddr| only.is_none_or(|facilitator| facilitator.ip() == to.ip());
+    match action {
+        // One that finds no room is repeated.
+        Action::Send { to, payload } if is_reached(to) => drop(endpoint.send_out_of_band(to, &payload).await),
+        Action::Connect { address, .. } if is_reached(address) => {
+            let (endpoint, opened) = (endpoint.clone(), opened.clone());
+            tokio::spawn(async move {
+                // If it fails, the plugin tells.
+                if let Ok(connection) = endpoint.connect(address).await {
+                    let _ = opened.send(connection);
+                }
+            });
+        }
+        Action::Send { .. } | Action::Connect { .. } => {}
+    }
+}

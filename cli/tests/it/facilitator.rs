@@ -1,0 +1,80 @@
+//! `rakwire facilitator`, and `rakwire meet` by it.
+
+use std::path::Path;
+use std::process::Output;
+
+use crate::support::{Server, run, text};
+
+fn rakwire() -> &'static Path {
+    Path::new(env!("CARGO_BIN_EXE_rakwire"))
+}
+
+/// A facilitator, whose address it announces.
+fn facilitator(arguments: &[&str]) -> Server {
+    let arguments = [&["facilitator", "--listen", "127.0.0.1:0"], arguments].concat();
+    Server::start(rakwire(), &arguments, "listening on")
+}
+
+/// Has a machine reach one that waits. Each has an address of its own.
+fn meet(facilitator: &Server, options: &[&str]) -> Output {
+    let waiting = [&["meet", &facilitator.announced, "--listen", "127.0.0.2:0"], options].concat();
+    let waiting = Server::start(rakwire(), &waiting, "this machine is");
+    let reaching = ["meet", &facilitator.announced, &waiting.announced, "--listen", "127.0.0.3:0"];
+    run(rakwire(), &[&reaching, options].concat(), "")
+}
+
+#[test]
+fn machines_meet_directly() {
+    let output = meet(&facilitator(&[]), &[]);
+    let said = text(&output.stdout);
+    assert!(output.status.success(), "{said}{}", text(&output.stderr));
+    assert!(said.starts_with("connected with 127.0.0.2:"), "{said}");
+    assert!(said.contains(" directly in ") && said.contains("\necho in "), "{said}");
+}
+
+#[test]
+fn machines_that_do_not_reach_each_other_meet_through_the_facilitator() {
+    let output = meet(&facilitator(&["--forwarding-ports", "1"]), &["--forwarded"]);
+    let said = text(&output.stdout);
+    assert!(output.status.success(), "{said}{}", text(&output.stderr));
+    assert!(said.starts_with("connected with 127.0.0.1:"), "{said}");
+    assert!(said.contains(" through the facilitator in ") && said.contains("\necho in "), "{said}");
+}
+
+#[test]
+fn without_forwarding_machines_are_told_why_not() {
+    let output = meet(&facilitator(&[]), &["--forwarded"]);
+    assert_eq!(output.status.code(), Some(1));
+    let error = text(&output.stderr);
+    assert!(
+        error.ends_with(": nothing gets through between the two, and the facilitator does not forward\n"),
+        "{error}"
+    );
+}
+
+#[test]
+fn who_is_not_there_is_not_met() {
+    let facilitator = facilitator(&[]);
+    let output = run(rakwire(), &["meet", &facilitator.announced, "0123456789abcdef"], "");
+    assert_eq!(output.status.code(), Some(1));
+    let error = "error: cannot reach 0123456789abcdef: the other peer is not connected to the facilitator\n";
+    assert_eq!(text(&output.stderr), error);
+}
+
+#[test]
+fn wrong_arguments_are_refused() {
+    for (arguments, expected) in [
+        (
+            &["facilitator", "--listen", "127.0.0.1:65530"][..],
+            "there are not enough ports behind that of --listen",
+        ),
+        (&["facilitator", "--probe-ports", "2"], "2 is not in 3..=64"),
+        (&["meet", "127.0.0.1:61111", "12"], "not 16 hex digits"),
+        (&["meet", "127.0.0.1"], "is not an address"),
+    ] {
+        let output = run(rakwire(), arguments, "");
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        let error = text(&output.stderr);
+        assert!(error.contains(expected) && error.lines().count() == 1, "{error}");
+    }
+}

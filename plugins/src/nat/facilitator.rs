@@ -1,0 +1,405 @@
+//! The plugin of the peer that brings others together.
+
+use core::net::SocketAddr;
+
+use heapless::{Deque, Vec};
+use rakwire::endpoint::{
+    BySlot, ConnectionId, MessageIds, MessageSender, Plugin, Side as ConnectionSide, Verdict,
+};
+use rakwire::raknet::{Delivery, Guid, RakNet};
+use rakwire::{Chunks, Instant};
+use sha2::{Digest, Sha256};
+
+use super::forwarder::Forwarding;
+use super::pairing::{ATTEMPT_TIME, Client, PROBE_TIME, Pairing, Phase, Side, candidates};
+use super::wire::{FromClient, FromFacilitator, MAX_MESSAGE, NAT_ID, PUNCH_LEN, Punch, PunchKind, Refusal};
+use crate::bytes;
+
+/// The most ports of either kind.
+const MAX_PORTS: usize = 64;
+/// The attempts that one client may have under way.
+const ATTEMPTS_OF_ONE: usize = 4;
+/// Messages and knocks that wait to be sent.
+const QUEUE: usize = 64;
+/// How often a client is knocked at.
+const KNOCKS: usize = 3;
+
+/// Something to send from a probed port, to see whether it gets through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Knock {
+    /// From the socket of this port.
+    pub port: u16,
+    /// To whom.
+    pub to: SocketAddr,
+    /// As an out-of-band message.
+    pub payload: [u8; PUNCH_LEN],
+}
+
+/// Counters of the facilitator.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FacilitatorStats {
+    /// Attempts that were begun.
+    pub attempts: u64,
+    /// Of them, those that the facilitator forwards since nothing got through.
+    pub forwarded: u64,
+    /// Attempts that were refused.
+    pub refused: u64,
+    /// Messages that were none, or told of nothing that is under way.
+    pub malformed: u64,
+    /// Datagrams that were not forwarded: of others, beyond the rate, or before both ends were known.
+    pub dropped: u64,
+    /// Messages for clients and knocks for which there was no room.
+    pub without_room: u64,
+}
+
+/// A port for forwarding, and the pair that has it.
+#[derive(Debug)]
+struct ForwardingPort {
+    port: u16,
+    pair: Option<Forwarding>,
+}
+
+/// The plugin, for up to `CLIENTS` connections and `ATTEMPTS` attempts at once. The module has an example of the other side.
+///
+/// Its driver has sockets beside that of its peer: of each *probe port* it hands what arrives to
+/// [`handle_probe`](Self::handle_probe) and sends what [`poll_knock`](Self::poll_knock) names; of each *forwarding port* it sends what
+/// [`handle_forwarded`](Self::handle_forwarded) says. All have the address of the peer's socket, since clients know only that.
+#[derive(Debug)]
+pub struct Facilitator<const CLIENTS: usize, const ATTEMPTS: usize> {
+    clients: BySlot<Client, CLIENTS>,
+    pairings: Vec<Pairing, ATTEMPTS>,
+    probe_ports: Vec<u16, MAX_PORTS>,
+    forwarding: Vec<ForwardingPort, MAX_PORTS>,
+    unsent: Deque<(ConnectionId, FromFacilitator), QUEUE>,
+    knocks: Deque<Knock, QUEUE>,
+    entropy: [u8; 32],
+    numbers: u64,
+    stats: FacilitatorStats,
+}
+
+impl<const CLIENTS: usize, const ATTEMPTS: usize> Facilitator<CLIENTS, ATTEMPTS> {
+    /// A facilitator with these ports beside that of its peer, 64 of either kind at most. Three probe ports tell types apart and foretell the
+    /// ports of symmetric NATs, and one more is needed for each further attempt of the same client within two minutes; without forwarding ports a pair that cannot reach each other is refused.
+    /// The entropy must be random, or others could guess the numbers of sessions.
+    #[must_use]
+    pub fn new(probe_ports: &[u16], forwarding_ports: &[u16], entropy: [u8; 32]) -> Self {
+        let forwarding = forwarding_ports.iter().take(MAX_PORTS);
+        Self {
+            clients: BySlot::new(),
+            pairings: Vec::new(),
+            probe_ports: probe_ports.iter().take(MAX_PORTS).copied().collect(),
+            forwarding: forwarding.map(|port| ForwardingPort { port: *port, pair: None }).collect(),
+            unsent: Deque::new(),
+            knocks: Deque::new(),
+            entropy,
+            numbers: 0,
+            stats: FacilitatorStats::default(),
+        }
+    }
+
+    /// The counters.
+    #[must_use]
+    pub const fn stats(&self) -> FacilitatorStats {
+        self.stats
+    }
+
+    /// Takes the data of an out-of-band message that arrived at a probe port.
+    pub fn handle_probe(&mut self, from: SocketAddr, data: &[u8]) {
+        let probe = Punch::decode(data).filter(|punch| punch.kind == PunchKind::Probe && punch.number != 0);
+        let seen = probe.and_then(|punch| {
+            let mut sides = self.pairings.iter_mut().flat_map(Pairing::sides_mut);
+            let seen = sides.find_map(|side| Some((side.see(punch.number, from)?, side.id, side.step())))?;
+            Some((punch.number, seen))
+        });
+        let Some((token, (mapped, id, step))) = seen else {
+            self.stats.malformed = self.stats.malformed.saturating_add(1);
+            return;
+        };
+        if let Some(client) = self.clients.get_mut(id) {
+            let is_symmetric = client.is_symmetric == Some(true) || mapped != client.remote;
+            client.is_symmetric = Some(is_symmetric);
+            client.step = client.step.or(step);
+        }
+        self.say(id, FromFacilitator::Probed { token, mapped });
+    }
+
+    /// The next knock to send.
+    pub fn poll_knock(&mut self) -> Option<Knock> {
+        self.knocks.pop_front()
+    }
+
+    /// Where a datagram goes that arrived at a forwarding port, from the same port; `None` if it is dropped.
+    pub fn handle_forwarded(
+        &mut self,
+        now: Instant,
+        port: u16,
+        from: SocketAddr,
+        datagram: &[u8],
+    ) -> Option<SocketAddr> {
+        let pair = self.forwarding.iter_mut().find(|forwarding| forwarding.port == port);
+        let to = pair.and_then(|forwarding| forwarding.pair.as_mut()?.forward(now, from, datagram));
+        self.stats.dropped = self.stats.dropped.saturating_add(u64::from(to.is_none()));
+        to
+    }
+
+    /// A number that nobody can guess, and never 0.
+    fn number(&mut self) -> u64 {
+        self.numbers = self.numbers.wrapping_add(1);
+        let hash =
+            Sha256::new().chain_update(self.entropy).chain_update(self.numbers.to_be_bytes()).finalize();
+        let bytes = hash.first_chunk().copied().unwrap_or_default();
+        u64::from_be_bytes(bytes).max(1)
+    }
+
+    fn say(&mut self, id: ConnectionId, message: FromFacilitator) {
+        let is_kept = self.unsent.push_back((id, message)).is_ok();
+        self.stats.without_room = self.stats.without_room.saturating_add(u64::from(!is_kept));
+    }
+
+    fn refuse(&mut self, id: ConnectionId, peer: Guid, reason: Refusal) {
+        self.stats.refused = self.stats.refused.saturating_add(1);
+        self.say(id, FromFacilitator::Refused { peer, reason });
+    }
+
+    /// A client has this plugin: tells it where it is, and knocks at it from a port to which it has not sent.
+    fn greet(&mut self, id: ConnectionId) {
+        let number = self.number();
+        let Some(client) = self.clients.get(id) else { return };
+        let mapped = client.remote;
+        self.say(id, FromFacilitator::Probed { token: 0, mapped });
+        let Some(port) = self.probe_ports.last().copied().filter(|_| self.probe_ports.len() > 2) else {
+            return;
+        };
+        let payload = Punch { kind: PunchKind::Knock, number }.encode();
+        for _ in 0..KNOCKS {
+            let is_kept = self.knocks.push_back(Knock { port, to: mapped, payload }).is_ok();
+            self.stats.without_room = self.stats.without_room.saturating_add(u64::from(!is_kept));
+        }
+    }
+
+    fn open(&mut self, now: Instant, id: ConnectionId, from: Guid, target: Guid) {
+        if self.pairings.iter().any(|pairing| pairing.is_between(from, target) && pairing.is_new(now)) {
+            // Both have asked: one attempt is for both.
+            return;
+        }
+        self.pairings.retain(|pairing| !pairing.is_between(from, target));
+        let other = self.clients.iter().find(|(_, client)| client.guid == target && client.has_plugin);
+        let Some(other) = other.map(|(id, _)| id).filter(|other| *other != id) else {
+            return self.refuse(id, target, Refusal::NotConnected);
+        };
+        let of_one = |id| self.pairings.iter().filter(|pairing| pairing.has(id)).count();
+        if self.pairings.is_full() || of_one(id) >= ATTEMPTS_OF_ONE || of_one(other) >= 2 * ATTEMPTS_OF_ONE {
+            return self.refuse(id, target, Refusal::Busy);
+        }
+        self.stats.attempts = self.stats.attempts.saturating_add(1);
+        let session = self.number();
+        let pairing = Pairing {
+            session,
+            connecting: self.side(id, from),
+            accepting: self.side(other, target),
+            phase: Phase::Probing { until: now + PROBE_TIME },
+            ends_at: now + ATTEMPT_TIME,
+        };
+        // There is room, as was just seen.
+        let _ = self.pairings.push(pairing);
+    }
+
+    /// Has a client send probes, each to a port to which it has not sent for long, unless it is known to have one address for all:
+    /// two to see by how much its router counts, and one where that is known.
+    fn side(&mut self, id: ConnectionId, guid: Guid) -> Side {
+        // The last port is the one that knocks.
+        let ports = self.probe_ports.len().saturating_sub(1);
+        let client =
+            self.clients.get_mut(id).filter(|client| ports >= 2 && client.is_symmetric != Some(false));
+        let mut side = Side { id, guid, probes: [(0, None); 2], known_step: None, has_failed: false };
+        let Some(client) = client else { return side };
+        side.known_step = client.step;
+        let wanted = if client.step.is_some() { 1 } else { 2 };
+        let first = client.next_port;
+        client.next_port = first.wrapping_add(wanted);
+        for n in 0..wanted {
+            let token = self.number();
+            let at = first.wrapping_add(n).checked_rem(ports).unwrap_or(0);
+            let port = self.probe_ports.get(at).copied();
+            if let Some(((own, _), port)) = side.probes.iter_mut().rev().nth(wanted - 1 - n).zip(port) {
+                *own = token;
+                self.say(id, FromFacilitator::Probe { token, port });
+            }
+        }
+        side
+    }
+
+    /// Has both sides of an attempt send punches.
+    fn punch(&mut self, session: u64) {
+        let Some(pairing) = self.pairings.iter_mut().find(|pairing| pairing.session == session) else {
+            return;
+        };
+        pairing.phase = Phase::Punching;
+        let (a, b) = (&pairing.connecting, &pairing.accepting);
+        let (Some(first), Some(second)) = (self.clients.get(a.id), self.clients.get(b.id)) else { return };
+        let to_first = (a.id, b.guid, true, candidates(second, b, first));
+        let to_second = (b.id, a.guid, false, candidates(first, a, second));
+        for (id, peer, connects, candidates) in [to_first, to_second] {
+            self.say(id, FromFacilitator::Begin { session, peer, connects, candidates });
+        }
+    }
+
+    /// A client has not got through.
+    fn fail(&mut self, now: Instant, id: ConnectionId, session: u64) {
+        let found =
+            self.pairings.iter_mut().position(|pairing| pairing.session == session && pairing.has(id));
+        let Some((at, pairing)) = found.and_then(|at| Some((at, self.pairings.get_mut(at)?))) else {
+            self.stats.malformed = self.stats.malformed.saturating_add(1);
+            return;
+        };
+        let was_forwarding = pairing.phase == Phase::Forwarding;
+        let [a, b] = pairing.sides_mut();
+        let side = if a.id == id { a } else { b };
+        side.has_failed = true;
+        // The other one has heard something perhaps, and is waited for; it fails too if that was not enough.
+        if !pairing.sides().iter().all(|side| side.has_failed) {
+            return;
+        }
+        let (a, b) = (
+            (pairing.connecting.id, pairing.connecting.guid),
+            (pairing.accepting.id, pairing.accepting.guid),
+        );
+        let ips = [a.0, b.0].map(|id| self.clients.get(id).map(|client| client.remote.ip()));
+        let free = self.forwarding.iter_mut().find(|forwarding| forwarding.pair.is_none());
+        match (ips, free.filter(|_| !was_forwarding)) {
+            ([Some(connecting), Some(accepting)], Some(free)) => {
+                let port = free.port;
+                free.pair = Some(Forwarding::new(now, session, connecting, accepting));
+                pairing.phase = Phase::Forwarding;
+                pairing.ends_at = now + ATTEMPT_TIME;
+                pairing.sides_mut().into_iter().for_each(|side| side.has_failed = false);
+                self.stats.forwarded = self.stats.forwarded.saturating_add(1);
+                self.say(a.0, FromFacilitator::Forwarded { session, peer: b.1, connects: true, port });
+                self.say(b.0, FromFacilitator::Forwarded { session, peer: a.1, connects: false, port });
+            }
+            _ => {
+                self.pairings.remove(at);
+                self.refuse(a.0, b.1, Refusal::NoPath);
+                self.refuse(b.0, a.1, Refusal::NoPath);
+            }
+        }
+    }
+
+    fn obey(&mut self, now: Instant, id: ConnectionId, message: FromClient) {
+        let Some(client) = self.clients.get_mut(id) else { return };
+        match message {
+            FromClient::Hello { internal } => {
+                client.internal = internal;
+                if !core::mem::replace(&mut client.has_plugin, true) {
+                    self.greet(id);
+                }
+            }
+            FromClient::Open { target } => {
+                let from = client.guid;
+                self.open(now, id, from, target);
+            }
+            FromClient::Failed { session } => self.fail(now, id, session),
+            FromClient::Heard { .. } => client.lets_others_in = true,
+        }
+    }
+
+    /// The router of a client lets in to whom nothing was sent, as far as the facilitator could see.
+    #[must_use]
+    pub fn lets_others_in(&self, id: ConnectionId) -> bool {
+        self.clients.get(id).is_some_and(|client| client.lets_others_in)
+    }
+}
+
+impl<const CLIENTS: usize, const ATTEMPTS: usize> Plugin<RakNet> for Facilitator<CLIENTS, ATTEMPTS> {
+    fn message_ids(&self) -> MessageIds {
+        MessageIds::of(&[NAT_ID])
+    }
+
+    fn on_connected(
+        &mut self,
+        _: Instant,
+        id: ConnectionId,
+        remote: SocketAddr,
+        guid: Guid,
+        _: ConnectionSide,
+    ) {
+        let client = Client {
+            guid,
+            remote,
+            internal: Vec::new(),
+            has_plugin: false,
+            is_symmetric: None,
+            lets_others_in: false,
+            step: None,
+            next_port: 0,
+        };
+        if self.clients.get(id).is_none() && !self.clients.insert(id, client) {
+            self.stats.without_room = self.stats.without_room.saturating_add(1);
+        }
+    }
+
+    fn on_disconnected(&mut self, _: Instant, id: ConnectionId) {
+        self.clients.remove(id);
+        // Who punches already needs the facilitator no more.
+        let is_lost = |pairing: &&Pairing| pairing.has(id) && matches!(pairing.phase, Phase::Probing { .. });
+        let lost: Vec<(ConnectionId, Guid), ATTEMPTS> = self
+            .pairings
+            .iter()
+            .filter(is_lost)
+            .map(|pairing| {
+                let [a, b] = pairing.sides();
+                if a.id == id { (b.id, a.guid) } else { (a.id, b.guid) }
+            })
+            .collect();
+        self.pairings.retain(|pairing| !is_lost(&pairing));
+        for (other, gone) in lost {
+            self.refuse(other, gone, Refusal::NotConnected);
+        }
+    }
+
+    fn on_message(&mut self, now: Instant, id: ConnectionId, _: Delivery, message: &dyn Chunks) -> Verdict {
+        let mut buffer = [0; MAX_MESSAGE];
+        match bytes::copy(message, &mut buffer).and_then(|bytes| FromClient::decode(bytes).ok()) {
+            Some(message) => self.obey(now, id, message),
+            None => self.stats.malformed = self.stats.malformed.saturating_add(1),
+        }
+        Verdict::Drop
+    }
+
+    fn update(&mut self, now: Instant, sender: &mut dyn MessageSender<RakNet>) {
+        let is_ready = |pairing: &Pairing| match pairing.phase {
+            Phase::Probing { until } => now >= until || pairing.sides().iter().all(|side| side.is_probed()),
+            Phase::Punching | Phase::Forwarding => false,
+        };
+        let ready = self.pairings.iter().filter(|pairing| is_ready(pairing));
+        for session in ready.map(|pairing| pairing.session).collect::<Vec<u64, ATTEMPTS>>() {
+            self.punch(session);
+        }
+        self.pairings.retain(|pairing| now < pairing.ends_at);
+        for forwarding in &mut self.forwarding {
+            forwarding.pair.take_if(|pair| pair.is_over(now));
+        }
+        let mut buffer = [0; MAX_MESSAGE];
+        for _ in 0..self.unsent.len() {
+            let Some((id, message)) = self.unsent.pop_front() else { return };
+            let Ok(bytes) = message.encode(&mut buffer) else { continue };
+            let has_client = self.clients.get(id).is_some();
+            if has_client && sender.send(id, bytes, Delivery::RELIABLE_ORDERED).is_err() {
+                // There is room, since it was taken out of it.
+                let _ = self.unsent.push_back((id, message));
+            }
+        }
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        let pairings = self.pairings.iter().map(|pairing| match pairing.phase {
+            Phase::Probing { .. } if pairing.sides().iter().all(|side| side.is_probed()) => Instant::ZERO,
+            Phase::Probing { until } => until,
+            Phase::Punching | Phase::Forwarding => pairing.ends_at,
+        });
+        let forwarding =
+            self.forwarding.iter().filter_map(|port| port.pair.as_ref()).map(Forwarding::ends_at);
+        let unsent = (!self.unsent.is_empty()).then_some(Instant::ZERO);
+        pairings.chain(forwarding).chain(unsent).min()
+    }
+}

@@ -1,0 +1,65 @@
+//! NAT traversal: two peers behind routers open a connection with each other, by a third one that both can reach.
+//!
+//! The third one has a [`Facilitator`]. The others have a [`Traversal`] each and are connected to it. Either of two asks for
+//! the other one by its GUID; the facilitator has their routers give out addresses, tells both where the other one is, and
+//! both send to all addresses where the other may be until something gets through. Then one of them connects as usual. Where
+//! nothing gets through, the facilitator forwards their datagrams if it has ports for that: `docs/plugins/nat.md`.
+//!
+//! A plugin has no socket. So the application sends what [`Traversal::poll_action`] names from the socket of its peer, as
+//! out-of-band messages, and gives [`Traversal::handle_out_of_band`] those that arrive.
+//!
+//! ```
+//! use rakwire::endpoint::{Event, Hooked, PluginHost};
+//! use rakwire::raknet::{Config, Guid, OutOfBand, Peer, RakNet, Resources};
+//! use rakwire::{Instant, Machine};
+//! use rakwire_plugins::nat::{Action, Traversal};
+//!
+//! let mut config = Config::new([7; 32]);
+//! config.max_incoming = 4; // the other peer may be the one who connects
+//! config.out_of_band = OutOfBand::Accept;
+//! let mut host = PluginHost::<_, 1>::new();
+//! let key = host.attach::<RakNet>(Traversal::<4>::new())?;
+//! let mut resources = Resources::<8, 64, 128>::new();
+//! let mut peer = Hooked::new(Peer::new(&mut resources, config), host);
+//! let now = Instant::ZERO;
+//!
+//! let facilitator = peer.peer.connect(now, "198.51.100.1:61111".parse()?)?;
+//! peer.hook.get_mut(key).ok_or("it is attached")?.open(Guid(0x1234))?; // asked for once the facilitator is there
+//!
+//! // Whenever the peer is polled:
+//! while let Some(action) = peer.hook.get_mut(key).and_then(Traversal::poll_action) {
+//!     match action {
+//!         Action::Send { to, payload } => peer.peer.send_out_of_band(now, to, &payload)?,
+//!         Action::Connect { address, .. } => drop(peer.peer.connect(now, address)?),
+//!     }
+//! }
+//! while let Some(event) = peer.poll_event() {
+//!     match event {
+//!         Event::Connected { id, remote, .. } if id == facilitator => {
+//!             peer.hook.get_mut(key).map(|traversal| traversal.set_facilitator(id, remote));
+//!         }
+//!         Event::OutOfBand { from, data, .. } => {
+//!             let data: Vec<u8> = data.chunks().flatten().copied().collect();
+//!             peer.hook.get_mut(key).map(|traversal| traversal.handle_out_of_band(now, from, &data));
+//!         }
+//!         _ => {}
+//!     }
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod facilitator;
+mod forwarder;
+mod pairing;
+mod session;
+mod traversal;
+mod wire;
+
+pub use self::facilitator::{Facilitator, FacilitatorStats, Knock};
+pub use self::forwarder::{FORWARDING_RATE, FORWARDING_TIME};
+pub use self::session::{CONNECT_TIME, PUNCH_INTERVAL, PUNCH_TIME};
+pub use self::traversal::{Action, NatType, Outcome, TooMany, Traversal, TraversalStats};
+pub use self::wire::{
+    FromClient, FromFacilitator, MAX_CANDIDATES, MAX_INTERNAL, MAX_MESSAGE, NAT_ID, PUNCH_LEN, Punch,
+    PunchKind, Refusal,
+};

@@ -1,0 +1,423 @@
+//! The plugin of a peer that may be behind a router.
+
+use core::net::SocketAddr;
+use core::time::Duration;
+
+use heapless::{Deque, Vec};
+use rakwire::endpoint::{ConnectionId, MessageIds, MessageSender, Plugin, Side, Verdict};
+use rakwire::raknet::{Delivery, Guid, RakNet};
+use rakwire::{Chunks, Instant};
+
+use super::session::{PUNCH_INTERVAL, Session, Step};
+use super::wire::{
+    FromClient, FromFacilitator, MAX_INTERNAL, MAX_MESSAGE, NAT_ID, PUNCH_LEN, Punch, PunchKind, Refusal,
+};
+use crate::bytes;
+
+/// Probes that are under way at once: two for an attempt, and one of the detection.
+const MAX_PROBES: usize = 4;
+/// How often a probe is sent until the facilitator has seen it.
+const PROBE_ATTEMPTS: u8 = 10;
+/// Outcomes and messages that wait.
+const QUEUE: usize = 16;
+/// Actions that wait. Punches beyond that are left out, and due again soon.
+const ACTIONS: usize = 32;
+/// How long a facilitator may take to answer.
+const ANSWER_TIME: Duration = Duration::from_secs(10);
+
+/// What the application has to do, from the socket of its peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Send this out of band.
+    Send {
+        /// To whom.
+        to: SocketAddr,
+        /// What.
+        payload: [u8; PUNCH_LEN],
+    },
+    /// Connect to the peer.
+    Connect {
+        /// Where it was heard.
+        address: SocketAddr,
+        /// The GUID that it should have.
+        peer: Guid,
+    },
+}
+
+/// What became of an attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// The peer is connected.
+    Connected {
+        /// The peer.
+        peer: Guid,
+        /// Whether the facilitator forwards the datagrams.
+        is_forwarded: bool,
+    },
+    /// There is no connection.
+    Failed {
+        /// The peer.
+        peer: Guid,
+        /// Why; `None` if the facilitator was lost.
+        reason: Option<Refusal>,
+    },
+}
+
+/// What is between this peer and the facilitator.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NatType {
+    /// The address outside that the connection to the facilitator has.
+    pub mapped: Option<SocketAddr>,
+    /// Whether a socket has another port outside for each address to which it sends (a symmetric NAT).
+    pub is_symmetric: Option<bool>,
+    /// Whether somebody gets in to whom nothing was sent: true behind a full or a restricted cone, and without a router.
+    pub lets_others_in: bool,
+}
+
+/// Counters of the plugin.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TraversalStats {
+    /// Messages of the facilitator that were none, and those of others.
+    pub malformed: u64,
+    /// Messages out of band that belong to no attempt.
+    pub unexpected: u64,
+    /// Attempts of others for which there was no room.
+    pub without_room: u64,
+}
+
+/// There are as many attempts as there may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TooMany;
+
+impl core::fmt::Display for TooMany {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str("as many attempts as there may be are under way; wait for one of them")
+    }
+}
+
+impl core::error::Error for TooMany {}
+
+#[derive(Debug)]
+struct Probe {
+    token: u64,
+    to: SocketAddr,
+    left: u8,
+    next_at: Instant,
+}
+
+/// The facilitator, once it is connected.
+#[derive(Clone, Copy, Debug)]
+struct Link {
+    id: ConnectionId,
+    remote: SocketAddr,
+}
+
+/// The plugin, for up to `SESSIONS` attempts at once, its own and those of others. The module has an example.
+#[derive(Debug)]
+pub struct Traversal<const SESSIONS: usize> {
+    link: Option<Link>,
+    internal: Vec<SocketAddr, MAX_INTERNAL>,
+    /// Whom this peer wants to reach, and until when the facilitator has to answer; open while it is not connected.
+    wanted: Vec<(Guid, Option<Instant>), SESSIONS>,
+    sessions: Vec<Session, SESSIONS>,
+    probes: Vec<Probe, MAX_PROBES>,
+    unsent: Deque<FromClient, QUEUE>,
+    actions: Deque<Action, ACTIONS>,
+    outcomes: Deque<Outcome, QUEUE>,
+    nat_type: NatType,
+    stats: TraversalStats,
+}
+
+impl<const SESSIONS: usize> Default for Traversal<SESSIONS> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<const SESSIONS: usize> Traversal<SESSIONS> {
+    /// A plugin without a facilitator.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self {
+            link: None,
+            internal: Vec::new(),
+            wanted: Vec::new(),
+            sessions: Vec::new(),
+            probes: Vec::new(),
+            unsent: Deque::new(),
+            actions: Deque::new(),
+            outcomes: Deque::new(),
+            nat_type: NatType { mapped: None, is_symmetric: None, lets_others_in: false },
+            stats: TraversalStats { malformed: 0, unexpected: 0, without_room: 0 },
+        }
+    }
+
+    /// Says which open connection is the facilitator's, and its address. Only it is believed, until it ends.
+    pub fn set_facilitator(&mut self, id: ConnectionId, remote: SocketAddr) {
+        self.link = Some(Link { id, remote });
+        self.nat_type = NatType::default();
+        self.unsent.clear();
+        self.say(FromClient::Hello { internal: self.internal.clone() });
+        for (target, _) in self.wanted.clone() {
+            self.say(FromClient::Open { target });
+        }
+    }
+
+    /// Says the addresses of this machine's interfaces, with the port of the socket, for peers behind the same router; only the
+    /// first four count. The facilitator is told when it is set.
+    pub fn set_internal_addresses(&mut self, addresses: &[SocketAddr]) {
+        self.internal.clear();
+        self.internal.extend(addresses.iter().take(MAX_INTERNAL).copied());
+    }
+
+    /// Wants a connection with a peer. It is asked for once the facilitator is connected, and [`poll_outcome`](Self::poll_outcome)
+    /// tells what became of it. The peer does nothing for it but have this plugin.
+    ///
+    /// # Errors
+    /// [`TooMany`].
+    pub fn open(&mut self, peer: Guid) -> Result<(), TooMany> {
+        if self.wants(peer) {
+            return Ok(());
+        }
+        let has_room = self.wanted.len() < SESSIONS && !self.unsent.is_full();
+        if !has_room {
+            return Err(TooMany);
+        }
+        if self.link.is_some() {
+            self.say(FromClient::Open { target: peer });
+        }
+        self.wanted.push((peer, None)).map_err(|_| TooMany)
+    }
+
+    fn wants(&self, peer: Guid) -> bool {
+        self.wanted.iter().any(|(wanted, _)| *wanted == peer)
+    }
+
+    fn has_session(&self, peer: Guid) -> bool {
+        self.sessions.iter().any(|session| session.peer == peer)
+    }
+
+    /// Whether the facilitator knows this peer, so that others can ask for it.
+    #[must_use]
+    pub const fn is_registered(&self) -> bool {
+        self.link.is_some() && self.nat_type.mapped.is_some()
+    }
+
+    /// What is between this peer and the facilitator, as far as it is known.
+    #[must_use]
+    pub const fn nat_type(&self) -> NatType {
+        self.nat_type
+    }
+
+    /// The counters.
+    #[must_use]
+    pub const fn stats(&self) -> TraversalStats {
+        self.stats
+    }
+
+    /// The next thing that the application has to do. Ask until there is none, whenever the peer is polled.
+    pub fn poll_action(&mut self) -> Option<Action> {
+        self.actions.pop_front()
+    }
+
+    /// Takes a message out of band; false if it is not of this plugin.
+    pub fn handle_out_of_band(&mut self, now: Instant, from: SocketAddr, data: &[u8]) -> bool {
+        let Some(punch) = Punch::decode(data) else { return false };
+        match punch.kind {
+            PunchKind::Knock if self.link.is_some_and(|link| link.remote.ip() == from.ip()) => {
+                if !self.nat_type.lets_others_in {
+                    self.nat_type.lets_others_in = true;
+                    self.say(FromClient::Heard { token: punch.number });
+                }
+            }
+            PunchKind::ToAccepting | PunchKind::ToConnecting | PunchKind::Ack => {
+                match self.sessions.iter_mut().find(|session| session.id == punch.number) {
+                    Some(session) => session.receive(now, from, punch.kind),
+                    None => self.stats.unexpected = self.stats.unexpected.saturating_add(1),
+                }
+            }
+            PunchKind::Probe | PunchKind::Knock => {
+                self.stats.unexpected = self.stats.unexpected.saturating_add(1);
+            }
+        }
+        true
+    }
+
+    /// What became of an attempt, of this peer or of another one that looked for it. Sixteen of them wait at most.
+    pub fn poll_outcome(&mut self) -> Option<Outcome> {
+        self.outcomes.pop_front()
+    }
+
+    fn say(&mut self, message: FromClient) {
+        // The facilitator repeats what it waits for, and attempts end by themselves.
+        let _ = self.unsent.push_back(message);
+    }
+
+    fn end(&mut self, outcome: Outcome) {
+        let (Outcome::Connected { peer, .. } | Outcome::Failed { peer, .. }) = outcome;
+        self.wanted.retain(|(wanted, _)| *wanted != peer);
+        self.sessions.retain(|session| session.peer != peer);
+        if self.outcomes.is_full() {
+            self.outcomes.pop_front();
+        }
+        // There is room, as was just seen.
+        let _ = self.outcomes.push_back(outcome);
+    }
+
+    fn obey(&mut self, now: Instant, link: Link, message: FromFacilitator) {
+        let at = |port| SocketAddr::new(link.remote.ip(), port);
+        match message {
+            FromFacilitator::Probe { token, port } => {
+                let probe = Probe { token, to: at(port), left: PROBE_ATTEMPTS, next_at: now };
+                if self.probes.is_full() {
+                    self.probes.remove(0);
+                }
+                // There is room, as was just seen.
+                let _ = self.probes.push(probe);
+            }
+            FromFacilitator::Probed { token, mapped } => {
+                self.probes.retain(|probe| probe.token != token);
+                let before = *self.nat_type.mapped.get_or_insert(mapped);
+                if before != mapped {
+                    self.nat_type.is_symmetric = Some(true);
+                } else if token != 0 {
+                    self.nat_type.is_symmetric.get_or_insert(false);
+                }
+            }
+            FromFacilitator::Begin { session, peer, connects, candidates } => {
+                self.begin(Session::new(now, session, peer, connects, candidates));
+            }
+            FromFacilitator::Forwarded { session, peer, connects, port } => {
+                let candidates = Vec::from_iter([at(port)]);
+                let mut session = Session::new(now, session, peer, connects, candidates);
+                session.is_forwarded = true;
+                self.begin(session);
+            }
+            FromFacilitator::Refused { peer, reason } => {
+                self.end(Outcome::Failed { peer, reason: Some(reason) });
+            }
+        }
+    }
+
+    /// Ends the attempts of this peer that `is_over` picks, by peer and by when the facilitator has to answer.
+    fn give_up(&mut self, is_over: impl Fn(&Self, Guid, Option<Instant>) -> bool) {
+        for (peer, until) in self.wanted.clone() {
+            if is_over(self, peer, until) {
+                self.end(Outcome::Failed { peer, reason: None });
+            }
+        }
+    }
+
+    fn update_attempts(&mut self, now: Instant) {
+        let Self { sessions, actions, .. } = self;
+        for session in sessions.iter_mut() {
+            let peer = session.peer;
+            session.update(now, |step| {
+                let action = match step {
+                    Step::Send(to, punch) => Action::Send { to, payload: punch.encode() },
+                    Step::Connect(address) => Action::Connect { address, peer },
+                };
+                // Whoever takes no actions does not get through.
+                let _ = actions.push_back(action);
+            });
+        }
+        let failed: Vec<u64, SESSIONS> =
+            sessions.iter_mut().filter_map(|session| session.fails(now).then_some(session.id)).collect();
+        for session in failed {
+            self.say(FromClient::Failed { session });
+        }
+        let is_linked = self.link.is_some();
+        let abandoned = self
+            .sessions
+            .iter()
+            .filter(|session| session.is_abandoned(now) || (session.has_failed() && !is_linked));
+        for peer in abandoned.map(|session| session.peer).collect::<Vec<Guid, SESSIONS>>() {
+            self.end(Outcome::Failed { peer, reason: None });
+        }
+        self.give_up(|traversal, peer, until| {
+            !traversal.has_session(peer) && until.is_some_and(|until| now >= until)
+        });
+    }
+
+    fn update_probes(&mut self, now: Instant) {
+        for probe in self.probes.iter_mut().filter(|probe| now >= probe.next_at) {
+            probe.left = probe.left.saturating_sub(1);
+            probe.next_at = now + PUNCH_INTERVAL;
+            let payload = Punch { kind: PunchKind::Probe, number: probe.token }.encode();
+            // It is repeated, as any probe is.
+            let _ = self.actions.push_back(Action::Send { to: probe.to, payload });
+        }
+        self.probes.retain(|probe| probe.left > 0);
+    }
+
+    fn begin(&mut self, session: Session) {
+        self.sessions.retain(|other| other.peer != session.peer);
+        if let Err(session) = self.sessions.push(session) {
+            self.stats.without_room = self.stats.without_room.saturating_add(1);
+            self.say(FromClient::Failed { session: session.id });
+        }
+    }
+}
+
+impl<const SESSIONS: usize> Plugin<RakNet> for Traversal<SESSIONS> {
+    fn message_ids(&self) -> MessageIds {
+        MessageIds::of(&[NAT_ID])
+    }
+
+    fn on_connected(&mut self, _: Instant, _: ConnectionId, _: SocketAddr, guid: Guid, _: Side) {
+        let session = self.sessions.iter().find(|session| session.peer == guid);
+        let is_forwarded = session.is_some_and(|session| session.is_forwarded);
+        if session.is_some() || self.wants(guid) {
+            self.end(Outcome::Connected { peer: guid, is_forwarded });
+        }
+    }
+
+    fn on_disconnected(&mut self, _: Instant, id: ConnectionId) {
+        if self.link.is_some_and(|link| link.id == id) {
+            self.link = None;
+            self.probes.clear();
+            self.unsent.clear();
+            // What is under way needs the facilitator no more; what is only wanted does.
+            self.give_up(|traversal, peer, _| !traversal.has_session(peer));
+        }
+    }
+
+    fn on_message(&mut self, now: Instant, id: ConnectionId, _: Delivery, message: &dyn Chunks) -> Verdict {
+        let mut buffer = [0; MAX_MESSAGE];
+        let link = self.link.filter(|link| link.id == id);
+        let decoded = bytes::copy(message, &mut buffer).and_then(|bytes| FromFacilitator::decode(bytes).ok());
+        match (link, decoded) {
+            (Some(link), Some(message)) => self.obey(now, link, message),
+            _ => self.stats.malformed = self.stats.malformed.saturating_add(1),
+        }
+        Verdict::Drop
+    }
+
+    fn update(&mut self, now: Instant, sender: &mut dyn MessageSender<RakNet>) {
+        self.update_attempts(now);
+        self.update_probes(now);
+        let Some(link) = self.link else { return };
+        for (peer, until) in &mut self.wanted {
+            if !self.sessions.iter().any(|session| session.peer == *peer) {
+                until.get_or_insert(now + ANSWER_TIME);
+            }
+        }
+        let mut buffer = [0; MAX_MESSAGE];
+        while let Some(message) = self.unsent.front() {
+            let Ok(bytes) = message.encode(&mut buffer) else { return };
+            if sender.send(link.id, bytes, Delivery::RELIABLE_ORDERED).is_err() {
+                return;
+            }
+            self.unsent.pop_front();
+        }
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        let unsent = (self.link.is_some() && !self.unsent.is_empty()).then_some(Instant::ZERO);
+        let sessions = self.sessions.iter().map(Session::poll_timeout);
+        let probes = self.probes.iter().map(|probe| probe.next_at);
+        let answers =
+            self.wanted.iter().filter(|(peer, _)| !self.has_session(*peer)).filter_map(|(_, until)| *until);
+        sessions.chain(probes).chain(answers).chain(unsent).min()
+    }
+}

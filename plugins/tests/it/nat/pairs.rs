@@ -1,0 +1,225 @@
+//! Every pair of routers, and networks in networks.
+
+use core::time::Duration;
+
+use rakwire::sim::NatBehavior;
+use rakwire_plugins::nat::{Outcome, Refusal};
+
+use super::internet::{FORWARDING_PORTS, Internet};
+
+/// What a peer may be behind, by the names of the table.
+const ROUTERS: [(&str, Option<NatBehavior>); 6] = [
+    ("none", None),
+    ("full cone", Some(NatBehavior::FULL_CONE)),
+    ("restricted", Some(NatBehavior::RESTRICTED_CONE)),
+    ("port-restricted", Some(NatBehavior::PORT_RESTRICTED_CONE)),
+    ("symmetric", Some(NatBehavior::SYMMETRIC)),
+    ("symmetric, random", Some(NatBehavior::SYMMETRIC_RANDOM)),
+];
+
+/// Whether datagrams can get through in theory: nobody can foretell the port of a random symmetric NAT, so that who lets in
+/// only the ports to which something was sent is not reached from there.
+fn can_work(a: usize, b: usize) -> bool {
+    let (low, high) = (a.min(b), a.max(b));
+    high < 5 || low < 3
+}
+
+fn behind(internet: &mut Internet, router: Option<NatBehavior>) -> usize {
+    let realm = router.map_or(0, |behavior| internet.network(0, behavior));
+    internet.client(realm)
+}
+
+/// Two clients that know the facilitator.
+fn pair(seed: u8, a: Option<NatBehavior>, b: Option<NatBehavior>, ports: &[u16]) -> Internet {
+    let mut internet = Internet::new(seed, ports);
+    behind(&mut internet, a);
+    behind(&mut internet, b);
+    internet.run_for(Duration::from_millis(300 + 7 * u64::from(seed)));
+    internet
+}
+
+/// How long it takes until both are connected.
+fn time_to_connect(internet: &mut Internet) -> Option<Duration> {
+    internet.open(0, 1);
+    internet.until(|internet| internet.are_connected(0, 1))
+}
+
+fn connected(internet: &Internet, client: usize) -> Option<bool> {
+    internet.clients[client].outcomes.iter().find_map(|outcome| match outcome {
+        Outcome::Connected { is_forwarded, .. } => Some(*is_forwarded),
+        Outcome::Failed { .. } => None,
+    })
+}
+
+/// The table of the page: a row for each router, the milliseconds to connect, or a dash.
+fn table() -> String {
+    let mut lines = vec![
+        format!("| | {} |", ROUTERS.map(|(name, _)| name).join(" | ")),
+        format!("|---|{}", "---:|".repeat(ROUTERS.len())),
+    ];
+    let mut times: Vec<Duration> = Vec::new();
+    for (a, (name, first)) in ROUTERS.into_iter().enumerate() {
+        let mut cells = Vec::new();
+        for (b, (_, second)) in ROUTERS.into_iter().enumerate() {
+            let mut of_pair = Vec::new();
+            for seed in 0..10 {
+                let mut internet = pair(seed, first, second, &[]);
+                let time = time_to_connect(&mut internet);
+                assert_eq!(time.is_some(), can_work(a, b), "{name} and {}, seed {seed}", ROUTERS[b].0);
+                of_pair.extend(time);
+            }
+            of_pair.sort_unstable();
+            times.extend(&of_pair);
+            let median = of_pair.get(of_pair.len() / 2);
+            cells.push(median.map_or_else(|| "—".to_owned(), |time| format!("{}", time.as_millis())));
+        }
+        lines.push(format!("| {name} | {} |", cells.join(" | ")));
+    }
+    times.sort_unstable();
+    assert!(times[times.len() / 2] < Duration::from_secs(1), "the median of all pairs");
+    lines.join("\n")
+}
+
+#[test]
+fn every_pair_that_can_work_works() {
+    let table = table();
+    assert_eq!(
+        include_str!("table.md").trim_end(),
+        table,
+        "plugins/tests/it/nat/table.md should be:\n{table}"
+    );
+}
+
+#[test]
+fn the_facilitator_forwards_what_gets_through_nowhere() {
+    for (a, b) in [(3, 5), (5, 5), (4, 5)] {
+        let mut internet = pair(1, ROUTERS[a].1, ROUTERS[b].1, &FORWARDING_PORTS);
+        let time = time_to_connect(&mut internet).expect("it forwards");
+        assert!(time < Duration::from_secs(4), "{time:?}");
+        internet.run_for(Duration::from_millis(100));
+        assert_eq!([connected(&internet, 0), connected(&internet, 1)], [Some(true); 2]);
+        assert_eq!(internet.facilitator().stats().forwarded, 1);
+        let remote = internet.clients[0].connected[0].1;
+        assert!(FORWARDING_PORTS.contains(&remote.port()) && remote.ip().to_string() == "198.51.100.1");
+    }
+}
+
+#[test]
+fn without_forwarding_both_are_told_that_there_is_no_path() {
+    let mut internet = pair(1, ROUTERS[5].1, ROUTERS[5].1, &[]);
+    internet.open(0, 1);
+    internet
+        .until(|internet| internet.clients.iter().all(|client| !client.outcomes.is_empty()))
+        .expect("told");
+    let no_path = |peer| vec![Outcome::Failed { peer, reason: Some(Refusal::NoPath) }];
+    let [a, b] = [&internet.clients[0], &internet.clients[1]];
+    assert_eq!((&a.outcomes, &b.outcomes), (&no_path(b.guid), &no_path(a.guid)));
+}
+
+#[test]
+fn types_are_told_apart() {
+    for (at, (name, router)) in ROUTERS.into_iter().enumerate() {
+        let mut internet = pair(1, router, None, &[]);
+        // Whether ports differ is seen when the first attempt probes them.
+        time_to_connect(&mut internet).expect("nothing is in the way of the other one");
+        let found = internet.nat_type(0);
+        assert_eq!(found.is_symmetric, Some(at >= 4), "{name}");
+        assert_eq!(found.lets_others_in, at < 3, "{name}");
+        assert!(found.mapped.is_some());
+    }
+}
+
+/// Both behind one router, which does not send back what comes from inside: by their addresses inside.
+#[test]
+fn peers_behind_one_router_meet_inside() {
+    for behavior in [NatBehavior::PORT_RESTRICTED_CONE, NatBehavior::SYMMETRIC_RANDOM] {
+        let mut internet = Internet::new(1, &[]);
+        let realm = internet.network(0, behavior);
+        let (a, b) = (internet.client(realm), internet.client(realm));
+        internet.run_for(Duration::from_millis(300));
+        time_to_connect(&mut internet).expect("they share a network");
+        assert!(internet.clients[a].connected[0].1.ip().to_string().starts_with("10."));
+        assert!(internet.are_connected(a, b));
+    }
+}
+
+/// Routers behind a provider's router: by hairpinning, or as behind one of them if they are with different providers.
+#[test]
+fn peers_behind_two_routers_each_meet() {
+    for (is_one_provider, outer) in
+        [(true, NatBehavior::FULL_CONE.with_hairpinning()), (false, NatBehavior::PORT_RESTRICTED_CONE)]
+    {
+        let mut internet = Internet::new(1, &[]);
+        let provider = internet.network(0, outer);
+        let other = if is_one_provider { provider } else { internet.network(0, outer) };
+        for provider in [provider, other] {
+            let home = internet.network(provider, NatBehavior::PORT_RESTRICTED_CONE);
+            internet.client(home);
+        }
+        internet.run_for(Duration::from_millis(300));
+        let time = time_to_connect(&mut internet).expect("both layers let it through");
+        assert!(time < Duration::from_secs(1), "{time:?}");
+    }
+}
+
+/// Both ask at the same time: one attempt is for both.
+#[test]
+fn both_may_ask() {
+    let mut internet = pair(1, ROUTERS[3].1, ROUTERS[4].1, &[]);
+    internet.open(0, 1);
+    internet.open(1, 0);
+    internet.until(|internet| internet.are_connected(0, 1)).expect("it works");
+    internet.run_for(Duration::from_secs(1));
+    assert_eq!([connected(&internet, 0), connected(&internet, 1)], [Some(false); 2]);
+    assert_eq!(internet.facilitator().stats().attempts, 1);
+    assert_eq!(internet.clients[0].connected.len(), 1);
+}
+
+#[test]
+fn one_client_meets_several() {
+    let mut internet = Internet::new(1, &[]);
+    for router in [
+        NatBehavior::SYMMETRIC,
+        NatBehavior::PORT_RESTRICTED_CONE,
+        NatBehavior::RESTRICTED_CONE,
+        NatBehavior::SYMMETRIC,
+    ] {
+        let realm = internet.network(0, router);
+        internet.client(realm);
+    }
+    internet.run_for(Duration::from_millis(300));
+    for other in 1..4 {
+        internet.open(0, other);
+        internet.until(|internet| internet.are_connected(0, other)).expect("it works");
+    }
+}
+
+#[test]
+fn who_has_left_is_reached_again() {
+    let mut internet = pair(1, ROUTERS[3].1, ROUTERS[4].1, &[]);
+    for from in [0, 1, 0] {
+        internet.open(from, 1 - from);
+        internet.until(|internet| internet.are_connected(0, 1)).expect("it works");
+        internet.run_for(Duration::from_secs(4));
+        internet.leave_others(1);
+        internet.until(|internet| !internet.are_connected(0, 1)).expect("it leaves");
+        internet.run_for(Duration::from_secs(1));
+    }
+    assert_eq!(internet.facilitator().stats().attempts, 3);
+}
+
+#[test]
+fn who_is_not_there_is_not_reached() {
+    let mut internet = pair(1, ROUTERS[3].1, ROUTERS[3].1, &[]);
+    let gone = internet.clients[1].guid;
+    internet.leave_facilitator(1);
+    internet.run_for(Duration::from_secs(1));
+    internet.open(0, 1);
+    internet.until(|internet| !internet.clients[0].outcomes.is_empty()).expect("told");
+    let reason = Some(Refusal::NotConnected);
+    assert_eq!(internet.clients[0].outcomes, [Outcome::Failed { peer: gone, reason }]);
+    // Without the facilitator nothing is asked.
+    internet.leave_facilitator(0);
+    internet.run_for(Duration::from_secs(1));
+    assert!(internet.traversal(0).open(gone).is_ok(), "it waits for a facilitator");
+}
