@@ -55,6 +55,8 @@ pub struct SenderStats {
     pub refused: u64,
     /// Messages that say nothing, or are longer than requests are.
     pub malformed: u64,
+    /// Connections that were left out, since the plugin was made for fewer than the peer can have.
+    pub without_room: u64,
 }
 
 /// The plugin of the side that has the files: up to `PEERS` connections, each with up to `WINDOW` requests under way, and
@@ -298,8 +300,9 @@ impl<P: Protocol, S: Source, const PEERS: usize, const WINDOW: usize, const BYTE
     }
 
     fn on_connected(&mut self, _: Instant, id: ConnectionId, _: SocketAddr, _: P::Identity, _: Side) {
-        if self.peers.get(id).is_none() {
-            self.peers.insert(id, Receiver { is_served: self.serves_all, ..Receiver::default() });
+        let receiver = Receiver { is_served: self.serves_all, ..Receiver::default() };
+        if self.peers.get(id).is_none() && !self.peers.insert(id, receiver) {
+            self.stats.without_room = self.stats.without_room.saturating_add(1);
         }
     }
 

@@ -35,8 +35,10 @@ pub enum JoinStatus {
 pub struct MeshStats {
     /// Announcements that were none, or told of more members than there is room for.
     pub malformed: u64,
-    /// Peers that were not tried, since there was no room to remember them.
+    /// How often another member told of a peer that is not tried, since there was no room to remember it.
     pub dropped: u64,
+    /// Connections that were left out, since the plugin was made for fewer than the peer can have.
+    pub without_room: u64,
 }
 
 #[derive(Debug)]
@@ -77,7 +79,7 @@ impl<const PEERS: usize> Mesh<PEERS> {
             is_leaving: false,
             told_host: None,
             next_announcement: Instant::ZERO,
-            stats: MeshStats { malformed: 0, dropped: 0 },
+            stats: MeshStats { malformed: 0, dropped: 0, without_room: 0 },
         }
     }
 
@@ -271,8 +273,9 @@ impl<const PEERS: usize> Plugin<RakNet> for Mesh<PEERS> {
     }
 
     fn on_connected(&mut self, now: Instant, id: ConnectionId, remote: SocketAddr, guid: Guid, side: Side) {
-        if self.members.get(id).is_none() {
-            self.members.insert(id, Member { guid, said: None, is_untold: true });
+        let member = Member { guid, said: None, is_untold: true };
+        if self.members.get(id).is_none() && !self.members.insert(id, member) {
+            self.stats.without_room = self.stats.without_room.saturating_add(1);
         }
         self.graph.on_connected(now, id, remote, guid, side);
         self.targets.remove(guid);

@@ -32,6 +32,8 @@ pub struct GraphStats {
     pub malformed: u64,
     /// Connections of other peers that found no room.
     pub dropped: u64,
+    /// Connections that were left out, since the plugin was made for fewer than the peer can have.
+    pub without_room: u64,
 }
 
 /// What another peer was told of.
@@ -65,7 +67,7 @@ impl<const PEERS: usize> ConnectionGraph<PEERS> {
     /// A graph of nobody, whose messages travel as the original's: reliably and in order on channel 0.
     #[must_use]
     pub const fn new() -> Self {
-        let stats = GraphStats { malformed: 0, dropped: 0 };
+        let stats = GraphStats { malformed: 0, dropped: 0, without_room: 0 };
         Self { nodes: BySlot::new(), delivery: Delivery::RELIABLE_ORDERED, is_due: false, stats }
     }
 
@@ -186,7 +188,9 @@ impl<const PEERS: usize> Plugin<RakNet> for ConnectionGraph<PEERS> {
     fn on_connected(&mut self, _: Instant, id: ConnectionId, remote: SocketAddr, guid: Guid, _: Side) {
         if self.nodes.get(id).is_none() {
             let node = Node { guid, address: remote, remotes: Vec::new(), announced: Vec::new() };
-            self.is_due |= self.nodes.insert(id, node);
+            let is_kept = self.nodes.insert(id, node);
+            self.is_due |= is_kept;
+            self.stats.without_room = self.stats.without_room.saturating_add(u64::from(!is_kept));
         }
     }
 

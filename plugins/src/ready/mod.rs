@@ -58,6 +58,8 @@ pub struct ReadyStats {
     pub malformed: u64,
     /// Messages about events that are unknown here, or of peers that nobody waits for.
     pub unexpected: u64,
+    /// Connections that were left out, since the plugin was made for fewer than the peer can have.
+    pub without_room: u64,
 }
 
 /// The plugin: up to `EVENTS` events, each with up to `PEERS` other peers, which is the number of connections that the peer
@@ -80,7 +82,7 @@ impl<const EVENTS: usize, const PEERS: usize> ReadyEvents<EVENTS, PEERS> {
     /// The same with another delivery. It should be reliable and ordered: a status that overtakes a later one would stay.
     #[must_use]
     pub const fn with_delivery(delivery: Delivery) -> Self {
-        let stats = ReadyStats { malformed: 0, unexpected: 0 };
+        let stats = ReadyStats { malformed: 0, unexpected: 0, without_room: 0 };
         Self { events: Vec::new(), connected: BySlot::new(), delivery, stats }
     }
 
@@ -209,7 +211,9 @@ impl<const EVENTS: usize, const PEERS: usize> Plugin<RakNet> for ReadyEvents<EVE
         _guid: Guid,
         _side: Side,
     ) {
-        self.connected.insert(id, ());
+        if !self.connected.insert(id, ()) {
+            self.stats.without_room = self.stats.without_room.saturating_add(1);
+        }
         for event in self.events.iter_mut().filter(|event| event.waits_for_all) {
             event.wait_for(id);
         }

@@ -31,6 +31,8 @@ pub struct AuthorityStats {
     pub malformed: u64,
     /// States of entities that their sender does not own.
     pub unauthorised: u64,
+    /// Connections that were left out, since the plugin was made for fewer than the peer can have.
+    pub without_room: u64,
 }
 
 /// The plugin of the side that says how the entities are: up to `PEERS` connections and `ENTITIES` entities of up to `FIELDS`
@@ -204,13 +206,23 @@ impl<
                 let received = Received::of(number, u32::from_be_bytes(rest.try_into().ok()?));
                 self.peers.get_mut(id)?.on_acknowledgement(received, self.tick).then_some(())
             }
-            STATE => self.on_state(id, number, rest).ok(),
+            STATE => {
+                // Nothing of a message counts unless all of it says something.
+                self.on_state(id, number, rest, false).ok()?;
+                self.on_state(id, number, rest, true).ok()
+            }
             _ => None,
         }
     }
 
     /// How a client says that its entities are.
-    fn on_state(&mut self, from: ConnectionId, number: u32, records: &[u8]) -> Result<(), WireError> {
+    fn on_state(
+        &mut self,
+        from: ConnectionId,
+        number: u32,
+        records: &[u8],
+        is_applied: bool,
+    ) -> Result<(), WireError> {
         let mut reader = Reader::new(records);
         let (count, mut next) = (read_gamma(&mut reader)?, 0);
         for _ in 0..count {
@@ -226,6 +238,7 @@ impl<
                 is_named && entity.owner == Some(from)
             });
             match entity {
+                _ if !is_applied => {}
                 Some(entity) if number > entity.owner_number => {
                     (entity.owner_number, entity.values) = (number, values);
                 }
@@ -252,8 +265,8 @@ impl<
     }
 
     fn on_connected(&mut self, _: Instant, id: ConnectionId, _: SocketAddr, _: P::Identity, _: Side) {
-        if self.peers.get(id).is_none() {
-            self.peers.insert(id, Peer::new(BYTES));
+        if self.peers.get(id).is_none() && !self.peers.insert(id, Peer::new(BYTES)) {
+            self.stats.without_room = self.stats.without_room.saturating_add(1);
         }
     }
 

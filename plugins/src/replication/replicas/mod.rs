@@ -70,6 +70,8 @@ pub struct Replicas<P: Protocol, const ENTITIES: usize, const FIELDS: usize, con
     has_unsent: bool,
     /// The number of the last message with states.
     number: u32,
+    /// The place at which events are looked for next, so that many of them do not take a search through all places each.
+    next_event: usize,
     delivery: P::Delivery,
     stats: ReplicasStats,
 }
@@ -107,6 +109,7 @@ impl<P: Protocol, const ENTITIES: usize, const FIELDS: usize, const BYTES: usize
             is_unacknowledged: false,
             has_unsent: false,
             number: 0,
+            next_event: 0,
             delivery,
             stats: ReplicasStats::default(),
         })
@@ -114,10 +117,14 @@ impl<P: Protocol, const ENTITIES: usize, const FIELDS: usize, const BYTES: usize
 
     /// What has become of the entities since it was asked for last.
     pub fn poll_event(&mut self) -> Option<(NetworkId, ReplicaEvent)> {
-        let mut places = (0..=u16::MAX).zip(&mut self.places);
-        places.find_map(|(index, place)| {
+        let (before, from) = self.places.split_at_mut_checked(self.next_event)?;
+        let first = u16::try_from(self.next_event).ok()?;
+        let mut places = (first..=u16::MAX).zip(from).chain((0..first).zip(before));
+        let found = places.find_map(|(index, place)| {
             place.poll_event().map(|(generation, event)| (NetworkId { index, generation }, event))
-        })
+        });
+        self.next_event = found.map_or(0, |(id, _)| usize::from(id.index));
+        found
     }
 
     /// An entity.

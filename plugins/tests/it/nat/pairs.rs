@@ -83,11 +83,8 @@ fn table() -> String {
 #[test]
 fn every_pair_that_can_work_works() {
     let table = table();
-    assert_eq!(
-        include_str!("table.md").trim_end(),
-        table,
-        "plugins/tests/it/nat/table.md should be:\n{table}"
-    );
+    let page = include_str!("../../documents/nat.md");
+    assert!(page.contains(&table), "the table of docs/plugins/nat.md should be:\n{table}");
 }
 
 #[test]

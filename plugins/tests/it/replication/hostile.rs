@@ -42,6 +42,27 @@ fn states_count_only_from_the_owner_and_once() {
     assert_eq!(world.actual(1), world.expected(1));
 }
 
+/// A record that counts, and behind it one that says nothing.
+#[test]
+fn a_state_counts_wholly_or_not_at_all() {
+    let mut world = World::new();
+    world.join(0);
+    let id = world.authority.spawn(1, 1, &[5]).expect("room");
+    let owner = world.ids[0];
+    assert!(world.authority.set_owner(id, Some(owner)));
+    let one = state(7, 1, 1, 1);
+    let mut two = one.clone();
+    // The number of records is 1, a single bit; 2 takes three, which moves the rest by two.
+    let bits = u128::from_be_bytes(two[6..22].try_into().expect("sixteen bytes"));
+    let moved = (0b010 << 125) | ((bits << 1) >> 3);
+    two[6..22].copy_from_slice(&moved.to_be_bytes());
+    receive(&mut world.authority, owner, &two);
+    let value = |world: &World| world.authority.get(id).map(|entity| entity.values[0]);
+    assert_eq!((value(&world), world.authority.stats().malformed), (Some(5), 1));
+    receive(&mut world.authority, owner, &one);
+    assert_eq!(value(&world), Some(9));
+}
+
 #[test]
 fn an_older_state_does_not_undo_a_newer_one() {
     let mut world = World::new();
