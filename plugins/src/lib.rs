@@ -8,6 +8,7 @@
 //! | [`mesh`] | who is connected to whom, peers that all connect to each other, and which of them is the host | RakNet | `docs/plugins/mesh.md` |
 //! | [`nat`] | two peers behind routers connect, by a third one that both can reach | RakNet | `docs/plugins/nat.md` |
 //! | [`replication`] | the entities of a server, as its clients have them: what has changed, in scope, within a budget | both | `docs/plugins/replication.md` |
+//! | [`voice`] | frames of sound from each to all others, and buffers that adapt to how unevenly they arrive | RakNet | `docs/plugins/voice.md` |
 //!
 //! A plugin is attached to a [`PluginHost`](rakwire::endpoint::PluginHost), which is the hook of a peer in every driver. It
 //! needs no allocator: its sizes are parameters of its type. [`registry`] says which message ids are whose.
@@ -33,6 +34,7 @@ pub mod nat;
 pub mod ready;
 pub mod registry;
 pub mod replication;
+pub mod voice;
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

@@ -8,3 +8,4 @@ mod ready;
 mod registry;
 mod replication;
 mod support;
+mod voice;

@@ -234,7 +234,7 @@ const PLUGINS: Crate = Crate {
     layers: &[
         Layer::together(&["bytes"]),
         // The plugins, which do not know each other.
-        Layer::apart(&["calls", "files", "mesh", "nat", "ready", "replication"]),
+        Layer::apart(&["calls", "files", "mesh", "nat", "ready", "replication", "voice"]),
         Layer::together(&["registry"]),
         Layer::together(&["crate"]),
     ],

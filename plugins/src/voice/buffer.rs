@@ -1,0 +1,248 @@
+//! The buffer of one speaker.
+
+use core::time::Duration;
+
+use heapless::{HistoryBuf, Vec};
+use rakwire::Instant;
+
+use super::wire::Header;
+
+/// How many arrivals say how uneven they are: at 20 ms a frame those of the last 1.3 s.
+const HISTORY: usize = 64;
+/// Of them, how many may come later than the buffer waits.
+const TOLERATED: usize = 2;
+/// How many frames in a row may be missing at the end of what has arrived until the speaker counts as silent.
+const MAX_GAP: u8 = 5;
+/// For how many frames the buffer has to be fuller than it needs until one is left out.
+const SURPLUS_FRAMES: u8 = 50;
+
+/// What to play.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Playback<'b> {
+    /// A frame.
+    Frame(&'b [u8]),
+    /// A frame is missing: the decoder makes one up from those before.
+    Concealed,
+    /// Nobody speaks, or the first frames are kept back still.
+    Silence,
+}
+
+/// What has become of the frames of a speaker.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SpeakerStats {
+    /// Frames that arrived.
+    pub received: u64,
+    /// Frames that were played.
+    pub played: u64,
+    /// Frames that were missing when they were due.
+    pub concealed: u64,
+    /// Frames that arrived when they had been due.
+    pub late: u64,
+    /// Frames that were left out because too many were there.
+    pub skipped: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Silent,
+    /// The first frame is there and is kept back until this time.
+    Filling(Instant),
+    Playing,
+}
+
+#[derive(Clone, Debug)]
+struct Frame<const BYTES: usize> {
+    header: Header,
+    bytes: Vec<u8, BYTES>,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Buffer<const FRAMES: usize, const BYTES: usize> {
+    /// Each at the remainder of its number.
+    frames: [Option<Frame<BYTES>>; FRAMES],
+    /// What was handed out last.
+    played: Vec<u8, BYTES>,
+    phase: Phase,
+    /// The number of the frame that is due next.
+    next: u16,
+    /// The highest number that has arrived.
+    highest: u16,
+    /// When the frame 0 of what is being said would have arrived if it had been as quick as the quickest, by `first`.
+    quickest: Instant,
+    first: u16,
+    /// By how much arrivals were later than the quickest, in microseconds.
+    lateness: HistoryBuf<u32, HISTORY>,
+    /// Frames in a row that were missing.
+    gap: u8,
+    /// Frames in a row at which more were there than are needed.
+    surplus: u8,
+    stats: SpeakerStats,
+}
+
+impl<const FRAMES: usize, const BYTES: usize> Buffer<FRAMES, BYTES> {
+    pub(super) const fn new() -> Self {
+        const { assert!(FRAMES >= 2 && FRAMES <= 1 << 12, "a buffer has 2 to 4,096 frames") };
+        Self {
+            frames: [const { None }; FRAMES],
+            played: Vec::new(),
+            phase: Phase::Silent,
+            next: 0,
+            highest: 0,
+            quickest: Instant::ZERO,
+            first: 0,
+            lateness: HistoryBuf::new(),
+            gap: 0,
+            surplus: 0,
+            stats: SpeakerStats { received: 0, played: 0, concealed: 0, late: 0, skipped: 0 },
+        }
+    }
+
+    pub(super) const fn stats(&self) -> SpeakerStats {
+        self.stats
+    }
+
+    pub(super) fn is_silent(&self) -> bool {
+        self.phase == Phase::Silent
+    }
+
+    /// A frame has arrived.
+    pub(super) fn insert(
+        &mut self,
+        now: Instant,
+        header: Header,
+        bytes: &[u8],
+        frame_time: Duration,
+        max_delay: Duration,
+    ) {
+        let Ok(bytes) = Vec::from_slice(bytes) else { return };
+        self.stats.received = self.stats.received.saturating_add(1);
+        let ahead = header.number.wrapping_sub(self.next);
+        let is_far = usize::from(ahead) >= FRAMES && ahead < 1 << 15;
+        if self.phase == Phase::Silent || is_far {
+            self.begin(now, header.number, frame_time, max_delay);
+        } else if ahead >= 1 << 15 {
+            self.stats.late = self.stats.late.saturating_add(1);
+            self.observe(now, header.number, frame_time);
+            return;
+        }
+        self.observe(now, header.number, frame_time);
+        if header.number.wrapping_sub(self.highest) < 1 << 15 {
+            self.highest = header.number;
+        }
+        if let Some(place) = self.frames.get_mut(usize::from(header.number) % FRAMES) {
+            *place = Some(Frame { header, bytes });
+        }
+    }
+
+    /// Somebody begins to speak, or what is there is of long ago.
+    fn begin(&mut self, now: Instant, number: u16, frame_time: Duration, max_delay: Duration) {
+        self.frames.fill(None);
+        (self.next, self.highest, self.first, self.quickest) = (number, number, number, now);
+        (self.gap, self.surplus) = (0, 0);
+        self.phase = Phase::Filling(now + self.delay(frame_time, max_delay));
+    }
+
+    /// Learns how late a frame is beside the quickest of what is being said.
+    fn observe(&mut self, now: Instant, number: u16, frame_time: Duration) {
+        let since = number.wrapping_sub(self.first);
+        // One from before the first is no measure of those behind it.
+        if since >= 1 << 15 {
+            return;
+        }
+        let expected = self.quickest + frame_time * u32::from(since);
+        let late = now.saturating_since(expected);
+        if now < expected {
+            let early = expected.saturating_since(now);
+            self.quickest =
+                Instant::from_micros(self.quickest.as_micros().saturating_sub(micros(early).into()));
+        }
+        self.lateness.write(micros(late));
+        // The origin moves on, so that numbers do not outrun it.
+        if since >= 1 << 10 {
+            self.quickest = self.quickest + frame_time * u32::from(since);
+            self.first = number;
+        }
+    }
+
+    /// How long the first frame is kept back: as long as all but the latest arrivals were late, and half of a frame.
+    pub(super) fn delay(&self, frame_time: Duration, max_delay: Duration) -> Duration {
+        let mut latest = [0_u32; TOLERATED + 1];
+        for lateness in self.lateness.as_slice() {
+            let mut value = *lateness;
+            for place in &mut latest {
+                if value > *place {
+                    core::mem::swap(place, &mut value);
+                }
+            }
+        }
+        let [.., latest] = latest;
+        let all = max_delay.min(frame_time * u32::try_from(FRAMES - 1).unwrap_or(u32::MAX));
+        (Duration::from_micros(latest.into()) + frame_time / 2).min(all)
+    }
+
+    /// The next frame, which is due now.
+    pub(super) fn play(&mut self, now: Instant, frame_time: Duration, max_delay: Duration) -> Playback<'_> {
+        match self.phase {
+            Phase::Silent => return Playback::Silence,
+            Phase::Filling(until) if now < until => return Playback::Silence,
+            Phase::Filling(_) => self.phase = Phase::Playing,
+            Phase::Playing => self.skip_surplus(frame_time, max_delay),
+        }
+        let Some(frame) = self.take() else { return self.conceal() };
+        self.next = self.next.wrapping_add(1);
+        self.gap = 0;
+        self.stats.played = self.stats.played.saturating_add(1);
+        if frame.header.is_last {
+            self.phase = Phase::Silent;
+        }
+        self.played = frame.bytes;
+        Playback::Frame(&self.played)
+    }
+
+    fn take(&mut self) -> Option<Frame<BYTES>> {
+        let place = self.frames.get_mut(usize::from(self.next) % FRAMES)?;
+        place.take_if(|frame| frame.header.number == self.next)
+    }
+
+    /// The frame that is due is not there. If later ones are, it is lost; otherwise it may come, and is waited for.
+    fn conceal(&mut self) -> Playback<'_> {
+        if self.waiting() > 0 {
+            self.next = self.next.wrapping_add(1);
+        }
+        self.gap += 1;
+        if self.gap > MAX_GAP {
+            self.phase = Phase::Silent;
+            return Playback::Silence;
+        }
+        self.stats.concealed = self.stats.concealed.saturating_add(1);
+        Playback::Concealed
+    }
+
+    /// How many frames the last that has arrived is ahead of the one that is due, itself included.
+    fn waiting(&self) -> u16 {
+        let ahead = self.highest.wrapping_sub(self.next);
+        if ahead < 1 << 15 { ahead + 1 } else { 0 }
+    }
+
+    /// Leaves a frame out when more have been there than are needed for long.
+    fn skip_surplus(&mut self, frame_time: Duration, max_delay: Duration) {
+        let needed =
+            self.delay(frame_time, max_delay).as_micros().div_ceil(frame_time.as_micros().max(1)) + 1;
+        if u128::from(self.waiting()) <= needed {
+            self.surplus = 0;
+            return;
+        }
+        self.surplus += 1;
+        if self.surplus >= SURPLUS_FRAMES {
+            self.surplus = 0;
+            if self.take().is_some() {
+                self.stats.skipped = self.stats.skipped.saturating_add(1);
+            }
+            self.next = self.next.wrapping_add(1);
+        }
+    }
+}
+
+fn micros(duration: Duration) -> u32 {
+    u32::try_from(duration.as_micros()).unwrap_or(u32::MAX)
+}

@@ -1,0 +1,48 @@
+//! Voice: frames of sound from each to all others, played at an even pace whatever the network does.
+//!
+//! A [`Voice`] takes encoded frames of one length in time, mostly 20 ms, and sends them unreliably and sequenced. At the other
+//! side each speaker has a buffer that adapts to how unevenly frames arrive: it keeps as much as is needed and no more, says
+//! where a frame is missing, so that the decoder conceals it, and leaves one out when it has kept too much for long. The plugin
+//! knows no codec: Opus is the usual one. `docs/plugins/voice.md`.
+//!
+//! ```
+//! use rakwire::endpoint::{Hooked, PluginHost};
+//! use rakwire::raknet::{Config, Peer, RakNet, Resources};
+//! use rakwire::{Instant, Machine};
+//! use rakwire_plugins::voice::{Playback, Voice, VoiceConfig};
+//!
+//! // Up to 8 peers, buffers of 16 frames of at most 160 bytes, and a message id of the application.
+//! let voice = Voice::<8, 16, 160>::new(VoiceConfig::new(0x90));
+//! let mut host = PluginHost::<_, 1>::new();
+//! let key = host.attach::<RakNet>(voice)?;
+//! let mut resources = Resources::<8, 64, 128>::new();
+//! let mut peer = Hooked::new(Peer::new(&mut resources, Config::new([7; 32])), host);
+//! let now = Instant::ZERO;
+//!
+//! // Every 20 ms while somebody speaks: what the microphone's encoder gives.
+//! let voice = peer.hook.get_mut(key).ok_or("it is attached")?;
+//! voice.talk(&[0xFC, 1, 2, 3])?;
+//! peer.handle_timeout(now);
+//!
+//! // Every 20 ms, for the loudspeaker: a frame of each who speaks.
+//! let voice = peer.hook.get_mut(key).ok_or("it is attached")?;
+//! let speakers: Vec<_> = voice.speakers().collect();
+//! for speaker in speakers {
+//!     match voice.play(now, speaker) {
+//!         Playback::Frame(bytes) => println!("decode {} bytes", bytes.len()),
+//!         Playback::Concealed => println!("have the decoder conceal a frame"),
+//!         Playback::Silence => {}
+//!     }
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod buffer;
+mod config;
+mod plugin;
+mod wire;
+
+pub use self::buffer::{Playback, SpeakerStats};
+pub use self::config::{TalkError, VoiceConfig};
+pub use self::plugin::{Voice, VoiceStats};
+pub use self::wire::{HEADER_LEN, Header};

@@ -1,0 +1,39 @@
+//! What stands before a frame (docs/plugins/voice.md).
+
+/// Bytes before a frame: the id, the flags and the number.
+pub const HEADER_LEN: usize = 4;
+const FIRST: u8 = 1;
+const LAST: u8 = 2;
+
+/// The header of a frame, behind the message id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Header {
+    /// Counts frames, and goes on from 65,535 to 0.
+    pub number: u16,
+    /// It begins what somebody says: nothing before it is missing.
+    pub is_first: bool,
+    /// It ends what somebody says: nothing follows it for a while.
+    pub is_last: bool,
+}
+
+impl Header {
+    /// Its bytes, behind an id.
+    #[must_use]
+    pub const fn encode(self, id: u8) -> [u8; HEADER_LEN] {
+        let flags = if self.is_first { FIRST } else { 0 } | if self.is_last { LAST } else { 0 };
+        let [high, low] = self.number.to_be_bytes();
+        [id, flags, high, low]
+    }
+
+    /// Reads it, and returns the frame behind it; `None` if there is none, or flags that nobody knows.
+    #[must_use]
+    pub fn decode(message: &[u8]) -> Option<(Self, &[u8])> {
+        let (&[_, flags, high, low], frame) = message.split_first_chunk()?;
+        let header = Self {
+            number: u16::from_be_bytes([high, low]),
+            is_first: flags & FIRST != 0,
+            is_last: flags & LAST != 0,
+        };
+        (flags & !(FIRST | LAST) == 0 && !frame.is_empty()).then_some((header, frame))
+    }
+}

@@ -1,0 +1,118 @@
+//! Frames that nobody should send.
+
+use core::time::Duration;
+
+use proptest::prelude::*;
+use rakwire::Instant;
+use rakwire::endpoint::{ConnectionId, Plugin, Side};
+use rakwire::raknet::{Delivery, Guid, RakNet};
+use rakwire_plugins::voice::{Header, Playback, TalkError, Voice, VoiceConfig};
+
+use crate::support::{Collector, connections};
+
+const ID: u8 = 0x90;
+const FRAME: Duration = Duration::from_millis(20);
+
+type Small = Voice<2, 4, 8>;
+
+fn listener(count: usize) -> (Small, Vec<ConnectionId>) {
+    let ids = connections::<RakNet>(count);
+    let mut voice = Small::new(VoiceConfig::new(ID));
+    for id in &ids {
+        let remote = ([192, 0, 2, 1], 1).into();
+        Plugin::<RakNet>::on_connected(&mut voice, Instant::ZERO, *id, remote, Guid(1), Side::Server);
+    }
+    (voice, ids)
+}
+
+fn hear(voice: &mut Small, now: Instant, id: ConnectionId, message: &[u8]) {
+    Plugin::<RakNet>::on_message(voice, now, id, Delivery::UNRELIABLE_SEQUENCED, &message);
+}
+
+fn frame(number: u16, bytes: &[u8]) -> Vec<u8> {
+    let header = Header { number, is_first: false, is_last: false };
+    [&header.encode(ID), bytes].concat()
+}
+
+proptest! {
+    /// Whatever arrives and whenever it does, each call plays one frame at most, and none is longer than the plugin was made for.
+    #[test]
+    fn no_frames_do_harm(
+        frames in prop::collection::vec((any::<u16>(), prop::collection::vec(any::<u8>(), 0..12), 0..2_000_000u64, 0..4u8), 0..200),
+    ) {
+        let (mut voice, ids) = listener(1);
+        let mut now = Instant::ZERO;
+        for (number, bytes, wait, flags) in frames {
+            let mut message = frame(number, &bytes);
+            message[1] = flags;
+            hear(&mut voice, now, ids[0], &message);
+            now = now + Duration::from_micros(wait);
+            if let Playback::Frame(bytes) = voice.play(now, ids[0]) {
+                prop_assert!((1..=8).contains(&bytes.len()));
+            }
+            prop_assert!(voice.delay(ids[0]).expect("connected") <= Duration::from_millis(60), "the buffer has four frames");
+        }
+    }
+
+    #[test]
+    fn headers_come_back_as_they_were(number in any::<u16>(), is_first in any::<bool>(), is_last in any::<bool>(), sound in any::<u8>()) {
+        let header = Header { number, is_first, is_last };
+        let message = [&header.encode(ID)[..], &[sound]].concat();
+        prop_assert_eq!(Header::decode(&message), Some((header, &[sound][..])));
+        prop_assert!((0..5).all(|end| Header::decode(&message[..end]).is_none()));
+    }
+}
+
+#[test]
+fn what_is_none_is_counted() {
+    let (mut voice, ids) = listener(1);
+    for message in [&[ID][..], &[ID, 0, 0, 0], &[ID, 4, 0, 0, 1], &frame(0, &[0; 9]), &[ID; 600]] {
+        hear(&mut voice, Instant::ZERO, ids[0], message);
+    }
+    assert_eq!((voice.stats().malformed, voice.speakers().count()), (5, 0));
+}
+
+/// A number far from all others begins anew, and does not have the listener wait for those between.
+#[test]
+fn a_jump_begins_anew() {
+    let (mut voice, ids) = listener(1);
+    hear(&mut voice, Instant::ZERO, ids[0], &frame(0, &[1]));
+    let mut now = Instant::ZERO + FRAME;
+    assert_eq!(voice.play(now, ids[0]), Playback::Frame(&[1]));
+    hear(&mut voice, now, ids[0], &frame(20_000, &[2]));
+    now = now + FRAME;
+    assert_eq!(voice.play(now, ids[0]), Playback::Frame(&[2]));
+    // One of long ago is late, and changes nothing.
+    hear(&mut voice, now, ids[0], &frame(0, &[1]));
+    assert_eq!(voice.play(now + FRAME, ids[0]), Playback::Concealed);
+    assert_eq!(voice.speaker_stats(ids[0]).expect("connected").late, 1);
+}
+
+#[test]
+fn frames_that_are_none_are_refused() {
+    let (mut voice, ids) = listener(1);
+    assert_eq!(voice.talk(&[]), Err(TalkError::Empty));
+    assert_eq!(voice.talk(&[0; 9]), Err(TalkError::TooLong));
+    for _ in 0..4 {
+        voice.talk(&[1]).expect("room");
+    }
+    assert_eq!(voice.talk(&[1]), Err(TalkError::Full));
+    let mut collector = Collector::<RakNet>::new();
+    collector.gone = Some(ids[0]);
+    Plugin::<RakNet>::update(&mut voice, Instant::ZERO, &mut collector);
+    assert_eq!((voice.stats().sent, voice.stats().dropped), (0, 4));
+}
+
+#[test]
+fn each_is_heard_by_whom_it_is_for() {
+    let (mut voice, ids) = listener(3);
+    assert_eq!(voice.stats().without_room, 1);
+    assert!(voice.set_heard_by(ids[0], false) && !voice.set_heard_by(ids[2], false));
+    voice.talk_last(&[7]).expect("room");
+    let mut collector = Collector::<RakNet>::new();
+    Plugin::<RakNet>::update(&mut voice, Instant::ZERO, &mut collector);
+    let expected = (ids[1], vec![ID, 3, 0, 0, 7], VoiceConfig::new(ID).channel);
+    let (to, bytes, delivery) = collector.messages.pop_front().expect("a message");
+    assert_eq!((to, bytes, delivery.channel), expected);
+    assert!(collector.messages.is_empty());
+}
