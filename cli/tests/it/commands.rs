@@ -279,9 +279,11 @@ fn read_pcap(bytes: &[u8]) -> Vec<usize> {
     while at < bytes.len() {
         let length = u32_at(at + 8) as usize;
         let packet = &bytes[at + 16..at + 16 + length];
-        assert_eq!((packet[0] >> 4, packet[6]), (6, 17), "UDP in IPv6");
+        // The address of loopback is one of IPv4: 20 bytes of its header, 8 of UDP.
+        assert_eq!((packet[0], packet[9]), (0x45, 17), "UDP in IPv4");
+        assert_eq!(usize::from(u16::from_be_bytes([packet[2], packet[3]])), length, "its total length");
         assert!(u32_at(at) > 1_700_000_000, "the time of day");
-        lengths.push(length - 48);
+        lengths.push(length - 28);
         at += 16 + length;
     }
     lengths
