@@ -9,12 +9,13 @@ use rakwire::endpoint::Protocol;
 use rakwire::wire::id;
 use rakwire_native::endpoint::{Connection, Endpoint};
 use rakwire_native::secure::{ServerIdentity, TokenKeys, TokenVerifier};
+use rakwire_native::sqlite_log::Sample;
 use rakwire_native::{
     AddressPattern, Capacity, CookiePolicy, SetError, Simulation, UsedTokenTable, game_protocol, raknet,
 };
 use tracing::info;
 
-use crate::capture::Capture;
+use crate::capture::{Capture, Statistics};
 use crate::failure::Failure;
 use crate::host;
 use crate::keys;
@@ -91,14 +92,13 @@ const BACKLOG: usize = 65_000;
 pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
     let Arguments { listen, capture, .. } = &arguments;
     if arguments.protocols.contains(&ProtocolArgument::GameProtocol) {
-        let endpoint = capture.bind(listen, game_protocol_options(&arguments)?).await?;
-        return serve(endpoint, |_| true, |connection| info!(remote = %connection.remote(), "connected"))
-            .await;
+        let bound = capture.bind(listen, game_protocol_options(&arguments)?).await?;
+        return serve(bound, |_| true, |connection| info!(remote = %connection.remote(), "connected")).await;
     }
-    let endpoint = capture.bind(listen, raknet_options(&arguments)?).await?;
-    set_access(&endpoint, &arguments)?;
+    let bound = capture.bind(listen, raknet_options(&arguments)?).await?;
+    set_access(&bound.0, &arguments)?;
     let is_user_message = |message: &[u8]| message.first().is_some_and(|first| *first >= id::USER);
-    serve(endpoint, is_user_message, |connection| {
+    serve(bound, is_user_message, |connection| {
         let user = connection.accepted_token().map(|token| token.user_id);
         info!(remote = %connection.remote(), guid = %connection.guid(), user, "connected");
     })
@@ -189,20 +189,21 @@ fn identity(arguments: &Arguments, file: &Path) -> Result<ServerIdentity, Failur
 
 /// Echoes what arrives at an endpoint until a signal ends the program: the messages that `is_echoed` picks, as they
 /// travelled.
-async fn serve<P: Protocol>(
-    endpoint: Endpoint<P>,
+async fn serve<P: Protocol<ConnectionStats: Sample>>(
+    (endpoint, statistics): (Endpoint<P>, Statistics),
     is_echoed: fn(&[u8]) -> bool,
     log_connected: fn(&Connection<P>),
 ) -> Result<(), Failure> {
     start_logging();
     host::serve(&endpoint, |connection| {
         log_connected(&connection);
+        statistics.watch(&connection);
         tokio::spawn(echo(connection, is_echoed));
     })
     .await?;
     info!("closing");
     endpoint.close().await;
-    Ok(())
+    statistics.finish().await
 }
 
 async fn echo<P: Protocol>(connection: Connection<P>, is_echoed: fn(&[u8]) -> bool) {

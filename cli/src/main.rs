@@ -13,6 +13,7 @@ mod hex;
 mod host;
 mod keygen;
 mod keys;
+mod log;
 mod meet;
 mod overhead;
 mod ping;
@@ -52,6 +53,7 @@ enum Command {
     Pull(pull::Arguments),
     Meet(meet::Arguments),
     Facilitator(facilitator::Arguments),
+    Log(log::Arguments),
     Bench(bench::Arguments),
     Overhead(overhead::Arguments),
     Keygen(keygen::Arguments),
@@ -89,6 +91,7 @@ fn run(command: Command) -> Result<(), Failure> {
         Command::Facilitator(arguments) => runtime.block_on(facilitator::run(arguments)),
         Command::Bench(arguments) => runtime.block_on(bench::run(arguments)),
         Command::Decode(arguments) => decode::run(&arguments),
+        Command::Log(arguments) => log::run(&arguments),
         Command::Overhead(arguments) => overhead::run(&arguments),
         Command::Keygen(arguments) => keygen::run(&arguments),
         Command::Token(arguments) => token::run(&arguments),

@@ -38,6 +38,8 @@
 //! - `metrics`: endpoints count through the facade of the crate `metrics`. The README of this crate lists the names.
 //! - `tracing`: endpoints and connections have spans, and events for what becomes of them.
 //! - `key-log`: `KeyLogFile`, a file with the keys of secure connections, for captures of them.
+//! - `crash-report`, `crash-email`: `crash_report`, a file for each panic of a program, and email of it.
+//! - `sqlite`: `sqlite_log`, a log of datagrams and statistics in an SQLite file.
 //! - `tcp`, `tls`: messages over TCP, with the same verbs, and over TLS by rustls.
 //! - `deflate`, `derive`: compressed aggregates and `#[derive(Pack)]` of the [`codec`]s.
 //!
@@ -48,6 +50,8 @@
 mod arrival_queue;
 mod bind_error;
 mod clock;
+#[cfg(feature = "crash-report")]
+pub mod crash_report;
 pub mod endpoint;
 mod entropy;
 pub mod game_protocol;
@@ -61,9 +65,12 @@ pub mod polled;
 pub mod raknet;
 mod simulation;
 mod socket;
+#[cfg(feature = "sqlite")]
+pub mod sqlite_log;
 #[cfg(feature = "tcp")]
 pub mod tcp;
 mod wakers;
+mod wall_clock;
 
 /// Keys, and whom to trust: what secure connections need.
 pub use rakwire::secure;
@@ -85,6 +92,7 @@ pub use raknet::{
     SecurePeer, Security, SendError, SetError, Unconnected, UnconnectedKind, UsedTokenTable, id,
 };
 pub use simulation::{Simulation, SimulationSyntaxError};
+pub use wall_clock::WallClock;
 
 #[cfg(doctest)]
 #[doc = include_str!("../tests/README.md")]

@@ -4,7 +4,7 @@ use std::fmt::Display;
 use std::net::SocketAddr;
 
 use rakwire::game_protocol::wire::MAX_PAYLOAD;
-use rakwire_native::game_protocol::{self, Connection, Endpoint, Options, Reliability};
+use rakwire_native::game_protocol::{self, Connection, GameProtocol, Options, Reliability};
 
 use super::arguments::{Arguments, ReliabilityArgument};
 use super::exchange::{Request, exchange};
@@ -26,12 +26,10 @@ pub(super) async fn run(arguments: &Arguments) -> Result<(), Failure> {
     let server = host::resolve(&arguments.target).await?;
     let (count, timeout) = (arguments.count, arguments.timeout);
     let request = Request { prefix: &prefix, text_at: 0, size, count, delivery, timeout };
-    let (endpoint, connection) = connect(server, arguments).await?;
-    let result = exchange(&connection, &request).await;
-    if let Some(endpoint) = endpoint {
-        endpoint.close().await;
+    if !arguments.capture.is_enabled() {
+        return exchange(&connect(server, arguments).await?, &request).await;
     }
-    result
+    record(server, arguments, &request).await
 }
 
 fn reliability(arguments: &Arguments) -> Result<Reliability, Failure> {
@@ -66,23 +64,40 @@ fn prefix(arguments: &Arguments, size: Option<usize>) -> Result<Vec<u8>, Failure
     Ok(prefix)
 }
 
-/// Connects. With a capture there is only one attempt, because further attempts would use other ports; its endpoint comes
-/// back, too.
-async fn connect(
+/// Connects, by as many ports as it takes.
+async fn connect(server: SocketAddr, arguments: &Arguments) -> Result<Connection, Failure> {
+    let connecting = game_protocol::connect(server, Options::client().map_err(host::no_entropy)?);
+    let connected = tokio::time::timeout(arguments.timeout, connecting).await;
+    let connected = connected.map_err(|_| timed_out(server, arguments))?;
+    connected.map_err(|error| failure(server, &error))
+}
+
+/// Sends with a capture: there is only one attempt to connect, because further ones would use other ports.
+async fn record(
     server: SocketAddr,
     arguments: &Arguments,
-) -> Result<(Option<Endpoint>, Connection), Failure> {
+    request: &Request<'_, GameProtocol>,
+) -> Result<(), Failure> {
     let mut options = Options::client().map_err(host::no_entropy)?;
-    let timeout = arguments.timeout;
-    let failure = |reason: &dyn Display| Failure::runtime(format!("cannot connect to {server}: {reason}"));
-    let timed_out = |_| failure(&format_args!("no connection within {} s", timeout.as_secs_f64()));
-    if !arguments.capture.is_enabled() {
-        let connected = tokio::time::timeout(timeout, game_protocol::connect(server, options)).await;
-        return Ok((None, connected.map_err(timed_out)?.map_err(|error| failure(&error))?));
-    }
-    options.config.handshake_timeout = timeout;
-    let endpoint = arguments.capture.bind(host::unspecified_address_for(server), options).await?;
-    let connected = tokio::time::timeout(timeout, endpoint.connect(server)).await;
-    let connection = connected.map_err(timed_out)?.map_err(|error| failure(&error))?;
-    Ok((Some(endpoint), connection))
+    options.config.handshake_timeout = arguments.timeout;
+    let any = host::unspecified_address_for(server);
+    let (endpoint, statistics) = arguments.capture.bind(any, options).await?;
+    let result = match tokio::time::timeout(arguments.timeout, endpoint.connect(server)).await {
+        Ok(Ok(connection)) => {
+            statistics.watch(&connection);
+            exchange(&connection, request).await
+        }
+        Ok(Err(error)) => Err(failure(server, &error)),
+        Err(_) => Err(timed_out(server, arguments)),
+    };
+    endpoint.close().await;
+    result.and(statistics.finish().await)
+}
+
+fn timed_out(server: SocketAddr, arguments: &Arguments) -> Failure {
+    failure(server, &format_args!("no connection within {} s", arguments.timeout.as_secs_f64()))
+}
+
+fn failure(server: SocketAddr, reason: &dyn Display) -> Failure {
+    Failure::runtime(format!("cannot connect to {server}: {reason}"))
 }

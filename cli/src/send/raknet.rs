@@ -34,13 +34,17 @@ pub(super) async fn run(arguments: &Arguments, version: Option<u8>) -> Result<()
         timeout: arguments.timeout,
     };
     let server = host::resolve(&arguments.target).await?;
-    let endpoint = arguments.capture.bind(host::unspecified_address_for(server), options(arguments)?).await?;
+    let any = host::unspecified_address_for(server);
+    let (endpoint, statistics) = arguments.capture.bind(any, options(arguments)?).await?;
     let result = match connect(&endpoint, server, version, arguments).await {
-        Ok(connection) => exchange(&connection, &request).await,
+        Ok(connection) => {
+            statistics.watch(&connection);
+            exchange(&connection, &request).await
+        }
         Err(failure) => Err(failure),
     };
     endpoint.close().await;
-    result
+    result.and(statistics.finish().await)
 }
 
 fn delivery(arguments: &Arguments) -> Result<Delivery, Failure> {

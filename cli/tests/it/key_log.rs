@@ -1,40 +1,17 @@
 //! Captures of secure connections, with and without their keys.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde_json::Value;
 
-use crate::support::{Server, run, text};
+use crate::support::{Folder, Server, run, text};
 
 const MESSAGE: &str = "what nobody else may read";
 
 fn rakwire(arguments: &[&str]) -> (Option<i32>, String, String) {
     let output = run(Path::new(env!("CARGO_BIN_EXE_rakwire")), arguments, "");
     (output.status.code(), text(&output.stdout), text(&output.stderr))
-}
-
-/// A folder of a test, which is removed when it ends well.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Self {
-        let folder = std::env::temp_dir().join(format!("rakwire-cli-{name}-{}", std::process::id()));
-        fs::create_dir_all(&folder).expect("a directory");
-        Self(folder)
-    }
-
-    fn file(&self, name: &str) -> String {
-        self.0.join(name).to_str().expect("a path of text").to_owned()
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        if !std::thread::panicking() {
-            fs::remove_dir_all(&self.0).expect("the directory");
-        }
-    }
 }
 
 /// Makes a capture of a session, which stands in `NAME.pcap`, and a log of its keys by the client.

@@ -4,6 +4,7 @@ mod commands;
 mod decode;
 mod facilitator;
 mod key_log;
+mod log;
 mod path;
 mod support;
 mod transfer;

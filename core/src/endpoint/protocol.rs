@@ -122,6 +122,9 @@ pub trait Protocol: Internals {
     /// and tools that look at the datagrams of a plain one.
     fn is_data(datagram: &[u8]) -> bool;
 
+    /// What kind of datagram this is, as far as its bytes tell: a few words without numbers, by which tools group.
+    fn kind(datagram: &[u8]) -> &'static str;
+
     /// Writes what a datagram is, in a few words.
     ///
     /// # Errors

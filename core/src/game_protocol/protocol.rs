@@ -47,23 +47,40 @@ impl Protocol for GameProtocol {
         matches!(Header::read(datagram), Ok((Header::Chunk { .. }, _)))
     }
 
-    fn describe(datagram: &[u8], f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Ok((header, _)) = Header::read(datagram) else { return f.write_str("too short") };
-        let has_reserved_bits = datagram.first().is_some_and(|flags| *flags > 0x0F);
-        match header {
-            // Of four bytes only those that take part know what they are for sure.
-            _ if datagram.len() == HEADER && has_reserved_bits => f.write_str("handshake"),
-            Header::End => f.write_str("END"),
-            Header::Acknowledgement { chunk, sequence } => {
-                write!(f, "acknowledgement of chunk {chunk} of sequence {sequence}")
-            }
-            Header::Chunk { reliability, position, chunk, sequence } => {
-                let promise = if reliability.is_reliable() { "reliable" } else { "unreliable" };
-                let last = if position == Position::Last { ", the last" } else { "" };
-                write!(f, "{promise} chunk {chunk} of sequence {sequence}{last}")
-            }
+    fn kind(datagram: &[u8]) -> &'static str {
+        if looks_like_a_handshake(datagram) {
+            return "handshake";
+        }
+        match Header::read(datagram) {
+            Err(_) => "too short",
+            Ok((Header::End, _)) => "END",
+            Ok((Header::Acknowledgement { .. }, _)) => "acknowledgement",
+            Ok((Header::Chunk { reliability, .. }, _)) if reliability.is_reliable() => "reliable chunk",
+            Ok((Header::Chunk { .. }, _)) => "unreliable chunk",
         }
     }
+
+    fn describe(datagram: &[u8], f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(Self::kind(datagram))?;
+        if looks_like_a_handshake(datagram) {
+            return Ok(());
+        }
+        match Header::read(datagram) {
+            Ok((Header::Acknowledgement { chunk, sequence }, _)) => {
+                write!(f, " of chunk {chunk} of sequence {sequence}")
+            }
+            Ok((Header::Chunk { position, chunk, sequence, .. }, _)) => {
+                let last = if position == Position::Last { ", the last" } else { "" };
+                write!(f, " {chunk} of sequence {sequence}{last}")
+            }
+            Ok((Header::End, _)) | Err(_) => Ok(()),
+        }
+    }
+}
+
+/// Of four bytes only those that take part know what they are for sure.
+fn looks_like_a_handshake(datagram: &[u8]) -> bool {
+    datagram.len() == HEADER && datagram.first().is_some_and(|flags| *flags > 0x0F)
 }
 
 impl Internals for GameProtocol {

@@ -87,18 +87,30 @@ impl Protocol for RakNet {
         matches!(DatagramHeader::read(&mut Reader::new(datagram)), Ok(DatagramHeader::Data { .. }))
     }
 
-    fn describe(datagram: &[u8], f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    fn kind(datagram: &[u8]) -> &'static str {
         match FirstByte::classify(datagram) {
-            None => f.write_str("too short"),
-            Some(FirstByte::Offline) => f.write_str(id::name(datagram.first().copied().unwrap_or(0))),
+            None => "too short",
+            Some(FirstByte::Offline) => id::name(datagram.first().copied().unwrap_or(0)),
             Some(FirstByte::Connected) => match DatagramHeader::read(&mut Reader::new(datagram)) {
-                Ok(DatagramHeader::Data { number, .. }) => write!(f, "data {}", number.get()),
-                Ok(DatagramHeader::Ack { records, .. }) => write!(f, "acknowledgement, {records} records"),
-                Ok(DatagramHeader::Nack { records }) => {
-                    write!(f, "negative acknowledgement, {records} records")
-                }
-                Err(error) => write!(f, "malformed: {error}"),
+                Ok(DatagramHeader::Data { .. }) => "data",
+                Ok(DatagramHeader::Ack { .. }) => "acknowledgement",
+                Ok(DatagramHeader::Nack { .. }) => "negative acknowledgement",
+                Err(_) => "malformed",
             },
+        }
+    }
+
+    fn describe(datagram: &[u8], f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(Self::kind(datagram))?;
+        if FirstByte::classify(datagram) != Some(FirstByte::Connected) {
+            return Ok(());
+        }
+        match DatagramHeader::read(&mut Reader::new(datagram)) {
+            Ok(DatagramHeader::Data { number, .. }) => write!(f, " {}", number.get()),
+            Ok(DatagramHeader::Ack { records, .. } | DatagramHeader::Nack { records }) => {
+                write!(f, ", {records} records")
+            }
+            Err(error) => write!(f, ": {error}"),
         }
     }
 }

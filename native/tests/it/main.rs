@@ -1,8 +1,10 @@
 //! Endpoints over loopback, of both protocols.
 
+mod crash_report;
 mod endpoint;
 mod game_protocol;
 mod polled;
 mod raknet;
+mod sqlite_log;
 mod support;
 mod tcp;

@@ -158,13 +158,26 @@ const CORE: Crate = Crate {
 const NATIVE: Crate = Crate {
     root: "native/src/lib.rs",
     layers: &[
-        Layer::apart(&["bind_error", "clock", "entropy", "interfaces", "outgoing", "simulation", "wakers"]),
+        Layer::apart(&[
+            "bind_error",
+            "clock",
+            "entropy",
+            "interfaces",
+            "outgoing",
+            "simulation",
+            "wakers",
+            "wall_clock",
+        ]),
         Layer::apart(&["key_file", "key_log_file"]),
+        // For programs, whatever they do.
+        Layer::together(&["crash_report"]),
         // What datagrams pass between the socket and the endpoint.
         Layer::together(&["arrival_queue", "network_emulator", "socket"]),
         // The driver, generic over the protocol.
         Layer::together(&["endpoint"]),
         Layer::apart(&["polled", "raknet", "game_protocol", "tcp"]),
+        // Which writes down what both protocols count.
+        Layer::together(&["sqlite_log"]),
         Layer::together(&["crate"]),
     ],
     never: &[],
@@ -253,6 +266,7 @@ const CLI: Crate = Crate {
             "bench",
             "decode",
             "keygen",
+            "log",
             "overhead",
             "ping",
             "pull",

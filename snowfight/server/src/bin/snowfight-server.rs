@@ -2,13 +2,15 @@
 
 #![forbid(unsafe_code)]
 
+use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::Parser;
+use clap::{Args, Parser};
 use rakwire_native::Simulation;
+use rakwire_native::crash_report::{CrashEmail, CrashReports};
 use snowfight::server::Pacing;
 use snowfight_server::program::{self, Failure, Printer, print};
 use snowfight_server::{Host, Options, OptionsError, Protocol};
@@ -44,6 +46,28 @@ struct Arguments {
     /// Print the duration of ticks as a line of JSON at this interval
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=3_600))]
     report: Option<u64>,
+    #[command(flatten)]
+    crash: CrashArguments,
+}
+
+/// Who is told if the program has a fault.
+#[derive(Debug, Args)]
+struct CrashArguments {
+    /// Write a report of every panic into this folder
+    #[arg(long, value_name = "DIR")]
+    crash_reports: Option<PathBuf>,
+    /// Send these reports by email to this address
+    #[arg(long, value_name = "EMAIL", requires = "crash_reports")]
+    crash_email: Option<String>,
+    /// The SMTP server for that: smtps://user:password@host, or smtp://host in the clear. A password is safer in the environment
+    #[arg(
+        long,
+        value_name = "URL",
+        env = "SNOWFIGHT_CRASH_EMAIL_SERVER",
+        hide_env_values = true,
+        default_value = "smtp://127.0.0.1"
+    )]
+    crash_email_server: String,
 }
 
 fn main() -> ExitCode {
@@ -56,6 +80,7 @@ async fn serve(arguments: Arguments) -> Result<(), Failure> {
         Some(seed) => seed,
         None => getrandom::u64().map_err(|error| Failure::runtime(format!("no random bytes: {error}")))?,
     };
+    let crash_reports = report_crashes(&arguments.crash)?;
     let Arguments { listen: game, listen_raknet: raknet, bots, simulate, secure, .. } = arguments;
     let pacing = if arguments.unpaced { Pacing::Unpaced } else { Pacing::Acknowledged };
     let options = Options { game, raknet, seed, bots, simulate, pacing, secure };
@@ -63,6 +88,9 @@ async fn serve(arguments: Arguments) -> Result<(), Failure> {
     let stop = program::stop_signal()?;
     let [game, raknet] = [Protocol::GameProtocol, Protocol::RakNet].map(|protocol| host.address(protocol));
     print(format_args!("listening on {game} and, with RakNet, on {raknet}"))?;
+    if let Some(reports) = crash_reports {
+        reports.note(format!("listening on {game} and {raknet}, seed {seed}, {bots} bots"));
+    }
     let mut printer = Printer::start()?;
     let every = arguments.report.map_or(Duration::MAX, Duration::from_secs);
     tokio::select! {
@@ -74,6 +102,25 @@ async fn serve(arguments: Arguments) -> Result<(), Failure> {
         () = stop => {}
     }
     Ok(())
+}
+
+fn report_crashes(arguments: &CrashArguments) -> Result<Option<CrashReports>, Failure> {
+    let Some(folder) = &arguments.crash_reports else { return Ok(None) };
+    let unusable = |error| {
+        Failure::usage(format!("--crash-reports {}: {error}; choose another folder", folder.display()))
+    };
+    let reports =
+        CrashReports::install(folder, "snowfight-server", env!("CARGO_PKG_VERSION")).map_err(unusable)?;
+    if let Some(to) = &arguments.crash_email {
+        let email = CrashEmail::new(&arguments.crash_email_server, to, to);
+        let email = email.map_err(|error| Failure::usage(format!("--crash-email: {error}")))?;
+        // Without standard error the failure cannot be reported.
+        let tell = |error: &_| drop(writeln!(io::stderr(), "{error}"));
+        reports
+            .send_by(email, tell)
+            .map_err(|error| Failure::runtime(format!("cannot start a thread: {error}")))?;
+    }
+    Ok(Some(reports))
 }
 
 fn explain(error: OptionsError) -> Failure {

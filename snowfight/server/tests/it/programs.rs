@@ -21,3 +21,27 @@ fn ends_well_when_interrupted() -> bool {
     assert!(Command::new("sh").args(["-c", &interrupt]).status().expect("there is a shell").success());
     client.wait().expect("it was started").success()
 }
+
+/// Reports of panics need a folder; wrong ones and wrong addresses are said in one line before the game begins.
+#[test]
+fn where_crash_reports_cannot_go_is_said_at_the_start() {
+    let folder = std::env::temp_dir().join(format!("snowfight-crash-{}", std::process::id()));
+    let folder = folder.to_str().expect("text");
+    let file = env!("CARGO_MANIFEST_DIR").to_owned() + "/Cargo.toml";
+    let fails = |arguments: &[&str], part: &str| {
+        let listen = ["--listen", "127.0.0.1:0", "--listen-raknet", "127.0.0.1:0"];
+        let output =
+            Command::new(env!("CARGO_BIN_EXE_snowfight-server")).args(listen).args(arguments).output();
+        let output = output.expect("it was built");
+        let line = String::from_utf8_lossy(&output.stderr);
+        assert_eq!((output.status.code(), line.lines().count()), (Some(2), 1), "{line}");
+        assert!(line.starts_with("error: ") && line.contains(part), "{line}");
+    };
+    fails(&["--crash-reports", &file], "Cargo.toml");
+    fails(&["--crash-email", "us@localhost"], "--crash-reports");
+    fails(&["--crash-reports", folder, "--crash-email", "nobody"], "\"nobody\" is not an email address");
+    let secret = "ftp://user:secret@example.com";
+    let wrong = ["--crash-reports", folder, "--crash-email", "us@localhost", "--crash-email-server", secret];
+    fails(&wrong, "smtps://");
+    std::fs::remove_dir_all(folder).expect("a folder");
+}

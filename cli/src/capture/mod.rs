@@ -1,18 +1,23 @@
-//! Recording the datagrams of a command: a capture file and a log.
+//! Recording the datagrams of a command: a capture file, an SQLite log and lines.
+
+mod statistics;
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use clap::Args;
 use rakwire::Instant;
 use rakwire::endpoint::{Direction, LineWriter, LogSink, PacketLogger, PcapWriter, Protocol};
+use rakwire_native::WallClock;
 use rakwire_native::endpoint::{Endpoint, Options};
+use rakwire_native::sqlite_log::{DatagramLog, SqliteLog, SqliteOptions};
 
 use crate::failure::Failure;
 use crate::host;
+
+pub(crate) use statistics::Statistics;
 
 /// The options for recording datagrams.
 #[derive(Debug, Args)]
@@ -20,6 +25,9 @@ pub(crate) struct Capture {
     /// Write every datagram to a pcap file
     #[arg(long, value_name = "FILE")]
     pcap: Option<PathBuf>,
+    /// Write every datagram and the statistics of every second to an SQLite file, behind what it has (see log)
+    #[arg(long, value_name = "FILE")]
+    sqlite: Option<PathBuf>,
     /// Write a line for every datagram to standard error
     #[arg(long)]
     log: bool,
@@ -28,7 +36,7 @@ pub(crate) struct Capture {
 impl Capture {
     /// Whether datagrams are recorded.
     pub(crate) const fn is_enabled(&self) -> bool {
-        self.pcap.is_some() || self.log
+        self.pcap.is_some() || self.sqlite.is_some() || self.log
     }
 
     fn file(&self) -> Result<Option<File>, Failure> {
@@ -40,54 +48,59 @@ impl Capture {
         self.pcap.as_ref().map(create).transpose()
     }
 
+    fn database(&self) -> Result<Option<SqliteLog>, Failure> {
+        let open = |path| SqliteLog::open(path, SqliteOptions::default());
+        let opened = self.sqlite.as_ref().map(open).transpose();
+        opened.map_err(|error| Failure::usage(format!("{error}; choose another file")))
+    }
+
     /// Binds an endpoint that records its datagrams.
     pub(crate) async fn bind<P: Protocol>(
         &self,
         address: &str,
         options: Options<P>,
-    ) -> Result<Endpoint<P>, Failure> {
-        let (file, log) = (self.file()?, self.log);
+    ) -> Result<(Endpoint<P>, Statistics), Failure> {
+        let (file, database) = (self.file()?, self.database()?);
         let bound = if self.is_enabled() {
-            let sink = |local| PacketLogger(Records::<P>::new(local, file, log));
+            let sink = |local| PacketLogger(Records::<P>::new(local, file, database.as_ref(), self.log));
             Endpoint::bind_with_hook(address, options, sink).await
         } else {
             Endpoint::bind(address, options).await
         };
-        bound.map_err(|error| host::bind_failure(address, &error))
+        let endpoint = bound.map_err(|error| host::bind_failure(address, &error))?;
+        let statistics = Statistics::of(database, &endpoint);
+        Ok((endpoint, statistics))
     }
 }
 
 type WriteBytes = Box<dyn FnMut(&[u8]) + Send>;
 
-/// The open capture file and the log.
+/// The open capture file, the log and the lines.
 struct Records<P> {
     pcap: Option<PcapWriter<WriteBytes>>,
+    database: Option<DatagramLog<P>>,
     lines: Option<LineWriter<P, String>>,
-    /// The wall-clock time at the epoch of the endpoint's clock, once it is known.
-    epoch: Option<Duration>,
+    clock: WallClock,
 }
 
 impl<P: Protocol> Records<P> {
-    fn new(local: SocketAddr, file: Option<File>, log: bool) -> Self {
-        let pcap = file.map(|file| PcapWriter::new(local, write_to(file)));
-        Self { pcap, lines: log.then(|| LineWriter::new(String::new())), epoch: None }
-    }
-
-    /// Converts the time of the endpoint to wall-clock time.
-    fn wall_clock(&mut self, at: Instant) -> Instant {
-        let epoch = *self.epoch.get_or_insert_with(|| {
-            let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-            now.saturating_sub(at.saturating_since(Instant::ZERO))
-        });
-        at + epoch
+    fn new(local: SocketAddr, file: Option<File>, database: Option<&SqliteLog>, log: bool) -> Self {
+        Self {
+            pcap: file.map(|file| PcapWriter::new(local, write_to(file))),
+            database: database.map(|database| database.datagrams(local)),
+            lines: log.then(|| LineWriter::new(String::new())),
+            clock: WallClock::default(),
+        }
     }
 }
 
 impl<P: Protocol> LogSink for Records<P> {
     fn record(&mut self, at: Instant, direction: Direction, other: SocketAddr, datagram: &[u8]) {
-        let time = self.wall_clock(at);
         if let Some(pcap) = &mut self.pcap {
-            pcap.record(time, direction, other, datagram);
+            pcap.record(Instant::ZERO + self.clock.convert(at), direction, other, datagram);
+        }
+        if let Some(database) = &mut self.database {
+            database.record(at, direction, other, datagram);
         }
         if let Some(lines) = &mut self.lines {
             lines.record(at, direction, other, datagram);

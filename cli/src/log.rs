@@ -1,0 +1,71 @@
+//! `rakwire log`: what an SQLite log tells.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use rakwire_native::sqlite_log::{Query, Table};
+use serde_json::{Map, Value};
+
+use crate::failure::{Failure, print};
+use crate::text;
+
+/// Shows what is in an SQLite log, which echo and send write with --sqlite, also while they do.
+///
+/// Its tables datagrams, samples and gaps are open to every program that reads SQLite.
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// The log
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// What to show: the datagrams of every second, what they are, or the other peers
+    #[arg(value_enum, default_value_t = Show::Kinds)]
+    show: Show,
+    /// Print one JSON object a row
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Show {
+    Traffic,
+    Kinds,
+    Remotes,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let query = match arguments.show {
+        Show::Traffic => Query::Traffic,
+        Show::Kinds => Query::Kinds,
+        Show::Remotes => Query::Remotes,
+    };
+    let table = query.run(&arguments.file).map_err(Failure::usage)?;
+    print(if arguments.json { as_json(&table) } else { as_text(&table) })
+}
+
+/// Columns as wide as their widest cell.
+fn as_text(table: &Table) -> String {
+    // Another program may have written anything into the file.
+    let escaped = |row: &Vec<String>| row.iter().map(|cell| text::escape(cell.as_bytes())).collect();
+    let rows: Vec<Vec<String>> = std::iter::once(&table.columns).chain(&table.rows).map(escaped).collect();
+    let width =
+        |column: usize| rows.iter().filter_map(|row| row.get(column)).map(String::len).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..table.columns.len()).map(width).collect();
+    let line = |row: &Vec<String>| {
+        let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}"));
+        format!("{}\n", cells.collect::<Vec<_>>().join("  ").trim_end())
+    };
+    rows.iter().map(line).collect()
+}
+
+/// Numbers are numbers, and what is not known is null.
+fn as_json(table: &Table) -> String {
+    let value = |cell: &String| match cell.as_str() {
+        "" => Value::Null,
+        text => text.parse().map_or_else(|_| Value::from(text), Value::Number),
+    };
+    let line = |row: &Vec<String>| {
+        let fields = table.columns.iter().cloned().zip(row.iter().map(value));
+        format!("{}\n", Value::Object(fields.collect::<Map<_, _>>()))
+    };
+    table.rows.iter().map(line).collect()
+}

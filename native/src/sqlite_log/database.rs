@@ -1,0 +1,88 @@
+//! The file: its tables, and the rows that are written into it.
+
+use std::path::Path;
+use std::time::Duration;
+
+use rakwire::endpoint::Direction;
+use rusqlite::{Connection, OpenFlags, Transaction, params};
+
+use super::error::SqliteLogError;
+use super::record::{Datagram, Samples};
+
+const SCHEMA: &str = include_str!("schema.sql");
+/// Another program may hold the file so long while it reads.
+const BUSY: Duration = Duration::from_secs(5);
+
+/// Opens a log to write, or makes it.
+pub(super) fn open(path: &Path) -> Result<Connection, SqliteLogError> {
+    let open = || {
+        let database = Connection::open(path)?;
+        database.busy_timeout(BUSY)?;
+        // Readers do not hold up the writer, and the disk is asked for once a checkpoint instead of once a transaction.
+        database.pragma_update(None, "journal_mode", "WAL")?;
+        database.pragma_update(None, "synchronous", "NORMAL")?;
+        database.execute_batch(SCHEMA)?;
+        Ok(database)
+    };
+    open().map_err(|error: rusqlite::Error| SqliteLogError::new(path, &error))
+}
+
+/// Opens a log to read.
+pub(super) fn open_to_read(path: &Path) -> rusqlite::Result<Connection> {
+    let database = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+    database.busy_timeout(BUSY)?;
+    Ok(database)
+}
+
+pub(super) fn insert_datagram(transaction: &Transaction<'_>, datagram: &Datagram) -> rusqlite::Result<()> {
+    let direction = match datagram.direction {
+        Direction::Receiving => "in",
+        Direction::Sending => "out",
+    };
+    let mut statement = transaction.prepare_cached(
+        "INSERT INTO datagrams (at, local, remote, direction, kind, description, length, bytes)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+    )?;
+    statement.execute(params![
+        datagram.at.as_secs_f64(),
+        datagram.local.to_string(),
+        datagram.remote.to_string(),
+        direction,
+        datagram.kind,
+        datagram.description,
+        datagram.length,
+        datagram.bytes,
+    ])?;
+    Ok(())
+}
+
+pub(super) fn insert_samples(transaction: &Transaction<'_>, samples: &Samples) -> rusqlite::Result<()> {
+    let mut statement = transaction
+        .prepare_cached("INSERT INTO samples (at, local, remote, name, value) VALUES (?1, ?2, ?3, ?4, ?5)")?;
+    let (at, local) = (samples.at.as_secs_f64(), samples.local.to_string());
+    let remote = samples.remote.map(|remote| remote.to_string());
+    for (name, value) in &samples.values {
+        statement.execute(params![at, local, remote, name, value])?;
+    }
+    Ok(())
+}
+
+pub(super) fn insert_gap(transaction: &Transaction<'_>, at: Duration, records: u64) -> rusqlite::Result<()> {
+    let mut statement = transaction.prepare_cached("INSERT INTO gaps (at, records) VALUES (?1, ?2)")?;
+    // No log misses as many as a signed number does not hold.
+    statement.execute(params![at.as_secs_f64(), i64::try_from(records).unwrap_or(i64::MAX)])?;
+    Ok(())
+}
+
+/// Deletes the oldest rows of each table beyond `max_rows`.
+pub(super) fn delete_oldest(transaction: &Transaction<'_>, max_rows: u64) -> rusqlite::Result<()> {
+    let kept = i64::try_from(max_rows).unwrap_or(i64::MAX);
+    for statement in [
+        "DELETE FROM datagrams WHERE id <= (SELECT max(id) FROM datagrams) - ?1",
+        "DELETE FROM samples WHERE id <= (SELECT max(id) FROM samples) - ?1",
+        "DELETE FROM gaps WHERE rowid <= (SELECT max(rowid) FROM gaps) - ?1",
+    ] {
+        transaction.prepare_cached(statement)?.execute([kept])?;
+    }
+    Ok(())
+}
