@@ -6,7 +6,7 @@ export default defineConfig({
     target: "es2022",
     // Most of it is PixiJS.
     chunkSizeWarningLimit: 1_000,
-    rollupOptions: { input: { game: "index.html", echo: "echo.html", servers: "servers.html" } },
+    rollupOptions: { input: { game: "index.html", echo: "echo.html", overhead: "overhead.html", servers: "servers.html" } },
   },
   // The packages are in sibling folders.
   server: { fs: { allow: [".."] } },

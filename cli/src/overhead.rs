@@ -8,6 +8,7 @@ use rakwire::raknet::Reliability;
 use rakwire::wire::capsule::{CapsuleHeader, MAX_HEADER};
 use rakwire::wire::datagram::DATA_HEADER;
 use rakwire::wire::{IP_UDP_OVERHEAD, MAX_MTU, MIN_MTU};
+use serde_json::{Value, json};
 
 use crate::failure::{Failure, print};
 
@@ -29,6 +30,9 @@ pub(crate) struct Arguments {
     /// The MTU with IP and UDP headers, 576 to 1492
     #[arg(long, default_value_t = MAX_MTU, value_parser = clap::value_parser!(u16).range(i64::from(MIN_MTU)..=i64::from(MAX_MTU)))]
     mtu: u16,
+    /// Print one JSON object, with the headers in bits
+    #[arg(long)]
+    json: bool,
 }
 
 /// One way to send a message. Headers are in bits, since old ones do not end with bytes.
@@ -40,10 +44,18 @@ struct Layout {
     message: u64,
     /// What a part of a long message has, instead of `message`.
     part: u64,
-    /// Bytes of the longest message that is not split, and of each part but the last.
-    longest: u64,
+    longest: Longest,
     /// Whether several messages share a datagram.
     is_shared: bool,
+}
+
+/// The longest message that is not split, which is as long as each part of others but the last.
+#[derive(Clone, Copy, Debug)]
+enum Longest {
+    /// Bytes, at every MTU.
+    Always(u64),
+    /// What a datagram has room for beside so many bits.
+    Beside(u64),
 }
 
 /// What a mode costs.
@@ -64,18 +76,17 @@ const DOCUMENTED: [(Reliability, &str, bool, bool); 5] = [
     (Reliability::ReliableOrdered, "reliable ordered", true, true),
 ];
 
-/// Every mode at an MTU.
-fn layouts(mtu: u16) -> Vec<Layout> {
-    let body = u64::from(mtu) - IP_UDP;
+/// Every mode.
+fn layouts() -> Vec<Layout> {
     let mut layouts = Vec::new();
     for (_, name, _, has_channel) in DOCUMENTED {
         let message = 32 + 32 + 4 + if has_channel { 32 + 5 } else { 0 };
         // Two of the fields of a part are compressed to 1 or 2 bytes; here they have 2.
-        layouts.push(documented("documents, 3.x to 3.6201", name, 65, message, 16 + 32 + 16, body));
+        layouts.push(documented("documents, 3.x to 3.6201", name, 65, message, 16 + 32 + 16));
     }
     for (_, name, is_reliable, has_channel) in DOCUMENTED {
         let message = 24 + if is_reliable { 24 } else { 0 } + if has_channel { 32 } else { 0 };
-        layouts.push(documented("documents, since 3.6201", name, 64, message, 80, body));
+        layouts.push(documented("documents, since 3.6201", name, 64, message, 80));
     }
     for (reliability, name, ..) in DOCUMENTED {
         // The parts of a message that is not reliable are.
@@ -93,7 +104,7 @@ fn layouts(mtu: u16) -> Vec<Layout> {
             message: 8 * CapsuleHeader::size(reliability, false) as u64,
             part: 8 * CapsuleHeader::size(in_parts, true) as u64,
             // The original counts 9 bytes for a header of 4, and peers keep to that.
-            longest: body - 9 - MAX_HEADER as u64,
+            longest: Longest::Beside(8 * (9 + MAX_HEADER as u64)),
             is_shared: true,
         });
     }
@@ -103,7 +114,7 @@ fn layouts(mtu: u16) -> Vec<Layout> {
         datagram: 8 * game_protocol::HEADER as u64,
         message: 0,
         part: 0,
-        longest: game_protocol::CHUNK as u64,
+        longest: Longest::Always(game_protocol::CHUNK as u64),
         is_shared: false,
     });
     layouts
@@ -115,24 +126,39 @@ const fn documented(
     datagram: u64,
     message: u64,
     split: u64,
-    body: u64,
 ) -> Layout {
     let part = message + split;
-    let longest = (8 * body - datagram - part) / 8;
-    Layout { format, name, datagram, message, part, longest, is_shared: true }
+    Layout {
+        format,
+        name,
+        datagram,
+        message,
+        part,
+        longest: Longest::Beside(datagram + part),
+        is_shared: true,
+    }
 }
 
 impl Layout {
+    /// Bytes of the longest message that is not split.
+    fn longest(&self, mtu: u16) -> u64 {
+        match self.longest {
+            Longest::Always(bytes) => bytes,
+            Longest::Beside(bits) => (8 * (u64::from(mtu) - IP_UDP) - bits) / 8,
+        }
+    }
+
     /// What it costs to send `count` messages of `size` bytes together.
     fn cost(&self, size: u64, count: u64, mtu: u16) -> Cost {
         let room = 8 * (u64::from(mtu) - IP_UDP) - self.datagram;
-        if size > self.longest {
-            let (whole, rest) = (size / self.longest, size % self.longest);
+        let longest = self.longest(mtu);
+        if size > longest {
+            let (whole, rest) = (size / longest, size % longest);
             let bytes = |payload: u64| IP_UDP + (self.datagram + self.part + 8 * payload).div_ceil(8);
             let last = if rest == 0 { 0 } else { bytes(rest) };
             return Cost {
                 datagrams: count * (whole + u64::from(rest > 0)),
-                bytes: count * (whole * bytes(self.longest) + last),
+                bytes: count * (whole * bytes(longest) + last),
             };
         }
         let each = self.message + 8 * size;
@@ -145,17 +171,45 @@ impl Layout {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
-    print(table(arguments))
+    print(if arguments.json { format!("{}\n", as_json(arguments)) } else { table(arguments) })
+}
+
+fn as_json(arguments: &Arguments) -> Value {
+    let Arguments { size, count, rate, mtu, .. } = *arguments;
+    let row = |mode: &Layout| {
+        let Cost { datagrams, bytes } = mode.cost(u64::from(size), u64::from(count), mtu);
+        let (always, beside) = match mode.longest {
+            Longest::Always(bytes) => (Some(bytes), None),
+            Longest::Beside(bits) => (None, Some(bits)),
+        };
+        json!({
+            "format": mode.format,
+            "mode": mode.name,
+            "datagrams": datagrams,
+            "bytes": bytes,
+            "bytes_per_second": bytes * u64::from(rate),
+            "layout": {
+                "datagram_bits": mode.datagram,
+                "message_bits": mode.message,
+                "part_bits": mode.part,
+                "is_shared": mode.is_shared,
+                "longest_bytes": always,
+                "longest_beside_bits": beside,
+            },
+        })
+    };
+    let rows: Vec<Value> = layouts().iter().map(row).collect();
+    json!({ "size": size, "count": count, "rate": rate, "mtu": mtu, "rows": rows })
 }
 
 fn table(arguments: &Arguments) -> String {
-    let Arguments { size, count, rate, mtu } = *arguments;
+    let Arguments { size, count, rate, mtu, .. } = *arguments;
     let payload = u64::from(size) * u64::from(count);
     let mut text = format!(
         "{count} x {size} bytes at an MTU of {mtu}, with IPv4 and UDP headers\n\n{:<26} {:<22} {:>9} {:>12} {:>9} {:>13}\n",
         "format", "mode", "datagrams", "bytes", "overhead", "bytes/s"
     );
-    for mode in layouts(mtu) {
+    for mode in layouts() {
         let Cost { datagrams, bytes } = mode.cost(u64::from(size), u64::from(count), mtu);
         let percent = (bytes - payload) as f64 * 100.0 / payload as f64;
         let (name, format, per_second) = (mode.name, mode.format, bytes * u64::from(rate));
@@ -180,7 +234,7 @@ mod tests {
     use super::*;
 
     fn cost(format: &str, name: &str, size: u64, count: u64) -> Cost {
-        let all = layouts(1_492);
+        let all = layouts();
         let mode = all.iter().find(|mode| mode.format.starts_with(format) && mode.name.starts_with(name));
         mode.expect("a mode").cost(size, count, 1_492)
     }

@@ -1,7 +1,7 @@
 // Real servers for the tests, each stopped at the end of its test; messages; checks.
 
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
+import { execFileSync, spawn } from "node:child_process";
 import { existsSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -66,6 +66,12 @@ export function startEcho(context, ...more) {
   const path = program("RAKWIRE_BIN", "Build it with `cargo build --release -p rakwire-cli`.");
   const listen = more.includes("--listen") ? [] : ["--listen", "127.0.0.1:0"];
   return start(context, "rakwire echo", path, ["echo", ...listen, ...more], /listening on (\S+)\n/);
+}
+
+/** What the command-line tool prints as one JSON object. */
+export function printsJson(...args) {
+  const path = program("RAKWIRE_BIN", "Build it with `cargo build --release -p rakwire-cli`.");
+  return JSON.parse(execFileSync(path, args, { encoding: "utf8" }));
 }
 
 /** A server of an example of the plugins, which cargo puts beside the command-line tool. */

@@ -35,7 +35,7 @@ pub(crate) fn game_package(shell: &Shell) -> Result<String> {
 /// Builds the page.
 pub(crate) fn page(shell: &Shell) -> Result<String> {
     shell.cmd_in("web", "npm", ["run", "build"]).run()?;
-    for page in ["index.html", "echo.html", "servers.html"] {
+    for page in ["index.html", "echo.html", "overhead.html", "servers.html"] {
         if !shell.path(PAGE).join(page).is_file() {
             bail!("the build of the pages left no {PAGE}/{page}");
         }

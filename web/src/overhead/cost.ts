@@ -1,0 +1,48 @@
+/** What messages cost on the wire, as `rakwire overhead` computes it. */
+
+import layouts from "./layouts.json";
+
+/** IPv4 and UDP headers of a datagram, in bytes. */
+const IP_UDP = 28;
+
+/** One way to send a message, with its headers in bits: `rakwire overhead --json` prints these. */
+export type Layout = (typeof layouts)[number];
+
+export interface Messages {
+  /** Bytes of each. */
+  readonly size: number;
+  /** How many are sent together. */
+  readonly count: number;
+  /** With IP and UDP headers. */
+  readonly mtu: number;
+}
+
+export interface Cost {
+  readonly datagrams: number;
+  /** With IP and UDP headers. */
+  readonly bytes: number;
+}
+
+export { layouts };
+
+/** Bytes of the longest message that is not split. */
+function longest(layout: Layout, mtu: number): number {
+  return layout.longest_bytes ?? Math.floor((8 * (mtu - IP_UDP) - (layout.longest_beside_bits ?? 0)) / 8);
+}
+
+export function cost(layout: Layout, { size, count, mtu }: Messages): Cost {
+  const datagram = (bits: number): number => IP_UDP + Math.ceil((layout.datagram_bits + bits) / 8);
+  const part = longest(layout, mtu);
+  if (size > part) {
+    const [whole, rest] = [Math.floor(size / part), size % part];
+    const bytes = (payload: number): number => datagram(layout.part_bits + 8 * payload);
+    const each = whole * bytes(part) + (rest === 0 ? 0 : bytes(rest));
+    return { datagrams: count * (whole + (rest === 0 ? 0 : 1)), bytes: count * each };
+  }
+  const each = layout.message_bits + 8 * size;
+  const room = 8 * (mtu - IP_UDP) - layout.datagram_bits;
+  const together = layout.is_shared ? Math.max(1, Math.floor(room / each)) : 1;
+  const [full, rest] = [Math.floor(count / together), count % together];
+  const last = rest === 0 ? 0 : datagram(rest * each);
+  return { datagrams: full + (rest === 0 ? 0 : 1), bytes: full * datagram(together * each) + last };
+}
