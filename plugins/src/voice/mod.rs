@@ -3,7 +3,7 @@
 //! A [`Voice`] takes encoded frames of one length in time, mostly 20 ms, and sends them unreliably and sequenced. At the other
 //! side each speaker has a buffer that adapts to how unevenly frames arrive: it keeps as much as is needed and no more, says
 //! where a frame is missing, so that the decoder conceals it, and leaves one out when it has kept too much for long. The plugin
-//! knows no codec: Opus is the usual one. `docs/plugins/voice.md`.
+//! knows no codec: Opus is the usual one, which the feature `opus` brings. `docs/plugins/voice.md`.
 //!
 //! ```
 //! use rakwire::endpoint::{Hooked, PluginHost};
@@ -39,6 +39,8 @@
 
 mod buffer;
 mod config;
+#[cfg(feature = "opus")]
+pub mod opus;
 mod plugin;
 mod wire;
 

@@ -118,7 +118,7 @@ mod tests {
         assert_eq!(
             problems("| a | UDP | | `c` | no | `d` | `e` | `f` |"),
             [
-                "the protocol is \"UDP\" instead of one of [\"both\", \"RakNet\", \"Game Protocol\"]",
+                "the protocol is \"UDP\" instead of one of [\"both\", \"neither\", \"RakNet\", \"Game Protocol\"]",
                 "the cell of core is empty",
                 "the cell of npm names no item and gives no reason",
             ]

@@ -1,6 +1,7 @@
 //! Voice: what is heard over which network, peers that send what they like, and the example.
 
 mod hostile;
+mod opus;
 mod simulated;
 
 #[path = "../../../examples/voice.rs"]

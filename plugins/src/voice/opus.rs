@@ -1,0 +1,144 @@
+//! Opus for the frames of voice (feature `opus`).
+
+use opus_rs::{Application, OpusDecoder, OpusEncoder};
+
+use super::buffer::Playback;
+
+/// Samples a second, of one channel.
+pub const SAMPLE_RATE: u32 = 48_000;
+/// Samples of a frame: 20 ms.
+pub const FRAME_SAMPLES: usize = 960;
+/// The longest frame in bytes, at [`BIT_RATES`]' highest.
+pub const MAX_FRAME: usize = 320;
+/// Bits a second that speech takes: understandable at 8,000, good at 24,000.
+pub const BIT_RATES: core::ops::RangeInclusive<u32> = 6_000..=64_000;
+
+/// Why there is no codec, or no frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum OpusError {
+    /// The rate is not one of [`BIT_RATES`].
+    BitRate,
+    /// The codec says that something is wrong.
+    Codec(&'static str),
+}
+
+impl core::fmt::Display for OpusError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            Self::BitRate => write!(f, "use {} to {} bits a second", BIT_RATES.start(), BIT_RATES.end()),
+            Self::Codec(reason) => write!(f, "Opus fails: {reason}"),
+        }
+    }
+}
+
+impl core::error::Error for OpusError {}
+
+/// The encoder of what one says.
+///
+/// ```
+/// use rakwire_plugins::voice::opus::{FRAME_SAMPLES, MAX_FRAME, Encoder, Decoder};
+/// use rakwire_plugins::voice::Playback;
+///
+/// let mut encoder = Encoder::new(24_000)?;
+/// let mut decoder = Decoder::new()?;
+/// let (mut buffer, mut heard) = ([0; MAX_FRAME], [0.0; FRAME_SAMPLES]);
+/// let tone: [f32; FRAME_SAMPLES] = core::array::from_fn(|at| 0.5 * (at as f32 / 17.0).sin());
+///
+/// let frame = encoder.encode(&tone, &mut buffer)?;
+/// assert!(frame.len() < 200);
+/// decoder.play(Playback::Frame(frame), &mut heard);
+/// decoder.play(Playback::Concealed, &mut heard);
+/// assert!(heard.iter().any(|sample| sample.abs() > 0.01), "made up from the frame before");
+/// # Ok::<(), rakwire_plugins::voice::opus::OpusError>(())
+/// ```
+pub struct Encoder(OpusEncoder);
+
+impl Encoder {
+    /// An encoder for speech at so many bits a second, out of [`BIT_RATES`]. All its frames have one length, 1/400 of that in bytes.
+    ///
+    /// # Errors
+    /// [`OpusError::BitRate`].
+    pub fn new(bits_per_second: u32) -> Result<Self, OpusError> {
+        if !BIT_RATES.contains(&bits_per_second) {
+            return Err(OpusError::BitRate);
+        }
+        let mut encoder =
+            OpusEncoder::new(SAMPLE_RATE as i32, 1, Application::Voip).map_err(OpusError::Codec)?;
+        encoder.bitrate_bps = bits_per_second as i32;
+        // Frames of one length tell nobody who sees them pass, sealed or not, what is said.
+        encoder.use_cbr = true;
+        Ok(Self(encoder))
+    }
+
+    /// Encodes 20 ms of sound, from -1 to 1, for [`Voice::talk`](super::Voice::talk).
+    ///
+    /// # Errors
+    /// [`OpusError::Codec`], for example of samples that are not numbers.
+    pub fn encode<'b>(
+        &mut self,
+        samples: &[f32; FRAME_SAMPLES],
+        buffer: &'b mut [u8; MAX_FRAME],
+    ) -> Result<&'b [u8], OpusError> {
+        let length = self.0.encode(samples, FRAME_SAMPLES, buffer).map_err(OpusError::Codec)?;
+        buffer.get(..length).ok_or(OpusError::Codec("a frame that is longer than its buffer"))
+    }
+}
+
+impl core::fmt::Debug for Encoder {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Encoder").finish_non_exhaustive()
+    }
+}
+
+/// The decoder of one speaker. Each has one of their own, which conceals from what that speaker said before.
+pub struct Decoder {
+    decoder: OpusDecoder,
+    malformed: u64,
+}
+
+impl Decoder {
+    /// A decoder that has heard nothing.
+    ///
+    /// # Errors
+    /// [`OpusError::Codec`].
+    pub fn new() -> Result<Self, OpusError> {
+        let decoder = OpusDecoder::new(SAMPLE_RATE as i32, 1).map_err(OpusError::Codec)?;
+        Ok(Self { decoder, malformed: 0 })
+    }
+
+    /// The next 20 ms: what [`Voice::play`](super::Voice::play) gave, decoded, made up or silent. A frame that is no Opus, or of
+    /// another length in time, is counted and concealed.
+    pub fn play(&mut self, playback: Playback<'_>, samples: &mut [f32; FRAME_SAMPLES]) {
+        samples.fill(0.0);
+        match playback {
+            Playback::Silence => {}
+            Playback::Concealed => self.conceal(samples),
+            Playback::Frame(frame) => {
+                if self.decoder.decode(frame, FRAME_SAMPLES, samples) != Ok(FRAME_SAMPLES) {
+                    self.malformed = self.malformed.saturating_add(1);
+                    self.conceal(samples);
+                }
+            }
+        }
+    }
+
+    /// It stays silent where even that fails.
+    fn conceal(&mut self, samples: &mut [f32; FRAME_SAMPLES]) {
+        if self.decoder.decode(&[], FRAME_SAMPLES, samples).is_err() {
+            samples.fill(0.0);
+        }
+    }
+
+    /// Frames that could not be decoded.
+    #[must_use]
+    pub const fn malformed(&self) -> u64 {
+        self.malformed
+    }
+}
+
+impl core::fmt::Debug for Decoder {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Decoder").field("malformed", &self.malformed).finish_non_exhaustive()
+    }
+}

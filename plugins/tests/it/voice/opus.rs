@@ -1,0 +1,121 @@
+//! Sound through Opus, with frames that are missing and frames that are none.
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+use rakwire_plugins::voice::Playback;
+use rakwire_plugins::voice::opus::{
+    BIT_RATES, Decoder, Encoder, FRAME_SAMPLES, MAX_FRAME, OpusError, SAMPLE_RATE,
+};
+
+const FRAMES: usize = 100;
+
+/// Something like a vowel: overtones of 240 Hz, louder and softer three times a second.
+fn sound(at: usize) -> f32 {
+    let time = at as f64 / f64::from(SAMPLE_RATE);
+    let tone = |overtone: f64| f64::sin(std::f64::consts::TAU * 240.0 * overtone * time) / overtone;
+    let loudness = 0.6 + 0.4 * f64::sin(std::f64::consts::TAU * 3.0 * time);
+    (0.2 * loudness * (1..=8).map(|overtone| tone(overtone.into())).sum::<f64>()) as f32
+}
+
+/// What is heard of the sound when the frames that `is_lost` names do not arrive, and the bytes of all frames.
+fn heard(bits_per_second: u32, is_lost: impl Fn(usize) -> bool) -> (Vec<f32>, usize) {
+    let mut encoder = Encoder::new(bits_per_second).expect("a rate");
+    let (mut decoder, mut buffer) = (Decoder::new().expect("a decoder"), [0; MAX_FRAME]);
+    let (mut heard, mut bytes) = (Vec::new(), 0);
+    for number in 0..FRAMES {
+        let samples = std::array::from_fn(|at| sound(number * FRAME_SAMPLES + at));
+        let frame = encoder.encode(&samples, &mut buffer).expect("sound");
+        bytes += frame.len();
+        let mut played = [0.0; FRAME_SAMPLES];
+        let playback = if is_lost(number) { Playback::Concealed } else { Playback::Frame(frame) };
+        decoder.play(playback, &mut played);
+        heard.extend(played);
+    }
+    assert_eq!(decoder.malformed(), 0);
+    (heard, bytes)
+}
+
+fn energy(samples: &[f32]) -> f64 {
+    samples.iter().map(|sample| f64::from(sample * sample)).sum::<f64>() / samples.len() as f64
+}
+
+/// How alike what is heard is to what was said, from -1 to 1, with the delay of the codec that makes them most alike.
+fn likeness(heard: &[f32]) -> f64 {
+    let begin = 10 * FRAME_SAMPLES;
+    let compared = |delay: usize| {
+        let said: Vec<f32> = (begin..heard.len()).map(|at| sound(at - delay)).collect();
+        let products = said.iter().zip(&heard[begin..]).map(|(a, b)| f64::from(a * b)).sum::<f64>();
+        products / said.len() as f64 / (energy(&said) * energy(&heard[begin..])).sqrt()
+    };
+    (0..FRAME_SAMPLES).step_by(4).map(compared).fold(-1.0, f64::max)
+}
+
+#[test]
+fn what_is_heard_is_what_was_said() {
+    for bits_per_second in [12_000, 24_000, 64_000] {
+        let (heard, bytes) = heard(bits_per_second, |_| false);
+        let alike = likeness(&heard);
+        assert!(alike > 0.9, "{alike} at {bits_per_second}");
+        let expected = bits_per_second as usize / 8 / 50 * FRAMES;
+        assert_eq!(bytes, expected, "all frames of a rate have one length");
+    }
+}
+
+/// A missing frame is made up from those before: nothing falls silent, and most of it is what was said.
+#[test]
+fn missing_frames_are_concealed() {
+    let is_lost = |number| number > 5 && number % 10 == 0;
+    let (heard, _) = heard(24_000, is_lost);
+    let alike = likeness(&heard);
+    assert!(alike > 0.8, "{alike}");
+    for number in (0..FRAMES).filter(|number| is_lost(*number)) {
+        let [before, made_up] =
+            [number - 1, number].map(|at| energy(&heard[at * FRAME_SAMPLES..][..FRAME_SAMPLES]));
+        assert!(made_up > before / 20.0, "frame {number} falls silent: {made_up} after {before}");
+    }
+}
+
+#[test]
+fn rates_and_sounds_that_are_none_are_refused() {
+    for rate in [0, BIT_RATES.start() - 1, BIT_RATES.end() + 1, u32::MAX] {
+        assert_eq!(Encoder::new(rate).err(), Some(OpusError::BitRate));
+    }
+    let mut encoder = Encoder::new(24_000).expect("a rate");
+    for wrong in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, f32::MAX] {
+        // A frame or an error; what the next frame has is sound again.
+        let _ = encoder.encode(&[wrong; FRAME_SAMPLES], &mut [0; MAX_FRAME]);
+    }
+    let mut decoder = Decoder::new().expect("a decoder");
+    let mut played = [1.0; FRAME_SAMPLES];
+    decoder.play(Playback::Silence, &mut played);
+    assert_eq!(played, [0.0; FRAME_SAMPLES]);
+    // Two frames of 20 ms in a packet, which is not what this plugin sends.
+    decoder.play(Playback::Frame(&[0xFD, 1, 2, 3, 4]), &mut played);
+    assert_eq!(decoder.malformed(), 1);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// What other peers send is decoded, made up or silent, and always sound.
+    #[test]
+    fn whatever_arrives_is_sound(frames in vec((0..3_u8, vec(any::<u8>(), 0..300), any::<(usize, u8)>()), 1..40)) {
+        let mut encoder = Encoder::new(24_000).expect("a rate");
+        let (mut decoder, mut buffer) = (Decoder::new().expect("a decoder"), [0; MAX_FRAME]);
+        let mut played = [0.0; FRAME_SAMPLES];
+        for (number, (kind, noise, (at, bits))) in frames.into_iter().enumerate() {
+            let samples = std::array::from_fn(|at| sound(number * FRAME_SAMPLES + at));
+            let mut frame = encoder.encode(&samples, &mut buffer).expect("sound").to_vec();
+            match kind {
+                0 => frame = noise,
+                1 => {
+                    let at = at % frame.len();
+                    frame[at] ^= bits;
+                }
+                _ => frame.truncate(at % frame.len()),
+            }
+            decoder.play(Playback::Frame(&frame), &mut played);
+            prop_assert!(played.iter().all(|sample| sample.is_finite()));
+        }
+    }
+}
