@@ -1,6 +1,7 @@
 //! `rakwire facilitator`: brings peers behind routers together.
 
-use std::net::SocketAddr;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -126,12 +127,26 @@ async fn serve(endpoint: &Endpoint) -> Result<(), Failure> {
     .await
 }
 
+/// The next datagram, with the address of its sender as the endpoint knows it: a socket for IPv6 hears IPv4 too.
+async fn receive(socket: &UdpSocket, buffer: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
+    let (length, from) = socket.recv_from(buffer).await?;
+    Ok((length, SocketAddr::new(from.ip().to_canonical(), from.port())))
+}
+
+async fn send(socket: &UdpSocket, datagram: &[u8], to: SocketAddr) -> io::Result<usize> {
+    let to = match (socket.local_addr()?, to.ip()) {
+        (SocketAddr::V6(_), IpAddr::V4(ip)) => SocketAddr::new(ip.to_ipv6_mapped().into(), to.port()),
+        _ => to,
+    };
+    socket.send_to(datagram, to).await
+}
+
 /// Takes the probes of a port.
 async fn hear((socket, _): SocketAt, endpoint: Endpoint, plugin: Plugin) {
     let mut buffer = [0; MAX_DATAGRAM];
     loop {
         // An error is that of a datagram that was sent before, and of another port.
-        let Ok((length, from)) = socket.recv_from(&mut buffer).await else { continue };
+        let Ok((length, from)) = receive(&socket, &mut buffer).await else { continue };
         let datagram = buffer.get(..length).unwrap_or_default();
         if let Ok(Offline::OutOfBand { data, .. }) = Offline::read(&mut Reader::new(datagram)) {
             plugin.with(|plugin| plugin.handle_probe(from, data));
@@ -145,12 +160,12 @@ async fn forward((socket, port): SocketAt, endpoint: Endpoint, plugin: Plugin) {
     let mut buffer = [0; MAX_DATAGRAM];
     loop {
         // An error is that of a datagram that was sent before, and of another port.
-        let Ok((length, from)) = socket.recv_from(&mut buffer).await else { continue };
+        let Ok((length, from)) = receive(&socket, &mut buffer).await else { continue };
         let datagram = buffer.get(..length).unwrap_or_default();
         let now = endpoint.now();
         if let Some(to) = plugin.with(|plugin| plugin.handle_forwarded(now, port, from, datagram)) {
             // What the system does not take is lost, as any datagram may be.
-            let _ = socket.send_to(datagram, to).await;
+            let _ = send(&socket, datagram, to).await;
         }
     }
 }
@@ -167,7 +182,7 @@ async fn knock(probed: Vec<SocketAt>, endpoint: Endpoint, plugin: Plugin) {
             let mut writer = Writer::new(&mut buffer);
             if (Offline::OutOfBand { guid, data: &payload }).write(&mut writer).is_ok() {
                 // What the system does not take is lost, as any datagram may be.
-                let _ = socket.send_to(writer.finish(), to).await;
+                let _ = send(&socket, writer.finish(), to).await;
             }
         }
     }

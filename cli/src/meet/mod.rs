@@ -81,7 +81,7 @@ async fn wait(mut player: Player) -> Result<(), Failure> {
     print(format_args!("this machine is {:016x}\n", player.guid().0))?;
     let echoes = async {
         loop {
-            let connection = player.next().await?;
+            let connection = player.next_visitor().await?;
             print(format_args!("connected with {}\n", connection.remote()))?;
             tokio::spawn(echo(connection));
         }

@@ -22,7 +22,7 @@ pub(super) struct Player {
     endpoint: Endpoint,
     traversal: Plugin,
     /// Dropping it would end what this machine needs of others.
-    _facilitator: Connection,
+    facilitator: Connection,
     connections: mpsc::UnboundedReceiver<Connection>,
     outcomes: mpsc::UnboundedReceiver<Outcome>,
 }
@@ -47,7 +47,7 @@ impl Player {
         };
         let connection = endpoint.connect(facilitator).await.map_err(|error| failure(&error))?;
         traversal.with(|traversal| {
-            traversal.set_internal_addresses(&[endpoint.local_addr()]);
+            traversal.set_internal_addresses(&endpoint.interface_addrs());
             traversal.set_facilitator(connection.id(), connection.remote());
         });
         endpoint.wake();
@@ -62,7 +62,7 @@ impl Player {
         let (told, outcomes) = mpsc::unbounded_channel();
         let only = is_forwarded.then_some(facilitator);
         tokio::spawn(work(endpoint.clone(), traversal.clone(), only, opened, told));
-        Ok(Self { endpoint, traversal, _facilitator: connection, connections, outcomes })
+        Ok(Self { endpoint, traversal, facilitator: connection, connections, outcomes })
     }
 
     pub(super) fn guid(&self) -> Guid {
@@ -93,7 +93,7 @@ impl Player {
                     Some(Outcome::Failed { peer: other, reason }) if other == peer => {
                         return Err(match reason {
                             Some(reason) => failure(&reason),
-                            None => failure(&"the facilitator was lost"),
+                            None => failure(&"the facilitator was lost, or does not answer"),
                         });
                     }
                     // Of a machine that has reached this one.
@@ -112,8 +112,23 @@ impl Player {
         attempt.map_err(|_| failure(&"no connection in time; allow more with --timeout"))?
     }
 
+    /// The next machine that has reached this one, as long as the facilitator knows this one.
+    pub(super) async fn next_visitor(&mut self) -> Result<Connection, Failure> {
+        loop {
+            tokio::select! {
+                connection = self.connections.recv() => return connection.ok_or_else(closed),
+                // Those of others are told by their connections.
+                Some(_) = self.outcomes.recv() => {}
+                reason = self.facilitator.closed() => {
+                    let remote = self.facilitator.remote();
+                    return Err(Failure::runtime(format!("the facilitator {remote} is lost: {reason}")));
+                }
+            }
+        }
+    }
+
     /// The next machine that is connected.
-    pub(super) async fn next(&mut self) -> Result<Connection, Failure> {
+    async fn next(&mut self) -> Result<Connection, Failure> {
         self.connections.recv().await.ok_or_else(closed)
     }
 }

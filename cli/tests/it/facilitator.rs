@@ -12,7 +12,7 @@ fn rakwire() -> &'static Path {
 /// A facilitator, whose address it announces.
 fn facilitator(arguments: &[&str]) -> Server {
     let arguments = [&["facilitator", "--listen", "127.0.0.1:0"], arguments].concat();
-    Server::start(rakwire(), &arguments, "listening on")
+    Server::start(rakwire(), &arguments, "listening on ")
 }
 
 /// Has a machine reach one that waits. Each has an address of its own.
@@ -39,6 +39,39 @@ fn machines_that_do_not_reach_each_other_meet_through_the_facilitator() {
     assert!(output.status.success(), "{said}{}", text(&output.stderr));
     assert!(said.starts_with("connected with 127.0.0.1:"), "{said}");
     assert!(said.contains(" through the facilitator in ") && said.contains("\necho in "), "{said}");
+}
+
+/// A facilitator for IPv6 brings machines with IPv4 together too, with ports to probe and for forwarding.
+#[test]
+fn a_facilitator_for_both_families_forwards_ipv4() {
+    let listen = ["facilitator", "--listen", "[::]:0", "--forwarding-ports", "1"];
+    let mut facilitator = Server::start(rakwire(), &listen, "listening on ");
+    let port = facilitator.announced.rsplit(':').next().expect("a port").to_owned();
+    facilitator.announced = format!("127.0.0.1:{port}");
+    let output = meet(&facilitator, &["--forwarded"]);
+    let said = text(&output.stdout);
+    assert!(output.status.success(), "{said}{}", text(&output.stderr));
+    assert!(said.contains(" through the facilitator in ") && said.contains("\necho in "), "{said}");
+    let directly = meet(&facilitator, &[]);
+    assert!(text(&directly.stdout).contains(" directly in "), "{}", text(&directly.stderr));
+}
+
+/// A machine that waits says so when nobody can reach it any more.
+#[cfg(unix)]
+#[test]
+fn a_machine_that_waits_notices_that_the_facilitator_is_gone() {
+    let facilitator = facilitator(&[]);
+    let waiting = ["meet", &facilitator.announced];
+    let mut waiting = Server::start(rakwire(), &waiting, "this machine is ");
+    interrupt(&facilitator);
+    let status = waiting.child.wait().expect("a child");
+    assert_eq!(status.code(), Some(1));
+}
+
+#[cfg(unix)]
+fn interrupt(server: &Server) {
+    let killed = std::process::Command::new("kill").args(["-INT", &server.child.id().to_string()]).status();
+    assert!(killed.expect("a program kill").success());
 }
 
 #[test]

@@ -474,6 +474,24 @@ impl<P: Protocol> Endpoint<P> {
         *self.handles.local.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Where others in the same network reach the endpoint: the address of the socket, or if that is none of an interface, those
+    /// from which the system sends elsewhere.
+    ///
+    /// ```
+    /// use rakwire_native::{Endpoint, Options};
+    ///
+    /// # #[tokio::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let endpoint = Endpoint::bind("0.0.0.0:0", Options::client()?).await?;
+    /// assert!(endpoint.interface_addrs().iter().all(|address| !address.ip().is_unspecified()));
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn interface_addrs(&self) -> Vec<SocketAddr> {
+        interfaces::own_addresses(self.local_addr())
+    }
+
     /// Replaces the socket, for example after a mobile device has changed its network, or has closed the sockets of a
     /// program that was in the background. What the old socket has received and this endpoint has not is lost, and
     /// the other peers resend what is reliable. The old socket is closed soon after.

@@ -11,15 +11,15 @@ use rakwire::{Chunks, Instant};
 use sha2::{Digest, Sha256};
 
 use super::forwarder::Forwarding;
-use super::pairing::{ATTEMPT_TIME, Client, PROBE_TIME, Pairing, Phase, Side, candidates};
+use super::pairing::{ATTEMPT_TIME, Client, Note, PROBE_TIME, Pairing, Phase, Side, candidates};
 use super::wire::{FromClient, FromFacilitator, MAX_MESSAGE, NAT_ID, PUNCH_LEN, Punch, PunchKind, Refusal};
 use crate::bytes;
 
 /// The most ports of either kind.
 const MAX_PORTS: usize = 64;
-/// The attempts that one client may have under way.
+/// The attempts that one client may have under way, and the pairs of it that are forwarded. As many others may look for it twice.
 const ATTEMPTS_OF_ONE: usize = 4;
-/// Messages and knocks that wait to be sent.
+/// Knocks that wait to be sent.
 const QUEUE: usize = 64;
 /// How often a client is knocked at.
 const KNOCKS: usize = 3;
@@ -70,7 +70,6 @@ pub struct Facilitator<const CLIENTS: usize, const ATTEMPTS: usize> {
     pairings: Vec<Pairing, ATTEMPTS>,
     probe_ports: Vec<u16, MAX_PORTS>,
     forwarding: Vec<ForwardingPort, MAX_PORTS>,
-    unsent: Deque<(ConnectionId, FromFacilitator), QUEUE>,
     knocks: Deque<Knock, QUEUE>,
     entropy: [u8; 32],
     numbers: u64,
@@ -89,7 +88,6 @@ impl<const CLIENTS: usize, const ATTEMPTS: usize> Facilitator<CLIENTS, ATTEMPTS>
             pairings: Vec::new(),
             probe_ports: probe_ports.iter().take(MAX_PORTS).copied().collect(),
             forwarding: forwarding.map(|port| ForwardingPort { port: *port, pair: None }).collect(),
-            unsent: Deque::new(),
             knocks: Deque::new(),
             entropy,
             numbers: 0,
@@ -106,21 +104,24 @@ impl<const CLIENTS: usize, const ATTEMPTS: usize> Facilitator<CLIENTS, ATTEMPTS>
     /// Takes the data of an out-of-band message that arrived at a probe port.
     pub fn handle_probe(&mut self, from: SocketAddr, data: &[u8]) {
         let probe = Punch::decode(data).filter(|punch| punch.kind == PunchKind::Probe && punch.number != 0);
-        let seen = probe.and_then(|punch| {
+        let side = probe.and_then(|punch| {
             let mut sides = self.pairings.iter_mut().flat_map(Pairing::sides_mut);
-            let seen = sides.find_map(|side| Some((side.see(punch.number, from)?, side.id, side.step())))?;
-            Some((punch.number, seen))
+            sides.find(|side| side.has_probe(punch.number)).map(|side| (punch.number, side))
         });
-        let Some((token, (mapped, id, step))) = seen else {
+        let client = side.and_then(|(token, side)| Some((token, self.clients.get_mut(side.id)?, side)));
+        // From another address it is forged, and would have others send there.
+        let known = client.filter(|(_, client, _)| client.remote.ip() == from.ip());
+        let Some((token, client, side)) = known else {
             self.stats.malformed = self.stats.malformed.saturating_add(1);
             return;
         };
-        if let Some(client) = self.clients.get_mut(id) {
-            let is_symmetric = client.is_symmetric == Some(true) || mapped != client.remote;
+        if side.see(token, from) {
+            let is_symmetric = client.is_symmetric == Some(true) || from != client.remote;
             client.is_symmetric = Some(is_symmetric);
-            client.step = client.step.or(step);
+            client.step = client.step.or(side.step());
+            let id = side.id;
+            self.say(id, Note::Probed { token, mapped: from });
         }
-        self.say(id, FromFacilitator::Probed { token, mapped });
     }
 
     /// The next knock to send.
@@ -151,14 +152,43 @@ impl<const CLIENTS: usize, const ATTEMPTS: usize> Facilitator<CLIENTS, ATTEMPTS>
         u64::from_be_bytes(bytes).max(1)
     }
 
-    fn say(&mut self, id: ConnectionId, message: FromFacilitator) {
-        let is_kept = self.unsent.push_back((id, message)).is_ok();
+    fn say(&mut self, id: ConnectionId, note: Note) {
+        let Some(client) = self.clients.get_mut(id) else { return };
+        let is_kept = client.unsent.push_back(note).is_ok();
         self.stats.without_room = self.stats.without_room.saturating_add(u64::from(!is_kept));
     }
 
     fn refuse(&mut self, id: ConnectionId, peer: Guid, reason: Refusal) {
         self.stats.refused = self.stats.refused.saturating_add(1);
-        self.say(id, FromFacilitator::Refused { peer, reason });
+        self.say(id, Note::Refused { peer, reason });
+    }
+
+    /// The message of a note, as things are now; `None` if it is of nothing any more.
+    fn message(&self, id: ConnectionId, note: Note) -> Option<FromFacilitator> {
+        let mapped = self.clients.get(id)?.remote;
+        Some(match note {
+            Note::Mapped => FromFacilitator::Probed { token: 0, mapped },
+            Note::Probe { token, port } => FromFacilitator::Probe { token, port },
+            Note::Probed { token, mapped } => FromFacilitator::Probed { token, mapped },
+            Note::Begin { session } => {
+                let (own, other, connects) = self.sides_of(session, id)?;
+                let candidates = candidates(self.clients.get(other.id)?, other, self.clients.get(own.id)?);
+                FromFacilitator::Begin { session, peer: other.guid, connects, candidates }
+            }
+            Note::Forwarded { session, port } => {
+                let (_, other, connects) = self.sides_of(session, id)?;
+                FromFacilitator::Forwarded { session, peer: other.guid, connects, port }
+            }
+            Note::Refused { peer, reason } => FromFacilitator::Refused { peer, reason },
+        })
+    }
+
+    /// Both sides of a session as one of them sees it: its own, the other one, and whether it connects.
+    fn sides_of(&self, session: u64, id: ConnectionId) -> Option<(&Side, &Side, bool)> {
+        let pairing = self.pairings.iter().find(|pairing| pairing.session == session && pairing.has(id))?;
+        let [connecting, accepting] = pairing.sides();
+        let connects = connecting.id == id;
+        Some(if connects { (connecting, accepting, true) } else { (accepting, connecting, false) })
     }
 
     /// A client has this plugin: tells it where it is, and knocks at it from a port to which it has not sent.
@@ -166,7 +196,7 @@ impl<const CLIENTS: usize, const ATTEMPTS: usize> Facilitator<CLIENTS, ATTEMPTS>
         let number = self.number();
         let Some(client) = self.clients.get(id) else { return };
         let mapped = client.remote;
-        self.say(id, FromFacilitator::Probed { token: 0, mapped });
+        self.say(id, Note::Mapped);
         let Some(port) = self.probe_ports.last().copied().filter(|_| self.probe_ports.len() > 2) else {
             return;
         };
@@ -178,24 +208,32 @@ impl<const CLIENTS: usize, const ATTEMPTS: usize> Facilitator<CLIENTS, ATTEMPTS>
     }
 
     fn open(&mut self, now: Instant, id: ConnectionId, from: Guid, target: Guid) {
-        if self.pairings.iter().any(|pairing| pairing.is_between(from, target) && pairing.is_new(now)) {
+        let other = self.clients.iter().find(|(_, client)| client.guid == target && client.has_plugin);
+        let other = other.map(|(id, _)| id).filter(|other| *other != id);
+        let mut between = self.pairings.iter_mut().filter(|pairing| pairing.is_between(from, target));
+        if between.any(|pairing| pairing.is_joined_by(id, other)) {
             // Both have asked: one attempt is for both.
             return;
         }
         self.pairings.retain(|pairing| !pairing.is_between(from, target));
-        let other = self.clients.iter().find(|(_, client)| client.guid == target && client.has_plugin);
-        let Some(other) = other.map(|(id, _)| id).filter(|other| *other != id) else {
+        self.free_ports(|pair| pair.is_of(from) && pair.is_of(target));
+        let Some(other) = other else {
             return self.refuse(id, target, Refusal::NotConnected);
         };
-        let of_one = |id| self.pairings.iter().filter(|pairing| pairing.has(id)).count();
-        if self.pairings.is_full() || of_one(id) >= ATTEMPTS_OF_ONE || of_one(other) >= 2 * ATTEMPTS_OF_ONE {
+        let count = |is_counted: &dyn Fn(&Pairing) -> bool| {
+            self.pairings.iter().filter(|pairing| is_counted(pairing)).count()
+        };
+        let asks = count(&|pairing| pairing.connecting.id == id);
+        let is_asked = count(&|pairing| pairing.accepting.id == other);
+        let is_busy = asks >= ATTEMPTS_OF_ONE || is_asked >= 2 * ATTEMPTS_OF_ONE;
+        if self.pairings.is_full() || is_busy {
             return self.refuse(id, target, Refusal::Busy);
         }
         self.stats.attempts = self.stats.attempts.saturating_add(1);
         let session = self.number();
         let pairing = Pairing {
             session,
-            connecting: self.side(id, from),
+            connecting: Side { has_asked: true, ..self.side(id, from) },
             accepting: self.side(other, target),
             phase: Phase::Probing { until: now + PROBE_TIME },
             ends_at: now + ATTEMPT_TIME,
@@ -211,7 +249,8 @@ impl<const CLIENTS: usize, const ATTEMPTS: usize> Facilitator<CLIENTS, ATTEMPTS>
         let ports = self.probe_ports.len().saturating_sub(1);
         let client =
             self.clients.get_mut(id).filter(|client| ports >= 2 && client.is_symmetric != Some(false));
-        let mut side = Side { id, guid, probes: [(0, None); 2], known_step: None, has_failed: false };
+        let mut side =
+            Side { id, guid, probes: [(0, None); 2], known_step: None, has_asked: false, has_failed: false };
         let Some(client) = client else { return side };
         side.known_step = client.step;
         let wanted = if client.step.is_some() { 1 } else { 2 };
@@ -223,7 +262,7 @@ impl<const CLIENTS: usize, const ATTEMPTS: usize> Facilitator<CLIENTS, ATTEMPTS>
             let port = self.probe_ports.get(at).copied();
             if let Some(((own, _), port)) = side.probes.iter_mut().rev().nth(wanted - 1 - n).zip(port) {
                 *own = token;
-                self.say(id, FromFacilitator::Probe { token, port });
+                self.say(id, Note::Probe { token, port });
             }
         }
         side
@@ -235,20 +274,25 @@ impl<const CLIENTS: usize, const ATTEMPTS: usize> Facilitator<CLIENTS, ATTEMPTS>
             return;
         };
         pairing.phase = Phase::Punching;
-        let (a, b) = (&pairing.connecting, &pairing.accepting);
-        let (Some(first), Some(second)) = (self.clients.get(a.id), self.clients.get(b.id)) else { return };
-        let to_first = (a.id, b.guid, true, candidates(second, b, first));
-        let to_second = (b.id, a.guid, false, candidates(first, a, second));
-        for (id, peer, connects, candidates) in [to_first, to_second] {
-            self.say(id, FromFacilitator::Begin { session, peer, connects, candidates });
+        for id in [pairing.connecting.id, pairing.accepting.id] {
+            self.say(id, Note::Begin { session });
         }
+    }
+
+    /// Forwards no more for some pairs.
+    fn free_ports(&mut self, is_over: impl Fn(&Forwarding) -> bool) {
+        self.forwarding.iter_mut().for_each(|port| drop(port.pair.take_if(|pair| is_over(pair))));
+    }
+
+    /// A client is connected with the other one. What is forwarded stays so, without an attempt.
+    fn succeed(&mut self, id: ConnectionId, session: u64) {
+        self.pairings.retain(|pairing| pairing.session != session || !pairing.has(id));
     }
 
     /// A client has not got through.
     fn fail(&mut self, now: Instant, id: ConnectionId, session: u64) {
-        let found =
-            self.pairings.iter_mut().position(|pairing| pairing.session == session && pairing.has(id));
-        let Some((at, pairing)) = found.and_then(|at| Some((at, self.pairings.get_mut(at)?))) else {
+        let mut pairings = self.pairings.iter_mut();
+        let Some(pairing) = pairings.find(|pairing| pairing.session == session && pairing.has(id)) else {
             self.stats.malformed = self.stats.malformed.saturating_add(1);
             return;
         };
@@ -265,20 +309,24 @@ impl<const CLIENTS: usize, const ATTEMPTS: usize> Facilitator<CLIENTS, ATTEMPTS>
             (pairing.accepting.id, pairing.accepting.guid),
         );
         let ips = [a.0, b.0].map(|id| self.clients.get(id).map(|client| client.remote.ip()));
-        let free = self.forwarding.iter_mut().find(|forwarding| forwarding.pair.is_none());
-        match (ips, free.filter(|_| !was_forwarding)) {
+        let pairs = || self.forwarding.iter().filter_map(|port| port.pair.as_ref());
+        let has_many = |guid| pairs().filter(|pair| pair.is_of(guid)).count() >= ATTEMPTS_OF_ONE;
+        let may_forward = !was_forwarding && !has_many(a.1) && !has_many(b.1);
+        let free = self.forwarding.iter_mut().find(|port| port.pair.is_none()).filter(|_| may_forward);
+        match (ips, free) {
             ([Some(connecting), Some(accepting)], Some(free)) => {
                 let port = free.port;
-                free.pair = Some(Forwarding::new(now, session, connecting, accepting));
+                free.pair = Some(Forwarding::new(now, session, [a.1, b.1], [connecting, accepting]));
                 pairing.phase = Phase::Forwarding;
                 pairing.ends_at = now + ATTEMPT_TIME;
                 pairing.sides_mut().into_iter().for_each(|side| side.has_failed = false);
                 self.stats.forwarded = self.stats.forwarded.saturating_add(1);
-                self.say(a.0, FromFacilitator::Forwarded { session, peer: b.1, connects: true, port });
-                self.say(b.0, FromFacilitator::Forwarded { session, peer: a.1, connects: false, port });
+                self.say(a.0, Note::Forwarded { session, port });
+                self.say(b.0, Note::Forwarded { session, port });
             }
             _ => {
-                self.pairings.remove(at);
+                self.pairings.retain(|pairing| pairing.session != session);
+                self.free_ports(|pair| pair.session() == session);
                 self.refuse(a.0, b.1, Refusal::NoPath);
                 self.refuse(b.0, a.1, Refusal::NoPath);
             }
@@ -300,6 +348,23 @@ impl<const CLIENTS: usize, const ATTEMPTS: usize> Facilitator<CLIENTS, ATTEMPTS>
             }
             FromClient::Failed { session } => self.fail(now, id, session),
             FromClient::Heard { .. } => client.lets_others_in = true,
+            FromClient::Connected { session } => self.succeed(id, session),
+        }
+    }
+
+    /// Sends what waits, to each client in order and as long as its connection has room.
+    fn send_notes(&mut self, sender: &mut dyn MessageSender<RakNet>) {
+        let mut buffer = [0; MAX_MESSAGE];
+        let waiting = self.clients.iter().filter(|(_, client)| !client.unsent.is_empty());
+        for id in waiting.map(|(id, _)| id).collect::<Vec<ConnectionId, CLIENTS>>() {
+            while let Some(note) = self.clients.get(id).and_then(|client| client.unsent.front().copied()) {
+                let message = self.message(id, note);
+                let bytes = message.as_ref().and_then(|message| message.encode(&mut buffer).ok());
+                if bytes.is_some_and(|bytes| sender.send(id, bytes, Delivery::RELIABLE_ORDERED).is_err()) {
+                    break;
+                }
+                self.clients.get_mut(id).map(|client| client.unsent.pop_front());
+            }
         }
     }
 
@@ -332,6 +397,7 @@ impl<const CLIENTS: usize, const ATTEMPTS: usize> Plugin<RakNet> for Facilitator
             lets_others_in: false,
             step: None,
             next_port: 0,
+            unsent: Deque::new(),
         };
         if self.clients.get(id).is_none() && !self.clients.insert(id, client) {
             self.stats.without_room = self.stats.without_room.saturating_add(1);
@@ -376,19 +442,8 @@ impl<const CLIENTS: usize, const ATTEMPTS: usize> Plugin<RakNet> for Facilitator
             self.punch(session);
         }
         self.pairings.retain(|pairing| now < pairing.ends_at);
-        for forwarding in &mut self.forwarding {
-            forwarding.pair.take_if(|pair| pair.is_over(now));
-        }
-        let mut buffer = [0; MAX_MESSAGE];
-        for _ in 0..self.unsent.len() {
-            let Some((id, message)) = self.unsent.pop_front() else { return };
-            let Ok(bytes) = message.encode(&mut buffer) else { continue };
-            let has_client = self.clients.get(id).is_some();
-            if has_client && sender.send(id, bytes, Delivery::RELIABLE_ORDERED).is_err() {
-                // There is room, since it was taken out of it.
-                let _ = self.unsent.push_back((id, message));
-            }
-        }
+        self.free_ports(|pair| pair.is_over(now));
+        self.send_notes(sender);
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
@@ -399,7 +454,8 @@ impl<const CLIENTS: usize, const ATTEMPTS: usize> Plugin<RakNet> for Facilitator
         });
         let forwarding =
             self.forwarding.iter().filter_map(|port| port.pair.as_ref()).map(Forwarding::ends_at);
-        let unsent = (!self.unsent.is_empty()).then_some(Instant::ZERO);
+        let has_unsent = self.clients.iter().any(|(_, client)| !client.unsent.is_empty());
+        let unsent = has_unsent.then_some(Instant::ZERO);
         pairings.chain(forwarding).chain(unsent).min()
     }
 }

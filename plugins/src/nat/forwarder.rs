@@ -4,6 +4,7 @@ use core::net::{IpAddr, SocketAddr};
 use core::time::Duration;
 
 use rakwire::Instant;
+use rakwire::raknet::Guid;
 use rakwire::wire::offline::Offline;
 use rakwire::wire::{Reader, Wire};
 
@@ -27,6 +28,8 @@ struct End {
 #[derive(Debug)]
 pub(super) struct Forwarding {
     session: u64,
+    /// Whose datagrams these are.
+    clients: [Guid; 2],
     connecting: End,
     accepting: End,
     used_at: Instant,
@@ -35,14 +38,28 @@ pub(super) struct Forwarding {
 }
 
 impl Forwarding {
-    pub(super) const fn new(now: Instant, session: u64, connecting: IpAddr, accepting: IpAddr) -> Self {
+    pub(super) const fn new(
+        now: Instant,
+        session: u64,
+        clients: [Guid; 2],
+        [connecting, accepting]: [IpAddr; 2],
+    ) -> Self {
         Self {
             session,
+            clients,
             connecting: End { ip: connecting, address: None },
             accepting: End { ip: accepting, address: None },
             used_at: now,
             room: FORWARDING_RATE,
         }
+    }
+
+    pub(super) const fn session(&self) -> u64 {
+        self.session
+    }
+
+    pub(super) fn is_of(&self, client: Guid) -> bool {
+        self.clients.contains(&client)
     }
 
     pub(super) fn is_over(&self, now: Instant) -> bool {

@@ -3,21 +3,38 @@
 use core::net::{IpAddr, SocketAddr};
 use core::time::Duration;
 
-use heapless::Vec;
+use heapless::{Deque, Vec};
 use rakwire::Instant;
 use rakwire::endpoint::ConnectionId;
 use rakwire::raknet::Guid;
 
-use super::wire::{MAX_CANDIDATES, MAX_INTERNAL};
+use super::wire::{MAX_CANDIDATES, MAX_INTERNAL, Refusal};
 
 /// How long the routers of both may take to give out new addresses.
 pub(super) const PROBE_TIME: Duration = Duration::from_millis(500);
-/// How long an attempt is remembered, which is longer than both clients try.
-pub(super) const ATTEMPT_TIME: Duration = Duration::from_secs(30);
-/// How long an attempt is for both, if the other one asks too; after it whoever asks wants another attempt.
-const JOIN_TIME: Duration = Duration::from_secs(3);
+/// How long an attempt is remembered of which nobody says what became of it, which is longer than both clients try.
+pub(super) const ATTEMPT_TIME: Duration = Duration::from_secs(12);
+/// What waits for one client until its connection has room. One that takes nothing fills up its own place alone.
+pub(super) const QUEUE: usize = 16;
 /// How many ports are tried of a router that gives a new one out for each address.
 const FORETOLD: u16 = 6;
+
+/// Something to tell a client. What it says is looked up when it leaves.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Note {
+    /// Where its connection comes from.
+    Mapped,
+    /// A probe is wanted.
+    Probe { token: u64, port: u16 },
+    /// A probe has arrived.
+    Probed { token: u64, mapped: SocketAddr },
+    /// Punches are wanted.
+    Begin { session: u64 },
+    /// The facilitator forwards.
+    Forwarded { session: u64, port: u16 },
+    /// There will be no connection.
+    Refused { peer: Guid, reason: Refusal },
+}
 
 /// A client of the facilitator.
 #[derive(Debug)]
@@ -35,6 +52,7 @@ pub(super) struct Client {
     pub(super) step: Option<u16>,
     /// The port of the facilitator that is asked to be probed next.
     pub(super) next_port: usize,
+    pub(super) unsent: Deque<Note, QUEUE>,
 }
 
 /// One of both.
@@ -45,14 +63,20 @@ pub(super) struct Side {
     /// The probes of this attempt: their tokens, and where they came from. The first is left out if the step is known.
     pub(super) probes: [(u64, Option<SocketAddr>); 2],
     pub(super) known_step: Option<u16>,
+    /// It wants this attempt itself.
+    pub(super) has_asked: bool,
     pub(super) has_failed: bool,
 }
 
 impl Side {
-    /// A probe of this side came from this address; the first of a token counts, since it is repeated.
-    pub(super) fn see(&mut self, token: u64, from: SocketAddr) -> Option<SocketAddr> {
-        let (_, mapped) = self.probes.iter_mut().find(|(known, _)| *known == token)?;
-        Some(*mapped.get_or_insert(from))
+    pub(super) fn has_probe(&self, token: u64) -> bool {
+        self.probes.iter().any(|(known, _)| *known == token)
+    }
+
+    /// A probe of this side came from this address; the first of a token counts, since it is repeated. Tells whether it was.
+    pub(super) fn see(&mut self, token: u64, from: SocketAddr) -> bool {
+        let probe = self.probes.iter_mut().find(|(known, mapped)| *known == token && mapped.is_none());
+        probe.map(|(_, mapped)| *mapped = Some(from)).is_some()
     }
 
     pub(super) fn is_probed(&self) -> bool {
@@ -112,9 +136,15 @@ impl Pairing {
         [(a, b), (b, a)].contains(&(self.connecting.guid, self.accepting.guid))
     }
 
-    /// Whether it has begun so lately that the other one cannot know yet what becomes of it.
-    pub(super) fn is_new(&self, now: Instant) -> bool {
-        now + ATTEMPT_TIME < self.ends_at + JOIN_TIME
+    /// Whether it is for `id` too, who asks for `other` now: as long as `id` cannot know yet what becomes of it.
+    pub(super) fn is_joined_by(&mut self, id: ConnectionId, other: Option<ConnectionId>) -> bool {
+        let is_probing = matches!(self.phase, Phase::Probing { .. });
+        let [a, b] = self.sides_mut();
+        let (own, their) = if a.id == id { (a, b) } else { (b, a) };
+        let is_same = own.id == id && Some(their.id) == other;
+        let is_joined = is_same && (is_probing || !own.has_asked);
+        own.has_asked |= is_joined;
+        is_joined
     }
 
     pub(super) fn has(&self, id: ConnectionId) -> bool {

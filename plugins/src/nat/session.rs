@@ -77,6 +77,11 @@ impl Session {
         }
     }
 
+    /// Whether the peer may be at this address: a router changes ports, and others can forge any address.
+    pub(super) fn may_be_at(&self, address: SocketAddr) -> bool {
+        self.candidates.iter().any(|candidate| candidate.ip() == address.ip())
+    }
+
     /// A punch or an answer with the number of this session arrived.
     pub(super) fn receive(&mut self, now: Instant, from: SocketAddr, kind: PunchKind) {
         let expected = if self.connects { PunchKind::ToConnecting } else { PunchKind::ToAccepting };
@@ -90,16 +95,16 @@ impl Session {
             self.phase = Phase::Connecting;
             self.ends_at = now + CONNECT_TIME;
             self.connect_to = self.connects.then_some(from);
+            // Whoever accepts goes on there alone, so that the router lets the other one in.
+            (self.candidates, self.next) = (Vec::from_iter([from]), 0);
         }
     }
 
-    /// Does what is due at `now`, by handing out steps.
-    pub(super) fn update(&mut self, now: Instant, mut hand_out: impl FnMut(Step)) {
+    /// Does what is due at `now`, by handing out steps. Punches and answers that are not taken are repeated by themselves.
+    pub(super) fn update(&mut self, now: Instant, mut hand_out: impl FnMut(Step) -> bool) {
+        self.connect_to.take_if(|to| hand_out(Step::Connect(*to)));
         while let Some(to) = self.acks.pop_front() {
             hand_out(Step::Send(to, Punch { kind: PunchKind::Ack, number: self.id }));
-        }
-        if let Some(to) = self.connect_to.take() {
-            hand_out(Step::Connect(to));
         }
         if !self.punches() || now < self.next_at {
             return;
@@ -116,7 +121,7 @@ impl Session {
         }
     }
 
-    /// Whether punches are due: whoever accepts goes on, so that the router lets the other one in.
+    /// Whether punches are due: who connects sends other datagrams now.
     fn punches(&self) -> bool {
         self.phase == Phase::Punching || (self.phase == Phase::Connecting && !self.connects)
     }
@@ -126,7 +131,8 @@ impl Session {
         let fails = self.phase != Phase::Failed && now >= self.ends_at;
         if fails {
             self.phase = Phase::Failed;
-            self.ends_at = now + CONNECT_TIME;
+            // The other one may have heard something in the last moment, and tries to connect still.
+            self.ends_at = now + CONNECT_TIME + PUNCH_TIME;
         }
         fails
     }

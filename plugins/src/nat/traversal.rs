@@ -58,7 +58,7 @@ pub enum Outcome {
     Failed {
         /// The peer.
         peer: Guid,
-        /// Why; `None` if the facilitator was lost.
+        /// Why; `None` if the facilitator was lost, or has not answered in time.
         reason: Option<Refusal>,
     },
 }
@@ -81,7 +81,7 @@ pub struct TraversalStats {
     pub malformed: u64,
     /// Messages out of band that belong to no attempt.
     pub unexpected: u64,
-    /// Attempts of others for which there was no room.
+    /// Attempts of others, and messages to the facilitator, for which there was no room.
     pub without_room: u64,
 }
 
@@ -232,8 +232,8 @@ impl<const SESSIONS: usize> Traversal<SESSIONS> {
             }
             PunchKind::ToAccepting | PunchKind::ToConnecting | PunchKind::Ack => {
                 match self.sessions.iter_mut().find(|session| session.id == punch.number) {
-                    Some(session) => session.receive(now, from, punch.kind),
-                    None => self.stats.unexpected = self.stats.unexpected.saturating_add(1),
+                    Some(session) if session.may_be_at(from) => session.receive(now, from, punch.kind),
+                    Some(_) | None => self.stats.unexpected = self.stats.unexpected.saturating_add(1),
                 }
             }
             PunchKind::Probe | PunchKind::Knock => {
@@ -249,8 +249,9 @@ impl<const SESSIONS: usize> Traversal<SESSIONS> {
     }
 
     fn say(&mut self, message: FromClient) {
-        // The facilitator repeats what it waits for, and attempts end by themselves.
-        let _ = self.unsent.push_back(message);
+        // Without it an attempt ends when its time is over.
+        let is_kept = self.unsent.push_back(message).is_ok();
+        self.stats.without_room = self.stats.without_room.saturating_add(u64::from(!is_kept));
     }
 
     fn end(&mut self, outcome: Outcome) {
@@ -317,8 +318,7 @@ impl<const SESSIONS: usize> Traversal<SESSIONS> {
                     Step::Send(to, punch) => Action::Send { to, payload: punch.encode() },
                     Step::Connect(address) => Action::Connect { address, peer },
                 };
-                // Whoever takes no actions does not get through.
-                let _ = actions.push_back(action);
+                actions.push_back(action).is_ok()
             });
         }
         let failed: Vec<u64, SESSIONS> =
@@ -364,12 +364,12 @@ impl<const SESSIONS: usize> Plugin<RakNet> for Traversal<SESSIONS> {
         MessageIds::of(&[NAT_ID])
     }
 
-    fn on_connected(&mut self, _: Instant, _: ConnectionId, _: SocketAddr, guid: Guid, _: Side) {
+    fn on_connected(&mut self, _: Instant, _: ConnectionId, remote: SocketAddr, guid: Guid, _: Side) {
         let session = self.sessions.iter().find(|session| session.peer == guid);
-        let is_forwarded = session.is_some_and(|session| session.is_forwarded);
-        if session.is_some() || self.wants(guid) {
-            self.end(Outcome::Connected { peer: guid, is_forwarded });
-        }
+        let Some(session) = session.filter(|session| session.may_be_at(remote)) else { return };
+        let (id, is_forwarded) = (session.id, session.is_forwarded);
+        self.say(FromClient::Connected { session: id });
+        self.end(Outcome::Connected { peer: guid, is_forwarded });
     }
 
     fn on_disconnected(&mut self, _: Instant, id: ConnectionId) {

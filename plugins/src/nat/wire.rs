@@ -40,6 +40,11 @@ pub enum FromClient {
         /// The token of the [`PunchKind::Knock`].
         token: u64,
     },
+    /// 5: it is connected with the peer, so that the attempt is over.
+    Connected {
+        /// The session.
+        session: u64,
+    },
 }
 
 /// What the facilitator says to a client, on its connection.
@@ -228,6 +233,10 @@ impl FromClient {
                 writer.u8(4)?;
                 writer.u64(*token)?;
             }
+            Self::Connected { session } => {
+                writer.u8(5)?;
+                writer.u64(*session)?;
+            }
         }
         Ok(writer.finish())
     }
@@ -243,6 +252,7 @@ impl FromClient {
             2 => Self::Open { target: Guid(reader.u64("target")?) },
             3 => Self::Failed { session: reader.u64("session")? },
             4 => Self::Heard { token: reader.u64("token")? },
+            5 => Self::Connected { session: reader.u64("session")? },
             _ => return Err(WireError::UnknownId),
         })
     }

@@ -11,7 +11,8 @@ use super::wire::Header;
 const HISTORY: usize = 64;
 /// Of them, how many may come later than the buffer waits.
 const TOLERATED: usize = 2;
-/// How many frames in a row may be missing at the end of what has arrived until the speaker counts as silent.
+/// How many frames in a row are concealed. What follows then is the next that has arrived; if there is none, the speaker counts
+/// as silent.
 const MAX_GAP: u8 = 5;
 /// For how many frames the buffer has to be fuller than it needs until one is left out.
 const SURPLUS_FRAMES: u8 = 50;
@@ -125,6 +126,10 @@ impl<const FRAMES: usize, const BYTES: usize> Buffer<FRAMES, BYTES> {
             self.observe(now, header.number, frame_time);
             return;
         }
+        if header.is_first {
+            // After a pause, which says nothing of the network.
+            (self.first, self.quickest) = (header.number, now);
+        }
         self.observe(now, header.number, frame_time);
         if header.number.wrapping_sub(self.highest) < 1 << 15 {
             self.highest = header.number;
@@ -164,11 +169,13 @@ impl<const FRAMES: usize, const BYTES: usize> Buffer<FRAMES, BYTES> {
         }
     }
 
-    /// How long the first frame is kept back: as long as all but the latest arrivals were late, and half of a frame.
+    /// How long the first frame is kept back: by how much all but the latest arrivals were later than the earliest, and half of a
+    /// frame. What all are later by is the speaker's clock, or another path.
     pub(super) fn delay(&self, frame_time: Duration, max_delay: Duration) -> Duration {
         let mut latest = [0_u32; TOLERATED + 1];
+        let earliest = self.lateness.as_slice().iter().min().copied().unwrap_or(0);
         for lateness in self.lateness.as_slice() {
-            let mut value = *lateness;
+            let mut value = lateness - earliest;
             for place in &mut latest {
                 if value > *place {
                     core::mem::swap(place, &mut value);
@@ -188,15 +195,39 @@ impl<const FRAMES: usize, const BYTES: usize> Buffer<FRAMES, BYTES> {
             Phase::Filling(_) => self.phase = Phase::Playing,
             Phase::Playing => self.skip_surplus(frame_time, max_delay),
         }
+        if self.gap >= MAX_GAP {
+            self.next = self.next_present().unwrap_or(self.next);
+        }
         let Some(frame) = self.take() else { return self.conceal() };
         self.next = self.next.wrapping_add(1);
         self.gap = 0;
         self.stats.played = self.stats.played.saturating_add(1);
         if frame.header.is_last {
-            self.phase = Phase::Silent;
+            self.end_sentence(now, frame_time, max_delay);
         }
         self.played = frame.bytes;
         Playback::Frame(&self.played)
+    }
+
+    /// Nobody speaks any more, unless the next sentence has begun to arrive.
+    fn end_sentence(&mut self, now: Instant, frame_time: Duration, max_delay: Duration) {
+        self.phase = match self.next_present() {
+            Some(next) => {
+                self.next = next;
+                Phase::Filling(now + self.delay(frame_time, max_delay))
+            }
+            None => Phase::Silent,
+        };
+    }
+
+    /// The number of the next frame that has arrived, from the one that is due.
+    fn next_present(&self) -> Option<u16> {
+        let numbers = (0..self.waiting()).map(|ahead| self.next.wrapping_add(ahead));
+        let mut present = numbers.filter(|number| {
+            let place = self.frames.get(usize::from(*number) % FRAMES);
+            place.and_then(Option::as_ref).is_some_and(|frame| frame.header.number == *number)
+        });
+        present.next()
     }
 
     fn take(&mut self) -> Option<Frame<BYTES>> {

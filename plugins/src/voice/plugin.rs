@@ -14,7 +14,7 @@ use crate::bytes;
 
 /// Frames that wait for the driver.
 const UNSENT: usize = 4;
-/// The longest message: one that every MTU carries in one datagram.
+/// The longest message: the smallest MTU carries it in one datagram, or in two if the connection is secure.
 const MAX_MESSAGE: usize = 512;
 
 /// Counters of the plugin.

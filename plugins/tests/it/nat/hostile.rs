@@ -1,6 +1,7 @@
 //! Peers that lie, guess and flood.
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use heapless::Vec;
 use rakwire::Instant;
@@ -92,11 +93,152 @@ fn a_punch_with_another_number_does_nothing() {
     // Its own kind of punch, sent back to it, is none either.
     plugin.handle_out_of_band(NOW, attacker, &Punch { kind: PunchKind::ToAccepting, number: 7 }.encode());
     sent(&mut plugin);
-    assert_eq!((plugin.poll_action(), plugin.stats().unexpected), (None, 12));
+    assert_eq!((plugin.poll_action(), plugin.stats().unexpected), (None, 13));
     assert!(!plugin.handle_out_of_band(NOW, attacker, b"something of the application"));
-    plugin.handle_out_of_band(NOW, attacker, &Punch { kind: PunchKind::Ack, number: 7 }.encode());
+    // The peer itself knows the number, and may forge the address of somebody else: only the port may be another one.
+    let ack = Punch { kind: PunchKind::Ack, number: 7 }.encode();
+    plugin.handle_out_of_band(NOW, attacker, &ack);
     sent(&mut plugin);
-    assert_eq!(plugin.poll_action(), Some(Action::Connect { address: attacker, peer: Guid(3) }));
+    assert_eq!((plugin.poll_action(), plugin.stats().unexpected), (None, 14));
+    let found = address("203.0.113.9:6001");
+    plugin.handle_out_of_band(NOW, found, &ack);
+    sent(&mut plugin);
+    assert_eq!(plugin.poll_action(), Some(Action::Connect { address: found, peer: Guid(3) }));
+}
+
+/// Whoever accepts goes on punching where it heard the other one, and nowhere else.
+#[test]
+fn what_was_heard_ends_the_search() {
+    let ids = connections::<RakNet>(1);
+    let mut plugin = Traversal::<2>::new();
+    connect(&mut plugin, ids[0], "198.51.100.1:1", 1);
+    plugin.set_facilitator(ids[0], address("198.51.100.1:1"));
+    let candidates = (1..=16).map(|last| SocketAddr::from(([203, 0, 113, last], 5_000))).collect();
+    let begin = FromFacilitator::Begin { session: 7, peer: Guid(3), connects: false, candidates };
+    tell(&mut plugin, ids[0], &facilitator_bytes(&begin));
+    let heard = address("203.0.113.4:5000");
+    plugin.handle_out_of_band(NOW, heard, &Punch { kind: PunchKind::ToAccepting, number: 7 }.encode());
+    let (mut now, mut punches) = (NOW, 0);
+    while let Some(due) = Plugin::<RakNet>::poll_timeout(&plugin).filter(|_| punches < 1_000) {
+        now = now.max(due);
+        Plugin::<RakNet>::update(&mut plugin, now, &mut Collector::new());
+        for action in core::iter::from_fn(|| plugin.poll_action()) {
+            assert!(matches!(action, Action::Send { to, .. } if to == heard), "{action:?}");
+            punches += 1;
+        }
+    }
+    // An answer, and one punch each 100 ms from now until the connection has to be open.
+    assert_eq!(punches, 1 + 61);
+}
+
+/// Not even by the address of another one that it forges.
+#[test]
+fn a_forged_probe_points_nobody_at_a_third_party() {
+    let ids = connections::<RakNet>(2);
+    let mut plugin = Facilitator::<2, 2>::new(&[1, 2, 3], &[], [7; 32]);
+    for (number, id) in ids.iter().enumerate() {
+        connect(&mut plugin, *id, &format!("192.0.2.{}:5000", number + 1), 1 + number as u64);
+        tell(&mut plugin, *id, &client_bytes(&FromClient::Hello { internal: Vec::new() }));
+    }
+    tell(&mut plugin, ids[0], &client_bytes(&FromClient::Open { target: Guid(2) }));
+    let mut port = 53;
+    for (id, bytes) in sent(&mut plugin) {
+        let Ok(FromFacilitator::Probe { token, .. }) = FromFacilitator::decode(&bytes) else { continue };
+        let forged = if id == ids[0] { "203.0.113.66" } else { "192.0.2.2" };
+        let probe = Punch { kind: PunchKind::Probe, number: token }.encode();
+        // The same probe again is answered no second time.
+        for _ in 0..100 {
+            plugin.handle_probe(address(&format!("{forged}:{port}")), &probe);
+        }
+        port += 1;
+    }
+    assert_eq!(plugin.stats().malformed, 200);
+    let probed = |bytes: &[u8]| matches!(FromFacilitator::decode(bytes), Ok(FromFacilitator::Probed { .. }));
+    let answers = sent(&mut plugin).into_iter().filter(|(id, bytes)| *id == ids[1] && probed(bytes));
+    assert_eq!(answers.count(), 2);
+    let mut collector = Collector::<RakNet>::new();
+    plugin.update(NOW + Duration::from_secs(1), &mut collector);
+    let begun = collector.messages.iter().filter_map(|(id, bytes, _)| match FromFacilitator::decode(bytes) {
+        Ok(FromFacilitator::Begin { candidates, .. }) if *id == ids[1] => Some(candidates),
+        _ => None,
+    });
+    assert_eq!(begun.collect::<std::vec::Vec<_>>(), [[address("192.0.2.1:5000")]]);
+}
+
+/// A client that takes nothing fills up its own place, and its messages come in order once it does.
+#[test]
+fn a_client_that_takes_nothing_silences_nobody_else() {
+    let (mut plugin, ids) = facilitator(4);
+    sent(&mut plugin);
+    let mut collector = Collector::<RakNet>::new();
+    collector.blocked = Some(ids[0]);
+    for target in 0..100 {
+        tell(&mut plugin, ids[0], &client_bytes(&FromClient::Open { target: Guid(1_000 + target) }));
+    }
+    plugin.update(NOW, &mut collector);
+    assert_eq!((collector.messages.len(), plugin.stats().without_room), (0, 84));
+    tell(&mut plugin, ids[1], &client_bytes(&FromClient::Open { target: Guid(3) }));
+    plugin.update(NOW, &mut collector);
+    let begun = collector.messages.iter().map(|(id, ..)| *id).collect::<std::vec::Vec<_>>();
+    assert_eq!(begun, [ids[1], ids[2]]);
+    let late = sent(&mut plugin).into_iter().map(|(_, bytes)| FromFacilitator::decode(&bytes));
+    let refused = |target| FromFacilitator::Refused { peer: Guid(target), reason: Refusal::NotConnected };
+    assert!(late.eq((1_000..1_016).map(|target| Ok(refused(target)))));
+}
+
+/// An attempt that has succeeded takes no room.
+#[test]
+fn a_client_meets_as_many_as_it_likes_one_after_another() {
+    let (mut plugin, ids) = facilitator(7);
+    sent(&mut plugin);
+    for target in 2..=7 {
+        tell(&mut plugin, ids[0], &client_bytes(&FromClient::Open { target: Guid(target) }));
+        let session =
+            sent(&mut plugin).into_iter().find_map(|(id, bytes)| match FromFacilitator::decode(&bytes) {
+                Ok(FromFacilitator::Begin { session, .. }) if id == ids[0] => Some(session),
+                _ => None,
+            });
+        let session = session.expect("it begins");
+        // Of somebody else it is no news.
+        tell(&mut plugin, ids[target as usize % 6 + 1], &client_bytes(&FromClient::Connected { session: 1 }));
+        tell(&mut plugin, ids[0], &client_bytes(&FromClient::Connected { session }));
+    }
+    assert_eq!((plugin.stats().attempts, plugin.stats().refused), (6, 0));
+}
+
+/// A pair that asks again has its own port again, and one client has no more than four.
+#[test]
+fn forwarding_ports_are_shared_fairly() {
+    let ids = connections::<RakNet>(8);
+    let mut plugin = Facilitator::<8, 8>::new(&[], &[1, 2, 3, 4, 5, 6], [7; 32]);
+    for (number, id) in ids.iter().enumerate() {
+        connect(&mut plugin, *id, &format!("192.0.2.{}:5000", number + 1), 1 + number as u64);
+        tell(&mut plugin, *id, &client_bytes(&FromClient::Hello { internal: Vec::new() }));
+    }
+    sent(&mut plugin);
+    let mut forward = |target: usize| {
+        tell(&mut plugin, ids[0], &client_bytes(&FromClient::Open { target: Guid(1 + target as u64) }));
+        let begun =
+            sent(&mut plugin).into_iter().find_map(|(_, bytes)| match FromFacilitator::decode(&bytes) {
+                Ok(FromFacilitator::Begin { session, .. }) => Some(session),
+                _ => None,
+            });
+        let session = begun?;
+        for id in [ids[0], ids[target]] {
+            tell(&mut plugin, id, &client_bytes(&FromClient::Failed { session }));
+        }
+        let port =
+            sent(&mut plugin).into_iter().find_map(|(_, bytes)| match FromFacilitator::decode(&bytes) {
+                Ok(FromFacilitator::Forwarded { port, .. }) => Some(port),
+                _ => None,
+            });
+        for id in [ids[0], ids[target]] {
+            tell(&mut plugin, id, &client_bytes(&FromClient::Connected { session }));
+        }
+        port
+    };
+    assert_eq!([1, 1, 2, 3, 4, 5].map(&mut forward), [Some(1), Some(1), Some(2), Some(3), Some(4), None]);
+    assert_eq!(forward(2), Some(2), "its own again");
 }
 
 /// However often the other one punches, each punch is answered at most once.
@@ -106,8 +248,11 @@ fn a_flood_of_punches_is_not_amplified() {
     let mut plugin = Traversal::<2>::new();
     connect(&mut plugin, ids[0], "198.51.100.1:1", 1);
     plugin.set_facilitator(ids[0], address("198.51.100.1:1"));
-    let begin = FromFacilitator::Begin { session: 7, peer: Guid(3), connects: false, candidates: Vec::new() };
+    let candidates = Vec::from_iter([address("203.0.113.1:1")]);
+    let begin = FromFacilitator::Begin { session: 7, peer: Guid(3), connects: false, candidates };
     tell(&mut plugin, ids[0], &facilitator_bytes(&begin));
+    sent(&mut plugin);
+    while plugin.poll_action().is_some() {}
     for number in 0..1_000_u16 {
         let from = SocketAddr::from(([203, 0, 113, 1], number + 1));
         plugin.handle_out_of_band(NOW, from, &Punch { kind: PunchKind::ToAccepting, number: 7 }.encode());

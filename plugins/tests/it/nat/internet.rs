@@ -67,6 +67,7 @@ pub(crate) struct Internet {
     queue: BinaryHeap<Reverse<Packet>>,
     number: u64,
     pub(crate) packets: u64,
+    seed: u8,
 }
 
 fn ip(text: &str) -> IpAddr {
@@ -90,6 +91,7 @@ impl Internet {
             queue: BinaryHeap::new(),
             number: 0,
             packets: 0,
+            seed,
         }
     }
 
@@ -101,7 +103,7 @@ impl Internet {
         } else {
             IpAddr::from([10, outside as u8, 0, 200 + inside as u8])
         };
-        let nat = Nat::new(address, behavior, inside as u64);
+        let nat = Nat::new(address, behavior, u64::from(self.seed) << 8 | inside as u64);
         self.routers.push(Router { nat, inside, outside });
         inside
     }

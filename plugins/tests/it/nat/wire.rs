@@ -20,6 +20,7 @@ fn from_client() -> impl Strategy<Value = FromClient> {
         any::<u64>().prop_map(|guid| FromClient::Open { target: Guid(guid) }),
         any::<u64>().prop_map(|session| FromClient::Failed { session }),
         any::<u64>().prop_map(|token| FromClient::Heard { token }),
+        any::<u64>().prop_map(|session| FromClient::Connected { session }),
     ]
 }
 

@@ -233,3 +233,40 @@ fn who_is_muted_is_not_heard() {
     call.pass(5, false, false);
     assert_eq!(call.numbers, (0..20).chain(40..60).collect::<Vec<u32>>());
 }
+
+/// Who stops for a moment and goes on while the end is still in the buffer loses nothing of it.
+#[test]
+fn a_short_pause_loses_nothing() {
+    let mut call = Call::new(path(40, 60, 0.0), 1);
+    call.pass(200, true, true);
+    call.pass(20, false, false);
+    let speaker = call.speaker;
+    assert!(call.listener().delay(speaker) > Some(2 * FRAME));
+    call.pair.set_conditions(path(40, 0, 0.0));
+    call.numbers.clear();
+    let begin = call.spoken;
+    for _ in 0..5 {
+        call.pass(3, true, true);
+        call.pass(1, false, false);
+    }
+    call.pass(40, false, false);
+    assert_eq!(call.numbers, (begin..begin + 15).collect::<Vec<u32>>());
+}
+
+/// More than are concealed are missing in the middle: what has arrived behind them is played.
+#[test]
+fn what_arrives_behind_a_long_gap_is_played() {
+    let mut call = Call::new(path(40, 60, 0.0), 1);
+    call.pass(200, true, true);
+    call.pass(20, false, false);
+    call.numbers.clear();
+    call.pair.set_conditions(path(40, 0, 0.0));
+    let begin = call.spoken;
+    call.pass(10, true, false);
+    call.pair.set_conditions(path(40, 0, 1.0));
+    call.pass(8, true, false);
+    call.pair.set_conditions(path(40, 0, 0.0));
+    call.pass(10, true, true);
+    call.pass(40, false, false);
+    assert_eq!(call.numbers, (begin..begin + 10).chain(begin + 18..begin + 28).collect::<Vec<u32>>());
+}
