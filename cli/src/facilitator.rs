@@ -182,7 +182,7 @@ async fn knock(probed: Vec<SocketAt>, endpoint: Endpoint, plugin: Plugin) {
             let mut writer = Writer::new(&mut buffer);
             if (Offline::OutOfBand { guid, data: &payload }).write(&mut writer).is_ok() {
                 // What the system does not take is lost, as any datagram may be.
-                let _ = send(&socket, writer.finish(), to).await;
+                let _ = send(socket, writer.finish(), to).await;
             }
         }
     }

@@ -281,7 +281,9 @@ impl<const CLIENTS: usize, const ATTEMPTS: usize> Facilitator<CLIENTS, ATTEMPTS>
 
     /// Forwards no more for some pairs.
     fn free_ports(&mut self, is_over: impl Fn(&Forwarding) -> bool) {
-        self.forwarding.iter_mut().for_each(|port| drop(port.pair.take_if(|pair| is_over(pair))));
+        for port in &mut self.forwarding {
+            port.pair.take_if(|pair| is_over(pair));
+        }
     }
 
     /// A client is connected with the other one. What is forwarded stays so, without an attempt.

@@ -10,6 +10,7 @@ mod proxy;
 mod refusal;
 mod request;
 mod targets;
+mod token_rates;
 mod udp;
 mod used;
 
@@ -18,7 +19,7 @@ mod tests;
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use axum::http::HeaderMap;
 use tokio::sync::watch;
@@ -34,10 +35,13 @@ pub(crate) use proxy::parse;
 pub(crate) use refusal::{Forbidden, Refusal};
 pub(crate) use request::{Request, parameter};
 pub(crate) use targets::{ResolvedTarget, Targets};
+use token_rates::TokenRates;
 use used::{TokenClaim, Unusable, UsedTokens};
 
 use crate::close::CloseReason;
 use crate::config::{Config, ConfigError, Limits};
+use crate::flow::Rate;
+use crate::flow::rate::SharedRate;
 use crate::target::TargetName;
 use crate::token::Claims;
 
@@ -77,7 +81,10 @@ impl Candidate<'_> {
         if let Some(token) = self.token {
             token.keep();
         }
-        Ok(Grant { target: Arc::clone(target), client: *client, limits: policy.limits, _share: self.share })
+        let token =
+            self.permission.claims.as_ref().ok().and_then(Option::as_ref).map(|claims| claims.jti.clone());
+        let (target, limits) = (Arc::clone(target), policy.limits);
+        Ok(Grant { target, client: *client, limits, token, _share: self.share })
     }
 
     /// Why it is refused if no slot becomes free.
@@ -95,6 +102,8 @@ pub(crate) struct Grant {
     pub(crate) client: SocketAddr,
     /// The limits for this client.
     pub(crate) limits: Limits,
+    /// The id of its token, if it needed one.
+    pub(crate) token: Option<String>,
     /// The slot of the client, which is free again once the grant is dropped.
     _share: Share,
 }
@@ -104,13 +113,18 @@ pub(crate) struct Grant {
 pub(crate) struct Admission {
     policy: watch::Sender<Arc<Policy>>,
     used: UsedTokens,
+    rates: TokenRates,
 }
 
 impl Admission {
     /// Reads the files that the configuration names.
     pub(crate) fn new(config: &Config, targets: Targets) -> Result<Self, ConfigError> {
         let policy = Policy::new(config, targets)?;
-        Ok(Self { policy: watch::Sender::new(Arc::new(policy)), used: UsedTokens::default() })
+        Ok(Self {
+            policy: watch::Sender::new(Arc::new(policy)),
+            used: UsedTokens::default(),
+            rates: TokenRates::default(),
+        })
     }
 
     /// Replaces what the configuration says. Clients that are connected stay, and count on.
@@ -259,6 +273,11 @@ impl Admission {
                 Unusable::Full => "too many tokens are in use; try again later",
             })
         })
+    }
+
+    /// The rate that a client shares with others of its token, if it has a token and there is a limit.
+    pub(crate) fn shared_rate(&self, grant: &Grant, rate: Option<Rate>, now: Instant) -> Option<SharedRate> {
+        Some(self.rates.of(grant.token.as_deref()?, rate?, now))
     }
 
     /// Completes when a client has left its slot.

@@ -34,7 +34,7 @@ impl Admission {
             share => share,
         };
         let share = share.map_err(|excess| policy.excess(excess))?;
-        Ok(Grant { target, client, limits: policy.limits, _share: share })
+        Ok(Grant { target, client, limits: policy.limits, token: None, _share: share })
     }
 
     /// The target of a front and the limits for its next client, if the target is there.

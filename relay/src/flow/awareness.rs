@@ -21,6 +21,10 @@ impl Inspect for Awareness {
     fn to_client(&mut self, now: Instant, datagram: &[u8]) -> Verdict {
         pass(self.handle_server(now, datagram), datagram)
     }
+
+    fn set_carried(&mut self, longest: Option<usize>) {
+        Self::set_carried(self, longest.and_then(|longest| u16::try_from(longest).ok()));
+    }
 }
 
 fn pass(change: Change, datagram: &[u8]) -> Verdict {

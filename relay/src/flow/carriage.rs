@@ -8,6 +8,9 @@ use super::counters::DropReason;
 pub struct Carriage {
     /// The longest datagram to the client in bytes; `None` is no limit.
     pub max_datagram: Option<usize>,
+    /// The longest datagram that passes in one piece, in either direction; `None` is no limit. A handshake that names an MTU
+    /// names no longer one.
+    pub max_unfragmented: Option<usize>,
     /// Whether control messages are datagrams too, which begin with [`CONTROL_PREFIX`].
     pub has_control_datagrams: bool,
 }

@@ -26,6 +26,10 @@ counted! {
         EmptyMessage,
         /// A datagram of the game server was too long for the relay, or for the transport of the client.
         DatagramTooBig,
+        /// A datagram came from somebody else than the game server, before the socket was connected.
+        ForeignSource,
+        /// A datagram of the client was for another session than its own.
+        ForeignSession,
         /// A datagram of the game server began like a control message, which the client would have taken it for.
         Reserved,
         /// The system refused to send the datagram for a temporary reason.
@@ -51,11 +55,13 @@ impl DropReason {
             Self::ClientQueueFull
             | Self::ClientTooOld
             | Self::DatagramTooBig
+            | Self::ForeignSource
             | Self::Reserved
             | Self::ClientFlowEnded => Direction::ToClient,
             Self::ServerQueueFull
             | Self::ServerTooOld
             | Self::EmptyMessage
+            | Self::ForeignSession
             | Self::SendRefused
             | Self::RateLimited
             | Self::NotHandshake
@@ -72,6 +78,8 @@ impl DropReason {
             Self::ServerTooOld | Self::ClientTooOld => "too_old",
             Self::EmptyMessage => "empty_message",
             Self::DatagramTooBig => "too_big",
+            Self::ForeignSource => "foreign_source",
+            Self::ForeignSession => "foreign_session",
             Self::Reserved => "reserved",
             Self::SendRefused => "send_refused",
             Self::RateLimited => "rate_limited",

@@ -27,4 +27,7 @@ pub trait Inspect: Send + fmt::Debug {
 
     /// A datagram of the game server.
     fn to_client(&mut self, now: Instant, datagram: &[u8]) -> Verdict;
+
+    /// The transport of the client carries datagrams of so many bytes in one piece from now on; `None` is any.
+    fn set_carried(&mut self, longest: Option<usize>);
 }

@@ -23,7 +23,7 @@ use super::inspect::{Inspect, Verdict};
 use super::limits::FlowLimits;
 use super::proxy_header::{Announcement, ProxyHeader};
 use super::queue::{AgeQueue, Bounds};
-use super::rate::RateLimit;
+use super::rate::SharedRate;
 use super::reports::Reports;
 
 /// For how many intervals of pings a client may be silent; at the end of each but the last it is asked.
@@ -50,6 +50,8 @@ pub enum FromClient {
         /// Its length in bytes.
         len: usize,
     },
+    /// A datagram of another session than the client's, which its connection does not have.
+    ForeignSession,
     /// The transport had no room for datagrams that were not read in time, and dropped the oldest.
     Dropped {
         /// How many.
@@ -70,6 +72,8 @@ pub enum FromServer<'a> {
     Datagram(&'a [u8]),
     /// A datagram that did not fit into the receive buffer.
     Oversized,
+    /// A datagram of somebody else, which arrived before the socket was connected.
+    Foreign,
     /// The network reports that the game server is unreachable. It may be restarting.
     Unreachable,
     /// The socket can receive nothing any more.
@@ -153,7 +157,7 @@ pub struct Flow {
     last_traffic: Instant,
     /// The time of the last input from the client.
     last_received: Instant,
-    rate: Option<RateLimit>,
+    rate: Option<SharedRate>,
     reports: Option<Box<Reports>>,
     /// While the game server has not answered.
     announcement: Option<Announcement>,
@@ -179,12 +183,17 @@ impl Flow {
             pings_unanswered: 0,
             last_traffic: now,
             last_received: now,
-            rate: limits.rate.map(|rate| RateLimit::new(rate, now)),
+            rate: limits.rate.map(|rate| SharedRate::new(rate, now)),
             reports: setup.secret.map(|secret| Box::new(Reports::new(secret, now))),
             announcement: setup.proxy_header.map(Announcement::new),
             inspect: setup.inspect,
             carriage: Carriage::default(),
         }
+    }
+
+    /// Lets it share a rate with other flows, in place of one of its own.
+    pub(crate) fn share_rate(&mut self, rate: SharedRate) {
+        self.rate = Some(rate);
     }
 
     /// Input from the connection of the client. What arrives without one is ignored.
@@ -198,6 +207,7 @@ impl Flow {
             FromClient::Datagram(datagram) => self.handle_client_datagram(now, &datagram),
             FromClient::Oversized { len } => self.reject_size(len),
             FromClient::Control => {}
+            FromClient::ForeignSession => self.count_drops(DropReason::ForeignSession, 1),
             FromClient::Dropped { count } => self.count_drops(DropReason::ServerQueueFull, count),
             FromClient::FlowRequest => {
                 if let Some(reports) = &mut self.reports {
@@ -222,7 +232,7 @@ impl Flow {
             self.counters.clients.increment();
         }
         self.client = Client::Attached;
-        self.carriage = Carriage::default();
+        self.set_carriage(Carriage::default());
         self.ping = Ping::Waiting;
         self.next_ping = now + self.limits.ping_interval;
         self.pings_unanswered = 0;
@@ -237,6 +247,7 @@ impl Flow {
         match input {
             FromServer::Datagram(datagram) => self.handle_server_datagram(now, datagram),
             FromServer::Oversized => self.count_drops(DropReason::DatagramTooBig, 1),
+            FromServer::Foreign => self.count_drops(DropReason::ForeignSource, 1),
             FromServer::Unreachable => self.counters.unreachable.increment(),
             FromServer::Failed => self.finish(FlowEnd::UdpFailed),
         }
@@ -244,7 +255,12 @@ impl Flow {
 
     /// Says what the transport of the client carries now, before something is taken for it. What it does not carry is
     /// dropped.
-    pub const fn set_carriage(&mut self, carriage: Carriage) {
+    pub fn set_carriage(&mut self, carriage: Carriage) {
+        if self.carriage.max_unfragmented != carriage.max_unfragmented
+            && let Some(inspect) = &mut self.inspect
+        {
+            inspect.set_carried(carriage.max_unfragmented);
+        }
         self.carriage = carriage;
     }
 
@@ -425,7 +441,7 @@ impl Flow {
         if datagram.is_empty() {
             return self.count_drops(DropReason::EmptyMessage, 1);
         }
-        if self.rate.as_mut().is_some_and(|rate| !rate.admits(now, datagram.len())) {
+        if self.rate.as_ref().is_some_and(|rate| !rate.admits(now, datagram.len())) {
             return self.count_drops(DropReason::RateLimited, 1);
         }
         let verdict = self.inspect.as_mut().map_or(Verdict::Pass, |inspect| inspect.to_server(now, datagram));

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 
 use super::*;
+use crate::protocol::{Awareness, Handshake, ProtocolKind};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -464,6 +465,45 @@ impl Inspect for Strict {
     fn to_client(&mut self, _: Instant, datagram: &[u8]) -> Verdict {
         self.to_server(Instant::now(), datagram)
     }
+
+    fn set_carried(&mut self, _: Option<usize>) {}
+}
+
+/// The length of the request 1 that reaches the server when a client with a transport asks for the largest MTU.
+fn request_through(fixture: &mut Fixture, carriage: Carriage) -> usize {
+    fixture.flow.set_carriage(carriage);
+    let head = b"\x05\x00\xff\xff\x00\xfe\xfe\xfe\xfe\xfd\xfd\xfd\xfd\x12\x34\x56\x78\x0b";
+    let mut request = vec![0; 1_464];
+    request[..head.len()].copy_from_slice(head);
+    fixture.client(FromClient::Datagram(request.into()));
+    let lengths = fixture.batch();
+    fixture.flow.handle_sent(1, Sending::Sent);
+    lengths[0]
+}
+
+/// Server and client agree on no MTU that the transport of the client does not carry, which may become another one.
+#[test]
+fn the_mtu_is_what_the_transport_carries() {
+    let now = Instant::now();
+    let inspect = Awareness::new(ProtocolKind::RakNet, Handshake::default(), Arc::default(), now);
+    let setup = Setup { inspect: Some(Box::new(inspect)), ..Setup::default() };
+    let mut fixture = fixture_of(FlowLimits::default(), setup);
+    let carries = |max| Carriage { max_unfragmented: max, ..Carriage::default() };
+    assert_eq!(request_through(&mut fixture, carries(Some(1_211))), 1_211);
+    assert_eq!(request_through(&mut fixture, carries(Some(1_024))), 1_024);
+    assert_eq!(request_through(&mut fixture, carries(Some(100_000))), 1_464);
+    assert_eq!(request_through(&mut fixture, carries(Some(0))), 548, "the least MTU of RakNet");
+    assert_eq!(request_through(&mut fixture, Carriage::default()), 1_464);
+}
+
+#[test]
+fn what_is_of_others_is_counted() {
+    let mut fixture = resumable();
+    fixture.server(FromServer::Foreign);
+    fixture.client(FromClient::ForeignSession);
+    assert_eq!(fixture.drops(DropReason::ForeignSource), 1);
+    assert_eq!(fixture.drops(DropReason::ForeignSession), 1);
+    assert_eq!((fixture.batch(), fixture.end()), (vec![], None));
 }
 
 #[test]

@@ -20,7 +20,13 @@ counted! {
         /// There is no place for another flow, or admission refused one.
         NotAdmitted,
         /// Its client has sent what it may send in this time.
-        RateLimit,
+        RateLimited,
+        /// It is longer than clients may send.
+        TooBig,
+        /// It has no bytes.
+        Empty,
+        /// It answers a challenge on a connection that goes on.
+        Repeated,
         /// The server does not answer pings, or has not yet.
         NoPong,
         /// The system refused to send it.

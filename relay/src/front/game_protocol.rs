@@ -58,7 +58,7 @@ impl<A: Admit> Front<A> {
             let goes_on =
                 self.flows.get(id).is_some_and(|(_, flow)| flow.is_open && !is_over(&flow.protocol));
             if goes_on {
-                return;
+                return self.counters.dropped(FrontDropReason::Repeated);
             }
             self.close(id);
         }

@@ -103,6 +103,8 @@ pub(crate) struct Admitted<P> {
     /// Whether the server is told the address of the client by a PROXY protocol header.
     pub(crate) proxy_protocol: bool,
     pub(crate) idle_timeout: Duration,
+    /// The longest datagram that the client may send, in bytes.
+    pub(crate) max_datagram: usize,
     /// How much the client may send; none is no limit.
     pub(crate) rate: Option<Rate>,
     /// What the client holds as long as its flow.
@@ -146,6 +148,7 @@ struct Flow<P> {
     /// While the server has not answered, if it is told the address of the client.
     announcement: Option<Announcement>,
     idle_timeout: Duration,
+    max_datagram: usize,
     rate: Option<RateLimit>,
     _permit: P,
 }
@@ -191,9 +194,18 @@ impl<A: Admit> Front<A> {
         stride: usize,
         out: &mut Transmits<'b>,
     ) {
+        if bytes.is_empty() {
+            return self.counters.dropped(FrontDropReason::Empty);
+        }
         let mut open = self.open_flow(from, now.at);
+        let mut longest = self.longest_of(open);
         let mut run = Run::new(bytes, stride);
         for datagram in bytes.chunks(stride.max(1)) {
+            if datagram.len() > longest {
+                self.pass_to_server(open, run.take(datagram), out, stride);
+                self.counters.dropped(FrontDropReason::TooBig);
+                continue;
+            }
             let within_rate = open.is_none_or(|id| self.is_within_rate(id, now.at, datagram.len()));
             if within_rate && open.is_some() && self.belongs_to_connection(datagram) {
                 run.add(datagram);
@@ -201,7 +213,7 @@ impl<A: Admit> Front<A> {
             }
             self.pass_to_server(open, run.take(datagram), out, stride);
             if !within_rate {
-                self.counters.dropped(FrontDropReason::RateLimit);
+                self.counters.dropped(FrontDropReason::RateLimited);
                 continue;
             }
             match self.settings.protocol {
@@ -209,6 +221,7 @@ impl<A: Admit> Front<A> {
                 FrontProtocol::GameProtocol => self.handle_game_protocol(now, from, datagram, out),
             }
             open = self.open_flow(from, now.at);
+            longest = self.longest_of(open);
         }
         self.pass_to_server(open, run.take(&[]), out, stride);
     }
@@ -221,6 +234,9 @@ impl<A: Admit> Front<A> {
         stride: usize,
         out: &mut Transmits<'b>,
     ) {
+        if bytes.is_empty() {
+            return self.counters.dropped(FrontDropReason::Empty);
+        }
         let mut run = Run::new(bytes, stride);
         for datagram in bytes.chunks(stride.max(1)) {
             // One before it may have ended the flow.
@@ -300,6 +316,11 @@ impl<A: Admit> Front<A> {
         out.write_behind(header, To::Server(id), write);
     }
 
+    /// The longest datagram that the client of a flow may send; what is sent without a flow goes nowhere.
+    fn longest_of(&mut self, open: Option<FlowId>) -> usize {
+        open.and_then(|id| self.flows.get(id)).map_or(usize::MAX, |(_, flow)| flow.max_datagram)
+    }
+
     fn is_within_rate(&mut self, id: FlowId, now: Instant, length: usize) -> bool {
         let rate = self.flows.get(id).and_then(|(_, flow)| flow.rate.as_mut());
         rate.is_none_or(|rate| rate.admits(now, length))
@@ -349,7 +370,8 @@ impl<A: Admit> Front<A> {
     /// Gives a client whose address is proved a flow. None if there is no place for it.
     fn begin(&mut self, now: Now, client: SocketAddr, protocol: FlowProtocol) -> Option<FlowId> {
         let flow = self.admit(client).map(|admitted| {
-            let Admitted { server, source, proxy_protocol, idle_timeout, rate, permit } = admitted;
+            let Admitted { server, source, proxy_protocol, idle_timeout, max_datagram, rate, permit } =
+                admitted;
             let header = proxy_protocol.then_some(ProxyHeader { client, server });
             Flow {
                 protocol,
@@ -358,6 +380,7 @@ impl<A: Admit> Front<A> {
                 source,
                 announcement: header.map(Announcement::new),
                 idle_timeout,
+                max_datagram,
                 rate: rate.map(|rate| RateLimit::new(rate, now.at)),
                 _permit: permit,
             }

@@ -51,7 +51,15 @@ impl Admit for Places {
         let Self { server, proxy_protocol, idle_timeout, rate, .. } = *self;
         let permit = (!is_full || make_room()).then(|| Arc::clone(&self.free));
         let source = Source::Shared;
-        permit.map(|permit| Admitted { server, source, proxy_protocol, idle_timeout, rate, permit })
+        permit.map(|permit| Admitted {
+            server,
+            source,
+            proxy_protocol,
+            idle_timeout,
+            max_datagram: 1_472,
+            rate,
+            permit,
+        })
     }
 
     fn offer(&self) -> Option<Offer> {
@@ -405,12 +413,32 @@ fn a_client_may_send_as_much_as_its_rate() {
     let batch = [0x84; 80];
     let passed = bench.client_batch(from, &batch, 10);
     assert_eq!(passed, vec![(To::Server(id), vec![0x84; 10]); 5]);
-    assert_eq!(bench.drops(FrontDropReason::RateLimit), 3);
+    assert_eq!(bench.drops(FrontDropReason::RateLimited), 3);
     // Messages without a connection count, too.
     let ping = bytes(&Offline::OutOfBand { guid: CLIENT, data: b"text" });
     assert_eq!(bench.client(from, &ping), []);
     bench.wait(Duration::from_secs(1));
     assert_eq!(bench.client(from, &[0x84; 10]).len(), 1);
+}
+
+/// The limit of browsers is that of clients with UDP of their own too; what stands before and behind in a batch passes.
+#[test]
+fn a_datagram_above_the_limit_goes_nowhere() {
+    let mut bench = Bench::raknet();
+    let from = client_address(1);
+    let id = bench.open(from);
+    assert_eq!(bench.client(from, &[0x84; 1_473]), []);
+    assert_eq!(bench.client_batch(from, &[0x84; 2 * 1_473 + 10], 1_473), [(To::Server(id), vec![0x84; 10])]);
+    assert_eq!(bench.drops(FrontDropReason::TooBig), 3);
+    assert_eq!(bench.client(from, &[0x84; 1_472]).len(), 1);
+}
+
+#[test]
+fn empty_datagrams_are_counted_in_both_directions() {
+    let mut bench = Bench::raknet();
+    let id = bench.open(client_address(1));
+    assert_eq!((bench.client(client_address(1), &[]), bench.server(id, &[])), (vec![], vec![]));
+    assert_eq!(bench.drops(FrontDropReason::Empty), 2);
 }
 
 #[test]

@@ -166,13 +166,17 @@ async fn run(
     let target = &*grant.target;
     let secret = if opening.has_control { new_secret() } else { None };
     let proxy_header = ProxyHeader { client: grant.client, server: target.address };
+    let now = Instant::now();
+    let limits = grant.limits.of_flow(&target.settings);
     let setup = Setup {
         secret,
         proxy_header: target.settings.proxy_protocol.then_some(proxy_header),
         inspect: awareness(app, grant),
     };
-    let limits = grant.limits.of_flow(&target.settings);
-    let flow = Flow::new(limits, app.counters.target(&target.name), setup, Instant::now());
+    let mut flow = Flow::new(limits, app.counters.target(&target.name), setup, now);
+    if let Some(rate) = app.admission.shared_rate(grant, limits.rate, now) {
+        flow.share_rate(rate);
+    }
     let returning = Arc::new(Connections::new());
     if let Some(secret) = secret {
         app.resumable().insert(secret, target.name.as_str(), Arc::clone(&returning));

@@ -102,6 +102,9 @@ impl<'a> Driver<'a> {
 
     /// Reads messages of the client; true if there may be more.
     fn read(&mut self, context: &mut Context<'_>, now: Instant) -> bool {
+        if let Some(connection) = &self.connection {
+            self.flow.set_carriage(connection.carriage());
+        }
         for _ in 0..READS_MAX {
             let Some(connection) = &mut self.connection else { return false };
             let Poll::Ready(input) = connection.poll_read(context) else { return false };

@@ -64,6 +64,7 @@ impl Admit for FrontAdmission {
             source: grant.target.settings.source.into(),
             proxy_protocol: grant.target.settings.proxy_protocol,
             idle_timeout: grant.limits.idle_timeout,
+            max_datagram: grant.limits.max_datagram,
             rate: grant.limits.rate(),
             permit: FrontPermit { app: Arc::clone(app), grant, counters, _tracked: tracked },
         })

@@ -130,10 +130,10 @@ impl ServerSocket {
         let Self { socket, state, server, longest, expected } = self;
         let result = try_receive(socket, state, expected, |received| {
             for datagram in datagrams(received, *server) {
-                handle(if datagram.len() > *longest {
-                    FromServer::Oversized
-                } else {
-                    FromServer::Datagram(datagram)
+                handle(match datagram {
+                    None => FromServer::Foreign,
+                    Some(datagram) if datagram.len() > *longest => FromServer::Oversized,
+                    Some(datagram) => FromServer::Datagram(datagram),
                 });
             }
         });
@@ -150,13 +150,13 @@ impl ServerSocket {
     }
 }
 
-/// The datagrams of `sender`. Those of anybody else arrived before the socket was connected.
-fn datagrams(received: Received<'_>, sender: SocketAddr) -> impl Iterator<Item = &[u8]> {
-    let received = received.iter().filter(move |(from, ..)| is_same(*from, sender));
-    received.flat_map(|(_, bytes, stride)| {
+/// The datagrams of `sender`, and none for each of anybody else, which arrived before the socket was connected.
+fn datagrams(received: Received<'_>, sender: SocketAddr) -> impl Iterator<Item = Option<&[u8]>> {
+    received.iter().flat_map(move |(from, bytes, stride)| {
         // An empty datagram has no chunk.
         let empty = bytes.is_empty().then_some(bytes);
-        empty.into_iter().chain(bytes.chunks(stride.max(1)))
+        let all = empty.into_iter().chain(bytes.chunks(stride.max(1)));
+        all.map(move |datagram| is_same(from, sender).then_some(datagram))
     })
 }
 
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_arrives_before_the_socket_is_connected_counts_from_the_server_alone() {
+    async fn what_others_sent_before_the_socket_was_connected_is_told_apart() {
         let server = UdpSocket::bind("127.0.0.1:0").await.unwrap();
         let other = UdpSocket::bind("127.0.0.1:0").await.unwrap();
         let address = server.local_addr().unwrap();
@@ -253,8 +253,9 @@ mod tests {
             sender.send_to(text.as_bytes(), ("127.0.0.1", port)).await.unwrap();
         }
         let mut socket = ServerSocket::over(bound, address, 1472).await.unwrap();
-        let expected = ["server", "last"].map(|text| format!("{:?}", FromServer::Datagram(text.as_bytes())));
-        assert_eq!(received(&mut socket, 2).await, expected);
+        let [server, last] = ["server", "last"].map(|text| FromServer::Datagram(text.as_bytes()));
+        let expected = [FromServer::Foreign, server, FromServer::Foreign, last];
+        assert_eq!(received(&mut socket, 4).await, expected.map(|input| format!("{input:?}")));
     }
 
     #[tokio::test]

@@ -57,7 +57,7 @@ fn describe_gauges() {
     describe_gauge!("rakwire_relay_clients_max", "The limit of connected clients.");
     describe_gauge!(
         "rakwire_relay_connections",
-        "Open connections by TCP, those of clients included, and by WebTransport."
+        "Open connections by TCP, those of clients included, by WebTransport and by data channels."
     );
     describe_gauge!("rakwire_relay_connections_max", "The limit of open connections.");
     describe_gauge!(

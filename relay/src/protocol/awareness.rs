@@ -53,6 +53,13 @@ impl Awareness {
         }
     }
 
+    /// The transport of the client carries datagrams of so many bytes in one piece from now on; `None` is any.
+    pub const fn set_carried(&mut self, longest: Option<u16>) {
+        if let Flow::RakNet(flow) = &mut self.0 {
+            flow.set_carried(longest);
+        }
+    }
+
     /// Whether the server has answered a handshake of this flow. Of [`ProtocolKind::Raw`] nothing is known, and it is true
     /// from the start.
     #[must_use]

@@ -18,6 +18,8 @@ const VALID: u8 = 0x80;
 #[derive(Debug)]
 pub(super) struct RakNetFlow {
     payload_max: u16,
+    /// What the transport of the client carries, if that is less.
+    carried: Option<u16>,
     budget: Budget,
     pongs: Arc<PongCache>,
     /// Whether the server has accepted a connection: reply 2 came.
@@ -30,11 +32,24 @@ impl RakNetFlow {
     pub(super) fn new(handshake: &Handshake, pongs: Arc<PongCache>, now: Instant) -> Self {
         Self {
             payload_max: handshake.payload_max,
+            carried: None,
             budget: Budget::new(handshake, now),
             pongs,
             is_open: false,
             pinged: None,
         }
+    }
+
+    pub(super) const fn set_carried(&mut self, longest: Option<u16>) {
+        self.carried = longest;
+    }
+
+    fn clamp(&self, message: &Offline<'_>, datagram: &[u8]) -> Change {
+        clamp(
+            message,
+            datagram,
+            self.carried.map_or(self.payload_max, |carried| carried.min(self.payload_max)),
+        )
     }
 
     pub(super) const fn is_open(&self) -> bool {
@@ -45,7 +60,7 @@ impl RakNetFlow {
         match offline(datagram) {
             Some(Offline::Ping { scope, time, .. }) => self.handle_ping(now, scope, time, datagram.len()),
             Some(message @ (Offline::Request1 { .. } | Offline::Request2 { .. })) => {
-                self.pass(now, datagram.len(), clamp(&message, datagram, self.payload_max))
+                self.pass(now, datagram.len(), self.clamp(&message, datagram))
             }
             Some(_) | None if self.is_open => Verdict::Pass(Change::None),
             Some(_) | None => Verdict::Drop(Refusal::NoHandshake),
@@ -79,7 +94,7 @@ impl RakNetFlow {
             self.learn(now, time, guid.0, data);
         }
         self.is_open |= matches!(message, Offline::Reply2 { .. });
-        clamp(&message, datagram, self.payload_max)
+        self.clamp(&message, datagram)
     }
 
     /// A pong with another time than that of the last ping answers an earlier one, or its server writes its own clock.

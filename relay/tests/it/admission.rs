@@ -3,14 +3,14 @@
 use std::fs;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use rakwire_relay::token::{Claims, SigningKey};
-use rakwire_relay::{CloseKind, Config, ConfigError, Relay};
+use rakwire_relay::{CloseKind, Config, ConfigError, DropReason, Relay};
 use tokio_tungstenite::connect_async;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::tungstenite::http::HeaderValue;
-use tokio_tungstenite::tungstenite::{self};
+use tokio_tungstenite::tungstenite::{self, Message};
 
 use crate::support::{Client, Running, Server, config, directory, within};
 
@@ -65,6 +65,35 @@ async fn a_token_opens_the_relay_in_the_query_or_as_a_subprotocol() {
     assert_eq!(code(format!("/ws?target=game&token={forged}B")).await, (4401, text));
     assert_eq!(relay.snapshot().closes(CloseKind::TokenRefused), 2);
     assert_eq!(relay.snapshot().flows, 1);
+}
+
+/// Two connections with one token have together what one client may send.
+#[tokio::test]
+async fn the_flows_of_one_token_share_its_rate() {
+    let key = SigningKey::ed25519().unwrap();
+    let relay = with_tokens("share", &key, |config| config.limits.datagrams_per_second = 1).await;
+    let tokens = [(); 2].map(|()| token(&key, |_| {}));
+    let begin = Instant::now();
+    let mut clients = Vec::new();
+    for token in [&tokens[0], &tokens[0], &tokens[1]] {
+        clients.push(Client::connect(relay.address, &format!("/ws?target=game&token={token}")).await);
+    }
+    for client in &mut clients {
+        for _ in 0..10 {
+            client.send(b"hello").await;
+        }
+    }
+    // Read by the relay after the others.
+    for mut client in clients {
+        client.message(Message::text("end")).await;
+        assert_eq!(client.closed().await.0, 1003);
+    }
+    let snapshot = relay.snapshot();
+    let passed = snapshot.to_server.datagrams;
+    assert_eq!(passed + snapshot.drops(DropReason::RateLimited), 30, "{snapshot}");
+    // Each token has one at the beginning and another each second.
+    let most = 2 * (1 + begin.elapsed().as_secs());
+    assert!((2..=most).contains(&passed), "{snapshot}");
 }
 
 #[tokio::test]

@@ -13,6 +13,7 @@ use quinn::crypto::rustls::QuicClientConfig;
 use quinn::{Connection, Endpoint, RecvStream, SendStream, TransportConfig};
 use rakwire_relay::config::WebTransportMode;
 use rakwire_relay::flow::{CONTROL_PREFIX, FLOW_PROTOCOL, FLOW_REQUEST};
+use rakwire_relay::protocol::ProtocolKind;
 use rakwire_relay::token::{Claims, SigningKey};
 use rakwire_relay::{CloseKind, Config, DropReason, Relay, TransportKind};
 use rustls::ClientConfig;
@@ -28,7 +29,7 @@ use web_transport_proto::{
 use crate::program::{Program, relay};
 use crate::proxy_headers::header as proxy_header;
 use crate::support::{
-    Client, Flow, Running, Server, config, directory, eventually, get, get_with, repeated, within,
+    Client, Flow, Running, Server, config, directory, eventually, game, get, get_with, repeated, within,
 };
 use crate::verifier::Accept;
 
@@ -287,6 +288,31 @@ async fn what_a_session_does_not_carry_is_counted() {
     assert_eq!(relay.snapshot().drops(DropReason::DatagramTooBig), 1);
     // What begins like a control message and is none belongs to the game.
     session.reach(&server, &[CONTROL_PREFIX, b"hello"].concat()).await;
+}
+
+/// A server that offers the largest MTU: the client is told of what the session carries.
+#[tokio::test]
+async fn the_mtu_of_raknet_is_what_a_session_carries() {
+    const MAGIC: &[u8] = b"\x00\xff\xff\x00\xfe\xfe\xfe\xfe\xfd\xfd\xfd\xfd\x12\x34\x56\x78";
+    const IP_UDP: usize = 28;
+
+    let server = Server::bind().await;
+    let mut config = config(server.address());
+    game(&mut config).kind = ProtocolKind::RakNet;
+    let relay = Running::start(config).await;
+    let session = Session::game(relay.address).await;
+    let request = [b"\x05", MAGIC, &[11; 500]].concat();
+    let from = session.reach(&server, &request).await;
+    let reply = [b"\x06", MAGIC, &[7; 8], &[0], &1_492_u16.to_be_bytes()].concat();
+    let answered = repeated(async || server.send(&reply, from).await, session.receive()).await;
+    let (head, mtu) = answered.split_at(reply.len() - 2);
+    assert_eq!(head, &reply[..reply.len() - 2]);
+    let mtu = usize::from(u16::from_be_bytes(mtu.try_into().unwrap()));
+    // Behind the number of the session, which has one byte.
+    let carried = session.connection.max_datagram_size().unwrap() - 1;
+    assert!(mtu < 1_492 && mtu - IP_UDP <= carried, "an MTU of {mtu} where {carried} bytes pass");
+    let datagram = [&[0x84], &vec![9; mtu - IP_UDP - 1][..]].concat();
+    session.send(&datagram);
 }
 
 #[tokio::test]

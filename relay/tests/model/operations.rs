@@ -262,7 +262,11 @@ impl World {
             Operation::ComeBack { flow, is_elsewhere } => self.come_back(flow, is_elsewhere)?,
             Operation::Carry { flow, max_datagram } => self.with(flow, |client| {
                 let max_datagram = Some(usize::from(max_datagram) % 2_048);
-                client.flow.set_carriage(Carriage { max_datagram, has_control_datagrams: false });
+                client.flow.set_carriage(Carriage {
+                    max_datagram,
+                    max_unfragmented: max_datagram,
+                    has_control_datagrams: false,
+                });
             }),
             Operation::Evict => self.evict()?,
             Operation::Wait { millis } => self.wait(Duration::from_millis(u64::from(millis) % 5_000))?,

@@ -1,10 +1,13 @@
-//! What can be said of the Dockerfile without a builder.
+//! The Dockerfile: built where there is a builder, and what can be said of it without one.
 
 use anyhow::{Context, Result, bail};
 
 use crate::shell::Shell;
 
 const DOCKERFILE: &str = "relay/packaging/Dockerfile";
+/// The programs that build and run images by the same arguments.
+const BUILDERS: [&str; 2] = ["docker", "podman"];
+const IMAGE: &str = "rakwire-relay-check";
 
 /// Checks the Dockerfile: by hadolint where it is installed, and what matters to us everywhere.
 pub(super) fn check(shell: &Shell) -> Result<()> {
@@ -23,10 +26,34 @@ pub(super) fn check(shell: &Shell) -> Result<()> {
         bail!("{DOCKERFILE} builds with Rust {image}, which is older than the manifests promise");
     }
     if shell.find_program("hadolint").is_some() {
-        return shell.cmd("hadolint", [DOCKERFILE]).run();
+        shell.cmd("hadolint", [DOCKERFILE]).run()?;
     }
-    shell.print(format_args!("{DOCKERFILE} has nothing wrong; hadolint is not installed"));
-    Ok(())
+    match BUILDERS.into_iter().find(|builder| works(shell, builder)) {
+        Some(builder) => build(shell, builder),
+        None => {
+            let names = BUILDERS.join(" nor ");
+            shell.print(format_args!(
+                "{DOCKERFILE} has nothing wrong; it is not built, as neither {names} works here"
+            ));
+            Ok(())
+        }
+    }
+}
+
+/// Whether a builder is installed and lets us use it.
+fn works(shell: &Shell, builder: &str) -> bool {
+    shell.find_program(builder).is_some()
+        && shell.cmd(builder, ["info"]).probe().is_ok_and(|said| said.is_some())
+}
+
+/// Builds the image, and has it say its version.
+fn build(shell: &Shell, builder: &str) -> Result<()> {
+    shell.cmd(builder, ["build", "--file", DOCKERFILE, "--tag", IMAGE, "."]).run()?;
+    let said = shell.cmd(builder, ["run", "--rm", "--read-only", IMAGE, "--version"]).probe()?;
+    if !said.as_deref().is_some_and(|said| said.starts_with("rakwire-relay ")) {
+        bail!("the image says {said:?} for --version");
+    }
+    shell.cmd(builder, ["rmi", IMAGE]).run()
 }
 
 fn minor(version: &str) -> Option<u32> {

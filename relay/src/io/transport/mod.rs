@@ -23,7 +23,7 @@ pub(crate) use self::webtransport::{Streams, WebTransportTransport};
 use super::connected::Connected;
 use crate::close::CloseReason;
 use crate::counters::{Counters, OpenTransport};
-use crate::flow::{Flow, FromClient};
+use crate::flow::{Carriage, Flow, FromClient};
 use crate::transport_kind::TransportKind;
 
 /// The transport of one client.
@@ -79,6 +79,7 @@ impl Connection {
         loop {
             match poll_fn(|context| self.poll_transport(context)).await {
                 FromClient::Control => {}
+                FromClient::ForeignSession => self.dropped += 1,
                 FromClient::Dropped { count } => self.dropped += count,
                 first @ (FromClient::Datagram(_) | FromClient::FlowRequest) => {
                     self.first = Some(first);
@@ -110,6 +111,15 @@ impl Connection {
             Transport::WebSocket(transport) => transport.poll_read(context),
             Transport::WebRtc(transport) => transport.poll_read(context),
             Transport::WebTransport(transport) => transport.poll_read(context),
+        }
+    }
+
+    /// What it carries now.
+    pub(crate) fn carriage(&self) -> Carriage {
+        match &self.transport {
+            Transport::WebSocket(_) => Carriage::default(),
+            Transport::WebRtc(_) => WebRtcTransport::CARRIAGE,
+            Transport::WebTransport(transport) => transport.carriage(),
         }
     }
 

@@ -16,11 +16,14 @@ use tokio::time::{Sleep, sleep_until, timeout};
 
 use super::broken::Broken;
 use crate::close::CloseReason;
-use crate::flow::{FLOW_REQUEST, Flow, FromClient, ToClient};
+use crate::flow::{Carriage, FLOW_REQUEST, Flow, FromClient, ToClient};
 use crate::webrtc::{Session, SessionEvent, close_message};
 
 /// How many datagrams wait for the task of a session. More come only while others use the processor.
 const INBOX: usize = 256;
+
+/// The longest message that leaves as one datagram (docs/webrtc.md#messages).
+const UNFRAGMENTED: usize = 1_024;
 
 /// How long a client has to acknowledge why it is closed.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
@@ -129,6 +132,10 @@ impl fmt::Debug for WebRtcTransport {
 }
 
 impl WebRtcTransport {
+    /// A longer message is split by SCTP, which repeats no part of it that is lost.
+    pub(super) const CARRIAGE: Carriage =
+        Carriage { max_datagram: None, max_unfragmented: Some(UNFRAGMENTED), has_control_datagrams: false };
+
     pub(crate) fn new(session: Session, client: SocketAddr, inbox: Inbox, port: Arc<dyn Port>) -> Self {
         Self { session, client, inbox, port, timer: Box::pin(sleep_until(Instant::now().into())) }
     }

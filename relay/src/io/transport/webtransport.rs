@@ -129,7 +129,7 @@ impl WebTransportTransport {
         let mut payload = datagram;
         if VarInt::decode(&mut payload).ok() != Some(self.session) {
             // Of no session, or of one that this connection does not have.
-            return FromClient::Control;
+            return FromClient::ForeignSession;
         }
         match payload.strip_prefix(CONTROL_PREFIX) {
             Some(text) if text == FLOW_REQUEST.as_bytes() => FromClient::FlowRequest,
@@ -171,9 +171,9 @@ impl WebTransportTransport {
         }
     }
 
-    fn carriage(&self) -> Carriage {
+    pub(super) fn carriage(&self) -> Carriage {
         let max = self.connection.max_datagram_size().unwrap_or(0).saturating_sub(self.session.size());
-        Carriage { max_datagram: Some(max), has_control_datagrams: true }
+        Carriage { max_datagram: Some(max), max_unfragmented: Some(max), has_control_datagrams: true }
     }
 
     fn datagram(&self, parts: &[&[u8]]) -> Bytes {
