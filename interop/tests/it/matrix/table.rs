@@ -26,6 +26,9 @@ cell fails in the described way.
 Secure connections are ours alone. What becomes of a C++ peer at one end, with and without its own security, is in
 [secure.md](secure.md#who-connects-with-whom), and run by `interop/tests/it/secure_cpp.rs`. C++ RakNet's own cryptography is in no
 package that could be fetched: a stand-in with the same sizes takes its place, around RakNet's own handshake.
+
+Over TCP, where reliabilities mean nothing, `interop/tests/it/tcp.rs` runs both forms of the original both ways
+([tcp.md](tcp.md)).
 ";
 
 /// Fails when a cell did, and writes the page.

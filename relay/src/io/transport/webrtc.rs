@@ -22,7 +22,7 @@ use crate::webrtc::{Session, SessionEvent, close_message};
 /// How many datagrams wait for the task of a session. More come only while others use the processor.
 const INBOX: usize = 256;
 
-/// The longest message that leaves as one datagram (docs/webrtc.md#messages).
+/// The longest message that leaves as one datagram (docs/webrtc.md#what-a-page-does).
 const UNFRAGMENTED: usize = 1_024;
 
 /// How long a client has to acknowledge why it is closed.
