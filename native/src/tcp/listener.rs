@@ -1,5 +1,6 @@
 //! Accepts the connections that others open.
 
+use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -40,10 +41,15 @@ pub(super) async fn listen(
             () = state.closed() => return,
             accepted = listener.accept() => accepted,
         };
-        let Ok((stream, remote)) = accepted else {
-            state.counters.accept_failures.add(1);
-            tokio::time::sleep(PAUSE).await;
-            continue;
+        let (stream, remote) = match accepted {
+            Ok(accepted) => accepted,
+            Err(error) => {
+                state.counters.accept_failures.add(1);
+                if !is_of_client(&error) {
+                    tokio::time::sleep(PAUSE).await;
+                }
+                continue;
+            }
         };
         let Ok(place) = places.clone().try_acquire_owned() else {
             state.counters.refused.add(1);
@@ -52,6 +58,12 @@ pub(super) async fn listen(
         configure(&stream, state.options.timeout);
         open(stream, canonical(remote), Arc::new(place), queue.clone(), &state);
     }
+}
+
+/// Whether an error is about a client that was gone before it was accepted, for whom nobody else waits.
+fn is_of_client(error: &io::Error) -> bool {
+    use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
+    matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)
 }
 
 /// Opens a connection on a stream, behind the handshake of TLS if there is one.

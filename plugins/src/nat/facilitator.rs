@@ -118,7 +118,7 @@ impl<const CLIENTS: usize, const ATTEMPTS: usize> Facilitator<CLIENTS, ATTEMPTS>
         if side.see(token, from) {
             let is_symmetric = client.is_symmetric == Some(true) || from != client.remote;
             client.is_symmetric = Some(is_symmetric);
-            client.step = client.step.or(side.step());
+            client.step = client.step.or_else(|| side.step());
             let id = side.id;
             self.say(id, Note::Probed { token, mapped: from });
         }

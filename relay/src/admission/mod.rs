@@ -40,8 +40,7 @@ use used::{TokenClaim, Unusable, UsedTokens};
 
 use crate::close::CloseReason;
 use crate::config::{Config, ConfigError, Limits};
-use crate::flow::Rate;
-use crate::flow::rate::SharedRate;
+use crate::flow::{Rate, SharedRate};
 use crate::target::TargetName;
 use crate::token::Claims;
 

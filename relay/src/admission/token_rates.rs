@@ -1,11 +1,11 @@
 //! The rates of tokens: the flows of one token have together what one client may send.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Instant;
 
-use crate::flow::Rate;
-use crate::flow::rate::{SharedRate, WeakRate};
+use crate::flow::rate::RateLimit;
+use crate::flow::{Rate, SharedRate};
 
 /// How many more rates may be kept than there are flows, before those without one are forgotten.
 const UNUSED_MAX: usize = 1_024;
@@ -16,7 +16,7 @@ pub(crate) struct TokenRates(Mutex<Rates>);
 
 #[derive(Debug, Default)]
 struct Rates {
-    by_id: HashMap<Box<str>, WeakRate>,
+    by_id: HashMap<Box<str>, Weak<Mutex<RateLimit>>>,
     /// At so many, those without a flow are forgotten.
     full: usize,
 }
@@ -25,15 +25,15 @@ impl TokenRates {
     /// The rate of a token, which is kept as long as a flow has it.
     pub(crate) fn of(&self, id: &str, rate: Rate, now: Instant) -> SharedRate {
         let mut rates = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = rates.by_id.get(id).and_then(WeakRate::upgrade) {
-            return known;
+        if let Some(known) = rates.by_id.get(id).and_then(Weak::upgrade) {
+            return SharedRate(known);
         }
         if rates.by_id.len() >= rates.full {
-            rates.by_id.retain(|_, rate| rate.is_used());
+            rates.by_id.retain(|_, rate| rate.strong_count() > 0);
             rates.full = 2 * rates.by_id.len() + UNUSED_MAX;
         }
         let rate = SharedRate::new(rate, now);
-        rates.by_id.insert(id.into(), rate.downgrade());
+        rates.by_id.insert(id.into(), Arc::downgrade(&rate.0));
         rate
     }
 }

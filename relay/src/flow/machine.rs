@@ -192,7 +192,7 @@ impl Flow {
     }
 
     /// Lets it share a rate with other flows, in place of one of its own.
-    pub(crate) fn share_rate(&mut self, rate: SharedRate) {
+    pub fn share_rate(&mut self, rate: SharedRate) {
         self.rate = Some(rate);
     }
 

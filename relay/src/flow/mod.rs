@@ -55,5 +55,6 @@ pub use self::inspect::{Inspect, Verdict};
 pub use self::limits::{FlowLimits, Rate};
 pub use self::machine::{Batch, Flow, FromClient, FromServer, Sending, Setup, ToClient};
 pub use self::proxy_header::ProxyHeader;
+pub use self::rate::SharedRate;
 pub use self::resume::ResumeTable;
 pub use self::source::Source;

@@ -1,7 +1,7 @@
 //! How much a client may send: two token buckets that are kept as times (the generic cell rate algorithm).
 
 use std::num::NonZeroUsize;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::limits::Rate;
@@ -9,36 +9,20 @@ use super::limits::Rate;
 /// How much of a rate may pass at once.
 const BURST: Duration = Duration::from_secs(1);
 
-/// A rate that several flows have together.
+/// A rate that several flows have together. A clone is the same rate.
 #[derive(Debug, Clone)]
-pub(crate) struct SharedRate(Arc<Mutex<RateLimit>>);
+pub struct SharedRate(pub(crate) Arc<Mutex<RateLimit>>);
 
 impl SharedRate {
-    pub(crate) fn new(rate: Rate, now: Instant) -> Self {
+    /// A rate of which nothing is used yet.
+    #[must_use]
+    pub fn new(rate: Rate, now: Instant) -> Self {
         Self(Arc::new(Mutex::new(RateLimit::new(rate, now))))
     }
 
     /// See [`RateLimit::admits`].
     pub(crate) fn admits(&self, now: Instant, len: usize) -> bool {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).admits(now, len)
-    }
-
-    pub(crate) fn downgrade(&self) -> WeakRate {
-        WeakRate(Arc::downgrade(&self.0))
-    }
-}
-
-/// A rate as long as a flow has it.
-#[derive(Debug, Clone)]
-pub(crate) struct WeakRate(Weak<Mutex<RateLimit>>);
-
-impl WeakRate {
-    pub(crate) fn upgrade(&self) -> Option<SharedRate> {
-        self.0.upgrade().map(SharedRate)
-    }
-
-    pub(crate) fn is_used(&self) -> bool {
-        self.0.strong_count() > 0
     }
 }
 
