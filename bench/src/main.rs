@@ -5,6 +5,9 @@
 mod blocked_senders;
 mod core_only;
 mod environment;
+mod fields;
+#[allow(unreachable_pub, reason = "another program includes this file too")]
+mod flood;
 mod game;
 mod game_load;
 mod idle;
@@ -60,6 +63,7 @@ enum Command {
     Relay(relay::Options),
     Secure(secure::Options),
     Transports(transports::Options),
+    Fields(fields::Options),
     /// The game server behind the relay, for transports
     TransportsGame,
     /// Send every WebSocket message back, to compare the relay with
@@ -86,6 +90,7 @@ fn main() -> ExitCode {
         Command::Relay(options) => relay::run(&options),
         Command::Secure(options) => secure::run(&options),
         Command::Transports(options) => transports::run(&options),
+        Command::Fields(options) => fields::run(&options),
         Command::TransportsGame => transports::game_server::run(),
         Command::WebsocketEcho => relay::websocket_echo::run(),
         Command::Peer(arguments) => peer::run(&arguments),

@@ -140,6 +140,18 @@ pub(crate) struct Bench {
 impl Bench {
     /// Measures once.
     pub(crate) fn run(&self, pairing: Pairing, workload: &Workload, seed: u64) -> Result<Run> {
+        let (server, client) = (pairing.server.command(&self.peers)?, pairing.client.command(&self.peers)?);
+        self.run_between(server, client, workload, seed)
+    }
+
+    /// Measures once between two programs, whose roles are appended to their commands.
+    pub(crate) fn run_between(
+        &self,
+        mut server: Command,
+        mut client: Command,
+        workload: &Workload,
+        seed: u64,
+    ) -> Result<Run> {
         let (server_role, client_role) = match workload.pattern {
             Pattern::Blast => ("sink", "blast"),
             Pattern::PingPong => ("echo", "pingpong"),
@@ -153,9 +165,8 @@ impl Bench {
         if workload.network != Network::Loopback {
             arguments.push("--timed".to_owned());
         }
-        let mut command = pairing.server.command(&self.peers)?;
-        command.args([server_role, "--port", "0"]).args(&arguments);
-        let server = Program::start(command, self.cores.receiver, self.limit)?;
+        server.args([server_role, "--port", "0"]).args(&arguments);
+        let server = Program::start(server, self.cores.receiver, self.limit)?;
         let mut port = server.port()?;
         let proxy = match workload.network {
             Network::Loopback => None,
@@ -167,9 +178,8 @@ impl Bench {
         if let Some(proxy) = &proxy {
             port = proxy.port;
         }
-        let mut command = pairing.client.command(&self.peers)?;
-        command.args([client_role, &format!("127.0.0.1:{port}")]).args(&arguments);
-        let mut client = Program::start(command, self.cores.sender, self.limit)?;
+        client.args([client_role, &format!("127.0.0.1:{port}")]).args(&arguments);
+        let mut client = Program::start(client, self.cores.sender, self.limit)?;
         client.connected()?;
         let before = (client.cpu()?, server.cpu()?);
         client.go()?;

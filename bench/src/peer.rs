@@ -4,21 +4,41 @@ use std::net::{Ipv4Addr, SocketAddr};
 
 use anyhow::{Context, Result, anyhow};
 use clap::Args;
-use rakwire_native::{Capacity, Connection, CookiePolicy, Delivery, Endpoint, Message, Options};
+use rakwire_native::secure::{ServerIdentity, ServerTrust, StaticKey};
+use rakwire_native::{
+    Capacity, ConnectOptions, Connection, CookiePolicy, Delivery, Endpoint, Message, Options,
+};
 
-use crate::role::{self, BenchConnection, Command, Role, Traffic};
+use crate::flood::{self, Flood};
+use crate::role::{self, BenchConnection, Command, Role};
 
 /// The protocol version that all peers of a benchmark speak.
 const PROTOCOL: u8 = 11;
 
-/// Play one role of a benchmark, on the command line that `interop/README.md` describes.
+/// Play one role of a benchmark, on the command line that `interop/README.md` and `flood.rs` describe.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
+    /// Secure connections, to any server
+    #[arg(long)]
+    secure: bool,
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true)]
     line: Vec<String>,
 }
 
-struct Ours(Connection);
+struct Ours {
+    connection: Connection,
+    delivery: Delivery,
+}
+
+impl Ours {
+    const fn reliable(connection: Connection) -> Self {
+        Self { connection, delivery: Delivery::RELIABLE_ORDERED }
+    }
+
+    const fn unreliable(connection: Connection) -> Self {
+        Self { connection, delivery: Delivery::UNRELIABLE }
+    }
+}
 
 /// The bytes of a message.
 struct Bytes(Message);
@@ -33,27 +53,53 @@ impl BenchConnection for Ours {
     type Message = Bytes;
 
     async fn send(&self, message: &[u8]) -> Result<(), String> {
-        let sent = self.0.send(message, Delivery::RELIABLE_ORDERED).await;
+        let sent = self.connection.send(message, self.delivery).await;
         sent.map(drop).map_err(|error| error.to_string())
     }
 
     async fn recv(&mut self) -> Result<Bytes, String> {
-        self.0.recv().await.map(Bytes).ok_or_else(|| "the connection has ended".to_owned())
+        self.connection.recv().await.map(Bytes).ok_or_else(|| "the connection has ended".to_owned())
     }
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
-    let command = Command::parse(arguments.line.iter().cloned()).context("not the command line of a role")?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let result = runtime.block_on(async {
+        let secure = arguments.secure;
+        if let Some(flood) = Flood::parse(arguments.line.iter().cloned()) {
+            return play_flood(flood, secure).await;
+        }
+        let command =
+            Command::parse(arguments.line.iter().cloned()).context("not the command line of a role")?;
         match command.role {
-            Role::Echo | Role::Sink(_) => serve(command).await,
-            Role::Blast(traffic) | Role::PingPong(traffic) => connect(command, traffic).await,
+            Role::Echo | Role::Sink(_) => serve(command, secure).await,
+            Role::Blast(traffic) | Role::PingPong(traffic) => {
+                let (_endpoint, connection) = connect(command.address, traffic.size, secure).await?;
+                let connection = Ours::reliable(connection);
+                role::client(connection, command.role).await.map_err(|error| anyhow!(error))
+            }
         }
     });
     // A task may still wait for standard input.
     runtime.shutdown_background();
     result
+}
+
+async fn play_flood(flood: Flood, secure: bool) -> Result<()> {
+    let result = match flood {
+        Flood::Count { port } => {
+            let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+            let endpoint = Endpoint::bind(address, server_options(1, secure)?).await?;
+            role::print_ready(endpoint.local_addr().port()).map_err(anyhow::Error::msg)?;
+            let connection = endpoint.accept().await.context("the endpoint has ended")?;
+            flood::count(Ours::unreliable(connection)).await
+        }
+        Flood::Send { address, size, time } => {
+            let (_endpoint, connection) = connect(address, size, secure).await?;
+            flood::send(Ours::unreliable(connection), size, time).await
+        }
+    };
+    result.map_err(anyhow::Error::msg)
 }
 
 /// The default memory, or enough for a large message: of several connections one may use a quarter of it for each
@@ -66,11 +112,19 @@ fn capacity(size: usize, connections: u16) -> Capacity {
     Capacity { blocks: 8 * size.div_ceil(1_024), block_size: 1_024, ..default }
 }
 
-async fn serve(command: Command) -> Result<()> {
-    let mut options = Options::server(command.connections)?;
-    // Two of the peers do not support cookies.
-    options.config.cookies = CookiePolicy::Off;
+fn server_options(connections: u16, secure: bool) -> Result<Options> {
+    let mut options = Options::server(connections)?;
+    // Two of the peers do not support cookies, which secure connections need.
+    options.config.cookies = if secure { CookiePolicy::Required } else { CookiePolicy::Off };
     options.config.max_half_open_per_network = u16::MAX;
+    if secure {
+        options.secure()?.server = Some(ServerIdentity::new(StaticKey::from_bytes([5; 32])));
+    }
+    Ok(options)
+}
+
+async fn serve(command: Command, secure: bool) -> Result<()> {
+    let mut options = server_options(command.connections, secure)?;
     if let Role::Sink(traffic) = command.role {
         options.capacity = capacity(traffic.size, command.connections);
     }
@@ -79,21 +133,26 @@ async fn serve(command: Command) -> Result<()> {
     let serve = async {
         if let Role::Sink(traffic) = command.role {
             let connection = endpoint.accept().await.ok_or("the endpoint has ended")?;
-            return role::sink(Ours(connection), traffic).await;
+            return role::sink(Ours::reliable(connection), traffic).await;
         }
         while let Some(connection) = endpoint.accept().await {
-            tokio::spawn(role::echo(Ours(connection)));
+            tokio::spawn(role::echo(Ours::reliable(connection)));
         }
         Ok(())
     };
     role::until_stdin_line(serve).await.map_err(anyhow::Error::msg)
 }
 
-async fn connect(command: Command, traffic: Traffic) -> Result<()> {
+async fn connect(address: SocketAddr, size: usize, secure: bool) -> Result<(Endpoint, Connection)> {
     let mut options = Options::client()?;
     options.config.protocol_version = PROTOCOL;
-    options.capacity = capacity(traffic.size, 1);
+    options.capacity = capacity(size, 1);
+    let mut connect = ConnectOptions::default();
+    if secure {
+        options.secure()?;
+        connect.trust = Some(ServerTrust::Any);
+    }
     let endpoint = Endpoint::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), options).await?;
-    let connection = endpoint.connect(command.address).await?;
-    role::client(Ours(connection), command.role).await.map_err(|error| anyhow!(error))
+    let connection = endpoint.connect_with(address, &connect).await?;
+    Ok((endpoint, connection))
 }

@@ -42,19 +42,23 @@ pub(crate) fn run(options: &Options) -> Result<()> {
             options.images.display()
         ));
     }
-    let text = std::fs::read_to_string(&options.document)
-        .with_context(|| format!("{} cannot be read", options.document.display()))?;
-    let text = replaced(&text, &figures(&report, &plots))
-        .with_context(|| format!("{} has no markers for the figures", options.document.display()))?;
-    std::fs::write(&options.document, text)
-        .with_context(|| format!("{} cannot be written", options.document.display()))
+    write_figures(&options.document, BEGIN, &figures(&report, &plots))
+}
+
+/// Replaces the figures in a document.
+pub(crate) fn write_figures(document: &Path, begin: &str, figures: &str) -> Result<()> {
+    let name = document.display();
+    let text = std::fs::read_to_string(document).with_context(|| format!("{name} cannot be read"))?;
+    let text =
+        replaced(&text, begin, figures).with_context(|| format!("{name} has no markers for the figures"))?;
+    std::fs::write(document, text).with_context(|| format!("{name} cannot be written"))
 }
 
 /// The document with new figures between its markers.
-fn replaced(document: &str, figures: &str) -> Option<String> {
-    let (before, rest) = document.split_once(BEGIN)?;
+fn replaced(document: &str, begin: &str, figures: &str) -> Option<String> {
+    let (before, rest) = document.split_once(begin)?;
     let (_, after) = rest.split_once(END)?;
-    Some(format!("{before}{BEGIN}\n\n{figures}\n{END}{after}"))
+    Some(format!("{before}{begin}\n\n{figures}\n{END}{after}"))
 }
 
 fn figures(report: &Report, plots: &[String]) -> String {
@@ -289,10 +293,10 @@ mod tests {
     #[test]
     fn only_the_text_between_the_markers_is_replaced() {
         let document = format!("# Performance\n\n{BEGIN}\nold\n{END}\n\nafter\n");
-        let new = replaced(&document, "new\n").unwrap();
+        let new = replaced(&document, BEGIN, "new\n").unwrap();
         assert_eq!(new, format!("# Performance\n\n{BEGIN}\n\nnew\n\n{END}\n\nafter\n"));
-        assert_eq!(replaced(&new, "new\n").unwrap(), new);
-        assert!(replaced("nothing", "new").is_none());
+        assert_eq!(replaced(&new, BEGIN, "new\n").unwrap(), new);
+        assert!(replaced("nothing", BEGIN, "new").is_none());
     }
 
     #[test]

@@ -1,5 +1,6 @@
 // An echo server and a checking client around the C++ RakNet. Command line and output: ../README.md.
 
+#include "../shared/bench.hpp"
 #include "MessageIdentifiers.h"
 #include "RakPeerInterface.h"
 
@@ -19,7 +20,7 @@
 #include <vector>
 
 using namespace RakNet;
-using Clock = std::chrono::steady_clock;
+using namespace bench;
 
 namespace {
 
@@ -318,46 +319,7 @@ int ping(const Options &o) {
 
 // The roles of a benchmark, as in ../shared/bench.rs.
 
-constexpr size_t HEADER = 13;
-const char DONE[] = "\xFE" "done";
 constexpr int BENCH_PROTOCOL = 11;
-
-uint64_t nanos() {
-    return (uint64_t)std::chrono::duration_cast<std::chrono::nanoseconds>(
-        std::chrono::system_clock::now().time_since_epoch()).count();
-}
-
-void put(std::vector<char> &message, uint32_t number, bool timed) {
-    uint64_t time = timed ? nanos() : 0;
-    message[0] = (char)0xFE;
-    for (int i = 0; i < 4; i++) message[1 + i] = (char)(number >> (24 - 8 * i));
-    for (int i = 0; i < 8; i++) message[5 + i] = (char)(time >> (56 - 8 * i));
-    if (message.size() > HEADER) message.back() = (char)number;
-}
-
-uint64_t check(const unsigned char *data, size_t length, uint32_t number, size_t size) {
-    if (length != size) throw std::runtime_error("wrong length");
-    uint32_t found = (uint32_t)data[1] << 24 | data[2] << 16 | data[3] << 8 | data[4];
-    if (found != number || (size > HEADER && data[size - 1] != (unsigned char)number))
-        throw std::runtime_error("wrong content or order");
-    uint64_t time = 0;
-    for (int i = 0; i < 8; i++) time = time << 8 | data[5 + i];
-    return time;
-}
-
-std::string percentile(std::vector<uint64_t> &values, double share) {
-    if (values.empty()) return "null";
-    std::sort(values.begin(), values.end());
-    size_t place = std::max<size_t>(1, (size_t)std::ceil((double)values.size() * share));
-    return std::to_string((double)values[place - 1] / 1e3);
-}
-
-void print_report(long count, Clock::time_point began, std::vector<uint64_t> &values) {
-    double seconds = std::chrono::duration<double>(Clock::now() - began).count();
-    std::string p50 = percentile(values, 0.5), p99 = percentile(values, 0.99);
-    std::printf("{\"messages\":%ld,\"seconds\":%.9f,\"p50_us\":%s,\"p99_us\":%s}\n", count, seconds, p50.c_str(), p99.c_str());
-    std::fflush(stdout);
-}
 
 // The next message of the application. RakNet has no blocking receive: poll often where round trips are measured,
 // and rarely elsewhere, so that its threads get the core.
@@ -375,11 +337,6 @@ Packet *next(RakPeerInterface *peer) {
         if (const char *error = failure(id)) throw std::runtime_error(error);
         peer->DeallocatePacket(p);
     }
-}
-
-void wait_for_line() {
-    char byte;
-    while (read(0, &byte, 1) == 1 && byte != '\n') {}
 }
 
 int server_role(Options o) {

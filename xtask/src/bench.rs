@@ -4,6 +4,7 @@ use anyhow::Result;
 use clap::{Args, Subcommand};
 
 use crate::artifacts;
+use crate::fields;
 use crate::mcu;
 use crate::setup::Need;
 use crate::shell::Shell;
@@ -67,6 +68,21 @@ enum Part {
     },
     /// The transports of the npm package over a path with latency and loss. It needs root, Linux and the device /dev/net/tun
     Transports(Transports),
+    /// Libraries other than RakNet, with the same work: quinn, ENet, KCP, renet and GameNetworkingSockets
+    Fields {
+        /// Everything once and small: to see that it works
+        #[arg(long, conflicts_with = "publish")]
+        quick: bool,
+        /// How often each is measured; the median counts
+        #[arg(long, value_name = "N", default_value_t = 3)]
+        runs: u32,
+        /// Only this work: messages, bulk, unreliable, round-trips, loss-1 or loss-5
+        #[arg(long, value_name = "NAME,…")]
+        only: Option<String>,
+        /// Write the table into docs/alternatives.md
+        #[arg(long, conflicts_with = "only")]
+        publish: bool,
+    },
     /// The server of the snowball fight under load: how many players it carries
     Game {
         /// Few players for a short time: to see that it works
@@ -108,6 +124,15 @@ pub(crate) fn command(shell: &Shell, options: &Options) -> Result<()> {
             let runs = runs.to_string();
             let args = ["secure", "--runs", &runs].into_iter().chain(quick.then_some("--quick"));
             run(shell, &args.collect::<Vec<_>>())
+        }
+        Some(Part::Fields { quick, runs, only, publish }) => {
+            fields::build(shell)?;
+            let runs = runs.to_string();
+            let mut args = vec!["fields", "--runs", &runs];
+            args.extend(quick.then_some("--quick"));
+            args.extend(publish.then_some("--publish"));
+            args.extend(only.as_deref().into_iter().flat_map(|only| ["--only", only]));
+            run(shell, &args)
         }
         Some(Part::Npm { quick }) => npm(shell, *quick),
         Some(Part::Transports(options)) => transports(shell, options),
@@ -164,6 +189,8 @@ pub(crate) fn instructions(shell: &Shell) -> Result<()> {
 pub(crate) fn smoke(shell: &Shell) -> Result<()> {
     run(shell, &["run", "--quick", "--report", "target/bench/quick.json"])?;
     run(shell, &["secure", "--quick", "--runs", "1"])?;
+    fields::build(shell)?;
+    run(shell, &["fields", "--quick", "--report", "target/bench/fields-quick.json"])?;
     artifacts::fast_relay(shell)?;
     run(shell, &["relay", "--quick", "--report", "target/bench/relay-quick.json"])
 }

@@ -13,6 +13,7 @@ mod corpus;
 mod demo;
 mod documents;
 mod features;
+mod fields;
 mod firmware;
 mod fuzz;
 mod interop;

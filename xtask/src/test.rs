@@ -10,6 +10,7 @@ use crate::citations;
 use crate::demo;
 use crate::documents;
 use crate::features;
+use crate::fields;
 use crate::firmware;
 use crate::fuzz;
 use crate::interop;
@@ -192,8 +193,8 @@ fn measuring_stages() -> [Stage; 5] {
         ),
         Stage::new(
             "bench",
-            "the benchmarks, small, beside a foreign RakNet and a WebSocket echo",
-            &[Need::Peers, Need::FastRelay, Need::Benchmark],
+            "the benchmarks, small, beside a foreign RakNet, other libraries and a WebSocket echo",
+            &[Need::Peers, Need::FastRelay, Need::Benchmark, Need::FieldsPeer],
             bench::smoke,
         )
         .load(Load::Alone),
@@ -230,6 +231,12 @@ pub(crate) fn ci_stages() -> Vec<Stage> {
             "the targets of fuzzing are formatted, and no lint warns",
             &[Need::Components],
             fuzz::lints,
+        ),
+        Stage::new(
+            "fields-lints",
+            "the program around libraries other than RakNet is formatted, and no lint warns",
+            &[Need::Components],
+            fields::lints,
         ),
         Stage::new(
             "doc",

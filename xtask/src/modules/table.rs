@@ -303,7 +303,7 @@ const XTASK: Crate = Crate {
         Layer::together(&["measurements", "process", "schedule", "schedule::plan"]),
         // What all commands have.
         Layer::together(&["shell"]),
-        Layer::apart(&["tracked", "service", "artifacts", "firmware"]),
+        Layer::apart(&["tracked", "service", "artifacts", "fields", "firmware"]),
         // How each thing comes to this machine; then all of them under one name.
         Layer::together(&["setup::*"]),
         Layer::together(&["setup"]),

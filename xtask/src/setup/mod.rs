@@ -16,11 +16,20 @@ pub(crate) use self::need::Need;
 pub(crate) use self::peers::PROGRAMS as PEERS;
 pub(crate) use self::rust::{MIRI_TOOLCHAIN, promised_rust};
 use crate::artifacts;
+use crate::fields;
 use crate::shell::Shell;
 use crate::targets::{RISCV, THUMB, THUMB_M4, THUMB_M33, WASM};
 
 /// QEMU for Arm boards: the program, and the package of the distribution.
 pub(crate) const QEMU: &str = "qemu-system-arm";
+
+/// What GameNetworkingSockets is built with.
+const CMAKE: [(&str, &str); 4] = [
+    ("/usr/bin/cmake", "cmake"),
+    ("/usr/bin/protoc", "protobuf-compiler"),
+    ("/usr/include/google/protobuf/message.h", "libprotobuf-dev"),
+    ("/usr/include/openssl/evp.h", "libssl-dev"),
+];
 
 /// Sees to it that what is needed is there.
 pub(crate) fn install(need: Need, shell: &Shell) -> Result<Done> {
@@ -34,6 +43,7 @@ pub(crate) fn install(need: Need, shell: &Shell) -> Result<Done> {
         Need::Chromium => browser::chromium(shell),
         Need::Firefox => browser::firefox(shell),
         Need::CppCompiler => system::program(shell, "c++", "g++"),
+        Need::Cmake => system::files(shell, &CMAKE),
         Need::Nginx => system::daemon(shell, "nginx", "nginx-light"),
         Need::HaProxy => system::daemon(shell, "haproxy", "haproxy"),
         Need::Caddy => system::daemon(shell, "caddy", "caddy"),
@@ -63,6 +73,7 @@ pub(crate) fn install(need: Need, shell: &Shell) -> Result<Done> {
         Need::HostTests => artifacts::host_tests(shell).map(Done::Installed),
         Need::FastRelay => artifacts::fast_relay(shell).map(Done::Installed),
         Need::Benchmark => artifacts::benchmark(shell).map(Done::Installed),
+        Need::FieldsPeer => fields::build(shell).map(Done::Installed),
     };
     done.map_err(|reason| {
         let by_hand = by_hand(need, shell);
@@ -93,13 +104,12 @@ fn by_hand(need: Need, shell: &Shell) -> Option<String> {
                 .to_owned()
         }
         Need::CppCompiler => "install a C++ compiler, for example `apt-get install g++`".to_owned(),
+        Need::Cmake => format!("`apt-get install {}`", CMAKE.map(|(_, package)| package).join(" ")),
         Need::Nginx => "install nginx, for example `apt-get install nginx-light`".to_owned(),
         Need::HaProxy => "install HAProxy, for example `apt-get install haproxy`".to_owned(),
         Need::Caddy => "install Caddy, for example `apt-get install caddy`".to_owned(),
         Need::Systemd => "install systemd, for example `apt-get install systemd`".to_owned(),
-        Need::WebKit => {
-            "install WebKit and what drives it, for example `apt-get install webkit2gtk-driver`".to_owned()
-        }
+        Need::WebKit => "install WebKit's driver, for example `apt-get install webkit2gtk-driver`".to_owned(),
         Need::Xvfb => "install Xvfb, for example `apt-get install xvfb`".to_owned(),
         Need::OpenSsl => "install OpenSSL, for example `apt-get install openssl`".to_owned(),
         Need::CertUtil => "install certutil, for example `apt-get install libnss3-tools`".to_owned(),
@@ -129,7 +139,8 @@ fn by_hand(need: Need, shell: &Shell) -> Option<String> {
         | Need::Programs
         | Need::HostTests
         | Need::FastRelay
-        | Need::Benchmark => return None,
+        | Need::Benchmark
+        | Need::FieldsPeer => return None,
     };
     Some(text)
 }

@@ -22,6 +22,7 @@ pub(crate) enum Need {
     CertUtil,
     /// What the fuzzer's own code is built with.
     CppCompiler,
+    Cmake,
     /// The reverse proxies that the relay is tested behind.
     Nginx,
     HaProxy,
@@ -61,11 +62,13 @@ pub(crate) enum Need {
     FastRelay,
     /// The program that measures.
     Benchmark,
+    /// The program around libraries other than RakNet.
+    FieldsPeer,
 }
 
 impl Need {
     /// What is installed, not built from this repository.
-    pub(crate) const TOOLS: [Self; 30] = [
+    pub(crate) const TOOLS: [Self; 31] = [
         Self::Node,
         Self::Components,
         Self::OldestRust,
@@ -79,6 +82,7 @@ impl Need {
         Self::OpenSsl,
         Self::CertUtil,
         Self::CppCompiler,
+        Self::Cmake,
         Self::Nginx,
         Self::HaProxy,
         Self::Caddy,
@@ -115,6 +119,7 @@ impl Need {
             Self::OpenSsl => ("openssl", Load::None, Some(Resource::SystemPackages), &[]),
             Self::CertUtil => ("certutil", Load::None, Some(Resource::SystemPackages), &[]),
             Self::CppCompiler => ("C++ compiler", Load::None, Some(Resource::SystemPackages), &[]),
+            Self::Cmake => ("cmake and its libraries", Load::None, Some(Resource::SystemPackages), &[]),
             Self::Nginx => ("nginx", Load::None, Some(Resource::SystemPackages), &[]),
             Self::HaProxy => ("haproxy", Load::None, Some(Resource::SystemPackages), &[]),
             Self::Caddy => ("caddy", Load::None, Some(Resource::SystemPackages), &[]),
@@ -141,6 +146,7 @@ impl Need {
             Self::HostTests => ("host tests", Load::Full, Some(Resource::DevProfile), &[]),
             Self::FastRelay => ("relay for the benchmark", Load::Full, Some(Resource::ReleaseProfile), &[]),
             Self::Benchmark => ("benchmark", Load::Full, Some(Resource::ReleaseProfile), &[]),
+            Self::FieldsPeer => ("libraries other than RakNet", Load::Full, None, &[Self::CppCompiler, Self::Cmake]),
         }
     }
 

@@ -41,6 +41,20 @@ pub(super) fn daemon(shell: &Shell, name: &str, package: &str) -> Result<Done> {
     }
 }
 
+/// Finds programs and libraries by a file of each, or installs their packages.
+pub(super) fn files(shell: &Shell, wanted: &[(&str, &str)]) -> Result<Done> {
+    let missing = wanted.iter().filter(|(file, _)| !Path::new(file).exists());
+    let missing: Vec<&str> = missing.map(|(_, package)| *package).collect();
+    for package in &missing {
+        install(shell, package)?;
+    }
+    match wanted.iter().find(|(file, _)| !Path::new(file).exists()) {
+        Some((file, package)) => bail!("{package} is installed, but there is no {file}"),
+        None if missing.is_empty() => Ok(Done::Present("all are there".to_owned())),
+        None => Ok(Done::Installed(missing.join(" "))),
+    }
+}
+
 /// Where daemons lie, which is not on the path of everybody.
 fn in_sbin(name: &str) -> Option<PathBuf> {
     Some(Path::new("/usr/sbin").join(name)).filter(|path| path.is_file())

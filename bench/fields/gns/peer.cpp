@@ -1,0 +1,262 @@
+// The roles of a benchmark around GameNetworkingSockets. Command line and output: interop/README.md, and
+// bench/src/flood.rs for unreliable messages.
+
+#include "../../../interop/shared/bench.hpp"
+
+#include <steam/isteamnetworkingutils.h>
+#include <steam/steamnetworkingsockets.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+#include <netinet/in.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <thread>
+
+using namespace bench;
+
+namespace {
+
+// Bytes a second. The library does not estimate the bandwidth of a path: its two limits "should always be set to the same
+// value". Its default is 256 KB, and this is the most that it allows.
+constexpr int SEND_RATE = 100 << 20;
+// Bytes and messages that may wait at either end.
+constexpr int BUFFER = 16 << 20;
+constexpr int MESSAGES = 1 << 20;
+constexpr int BATCH = 64;
+// The first byte of a message that is counted, and of the one that ends the count.
+constexpr unsigned char COUNTED = 0xFE, END = 0xFF;
+
+struct Options {
+    std::string mode, host;
+    long count = 1000, size = 100;
+    double seconds = 1;
+    bool timed = false;
+};
+
+[[noreturn]] void usage() {
+    std::fprintf(stderr, "usage: gns-peer echo|sink|count --port PORT [--count N] [--size BYTES] [--timed]\n"
+                         "       gns-peer blast|pingpong|flood HOST:PORT [--count N] [--size BYTES] [--timed] [--seconds S]\n");
+    std::exit(2);
+}
+
+Options parse(int argc, char **argv) {
+    Options o;
+    if (argc < 2) usage();
+    o.mode = argv[1];
+    for (int i = 2; i < argc; i++) {
+        std::string arg = argv[i];
+        auto value = [&] { return ++i < argc ? argv[i] : (usage(), nullptr); };
+        if (arg == "--timed") o.timed = true;
+        else if (arg == "--port") o.host = std::string("127.0.0.1:") + value();
+        else if (arg == "--count") o.count = std::atol(value());
+        else if (arg == "--size") o.size = std::atol(value());
+        else if (arg == "--seconds") o.seconds = std::atof(value());
+        else o.host = arg;
+    }
+    if (o.host.empty() || o.size < (long)HEADER) usage();
+    return o;
+}
+
+bool is_server(const Options &o) { return o.mode == "echo" || o.mode == "sink" || o.mode == "count"; }
+
+ISteamNetworkingSockets *sockets;
+HSteamNetConnection connection = k_HSteamNetConnection_Invalid;
+bool connected = false, ended = false;
+
+void changed(SteamNetConnectionStatusChangedCallback_t *info) {
+    switch (info->m_info.m_eState) {
+    case k_ESteamNetworkingConnectionState_Connecting:
+        if (info->m_info.m_hListenSocket != k_HSteamListenSocket_Invalid) {
+            connection = info->m_hConn;
+            sockets->AcceptConnection(info->m_hConn);
+        }
+        break;
+    case k_ESteamNetworkingConnectionState_Connected: connected = true; break;
+    case k_ESteamNetworkingConnectionState_ClosedByPeer:
+    case k_ESteamNetworkingConnectionState_ProblemDetectedLocally: ended = true; break;
+    default: break;
+    }
+}
+
+// The library has no blocking receive: poll often where round trips are measured, and rarely elsewhere, so that its
+// thread gets the core.
+int poll_interval_us = 100;
+
+void wait() {
+    sockets->RunCallbacks();
+    if (ended) throw std::runtime_error("the connection has ended");
+    std::this_thread::sleep_for(std::chrono::microseconds(poll_interval_us));
+}
+
+void send(const void *data, size_t length, int flags) {
+    for (;;) {
+        EResult result = sockets->SendMessageToConnection(connection, data, (uint32)length, flags, nullptr);
+        if (result == k_EResultOK) return;
+        if (result != k_EResultLimitExceeded) throw std::runtime_error("a message cannot be sent");
+        wait();
+    }
+}
+
+// Received messages, one after the other.
+class Inbox {
+    SteamNetworkingMessage_t *messages[BATCH];
+    int next_ = 0, count = 0;
+
+public:
+    SteamNetworkingMessage_t *next() {
+        while (next_ == count) {
+            next_ = 0;
+            count = sockets->ReceiveMessagesOnConnection(connection, messages, BATCH);
+            if (count < 0) throw std::runtime_error("the connection has ended");
+            if (count == 0) wait();
+        }
+        return messages[next_++];
+    }
+};
+
+constexpr int RELIABLE = k_nSteamNetworkingSend_ReliableNoNagle;
+
+void serve(const Options &o) {
+    Inbox inbox;
+    std::vector<uint64_t> values;
+    Clock::time_point began, last;
+    long number = 0;
+    for (bool done = false; !done;) {
+        SteamNetworkingMessage_t *message = inbox.next();
+        auto data = (const unsigned char *)message->GetData();
+        size_t length = message->GetSize();
+        if (number == 0) began = Clock::now();
+        if (o.mode == "echo") {
+            send(data, length, RELIABLE);
+        } else if (o.mode == "sink") {
+            uint64_t sent = check(data, length, (uint32_t)number, (size_t)o.size);
+            if (o.timed) values.push_back(nanos() - sent);
+            done = ++number == o.count;
+        } else if (data[0] == COUNTED) {
+            number++;
+            last = Clock::now();
+        } else {
+            done = data[0] == END;
+        }
+        message->Release();
+    }
+    if (o.mode == "sink") send(DONE, sizeof DONE - 1, RELIABLE);
+    // The time until the last message that was counted, not until the end was told.
+    print_report(number, o.mode == "count" ? began + (Clock::now() - last) : began, values);
+    for (;;) wait();
+}
+
+void flood(const Options &o) {
+    std::vector<char> message((size_t)o.size, (char)COUNTED);
+    std::vector<uint64_t> none;
+    Clock::time_point began = Clock::now();
+    long number = 0;
+    while (Clock::now() - began < std::chrono::duration<double>(o.seconds)) {
+        send(message.data(), message.size(), k_nSteamNetworkingSend_Unreliable);
+        number++;
+    }
+    print_report(number, began, none);
+    send(&END, 1, RELIABLE);
+}
+
+void play(const Options &o) {
+    Inbox inbox;
+    std::vector<char> message((size_t)o.size);
+    std::vector<uint64_t> values;
+    Clock::time_point began = Clock::now();
+    for (long number = 0; number < o.count; number++) {
+        put(message, (uint32_t)number, o.timed);
+        uint64_t sent = nanos();
+        send(message.data(), message.size(), o.mode == "blast" ? k_nSteamNetworkingSend_Reliable : RELIABLE);
+        if (o.mode == "blast") continue;
+        SteamNetworkingMessage_t *echo = inbox.next();
+        values.push_back(nanos() - sent);
+        check((const unsigned char *)echo->GetData(), echo->GetSize(), (uint32_t)number, (size_t)o.size);
+        echo->Release();
+    }
+    if (o.mode == "blast") {
+        SteamNetworkingMessage_t *done = inbox.next();
+        if (done->GetSize() != sizeof DONE - 1 || std::memcmp(done->GetData(), DONE, sizeof DONE - 1))
+            throw std::runtime_error("the receiver did not confirm");
+        done->Release();
+    }
+    print_report(o.count, began, values);
+}
+
+// A port that nobody uses: the library takes no 0 for one.
+uint16 free_port() {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t length = sizeof address;
+    int socket = ::socket(AF_INET, SOCK_DGRAM, 0);
+    if (socket < 0 || bind(socket, (sockaddr *)&address, length) || getsockname(socket, (sockaddr *)&address, &length))
+        throw std::runtime_error("there is no free port");
+    close(socket);
+    return ntohs(address.sin_port);
+}
+
+void run(const Options &o) {
+    SteamNetworkingIPAddr address;
+    if (!address.ParseString(o.host.c_str())) usage();
+    SteamNetworkingConfigValue_t option;
+    option.SetPtr(k_ESteamNetworkingConfig_Callback_ConnectionStatusChanged, (void *)changed);
+    if (!is_server(o)) {
+        connection = sockets->ConnectByIPAddress(address, 1, &option);
+        while (!connected) wait();
+        std::printf("connected\n");
+        std::fflush(stdout);
+        wait_for_line();
+        if (o.mode == "flood") flood(o);
+        else play(o);
+        std::thread([] {
+            wait_for_line();
+            _exit(0);
+        }).detach();
+        for (;;) wait();
+    }
+    if (address.m_port == 0) address.m_port = free_port();
+    HSteamListenSocket listener = sockets->CreateListenSocketIP(address, 1, &option);
+    if (listener == k_HSteamListenSocket_Invalid || !sockets->GetListenSocketAddress(listener, &address))
+        throw std::runtime_error("the port cannot be used");
+    std::printf("ready %u\n", address.m_port);
+    std::fflush(stdout);
+    std::thread([] {
+        wait_for_line();
+        _exit(0);
+    }).detach();
+    while (!connected) wait();
+    serve(o);
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+    Options o = parse(argc, argv);
+    // Without this a short sleep takes about 60 microseconds longer.
+    prctl(PR_SET_TIMERSLACK, 1000);
+    if (o.mode == "echo" || o.mode == "pingpong") poll_interval_us = 10;
+    SteamDatagramErrMsg error;
+    if (!GameNetworkingSockets_Init(nullptr, error)) {
+        std::fprintf(stderr, "%s\n", error);
+        return 1;
+    }
+    sockets = SteamNetworkingSockets();
+    ISteamNetworkingUtils *utils = SteamNetworkingUtils();
+    for (auto name : {k_ESteamNetworkingConfig_SendRateMin, k_ESteamNetworkingConfig_SendRateMax})
+        utils->SetGlobalConfigValueInt32(name, SEND_RATE);
+    for (auto name : {k_ESteamNetworkingConfig_SendBufferSize, k_ESteamNetworkingConfig_RecvBufferSize})
+        utils->SetGlobalConfigValueInt32(name, BUFFER);
+    utils->SetGlobalConfigValueInt32(k_ESteamNetworkingConfig_RecvBufferMessages, MESSAGES);
+    // Nobody is to be asked who a peer on loopback is.
+    utils->SetGlobalConfigValueInt32(k_ESteamNetworkingConfig_IP_AllowWithoutAuth, 1);
+    try {
+        run(o);
+    } catch (const std::exception &error) {
+        std::fprintf(stderr, "%s\n", error.what());
+        _exit(1);
+    }
+    return 0;
+}

@@ -1,0 +1,123 @@
+//! Libraries that are driven by calls: a task that waits for their socket, their timers and the application.
+
+use std::net::UdpSocket;
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+use tokio::time::MissedTickBehavior;
+
+use crate::library::Delivery;
+use crate::role::BenchConnection;
+
+/// How long a library is left alone at most: their timers cannot be asked for.
+const TICK: Duration = Duration::from_millis(1);
+/// Messages of the application that wait for the library.
+const WAITING: usize = 256;
+
+/// One connection of a library.
+pub(crate) trait Driven: Send + 'static {
+    /// Receives, lets its timers run, and sends.
+    fn service(&mut self) -> Result<(), String>;
+    /// Whether it is connected.
+    fn is_connected(&self) -> bool;
+    /// Whether a message of this length fits.
+    fn has_room(&mut self, len: usize) -> bool;
+    /// Takes a message to send at the next call of `service`.
+    fn send(&mut self, message: &[u8], delivery: Delivery) -> Result<(), String>;
+    /// The next message that arrived.
+    fn receive(&mut self) -> Option<Vec<u8>>;
+}
+
+/// A connection that a task drives.
+pub(crate) struct Handle {
+    outgoing: mpsc::Sender<Vec<u8>>,
+    incoming: mpsc::Receiver<Vec<u8>>,
+}
+
+impl Handle {
+    /// Starts the task, and waits until the library is connected.
+    pub(crate) async fn start(
+        driven: impl Driven,
+        socket: &UdpSocket,
+        delivery: Delivery,
+    ) -> Result<Self, String> {
+        let socket = socket.try_clone().and_then(tokio::net::UdpSocket::from_std);
+        let socket = socket.map_err(|error| error.to_string())?;
+        let (outgoing, from_application) = mpsc::channel(WAITING);
+        let (to_application, incoming) = mpsc::channel(WAITING);
+        let mut task = Task { driven, socket, delivery, from_application, to_application, waiting: None };
+        let mut ticks = ticks();
+        while !task.driven.is_connected() {
+            ticks.tick().await;
+            task.driven.service()?;
+        }
+        tokio::spawn(task.run());
+        Ok(Self { outgoing, incoming })
+    }
+}
+
+fn ticks() -> tokio::time::Interval {
+    let mut ticks = tokio::time::interval(TICK);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    ticks
+}
+
+impl BenchConnection for Handle {
+    type Message = Vec<u8>;
+
+    async fn send(&self, message: &[u8]) -> Result<(), String> {
+        self.outgoing.send(message.to_vec()).await.map_err(|_| "the connection has ended".to_owned())
+    }
+
+    async fn recv(&mut self) -> Result<Vec<u8>, String> {
+        self.incoming.recv().await.ok_or_else(|| "the connection has ended".to_owned())
+    }
+}
+
+struct Task<D> {
+    driven: D,
+    socket: tokio::net::UdpSocket,
+    delivery: Delivery,
+    from_application: mpsc::Receiver<Vec<u8>>,
+    to_application: mpsc::Sender<Vec<u8>>,
+    /// What the library had no room for.
+    waiting: Option<Vec<u8>>,
+}
+
+impl<D: Driven> Task<D> {
+    async fn run(mut self) {
+        let mut ticks = ticks();
+        while self.step().await.is_ok() {
+            let takes = self.waiting.is_none();
+            tokio::select! {
+                _ = ticks.tick() => {}
+                ready = self.socket.readable() => if ready.is_err() { return },
+                message = self.from_application.recv(), if takes => match message {
+                    Some(message) => self.waiting = Some(message),
+                    None => return,
+                },
+            }
+        }
+    }
+
+    async fn step(&mut self) -> Result<(), String> {
+        for _ in 0..WAITING {
+            let next = self.waiting.take().or_else(|| self.from_application.try_recv().ok());
+            let Some(message) = next else { break };
+            if !self.driven.has_room(message.len()) {
+                self.waiting = Some(message);
+                break;
+            }
+            self.driven.send(&message, self.delivery)?;
+        }
+        self.driven.service()?;
+        // What the library took from the socket itself leaves the readiness as it was.
+        let _ = self.socket.try_io(tokio::io::Interest::READABLE, || {
+            Err::<(), _>(std::io::Error::from(std::io::ErrorKind::WouldBlock))
+        });
+        while let Some(message) = self.driven.receive() {
+            self.to_application.send(message).await.map_err(|error| error.to_string())?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,92 @@
+//! rakwire beside libraries other than RakNet that a game might use: the same work over each.
+
+mod library;
+mod table;
+mod work;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Result, bail};
+use clap::Args;
+
+use self::library::Library;
+use self::table::{Report, Row};
+use self::work::{Measured, Work};
+use crate::pairing::Bench;
+use crate::process::Cores;
+use crate::{environment, publish};
+
+const BEGIN: &str = "<!-- figures: written by `cargo xtask bench fields --publish` -->";
+
+/// Measure rakwire beside libraries other than RakNet: quinn, ENet, KCP, renet and GameNetworkingSockets.
+#[derive(Debug, Args)]
+pub(crate) struct Options {
+    /// Everything once and small: to see that it works
+    #[arg(long, conflicts_with = "publish")]
+    quick: bool,
+    /// How often each is measured; the median counts
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
+    runs: u32,
+    /// Only this work
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    only: Vec<String>,
+    /// Write the table into docs/alternatives.md
+    #[arg(long, conflicts_with = "only")]
+    publish: bool,
+    /// Where the report goes
+    #[arg(long, value_name = "FILE", default_value = "target/bench/fields.json")]
+    report: PathBuf,
+    /// Where the programs around the other libraries are
+    #[arg(long, value_name = "FOLDER", default_value = "target/fields")]
+    peers: PathBuf,
+}
+
+pub(crate) fn run(options: &Options) -> Result<()> {
+    let runs = if options.quick { 1 } else { options.runs };
+    let bench =
+        Bench { peers: options.peers.clone(), cores: Cores::choose()?, runs, limit: Duration::from_secs(60) };
+    let mut report = Report { environment: environment::begin(runs)?, rows: Vec::new() };
+    "cargo xtask bench fields".clone_into(&mut report.environment.command);
+    report.environment.peers = library::versions()?;
+    for work in Work::all(options.quick) {
+        if options.only.is_empty() || options.only.iter().any(|name| name == work.name) {
+            report.rows.extend(rows(&bench, &work));
+        }
+    }
+    environment::end(&mut report.environment)?;
+    report.write(&options.report)?;
+    let text = report.markdown();
+    print!("{text}");
+    if options.publish {
+        publish::write_figures(Path::new("docs/alternatives.md"), BEGIN, &text)?;
+    }
+    match report.failures().as_slice() {
+        [] => Ok(()),
+        failures => bail!("{}", failures.join("; ")),
+    }
+}
+
+/// Measures one kind of work in rounds of all libraries, so that a slow time of the machine slows them all.
+fn rows(bench: &Bench, work: &Work) -> Vec<Row> {
+    let mut all: Vec<(Library, Result<Vec<Measured>>)> = Library::ALL
+        .into_iter()
+        .filter(|library| library.can(work))
+        .map(|library| (library, Ok(Vec::new())))
+        .collect();
+    for round in 0..bench.runs {
+        for (library, found) in &mut all {
+            let Ok(runs) = found else { continue };
+            match work.measure(bench, || library.command(&bench.peers), round.into()) {
+                Ok(measured) => runs.push(measured),
+                Err(error) => *found = Err(error),
+            }
+        }
+    }
+    for (library, found) in &all {
+        if let Err(error) = found {
+            eprintln!("{}: {}: {error:#}", work.name, library.name());
+        }
+    }
+    Row::of(work, &all)
+}

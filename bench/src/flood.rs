@@ -1,0 +1,112 @@
+//! The roles of a benchmark of unreliable messages: one end sends as many as its library takes, the other counts those
+//! that arrive.
+//!
+//! `flood HOST:PORT --size BYTES --seconds N` prints `connected`, waits for a line, sends, and prints how many it sent
+//! as `{"messages":N,"seconds":S,…}`. `count --port PORT` prints `ready PORT`, and as soon as it is told that no more
+//! come, the number of messages that came and the time between the first and the last.
+
+use std::future::pending;
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use super::role::{BenchConnection, print_line, print_report, wait_for_line};
+
+/// The first byte of a message that is counted: a user message that every peer passes on.
+const COUNTED: u8 = 0xfe;
+/// The first byte of the message that ends the count.
+const END: u8 = 0xff;
+/// Between two messages that end the count, of which each may get lost.
+const REPEATED: Duration = Duration::from_millis(20);
+
+/// What a program does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flood {
+    Send { address: SocketAddr, size: usize, time: Duration },
+    Count { port: u16 },
+}
+
+impl Flood {
+    /// Reads a command line; `None` for anything else.
+    pub fn parse(mut args: impl Iterator<Item = String>) -> Option<Self> {
+        match args.next()?.as_str() {
+            "count" => match (args.next()?.as_str(), args.next()?) {
+                ("--port", port) => Some(Self::Count { port: port.parse().ok()? }),
+                _ => None,
+            },
+            "flood" => {
+                let address = args.next()?.parse().ok()?;
+                let (mut size, mut time) = (100, Duration::from_secs(1));
+                while let Some(arg) = args.next() {
+                    match arg.as_str() {
+                        "--size" => size = args.next()?.parse().ok()?,
+                        "--seconds" => time = Duration::try_from_secs_f64(args.next()?.parse().ok()?).ok()?,
+                        _ => return None,
+                    }
+                }
+                (size > 0).then_some(Self::Send { address, size, time })
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Sends for a time, and then that it was all until the input ends.
+pub async fn send(connection: impl BenchConnection, size: usize, time: Duration) -> Result<(), String> {
+    print_line("connected")?;
+    wait_for_line().await?;
+    let message = vec![COUNTED; size];
+    let began = Instant::now();
+    let mut sent = 0;
+    while began.elapsed() < time {
+        connection.send(&message).await?;
+        sent += 1;
+    }
+    print_report(sent, began.elapsed().as_secs_f64(), &mut [])?;
+    let tell = async {
+        loop {
+            connection.send(&[END]).await?;
+            tokio::time::sleep(REPEATED).await;
+        }
+    };
+    tokio::select! {
+        result = tell => result,
+        ended = wait_for_line() => ended,
+    }
+}
+
+/// Counts until it is told that it was all.
+pub async fn count(mut connection: impl BenchConnection) -> Result<(), String> {
+    let (mut began, mut last, mut counted) = (None, None, 0);
+    loop {
+        let message = connection.recv().await?;
+        match message.as_ref().first() {
+            Some(&COUNTED) => {
+                let now = Instant::now();
+                began.get_or_insert(now);
+                last = Some(now);
+                counted += 1;
+            }
+            Some(&END) => break,
+            _ => return Err(format!("a message of {} bytes", message.as_ref().len())),
+        }
+    }
+    let seconds = began.zip(last).map_or(0.0, |(began, last)| last.duration_since(began).as_secs_f64());
+    print_report(counted, seconds, &mut [])?;
+    pending().await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn command_lines_are_parsed() {
+        let parse = |line: &str| Flood::parse(line.split(' ').map(str::to_owned));
+        assert_eq!(parse("count --port 7"), Some(Flood::Count { port: 7 }));
+        let time = Duration::from_millis(500);
+        let address = ([127, 0, 0, 1], 9).into();
+        assert_eq!(parse("flood 127.0.0.1:9 --seconds 0.5"), Some(Flood::Send { address, size: 100, time }));
+        assert!(parse("count").is_none() && parse("flood 127.0.0.1:9 --size 0").is_none());
+        assert!(parse("blast 127.0.0.1:9").is_none());
+    }
+}
