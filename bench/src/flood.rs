@@ -2,8 +2,8 @@
 //! that arrive.
 //!
 //! `flood HOST:PORT --size BYTES --seconds N` prints `connected`, waits for a line, sends, and prints how many it sent
-//! as `{"messages":N,"seconds":S,…}`. `count --port PORT` prints `ready PORT`, and as soon as it is told that no more
-//! come, the number of messages that came and the time between the first and the last.
+//! as `{"messages":N,"seconds":S,…}`. `count --port PORT` prints `ready PORT`, and as soon as no more come, the number
+//! of messages that came and the time between the first and the last.
 
 use std::future::pending;
 use std::net::SocketAddr;
@@ -11,12 +11,10 @@ use std::time::{Duration, Instant};
 
 use super::role::{BenchConnection, print_line, print_report, wait_for_line};
 
-/// The first byte of a message that is counted: a user message that every peer passes on.
+/// The bytes of a message, of which the first is a user message that every peer passes on.
 const COUNTED: u8 = 0xfe;
-/// The first byte of the message that ends the count.
-const END: u8 = 0xff;
-/// Between two messages that end the count, of which each may get lost.
-const REPEATED: Duration = Duration::from_millis(20);
+/// After so long without a message no more come.
+const QUIET: Duration = Duration::from_millis(500);
 
 /// What a program does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,7 +48,7 @@ impl Flood {
     }
 }
 
-/// Sends for a time, and then that it was all until the input ends.
+/// Sends for a time, and waits for the end of the input.
 pub async fn send(connection: impl BenchConnection, size: usize, time: Duration) -> Result<(), String> {
     print_line("connected")?;
     wait_for_line().await?;
@@ -62,36 +60,19 @@ pub async fn send(connection: impl BenchConnection, size: usize, time: Duration)
         sent += 1;
     }
     print_report(sent, began.elapsed().as_secs_f64(), &mut [])?;
-    let tell = async {
-        loop {
-            connection.send(&[END]).await?;
-            tokio::time::sleep(REPEATED).await;
-        }
-    };
-    tokio::select! {
-        result = tell => result,
-        ended = wait_for_line() => ended,
-    }
+    wait_for_line().await
 }
 
-/// Counts until it is told that it was all.
+/// Counts until no more come.
 pub async fn count(mut connection: impl BenchConnection) -> Result<(), String> {
-    let (mut began, mut last, mut counted) = (None, None, 0);
-    loop {
-        let message = connection.recv().await?;
-        match message.as_ref().first() {
-            Some(&COUNTED) => {
-                let now = Instant::now();
-                began.get_or_insert(now);
-                last = Some(now);
-                counted += 1;
-            }
-            Some(&END) => break,
-            _ => return Err(format!("a message of {} bytes", message.as_ref().len())),
-        }
+    connection.recv().await?;
+    let (began, mut last, mut counted) = (Instant::now(), Instant::now(), 1);
+    while let Ok(message) = tokio::time::timeout(QUIET, connection.recv()).await {
+        message?;
+        last = Instant::now();
+        counted += 1;
     }
-    let seconds = began.zip(last).map_or(0.0, |(began, last)| last.duration_since(began).as_secs_f64());
-    print_report(counted, seconds, &mut [])?;
+    print_report(counted, last.duration_since(began).as_secs_f64(), &mut [])?;
     pending().await
 }
 

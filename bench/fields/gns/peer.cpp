@@ -19,14 +19,15 @@ using namespace bench;
 namespace {
 
 // Bytes a second. The library does not estimate the bandwidth of a path: its two limits "should always be set to the same
-// value". Its default is 256 KB, and this is the most that it allows.
-constexpr int SEND_RATE = 100 << 20;
+// value". Its default is 256 KB. With more than this it sends faster than the other end reads, and stalls for seconds.
+constexpr int SEND_RATE = 32 << 20;
 // Bytes and messages that may wait at either end.
 constexpr int BUFFER = 16 << 20;
 constexpr int MESSAGES = 1 << 20;
 constexpr int BATCH = 64;
-// The first byte of a message that is counted, and of the one that ends the count.
-constexpr unsigned char COUNTED = 0xFE, END = 0xFF;
+// The bytes of a message that is counted, and how long none comes after the last.
+constexpr unsigned char COUNTED = 0xFE;
+constexpr auto QUIET = std::chrono::milliseconds(500);
 
 struct Options {
     std::string mode, host;
@@ -105,8 +106,10 @@ class Inbox {
     int next_ = 0, count = 0;
 
 public:
-    SteamNetworkingMessage_t *next() {
+    // None, if none came in time.
+    SteamNetworkingMessage_t *next(Clock::time_point deadline = Clock::time_point::max()) {
         while (next_ == count) {
+            if (Clock::now() > deadline) return nullptr;
             next_ = 0;
             count = sockets->ReceiveMessagesOnConnection(connection, messages, BATCH);
             if (count < 0) throw std::runtime_error("the connection has ended");
@@ -118,34 +121,49 @@ public:
 
 constexpr int RELIABLE = k_nSteamNetworkingSend_ReliableNoNagle;
 
-void serve(const Options &o) {
-    Inbox inbox;
-    std::vector<uint64_t> values;
-    Clock::time_point began, last;
-    long number = 0;
-    for (bool done = false; !done;) {
+[[noreturn]] void wait_for_the_end() {
+    for (;;) wait();
+}
+
+[[noreturn]] void echo() {
+    for (Inbox inbox;;) {
         SteamNetworkingMessage_t *message = inbox.next();
-        auto data = (const unsigned char *)message->GetData();
-        size_t length = message->GetSize();
-        if (number == 0) began = Clock::now();
-        if (o.mode == "echo") {
-            send(data, length, RELIABLE);
-        } else if (o.mode == "sink") {
-            uint64_t sent = check(data, length, (uint32_t)number, (size_t)o.size);
-            if (o.timed) values.push_back(nanos() - sent);
-            done = ++number == o.count;
-        } else if (data[0] == COUNTED) {
-            number++;
-            last = Clock::now();
-        } else {
-            done = data[0] == END;
-        }
+        send(message->GetData(), message->GetSize(), RELIABLE);
         message->Release();
     }
-    if (o.mode == "sink") send(DONE, sizeof DONE - 1, RELIABLE);
-    // The time until the last message that was counted, not until the end was told.
-    print_report(number, o.mode == "count" ? began + (Clock::now() - last) : began, values);
-    for (;;) wait();
+}
+
+[[noreturn]] void sink(const Options &o) {
+    Inbox inbox;
+    std::vector<uint64_t> values;
+    Clock::time_point began;
+    for (long number = 0; number < o.count; number++) {
+        SteamNetworkingMessage_t *message = inbox.next();
+        auto data = (const unsigned char *)message->GetData();
+        uint64_t sent = check(data, message->GetSize(), (uint32_t)number, (size_t)o.size);
+        if (number == 0) began = Clock::now();
+        if (o.timed) values.push_back(nanos() - sent);
+        message->Release();
+    }
+    send(DONE, sizeof DONE - 1, RELIABLE);
+    print_report(o.count, began, values);
+    wait_for_the_end();
+}
+
+[[noreturn]] void count() {
+    Inbox inbox;
+    inbox.next()->Release();
+    std::vector<uint64_t> none;
+    Clock::time_point began = Clock::now(), last = began;
+    long number = 1;
+    while (SteamNetworkingMessage_t *message = inbox.next(last + QUIET)) {
+        message->Release();
+        last = Clock::now();
+        number++;
+    }
+    // The time until the last message, not until it was clear that no more come.
+    print_report(number, began + (Clock::now() - last), none);
+    wait_for_the_end();
 }
 
 void flood(const Options &o) {
@@ -158,7 +176,6 @@ void flood(const Options &o) {
         number++;
     }
     print_report(number, began, none);
-    send(&END, 1, RELIABLE);
 }
 
 void play(const Options &o) {
@@ -198,6 +215,13 @@ uint16 free_port() {
     return ntohs(address.sin_port);
 }
 
+void end_with_input() {
+    std::thread([] {
+        wait_for_line();
+        _exit(0);
+    }).detach();
+}
+
 void run(const Options &o) {
     SteamNetworkingIPAddr address;
     if (!address.ParseString(o.host.c_str())) usage();
@@ -211,11 +235,8 @@ void run(const Options &o) {
         wait_for_line();
         if (o.mode == "flood") flood(o);
         else play(o);
-        std::thread([] {
-            wait_for_line();
-            _exit(0);
-        }).detach();
-        for (;;) wait();
+        end_with_input();
+        wait_for_the_end();
     }
     if (address.m_port == 0) address.m_port = free_port();
     HSteamListenSocket listener = sockets->CreateListenSocketIP(address, 1, &option);
@@ -223,12 +244,11 @@ void run(const Options &o) {
         throw std::runtime_error("the port cannot be used");
     std::printf("ready %u\n", address.m_port);
     std::fflush(stdout);
-    std::thread([] {
-        wait_for_line();
-        _exit(0);
-    }).detach();
+    end_with_input();
     while (!connected) wait();
-    serve(o);
+    if (o.mode == "echo") echo();
+    if (o.mode == "sink") sink(o);
+    count();
 }
 
 } // namespace
@@ -245,6 +265,9 @@ int main(int argc, char **argv) {
     }
     sockets = SteamNetworkingSockets();
     ISteamNetworkingUtils *utils = SteamNetworkingUtils();
+    // Standard output is for the result.
+    utils->SetDebugOutputFunction(k_ESteamNetworkingSocketsDebugOutputType_Warning,
+        [](ESteamNetworkingSocketsDebugOutputType, const char *text) { std::fprintf(stderr, "%s\n", text); });
     for (auto name : {k_ESteamNetworkingConfig_SendRateMin, k_ESteamNetworkingConfig_SendRateMax})
         utils->SetGlobalConfigValueInt32(name, SEND_RATE);
     for (auto name : {k_ESteamNetworkingConfig_SendBufferSize, k_ESteamNetworkingConfig_RecvBufferSize})
