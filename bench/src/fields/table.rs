@@ -158,7 +158,7 @@ impl Report {
         lines.extend(self.rows.iter().map(Row::cells));
         let environment = &self.environment;
         let [before, after] = environment.load;
-        let peers = environment.peers.iter().map(|(name, version)| format!("{name} {version}"));
+        let peers = environment.peers.iter().map(|(name, version)| format!("`{name}` {version}"));
         format!(
             "Measured by `{}` at commit {} with {}, on {} ({}), medians of {} runs, beside {}. The load of the machine was \
              {before} before and {after} after.\n\n{}",
