@@ -164,8 +164,8 @@ pub struct Config {
     /// How long the handshake inside the connection may take. Default: 10 s, after which a slot that is not connected
     /// is free again (`docs/raknet.md#request-2`).
     pub handshake_timeout: Duration,
-    /// How long a peer may stay silent while something that it must acknowledge is under way. Default: 10 s, as in the
-    /// original.
+    /// How long a peer may stay silent while something that it must acknowledge is under way: whole milliseconds,
+    /// rounded up, and at most 49 days. Default: 10 s, as in the original.
     pub timeout: Duration,
     /// How long `disconnect` waits for what was sent before to be acknowledged. Default: 5 s, half of the default
     /// `timeout`: an application that ends waits less than for a peer that has fallen silent.

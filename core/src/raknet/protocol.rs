@@ -233,7 +233,7 @@ impl Peer<'_, RakNet> {
         stored.unwrap_or_default().get(&self.tables.pool)
     }
 
-    /// Sets how long the other peer of one connection may stay silent.
+    /// Sets how long the other peer of one connection may stay silent: whole milliseconds, rounded up, and at most 49 days.
     ///
     /// # Errors
     /// [`SetError::NoConnection`].

@@ -6,7 +6,10 @@ use crate::time::Instant;
 const MICROS_PER_SECOND: u64 = 1_000_000;
 
 /// Bytes of one kind: in all, in the second that is running, and in the last whole one.
+///
+/// Counters are aligned to four bytes, so that an odd number of words is wasted by none of the two ends.
 #[derive(Clone, Copy, Debug, Default)]
+#[repr(C, packed(4))]
 struct Counter {
     total: u64,
     running: u32,

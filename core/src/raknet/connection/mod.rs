@@ -102,8 +102,8 @@ pub(crate) struct Connection {
     pub(super) made_at: Instant,
     /// When something of the other peer arrived last.
     last_received: Instant,
-    /// How long the other peer may stay silent, in microseconds.
-    timeout: u64,
+    /// How long the other peer may stay silent, in milliseconds.
+    timeout: u32,
     /// Whether datagrams of messages are dropped until the application has room for them.
     refuses_data: bool,
 }
@@ -142,7 +142,11 @@ impl Connection {
     }
 
     pub(crate) fn set_timeout(&mut self, timeout: Duration) {
-        self.timeout = long_micros(timeout);
+        self.timeout = u32::try_from(long_micros(timeout).div_ceil(1_000)).unwrap_or(u32::MAX);
+    }
+
+    const fn timeout_micros(&self) -> u64 {
+        self.timeout as u64 * 1_000
     }
 
     pub(crate) const fn guid(&self) -> Guid {
@@ -480,11 +484,11 @@ impl Connection {
     /// When the other peer counts as lost; only one that owes an acknowledgement can be.
     fn silence_deadline(&self) -> Option<Instant> {
         let unacked_since = self.sender.unacked_since()?;
-        Some(unacked_since.max(self.last_received).plus_long(self.timeout))
+        Some(unacked_since.max(self.last_received).plus_long(self.timeout_micros()))
     }
 
     /// When a connection ends into whose memory nothing more fits.
     fn memory_deadline(&self) -> Option<Instant> {
-        self.receiver.exhausted_since().map(|since| since.plus_long(self.timeout))
+        self.receiver.exhausted_since().map(|since| since.plus_long(self.timeout_micros()))
     }
 }

@@ -82,7 +82,7 @@ impl endpoint::Connection<RakNet> for Connection {
         }
         self.sender.on_timeout(cx);
         if self.handshake.state() == State::Connected {
-            self.sender.keep_alive(cx, self.timeout);
+            self.sender.keep_alive(cx, self.timeout_micros());
         } else {
             let result = self.handshake.on_timeout(cx);
             self.end_on_error(cx, result);
@@ -109,7 +109,7 @@ impl endpoint::Connection<RakNet> for Connection {
             return self.handshake.deadline(cx);
         }
         let in_state = if matches!(state, State::Connected) {
-            self.sender.keep_alive_deadline(self.timeout)
+            self.sender.keep_alive_deadline(self.timeout_micros())
         } else {
             self.handshake.deadline(cx)
         };

@@ -5,8 +5,10 @@ use crate::raknet::connection::context::Context;
 use crate::storage::{Claim, Share};
 use crate::time::Instant;
 
-/// Blocks that received messages take, or that were promised to messages which arrive in parts.
+/// Blocks that received messages take, or that were promised to messages which arrive in parts. Aligned to four bytes, which
+/// takes four less of every connection.
 #[derive(Clone, Copy, Debug, Default)]
+#[repr(C, packed(4))]
 pub(super) struct ReceiveBudget {
     pub(super) share: Share,
     /// Since when nothing more has fitted although the application has read everything.
@@ -47,8 +49,8 @@ impl ReceiveBudget {
 
     /// Something found no room. The other peer is to blame only while the application has nothing to read.
     pub(super) fn on_no_room(&mut self, now: Instant, inbox_is_empty: bool) {
-        if inbox_is_empty {
-            self.exhausted_since.get_or_insert(now);
+        if inbox_is_empty && self.exhausted_since().is_none() {
+            self.exhausted_since = Some(now);
         }
     }
 

@@ -10,8 +10,10 @@ const SAMPLES: usize = 5;
 pub(super) struct PingStats {
     /// How long they took, in microseconds; zero for none yet.
     micros: [u32; SAMPLES],
-    /// The other clock minus ours at each of them, in milliseconds.
-    differences: [i64; SAMPLES],
+    /// The other clock minus ours, in milliseconds, at the first of them.
+    difference: i64,
+    /// How much more it was at each of them.
+    drifts: [i32; SAMPLES],
     count: u32,
     lowest: u32,
 }
@@ -20,17 +22,28 @@ impl PingStats {
     /// A ping took `ping`; the other clock read `remote` milliseconds when ours read `local`, half of it before now.
     pub(super) fn sample(&mut self, ping: Duration, local: u64, remote: u64) {
         let micros = u32::try_from(ping.as_micros()).unwrap_or(u32::MAX).max(1);
-        let difference = remote.wrapping_sub(local) as i64;
+        let drift = self.drift(remote.wrapping_sub(local) as i64);
         let at = self.count as usize % SAMPLES;
-        if let (Some(place), Some(beside)) = (self.micros.get_mut(at), self.differences.get_mut(at)) {
-            (*place, *beside) = (micros, difference);
+        if let (Some(place), Some(beside)) = (self.micros.get_mut(at), self.drifts.get_mut(at)) {
+            (*place, *beside) = (micros, drift);
         }
         self.lowest = if self.count == 0 { micros } else { self.lowest.min(micros) };
         self.count = self.count.wrapping_add(1).max(1);
     }
 
-    fn filled(&self) -> impl Iterator<Item = (u32, i64)> {
-        let samples = self.micros.iter().copied().zip(self.differences);
+    /// How much more a difference of the clocks is than the first. A clock that is set by more than 24 days makes all
+    /// earlier pings worthless.
+    fn drift(&mut self, difference: i64) -> i32 {
+        let drift = i32::try_from(difference.wrapping_sub(self.difference));
+        drift.ok().filter(|_| self.count > 0).unwrap_or_else(|| {
+            self.micros = [0; SAMPLES];
+            self.difference = difference;
+            0
+        })
+    }
+
+    fn filled(&self) -> impl Iterator<Item = (u32, i32)> {
+        let samples = self.micros.iter().copied().zip(self.drifts);
         samples.filter(|(micros, _)| *micros > 0)
     }
 
@@ -51,7 +64,8 @@ impl PingStats {
 
     /// The other clock minus ours in milliseconds, by the ping that was the fastest of the last five.
     pub(super) fn difference(&self) -> Option<i64> {
-        self.filled().min_by_key(|(micros, _)| *micros).map(|(_, difference)| difference)
+        let fastest = self.filled().min_by_key(|(micros, _)| *micros);
+        fastest.map(|(_, drift)| self.difference.wrapping_add(drift.into()))
     }
 }
 
@@ -77,5 +91,10 @@ mod tests {
         }
         assert_eq!(ping_stats.difference(), Some(-1_000));
         assert_eq!(ping_stats.lowest(), Duration::from_millis(10));
+        for remote in [1 << 63, 0, u64::MAX >> 1, 5_000] {
+            ping_stats.sample(Duration::from_millis(40), 5_000, remote);
+            assert_eq!(ping_stats.difference(), Some(remote.wrapping_sub(5_000) as i64));
+            assert_eq!(ping_stats.lowest(), Duration::from_millis(10));
+        }
     }
 }
