@@ -1,6 +1,6 @@
 //! The package in a root of its own: installed, started, drained, removed.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{ChildStdin, Stdio};
@@ -14,6 +14,10 @@ use super::contents::FOLDER;
 use crate::process::describe;
 use crate::shell::Shell;
 
+/// The document whose first configuration is tried.
+const GUIDE: &str = "docs/relay.md";
+/// The origin that it admits.
+const ORIGIN: &str = "https://play.example.org";
 const SCRIPT: &str = include_str!("root.sh");
 /// How long each step may take.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -23,8 +27,15 @@ pub(super) fn check(shell: &Shell, package: &Path) -> Result<()> {
     let root = shell.path(FOLDER).join("root");
     std::fs::create_dir_all(&root)?;
     let [listen, admin] = [free_address()?, free_address()?];
-    let arguments =
-        [package.display().to_string(), root.display().to_string(), listen.to_string(), admin.to_string()];
+    let guide = root.with_file_name("guide.toml");
+    std::fs::write(&guide, guide_config(&shell.read(GUIDE)?)?)?;
+    let arguments = [
+        package.display().to_string(),
+        root.display().to_string(),
+        listen.to_string(),
+        admin.to_string(),
+        guide.display().to_string(),
+    ];
     let unshare = ["unshare", "--mount", "--propagation", "private", "sh", "-c", SCRIPT, "sh"];
     let line = unshare.into_iter().chain(arguments.iter().map(String::as_str));
     let mut running = if Uid::effective().is_root() {
@@ -38,15 +49,19 @@ pub(super) fn check(shell: &Shell, package: &Path) -> Result<()> {
         command.stdin(Stdio::piped());
     })
     .spawn()?;
-    let input = running.take_stdin()?;
-    let started = wait_until_ready(admin, || Ok(running.poll()?.is_none()));
-    let used = started.and_then(|()| use_relay(listen, admin, input));
+    let mut input = running.take_stdin()?;
+    let mut is_running = || Ok(running.poll()?.is_none());
+    let used = wait_until_ready(admin, &mut is_running)
+        .and_then(|()| use_relay(listen, admin, &mut input))
+        .and_then(|()| wait_until_guarded(listen, admin, &mut is_running))
+        .and_then(|()| follow_guide(listen, &mut input));
+    drop(input);
     let status = running.wait(Some(LIMIT))?;
     if !status.success() {
         bail!("the package failed in its root: {}", describe(status));
     }
     used?;
-    shell.print("installed, started, drained and removed");
+    shell.print("installed, started, drained, configured as docs/relay.md tells, started and drained again, and removed");
     Ok(())
 }
 
@@ -66,7 +81,7 @@ fn wait_until_ready(admin: SocketAddr, mut is_running: impl FnMut() -> Result<bo
 }
 
 /// Connects a client, and lets the relay end: the client is told.
-fn use_relay(listen: SocketAddr, admin: SocketAddr, mut input: ChildStdin) -> Result<()> {
+fn use_relay(listen: SocketAddr, admin: SocketAddr, input: &mut ChildStdin) -> Result<()> {
     let ready = get(admin, "/readyz")?;
     if !ready.starts_with("HTTP/1.1 200") {
         bail!("/readyz says {ready}");
@@ -88,19 +103,75 @@ fn use_relay(listen: SocketAddr, admin: SocketAddr, mut input: ChildStdin) -> Re
 
 /// A client of the target `game` that sends nothing.
 fn open_websocket(relay: SocketAddr) -> Result<TcpStream> {
-    let mut stream = connect(relay)?;
-    write!(
-        stream,
-        "GET /ws?target=game HTTP/1.1\r\nHost: {relay}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
-         Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
-    )?;
-    let mut head = String::new();
-    let mut lines = BufReader::new(stream.try_clone()?);
-    lines.read_line(&mut head)?;
+    let (head, stream) = ask_for_websocket(relay, "")?;
     if !head.starts_with("HTTP/1.1 101") {
         bail!("the relay opens no WebSocket: {head}");
     }
     Ok(stream)
+}
+
+/// The first line of the answer, and what comes behind it.
+fn ask_for_websocket(relay: SocketAddr, header: &str) -> Result<(String, TcpStream)> {
+    let mut stream = connect(relay)?;
+    write!(
+        stream,
+        "GET /ws?target=game HTTP/1.1\r\nHost: {relay}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
+         Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n{header}\r\n"
+    )?;
+    let mut head = Vec::new();
+    let mut byte = [0];
+    while stream.read(&mut byte)? == 1 && byte != *b"\n" {
+        head.extend(byte);
+    }
+    Ok((String::from_utf8_lossy(&head).into_owned(), stream))
+}
+
+/// Waits until the relay runs with the configuration of the guide, which turns clients without an origin away.
+fn wait_until_guarded(
+    listen: SocketAddr,
+    admin: SocketAddr,
+    mut is_running: impl FnMut() -> Result<bool>,
+) -> Result<()> {
+    let started = Instant::now();
+    while started.elapsed() < LIMIT {
+        wait_until_ready(admin, &mut is_running)?;
+        if ask_for_websocket(listen, "").is_ok_and(|(head, _)| head.starts_with("HTTP/1.1 403")) {
+            return Ok(());
+        }
+        thread::sleep(Duration::from_millis(100));
+    }
+    bail!("the relay did not start again within {} s", LIMIT.as_secs())
+}
+
+/// A foreign page gets nothing, and neither does a client without a token.
+fn follow_guide(listen: SocketAddr, input: &mut ChildStdin) -> Result<()> {
+    let (head, _) = ask_for_websocket(listen, "Origin: https://example.com\r\n")?;
+    if !head.starts_with("HTTP/1.1 403") {
+        bail!("a foreign page is answered with {head}");
+    }
+    let (head, mut client) = ask_for_websocket(listen, &format!("Origin: {ORIGIN}\r\n"))?;
+    if !head.starts_with("HTTP/1.1 101") {
+        bail!("the page of the guide is answered with {head}");
+    }
+    let mut received = Vec::new();
+    client.read_to_end(&mut received).context("a client without a token stays")?;
+    // A close frame with the code 4401.
+    if !received.windows(2).any(|code| code == 4401u16.to_be_bytes()) {
+        bail!("a client without a token was not told: {received:02x?}");
+    }
+    writeln!(input)?;
+    Ok(())
+}
+
+/// The first block of TOML in the guide.
+fn guide_config(guide: &str) -> Result<String> {
+    let mut lines = guide.lines().skip_while(|line| line.trim() != "```toml").skip(1);
+    let block: Vec<&str> =
+        lines.by_ref().take_while(|line| line.trim() != "```").map(str::trim_start).collect();
+    if !block.iter().any(|line| line.contains(ORIGIN)) {
+        bail!("{GUIDE} begins with no configuration for {ORIGIN}");
+    }
+    Ok(block.join("\n") + "\n")
 }
 
 fn get(address: SocketAddr, path: &str) -> Result<String> {

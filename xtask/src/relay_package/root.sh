@@ -5,6 +5,7 @@ package=$1
 root=$2
 listen=$3
 admin=$4
+guide=$5
 
 mount -t tmpfs -o mode=0755 tmpfs "$root"
 cd "$root"
@@ -46,19 +47,39 @@ inside systemd-analyze security --offline=true --threshold=20 --no-pager \
     /usr/lib/systemd/system/rakwire-relay.service > run/exposure
 tail -n 1 run/exposure
 
+# As the unit does: another user, and no privileges to gain.
+unprivileged() {
+    PATH=/usr/sbin:/usr/bin:/sbin:/bin exec chroot "$root" setpriv --reuid rakwire-relay --regid rakwire-relay --clear-groups \
+        --no-new-privs --bounding-set -all "$@"
+}
+
+# Runs the relay as the unit does, until the next line of standard input.
+run_until_line() {
+    # shellcheck disable=SC2046 # The command has several words.
+    unprivileged $(sed -n 's/^ExecStart=//p' usr/lib/systemd/system/rakwire-relay.service) > run/stdout &
+    relay=$!
+    trap 'kill -KILL "$relay"' EXIT
+    read -r _
+    kill -TERM "$relay"
+    wait "$relay"
+    trap - EXIT
+    echo drained
+}
+
 sed -i "s/127.0.0.1:8080/$listen/; s/127.0.0.1:9464/$admin/; s/^drain_timeout.*/drain_timeout = \"1s\"/" \
     etc/rakwire-relay/relay.toml
-command=$(sed -n 's/^ExecStart=//p' usr/lib/systemd/system/rakwire-relay.service)
-# As the unit does: another user, and no privileges to gain.
-PATH=/usr/sbin:/usr/bin:/sbin:/bin chroot "$root" setpriv --reuid rakwire-relay --regid rakwire-relay --clear-groups \
-    --no-new-privs --bounding-set -all $command > run/stdout &
-relay=$!
-trap 'kill -KILL "$relay"' EXIT
-read -r _
-kill -TERM "$relay"
-wait "$relay"
-trap - EXIT
-echo drained
+run_until_line
+
+# What the guide tells an operator to do with the package.
+cp "$guide" etc/rakwire-relay/relay.toml
+inside rakwire-relay keygen --out /tmp/token.key
+inside install -o root -g rakwire-relay -m 640 /tmp/token.key.pub /etc/rakwire-relay/token.key.pub
+inside install -o root -g rakwire-relay -m 640 /dev/null /etc/rakwire-relay/bans
+(unprivileged rakwire-relay check --config /etc/rakwire-relay/relay.toml)
+# Only the internet has the name, and with it the certificate.
+sed -i "s/\[::\]:443/$listen/; s/127.0.0.1:9464/$admin/; s/^drain_timeout.*/drain_timeout = \"1s\"/; /^\[tls\]/,/^\$/d" \
+    etc/rakwire-relay/relay.toml
+run_until_line
 
 inside dpkg --remove rakwire-relay
 [ ! -e usr/bin/rakwire-relay ]
@@ -66,5 +87,7 @@ inside dpkg --remove rakwire-relay
 # What an operator has written stays until it is purged.
 [ -e etc/rakwire-relay/relay.toml ]
 inside dpkg --purge rakwire-relay
-[ ! -e etc/rakwire-relay ]
+[ ! -e etc/rakwire-relay/relay.toml ]
+# Keys and bans are the operator's.
+[ -e etc/rakwire-relay/token.key.pub ]
 echo removed
