@@ -62,12 +62,16 @@ const WASM_MUST_NOT_USE: [&str; 4] = ["tokio", "mio", "quinn", "rakwire-native"]
 const EMBASSY_MUST_NOT_USE: [&str; 5] = ["tokio", "mio", "quinn", "getrandom", "rakwire-native"];
 
 /// Which of our crates each of them builds on, as the code map of ARCHITECTURE.md says. Tests may use others too.
-const OURS: [(&str, &[&str]); 14] = [
+const OURS: [(&str, &[&str]); 15] = [
     ("rakwire", &["rakwire-derive"]),
     ("rakwire-derive", &[]),
     ("snowfight", &["rakwire"]),
-    ("snowfight-server", &["rakwire", "rakwire-native", "snowfight"]),
-    ("snowfight-wasm", &["rakwire", "snowfight"]),
+    ("snowfight-replication", &["rakwire", "rakwire-plugins", "snowfight"]),
+    (
+        "snowfight-server",
+        &["rakwire", "rakwire-native", "rakwire-plugins", "snowfight", "snowfight-replication"],
+    ),
+    ("snowfight-wasm", &["rakwire", "snowfight", "snowfight-replication"]),
     ("rakwire-native", &["rakwire"]),
     ("rakwire-cli", &["rakwire", "rakwire-native", "rakwire-plugins"]),
     ("rakwire-embassy", &["rakwire"]),

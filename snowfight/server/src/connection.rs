@@ -8,6 +8,8 @@ use rakwire_native::raknet::{self, Channel, Delivery as RakNetDelivery};
 use rakwire_native::{BindError, Simulation};
 use snowfight::message::Delivery;
 
+use crate::replication::{self, Replicas};
+
 /// The backlog of a RakNet connection in bytes above which it gets no further snapshots, because newer ones will replace
 /// them.
 const SNAPSHOT_BACKLOG_BYTES: u32 = 32 * 1_024;
@@ -117,16 +119,20 @@ impl AnyConnection {
                 Ok(Self::GameProtocol(game_protocol::connect(address, options).await?))
             }
             Protocol::RakNet => {
-                let here: SocketAddr = match address {
-                    SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
-                    SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
-                };
-                let mut options = raknet::Options::client().map_err(ConnectError::Random)?;
-                options.simulate = network;
-                let endpoint = raknet::Endpoint::bind(here, options).await?;
+                let endpoint = raknet::Endpoint::bind(any_port(address), raknet_options(network)?).await?;
                 Ok(Self::RakNet(endpoint.connect(address).await?))
             }
         }
+    }
+
+    /// Connects with RakNet, and has the world by replication if the server serves it so.
+    pub(crate) async fn connect_replicated(
+        address: SocketAddr,
+        network: Option<Simulation>,
+    ) -> Result<(Self, Replicas), ConnectError> {
+        let (endpoint, replicas) =
+            replication::bind_client(any_port(address), raknet_options(network)?).await?;
+        Ok((Self::RakNet(endpoint.connect(address).await?), replicas))
     }
 
     /// Sends a message if there is room for it; false if there is not.
@@ -197,4 +203,18 @@ impl AnyConnection {
             Self::RakNet(connection) => connection.disconnect().await,
         }
     }
+}
+
+/// Where a client of a server at this address is bound.
+fn any_port(server: SocketAddr) -> SocketAddr {
+    match server {
+        SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
+        SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
+    }
+}
+
+fn raknet_options(network: Option<Simulation>) -> Result<raknet::Options, ConnectError> {
+    let mut options = raknet::Options::client().map_err(ConnectError::Random)?;
+    options.simulate = network;
+    Ok(options)
 }

@@ -20,6 +20,7 @@ use crate::bots::Bots;
 use crate::connection::{AnyConnection, Backlog, Protocol};
 use crate::key::Key;
 use crate::meter::{Meter, Report};
+use crate::replication::Replication;
 
 /// How long a tick may wait until its datagrams are sent, so that a busy driver does not delay further ticks.
 const FLUSH_TIMEOUT: Duration = Duration::from_micros(1_000_000 / TICKS_PER_SECOND as u64);
@@ -87,6 +88,9 @@ pub enum OptionsError {
     /// The key of secure connections cannot be had.
     #[error(transparent)]
     Key(#[from] KeyFileError),
+    /// A thread cannot be started.
+    #[error("cannot start a thread: {0}")]
+    Thread(#[source] std::io::Error),
     /// There are too many bots.
     #[error("there can be {room} bots, not {0}", room = MAX_PLAYERS / 2)]
     TooManyBots(u16),
@@ -116,6 +120,7 @@ pub struct Host {
     raknet: Arc<raknet::Endpoint>,
     server: Box<Server<Key>>,
     bots: Bots,
+    replication: Replication,
     connections: HashMap<Key, Arc<AnyConnection>>,
     next_key: u64,
     start: Instant,
@@ -135,7 +140,8 @@ impl Host {
             return Err(OptionsError::TooManyBots(options.bots));
         }
         let game_protocol = Endpoint::bind(options.game, game_protocol_options(options.simulate)?).await?;
-        let raknet = Endpoint::bind(options.raknet, raknet_options(options)?).await?;
+        let replication = Replication::start().map_err(OptionsError::Thread)?;
+        let raknet = replication.bind(options.raknet, raknet_options(options)?).await?;
         let mut server = Box::new(Server::new(options.seed));
         server.set_pacing(options.pacing);
         let advertisement = Advertisement { port: game_protocol.local_addr().port() };
@@ -146,6 +152,7 @@ impl Host {
             raknet: Arc::new(raknet),
             server,
             bots: Bots::new(options.bots),
+            replication,
             connections: HashMap::new(),
             next_key: 0,
             start: Instant::now(),
@@ -236,6 +243,9 @@ impl Host {
             |key| connections.get(&key).is_some_and(|connection| connection.backlog() != Backlog::Low);
         self.server.handle_congestion(is_congested);
         self.server.handle_timeout(self.now());
+        if self.replication.record(&self.server) {
+            self.raknet.wake();
+        }
         self.send();
         for key in self.server.leaving().collect::<Vec<_>>() {
             if self.connections.get(&key).is_none_or(|connection| connection.is_drained()) {
@@ -270,6 +280,7 @@ impl Host {
     }
 
     fn close(&mut self, connection: Key) {
+        self.replication.close(connection);
         if let Some(connection) = self.connections.remove(&connection) {
             tokio::spawn(async move { connection.close().await });
         }
@@ -281,6 +292,7 @@ impl Host {
             ConnectionEvent::Message(key, message) => self.server.handle_message(key, &message.as_slice()),
             ConnectionEvent::Ended(key) => {
                 self.connections.remove(&key);
+                self.replication.close(key);
                 self.server.handle_disconnected(key);
             }
         }
@@ -292,6 +304,10 @@ impl Host {
         self.next_key += 1;
         if self.server.handle_connected(key).is_err() {
             return;
+        }
+        if let AnyConnection::RakNet(connection) = &connection {
+            self.replication.open(key, connection.id());
+            self.server.offer_replication(key);
         }
         let connection = Arc::new(connection);
         self.connections.insert(key, Arc::clone(&connection));

@@ -34,6 +34,7 @@ mod key;
 mod meter;
 mod player;
 pub mod program;
+mod replication;
 
 pub use connection::{ConnectError, Protocol};
 pub use host::{Host, Options, OptionsError};

@@ -11,6 +11,7 @@ use snowfight::world::{MAX_ENTITIES, TICKS_PER_SECOND};
 use tokio::time::Instant;
 
 use crate::connection::{AnyConnection, ConnectError, Protocol};
+use crate::replication::Replicas;
 
 /// How long a server may take to answer a join request.
 const JOIN_TIMEOUT: Duration = Duration::from_secs(20);
@@ -42,6 +43,8 @@ pub struct Player {
     connection: AnyConnection,
     client: Client,
     view: Box<View<MAX_ENTITIES>>,
+    /// Those of a client that has requested replication, and the tick of what the view shows of them.
+    replicas: Option<(Replicas, u32)>,
     player: PlayerId,
     snapshots: u64,
     start: Instant,
@@ -62,7 +65,7 @@ impl Player {
     /// # Errors
     /// A [`PlayerError`].
     pub async fn join(server: SocketAddr, protocol: Protocol, scope: Scope) -> Result<Self, PlayerError> {
-        Self::join_over(AnyConnection::connect(server, protocol, None).await?, scope).await
+        Self::join_by(server, protocol, None, scope).await
     }
 
     /// Like [`join`](Self::join), through a simulated network: `loss=5%,latency=50ms`.
@@ -75,13 +78,30 @@ impl Player {
         network: Simulation,
         scope: Scope,
     ) -> Result<Self, PlayerError> {
-        Self::join_over(AnyConnection::connect(server, protocol, Some(network)).await?, scope).await
+        Self::join_by(server, protocol, Some(network), scope).await
     }
 
-    async fn join_over(connection: AnyConnection, scope: Scope) -> Result<Self, PlayerError> {
+    async fn join_by(
+        server: SocketAddr,
+        protocol: Protocol,
+        network: Option<Simulation>,
+        scope: Scope,
+    ) -> Result<Self, PlayerError> {
+        let (connection, replicas) = match (protocol, scope) {
+            (Protocol::RakNet, Scope::Replicated) => {
+                let (connection, replicas) = AnyConnection::connect_replicated(server, network).await?;
+                (connection, Some((replicas, 0)))
+            }
+            _ => (AnyConnection::connect(server, protocol, network).await?, None),
+        };
         let (client, view) = (Client::with_scope(scope), Box::new(View::new()));
-        let start = Instant::now();
-        let mut this = Self { connection, client, view, player: PlayerId(0), snapshots: 0, start, frames: 0 };
+        let (player, start) = (PlayerId(0), Instant::now());
+        let this = Self { connection, client, view, replicas, player, snapshots: 0, start, frames: 0 };
+        this.request_to_join().await
+    }
+
+    async fn request_to_join(self) -> Result<Self, PlayerError> {
+        let mut this = self;
         this.client.handle_connected();
         this.send();
         let joined = async {
@@ -130,7 +150,7 @@ impl Player {
         self.client.result()
     }
 
-    /// The number of received snapshots.
+    /// The number of received snapshots, or of states that replication has led to.
     #[must_use]
     pub const fn snapshots(&self) -> u64 {
         self.snapshots
@@ -158,6 +178,7 @@ impl Player {
                 () = tokio::time::sleep_until(next) => break,
             }
         }
+        self.show_replicas();
         Ok(self.client.result())
     }
 
@@ -191,6 +212,18 @@ impl Player {
             Ok(Update::Over(result)) => Handled::Over(result),
             Ok(Update::Pong { .. } | Update::Ignored) | Err(_) => Handled::Nothing,
         }
+    }
+
+    fn show_replicas(&mut self) {
+        let Self { replicas, client, view, snapshots, .. } = self;
+        let Some((replicas, shown)) = replicas.as_mut().filter(|_| client.is_replicated()) else { return };
+        replicas.with(|replicas| {
+            let time = snowfight_replication::time(replicas);
+            if time != *shown {
+                view.replace(snowfight_replication::entities(replicas));
+                (*shown, *snapshots) = (time, *snapshots + 1);
+            }
+        });
     }
 
     fn send(&mut self) {

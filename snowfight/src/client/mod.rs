@@ -178,6 +178,12 @@ impl Client {
         }
     }
 
+    /// Whether the client is in the game, and its world comes by replication.
+    #[must_use]
+    pub const fn is_replicated(&self) -> bool {
+        matches!(self.state, State::Playing { scope: Scope::Replicated, .. })
+    }
+
     /// The result of the game once it is over.
     #[must_use]
     pub const fn result(&self) -> Option<GameOver> {
@@ -265,6 +271,7 @@ impl Client {
 
     fn on_event<'m>(&mut self, event: Event<'m>) -> Update<'m> {
         match (event.kind, &mut self.state) {
+            (EventKind::Snapshot(_), State::Playing { scope: Scope::Replicated, .. }) => Update::Ignored,
             (EventKind::Snapshot(snapshot), State::Playing { newest, scope, .. }) => {
                 if newest.is_some_and(|newest| !is_later(event.time, newest)) {
                     return Update::Ignored;

@@ -30,9 +30,14 @@ impl<const N: usize> View<N> {
 
     /// Applies a whole snapshot.
     pub fn update(&mut self, entities: &List<'_, Entity>) {
+        self.replace(entities.iter());
+    }
+
+    /// Has these entities and no others.
+    pub fn replace(&mut self, entities: impl IntoIterator<Item = Entity>) {
         self.entities.clear();
         self.updated_at.clear();
-        for entity in entities.iter().take(N) {
+        for entity in entities.into_iter().take(N) {
             // There is room for `N`.
             let _ = self.entities.push(entity);
         }
@@ -83,7 +88,7 @@ impl<const N: usize> View<N> {
     /// Applies a snapshot of either kind.
     pub fn take(&mut self, time: u32, entities: &List<'_, Entity>, scope: Scope) {
         match scope {
-            Scope::Whole => self.update(entities),
+            Scope::Whole | Scope::Replicated => self.update(entities),
             Scope::Changes => self.merge(time, entities),
         }
     }

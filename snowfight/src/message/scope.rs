@@ -4,8 +4,8 @@ use super::trailer;
 
 /// The content of the snapshots for a client.
 ///
-/// The document defines only whole snapshots. A client of this crate requests changes by two bytes after its `Init`, and
-/// the server confirms them by the same two bytes after its `Connect`. The original treats these bytes as padding
+/// The document defines only whole snapshots. A client of this crate requests anything else by two bytes after its `Init`,
+/// and the server confirms it by the same two bytes after its `Connect`. The original treats these bytes as padding
 /// (docs/rabbit.md#padding), so a client of this crate gets whole snapshots from an original server, and an original client
 /// gets them from this server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -15,10 +15,13 @@ pub enum Scope {
     Whole,
     /// Every other tick the entities that changed in the last half second, and all others in turn.
     Changes,
+    /// None: the world comes by messages that are not of the game (docs/game.md#replication).
+    Replicated,
 }
 
 impl Scope {
-    const MARKER: [u8; 2] = [0xC4, 0xA6];
+    const CHANGES: [u8; 2] = [0xC4, 0xA6];
+    const REPLICATED: [u8; 2] = [0xC4, 0xA8];
     /// In how many ticks snapshots of changes contain every entity once, changed or not. A client gets every other
     /// snapshot; because the number is odd, it gets every entity within twice as many ticks.
     pub(crate) const REFRESH_TICKS: u32 = 61;
@@ -29,13 +32,18 @@ impl Scope {
     /// Appends the marker for this scope to a message of `length` bytes; returns the total length.
     pub(crate) fn write(self, buffer: &mut [u8], length: usize) -> usize {
         match self {
-            Self::Changes => trailer::write(buffer, length, &Self::MARKER),
+            Self::Changes => trailer::write(buffer, length, &Self::CHANGES),
+            Self::Replicated => trailer::write(buffer, length, &Self::REPLICATED),
             Self::Whole => length,
         }
     }
 
     /// Reads the marker after a message.
     pub(crate) fn read(reader: &mut Reader<'_>) -> Self {
-        if trailer::read(reader) == Some(Self::MARKER) { Self::Changes } else { Self::Whole }
+        match trailer::read(reader) {
+            Some(Self::CHANGES) => Self::Changes,
+            Some(Self::REPLICATED) => Self::Replicated,
+            Some(_) | None => Self::Whole,
+        }
     }
 }

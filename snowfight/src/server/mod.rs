@@ -178,6 +178,21 @@ impl<K: Copy + Eq> Server<K> {
         self.sessions.push(Session::new(connection, self.world.time())).map_err(|_| Full)
     }
 
+    /// A connection can have the world by replication instead of snapshots, if its client requests that.
+    pub fn offer_replication(&mut self, connection: K) {
+        if let Some(session) = self.session_mut(connection) {
+            session.has_replication = true;
+        }
+    }
+
+    /// The connections in the game whose world comes by replication and whose transport has no backlog, and their players.
+    pub fn replicated(&self) -> impl Iterator<Item = (K, PlayerId)> {
+        let sessions = self.sessions.iter();
+        let replicated =
+            sessions.filter(|session| session.scope == Scope::Replicated && !session.is_congested);
+        replicated.filter_map(|session| Some((session.connection, session.player()?)))
+    }
+
     /// A connection has ended. This does not make another player win.
     pub fn handle_disconnected(&mut self, connection: K) {
         if let Some(index) = self.sessions.iter().position(|session| session.connection == connection) {
@@ -268,7 +283,7 @@ impl<K: Copy + Eq> Server<K> {
             let (to, scope) = (session.connection, session.scope);
             match output {
                 NextOutput::Message(pending) => {
-                    let message = self.message(pending);
+                    let message = self.message(pending, scope);
                     let delivery = message.delivery();
                     if let Ok(length) = pack(&message, buffer).map(<[u8]>::len) {
                         let agreed =
@@ -280,7 +295,7 @@ impl<K: Copy + Eq> Server<K> {
                 NextOutput::Snapshot if self.pack_snapshot(index, scope) => {
                     self.stats.snapshots += 1;
                     let payload = match scope {
-                        Scope::Whole => self.whole.bytes(),
+                        Scope::Whole | Scope::Replicated => self.whole.bytes(),
                         Scope::Changes => self.partial.bytes(),
                     };
                     return Some(Output::Send { to, delivery: Delivery::Unreliable, payload });
@@ -306,7 +321,7 @@ impl<K: Copy + Eq> Server<K> {
         };
         session.pacer.on_sent(time);
         match scope {
-            Scope::Whole => whole.pack(time, (), || entities),
+            Scope::Whole | Scope::Replicated => whole.pack(time, (), || entities),
             Scope::Changes => partial.pack(time, gaps, || changes.for_tick(time, gaps)),
         }
     }
@@ -336,7 +351,8 @@ impl<K: Copy + Eq> Server<K> {
         self.entities = self.world.entities();
         if let Some(session) = self.session_mut(connection) {
             session.state = State::Playing { player };
-            session.scope = scope;
+            let is_missing = scope == Scope::Replicated && !session.has_replication;
+            session.scope = if is_missing { Scope::Whole } else { scope };
         }
         self.enqueue(connection, PendingMessage::Connect(channel, player));
     }
@@ -407,7 +423,7 @@ impl<K: Copy + Eq> Server<K> {
         }
     }
 
-    fn message(&self, message: PendingMessage) -> ServerMessage<'_> {
+    fn message(&self, message: PendingMessage, scope: Scope) -> ServerMessage<'_> {
         let (channel, kind) = match message {
             PendingMessage::Pong(channel) => (channel, ResponseKind::Pong),
             PendingMessage::AlreadyPlaying(channel) => {
@@ -415,7 +431,12 @@ impl<K: Copy + Eq> Server<K> {
             }
             PendingMessage::NoRoom(channel) => (channel, ResponseKind::Error(Text::new(NO_ROOM))),
             PendingMessage::Connect(channel, player) => {
-                let snapshot = Snapshot { entities: List::new(&self.entities) };
+                let own = self.entities.iter().find(|entity| entity.player_of(player).is_some());
+                let entities = match scope {
+                    Scope::Replicated => own.map_or(&[][..], core::slice::from_ref),
+                    Scope::Whole | Scope::Changes => &self.entities,
+                };
+                let snapshot = Snapshot { entities: List::new(entities) };
                 (channel, ResponseKind::Connect(Connect { player, snapshot }))
             }
             PendingMessage::GameOver(time, result) => {

@@ -54,6 +54,8 @@ pub(super) struct Session<K> {
     pub(super) pacer: SnapshotPacer,
     /// Whether its transport has a backlog.
     pub(super) is_congested: bool,
+    /// Whether it can have the world by replication.
+    pub(super) has_replication: bool,
 }
 
 /// Whether the snapshot of the last tick has to be sent.
@@ -93,6 +95,7 @@ impl<K> Session<K> {
             snapshot: Snapshot::None,
             pacer: SnapshotPacer::new(),
             is_congested: false,
+            has_replication: false,
         }
     }
 
@@ -109,7 +112,8 @@ impl<K> Session<K> {
         match (self.state, self.scope) {
             (State::Playing { .. }, Scope::Whole) => true,
             (State::Playing { player }, Scope::Changes) => player.0 % SNAPSHOT_TICKS == now % SNAPSHOT_TICKS,
-            (State::Waiting { .. } | State::Leaving { .. } | State::Closing, _) => false,
+            (State::Playing { .. }, Scope::Replicated)
+            | (State::Waiting { .. } | State::Leaving { .. } | State::Closing, _) => false,
         }
     }
 
@@ -120,7 +124,7 @@ impl<K> Session<K> {
             return SnapshotDecision::Backlogged;
         }
         let period = match self.scope {
-            Scope::Whole => 1,
+            Scope::Whole | Scope::Replicated => 1,
             Scope::Changes => SNAPSHOT_TICKS,
         };
         let is_due = match pacing {

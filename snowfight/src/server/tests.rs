@@ -609,13 +609,17 @@ fn a_snapshot_is_packed_once_a_tick() {
 }
 
 /// The first message of a client that requests changes only.
-fn ask_for_changes(server: &mut Server<Key>, from: Key) {
+fn ask_for(server: &mut Server<Key>, from: Key, scope: Scope) {
     let request = Request { channel: Channel(0), kind: RequestKind::Init };
     let mut init = to_vec(&ClientMessage::Request(request)).expect("it packs");
     let length = init.len();
     init.resize(length + 2, 0);
-    Scope::Changes.write(&mut init, length);
+    scope.write(&mut init, length);
     deliver(server, from, &init);
+}
+
+fn ask_for_changes(server: &mut Server<Key>, from: Key) {
+    ask_for(server, from, Scope::Changes);
 }
 
 #[test]
@@ -646,6 +650,47 @@ fn a_client_may_ask_for_changes_only() {
     assert_eq!((whole.len(), changes.len()), (10, 5), "every tick, and every other one");
     assert!(whole.iter().all(|count| *count == 302));
     assert!(changes.iter().all(|count| (1..10).contains(count)), "{changes:?}");
+}
+
+/// The kind of snapshots that the server agrees to in the answer to a request to join, and the entities in it.
+fn agreed(done: &[Done]) -> (Scope, usize) {
+    let Some(Done::Sent(_, Delivery::Reliable, payload)) = done.first() else {
+        panic!("no answer: {done:?}")
+    };
+    let mut reader = Reader::new(payload);
+    let answer = ServerMessage::unpack(&mut reader).expect("the server packs well");
+    let ServerMessage::Response(Response { kind: ResponseKind::Connect(connect), .. }) = answer else {
+        panic!("no Connect: {answer:?}")
+    };
+    (Scope::read(&mut reader), connect.snapshot.entities.len())
+}
+
+/// A client has replication where its connection can, and then gets no snapshots; elsewhere it gets whole ones.
+#[test]
+fn replication_is_for_those_that_it_is_offered_to() {
+    let mut server = Server::new(5);
+    for (connection, is_offered) in [('a', true), ('b', false), ('c', true)] {
+        server.handle_connected(connection).expect("there is room");
+        if is_offered {
+            server.offer_replication(connection);
+        }
+    }
+    ask_for(&mut server, 'a', Scope::Replicated);
+    assert_eq!(agreed(&poll(&mut server)), (Scope::Replicated, 1), "its own player alone");
+    ask_for(&mut server, 'b', Scope::Replicated);
+    assert_eq!(agreed(&poll(&mut server)), (Scope::Whole, 302));
+    ask(&mut server, 'c', 0, RequestKind::Init);
+    assert_eq!(agreed(&poll(&mut server)), (Scope::Whole, 303));
+    let replicated = |server: &Server<Key>| server.replicated().collect::<Vec<_>>();
+    assert_eq!(replicated(&server), [('a', PlayerId(1))]);
+    server.tick();
+    assert!(poll(&mut server).iter().all(|done| !matches!(done, Done::Sent('a', ..))));
+    server.handle_congestion(|connection| connection == 'a');
+    assert_eq!(replicated(&server), []);
+    server.handle_congestion(|_| false);
+    assert_eq!(replicated(&server), [('a', PlayerId(1))]);
+    server.handle_disconnected('a');
+    assert_eq!(replicated(&server), []);
 }
 
 #[test]

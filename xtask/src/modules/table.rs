@@ -39,7 +39,8 @@ impl Layer {
 /// An entry `a::b` stands for the module and all below it, `a::b::*` for what is below it only. The longest entry that
 /// fits a module counts; a folder whose modules stand in several layers has an entry for each of them. The root of a
 /// crate is `crate`.
-pub(super) const CRATES: &[Crate] = &[CORE, NATIVE, EMBEDDED, WASM, RELAY, PLUGINS, CLI, SNOWFIGHT, XTASK];
+pub(super) const CRATES: &[Crate] =
+    &[CORE, NATIVE, EMBEDDED, WASM, RELAY, PLUGINS, CLI, SNOWFIGHT, SNOWFIGHT_REPLICATION, XTASK];
 
 const CORE: Crate = Crate {
     root: "core/src/lib.rs",
@@ -291,6 +292,16 @@ const SNOWFIGHT: Crate = Crate {
         Layer::together(&["bot"]),
         Layer::together(&["wanderer"]),
         Layer::together(&["crate"]),
+    ],
+    never: &[],
+};
+
+const SNOWFIGHT_REPLICATION: Crate = Crate {
+    root: "snowfight/replication/src/lib.rs",
+    layers: &[
+        Layer::together(&["class"]),
+        Layer::together(&["near_players"]),
+        Layer::together(&["crate", "world"]),
     ],
     never: &[],
 };

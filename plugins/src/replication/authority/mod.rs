@@ -170,12 +170,12 @@ impl<
         let Some(tick) = self.tick.checked_add(1) else { return self.tick };
         self.tick = tick;
         self.entities.iter_mut().flatten().for_each(|entity| entity.on_tick(tick));
-        self.peers.iter_mut().for_each(|(_, peer)| peer.is_due = true);
+        self.peers.iter_mut().for_each(|(_, peer)| peer.is_due = peer.budget > 0);
         tick
     }
 
     /// Sends a client no more than so many bytes in a tick, `BYTES` at the most. Fewer than the longest entity of a class needs
-    /// keep that from the client. False if there is no such client.
+    /// keep that from the client; one that gets none costs nothing. False if there is no such client.
     pub fn set_budget(&mut self, id: ConnectionId, bytes: usize) -> bool {
         self.peers.get_mut(id).map(|peer| peer.budget = bytes).is_some()
     }

@@ -16,8 +16,9 @@ use super::error::SetError;
 use super::id::NetworkId;
 use super::received::Received;
 use super::wire::{
-    Full, NAME_BITS, OVERHEAD_BITS, Reader, STATE_HEADER, UPDATE_ID, Writer, acknowledgement, gamma_bits,
-    read_changes, read_gamma, read_values, state_header, write_gamma, write_values,
+    ACKNOWLEDGEMENT_LENGTH, Full, NAME_BITS, OVERHEAD_BITS, Reader, STATE_HEADER, UPDATE_ID, Writer,
+    acknowledgement, gamma_bits, read_changes, read_gamma, read_values, state_header, write_gamma,
+    write_values,
 };
 use crate::bytes;
 
@@ -183,6 +184,22 @@ impl<P: Protocol, const ENTITIES: usize, const FIELDS: usize, const BYTES: usize
         self.stats
     }
 
+    /// An update of the authority, of a program whose connection is in a driver without plugins: the page around a program of
+    /// WebAssembly, say. Messages are told by their first byte, [`UPDATE_ID`].
+    pub fn handle_update(&mut self, message: &[u8]) {
+        let count = match self.on_update(message) {
+            Ok(()) => &mut self.stats.updates,
+            Err(UpdateError::Late) => &mut self.stats.late,
+            Err(UpdateError::Malformed) => &mut self.stats.malformed,
+        };
+        *count = count.saturating_add(1);
+    }
+
+    /// The message that answers the updates since the last one, for such a program to send to the authority.
+    pub fn poll_acknowledgement(&mut self) -> Option<[u8; ACKNOWLEDGEMENT_LENGTH]> {
+        core::mem::take(&mut self.is_unacknowledged).then(|| acknowledgement(self.received))
+    }
+
     fn find_mut(&mut self, id: NetworkId) -> Option<&mut Replica<FIELDS>> {
         let replica = self.places.get_mut(usize::from(id.index))?.replica.as_mut();
         replica.filter(|replica| replica.name.generation == id.generation)
@@ -332,21 +349,16 @@ impl<P: Protocol, const ENTITIES: usize, const FIELDS: usize, const BYTES: usize
             return Verdict::Drop;
         }
         let mut buffer = [0; BYTES];
-        let message = bytes::copy(message, &mut buffer).ok_or(UpdateError::Malformed);
-        let count = match message.and_then(|message| self.on_update(message)) {
-            Ok(()) => &mut self.stats.updates,
-            Err(UpdateError::Late) => &mut self.stats.late,
-            Err(UpdateError::Malformed) => &mut self.stats.malformed,
-        };
-        *count = count.saturating_add(1);
+        // One that is too long says nothing, like an empty one.
+        self.handle_update(bytes::copy(message, &mut buffer).unwrap_or_default());
         Verdict::Drop
     }
 
     fn update(&mut self, _now: Instant, sender: &mut dyn MessageSender<P>) {
         let Some(authority) = self.authority else { return };
-        if core::mem::take(&mut self.is_unacknowledged) {
+        if let Some(acknowledgement) = self.poll_acknowledgement() {
             // A lost one matters little: the next one says the same and more.
-            let _ = sender.send(authority, &acknowledgement(self.received), self.delivery);
+            let _ = sender.send(authority, &acknowledgement, self.delivery);
         }
         self.has_unsent = self.has_unsent && !self.send_states(authority, sender);
     }

@@ -312,3 +312,26 @@ fn long_round_trips_end_in_deltas_and_silence() {
         );
     }
 }
+
+/// A program without a peer of its own has the entities by handing on messages.
+#[test]
+fn updates_may_come_by_another_connection() {
+    let id = connections::<RakNet>(1)[0];
+    let (mut server, mut here) = (authority(), client());
+    connect(&mut server, id, Side::Server);
+    let entity = server.spawn(1, 1, &[5]).expect("room");
+    for value in 6..20 {
+        server.tick();
+        for (_, update) in sent(&mut server) {
+            here.handle_update(&update);
+        }
+        let acknowledgement = here.poll_acknowledgement().expect("an update has come");
+        assert_eq!(here.poll_acknowledgement(), None, "once");
+        receive(&mut server, id, &acknowledgement);
+        assert_eq!(here.get(entity).map(|replica| replica.values[0]), Some(value - 1));
+        server.set(entity, 0, value).expect("a field");
+    }
+    assert!(server.peer_stats(id).is_some_and(|stats| stats.delta_bits > 0), "acknowledged");
+    here.handle_update(b"");
+    assert_eq!((here.stats().updates, here.stats().malformed), (14, 1));
+}

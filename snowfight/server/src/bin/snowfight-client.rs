@@ -26,6 +26,9 @@ struct Arguments {
     /// Request snapshots of changes only
     #[arg(long)]
     changes: bool,
+    /// Request the world by replication, which RakNet has, in place of snapshots
+    #[arg(long, conflicts_with = "changes")]
+    replication: bool,
 }
 
 fn main() -> ExitCode {
@@ -35,7 +38,11 @@ fn main() -> ExitCode {
 
 async fn play(arguments: Arguments) -> Result<(), Failure> {
     let mut stop = std::pin::pin!(program::stop_signal()?);
-    let scope = if arguments.changes { Scope::Changes } else { Scope::Whole };
+    let scope = match arguments {
+        Arguments { replication: true, .. } => Scope::Replicated,
+        Arguments { changes: true, .. } => Scope::Changes,
+        Arguments { .. } => Scope::Whole,
+    };
     let mut player = tokio::select! {
         player = Player::join(arguments.server, arguments.protocol, scope) => player.map_err(Failure::runtime)?,
         () = &mut stop => return Ok(()),

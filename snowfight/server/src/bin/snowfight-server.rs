@@ -130,6 +130,6 @@ fn explain(error: OptionsError) -> Failure {
             Failure::usage(format!("--secure: {error}; make a key with rakwire keygen"))
         }
         OptionsError::TooManyBots(_) => Failure::usage(format!("{error}; reduce --bots")),
-        error @ (OptionsError::Random(_) | _) => Failure::runtime(error),
+        error @ (OptionsError::Random(_) | OptionsError::Thread(_) | _) => Failure::runtime(error),
     }
 }

@@ -97,6 +97,11 @@ async fn a_whole_game_with_snapshots_of_changes_by_raknet() {
 }
 
 #[tokio::test]
+async fn a_whole_game_by_replication() {
+    whole_game(Protocol::RakNet, Scope::Replicated).await;
+}
+
+#[tokio::test]
 async fn both_protocols_share_one_world() {
     let server = Server::start(0).await;
     let mut first = server.join(Protocol::GameProtocol, Scope::Whole).await;
@@ -204,12 +209,16 @@ async fn a_game_goes_on_through_loss() {
 /// With a loss of 20 % the result of the game still arrives: END waits for its acknowledgement.
 #[tokio::test]
 async fn the_end_of_a_game_is_heard_through_loss() {
-    for protocol in [Protocol::GameProtocol, Protocol::RakNet] {
+    for (protocol, scope) in [
+        (Protocol::GameProtocol, Scope::Changes),
+        (Protocol::RakNet, Scope::Changes),
+        (Protocol::RakNet, Scope::Replicated),
+    ] {
         let _alone = ONE_AT_A_TIME.lock().await;
         let server = Server::start(0).await;
         let bad = "loss=20%,latency=10ms,duplicate=5%,reorder=5%,seed=3";
-        let winner = server.join_through(bad, protocol, Scope::Changes).await;
-        let loser = server.join_through(bad, protocol, Scope::Changes).await;
+        let winner = server.join_through(bad, protocol, scope).await;
+        let loser = server.join_through(bad, protocol, scope).await;
         play_to_the_end(winner, loser).await;
     }
 }

@@ -4,4 +4,5 @@ mod games;
 mod hostile;
 #[cfg(unix)]
 mod programs;
+mod replication;
 mod support;

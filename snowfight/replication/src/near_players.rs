@@ -1,0 +1,46 @@
+//! What the client of a player sees.
+
+use core::num::NonZeroU16;
+
+use rakwire::endpoint::{BySlot, ConnectionId};
+use rakwire_plugins::replication::{EntityInfo, Scope};
+use snowfight::message::Point;
+
+use crate::class::{POSITION_SCALE, along};
+
+/// How far a player sees in tiles: farther than the corners of a page are.
+pub const NEAR: f32 = 20.0;
+/// The same in the unit of the fields.
+const NEAR_PARTS: u32 = (NEAR * POSITION_SCALE) as u32;
+
+/// A player sees what is near it, and the nearer it is the more it matters.
+#[derive(Debug)]
+pub struct NearPlayers<const PEERS: usize> {
+    positions: BySlot<[u32; 2], PEERS>,
+}
+
+impl<const PEERS: usize> NearPlayers<PEERS> {
+    pub(crate) const fn new() -> Self {
+        Self { positions: BySlot::new() }
+    }
+
+    /// The player of a connection is here.
+    pub(crate) fn place(&mut self, connection: ConnectionId, at: Point) {
+        // A connection beyond the last slot is one that the authority has no room for either.
+        let _ = self.positions.insert(connection, along(at));
+    }
+
+    pub(crate) fn remove(&mut self, connection: ConnectionId) {
+        self.positions.remove(connection);
+    }
+}
+
+impl<const PEERS: usize> Scope for NearPlayers<PEERS> {
+    fn priority(&mut self, to: ConnectionId, entity: &EntityInfo<'_>) -> Option<NonZeroU16> {
+        let &[x, y] = self.positions.get(to)?;
+        let &[east, north, ..] = entity.values else { return None };
+        let (dx, dy) = (u64::from(x.abs_diff(east)), u64::from(y.abs_diff(north)));
+        let distance = u32::try_from((dx * dx + dy * dy).isqrt()).ok()?;
+        NonZeroU16::new(u16::try_from((NEAR_PARTS + 1).checked_sub(distance)?).ok()?)
+    }
+}

@@ -1,0 +1,117 @@
+//! The world of a server, as its authority has it.
+
+use heapless::Vec;
+use rakwire::endpoint::{ConnectionId, Protocol};
+use rakwire_plugins::replication::NetworkId;
+use snowfight::message::{Entity, EntityId, Point};
+
+use crate::{BYTES, ENTITIES, UPDATE_TICKS, WorldAuthority, class};
+
+/// An entity of the world that the authority has.
+#[derive(Clone, Copy, Debug)]
+struct Recorded {
+    id: EntityId,
+    network_id: NetworkId,
+    /// It is in the world that is being recorded.
+    is_present: bool,
+}
+
+/// Tells an authority how a world is. It begins with a world at time 0.
+#[derive(Debug, Default)]
+pub struct ReplicatedWorld {
+    /// By the ids.
+    entities: Vec<Recorded, ENTITIES>,
+    /// The tick of the world that the last update shows.
+    time: u32,
+}
+
+impl ReplicatedWorld {
+    /// Before the first tick.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { entities: Vec::new(), time: 0 }
+    }
+
+    /// Whether the time for an update has come.
+    #[must_use]
+    pub const fn is_due(&self, time: u32) -> bool {
+        time.wrapping_sub(self.time) >= UPDATE_TICKS
+    }
+
+    /// Takes over the world of a tick, if the time for an update has come: `players` are the connections that get it, and where
+    /// their players are. Returns whether the authority has something to send.
+    pub fn record<P: Protocol, const PEERS: usize>(
+        &mut self,
+        authority: &mut WorldAuthority<P, PEERS>,
+        time: u32,
+        entities: &[Entity],
+        players: impl IntoIterator<Item = (ConnectionId, Point)>,
+    ) -> bool {
+        let updates = time.wrapping_sub(self.time) / UPDATE_TICKS;
+        if updates == 0 {
+            return false;
+        }
+        self.time = self.time.wrapping_add(updates * UPDATE_TICKS);
+        for (connection, position) in players {
+            authority.scope.place(connection, position);
+            authority.set_budget(connection, BYTES);
+        }
+        self.entities.iter_mut().for_each(|recorded| recorded.is_present = false);
+        entities.iter().for_each(|entity| self.change(authority, entity));
+        self.remove(authority);
+        entities.iter().for_each(|entity| self.add(authority, entity));
+        // Clients tell the time by the number of the update, so those that a late server has left out count.
+        for _ in 0..updates {
+            authority.tick();
+        }
+        true
+    }
+
+    /// Sends nothing to a connection until its player is among those of [`record`](Self::record) again.
+    pub fn pause<P: Protocol, const PEERS: usize>(
+        authority: &mut WorldAuthority<P, PEERS>,
+        connection: ConnectionId,
+    ) {
+        authority.scope.remove(connection);
+        authority.set_budget(connection, 0);
+    }
+
+    fn change<P: Protocol, const PEERS: usize>(
+        &mut self,
+        authority: &mut WorldAuthority<P, PEERS>,
+        entity: &Entity,
+    ) {
+        let Some((_, values, count)) = class::fields(entity) else { return };
+        let Ok(index) = self.find(entity.id) else { return };
+        let Some(recorded) = self.entities.get_mut(index) else { return };
+        recorded.is_present = true;
+        for (field, value) in values.into_iter().take(count).enumerate() {
+            // The authority owns every entity, and knows those that it has given an id.
+            let _ = authority.set(recorded.network_id, field, value);
+        }
+    }
+
+    fn remove<P: Protocol, const PEERS: usize>(&mut self, authority: &mut WorldAuthority<P, PEERS>) {
+        self.entities.retain(|recorded| recorded.is_present || !authority.despawn(recorded.network_id));
+    }
+
+    fn add<P: Protocol, const PEERS: usize>(
+        &mut self,
+        authority: &mut WorldAuthority<P, PEERS>,
+        entity: &Entity,
+    ) {
+        let (Some((class, values, count)), Err(index)) = (class::fields(entity), self.find(entity.id)) else {
+            return;
+        };
+        let values = values.get(..count).unwrap_or_default();
+        // There is room for as many as a world has.
+        if let Ok(network_id) = authority.spawn(class, entity.id.0, values) {
+            let recorded = Recorded { id: entity.id, network_id, is_present: true };
+            let _ = self.entities.insert(index, recorded);
+        }
+    }
+
+    fn find(&self, id: EntityId) -> Result<usize, usize> {
+        self.entities.binary_search_by_key(&id, |recorded| recorded.id)
+    }
+}

@@ -1,0 +1,119 @@
+//! The world by replication, for connections of RakNet whose clients request it.
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::{io, thread};
+
+use rakwire::endpoint::{Plugin, PluginHost};
+use rakwire_native::BindError;
+use rakwire_native::endpoint::{ConnectionId, Endpoint, SharedHook};
+use rakwire_native::raknet::{Delivery, Options, RakNet};
+use snowfight::server::{MAX_SESSIONS, Server};
+use snowfight_replication::{ReplicatedWorld, WorldAuthority, WorldReplicas};
+
+use crate::key::Key;
+
+/// The authority has room for all connections in itself, and is moved as it is made; threads have too little for that by default.
+const STACK: usize = 256 << 20;
+
+type Authority = WorldAuthority<RakNet, MAX_SESSIONS>;
+/// What a client has of the world.
+pub(crate) type Replicas = SharedHook<WorldReplicas<RakNet>>;
+
+/// The authority of a server, and the connections that it serves.
+#[derive(Debug)]
+pub(crate) struct Replication {
+    authority: SharedHook<Authority>,
+    world: ReplicatedWorld,
+    connections: HashMap<Key, Served>,
+}
+
+/// A connection, and whether it gets the world.
+#[derive(Clone, Copy, Debug)]
+struct Served {
+    id: ConnectionId,
+    is_active: bool,
+}
+
+impl Replication {
+    /// Without connections.
+    ///
+    /// # Panics
+    /// Never: the classes are valid constants.
+    pub(crate) fn start() -> io::Result<Self> {
+        let make = || {
+            let authority = snowfight_replication::authority(Delivery::UNRELIABLE);
+            SharedHook::new(authority.expect("valid constant classes"))
+        };
+        let making = thread::Builder::new().stack_size(STACK).spawn(make)?;
+        let authority = making.join().expect("it was made");
+        Ok(Self { authority, world: ReplicatedWorld::new(), connections: HashMap::new() })
+    }
+
+    /// Binds the endpoint of the server.
+    pub(crate) async fn bind(
+        &self,
+        address: SocketAddr,
+        options: Options,
+    ) -> Result<Endpoint<RakNet>, BindError> {
+        bind(address, options, &self.authority).await
+    }
+
+    /// A connection has opened. It gets nothing yet.
+    pub(crate) fn open(&mut self, key: Key, id: ConnectionId) {
+        self.authority.with(|authority| ReplicatedWorld::pause(authority, id));
+        self.connections.insert(key, Served { id, is_active: false });
+    }
+
+    /// A connection has ended.
+    pub(crate) fn close(&mut self, key: Key) {
+        self.connections.remove(&key);
+    }
+
+    /// Takes over the world after a tick of the server; whether there is something to send.
+    pub(crate) fn record(&mut self, server: &Server<Key>) -> bool {
+        let Self { authority, world, connections } = self;
+        if !world.is_due(server.world().time()) {
+            return false;
+        }
+        let place = |(key, player)| Some((key, server.world().position_of(player)?));
+        let places: HashMap<Key, _> = server.replicated().filter_map(place).collect();
+        let (time, entities) = (server.world().time(), server.world().entities());
+        authority.with(|authority| {
+            let mut players = Vec::with_capacity(places.len());
+            for (key, served) in connections {
+                let position = places.get(key);
+                if position.is_none() && served.is_active {
+                    ReplicatedWorld::pause(authority, served.id);
+                }
+                served.is_active = position.is_some();
+                players.extend(position.map(|position| (served.id, *position)));
+            }
+            world.record(authority, time, &entities, players)
+        })
+    }
+}
+
+/// Binds the endpoint of a client, which shows the world in its replicas.
+///
+/// # Panics
+/// Never: the classes are valid constants.
+pub(crate) async fn bind_client(
+    address: SocketAddr,
+    options: Options,
+) -> Result<(Endpoint<RakNet>, Replicas), BindError> {
+    let replicas = snowfight_replication::replicas(Delivery::UNRELIABLE);
+    let replicas = SharedHook::new(replicas.expect("valid constant classes"));
+    Ok((bind(address, options, &replicas).await?, replicas))
+}
+
+async fn bind<T: Plugin<RakNet> + Send + 'static>(
+    address: SocketAddr,
+    options: Options,
+    plugin: &SharedHook<T>,
+) -> Result<Endpoint<RakNet>, BindError> {
+    let mut host = PluginHost::<_, 1>::new();
+    // There is room for this one, and no other that could have its ids.
+    let _ = host.attach::<RakNet>(plugin.clone());
+    Endpoint::bind_with_hook(address, options, |_| host).await
+}
