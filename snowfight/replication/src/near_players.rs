@@ -10,18 +10,23 @@ use crate::class::{POSITION_SCALE, along};
 
 /// How far a player sees in tiles: farther than the corners of a page are.
 pub const NEAR: f32 = 20.0;
-/// The same in the unit of the fields.
-const NEAR_PARTS: u32 = (NEAR * POSITION_SCALE) as u32;
 
 /// A player sees what is near it, and the nearer it is the more it matters.
 #[derive(Debug)]
 pub struct NearPlayers<const PEERS: usize> {
     positions: BySlot<[u32; 2], PEERS>,
+    /// In the unit of the fields.
+    distance: u32,
 }
 
 impl<const PEERS: usize> NearPlayers<PEERS> {
     pub(crate) const fn new() -> Self {
-        Self { positions: BySlot::new() }
+        Self { positions: BySlot::new(), distance: (NEAR * POSITION_SCALE) as u32 }
+    }
+
+    /// Lets all players see so far, in tiles, in place of [`NEAR`].
+    pub const fn set_distance(&mut self, tiles: f32) {
+        self.distance = (tiles * POSITION_SCALE) as u32;
     }
 
     /// The player of a connection is here.
@@ -41,6 +46,8 @@ impl<const PEERS: usize> Scope for NearPlayers<PEERS> {
         let &[east, north, ..] = entity.values else { return None };
         let (dx, dy) = (u64::from(x.abs_diff(east)), u64::from(y.abs_diff(north)));
         let distance = u32::try_from((dx * dx + dy * dy).isqrt()).ok()?;
-        NonZeroU16::new(u16::try_from((NEAR_PARTS + 1).checked_sub(distance)?).ok()?)
+        // What is nearer by more than a priority can say matters as much.
+        let nearer = self.distance.checked_sub(distance)?.saturating_add(1);
+        NonZeroU16::new(u16::try_from(nearer).unwrap_or(u16::MAX))
     }
 }
