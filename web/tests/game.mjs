@@ -54,15 +54,13 @@ export class Player {
   }
 
   /** Clicks play, and waits until the game has started or failed. */
-  async join(transport, scope, secure = false) {
+  async join(transport, scope = "changes", secure = false) {
     await this.#page.evaluate(installPilot);
     await byId(this.#page, `transport-${transport}`).check();
     if (secure) {
       await byId(this.#page, "secure").check();
     }
-    if (scope === "whole") {
-      await byId(this.#page, "scope-whole").check();
-    }
+    await byId(this.#page, `scope-${scope}`).check();
     await this.#connect();
     await this.until(() => pilot.me() !== undefined, "sees itself");
     await this.#page.evaluate(installMeter);
@@ -78,6 +76,13 @@ export class Player {
         throw new Error(reason);
       }
     }
+  }
+
+  /** How the world comes, as the page says it. */
+  async world() {
+    const numbers = byId(this.#page, "numbers");
+    await this.until(() => /B\/s/.test(document.querySelector("#numbers").textContent), "says how the world comes");
+    return numbers.textContent();
   }
 
   /** What the page says of a secure connection; nothing of a plain one. */
@@ -194,14 +199,19 @@ export class Player {
   }
 }
 
-/** Plays a whole game: the first player throws at the second until it has lost. Returns a record of the game. */
-export async function fight(winner, loser, transport, picture = async () => {}) {
+/** How the world comes to the winner and to the loser, by what is tried. */
+const WAYS = { game: ["changes", "whole"], raknet: ["changes", "changes"], replication: ["replication", "replication"] };
+
+/** Plays a whole game, by a protocol or by replication: the first player throws at the second until it has lost. Returns a record of the game. */
+export async function fight(winner, loser, way, picture = async () => {}) {
+  const transport = way === "game" ? "game" : "raknet";
   const record = { transport, hits: [], throws: 0 };
+  const [ofWinner, ofLoser] = WAYS[way];
   // One plays in a secure connection, the other in a plain one.
-  await winner.join(transport, "changes", transport === "raknet");
+  await winner.join(transport, ofWinner, transport === "raknet");
   record.lock = await winner.lock();
-  // Each kind of snapshot is used by one of the players.
-  await loser.join(transport, transport === "game" ? "whole" : "changes");
+  await loser.join(transport, ofLoser);
+  record.world = await loser.world();
   await winner.until(() => pilot.other() !== undefined, "sees the other");
   Object.assign(record, await winner.walkByKeys());
   record.touch = await loser.walkByStick();

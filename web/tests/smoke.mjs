@@ -1,5 +1,5 @@
-// Usage: smoke.mjs URL FOLDER. Two pages play against each other in the running demo, once with each protocol. The outcome is
-// one line of JSON, and screenshots are saved in the folder. With `--look` it only takes a screenshot of a game with bots.
+// Usage: smoke.mjs URL FOLDER. Two pages play against each other in the running demo, once with each protocol and once by
+// replication. The outcome is one line of JSON, and screenshots are saved in the folder. With `--look` it only takes a screenshot of a game with bots.
 
 import { setTimeout as sleep } from "node:timers/promises";
 
@@ -23,7 +23,7 @@ async function open(browser, address, options) {
 }
 
 async function drive(browser, url, folder, outcome) {
-  for (const transport of ["game", "raknet"]) {
+  for (const way of ["game", "raknet", "replication"]) {
     const coarse = new URL(url);
     coarse.searchParams.set("quality", "low");
     const winner = await open(browser, coarse.href, LARGE);
@@ -31,16 +31,22 @@ async function drive(browser, url, folder, outcome) {
     await winner.page.screenshot({ path: `${folder}/start.png` });
     const picture = async (name) => {
       await sleep(100);
-      await winner.page.screenshot({ path: `${folder}/${transport}-${name}.png` });
-      await loser.page.screenshot({ path: `${folder}/${transport}-${name}-other.png` });
+      await winner.page.screenshot({ path: `${folder}/${way}-${name}.png` });
+      await loser.page.screenshot({ path: `${folder}/${way}-${name}-other.png` });
     };
-    outcome[transport] = await fight(winner, loser, transport, picture);
+    outcome[way] = await fight(winner, loser, way, picture);
     await Promise.all([winner, loser].map(({ page }) => page.close()));
   }
 }
 
-/** A new player looks at a running game. */
+/** New players look at a running game, one by snapshots and one by replication. */
 async function look(browser, url, folder, outcome) {
+  const replicated = await open(browser, url, LARGE);
+  await replicated.join("raknet", "replication");
+  await replicated.until(() => pilot.other() !== undefined, "sees another player by replication");
+  await sleep(LOOK_MS);
+  await replicated.page.screenshot({ path: `${folder}/bots-replication.png` });
+  await replicated.page.close();
   const guest = await open(browser, url, LARGE);
   await guest.join("game");
   await guest.until(() => pilot.other() !== undefined, "sees another player");

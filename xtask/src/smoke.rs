@@ -12,8 +12,8 @@ use crate::shell::Shell;
 const DRIVER: &str = "web/tests/smoke.mjs";
 const FOLDER: &str = "target/demo";
 const LIMIT: Duration = Duration::from_secs(1_500);
-/// The protocols, and what a whole game by each has in the line.
-const TRANSPORTS: [&str; 2] = ["game", "raknet"];
+/// What games are played by: the protocols, and replication over one of them.
+const WAYS: [&str; 3] = ["game", "raknet", "replication"];
 /// Hits that a player survives not.
 const HEALTH: u64 = 3;
 
@@ -22,7 +22,7 @@ const HEALTH: u64 = 3;
 pub(crate) fn fight(shell: &Shell, url: &str) -> Result<String> {
     let line = drive(shell, url, &[], check_fight)?;
     let pictures = fs::read_dir(shell.path(FOLDER)).map_or(0, Iterator::count);
-    if pictures < 2 * TRANSPORTS.len() {
+    if pictures < 2 * WAYS.len() {
         bail!("{DRIVER} left {pictures} pictures");
     }
     shell.note(format_args!("pictures: {FOLDER}"));
@@ -63,9 +63,13 @@ fn check_look(value: &Value) -> Result<()> {
 
 /// Checks that the page has a lock in RakNet alone, and for each protocol: positions before and after a move, the holder's id, the damage and both ends.
 fn check_fight(value: &Value) -> Result<()> {
-    for transport in TRANSPORTS {
-        let game = value.get(transport).with_context(|| format!("there was no game by {transport}"))?;
-        check_game(game).with_context(|| format!("the game by {transport}"))?;
+    for way in WAYS {
+        let game = value.get(way).with_context(|| format!("there was no game by {way}"))?;
+        check_game(game).with_context(|| format!("the game by {way}"))?;
+        let world = game.get("world").and_then(Value::as_str).unwrap_or_default();
+        if world.contains("Replication") != (way == "replication") {
+            bail!("the page says {world:?} of the game by {way}");
+        }
     }
     let lock = |transport: &str| value.get(transport)?.get("lock")?.as_str();
     if lock("game") != Some("") || !lock("raknet").is_some_and(|lock| lock.contains("server of this link")) {
@@ -131,11 +135,13 @@ mod tests {
     fn good() -> Value {
         let game = json!({
             "before": {"x": 0.0, "y": 0.0}, "after": {"x": 0.0, "y": -1.5}, "holder": 301, "damage": 3,
+            "world": "5 ms · Snapshots: 30/s, 9.0 kB/s",
             "touch": {"before": {"x": 0.0, "y": 0.0}, "after": {"x": 2.0, "y": 0.0}},
             "won": {"state": "won"}, "lost": {"state": "lost"},
             "pages": [{"relay_drops": {"toClient": {"tooOld": 1, "queueFull": 2}, "toServer": {}}}],
         });
-        let mut line = json!({"game": game.clone(), "raknet": game});
+        let mut line = json!({"game": game.clone(), "raknet": game.clone(), "replication": game});
+        line["replication"]["world"] = json!("5 ms · Replication: 30/s, 2.0 kB/s");
         line["game"]["lock"] = json!("");
         line["raknet"]["lock"] = json!("Secure: the server of this link");
         line
@@ -175,6 +181,11 @@ mod tests {
             let mut line = good();
             line[transport]["lock"] = json!(lock);
             assert!(check_fight(&line).unwrap_err().to_string().contains("no lock"));
+        }
+        for (way, other) in [("raknet", "replication"), ("replication", "raknet")] {
+            let mut line = good();
+            line[way]["world"] = line[other]["world"].clone();
+            assert!(check_fight(&line).unwrap_err().to_string().ends_with(&format!("of the game by {way}")));
         }
         assert_eq!(check_fight(&json!({})).unwrap_err().to_string(), "there was no game by game");
         assert_eq!(check_look(&json!({"players": 1})).unwrap_err().to_string(), "a newcomer sees 1 players");

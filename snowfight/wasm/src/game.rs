@@ -5,11 +5,13 @@ use std::time::Duration;
 
 use rakwire::Instant;
 use rakwire::codec::rabbit::Text;
+use rakwire::raknet::{Delivery as RakNetDelivery, RakNet};
 use snowfight::client::{Client, Input, Prediction, Update, View};
 use snowfight::message::{
     Delivery, Direction, Entity, EntityId, EntityKind, GameOver, ObjectKind, PlayerId, Point, Scope,
 };
 use snowfight::world::MAX_ENTITIES;
+use snowfight_replication::WorldReplicas;
 use wasm_bindgen::prelude::*;
 
 /// The interpolation delay in ticks: how far other entities are drawn behind the newest snapshot.
@@ -62,6 +64,18 @@ extern "C" {
     fn set_reason(this: &GameUpdate, reason: &str);
 }
 
+/// How the state of the world reaches the client, if the server agrees.
+#[wasm_bindgen]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WorldUpdates {
+    /// Whole snapshots.
+    Whole,
+    /// Snapshots of changes.
+    Changes,
+    /// Replication, over RakNet.
+    Replication,
+}
+
 /// A message to send.
 #[wasm_bindgen]
 #[derive(Debug)]
@@ -105,6 +119,8 @@ pub struct Game {
     /// The newest whole snapshot since the last frame, and its tick: a frame shows one state.
     waiting: Option<(u32, Vec<u8>)>,
     view: Box<View<MAX_ENTITIES>>,
+    /// What replication has led to, if the client has requested it.
+    replicas: Option<Box<WorldReplicas<RakNet>>>,
     /// The tick of the view, if the last frame was before it.
     unshown: Option<u32>,
     prediction: Option<Box<Prediction>>,
@@ -121,14 +137,22 @@ pub struct Game {
 
 #[wasm_bindgen]
 impl Game {
-    /// A game without a connection. With `changes` it requests snapshots of changes only.
+    /// A game without a connection, which requests the state of the world so.
     #[wasm_bindgen(constructor)]
-    pub fn new(changes: bool) -> Self {
-        let scope = if changes { Scope::Changes } else { Scope::Whole };
+    pub fn new(updates: WorldUpdates) -> Self {
+        let scope = match updates {
+            WorldUpdates::Whole => Scope::Whole,
+            WorldUpdates::Changes => Scope::Changes,
+            WorldUpdates::Replication => Scope::Replicated,
+        };
+        // The classes are valid constants.
+        let replicas = snowfight_replication::replicas(RakNetDelivery::UNRELIABLE).ok().map(Box::new);
+        let replicas = replicas.filter(|_| scope == Scope::Replicated);
         Self {
             client: Client::with_scope(scope),
             waiting: None,
             view: Box::new(View::new()),
+            replicas,
             unshown: None,
             prediction: None,
             correction: Point::default(),
@@ -164,6 +188,26 @@ impl Game {
             }
         }
         update
+    }
+
+    /// Handles a message of replication, which begins with the byte 130. The state of the world changes with the next frame.
+    #[wasm_bindgen(js_name = handleReplication)]
+    pub fn handle_replication(&mut self, message: &[u8]) {
+        if let Some(replicas) = &mut self.replicas {
+            replicas.handle_update(message);
+        }
+    }
+
+    /// The answer to messages of replication, to be sent unreliably as it is, if any came.
+    #[wasm_bindgen(js_name = pollReplication)]
+    pub fn poll_replication(&mut self) -> Option<Vec<u8>> {
+        self.replicas.as_mut()?.poll_acknowledgement().map(|message| message.to_vec())
+    }
+
+    /// Whether the server has agreed to replication.
+    #[wasm_bindgen(getter, js_name = isReplicated)]
+    pub fn is_replicated(&self) -> bool {
+        self.client.is_replicated()
     }
 
     /// Advances by a frame of a sixtieth of a second, with the input of the player.
@@ -268,6 +312,15 @@ impl Game {
         }
     }
 
+    fn show_replicas(&mut self) {
+        let Some(replicas) = self.replicas.as_ref().filter(|_| self.client.is_replicated()) else { return };
+        let time = snowfight_replication::time(replicas);
+        if time != 0 && (self.snapshots == 0 || time != self.newest) {
+            self.view.replace(snowfight_replication::entities(replicas));
+            self.unshown = Some(time);
+        }
+    }
+
     fn snapshot(&mut self, time: u32) {
         if self.snapshots == 0 {
             self.drawn_time = f64::from(time) - INTERPOLATION_DELAY;
@@ -311,6 +364,7 @@ impl Game {
         if let Some((_, snapshot)) = self.waiting.take() {
             self.take(&snapshot, now);
         }
+        self.show_replicas();
         if let Some(time) = self.unshown.take() {
             self.snapshot(time);
         }
@@ -397,19 +451,75 @@ fn instant(now_ms: f64) -> Instant {
 
 #[cfg(test)]
 mod tests {
+    use rakwire::endpoint::{ConnectionId, MessageSender, Plugin, Receipt, SendError, Side};
+    use rakwire::raknet::{Capacity, Config, Guid, Peer};
     use snowfight::message::{ActionKind, Move};
     use snowfight::server::{MAX_MESSAGE, Output, Server};
+    use snowfight_replication::{ReplicatedWorld, WorldAuthority};
 
     use super::*;
 
+    /// The updates of an authority.
+    struct Updates(Vec<Vec<u8>>);
+
+    impl MessageSender<RakNet> for Updates {
+        fn send(
+            &mut self,
+            _id: ConnectionId,
+            message: &[u8],
+            _delivery: RakNetDelivery,
+        ) -> Result<Option<Receipt>, SendError> {
+            self.0.push(message.to_vec());
+            Ok(None)
+        }
+    }
+
+    /// The replication of a server with one client, which has the key 0.
+    struct Replication {
+        authority: Box<WorldAuthority<RakNet, 1>>,
+        world: ReplicatedWorld,
+        id: ConnectionId,
+    }
+
+    impl Replication {
+        fn new() -> Self {
+            let address = ([10, 0, 0, 1], 1).into();
+            let mut peer = Peer::with_capacity(Capacity::default(), Config::new([1; 32]));
+            let id = peer.connect(Instant::ZERO, address).unwrap();
+            let mut authority =
+                Box::new(snowfight_replication::authority(RakNetDelivery::UNRELIABLE).unwrap());
+            authority.on_connected(Instant::ZERO, id, address, Guid(1), Side::Server);
+            Self { authority, world: ReplicatedWorld::new(), id }
+        }
+
+        /// Passes on what a tick has changed, and the answer to it.
+        fn pass(&mut self, server: &Server<u8>, game: &mut Game) {
+            let Self { authority, world, id } = self;
+            let now = Instant::ZERO;
+            let place = |(_, player)| Some((*id, server.world().position_of(player)?));
+            let (time, entities) = (server.world().time(), server.world().entities());
+            world.record(authority, time, &entities, server.replicated().filter_map(place));
+            let mut updates = Updates(Vec::new());
+            authority.update(now, &mut updates);
+            updates.0.iter().for_each(|update| game.handle_replication(update));
+            if let Some(answer) = game.poll_replication() {
+                authority.on_message(now, *id, RakNetDelivery::UNRELIABLE, &answer.as_slice());
+            }
+        }
+    }
+
+    const ALL: [WorldUpdates; 3] = [WorldUpdates::Whole, WorldUpdates::Changes, WorldUpdates::Replication];
+
     /// Plays a game against its server, with another player who walks east.
-    fn play(changes: bool, frames: u32, mut inspect: impl FnMut(&Game, &Server<u8>)) -> Game {
+    fn play(updates: WorldUpdates, frames: u32, mut inspect: impl FnMut(&Game, &Server<u8>)) -> Game {
         let mut server = Box::new(Server::new(5));
-        let mut game = Game::new(changes);
+        let mut game = Game::new(updates);
         game.connected();
         let mut other = Client::new();
         other.handle_connected();
         [0, 1].into_iter().for_each(|key| server.handle_connected(key).unwrap());
+        server.offer_replication(0);
+        let mut replication = Replication::new();
         let mut buffer = vec![0; MAX_MESSAGE];
         for frame in 0..frames {
             let now = Instant::from_micros(u64::from(frame) * 16_667);
@@ -429,6 +539,7 @@ mod tests {
                     other.handle_message(now, &payload).unwrap();
                 }
             }
+            replication.pass(&server, &mut game);
             game.pass(now, Input { movement: Direction::NORTH, ..Input::default() });
             other.handle_frame(now, Input { movement: Direction::EAST, ..Input::default() });
             inspect(&game, &server);
@@ -444,9 +555,9 @@ mod tests {
 
     #[test]
     fn other_players_are_interpolated() {
-        for changes in [false, true] {
+        for updates in ALL {
             let (mut last, mut steps) = (None, Vec::new());
-            let game = play(changes, 120, |game, server| {
+            let game = play(updates, 120, |game, server| {
                 let (Some((x, _)), Some(there)) = (drawn(game, 2), server.world().position_of(PlayerId(2)))
                 else {
                     return;
@@ -459,23 +570,26 @@ mod tests {
             });
             assert!(steps.iter().all(|step| (-0.001..0.2).contains(step)), "{steps:?}");
             assert!(steps.iter().filter(|step| **step > 0.05).count() > 30, "{steps:?}");
-            assert!(game.snapshots() > 50);
+            assert!(game.snapshots() > 40, "{}", game.snapshots());
         }
     }
 
     #[test]
     fn the_own_player_is_drawn_at_its_predicted_position() {
-        let game = play(false, 120, |_, _| {});
-        assert!(game.largest_correction() < 0.1, "{}", game.largest_correction());
-        assert_eq!(game.player(), Some(1));
+        for updates in ALL {
+            let game = play(updates, 120, |_, _| {});
+            assert!(game.largest_correction() < 0.1, "{}", game.largest_correction());
+            assert_eq!(game.player(), Some(1));
+            assert_eq!(game.is_replicated(), updates == WorldUpdates::Replication);
+        }
     }
 
     /// Of the snapshots of several ticks a frame shows the newest, in whatever order they came, and acknowledges it.
     #[test]
     fn a_frame_shows_one_state() {
-        for changes in [false, true] {
+        for updates in [WorldUpdates::Changes, WorldUpdates::Whole] {
             let mut server = Box::new(Server::new(5));
-            let mut game = Game::new(changes);
+            let mut game = Game::new(updates);
             game.connected();
             server.handle_connected(0_u8).unwrap();
             while let Some(message) = game.poll_message() {
@@ -511,7 +625,7 @@ mod tests {
         let mut world = snowfight::world::World::new(1);
         let player = world.join().unwrap();
         world.act(player, ActionKind::Move(Move { direction: Direction::WEST }));
-        let mut game = Game::new(false);
+        let mut game = Game::new(WorldUpdates::Whole);
         let entities = world.entities();
         game.view.update(&rakwire::codec::rabbit::List::new(&entities));
         let scene = game.scene();

@@ -5,7 +5,7 @@
 
 mod game;
 
-pub use game::{Game, GameUpdate, Outgoing};
+pub use game::{Game, GameUpdate, Outgoing, WorldUpdates};
 use rakwire::codec::rabbit::{Error, Pack, to_vec, unpack};
 use serde::Serialize;
 use serde::de::DeserializeOwned;

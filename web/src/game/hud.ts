@@ -83,11 +83,14 @@ export class Hud {
     }
   }
 
-  showNumbers(roundTripMs: number | undefined, snapshots: number, stats: ConnectionStats): void {
+  /** Shows how the world comes, what of it was shown in the last second, and the bytes of the connection. */
+  showNumbers(roundTripMs: number | undefined, isReplicated: boolean, perSecond: { shown: number; bytes: number }, stats: ConnectionStats): void {
     // That of the connection, and that of the game, in which the page's own frames take part.
     const game = roundTripMs === undefined ? "–" : `${roundTripMs.toFixed(0)} ms`;
     const roundTrips = `${stats.roundTripMs.toFixed(0)} ms (game ${game})`;
-    this.#setText(this.#numbers, `${roundTrips} · ${snapshots} snapshots/s · ${(stats.bytesReceived / 1e6).toFixed(1)} MB`);
+    const world = isReplicated ? "Replication" : "Snapshots";
+    const bytes = `${(perSecond.bytes / 1e3).toFixed(1)} kB/s (${(stats.bytesReceived / 1e6).toFixed(1)} MB)`;
+    this.#setText(this.#numbers, `${roundTrips} · ${world}: ${perSecond.shown}/s, ${bytes}`);
   }
 
   #setText(node: HTMLElement, text: string): void {

@@ -3,7 +3,7 @@
 import "./style.css";
 import type { ConnectionStats } from "rakwire";
 
-import init, { Game } from "../../../snowfight/wasm/pkg/snowfight_wasm.js";
+import init, { Game, WorldUpdates } from "../../../snowfight/wasm/pkg/snowfight_wasm.js";
 
 import { element } from "../dom.js";
 import { Controls } from "./controls.js";
@@ -32,6 +32,13 @@ const CHEST = 0.65;
 const stage = element("stage", HTMLDivElement);
 const hud = new Hud();
 const controls = new Controls(stage);
+
+/** How the world comes, by the choice in the panel. */
+const UPDATES: Readonly<Record<string, WorldUpdates>> = {
+  changes: WorldUpdates.Changes,
+  whole: WorldUpdates.Whole,
+  replication: WorldUpdates.Replication,
+};
 
 /** One game, from joining to the result. */
 interface Round {
@@ -133,7 +140,8 @@ async function play(): Promise<void> {
   hud.showLock(undefined);
   controls.release();
   round?.net?.close();
-  const game = new Game(chosen("scope") === "changes");
+  const updates = UPDATES[chosen("scope")] ?? WorldUpdates.Whole;
+  const game = new Game(updates);
   const playing: Round = { game, net: undefined, scene: [] };
   round = playing;
   const is = (...states: State[]): boolean => round === playing && states.includes(hud.state);
@@ -176,10 +184,17 @@ async function play(): Promise<void> {
   }
 }
 
-function showNumbers(before: number): void {
-  const now = round?.game.snapshots ?? 0;
-  if (round?.net !== undefined && hud.state === "playing") {
-    hud.showNumbers(round.game.roundTripMs, Math.max(0, now - before), round.net.stats());
+interface Counts {
+  shown: number;
+  bytes: number;
+}
+
+function showNumbers(before: Counts): void {
+  const stats = round?.net?.stats();
+  const now = { shown: round?.game.snapshots ?? 0, bytes: stats?.bytesReceived ?? 0 };
+  if (round !== undefined && stats !== undefined && hud.state === "playing") {
+    const perSecond = { shown: Math.max(0, now.shown - before.shown), bytes: Math.max(0, now.bytes - before.bytes) };
+    hud.showNumbers(round.game.roundTripMs, round.game.isReplicated, perSecond, stats);
   }
   setTimeout(() => showNumbers(now), NUMBERS_MS);
 }
@@ -226,11 +241,15 @@ window.snowfight = {
   screenOf: (figure) => world?.screenOf(figure),
 };
 
-/** The Game Protocol has no secure connections. */
+/** The Game Protocol has neither secure connections nor replication. */
 function followProtocol(): void {
-  const secure = element("secure", HTMLInputElement);
-  secure.disabled = chosen("transport") === "game";
-  secure.checked &&= !secure.disabled;
+  const isGame = chosen("transport") === "game";
+  const [secure, replication] = ["secure", "replication"].map((id) => element(id, HTMLInputElement)) as [HTMLInputElement, HTMLInputElement];
+  secure.disabled = replication.disabled = isGame;
+  secure.checked &&= !isGame;
+  if (isGame && replication.checked) {
+    element("changes", HTMLInputElement).checked = true;
+  }
 }
 
 async function start(): Promise<void> {
@@ -245,7 +264,7 @@ async function start(): Promise<void> {
   world = await World.start(stage);
   setInterval(runFrames, FRAME_MS / 2);
   requestAnimationFrame(draw);
-  showNumbers(0);
+  showNumbers({ shown: 0, bytes: 0 });
   document.body.dataset["ready"] = "yes";
 }
 

@@ -2,6 +2,7 @@
 
 import { connect } from "rakwire";
 import type { Connection, ConnectionStats } from "rakwire";
+import { attach } from "rakwire/plugin";
 import type { KnownServer } from "rakwire/secure";
 import { worker } from "rakwire/worker";
 
@@ -11,6 +12,8 @@ export type Transport = "game" | "raknet";
 
 /** The first byte of this game's messages in RakNet. */
 const MESSAGE_ID = 0x86;
+/** The first byte of what the server's replication sends (docs/plugins/replication.md#messages). */
+const UPDATE_ID = 130;
 /** Drawing keeps the main thread busy, so the connection runs in a worker; `?worker=no` shows what it is like without. */
 const USES_WORKER = new URLSearchParams(location.search).get("worker") !== "no";
 /** The relay's target for each protocol. */
@@ -45,6 +48,9 @@ export class Net {
     this.#game = game;
     this.#connection = connection;
     this.#transport = transport;
+    if (transport === "raknet") {
+      attach(connection, { ids: [UPDATE_ID], onMessage: ({ bytes }) => this.#onReplication(bytes) });
+    }
     connection.addEventListener("message", ({ message: { bytes } }) => this.#onMessage(bytes, owner));
     void connection.closed.then(({ reason }) => owner.onClosed(reason));
   }
@@ -86,6 +92,18 @@ export class Net {
       this.#connection.send(message, { reliability: reliable ? "reliable-ordered" : "unreliable" });
     } catch {
       // The connection has ended, which it reports itself; or its queue is full, and actions are repeated.
+    }
+  }
+
+  #onReplication(bytes: Uint8Array): void {
+    this.#game.handleReplication(bytes);
+    const answer = this.#game.pollReplication();
+    if (answer !== undefined) {
+      try {
+        this.#connection.send(answer, { reliability: "unreliable" });
+      } catch {
+        // As with all other messages; a later answer says the same and more.
+      }
     }
   }
 
