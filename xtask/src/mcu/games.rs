@@ -15,6 +15,8 @@ use crate::shell::Shell;
 const LIMIT: Duration = Duration::from_secs(600);
 /// Frames of a game: ten seconds.
 const FRAMES: f64 = 300.0;
+/// That of the world.
+const SEED: &str = "7";
 /// A fifth of all datagrams is lost in each direction, others overtake each other or come twice.
 const BAD_NETWORK: &str = "loss=20%,latency=2ms,jitter=4ms,reorder=10%,duplicate=2%,seed=1";
 
@@ -22,6 +24,8 @@ const BAD_NETWORK: &str = "loss=20%,latency=2ms,jitter=4ms,reorder=10%,duplicate
 pub(crate) struct Games<'a> {
     pub(crate) shell: &'a Shell,
     pub(crate) firmware: PathBuf,
+    /// That of a player who has the world by replication.
+    pub(crate) replication: PathBuf,
     pub(crate) server: PathBuf,
 }
 
@@ -40,6 +44,8 @@ impl Games<'_> {
         let clean = self.game(&Conditions { network: None, snapshots: 200.0, resent: 0.0, pongs: 4.0 })?;
         let lossy =
             self.game(&Conditions { network: Some(BAD_NETWORK), snapshots: 80.0, resent: 10.0, pongs: 1.0 })?;
+        self.replicated(None, 60.0)?;
+        self.replicated(Some(BAD_NETWORK), 30.0)?;
         self.found()?;
         self.restart()?;
         self.link_loss()?;
@@ -67,6 +73,25 @@ impl Games<'_> {
             bail!("something did not arrive, or could not be read");
         }
         of("stack")
+    }
+
+    /// The board has every object in sight by replication, as it is by the seed, and walks in it.
+    fn replicated(&self, network: Option<&str>, updates: f64) -> Result<()> {
+        let more = network.map_or(vec![], |network| vec!["--simulate", network]);
+        let server = self.serve("127.0.0.1:0", &more)?;
+        let raknet = at(&server.first_line);
+        let arguments = [raknet, format!("seed={SEED}")];
+        self.shell.note(format_args!("mcu: replication {}", arguments.join(" ")));
+        let machine = Machine::start(self.shell, &self.replication, &arguments, &[], LIMIT)?;
+        let report = machine.succeed()?;
+        at_least(&report, "objects", 100.0)?;
+        at_least(&report, "walked", 2.0)?;
+        at_least(&report, "updates", updates)?;
+        let of = |name| report.number_of("session=1", name);
+        if of("wrong")? + of("malformed")? > 0.0 {
+            bail!("an object was not as it is at the server, or an update could not be read");
+        }
+        Ok(())
     }
 
     /// A ping finds the server. QEMU's network passes no broadcasts on, so it goes to the host.
@@ -112,7 +137,7 @@ impl Games<'_> {
     }
 
     fn serve(&self, listen: &str, more: &[&str]) -> Result<Service> {
-        let own = ["--listen", listen, "--listen-raknet", "127.0.0.1:0", "--seed", "7"];
+        let own = ["--listen", listen, "--listen-raknet", "127.0.0.1:0", "--seed", SEED];
         let args: Vec<_> = own.iter().chain(more).copied().collect();
         Service::start(self.shell, "the game server", &self.server, &args)
     }

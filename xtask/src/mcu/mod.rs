@@ -80,7 +80,12 @@ fn run(result: &Shell, options: &Options) -> Result<()> {
         rakwire: programs.rakwire,
         peers,
     };
-    let games = Games { shell, firmware: built("player")?, server: programs.snowfight };
+    let games = Games {
+        shell,
+        firmware: built("player")?,
+        replication: built("replication")?,
+        server: programs.snowfight,
+    };
     for run in 0..options.repeat {
         let line = smoke(&scenarios, &games)?;
         shell.note(format_args!("mcu: run {} of {} passed", run + 1, options.repeat));
