@@ -14,11 +14,11 @@ pub(crate) fn own_addresses(local: SocketAddr) -> Vec<SocketAddr> {
     }
     // A socket for IPv6 hears IPv4 too.
     let families = ELSEWHERE.into_iter().filter(|elsewhere| elsewhere.is_ipv4() || local.is_ipv6());
-    families.filter_map(source_towards).map(|source| SocketAddr::new(source, local.port())).collect()
+    families.filter_map(own_address_towards).map(|source| SocketAddr::new(source, local.port())).collect()
 }
 
 /// The address from which the system would send to another one; nothing is sent.
-fn source_towards(elsewhere: IpAddr) -> Option<IpAddr> {
+pub(crate) fn own_address_towards(elsewhere: IpAddr) -> Option<IpAddr> {
     let unspecified: IpAddr = match elsewhere {
         IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
         IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),

@@ -41,6 +41,7 @@
 //! - `crash-report`, `crash-email`: `crash_report`, a file for each panic of a program, and email of it.
 //! - `sqlite`: `sqlite_log`, a log of datagrams and statistics in an SQLite file.
 //! - `tcp`, `tls`: messages over TCP, with the same verbs, and over TLS by rustls.
+//! - `port-mapping`: `port_mapping`, ports that routers are asked to open, by PCP, NAT-PMP and UPnP.
 //! - `deflate`, `derive`: compressed aggregates and `#[derive(Pack)]` of the [`codec`]s.
 //!
 //! All futures of this crate are cancel safe: a message is sent or received completely or not at all.
@@ -62,6 +63,8 @@ mod key_log_file;
 mod network_emulator;
 mod outgoing;
 pub mod polled;
+#[cfg(feature = "port-mapping")]
+pub mod port_mapping;
 pub mod raknet;
 mod simulation;
 mod socket;

@@ -2,9 +2,11 @@
 
 mod player;
 
+use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
 
 use clap::Args;
+use rakwire_native::port_mapping::PortMappingOptions;
 use rakwire_native::raknet::{Connection, Delivery, Guid};
 
 use self::player::Player;
@@ -31,6 +33,12 @@ pub(crate) struct Arguments {
     /// Do not try to reach others directly, but have the facilitator forward everything
     #[arg(long)]
     forwarded: bool,
+    /// Have the router open a port, so that whoever is behind any other one reaches this machine
+    #[arg(long, conflicts_with = "forwarded")]
+    map_port: bool,
+    /// The router to ask for a port, if not the one of the default route
+    #[arg(long, value_name = "IP", requires = "map_port")]
+    gateway: Option<Ipv4Addr>,
     /// How long to wait for the facilitator, for the other machine, and for its echo
     #[arg(long, value_name = "SECONDS", default_value = "20", value_parser = host::seconds)]
     timeout: Duration,
@@ -45,7 +53,12 @@ fn guid(text: &str) -> Result<Guid, &'static str> {
 pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
     let facilitator = host::resolve(&arguments.facilitator).await?;
     let Arguments { listen, timeout, forwarded, .. } = &arguments;
-    let player = Player::start(listen, facilitator, *timeout, *forwarded).await?;
+    let mapping = arguments.map_port.then(|| {
+        let mut options = PortMappingOptions::default();
+        options.gateway = arguments.gateway;
+        options
+    });
+    let player = Player::start(listen, facilitator, *timeout, *forwarded, mapping).await?;
     match arguments.peer {
         Some(peer) => reach(player, peer, *timeout).await,
         None => wait(player).await,
@@ -86,10 +99,12 @@ async fn wait(mut player: Player) -> Result<(), Failure> {
             tokio::spawn(echo(connection));
         }
     };
-    tokio::select! {
+    let ended = tokio::select! {
         ended = echoes => ended,
         () = stop => Ok(()),
-    }
+    };
+    player.close().await;
+    ended
 }
 
 async fn echo(connection: Connection) {

@@ -6,11 +6,12 @@ use std::time::Duration;
 use rakwire::endpoint::PluginHost;
 use rakwire_native::UnconnectedKind;
 use rakwire_native::endpoint::SharedHook;
+use rakwire_native::port_mapping::{PortMapping, PortMappingOptions};
 use rakwire_native::raknet::{Connection, Endpoint, Guid, Options, OutOfBand, RakNet};
 use rakwire_plugins::nat::{Action, Outcome, Traversal};
 use tokio::sync::mpsc;
 
-use crate::failure::Failure;
+use crate::failure::{Failure, print};
 use crate::host;
 
 /// How often it is looked what there is to send: as often as punches leave.
@@ -25,15 +26,19 @@ pub(super) struct Player {
     facilitator: Connection,
     connections: mpsc::UnboundedReceiver<Connection>,
     outcomes: mpsc::UnboundedReceiver<Outcome>,
+    /// Dropping it would have the router close its port.
+    mapping: Option<PortMapping>,
 }
 
 impl Player {
-    /// Joins a facilitator. If everything is to be forwarded, nothing else is sent to.
+    /// Joins a facilitator, once the router has said whether it opens a port if it is to be asked. If everything is to be
+    /// forwarded, nothing else is sent to.
     pub(super) async fn start(
         local: &str,
         facilitator: SocketAddr,
         timeout: Duration,
         is_forwarded: bool,
+        mapping: Option<PortMappingOptions>,
     ) -> Result<Self, Failure> {
         let mut options = Options::server(8).map_err(host::no_entropy)?;
         options.config.out_of_band = OutOfBand::Accept;
@@ -42,12 +47,18 @@ impl Player {
         hook.attach::<RakNet>(traversal.clone()).map_err(Failure::runtime)?;
         let endpoint = Endpoint::bind_with_hook(local, options, |_| hook).await;
         let endpoint = endpoint.map_err(|error| host::bind_failure(local, &error))?;
+        let mut mapping = mapping.map(|options| PortMapping::start(endpoint.local_addr(), options));
+        let mapped = match &mut mapping {
+            Some(mapping) => map(mapping).await?,
+            None => None,
+        };
         let failure = |reason: &dyn std::fmt::Display| {
             Failure::runtime(format!("cannot join the facilitator {facilitator}: {reason}"))
         };
         let connection = endpoint.connect(facilitator).await.map_err(|error| failure(&error))?;
         traversal.with(|traversal| {
             traversal.set_internal_addresses(&endpoint.interface_addrs());
+            traversal.set_mapped_address(mapped);
             traversal.set_facilitator(connection.id(), connection.remote());
         });
         endpoint.wake();
@@ -62,15 +73,18 @@ impl Player {
         let (told, outcomes) = mpsc::unbounded_channel();
         let only = is_forwarded.then_some(facilitator);
         tokio::spawn(work(endpoint.clone(), traversal.clone(), only, opened, told));
-        Ok(Self { endpoint, traversal, facilitator: connection, connections, outcomes })
+        Ok(Self { endpoint, traversal, facilitator: connection, connections, outcomes, mapping })
     }
 
     pub(super) fn guid(&self) -> Guid {
         self.endpoint.guid()
     }
 
-    pub(super) async fn close(&self) {
+    pub(super) async fn close(self) {
         self.endpoint.close().await;
+        if let Some(mapping) = self.mapping {
+            mapping.close().await;
+        }
     }
 
     /// Connects to a machine that the facilitator knows. Whether datagrams are forwarded comes with it.
@@ -130,6 +144,20 @@ impl Player {
     /// The next machine that is connected.
     async fn next(&mut self) -> Result<Connection, Failure> {
         self.connections.recv().await.ok_or_else(closed)
+    }
+}
+
+/// Waits for the router, and says what it has done. Without a port of it the machine may be reached all the same.
+async fn map(mapping: &mut PortMapping) -> Result<Option<SocketAddr>, Failure> {
+    match mapping.granted().await {
+        Ok(port) => {
+            print(format_args!("mapped {} by {}\n", port.external, port.protocol))?;
+            Ok(Some(port.external))
+        }
+        Err(error) => {
+            print(format_args!("no mapped port: {error}\n"))?;
+            Ok(None)
+        }
     }
 }
 

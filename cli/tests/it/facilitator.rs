@@ -1,7 +1,9 @@
 //! `rakwire facilitator`, and `rakwire meet` by it.
 
+use std::net::UdpSocket;
 use std::path::Path;
 use std::process::Output;
+use std::sync::mpsc;
 
 use crate::support::{Server, run, text};
 
@@ -39,6 +41,50 @@ fn machines_that_do_not_reach_each_other_meet_through_the_facilitator() {
     assert!(output.status.success(), "{said}{}", text(&output.stderr));
     assert!(said.starts_with("connected with 127.0.0.1:"), "{said}");
     assert!(said.contains(" through the facilitator in ") && said.contains("\necho in "), "{said}");
+}
+
+/// A router that knows NAT-PMP alone, and says which lifetime it was asked for last.
+fn router(gateway: &str) -> mpsc::Receiver<u32> {
+    let socket = UdpSocket::bind((gateway, 5_351)).expect("a port");
+    let (heard, lifetimes) = mpsc::channel();
+    std::thread::spawn(move || {
+        let mut request = [0; 1_100];
+        // The thread ends with the test.
+        while let Ok((length, from)) = socket.recv_from(&mut request) {
+            let answer = match &request[..length] {
+                [0, 0] => vec![0, 128, 0, 0, 0, 0, 0, 1, 203, 0, 113, 9],
+                [0, 1, 0, 0, port @ ..] if length == 12 => {
+                    let lifetime = [port[4], port[5], port[6], port[7]];
+                    let number = u32::from_be_bytes(lifetime);
+                    let outside = if number == 0 { 0 } else { 4_321_u16 };
+                    // The test may have ended.
+                    let _ = heard.send(number);
+                    let head = [0, 129, 0, 0, 0, 0, 0, 1];
+                    [&head[..], &port[..2], &outside.to_be_bytes(), &lifetime].concat()
+                }
+                _ => vec![0, 129, 0, 1, 0, 0, 0, 1],
+            };
+            // Who has gone needs no answer.
+            let _ = socket.send_to(&answer, from);
+        }
+    });
+    lifetimes
+}
+
+#[test]
+fn a_machine_has_its_router_open_a_port_and_close_it() {
+    let lifetimes = router("127.0.62.1");
+    let facilitator = facilitator(&[]);
+    let waiting = ["meet", &facilitator.announced, "--listen", "127.0.0.2:0"];
+    let waiting = Server::start(rakwire(), &waiting, "this machine is");
+    let reaching = ["meet", &facilitator.announced, &waiting.announced, "--listen", "127.0.0.3:0"];
+    let mapping = ["--map-port", "--gateway", "127.0.62.1"];
+    let output = run(rakwire(), &[&reaching[..], &mapping].concat(), "");
+    let said = text(&output.stdout);
+    assert!(output.status.success(), "{said}{}", text(&output.stderr));
+    assert!(said.starts_with("mapped 203.0.113.9:4321 by NAT-PMP\n"), "{said}");
+    assert!(said.contains(" directly in "), "{said}");
+    assert_eq!(lifetimes.try_iter().collect::<Vec<_>>(), [7_200, 0]);
 }
 
 /// A facilitator for IPv6 brings machines with IPv4 together too, with ports to probe and for forwarding.

@@ -4,6 +4,7 @@ mod crash_report;
 mod endpoint;
 mod game_protocol;
 mod polled;
+mod port_mapping;
 mod raknet;
 mod sqlite_log;
 mod support;

@@ -152,14 +152,15 @@ impl Pairing {
     }
 }
 
-/// Where `other` may look for a client: at its interfaces if both have the same address outside, at its address outside, and at
-/// those that are foretold.
+/// Where `other` may look for a client: at its address outside, at the ports of that IP address which are foretold or which it
+/// says that its router has opened, and at its interfaces if both have the same address outside.
 pub(super) fn candidates(client: &Client, side: &Side, other: &Client) -> Vec<SocketAddr, MAX_CANDIDATES> {
     let is_near = client.remote.ip() == other.remote.ip();
     let near = client.internal.iter().filter(|address| is_near && is_private(address.ip())).copied();
+    let mapped = client.internal.iter().filter(|address| address.ip() == client.remote.ip()).copied();
     let mut candidates = Vec::new();
     // What is foretold comes first and in order, since each datagram of the other side may have its router give out a port too.
-    for address in side.foretold().chain([client.remote]).chain(near) {
+    for address in side.foretold().chain([client.remote]).chain(mapped).chain(near) {
         if !candidates.contains(&address) && candidates.push(address).is_err() {
             break;
         }

@@ -117,6 +117,8 @@ struct Link {
 pub struct Traversal<const SESSIONS: usize> {
     link: Option<Link>,
     internal: Vec<SocketAddr, MAX_INTERNAL>,
+    /// The port of the router that leads here.
+    mapped: Option<SocketAddr>,
     /// Whom this peer wants to reach, and until when the facilitator has to answer; open while it is not connected.
     wanted: Vec<(Guid, Option<Instant>), SESSIONS>,
     sessions: Vec<Session, SESSIONS>,
@@ -141,6 +143,7 @@ impl<const SESSIONS: usize> Traversal<SESSIONS> {
         Self {
             link: None,
             internal: Vec::new(),
+            mapped: None,
             wanted: Vec::new(),
             sessions: Vec::new(),
             probes: Vec::new(),
@@ -157,7 +160,7 @@ impl<const SESSIONS: usize> Traversal<SESSIONS> {
         self.link = Some(Link { id, remote });
         self.nat_type = NatType::default();
         self.unsent.clear();
-        self.say(FromClient::Hello { internal: self.internal.clone() });
+        self.say_hello();
         for (target, _) in self.wanted.clone() {
             self.say(FromClient::Open { target });
         }
@@ -168,6 +171,21 @@ impl<const SESSIONS: usize> Traversal<SESSIONS> {
     pub fn set_internal_addresses(&mut self, addresses: &[SocketAddr]) {
         self.internal.clear();
         self.internal.extend(addresses.iter().take(MAX_INTERNAL).copied());
+    }
+
+    /// Says the address outside of a port that the router has opened for the socket, or that there is none any more. The
+    /// facilitator is told if it is connected, and tells others where its IP address is the one that it sees. Beside it only
+    /// three addresses of interfaces count.
+    pub fn set_mapped_address(&mut self, mapped: Option<SocketAddr>) {
+        let is_other = core::mem::replace(&mut self.mapped, mapped) != mapped;
+        if is_other && self.link.is_some() {
+            self.say_hello();
+        }
+    }
+
+    fn say_hello(&mut self) {
+        let internal = self.mapped.into_iter().chain(self.internal.iter().copied());
+        self.say(FromClient::Hello { internal: internal.take(MAX_INTERNAL).collect() });
     }
 
     /// Wants a connection with a peer. It is asked for once the facilitator is connected, and [`poll_outcome`](Self::poll_outcome)

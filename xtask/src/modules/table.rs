@@ -169,7 +169,7 @@ const NATIVE: Crate = Crate {
             "wakers",
             "wall_clock",
         ]),
-        Layer::apart(&["key_file", "key_log_file"]),
+        Layer::apart(&["key_file", "key_log_file", "port_mapping"]),
         // For programs, whatever they do.
         Layer::together(&["crash_report"]),
         // What datagrams pass between the socket and the endpoint.

@@ -165,6 +165,27 @@ fn a_forged_probe_points_nobody_at_a_third_party() {
     assert_eq!(begun.collect::<std::vec::Vec<_>>(), [[address("192.0.2.1:5000")]]);
 }
 
+/// The ports of its own address outside alone, whatever it says that its router has opened.
+#[test]
+fn a_client_offers_ports_of_its_own_address_alone() {
+    let ids = connections::<RakNet>(2);
+    let mut plugin = Facilitator::<2, 2>::new(&[], &[], [7; 32]);
+    let said = ["203.0.113.66:53", "192.0.2.1:7000", "192.0.2.2:53", "10.0.0.1:53"].map(address);
+    for (number, id) in ids.iter().enumerate() {
+        connect(&mut plugin, *id, &format!("192.0.2.{}:5000", number + 1), 1 + number as u64);
+        let internal = if number == 0 { Vec::from_iter(said) } else { Vec::new() };
+        tell(&mut plugin, *id, &client_bytes(&FromClient::Hello { internal }));
+    }
+    tell(&mut plugin, ids[1], &client_bytes(&FromClient::Open { target: Guid(1) }));
+    let begun =
+        sent(&mut plugin).into_iter().filter_map(|(id, bytes)| match FromFacilitator::decode(&bytes) {
+            Ok(FromFacilitator::Begin { candidates, .. }) if id == ids[1] => Some(candidates),
+            _ => None,
+        });
+    let offered = [address("192.0.2.1:5000"), address("192.0.2.1:7000")];
+    assert_eq!(begun.collect::<std::vec::Vec<_>>(), [offered]);
+}
+
 /// A client that takes nothing fills up its own place, and its messages come in order once it does.
 #[test]
 fn a_client_that_takes_nothing_silences_nobody_else() {
