@@ -57,10 +57,11 @@ pub(super) fn check(shell: &Shell, package: &Path) -> Result<()> {
         .and_then(|()| follow_guide(listen, &mut input));
     drop(input);
     let status = running.wait(Some(LIMIT))?;
+    // Without its input the script fails too, so what the relay did wrong is told first.
+    used?;
     if !status.success() {
         bail!("the package failed in its root: {}", describe(status));
     }
-    used?;
     shell.print("installed, started, drained, configured as docs/relay.md tells, started and drained again, and removed");
     Ok(())
 }
@@ -69,7 +70,8 @@ pub(super) fn check(shell: &Shell, package: &Path) -> Result<()> {
 fn wait_until_ready(admin: SocketAddr, mut is_running: impl FnMut() -> Result<bool>) -> Result<()> {
     let started = Instant::now();
     while started.elapsed() < LIMIT {
-        if TcpStream::connect(admin).is_ok() && get(admin, "/readyz")?.starts_with("HTTP/1.1 200") {
+        // A relay that ends may accept a request and not answer it any more.
+        if get(admin, "/readyz").is_ok_and(|answer| answer.starts_with("HTTP/1.1 200")) {
             return Ok(());
         }
         if !is_running()? {
