@@ -264,6 +264,10 @@ mod tests {
         one.handle_sent(1, Sending::Refused);
         one.handle_server(now, FromServer::Datagram(&[0; 7]));
         one.poll_to_client(now);
+        one.handle_taken(7);
+        one.handle_server(now, FromServer::Datagram(&[0; 9]));
+        one.poll_to_client(now);
+        one.handle_unsent();
         counters.closed(CloseKind::ClientVanished);
         counters.connections_refused.increment();
         counters.headers_timed_out.add(2);
@@ -274,7 +278,8 @@ mod tests {
         assert_eq!(
             snapshot.to_string(),
             "1 clients of 2 flows, 2 datagrams (111 bytes) to servers, 1 datagrams (7 bytes) to clients, \
-             connections refused: 1, headers timed out: 2, dropped SendRefused: 1, closed ClientVanished: 1"
+             connections refused: 1, headers timed out: 2, dropped DatagramTooBig: 1, dropped SendRefused: 1, \
+             closed ClientVanished: 1"
         );
         let of_targets: Vec<_> =
             snapshot.targets().map(|(name, counts)| (name.as_str(), counts.clients, counts.flows)).collect();

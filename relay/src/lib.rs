@@ -57,6 +57,7 @@ mod fetch;
 pub mod flow;
 pub mod front;
 mod io;
+mod now;
 mod ops;
 pub mod protocol;
 mod relay;

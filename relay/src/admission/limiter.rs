@@ -4,10 +4,16 @@
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::num::NonZeroU32;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use governor::{DefaultDirectRateLimiter, DefaultKeyedRateLimiter, Quota, RateLimiter};
+use governor::clock::Clock;
+use governor::middleware::NoOpMiddleware;
+use governor::nanos::Nanos;
+use governor::state::keyed::DefaultKeyedStateStore;
+use governor::state::{InMemoryState, NotKeyed};
+use governor::{Quota, RateLimiter};
 use ipnet::IpNet;
 use tokio::sync::Notify;
 
@@ -114,13 +120,13 @@ impl AddressLimiter {
     }
 
     /// Whether another one may come now, which counts as one.
-    pub(crate) fn check_rate(&self, ip: IpAddr) -> Result<(), Excess> {
+    pub(crate) fn check_rate(&self, now: Instant, ip: IpAddr) -> Result<(), Excess> {
         if self.exempt.contains(ip) {
             return Ok(());
         }
         let [address, prefix] = networks(ip);
         // What is refused for the rate of its address does not count for its prefix.
-        let admits = |rate: &Option<KeyedRate>, key| rate.as_ref().is_none_or(|rate| rate.admits(key));
+        let admits = |rate: &Option<KeyedRate>, key| rate.as_ref().is_none_or(|rate| rate.admits(now, key));
         if admits(&self.by_address, address) && admits(&self.by_prefix, prefix) {
             Ok(())
         } else {
@@ -206,12 +212,43 @@ fn networks(ip: IpAddr) -> [IpNet; 2] {
     lengths.map(|length| IpNet::new(ip, length).map_or_else(|_| IpNet::from(ip), |net| net.trunc()))
 }
 
+/// The time of the rates, which is set and never read from the system.
+#[derive(Debug, Clone, Default)]
+struct ManualTime(Arc<Progress>);
+
+#[derive(Debug, Default)]
+struct Progress {
+    start: OnceLock<Instant>,
+    /// Nanoseconds since the start.
+    passed: AtomicU64,
+}
+
+impl ManualTime {
+    fn set(&self, now: Instant) {
+        let passed = now.saturating_duration_since(*self.0.start.get_or_init(|| now));
+        // Enough for 584 years.
+        let passed = u64::try_from(passed.as_nanos()).unwrap_or(u64::MAX);
+        self.0.passed.fetch_max(passed, Ordering::Relaxed);
+    }
+}
+
+impl Clock for ManualTime {
+    type Instant = Nanos;
+
+    fn now(&self) -> Nanos {
+        Nanos::from(self.0.passed.load(Ordering::Relaxed))
+    }
+}
+
+type RateOf<K, S> = RateLimiter<K, S, ManualTime, NoOpMiddleware<Nanos>>;
+
 /// A rate for each of many networks, in bounded memory.
 #[derive(Debug)]
 struct KeyedRate {
-    keyed: DefaultKeyedRateLimiter<IpNet>,
+    time: ManualTime,
+    keyed: RateOf<IpNet, DefaultKeyedStateStore<IpNet>>,
     /// For networks that there is no room to remember.
-    overflow: DefaultDirectRateLimiter,
+    overflow: RateOf<NotKeyed, InMemoryState>,
     pruned: Mutex<Option<Instant>>,
 }
 
@@ -222,23 +259,25 @@ impl KeyedRate {
             let rate = NonZeroU32::new(per_minute.saturating_mul(shares))?;
             Some(Quota::per_minute(rate).allow_burst(NonZeroU32::new(burst.saturating_mul(shares))?))
         };
+        let time = ManualTime::default();
         Some(Self {
-            keyed: RateLimiter::keyed(quota(1)?),
-            overflow: RateLimiter::direct(quota(OVERFLOW_SHARES)?),
+            keyed: RateLimiter::dashmap_with_clock(quota(1)?, time.clone()),
+            overflow: RateLimiter::direct_with_clock(quota(OVERFLOW_SHARES)?, time.clone()),
+            time,
             pruned: Mutex::default(),
         })
     }
 
-    fn admits(&self, key: IpNet) -> bool {
-        if self.keyed.len() >= KEYS_MAX && !self.prune() {
+    fn admits(&self, now: Instant, key: IpNet) -> bool {
+        self.time.set(now);
+        if self.keyed.len() >= KEYS_MAX && !self.prune(now) {
             return self.overflow.check().is_ok();
         }
         self.keyed.check_key(&key).is_ok()
     }
 
     /// Forgets networks that have their whole burst again; whether there is room then.
-    fn prune(&self) -> bool {
-        let now = Instant::now();
+    fn prune(&self, now: Instant) -> bool {
         let mut pruned = self.pruned.lock().unwrap_or_else(PoisonError::into_inner);
         if pruned.is_none_or(|last| now >= last + PRUNE_INTERVAL) {
             *pruned = Some(now);
@@ -306,10 +345,10 @@ mod tests {
 
     #[test]
     fn a_trusted_proxy_is_not_exempt() {
-        let limiter = limiter();
+        let (limiter, now) = (limiter(), Instant::now());
         let _connected = [(); 2].map(|()| limiter.take(ip("127.0.0.9")).unwrap());
         assert_eq!(limiter.take(ip("127.0.0.9")).unwrap_err(), Excess::Address);
-        let admitted = (0..10).filter(|_| limiter.check_rate(ip("127.0.0.9")).is_ok());
+        let admitted = (0..10).filter(|_| limiter.check_rate(now, ip("127.0.0.9")).is_ok());
         assert_eq!(admitted.count(), 3);
     }
 
@@ -336,21 +375,43 @@ mod tests {
 
     #[test]
     fn a_flood_from_one_prefix_leaves_others_alone() {
-        let limiter = limiter();
-        let flood = (0..=255).filter(|last| limiter.check_rate(ip(&format!("192.0.2.{last}"))).is_ok());
+        let (limiter, now) = (limiter(), Instant::now());
+        let flood = (0..=255).filter(|last| limiter.check_rate(now, ip(&format!("192.0.2.{last}"))).is_ok());
         assert_eq!(flood.count(), 5);
         for other in ["192.0.3.1", "198.51.100.1", "2001:db8::1"] {
-            assert_eq!(limiter.check_rate(ip(other)), Ok(()), "{other}");
+            assert_eq!(limiter.check_rate(now, ip(other)), Ok(()), "{other}");
         }
     }
 
     #[test]
     fn a_flood_from_one_address_leaves_its_prefix_alone() {
-        let limiter = limiter();
-        let flood = (0..100).filter(|_| limiter.check_rate(ip("192.0.2.1")).is_ok());
+        let (limiter, now) = (limiter(), Instant::now());
+        let flood = (0..100).filter(|_| limiter.check_rate(now, ip("192.0.2.1")).is_ok());
         assert_eq!(flood.count(), 3);
-        assert_eq!(limiter.check_rate(ip("192.0.2.2")), Ok(()));
-        assert!((0..100).all(|_| limiter.check_rate(ip("127.0.0.1")).is_ok()), "exempt");
+        assert_eq!(limiter.check_rate(now, ip("192.0.2.2")), Ok(()));
+        assert!((0..100).all(|_| limiter.check_rate(now, ip("127.0.0.1")).is_ok()), "exempt");
+    }
+
+    #[test]
+    fn a_rate_gives_back_with_time() {
+        let (limiter, start) = (limiter(), Instant::now());
+        let admitted = |seconds| {
+            let now = start + Duration::from_secs(seconds);
+            (0..100).filter(|_| limiter.check_rate(now, ip("192.0.2.1")).is_ok()).count()
+        };
+        assert_eq!([0, 59, 60, 180, 0, 3_600].map(admitted), [3, 0, 1, 2, 0, 3]);
+    }
+
+    #[test]
+    fn networks_that_have_their_burst_again_make_room() {
+        let (rate, start) = (KeyedRate::new(1, 1).unwrap(), Instant::now());
+        let network = |number: u32| IpNet::from(IpAddr::from(number.to_be_bytes()));
+        let keys = u32::try_from(KEYS_MAX).unwrap();
+        assert!((0..keys).all(|number| rate.admits(start, network(number))));
+        // One interval after it has its burst again.
+        let later = start + Duration::from_secs(121);
+        assert!(rate.admits(later, network(keys)) && !rate.admits(later, network(keys)));
+        assert_eq!(rate.keyed.len(), 1);
     }
 
     #[test]
@@ -365,7 +426,8 @@ mod tests {
         let limiter = AddressLimiter::new(limits, 1000, Exempt::default());
         let shares: Vec<_> = (0..1000).map(|_| limiter.take(ip("192.0.2.1")).unwrap()).collect();
         assert_eq!(shares.len(), 1000);
-        assert!((0..1000).all(|_| limiter.check_rate(ip("192.0.2.1")).is_ok()));
+        let now = Instant::now();
+        assert!((0..1000).all(|_| limiter.check_rate(now, ip("192.0.2.1")).is_ok()));
     }
 
     #[test]
@@ -382,10 +444,10 @@ mod tests {
 
     #[test]
     fn memory_is_bounded_for_any_number_of_networks() {
-        let rate = KeyedRate::new(1, 1).unwrap();
+        let (rate, now) = (KeyedRate::new(1, 1).unwrap(), Instant::now());
         let network = |number: u32| IpNet::from(IpAddr::from(number.to_be_bytes()));
         let more = u32::try_from(KEYS_MAX).unwrap() + 1000;
-        let admitted = (0..more).filter(|&number| rate.admits(network(number))).count();
+        let admitted = (0..more).filter(|&number| rate.admits(now, network(number))).count();
         assert!(rate.keyed.len() <= KEYS_MAX);
         assert!(admitted < KEYS_MAX + 100, "{admitted}");
         assert!(admitted > KEYS_MAX, "some of those without room come in: {admitted}");

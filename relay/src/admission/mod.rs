@@ -19,7 +19,7 @@ mod tests;
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 use axum::http::HeaderMap;
 use tokio::sync::watch;
@@ -41,6 +41,7 @@ use used::{TokenClaim, Unusable, UsedTokens};
 use crate::close::CloseReason;
 use crate::config::{Config, ConfigError, Limits};
 use crate::flow::{Rate, SharedRate};
+use crate::now::Now;
 use crate::target::TargetName;
 use crate::token::Claims;
 
@@ -194,7 +195,7 @@ impl Admission {
 
     /// Admits a TCP connection of a client. Trusted proxies are not limited themselves; with the PROXY protocol the
     /// client that they name is.
-    pub(crate) fn admit_connection(&self, client: IpAddr) -> Result<Option<Share>, Refusal> {
+    pub(crate) fn admit_connection(&self, now: Now, client: IpAddr) -> Result<Option<Share>, Refusal> {
         let policy = self.policy();
         if policy.proxies.contains(client) {
             return Ok(None);
@@ -203,17 +204,17 @@ impl Admission {
             return Err(Refusal::Forbidden(Forbidden::Banned));
         }
         let limiter = &policy.connections;
-        let share = limiter.check_rate(client).and_then(|()| limiter.take(client));
+        let share = limiter.check_rate(now.at, client).and_then(|()| limiter.take(client));
         share.map(Some).map_err(|excess| policy.excess(excess).into())
     }
 
     /// Admits a request that makes no client.
-    pub(crate) fn admit_request(&self, client: IpAddr) -> Result<(), Refusal> {
+    pub(crate) fn admit_request(&self, now: Now, client: IpAddr) -> Result<(), Refusal> {
         let policy = self.policy();
         if policy.bans.contains(client.to_canonical()) {
             return Err(Refusal::Forbidden(Forbidden::Banned));
         }
-        policy.requests.check_rate(client).map_err(|excess| policy.excess(excess).into())
+        policy.requests.check_rate(now.at, client).map_err(|excess| policy.excess(excess).into())
     }
 
     /// The client of a request on a connection of `peer`, which is the client of its PROXY protocol header if it had
@@ -223,11 +224,7 @@ impl Admission {
     }
 
     /// Decides what a client may have.
-    pub(crate) fn check(&self, request: &Request) -> Result<Permission, Refusal> {
-        self.check_at(request, SystemTime::now())
-    }
-
-    fn check_at(&self, request: &Request, now: SystemTime) -> Result<Permission, Refusal> {
+    pub(crate) fn check(&self, now: Now, request: &Request) -> Result<Permission, Refusal> {
         let policy = self.policy();
         let ip = request.client.ip().to_canonical();
         if policy.bans.contains(ip) {
@@ -239,33 +236,36 @@ impl Admission {
         // Before a signature is verified, which takes much more time. Of several connections the one that opens its flow counts
         // as a client, in `check_deferred`.
         let limiter = if request.is_deferred { &policy.deferred } else { &policy.clients };
-        limiter.check_rate(ip).map_err(|excess| policy.excess(excess))?;
+        limiter.check_rate(now.at, ip).map_err(|excess| policy.excess(excess))?;
         let target = policy.target(request.target.as_deref())?;
-        let claims = policy.claims(request, &target.name, now);
+        let claims = policy.claims(request, &target.name, now.wall);
         Ok(Permission { target, client: request.client, claims, policy })
     }
 
     /// Decides whether a client whose request was deferred may go on now, which counts as a new client.
-    pub(crate) fn check_deferred(&self, client: IpAddr) -> Result<(), CloseReason> {
+    pub(crate) fn check_deferred(&self, now: Now, client: IpAddr) -> Result<(), CloseReason> {
         let policy = self.policy();
-        policy.clients.check_rate(client).map_err(|excess| policy.excess(excess))
+        policy.clients.check_rate(now.at, client).map_err(|excess| policy.excess(excess))
     }
 
     /// Decides everything about a client for which it does not matter whether there is a slot. A client that comes back to
     /// its flow needs none.
-    pub(crate) fn candidate<'a>(&'a self, permission: &'a Permission) -> Result<Candidate<'a>, CloseReason> {
+    pub(crate) fn candidate<'a>(
+        &'a self,
+        now: Now,
+        permission: &'a Permission,
+    ) -> Result<Candidate<'a>, CloseReason> {
         let Permission { policy, client, claims, .. } = permission;
         let claims = claims.as_ref().map_err(CloseReason::clone)?;
         let share = policy.clients.take_share(client.ip()).map_err(|excess| policy.excess(excess))?;
         // At last, so that a token is not used up by a client that is refused for something else.
         let claims = claims.as_ref().filter(|_| policy.tokens.single_use);
-        let token = claims.map(|claims| self.claim(claims, policy.tokens.leeway)).transpose()?;
+        let token = claims.map(|claims| self.claim(now, claims, policy.tokens.leeway)).transpose()?;
         Ok(Candidate { permission, share, token })
     }
 
-    fn claim(&self, claims: &Claims, leeway: Duration) -> Result<TokenClaim<'_>, CloseReason> {
-        let now = SystemTime::now();
-        let until = claims.expires().unwrap_or(now) + leeway;
+    fn claim(&self, now: Now, claims: &Claims, leeway: Duration) -> Result<TokenClaim<'_>, CloseReason> {
+        let until = claims.expires().unwrap_or(now.wall) + leeway;
         self.used.claim(&claims.jti, until, now).map_err(|unusable| {
             CloseReason::TokenRefused(match unusable {
                 Unusable::Used => "the token has been used",

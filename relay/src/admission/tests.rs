@@ -66,12 +66,12 @@ impl Drop for Issuer {
 
 impl Admission {
     fn admit(&self, request: &Request) -> Result<Grant, Refusal> {
-        self.admit_at(request, SystemTime::now())
+        self.admit_at(request, Now::read())
     }
 
-    fn admit_at(&self, request: &Request, now: SystemTime) -> Result<Grant, Refusal> {
-        let permission = self.check_at(request, now)?;
-        let candidate = self.candidate(&permission)?;
+    fn admit_at(&self, request: &Request, now: Now) -> Result<Grant, Refusal> {
+        let permission = self.check(now, request)?;
+        let candidate = self.candidate(now, &permission)?;
         candidate.take_slot().map_err(|candidate| candidate.excess().into())
     }
 }
@@ -90,7 +90,8 @@ async fn a_token_admits_to_its_target_from_its_address_in_its_time() {
         let admission = issuer.admission(false).await;
         let now = SystemTime::now();
         let decide = |client: &str, target: &str, token: &str, at: SystemTime| {
-            admission.admit_at(&request(client, &format!("target={target}&token={token}")), at)
+            let now = Now { wall: at, ..Now::read() };
+            admission.admit_at(&request(client, &format!("target={target}&token={token}")), now)
         };
         let token = issuer.token(now + 60 * SECOND, |claims| claims.addr = "192.0.2.1/32".parse().ok());
         let grant = decide("192.0.2.1", "game", &token, now).unwrap();
@@ -131,7 +132,10 @@ async fn a_token_for_one_use_is_not_replayed() {
     let request_again = request("192.0.2.1", &format!("target=game&token={token}"));
     drop(admission.admit(&request_again).unwrap());
     assert_eq!(refused_text(admission.admit(&request_again)), "the token has been used");
-    assert!(admission.check(&request_again).is_ok(), "a client that comes back to its flow takes no slot");
+    assert!(
+        admission.check(Now::read(), &request_again).is_ok(),
+        "a client that comes back to its flow takes no slot"
+    );
     // The same id again, in another token.
     let id = |claims: &mut Claims| claims.jti = "one".to_owned();
     for (index, expires) in [50, 55].into_iter().enumerate() {
@@ -172,16 +176,16 @@ async fn a_candidate_for_a_slot_lacks_nothing_else() {
     let token = || issuer.token(SystemTime::now() + 60 * SECOND, |_| {});
     let (first, second) = (token(), token());
     let check = |client: &str, token: &str| {
-        admission.check(&request(client, &format!("target=game&token={token}"))).unwrap()
+        admission.check(Now::read(), &request(client, &format!("target=game&token={token}"))).unwrap()
     };
     let connected = admission.admit(&request("192.0.2.1", &format!("target=game&token={first}"))).unwrap();
     let refused = |client: &str, token: &str| {
-        admission.candidate(&check(client, token)).err().map(|reason| reason.text())
+        admission.candidate(Now::read(), &check(client, token)).err().map(|reason| reason.text())
     };
     assert_eq!(refused("192.0.2.1", &second).as_deref(), Some("too many clients of your address"));
     assert_eq!(refused("192.0.2.2", &first).as_deref(), Some("the token has been used"));
     let permission = check("192.0.2.2", &second);
-    let waiting = admission.candidate(&permission).unwrap().take_slot().unwrap_err();
+    let waiting = admission.candidate(Now::read(), &permission).unwrap().take_slot().unwrap_err();
     assert_eq!(refused("192.0.2.3", &second).as_deref(), Some("the token has been used"));
     assert_eq!(refused("192.0.2.2", &token()).as_deref(), Some("too many clients of your address"));
     drop(connected);
@@ -243,8 +247,9 @@ async fn connections_are_limited_by_address_but_not_those_of_proxies() {
         config.admission.allow_any_origin = true;
     })
     .await;
-    let admitted =
-        |ip: &str| (0..50).filter(|_| admission.admit_connection(ip.parse().unwrap()).is_ok()).count();
+    let admitted = |ip: &str| {
+        (0..50).filter(|_| admission.admit_connection(Now::read(), ip.parse().unwrap()).is_ok()).count()
+    };
     assert_eq!(admitted("192.0.2.1"), 8, "four times the burst of clients");
     assert_eq!(admitted("203.0.113.1"), 50);
     assert_eq!(admitted("127.0.0.1"), 50, "exempt");
@@ -257,11 +262,11 @@ async fn requests_that_may_not_go_on_are_limited_apart_from_new_clients() {
     })
     .await;
     let deferred = request("192.0.2.1", "target=game&defer=1");
-    let admitted = (0..50).filter(|_| admission.check(&deferred).is_ok()).count();
+    let admitted = (0..50).filter(|_| admission.check(Now::read(), &deferred).is_ok()).count();
     assert_eq!(admitted, 8, "four times the burst of clients");
     let client = deferred.client.ip();
-    assert_eq!((0..50).filter(|_| admission.check_deferred(client).is_ok()).count(), 2);
-    assert!(admission.check(&request("192.0.2.1", "target=game")).is_err(), "the same ration");
+    assert_eq!((0..50).filter(|_| admission.check_deferred(Now::read(), client).is_ok()).count(), 2);
+    assert!(admission.check(Now::read(), &request("192.0.2.1", "target=game")).is_err(), "the same ration");
 }
 
 #[tokio::test]
@@ -274,7 +279,7 @@ async fn banned_addresses_are_refused_first() {
         |ip: &str| matches!(admission.admit(&request(ip, "")), Err(Refusal::Forbidden(Forbidden::Banned)));
     assert!(banned("192.0.2.1") && banned("::ffff:192.0.2.1") && !banned("192.0.3.1"));
     assert!(matches!(
-        admission.admit_connection("192.0.2.1".parse().unwrap()),
+        admission.admit_connection(Now::read(), "192.0.2.1".parse().unwrap()),
         Err(Refusal::Forbidden(Forbidden::Banned))
     ));
     fs::write(&file, "192.0.3.1\n").unwrap();

@@ -7,6 +7,7 @@ use super::limiter::Excess;
 use super::{Admission, Forbidden, Grant, Refusal, ResolvedTarget};
 use crate::close::CloseReason;
 use crate::config::Limits;
+use crate::now::Now;
 use crate::target::TargetName;
 
 impl Admission {
@@ -14,6 +15,7 @@ impl Admission {
     /// it, `make_room` may end another; it tells whether there was one.
     pub(crate) fn admit_udp(
         &self,
+        now: Now,
         client: SocketAddr,
         target: &TargetName,
         make_room: &mut dyn FnMut() -> bool,
@@ -27,7 +29,7 @@ impl Admission {
         if policy.needs_token() && !policy.udp_allow_without_token {
             return Err(CloseReason::TokenRefused("a token is needed").into());
         }
-        policy.clients.check_rate(ip).map_err(|excess| policy.excess(excess))?;
+        policy.clients.check_rate(now.at, ip).map_err(|excess| policy.excess(excess))?;
         let target = policy.target(Some(target.as_str()))?;
         let share = match policy.clients.take(ip) {
             Err(Excess::Total) if make_room() => policy.clients.take(ip),

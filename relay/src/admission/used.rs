@@ -2,11 +2,16 @@
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::SystemTime;
+use std::time::{Duration, Instant, SystemTime};
+
+use crate::now::Now;
 
 /// How many ids are remembered. A relay that has more tokens in use refuses further ones: it could not tell whether
 /// they have been used.
 const IDS_MAX: usize = 200_000;
+
+/// The longest that an id is remembered while the clock of the system is said to be past its expiry.
+const LIFETIME_MAX: Duration = Duration::from_secs(366 * 24 * 60 * 60);
 
 /// See the module.
 #[derive(Debug, Default)]
@@ -15,7 +20,16 @@ pub(crate) struct UsedTokens(Mutex<Ids>);
 #[derive(Debug, Default)]
 struct Ids {
     all: HashSet<Arc<str>>,
-    by_expiry: BTreeSet<(SystemTime, Arc<str>)>,
+    by_expiry: BTreeSet<Entry>,
+}
+
+/// When an id can be forgotten: not before both clocks say so, as a clock that is set forward and back again would
+/// otherwise let a used token in once more.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Entry {
+    wall: SystemTime,
+    at: Instant,
+    id: Arc<str>,
 }
 
 /// Why a token is not admitted.
@@ -28,12 +42,7 @@ pub(crate) enum Unusable {
 
 impl UsedTokens {
     /// Marks a token as used until it expires, or until the claim is dropped without [`TokenClaim::keep`].
-    pub(crate) fn claim(
-        &self,
-        id: &str,
-        until: SystemTime,
-        now: SystemTime,
-    ) -> Result<TokenClaim<'_>, Unusable> {
+    pub(crate) fn claim(&self, id: &str, until: SystemTime, now: Now) -> Result<TokenClaim<'_>, Unusable> {
         let mut ids = self.lock();
         ids.forget_expired(now);
         if ids.all.contains(id) {
@@ -42,10 +51,11 @@ impl UsedTokens {
         if ids.all.len() >= IDS_MAX {
             return Err(Unusable::Full);
         }
-        let id: Arc<str> = id.into();
-        ids.all.insert(Arc::clone(&id));
-        ids.by_expiry.insert((until, Arc::clone(&id)));
-        Ok(TokenClaim { used: self, until, id: Some(id) })
+        let lifetime = until.duration_since(now.wall).unwrap_or_default().min(LIFETIME_MAX);
+        let entry = Entry { wall: until, at: now.at + lifetime, id: id.into() };
+        ids.all.insert(Arc::clone(&entry.id));
+        ids.by_expiry.insert(entry.clone());
+        Ok(TokenClaim { used: self, entry: Some(entry) })
     }
 
     fn lock(&self) -> MutexGuard<'_, Ids> {
@@ -58,36 +68,33 @@ impl UsedTokens {
 #[must_use]
 pub(crate) struct TokenClaim<'a> {
     used: &'a UsedTokens,
-    until: SystemTime,
-    /// Its id, unless it stays used.
-    id: Option<Arc<str>>,
+    /// What is known of it, unless it stays used.
+    entry: Option<Entry>,
 }
 
 impl TokenClaim<'_> {
     /// The token has been used.
     pub(crate) fn keep(mut self) {
-        self.id = None;
+        self.entry = None;
     }
 }
 
 impl Drop for TokenClaim<'_> {
     fn drop(&mut self) {
-        let Some(id) = self.id.take() else { return };
+        let Some(entry) = self.entry.take() else { return };
         let mut ids = self.used.lock();
-        if ids.by_expiry.remove(&(self.until, Arc::clone(&id))) {
-            ids.all.remove(&id);
+        if ids.by_expiry.remove(&entry) {
+            ids.all.remove(&entry.id);
         }
     }
 }
 
 impl Ids {
-    fn forget_expired(&mut self, now: SystemTime) {
-        while let Some((until, _)) = self.by_expiry.first() {
-            if *until >= now {
-                return;
-            }
-            if let Some((_, id)) = self.by_expiry.pop_first() {
-                self.all.remove(&id);
+    fn forget_expired(&mut self, now: Now) {
+        let has_expired = |entry: &Entry| entry.wall < now.wall && entry.at <= now.at;
+        while self.by_expiry.first().is_some_and(has_expired) {
+            if let Some(entry) = self.by_expiry.pop_first() {
+                self.all.remove(&entry.id);
             }
         }
     }
@@ -95,44 +102,63 @@ impl Ids {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    /// Both clocks some seconds later.
+    fn later(now: Now, seconds: u32) -> Now {
+        Now { at: now.at + seconds * SECOND, wall: now.wall + seconds * SECOND }
+    }
 
     #[test]
     fn a_claim_that_is_not_kept_leaves_the_token_unused() {
         let used = UsedTokens::default();
-        let now = SystemTime::now();
-        let claim = used.claim("a", now, now).unwrap();
-        assert_eq!(used.claim("a", now, now).unwrap_err(), Unusable::Used);
+        let now = Now::read();
+        let claim = used.claim("a", now.wall, now).unwrap();
+        assert_eq!(used.claim("a", now.wall, now).unwrap_err(), Unusable::Used);
         drop(claim);
-        used.claim("a", now, now).unwrap().keep();
-        assert_eq!(used.claim("a", now, now).unwrap_err(), Unusable::Used);
+        used.claim("a", now.wall, now).unwrap().keep();
+        assert_eq!(used.claim("a", now.wall, now).unwrap_err(), Unusable::Used);
     }
 
     #[test]
     fn an_id_is_used_once_until_it_expires() {
         let used = UsedTokens::default();
-        let now = SystemTime::now();
-        let second = Duration::from_secs(1);
+        let now = Now::read();
         let claim = |id: &str, until, now| used.claim(id, until, now).map(TokenClaim::keep);
-        assert_eq!(claim("a", now + second, now), Ok(()));
-        assert_eq!(claim("b", now + 2 * second, now), Ok(()));
-        assert_eq!(claim("a", now + second, now + second), Err(Unusable::Used));
-        assert_eq!(claim("c", now + 9 * second, now + 2 * second), Ok(()));
+        assert_eq!(claim("a", now.wall + SECOND, now), Ok(()));
+        assert_eq!(claim("b", now.wall + 2 * SECOND, now), Ok(()));
+        assert_eq!(claim("a", now.wall + SECOND, later(now, 1)), Err(Unusable::Used));
+        assert_eq!(claim("c", now.wall + 9 * SECOND, later(now, 2)), Ok(()));
         let ids = used.0.lock().unwrap();
         assert_eq!((ids.all.len(), ids.by_expiry.len()), (2, 2), "'a' is forgotten");
     }
 
     #[test]
+    fn a_clock_that_is_set_forward_and_back_lets_no_used_token_in() {
+        let used = UsedTokens::default();
+        let now = Now::read();
+        let claim = |id: &str, until, now| used.claim(id, until, now).map(TokenClaim::keep);
+        assert_eq!(claim("a", now.wall + 60 * SECOND, now), Ok(()));
+        let ahead = Now { wall: now.wall + 3_600 * SECOND, ..later(now, 1) };
+        assert_eq!(claim("b", ahead.wall + 60 * SECOND, ahead), Ok(()));
+        assert_eq!(claim("a", now.wall + 60 * SECOND, later(now, 2)), Err(Unusable::Used));
+        let behind = Now { wall: now.wall - 3_600 * SECOND, ..later(now, 100) };
+        assert_eq!(claim("a", now.wall + 60 * SECOND, behind), Err(Unusable::Used));
+        assert_eq!(claim("c", now.wall + 200 * SECOND, later(now, 101)), Ok(()));
+        assert!(!used.0.lock().unwrap().all.contains("a"), "both clocks have passed its expiry");
+    }
+
+    #[test]
     fn what_cannot_be_remembered_is_refused() {
         let used = UsedTokens::default();
-        let now = SystemTime::now();
-        let claim = |id: &str, now| used.claim(id, now, now).map(TokenClaim::keep);
+        let now = Now::read();
+        let claim = |id: &str, now: Now| used.claim(id, now.wall, now).map(TokenClaim::keep);
         for id in 0..IDS_MAX {
             assert_eq!(claim(&id.to_string(), now), Ok(()));
         }
         assert_eq!(claim("one more", now), Err(Unusable::Full));
-        assert_eq!(claim("one more", now + Duration::from_secs(1)), Ok(()));
+        assert_eq!(claim("one more", later(now, 1)), Ok(()));
     }
 }

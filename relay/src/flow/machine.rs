@@ -358,7 +358,8 @@ impl Flow {
         }
     }
 
-    /// The next frame to the client.
+    /// The next frame to the client. What became of a datagram is told by [`Flow::handle_taken`] or
+    /// [`Flow::handle_unsent`].
     pub fn poll_to_client(&mut self, now: Instant) -> Option<ToClient> {
         if !self.is_attached() {
             return None;
@@ -376,12 +377,14 @@ impl Flow {
             let datagram = self.to_client.pop()?;
             match self.carriage.refuses(&datagram) {
                 Some(reason) => self.count_drops(reason, 1),
-                None => {
-                    self.counters.sent_to_client(datagram.len());
-                    return Some(ToClient::Datagram(datagram));
-                }
+                None => return Some(ToClient::Datagram(datagram)),
             }
         }
+    }
+
+    /// The transport of the client took a datagram of [`Flow::poll_to_client`] with so many bytes.
+    pub fn handle_taken(&mut self, bytes: usize) {
+        self.counters.sent_to_client(bytes);
     }
 
     /// The transport of the client did not take the last datagram of [`Flow::poll_to_client`], which was too long for it.

@@ -25,6 +25,7 @@
 //!
 //! flow.handle_server(now, FromServer::Datagram(b"welcome"));
 //! assert_eq!(flow.poll_to_client(now), Some(ToClient::Datagram(b"welcome"[..].into())));
+//! flow.handle_taken(7);
 //! assert_eq!(counters.snapshot().to_client.bytes, 7);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```

@@ -56,7 +56,13 @@ impl Fixture {
     }
 
     fn taken_at(&mut self, now: Instant) -> Vec<ToClient> {
-        std::iter::from_fn(|| self.flow.poll_to_client(now)).collect()
+        let taken: Vec<_> = std::iter::from_fn(|| self.flow.poll_to_client(now)).collect();
+        for frame in &taken {
+            if let ToClient::Datagram(datagram) = frame {
+                self.flow.handle_taken(datagram.len());
+            }
+        }
+        taken
     }
 
     /// The lengths of the datagrams of the next batch, at most ten.

@@ -24,7 +24,7 @@ impl<A: Admit> Front<A> {
         out: &mut Transmits<'b>,
     ) {
         match handshake_word(datagram) {
-            Some(word) if self.settings.keys.is_seasoning(from, now.unix_seconds, word.0) => {
+            Some(word) if self.settings.keys.is_seasoning(from, now.unix_seconds(), word.0) => {
                 self.handle_seasoning(now, from, out);
             }
             Some(salt) => self.challenge(now, from, salt, out),
@@ -46,7 +46,7 @@ impl<A: Admit> Front<A> {
             self.counters.dropped(FrontDropReason::ChallengeRation);
             return;
         }
-        let pepper = salt.season(HandshakeWord(self.settings.keys.seasoning(from, now.unix_seconds)));
+        let pepper = salt.season(HandshakeWord(self.settings.keys.seasoning(from, now.unix_seconds())));
         self.counters.answered();
         out.write(To::Client(from), |writer| pepper.write(writer));
     }

@@ -46,6 +46,7 @@ pub(crate) use transmit::{To, Transmits};
 use crate::flow::proxy_header::Announcement;
 use crate::flow::rate::RateLimit;
 use crate::flow::{ProxyHeader, Rate, Source};
+use crate::now::Now;
 use crate::protocol::PongCache;
 
 /// How often [`Front::handle_timeout`] is due.
@@ -59,14 +60,6 @@ const PONGS: Rates = Rates { all: 1_000, network: 20 };
 
 /// A challenge is never longer than what it answers; the rate bounds what a forged source makes the front send to it.
 const CHALLENGES: Rates = Rates { all: 20_000, network: 200 };
-
-/// The time, as both clocks tell it.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Now {
-    pub(crate) at: Instant,
-    /// Cookies are made for a time that other fronts know, too.
-    pub(crate) unix_seconds: u64,
-}
 
 /// A protocol whose clients can prove their address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -129,6 +122,7 @@ pub(crate) trait Admit {
     /// `make_room` may end a flow that waits for its server; it tells whether there was one.
     fn admit(
         &mut self,
+        now: Now,
         client: SocketAddr,
         make_room: &mut dyn FnMut() -> bool,
     ) -> Option<Admitted<Self::Permit>>;
@@ -369,7 +363,7 @@ impl<A: Admit> Front<A> {
 
     /// Gives a client whose address is proved a flow. None if there is no place for it.
     fn begin(&mut self, now: Now, client: SocketAddr, protocol: FlowProtocol) -> Option<FlowId> {
-        let flow = self.admit(client).map(|admitted| {
+        let flow = self.admit(now, client).map(|admitted| {
             let Admitted { server, source, proxy_protocol, idle_timeout, max_datagram, rate, permit } =
                 admitted;
             let header = proxy_protocol.then_some(ProxyHeader { client, server });
@@ -397,7 +391,7 @@ impl<A: Admit> Front<A> {
     }
 
     /// Asks admission first, so that a client that gets no flow costs nobody else one.
-    fn admit(&mut self, client: SocketAddr) -> Option<Admitted<A::Permit>> {
+    fn admit(&mut self, now: Now, client: SocketAddr) -> Option<Admitted<A::Permit>> {
         let Self { admission, flows, half_open, closed, counters, .. } = self;
         let mut make_room = || {
             let oldest = half_open.pop(|id| flows.get(id).is_some_and(|(_, flow)| !flow.is_open));
@@ -407,7 +401,7 @@ impl<A: Admit> Front<A> {
             counters.flow_closed();
             true
         };
-        admission.admit(client, &mut make_room)
+        admission.admit(now, client, &mut make_room)
     }
 }
 

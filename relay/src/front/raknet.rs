@@ -90,7 +90,7 @@ impl<A: Admit> Front<A> {
             self.counters.dropped(FrontDropReason::WouldAmplify);
             return;
         }
-        let Some(cookie) = self.settings.keys.issue(from, now.unix_seconds, version) else {
+        let Some(cookie) = self.settings.keys.issue(from, now.unix_seconds(), version) else {
             self.counters.dropped(FrontDropReason::Unreadable);
             return;
         };
@@ -116,7 +116,7 @@ impl<A: Admit> Front<A> {
         let version = match security {
             ClientSecurity::None => None,
             ClientSecurity::Cookie(cookie) | ClientSecurity::Challenge { cookie, .. } => {
-                self.settings.keys.verify(from, now.unix_seconds, cookie)
+                self.settings.keys.verify(from, now.unix_seconds(), cookie)
             }
         };
         let Some(version) = version else {

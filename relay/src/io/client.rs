@@ -14,6 +14,7 @@ use super::udp::ServerSocket;
 use crate::admission::{Grant, Permission};
 use crate::close::CloseReason;
 use crate::flow::{Flow, FlowEnd, FromClient, Inspect, ProxyHeader, Secret, Setup};
+use crate::now::Now;
 use crate::protocol::{Awareness, Handshake, LARGEST_PAYLOAD, ProtocolKind};
 
 /// How long a client waits for the slot of one that is gone.
@@ -63,7 +64,7 @@ async fn wait_for_first(
     let time_limit = app.limits.header_timeout;
     let end = tokio::select! {
         first = timeout(time_limit, connection.wait_for_first()) => match first {
-            Ok(Ok(())) => return app.admission.check_deferred(client.ip()),
+            Ok(Ok(())) => return app.admission.check_deferred(Now::read(), client.ip()),
             Ok(Err(FromClient::Text)) => FlowEnd::TextMessage,
             Ok(Err(FromClient::Oversized { len })) => {
                 FlowEnd::MessageTooBig { len, max: app.limits.max_datagram }
@@ -137,7 +138,7 @@ async fn resume(app: &App, opening: &Opening, connection: Box<Connection>) -> Re
 /// A slot for a flow. A full relay gives a client the slot of the flow that has waited for its own for longest.
 async fn take_slot(app: &App, permission: &Permission) -> Result<Grant, CloseReason> {
     // Whoever is refused for anything else must not cost another one its flow.
-    let mut candidate = match app.admission.candidate(permission)?.take_slot() {
+    let mut candidate = match app.admission.candidate(Now::read(), permission)?.take_slot() {
         Ok(grant) => return Ok(grant),
         Err(candidate) => candidate,
     };

@@ -19,6 +19,7 @@ use super::serve::admit;
 use super::transport::{Connection, Inbox, Port, Transport, WebRtcTransport};
 use crate::admission::{Forbidden, Refusal, Request};
 use crate::close::CloseReason;
+use crate::now::Now;
 use crate::webrtc::{
     Certificate, DatagramEvent, Endpoint, Fingerprint, HANDSHAKE_TIMEOUT, NoRequest, OpenRequest, Session,
     SessionEvent, SessionSettings, WebRtcCounters, WebRtcDropReason,
@@ -250,7 +251,7 @@ fn open(app: &App, client: SocketAddr, request: OpenRequest) -> Result<Opening, 
     let OpenRequest { target, token, resume, defer, .. } = request;
     let is_deferred = defer.is_some_and(|value| !value.is_empty());
     let request = Request::without_origin(client, target, token.map(|token| token.0)).deferred(is_deferred);
-    let permission = match app.admission.check(&request) {
+    let permission = match app.admission.check(Now::read(), &request) {
         Ok(permission) => Ok(permission),
         Err(Refusal::Close(reason)) => Err(reason),
         Err(Refusal::Forbidden(forbidden)) => return Err(forbid(app, forbidden)),

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::Instant;
 
 use tokio::task::AbortHandle;
 use tokio::time::{MissedTickBehavior, interval};
@@ -15,9 +15,9 @@ use super::batch::BatchSocket;
 use super::receive::Received;
 use super::source::bind_source;
 use crate::front::{
-    Admit, CookieKeys, FlowId, Front, FrontCounters, FrontDropReason, Now, Route, Settings, TICK, To,
-    Transmits,
+    Admit, CookieKeys, FlowId, Front, FrontCounters, FrontDropReason, Route, Settings, TICK, To, Transmits,
 };
+use crate::now::Now;
 
 /// How many calls receive before others get their turn.
 const CALLS_MAX: usize = 8;
@@ -139,7 +139,7 @@ where
     }
 
     fn handle_clients(&mut self, received: Received<'_>) {
-        let (now, mut out) = (now(), Transmits::default());
+        let (now, mut out) = (Now::read(), Transmits::default());
         {
             let mut front = self.shared.front();
             for (from, bytes, stride) in received.iter() {
@@ -232,12 +232,6 @@ fn handle_server<A: Admit>(
             To::Server(_) => shared.send(socket, server, bytes, stride),
         }
     }
-}
-
-fn now() -> Now {
-    // A clock before 1970 makes cookies all the same, of the first epoch.
-    let unix_seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
-    Now { at: Instant::now(), unix_seconds }
 }
 
 #[cfg(test)]

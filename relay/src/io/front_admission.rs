@@ -11,6 +11,7 @@ use super::client::payload_max;
 use crate::admission::Grant;
 use crate::flow::TargetCounters;
 use crate::front::{Admit, Admitted, Offer};
+use crate::now::Now;
 use crate::target::TargetName;
 
 /// The rules for the clients of a front.
@@ -41,6 +42,7 @@ impl Admit for FrontAdmission {
 
     fn admit(
         &mut self,
+        now: Now,
         client: SocketAddr,
         make_room: &mut dyn FnMut() -> bool,
     ) -> Option<Admitted<FrontPermit>> {
@@ -50,7 +52,7 @@ impl Admit for FrontAdmission {
         if app.drain.is_cancelled() {
             return None;
         }
-        let grant = app.admission.admit_udp(client, &self.target, make_room);
+        let grant = app.admission.admit_udp(now, client, &self.target, make_room);
         let grant = grant.inspect_err(|refusal| {
             debug!(client = %app.addresses.show(client), ?refusal, "client of the front refused");
         });

@@ -23,7 +23,12 @@ struct Everyone {
 impl Admit for Everyone {
     type Permit = ();
 
-    fn admit(&mut self, _client: SocketAddr, _make_room: &mut dyn FnMut() -> bool) -> Option<Admitted<()>> {
+    fn admit(
+        &mut self,
+        _now: Now,
+        _client: SocketAddr,
+        _make_room: &mut dyn FnMut() -> bool,
+    ) -> Option<Admitted<()>> {
         Some(Admitted {
             server: self.server,
             source: Source::Shared,

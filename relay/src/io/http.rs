@@ -19,6 +19,7 @@ use super::server_list::{servers, transports};
 use super::transport::{Connection, Transport, WebSocketTransport, configure};
 use crate::admission::{Forbidden, Refusal, Request, parameter};
 use crate::flow::FLOW_PROTOCOL;
+use crate::now::Now;
 
 /// All paths of the relay.
 pub(crate) fn router(app: Arc<App>, serve: Option<&Path>) -> Router {
@@ -55,7 +56,7 @@ async fn open(
     let query = query.unwrap_or_default();
     let client = app.admission.client_of(connected.peer(), &headers);
     let request = Request::from_http(client, &headers, &query);
-    let permission = match app.admission.check(&request) {
+    let permission = match app.admission.check(Now::read(), &request) {
         Ok(permission) => Ok(permission),
         Err(Refusal::Close(reason)) => Err(reason),
         Err(Refusal::Forbidden(forbidden)) => return forbid(&app, &request, forbidden),

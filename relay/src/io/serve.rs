@@ -28,6 +28,7 @@ use super::read_ahead::ReadAhead;
 use super::tcp::tune;
 use super::write_deadline::WriteDeadline;
 use crate::admission::{Refusal, parse};
+use crate::now::Now;
 
 /// How long the listener pauses when the system is out of resources, such as file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_secs(1);
@@ -69,7 +70,7 @@ pub(crate) async fn serve(app: Arc<App>, listener: TcpListener, router: Router) 
 
 /// Gives a connection of `peer` its place, if its address may have one more.
 pub(super) fn admit(app: &App, peer: SocketAddr, permit: OwnedSemaphorePermit) -> Option<Connected> {
-    match app.admission.admit_connection(peer.ip()) {
+    match app.admission.admit_connection(Now::read(), peer.ip()) {
         Ok(share) => Some(Connected::new(peer, permit, share)),
         Err(Refusal::Forbidden(_)) => {
             app.counters.bans_refused.increment();

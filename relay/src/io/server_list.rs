@@ -13,6 +13,7 @@ use super::app::App;
 use super::connected::Connected;
 use super::transports::{self, UdpPort};
 use crate::admission::{Forbidden, Refusal};
+use crate::now::Now;
 
 /// The transports of the relay.
 pub(super) async fn transports(
@@ -56,7 +57,7 @@ pub(super) async fn servers(
 /// connect.
 fn answer(app: &App, connected: &Connected, headers: &HeaderMap, body: impl FnOnce() -> String) -> Response {
     let client = app.admission.client_of(connected.peer(), headers);
-    match app.admission.admit_request(client.ip()) {
+    match app.admission.admit_request(Now::read(), client.ip()) {
         Ok(()) => {}
         Err(Refusal::Forbidden(Forbidden::Banned | Forbidden::Origin)) => {
             app.counters.bans_refused.increment();

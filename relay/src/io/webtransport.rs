@@ -27,6 +27,7 @@ use super::transport::{Connection as ClientConnection, Streams, Transport, WebTr
 use crate::admission::{Refusal, Request, parameter};
 use crate::config::Limits;
 use crate::flow::FLOW_PROTOCOL;
+use crate::now::Now;
 use crate::tls::{QuicCertificate, TlsError, quic_config};
 
 /// Bytes of datagrams that wait in QUIC for its congestion control, where they can no longer be dropped for their age.
@@ -247,7 +248,7 @@ async fn decide(
     let Requested { request: asked, mut streams } = requested;
     let query = asked.url.query().unwrap_or_default();
     let request = Request::from_http(connected.peer(), &asked.headers, query);
-    let permission = match app.admission.check(&request) {
+    let permission = match app.admission.check(Now::read(), &request) {
         _ if asked.url.path() != PATH => {
             app.counters.handshakes_failed.increment();
             return refuse(connection, streams, StatusCode::NOT_FOUND).await;

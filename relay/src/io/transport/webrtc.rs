@@ -223,7 +223,9 @@ impl WebRtcTransport {
             }
             match flow.poll_to_client(now) {
                 Some(ToClient::Datagram(datagram)) => {
-                    if !self.session.send_datagram(&datagram) {
+                    if self.session.send_datagram(&datagram) {
+                        flow.handle_taken(datagram.len());
+                    } else {
                         flow.handle_unsent();
                     }
                 }

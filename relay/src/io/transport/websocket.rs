@@ -96,7 +96,10 @@ impl WebSocketTransport {
             // A frame stays in the flow, where it is dropped when it gets too old, until the socket has room.
             ready!(self.socket.poll_ready_unpin(context)).map_err(|_| Broken)?;
             let message = match flow.poll_to_client(now) {
-                Some(ToClient::Datagram(datagram)) => Message::Binary(datagram),
+                Some(ToClient::Datagram(datagram)) => {
+                    flow.handle_taken(datagram.len());
+                    Message::Binary(datagram)
+                }
                 Some(ToClient::Ping) => Message::Ping(Bytes::new()),
                 Some(ToClient::Control(text)) => Message::Text(text.into()),
                 None => return Poll::Ready(Ok(())),

@@ -35,6 +35,9 @@ pub(crate) struct Streams {
     pub(crate) settings: (SendStream, RecvStream),
 }
 
+/// Whether QUIC has a datagram.
+type Written = Result<(), SendDatagramError>;
+
 /// The session of one client.
 pub(crate) struct WebTransportTransport {
     connection: Connection,
@@ -45,7 +48,8 @@ pub(crate) struct WebTransportTransport {
     reading: ReusableBoxFuture<'static, Result<Bytes, ConnectionError>>,
     /// Datagrams that were read, or counted as dropped.
     accounted: u64,
-    writing: ReusableBoxFuture<'static, Result<(), SendDatagramError>>,
+    /// With the length of the datagram, as in [`check`].
+    writing: ReusableBoxFuture<'static, (Written, Option<usize>)>,
     /// Whether `writing` has a datagram that QUIC had no room for.
     is_writing: bool,
     /// Completes when the client closes the session.
@@ -73,7 +77,7 @@ impl WebTransportTransport {
             _settings: streams.settings,
             reading: ReusableBoxFuture::new(read(connection.clone())),
             accounted: 0,
-            writing: ReusableBoxFuture::new(write(connection.clone(), Bytes::new())),
+            writing: ReusableBoxFuture::new(write(connection.clone(), Bytes::new(), None)),
             is_writing: false,
             closing: Box::pin(read_close(capsules)),
             is_ping_answered: false,
@@ -146,14 +150,14 @@ impl WebTransportTransport {
     ) -> Poll<Result<(), Broken>> {
         loop {
             if self.is_writing {
-                let written = ready!(self.writing.poll(context));
+                let (written, length) = ready!(self.writing.poll(context));
                 self.is_writing = false;
-                check(written, flow)?;
+                check(written, length, flow)?;
             }
             flow.set_carriage(self.carriage());
-            let datagram = match flow.poll_to_client(now) {
-                Some(ToClient::Datagram(datagram)) => self.datagram(&[&datagram]),
-                Some(ToClient::Control(text)) => self.datagram(&[CONTROL_PREFIX, text.as_bytes()]),
+            let (datagram, length) = match flow.poll_to_client(now) {
+                Some(ToClient::Datagram(datagram)) => (self.datagram(&[&datagram]), Some(datagram.len())),
+                Some(ToClient::Control(text)) => (self.datagram(&[CONTROL_PREFIX, text.as_bytes()]), None),
                 Some(ToClient::Ping) => {
                     self.is_ping_answered = true;
                     context.waker().wake_by_ref();
@@ -163,9 +167,9 @@ impl WebTransportTransport {
             };
             // What QUIC has no room for waits, as it would drop an older one.
             if datagram.len() <= self.connection.datagram_send_buffer_space() {
-                check(self.connection.send_datagram(datagram), flow)?;
+                check(self.connection.send_datagram(datagram), length, flow)?;
             } else {
-                self.writing.set(write(self.connection.clone(), datagram));
+                self.writing.set(write(self.connection.clone(), datagram, length));
                 self.is_writing = true;
             }
         }
@@ -204,14 +208,18 @@ async fn read(connection: Connection) -> Result<Bytes, ConnectionError> {
     connection.read_datagram().await
 }
 
-async fn write(connection: Connection, datagram: Bytes) -> Result<(), SendDatagramError> {
-    connection.send_datagram_wait(datagram).await
+async fn write(connection: Connection, datagram: Bytes, length: Option<usize>) -> (Written, Option<usize>) {
+    (connection.send_datagram_wait(datagram).await, length)
 }
 
-/// A datagram that the path no longer carries is dropped.
-fn check(written: Result<(), SendDatagramError>, flow: &mut Flow) -> Result<(), Broken> {
+/// Tells the flow what became of a datagram of `length` bytes, or of a control message, which has none. One that the path
+/// no longer carries is dropped.
+fn check(written: Written, length: Option<usize>, flow: &mut Flow) -> Result<(), Broken> {
     match written {
-        Ok(()) => Ok(()),
+        Ok(()) => {
+            length.into_iter().for_each(|length| flow.handle_taken(length));
+            Ok(())
+        }
         Err(SendDatagramError::TooLarge) => {
             flow.handle_unsent();
             Ok(())
