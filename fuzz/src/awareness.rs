@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::protocol::{Awareness, Change, Handshake, PongCache, ProtocolKind, Verdict};
+use crate::steps::steps;
 
 /// Bytes of a pong without its data, and of the longest data.
 const LONGEST_PONG: usize = 33 + 399;
@@ -11,21 +12,6 @@ const LONGEST_PONG: usize = 33 + 399;
 const PADDED: usize = 1_472;
 /// The longest datagram of the handshake that passes.
 const PAYLOAD_MAX: u16 = 1_000;
-
-/// One datagram of the input: a byte of flags, its length, its bytes.
-struct Step<'a> {
-    flags: u8,
-    bytes: &'a [u8],
-}
-
-fn steps(mut input: &[u8]) -> impl Iterator<Item = Step<'_>> {
-    std::iter::from_fn(move || {
-        let [flags, length, rest @ ..] = input else { return None };
-        let (bytes, after) = rest.split_at(rest.len().min(usize::from(*length)));
-        input = after;
-        Some(Step { flags: *flags, bytes })
-    })
-}
 
 /// What passes of a datagram; nothing is made up.
 fn passed(change: Change, datagram: &[u8]) -> Vec<u8> {

@@ -17,10 +17,31 @@ pub mod protocol;
 #[path = "../../relay/src/flow/mod.rs"]
 pub mod flow;
 
+#[path = "../../relay/src/now.rs"]
+#[allow(dead_code, reason = "the relay uses the rest")]
+mod now;
+
+#[path = "../../relay/src/front/mod.rs"]
+#[allow(dead_code, unused_imports, reason = "the relay uses the rest")]
+mod front;
+
+#[path = "../../relay/src/admission/proxy.rs"]
+mod proxy;
+
+mod webrtc;
+
 #[path = "../../relay/tests/model/mod.rs"]
 pub mod relay;
 
 pub mod awareness;
+
+pub mod data_channels;
+
+pub mod proxied;
+
+pub mod steps;
+
+pub mod udp_front;
 
 pub mod targets;
 

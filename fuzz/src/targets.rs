@@ -1,22 +1,28 @@
 //! What each target does with an input. A broken promise ends the process, as a finding.
 
 use crate::awareness as protocols;
+use crate::data_channels as channels;
 use crate::model::operation::Sequence;
 use crate::model::{self, rabbit as values, wire, world};
+use crate::proxied;
 use crate::relay::operations;
 use crate::snowfight as play;
+use crate::udp_front;
 
 /// What is run with an input.
 pub type Target = fn(&[u8]);
 
 /// Every target by its name.
-pub const ALL: [(&str, Target); 10] = [
+pub const ALL: [(&str, Target); 13] = [
     ("awareness", awareness),
+    ("data_channels", data_channels),
     ("datagram", datagram),
     ("endpoint", endpoint),
+    ("front", front),
     ("game", game),
     ("message", message),
     ("offline", offline),
+    ("proxy", proxy),
     ("rabbit", rabbit),
     ("relay", relay),
     ("secure", secure),
@@ -34,6 +40,11 @@ pub fn awareness(bytes: &[u8]) {
     protocols::flow(bytes);
 }
 
+/// Datagrams of anybody to the data channels of the relay.
+pub fn data_channels(bytes: &[u8]) {
+    channels::datagrams(bytes);
+}
+
 /// Datagrams of a connection: what is read is written the same.
 pub fn datagram(bytes: &[u8]) {
     hold(wire::datagram(bytes));
@@ -44,6 +55,11 @@ pub fn endpoint(bytes: &[u8]) {
     if let Some(sequence) = Sequence::decode(bytes) {
         hold(world::run(&sequence).map(drop));
     }
+}
+
+/// Datagrams of anybody to a front of the relay, and of its server.
+pub fn front(bytes: &[u8]) {
+    udp_front::datagrams(bytes);
 }
 
 /// Everything that can be done to two peers of the Game Protocol and to the path between them, against what they
@@ -61,6 +77,11 @@ pub fn message(bytes: &[u8]) {
 pub fn offline(bytes: &[u8]) {
     hold(wire::offline(bytes));
     hold(wire::control(bytes));
+}
+
+/// The PROXY protocol at the beginning of a connection to the relay.
+pub fn proxy(bytes: &[u8]) {
+    proxied::header(bytes);
 }
 
 /// Packed values of every type: what is unpacked is packed the same.

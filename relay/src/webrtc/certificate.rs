@@ -1,39 +1,14 @@
 //! The certificate of the relay towards browsers, which no authority has signed: a page knows its fingerprint.
 
-use std::fmt;
 use std::str::FromStr;
 
 use dimpl::DtlsCertificate;
 use rcgen::{CertificateParams, DistinguishedName, DnType, KeyPair, PKCS_ECDSA_P256_SHA256};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer};
-use sha2::{Digest, Sha256};
 use thiserror::Error;
 
-/// The SHA-256 of a certificate, written as session descriptions have it: 32 pairs of hexadecimal digits with colons.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Fingerprint([u8; 32]);
-
-impl Fingerprint {
-    #[cfg(test)]
-    pub(super) const fn new(bytes: [u8; 32]) -> Self {
-        Self(bytes)
-    }
-
-    fn of(certificate: &[u8]) -> Self {
-        Self(Sha256::digest(certificate).into())
-    }
-}
-
-impl fmt::Display for Fingerprint {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (index, byte) in self.0.iter().enumerate() {
-            let colon = if index == 0 { "" } else { ":" };
-            write!(f, "{colon}{byte:02X}")?;
-        }
-        Ok(())
-    }
-}
+use super::fingerprint::Fingerprint;
 
 /// A certificate for ECDSA on P-256, and its private key.
 #[derive(Debug, Clone)]
@@ -102,12 +77,6 @@ mod tests {
         assert_eq!(read.fingerprint(), made.fingerprint());
         assert_eq!(read.dtls.private_key, made.dtls.private_key);
         assert_ne!(Certificate::make().unwrap().fingerprint(), made.fingerprint());
-    }
-
-    #[test]
-    fn a_fingerprint_is_written_as_session_descriptions_have_it() {
-        let text = Fingerprint::new([0xa5; 32]).to_string();
-        assert_eq!((text.len(), &text[..6]), (95, "A5:A5:"));
     }
 
     #[test]

@@ -6,10 +6,9 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::certificate::Fingerprint;
 use super::counters::{WebRtcCounters, WebRtcDropReason};
-use super::kind::{DatagramKind, is_client_hello};
-use super::session::RECEIVE_MAX;
+use super::fingerprint::Fingerprint;
+use super::kind::{DatagramKind, RECEIVE_MAX, is_client_hello};
 use super::stun::{Password, Unanswered};
 use crate::front::{Rates, Rations, network};
 

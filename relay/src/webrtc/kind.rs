@@ -1,5 +1,8 @@
 //! What a datagram on a port of several protocols belongs to, by its first bytes (RFC 7983, RFC 9443).
 
+/// The longest datagram of the network that is looked at. A path with a larger MTU is rare, and no browser uses it.
+pub(super) const RECEIVE_MAX: usize = 2_048;
+
 /// See [`DatagramKind::of`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DatagramKind {

@@ -8,15 +8,16 @@
 mod certificate;
 mod counters;
 mod endpoint;
+mod fingerprint;
 mod kind;
 mod request;
 mod session;
 mod stun;
 
-pub use self::certificate::Fingerprint;
 pub(crate) use self::certificate::{Certificate, CertificateError};
 pub use self::counters::{WebRtcCounters, WebRtcDropReason, WebRtcSnapshot};
 pub(crate) use self::endpoint::{DatagramEvent, Endpoint};
+pub use self::fingerprint::Fingerprint;
 pub(crate) use self::kind::DatagramKind;
 pub(crate) use self::request::{NoRequest, OpenRequest, close_message};
 pub(crate) use self::session::{HANDSHAKE_TIMEOUT, Session, SessionEvent, SessionSettings};

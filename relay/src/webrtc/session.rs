@@ -16,15 +16,13 @@ use sctp_proto::{
 };
 
 use super::certificate::Certificate;
+use super::kind::RECEIVE_MAX;
 
 /// The data channel for control messages, which is reliable and in order. Both sides know its number; no message opens it.
 pub(super) const CONTROL: u16 = 0;
 
 /// The data channel for datagrams, which are neither sent again nor put in order.
 pub(super) const DATAGRAMS: u16 = 1;
-
-/// The longest datagram of the network that is looked at. A path with a larger MTU is rare, and no browser uses it.
-pub(crate) const RECEIVE_MAX: usize = 2_048;
 
 /// The longest message of a client. One that is longer than the relay's limit for datagrams ends the flow with a reason; one
 /// that is longer than this is not delivered.

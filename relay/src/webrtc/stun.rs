@@ -7,7 +7,7 @@ use hmac::digest::KeyInit;
 use hmac::{Hmac, Mac};
 use sha1::Sha1;
 
-use super::certificate::Fingerprint;
+use super::fingerprint::Fingerprint;
 
 /// The user name of the relay in ICE. It names nobody: a check is told from others by its password.
 pub(crate) const USERNAME: &str = "rakwire";

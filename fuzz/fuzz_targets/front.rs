@@ -1,0 +1,6 @@
+//! Datagrams of anybody to a front of the relay, and of its server.
+#![no_main]
+
+use rakwire_fuzz::targets;
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| targets::front(bytes));

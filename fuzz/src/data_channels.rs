@@ -1,0 +1,98 @@
+//! Datagrams of anybody on the port of the data channels.
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crc::{CRC_32_ISO_HDLC, Crc};
+use hmac::{Hmac, KeyInit, Mac};
+use sha1::Sha1;
+
+use crate::steps::steps;
+use crate::webrtc::{DatagramEvent, DatagramKind, Endpoint, Fingerprint, WebRtcCounters, WebRtcDropReason};
+
+/// The name and the number of the password in STUN, and how long what follows the other attributes is.
+const INTEGRITY: u16 = 0x0008;
+const FINGERPRINT: u16 = 0x8028;
+const TAIL: usize = 24 + 8;
+
+/// A check with these attributes, with the right sums and, if the page knows the password, the right one.
+fn check(attributes: &[u8], password: &str) -> Vec<u8> {
+    let length = |more: usize| u16::try_from(attributes.len() + more).expect("a step is short").to_be_bytes();
+    let mut message =
+        [&[0, 1][..], &length(24), &0x2112_a442_u32.to_be_bytes(), &[7; 12], attributes].concat();
+    let mut mac = Hmac::<Sha1>::new_from_slice(password.as_bytes()).expect("any length will do");
+    mac.update(&message);
+    let sum = mac.finalize().into_bytes();
+    message.extend(INTEGRITY.to_be_bytes().into_iter().chain([0, 20]).chain(sum));
+    message[2..4].copy_from_slice(&length(TAIL));
+    let sum = Crc::<u32>::new(&CRC_32_ISO_HDLC).checksum(&message) ^ 0x5354_554e;
+    message.extend(FINGERPRINT.to_be_bytes().into_iter().chain([0, 4]).chain(sum.to_be_bytes()));
+    message
+}
+
+fn source(flags: u8) -> SocketAddr {
+    ([198, 51, 100, flags & 1], 1_000 + u16::from((flags >> 1) & 1)).into()
+}
+
+/// Only who has the password is answered, with no more than it sent; every datagram is counted.
+pub fn datagrams(input: &[u8]) {
+    let fingerprint = Fingerprint::of(b"a certificate");
+    let password = fingerprint.to_string().replace(':', "").to_ascii_lowercase();
+    let counters = Arc::<WebRtcCounters>::default();
+    let mut now = Instant::now();
+    let mut endpoint = Endpoint::new(&fingerprint, Arc::clone(&counters), now).expect("any key will do");
+    // The half-open session of each source, and the one that has proved its address.
+    let mut sessions = HashMap::<SocketAddr, [Option<u32>; 2]>::new();
+    let (mut next, mut answered, mut dropped) = (0, 0, 0);
+    for step in steps(input) {
+        let from = source(step.flags);
+        now += Duration::from_millis(u64::from(step.flags >> 6) * 300);
+        let datagram = match (step.flags >> 2) & 3 {
+            0 => step.bytes.to_vec(),
+            1 => check(step.bytes, &password),
+            2 => check(step.bytes, "guessed"),
+            _ => [&[22, 0xfe, 0xfd][..], &[0; 8], &[0, 40], step.bytes].concat(),
+        };
+        let known = sessions.entry(from).or_default();
+        match endpoint.handle(now, from, &datagram) {
+            DatagramEvent::Answer(answer) => {
+                assert_eq!(DatagramKind::of(&datagram), DatagramKind::Stun);
+                assert_ne!((step.flags >> 2) & 3, 2, "a guessed password is answered");
+                assert!(answer.len() <= datagram.len());
+                answered += 1;
+            }
+            DatagramEvent::Sessions([proved, half_open]) => {
+                assert_eq!([half_open, proved], *known);
+                assert!(proved.or(half_open).is_some());
+            }
+            DatagramEvent::Begin => {
+                assert_eq!(known[0], None, "a second half-open session of one source");
+                assert_eq!(endpoint.open(from, next), None, "there is room");
+                known[0] = Some(next);
+                next += 1;
+            }
+            DatagramEvent::Dropped => dropped += 1,
+        }
+        match ((step.flags >> 4) & 3, *known) {
+            (1, [Some(half_open), proved]) => {
+                assert_eq!(endpoint.prove(from, &half_open), proved);
+                *known = [None, Some(half_open)];
+            }
+            (2, [_, Some(proved)]) => {
+                endpoint.close(from, &proved);
+                known[1] = None;
+            }
+            (3, [Some(half_open), _]) => {
+                endpoint.close(from, &half_open);
+                known[0] = None;
+            }
+            _ => {}
+        }
+        assert_eq!(endpoint.session(from), known[1].as_ref());
+    }
+    let snapshot = counters.snapshot();
+    let drops: u64 = WebRtcDropReason::ALL.into_iter().map(|reason| snapshot.drops(reason)).sum();
+    assert_eq!((snapshot.answers, drops), (answered, dropped));
+}

@@ -1,0 +1,16 @@
+//! An input as steps, of which each has some bytes.
+
+/// A byte of flags, a byte with the length, and as many bytes.
+pub(crate) struct Step<'a> {
+    pub(crate) flags: u8,
+    pub(crate) bytes: &'a [u8],
+}
+
+pub(crate) fn steps(mut input: &[u8]) -> impl Iterator<Item = Step<'_>> {
+    std::iter::from_fn(move || {
+        let [flags, length, rest @ ..] = input else { return None };
+        let (bytes, after) = rest.split_at(rest.len().min(usize::from(*length)));
+        input = after;
+        Some(Step { flags: *flags, bytes })
+    })
+}

@@ -1,0 +1,236 @@
+//! A front whose clients and server say anything.
+
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::net::SocketAddr;
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+use std::time::{Duration, Instant, UNIX_EPOCH};
+
+use rakwire::game_protocol::wire::HandshakeWord;
+use rakwire::raknet::Guid;
+use rakwire::wire::offline::{ClientSecurity, Offline, ServerSecurity};
+use rakwire::wire::{Reader, Wire, Writer};
+
+use crate::flow::{Rate, Source};
+use crate::front::{
+    Admit, Admitted, CookieKey, CookieKeys, FlowId, Front, FrontCounters, FrontProtocol, Offer, Settings, To,
+    Transmits,
+};
+use crate::now::Now;
+use crate::steps::{Step, steps};
+
+/// How many clients there may be.
+const PLACES: usize = 2;
+/// The longest that a flow stays without a word of its client.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
+/// To this length a datagram is padded, if the input says so.
+const PADDED: usize = 1_464;
+
+/// Lets in as many as there are places.
+struct Places {
+    free: Arc<()>,
+    proxy_protocol: bool,
+}
+
+fn server() -> SocketAddr {
+    ([10, 0, 0, 1], 19_133).into()
+}
+
+impl Admit for Places {
+    type Permit = Arc<()>;
+
+    fn admit(
+        &mut self,
+        _now: Now,
+        _client: SocketAddr,
+        make_room: &mut dyn FnMut() -> bool,
+    ) -> Option<Admitted<Arc<()>>> {
+        let number = |number| NonZeroUsize::new(number).expect("a rate");
+        let is_full = Arc::strong_count(&self.free) > PLACES;
+        (!is_full || make_room()).then(|| Admitted {
+            server: server(),
+            source: Source::Shared,
+            proxy_protocol: self.proxy_protocol,
+            idle_timeout: IDLE_TIMEOUT,
+            max_datagram: 1_472,
+            rate: Some(Rate { datagrams: number(10), bytes: number(10_000) }),
+            permit: Arc::clone(&self.free),
+        })
+    }
+
+    fn offer(&self) -> Option<Offer> {
+        Some(Offer { pongs: Arc::default(), payload_max: 1_400 })
+    }
+}
+
+/// What the harness knows of a client.
+#[derive(Default)]
+struct Client {
+    /// What the front asked it to send back.
+    challenge: Option<u32>,
+    /// Bytes to it.
+    sent: usize,
+}
+
+struct World {
+    front: Front<Places>,
+    protocol: FrontProtocol,
+    counters: Arc<FrontCounters>,
+    free: Arc<()>,
+    now: Now,
+    clients: HashMap<SocketAddr, Client>,
+    /// The flow of the last datagram that went to the server.
+    flow: Option<FlowId>,
+}
+
+fn message(message: &Offline<'_>) -> Vec<u8> {
+    let mut buffer = [0; 2_048];
+    let mut writer = Writer::new(&mut buffer);
+    message.write(&mut writer).expect("there is room");
+    writer.finish().to_vec()
+}
+
+impl World {
+    /// The key depends on the input, so that no input finds out a cookie.
+    fn new(options: u8, input: &[u8]) -> Self {
+        let mut hasher = DefaultHasher::new();
+        input.hash(&mut hasher);
+        let key = CookieKey::new((u128::from(hasher.finish()) << 64).to_be_bytes());
+        let protocol = if options & 1 == 0 { FrontProtocol::RakNet } else { FrontProtocol::GameProtocol };
+        let (counters, free) = (Arc::<FrontCounters>::default(), Arc::default());
+        let places = Places { free: Arc::clone(&free), proxy_protocol: options & 2 != 0 };
+        let now = Now { at: Instant::now(), wall: UNIX_EPOCH + Duration::from_secs(1_700_000_000) };
+        let settings = Settings { protocol, guid: 0xF, keys: CookieKeys::single(key) };
+        let front = Front::new(settings, places, Arc::clone(&counters), now.at);
+        Self { front, protocol, counters, free, now, clients: HashMap::new(), flow: None }
+    }
+
+    fn wait(&mut self, time: Duration) {
+        self.now.at += time;
+        self.now.wall += time;
+        self.front.handle_timeout(self.now.at);
+        while self.front.poll_closed().is_some() {}
+    }
+
+    /// What a client that keeps to its protocol sends next.
+    fn honest_client(&self, from: SocketAddr) -> Vec<u8> {
+        let challenge = self.clients.get(&from).and_then(|client| client.challenge);
+        match (self.protocol, challenge) {
+            (FrontProtocol::RakNet, None) => message(&Offline::Request1 { protocol: 11, mtu: 1_492 }),
+            (FrontProtocol::RakNet, Some(cookie)) => message(&Offline::Request2 {
+                security: ClientSecurity::Cookie(cookie),
+                server: server(),
+                mtu: 1_400,
+                guid: Guid(0xC),
+            }),
+            (FrontProtocol::GameProtocol, None) => 0x4123_4567_u32.to_be_bytes().to_vec(),
+            (FrontProtocol::GameProtocol, Some(pepper)) => {
+                HandshakeWord(0x4123_4567).season(HandshakeWord(pepper)).0.to_be_bytes().to_vec()
+            }
+        }
+    }
+
+    /// What a server that keeps to its protocol answers.
+    fn honest_server(&self, is_second: bool) -> Vec<u8> {
+        match (self.protocol, is_second) {
+            (FrontProtocol::RakNet, false) => {
+                message(&Offline::Reply1 { guid: Guid(5), security: ServerSecurity::None, mtu: 1_400 })
+            }
+            (FrontProtocol::RakNet, true) => message(&Offline::Reply2 {
+                guid: Guid(5),
+                client: ([10, 0, 0, 9], 5).into(),
+                mtu: 1_400,
+                answer: None,
+            }),
+            (FrontProtocol::GameProtocol, _) => vec![0x40, 1, 2, 3],
+        }
+    }
+
+    /// What of `out` must not be.
+    fn check(&mut self, out: &Transmits<'_>) {
+        for (to, bytes, stride) in out.iter() {
+            assert!(!bytes.is_empty() && stride > 0);
+            match to {
+                To::Server(id) => {
+                    let route = self.front.route(id);
+                    let client = route.and_then(|route| self.clients.get(&route.client));
+                    // One that has ended since cannot be looked up.
+                    assert!(client.is_none_or(|client| client.challenge.is_some()), "nobody was challenged");
+                    self.flow = Some(id);
+                }
+                To::Client(client) => self.check_answer(client, bytes),
+            }
+        }
+        let snapshot = self.counters.snapshot();
+        assert_eq!(snapshot.flows as usize, Arc::strong_count(&self.free) - 2, "flows and places");
+        assert!(snapshot.flows as usize <= PLACES);
+    }
+
+    fn check_answer(&mut self, client: SocketAddr, bytes: &[u8]) {
+        let known = self.clients.get_mut(&client).expect("a client that nobody knows");
+        known.sent += bytes.len();
+        match self.protocol {
+            FrontProtocol::RakNet => {
+                if let Ok(Offline::Reply1 { security: ServerSecurity::Cookie(cookie), .. }) =
+                    Offline::read(&mut Reader::new(bytes))
+                {
+                    known.challenge = Some(cookie);
+                }
+            }
+            FrontProtocol::GameProtocol => {
+                known.challenge = HandshakeWord::read(bytes).map_or(known.challenge, |word| Some(word.0));
+            }
+        }
+    }
+
+    fn client(&mut self, step: &Step<'_>) {
+        let from: SocketAddr = ([198, 51, 100, 7], 10_000 + u16::from(step.flags & 3)).into();
+        let bytes = if step.flags & 8 != 0 { self.honest_client(from) } else { padded(step) };
+        let client = self.clients.entry(from).or_default();
+        let (is_challenged, before) = (client.challenge.is_some(), client.sent);
+        let mut out = Transmits::default();
+        let stride = if step.flags & 16 != 0 { bytes.len().div_ceil(2) } else { bytes.len() };
+        self.front.handle_client(self.now, from, &bytes, stride, &mut out);
+        self.check(&out);
+        let client = &self.clients[&from];
+        if !is_challenged {
+            assert!(client.sent - before <= bytes.len(), "more than was sent goes to a forged source");
+        }
+    }
+
+    fn server(&mut self, step: &Step<'_>) {
+        let Some(id) = self.flow else { return };
+        let bytes = if step.flags & 8 != 0 { self.honest_server(step.flags & 1 != 0) } else { padded(step) };
+        let mut out = Transmits::default();
+        let stride = if step.flags & 16 != 0 { bytes.len().div_ceil(2) } else { bytes.len() };
+        self.front.handle_server(id, &bytes, stride, &mut out);
+        self.check(&out);
+    }
+}
+
+fn padded(step: &Step<'_>) -> Vec<u8> {
+    let mut bytes = step.bytes.to_vec();
+    if step.flags & 128 != 0 {
+        bytes.resize(PADDED, 0);
+    }
+    bytes
+}
+
+/// Nothing goes to the server for a client that has not been challenged, no more goes to a source than came from it before
+/// it was, and no flow outlives its time.
+pub fn datagrams(input: &[u8]) {
+    let Some((&options, rest)) = input.split_first() else { return };
+    let mut world = World::new(options, input);
+    for step in steps(rest) {
+        match (step.flags >> 5) & 3 {
+            0 => {}
+            1 => world.wait(Duration::from_millis(500)),
+            2 => world.wait(Duration::from_secs(4)),
+            _ => world.wait(Duration::from_secs(11)),
+        }
+        if step.flags & 4 == 0 { world.client(&step) } else { world.server(&step) }
+    }
+    world.wait(IDLE_TIMEOUT);
+    assert_eq!((world.counters.snapshot().flows, Arc::strong_count(&world.free)), (0, 2));
+}

@@ -1,0 +1,23 @@
+//! What of the relay's data channels decides about datagrams of anybody.
+
+#![allow(dead_code, unused_imports, reason = "the relay uses the rest")]
+
+#[path = "../../relay/src/webrtc/counters.rs"]
+mod counters;
+
+#[path = "../../relay/src/webrtc/fingerprint.rs"]
+mod fingerprint;
+
+#[path = "../../relay/src/webrtc/kind.rs"]
+mod kind;
+
+#[path = "../../relay/src/webrtc/stun.rs"]
+mod stun;
+
+#[path = "../../relay/src/webrtc/endpoint.rs"]
+mod endpoint;
+
+pub(crate) use counters::{WebRtcCounters, WebRtcDropReason};
+pub(crate) use endpoint::{DatagramEvent, Endpoint};
+pub(crate) use fingerprint::Fingerprint;
+pub(crate) use kind::DatagramKind;
