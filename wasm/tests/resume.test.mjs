@@ -2,7 +2,6 @@
 // connections, and relays that the test plays.
 
 import assert from "node:assert/strict";
-import { createConnection, createServer } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { test } from "node:test";
 import { WebSocket, WebSocketServer } from "ws";
@@ -12,39 +11,10 @@ import { connect } from "rakwire";
 import { openTransport } from "../dist/transport/transport.js";
 import { PROTOCOLS } from "./protocols.mjs";
 import { codeOf, fails, LIMIT_MS, next, numbered, pattern, startEcho, startRelay, until } from "./support.mjs";
+import { startWay } from "./way.mjs";
 
 /** The options of connections here. */
 const USUAL = { target: "game", webSocket: WebSocket, timeoutMs: LIMIT_MS };
-
-/** A way to a relay that can be cut, and stay cut for a while. */
-async function startWay(t, relay) {
-  const [host, port] = relay.address.split(":");
-  const sockets = new Set();
-  const way = { isOpen: true, opened: 0, refused: 0 };
-  const server = createServer((near) => {
-    if (!way.isOpen) {
-      way.refused += 1;
-      near.destroy();
-      return;
-    }
-    way.opened += 1;
-    const far = createConnection({ host, port: Number(port) });
-    for (const [one, other] of [[near, far], [far, near]]) {
-      sockets.add(one);
-      one.on("error", () => undefined);
-      one.on("close", () => other.destroy());
-      one.pipe(other);
-    }
-  });
-  await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
-  way.url = `ws://127.0.0.1:${server.address().port}/ws`;
-  way.cut = () => sockets.forEach((socket) => socket.destroy());
-  t.after(() => {
-    way.cut();
-    server.close();
-  });
-  return way;
-}
 
 for (const protocol of PROTOCOLS) {
   test(`${protocol.name}: a connection goes on over another WebSocket, and loses no message`, async (t) => {

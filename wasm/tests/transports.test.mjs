@@ -11,7 +11,8 @@ import { fileURLToPath } from "node:url";
 import { openPage } from "./browser.mjs";
 import { openFirefox } from "./firefox.mjs";
 import { PROTOCOLS } from "./protocols.mjs";
-import { startEcho, startRelay } from "./support.mjs";
+import { startEcho, startRelay, until } from "./support.mjs";
+import { startWay as startTcpWay } from "./way.mjs";
 
 /** For how long a connection may look for a better transport: it tries again after 10 s, and then after twice that. */
 const CLIMB_MS = 120_000;
@@ -175,6 +176,70 @@ test("a connection goes on by a WebSocket when UDP dies, and by WebTransport aga
     return (await connection.close()).code;
   });
   assert.equal(result, "local");
+});
+
+test("in Chromium a connection goes on over another WebSocket, and loses no message", async (t) => {
+  const { page, relay } = await startPage(t, await startEcho(t));
+  const way = await startTcpWay(t, relay);
+  await page.evaluate(async (url) => {
+    const { connect } = await import("/dist/index.js");
+    const connection = await connect(url, { target: "game", transport: "websocket", timeoutMs: 60_000 });
+    const game = { connection, heard: new Set(), events: [], sent: 0 };
+    globalThis.game = game;
+    for (const name of ["interrupted", "resumed", "close"]) {
+      connection.addEventListener(name, ({ type }) => game.events.push(type));
+    }
+    connection.onMessage = ({ bytes }) => game.heard.add(bytes[1]);
+    game.send = () => {
+      for (let count = 0; count < 15; count++) {
+        connection.send(Uint8Array.of(0xfe, game.sent++), { reliability: "reliable" });
+      }
+    };
+  }, way.url);
+  for (let cuts = 1; cuts <= 3; cuts++) {
+    const { refused } = way;
+    way.isOpen = false;
+    await page.evaluate(() => globalThis.game.send());
+    way.cut();
+    await until(() => way.refused > refused, "the way is tried while it is cut");
+    await page.evaluate(() => globalThis.game.send());
+    way.isOpen = true;
+    await page.waitForFunction((cuts) => globalThis.game.events.length === 2 * cuts, cuts);
+  }
+  await page.waitForFunction(() => globalThis.game.heard.size === 90);
+  const [events, code] = await page.evaluate(async () => {
+    const { connection, events } = globalThis.game;
+    const before = [...events];
+    return [before, (await connection.close()).code];
+  });
+  assert.deepEqual([events, code], [Array(3).fill(["interrupted", "resumed"]).flat(), "local"]);
+});
+
+test("a page of another origin is refused by each transport, and that of the list is not", async (t) => {
+  const echo = await startEcho(t);
+  const { page, relay: own } = await startPage(t, echo);
+  const outcome = (relay, transport) =>
+    page.evaluate(async ([url, transport]) => {
+      const { connect } = await import("/dist/index.js");
+      try {
+        const connection = await connect(url, { target: "game", timeoutMs: 60_000, transport });
+        return `${connection.transport} ${(await connection.close()).code}`;
+      } catch ({ code, relayCode }) {
+        return `${code} ${relayCode}`;
+      }
+    }, [`ws://${relay.address}/ws`, transport]);
+  const [list, foreign] = [["--allow-origin", `http://${own.address}`], ["--allow-origin", "https://play.example.org"]];
+  const [admits, refuses] = [await startRelay(t, { game: echo.address }, ...list), await startRelay(t, { game: echo.address }, ...foreign)];
+  for (const transport of ["websocket", "webtransport"]) {
+    assert.equal(await outcome(admits, transport), `${transport} local`);
+    // A browser tells a page nothing of an answer that is no opening.
+    assert.equal(await outcome(refuses, transport), "relay-unreachable 1006", transport);
+  }
+  // Data channels tell the relay no origin, so that one with a list and without tokens has none.
+  for (const relay of [admits, refuses]) {
+    const { webrtc } = await (await fetch(`http://${relay.address}/transports`)).json();
+    assert.equal(webrtc, undefined);
+  }
 });
 
 test("a page is told why it is refused by WebTransport too", async (t) => {
