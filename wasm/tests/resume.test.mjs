@@ -11,7 +11,7 @@ import { connect } from "rakwire";
 import { openTransport } from "../dist/transport/transport.js";
 import { PROTOCOLS } from "./protocols.mjs";
 import { codeOf, fails, LIMIT_MS, next, numbered, pattern, startEcho, startRelay, until } from "./support.mjs";
-import { startWay } from "./way.mjs";
+import { startTcpWay, startUdpWay } from "./way.mjs";
 
 /** The options of connections here. */
 const USUAL = { target: "game", webSocket: WebSocket, timeoutMs: LIMIT_MS };
@@ -19,7 +19,7 @@ const USUAL = { target: "game", webSocket: WebSocket, timeoutMs: LIMIT_MS };
 for (const protocol of PROTOCOLS) {
   test(`${protocol.name}: a connection goes on over another WebSocket, and loses no message`, async (t) => {
     const echo = await startEcho(t, ...protocol.echo);
-    const way = await startWay(t, await startRelay(t, { game: echo.address }));
+    const way = await startTcpWay(t, await startRelay(t, { game: echo.address }));
     const connection = await connect(way.url, { ...USUAL, ...protocol.options });
     const events = [];
     for (const name of ["interrupted", "resumed", "close"]) {
@@ -51,10 +51,34 @@ for (const protocol of PROTOCOLS) {
   });
 }
 
+for (const protocol of PROTOCOLS) {
+  for (const percent of [1, 5, 10]) {
+    test(`${protocol.name}: nothing is lost or doubled when ${percent} % of the datagrams between relay and server are`, async (t) => {
+      const echo = await startEcho(t, ...protocol.echo);
+      const lossy = await startUdpWay(t, Number(echo.address.split(":")[1]), { one: 100 / percent });
+      const relay = await startRelay(t, { game: `127.0.0.1:${lossy.port}` });
+      const connection = await connect(`ws://${relay.address}/ws`, { ...USUAL, ...protocol.options });
+      const count = 300;
+      const heard = [];
+      connection.onMessage = ({ bytes }) => heard.push((bytes[1] << 8) | bytes[2]);
+      for (let number = 0; number < count; number++) {
+        await connection.ready({ length: 1_000, reliability: "reliable" });
+        const message = pattern(1_000);
+        message.set(numbered(number));
+        connection.send(message, { reliability: "reliable" });
+      }
+      await until(() => heard.length >= count, "all messages have come back");
+      assert.deepEqual(heard.sort((one, other) => one - other), Array.from({ length: count }, (_, number) => number));
+      assert.ok(lossy.lost > 0, "nothing was lost");
+      assert.equal((await connection.close()).code, "local");
+    });
+  }
+}
+
 test("a connection that cannot go on ends, and says why", async (t) => {
   const echo = await startEcho(t);
   const relay = await startRelay(t, { game: echo.address });
-  const way = await startWay(t, relay);
+  const way = await startTcpWay(t, relay);
   const open = (options) => connect(way.url, { ...USUAL, ...options });
   const patient = await open();
   const impatient = await open({ resume: false });
@@ -259,7 +283,7 @@ for (const protocol of PROTOCOLS) {
 
 test("a page that waits while its relay is gone keeps its messages within its memory", async (t) => {
   const echo = await startEcho(t);
-  const way = await startWay(t, await startRelay(t, { game: echo.address }));
+  const way = await startTcpWay(t, await startRelay(t, { game: echo.address }));
   const connection = await connect(way.url, { ...USUAL, memory: { blocks: 256 } });
   way.isOpen = false;
   way.cut();

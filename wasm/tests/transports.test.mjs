@@ -1,7 +1,6 @@
 // A page that reaches a relay by WebTransport, by a WebSocket, and by one after the other: Chromium, a real relay, real servers.
 
 import assert from "node:assert/strict";
-import { createSocket } from "node:dgram";
 import { cpSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -12,7 +11,7 @@ import { openPage } from "./browser.mjs";
 import { openFirefox } from "./firefox.mjs";
 import { PROTOCOLS } from "./protocols.mjs";
 import { startEcho, startRelay, until } from "./support.mjs";
-import { startWay as startTcpWay } from "./way.mjs";
+import { startTcpWay, startUdpWay } from "./way.mjs";
 
 /** For how long a connection may look for a better transport: it tries again after 10 s, and then after twice that. */
 const CLIMB_MS = 120_000;
@@ -105,32 +104,10 @@ for (const protocol of PROTOCOLS) {
   });
 }
 
-/** A way for UDP to a port of this machine, which can be blocked. */
-async function startWay(t, port) {
-  const near = createSocket("udp4");
-  const clients = new Map();
-  const way = { isOpen: true };
-  near.on("message", (datagram, { port: client, address }) => {
-    let far = clients.get(client);
-    if (far === undefined) {
-      far = createSocket("udp4");
-      far.on("message", (answer) => way.isOpen && near.send(answer, client, address));
-      clients.set(client, far);
-    }
-    if (way.isOpen) {
-      far.send(datagram, port, "127.0.0.1");
-    }
-  });
-  await new Promise((resolve) => near.bind(0, "127.0.0.1", resolve));
-  t.after(() => [near, ...clients.values()].forEach((socket) => socket.close()));
-  way.port = near.address().port;
-  return way;
-}
-
 /** Lets a page see a way in place of the UDP port of its relay. */
 async function useWay(t, page, relay) {
   const transports = await (await fetch(`http://${relay.address}/transports`)).json();
-  const way = await startWay(t, transports.webtransport.port);
+  const way = await startUdpWay(t, transports.webtransport.port);
   transports.webtransport.port = way.port;
   await page.route("**/transports", (route) => route.fulfill({ json: transports }));
   return way;

@@ -1,9 +1,10 @@
-// A way over TCP to a relay, which a test cuts.
+// Ways to a relay or a server that a test makes worse.
 
+import { createSocket } from "node:dgram";
 import { createConnection, createServer } from "node:net";
 
 /** A way to a relay that can be cut, and stay cut for a while. */
-export async function startWay(t, relay) {
+export async function startTcpWay(t, relay) {
   const [host, port] = relay.address.split(":");
   const sockets = new Set();
   const way = { isOpen: true, opened: 0, refused: 0 };
@@ -29,5 +30,35 @@ export async function startWay(t, relay) {
     way.cut();
     server.close();
   });
+  return way;
+}
+
+/** A way for UDP to a port of this machine, which can be blocked. Of each `one` datagrams it loses one. */
+export async function startUdpWay(t, port, { one = Infinity } = {}) {
+  const near = createSocket("udp4");
+  const clients = new Map();
+  const way = { isOpen: true, lost: 0 };
+  // The same losses in each run.
+  let state = 1;
+  const passes = () => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+    const isLost = state / 2 ** 32 < 1 / one;
+    way.lost += isLost;
+    return way.isOpen && !isLost;
+  };
+  near.on("message", (datagram, { port: client, address }) => {
+    let far = clients.get(client);
+    if (far === undefined) {
+      far = createSocket("udp4");
+      far.on("message", (answer) => passes() && near.send(answer, client, address));
+      clients.set(client, far);
+    }
+    if (passes()) {
+      far.send(datagram, port, "127.0.0.1");
+    }
+  });
+  await new Promise((resolve) => near.bind(0, "127.0.0.1", resolve));
+  t.after(() => [near, ...clients.values()].forEach((socket) => socket.close()));
+  way.port = near.address().port;
   return way;
 }

@@ -329,14 +329,18 @@ async fn clients_come_back_after_a_crash() {
         Program::run(command.args(["--target", &format!("game={server}")]))
     };
     let mut first = start();
-    let mut client = Client::connect(first.address, "/ws?target=game").await;
+    let (mut client, flow) = Client::with_control(first.address, "/ws?target=game").await;
     echoes(&mut client).await;
     // SIGKILL.
     first.child.kill().unwrap();
     first.child.wait().unwrap();
     let second = start();
     assert_eq!(second.address, first.address);
-    echoes(&mut Client::connect(second.address, "/ws?target=game").await).await;
+    // Its secret fits no flow any more, and it gets a new one.
+    let path = format!("/ws?target=game&resume={}", flow.resume);
+    let (mut again, new) = Client::with_control(second.address, &path).await;
+    assert!(!new.resumed && new.resume != flow.resume);
+    echoes(&mut again).await;
 }
 
 /// Kilobytes of memory that a process has in use.
