@@ -11,7 +11,7 @@ use crate::pairing::median;
 
 /// Bytes of the packets.
 const SIZES: [usize; 2] = [100, 1_200];
-/// The shares, in percent, of what goes through the relay at most.
+/// The shares, in percent, of what goes through the relay at most, or of what its clients can do without it if that is less.
 const LOADS: [u32; 3] = [10, 50, 80];
 /// The goal for the added latency, in microseconds, and the load at which it counts.
 const ADDED_US: f64 = 1_000.0;
@@ -30,14 +30,16 @@ pub(super) fn all(measure: &Measure, rounds: u32) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// The rows, and how many packets of the first size came back through the relay in a second.
+/// The rows, and how many packets of the first size came back in a second, through the relay or without it, whichever is
+/// less.
 fn throughput(measure: &Measure, rounds: u32) -> Result<(Vec<Row>, f64)> {
     let mut rows = Vec::new();
     let mut echoes = None;
     for size in SIZES {
         let (mut relay, mut echo) = (Vec::new(), Vec::new());
-        let (mut udp, mut flood) = (Vec::new(), Vec::new());
+        let (mut udp, mut flood, mut direct) = (Vec::new(), Vec::new(), Vec::new());
         for _ in 0..rounds {
+            direct.push(measure.throughput(Way::Direct, size)?.echoes());
             relay.push(measure.throughput(Way::Relay, size)?);
             echo.push(measure.throughput(Way::WebSocketEcho, size)?);
             udp.push(measure.throughput(Way::UdpEcho, size)?.per_core());
@@ -45,7 +47,8 @@ fn throughput(measure: &Measure, rounds: u32) -> Result<(Vec<Row>, f64)> {
         }
         let name = format!("packets_{size}b");
         relay.iter().for_each(|run| eprintln!("{name}: {run}"));
-        echoes = echoes.or_else(|| median(relay.iter().map(Measured::echoes)));
+        let most = [median(relay.iter().map(Measured::echoes)), median(direct)];
+        echoes = echoes.or_else(|| most.into_iter().flatten().reduce(f64::min));
         let row = Row::new(name, "packets/s/core", relay.iter().map(Measured::per_core).collect());
         let row = row.beside_websocket_echo(echo.iter().map(Measured::per_core)).beside_udp(udp);
         rows.push(row.beside_udp_flood(flood).at_least_of_websocket_echo(1.0));
@@ -94,6 +97,13 @@ fn latency(measure: &Measure, rounds: u32, echoes: f64) -> Result<Vec<Row>> {
         let (mut udp_p50, mut udp_p99) = (Vec::new(), Vec::new());
         for _ in 0..rounds {
             let udp = measure.round_trips(Way::Direct, rate)?;
+            if udp.p99_us > ADDED_US {
+                eprintln!(
+                    "{load} %: {:.0} µs without a relay: the core of the clients is full, or busy",
+                    udp.p99_us
+                );
+                continue;
+            }
             relay.push(&measure.round_trips(Way::Relay, rate)?, &udp);
             echo.push(&measure.round_trips(Way::WebSocketEcho, rate)?, &udp);
             udp_p50.push(udp.p50_us);
