@@ -62,10 +62,10 @@ mod shards;
 mod shared;
 mod shared_hook;
 #[cfg(feature = "tracing")]
-mod spans;
+pub(crate) mod spans;
 #[cfg(not(feature = "tracing"))]
 #[path = "no_spans.rs"]
-mod spans;
+pub(crate) mod spans;
 mod state;
 mod stats;
 mod streams;

@@ -29,13 +29,16 @@ impl EndpointSpan {
 
     pub(crate) const fn backlog_full(&self, _: SocketAddr) {}
 
+    #[cfg(feature = "tcp")]
+    pub(crate) const fn refused(&self, _: Instant, _: SocketAddr, _: &dyn Display) {}
+
     pub(crate) const fn send_failed(&self, _: Instant, _: SocketAddr, _: &std::io::Error) {}
 
     pub(crate) const fn receive_failed(&self, _: Instant, _: &std::io::Error) {}
 }
 
 /// The span of a connection, which takes no memory.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 #[cfg_attr(test, derive(Default))]
 pub(crate) struct ConnectionSpan;
 

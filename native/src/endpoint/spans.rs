@@ -23,14 +23,16 @@ const TARGET: &str = "rakwire_native";
 pub(crate) struct EndpointSpan {
     span: Span,
     protocol: &'static str,
-    failures: Arc<Failures>,
+    rations: Arc<Rations>,
 }
 
-/// When to write of failed calls of the system again. All of them are counted.
+/// When to write again of failed calls of the system, and of clients over TCP that are not let in. All of them are counted.
 #[derive(Debug, Default)]
-struct Failures {
+struct Rations {
     send: EventRation,
     receive: EventRation,
+    #[cfg(feature = "tcp")]
+    refusal: EventRation,
 }
 
 /// Admits an event in each [`INTERVAL`](Self::INTERVAL).
@@ -55,7 +57,7 @@ impl EventRation {
 impl EndpointSpan {
     pub(crate) fn new(protocol: &'static str) -> Self {
         let span = info_span!(target: TARGET, parent: None, "endpoint", protocol, local = Empty);
-        Self { span, protocol, failures: Arc::default() }
+        Self { span, protocol, rations: Arc::default() }
     }
 
     /// The endpoint uses a socket with this address from now on.
@@ -93,16 +95,24 @@ impl EndpointSpan {
         debug!(target: TARGET, parent: &self.span, %remote, "refused: too many connections wait to be accepted");
     }
 
+    /// A client over TCP is not let in, the first one in a second.
+    #[cfg(feature = "tcp")]
+    pub(crate) fn refused(&self, now: Instant, remote: SocketAddr, reason: &dyn Display) {
+        if self.rations.refusal.take(now) {
+            debug!(target: TARGET, parent: &self.span, %remote, %reason, "refused");
+        }
+    }
+
     /// Datagrams could not be sent, the first ones in a second.
     pub(crate) fn send_failed(&self, now: Instant, to: SocketAddr, error: &std::io::Error) {
-        if self.failures.send.take(now) {
+        if self.rations.send.take(now) {
             debug!(target: TARGET, parent: &self.span, %to, %error, "datagrams could not be sent");
         }
     }
 
     /// A receive call failed, the first one in a second.
     pub(crate) fn receive_failed(&self, now: Instant, error: &std::io::Error) {
-        if self.failures.receive.take(now) {
+        if self.rations.receive.take(now) {
             debug!(target: TARGET, parent: &self.span, %error, "datagrams could not be received");
         }
     }
@@ -116,7 +126,7 @@ const fn side_name(side: Side) -> &'static str {
 }
 
 /// The span of a connection, in that of its endpoint.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct ConnectionSpan(pub(super) Span);
 
 #[cfg(test)]

@@ -4,16 +4,18 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use rakwire::endpoint::Side;
 use tokio::net::{TcpListener, ToSocketAddrs, lookup_host};
-use tokio::sync::{Mutex as AsyncMutex, Semaphore, mpsc};
+use tokio::sync::{Mutex as AsyncMutex, mpsc};
 use tokio::task::JoinHandle;
 
 use super::connection::Connection;
 use super::error::{ConnectError, ConnectFailure};
 use super::listener::{Unaccepted, listen};
 use super::options::{ConnectOptions, Options};
+use super::places::Places;
 use super::run::start;
-use super::shared::Shared;
+use super::shared::{Opened, Shared};
 use super::state::EndpointState;
 use super::stats::EndpointStats;
 use super::stream::{configure, dial, failure};
@@ -53,7 +55,7 @@ struct Handles {
     state: Arc<EndpointState>,
     local: SocketAddr,
     accepted: AsyncMutex<mpsc::UnboundedReceiver<Unaccepted>>,
-    places: Arc<Semaphore>,
+    places: Arc<Places>,
     listener: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -71,11 +73,12 @@ impl Endpoint {
     /// A [`BindError`] with the address.
     pub async fn bind(address: impl ToSocketAddrs, options: Options) -> Result<Self, BindError> {
         let (queue, accepted) = mpsc::unbounded_channel();
-        let places = Arc::new(Semaphore::new(options.max_incoming.min(Semaphore::MAX_PERMITS)));
+        let places = Places::new(options.max_incoming, options.max_incoming_per_address);
         let listens = options.max_incoming > 0;
         let state = Arc::new(EndpointState::new(options));
         let (listener, local) = if listens {
             let (listener, local) = bind_first(address).await?;
+            state.span.bound(local);
             (Some(tokio::spawn(listen(listener, places.clone(), queue, state.clone()))), local)
         } else {
             (None, first_address(address).await?)
@@ -106,38 +109,38 @@ impl Endpoint {
             return Err(ConnectError::UnassignedAddress);
         }
         let limit = options.connect_timeout.unwrap_or(CONNECT_TIMEOUT);
+        let span = state.span.connection(address, Side::Client);
+        span.connecting();
+        let opened = Opened { remote: address, span: span.clone(), first_message_timeout: Duration::MAX };
         let shared = tokio::select! {
             biased;
             () = state.closed() => return Err(ConnectError::EndpointClosed),
-            opened = tokio::time::timeout(limit, self.open(address, options)) => opened,
+            shared = tokio::time::timeout(limit, self.open(opened, options)) => shared,
         };
-        let shared = shared.unwrap_or(Err(ConnectFailure::NoAnswer)).map_err(ConnectError::Failed)?;
+        let shared = shared.unwrap_or(Err(ConnectFailure::NoAnswer));
+        let shared = shared.inspect_err(|failure| span.failed(failure)).map_err(ConnectError::Failed)?;
         state.register(&shared);
         Ok(Connection::new(shared))
     }
 
-    async fn open(
-        &self,
-        address: SocketAddr,
-        options: &ConnectOptions,
-    ) -> Result<Arc<Shared>, ConnectFailure> {
+    async fn open(&self, opened: Opened, options: &ConnectOptions) -> Result<Arc<Shared>, ConnectFailure> {
         let state = &self.handles.state;
         let from = if state.options.max_incoming > 0 {
             SocketAddr::new(self.handles.local.ip(), 0)
         } else {
             self.handles.local
         };
-        let stream = dial(from, address).await.map_err(|error| failure(&error))?;
+        let stream = dial(from, opened.remote).await.map_err(|error| failure(&error))?;
         configure(&stream, state.options.timeout);
         #[cfg(feature = "tls")]
         if let Some((config, name)) = options.tls.clone() {
             let stream = tokio_rustls::TlsConnector::from(config).connect(name, stream).await;
             let stream = stream.map_err(|error| failure(&error))?;
-            return Ok(start(stream, address, &state.options, ()));
+            return Ok(start(stream, opened, &state.options, ()));
         }
         #[cfg(not(feature = "tls"))]
         let _ = options;
-        Ok(start(stream, address, &state.options, ()))
+        Ok(start(stream, opened, &state.options, ()))
     }
 
     /// Waits for the next connection that another peer opened. Returns `None` once the endpoint is closed. If the future is
@@ -176,8 +179,9 @@ impl Endpoint {
     pub fn stats(&self) -> EndpointStats {
         let Handles { state, places, .. } = &*self.handles;
         EndpointStats {
-            incoming: state.options.max_incoming.saturating_sub(places.available_permits()),
+            incoming: places.taken(),
             refused: state.counters.refused.get(),
+            refused_by_address: state.counters.refused_by_address.get(),
             #[cfg(feature = "tls")]
             handshakes_failed: state.counters.handshakes_failed.get(),
             #[cfg(not(feature = "tls"))]

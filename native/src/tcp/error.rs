@@ -62,6 +62,10 @@ pub enum DisconnectReason {
     /// The other side took nothing of what was sent for [`timeout`](super::Options::timeout).
     #[error("the other side does not take what is sent")]
     TimedOut,
+    /// The other side opened the connection, and no message of it arrived within
+    /// [`first_message_timeout`](super::Options::first_message_timeout).
+    #[error("the other side has sent no message since it connected")]
+    NoFirstMessage,
     /// The system lost the connection, or the other side closed it within a message.
     #[error("the connection was lost: {0}")]
     Lost(io::ErrorKind),

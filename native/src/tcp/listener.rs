@@ -5,12 +5,15 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use rakwire::endpoint::Side;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::sync::mpsc;
 
 use super::connection::Connection;
+use super::places::{NoPlace, Place, Places};
 use super::run::start;
+use super::shared::Opened;
 use super::state::EndpointState;
 use super::stream::configure;
 use crate::socket::canonical;
@@ -19,26 +22,26 @@ use crate::socket::canonical;
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// A place for a connection that others opened. It is free once the connection has ended and has been accepted.
-type Place = Arc<OwnedSemaphorePermit>;
+type SharedPlace = Arc<Place>;
 
 /// A connection that waits to be accepted.
 #[derive(Debug)]
 pub(super) struct Unaccepted {
     pub(super) connection: Connection,
-    _place: Place,
+    _place: SharedPlace,
 }
 
 /// Lets others connect until the endpoint closes.
 pub(super) async fn listen(
     listener: TcpListener,
-    places: Arc<Semaphore>,
+    places: Arc<Places>,
     queue: mpsc::UnboundedSender<Unaccepted>,
     state: Arc<EndpointState>,
 ) {
     loop {
         let accepted = tokio::select! {
             biased;
-            () = state.closed() => return,
+            () = state.closed() => break,
             accepted = listener.accept() => accepted,
         };
         let (stream, remote) = match accepted {
@@ -51,13 +54,28 @@ pub(super) async fn listen(
                 continue;
             }
         };
-        let Ok(place) = places.clone().try_acquire_owned() else {
-            state.counters.refused.add(1);
-            continue;
-        };
-        configure(&stream, state.options.timeout);
-        open(stream, canonical(remote), Arc::new(place), queue.clone(), &state);
+        match places.take(remote) {
+            Ok(place) => {
+                configure(&stream, state.options.timeout);
+                open(stream, canonical(remote), Arc::new(place), queue.clone(), &state);
+            }
+            Err(reason) => refuse(remote, reason, &state),
+        }
     }
+    drop(listener);
+    state.span.closed();
+}
+
+/// Counts a client whose connection is closed at once.
+fn refuse(remote: SocketAddr, reason: NoPlace, state: &EndpointState) {
+    let (counter, reason) = match reason {
+        NoPlace::Full => (&state.counters.refused, "too many connections"),
+        NoPlace::FullForAddress => {
+            (&state.counters.refused_by_address, "too many connections of its address")
+        }
+    };
+    counter.add(1);
+    state.span.refused(state.clock.now(), canonical(remote), &reason);
 }
 
 /// Whether an error is about a client that was gone before it was accepted, for whom nobody else waits.
@@ -70,7 +88,7 @@ fn is_of_client(error: &io::Error) -> bool {
 fn open(
     stream: TcpStream,
     remote: SocketAddr,
-    place: Place,
+    place: SharedPlace,
     queue: mpsc::UnboundedSender<Unaccepted>,
     state: &Arc<EndpointState>,
 ) {
@@ -86,7 +104,10 @@ fn open(
             };
             match stream {
                 Ok(Ok(stream)) => enqueue(stream, remote, place, &queue, &state),
-                Ok(Err(_)) | Err(_) => state.counters.handshakes_failed.add(1),
+                Ok(Err(_)) | Err(_) => {
+                    state.counters.handshakes_failed.add(1);
+                    state.span.refused(state.clock.now(), remote, &"no handshake of TLS");
+                }
             }
         });
         return;
@@ -97,11 +118,13 @@ fn open(
 fn enqueue(
     stream: impl AsyncRead + AsyncWrite + Send + 'static,
     remote: SocketAddr,
-    place: Place,
+    place: SharedPlace,
     queue: &mpsc::UnboundedSender<Unaccepted>,
     state: &Arc<EndpointState>,
 ) {
-    let shared = start(stream, remote, &state.options, place.clone());
+    let span = state.span.connection(remote, Side::Server);
+    let opened = Opened { remote, span, first_message_timeout: state.options.first_message_timeout };
+    let shared = start(stream, opened, &state.options, place.clone());
     state.register(&shared);
     // Nobody accepts any more if it cannot be queued, and the connection ends with its only handle.
     let _ = queue.send(Unaccepted { connection: Connection::new(shared), _place: place });

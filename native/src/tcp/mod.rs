@@ -45,6 +45,7 @@ mod endpoint;
 mod error;
 mod listener;
 mod options;
+mod places;
 mod reader;
 mod run;
 mod shared;

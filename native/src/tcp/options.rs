@@ -35,6 +35,10 @@ pub struct Options {
     /// [`accept`](super::Endpoint::accept) included. Further ones are closed at once and counted as
     /// [`refused`](super::EndpointStats::refused). With 0 the endpoint does not listen.
     pub max_incoming: usize,
+    /// The most of them that one IP address may have, or one network of 64 bits of IPv6. Further ones are closed at once and
+    /// counted as [`refused_by_address`](super::EndpointStats::refused_by_address). IPv4 inside IPv6 counts as IPv4. 64 by
+    /// default; from 1 (0 counts as 1) to `usize::MAX`, which is no limit, for servers behind a proxy.
+    pub max_incoming_per_address: usize,
     /// The longest message in bytes, in both directions: 1 MiB. Whoever announces a longer one is disconnected. The memory
     /// of a message that arrives is taken as its bytes arrive.
     pub max_message: u32,
@@ -50,6 +54,10 @@ pub struct Options {
     pub timeout: Duration,
     /// How long the handshake of TLS of a client may take. 10 s by default.
     pub handshake_timeout: Duration,
+    /// How long a client that has connected may take for its first message, which has to be there as a whole by then, unless
+    /// something was sent to it before; the connection ends with
+    /// [`NoFirstMessage`](super::DisconnectReason::NoFirstMessage). 30 s by default, `Duration::MAX` for no limit.
+    pub first_message_timeout: Duration,
     /// How long [`disconnect`](super::Connection::disconnect) waits for what was sent before to leave, and for the other
     /// side to close too. 10 s by default.
     pub close_timeout: Duration,
@@ -72,11 +80,13 @@ impl Options {
     pub const fn server(max_incoming: usize) -> Self {
         Self {
             max_incoming,
+            max_incoming_per_address: 64,
             max_message: 1 << 20,
             send_queue: 2 << 20,
             receive_queue: 2 << 20,
             timeout: Duration::from_secs(10),
             handshake_timeout: Duration::from_secs(10),
+            first_message_timeout: Duration::from_secs(30),
             close_timeout: Duration::from_secs(10),
             framing: Framing::Packets,
             #[cfg(feature = "tls")]

@@ -1,7 +1,7 @@
 //! The task of a connection.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::mpsc;
@@ -10,22 +10,27 @@ use tokio::time::{sleep, timeout};
 use super::error::DisconnectReason;
 use super::options::Options;
 use super::reader::read;
-use super::shared::{Phase, Queued, Shared};
+use super::shared::{Opened, Phase, Queued, Shared};
 use super::writer::write;
 
 /// Starts the task of a connection over a stream. The task keeps `kept` until the connection has ended.
 pub(super) fn start<K: Send + 'static>(
     stream: impl AsyncRead + AsyncWrite + Send + 'static,
-    remote: SocketAddr,
+    opened: Opened,
     options: &Options,
     kept: K,
 ) -> Arc<Shared> {
     let (received, receive_queue) = mpsc::unbounded_channel();
     let (send_queue, queued) = mpsc::unbounded_channel();
-    let shared = Arc::new(Shared::new(options, remote, receive_queue, send_queue));
+    let Opened { remote, span, first_message_timeout } = opened;
+    span.connected(None);
+    let shared = Arc::new(Shared::new(options, remote, span, receive_queue, send_queue));
     let of_task = shared.clone();
     tokio::spawn(async move {
-        let reason = run(stream, received.clone(), queued, &of_task).await;
+        let reason = tokio::select! {
+            reason = run(stream, received.clone(), queued, &of_task) => reason,
+            () = first_message_deadline(first_message_timeout, &of_task) => DisconnectReason::NoFirstMessage,
+        };
         of_task.end(reason);
         // Whoever receives learns that this was all when the reason is known.
         drop((received, kept));
@@ -59,6 +64,15 @@ async fn run(
     match shared.phase() {
         Phase::Closing => DisconnectReason::Local,
         Phase::Open | Phase::Ended(_) => reason,
+    }
+}
+
+/// When a connection is over by which no message has passed.
+async fn first_message_deadline(limit: Duration, shared: &Shared) {
+    sleep(limit).await;
+    let stats = shared.counters.read();
+    if stats.messages_received > 0 || stats.messages_sent > 0 || shared.phase() != Phase::Open {
+        std::future::pending().await
     }
 }
 

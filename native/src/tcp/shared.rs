@@ -2,12 +2,14 @@
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use tokio::sync::{Mutex as AsyncMutex, OwnedSemaphorePermit, Semaphore, mpsc, watch};
 
 use super::error::DisconnectReason;
 use super::options::Options;
 use super::stats::ConnectionCounters;
+use crate::endpoint::spans::ConnectionSpan;
 
 /// What a message is charged beyond its bytes, so that empty ones do not fill the memory either.
 const CHARGE: usize = 64;
@@ -65,11 +67,21 @@ const fn charge(len: usize) -> usize {
     len.saturating_add(CHARGE)
 }
 
+/// What is known of a connection when it opens.
+#[derive(Debug)]
+pub(super) struct Opened {
+    pub(super) remote: SocketAddr,
+    pub(super) span: ConnectionSpan,
+    /// How long the other side may take for its first message.
+    pub(super) first_message_timeout: Duration,
+}
+
 /// A connection, for its handles and for its task.
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) options: Options,
     pub(super) remote: SocketAddr,
+    span: ConnectionSpan,
     pub(super) counters: ConnectionCounters,
     /// What has arrived, for whoever receives.
     pub(super) receive_queue: AsyncMutex<mpsc::UnboundedReceiver<Queued>>,
@@ -84,11 +96,13 @@ impl Shared {
     pub(super) fn new(
         options: &Options,
         remote: SocketAddr,
+        span: ConnectionSpan,
         receive_queue: mpsc::UnboundedReceiver<Queued>,
         send_queue: mpsc::UnboundedSender<Queued>,
     ) -> Self {
         Self {
             remote,
+            span,
             counters: ConnectionCounters::default(),
             receive_queue: AsyncMutex::new(receive_queue),
             receive_room: Room::new(options.receive_queue, options.max_message),
@@ -111,20 +125,26 @@ impl Shared {
 
     /// Lets what was sent leave, and nothing more be sent.
     pub(super) fn close(&self) {
-        self.send_queue.lock().unwrap_or_else(PoisonError::into_inner).take();
+        self.stop_sending();
         self.phase.send_if_modified(|phase| {
             let is_open = *phase == Phase::Open;
             if is_open {
+                self.span.closing();
                 *phase = Phase::Closing;
             }
             is_open
         });
     }
 
+    fn stop_sending(&self) {
+        self.send_queue.lock().unwrap_or_else(PoisonError::into_inner).take();
+    }
+
     /// The connection is over. Whoever has closed it here knows no other reason.
     pub(super) fn end(&self, reason: DisconnectReason) {
-        self.close();
+        self.stop_sending();
         self.send_room.free.close();
+        self.span.ended(&reason);
         self.phase.send_modify(|phase| *phase = Phase::Ended(reason));
     }
 

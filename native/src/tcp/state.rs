@@ -7,12 +7,16 @@ use tokio::sync::watch;
 use super::options::Options;
 use super::shared::Shared;
 use super::stats::Counter;
+use crate::clock::Clock;
+use crate::endpoint::spans::EndpointSpan;
 
 /// What the tasks of an endpoint need.
 #[derive(Debug)]
 pub(super) struct EndpointState {
     pub(super) options: Options,
     pub(super) counters: EndpointCounters,
+    pub(super) span: EndpointSpan,
+    pub(super) clock: Clock,
     connections: Mutex<Vec<Weak<Shared>>>,
     is_closed: watch::Sender<bool>,
 }
@@ -20,6 +24,7 @@ pub(super) struct EndpointState {
 #[derive(Debug, Default)]
 pub(super) struct EndpointCounters {
     pub(super) refused: Counter,
+    pub(super) refused_by_address: Counter,
     pub(super) accept_failures: Counter,
     #[cfg(feature = "tls")]
     pub(super) handshakes_failed: Counter,
@@ -30,6 +35,8 @@ impl EndpointState {
         Self {
             options,
             counters: EndpointCounters::default(),
+            span: EndpointSpan::new("TCP"),
+            clock: Clock::start(),
             connections: Mutex::default(),
             is_closed: watch::Sender::new(false),
         }

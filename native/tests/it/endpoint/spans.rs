@@ -166,3 +166,51 @@ async fn failed_sends_are_counted_and_few_are_told() {
     let told = lines.iter().filter(|line| line.contains("could not be sent to=192.0.2.1:9")).count();
     assert!((1..SENDS / 2).contains(&told), "{lines:#?}");
 }
+
+#[tokio::test]
+async fn tcp_tells_the_life_of_a_connection_and_who_is_refused() {
+    use rakwire_native::tcp::{Delivery, Endpoint, Options};
+
+    const CLIENTS: usize = 20;
+    let (collector, _guard) = Collector::start();
+    let mut options = Options::server(2);
+    options.max_incoming_per_address = 1;
+    let server = Endpoint::bind("127.0.0.1:0", options).await.expect("a free port");
+    let client = Endpoint::bind("127.0.0.1:0", Options::client()).await.expect("an address");
+    let here = client.connect(server.local_addr()).await.expect("open");
+    let there = server.accept().await.expect("open");
+    here.send(b"\x86", Delivery::RELIABLE_ORDERED).await.expect("open");
+    assert!(there.recv().await.is_some());
+    for _ in 0..CLIENTS {
+        client.connect(server.local_addr()).await.expect("open until the server sees it").closed().await;
+    }
+    assert_eq!(server.stats().refused_by_address, CLIENTS as u64);
+    let lines = collector.lines();
+    let reason = "reason=too many connections of its address";
+    let refused =
+        lines.iter().filter(|line| line.contains(": refused remote=127.0.0.1:") && line.ends_with(reason));
+    assert!((1..CLIENTS / 2).contains(&refused.count()), "{lines:#?}");
+    here.disconnect().await;
+    there.closed().await;
+    let (at_server, at_client) = (server.local_addr(), there.remote());
+    server.close().await;
+    let server_span = format!("endpoint{{protocol=\"TCP\" local={at_server}}}");
+    let accepted = format!("{server_span}:connection{{protocol=\"TCP\" remote={at_client} side=\"server\"}}");
+    let opened = format!("connection{{protocol=\"TCP\" remote={at_server} side=\"client\"}}");
+    for line in [
+        format!("{server_span}: bound local={at_server}"),
+        format!("{accepted}: connected"),
+        format!("{accepted}: ended reason=closed by the other side"),
+        format!("{server_span}: closed"),
+    ] {
+        assert!(collector.has(&line), "no {line} in {:#?}", collector.lines());
+    }
+    let of_client = ["connecting", "connected", "closing", "ended reason=closed by this side"];
+    for line in of_client.map(|event| format!("{opened}: {event}")) {
+        assert!(
+            collector.lines().iter().any(|told| told.ends_with(&line)),
+            "no {line} in {:#?}",
+            collector.lines()
+        );
+    }
+}

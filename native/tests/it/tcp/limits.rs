@@ -4,9 +4,11 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use rakwire_native::tcp::{
-    ConnectError, ConnectFailure, ConnectOptions, DisconnectReason, Options, SendError, TryAcceptError,
+    ConnectError, ConnectFailure, ConnectOptions, DisconnectReason, Endpoint, Options, SendError,
+    TryAcceptError,
 };
-use tokio::io::AsyncReadExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 
 use super::{ORDERED, Pair, endpoint, soon, with_socket};
 
@@ -111,6 +113,68 @@ async fn places_are_limited_and_free_again() {
         soon(server.accept()).await.expect("open");
     }
     assert_eq!(server.try_accept().err(), Some(TryAcceptError::Empty));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn places_of_an_address_are_limited_and_free_again() {
+    let mut options = Options::server(4);
+    options.max_incoming_per_address = 2;
+    let server = Endpoint::bind("[::]:0", options).await.expect("a free port");
+    let address = SocketAddr::from(([127, 0, 0, 1], server.local_addr().port()));
+    let client = endpoint(Options::client()).await;
+    let other = Endpoint::bind("127.0.0.2:0", Options::client()).await.expect("an address");
+    let first = client.connect(address).await.expect("open");
+    let _second = client.connect(address).await.expect("open");
+    let third = client.connect(address).await.expect("open until the server sees it");
+    soon(third.closed()).await;
+    let stats = server.stats();
+    assert_eq!((stats.incoming, stats.refused_by_address, stats.refused), (2, 1, 0));
+    let elsewhere = other.connect(address).await.expect("open");
+    elsewhere.send(b"here", ORDERED).await.expect("open");
+    let accepted = [soon(server.accept()).await, soon(server.accept()).await, soon(server.accept()).await];
+    let [_, _, of_other] = accepted.map(|connection| connection.expect("open"));
+    assert_eq!(soon(of_other.recv()).await.expect("open").bytes, b"here");
+    first.disconnect().await;
+    soon(async {
+        while server.stats().incoming == 3 {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    let fourth = client.connect(address).await.expect("open");
+    fourth.send(b"again", ORDERED).await.expect("open");
+    assert_eq!(soon(soon(server.accept()).await.expect("open").recv()).await.expect("open").bytes, b"again");
+}
+
+/// Neither silence nor part of a message keeps a place, unless this side has spoken first.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_never_sends_a_message_loses_the_place() {
+    let mut options = Options::server(5);
+    options.first_message_timeout = Duration::from_secs(5);
+    let (server, listening, mut told) = with_socket(options).await;
+    listening.send(b"welcome", ORDERED).await.expect("open");
+    let mut welcome = [0; 11];
+    soon(told.read_exact(&mut welcome)).await.expect("open");
+    let address = server.local_addr();
+    let mut talking = TcpStream::connect(address).await.expect("open");
+    talking.write_all(&[0, 0, 0, 1, 0x86]).await.expect("open");
+    let talked = soon(server.accept()).await.expect("open");
+    assert_eq!(soon(talked.recv()).await.expect("open").bytes, [0x86]);
+    let mut others = Vec::new();
+    for part in [&[][..], &[0, 0], &[0, 0, 0, 2, b'h']] {
+        let mut silent = TcpStream::connect(address).await.expect("open");
+        silent.write_all(part).await.expect("open");
+        others.push((silent, soon(server.accept()).await.expect("open")));
+    }
+    for (mut silent, accepted) in others {
+        assert_eq!(soon(accepted.closed()).await, DisconnectReason::NoFirstMessage);
+        // Whether the system resets what is unread is not ours to test.
+        let _ = soon(silent.read_to_end(&mut Vec::new())).await;
+    }
+    // Their time was over before that of the others.
+    assert_eq!((listening.closed_reason(), talked.closed_reason()), (None, None));
+    talked.send(b"still here", ORDERED).await.expect("open");
+    assert_eq!(server.stats().incoming, 2);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
