@@ -65,13 +65,18 @@ pub(crate) async fn serve<P: Protocol>(
     endpoint: &endpoint::Endpoint<P>,
     handle: impl Fn(Connection<P>),
 ) -> Result<(), Failure> {
-    let stop = stop_signal()?;
-    print(format_args!("listening on {}\n", endpoint.local_addr()))?;
     let accept = async {
         while let Some(connection) = endpoint.accept().await {
             handle(connection);
         }
     };
+    until_signal(endpoint.local_addr(), accept).await
+}
+
+/// Says where the program listens, and lets it accept connections until a signal ends it.
+pub(crate) async fn until_signal(local: SocketAddr, accept: impl Future<Output = ()>) -> Result<(), Failure> {
+    let stop = stop_signal()?;
+    print(format_args!("listening on {local}\n"))?;
     tokio::select! {
         () = accept => {}
         () = stop => {}

@@ -4,6 +4,7 @@
 
 mod bench;
 mod capture;
+mod connection;
 mod decode;
 mod discover;
 mod echo;
@@ -22,6 +23,7 @@ mod pull;
 mod push;
 mod send;
 mod text;
+mod tls;
 mod token;
 mod transfer;
 

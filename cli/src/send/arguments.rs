@@ -63,9 +63,22 @@ pub(crate) struct Arguments {
     /// Write the keys of the secure connection to this file, behind what it has: with it (see decode) everybody can read it
     #[arg(long, value_name = "FILE", requires = "trust")]
     pub(super) key_log: Option<PathBuf>,
+    /// Use TCP instead of UDP: each message behind its length, as RakNet's PacketizedTCP sends it
+    #[arg(long, conflicts_with_all = OPTIONS_OF_UDP)]
+    pub(super) tcp: bool,
+    /// Have TLS over TCP, with a server whose certificate is for HOST and of an authority that the system trusts
+    #[arg(long, requires = "tcp")]
+    pub(super) tls: bool,
+    /// Trust the authorities whose certificates are in this PEM file instead
+    #[arg(long, value_name = "FILE", requires = "tls")]
+    pub(super) tls_ca: Option<PathBuf>,
     #[command(flatten)]
     pub(super) capture: Capture,
 }
+
+/// What there is over UDP alone.
+const OPTIONS_OF_UDP: [&str; 8] =
+    ["protocol", "reliability", "channel", "password", "trust", "pcap", "sqlite", "log"];
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(super) enum ReliabilityArgument {

@@ -1,16 +1,16 @@
-//! Messages and their echoes, by either protocol.
+//! Messages and their echoes, by either protocol or over TCP.
 
 use std::time::{Duration, Instant};
 
-use rakwire::endpoint::Protocol;
-use rakwire_native::endpoint::Connection;
+use rakwire_native::SendError;
 
+use crate::connection::Connection;
 use crate::failure::{Failure, print};
 use crate::{host, text};
 
 /// The messages to send.
 #[derive(Debug)]
-pub(super) struct Request<'a, P: Protocol> {
+pub(super) struct Request<'a, D> {
     /// What every message begins with.
     pub(super) prefix: &'a [u8],
     /// Where the text in it begins.
@@ -18,15 +18,15 @@ pub(super) struct Request<'a, P: Protocol> {
     /// The length to pad messages to.
     pub(super) size: Option<usize>,
     pub(super) count: u32,
-    pub(super) delivery: P::Delivery,
+    pub(super) delivery: D,
     /// How long to wait for each echo.
     pub(super) timeout: Duration,
 }
 
 /// Sends messages, checks every echo and ends the connection.
-pub(super) async fn exchange<P: Protocol>(
-    connection: &Connection<P>,
-    request: &Request<'_, P>,
+pub(super) async fn exchange<C: Connection>(
+    connection: &C,
+    request: &Request<'_, C::Delivery>,
 ) -> Result<(), Failure> {
     for number in 0..request.count {
         let message = message(request.prefix, request.size.unwrap_or(request.prefix.len()), number);
@@ -53,27 +53,31 @@ fn message(prefix: &[u8], size: usize, number: u32) -> Vec<u8> {
 }
 
 /// Sends a message and returns the time until its echo.
-async fn echo<P: Protocol>(
-    connection: &Connection<P>,
+async fn echo<C: Connection>(
+    connection: &C,
     message: &[u8],
-    request: &Request<'_, P>,
+    request: &Request<'_, C::Delivery>,
 ) -> Result<Duration, Failure> {
     let start = Instant::now();
     let echo = async {
-        connection
-            .send(message, request.delivery)
-            .await
-            .map_err(|error| Failure::runtime(format!("the message cannot be sent: {error}")))?;
-        connection.recv().await.ok_or_else(|| {
-            let reason = connection.closed_reason();
-            let reason = reason.map_or_else(String::new, |reason| format!(": {reason}"));
-            Failure::runtime(format!("the connection ended before the echo{reason}"))
-        })
+        let sent = connection.send(message, request.delivery).await;
+        sent.map_err(|error| {
+            if error == SendError::NotConnected {
+                return ended(connection);
+            }
+            Failure::runtime(format!("the message cannot be sent: {error}"))
+        })?;
+        connection.recv().await.ok_or_else(|| ended(connection))
     };
     let echo = tokio::time::timeout(request.timeout, echo).await;
     let echo = echo.map_err(|_| no_echo(request.timeout))??;
     check(&echo.bytes, message)?;
     Ok(start.elapsed())
+}
+
+fn ended(connection: &impl Connection) -> Failure {
+    let reason = connection.closed_reason().map_or_else(String::new, |reason| format!(": {reason}"));
+    Failure::runtime(format!("the connection ended before the echo{reason}"))
 }
 
 fn no_echo(timeout: Duration) -> Failure {

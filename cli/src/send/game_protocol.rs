@@ -4,7 +4,7 @@ use std::fmt::Display;
 use std::net::SocketAddr;
 
 use rakwire::game_protocol::wire::MAX_PAYLOAD;
-use rakwire_native::game_protocol::{self, Connection, GameProtocol, Options, Reliability};
+use rakwire_native::game_protocol::{self, Connection, Options, Reliability};
 
 use super::arguments::{Arguments, ReliabilityArgument};
 use super::exchange::{Request, exchange};
@@ -76,7 +76,7 @@ async fn connect(server: SocketAddr, arguments: &Arguments) -> Result<Connection
 async fn record(
     server: SocketAddr,
     arguments: &Arguments,
-    request: &Request<'_, GameProtocol>,
+    request: &Request<'_, Reliability>,
 ) -> Result<(), Failure> {
     let mut options = Options::client().map_err(host::no_entropy)?;
     options.config.handshake_timeout = arguments.timeout;

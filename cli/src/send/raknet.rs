@@ -25,14 +25,7 @@ const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 /// Sends with this protocol version, or with the one that the server speaks.
 pub(super) async fn run(arguments: &Arguments, version: Option<u8>) -> Result<(), Failure> {
     let prefix = prefix(arguments)?;
-    let request = Request {
-        prefix: &prefix,
-        text_at: usize::from(!arguments.raw),
-        size: arguments.size.and_then(|size| usize::try_from(size).ok()),
-        count: arguments.count,
-        delivery: delivery(arguments)?,
-        timeout: arguments.timeout,
-    };
+    let request = request(arguments, &prefix, delivery(arguments)?);
     let server = host::resolve(&arguments.target).await?;
     let any = host::unspecified_address_for(server);
     let (endpoint, statistics) = arguments.capture.bind(any, options(arguments)?).await?;
@@ -45,6 +38,22 @@ pub(super) async fn run(arguments: &Arguments, version: Option<u8>) -> Result<()
     };
     endpoint.close().await;
     result.and(statistics.finish().await)
+}
+
+/// What is sent, over UDP or TCP.
+pub(super) fn request<'a>(
+    arguments: &Arguments,
+    prefix: &'a [u8],
+    delivery: Delivery,
+) -> Request<'a, Delivery> {
+    Request {
+        prefix,
+        text_at: usize::from(!arguments.raw),
+        size: arguments.size.and_then(|size| usize::try_from(size).ok()),
+        count: arguments.count,
+        delivery,
+        timeout: arguments.timeout,
+    }
 }
 
 fn delivery(arguments: &Arguments) -> Result<Delivery, Failure> {
@@ -61,7 +70,7 @@ fn delivery(arguments: &Arguments) -> Result<Delivery, Failure> {
 }
 
 /// What every message begins with.
-fn prefix(arguments: &Arguments) -> Result<Vec<u8>, Failure> {
+pub(super) fn prefix(arguments: &Arguments) -> Result<Vec<u8>, Failure> {
     let prefix = if !arguments.raw {
         [&[TEXT_ID], arguments.text.as_bytes()].concat()
     } else if arguments.text.starts_with("0x") || arguments.text.starts_with("0X") {
@@ -71,7 +80,7 @@ fn prefix(arguments: &Arguments) -> Result<Vec<u8>, Failure> {
     };
     match prefix.first() {
         None => Err(Failure::usage("a message cannot be empty; add TEXT")),
-        Some(first) if *first < id::USER => Err(Failure::usage(format!(
+        Some(first) if !arguments.tcp && *first < id::USER => Err(Failure::usage(format!(
             "the first byte is {first:#04x}, and only 0x86 and above are echoed; remove --raw or begin with --raw 0xfe"
         ))),
         Some(_) if arguments.size.is_some_and(|size| size < prefix.len() as u64) => Err(Failure::usage(

@@ -7,5 +7,6 @@ mod key_log;
 mod log;
 mod path;
 mod support;
+mod tcp;
 mod transfer;
 mod versions;

@@ -259,7 +259,7 @@ const CLI: Crate = Crate {
     root: "cli/src/main.rs",
     layers: &[
         Layer::apart(&["failure", "hex", "text"]),
-        Layer::apart(&["host", "keys", "protocol"]),
+        Layer::apart(&["connection", "host", "keys", "protocol", "tls"]),
         Layer::together(&["capture"]),
         Layer::together(&["transfer", "transfer::*"]),
         // The commands.

@@ -1,0 +1,97 @@
+//! The options of `rakwire echo`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use rakwire_native::{AddressPattern, Simulation};
+
+use crate::capture::Capture;
+use crate::protocol::{PongFramingArgument, ProtocolArgument};
+
+/// The default data of pongs.
+pub(super) const ADVERTISEMENT: &str = "rakwire echo";
+
+/// Echoes every user message (first byte 0x86 and above) with its reliability and channel; over TCP every message.
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// The address to listen on, as 127.0.0.1:19132; port 0 picks a free one
+    #[arg(long, value_name = "ADDR")]
+    pub(super) listen: String,
+    /// A RakNet protocol version to accept, at most eight (default: 6, 10 and 11); or "game" for the Game Protocol
+    #[arg(long = "protocol", value_name = "N|game", num_args = 1.., value_delimiter = ',')]
+    pub(super) protocols: Vec<ProtocolArgument>,
+    /// The maximum number of clients
+    #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = clap::value_parser!(u16).range(1..=65_000))]
+    pub(super) max_connections: u16,
+    /// Do not use cookies, for clients that do not support them, among them those of the original with its security
+    #[arg(long)]
+    pub(super) no_cookies: bool,
+    /// Use cookies only under load: let N clients in without one, and N more in each 10 s
+    #[arg(long, value_name = "N", conflicts_with = "no_cookies")]
+    pub(super) cookies_under_load: Option<u16>,
+    /// The data of pongs, at most 399 bytes, or 397 with a length before them
+    #[arg(long, value_name = "TEXT", default_value = ADVERTISEMENT)]
+    pub(super) advertise: String,
+    /// What stands before the data of pongs: nothing, or their length (default: the length if every --protocol is above 6)
+    #[arg(long, value_enum, value_name = "FRAMING")]
+    pub(super) pong_framing: Option<PongFramingArgument>,
+    /// The largest MTU to offer, in bytes including IP and UDP headers
+    #[arg(long, value_name = "N", default_value_t = 1_492, value_parser = clap::value_parser!(u16).range(576..=1_492))]
+    pub(super) mtu: u16,
+    /// The password that clients need, at most 255 bytes
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    pub(super) password: String,
+    /// Require secure connections, with the key in this file (see keygen)
+    #[arg(long, value_name = "FILE")]
+    pub(super) secure: Option<PathBuf>,
+    /// Write the keys of secure connections to this file, behind what it has: with it (see decode) everybody can read them
+    #[arg(long, value_name = "FILE", requires = "secure")]
+    pub(super) key_log: Option<PathBuf>,
+    /// Let clients without security in too
+    #[arg(long, requires = "secure")]
+    pub(super) allow_plain: bool,
+    /// Require that clients show an identity
+    #[arg(long, requires = "secure", conflicts_with = "allow_plain")]
+    pub(super) require_identity: bool,
+    /// Require connect tokens that were made with the key in this file (see token) instead of a password; up to four files
+    #[arg(long = "token-key", value_name = "FILE", requires = "secure", conflicts_with_all = ["allow_plain", "password"])]
+    pub(super) token_keys: Vec<PathBuf>,
+    /// Addresses that may not connect: 192.0.2.1, 192.0.2.* or 2001:db8::/32; can be repeated
+    #[arg(long = "ban", value_name = "PATTERN")]
+    pub(super) bans: Vec<AddressPattern>,
+    /// Simulate a bad network in both directions: loss=5%,latency=50ms,jitter=10ms,duplicate=1%,reorder=2%,seed=7, each
+    /// optional
+    #[arg(long, value_name = "NETWORK")]
+    pub(super) simulate: Option<Simulation>,
+    /// Use TCP instead of UDP: each message behind its length, as RakNet's PacketizedTCP sends it
+    #[arg(long, conflicts_with_all = OPTIONS_OF_UDP)]
+    pub(super) tcp: bool,
+    /// Over TCP, the maximum number of clients with one IP address, or in one network of 64 bits of IPv6
+    #[arg(long, value_name = "N", default_value_t = 64, requires = "tcp", value_parser = clap::value_parser!(u16).range(1..))]
+    pub(super) max_per_address: u16,
+    /// Have TLS over TCP, with the certificate in this PEM file, behind which those of its authorities may stand
+    #[arg(long, value_name = "FILE", requires = "tcp", requires = "tls_key")]
+    pub(super) tls_cert: Option<PathBuf>,
+    /// The key of the certificate, a PEM file
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    pub(super) tls_key: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) capture: Capture,
+}
+
+/// What there is over UDP alone.
+const OPTIONS_OF_UDP: [&str; 13] = [
+    "protocols",
+    "no_cookies",
+    "cookies_under_load",
+    "advertise",
+    "pong_framing",
+    "mtu",
+    "password",
+    "secure",
+    "bans",
+    "simulate",
+    "pcap",
+    "sqlite",
+    "log",
+];

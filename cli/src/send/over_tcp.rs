@@ -1,0 +1,68 @@
+//! `rakwire send --tcp`.
+
+use std::io::ErrorKind;
+use std::net::SocketAddr;
+
+use rakwire_native::tcp::{
+    ConnectError, ConnectFailure, ConnectOptions, Connection, Delivery, Endpoint, Options,
+};
+
+use super::arguments::Arguments;
+use super::exchange::exchange;
+use super::raknet::request;
+use crate::connection::MAX_TCP_MESSAGE;
+use crate::failure::Failure;
+use crate::{host, tls};
+
+/// Sends over TCP, in the form of `PacketizedTCP`.
+pub(super) async fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let prefix = super::raknet::prefix(arguments)?;
+    let request = request(arguments, &prefix, Delivery::RELIABLE_ORDERED);
+    let connect_options = connect_options(arguments)?;
+    let server = host::resolve(&arguments.target).await?;
+    let mut options = Options::client();
+    options.max_message = MAX_TCP_MESSAGE;
+    let any = host::unspecified_address_for(server);
+    let endpoint = Endpoint::bind(any, options).await.map_err(|error| host::bind_failure(any, &error))?;
+    let connection = endpoint.connect_with(server, &connect_options).await;
+    let connection: Connection = connection.map_err(|error| failure(server, &error, arguments))?;
+    let result = exchange(&connection, &request).await;
+    endpoint.close().await;
+    result
+}
+
+fn connect_options(arguments: &Arguments) -> Result<ConnectOptions, Failure> {
+    let mut options = ConnectOptions::default();
+    options.connect_timeout = Some(arguments.timeout);
+    if arguments.tls {
+        let trust = tls::client(arguments.tls_ca.as_deref())?;
+        options.tls = Some((trust, tls::name_of(&arguments.target)?));
+    }
+    Ok(options)
+}
+
+fn failure(server: SocketAddr, error: &ConnectError, arguments: &Arguments) -> Failure {
+    let advice =
+        if let ConnectError::Failed(failure) = error { advice(failure, arguments) } else { String::new() };
+    Failure::runtime(format!("cannot connect to {server}: {error}{advice}"))
+}
+
+/// What to do about a failed attempt.
+fn advice(failure: &ConnectFailure, arguments: &Arguments) -> String {
+    let seconds = arguments.timeout.as_secs_f64();
+    if *failure == ConnectFailure::NoAnswer {
+        return format!(" within {seconds} s; check the address, or allow more time with --timeout");
+    }
+    let is_cut =
+        [ErrorKind::ConnectionReset, ErrorKind::UnexpectedEof].map(ConnectFailure::Socket).contains(failure);
+    let advice = if matches!(failure, ConnectFailure::Tls(_)) {
+        "; name the server as its certificate does, and with --tls-ca who has issued that"
+    } else if is_cut && arguments.tls {
+        "; connect without --tls if the server has no TLS"
+    } else if *failure == ConnectFailure::Socket(ErrorKind::ConnectionRefused) {
+        "; check the address, and that the server listens with --tcp"
+    } else {
+        ""
+    };
+    advice.to_owned()
+}
