@@ -1,5 +1,6 @@
 //! `rakwire meet`: opens a connection between two machines behind routers.
 
+mod mapped;
 mod player;
 
 use std::net::Ipv4Addr;

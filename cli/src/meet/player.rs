@@ -1,5 +1,8 @@
 //! An endpoint with NAT traversal, and the task that does what the plugin asks for.
 
+#[cfg(test)]
+mod tests;
+
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -11,7 +14,8 @@ use rakwire_native::raknet::{Connection, Endpoint, Guid, Options, OutOfBand, Rak
 use rakwire_plugins::nat::{Action, Outcome, Traversal};
 use tokio::sync::mpsc;
 
-use crate::failure::{Failure, print};
+use super::mapped::{Mapped, granted};
+use crate::failure::Failure;
 use crate::host;
 
 /// How often it is looked what there is to send: as often as punches leave.
@@ -27,7 +31,7 @@ pub(super) struct Player {
     connections: mpsc::UnboundedReceiver<Connection>,
     outcomes: mpsc::UnboundedReceiver<Outcome>,
     /// Dropping it would have the router close its port.
-    mapping: Option<PortMapping>,
+    mapping: Option<Mapped>,
 }
 
 impl Player {
@@ -49,7 +53,7 @@ impl Player {
         let endpoint = endpoint.map_err(|error| host::bind_failure(local, &error))?;
         let mut mapping = mapping.map(|options| PortMapping::start(endpoint.local_addr(), options));
         let mapped = match &mut mapping {
-            Some(mapping) => map(mapping).await?,
+            Some(mapping) => granted(mapping).await?,
             None => None,
         };
         let failure = |reason: &dyn std::fmt::Display| {
@@ -62,6 +66,7 @@ impl Player {
             traversal.set_facilitator(connection.id(), connection.remote());
         });
         endpoint.wake();
+        let mapping = mapping.map(|mapping| Mapped::follow(mapping, announce(&endpoint, &traversal)));
         let registered = async {
             while !traversal.with(|traversal| traversal.is_registered()) {
                 tokio::time::sleep(TICK).await;
@@ -147,17 +152,12 @@ impl Player {
     }
 }
 
-/// Waits for the router, and says what it has done. Without a port of it the machine may be reached all the same.
-async fn map(mapping: &mut PortMapping) -> Result<Option<SocketAddr>, Failure> {
-    match mapping.granted().await {
-        Ok(port) => {
-            print(format_args!("mapped {} by {}\n", port.external, port.protocol))?;
-            Ok(Some(port.external))
-        }
-        Err(error) => {
-            print(format_args!("no mapped port: {error}\n"))?;
-            Ok(None)
-        }
+/// Tells the facilitator of a mapped address.
+fn announce(endpoint: &Endpoint, traversal: &Plugin) -> impl Fn(Option<SocketAddr>) + Send + 'static {
+    let (endpoint, traversal) = (endpoint.clone(), traversal.clone());
+    move |mapped| {
+        traversal.with(|traversal| traversal.set_mapped_address(mapped));
+        endpoint.wake();
     }
 }
 

@@ -9,6 +9,7 @@ use rakwire_native::port_mapping::{MappingProtocol, PortMapping, PortMappingErro
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, UdpSocket};
 use tokio::sync::mpsc;
+use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use crate::support::DEADLINE;
@@ -139,14 +140,19 @@ async fn a_router_is_not_believed_whatever_it_says() {
             Some(answer)
         },
     ];
+    // All at once, since each is searched for by UPnP too, for as long as nobody answers.
+    let mut attempts = JoinSet::new();
     for (last, answer) in (10..).zip(answers) {
-        let gateway = Ipv4Addr::new(127, 0, 61, last);
-        let _lifetimes = router(gateway, answer).await;
-        let mut mapping = PortMapping::start(local(), options(gateway));
-        let refused = granted(&mut mapping).await;
-        assert!(matches!(refused, Err(PortMappingError::Refused { .. })), "{last}: {refused:?}");
-        assert_eq!((mapping.mapped(), mapping.stats().failed), (None, 1));
+        attempts.spawn(async move {
+            let gateway = Ipv4Addr::new(127, 0, 61, last);
+            let _lifetimes = router(gateway, answer).await;
+            let mut mapping = PortMapping::start(local(), options(gateway));
+            let refused = granted(&mut mapping).await;
+            assert!(matches!(refused, Err(PortMappingError::Refused { .. })), "{last}: {refused:?}");
+            assert_eq!((mapping.mapped(), mapping.stats().failed), (None, 1));
+        });
     }
+    attempts.join_all().await;
 }
 
 #[tokio::test]
@@ -302,14 +308,19 @@ async fn upnp_is_not_believed_whatever_it_says() {
         |_| "x".repeat(8 << 20),
         |request| upnp(request).replace("203.0.113.9", "239.0.0.1"),
     ];
+    // All at once, since each is searched for again after garbage.
+    let mut attempts = JoinSet::new();
     for (last, answer) in (20..).zip(answers) {
-        let gateway = Ipv4Addr::new(127, 0, 61, last);
-        let (discovery, _requests) = upnp_router(gateway, answer).await;
-        let mut options = options(gateway);
-        options.discovery = Some(discovery);
-        let mut mapping = PortMapping::start(local(), options);
-        let refused = granted(&mut mapping).await;
-        let Err(PortMappingError::Refused { upnp, .. }) = refused else { panic!("{last}: {refused:?}") };
-        assert!(upnp.len() < 1_000, "{upnp}");
+        attempts.spawn(async move {
+            let gateway = Ipv4Addr::new(127, 0, 61, last);
+            let (discovery, _requests) = upnp_router(gateway, answer).await;
+            let mut options = options(gateway);
+            options.discovery = Some(discovery);
+            let mut mapping = PortMapping::start(local(), options);
+            let refused = granted(&mut mapping).await;
+            let Err(PortMappingError::Refused { upnp, .. }) = refused else { panic!("{last}: {refused:?}") };
+            assert!(upnp.len() < 1_000, "{upnp}");
+        });
     }
+    attempts.join_all().await;
 }
