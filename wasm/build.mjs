@@ -6,6 +6,7 @@
 //
 // pkg/NAME.wasm, NAME.js  the WebAssembly of an entry, and the same as a text inside a module
 // pkg/worker*.js          the script of the worker, as a file and as a text inside a module
+// pkg/voice-worklet*.js   the same of the audio worklet of voice
 // dist/                   what tsc makes of ts/
 
 import { execFileSync } from "node:child_process";
@@ -23,6 +24,8 @@ const TARGET = "wasm32-unknown-unknown";
 const ENTRIES = { "rakwire": "npm", "raknet": "npm-raknet", "game-protocol": "npm-game-protocol", "secure": "npm-secure" };
 /** What rustc lets its WebAssembly use, which every browser that the package supports knows. */
 const WASM_FEATURES = ["bulk-memory", "multivalue", "mutable-globals", "nontrapping-float-to-int", "reference-types", "sign-ext"];
+/** The modules that run in threads of their own, and the names of their scripts. */
+const SCRIPTS = [["worker/script.js", "worker"], ["voice/worklet.js", "voice-worklet"]];
 const BIN = join(HERE, "node_modules/.bin");
 
 function run(program, ...args) {
@@ -62,9 +65,10 @@ function buildWasm(entry, features, pkg = join(HERE, "pkg")) {
   writeText(join(pkg, entry), gzipSync(readFileSync(wasm), { level: 9 }).toString("base64"));
 }
 
-async function buildWorker() {
+/** Makes a script of its own out of a module, as a file and as a text. */
+async function buildScript(module, name) {
   const { outputFiles } = await build({
-    entryPoints: [join(HERE, "dist/worker/script.js")],
+    entryPoints: [join(HERE, "dist", module)],
     bundle: true,
     minify: true,
     format: "iife",
@@ -72,16 +76,18 @@ async function buildWorker() {
     write: false,
   });
   const [{ text }] = outputFiles;
-  write(join(HERE, "pkg/worker.js"), text);
-  writeText(join(HERE, "pkg/worker-source"), text);
+  write(join(HERE, "pkg", `${name}.js`), text);
+  writeText(join(HERE, "pkg", `${name}-source`), text);
 }
 
 async function buildTypeScript() {
   rmSync(join(HERE, "dist"), { recursive: true, force: true });
   // tsc wants to know the type of what is made of its own output.
-  writeText(join(HERE, "pkg/worker-source"), "");
+  SCRIPTS.forEach(([, name]) => writeText(join(HERE, "pkg", `${name}-source`), ""));
   run(join(BIN, "tsc"));
-  await buildWorker();
+  for (const [module, name] of SCRIPTS) {
+    await buildScript(module, name);
+  }
 }
 
 const [option, folder] = process.argv.slice(2);

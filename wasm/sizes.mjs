@@ -25,6 +25,7 @@ const ENTRIES = {
   "./calls": ["calls"],
   "./files": ["files"],
   "./ready": ["ready"],
+  "./voice": ["voice"],
   "./codec": ["codec/index"],
 };
 

@@ -25,8 +25,8 @@ export function launch(moreFlags = []) {
 }
 
 /** A page in a browser that is closed at the end of the test. */
-export async function openPage(context, options) {
-  const browser = await launch();
+export async function openPage(context, options, moreFlags) {
+  const browser = await launch(moreFlags);
   context.after(() => browser.close());
   const page = await browser.newPage(options);
   page.setDefaultTimeout(ACTION_MS);

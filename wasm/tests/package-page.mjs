@@ -11,8 +11,8 @@ import { startRelay } from "./support.mjs";
 
 const PACKAGE = fileURLToPath(new URL("..", import.meta.url));
 
-/** A page that can import the package, and the relay that it may use. `headers` are those of the page. */
-export async function openWith(t, targets, headers) {
+/** A page that can import the package, and the relay that it may use. `headers` are those of the page, `flags` those of Chromium. */
+export async function openWith(t, targets, headers, flags) {
   const folder = mkdtempSync(join(tmpdir(), "rakwire-page-"));
   t.after(() => rmSync(folder, { recursive: true, force: true }));
   for (const part of ["dist", "pkg"]) {
@@ -22,7 +22,7 @@ export async function openWith(t, targets, headers) {
   const server = await serve(folder, headers);
   t.after(() => server.stop());
   const relay = await startRelay(t, targets);
-  const page = await openPage(t);
+  const page = await openPage(t, {}, flags);
   await page.goto(server.url);
   return { page, relay, url: `ws://${relay.address}/ws` };
 }

@@ -50,6 +50,10 @@ export type ErrorCode =
   // file transfer, beside `not-connected`
   | "transfer-failed"
   | "file-changed"
+  // voice, beside `empty-message`, `too-long` and `bad-option`
+  | "voice-unavailable"
+  | "microphone-unavailable"
+  | "microphone-refused"
   // a bug in this package
   | "internal";
 

@@ -3,6 +3,7 @@
 mod hostile;
 mod opus;
 mod simulated;
+mod vectors;
 
 #[path = "../../../examples/voice.rs"]
 mod example;

@@ -1,0 +1,212 @@
+// Voice in Chromium, whose microphone is a fake one that beeps every half second: through a relay, a server, WebCodecs and audio worklets.
+
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { test } from "node:test";
+
+import { openWith } from "./package-page.mjs";
+import { startEcho } from "./support.mjs";
+
+const FAKE_DEVICE = "--use-fake-device-for-media-stream";
+const FAKE_MICROPHONE = [FAKE_DEVICE, "--use-fake-ui-for-media-stream"];
+
+/** What all evaluations in a page may use, as `call`: a voice in a connection, and what its loudspeaker plays. */
+async function join(page, url, options = {}) {
+  await page.evaluate(
+    async ([url, { microphone, loudspeaker }]) => {
+      const [{ connect }, { openLoudspeaker, openMicrophone, Voice }] = await Promise.all(["raknet", "voice"].map((name) => import(`/dist/${name}.js`)));
+      const connection = await connect(url, { target: "voice", timeoutMs: 60_000 });
+      const voice = new Voice({ id: 0x90 });
+      voice.join(connection);
+      const context = new AudioContext({ sampleRate: 48_000 });
+      const analyser = new AnalyserNode(context, { fftSize: 1024 });
+      analyser.connect(context.destination);
+      await context.resume();
+      const samples = new Float32Array(analyser.fftSize);
+      globalThis.call = {
+        connection,
+        voice,
+        /** The energy of what is played now. */
+        energy() {
+          analyser.getFloatTimeDomainData(samples);
+          return samples.reduce((sum, sample) => sum + sample * sample, 0) / samples.length;
+        },
+        /** Looks often enough to miss no beep. */
+        async until(condition, what) {
+          for (const end = Date.now() + 60_000; !condition(); await new Promise((resolve) => setTimeout(resolve, 10))) {
+            if (Date.now() > end) {
+              throw new Error(`it never happens: ${what}`);
+            }
+          }
+        },
+        /** Gives what `change` makes of each frame that arrives to the voice; nothing if it is dropped. */
+        onArrival(change) {
+          const { queue } = connection;
+          const { taker } = queue;
+          queue.taker = (message) => {
+            const bytes = message.bytes[0] === 0x90 ? change(message.bytes) : message.bytes;
+            return bytes === undefined || taker({ ...message, bytes });
+          };
+          return () => (queue.taker = taker);
+        },
+        loudspeaker: await openLoudspeaker(voice, { destination: analyser, ...loudspeaker }),
+        microphone: await openMicrophone(voice, microphone),
+      };
+    },
+    [url, options],
+  );
+}
+
+/** A page that hears itself by a server which sends everything back. */
+async function hearingItself(t, options, headers) {
+  const echo = await startEcho(t);
+  const { page, url } = await openWith(t, { voice: echo.address }, headers, FAKE_MICROPHONE);
+  await join(page, url, options);
+  return page;
+}
+
+/** Waits until a beep is played, which is far louder than what the codec makes of silence. */
+const hear = (page) => page.evaluate(() => call.until(() => call.energy() > 1e-5, "a beep is played"));
+
+test("what a page says comes back and is heard, and nothing of it while it is muted", async (t) => {
+  const page = await hearingItself(t);
+  await hear(page);
+  const muted = await page.evaluate(async () => {
+    const { voice, microphone, loudspeaker, energy, until } = call;
+    voice.isMuted = true;
+    const { sent } = voice.stats();
+    await until(() => voice.speakers().length === 0 && energy() === 0, "nobody speaks");
+    const { recorded, encoded } = microphone.stats();
+    let loudest = 0;
+    await until(() => {
+      loudest = Math.max(loudest, energy());
+      return microphone.stats().recorded >= recorded + 100;
+    }, "two seconds are recorded");
+    return { sent: voice.stats().sent - sent, encoded: microphone.stats().encoded - encoded, loudest, ...voice.speakerStats(call.connection), ...loudspeaker.stats() };
+  });
+  assert.deepEqual([muted.sent, muted.encoded, muted.loudest, muted.malformed], [0, 0, 0, 0]);
+  assert.ok(muted.received > 0 && muted.decoded === muted.played && muted.played <= muted.received, JSON.stringify(muted));
+  await page.evaluate(() => void (call.voice.isMuted = false));
+  await hear(page);
+  const end = await page.evaluate(async () => {
+    call.microphone.close();
+    call.loudspeaker.close();
+    const { recorded } = call.microphone.stats();
+    const ended = await call.microphone.closed;
+    await call.connection.close();
+    return { ended, more: call.microphone.stats().recorded - recorded, speakers: call.voice.speakers().length };
+  });
+  assert.deepEqual(end, { ended: undefined, more: 0, speakers: 0 });
+});
+
+test("push to talk sends from the press to the release, with a first and a last frame", async (t) => {
+  const page = await hearingItself(t, { microphone: { isPushToTalk: true } });
+  const told = await page.evaluate(async () => {
+    const { voice, microphone, until } = call;
+    const sentences = [];
+    call.onArrival((bytes) => {
+      sentences.push({ flags: bytes[1], length: bytes.length });
+      return bytes;
+    });
+    await until(() => microphone.stats().recorded >= 10, "something is recorded");
+    const before = voice.stats().sent;
+    for (let time = 0; time < 2; time++) {
+      const { sent } = voice.stats();
+      microphone.startTalking();
+      await until(() => voice.stats().sent >= sent + 10, "it is sent");
+      microphone.stopTalking();
+      await until(() => sentences.filter(({ flags }) => (flags & 2) !== 0).length === time + 1, "the last frame arrives");
+    }
+    return { before, isTalking: microphone.isTalking, sentences };
+  });
+  assert.deepEqual([told.before, told.isTalking], [0, false]);
+  const flags = told.sentences.map(({ flags }) => flags).join("");
+  assert.match(flags, /^(10*2){2}$/);
+  assert.deepEqual([...new Set(told.sentences.map(({ length }) => length))], [64], "24,000 bits a second are 60 bytes a frame");
+});
+
+test("frames that are lost are concealed, and frames that are no Opus do no harm", async (t) => {
+  const page = await hearingItself(t);
+  await hear(page);
+  const told = await page.evaluate(async () => {
+    const { connection, voice, loudspeaker, until } = call;
+    let arrived = 0;
+    const isLost = () => ++arrived % 5 === 0;
+    const heal = call.onArrival((bytes) => (isLost() ? undefined : bytes));
+    const { decoded } = loudspeaker.stats();
+    await until(() => loudspeaker.stats().concealed >= 10 && loudspeaker.stats().decoded >= decoded + 40, "frames are concealed");
+    heal();
+    const { concealed } = voice.speakerStats(connection);
+    // A packet that says it has no frame, one of 40 ms, and one that is cut off.
+    const garbage = [[0x7b, 0], [0xfd, 1, 2, 3, 4], [0x79]];
+    const repair = call.onArrival((bytes) => Uint8Array.of(...bytes.subarray(0, 4), ...garbage[++arrived % 3]));
+    await until(() => loudspeaker.stats().malformed >= 30, "garbage is counted");
+    repair();
+    return { concealed, malformed: voice.stats().malformed };
+  });
+  assert.ok(told.concealed >= 10, `${told.concealed}`);
+  assert.equal(told.malformed, 0, "the frames are not those of another protocol");
+  await page.evaluate(async () => {
+    const { decoded } = call.loudspeaker.stats();
+    await call.until(() => call.loudspeaker.stats().decoded >= decoded + 10, "what follows is decoded");
+  });
+  await hear(page);
+});
+
+test("where a page cannot read a track, and may load its own scripts alone, a worklet records", async (t) => {
+  const policy = "script-src 'self' 'wasm-unsafe-eval'";
+  const echo = await startEcho(t);
+  const { page, url } = await openWith(t, { voice: echo.address }, { "content-security-policy": policy }, FAKE_MICROPHONE);
+  const code = await page.evaluate(async () => {
+    delete globalThis.MediaStreamTrackProcessor;
+    const { openMicrophone, Voice } = await import("/dist/voice.js");
+    return openMicrophone(new Voice({ id: 0x90 })).catch(({ code }) => code);
+  });
+  assert.equal(code, "voice-unavailable");
+  const own = { workletUrl: "/pkg/voice-worklet.js" };
+  await join(page, url, { microphone: own, loudspeaker: own });
+  await hear(page);
+  const isGone = await page.evaluate(() => (call.microphone.close(), call.microphone.closed.then((error) => error === undefined)));
+  assert.ok(isGone);
+});
+
+test("the example of the page runs", async (t) => {
+  const echo = await startEcho(t);
+  const { page, url } = await openWith(t, { voice: echo.address }, undefined, FAKE_MICROPHONE);
+  const text = readFileSync(new URL("voice.md", import.meta.url), "utf8");
+  const [, code] = /^```js\n(.*?)^```$/ms.exec(text);
+  const told = await page.evaluate(
+    async ([code, url]) => {
+      const entries = { rakwire: "index", "rakwire/voice": "voice" };
+      const source = code.replace(/from "(rakwire[^"]*)"/g, (_, entry) => `from "${location.origin}/dist/${entries[entry]}.js"`);
+      const { speak } = await import(URL.createObjectURL(new Blob([source], { type: "text/javascript" })));
+      const button = document.body.appendChild(document.createElement("button"));
+      const { connection, voice, loudspeaker, microphone } = await speak(url, button);
+      const before = microphone.isTalking;
+      button.dispatchEvent(new Event("pointerdown"));
+      for (const end = Date.now() + 60_000; loudspeaker.stats().decoded < 20 && Date.now() < end; ) {
+        await new Promise((resolve) => setTimeout(resolve, 10));
+      }
+      button.dispatchEvent(new Event("pointerup"));
+      await connection.close();
+      return [before, loudspeaker.stats().decoded >= 20, microphone.isTalking, voice.stats().malformed];
+    },
+    [code, url],
+  );
+  assert.deepEqual(told, [false, true, false, 0]);
+});
+
+for (const [what, flags, options, expected] of [
+  ["refused", [FAKE_DEVICE, "--deny-permission-prompts"], {}, "microphone-refused"],
+  ["missing", FAKE_MICROPHONE, { constraints: { deviceId: { exact: "none" } } }, "microphone-unavailable"],
+]) {
+  test(`a microphone that is ${what} is an error with a code`, async (t) => {
+    const { page } = await openWith(t, { voice: "127.0.0.1:9" }, undefined, flags);
+    const error = await page.evaluate(async (options) => {
+      const { openMicrophone, RakwireError, Voice } = await import("/dist/voice.js");
+      const error = await openMicrophone(new Voice({ id: 0x90 }), options).catch((error) => error);
+      return { code: error.code, isOurs: error instanceof RakwireError, cause: error.cause?.name };
+    }, options);
+    assert.deepEqual({ ...error, cause: typeof error.cause }, { code: expected, isOurs: true, cause: "string" });
+  });
+}

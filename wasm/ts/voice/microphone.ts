@@ -1,0 +1,224 @@
+/** From a microphone to the peers of a voice: frames of Opus by WebCodecs. */
+
+import { fromThrown, RakwireError } from "../errors.js";
+import { readInteger } from "../options.js";
+import { capture } from "./capture.js";
+import { FRAME_MICROS, FRAME_MS, SAMPLE_RATE } from "./format.js";
+import { Framer } from "./framer.js";
+import type { WorkletOptions } from "./platform.js";
+import { OPUS, requireCodec } from "./platform.js";
+import type { Voice } from "./voice.js";
+
+/** Bits a second that speech takes, as the native encoder has them. */
+const [LEAST_BITS, MOST_BITS] = [6_000, 64_000];
+/** Frames that the encoder may have before further ones are left out. */
+const MAX_ENCODING = 8;
+const SPEECH = { application: "voip", signal: "voice", frameDuration: FRAME_MICROS } as const;
+const REFUSALS: readonly string[] = ["NotAllowedError", "SecurityError"];
+
+/** How a microphone is opened. */
+export interface MicrophoneOptions extends WorkletOptions {
+  /** Bits a second, 6,000 to 64,000: speech is understandable at 8,000, good at 24,000 (default). All frames of a rate have one length. */
+  bitsPerSecond?: number;
+  /** Whether nothing is sent until {@link Microphone.startTalking} is called; false by default. */
+  isPushToTalk?: boolean;
+  /** Which microphone, and how its sound is prepared. By default without echo and noise. */
+  constraints?: MediaTrackConstraints;
+  /** A track of the application's, in place of the microphone of the page. It stays open. */
+  track?: MediaStreamTrack;
+}
+
+/** Counters. */
+export interface MicrophoneStats {
+  /** Frames that were recorded, of what was said and what was not. */
+  readonly recorded: number;
+  /** Frames that were encoded. */
+  readonly encoded: number;
+  /** Frames that were left out because the encoder was too slow. */
+  readonly dropped: number;
+}
+
+/** A microphone that is open. */
+export interface Microphone {
+  /** Whether what is recorded is sent, unless the voice is muted. */
+  readonly isTalking: boolean;
+  /** The key is pressed, or the voice detector hears something. */
+  startTalking(): void;
+  /** The key is released: one more frame is sent, as the last one. */
+  stopTalking(): void;
+  /** Resolves when it is closed or has ended by itself; then with the error that says why. It never rejects. */
+  readonly closed: Promise<RakwireError | undefined>;
+  close(): void;
+  stats(): MicrophoneStats;
+}
+
+/**
+ * Records, and sends what is said by `voice`.
+ *
+ * @throws RakwireError with the code `voice-unavailable`, `microphone-unavailable` or `microphone-refused`.
+ */
+export async function openMicrophone(voice: Voice, options: MicrophoneOptions = {}): Promise<Microphone> {
+  const { bitsPerSecond = 24_000, isPushToTalk = false } = options;
+  const bitrate = readInteger("bitsPerSecond", bitsPerSecond, LEAST_BITS, MOST_BITS);
+  await requireCodec("AudioEncoder", globalThis.AudioEncoder, encoderConfig(SAMPLE_RATE, bitrate));
+  const track = options.track ?? (await record(options.constraints));
+  const microphone = new OpenMicrophone(voice, track, bitrate, !isPushToTalk, options.track === undefined);
+  await microphone.begin(options);
+  return microphone;
+}
+
+async function record(constraints: MediaTrackConstraints = {}): Promise<MediaStreamTrack> {
+  const audio = { channelCount: 1, echoCancellation: true, noiseSuppression: true, autoGainControl: true, ...constraints };
+  try {
+    // Only pages of https, and those of this machine, have devices.
+    const [track] = (await navigator.mediaDevices.getUserMedia({ audio })).getAudioTracks();
+    return track as MediaStreamTrack;
+  } catch (cause) {
+    throw cause instanceof DOMException && REFUSALS.includes(cause.name)
+      ? new RakwireError("microphone-refused", "the player or the page's policy does not allow the microphone", { cause })
+      : new RakwireError("microphone-unavailable", "no microphone can be opened; is there one, and is the page one of https?", { cause });
+  }
+}
+
+function encoderConfig(sampleRate: number, bitrate: number): AudioEncoderConfig {
+  // Frames of one length tell nobody who sees them pass, sealed or not, what is said.
+  return { ...OPUS, sampleRate, bitrate, bitrateMode: "constant", opus: SPEECH };
+}
+
+class OpenMicrophone implements Microphone {
+  readonly #voice: Voice;
+  readonly #track: MediaStreamTrack;
+  readonly #bitrate: number;
+  readonly #isOwned: boolean;
+  readonly closed: Promise<RakwireError | undefined>;
+  #settle!: (error: RakwireError | undefined) => void;
+  #isTalking: boolean;
+  /** The next frame is the last one. */
+  #isEnding = false;
+  #isClosed = false;
+  #endCapture: (() => void) | undefined;
+  #framer: Framer | undefined;
+  #encoder: AudioEncoder | undefined;
+  #sampleRate = 0;
+  /** The times of the next frame, and of the last one of what is said. */
+  #time = 0;
+  #lastTime = Infinity;
+  readonly #stats = { recorded: 0, encoded: 0, dropped: 0 };
+
+  constructor(voice: Voice, track: MediaStreamTrack, bitrate: number, isTalking: boolean, isOwned: boolean) {
+    this.#voice = voice;
+    this.#track = track;
+    this.#bitrate = bitrate;
+    this.#isTalking = isTalking;
+    this.#isOwned = isOwned;
+    this.closed = new Promise((resolve) => (this.#settle = resolve));
+  }
+
+  get isTalking(): boolean {
+    return this.#isTalking;
+  }
+
+  startTalking(): void {
+    [this.#isTalking, this.#isEnding] = [true, false];
+  }
+
+  stopTalking(): void {
+    this.#isEnding ||= this.#isTalking;
+    this.#isTalking = false;
+  }
+
+  close(): void {
+    this.#end(undefined);
+  }
+
+  stats(): MicrophoneStats {
+    return { ...this.#stats };
+  }
+
+  async begin(options: WorkletOptions): Promise<void> {
+    const events = {
+      onBlock: (block: Float32Array, sampleRate: number) => this.#onBlock(block, sampleRate),
+      onEnd: (cause?: unknown) => this.#end(new RakwireError("microphone-unavailable", "the microphone has ended", { cause })),
+    };
+    try {
+      this.#endCapture = await capture(this.#track, events, options);
+    } catch (error) {
+      this.close();
+      throw error;
+    }
+    if (this.#isClosed) {
+      this.#endCapture();
+    }
+  }
+
+  #onBlock(block: Float32Array, sampleRate: number): void {
+    if (this.#framer === undefined || sampleRate !== this.#sampleRate) {
+      this.#sampleRate = sampleRate;
+      this.#framer = new Framer(Math.round((sampleRate * FRAME_MS) / 1_000));
+      this.#configure();
+    }
+    this.#framer.push(block).forEach((frame) => this.#onFrame(frame));
+  }
+
+  /** Makes an encoder for what the microphone gives now. */
+  #configure(): void {
+    if (this.#isClosed) {
+      return;
+    }
+    this.#encoder?.close();
+    this.#encoder = new AudioEncoder({
+      output: (chunk) => this.#onEncoded(chunk),
+      error: (cause) => this.#end(new RakwireError("voice-unavailable", "the encoder of Opus has failed", { cause })),
+    });
+    this.#encoder.configure(encoderConfig(this.#sampleRate, this.#bitrate));
+  }
+
+  #onFrame(frame: Float32Array<ArrayBuffer>): void {
+    this.#stats.recorded += 1;
+    if (this.#isClosed || this.#encoder === undefined || this.#voice.isMuted || !(this.#isTalking || this.#isEnding)) {
+      this.#isEnding = false;
+      return;
+    }
+    if (this.#encoder.encodeQueueSize >= MAX_ENCODING) {
+      this.#stats.dropped += 1;
+      return;
+    }
+    this.#lastTime = this.#isEnding ? this.#time : Infinity;
+    this.#isEnding = false;
+    const timestamp = this.#time;
+    const data = new AudioData({ format: "f32-planar", sampleRate: this.#sampleRate, numberOfFrames: frame.length, numberOfChannels: 1, timestamp, data: frame });
+    this.#encoder.encode(data);
+    data.close();
+    this.#time += FRAME_MICROS;
+  }
+
+  #onEncoded(chunk: EncodedAudioChunk): void {
+    this.#stats.encoded += 1;
+    const bytes = new Uint8Array(chunk.byteLength);
+    chunk.copyTo(bytes);
+    try {
+      if (chunk.timestamp >= this.#lastTime) {
+        this.#voice.talkLast(bytes);
+      } else {
+        this.#voice.talk(bytes);
+      }
+    } catch (error) {
+      this.#end(fromThrown(error));
+    }
+  }
+
+  #end(error: RakwireError | undefined): void {
+    if (this.#isClosed) {
+      return;
+    }
+    this.#isClosed = true;
+    this.#endCapture?.();
+    if (this.#encoder?.state === "configured") {
+      this.#encoder.close();
+    }
+    if (this.#isOwned) {
+      this.#track.stop();
+    }
+    this.#settle(error);
+  }
+}
