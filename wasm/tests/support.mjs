@@ -58,7 +58,9 @@ async function start(context, name, path, args, pattern) {
     return ended;
   };
   context.after(() => void stop());
-  return { address: await firstMatch(child, name, pattern), stop };
+  let text = "";
+  child.stdout.on("data", (chunk) => (text += chunk));
+  return { address: await firstMatch(child, name, pattern), stop, printed: () => text };
 }
 
 /** Our echo server: sends every message back with its reliability and channel. It listens on 127.0.0.1 unless told otherwise. */

@@ -5,7 +5,7 @@ import { readFileSync } from "node:fs";
 import { test } from "node:test";
 
 import { openWith } from "./package-page.mjs";
-import { startEcho } from "./support.mjs";
+import { LIMIT_MS, startEcho, startPluginExample, until } from "./support.mjs";
 
 const FAKE_DEVICE = "--use-fake-device-for-media-stream";
 const FAKE_MICROPHONE = [FAKE_DEVICE, "--use-fake-ui-for-media-stream"];
@@ -75,7 +75,9 @@ test("what a page says comes back and is heard, and nothing of it while it is mu
     const { voice, microphone, loudspeaker, energy, until } = call;
     voice.isMuted = true;
     const { sent } = voice.stats();
-    await until(() => voice.speakers().length === 0 && energy() === 0, "nobody speaks");
+    const isSilent = () => voice.speakers().length === 0 && voice.speakerStats(call.connection).played === loudspeaker.stats().decoded && energy() === 0;
+    let silences = 0;
+    await until(() => (silences = isSilent() ? silences + 1 : 0) >= 50, "nothing is played any more");
     const { recorded, encoded } = microphone.stats();
     let loudest = 0;
     await until(() => {
@@ -104,10 +106,12 @@ test("push to talk sends from the press to the release, with a first and a last 
   const told = await page.evaluate(async () => {
     const { voice, microphone, until } = call;
     const sentences = [];
-    call.onArrival((bytes) => {
+    const { connection } = call;
+    const send = connection.send.bind(connection);
+    connection.send = (bytes, options) => {
+      send(bytes, options);
       sentences.push({ flags: bytes[1], length: bytes.length });
-      return bytes;
-    });
+    };
     await until(() => microphone.stats().recorded >= 10, "something is recorded");
     const before = voice.stats().sent;
     for (let time = 0; time < 2; time++) {
@@ -115,7 +119,7 @@ test("push to talk sends from the press to the release, with a first and a last 
       microphone.startTalking();
       await until(() => voice.stats().sent >= sent + 10, "it is sent");
       microphone.stopTalking();
-      await until(() => sentences.filter(({ flags }) => (flags & 2) !== 0).length === time + 1, "the last frame arrives");
+      await until(() => sentences.filter(({ flags }) => (flags & 2) !== 0).length === time + 1, "the last frame is sent");
     }
     return { before, isTalking: microphone.isTalking, sentences };
   });
@@ -168,6 +172,33 @@ test("where a page cannot read a track, and may load its own scripts alone, a wo
   await hear(page);
   const isGone = await page.evaluate(() => (call.microphone.close(), call.microphone.closed.then((error) => error === undefined)));
   assert.ok(isGone);
+});
+
+test("pages speak with each other, and with a native server, which decodes the Opus of Chromium and encodes its own", async (t) => {
+  const server = await startPluginExample(t, "voice_server");
+  const { page, url } = await openWith(t, { voice: server.address }, undefined, FAKE_MICROPHONE);
+  const other = await page.context().browser().newPage();
+  await other.goto(page.url(), { timeout: LIMIT_MS });
+  for (const one of [page, other]) {
+    await join(one, url, { microphone: { isPushToTalk: true } });
+  }
+  await page.evaluate(() => call.microphone.startTalking());
+  await hear(other);
+  await page.evaluate(async () => {
+    await call.until(() => call.voice.stats().sent >= 100, "enough is said");
+    call.microphone.stopTalking();
+  });
+  // Those of the microphone are a hundred times less.
+  const hearTone = (one) => one.evaluate(() => call.until(() => call.energy() > 0.01, "the tone of the server is played"));
+  await Promise.all([hearTone(page), hearTone(other)]);
+  await until(() => server.printed().includes("dB"), "the server says how loud it was");
+  const levels = [...server.printed().matchAll(/^\d+ frames at (-?\d+) dB$/gm)].map(([, level]) => Number(level));
+  assert.ok(levels.some((level) => level > -60 && level < -10), server.printed());
+  const counted = () => ({ malformed: call.loudspeaker.stats().malformed + call.voice.stats().malformed, ...call.voice.speakerStats(call.connection) });
+  const [speaker, listener] = [await page.evaluate(counted), await other.evaluate(counted)];
+  assert.deepEqual([speaker.malformed, listener.malformed], [0, 0]);
+  // The speaker gets the tone alone, ten frames each time that the server took a pause for the end.
+  assert.ok(speaker.received < listener.received - 20 && speaker.received <= 14 * levels.length, JSON.stringify([speaker, listener]));
 });
 
 test("the example of the page runs", async (t) => {
