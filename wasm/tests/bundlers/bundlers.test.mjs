@@ -28,9 +28,10 @@ const EXPECTED = {
   "./worker game": "7 snow local",
   "./worker secure": "7 snow local",
   "./calls ./files": "42 snow flake",
+  "./voice": "7",
 };
 
-/** A page makes nine connections one after the other, and a tool builds it before. */
+/** A page makes ten connections one after the other, and a tool builds it before. */
 const PLAY_MS = 180_000;
 const LIMIT_MS = 600_000;
 
@@ -118,7 +119,7 @@ for (const [name, tool] of Object.entries(TOOLS)) {
 }
 
 test("a page without a bundler plays, by an import map", async () => {
-  const names = ["calls", "codec", "files", "game-protocol", "raknet", "secure", "worker"];
+  const names = ["calls", "codec", "files", "game-protocol", "raknet", "secure", "voice", "worker"];
   const entry = (name) => `/node_modules/rakwire/dist/${name}.js`;
   const imports = Object.fromEntries(names.map((name) => [`rakwire/${name}`, entry(name === "codec" ? "codec/index" : name)]));
   const map = JSON.stringify({ imports: { rakwire: entry("index"), ...imports } });
