@@ -2,7 +2,7 @@
 
 import { mixDown } from "./framer.js";
 import type { WorkletOptions } from "./platform.js";
-import { createContext, loadWorklet } from "./platform.js";
+import { createContext, loadWorklet, start } from "./platform.js";
 import { SAMPLE_RATE } from "./format.js";
 import { CAPTURE } from "./worklet-messages.js";
 
@@ -64,7 +64,7 @@ async function captureByWorklet(track: MediaStreamTrack, events: CaptureEvents, 
     node.port.onmessage = ({ data }: MessageEvent<Float32Array>) => events.onBlock(data, SAMPLE_RATE);
     context.createMediaStreamSource(new MediaStream([track])).connect(node);
     track.addEventListener("ended", onEnded);
-    await context.resume();
+    start(context);
     return close;
   } catch (error) {
     close();

@@ -4,7 +4,7 @@ import { RakwireError } from "../errors.js";
 import type { Connection } from "../types.js";
 import { SAMPLE_RATE } from "./format.js";
 import type { WorkletOptions } from "./platform.js";
-import { createContext, loadWorklet, OPUS, requireCodec } from "./platform.js";
+import { createContext, loadWorklet, OPUS, requireCodec, start } from "./platform.js";
 import type { LoudspeakerStats } from "./speaker-sound.js";
 import { SpeakerSound } from "./speaker-sound.js";
 import type { Voice } from "./voice.js";
@@ -43,8 +43,9 @@ export async function openLoudspeaker(voice: Voice, options: LoudspeakerOptions 
     void own?.close();
     throw error;
   }
-  // It is settled when the browser lets the page play, which may be never.
-  void own?.resume();
+  if (own !== undefined) {
+    start(own);
+  }
   return new OpenLoudspeaker(voice, target, own);
 }
 

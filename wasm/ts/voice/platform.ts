@@ -44,6 +44,11 @@ export function createContext(): AudioContext {
   return new AudioContext({ sampleRate: SAMPLE_RATE });
 }
 
+/** Has a context run as soon as the browser lets it, which may be never: nobody waits for that. */
+export function start(context: AudioContext): void {
+  context.resume().catch(() => undefined);
+}
+
 let sourceUrl: string | undefined;
 
 /** Loads the processors into a context, which loads the same file only once. */
