@@ -21,7 +21,7 @@ import { build } from "esbuild";
 const HERE = dirname(fileURLToPath(import.meta.url));
 const TARGET = "wasm32-unknown-unknown";
 /** The features of the crate for each WebAssembly. */
-const ENTRIES = { "rakwire": "npm", "raknet": "npm-raknet", "game-protocol": "npm-game-protocol", "secure": "npm-secure" };
+const ENTRIES = { "rakwire": "npm", "raknet": "npm-raknet", "game-protocol": "npm-game-protocol", "secure": "npm-secure", "server": "npm-raknet-server" };
 /** What rustc lets its WebAssembly use, which every browser that the package supports knows. */
 const WASM_FEATURES = ["bulk-memory", "multivalue", "mutable-globals", "nontrapping-float-to-int", "reference-types", "sign-ext"];
 /** The modules that run in threads of their own, and the names of their scripts. */
@@ -92,7 +92,7 @@ async function buildTypeScript() {
 
 const [option, folder] = process.argv.slice(2);
 if (option === "--server") {
-  buildWasm("server", "npm,npm-server", folder);
+  buildWasm("accepting", "npm,npm-server", folder);
 } else {
   if (option !== "--typescript") {
     rmSync(join(HERE, "pkg"), { recursive: true, force: true });

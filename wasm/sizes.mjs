@@ -18,6 +18,7 @@ const ENTRIES = {
   "./raknet": ["raknet", "raknet"],
   "./game-protocol": ["game-protocol", "game-protocol"],
   "./secure": ["secure", "secure"],
+  "./server": ["server", "server"],
   "./slim": ["slim", "rakwire"],
   "./ping": ["ping"],
   "./worker": ["worker"],
@@ -35,13 +36,13 @@ const gzip = (bytes) => gzipSync(bytes, { level: 9 }).length;
 const withoutWasm = {
   name: "without-wasm",
   setup({ onLoad }) {
-    onLoad({ filter: /[\\/]pkg[\\/](rakwire|raknet|game-protocol|secure)\.js$/ }, () => ({ contents: 'export default "";' }));
+    onLoad({ filter: /[\\/]pkg[\\/](rakwire|raknet|game-protocol|secure|server)\.js$/ }, () => ({ contents: 'export default "";' }));
   },
 };
 
 /** All JavaScript of a module in one file. */
 async function bundle(module, plugins) {
-  const options = { entryPoints: [join(HERE, "dist", `${module}.js`)], bundle: true, minify: true, format: "esm", target: "es2022", write: false };
+  const options = { entryPoints: [join(HERE, "dist", `${module}.js`)], bundle: true, minify: true, format: "esm", target: "es2022", external: ["node:*"], write: false };
   const { outputFiles } = await build({ ...options, plugins });
   return outputFiles[0].contents;
 }

@@ -40,7 +40,7 @@ impl Memory {
     pub const GAME_PROTOCOL: Self = Self { blocks: 4_096, block_size: 512 };
 
     /// Whether the browser has this memory. The allocator would end the whole page's module where it has not.
-    fn is_available(self) -> bool {
+    pub(crate) fn is_available(self) -> bool {
         let Self { blocks, block_size } = self;
         let bytes = block_size.checked_add(BLOCK_OVERHEAD).and_then(|block| block.checked_mul(blocks));
         bytes.is_some_and(|bytes| Vec::<u8>::new().try_reserve_exact(bytes).is_ok())

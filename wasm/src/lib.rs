@@ -2,7 +2,8 @@
 //!
 //! - Feature `npm`, the default: the classes `RakNetPeer` and `GameProtocolPeer` for JavaScript. They only answer calls, and
 //!   the TypeScript of the npm package `rakwire` owns socket and timers. Features `npm-raknet` and `npm-game-protocol`: one
-//!   of them alone; `npm-secure`: RakNet alone, with secure connections.
+//!   of them alone; `npm-secure`: RakNet alone, with secure connections; `npm-raknet-server`: RakNet alone, with the class
+//!   `RakNetServer`.
 //! - Feature `web`: the module `web` with `connect`, `send` and `recv` for games that are Rust themselves. It exports
 //!   nothing to JavaScript. Such games turn the default features off. Feature `secure` adds secure connections of RakNet.
 #![forbid(unsafe_code)]
@@ -33,3 +34,5 @@ pub use npm::GameProtocolPeer;
 pub use npm::KeyPair;
 #[cfg(feature = "npm-raknet")]
 pub use npm::RakNetPeer;
+#[cfg(feature = "npm-raknet-server")]
+pub use npm::RakNetServer;

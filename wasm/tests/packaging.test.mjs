@@ -29,7 +29,7 @@ before(() => {
 after(() => rmSync(folder, { recursive: true, force: true }));
 
 test("the package contains the required files and nothing else", () => {
-  for (const path of ["README.md", "LICENSE-MIT", "LICENSE-APACHE", "dist/index.js", "dist/index.d.ts", "pkg/rakwire.js", "pkg/raknet.js", "pkg/game-protocol.wasm", "pkg/secure.js", "pkg/secure.wasm", "dist/node/secure.js", "pkg/worker.js"]) {
+  for (const path of ["README.md", "LICENSE-MIT", "LICENSE-APACHE", "dist/index.js", "dist/index.d.ts", "pkg/rakwire.js", "pkg/raknet.js", "pkg/game-protocol.wasm", "pkg/secure.js", "pkg/secure.wasm", "dist/node/secure.js", "dist/node/server.js", "pkg/server.wasm", "pkg/worker.js"]) {
     assert.ok(contents.includes(path), `${path} is missing`);
   }
   const unexpected = contents.filter((path) => !/^(dist|pkg|ts)\/|^(README\.md|LICENSE-\w+|package\.json)$/.test(path));

@@ -27,7 +27,7 @@ import type { WaitOptions } from "./waits.js";
 import { beforeAbort, deferred } from "./waits.js";
 
 /** What TypeScript and bundlers use where the platform does not have the symbol yet. */
-const ASYNC_DISPOSE: typeof Symbol.asyncDispose =
+export const ASYNC_DISPOSE: typeof Symbol.asyncDispose =
   (Symbol.asyncDispose as typeof Symbol.asyncDispose | undefined) ??
   (Symbol.for("Symbol.asyncDispose") as typeof Symbol.asyncDispose);
 

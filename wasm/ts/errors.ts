@@ -10,6 +10,8 @@ export type ErrorCode =
   | "timeout"
   | "no-memory"
   | "worker-unavailable"
+  // listen: the host or the port cannot be used
+  | "address-unavailable"
   // connect: the relay
   | "relay-unreachable"
   | "relay-closed"

@@ -41,6 +41,41 @@ export interface RustPeer {
   free(peer: number, ownership: 0): void;
 }
 
+/** The functions of a server of Rust. The first number of each but `create` is what `create` returned, the second of some the slot
+ * of a connection. */
+export interface RustServer {
+  /** 0 if there is no memory. */
+  create(
+    a: bigint,
+    b: bigint,
+    c: bigint,
+    d: bigint,
+    connections: number,
+    blocks: number,
+    blockSize: number,
+    silenceTimeoutMs: number,
+  ): number;
+  reserve(server: number, length: number): number;
+  setPassword(server: number, length: number): number;
+  setAdvertisement(server: number, length: number): number;
+  handle(server: number, length: number, now: number): void;
+  handleTimeout(server: number, now: number): void;
+  pollTransmit(server: number, now: number): number;
+  pollTimeout(server: number): number;
+  /** -1 if nothing happened on any connection. */
+  pollReadable(server: number): number;
+  serverStats(server: number): number;
+  pollEvent(server: number, connection: number): number;
+  client(server: number, connection: number): number;
+  isOver(server: number, connection: number): number;
+  disconnect(server: number, connection: number, now: number): void;
+  send(server: number, connection: number, length: number, delivery: number, now: number): number;
+  canSend(server: number, connection: number, length: number, delivery: number): number;
+  stats(server: number, connection: number): number;
+  forget(server: number, connection: number): void;
+  free(server: number, ownership: 0): void;
+}
+
 /** The functions of a private key of Rust. */
 export interface RustKeyPair {
   create(a: bigint, b: bigint, c: bigint, d: bigint): number;
@@ -54,6 +89,8 @@ export interface Rust {
   raknet: RustPeer | undefined;
   game: RustPeer | undefined;
   keyPair: RustKeyPair | undefined;
+  /** What other classes are in, for {@link classOf}. */
+  exports: Record<string, unknown>;
 }
 
 export function instantiate(module: WebAssembly.Module): Rust {
@@ -68,6 +105,7 @@ export function instantiate(module: WebAssembly.Module): Rust {
     raknet: classOf(exports, "raknetpeer"),
     game: classOf(exports, "gameprotocolpeer"),
     keyPair: classOf(exports, "keypair"),
+    exports,
   };
 }
 
@@ -77,7 +115,7 @@ function fail(): void {
 }
 
 /** The functions of a class, by the names of its methods. */
-function classOf<T>(exports: Record<string, unknown>, name: string): T | undefined {
+export function classOf<T>(exports: Record<string, unknown>, name: string): T | undefined {
   const prefix = `${name}_`;
   const methods = Object.entries(exports).filter(([exported]) => exported.startsWith(prefix));
   const free = exports[`__wbg_${name}_free`];

@@ -15,7 +15,7 @@ export const MAX_TIMEOUT_MS = 0x7fff_ffff;
 /** More parts than any message can have. */
 const MAX_PROGRESS_INTERVAL = 0xffff_ffff;
 const MAX_OUTGOING_LIMIT = Number.MAX_SAFE_INTEGER;
-const MAX_PASSWORD_BYTES = 255;
+export const MAX_PASSWORD_BYTES = 255;
 /** What a subprotocol of a WebSocket may be made of. */
 const TOKEN = /^[\w.~-]+$/;
 const MAX_BLOCKS = 0xffff;
@@ -30,7 +30,7 @@ export function readInteger(name: string, value: number, least: number, most: nu
 }
 
 /** A whole number from 1 on; 0 if it is not given. */
-function readOptional(name: string, value: number | undefined, most: number): number {
+export function readOptional(name: string, value: number | undefined, most: number): number {
   return value === undefined ? 0 : readInteger(name, value, 1, most);
 }
 
@@ -54,7 +54,7 @@ export function readSettings(url: string | URL, options: ConnectOptions, only?: 
   if (secure !== undefined) {
     throw new RakwireError("bad-option", `this entry of the package has no ${secure}; rakwire/secure has`);
   }
-  const password = readPassword(options.password);
+  const password = readBytes("password", options.password, MAX_PASSWORD_BYTES);
   if (protocol === "game" && password.length > 0) {
     throw new RakwireError("bad-option", "the Game Protocol has no password; send it as a message");
   }
@@ -101,16 +101,16 @@ export function readTransport(
   };
 }
 
-function readPassword(password: string | Uint8Array = ""): Uint8Array {
-  const bytes = typeof password === "string" ? new TextEncoder().encode(password) : password;
-  if (!(bytes instanceof Uint8Array) || bytes.length > MAX_PASSWORD_BYTES) {
-    const message = `password must be a string or a Uint8Array of at most ${MAX_PASSWORD_BYTES} bytes`;
-    throw new RakwireError("bad-option", message);
+/** A text or bytes, at most so many. */
+export function readBytes(name: string, given: string | Uint8Array = "", most: number): Uint8Array {
+  const bytes = typeof given === "string" ? new TextEncoder().encode(given) : given;
+  if (!(bytes instanceof Uint8Array) || bytes.length > most) {
+    throw new RakwireError("bad-option", `${name} must be a string or a Uint8Array of at most ${most} bytes`);
   }
   return bytes;
 }
 
-function readMemory({ blocks, blockSize }: MemoryOptions = {}): MemoryOptions {
+export function readMemory({ blocks, blockSize }: MemoryOptions = {}): MemoryOptions {
   return {
     ...(blocks !== undefined && { blocks: readInteger("memory.blocks", blocks, 4, MAX_BLOCKS) }),
     ...(blockSize !== undefined && { blockSize: readInteger("memory.blockSize", blockSize, 32, MAX_BLOCK_SIZE) }),

@@ -57,26 +57,39 @@ export interface SessionLike {
   internalAddresses(): string[];
 }
 
+/** What a loop calls: for events, after an exception, and at the end of each run. */
+export type LoopCallbacks = [onEvents: () => void, onError: (thrown: unknown) => void, onRun: () => void];
+
+/** What runs a session. */
+export type SessionLoop = Pick<Loop, "schedule" | "run" | "stop">;
+
 /** One attempt to connect, and the connection if it succeeds. */
 export class Session implements SessionLike, TransportEvents, PeerEvents {
   readonly #peer: Peer;
   readonly #protocol: Protocol;
   readonly #owner: SessionOwner;
   readonly #transport: Transport;
-  readonly #loop: Loop;
+  readonly #loop: SessionLoop;
   readonly #senders: WaitingSenders;
   /** The resolvers of pending receipts, by receipt number. */
   readonly #receipts = new Map<number, (outcome: Outcome) => void>();
   #lastStats: PeerStats | undefined;
 
-  constructor(peer: Peer, settings: SessionSettings, owner: SessionOwner) {
+  /** The connections of a server have neither a transport nor a loop of their own. */
+  constructor(
+    peer: Peer,
+    { protocol, transport }: SessionSettings,
+    owner: SessionOwner,
+    open = openTransport,
+    start = (...parts: [Peer, Transport, ...LoopCallbacks]): SessionLoop => new Loop(...parts),
+  ) {
     this.#owner = owner;
-    this.#protocol = settings.protocol;
+    this.#protocol = protocol;
     this.#peer = peer;
     this.#senders = new WaitingSenders(peer);
-    this.#transport = openTransport(settings.transport, this);
-    this.#loop = new Loop(
-      this.#peer,
+    this.#transport = open(transport, this);
+    this.#loop = start(
+      peer,
       this.#transport,
       () => this.#handleEvents(),
       (thrown) => this.#fail(thrown),

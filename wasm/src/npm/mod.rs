@@ -1,6 +1,8 @@
 //! What JavaScript sees: a class for each protocol, which exchanges numbers and bytes and no objects, so that neither side
 //! pays for converting them. Reasons are numbers, whose names and texts `ts/reasons.ts` has.
 
+#[cfg(feature = "npm-raknet")]
+mod address;
 #[cfg(target_arch = "wasm32")]
 mod allocator;
 mod buffer;
@@ -16,6 +18,8 @@ mod raknet;
 mod record;
 #[cfg(feature = "npm-secure")]
 mod secure;
+#[cfg(feature = "npm-raknet-server")]
+mod server;
 
 #[cfg(feature = "npm-game-protocol")]
 pub use game_protocol::GameProtocolPeer;
@@ -23,3 +27,5 @@ pub use game_protocol::GameProtocolPeer;
 pub use raknet::RakNetPeer;
 #[cfg(feature = "npm-secure")]
 pub use secure::KeyPair;
+#[cfg(feature = "npm-raknet-server")]
+pub use server::RakNetServer;

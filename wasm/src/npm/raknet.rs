@@ -1,7 +1,6 @@
 //! The class `RakNetPeer`.
 
 use alloc::vec::Vec;
-use core::net::IpAddr;
 
 use rakwire::raknet::{
     Carrier, Channel, ConnectFailure, ConnectionStats, Delivery, DisconnectReason, Priority, RakNet, Refusal,
@@ -9,6 +8,7 @@ use rakwire::raknet::{
 };
 use wasm_bindgen::prelude::*;
 
+use super::address;
 use super::buffer::Buffer;
 use super::class::class;
 use super::memory::{entropy, memory, timeout};
@@ -65,12 +65,7 @@ impl RakNetPeer {
     pub fn internal_addresses(&mut self) -> *const u8 {
         let mut bytes = Vec::new();
         for address in self.client.internal_addresses() {
-            let ip = match address.ip() {
-                IpAddr::V4(ip) => ip.to_ipv6_mapped(),
-                IpAddr::V6(ip) => ip,
-            };
-            bytes.extend_from_slice(&ip.octets());
-            bytes.extend_from_slice(&address.port().to_be_bytes());
+            bytes.extend_from_slice(&address::to_bytes(address));
         }
         self.buffer.write([0; 3], bytes.len(), core::iter::once(&bytes[..]))
     }

@@ -1,0 +1,237 @@
+//! The class `RakNetServer`.
+
+use alloc::vec;
+use alloc::vec::Vec;
+use core::net::{Ipv6Addr, SocketAddr};
+
+use rakwire::endpoint::{Capacity, ConnectionId, ConnectionState, Peer, Protocol};
+use rakwire::raknet::RakNet;
+use wasm_bindgen::prelude::*;
+
+use super::address;
+use super::buffer::Buffer;
+use super::memory::{entropy, memory, timeout};
+use super::numbers::{INVALID_DELIVERY, Numbers, accepted, count, send_error, sent};
+use super::record;
+use crate::client::{Memory, instant, millis};
+
+/// A RakNet server, without socket, timer or clock. A connection is named by its slot, which is not given away again before
+/// its end was told.
+///
+/// After any call: `pollReadable`, and of each connection that it names `pollEvent` until it returns nothing; `pollTransmit`
+/// until it returns nothing; then `handleTimeout` at `pollTimeout`.
+#[wasm_bindgen]
+#[derive(Debug)]
+pub struct RakNetServer {
+    peer: Peer<'static, RakNet>,
+    buffer: Buffer,
+    datagram: Vec<u8>,
+    /// Which connection has a slot.
+    ids: Vec<Option<ConnectionId>>,
+}
+
+#[wasm_bindgen]
+impl RakNetServer {
+    /// A server for so many connections, from 256 random bits; nothing when there is not so much memory. 0 stands for the
+    /// default of the others.
+    #[allow(clippy::too_many_arguments, reason = "JavaScript pays for an object, not for numbers")]
+    pub fn create(
+        a: u64,
+        b: u64,
+        c: u64,
+        d: u64,
+        connections: u16,
+        blocks: u32,
+        block_size: u32,
+        timeout_ms: u32,
+    ) -> Option<Self> {
+        let capacity = Capacity::for_connections(connections.into());
+        let default = Memory { blocks: capacity.blocks, block_size: capacity.block_size };
+        let memory = memory(default, blocks, block_size);
+        if !memory.is_available() {
+            return None;
+        }
+        let mut config = RakNet::config(entropy([a, b, c, d]));
+        config.max_incoming = connections;
+        config.timeout = timeout(timeout_ms).unwrap_or(config.timeout);
+        let capacity = Capacity { blocks: memory.blocks, block_size: memory.block_size, ..capacity };
+        Some(Self {
+            peer: Peer::with_capacity(capacity, config),
+            buffer: Buffer::new(),
+            datagram: vec![0; RakNet::MAX_DATAGRAM],
+            ids: vec![None; connections.into()],
+        })
+    }
+
+    /// Where 16 bytes and then so many bytes can be written, for the next call that takes bytes; 0 if there is no such memory.
+    pub fn reserve(&mut self, length: u32) -> *const u8 {
+        self.buffer.reserve(length as usize)
+    }
+
+    /// Sets the password that clients need, which stands in the buffer. Returns whether it is short enough.
+    #[wasm_bindgen(js_name = setPassword)]
+    pub fn set_password(&mut self, length: u32) -> bool {
+        self.peer.set_password(self.buffer.read(length)).is_ok()
+    }
+
+    /// Sets what pongs say, which stands in the buffer. Returns whether it is short enough.
+    #[wasm_bindgen(js_name = setAdvertisement)]
+    pub fn set_advertisement(&mut self, length: u32) -> bool {
+        self.peer.set_advertisement(self.buffer.read(length)).is_ok()
+    }
+
+    /// Takes a datagram that arrived and stands in the buffer, behind the 18 bytes of the address that it came from.
+    pub fn handle(&mut self, length: u32, now: f64) {
+        let Some((from, datagram)) = self.buffer.read(length).split_first_chunk() else { return };
+        self.peer.handle_datagram(instant(now), read_address(*from), datagram);
+    }
+
+    /// Does what is due.
+    #[wasm_bindgen(js_name = handleTimeout)]
+    pub fn handle_timeout(&mut self, now: f64) {
+        self.peer.handle_timeout(instant(now));
+    }
+
+    /// The address of the next datagram to send, behind the 18 bytes of the address that it goes to, or 0.
+    #[wasm_bindgen(js_name = pollTransmit)]
+    pub fn poll_transmit(&mut self, now: f64) -> *const u8 {
+        let Some(transmit) = self.peer.poll_transmit(instant(now), &mut self.datagram) else {
+            return core::ptr::null();
+        };
+        let to = address::to_bytes(transmit.to);
+        let length = address::LENGTH + transmit.payload.len();
+        self.buffer.write([0; 3], length, [&to[..], transmit.payload].into_iter())
+    }
+
+    /// When `handleTimeout` and `pollTransmit` want to be called next, in milliseconds; infinity never.
+    #[wasm_bindgen(js_name = pollTimeout)]
+    pub fn poll_timeout(&self) -> f64 {
+        self.peer.poll_timeout().map_or(f64::INFINITY, millis)
+    }
+
+    /// The next connection on which something happened, or -1.
+    #[wasm_bindgen(js_name = pollReadable)]
+    pub fn poll_readable(&mut self) -> i32 {
+        let Some(id) = self.peer.poll_readable() else { return -1 };
+        if let Some(place) = self.ids.get_mut(usize::from(id.slot())) {
+            *place = Some(id);
+        }
+        id.slot().into()
+    }
+
+    /// The address of what happened next on a connection, or 0.
+    #[wasm_bindgen(js_name = pollEvent)]
+    pub fn poll_event(&mut self, connection: u16) -> *const u8 {
+        let event = self.id(connection).and_then(|id| self.peer.poll_event_of(id));
+        event.map_or(core::ptr::null(), |event| record::write(&event, &mut self.buffer))
+    }
+
+    /// The address of a client and of its GUID: 18 bytes and 8, little-endian; 0 when it has gone.
+    pub fn client(&mut self, connection: u16) -> *const u8 {
+        let known = self.id(connection).and_then(|id| self.peer.connection(id));
+        let Some(known) = known else { return core::ptr::null() };
+        let (remote, guid) = (address::to_bytes(known.remote), known.identity.0.to_le_bytes());
+        self.buffer.write([0; 3], remote.len() + guid.len(), [&remote[..], &guid].into_iter())
+    }
+
+    /// Whether a connection is over, so that no more can come than the events that wait already.
+    #[wasm_bindgen(js_name = isOver)]
+    pub fn is_over(&self, connection: u16) -> bool {
+        let known = self.id(connection).and_then(|id| self.peer.connection(id));
+        known.is_none_or(|known| known.state == ConnectionState::Disconnected)
+    }
+
+    /// Ends a connection once what was sent reliably has arrived.
+    pub fn disconnect(&mut self, connection: u16, now: f64) {
+        if let Some(id) = self.id(connection) {
+            self.peer.disconnect(instant(now), id);
+        }
+    }
+
+    /// Takes the message in the buffer for sending, as `RakNetPeer.send` does.
+    pub fn send(&mut self, connection: u16, length: u32, delivery: u32, now: f64) -> f64 {
+        let (Some(id), Some(delivery)) = (self.id(connection), RakNet::delivery(delivery)) else {
+            return sent::<u32>(Err(INVALID_DELIVERY));
+        };
+        let result = self.peer.send(instant(now), id, self.buffer.read(length), delivery);
+        sent(result.map(|receipt| receipt.map(|receipt| receipt.0)).map_err(send_error))
+    }
+
+    /// Whether `send` would take a message of so many bytes now, as `RakNetPeer.canSend` says it.
+    #[wasm_bindgen(js_name = canSend)]
+    pub fn can_send(&mut self, connection: u16, length: u32, delivery: u32) -> i32 {
+        match (self.id(connection), RakNet::delivery(delivery)) {
+            (Some(id), Some(delivery)) => accepted(self.peer.can_send(id, length as usize, delivery)),
+            _ => -1 - i32::from(INVALID_DELIVERY),
+        }
+    }
+
+    /// The address of the counters of a connection, as `RakNetPeer.stats` has them without what is dropped: that is counted
+    /// for all together.
+    pub fn stats(&mut self, connection: u16) -> *const u8 {
+        let stats = self.id(connection).and_then(|id| self.peer.connection_stats(id)).unwrap_or_default();
+        let bytes = [count(stats.actual_bytes_sent.total), count(stats.actual_bytes_received.total)];
+        self.buffer.write_floats(RakNet::measure(&stats).into_iter().chain(bytes))
+    }
+
+    /// The address of the counters of the whole server: the bytes sent and received, and how often something was dropped, for
+    /// each reason.
+    #[wasm_bindgen(js_name = serverStats)]
+    pub fn server_stats(&mut self) -> *const u8 {
+        let stats = self.peer.stats();
+        let bytes = [count(stats.bytes_sent), count(stats.bytes_received)];
+        self.buffer.write_floats(bytes.into_iter().chain(stats.drops().map(|(_, times)| count(times))))
+    }
+
+    /// JavaScript has done with a connection, whose end it was told or which it gives up.
+    pub fn forget(&mut self, connection: u16) {
+        if let Some(place) = self.ids.get_mut(usize::from(connection)) {
+            *place = None;
+        }
+    }
+}
+
+impl RakNetServer {
+    fn id(&self, connection: u16) -> Option<ConnectionId> {
+        self.ids.get(usize::from(connection)).copied().flatten()
+    }
+}
+
+fn read_address(bytes: [u8; address::LENGTH]) -> SocketAddr {
+    let [ip @ .., high, low] = bytes;
+    SocketAddr::new(Ipv6Addr::from(ip).to_canonical(), u16::from_be_bytes([high, low]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_read_as_they_are_written() {
+        for text in ["192.0.2.7:19132", "[2001:db8::7]:65535", "[::]:0"] {
+            let address: SocketAddr = text.parse().unwrap();
+            assert_eq!(read_address(address::to_bytes(address)), address);
+        }
+    }
+
+    #[test]
+    fn what_no_connection_has_is_nothing() {
+        let mut server = RakNetServer::create(1, 2, 3, 4, 2, 64, 128, 0).unwrap();
+        for connection in [0, 1, 2, u16::MAX] {
+            assert!(server.poll_event(connection).is_null() && server.client(connection).is_null());
+            assert!(server.is_over(connection));
+            assert!(server.send(connection, 0, 0, 0.0) < 0.0 && server.can_send(connection, 1, 0) < 0);
+            assert!(!server.stats(connection).is_null());
+            server.disconnect(connection, 0.0);
+            server.forget(connection);
+        }
+        assert_eq!(server.poll_readable(), -1);
+        server.handle(17, 0.0);
+        assert!(server.poll_transmit(0.0).is_null());
+    }
+
+    #[test]
+    fn memory_that_cannot_be_had_is_refused() {
+        assert!(RakNetServer::create(1, 2, 3, 4, 1, u32::MAX, u32::MAX, 0).is_none());
+    }
+}

@@ -1,0 +1,254 @@
+// A server in Node: clients of this package, the command-line tool, and datagrams of anybody.
+
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { createSocket } from "node:dgram";
+import { promisify } from "node:util";
+import { test } from "node:test";
+
+import { connect } from "rakwire";
+import { ping } from "rakwire/ping";
+import { listen } from "rakwire/server";
+
+import { hostOf, portOf, writeAddress } from "../dist/server/address.js";
+import { readAddresses } from "../dist/addresses.js";
+import { fails, LIMIT_MS, next, numbered, pattern, program, until } from "./support.mjs";
+
+const OPTIONS = { timeoutMs: LIMIT_MS };
+
+/** A server that is closed at the end of the test. */
+async function start(t, options) {
+  const server = await listen({ host: "127.0.0.1", ...options });
+  t.after(() => server.close());
+  const { host, port } = server.address;
+  return { server, url: `udp://${host.includes(":") ? `[${host}]` : host}:${port}` };
+}
+
+/** Sends every message back as it travelled. */
+async function echo(server) {
+  for await (const connection of server) {
+    connection.onMessage = ({ bytes, reliability, channel }) => connection.send(bytes, { reliability, channel });
+  }
+}
+
+test("messages come back in each reliability", async (t) => {
+  const { server, url } = await start(t);
+  void echo(server);
+  const connection = await connect(url, OPTIONS);
+  assert.equal(connection.serverGuid !== undefined, true);
+  for (const reliability of ["reliable", "reliable-ordered", "reliable-sequenced", "unreliable", "unreliable-sequenced"]) {
+    connection.send(pattern(1_000), { reliability, channel: 3 });
+    const { bytes, ...delivery } = await next(connection);
+    assert.deepEqual([bytes, delivery.reliability], [pattern(1_000), reliability]);
+  }
+  connection.send(pattern(300_000));
+  assert.deepEqual((await next(connection)).bytes, pattern(300_000));
+  assert.equal((await connection.close()).code, "local");
+});
+
+test("a connection of a server is one of a client, seen from the other side", async (t) => {
+  const { server, url } = await start(t);
+  const [client, accepted] = await Promise.all([connect(url, OPTIONS), server.accept()]);
+  assert.match(accepted.remoteAddress, /^127\.0\.0\.1:\d+$/);
+  assert.deepEqual([typeof accepted.clientGuid, accepted.transport, accepted.serverGuid], ["bigint", "udp", undefined]);
+  assert.deepEqual(server.connections(), [accepted]);
+  assert.equal(await accepted.sendWithReceipt(numbered(1)), "acknowledged");
+  assert.deepEqual((await next(client)).bytes, numbered(1));
+  assert.throws(() => accepted.send(new Uint8Array(0)), fails("empty-message", /byte/));
+  assert.throws(() => accepted.send(Uint8Array.of(1)), fails("reserved-id", /0x1B/));
+  const { messagesSent, bytesSent, drops } = accepted.stats();
+  assert.ok(messagesSent >= 1 && bytesSent > 0, `${messagesSent} messages, ${bytesSent} bytes`);
+  assert.deepEqual(drops, {});
+  assert.equal((await accepted.close()).code, "local");
+  assert.equal((await client.closed).code, "remote");
+  assert.throws(() => accepted.send(numbered(1)), fails("not-connected", /ended/));
+  assert.deepEqual(server.connections(), []);
+});
+
+test("a client that leaves, and one that falls silent, end on the server", async (t) => {
+  const { server, url } = await start(t, { silenceTimeoutMs: 1_000 });
+  const [client, accepted] = await Promise.all([connect(url, OPTIONS), server.accept()]);
+  client.send(numbered(1));
+  await client.close();
+  assert.equal((await accepted.closed).code, "remote");
+  assert.deepEqual((await next(accepted)).bytes, numbered(1), "what arrived before is still there");
+  // A way that ends without a word.
+  const way = createSocket("udp4");
+  const far = createSocket("udp4");
+  let client_;
+  way.on("message", (datagram, { port }) => far.send(datagram, server.address.port, "127.0.0.1", () => (client_ = port)));
+  far.on("message", (datagram) => way.send(datagram, client_, "127.0.0.1"));
+  await new Promise((resolve) => way.bind(0, "127.0.0.1", resolve));
+  const [cut, silent] = await Promise.all([connect(`udp://127.0.0.1:${way.address().port}`, OPTIONS), server.accept()]);
+  way.close();
+  far.close();
+  silent.send(numbered(2));
+  assert.equal((await silent.closed).code, "lost");
+  await cut.close();
+});
+
+test("twenty clients at once get what is theirs", async (t) => {
+  const { server, url } = await start(t);
+  void echo(server);
+  const clients = await Promise.all(Array.from({ length: 20 }, () => connect(url, OPTIONS)));
+  await until(() => server.stats().connections === 20, "all have connected");
+  await Promise.all(
+    clients.map(async (client, number) => {
+      for (let count = 0; count < 100; count++) client.send(numbered(number * 100 + count));
+      for (let count = 0; count < 100; count++) assert.deepEqual((await next(client)).bytes, numbered(number * 100 + count));
+      assert.equal((await client.close()).code, "local");
+    }),
+  );
+});
+
+test("a reader that is slow stops its own sender alone", async (t) => {
+  const { server, url } = await start(t, { maxConnections: 2 });
+  const [slow, slowOnServer] = await Promise.all([connect(url, OPTIONS), server.accept()]);
+  const [quick, quickOnServer] = await Promise.all([connect(url, OPTIONS), server.accept()]);
+  let sent = 0;
+  assert.throws(() => {
+    for (;;) {
+      slow.send(pattern(1_000));
+      sent += 1;
+    }
+  }, fails("queue-full", /later/));
+  await until(() => slowOnServer.stats().messagesQueued === 256, "the queue is full");
+  for (let number = 0; number < 500; number++) {
+    quick.send(numbered(number));
+    assert.deepEqual((await next(quickOnServer)).bytes, numbered(number));
+  }
+  for (let received = 0; received < sent; received++) assert.equal((await next(slowOnServer)).bytes.length, 1_000);
+  await Promise.all([slow.close(), quick.close()]);
+});
+
+test("a full server and a wrong password are told", async (t) => {
+  const { server, url } = await start(t, { maxConnections: 1, password: "friends" });
+  await assert.rejects(connect(url, { ...OPTIONS, password: "foes" }), fails("invalid-password", /password/));
+  const client = await connect(url, { ...OPTIONS, password: "friends" });
+  await assert.rejects(connect(url, { ...OPTIONS, password: "friends" }), fails("server-full", /full/));
+  await client.close();
+  await (await server.accept()).closed;
+});
+
+test("a ping is answered with what the server says of itself", async (t) => {
+  const { url } = await start(t, { advertisement: "two of eight" });
+  const { data } = await ping(url, { timeoutMs: LIMIT_MS });
+  assert.equal(new TextDecoder().decode(data), "two of eight");
+});
+
+test("datagrams of anybody are dropped and counted, and nobody notices", async (t) => {
+  const { server, url } = await start(t);
+  void echo(server);
+  const connection = await connect(url, OPTIONS);
+  const other = createSocket("udp4");
+  t.after(() => other.close());
+  let state = 7;
+  const random = () => (state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0) >>> 24;
+  for (let count = 0; count < 500; count++) {
+    const datagram = Uint8Array.from({ length: random() * 5 }, random);
+    await new Promise((resolve) => other.send(datagram, server.address.port, "127.0.0.1", resolve));
+  }
+  connection.send(numbered(7));
+  assert.deepEqual((await next(connection)).bytes, numbered(7));
+  await until(() => Object.values(server.stats().drops).reduce((sum, times) => sum + times, 0) > 100, "drops are counted");
+  assert.equal((await connection.close()).code, "local");
+});
+
+/** Connects, as soon as the place of an earlier client is free. */
+async function connectWhenFree(url) {
+  for (;;) {
+    try {
+      return await connect(url, OPTIONS);
+    } catch (error) {
+      if (error.code !== "server-full") throw error;
+    }
+  }
+}
+
+test("connections that nobody accepts are bounded, and the newest stay", async (t) => {
+  const { server, url } = await start(t, { maxConnections: 1 });
+  for (let count = 0; count < 3; count++) {
+    const client = await connectWhenFree(url);
+    client.send(numbered(count));
+    await client.close();
+    await until(() => server.stats().connections === 0, "it has ended on the server");
+  }
+  assert.equal(server.stats().connectionsForgotten, 2);
+  assert.deepEqual((await next(await server.accept())).bytes, numbered(2));
+});
+
+test("a server that closes tells its clients, and those who wait for others", async (t) => {
+  const { server, url } = await start(t);
+  const [client, accepted] = await Promise.all([connect(url, OPTIONS), server.accept()]);
+  accepted.send(numbered(1));
+  const waiting = server.accept();
+  await server.close();
+  assert.equal(await waiting, undefined);
+  assert.deepEqual((await next(client)).bytes, numbered(1));
+  assert.equal((await client.closed).code, "remote");
+  assert.equal(await server.accept(), undefined);
+  assert.deepEqual(server.stats().connections, 0);
+  await server.closed;
+  await server.close();
+});
+
+test("the wait for a connection ends with its signal", async (t) => {
+  const { server, url } = await start(t);
+  await assert.rejects(server.accept({ signal: AbortSignal.abort(new Error("enough")) }), /enough/);
+  const [client] = await Promise.all([connect(url, OPTIONS), server.accept()]);
+  await client.close();
+});
+
+test("IPv6 is listened on, too", async (t) => {
+  const { server, url } = await start(t, { host: "::1" });
+  void echo(server);
+  const connection = await connect(url, OPTIONS);
+  connection.send(numbered(9));
+  assert.deepEqual((await next(connection)).bytes, numbered(9));
+  assert.match(server.connections()[0].remoteAddress, /^\[::1\]:\d+$/);
+  await connection.close();
+});
+
+test("the command-line tool talks to a server", async (t) => {
+  const { server } = await start(t);
+  void echo(server);
+  const path = program("RAKWIRE_BIN", "Build it with `cargo build --release -p rakwire-cli`.");
+  const { stdout } = await promisify(execFile)(path, ["send", `127.0.0.1:${server.address.port}`, "hello"]);
+  assert.match(stdout, /^echo "hello" in /);
+});
+
+test("wrong options and a port that is taken are named", async (t) => {
+  const { server } = await start(t);
+  const taken = { host: "127.0.0.1", port: server.address.port };
+  await assert.rejects(listen(taken), fails("address-unavailable", /127\.0\.0\.1/));
+  for (const [options, text] of [
+    [{ host: "localhost" }, /host/],
+    [{ port: 65_536 }, /port/],
+    [{ maxConnections: 0 }, /maxConnections/],
+    [{ password: "x".repeat(256) }, /password/],
+    [{ advertisement: "x".repeat(400) }, /advertisement/],
+    [{ silenceTimeoutMs: 0 }, /silenceTimeoutMs/],
+    [{ memory: { blocks: 1 } }, /blocks/],
+  ]) {
+    await assert.rejects(listen(options), fails("bad-option", text));
+  }
+  await assert.rejects(listen({ memory: { blocks: 65_535, blockSize: 65_535 } }), fails("no-memory", /memory/));
+});
+
+test("addresses are written as they are read", () => {
+  for (const [address, host, text] of [
+    ["192.0.2.7", "192.0.2.7", "192.0.2.7:50000"],
+    ["::ffff:192.0.2.7", "192.0.2.7", "192.0.2.7:50000"],
+    ["2001:db8::7", "2001:db8:0:0:0:0:0:7", "[2001:db8::7]:50000"],
+    ["::", "0:0:0:0:0:0:0:0", "[::]:50000"],
+    ["fe80::1:2%eth0", "fe80:0:0:0:0:0:1:2", "[fe80::1:2]:50000"],
+    ["1:2:3:4:5:6:7:8", "1:2:3:4:5:6:7:8", "[1:2:3:4:5:6:7:8]:50000"],
+  ]) {
+    const bytes = new Uint8Array(18).fill(0xee);
+    writeAddress(bytes, address, 50_000);
+    assert.deepEqual([hostOf(bytes, false), portOf(bytes), ...readAddresses(bytes)], [host, 50_000, text]);
+  }
+  const mapped = new Uint8Array(18);
+  writeAddress(mapped, "192.0.2.7", 1);
+  assert.equal(hostOf(mapped, true), "::ffff:192.0.2.7");
+});

@@ -1,0 +1,5 @@
+/** The same for Node. */
+
+import "./platform.js";
+
+export * from "../server.js";

@@ -1,0 +1,128 @@
+/** A server of Rust, and its connections, as peers. */
+
+import { readAddresses } from "../addresses.js";
+import { RakwireError } from "../errors.js";
+import type { Rust, RustPeer, RustServer } from "../instance.js";
+import { classOf } from "../instance.js";
+import type { Peer, PeerSettings } from "../peer.js";
+import { createPeer } from "../peer.js";
+import { DROPS } from "../reasons.js";
+import { HEADER, recordAt } from "../record.js";
+import { ADDRESS } from "./address.js";
+
+/** What a server is made with; 0 stands for a default. */
+export interface ServerSettings {
+  maxConnections: number;
+  blocks: number;
+  blockSize: number;
+  silenceTimeoutMs: number;
+  password: Uint8Array;
+  advertisement: Uint8Array;
+}
+
+/** Of a peer that is made already nothing of this counts. */
+export const MADE: PeerSettings = {
+  protocol: "raknet",
+  protocolVersion: 0,
+  progressInterval: 0,
+  password: new Uint8Array(0),
+  memory: {},
+  silenceTimeoutMs: 0,
+  outgoingLimit: 0,
+};
+
+/** What a server as a whole does not do, or a connection of it. */
+const NEVER: Omit<RustPeer, "create" | "reserve" | "free"> = {
+  connect: () => 0,
+  handle: () => undefined,
+  handleTimeout: () => undefined,
+  disconnect: () => undefined,
+  pollTransmit: () => 0,
+  pollEvent: () => 0,
+  pollTimeout: () => Infinity,
+  isOver: () => 0,
+  send: () => 0,
+  canSend: () => 0,
+  stats: () => 0,
+};
+
+/** A server without socket and timers. */
+export class ServerPeers {
+  /** What takes and gives datagrams behind the 18 bytes of an address. */
+  readonly all: Pick<Peer, "handle" | "handleTimeout" | "pollTransmit" | "pollTimeout" | "free">;
+
+  readonly #loaded: Rust;
+  readonly #rust: RustServer;
+  readonly #server: number;
+
+  constructor(loaded: Rust, settings: ServerSettings) {
+    const rust = classOf<RustServer>(loaded.exports, "raknetserver");
+    if (rust === undefined) {
+      throw new RakwireError("bad-option", "this WebAssembly is without a server; take rakwire/server.wasm");
+    }
+    const { maxConnections, blocks, blockSize, silenceTimeoutMs, password, advertisement } = settings;
+    const [a, b, c, d] = crypto.getRandomValues(new BigUint64Array(4)) as unknown as [bigint, bigint, bigint, bigint];
+    this.#loaded = loaded;
+    this.#rust = rust;
+    this.#server = rust.create(a, b, c, d, maxConnections, blocks, blockSize, silenceTimeoutMs);
+    if (this.#server === 0) {
+      throw new RakwireError("no-memory", "there is not so much memory; give the server fewer connections or blocks");
+    }
+    this.#set("password", password, rust.setPassword);
+    this.#set("advertisement", advertisement, rust.setAdvertisement);
+    const { reserve, handle, handleTimeout, pollTransmit, pollTimeout, free } = rust;
+    this.all = this.#peer({ reserve, handle, handleTimeout, pollTransmit, pollTimeout, free });
+  }
+
+  /** The next connection on which something happened, by its slot. */
+  pollReadable(): number | undefined {
+    const connection = this.#rust.pollReadable(this.#server);
+    return connection < 0 ? undefined : connection;
+  }
+
+  /** Where a client is, and who it says that it is. */
+  client(connection: number): { remoteAddress: string; clientGuid: bigint } {
+    const at = this.#rust.client(this.#server, connection);
+    const bytes = at === 0 ? new Uint8Array(ADDRESS + 8) : recordAt(this.#loaded.memory, at);
+    const [remoteAddress = ""] = readAddresses(bytes.subarray(0, ADDRESS));
+    return { remoteAddress, clientGuid: new DataView(bytes.buffer).getBigUint64(ADDRESS, true) };
+  }
+
+  /** A connection as the peer of a session, which calls `onFree` at its end. */
+  connection(connection: number, onFree: () => void): Peer {
+    const [rust, server] = [this.#rust, this.#server];
+    return this.#peer({
+      reserve: rust.reserve,
+      disconnect: (_, now) => rust.disconnect(server, connection, now),
+      pollEvent: () => rust.pollEvent(server, connection),
+      isOver: () => rust.isOver(server, connection),
+      send: (_, length, delivery, now) => rust.send(server, connection, length, delivery, now),
+      canSend: (_, length, delivery) => rust.canSend(server, connection, length, delivery),
+      stats: () => rust.stats(server, connection),
+      free: () => {
+        rust.forget(server, connection);
+        onFree();
+      },
+    });
+  }
+
+  stats(): { bytesSent: number; bytesReceived: number; drops: Record<string, number> } {
+    const bytes = recordAt(this.#loaded.memory, this.#rust.serverStats(this.#server));
+    const [bytesSent = 0, bytesReceived = 0, ...times] = new Float64Array(bytes.buffer);
+    const counted = DROPS.raknet.split(" ").map((name, index) => [name, times[index] ?? 0] as const);
+    return { bytesSent, bytesReceived, drops: Object.fromEntries(counted.filter(([, count]) => count > 0)) };
+  }
+
+  /** The server as a peer that Rust has made already, with these functions. */
+  #peer(functions: Pick<RustPeer, "reserve" | "free"> & Partial<RustPeer>): Peer {
+    return createPeer({ ...this.#loaded, raknet: { ...NEVER, ...functions, create: () => this.#server } }, MADE);
+  }
+
+  #set(name: string, bytes: Uint8Array, set: (server: number, length: number) => number): void {
+    const at = this.#rust.reserve(this.#server, bytes.length);
+    new Uint8Array(this.#loaded.memory.buffer).set(bytes, at + HEADER);
+    if (set(this.#server, bytes.length) === 0) {
+      throw new RakwireError("bad-option", `${name} is too long`);
+    }
+  }
+}

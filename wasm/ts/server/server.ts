@@ -1,0 +1,206 @@
+/** A server: its socket, its timers and its connections. */
+
+import { ASYNC_DISPOSE } from "../connection.js";
+import { Loop } from "../loop.js";
+import type { LoopCallbacks, SessionLoop, SessionSettings } from "../session.js";
+import { Session } from "../session.js";
+import type { Transport } from "../transport/transport.js";
+import type { WaitOptions } from "../waits.js";
+import { beforeAbort, deferred, WaitList } from "../waits.js";
+import { AcceptedConnection } from "./connection.js";
+import type { ServerPeers } from "./peers.js";
+import { MADE } from "./peers.js";
+import type { ServerSocket } from "./socket.js";
+import type { Server, ServerConnection, ServerStats } from "./types.js";
+
+/** A connection, and what the loop of the server calls for its session. */
+interface Entry {
+  connection: AcceptedConnection;
+  onEvents: LoopCallbacks[0];
+  onError: LoopCallbacks[1];
+  onRun: LoopCallbacks[2];
+}
+
+/** The server sends and receives for all its connections. */
+const SHARED: Transport = {
+  name: "udp",
+  dropped: 0,
+  hasRoom: true,
+  bufferedAmount: 0,
+  send: () => undefined,
+  close: () => undefined,
+};
+const SETTINGS: SessionSettings = { ...MADE, transport: { url: "", carriers: [], resume: false } };
+
+export class UdpServer implements Server {
+  readonly address: { readonly host: string; readonly port: number };
+  readonly closed: Promise<void>;
+
+  readonly #peers: ServerPeers;
+  readonly #socket: ServerSocket;
+  readonly #maxConnections: number;
+  readonly #loop: Loop;
+  readonly #closed = deferred<void>();
+  /** By slot. */
+  readonly #entries = new Map<number, Entry>();
+  /** The slots whose sessions take what they had no room for before. */
+  readonly #resumed = new Set<number>();
+  readonly #waiting: ServerConnection[] = [];
+  readonly #accepting = new WaitList<ServerConnection | undefined>();
+  #forgotten = 0;
+  #isClosing = false;
+  #isOver = false;
+
+  constructor(peers: ServerPeers, socket: ServerSocket, maxConnections: number) {
+    this.#peers = peers;
+    this.#socket = socket;
+    this.#maxConnections = maxConnections;
+    this.address = socket.address;
+    this.closed = this.#closed.promise;
+    this.#loop = new Loop(
+      peers.all,
+      socket,
+      () => this.#handleEvents(),
+      (thrown) => this.#fail(thrown),
+      () => this.#entries.forEach(({ onRun }) => onRun()),
+    );
+    socket.listen((datagram) => this.#onDatagram(datagram), (error) => this.#fail(error));
+  }
+
+  async accept({ signal }: WaitOptions = {}): Promise<ServerConnection | undefined> {
+    const waits = this.#accepting.add(signal);
+    this.#giveOut();
+    return waits.promise;
+  }
+
+  async *[Symbol.asyncIterator](): AsyncIterator<ServerConnection> {
+    for (let connection = await this.accept(); connection !== undefined; connection = await this.accept()) {
+      yield connection;
+    }
+  }
+
+  connections(): ServerConnection[] {
+    return [...this.#entries.values()].map(({ connection }) => connection);
+  }
+
+  stats(): ServerStats {
+    return {
+      connections: this.#entries.size,
+      connectionsForgotten: this.#forgotten,
+      datagramsUnsent: this.#socket.unsent,
+      ...(this.#isOver ? { bytesSent: 0, bytesReceived: 0, drops: {} } : this.#peers.stats()),
+    };
+  }
+
+  async close({ signal }: WaitOptions = {}): Promise<void> {
+    if (!this.#isClosing) {
+      this.#isClosing = true;
+      void Promise.all(this.connections().map((connection) => connection.close())).then(() => this.#end());
+    }
+    return beforeAbort(signal, this.closed);
+  }
+
+  async [ASYNC_DISPOSE](): Promise<void> {
+    await this.close();
+  }
+
+  #onDatagram(datagram: Uint8Array): void {
+    if (this.#isOver) {
+      return;
+    }
+    const now = performance.now();
+    try {
+      this.#peers.all.handle(datagram, now);
+    } catch (thrown) {
+      this.#fail(thrown);
+    }
+    this.#loop.run(now);
+  }
+
+  #handleEvents(): void {
+    for (let slot = this.#peers.pollReadable(); slot !== undefined; slot = this.#isOver ? undefined : this.#peers.pollReadable()) {
+      (this.#entries.get(slot) ?? this.#open(slot)).onEvents();
+    }
+    for (const slot of this.#resumed) {
+      this.#resumed.delete(slot);
+      this.#entries.get(slot)?.onEvents();
+    }
+  }
+
+  /** A client has connected. */
+  #open(slot: number): Entry {
+    let callbacks!: LoopCallbacks;
+    const peer = this.#peers.connection(slot, () => this.#entries.delete(slot));
+    const connection = new AcceptedConnection(
+      (owner) =>
+        new Session(peer, SETTINGS, owner, () => SHARED, (_peer, _transport, ...given) => {
+          callbacks = given;
+          return this.#loopOf(slot);
+        }),
+      this.#peers.client(slot),
+    );
+    const [onEvents, onError, onRun] = callbacks;
+    const entry = { connection, onEvents, onError, onRun };
+    this.#entries.set(slot, entry);
+    if (this.#isClosing) {
+      void connection.opened.then(() => connection.close());
+    } else {
+      this.#waiting.push(connection);
+      // More than there may be at a time: some of them have ended.
+      if (this.#waiting.length > this.#maxConnections) {
+        this.#forgotten += 1;
+        this.#waiting.shift();
+      }
+      this.#giveOut();
+    }
+    return entry;
+  }
+
+  /** The loop of the server, which also looks at this connection once it has been asked to run. */
+  #loopOf(slot: number): SessionLoop {
+    return {
+      schedule: () => {
+        this.#resumed.add(slot);
+        return this.#loop.schedule();
+      },
+      run: (now) => {
+        this.#resumed.add(slot);
+        this.#loop.run(now);
+      },
+      stop: () => undefined,
+    };
+  }
+
+  /** Gives connections to those who wait for one. */
+  #giveOut(): void {
+    for (let first = this.#accepting.first; first !== undefined; first = this.#accepting.first) {
+      const connection = this.#waiting.shift();
+      if (connection === undefined && !this.#isOver) {
+        return;
+      }
+      first.resolve(connection);
+    }
+  }
+
+  #fail(thrown: unknown): void {
+    this.#isClosing = true;
+    this.#entries.forEach(({ onError }) => onError(thrown));
+    this.#end();
+  }
+
+  #end(): void {
+    if (this.#isOver) {
+      return;
+    }
+    this.#isOver = true;
+    this.#loop.stop();
+    this.#socket.close();
+    // After a failure it may be unusable.
+    try {
+      this.#peers.all.free();
+    } finally {
+      this.#giveOut();
+      this.#closed.resolve();
+    }
+  }
+}

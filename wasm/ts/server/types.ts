@@ -1,0 +1,90 @@
+/** What applications see of a server. */
+
+import type { Connection, MemoryOptions, WasmSource } from "../types.js";
+import type { WaitOptions } from "../waits.js";
+
+/** How to listen. */
+export interface ListenOptions {
+  /** The address to listen on, of IPv4 or IPv6. Default: `0.0.0.0`, all addresses of IPv4. */
+  host?: string;
+  /** The UDP port, 0 to 65,535. Default: 0, any that is free. */
+  port?: number;
+  /** How many clients may be connected, 1 to 10,000. Default: 32. */
+  maxConnections?: number;
+  /** What clients must give, at most 255 bytes (UTF-8). It crosses the network in the clear. Default: nothing. */
+  password?: string | Uint8Array;
+  /** What the server answers to pings, at most 399 bytes (UTF-8). Default: nothing. */
+  advertisement?: string | Uint8Array;
+  /**
+   * The memory of all connections together. Default: 128 blocks of 512 bytes for each of `maxConnections`, at least 32,768;
+   * 16,384 for a single one.
+   */
+  memory?: MemoryOptions;
+  /**
+   * How long a client may be silent while there is something that it must acknowledge, which is at least a ping every 5 s: 1 to
+   * 2,147,483,647. Default: 10,000.
+   */
+  silenceTimeoutMs?: number;
+  /** The source of the WebAssembly, if not this package. The first server decides for all. */
+  wasm?: WasmSource | Promise<WasmSource>;
+}
+
+/** A connection that a client has opened. Its `transport` is `udp`; it has neither `serverGuid` nor `internalAddresses`. */
+export interface ServerConnection extends Connection {
+  /** Where the client is seen, such as `192.0.2.7:50000` or `[2001:db8::7]:50000`. */
+  readonly remoteAddress: string;
+  /** The GUID that the client has chosen. Nobody has proved it. */
+  readonly clientGuid: bigint;
+}
+
+/** The counters of a server since its start. */
+export interface ServerStats {
+  /** Clients that are connected. */
+  readonly connections: number;
+  /** Connections that have ended before somebody accepted them, and gave way to others. */
+  readonly connectionsForgotten: number;
+  /** Datagrams that the system would not send, or for which its buffer had no room. */
+  readonly datagramsUnsent: number;
+  readonly bytesSent: number;
+  readonly bytesReceived: number;
+  /** The number of dropped datagrams and messages by reason, of all connections and of nobody's; only reasons that occurred. */
+  readonly drops: Readonly<Record<string, number>>;
+}
+
+/**
+ * A RakNet server. Iterating over it accepts its connections:
+ *
+ * ```ts
+ * async function echo(server: Server) {
+ *   for await (const connection of server) {
+ *     connection.onMessage = ({ bytes, reliability, channel }) => connection.send(bytes, { reliability, channel });
+ *   }
+ * }
+ * ```
+ */
+export interface Server extends AsyncIterable<ServerConnection>, AsyncDisposable {
+  /** Where it listens; the port is the one that was chosen if the option was 0. */
+  readonly address: { readonly host: string; readonly port: number };
+
+  /** Resolves when the server has ended, because of {@link close} or because its socket failed. Never rejects. */
+  readonly closed: Promise<void>;
+
+  /**
+   * The next connection that a client has opened, or `undefined` once the server has ended. As many wait as there may be; of
+   * those that end meanwhile the oldest are forgotten first.
+   *
+   * @throws the reason of the signal; no connection was taken then.
+   */
+  accept(options?: WaitOptions): Promise<ServerConnection | undefined>;
+
+  /** The connections that are open, whether they were accepted or not. */
+  connections(): ServerConnection[];
+
+  stats(): ServerStats;
+
+  /** Closes all connections, each once earlier messages have arrived or after 5 s, and then the socket. The signal ends only the wait. */
+  close(options?: WaitOptions): Promise<void>;
+
+  /** Closes the server, for `await using`. */
+  [Symbol.asyncDispose](): Promise<void>;
+}
