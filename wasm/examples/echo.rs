@@ -2,15 +2,21 @@
 //!
 //! `tests/rust.test.mjs` builds it and runs it in a browser.
 
+use std::cell::RefCell;
+use std::net::SocketAddr;
+use std::rc::Rc;
 use std::time::Duration;
 
-use rakwire::endpoint::{Protocol, SendError};
+use rakwire::endpoint::{
+    ConnectionId, MessageIds, MessageSender, Plugin, PluginHost, Protocol, SendError, Side, Verdict,
+};
 use rakwire::game_protocol;
 #[cfg(feature = "secure")]
 use rakwire::raknet::SecurePeer;
-use rakwire::raknet::{Delivery, Direction, Outcome, Reliability};
+use rakwire::raknet::{Delivery, Direction, Guid, Outcome, RakNet, Reliability};
 #[cfg(feature = "secure")]
 use rakwire::secure::{PublicKey, ServerTrust, StaticKey};
+use rakwire::{Chunks, Instant};
 use rakwire_wasm::web;
 use rakwire_wasm::web::connection::Connection;
 use wasm_bindgen::prelude::*;
@@ -129,6 +135,67 @@ pub async fn play_game_protocol(url: String, target: String) -> Result<String, J
     }
     connection.disconnect().await;
     Ok("echoed 5 and 129024 bytes".to_owned())
+}
+
+/// Greets each connection, and again when it is asked to; the answers are its own.
+#[derive(Default)]
+struct Greeter {
+    connection: Option<ConnectionId>,
+    is_due: bool,
+    answers: u32,
+}
+
+impl Plugin<RakNet> for Greeter {
+    fn message_ids(&self) -> MessageIds {
+        MessageIds::of(&[0x90])
+    }
+
+    fn on_connected(&mut self, _now: Instant, id: ConnectionId, _: SocketAddr, _: Guid, _: Side) {
+        (self.connection, self.is_due) = (Some(id), true);
+    }
+
+    fn on_message(&mut self, _now: Instant, _: ConnectionId, _: Delivery, _: &dyn Chunks) -> Verdict {
+        self.answers += 1;
+        Verdict::Drop
+    }
+
+    fn update(&mut self, _now: Instant, sender: &mut dyn MessageSender<RakNet>) {
+        if let Some(id) = self.connection {
+            self.is_due &= sender.send(id, b"\x90good day", Delivery::RELIABLE_ORDERED).is_err();
+        }
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        self.is_due.then_some(Instant::ZERO)
+    }
+}
+
+/// Lets a plugin speak with an echo server beside the program, which gets its own messages alone.
+///
+/// # Errors
+/// If connecting fails or a check does.
+#[wasm_bindgen]
+pub async fn play_with_plugin(url: String, target: String) -> Result<String, JsError> {
+    let greeter = Rc::new(RefCell::new(Greeter::default()));
+    let mut plugins = PluginHost::<_, 1>::new();
+    plugins.attach::<RakNet>(Rc::clone(&greeter))?;
+    let connection = web::connect_with_hook(&url, &target, web::Options::default(), plugins).await?;
+    for _ in 0..2 {
+        // What is sent behind the greeting on the same channel comes back behind it.
+        while greeter.borrow().is_due {
+            connection.ready(1, Delivery::RELIABLE_ORDERED).await?;
+            connection.send(b"\xFEwaiting", Delivery::RELIABLE_ORDERED)?;
+            check_echo(&connection, b"\xFEwaiting").await?;
+        }
+        connection.send(b"\xFEhello", Delivery::RELIABLE_ORDERED)?;
+        check_echo(&connection, b"\xFEhello").await?;
+        let is_first = greeter.borrow().answers == 1;
+        greeter.borrow_mut().is_due = is_first;
+        connection.wake();
+    }
+    connection.disconnect().await;
+    let answers = greeter.borrow().answers;
+    Ok(format!("{answers} answers"))
 }
 
 fn pattern(length: u32) -> Vec<u8> {

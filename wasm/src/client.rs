@@ -10,8 +10,10 @@ use alloc::vec::Vec;
 use core::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 
 use rakwire::Instant;
+#[cfg(feature = "web")]
+use rakwire::Machine;
 use rakwire::endpoint::{
-    Capacity, ConnectError, ConnectionId, Event, Peer, PeerStats, Protocol, Receipt, SendError,
+    Capacity, ConnectError, ConnectionId, Event, Hook, Hooked, Peer, PeerStats, Protocol, Receipt, SendError,
 };
 
 #[cfg(any(feature = "npm-raknet", feature = "web"))]
@@ -66,10 +68,10 @@ struct Dialling {
 
 type Dial<P> = fn(&mut Peer<'static, P>, Instant, &Dialling) -> Result<ConnectionId, ConnectError>;
 
-/// A peer that knows one server.
+/// A peer that knows one server, and the hook that it passes.
 #[derive(Debug)]
-pub(crate) struct Client<P: Protocol> {
-    peer: Peer<'static, P>,
+pub(crate) struct Client<P: Protocol, H = ()> {
+    hooked: Hooked<'static, P, H>,
     id: Option<ConnectionId>,
     /// The addresses that the server has said are its own, once the peer no longer knows them.
     internal_addresses: Vec<SocketAddr>,
@@ -78,12 +80,27 @@ pub(crate) struct Client<P: Protocol> {
     dial: Dial<P>,
 }
 
-impl<P: Protocol> Client<P> {
+/// What passes the hook of a client, where one can be: without the feature `web` none of that code is in the WebAssembly.
+#[cfg(feature = "web")]
+macro_rules! passing {
+    ($client:expr) => {
+        $client.hooked
+    };
+}
+#[cfg(not(feature = "web"))]
+macro_rules! passing {
+    ($client:expr) => {
+        $client.hooked.peer
+    };
+}
+
+impl<P: Protocol, H: Hook<P>> Client<P, H> {
     fn new(
         memory: Memory,
         config: P::Config,
         dialling: Dialling,
         dial: Dial<P>,
+        hook: H,
     ) -> Result<Self, OutOfMemory> {
         if !memory.is_available() {
             return Err(OutOfMemory);
@@ -91,7 +108,7 @@ impl<P: Protocol> Client<P> {
         let Memory { blocks, block_size } = memory;
         let peer = Peer::with_capacity(Capacity { connections: 1, blocks, block_size }, config);
         Ok(Self {
-            peer,
+            hooked: Hooked::new(peer, hook),
             id: None,
             internal_addresses: Vec::new(),
             buffer: vec![0; P::MAX_DATAGRAM],
@@ -107,18 +124,18 @@ impl<P: Protocol> Client<P> {
     }
 
     pub(crate) fn connect(&mut self, now: Instant) -> Result<(), ConnectError> {
-        self.id = Some((self.dial)(&mut self.peer, now, &self.dialling)?);
+        self.id = Some((self.dial)(&mut self.hooked.peer, now, &self.dialling)?);
         Ok(())
     }
 
     /// Whether a message of so many bytes would be taken for sending now.
     pub(crate) fn can_send(&mut self, length: usize, delivery: P::Delivery) -> Result<(), SendError> {
-        self.peer.can_send(self.id.ok_or(SendError::NotConnected)?, length, delivery)
+        self.hooked.peer.can_send(self.id.ok_or(SendError::NotConnected)?, length, delivery)
     }
 
     pub(crate) fn disconnect(&mut self, now: Instant) {
         if let Some(id) = self.id {
-            self.peer.disconnect(now, id);
+            self.hooked.peer.disconnect(now, id);
         }
     }
 
@@ -130,28 +147,28 @@ impl<P: Protocol> Client<P> {
         delivery: P::Delivery,
     ) -> Result<Option<Receipt>, SendError> {
         let id = self.id.ok_or(SendError::NotConnected)?;
-        self.peer.send(now, id, message, delivery)
+        passing!(self).send(now, id, message, delivery)
     }
 
     pub(crate) fn handle(&mut self, now: Instant, datagram: &[u8]) {
-        self.peer.handle_datagram(now, SERVER, datagram);
+        passing!(self).handle_datagram(now, SERVER, datagram);
     }
 
     pub(crate) fn handle_timeout(&mut self, now: Instant) {
-        self.peer.handle_timeout(now);
+        passing!(self).handle_timeout(now);
     }
 
     pub(crate) fn poll_transmit(&mut self, now: Instant) -> Option<&[u8]> {
-        let transmit = self.peer.poll_transmit(now, &mut self.buffer)?;
+        let transmit = passing!(self).poll_transmit(now, &mut self.buffer)?;
         Some(transmit.payload)
     }
 
     pub(crate) fn poll_event(&mut self) -> Option<Event<'_, P>> {
         // The peer forgets them with the next event.
         if let (Some(id), true) = (self.id, self.internal_addresses.is_empty()) {
-            self.internal_addresses = P::told_addresses(&self.peer, id).collect();
+            self.internal_addresses = P::told_addresses(&self.hooked.peer, id).collect();
         }
-        let event = self.peer.poll_event();
+        let event = passing!(self).poll_event();
         #[cfg(feature = "npm-server")]
         if let Some(Event::Connected { id, .. }) = &event {
             self.id = Some(*id);
@@ -162,20 +179,20 @@ impl<P: Protocol> Client<P> {
     #[cfg(any(feature = "npm-raknet", feature = "web"))]
     fn addresses_of(&self, id: ConnectionId) -> Vec<SocketAddr> {
         match &self.internal_addresses[..] {
-            [] => P::told_addresses(&self.peer, id).collect(),
+            [] => P::told_addresses(&self.hooked.peer, id).collect(),
             kept => kept.to_vec(),
         }
     }
 
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
-        self.peer.poll_timeout()
+        passing!(self).poll_timeout()
     }
 
     /// Whether nothing more can arrive; events may still wait.
-    #[cfg(any(feature = "npm-raknet", feature = "npm-game-protocol", test))]
+    #[cfg(any(feature = "npm-raknet", feature = "npm-game-protocol"))]
     pub(crate) fn is_over(&self) -> bool {
         self.id.is_some_and(|id| {
-            let connection = self.peer.connection(id);
+            let connection = self.hooked.peer.connection(id);
             connection
                 .is_none_or(|connection| connection.state == rakwire::endpoint::ConnectionState::Disconnected)
         })
@@ -183,8 +200,8 @@ impl<P: Protocol> Client<P> {
 
     /// The counters of the connection, zero while there is none, and of the whole peer.
     pub(crate) fn stats(&self) -> (P::ConnectionStats, &PeerStats<P::DropReason>) {
-        let connection = self.id.and_then(|id| self.peer.connection_stats(id));
-        (connection.unwrap_or_default(), self.peer.stats())
+        let connection = self.id.and_then(|id| self.hooked.peer.connection_stats(id));
+        (connection.unwrap_or_default(), self.hooked.peer.stats())
     }
 }
 
@@ -228,18 +245,19 @@ mod tests {
     }
 
     fn raknet(protocol_version: u8) -> Client<RakNet> {
-        Client::raknet([1; 32], settings(protocol_version, b"")).unwrap()
+        Client::raknet([1; 32], settings(protocol_version, b""), ()).unwrap()
     }
 
     fn game_protocol() -> Client<GameProtocol> {
-        Client::game_protocol([1; 32], Memory::GAME_PROTOCOL, None).unwrap()
+        Client::game_protocol([1; 32], Memory::GAME_PROTOCOL, None, ()).unwrap()
     }
 
     #[test]
     fn memory_that_cannot_be_had_is_refused_and_a_little_is_enough_to_connect() {
         let endless = Memory { blocks: usize::MAX / 2, block_size: 65_535 };
-        assert_eq!(Client::game_protocol([1; 32], endless, None).map(|_| ()), Err(OutOfMemory));
-        let mut little = Client::game_protocol([1; 32], Memory { blocks: 4, block_size: 32 }, None).unwrap();
+        assert_eq!(Client::game_protocol([1; 32], endless, None, ()).map(|_| ()), Err(OutOfMemory));
+        let mut little =
+            Client::game_protocol([1; 32], Memory { blocks: 4, block_size: 32 }, None, ()).unwrap();
         assert_eq!(little.connect(Instant::ZERO), Ok(()));
         assert_eq!(
             little.can_send(1, rakwire::game_protocol::Reliability::Reliable),
@@ -249,8 +267,9 @@ mod tests {
 
     #[test]
     fn a_password_that_is_too_long_is_refused() {
-        let connect =
-            |password: &[u8]| Client::raknet([1; 32], settings(6, password)).unwrap().connect(Instant::ZERO);
+        let connect = |password: &[u8]| {
+            Client::raknet([1; 32], settings(6, password), ()).unwrap().connect(Instant::ZERO)
+        };
         assert_eq!(connect(&[7; 255]), Ok(()));
         assert_eq!(connect(&[7; 256]), Err(ConnectError::PasswordTooLong));
     }
@@ -297,14 +316,17 @@ mod tests {
             let mut config = RakNet::config([2; 32]);
             config.max_incoming = 1;
             time_until_lost(
-                Client::raknet([1; 32], RakNetSettings { timeout, ..settings(6, b"") }).unwrap(),
+                Client::raknet([1; 32], RakNetSettings { timeout, ..settings(6, b"") }, ()).unwrap(),
                 config,
             )
         };
         let game = |timeout| {
             let mut config = GameProtocol::config([2; 32]);
             config.max_incoming = 1;
-            time_until_lost(Client::game_protocol([1; 32], Memory::GAME_PROTOCOL, timeout).unwrap(), config)
+            time_until_lost(
+                Client::game_protocol([1; 32], Memory::GAME_PROTOCOL, timeout, ()).unwrap(),
+                config,
+            )
         };
         let about = |seconds| Duration::from_secs(seconds)..Duration::from_secs(seconds + 1);
         assert!(about(10).contains(&raknet(None)), "{:?}", raknet(None));

@@ -56,6 +56,11 @@ test("a Rust program pings, knows a password and waits for room in a small memor
   assert.match(await play("play_in_little_memory", "game"), /^a lobby; .*password/);
 });
 
+test("a plugin of a Rust program speaks beside it", { timeout: 600_000 }, async (t) => {
+  const play = await openExample(t, { game: (await startEcho(t)).address });
+  assert.equal(await play("play_with_plugin", "game"), "2 answers");
+});
+
 test("a Rust program opens a secure connection to a server whose key it knows", { timeout: 600_000 }, async (t) => {
   const { address, key } = await startSecureEcho(t);
   const play = await openExample(t, { game: address });

@@ -145,6 +145,42 @@ impl<P: Protocol> Hook<P> for () {
 }
 
 /// What the first drops the second is not shown.
+/// A hook of any type, for drivers that are the same with each.
+#[cfg(feature = "alloc")]
+impl<P: Protocol, H: Hook<P> + ?Sized> Hook<P> for alloc::boxed::Box<H> {
+    fn on_received(&mut self, now: Instant, from: SocketAddr, datagram: &[u8]) -> Verdict {
+        (**self).on_received(now, from, datagram)
+    }
+
+    fn on_transmit(&mut self, now: Instant, to: SocketAddr, datagram: &[u8]) -> Verdict {
+        (**self).on_transmit(now, to, datagram)
+    }
+
+    fn on_event(&mut self, now: Instant, event: &Event<'_, P>) -> Verdict {
+        (**self).on_event(now, event)
+    }
+
+    fn watches_events(&self) -> bool {
+        (**self).watches_events()
+    }
+
+    fn inject(&mut self, of: Option<ConnectionId>, take: &mut dyn FnMut(Injected<'_, P>) -> bool) {
+        (**self).inject(of, take);
+    }
+
+    fn on_send(&mut self, now: Instant, id: ConnectionId, message: &[u8], delivery: P::Delivery) -> Verdict {
+        (**self).on_send(now, id, message, delivery)
+    }
+
+    fn update(&mut self, now: Instant, peer: &mut Peer<'_, P>) {
+        (**self).update(now, peer);
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        (**self).poll_timeout()
+    }
+}
+
 impl<P: Protocol, A: Hook<P>, B: Hook<P>> Hook<P> for (A, B) {
     fn on_received(&mut self, now: Instant, from: SocketAddr, datagram: &[u8]) -> Verdict {
         self.0.on_received(now, from, datagram).and_then(|| self.1.on_received(now, from, datagram))

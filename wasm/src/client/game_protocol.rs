@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use rakwire::endpoint::Protocol;
+use rakwire::endpoint::{Hook, Protocol};
 use rakwire::game_protocol::GameProtocol;
 
 use super::{Client, Dialling, Memory, OutOfMemory, SERVER};
@@ -11,12 +11,13 @@ use super::{Client, Dialling, Memory, OutOfMemory, SERVER};
 /// another port: an original server does not hear a client twice from the same one.
 pub(super) const ATTEMPT: Duration = Duration::from_secs(2);
 
-impl Client<GameProtocol> {
+impl<H: Hook<GameProtocol>> Client<GameProtocol, H> {
     /// A client that is not connected; the bytes must be random.
     pub(crate) fn game_protocol(
         entropy: [u8; 32],
         memory: Memory,
         timeout: Option<Duration>,
+        hook: H,
     ) -> Result<Self, OutOfMemory> {
         let mut config = GameProtocol::config(entropy);
         config.handshake_timeout = ATTEMPT;
@@ -25,6 +26,6 @@ impl Client<GameProtocol> {
         {
             config.max_incoming = 1;
         }
-        Self::new(memory, config, Dialling::default(), |peer, now, _| peer.connect(now, SERVER))
+        Self::new(memory, config, Dialling::default(), |peer, now, _| peer.connect(now, SERVER), hook)
     }
 }

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 use core::net::SocketAddr;
 use core::time::Duration;
 
-use rakwire::endpoint::{ConnectionState, Protocol};
+use rakwire::endpoint::{ConnectionState, Hook, Protocol};
 use rakwire::raknet::{Carrier, ConnectOptions, DialledAddress, Guid, RakNet};
 #[cfg(any(feature = "secure", feature = "npm-secure"))]
 use rakwire::raknet::{SecurePeer, Security};
@@ -13,7 +13,7 @@ use rakwire::secure::ServerTrust;
 #[cfg(feature = "npm-secure")]
 use rakwire::secure::StaticKey;
 
-use super::{Client, Dialling, Memory, OutOfMemory, SERVER};
+use super::{Client, Dial, Dialling, Memory, OutOfMemory, SERVER};
 
 /// How a RakNet client differs from the usual one.
 #[derive(Debug)]
@@ -30,9 +30,13 @@ pub(crate) struct RakNetSettings<'p> {
     pub(crate) security: Option<(Option<ServerTrust>, Security)>,
 }
 
-impl Client<RakNet> {
+impl<H: Hook<RakNet>> Client<RakNet, H> {
     /// A client that is not connected; the bytes must be random.
-    pub(crate) fn raknet(entropy: [u8; 32], settings: RakNetSettings<'_>) -> Result<Self, OutOfMemory> {
+    pub(crate) fn raknet(
+        entropy: [u8; 32],
+        settings: RakNetSettings<'_>,
+        hook: H,
+    ) -> Result<Self, OutOfMemory> {
         let mut config = RakNet::config(entropy);
         config.protocol_version = settings.protocol_version;
         config.progress_interval = settings.progress_interval;
@@ -56,7 +60,7 @@ impl Client<RakNet> {
             #[cfg(feature = "npm-secure")]
             identity: None,
         };
-        Self::new(settings.memory, config, dialling, |peer, now, dialling| {
+        let dial: Dial<RakNet> = |peer, now, dialling| {
             let options = ConnectOptions {
                 password: &dialling.password,
                 #[cfg(any(feature = "secure", feature = "npm-secure"))]
@@ -66,7 +70,8 @@ impl Client<RakNet> {
                 ..ConnectOptions::default()
             };
             peer.connect_with(now, SERVER, &options)
-        })
+        };
+        Self::new(settings.memory, config, dialling, dial, hook)
     }
 
     /// Sets whom the server has to be, and with which key the client identifies itself.
@@ -79,12 +84,12 @@ impl Client<RakNet> {
     /// Whom the server of a secure connection has shown to be, while there is one.
     #[cfg(any(feature = "secure", feature = "npm-secure"))]
     pub(crate) fn secure_peer(&self) -> Option<SecurePeer> {
-        self.peer.secure_peer(self.id?)
+        self.hooked.peer.secure_peer(self.id?)
     }
 
     /// Says what carries the datagrams from now on.
     pub(crate) fn set_carrier(&mut self, carrier: Carrier) {
-        self.peer.set_carrier(carrier);
+        self.hooked.peer.set_carrier(carrier);
     }
 
     /// The addresses that the server has said are its own.
@@ -94,7 +99,7 @@ impl Client<RakNet> {
 
     /// The GUID of the server, while there is a connection.
     pub(crate) fn server_guid(&self) -> Option<Guid> {
-        let connection = self.peer.connection(self.id?)?;
+        let connection = self.hooked.peer.connection(self.id?)?;
         (connection.state == ConnectionState::Connected).then_some(connection.identity)
     }
 }

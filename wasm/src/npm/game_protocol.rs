@@ -43,7 +43,7 @@ impl GameProtocolPeer {
         timeout_ms: u32,
     ) -> Option<Self> {
         let memory = memory(Memory::GAME_PROTOCOL, blocks, block_size);
-        let client = Client::game_protocol(entropy([a, b, c, d]), memory, timeout(timeout_ms)).ok()?;
+        let client = Client::game_protocol(entropy([a, b, c, d]), memory, timeout(timeout_ms), ()).ok()?;
         Some(Self { client, buffer: Buffer::new() })
     }
 }

@@ -104,7 +104,7 @@ pub(super) fn settings(
 
 impl RakNetPeer {
     pub(super) fn new(words: [u64; 4], settings: RakNetSettings<'_>) -> Option<Self> {
-        let client = Client::raknet(entropy(words), settings).ok()?;
+        let client = Client::raknet(entropy(words), settings, ()).ok()?;
         Some(Self { client, buffer: Buffer::new() })
     }
 }

@@ -7,11 +7,11 @@ use std::task::{Context, Poll, Waker};
 
 use rakwire::endpoint::{Event, Protocol, Receipt, SendError};
 
-use super::driver::Driver;
+use super::driver::{Driver, HookedClient};
 pub use super::error::{ConnectError, Ending};
 pub use super::receive_queue::Message;
 use super::receive_queue::ReceiveQueue;
-use crate::client::{Client, OutOfMemory};
+use crate::client::OutOfMemory;
 
 /// An open connection. Dropping it tells the server so without waiting for anything.
 #[derive(Debug)]
@@ -25,7 +25,7 @@ impl<P: Protocol> Connection<P> {
     /// Opens a connection through the WebSocket at `url`.
     pub(super) async fn open(
         url: &str,
-        client: impl FnOnce([u8; 32]) -> Result<Client<P>, OutOfMemory>,
+        client: impl FnOnce([u8; 32]) -> Result<HookedClient<P>, OutOfMemory>,
     ) -> Result<Self, ConnectError<P>> {
         let driver = Driver::start(url, client)?;
         let connection =
@@ -87,6 +87,11 @@ impl<P: Protocol> Connection<P> {
     #[must_use]
     pub fn stats(&self) -> P::ConnectionStats {
         self.driver.borrow().client.stats().0
+    }
+
+    /// Has the hook do soon what it has to do: call it after a change of a plugin that makes it want to send.
+    pub fn wake(&self) {
+        self.driver.borrow_mut().pump_soon();
     }
 
     /// Ends the connection once what was sent reliably before has arrived. Messages that nobody has received yet are

@@ -1,11 +1,12 @@
 //! Moves datagrams and time between the client and the browser.
 
 use std::cell::RefCell;
+use std::fmt;
 use std::rc::{Rc, Weak};
 use std::task::{Context, Waker};
 
 use rakwire::Instant;
-use rakwire::endpoint::{ConnectError, Protocol, Receipt, SendError};
+use rakwire::endpoint::{ConnectError, Hook, Protocol, Receipt, SendError};
 use wasm_bindgen::closure::Closure;
 
 use super::browser::{Timer, entropy, now, soon};
@@ -18,10 +19,12 @@ const FULL_SOCKET_MS: f64 = 5.0;
 /// A timer this late belongs to a page that was asleep, and datagrams may wait behind it.
 const LATE_MS: f64 = 250.0;
 
+/// A client with a hook of any type, so that connections have none in theirs.
+pub(super) type HookedClient<P> = Client<P, Box<dyn Hook<P>>>;
+
 /// The parts of a connection that browser callbacks and futures share.
-#[derive(Debug)]
 pub(super) struct Driver<P: Protocol> {
-    pub(super) client: Client<P>,
+    pub(super) client: HookedClient<P>,
     pub(super) relay_close: Option<RelayClose>,
     /// Why the client did not even begin to connect.
     pub(super) refusal: Option<ConnectError>,
@@ -35,12 +38,18 @@ pub(super) struct Driver<P: Protocol> {
     me: Weak<RefCell<Self>>,
 }
 
+impl<P: Protocol> fmt::Debug for Driver<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Driver").field("socket", &self.socket).finish_non_exhaustive()
+    }
+}
+
 impl<P: Protocol> Driver<P> {
     /// Begins to open the WebSocket; the rest follows by itself. Fails when the browser does not take the URL or does not
     /// have the memory.
     pub(super) fn start(
         url: &str,
-        client: impl FnOnce([u8; 32]) -> Result<Client<P>, OutOfMemory>,
+        client: impl FnOnce([u8; 32]) -> Result<HookedClient<P>, OutOfMemory>,
     ) -> Result<Rc<RefCell<Self>>, error::ConnectError<P>> {
         let client = client(entropy()).map_err(|OutOfMemory| error::ConnectError::OutOfMemory)?;
         let driver = Rc::new_cyclic(|me: &Weak<RefCell<Self>>| {
@@ -115,7 +124,7 @@ impl<P: Protocol> Driver<P> {
     }
 
     /// One pump for all messages that the application sends at a time, so that they share datagrams.
-    fn pump_soon(&mut self) {
+    pub(super) fn pump_soon(&mut self) {
         if core::mem::replace(&mut self.pump_is_queued, true) {
             return;
         }

@@ -16,6 +16,7 @@
 
 use core::time::Duration;
 
+use rakwire::endpoint::Hook;
 use rakwire::game_protocol::{ConnectFailure, GameProtocol};
 
 use super::browser::with_target;
@@ -67,15 +68,33 @@ pub async fn connect_with(
     url: &str,
     target: &str,
     attempts: u8,
+    options: Options,
+) -> Result<Connection, ConnectError> {
+    connect_with_hook(url, target, attempts, options, || ()).await
+}
+
+/// As [`connect_with`], past a hook as [`raknet::connect_with_hook`](super::raknet::connect_with_hook) has it; each attempt
+/// asks for one.
+///
+/// # Errors
+/// As [`connect`].
+pub async fn connect_with_hook<H: Hook<GameProtocol> + 'static>(
+    url: &str,
+    target: &str,
+    attempts: u8,
     Options { memory, timeout }: Options,
+    hook: impl Fn() -> H,
 ) -> Result<Connection, ConnectError> {
     let url = with_target(url, target);
-    let client = |entropy| Client::game_protocol(entropy, memory, timeout);
+    let client = |entropy| {
+        let hook: Box<dyn Hook<GameProtocol>> = Box::new(hook());
+        Client::game_protocol(entropy, memory, timeout, hook)
+    };
     for _ in 1..attempts {
-        match Connection::open(&url, client).await {
+        match Connection::open(&url, &client).await {
             Err(ConnectError::Server(ConnectFailure::NoAnswer)) => {}
             result => return result,
         }
     }
-    Connection::open(&url, client).await
+    Connection::open(&url, &client).await
 }

@@ -34,5 +34,5 @@ mod socket;
 pub use crate::Memory;
 pub use error::RelayClose;
 pub use ping::{PingError, Pong, ping};
-pub use raknet::{ConnectError, Connection, Ending, Message, Options, connect};
+pub use raknet::{ConnectError, Connection, Ending, Message, Options, connect, connect_with_hook};
 pub use rakwire::wire::offline::PingScope;

@@ -3,6 +3,7 @@
 use core::net::SocketAddr;
 use core::time::Duration;
 
+use rakwire::endpoint::Hook;
 use rakwire::raknet::{Carrier, Guid, Outcome, Progress, RakNet, Receipt};
 #[cfg(feature = "secure")]
 use rakwire::raknet::{SecurePeer, Security};
@@ -77,6 +78,43 @@ impl Default for Options<'_> {
 /// # Errors
 /// A [`ConnectError`] that says in words who refused what.
 pub async fn connect(url: &str, target: &str, options: Options<'_>) -> Result<Connection, ConnectError> {
+    connect_with_hook(url, target, options, ()).await
+}
+
+/// As [`connect`], past a hook: one that looks at datagrams, or a
+/// [`PluginHost`](rakwire::endpoint::PluginHost) with plugins, which hear of messages when the application asks for the next
+/// one. [`Connection::wake`](connection::Connection::wake) has it send at once. The application keeps an `Rc` of a plugin to reach it, and must not keep it
+/// borrowed while it calls the connection.
+///
+/// ```no_run
+/// use std::cell::RefCell;
+/// use std::rc::Rc;
+///
+/// use rakwire::endpoint::PluginHost;
+/// use rakwire::raknet::{Delivery, FilterGroup, MessageFilter, RakNet};
+/// use rakwire_wasm::web::{Options, connect_with_hook};
+///
+/// # async fn play() -> Result<(), Box<dyn std::error::Error>> {
+/// let filter = Rc::new(RefCell::new(MessageFilter::<1>::new()));
+/// let mut plugins = PluginHost::<_, 1>::new();
+/// plugins.attach::<RakNet>(Rc::clone(&filter))?;
+/// let connection = connect_with_hook("wss://play.example.org/ws", "game", Options::default(), plugins).await?;
+/// // What the server sends with another id is dropped from now on.
+/// filter.borrow_mut().forbid_all(FilterGroup::EVERYONE);
+/// filter.borrow_mut().allow(FilterGroup::EVERYONE, [0x86]);
+/// connection.send(b"\x86hello", Delivery::RELIABLE_ORDERED)?;
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// As [`connect`].
+pub async fn connect_with_hook(
+    url: &str,
+    target: &str,
+    options: Options<'_>,
+    hook: impl Hook<RakNet> + 'static,
+) -> Result<Connection, ConnectError> {
     let settings = RakNetSettings {
         protocol_version: options.protocol_version,
         progress_interval: options.progress_interval,
@@ -88,7 +126,7 @@ pub async fn connect(url: &str, target: &str, options: Options<'_>) -> Result<Co
         security: options.trust.map(|trust| (Some(trust), security(options.identity))),
     };
     let client = |entropy| {
-        let mut client = Client::raknet(entropy, settings)?;
+        let mut client = Client::raknet(entropy, settings, Box::new(hook) as Box<dyn Hook<RakNet>>)?;
         client.set_carrier(Carrier::Stream);
         Ok(client)
     };

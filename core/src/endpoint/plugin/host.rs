@@ -88,7 +88,8 @@ impl<T> Attached<T> {
 }
 
 /// Up to `N` plugins, in order: what one of them drops, those behind it are not shown. It is a hook, and so reaches every
-/// driver; `T` may be a plugin, an enum of several, `&RefCell<dyn Plugin<P>>`, or `Box<dyn Plugin<P>>` with the feature `alloc`.
+/// driver; `T` may be a plugin, an enum of several, `&RefCell<dyn Plugin<P>>`, or with the feature `alloc` `Box<dyn Plugin<P>>` and
+/// `Rc<RefCell<dyn Plugin<P>>>`.
 ///
 /// Plugins see what passes when the application polls events. [`Plugin`] has an example.
 #[derive(Debug)]

@@ -228,3 +228,9 @@ impl<P: Protocol, T: Plugin<P> + ?Sized> Plugin<P> for alloc::boxed::Box<T> {
 impl<P: Protocol, T: Plugin<P> + ?Sized> Plugin<P> for &RefCell<T> {
     forward!(self => shared self.borrow(), changed self.borrow_mut());
 }
+
+/// The same with an allocator, where the driver keeps the plugin for as long as it likes.
+#[cfg(feature = "alloc")]
+impl<P: Protocol, T: Plugin<P> + ?Sized> Plugin<P> for alloc::rc::Rc<RefCell<T>> {
+    forward!(self => shared self.borrow(), changed self.borrow_mut());
+}
