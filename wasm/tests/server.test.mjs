@@ -66,7 +66,7 @@ test("a connection of a server is one of a client, seen from the other side", as
 });
 
 test("a client that leaves, and one that falls silent, end on the server", async (t) => {
-  const { server, url } = await start(t, { silenceTimeoutMs: 1_000 });
+  const { server, url } = await start(t, { silenceTimeoutMs: 3_000 });
   const [client, accepted] = await Promise.all([connect(url, OPTIONS), server.accept()]);
   client.send(numbered(1));
   await client.close();
