@@ -146,11 +146,7 @@ export class UdpServer implements Server {
       void connection.opened.then(() => connection.close());
     } else {
       this.#waiting.push(connection);
-      // More than there may be at a time: some of them have ended.
-      if (this.#waiting.length > this.#maxConnections) {
-        this.#forgotten += 1;
-        this.#waiting.shift();
-      }
+      this.#forgetEnded();
       this.#giveOut();
     }
     return entry;
@@ -169,6 +165,15 @@ export class UdpServer implements Server {
       },
       stop: () => undefined,
     };
+  }
+
+  /** Where more wait than there may be at a time, some of them have ended. */
+  #forgetEnded(): void {
+    if (this.#waiting.length > this.#maxConnections) {
+      const open = new Set<ServerConnection>(this.connections());
+      const ended = this.#waiting.findIndex((connection) => !open.has(connection));
+      this.#forgotten += this.#waiting.splice(ended, ended < 0 ? 0 : 1).length;
+    }
   }
 
   /** Gives connections to those who wait for one. */

@@ -65,7 +65,7 @@ export class ServerSocket implements Sink {
     this.#buffered += datagram.length;
     this.#socket.send(datagram, ADDRESS, datagram.length - ADDRESS, portOf(datagram), hostOf(datagram, this.#isIpv6), (error) => {
       this.#buffered -= datagram.length;
-      this.unsent += error === null ? 0 : 1;
+      this.unsent += error ? 1 : 0;
     });
   }
 
