@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Fetches other RakNet implementations by name and exact version and builds the peers around them.
-# Usage: interop/setup.sh [cpp|rust-raknet|tokio-raknet|python|secure ...]   (default: all)
+# Usage: interop/setup.sh [cpp|rust-raknet|tokio-raknet|python|secure|websockify ...]   (default: all but the last)
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -12,6 +12,7 @@ cpp_sha256=c94d59e3620a3cd9e182941c9e04000d2a5d18f5cd3495158424eafab87c5ca5
 rust_raknet_version=rust-raknet@1.4.0
 tokio_raknet_version=tokio-raknet@0.2.0
 python_version=raknet==0.3.0
+websockify_version="websockify==0.13.0 numpy==2.0.2"
 secure_version="cryptography==50.0.2 cffi==2.1.1 pycparser==3.12"
 
 fail() {
@@ -50,7 +51,7 @@ build_cpp() {
     mkdir -p "$work"
     make --silent -j2 -C "$work" -f "$here/cpp/Makefile" HERE="$here/cpp" RAKNET="$fetched/package/raknet/Source" ||
         fail "building the C++ peer failed"
-    install "$work/cpp-peer" "$work/cpp-secure-peer" "$work/cpp-tcp-peer" "$bin"
+    install "$work/cpp-peer" "$work/cpp-secure-peer" "$work/cpp-tcp-peer" "$work/cpp-plugins-peer" "$bin"
 }
 
 # Builds a peer that is written in Rust: `build_rust PEER`.
@@ -98,6 +99,11 @@ build_python() {
     build_venv python peer.py "$python_version"
 }
 
+# What the relay is measured beside: no RakNet either.
+build_websockify() {
+    build_venv websockify run.py "$websockify_version"
+}
+
 # A second implementation of our own secure connections: not a foreign peer, but built and run as one.
 build_secure() {
     build_venv secure client.py "$secure_version"
@@ -112,7 +118,7 @@ stamp() {
 
 [ $# -gt 0 ] || set -- cpp rust-raknet tokio-raknet python secure
 for peer; do
-    case $peer in cpp | rust-raknet | tokio-raknet | python | secure) ;; *) fail "unknown peer '$peer', known: cpp rust-raknet tokio-raknet python secure" ;; esac
+    case $peer in cpp | rust-raknet | tokio-raknet | python | secure | websockify) ;; *) fail "unknown peer '$peer', known: cpp rust-raknet tokio-raknet python secure websockify" ;; esac
 done
 mkdir -p "$bin"
 if command -v flock >/dev/null; then

@@ -1,7 +1,7 @@
 //! A server and its clients without sockets, in virtual time: the cost of the protocol itself.
 
 use std::net::{Ipv4Addr, SocketAddr};
-use std::time::Duration;
+use std::time::{Duration, Instant as WallInstant};
 
 use rakwire::Instant;
 use rakwire::raknet::{
@@ -13,6 +13,8 @@ use rakwire::wire::MAX_DATAGRAM;
 
 /// The time between two rounds, which is the round-trip time.
 const ROUND: Duration = Duration::from_millis(1);
+/// The time between two ticks, of which there are 60 in a second.
+const TICK: Duration = Duration::from_micros(16_667);
 /// The block size of the native driver.
 const BLOCK: usize = 512;
 /// The address of the server.
@@ -155,8 +157,7 @@ impl ConnectedPeers {
     /// # Panics
     /// If one of them is taken for another than a forged one.
     pub fn forge(&mut self, datagrams: usize, size: usize) {
-        // With the header of a sealed datagram that has not been seen, and bytes that fit no tag.
-        let forged = vec![0x8F; size];
+        let forged = forged(size);
         let before = self.server.stats().dropped(DropReason::Unauthentic);
         for client in self.clients.iter().cycle().take(datagrams) {
             self.server.handle_datagram(self.now, client.address, &forged);
@@ -217,6 +218,66 @@ impl ConnectedPeers {
         }
     }
 
+    /// A tick of a game: every client sends an unreliable message of `size` bytes, and between their datagrams arrive `forged` more in their
+    /// names. Returns how long the server took for its tick.
+    ///
+    /// # Panics
+    /// If a connection has ended, or a forged datagram is taken for another one.
+    pub fn tick(&mut self, size: usize, forged: usize) -> Duration {
+        let message = vec![0x86; size];
+        let mut arrived = Vec::new();
+        for client in &mut self.clients {
+            if client.peer.poll_timeout().is_some_and(|due| due <= self.now) {
+                client.peer.handle_timeout(self.now);
+            }
+            let sent = client.peer.send(self.now, client.id, &message, Delivery::UNRELIABLE);
+            sent.expect("an open connection with room");
+            while let Some(transmit) = client.peer.poll_transmit(self.now, &mut self.buffer) {
+                arrived.push((client.address, transmit.payload.to_vec()));
+            }
+        }
+        let (before, dropped) = (self.delivered, self.server.stats().dropped(DropReason::Unauthentic));
+        let in_their_names = self::forged(size);
+        let each = forged.div_ceil(arrived.len().max(1));
+        let mut left = forged;
+        let began = WallInstant::now();
+        for (from, datagram) in &arrived {
+            for _ in 0..each.min(left) {
+                self.server.handle_datagram(self.now, *from, &in_their_names);
+            }
+            left = left.saturating_sub(each);
+            self.server.handle_datagram(self.now, *from, datagram);
+        }
+        let answers = self.serve();
+        let taken = began.elapsed();
+        assert_eq!(self.delivered - before, self.clients.len() as u64, "every message arrives");
+        let dropped = self.server.stats().dropped(DropReason::Unauthentic) - dropped;
+        assert_eq!(dropped, forged as u64, "each is dropped as forged");
+        for (number, datagram) in answers {
+            if let Some(client) = self.clients.get_mut(number) {
+                client.peer.handle_datagram(self.now, SERVER, &datagram);
+                while client.peer.poll_event().is_some() {}
+            }
+        }
+        self.now = self.now + TICK;
+        taken
+    }
+
+    /// The server takes its events and sends to each client what it has for it: the number of the client, and a datagram.
+    fn serve(&mut self) -> Vec<(usize, Vec<u8>)> {
+        while let Some(event) = self.server.poll_event() {
+            self.delivered += u64::from(matches!(event, Event::Message { .. }));
+        }
+        if self.server.poll_timeout().is_some_and(|due| due <= self.now) {
+            self.server.handle_timeout(self.now);
+        }
+        let mut sent = Vec::new();
+        while let Some(transmit) = self.server.poll_transmit(self.now, &mut self.buffer) {
+            sent.extend(number_of(transmit.to).map(|number| (number, transmit.payload.to_vec())));
+        }
+        sent
+    }
+
     /// Handles timeouts and delivers every datagram once in each direction.
     fn round(&mut self) {
         for client in &mut self.clients {
@@ -243,9 +304,7 @@ impl ConnectedPeers {
             self.server.handle_timeout(self.now);
         }
         while let Some(transmit) = self.server.poll_transmit(self.now, &mut self.buffer) {
-            let std::net::IpAddr::V4(ip) = transmit.to.ip() else { continue };
-            let [_, _, high, low] = ip.octets();
-            if let Some(client) = self.clients.get_mut(usize::from(u16::from_be_bytes([high, low]))) {
+            if let Some(client) = number_of(transmit.to).and_then(|number| self.clients.get_mut(number)) {
                 client.peer.handle_datagram(self.now, SERVER, transmit.payload);
             }
         }
@@ -255,4 +314,16 @@ impl ConnectedPeers {
             }
         }
     }
+}
+
+/// A datagram with the header of a sealed one that has not been seen, and bytes that fit no tag.
+fn forged(size: usize) -> Vec<u8> {
+    vec![0x8F; size]
+}
+
+/// The number of the client that has an address.
+fn number_of(address: SocketAddr) -> Option<usize> {
+    let std::net::IpAddr::V4(ip) = address.ip() else { return None };
+    let [_, _, high, low] = ip.octets();
+    Some(usize::from(u16::from_be_bytes([high, low])))
 }

@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod blocked_senders;
+mod chart;
 mod core_only;
 mod environment;
 mod fields;
@@ -26,6 +27,7 @@ mod report;
 #[allow(unreachable_pub, reason = "other programs include this file too")]
 mod role;
 mod secure;
+mod summary;
 mod transports;
 mod udp;
 mod udp_baseline;

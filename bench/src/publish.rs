@@ -2,11 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result};
 use clap::Args;
-use plotters::prelude::*;
 
+use crate::chart::{Bar, BarKind, draw};
 use crate::report::{Better, Report, Row, markdown, number};
+use crate::summary;
 
 /// Write the figures and plots of a report into the documentation.
 #[derive(Debug, Args)]
@@ -23,18 +24,20 @@ pub(crate) struct Options {
 
 const BEGIN: &str = "<!-- figures: written by `cargo xtask bench --publish` -->";
 const END: &str = "<!-- end of the figures -->";
-/// The height of a bar in a plot.
-const BAR: u32 = 26;
-const WIDTH: u32 = 760;
+/// The picture with which the document begins.
+const SUMMARY: &str = "bench-summary.svg";
 
 pub(crate) fn run(options: &Options) -> Result<()> {
     let report = Report::read(&options.report)?;
     let folder = options.document.parent().unwrap_or_else(|| Path::new(".")).join(&options.images);
     std::fs::create_dir_all(&folder)?;
+    draw(summary::TITLE, &summary::bars(&report), &folder.join(SUMMARY))
+        .context("the summary cannot be drawn")?;
     let mut plots = Vec::new();
     for chart in charts(&report) {
         let name = format!("bench-{}.svg", chart.name);
-        plot(&chart, &folder.join(&name)).with_context(|| format!("{name} cannot be drawn"))?;
+        draw(&chart.title(), &chart.bars, &folder.join(&name))
+            .with_context(|| format!("{name} cannot be drawn"))?;
         plots.push(format!(
             "{}:\n\n![{}]({}/{name})",
             chart.row_names(),
@@ -111,7 +114,12 @@ fn pairings(report: &Report) -> String {
     markdown(&lines)
 }
 
-/// A bar chart.
+fn names_in_markdown(rows: &[String]) -> String {
+    let names = rows.iter().map(|name| format!("`{name}`"));
+    names.collect::<Vec<_>>().join(", ")
+}
+
+/// A chart of one row, or of several that belong together.
 #[derive(Debug)]
 struct Chart {
     name: String,
@@ -122,51 +130,19 @@ struct Chart {
     bars: Vec<Bar>,
 }
 
-/// A value with a name.
-#[derive(Debug, PartialEq)]
-struct Bar {
-    name: String,
-    value: f64,
-    kind: BarKind,
-}
-
-/// What a bar shows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum BarKind {
-    /// A measurement with rakwire at one end or both.
-    Ours,
-    /// A measurement without rakwire.
-    Others,
-    /// What rakwire should reach.
-    Goal,
-}
-
-impl BarKind {
-    fn style(self) -> ShapeStyle {
-        match self {
-            Self::Ours => RGBColor(30, 110, 180).filled(),
-            Self::Others => RGBColor(170, 170, 170).filled(),
-            Self::Goal => RGBColor(110, 110, 110).stroke_width(1),
-        }
-    }
-}
-
-impl Bar {
-    fn new(name: impl Into<String>, value: f64, kind: BarKind) -> Self {
-        Self { name: name.into(), value, kind }
-    }
-}
-
 impl Chart {
     /// The names of its rows in Markdown.
     fn row_names(&self) -> String {
         names_in_markdown(&self.rows)
     }
-}
 
-fn names_in_markdown(rows: &[String]) -> String {
-    let names = rows.iter().map(|name| format!("`{name}`"));
-    names.collect::<Vec<_>>().join(", ")
+    fn title(&self) -> String {
+        let better = match self.better {
+            Better::Higher => "higher",
+            Better::Lower => "lower",
+        };
+        format!("{}, {} ({better} is better)", self.name, self.unit)
+    }
 }
 
 /// One chart per row, except for rows that share one.
@@ -245,37 +221,6 @@ const fn goal_name(better: Better) -> &'static str {
     }
 }
 
-fn plot(chart: &Chart, path: &Path) -> Result<()> {
-    let bars = &chart.bars;
-    let count = u32::try_from(bars.len())?;
-    let most = bars.iter().map(|bar| bar.value).fold(0.0, f64::max).max(f64::MIN_POSITIVE);
-    let root = SVGBackend::new(path, (WIDTH, 50 + count * BAR)).into_drawing_area();
-    let drawn = |error: &dyn std::fmt::Display| anyhow!("{error}");
-    root.fill(&WHITE).map_err(|error| drawn(&error))?;
-    let text = |size| ("sans-serif", size).into_font();
-    let title = format!(
-        "{}, {} ({} is better)",
-        chart.name,
-        chart.unit,
-        match chart.better {
-            Better::Higher => "higher",
-            Better::Lower => "lower",
-        }
-    );
-    root.draw(&Text::new(title, (10, 10), text(18))).map_err(|error| drawn(&error))?;
-    let (left, room) = (230, f64::from(WIDTH) - 330.0);
-    for (at, Bar { name, value, kind }) in bars.iter().enumerate() {
-        let top = 40 + i32::try_from(at)? * i32::try_from(BAR)?;
-        let right = left + (room * value / most).round().max(1.0) as i32;
-        let bar = Rectangle::new([(left, top), (right, top + 18)], kind.style());
-        root.draw(&bar).map_err(|error| drawn(&error))?;
-        root.draw(&Text::new(name.clone(), (10, top + 2), text(14))).map_err(|error| drawn(&error))?;
-        root.draw(&Text::new(number(*value), (right + 6, top + 2), text(14)))
-            .map_err(|error| drawn(&error))?;
-    }
-    root.present().map_err(|error| drawn(&error))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -336,26 +281,16 @@ mod tests {
     }
 
     #[test]
+    fn a_title_says_which_direction_is_better() {
+        let charts = charts(&report(vec![row("idle_memory", 1.0)]));
+        assert_eq!(charts[0].title(), "idle_memory, ns/message (lower is better)");
+    }
+
+    #[test]
     fn a_goal_is_drawn_next_to_the_measured_value() {
         let charts = charts(&report(vec![row("core_100b", 175.0).goal(150.0)]));
         let bars =
             [Bar::new("goal: at most", 150.0, BarKind::Goal), Bar::new("rakwire", 175.0, BarKind::Ours)];
         assert_eq!(charts[0].bars, bars);
-    }
-
-    #[test]
-    fn a_plot_shows_every_bar() {
-        let peer = Best { name: "other".to_owned(), value: 4_000.0 };
-        let row = Row::new("idle_memory", 1_000.0, "bytes", Better::Lower)
-            .compared_with_peer(Some(peer))
-            .goal(2_048.0);
-        let path = std::env::temp_dir().join(format!("rakwire-bench-plot-{}.svg", std::process::id()));
-        plot(&charts(&report(vec![row]))[0], &path).unwrap();
-        let svg = std::fs::read_to_string(&path).unwrap();
-        std::fs::remove_file(&path).unwrap();
-        let title = "idle_memory, bytes (lower is better)";
-        for part in ["rakwire", "other", "4,000", "goal: at most", "2,048", title] {
-            assert!(svg.contains(part), "{part:?} in\n{svg}");
-        }
     }
 }

@@ -12,6 +12,13 @@ use rakwire_native::{ConnectOptions, Connection, Delivery, Endpoint, Options as 
 
 const PROTECTIONS: [Protection; 2] = [Protection::Plain, Protection::Secure];
 
+/// The players beside whom datagrams are forged, and the bytes of their messages and of what is forged.
+const FLOODED_PLAYERS: u16 = 1_000;
+const FLOODED_SIZE: usize = 100;
+const TICK_RATE: usize = 60;
+/// Forged datagrams a second.
+const FORGED_RATES: [usize; 4] = [0, 12_000, 60_000, 120_000];
+
 /// Measure secure connections beside plain ones.
 #[derive(Debug, Args)]
 pub(crate) struct Options {
@@ -55,7 +62,33 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         let [plain, secure] = rates.map(median);
         println!("{name:<36} {plain:>14.0} {secure:>14.0} {:>8.2}", median(ratios));
     }
+    flood(options);
     Ok(())
+}
+
+/// How long the ticks of a server with many players take, while others forge datagrams in the names of the players.
+fn flood(options: &Options) {
+    let players = if options.quick { 20 } else { FLOODED_PLAYERS };
+    println!(
+        "\n{players} secure players with a message of {FLOODED_SIZE} bytes in each of 60 ticks a second, and the server on one core"
+    );
+    println!("{:<24} {:>14} {:>14} {:>14}", "forged a second", "tick p50, ms", "tick p99, ms", "core, %");
+    let mut peers = ConnectedPeers::protected(players, 64, Path::Clean, Protection::Secure);
+    let seconds = if options.quick { 1 } else { 2 * options.runs as usize };
+    let mut ticks = FORGED_RATES.map(|_| Vec::new());
+    // The rates take turns, so that a machine that is slow for a while is slow for all of them.
+    for _ in 0..seconds {
+        for (rate, ticks) in FORGED_RATES.iter().zip(&mut ticks) {
+            ticks.extend((0..TICK_RATE).map(|_| peers.tick(FLOODED_SIZE, rate / TICK_RATE).as_secs_f64()));
+        }
+    }
+    for (rate, mut ticks) in FORGED_RATES.iter().zip(ticks) {
+        ticks.sort_by(f64::total_cmp);
+        let at =
+            |share: f64| ticks.get((ticks.len() as f64 * share) as usize).map_or(f64::NAN, |tick| tick * 1e3);
+        let core = 100.0 * ticks.iter().sum::<f64>() / ticks.len() as f64 * TICK_RATE as f64;
+        println!("{rate:<24} {:>14.2} {:>14.2} {core:>14.1}", at(0.5), at(0.99));
+    }
 }
 
 fn median(mut values: Vec<f64>) -> f64 {

@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 use crate::artifacts;
 use crate::fields;
 use crate::mcu;
-use crate::setup::Need;
+use crate::setup::{self, Need};
 use crate::shell::Shell;
 use crate::targets::WASM;
 use crate::tasks;
@@ -116,6 +116,7 @@ pub(crate) fn command(shell: &Shell, options: &Options) -> Result<()> {
         }
         Some(Part::Relay { quick, runs }) => {
             artifacts::fast_relay(shell)?;
+            setup::websockify(shell)?;
             let runs = runs.to_string();
             let args = ["relay", "--runs", &runs].into_iter().chain(quick.then_some("--quick"));
             run(shell, &args.collect::<Vec<_>>())
@@ -192,6 +193,7 @@ pub(crate) fn smoke(shell: &Shell) -> Result<()> {
     fields::build(shell)?;
     run(shell, &["fields", "--quick", "--report", "target/bench/fields-quick.json"])?;
     artifacts::fast_relay(shell)?;
+    setup::websockify(shell)?;
     run(shell, &["relay", "--quick", "--report", "target/bench/relay-quick.json"])
 }
 

@@ -11,6 +11,7 @@ use super::game_server::GameServer;
 use super::load::{Load, Outcome, Pace};
 use super::programs::{self, Listening};
 use super::socket::Calls;
+use super::websockify::{self, StreamClient, TcpEcho};
 use crate::core_only::Effort;
 use crate::many_connections::allow_sockets;
 use crate::process::{Cores, Program};
@@ -32,6 +33,8 @@ const PLAYER_RATE: f64 = 60.0;
 pub(super) enum Way {
     Relay,
     WebSocketEcho,
+    /// To a server by TCP, which sends everything back.
+    Websockify,
     /// A program that sends each datagram back, by calls of its own.
     UdpEcho,
     /// No program: UDP from the clients to the game server.
@@ -41,10 +44,16 @@ pub(super) enum Way {
 /// What the packets of a load come back from.
 struct Path {
     server: Option<GameServer>,
+    /// Runs as long as this.
+    _tcp: Option<TcpEcho>,
     listening: Option<Listening>,
 }
 
 impl Path {
+    const fn to(listening: Listening) -> Self {
+        Self { server: None, _tcp: None, listening: Some(listening) }
+    }
+
     fn program(&self) -> Option<&Program> {
         self.listening.as_ref().map(|listening| &listening.program)
     }
@@ -160,6 +169,7 @@ impl Measure {
         let listening = path.listening.as_ref().map(|listening| listening.address);
         let clients = match (way, listening, &server) {
             (Way::Relay | Way::WebSocketEcho, Some(address), _) => websockets(address, count)?,
+            (Way::Websockify, Some(address), _) => streams(address, count, size)?,
             (Way::UdpEcho, Some(address), _) => direct(address, count)?,
             (_, _, Some(server)) => direct(server.local_addr()?, count)?,
             (_, _, None) => bail!("there is nobody to send to"),
@@ -171,13 +181,20 @@ impl Measure {
     fn path(&self, way: Way, count: usize) -> Result<Path> {
         let core = self.cores.receiver;
         Ok(match way {
-            Way::WebSocketEcho => Path { server: None, listening: Some(programs::websocket_echo(core)?) },
-            Way::UdpEcho => Path { server: None, listening: Some(programs::udp_echo(core)?) },
-            Way::Direct => Path { server: Some(GameServer::bind(Calls::Single)?), listening: None },
+            Way::WebSocketEcho => Path::to(programs::websocket_echo(core)?),
+            Way::UdpEcho => Path::to(programs::udp_echo(core)?),
+            Way::Websockify => {
+                let server = TcpEcho::start()?;
+                let listening = websockify::start(core, server.address)?;
+                Path { _tcp: Some(server), ..Path::to(listening) }
+            }
+            Way::Direct => {
+                Path { server: Some(GameServer::bind(Calls::Single)?), _tcp: None, listening: None }
+            }
             Way::Relay => {
                 let server = GameServer::bind(Calls::Single)?;
                 let relay = programs::relay(core, server.local_addr()?, count)?;
-                Path { server: Some(server), listening: Some(relay) }
+                Path { server: Some(server), ..Path::to(relay) }
             }
         })
     }
@@ -198,6 +215,11 @@ impl Measure {
 
 fn websockets(address: SocketAddr, count: usize) -> Result<Vec<Box<dyn Client>>> {
     let client = |_| Ok(Box::new(WebSocketClient::connect(address)?) as Box<dyn Client>);
+    (0..count).map(client).collect()
+}
+
+fn streams(address: SocketAddr, count: usize, size: usize) -> Result<Vec<Box<dyn Client>>> {
+    let client = |_| Ok(Box::new(StreamClient::connect(address, size)?) as Box<dyn Client>);
     (0..count).map(client).collect()
 }
 

@@ -10,6 +10,7 @@ mod rows;
 mod socket;
 mod table;
 pub(crate) mod websocket_echo;
+mod websockify;
 
 use std::path::PathBuf;
 

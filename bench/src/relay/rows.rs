@@ -36,12 +36,13 @@ fn throughput(measure: &Measure, rounds: u32) -> Result<(Vec<Row>, f64)> {
     let mut rows = Vec::new();
     let mut echoes = None;
     for size in SIZES {
-        let (mut relay, mut echo) = (Vec::new(), Vec::new());
+        let (mut relay, mut echo, mut websockify) = (Vec::new(), Vec::new(), Vec::new());
         let (mut udp, mut flood, mut direct) = (Vec::new(), Vec::new(), Vec::new());
         for _ in 0..rounds {
             direct.push(measure.throughput(Way::Direct, size)?.echoes());
             relay.push(measure.throughput(Way::Relay, size)?);
             echo.push(measure.throughput(Way::WebSocketEcho, size)?);
+            websockify.push(measure.throughput(Way::Websockify, size)?.per_core());
             udp.push(measure.throughput(Way::UdpEcho, size)?.per_core());
             flood.push(measure.udp_flood(size)?);
         }
@@ -51,6 +52,7 @@ fn throughput(measure: &Measure, rounds: u32) -> Result<(Vec<Row>, f64)> {
         echoes = echoes.or_else(|| most.into_iter().flatten().reduce(f64::min));
         let row = Row::new(name, "packets/s/core", relay.iter().map(Measured::per_core).collect());
         let row = row.beside_websocket_echo(echo.iter().map(Measured::per_core)).beside_udp(udp);
+        let row = row.beside_websockify(websockify);
         rows.push(row.beside_udp_flood(flood).at_least_of_websocket_echo(1.0));
     }
     Ok((rows, echoes.context("there was no round")?))

@@ -24,6 +24,8 @@ pub(super) struct Row {
     pub(super) unit: &'static str,
     pub(super) websocket_echo: Option<f64>,
     pub(super) ratio_to_websocket_echo: Option<f64>,
+    /// The same through websockify, to a server by TCP.
+    pub(super) websockify: Option<f64>,
     /// The same without a relay: of a program that sends datagrams back, or for latencies of the game server itself.
     pub(super) udp: Option<f64>,
     /// Datagrams per second that one core sends and another receives.
@@ -40,6 +42,7 @@ impl Row {
             unit,
             websocket_echo: None,
             ratio_to_websocket_echo: None,
+            websockify: None,
             udp: None,
             udp_flood: None,
             goal: None,
@@ -50,6 +53,11 @@ impl Row {
     pub(super) fn beside_websocket_echo(mut self, runs: impl IntoIterator<Item = f64>) -> Self {
         self.websocket_echo = median(runs);
         self.ratio_to_websocket_echo = self.websocket_echo.map(|echo| self.value / echo);
+        self
+    }
+
+    pub(super) fn beside_websockify(mut self, runs: impl IntoIterator<Item = f64>) -> Self {
+        self.websockify = median(runs);
         self
     }
 
@@ -97,7 +105,8 @@ impl Report {
 
     /// The rows as a Markdown table.
     pub(super) fn table(&self) -> String {
-        let header = ["row", "relay", "unit", "WebSocket echo", "ratio", "UDP", "UDP flood", "goal"];
+        let header =
+            ["row", "relay", "unit", "WebSocket echo", "ratio", "websockify", "UDP", "UDP flood", "goal"];
         let mut lines = vec![header.map(str::to_owned)];
         let optional = |value: Option<f64>| value.map_or(String::new(), number);
         for row in &self.rows {
@@ -110,6 +119,7 @@ impl Report {
                 row.unit.to_owned(),
                 optional(row.websocket_echo),
                 row.ratio_to_websocket_echo.map_or(String::new(), |ratio| format!("{ratio:.2}")),
+                optional(row.websockify),
                 optional(row.udp),
                 optional(row.udp_flood),
                 goal.map_or(String::new(), verdict),

@@ -3,6 +3,7 @@
 use heapless::Vec;
 
 use super::delivery::Delivery;
+use super::reason::DisconnectReason;
 use super::types::RakNet;
 use crate::chunks::{Chunks, Piece};
 use crate::endpoint::{ConnectionId, Event, Hook, MessageIds, Plugin, Verdict};
@@ -132,7 +133,7 @@ impl<const MEMBERS: usize> Plugin<RakNet> for MessageFilter<MEMBERS> {
         true
     }
 
-    fn on_disconnected(&mut self, _now: Instant, id: ConnectionId) {
+    fn on_disconnected(&mut self, _now: Instant, id: ConnectionId, _reason: DisconnectReason) {
         self.forget(id);
     }
 

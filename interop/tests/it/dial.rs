@@ -1,9 +1,6 @@
 //! Our endpoint and the C++ RakNet dial each other at once: one connection comes of it, whatever crosses on the way.
 
-use std::io::{BufRead, BufReader, Write};
 use std::net::SocketAddr;
-use std::process::{Child, ChildStdin, Command, Stdio};
-use std::sync::mpsc::{self, Receiver};
 use std::time::Duration;
 
 use rakwire::Instant;
@@ -12,7 +9,7 @@ use rakwire_native::{Connection, Delivery, Endpoint, Options};
 use tokio::net::UdpSocket;
 use tokio::task::JoinHandle;
 
-use crate::support::{TIME_LIMIT, peer};
+use crate::support::{Server, TIME_LIMIT};
 
 /// Enough that each of the ways in which two handshakes can cross was seen.
 const SEEDS: u64 = 36;
@@ -23,54 +20,15 @@ const OPEN: [&str; 2] = ["accepted", "incoming"];
 /// Longer than what is left of two handshakes takes.
 const REST: Duration = Duration::from_millis(400);
 
-/// A C++ peer that serves, and dials from the port of its server.
-struct Original {
-    child: Child,
-    stdin: ChildStdin,
-    lines: Receiver<String>,
-    address: SocketAddr,
-}
-
-impl Original {
-    fn start() -> Self {
-        let mut child = Command::new(peer("cpp"))
-            .args(["server", "--port", "0", "--protocol", "6"])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("the C++ peer");
-        let stdin = child.stdin.take().expect("its input");
-        let stdout = child.stdout.take().expect("its output");
-        let (sender, lines) = mpsc::channel();
-        std::thread::spawn(move || {
-            for line in BufReader::new(stdout).lines().map_while(Result::ok) {
-                if sender.send(line).is_err() {
-                    return;
-                }
-            }
-        });
-        let mut original = Self { child, stdin, lines, address: ([127, 0, 0, 1], 0).into() };
-        let line = original.lines.recv_timeout(TIME_LIMIT).expect("a port");
-        let port = line.strip_prefix("ready ").and_then(|port| port.parse().ok());
-        original.address.set_port(port.expect("a port"));
-        original
+/// What a C++ peer was told until now of its connections with a port, of which one is open or will be.
+fn told(original: &Server, port: u16) -> Vec<String> {
+    let mut told: Vec<String> = Vec::new();
+    while !told.iter().any(|what| OPEN.contains(&what.as_str())) {
+        let line = original.next_line().expect("an open connection");
+        told.extend(of_port(&line, port));
     }
-
-    fn dial(&mut self, to: SocketAddr) {
-        writeln!(self.stdin, "{to}").expect("it reads");
-    }
-
-    /// What it was told until now of its connections with a port, of which one is open or will be.
-    fn told(&self, port: u16) -> Vec<String> {
-        let mut told: Vec<String> = Vec::new();
-        while !told.iter().any(|what| OPEN.contains(&what.as_str())) {
-            let line = self.lines.recv_timeout(TIME_LIMIT).expect("an open connection");
-            told.extend(of_port(&line, port));
-        }
-        told.extend(self.lines.try_iter().filter_map(|line| of_port(&line, port)));
-        told
-    }
+    told.extend(original.printed_lines().filter_map(|line| of_port(&line, port)));
+    told
 }
 
 /// What a line says if it is about this port, and not about one of an earlier try.
@@ -79,14 +37,6 @@ fn of_port(line: &str, port: u16) -> Option<String> {
     match of.parse::<u16>() {
         Ok(of) => (of == port).then(|| what.to_owned()),
         Err(_) => Some(line.to_owned()),
-    }
-}
-
-impl Drop for Original {
-    fn drop(&mut self) {
-        // It may have ended already.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 
@@ -164,21 +114,21 @@ async fn echo(connection: &Connection) {
 }
 
 /// One try; what the original was told comes back.
-async fn cross(original: &mut Original, seed: u64) -> Vec<String> {
+async fn cross(original: &mut Server, seed: u64) -> Vec<String> {
     let mut options = Options::server(4).expect("entropy");
     options.config.protocol_version = 6;
     let endpoint = Endpoint::bind("127.0.0.1:0", options).await.expect("a free port");
     let path = Path::start([endpoint.local_addr(), original.address], seed).await;
     let head_start = Duration::from_micros(seed / 3 * 997 % 13_000);
     let connection = if seed.is_multiple_of(2) {
-        original.dial(path.faces[1]);
+        original.write_line(path.faces[1]);
         tokio::time::sleep(head_start).await;
         dial(&endpoint, path.faces[0]).await
     } else {
         let dials = dial(&endpoint, path.faces[0]);
         let follows = async {
             tokio::time::sleep(head_start).await;
-            original.dial(path.faces[1]);
+            original.write_line(path.faces[1]);
         };
         tokio::join!(dials, follows).0
     };
@@ -186,7 +136,7 @@ async fn cross(original: &mut Original, seed: u64) -> Vec<String> {
     let another = tokio::time::timeout(REST, endpoint.accept()).await;
     assert!(another.is_err(), "seed {seed}: a second connection");
     echo(&connection).await;
-    let told = original.told(path.faces[1].port());
+    let told = told(original, path.faces[1].port());
     let allowed = [&OPEN[..], &["already connected", "refused"]].concat();
     assert!(told.iter().all(|what| allowed.contains(&what.as_str())), "seed {seed}: {told:?}");
     assert_eq!(connection.closed_reason(), None, "seed {seed}: {told:?}");
@@ -196,7 +146,7 @@ async fn cross(original: &mut Original, seed: u64) -> Vec<String> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn both_dial_at_once() {
-    let mut original = Original::start();
+    let mut original = Server::start("cpp", &["--protocol", "6"]).expect("the C++ peer");
     let mut has_crossed = false;
     for seed in 0..MOST_SEEDS {
         if has_crossed && seed >= SEEDS {

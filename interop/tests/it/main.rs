@@ -3,6 +3,7 @@
 mod dial;
 mod matrix;
 mod peers;
+mod plugins;
 mod relay;
 mod secure;
 mod secure_cpp;

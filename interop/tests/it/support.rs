@@ -1,11 +1,12 @@
 //! Programs that tests start.
 
 use std::env::{self, consts::EXE_SUFFIX};
-use std::io::{BufRead, BufReader};
+use std::fmt::Display;
+use std::io::{BufRead, BufReader, Write};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, Command, Output, Stdio};
-use std::sync::mpsc;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Output, Stdio};
+use std::sync::mpsc::{self, Receiver};
 use std::time::Duration;
 
 /// Longer than any program here takes on the slowest machine.
@@ -38,7 +39,8 @@ pub(crate) fn program(name: &str) -> PathBuf {
 pub(crate) struct Server {
     child: Child,
     // The programs end when their standard input does.
-    _stdin: ChildStdin,
+    stdin: ChildStdin,
+    lines: Receiver<String>,
     pub(crate) address: SocketAddr,
 }
 
@@ -56,19 +58,41 @@ impl Server {
             .map_err(|error| error.to_string())?;
         let stdin = child.stdin.take().ok_or("no input")?;
         let stdout = child.stdout.take().ok_or("no output")?;
-        let mut server = Self { child, _stdin: stdin, address: ([127, 0, 0, 1], 0).into() };
-        let (sender, receiver) = mpsc::channel();
-        std::thread::spawn(move || {
-            let mut line = String::new();
-            let read = BufReader::new(stdout).read_line(&mut line).map(|_| line);
-            sender.send(read)
-        });
-        let line = receiver.recv_timeout(TIME_LIMIT).map_err(|error| error.to_string())?;
-        let line = line.map_err(|error| error.to_string())?;
-        let port = line.strip_prefix("ready ").and_then(|port| port.trim().parse().ok());
+        let lines = lines_of(stdout);
+        let mut server = Self { child, stdin, lines, address: ([127, 0, 0, 1], 0).into() };
+        let line = server.next_line()?;
+        let port = line.strip_prefix("ready ").and_then(|port| port.parse().ok());
         server.address.set_port(port.ok_or_else(|| format!("{line:?} announces no port"))?);
         Ok(server)
     }
+
+    /// Gives the program a line.
+    pub(crate) fn write_line(&mut self, line: impl Display) {
+        writeln!(self.stdin, "{line}").expect("the program reads");
+    }
+
+    /// Waits for the next line that the program prints.
+    pub(crate) fn next_line(&self) -> Result<String, String> {
+        self.lines.recv_timeout(TIME_LIMIT).map_err(|error| error.to_string())
+    }
+
+    /// The lines that it has printed and nobody has read.
+    pub(crate) fn printed_lines(&self) -> impl Iterator<Item = String> {
+        self.lines.try_iter()
+    }
+}
+
+/// What a program prints, by lines.
+fn lines_of(stdout: ChildStdout) -> Receiver<String> {
+    let (sender, lines) = mpsc::channel();
+    std::thread::spawn(move || {
+        for line in BufReader::new(stdout).lines().map_while(Result::ok) {
+            if sender.send(line).is_err() {
+                return;
+            }
+        }
+    });
+    lines
 }
 
 impl Drop for Server {

@@ -121,8 +121,8 @@ impl<P: Protocol, T: Plugin<P>> Plugin<P> for SharedHook<T> {
         self.lock().on_connected(now, id, remote, identity, side);
     }
 
-    fn on_disconnected(&mut self, now: Instant, id: ConnectionId) {
-        self.lock().on_disconnected(now, id);
+    fn on_disconnected(&mut self, now: Instant, id: ConnectionId, reason: P::DisconnectReason) {
+        self.lock().on_disconnected(now, id, reason);
     }
 
     fn on_message(

@@ -436,7 +436,7 @@ impl<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: us
         MessageIds::of(&[MESSAGE_ID])
     }
 
-    fn on_disconnected(&mut self, _now: Instant, id: ConnectionId) {
+    fn on_disconnected(&mut self, _now: Instant, id: ConnectionId, _reason: P::DisconnectReason) {
         self.answers.retain(|message| message.to != id);
         self.outgoing.retain(|message| message.to != id);
         while let Some(open) = self.open.iter().find(|open| open.id.to == id) {

@@ -306,7 +306,7 @@ impl<P: Protocol, S: Source, const PEERS: usize, const WINDOW: usize, const BYTE
         }
     }
 
-    fn on_disconnected(&mut self, _now: Instant, id: ConnectionId) {
+    fn on_disconnected(&mut self, _now: Instant, id: ConnectionId, _reason: P::DisconnectReason) {
         let Some(peer) = self.peers.get_mut(id) else { return };
         (peer.is_gone, peer.is_served, peer.failed) = (true, false, None);
         if peer.ended.is_none() && peer.is_begun {

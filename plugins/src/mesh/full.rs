@@ -5,7 +5,7 @@ use core::time::Duration;
 
 use heapless::Vec;
 use rakwire::endpoint::{BySlot, ConnectionId, MessageIds, MessageSender, Plugin, Side, Verdict};
-use rakwire::raknet::{Delivery, Guid, RakNet};
+use rakwire::raknet::{Delivery, DisconnectReason, Guid, RakNet};
 use rakwire::{Chunks, Instant};
 
 use super::graph::{ConnectionGraph, GRAPH_IDS};
@@ -282,17 +282,18 @@ impl<const PEERS: usize> Plugin<RakNet> for Mesh<PEERS> {
         self.look_for_peers(now);
     }
 
-    fn on_disconnected(&mut self, now: Instant, id: ConnectionId) {
+    fn on_disconnected(&mut self, now: Instant, id: ConnectionId, reason: DisconnectReason) {
         let address = self
             .graph
             .peers()
             .find(|(guid, _)| self.members.get(id).is_some_and(|member| member.guid == *guid));
-        self.graph.on_disconnected(now, id);
+        self.graph.on_disconnected(now, id, reason);
         if self.members.remove(id).is_some() {
             self.say_again();
         }
         if let Some((guid, address)) = address.filter(|(guid, _)| !self.graph.is_connected(*guid)) {
-            self.targets.learn(now, self.own, Target { address, guid });
+            let is_lost = !matches!(reason, DisconnectReason::Local | DisconnectReason::Remote);
+            self.targets.on_disconnected(now, self.own, Target { address, guid }, is_lost);
         }
         self.look_for_peers(now);
     }
@@ -301,13 +302,15 @@ impl<const PEERS: usize> Plugin<RakNet> for Mesh<PEERS> {
         &mut self,
         now: Instant,
         id: ConnectionId,
-        delivery: Delivery,
+        _delivery: Delivery,
         message: &dyn Chunks,
     ) -> Verdict {
         if bytes::first(message) == Some([MEMBER_ID]) {
             self.receive(now, id, message);
         } else {
-            self.graph.on_message(now, id, delivery, message);
+            if let Some(left) = self.graph.receive(id, message) {
+                self.targets.on_left(left);
+            }
             self.look_for_peers(now);
         }
         Verdict::Drop

@@ -4,7 +4,7 @@ use core::net::SocketAddr;
 
 use heapless::Vec;
 use rakwire::endpoint::{BySlot, ConnectionId, MessageIds, MessageSender, Plugin, Side, Verdict};
-use rakwire::raknet::{Delivery, Guid, RakNet};
+use rakwire::raknet::{Delivery, DisconnectReason, Guid, RakNet};
 use rakwire::wire::id;
 use rakwire::wire::notice::{Notice, RemotePeer, RemotePeers};
 use rakwire::wire::{Reader, Wire, Writer};
@@ -42,6 +42,8 @@ struct Announced {
     id: ConnectionId,
     address: SocketAddr,
     guid: Guid,
+    /// It fell silent.
+    is_lost: bool,
 }
 
 /// A peer that is connected.
@@ -106,25 +108,29 @@ impl<const PEERS: usize> ConnectionGraph<PEERS> {
         self.stats
     }
 
-    fn receive(&mut self, from: ConnectionId, message: &dyn Chunks) {
+    /// Takes a message; returns a peer of which it says that it has disconnected.
+    pub(super) fn receive(&mut self, from: ConnectionId, message: &dyn Chunks) -> Option<Guid> {
         let mut buffer = [0; MAX_LENGTH];
         let notice =
             bytes::copy(message, &mut buffer).and_then(|bytes| Notice::read(&mut Reader::new(bytes)).ok());
         let Some(notice) = notice else {
             self.stats.malformed = self.stats.malformed.saturating_add(1);
-            return;
+            return None;
         };
-        let Some(node) = self.nodes.get_mut(from) else { return };
+        let node = self.nodes.get_mut(from)?;
         match notice {
             Notice::RemoteConnected { peers } => {
                 let dropped = peers.iter().filter(|peer| !node.learn(*peer)).count();
                 self.stats.dropped = self.stats.dropped.saturating_add(dropped as u64);
             }
-            Notice::RemoteDisconnected { guid, .. } | Notice::RemoteLost { guid, .. } => {
+            Notice::RemoteDisconnected { guid, .. } => {
                 node.remotes.retain(|remote| remote.guid != guid);
+                return Some(guid);
             }
+            Notice::RemoteLost { guid, .. } => node.remotes.retain(|remote| remote.guid != guid),
             Notice::Timestamp { .. } | Notice::Advertise { .. } | _ => {}
         }
+        None
     }
 }
 
@@ -143,8 +149,7 @@ impl<const PEERS: usize> Node<PEERS> {
         let mut is_sent = true;
         self.announced.retain(|told| {
             let is_open = peers.iter().any(|peer| peer.id == told.id);
-            let notice = Notice::RemoteDisconnected { address: told.address, guid: told.guid };
-            let is_kept = is_open || !is_sent || !write(&notice, &mut send);
+            let is_kept = is_open || !is_sent || !write(&told.end(), &mut send);
             is_sent &= is_open || !is_kept;
             is_kept
         });
@@ -165,6 +170,18 @@ impl<const PEERS: usize> Node<PEERS> {
             }
         }
         is_sent
+    }
+}
+
+impl Announced {
+    /// What is said of its end.
+    const fn end(&self) -> Notice<'static> {
+        let Self { address, guid, .. } = *self;
+        if self.is_lost {
+            Notice::RemoteLost { address, guid }
+        } else {
+            Notice::RemoteDisconnected { address, guid }
+        }
     }
 }
 
@@ -194,8 +211,12 @@ impl<const PEERS: usize> Plugin<RakNet> for ConnectionGraph<PEERS> {
         }
     }
 
-    fn on_disconnected(&mut self, _: Instant, id: ConnectionId) {
+    fn on_disconnected(&mut self, _: Instant, id: ConnectionId, reason: DisconnectReason) {
         self.is_due |= self.nodes.remove(id).is_some();
+        let announced = self.nodes.iter_mut().flat_map(|(_, node)| &mut node.announced);
+        for ended in announced.filter(|announced| announced.id == id) {
+            ended.is_lost = reason == DisconnectReason::Lost;
+        }
     }
 
     fn on_message(&mut self, _: Instant, id: ConnectionId, _: Delivery, message: &dyn Chunks) -> Verdict {
@@ -209,6 +230,7 @@ impl<const PEERS: usize> Plugin<RakNet> for ConnectionGraph<PEERS> {
             id,
             address: node.address,
             guid: node.guid,
+            is_lost: false,
         }));
         let mut is_all_told = true;
         for (id, node) in self.nodes.iter_mut() {

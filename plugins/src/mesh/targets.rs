@@ -40,6 +40,10 @@ struct Entry {
     is_due: bool,
     is_out_of_reach: bool,
     is_untold: bool,
+    /// It fell silent, and may be in another part of a mesh that is split.
+    is_lost: bool,
+    /// It disconnected, and nobody is connected to it.
+    has_left: bool,
     /// How often it was tried.
     attempts: usize,
     /// How often the time to reach it began anew.
@@ -70,10 +74,36 @@ impl<const PEERS: usize> Targets<PEERS> {
             is_due: false,
             is_out_of_reach: false,
             is_untold: false,
+            is_lost: false,
+            has_left: false,
             attempts: 0,
             restarts: 0,
         };
         self.0.push(entry).is_ok()
+    }
+
+    /// A connection with a peer has ended. One that is lost is tried at once, and one that has left only if somebody is still
+    /// connected to it after a while.
+    pub(super) fn on_disconnected(&mut self, now: Instant, own: Guid, target: Target, is_lost: bool) {
+        self.learn(now, own, target);
+        let Some(entry) = self.find(target.guid) else { return };
+        entry.is_lost = is_lost;
+        if !is_lost {
+            entry.has_left = true;
+            entry.next_at = now + SHORT_PAUSE;
+        }
+    }
+
+    /// Somebody tells that a peer has left. That counts for less than this peer's own loss of it, or members could keep the
+    /// parts of a mesh apart.
+    pub(super) fn on_left(&mut self, guid: Guid) {
+        if let Some(entry) = self.find(guid) {
+            entry.has_left = !entry.is_lost;
+        }
+    }
+
+    fn find(&mut self, guid: Guid) -> Option<&mut Entry> {
+        self.0.iter_mut().find(|entry| entry.target.guid == guid)
     }
 
     pub(super) fn remove(&mut self, guid: Guid) {
@@ -84,6 +114,7 @@ impl<const PEERS: usize> Targets<PEERS> {
     pub(super) fn report(&mut self, now: Instant, is_reported: impl Fn(Guid) -> bool) {
         for entry in &mut self.0 {
             let was_reported = core::mem::replace(&mut entry.is_reported, is_reported(entry.target.guid));
+            entry.has_left &= !entry.is_reported;
             if entry.is_reported && !was_reported && entry.restarts < RESTARTS {
                 entry.restarts += 1;
                 (entry.known_at, entry.is_out_of_reach) = (now, false);
@@ -93,7 +124,7 @@ impl<const PEERS: usize> Targets<PEERS> {
 
     pub(super) fn update(&mut self, now: Instant) {
         self.0.retain(|entry| entry.is_reported || now < entry.known_at + MEMORY_TIME);
-        for entry in &mut self.0 {
+        for entry in self.0.iter_mut().filter(|entry| !entry.has_left) {
             if !entry.is_out_of_reach && now >= entry.known_at + REACH_TIME {
                 (entry.is_out_of_reach, entry.is_untold) = (true, entry.is_reported);
             }
@@ -106,12 +137,13 @@ impl<const PEERS: usize> Targets<PEERS> {
     }
 
     pub(super) fn poll_timeout(&self) -> Option<Instant> {
-        self.0.iter().map(|entry| entry.next_at).min()
+        let next = |entry: &Entry| if entry.has_left { entry.known_at + MEMORY_TIME } else { entry.next_at };
+        self.0.iter().map(next).min()
     }
 
     /// A peer to try, and how often that was done before.
     pub(super) fn poll_due(&mut self) -> Option<(Target, usize)> {
-        let entry = self.0.iter_mut().find(|entry| entry.is_due)?;
+        let entry = self.0.iter_mut().find(|entry| entry.is_due && !entry.has_left)?;
         entry.is_due = false;
         let attempts = entry.attempts;
         entry.attempts = attempts.wrapping_add(1);

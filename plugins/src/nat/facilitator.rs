@@ -6,7 +6,7 @@ use heapless::{Deque, Vec};
 use rakwire::endpoint::{
     BySlot, ConnectionId, MessageIds, MessageSender, Plugin, Side as ConnectionSide, Verdict,
 };
-use rakwire::raknet::{Delivery, Guid, RakNet};
+use rakwire::raknet::{Delivery, DisconnectReason, Guid, RakNet};
 use rakwire::{Chunks, Instant};
 use sha2::{Digest, Sha256};
 
@@ -406,7 +406,7 @@ impl<const CLIENTS: usize, const ATTEMPTS: usize> Plugin<RakNet> for Facilitator
         }
     }
 
-    fn on_disconnected(&mut self, _: Instant, id: ConnectionId) {
+    fn on_disconnected(&mut self, _: Instant, id: ConnectionId, _: DisconnectReason) {
         self.clients.remove(id);
         // Who punches already needs the facilitator no more.
         let is_lost = |pairing: &&Pairing| pairing.has(id) && matches!(pairing.phase, Phase::Probing { .. });

@@ -5,7 +5,7 @@ use core::time::Duration;
 
 use heapless::{Deque, Vec};
 use rakwire::endpoint::{ConnectionId, MessageIds, MessageSender, Plugin, Side, Verdict};
-use rakwire::raknet::{Delivery, Guid, RakNet};
+use rakwire::raknet::{Delivery, DisconnectReason, Guid, RakNet};
 use rakwire::{Chunks, Instant};
 
 use super::session::{PUNCH_INTERVAL, Session, Step};
@@ -390,7 +390,7 @@ impl<const SESSIONS: usize> Plugin<RakNet> for Traversal<SESSIONS> {
         self.end(Outcome::Connected { peer: guid, is_forwarded });
     }
 
-    fn on_disconnected(&mut self, _: Instant, id: ConnectionId) {
+    fn on_disconnected(&mut self, _: Instant, id: ConnectionId, _: DisconnectReason) {
         if self.link.is_some_and(|link| link.id == id) {
             self.link = None;
             self.probes.clear();

@@ -31,7 +31,7 @@ use core::net::SocketAddr;
 
 use heapless::Vec;
 use rakwire::endpoint::{BySlot, ConnectionId, MessageIds, MessageSender, Plugin, Side, Verdict};
-use rakwire::raknet::{Delivery, Guid, RakNet};
+use rakwire::raknet::{Delivery, DisconnectReason, Guid, RakNet};
 use rakwire::{Chunks, Instant};
 
 use self::event::Event;
@@ -219,7 +219,7 @@ impl<const EVENTS: usize, const PEERS: usize> Plugin<RakNet> for ReadyEvents<EVE
         }
     }
 
-    fn on_disconnected(&mut self, _now: Instant, id: ConnectionId) {
+    fn on_disconnected(&mut self, _now: Instant, id: ConnectionId, _reason: DisconnectReason) {
         self.connected.remove(id);
         for event in &mut self.events {
             event.stop_waiting_for(id);

@@ -4,7 +4,7 @@ use core::net::SocketAddr;
 
 use heapless::{Deque, Vec};
 use rakwire::endpoint::{BySlot, ConnectionId, MessageIds, MessageSender, Plugin, Side, Verdict};
-use rakwire::raknet::{Delivery, Guid, RakNet};
+use rakwire::raknet::{Delivery, DisconnectReason, Guid, RakNet};
 use rakwire::{Chunks, Instant};
 
 use super::buffer::{Buffer, Playback, SpeakerStats};
@@ -179,7 +179,7 @@ impl<const PEERS: usize, const FRAMES: usize, const BYTES: usize> Plugin<RakNet>
         }
     }
 
-    fn on_disconnected(&mut self, _: Instant, id: ConnectionId) {
+    fn on_disconnected(&mut self, _: Instant, id: ConnectionId, _: DisconnectReason) {
         self.others.remove(id);
     }
 

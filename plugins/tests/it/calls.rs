@@ -9,7 +9,7 @@ use rakwire::endpoint::{
     Capacity, ConnectionId, Event, Hooked, Peer, Plugin, PluginHost, PluginKey, Protocol, SendError, Verdict,
 };
 use rakwire::game_protocol::GameProtocol;
-use rakwire::raknet::{Delivery, RakNet};
+use rakwire::raknet::{Delivery, DisconnectReason, RakNet};
 use rakwire::sim::{Conditions, Pair};
 use rakwire_plugins::calls::{
     CallError, CallFailure, Function, Handler, MAX_NAME, Message, Refusal, RegisterError, RemoteCalls,
@@ -263,7 +263,7 @@ fn a_call_ends_with_its_time_or_its_connection() {
     let sent = transmit(&mut client, start);
     let plugin: &mut dyn Plugin<RakNet> = &mut client;
     assert_eq!(plugin.poll_timeout(), Some(start + TIMEOUT));
-    plugin.on_disconnected(start, ids[1]);
+    plugin.on_disconnected(start, ids[1], DisconnectReason::Lost);
     let finished = client.poll_finished().expect("it has ended");
     assert_eq!((finished.id, finished.answer::<Add>()), (lost, Err(CallFailure::Disconnected)));
     transmit(&mut client, start + TIMEOUT);
@@ -406,7 +406,7 @@ fn a_flood_of_calls_is_bounded_by_caller() {
     let plugin: &mut dyn Plugin<RakNet> = &mut server;
     plugin.update(Instant::ZERO, &mut sender);
     assert_eq!(sender.messages.iter().map(|(to, ..)| *to).collect::<Vec<_>>(), [ids[1]]);
-    plugin.on_disconnected(Instant::ZERO, ids[0]);
+    plugin.on_disconnected(Instant::ZERO, ids[0], DisconnectReason::Lost);
     assert_eq!(plugin.poll_timeout(), None, "its answers are gone with it");
 }
 

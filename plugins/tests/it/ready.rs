@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use proptest::prelude::*;
 use rakwire::Instant;
 use rakwire::endpoint::{ConnectionId, Plugin, Side, Verdict};
-use rakwire::raknet::{Delivery, Guid, RakNet};
+use rakwire::raknet::{Delivery, DisconnectReason, Guid, RakNet};
 use rakwire_plugins::ready::{EventId, Message, ReadyEvents, Status, TooManyEvents};
 use serde_json::Value;
 
@@ -155,7 +155,7 @@ fn whoever_comes_late_is_waited_for_and_whoever_leaves_is_not() {
     let expected = [Message::Query.encode(EVENT), Message::Status(Status::Set).encode(EVENT)];
     assert_eq!(sender.bytes(), expected);
     let plugin: &mut dyn Plugin<RakNet> = &mut ready;
-    plugin.on_disconnected(Instant::ZERO, ids[0]);
+    plugin.on_disconnected(Instant::ZERO, ids[0], DisconnectReason::Lost);
     assert_eq!(plugin.poll_timeout(), None);
     assert!(ready.is_completed(EVENT));
     assert_eq!(ready.poll_completed(), Some(EVENT), "once more");

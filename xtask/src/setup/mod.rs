@@ -13,7 +13,7 @@ use anyhow::{Result, anyhow};
 
 pub(crate) use self::done::Done;
 pub(crate) use self::need::Need;
-pub(crate) use self::peers::PROGRAMS as PEERS;
+pub(crate) use self::peers::{PROGRAMS as PEERS, websockify};
 pub(crate) use self::rust::{MIRI_TOOLCHAIN, promised_rust};
 use crate::artifacts;
 use crate::fields;

@@ -209,8 +209,10 @@ impl<P: Protocol, T: Plugin<P>, const N: usize> Hook<P> for PluginHost<T, N> {
             Event::Connected { id, remote, identity, side } => {
                 self.on_connected::<P>(now, *id, *remote, *identity, *side);
             }
-            Event::Disconnected { id, .. } => {
-                self.attached.iter_mut().for_each(|attached| attached.plugin.on_disconnected(now, *id));
+            Event::Disconnected { id, reason, .. } => {
+                for attached in &mut self.attached {
+                    attached.plugin.on_disconnected(now, *id, *reason);
+                }
             }
             Event::Message { id, delivery, message } => {
                 let (piece, _) = message.piece(Piece::FIRST);

@@ -71,7 +71,7 @@ pub trait MessageSender<P: Protocol> {
 ///         Verdict::Drop
 ///     }
 ///
-///     fn on_disconnected(&mut self, _now: Instant, id: ConnectionId) {
+///     fn on_disconnected(&mut self, _now: Instant, id: ConnectionId, _reason: P::DisconnectReason) {
 ///         self.unanswered.remove(id);
 ///     }
 ///
@@ -116,9 +116,9 @@ pub trait Plugin<P: Protocol> {
         let _ = (now, id, remote, identity, side);
     }
 
-    /// A connection has ended.
-    fn on_disconnected(&mut self, now: Instant, id: ConnectionId) {
-        let _ = (now, id);
+    /// A connection has ended, and why.
+    fn on_disconnected(&mut self, now: Instant, id: ConnectionId, reason: P::DisconnectReason) {
+        let _ = (now, id, reason);
     }
 
     /// A message arrived: with an id of its own, or with any if the plugin [watches all](Self::watches_all). Dropped, neither
@@ -180,8 +180,8 @@ macro_rules! forward {
             $changed.on_connected(now, id, remote, identity, side);
         }
 
-        fn on_disconnected(&mut $self, now: Instant, id: ConnectionId) {
-            $changed.on_disconnected(now, id);
+        fn on_disconnected(&mut $self, now: Instant, id: ConnectionId, reason: P::DisconnectReason) {
+            $changed.on_disconnected(now, id, reason);
         }
 
         fn on_message(

@@ -140,7 +140,7 @@ impl<P: Protocol> Plugin<P> for Answerer {
         self.connected.push(id);
     }
 
-    fn on_disconnected(&mut self, _: Instant, id: ConnectionId) {
+    fn on_disconnected(&mut self, _: Instant, id: ConnectionId, _: P::DisconnectReason) {
         self.ended.push(id);
     }
 

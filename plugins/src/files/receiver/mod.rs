@@ -218,7 +218,7 @@ impl<P: Protocol, S: Store, const WINDOW: usize, const AHEAD: usize, const BYTES
         MessageIds::of(&[REPLY_ID])
     }
 
-    fn on_disconnected(&mut self, _now: Instant, id: ConnectionId) {
+    fn on_disconnected(&mut self, _now: Instant, id: ConnectionId, _reason: P::DisconnectReason) {
         self.last = self.last.filter(|(to, _)| *to != id);
         if self.transfer.as_ref().is_some_and(|transfer| transfer.id == id) {
             self.end(|_| Err(Failure::Disconnected));

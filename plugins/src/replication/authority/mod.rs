@@ -270,7 +270,7 @@ impl<
         }
     }
 
-    fn on_disconnected(&mut self, _now: Instant, id: ConnectionId) {
+    fn on_disconnected(&mut self, _now: Instant, id: ConnectionId, _reason: P::DisconnectReason) {
         self.peers.remove(id);
         let entities = self.entities.iter_mut().flatten();
         entities.filter(|entity| entity.owner == Some(id)).for_each(|entity| entity.set_owner(None));

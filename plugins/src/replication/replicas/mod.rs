@@ -335,7 +335,7 @@ impl<P: Protocol, const ENTITIES: usize, const FIELDS: usize, const BYTES: usize
         }
     }
 
-    fn on_disconnected(&mut self, _now: Instant, id: ConnectionId) {
+    fn on_disconnected(&mut self, _now: Instant, id: ConnectionId, _reason: P::DisconnectReason) {
         if self.authority == Some(id) {
             self.places.iter_mut().for_each(Place::on_disconnected);
             (self.authority, self.received) = (None, Received::default());

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rakwire::Instant;
 use rakwire::endpoint::Plugin;
-use rakwire::raknet::RakNet;
+use rakwire::raknet::{DisconnectReason, RakNet};
 use rakwire_plugins::files::{
     Failure, Progress, Reason, ReceiverEvent, Reply, Request, SenderEvent, Totals, TransferUnderWay,
 };
@@ -70,8 +70,8 @@ fn a_transfer_resumes_on_another_connection() {
         let before =
             to.store.parts.values().chain(to.store.tree.values()).map(Vec::len).sum::<usize>() as u64;
         let (plugin, other): (&mut dyn Plugin<RakNet>, &mut dyn Plugin<RakNet>) = (&mut from, &mut to);
-        plugin.on_disconnected(Instant::ZERO, ids[0]);
-        other.on_disconnected(Instant::ZERO, ids[0]);
+        plugin.on_disconnected(Instant::ZERO, ids[0], DisconnectReason::Lost);
+        other.on_disconnected(Instant::ZERO, ids[0], DisconnectReason::Lost);
         let (at_sender, at_receiver) = last_events(&mut from, &mut to);
         if at_sender == Some(SenderEvent::Ended(Ok(()))) {
             continue;

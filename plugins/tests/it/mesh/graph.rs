@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use proptest::prelude::*;
 use rakwire::Instant;
 use rakwire::endpoint::{ConnectionId, Plugin, Side, Verdict};
-use rakwire::raknet::{Delivery, Guid, RakNet};
+use rakwire::raknet::{Delivery, DisconnectReason, Guid, RakNet};
 use rakwire_plugins::mesh::ConnectionGraph;
 
 use crate::support::{Collector, connections};
@@ -57,10 +57,22 @@ fn each_peer_is_told_of_the_others() {
     let guid = [0, 0, 0, 0, 0, 0, 3, 0xE8];
     let told = [&[0x21, 0, 0, 0, 1][..], &ADDRESS, &guid, &[0xFF, 0xFF]].concat();
     assert_eq!((messages.len(), &messages[1]), (2, &(ids[1], told)));
-    plugin(&mut graph).on_disconnected(Instant::ZERO, ids[0]);
-    let gone = [&[0x1F][..], &ADDRESS, &guid].concat();
-    assert_eq!(transmit(&mut graph, &mut Collector::new()), [(ids[1], gone)]);
-    assert_eq!(plugin(&mut graph).poll_timeout(), None);
+}
+
+#[test]
+fn the_others_are_told_how_a_connection_ended() {
+    let ids = connections::<RakNet>(2);
+    let reasons =
+        [(DisconnectReason::Local, 0x1F), (DisconnectReason::Remote, 0x1F), (DisconnectReason::Lost, 0x20)];
+    for (reason, message) in reasons {
+        let mut graph = Graph::new();
+        (0..2).for_each(|at| join(&mut graph, ids[at], 1_000));
+        transmit(&mut graph, &mut Collector::new());
+        plugin(&mut graph).on_disconnected(Instant::ZERO, ids[0], reason);
+        let gone = [&[message][..], &ADDRESS, &[0, 0, 0, 0, 0, 0, 3, 0xE8]].concat();
+        assert_eq!(transmit(&mut graph, &mut Collector::new()), [(ids[1], gone)]);
+        assert_eq!(plugin(&mut graph).poll_timeout(), None);
+    }
 }
 
 #[test]
@@ -95,7 +107,7 @@ fn connections_of_others_are_kept_until_they_end() {
     receive(&mut graph, ids[0], &lost);
     assert_eq!(graph.remotes().count(), 0);
     receive(&mut graph, ids[0], &new_connection(9));
-    plugin(&mut graph).on_disconnected(Instant::ZERO, ids[0]);
+    plugin(&mut graph).on_disconnected(Instant::ZERO, ids[0], DisconnectReason::Lost);
     assert_eq!(graph.remotes().count(), 0);
 }
 

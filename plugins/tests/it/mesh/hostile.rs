@@ -5,7 +5,7 @@ use core::time::Duration;
 use proptest::prelude::*;
 use rakwire::Instant;
 use rakwire::endpoint::{ConnectionId, Plugin, Side};
-use rakwire::raknet::{Delivery, Guid, RakNet};
+use rakwire::raknet::{Delivery, DisconnectReason, Guid, RakNet};
 use rakwire::wire::Wire;
 use rakwire::wire::Writer;
 use rakwire::wire::notice::{Notice, RemotePeer, RemotePeers};
@@ -79,6 +79,53 @@ fn invented_peers_are_tried_seldom() {
     assert_eq!(mesh.join_status(), JoinStatus::Complete, "nobody tells of them any more");
 }
 
+/// How often the mesh names peers in the minute after a time.
+fn attempts(mesh: &mut Member, from: Instant) -> usize {
+    let mut tried = 0;
+    for second in 0..60 {
+        update(mesh, from + Duration::from_secs(second));
+        tried += std::iter::from_fn(|| mesh.poll_connect()).count();
+    }
+    tried
+}
+
+/// A peer that fell silent is tried again, one that left is not.
+#[test]
+fn whoever_leaves_is_not_tried_again() {
+    let from = Instant::ZERO + Duration::from_secs(1);
+    for (reason, expected) in [
+        (DisconnectReason::Lost, 5..=12),
+        (DisconnectReason::Remote, 0..=0),
+        (DisconnectReason::Local, 0..=0),
+    ] {
+        let (mut mesh, id) = connected();
+        plugin(&mut mesh).on_disconnected(from, id, reason);
+        assert!(expected.contains(&attempts(&mut mesh, from)), "{reason}");
+    }
+}
+
+/// A peer has left this one, and another member is still connected to it: it is tried until that ends too. Members
+/// cannot say of a peer that fell silent here that it has left.
+#[test]
+fn whoever_leaves_one_member_is_tried_while_it_is_connected_to_another() {
+    let from = Instant::ZERO + Duration::from_secs(1);
+    let ids = connections::<RakNet>(2);
+    for (reason, rest) in [(DisconnectReason::Remote, 0..=0), (DisconnectReason::Lost, 5..=12)] {
+        let (mut mesh, member) = connected();
+        let address = ([192, 0, 2, 1], 1).into();
+        plugin(&mut mesh).on_connected(Instant::ZERO, ids[1], address, Guid(100), Side::Server);
+        receive(&mut mesh, Instant::ZERO, member, &invented(100));
+        plugin(&mut mesh).on_disconnected(from, ids[1], reason);
+        update(&mut mesh, from);
+        assert_eq!(mesh.poll_connect().is_none(), reason == DisconnectReason::Remote, "it may be leaving");
+        let later = from + Duration::from_secs(5);
+        update(&mut mesh, later);
+        assert_eq!(mesh.poll_connect().map(|target| target.guid), Some(Guid(100)));
+        receive(&mut mesh, later, member, &withdrawn(100));
+        assert!(rest.contains(&attempts(&mut mesh, later)), "{reason}");
+    }
+}
+
 #[test]
 fn a_peer_that_nobody_reaches_is_told_once() {
     let (mut mesh, id) = connected();
@@ -89,7 +136,7 @@ fn a_peer_that_nobody_reaches_is_told_once() {
     }
     assert_eq!(mesh.join_status(), JoinStatus::Partial);
     assert_eq!((mesh.poll_out_of_reach(), mesh.poll_out_of_reach()), (Some(Guid(100)), None));
-    plugin(&mut mesh).on_disconnected(Instant::ZERO + REACH_TIME, id);
+    plugin(&mut mesh).on_disconnected(Instant::ZERO + REACH_TIME, id, DisconnectReason::Lost);
     assert_eq!(mesh.join_status(), JoinStatus::Alone);
     assert_eq!(mesh.host(), Some(Guid(5)));
 }
@@ -122,7 +169,7 @@ fn the_host_of_a_liar_ends_with_its_connection() {
         receive(&mut mesh, at, id, said.encode(&mut buffer).expect("room"));
         assert_eq!(mesh.host() == Some(Guid(6)), joined == i64::MIN);
         assert!(mesh.connected_time(at).is_some());
-        plugin(&mut mesh).on_disconnected(Instant::ZERO, id);
+        plugin(&mut mesh).on_disconnected(Instant::ZERO, id, DisconnectReason::Lost);
         assert_eq!(mesh.host(), Some(Guid(5)));
     }
 }

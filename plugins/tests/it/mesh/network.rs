@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 
 use rakwire::Instant;
 use rakwire::endpoint::{ConnectionId, Plugin, Side};
-use rakwire::raknet::{Delivery, Guid, RakNet};
+use rakwire::raknet::{Delivery, DisconnectReason, Guid, RakNet};
 use rakwire_plugins::mesh::{MEMBER_ID, Mesh};
 
 use crate::support::{Collector, connections};
@@ -266,7 +266,7 @@ impl Network {
             Happening::Ended { link, at, other } => {
                 let Some(machine) = &mut self.machines[at] else { return };
                 let Some(end) = machine.ends[other].take_if(|end| end.link == link) else { return };
-                plugin(&mut machine.mesh).on_disconnected(now, end.id);
+                plugin(&mut machine.mesh).on_disconnected(now, end.id, DisconnectReason::Lost);
                 // The other end falls silent then, if it has not ended yet.
                 let when = self.now + 10_000;
                 self.push(when, Happening::Ended { link, at: other, other: at });

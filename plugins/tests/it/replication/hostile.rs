@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use rakwire::Instant;
 use rakwire::endpoint::{Plugin, Side};
-use rakwire::raknet::RakNet;
+use rakwire::raknet::{DisconnectReason, RakNet};
 
 use super::world::{Fate, World, authority, client, connect, receive, sent};
 use crate::support::connections;
@@ -119,7 +119,7 @@ fn updates_of_others_than_the_authority_are_refused() {
     assert_eq!((here.stats().refused, here.iter().count()), (2, 0));
     receive(&mut here, ids[1], &update);
     assert_eq!((here.stats().updates, here.iter().count()), (1, 1));
-    Plugin::<RakNet>::on_disconnected(&mut here, Instant::ZERO, ids[1]);
+    Plugin::<RakNet>::on_disconnected(&mut here, Instant::ZERO, ids[1], DisconnectReason::Lost);
     assert_eq!((here.iter().count(), sent(&mut here).len()), (0, 0));
 }
 

@@ -5,7 +5,7 @@ use std::num::NonZeroU16;
 
 use rakwire::Instant;
 use rakwire::endpoint::{ConnectionId, Plugin, Side};
-use rakwire::raknet::{Delivery, Guid, RakNet};
+use rakwire::raknet::{Delivery, DisconnectReason, Guid, RakNet};
 use rakwire_plugins::replication::{Authority, Class, EntityInfo, Field, NetworkId, Replicas, Scope};
 
 use crate::support::{Collector, connections};
@@ -108,7 +108,12 @@ impl World {
 
     pub(super) fn leave(&mut self, number: usize) {
         if self.clients[number].take().is_some() {
-            Plugin::<RakNet>::on_disconnected(&mut self.authority, Instant::ZERO, self.ids[number]);
+            Plugin::<RakNet>::on_disconnected(
+                &mut self.authority,
+                Instant::ZERO,
+                self.ids[number],
+                DisconnectReason::Lost,
+            );
             self.under_way.retain(|(_, _, other, _)| *other != number);
         }
     }

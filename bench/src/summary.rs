@@ -1,0 +1,57 @@
+//! The chart that says in one look how rakwire does beside the best of the other RakNets.
+
+use crate::chart::{Bar, BarKind};
+use crate::report::{Better, Report};
+
+pub(crate) const TITLE: &str = "How many times as fast, or as small, as the best other RakNet";
+
+/// The rows of the chart, and what they are in a few words.
+const ROWS: [(&str, &str); 8] = [
+    ("messages_100b", "messages of 100 bytes, loopback"),
+    ("bulk_10kb", "messages of 10 KB, loopback"),
+    ("bulk_10mb", "one message of 10 MB, loopback"),
+    ("pingpong_64b", "round trips, loopback"),
+    ("loss_0", "messages, 50 ms"),
+    ("loss_1", "messages, 50 ms and 1 % loss"),
+    ("loss_5", "messages, 50 ms and 5 % loss"),
+    ("idle_memory", "memory of an idle connection"),
+];
+
+/// The bars: the others first, who are 1, and then each row of the report that has others beside it.
+pub(crate) fn bars(report: &Report) -> Vec<Bar> {
+    let ours = ROWS.iter().filter_map(|(name, words)| {
+        let row = report.rows.iter().find(|row| row.name == *name)?;
+        let ratio = row.ratio_to_best_peer.filter(|ratio| *ratio > 0.0)?;
+        let times = if row.better == Better::Higher { ratio } else { 1.0 / ratio };
+        Some(Bar::new(*words, times, BarKind::Ours))
+    });
+    [Bar::new("the best of the others", 1.0, BarKind::Others)].into_iter().chain(ours).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::{Best, Row};
+
+    #[test]
+    fn less_is_more_where_lower_is_better() {
+        let row = |name, value, better| {
+            let other = Best { name: "other".to_owned(), value: 4.0 };
+            Row::new(name, value, "", better).compared_with_peer(Some(other))
+        };
+        let rows = vec![
+            row("idle_memory", 2.0, Better::Lower),
+            row("messages_100b", 20.0, Better::Higher),
+            Row::new("loss_5", 1.0, "", Better::Higher),
+            row("core_100b", 1.0, Better::Lower),
+        ];
+        let bars = bars(&Report { rows, ..Report::default() });
+        let values: Vec<_> = bars.iter().map(|bar| (bar.name.as_str(), bar.value)).collect();
+        let expected = [
+            ("the best of the others", 1.0),
+            ("messages of 100 bytes, loopback", 5.0),
+            ("memory of an idle connection", 2.0),
+        ];
+        assert_eq!(values, expected);
+    }
+}

@@ -1,0 +1,236 @@
+//! Our plugins with those of the C++ RakNet whose messages they speak: the connection graph and the ready events.
+
+use std::time::Duration;
+
+use rakwire::endpoint::{Plugin, PluginHost};
+use rakwire_native::endpoint::SharedHook;
+use rakwire_native::raknet::{Connection, Endpoint, Guid, Options, RakNet};
+use rakwire_plugins::mesh::{ConnectionGraph, GraphStats, UNKNOWN_PING};
+use rakwire_plugins::ready::{EventId, ReadyEvents, Status};
+
+use crate::support::{Server, TIME_LIMIT};
+
+/// The program around the original's plugins.
+const PEER: &str = "cpp-plugins";
+/// How long what must not happen is waited for.
+const A_WHILE: Duration = Duration::from_millis(300);
+
+/// A peer of ours with both plugins, and its connections.
+struct Ours {
+    endpoint: Endpoint,
+    guid: Guid,
+    graph: SharedHook<ConnectionGraph<8>>,
+    ready: SharedHook<ReadyEvents<4, 8>>,
+    connections: Vec<Connection>,
+}
+
+impl Ours {
+    async fn start() -> Self {
+        let mut options = Options::server(8).expect("entropy");
+        options.config.protocol_version = 6;
+        let (graph, ready) = (SharedHook::new(ConnectionGraph::new()), SharedHook::new(ReadyEvents::new()));
+        let hosts = (host(graph.clone()), host(ready.clone()));
+        let endpoint =
+            Endpoint::bind_with_hook("127.0.0.1:0", options, |_| hosts).await.expect("a free port");
+        Self { guid: endpoint.guid(), endpoint, graph, ready, connections: Vec::new() }
+    }
+
+    /// Connects to a server, which accepts by itself.
+    async fn dial(&mut self, server: &Original) {
+        self.connections.push(self.endpoint.connect(server.server.address).await.expect("a connection"));
+    }
+
+    async fn meet(&mut self, other: &mut Self) {
+        self.connections
+            .push(self.endpoint.connect(other.endpoint.local_addr()).await.expect("a connection"));
+        other.connections.push(other.endpoint.accept().await.expect("the same one"));
+    }
+
+    /// Ends the connection with a peer.
+    async fn part_from(&self, guid: Guid) {
+        let connection = self.connections.iter().find(|connection| connection.guid() == guid);
+        connection.expect("it is connected").disconnect().await;
+    }
+
+    fn is_told(&self, who: Guid, with: Guid) -> bool {
+        self.graph.with(|graph| graph.connections_of(who).iter().any(|remote| remote.guid == with))
+    }
+
+    fn set(&self, event: EventId, is_ready: bool) {
+        self.ready.with(|ready| ready.set(event, is_ready)).expect("room");
+        self.endpoint.wake();
+    }
+
+    fn is_completed(&self, event: EventId) -> bool {
+        self.ready.with(|ready| ready.is_completed(event))
+    }
+}
+
+fn host<T: Plugin<RakNet>>(plugin: T) -> PluginHost<T, 1> {
+    let mut host = PluginHost::new();
+    host.attach::<RakNet>(plugin).expect("room");
+    host
+}
+
+/// A C++ peer with both of its plugins.
+struct Original {
+    server: Server,
+    guid: Guid,
+}
+
+impl Original {
+    fn start() -> Self {
+        let server = Server::start(PEER, &[]).expect("a C++ peer");
+        let line = server.next_line().expect("its GUID");
+        let guid = line.strip_prefix("guid ").and_then(|guid| guid.parse().ok()).expect("a number");
+        Self { server, guid: Guid(guid) }
+    }
+
+    /// Waits until it prints what is expected, and returns the line.
+    async fn prints(&self, what: &str, is_expected: impl Fn(&str) -> bool) {
+        let mut last = String::new();
+        until(what, || {
+            self.server.printed_lines().any(|line| {
+                last = line;
+                is_expected(&last)
+            })
+        })
+        .await;
+    }
+
+    /// Waits until those of whom it knows that they are connected are exactly these pairs.
+    async fn knows(&self, pairs: &[(Guid, Guid)]) {
+        let mut expected: Vec<_> = pairs.iter().map(|(a, b)| format!("{}-{}", a.0, b.0)).collect();
+        expected.sort();
+        self.prints(&format!("graph {expected:?}"), |line| {
+            let mut said: Vec<_> = line.split(' ').skip(1).filter(|pair| !pair.is_empty()).collect();
+            said.sort_unstable();
+            line.starts_with("graph") && said == expected
+        })
+        .await;
+    }
+}
+
+async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let waits = async {
+        while !is_so() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(TIME_LIMIT, waits).await.unwrap_or_else(|_| panic!("never: {what}"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn both_tell_each_other_to_whom_they_are_connected() {
+    let mut original = Original::start();
+    let (mut a, mut b, c) = (Ours::start().await, Ours::start().await, Ours::start().await);
+    a.dial(&original).await;
+    b.dial(&original).await;
+    until("each of ours is told of the other", || {
+        a.is_told(original.guid, b.guid) && b.is_told(original.guid, a.guid)
+    })
+    .await;
+    let remote = a.graph.with(|graph| graph.connections_of(original.guid)[0]);
+    assert_eq!(remote.address, b.endpoint.local_addr());
+    assert!(remote.ping < 1_000 || remote.ping == UNKNOWN_PING, "{} ms over loopback", remote.ping);
+
+    a.meet(&mut b).await;
+    original.knows(&[(a.guid, b.guid), (b.guid, a.guid)]).await;
+    // The original dials, and tells whom it reaches of all that it is connected to.
+    original.server.write_line(format_args!("dial {}", c.endpoint.local_addr()));
+    let accepted = c.endpoint.accept().await.expect("a connection");
+    assert_eq!(accepted.guid(), original.guid);
+    until("the third is told of both", || {
+        c.is_told(original.guid, a.guid) && c.is_told(original.guid, b.guid)
+    })
+    .await;
+
+    a.part_from(b.guid).await;
+    original.knows(&[]).await;
+    b.part_from(original.guid).await;
+    until("those who stay are told that one has left", || {
+        [&a, &c].iter().all(|ours| !ours.is_told(original.guid, b.guid))
+    })
+    .await;
+    assert!(a.is_told(original.guid, c.guid) && c.is_told(original.guid, a.guid));
+    for ours in [&a, &b, &c] {
+        assert_eq!(ours.graph.with(|graph| graph.stats()), GraphStats::default());
+    }
+}
+
+/// A peer falls silent that was connected to one of each kind: each tells the other.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn both_tell_each_other_who_fell_silent() {
+    const REMOTE_CONNECTION_LOST: u8 = 0x20;
+    let (mut original, silent) = (Original::start(), Original::start());
+    let (mut a, mut b) = (Ours::start().await, Ours::start().await);
+    a.dial(&original).await;
+    b.dial(&original).await;
+    a.dial(&silent).await;
+    original.server.write_line(format_args!("dial {}", silent.server.address));
+    original.knows(&[(a.guid, silent.guid), (silent.guid, a.guid)]).await;
+    until("ours is told of the connection", || b.is_told(original.guid, silent.guid)).await;
+    let gone = silent.guid;
+    drop(silent);
+    let message = format!("received {REMOTE_CONNECTION_LOST} {}", a.guid.0);
+    original.prints("ours tells that it fell silent", |line| line == message).await;
+    original.knows(&[]).await;
+    until("ours is told that it fell silent", || !b.is_told(original.guid, gone)).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn all_agree_that_they_are_ready() {
+    const START: EventId = EventId(1);
+    let mut original = Original::start();
+    let (mut a, mut b) = (Ours::start().await, Ours::start().await);
+    a.dial(&original).await;
+    b.dial(&original).await;
+    a.meet(&mut b).await;
+    for ours in [&a, &b] {
+        ours.ready.with(|ready| ready.wait_for_all(START)).expect("room");
+    }
+    // What is said before the original knows the event it does not hear, so it asks later.
+    a.set(START, true);
+    tokio::time::sleep(A_WHILE).await;
+    original.server.write_line("wait 1");
+    original.server.write_line("set 1");
+    let of_original = |ours: &Ours| {
+        let id = ours.connections.iter().find(|connection| connection.guid() == original.guid)?.id();
+        ours.ready.with(|ready| ready.status_of(START, id))
+    };
+    until("ours know that the original is ready", || {
+        [&a, &b].iter().all(|ours| of_original(ours) == Some(Status::Set))
+    })
+    .await;
+    assert!(!a.is_completed(START) && !b.is_completed(START));
+    assert_eq!(original.server.printed_lines().filter(|line| line.starts_with("event")).count(), 0);
+
+    b.set(START, true);
+    until("ours are complete", || a.is_completed(START) && b.is_completed(START)).await;
+    original.prints("the original is complete", |line| line == "event 1 completed").await;
+    b.set(START, false);
+    original.prints("somebody is not ready", |line| line == "event 1 open").await;
+    until("ours know too", || !a.is_completed(START)).await;
+    b.set(START, true);
+    original.prints("complete again", |line| line == "event 1 completed").await;
+    until("ours are complete again", || a.is_completed(START) && b.is_completed(START)).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_event_that_one_of_them_forces_is_completed_at_both() {
+    const THEIRS: EventId = EventId(2);
+    const OURS: EventId = EventId(-3);
+    let mut original = Original::start();
+    let mut a = Ours::start().await;
+    a.dial(&original).await;
+    for event in [THEIRS, OURS] {
+        a.ready.with(|ready| ready.wait_for_all(event)).expect("room");
+        original.server.write_line(format_args!("wait {}", event.0));
+    }
+    original.server.write_line("force 2");
+    until("forced by the original", || a.is_completed(THEIRS)).await;
+    original.prints("and completed there", |line| line == "event 2 completed").await;
+    a.ready.with(|ready| ready.force(OURS)).expect("room");
+    a.endpoint.wake();
+    original.prints("forced by ours", |line| line == "event -3 completed").await;
+}
