@@ -21,6 +21,7 @@ mod log;
 mod mcu;
 mod measurements;
 mod miri;
+mod models;
 mod modules;
 mod msrv;
 mod mutants;

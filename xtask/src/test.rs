@@ -16,6 +16,7 @@ use crate::fuzz;
 use crate::interop;
 use crate::mcu;
 use crate::miri;
+use crate::models;
 use crate::modules;
 use crate::msrv;
 use crate::mutants;
@@ -170,9 +171,15 @@ fn embedded_stages() -> [Stage; 4] {
 }
 
 /// Generated input, and measurements.
-fn measuring_stages() -> [Stage; 5] {
+fn measuring_stages() -> [Stage; 6] {
     [
         Stage::new("mutants", "the models find every fault that is put into the core", &[], mutants::stage),
+        Stage::new(
+            "models",
+            "no attack on the models of secure connections, and one where there is one",
+            &models::NEEDS,
+            models::stage,
+        ),
         Stage::new(
             "miri",
             "no undefined behaviour where the core computes with indices and bits",

@@ -11,6 +11,8 @@ pub mod profiles;
 mod secure;
 #[cfg(feature = "server")]
 mod server;
+#[cfg(all(feature = "secure", feature = "server"))]
+mod tokens;
 #[cfg(feature = "unconnected")]
 mod unconnected;
 
@@ -22,6 +24,8 @@ pub use crate::state::{new, new_with_hook};
 pub use ping::{PingError, Pong};
 #[cfg(feature = "server")]
 pub use server::BanError;
+#[cfg(all(feature = "secure", feature = "server"))]
+pub use tokens::UsedTokenTable;
 #[cfg(feature = "unconnected")]
 pub use unconnected::{Unconnected, UnconnectedKind};
 

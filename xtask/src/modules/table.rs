@@ -334,6 +334,7 @@ const XTASK: Crate = Crate {
             "interop",
             "mcu",
             "miri",
+            "models",
             "modules",
             "msrv",
             "own_files",

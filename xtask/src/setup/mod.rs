@@ -64,6 +64,7 @@ pub(crate) fn install(need: Need, shell: &Shell) -> Result<Done> {
         Need::CargoMutants => tools::cargo_mutants(shell),
         Need::CargoSemverChecks => tools::cargo_semver_checks(shell),
         Need::Miri => rust::miri(shell),
+        Need::Verifpal => tools::verifpal(shell),
         Need::Packages => npm::packages(shell),
         Need::Peers => peers::build(shell),
         Need::NpmPackage => artifacts::npm_package(shell).map(Done::Installed),
@@ -131,6 +132,7 @@ fn by_hand(need: Need, shell: &Shell) -> Option<String> {
             format!("`cargo install --locked cargo-semver-checks@{}`", tools::CARGO_SEMVER_CHECKS)
         }
         Need::Miri => rust::miri_by_hand(),
+        Need::Verifpal => tools::verifpal_by_hand(),
         Need::Packages => "`npm ci` in wasm/, wasm/tests/bundlers/ and web/".to_owned(),
         Need::Peers => format!("`bash {}`, and read what it says", peers::SCRIPT),
         Need::NpmPackage

@@ -46,6 +46,8 @@ pub(crate) enum Need {
     CargoSemverChecks,
     /// The interpreter that finds undefined behaviour.
     Miri,
+    /// What looks for attacks in models of protocols.
+    Verifpal,
     Packages,
     Peers,
     /// The npm package.
@@ -68,7 +70,7 @@ pub(crate) enum Need {
 
 impl Need {
     /// What is installed, not built from this repository.
-    pub(crate) const TOOLS: [Self; 31] = [
+    pub(crate) const TOOLS: [Self; 32] = [
         Self::Node,
         Self::Components,
         Self::OldestRust,
@@ -98,6 +100,7 @@ impl Need {
         Self::CargoFuzz,
         Self::CargoMutants,
         Self::Miri,
+        Self::Verifpal,
         Self::Packages,
         Self::Peers,
     ];
@@ -136,6 +139,7 @@ impl Need {
             Self::CargoMutants => ("cargo-mutants", Load::Full, Some(Resource::Tools), &[]),
             Self::CargoSemverChecks => ("cargo-semver-checks", Load::Full, Some(Resource::Tools), &[]),
             Self::Miri => ("miri", Load::None, Some(Resource::Toolchains), &[]),
+            Self::Verifpal => ("verifpal", Load::Full, Some(Resource::Tools), &[Self::Miri]),
             Self::Packages => ("npm packages", Load::None, None, &[Self::Node]),
             // Its script installs packages of the system, too.
             Self::Peers => ("foreign RakNet peers", Load::Full, Some(Resource::SystemPackages), &[]),

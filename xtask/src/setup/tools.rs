@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 
 use super::done::Done;
+use super::rust::MIRI_TOOLCHAIN;
 use crate::shell::Shell;
 
 pub(super) const WASM_PACK: &str = "0.15.1";
@@ -15,6 +16,7 @@ pub(super) const CARGO_FUZZ: &str = "0.13.2";
 pub(super) const CARGO_MUTANTS: &str = "27.1.0";
 pub(super) const CARGO_SEMVER_CHECKS: &str = "0.51.0";
 pub(super) const DEFMT_PRINT: &str = "1.2.0";
+pub(super) const VERIFPAL: &str = "1.6.7";
 
 /// A tool as cargo knows it.
 struct Tool<'a> {
@@ -27,6 +29,8 @@ struct Tool<'a> {
     any_version: bool,
     /// Whether it is built from its own lock file. The lock file of wasm-bindgen-cli is not meant for that.
     locked: bool,
+    /// Whether it needs a newer compiler than this repository, and one that optimises.
+    newest_rust: bool,
 }
 
 /// The command-line half of wasm-bindgen must be of exactly the version of the library half.
@@ -39,6 +43,7 @@ pub(super) fn wasm_bindgen(shell: &Shell) -> Result<Done> {
         version: &version,
         any_version: false,
         locked: false,
+        newest_rust: false,
     };
     tool.install(shell)
 }
@@ -51,6 +56,7 @@ pub(super) fn wasm_pack(shell: &Shell) -> Result<Done> {
         version: WASM_PACK,
         any_version: false,
         locked: true,
+        newest_rust: false,
     };
     tool.install(shell)
 }
@@ -63,6 +69,7 @@ pub(super) fn cargo_deny(shell: &Shell) -> Result<Done> {
         version: CARGO_DENY,
         any_version: true,
         locked: true,
+        newest_rust: false,
     };
     tool.install(shell)
 }
@@ -75,6 +82,7 @@ pub(super) fn cargo_fuzz(shell: &Shell) -> Result<Done> {
         version: CARGO_FUZZ,
         any_version: true,
         locked: true,
+        newest_rust: false,
     };
     tool.install(shell)
 }
@@ -88,6 +96,7 @@ pub(super) fn cargo_mutants(shell: &Shell) -> Result<Done> {
         // What it changes differs from version to version.
         any_version: false,
         locked: true,
+        newest_rust: false,
     };
     tool.install(shell)
 }
@@ -100,8 +109,28 @@ pub(super) fn cargo_semver_checks(shell: &Shell) -> Result<Done> {
         version: CARGO_SEMVER_CHECKS,
         any_version: true,
         locked: true,
+        newest_rust: false,
     };
     tool.install(shell)
+}
+
+/// What looks for attacks in models of protocols.
+pub(super) fn verifpal(shell: &Shell) -> Result<Done> {
+    let tool = Tool {
+        package: "verifpal",
+        program: "verifpal",
+        ask: &["--version"],
+        version: VERIFPAL,
+        // What it finds, and what it says of that, differs from version to version.
+        any_version: false,
+        locked: true,
+        newest_rust: true,
+    };
+    tool.install(shell)
+}
+
+pub(super) fn verifpal_by_hand() -> String {
+    format!("`cargo +{MIRI_TOOLCHAIN} install --locked --ignore-rust-version verifpal@{VERIFPAL}`")
 }
 
 /// What makes text of a firmware's log.
@@ -113,6 +142,7 @@ pub(super) fn defmt_print(shell: &Shell) -> Result<Done> {
         version: DEFMT_PRINT,
         any_version: true,
         locked: true,
+        newest_rust: false,
     };
     tool.install(shell)
 }
@@ -143,11 +173,15 @@ impl Tool<'_> {
         let root = home.to_string_lossy();
         let package = format!("{}@{}", self.package, self.version);
         let locked = self.locked.then_some("--locked");
-        let args = ["install", "--debug", package.as_str(), "--bin", self.program, "--root", &root];
-        // None of the tools has much to compute, so what counts is that they are there soon.
+        // Most of the tools have not much to compute, so what counts is that they are there soon.
+        let build = if self.newest_rust { "--ignore-rust-version" } else { "--debug" };
+        let args = ["install", build, package.as_str(), "--bin", self.program, "--root", &root];
         shell
             .cmd("cargo", args.into_iter().chain(locked))
             .with(|command| {
+                if self.newest_rust {
+                    command.env("RUSTUP_TOOLCHAIN", MIRI_TOOLCHAIN);
+                }
                 // They share many dependencies.
                 command.env("CARGO_TARGET_DIR", build_dir(shell)).env("CARGO_PROFILE_DEV_DEBUG", "0");
             })

@@ -1,8 +1,10 @@
 //! Secure connections between machines.
 
 use rakwire::raknet::{Config, ConnectFailure, ConnectOptions, Delivery, RakNet, SecurePeer, Security};
-use rakwire::secure::{ServerIdentity, ServerTrust, StaticKey};
-use rakwire_embassy::raknet::ConnectError;
+use rakwire::secure::{
+    SeededRandom, ServerIdentity, ServerTrust, StaticKey, TokenClaims, TokenKey, TokenVerifier,
+};
+use rakwire_embassy::raknet::{ConnectError, UsedTokenTable};
 
 use crate::support::{Machine, Net, PORT, Wire, echo, round_trips, run};
 
@@ -11,18 +13,23 @@ fn server_key() -> StaticKey {
 }
 
 fn server(net: &mut Net) -> Machine<RakNet> {
-    net.machine::<RakNet, 1, 64, 128, 8>(PORT, |config: &mut Config| {
+    server_with(net, |_| ())
+}
+
+fn server_with(net: &mut Net, change: impl FnOnce(&mut ServerIdentity)) -> Machine<RakNet> {
+    net.machine::<RakNet, 3, 192, 128, 8>(PORT, |config: &mut Config| {
         let mut identity = ServerIdentity::new(server_key());
         identity.requires_security = true;
+        change(&mut identity);
         let mut security = Security::new([0xA1; 32]);
         security.server = Some(identity);
         config.security = Some(security);
-        config.max_incoming = 1;
+        config.max_incoming = 3;
     })
 }
 
 fn client(net: &mut Net) -> Machine<RakNet> {
-    net.machine::<RakNet, 1, 64, 128, 8>(0, |config: &mut Config| {
+    net.machine::<RakNet, 3, 192, 128, 8>(0, |config: &mut Config| {
         let mut security = Security::new([0xB2; 32]);
         security.identity = Some(StaticKey::from_bytes([0xC1; 32]));
         config.security = Some(security);
@@ -65,5 +72,46 @@ fn a_server_with_another_key_is_none() {
         let plain = net.client::<RakNet, 1, 48, 128, 8>();
         let refused = plain.handle.connect(server.address).await.expect_err("a client without security");
         assert_eq!(refused, ConnectError::Failed(ConnectFailure::SecurityRequired));
+    });
+}
+
+/// A board learns the time after its start; then a token opens one connection.
+#[test]
+fn a_token_opens_one_connection_to_a_board_that_knows_the_time() {
+    const TODAY: u64 = 1_800_000_000;
+    static USED: UsedTokenTable<4> = UsedTokenTable::new();
+    let token_key = || TokenKey::from_bytes([0x7A; 32]);
+    let servers = [server_key().public().hash()];
+    let client_key = StaticKey::from_bytes([0xC1; 32]).public();
+    let claims = TokenClaims {
+        user_id: 42,
+        expires: TODAY + 60,
+        client: client_key,
+        servers: &servers,
+        user_data: b"level 3",
+    };
+    let token = claims.seal(&token_key(), &mut SeededRandom::new([3; 32])).expect("it fits");
+    run(async {
+        let mut net = Net::new(Wire::losing(0));
+        let client = client(&mut net);
+        let server = server_with(&mut net, |identity| {
+            identity.tokens = Some(TokenVerifier::new([token_key()].into_iter().collect(), &USED));
+        });
+        let options = ConnectOptions { password: &token, ..trusting(&server_key()) };
+        let invalid = ConnectError::Failed(ConnectFailure::InvalidPassword);
+        let early = client.handle.connect_with(server.address, &options).await;
+        assert_eq!(early.expect_err("it does not know the time"), invalid);
+
+        server.handle.set_unix_time(TODAY);
+        let (opened, accepted) =
+            tokio::join!(client.handle.connect_with(server.address, &options), server.handle.accept());
+        let opened = opened.expect("a connection");
+        let shown = accepted.accepted_token().expect("a token");
+        assert_eq!((shown.user_id, shown.user_data()), (42, &b"level 3"[..]));
+        assert_eq!(opened.accepted_token(), None, "a client is shown none");
+        opened.disconnect().await;
+        assert_eq!(accepted.recv().await.map(|message| message.len()), None, "the client has gone");
+        let again = client.handle.connect_with(server.address, &options).await;
+        assert_eq!(again.expect_err("it was used"), invalid);
     });
 }
