@@ -16,6 +16,10 @@ const HERE = fileURLToPath(new URL(".", import.meta.url));
 /** Where a picture of each is left. */
 const PICTURES = fileURLToPath(new URL("../../target/examples", import.meta.url));
 const ECHOES = 20;
+/** Nothing is fetched: what is not packed here must not be needed. */
+const INSTALL = ["install", "--offline", "--no-audit", "--no-fund"];
+/** What npm says is printed only if it is an error. */
+const QUIET = ["ignore", "ignore", "inherit"];
 
 before(() => {
   execFileSync("npm", ["run", "build"], { cwd: HERE, stdio: ["ignore", "ignore", "inherit"] });
@@ -59,13 +63,25 @@ function pack(folder, destination) {
   return join(destination, filename);
 }
 
+/**
+ * Takes the compiler and the bundler out of the project's package, and answers with their names: npm asks the registry about
+ * every package that is listed, those that it does not install too.
+ */
+function withoutTools(project) {
+  const file = join(project, "package.json");
+  const { devDependencies, ...manifest } = JSON.parse(readFileSync(file, "utf8"));
+  assert.equal(manifest.name, "my-game");
+  writeFileSync(file, JSON.stringify(manifest));
+  return Object.keys(devDependencies);
+}
+
 /** A folder with `create-rakwire` as npm installs it. */
 function installCreator(t) {
   const folder = mkdtempSync(join(tmpdir(), "rakwire-create-"));
   t.after(() => rmSync(folder, { recursive: true, force: true }));
   writeFileSync(join(folder, "package.json"), "{}");
   const file = pack(fileURLToPath(new URL("../create", import.meta.url)), folder);
-  execFileSync("npm", ["install", "--offline", "--no-audit", "--no-fund", file], { cwd: folder, stdio: "ignore" });
+  execFileSync("npm", [...INSTALL, file], { cwd: folder, stdio: QUIET });
   const create = (...args) => {
     const { status, stderr } = spawnSync(join(folder, "node_modules/.bin/create-rakwire"), args, { cwd: folder, encoding: "utf8" });
     return { status, stderr };
@@ -78,10 +94,10 @@ test("a project of create-rakwire builds, and its page hears from a server", { t
   const rakwire = pack(fileURLToPath(new URL("../../wasm", import.meta.url)), folder);
   assert.deepEqual(create("My Game", "--package", rakwire), { status: 0, stderr: "" });
   const project = join(folder, "My Game");
-  assert.equal(JSON.parse(readFileSync(join(project, "package.json"), "utf8")).name, "my-game");
-  execFileSync("npm", ["install", "--offline", "--omit=dev", "--no-audit", "--no-fund"], { cwd: project, stdio: "ignore" });
+  const tools = withoutTools(project);
+  execFileSync("npm", INSTALL, { cwd: project, stdio: QUIET });
   // The compiler and the bundler of the examples stand in for those that npm would fetch.
-  for (const tool of ["typescript", "vite"]) {
+  for (const tool of tools) {
     symlinkSync(join(HERE, "node_modules", tool), join(project, "node_modules", tool));
   }
   for (const [tool, ...args] of [["tsc"], ["vite", "build"]]) {
