@@ -7,10 +7,15 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 use clap::Args;
 use rakwire_bench::connected_peers::{ConnectedPeers, Path, Protection};
-use rakwire_native::secure::{ServerIdentity, ServerTrust, StaticKey};
-use rakwire_native::{ConnectOptions, Connection, Delivery, Endpoint, Options as EndpointOptions};
+use rakwire_native::secure::{DatagramCipher, RustCrypto, ServerIdentity, ServerTrust, StaticKey};
+use rakwire_native::{
+    ConnectOptions, Connection, Delivery, Endpoint, Options as EndpointOptions, RingCipher,
+};
 
-const PROTECTIONS: [Protection; 2] = [Protection::Plain, Protection::Secure];
+/// What the datagrams are sealed with; none in a plain connection.
+type Cipher = Option<&'static dyn DatagramCipher>;
+
+const CIPHERS: [Cipher; 3] = [None, Some(&RustCrypto), Some(&RingCipher)];
 
 /// The players beside whom datagrams are forged, and the bytes of their messages and of what is forged.
 const FLOODED_PLAYERS: u16 = 1_000;
@@ -47,20 +52,28 @@ const WORKLOADS: [(&str, Workload); 4] = [
 
 pub(crate) fn run(options: &Options) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
-    println!("{:<36} {:>14} {:>14} {:>8}", "per second", "plain", "secure", "ratio");
+    println!(
+        "{:<36} {:>12} {:>12} {:>8} {:>12} {:>8}",
+        "per second", "plain", "RustCrypto", "ratio", "ring", "ratio"
+    );
     for (name, workload) in WORKLOADS {
         let workload = if options.quick { workload.shortened() } else { workload };
-        let (mut rates, mut ratios) = ([Vec::new(), Vec::new()], Vec::new());
+        let (mut rates, mut ratios) = (CIPHERS.map(|_| Vec::new()), CIPHERS.map(|_| Vec::new()));
         for _ in 0..options.runs {
-            let mut pair = [0.0; 2];
-            for ((protection, rates), rate) in PROTECTIONS.into_iter().zip(&mut rates).zip(&mut pair) {
-                *rate = runtime.block_on(workload.rate(protection))?;
-                rates.push(*rate);
+            let mut plain = f64::NAN;
+            for ((cipher, rates), ratios) in CIPHERS.into_iter().zip(&mut rates).zip(&mut ratios) {
+                let rate = runtime.block_on(workload.rate(cipher))?;
+                if cipher.is_none() {
+                    plain = rate;
+                }
+                rates.push(rate);
+                ratios.push(rate / plain);
             }
-            ratios.push(pair[1] / pair[0]);
         }
-        let [plain, secure] = rates.map(median);
-        println!("{name:<36} {plain:>14.0} {secure:>14.0} {:>8.2}", median(ratios));
+        let ([plain, portable, ring], [_, portable_ratio, ring_ratio]) = (rates.map(median), ratios.map(median));
+        println!(
+            "{name:<36} {plain:>12.0} {portable:>12.0} {portable_ratio:>8.2} {ring:>12.0} {ring_ratio:>8.2}"
+        );
     }
     flood(options);
     Ok(())
@@ -106,13 +119,11 @@ impl Workload {
     }
 
     /// How many of them are done in a second.
-    async fn rate(self, protection: Protection) -> Result<f64> {
+    async fn rate(self, cipher: Cipher) -> Result<f64> {
         let (count, seconds) = match self {
-            Self::Messages { count, size } => {
-                (count, messages(&connect(protection).await?, count, size).await?)
-            }
-            Self::PingPong { count } => (count, ping_pong(&connect(protection).await?, count).await?),
-            Self::Handshakes { count } => (count, handshakes(protection, count)),
+            Self::Messages { count, size } => (count, messages(&connect(cipher).await?, count, size).await?),
+            Self::PingPong { count } => (count, ping_pong(&connect(cipher).await?, count).await?),
+            Self::Handshakes { count } => (count, handshakes(cipher, count)),
         };
         Ok(count as f64 / seconds)
     }
@@ -125,12 +136,14 @@ struct Pair {
     there: Connection,
 }
 
-async fn connect(protection: Protection) -> Result<Pair> {
+async fn connect(cipher: Cipher) -> Result<Pair> {
     let (mut at_server, mut at_client) = (EndpointOptions::server(1)?, EndpointOptions::client()?);
     let mut trust = None;
-    if protection == Protection::Secure {
-        at_server.secure()?.server = Some(ServerIdentity::new(StaticKey::from_bytes([5; 32])));
-        at_client.secure()?;
+    if let Some(cipher) = cipher {
+        let security = at_server.secure()?;
+        security.server = Some(ServerIdentity::new(StaticKey::from_bytes([5; 32])));
+        security.cipher = cipher;
+        at_client.secure()?.cipher = cipher;
         trust = Some(ServerTrust::Any);
     }
     let server = Endpoint::bind("127.0.0.1:0", at_server).await?;
@@ -172,7 +185,9 @@ async fn ping_pong(pair: &Pair, count: usize) -> Result<f64> {
     Ok(began.elapsed().as_secs_f64())
 }
 
-fn handshakes(protection: Protection, count: usize) -> f64 {
+/// The cipher of the datagrams has no part in them.
+fn handshakes(cipher: Cipher, count: usize) -> f64 {
+    let protection = cipher.map_or(Protection::Plain, |_| Protection::Secure);
     let began = Instant::now();
     for _ in 0..count {
         black_box(ConnectedPeers::protected(1, 64, Path::Clean, protection));

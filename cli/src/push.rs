@@ -19,19 +19,24 @@ type Sender = SharedHook<FileSender<RakNet, DirectorySource, { PEERS as usize },
 /// Sends the files of a directory to a machine that runs `rakwire pull --listen`; or, with --listen, to everybody who
 /// pulls from here, until a signal ends the program.
 ///
-/// What the other side has already is not sent again. Symbolic links are refused.
+/// What the other side has already is not sent again, and with --previous only patches of what has changed. Symbolic links are
+/// refused.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     /// The directory
     #[arg(value_name = "DIR")]
     directory: PathBuf,
+    /// An older version of the directory: of a file that was changed since, a receiver that still has it as it is there is
+    /// sent a patch; can be repeated
+    #[arg(long, value_name = "DIR")]
+    previous: Vec<PathBuf>,
     #[command(flatten)]
     link: Link,
 }
 
 pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
     let link = &arguments.link;
-    let mut plugin = FileSender::new(DirectorySource::read(&arguments.directory)?);
+    let mut plugin = FileSender::new(source(&arguments)?);
     plugin.set_rate(link.rate);
     // The endpoint decides who is connected: whoever listens there, or who has the password and the key.
     plugin.serve_all();
@@ -44,6 +49,19 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
     };
     endpoint.close().await;
     result
+}
+
+/// The files, and the patches that lead to them.
+fn source(arguments: &Arguments) -> Result<DirectorySource, Failure> {
+    let mut source = DirectorySource::read(&arguments.directory)?;
+    for previous in &arguments.previous {
+        source.add_previous(previous)?;
+    }
+    if !arguments.previous.is_empty() {
+        let (count, bytes) = source.patches();
+        print(format_args!("{count} patches, {bytes} bytes\n"))?;
+    }
+    Ok(source)
 }
 
 /// Sends everything to one receiver.

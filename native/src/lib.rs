@@ -87,6 +87,8 @@ pub use key_file::{
 };
 #[cfg(feature = "key-log")]
 pub use key_log_file::KeyLogFile;
+#[cfg(feature = "ring")]
+pub use raknet::RingCipher;
 pub use raknet::{
     AddressPattern, BanListFull, BindError, Capacity, Channel, Config, ConnectError, ConnectFailure,
     ConnectOptions, Connection, ConnectionStats, CookiePolicy, Delivery, Direction, DisconnectReason,

@@ -157,13 +157,25 @@ test("a server in Rust answers, and calls back by the same schema", async (t) =>
   await connection.close();
 });
 
-test("the example of the page runs", async (t) => {
-  const { address } = await startPluginExample(t, "remote_calls_server");
+/** What the examples of the page export. */
+async function examples() {
   const page = readFileSync(new URL("calls.md", import.meta.url), "utf8");
-  const [, code] = /^```js\n(.*?)^```$/ms.exec(page);
-  const source = code.replace(/from "(rakwire[^"]*)"/g, (_, entry) => `from ${JSON.stringify(import.meta.resolve(entry))}`);
-  const { play } = await import(`data:text/javascript,${encodeURIComponent(source)}`);
+  const modules = [...page.matchAll(/^```js\n(.*?)^```$/gms)].map(([, code]) => {
+    const source = code.replace(/from "(rakwire[^"]*)"/g, (_, entry) => `from ${JSON.stringify(import.meta.resolve(entry))}`);
+    return import(`data:text/javascript,${encodeURIComponent(source)}`);
+  });
+  return Object.assign({}, ...await Promise.all(modules));
+}
+
+test("the examples of the page run", async (t) => {
+  const { address } = await startPluginExample(t, "remote_calls_server");
+  const { play, serve } = await examples();
   assert.deepEqual(await play(`udp://${address}`), [42, 1_000_000_000_000n]);
+  const { u32, u64, tuple } = rabbit;
+  const schema = { functions: { add: { arguments: tuple(u32, u32), answer: u32 }, square: { arguments: u32, answer: u64 } }, signals: { squared: u64 } };
+  const server = await serve(schema, { host: "127.0.0.1" });
+  t.after(() => server.close());
+  assert.deepEqual(await play(`udp://127.0.0.1:${server.address.port}`), [42, 144n]);
 });
 
 test("a page calls a server in Rust through a relay, and is called", async (t) => {

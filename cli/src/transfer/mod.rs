@@ -1,6 +1,7 @@
 //! What `rakwire push` and `rakwire pull` have in common: how they reach each other, and directories on a disk.
 
 mod link;
+mod patches;
 mod progress;
 mod source;
 mod store;

@@ -4,10 +4,12 @@ use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use rakwire_plugins::files::{DIGEST_LENGTH, Entry, Source, StorageError, Totals, check_path};
+use rakwire_plugins::files::{
+    BASE_LENGTH, DIGEST_LENGTH, Entry, Source, StorageError, Totals, check_path,
+};
 use sha2::{Digest, Sha256};
 
-use super::{PARTS, shown};
+use super::{PARTS, patches, shown};
 use crate::failure::Failure;
 
 /// How much of a file is read at once.
@@ -17,9 +19,17 @@ const PIECE: usize = 64 * 1_024;
 pub(crate) struct DirectorySource {
     files: Vec<SourceFile>,
     totals: Totals,
+    patches: Vec<Patch>,
     open: Option<(u32, File)>,
     /// Why a file cannot be read.
     pub(crate) error: Option<String>,
+}
+
+/// What makes a file from an older version.
+struct Patch {
+    file: u32,
+    base: [u8; BASE_LENGTH],
+    bytes: Vec<u8>,
 }
 
 struct SourceFile {
@@ -59,10 +69,45 @@ impl DirectorySource {
         files.sort_by(|a, b| a.path.cmp(&b.path));
         let count = u32::try_from(files.len()).map_err(|_| Failure::usage("there are too many files"))?;
         let totals = Totals { files: count, bytes: files.iter().map(|file| file.size).sum() };
-        Ok(Self { files, totals, open: None, error: None })
+        Ok(Self { files, totals, patches: Vec::new(), open: None, error: None })
+    }
+
+    /// Makes patches from the files of an older version of the directory.
+    pub(crate) fn add_previous(&mut self, root: &Path) -> Result<(), Failure> {
+        let previous = Self::read(root)?;
+        for (number, file) in (0..).zip(&self.files) {
+            let at = previous.files.binary_search_by(|other| other.path.cmp(&file.path)).ok();
+            let Some(old) = at.and_then(|at| previous.files.get(at)) else { continue };
+            let is_known = self.patches.iter().any(|patch| patch.file == number && patch.base == base(&old.digest));
+            let is_patched = old.digest != file.digest && old.size.max(file.size) <= patches::LONGEST;
+            if !is_patched || is_known {
+                continue;
+            }
+            let bytes = old.patch_to(file).map_err(|error| cannot_read(&old.file, &error))?;
+            if (bytes.len() as u64) < file.size {
+                self.patches.push(Patch { file: number, base: base(&old.digest), bytes });
+            }
+        }
+        Ok(())
+    }
+
+    /// How many patches there are, and their bytes.
+    pub(crate) fn patches(&self) -> (usize, usize) {
+        (self.patches.len(), self.patches.iter().map(|patch| patch.bytes.len()).sum())
+    }
+
+    /// A patch by its number, which is beyond those of the files.
+    fn patch_at(&self, number: u32) -> Option<&Patch> {
+        let index = number.checked_sub(self.totals.files)?;
+        self.patches.get(usize::try_from(index).ok()?)
     }
 
     fn read_at(&mut self, file: u32, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+        if let Some(patch) = self.patch_at(file) {
+            let mut bytes = io::Cursor::new(&patch.bytes);
+            bytes.set_position(offset);
+            return bytes.read_exact(buffer);
+        }
         if self.open.as_ref().is_none_or(|(open, _)| *open != file) {
             let index = usize::try_from(file).map_err(io::Error::other)?;
             let path = &self.files.get(index).ok_or(io::ErrorKind::NotFound)?.file;
@@ -88,6 +133,13 @@ impl SourceFile {
     }
 }
 
+impl SourceFile {
+    /// The patch from this version to another.
+    fn patch_to(&self, other: &Self) -> io::Result<Vec<u8>> {
+        patches::make(&fs::read(&self.file)?, &fs::read(&other.file)?)
+    }
+}
+
 /// The path of a file below the directory, with `/` between its parts.
 fn relative(root: &Path, file: &Path) -> Option<String> {
     let parts = file.strip_prefix(root).ok()?.iter().map(|part| part.to_str());
@@ -103,7 +155,12 @@ fn open(path: &Path) -> io::Result<File> {
     File::open(path)
 }
 
-fn digest(path: &Path) -> io::Result<(u64, [u8; DIGEST_LENGTH])> {
+/// By what a patch names the version that it starts from.
+pub(super) fn base(digest: &[u8; DIGEST_LENGTH]) -> [u8; BASE_LENGTH] {
+    std::array::from_fn(|index| digest.get(index).copied().unwrap_or(0))
+}
+
+pub(super) fn digest(path: &Path) -> io::Result<(u64, [u8; DIGEST_LENGTH])> {
     let (mut file, mut hasher, mut size) = (open(path)?, Sha256::new(), 0);
     let mut piece = vec![0; PIECE];
     loop {
@@ -138,5 +195,14 @@ impl Source for DirectorySource {
             self.error = Some(format!("cannot read {path}: {error}"));
             StorageError
         })
+    }
+
+    fn patch(&self, file: u32, base: &[u8; BASE_LENGTH]) -> Option<u32> {
+        let index = self.patches.iter().position(|patch| patch.file == file && patch.base == *base)?;
+        self.totals.files.checked_add(u32::try_from(index).ok()?)
+    }
+
+    fn patch_size(&self, patch: u32) -> Option<u64> {
+        self.patch_at(patch).map(|patch| patch.bytes.len() as u64)
     }
 }

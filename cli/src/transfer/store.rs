@@ -2,13 +2,14 @@
 
 use std::collections::HashMap;
 use std::fs::{self, File, Metadata, OpenOptions};
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use rakwire_plugins::files::{Entry, StorageError, Store};
+use rakwire_plugins::files::{BASE_LENGTH, Entry, StorageError, Store};
 use sha2::{Digest, Sha256};
 
-use super::{PARTS, hex, shown};
+use super::source::{base, digest};
+use super::{PARTS, hex, patches, shown};
 use crate::failure::Failure;
 
 /// A directory. A file comes to its place when it is complete and right; until then it is a part beside the others. Nothing
@@ -26,6 +27,8 @@ struct OpenFile {
     file: File,
     /// The file in its place is looked at, not a part.
     is_in_place: bool,
+    size: u64,
+    patch: Option<File>,
 }
 
 impl DirectoryStore {
@@ -65,7 +68,8 @@ impl DirectoryStore {
             file.set_len(0)?;
             present = 0;
         }
-        self.open.insert(number, OpenFile { path, part, file, is_in_place });
+        let size = entry.size;
+        self.open.insert(number, OpenFile { path, part, file, is_in_place, size, patch: None });
         Ok(present)
     }
 
@@ -89,7 +93,7 @@ impl DirectoryStore {
     }
 
     fn try_finish(&mut self, number: u32) -> io::Result<()> {
-        let Some(OpenFile { path, part, file, is_in_place }) = self.open.remove(&number) else {
+        let Some(OpenFile { path, part, file, is_in_place, .. }) = self.open.remove(&number) else {
             return Err(io::ErrorKind::NotFound.into());
         };
         drop(file);
@@ -149,6 +153,43 @@ impl OpenFile {
         self.file.write_all(bytes)
     }
 
+    /// The version that is in place, if a patch may start from it.
+    fn base(&self) -> io::Result<Option<[u8; BASE_LENGTH]>> {
+        let Some(found) = metadata(&self.path)? else { return Ok(None) };
+        if !found.is_file() || found.len().max(self.size) > patches::LONGEST {
+            return Ok(None);
+        }
+        digest(&self.path).map(|(_, digest)| Some(base(&digest)))
+    }
+
+    fn write_patch(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        if self.patch.is_none() {
+            let file = open_part(&self.part.with_extension("patch"))?;
+            file.set_len(0)?;
+            self.patch = Some(file);
+        }
+        let Some(patch) = &mut self.patch else { return Ok(()) };
+        patch.seek(SeekFrom::Start(offset))?;
+        patch.write_all(bytes)
+    }
+
+    /// False if the patch does not fit; nothing of the file is here then.
+    fn apply_patch(&mut self) -> io::Result<bool> {
+        let Some(mut file) = self.patch.take() else { return Ok(false) };
+        let mut patch = Vec::new();
+        file.seek(SeekFrom::Start(0))?;
+        file.read_to_end(&mut patch)?;
+        fs::remove_file(self.part.with_extension("patch"))?;
+        self.file.set_len(0)?;
+        self.file.seek(SeekFrom::Start(0))?;
+        let made = fs::read(&self.path)
+            .and_then(|old| patches::apply(&old, &patch, self.size, BufWriter::new(&self.file)));
+        if made.is_err() {
+            self.file.set_len(0)?;
+        }
+        Ok(made.is_ok())
+    }
+
     fn discard(&mut self) -> io::Result<()> {
         if self.is_in_place {
             self.file = open_part(&self.part)?;
@@ -176,6 +217,21 @@ impl Store for DirectoryStore {
     fn discard(&mut self, file: u32) -> Result<(), StorageError> {
         let discarded = self.file(file).and_then(OpenFile::discard);
         discarded.map_err(|error| self.file_failed(file, &error))
+    }
+
+    fn base(&mut self, file: u32) -> Option<[u8; BASE_LENGTH]> {
+        // What cannot be read is fetched.
+        self.file(file).and_then(|open| open.base()).ok().flatten()
+    }
+
+    fn write_patch(&mut self, file: u32, offset: u64, bytes: &[u8]) -> Result<(), StorageError> {
+        let written = self.file(file).and_then(|open| open.write_patch(offset, bytes));
+        written.map_err(|error| self.file_failed(file, &error))
+    }
+
+    fn apply_patch(&mut self, file: u32) -> Result<bool, StorageError> {
+        let applied = self.file(file).and_then(OpenFile::apply_patch);
+        applied.map_err(|error| self.file_failed(file, &error))
     }
 
     fn finish(&mut self, file: u32) -> Result<(), StorageError> {

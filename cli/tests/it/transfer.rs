@@ -123,6 +123,33 @@ fn a_directory_is_pulled_and_pulled_again() {
     fails(&["pull", &to, &sender.announced], 1, "--password");
 }
 
+/// A file that has changed comes as a patch to whoever has the older version, in each direction.
+#[test]
+fn a_changed_file_comes_as_a_patch() {
+    let scratch = Scratch::new("patch");
+    let old: Vec<u8> = (0..200_000_u32).map(|at| (at.wrapping_mul(at) >> 7) as u8).collect();
+    let mut new = old.clone();
+    new.splice(70_000..70_100, *b"a new part");
+    let same_length = [&old[..100_000], &b"changed"[..], &old[100_007..]].concat();
+    let from = scratch.directory("from", &[("a", &new), ("b", &same_length)]);
+    let previous = scratch.directory("previous", &[("a", &old), ("b", &old)]);
+    let to = scratch.directory("to", &[("a", &old), ("b", &old)]);
+    let other = scratch.directory("other", &[("a", b"another version"), ("b", &old)]);
+    // The line about patches comes before the address.
+    let sender = listen(&["push", &from, "--previous", &previous]);
+    let came = |to: &str| {
+        let out = succeeds(&["pull", to, &sender.announced]);
+        assert_eq!(read(to), read(&from));
+        assert!(!Path::new(to).join(".rakwire-part").exists());
+        let bytes = out.split_whitespace().rev().nth(2).expect("a number").parse().expect("a number");
+        (out.contains("2 were patched"), out.contains("1 were patched"), bytes)
+    };
+    let (is_patched, _, bytes): (_, _, usize) = came(&to);
+    assert!(is_patched && bytes < 2_000, "{bytes}");
+    let (_, is_patched, bytes) = came(&other);
+    assert!(is_patched && (new.len()..new.len() + 1_000).contains(&bytes), "{bytes}");
+}
+
 /// A pull that is ended in the middle goes on where it was.
 #[test]
 fn a_pull_resumes() {

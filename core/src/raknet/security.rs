@@ -2,11 +2,12 @@
 
 use core::fmt;
 
+use super::config::Config;
 use super::types::ConnectOptions;
 use crate::rate_limit::Rates;
 use crate::secure::{
-    ClientIdentity, ConnectToken, KnownServer, SeededRandom, ServerIdentity, ServerTrust, StaticKey,
-    TokenServer,
+    ClientIdentity, ConnectToken, DatagramCipher, KnownServer, RustCrypto, SeededRandom, ServerIdentity,
+    ServerTrust, StaticKey, TokenServer,
 };
 
 /// What a peer needs for secure connections.
@@ -38,6 +39,8 @@ pub struct Security {
     /// How many handshakes a second the server computes for one network (24 bits of IPv4, 64 of IPv6). Default: 50, so that
     /// one network cannot have all of them. Each shard of a server counts by itself.
     pub handshakes_per_network: u16,
+    /// What seals and opens datagrams. Default: [`RustCrypto`], which runs everywhere.
+    pub cipher: &'static dyn DatagramCipher,
 }
 
 impl Security {
@@ -53,6 +56,7 @@ impl Security {
             key_log: None,
             handshakes_per_second: 1_000,
             handshakes_per_network: 50,
+            cipher: &RustCrypto,
         }
     }
 
@@ -69,6 +73,13 @@ impl Security {
 
     pub(super) const fn rates(&self) -> Rates {
         Rates { all: self.handshakes_per_second, network: self.handshakes_per_network }
+    }
+}
+
+impl Config {
+    /// What seals and opens the datagrams of secure connections.
+    pub(super) fn cipher(&self) -> &'static dyn DatagramCipher {
+        self.security.as_ref().map_or(&RustCrypto, |security| security.cipher)
     }
 }
 

@@ -2,8 +2,9 @@
 
 use core::time::Duration;
 
+use super::cipher::{DatagramCipher, RustCrypto};
 use super::error::OpenError;
-use super::primitives::{Secret, TAG, open, rekey, seal};
+use super::primitives::{Secret, TAG, nonce, rekey};
 use super::replay_window::{COUNTER_BITS, COUNTER_END, COUNTER_MASK, ReplayWindow, reconstruct};
 use crate::time::Instant;
 
@@ -120,6 +121,7 @@ pub struct DatagramProtection {
     /// Whether epoch 0 ends with the handshake, and not by the limits.
     is_early: bool,
     limits: RekeyLimits,
+    cipher: &'static dyn DatagramCipher,
 }
 
 impl DatagramProtection {
@@ -180,7 +182,15 @@ impl DatagramProtection {
             next_sending,
             is_early: true,
             limits: RekeyLimits::DEFAULT,
+            cipher: &RustCrypto,
         }
+    }
+
+    /// With another implementation of the cipher; the bytes are the same.
+    #[must_use]
+    pub const fn with_cipher(mut self, cipher: &'static dyn DatagramCipher) -> Self {
+        self.cipher = cipher;
+        self
     }
 
     /// The server has accepted the identity: it sends in epoch 1 from now on.
@@ -225,7 +235,7 @@ impl DatagramProtection {
         let (header, rest) = whole.split_first_chunk_mut::<HEADER>()?;
         let (body, tag) = rest.split_last_chunk_mut::<TAG>()?;
         *header = write_header(self.sending.epoch, counter);
-        *tag = seal(&self.sending.key, counter, header, body)?;
+        *tag = self.cipher.seal(self.sending.key.as_bytes(), &nonce(counter), header, body)?;
         self.sending.counter += 1;
         self.sending.sealed += 1;
         Some(total)
@@ -234,7 +244,7 @@ impl DatagramProtection {
     /// Opens `datagram` in place and returns its plain bytes.
     ///
     /// # Errors
-    /// [`OpenError`]; nothing has changed then but a count.
+    /// [`OpenError`]; `datagram` is then worth nothing, and nothing else has changed but a count.
     pub fn open<'d>(&mut self, now: Instant, datagram: &'d mut [u8]) -> Result<&'d mut [u8], OpenError> {
         let (header, rest) = datagram.split_first_chunk_mut::<HEADER>().ok_or(OpenError::Malformed)?;
         let (body, tag) = rest.split_last_chunk_mut::<TAG>().ok_or(OpenError::Malformed)?;
@@ -277,7 +287,8 @@ impl DatagramProtection {
         if !self.receiving.window.is_new(counter) {
             return Err(OpenError::Replayed);
         }
-        let opened = self.receiving.open(epoch, counter, header, body, tag).ok_or_else(|| {
+        let is_opened_by = |key: &Secret| self.cipher.open(key.as_bytes(), &nonce(counter), &header, body, tag);
+        let opened = self.receiving.open(epoch, is_opened_by).ok_or_else(|| {
             self.receiving.forged = self.receiving.forged.saturating_add(1);
             OpenError::Forged
         })?;
@@ -322,14 +333,8 @@ impl DatagramProtection {
 }
 
 impl Receiving {
-    fn open(
-        &self,
-        epoch: u32,
-        counter: u64,
-        header: [u8; HEADER],
-        body: &mut [u8],
-        tag: &[u8; TAG],
-    ) -> Option<KeyOf> {
+    /// Whose key opens a datagram with these low bits of its epoch.
+    fn open(&self, epoch: u32, is_opened_by: impl FnOnce(&Secret) -> bool) -> Option<KeyOf> {
         let key_of = match epoch.wrapping_sub(self.epoch) & EPOCH_MASK {
             0 => KeyOf::Current,
             1 => KeyOf::Next,
@@ -346,8 +351,7 @@ impl Receiving {
                 &after_next
             }
         };
-        open(key, counter, &header, body, tag)?;
-        Some(key_of)
+        is_opened_by(key).then_some(key_of)
     }
 
     fn begin_epoch(&mut self, now: Instant, previous_key: Duration) {

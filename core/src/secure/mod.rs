@@ -64,6 +64,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod cipher;
 mod client;
 mod datagrams;
 mod error;
@@ -81,6 +82,7 @@ mod text;
 mod token;
 mod trust;
 
+pub use cipher::{DatagramCipher, RustCrypto};
 pub use client::{ClientHandshake, Established, Identity};
 pub use datagrams::{DatagramProtection, OVERHEAD, RekeyLimits};
 pub use error::{HandshakeError, IdentityError, OpenError};

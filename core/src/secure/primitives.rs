@@ -1,17 +1,18 @@
 //! The primitives, as the handshake and the datagrams use them: BLAKE2s and its HMAC, ChaCha20-Poly1305, X25519.
 
 use blake2::{Blake2s256, Digest};
-use chacha20poly1305::aead::AeadInOut;
-use chacha20poly1305::aead::inout::InOutBuf;
-use chacha20poly1305::{ChaCha20Poly1305, Key, KeyInit, Nonce, Tag};
-use hmac::{Mac, SimpleHmac};
+use hmac::{KeyInit, Mac, SimpleHmac};
 use subtle::ConstantTimeEq;
 use zeroize::Zeroize;
+
+use super::cipher::{DatagramCipher, RustCrypto};
 
 /// Bytes of a key, of a hash and of a point.
 pub(super) const KEY: usize = 32;
 /// Bytes of a tag.
 pub(super) const TAG: usize = 16;
+/// Bytes of a nonce.
+const NONCE: usize = 12;
 
 /// A secret of 32 bytes, which are erased when it is dropped.
 pub(super) struct Secret([u8; KEY]);
@@ -73,38 +74,16 @@ pub(super) fn hkdf(chaining_key: &[u8; KEY], input: &[u8]) -> [Secret; 2] {
 }
 
 /// The nonce of Noise's ChaChaPoly: four zero bytes and the counter, little endian (revision 34, section 12.3).
-fn nonce(counter: u64) -> Nonce {
-    let mut nonce = Nonce::default();
+pub(super) fn nonce(counter: u64) -> [u8; NONCE] {
+    let mut nonce = [0; NONCE];
     nonce.iter_mut().skip(4).zip(counter.to_le_bytes()).for_each(|(to, from)| *to = from);
     nonce
-}
-
-fn cipher(key: &Secret) -> ChaCha20Poly1305 {
-    ChaCha20Poly1305::new(Key::cast_from_core(key.as_bytes()))
-}
-
-/// Encrypts `body` in place and returns its tag; none if it is longer than the cipher can take.
-pub(super) fn seal(key: &Secret, counter: u64, associated: &[u8], body: &mut [u8]) -> Option<[u8; TAG]> {
-    let sealed = cipher(key).encrypt_inout_detached(&nonce(counter), associated, InOutBuf::from(body));
-    sealed.ok().map(Into::into)
-}
-
-/// Decrypts `body` in place if its tag fits; otherwise leaves it as it is.
-pub(super) fn open(
-    key: &Secret,
-    counter: u64,
-    associated: &[u8],
-    body: &mut [u8],
-    tag: &[u8; TAG],
-) -> Option<()> {
-    let tag = Tag::cast_from_core(tag);
-    cipher(key).decrypt_inout_detached(&nonce(counter), associated, InOutBuf::from(body), tag).ok()
 }
 
 /// Encrypts all of `message` but its last 16 bytes in place, and puts the tag there.
 pub(super) fn seal_message(key: &Secret, counter: u64, associated: &[u8], message: &mut [u8]) -> Option<()> {
     let (body, place) = message.split_last_chunk_mut::<TAG>()?;
-    *place = seal(key, counter, associated, body)?;
+    *place = RustCrypto.seal(key.as_bytes(), &nonce(counter), associated, body)?;
     Some(())
 }
 
@@ -116,15 +95,14 @@ pub(super) fn open_message<'m>(
     message: &'m mut [u8],
 ) -> Option<&'m mut [u8]> {
     let (body, tag) = message.split_last_chunk_mut::<TAG>()?;
-    open(key, counter, associated, body, tag)?;
-    Some(body)
+    RustCrypto.open(key.as_bytes(), &nonce(counter), associated, body, tag).then_some(body)
 }
 
 /// `REKEY` of Noise (revision 34, section 4.2): from it nobody computes the key before.
 pub(super) fn rekey(key: &Secret) -> Secret {
     let mut next = Secret([0; KEY]);
     // Nothing but a message that is too long is refused.
-    let _tag = seal(key, u64::MAX, &[], &mut next.0);
+    let _tag = RustCrypto.seal(key.as_bytes(), &nonce(u64::MAX), &[], &mut next.0);
     next
 }
 

@@ -7,6 +7,8 @@ mod admission;
 mod connection;
 mod error;
 mod ping;
+#[cfg(feature = "ring")]
+mod ring_cipher;
 mod security;
 #[cfg(test)]
 mod stall_tests;
@@ -23,6 +25,8 @@ pub use rakwire::raknet::{
 pub use rakwire::wire::id;
 
 pub use self::error::{OutOfBandError, PingError};
+#[cfg(feature = "ring")]
+pub use self::ring_cipher::RingCipher;
 pub use self::used_tokens::UsedTokenTable;
 pub use crate::bind_error::BindError;
 pub use crate::endpoint::UnconnectedKind;

@@ -44,10 +44,21 @@ impl Options<RakNet> {
     pub fn secure(&mut self) -> io::Result<&mut Security> {
         let security = match self.config.security.take() {
             Some(security) => security,
-            None => Security::new(entropy()?),
+            None => with_fast_cipher(Security::new(entropy()?)),
         };
         Ok(self.config.security.insert(security))
     }
+}
+
+#[cfg(feature = "ring")]
+fn with_fast_cipher(mut security: Security) -> Security {
+    security.cipher = &super::RingCipher;
+    security
+}
+
+#[cfg(not(feature = "ring"))]
+const fn with_fast_cipher(security: Security) -> Security {
+    security
 }
 
 impl Connection<RakNet> {

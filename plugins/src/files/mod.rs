@@ -2,7 +2,8 @@
 //!
 //! The [receiver](FileReceiver) asks for everything, and so decides how fast it comes and goes on where an earlier transfer has
 //! ended. Each file is checked against the SHA-256 in the manifest before the application is told that it is complete. Files
-//! are reached by the application's [`Source`] and [`Store`]; whole files that are here already are not sent again.
+//! are reached by the application's [`Source`] and [`Store`]; whole files that are here already are not sent again, and of one
+//! that has changed only a patch is, if both have the older version.
 //! `docs/plugins/files.md` has the messages.
 //!
 //! ```
@@ -52,5 +53,5 @@ pub use self::path::{MAX_PATH, check_path};
 pub use self::receiver::{FileReceiver, Limits, ReceiverEvent, ReceiverStats, Store, TransferUnderWay};
 pub use self::sender::{FileSender, SenderEvent, SenderStats, Source};
 pub use self::wire::{
-    DIGEST_LENGTH, Entries, Entry, MIN_BYTES, Page, PageWriter, REPLY_ID, REQUEST_ID, Reply, Request,
+    BASE_LENGTH, DIGEST_LENGTH, Entries, Entry, MIN_BYTES, Page, PageWriter, REPLY_ID, REQUEST_ID, Reply, Request,
 };

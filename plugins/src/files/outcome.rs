@@ -145,6 +145,8 @@ pub struct Progress {
     pub done: Totals,
     /// Of these files those whose bytes were all here before.
     pub unchanged: u32,
+    /// Of these files those that were made of an older version and a patch.
+    pub patched: u32,
     /// The bytes that came over the connection.
     pub received: u64,
 }

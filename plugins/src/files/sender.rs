@@ -12,7 +12,7 @@ use rakwire::{Chunks, Instant};
 use super::outcome::{Failure, Reason, StorageError, Totals};
 use super::pacer::Pacer;
 use super::wire::{
-    DATA_HEADER, Entries, Entry, MAX_REQUEST, MIN_BYTES, Page, PageWriter, REQUEST_ID, Reply, Request,
+    BASE_LENGTH, DATA_HEADER, Entries, Entry, MAX_REQUEST, MIN_BYTES, Page, PageWriter, REQUEST_ID, Reply, Request,
     data_header,
 };
 use crate::bytes;
@@ -35,6 +35,18 @@ pub trait Source {
     /// # Errors
     /// [`StorageError`], which ends the transfer.
     fn read(&mut self, file: u32, offset: u64, buffer: &mut [u8]) -> Result<(), StorageError>;
+
+    /// The number of a patch that makes a file from the older version whose SHA-256 begins with these bytes. It is beyond the
+    /// numbers of the files, and [`read`](Self::read) reads the patch by it. The form of patches is the application's. None
+    /// unless the application has patches.
+    fn patch(&self, _file: u32, _base: &[u8; BASE_LENGTH]) -> Option<u32> {
+        None
+    }
+
+    /// How many bytes a patch has, by its number; nothing if there is no such patch.
+    fn patch_size(&self, _patch: u32) -> Option<u64> {
+        None
+    }
 }
 
 /// What a sender tells the application of a receiver.
@@ -105,7 +117,7 @@ impl<const WINDOW: usize> Receiver<WINDOW> {
 
     fn on_request(&mut self, request: Request) {
         match request {
-            Request::List { .. } | Request::Read { .. } => {
+            Request::List { .. } | Request::Read { .. } | Request::FindPatch { .. } => {
                 self.is_begun = true;
                 if self.failed.is_none() && self.requests.push_back(request).is_err() {
                     self.fail(Reason::TooManyRequests);
@@ -223,7 +235,8 @@ impl<P: Protocol, S: Source, const PEERS: usize, const WINDOW: usize, const BYTE
         match request {
             Request::List { number, first, count } => self.page(number, first, count, buffer),
             Request::Read { number, file, offset, length } => {
-                let size = self.source.entry(file).ok_or(Reason::Unknown)?.size;
+                let size = self.source.entry(file).map(|entry| entry.size);
+                let size = size.or_else(|| self.source.patch_size(file)).ok_or(Reason::Unknown)?;
                 let is_within = offset.checked_add(length.into()).is_some_and(|end| end <= size);
                 if !is_within || length == 0 || length > self.chunk() {
                     return Err(Reason::Unknown);
@@ -236,6 +249,12 @@ impl<P: Protocol, S: Source, const PEERS: usize, const WINDOW: usize, const BYTE
                 *header = data_header(number);
                 self.source.read(file, offset, bytes).map_err(|StorageError| Reason::Storage)?;
                 Ok(end)
+            }
+            Request::FindPatch { number, file, base } => {
+                let found = self.source.patch(file, &base);
+                let found = found.and_then(|patch| Some((patch, self.source.patch_size(patch)?)));
+                let (patch, size) = found.unwrap_or((0, 0));
+                Reply::Patch { number, patch, size }.encode(buffer).ok_or(Reason::Storage)
             }
             Request::Done | Request::Failed(_) => Err(Reason::BadMessage),
         }

@@ -9,6 +9,8 @@ pub const REQUEST_ID: u8 = 128;
 pub const REPLY_ID: u8 = 129;
 /// The bytes of a digest: SHA-256.
 pub const DIGEST_LENGTH: usize = 32;
+/// The bytes by which an older version of a file is named: the first ones of its SHA-256.
+pub const BASE_LENGTH: usize = 16;
 /// The bytes of a data message before those of the file.
 pub(super) const DATA_HEADER: usize = 6;
 /// The most bytes of an entry.
@@ -16,15 +18,17 @@ const MAX_ENTRY: usize = 1 + MAX_PATH + 8 + DIGEST_LENGTH;
 /// The bytes of a page before its entries.
 const PAGE_HEADER: usize = 28;
 /// The bytes of the longest request.
-pub(super) const MAX_REQUEST: usize = 22;
+pub(super) const MAX_REQUEST: usize = 10 + BASE_LENGTH;
 /// The fewest bytes that messages must be allowed to have: a page with the longest entry.
 pub const MIN_BYTES: usize = PAGE_HEADER + MAX_ENTRY;
 
 const LIST: u8 = 0;
 const READ: u8 = 1;
 const DONE: u8 = 2;
+const FIND_PATCH: u8 = 4;
 const PAGE: u8 = 0;
 const DATA: u8 = 1;
+const PATCH: u8 = 2;
 const FAILED: u8 = 3;
 
 /// What a receiver says to a sender. Numbers are big-endian.
@@ -49,6 +53,15 @@ pub enum Request {
         offset: u64,
         /// How many bytes.
         length: u32,
+    },
+    /// Asks for a patch that makes a file from an older version.
+    FindPatch {
+        /// The number that the answer is to have.
+        number: u32,
+        /// Which file.
+        file: u32,
+        /// The older version.
+        base: [u8; BASE_LENGTH],
     },
     /// The receiver has everything.
     Done,
@@ -80,6 +93,12 @@ impl Request {
                 writer.put(&offset.to_be_bytes())?;
                 writer.put(&length.to_be_bytes())?;
             }
+            Self::FindPatch { number, file, base } => {
+                writer.put(&[REQUEST_ID, FIND_PATCH])?;
+                writer.put(&number.to_be_bytes())?;
+                writer.put(&file.to_be_bytes())?;
+                writer.put(&base)?;
+            }
             Self::Done => writer.put(&[REQUEST_ID, DONE])?,
             Self::Failed(reason) => writer.put(&[REQUEST_ID, FAILED, reason.code()])?,
         }
@@ -102,6 +121,9 @@ impl Request {
                 offset: reader.u64()?,
                 length: reader.u32()?,
             },
+            FIND_PATCH => {
+                Self::FindPatch { number: reader.u32()?, file: reader.u32()?, base: reader.array()? }
+            }
             DONE => Self::Done,
             FAILED => Self::Failed(Reason::of(reader.u8()?)),
             _ => return None,
@@ -229,6 +251,16 @@ pub enum Reply<'m> {
         /// The bytes.
         bytes: &'m [u8],
     },
+    /// A patch that makes a file from an older version. It is read as a file with its number, which is beyond those of the
+    /// manifest.
+    Patch {
+        /// The number of the request.
+        number: u32,
+        /// The number of the patch.
+        patch: u32,
+        /// How many bytes it has; 0 if there is none.
+        size: u64,
+    },
     /// The sender has ended the transfer.
     Failed(Reason),
 }
@@ -251,6 +283,14 @@ impl<'m> Reply<'m> {
                 writer.put(bytes)?;
                 Some(writer.at)
             }
+            Self::Patch { number, patch, size } => {
+                let mut writer = Writer { buffer, at: 0 };
+                writer.put(&[REPLY_ID, PATCH])?;
+                writer.put(&number.to_be_bytes())?;
+                writer.put(&patch.to_be_bytes())?;
+                writer.put(&size.to_be_bytes())?;
+                Some(writer.at)
+            }
             Self::Failed(reason) => {
                 let mut writer = Writer { buffer, at: 0 };
                 writer.put(&[REPLY_ID, FAILED, reason.code()])?;
@@ -270,6 +310,10 @@ impl<'m> Reply<'m> {
         match kind {
             PAGE => decode_page(&mut reader).map(Self::Page),
             DATA => Some(Self::Data { number: reader.u32()?, bytes: reader.0 }),
+            PATCH => {
+                let patch = Self::Patch { number: reader.u32()?, patch: reader.u32()?, size: reader.u64()? };
+                reader.0.is_empty().then_some(patch)
+            }
             FAILED => {
                 let reason = Reason::of(reader.u8()?);
                 reader.0.is_empty().then_some(Self::Failed(reason))

@@ -127,6 +127,7 @@ class Sender {
     switch (request?.kind) {
       case "list":
       case "read":
+      case "find patch":
         // One list beside the window.
         if (this.#requests.length > this.#window) {
           return this.#fail("too-many-requests");
@@ -168,6 +169,10 @@ class Sender {
   async #replyTo(request: Request, files: readonly SourceFile[]): Promise<Reply> {
     if (request.kind === "list") {
       return this.#page(request, files);
+    }
+    if (request.kind === "find patch") {
+      // This side has no older versions.
+      return { kind: "patch", number: request.number, patch: 0, size: 0 };
     }
     const file = request.kind === "read" ? files[request.file] : undefined;
     if (request.kind !== "read" || file === undefined) {

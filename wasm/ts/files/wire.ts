@@ -7,20 +7,25 @@ export const REQUEST_ID = 128;
 /** The first byte of every message to a receiver. */
 export const REPLY_ID = 129;
 export const DIGEST_LENGTH = 32;
+/** The bytes by which an older version of a file is named: the first ones of its SHA-256. */
+const BASE_LENGTH = 16;
 /** The bytes of a data message before those of the file. */
 export const DATA_HEADER = 6;
 
 const LIST = 0;
 const READ = 1;
 const DONE = 2;
+const FIND_PATCH = 4;
 const PAGE = 0;
 const DATA = 1;
+const PATCH = 2;
 const FAILED = 3;
 
 /** What a receiver says to a sender. */
 export type Request =
   | { readonly kind: "list"; readonly number: number; readonly first: number; readonly count: number }
   | { readonly kind: "read"; readonly number: number; readonly file: number; readonly offset: number; readonly length: number }
+  | { readonly kind: "find patch"; readonly number: number; readonly file: number; readonly base: Uint8Array }
   | { readonly kind: "done" }
   | { readonly kind: "failed"; readonly code: number };
 
@@ -47,6 +52,7 @@ export interface Page {
 export type Reply =
   | Page
   | { readonly kind: "data"; readonly number: number; readonly bytes: Uint8Array }
+  | { readonly kind: "patch"; readonly number: number; readonly patch: number; readonly size: number }
   | { readonly kind: "failed"; readonly code: number };
 
 export function encodeRequest(request: Request): Uint8Array<ArrayBuffer> {
@@ -57,6 +63,8 @@ export function encodeRequest(request: Request): Uint8Array<ArrayBuffer> {
     case "read":
       writer.u8(READ).u32(request.number).u32(request.file).u64(BigInt(request.offset));
       return writer.u32(request.length).finish();
+    case "find patch":
+      return writer.u8(FIND_PATCH).u32(request.number).u32(request.file).bytes(request.base).finish();
     case "done":
       return writer.u8(DONE).finish();
     case "failed":
@@ -72,6 +80,8 @@ export function decodeRequest(bytes: Uint8Array): Request | undefined {
         return { kind: "list", number: reader.u32(), first: reader.u32(), count: reader.u16() };
       case READ:
         return { kind: "read", number: reader.u32(), file: reader.u32(), offset: Number(reader.u64()), length: reader.u32() };
+      case FIND_PATCH:
+        return { kind: "find patch", number: reader.u32(), file: reader.u32(), base: reader.bytes(BASE_LENGTH) };
       case DONE:
         return { kind: "done" };
       case FAILED:
@@ -91,6 +101,8 @@ export function encodeReply(reply: Reply): Uint8Array<ArrayBuffer> {
       return writer.finish();
     case "data":
       return writer.u8(DATA).u32(reply.number).bytes(reply.bytes).finish();
+    case "patch":
+      return writer.u8(PATCH).u32(reply.number).u32(reply.patch).u64(BigInt(reply.size)).finish();
     case "failed":
       return writer.u8(FAILED).u8(reply.code).finish();
   }
@@ -104,6 +116,8 @@ export function decodeReply(bytes: Uint8Array): Reply | undefined {
         return readPage(reader);
       case DATA:
         return { kind: "data", number: reader.u32(), bytes: reader.bytes(reader.remaining) };
+      case PATCH:
+        return { kind: "patch", number: reader.u32(), patch: reader.u32(), size: Number(reader.u64()) };
       case FAILED:
         return { kind: "failed", code: reader.u8() };
       default:

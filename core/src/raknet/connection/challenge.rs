@@ -49,10 +49,11 @@ impl ChallengeRequest<'_> {
         }
         let (versions, random) = (&config.accepted_versions, state.random());
         let answered = ServerHandshake::respond(identity, self.fields(), self.reply, versions, now, random);
-        answered.inspect_err(|error| {
+        let answered = answered.inspect_err(|error| {
             if *error != HandshakeError::OtherSuite {
                 stats.drop(DropReason::Unauthentic);
             }
-        })
+        });
+        answered.map(|(handshake, protection)| (handshake, protection.with_cipher(config.cipher())))
     }
 }

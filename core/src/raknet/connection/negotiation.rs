@@ -111,7 +111,7 @@ impl ConnectionProtection {
         };
         let Established { protection, proof, identity, server } = established;
         *self = Self::Sealed(Stored::<Sealed>::from(Sealed {
-            datagrams: protection,
+            datagrams: protection.with_cipher(cx.config.cipher()),
             stage: Stage::Requesting(Stored::<ClientProof>::from(ClientProof { proof, identity })),
             peer: SecurePeer::Server(server),
         }));

@@ -1,6 +1,6 @@
 //! Secure connections over loopback.
 
-use rakwire_native::secure::{ServerIdentity, ServerTrust, StaticKey};
+use rakwire_native::secure::{RustCrypto, ServerIdentity, ServerTrust, StaticKey};
 use rakwire_native::{
     ConnectError, ConnectFailure, ConnectOptions, Connection, Delivery, DropReason, Endpoint, Options,
     SecurePeer,
@@ -61,6 +61,23 @@ async fn messages_pass_and_each_knows_the_other() {
         assert_eq!(received.bytes, large);
     }
     assert_eq!(server.stats().peer.dropped(DropReason::Unauthentic), 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn peers_with_other_ciphers_understand_each_other() {
+    let portable = subject::client(|options: &mut Options| {
+        options.secure().expect("entropy").cipher = &RustCrypto;
+    });
+    let (server, client) = (server(|_| {}).await, portable.await);
+    let (here, there) = join(&client, &server).await;
+    for (from, to) in [(&here, &there), (&there, &here)] {
+        let large = message(100_000, 5);
+        let (sent, received) = tokio::join!(from.send(&large, Delivery::RELIABLE_ORDERED), receive(to));
+        sent.expect("an open connection");
+        assert_eq!(received.bytes, large);
+    }
+    let unauthentic = |endpoint: &Endpoint| endpoint.stats().peer.dropped(DropReason::Unauthentic);
+    assert_eq!((unauthentic(&server), unauthentic(&client)), (0, 0));
 }
 
 /// The driver sees no header of a sealed datagram. Data for a full queue is refused all the same, acknowledgements are

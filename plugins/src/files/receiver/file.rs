@@ -3,7 +3,7 @@
 use sha2::{Digest, Sha256};
 
 use crate::files::outcome::{Reason, StorageError};
-use crate::files::wire::{DIGEST_LENGTH, Entry};
+use crate::files::wire::{BASE_LENGTH, DIGEST_LENGTH, Entry, Request};
 
 use super::store::Store;
 
@@ -19,6 +19,24 @@ pub(super) struct IncomingFile {
     pub(super) requested: u64,
     hashed: u64,
     hasher: Sha256,
+    pub(super) patch: Patch,
+}
+
+/// Whether a file is made by a patch. It is tried once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Patch {
+    /// It may be, once it is known from which version.
+    Untried,
+    /// It may be, from this version.
+    Wanted([u8; BASE_LENGTH]),
+    /// The sender was asked.
+    AskedFor,
+    /// The sender has one.
+    Fetching { number: u32, size: u64, requested: u64 },
+    /// It was.
+    Applied,
+    /// It is not.
+    Impossible,
 }
 
 /// What is known of a file of which all bytes are here and were read.
@@ -44,12 +62,60 @@ impl IncomingFile {
             requested: present,
             hashed: 0,
             hasher: Sha256::new(),
+            patch: Patch::Untried,
         }
     }
 
     /// The same file without any of its bytes.
     pub(super) fn anew(&self) -> Self {
-        Self { present: 0, requested: 0, hashed: 0, hasher: Sha256::new(), ..*self }
+        let patch = if self.patch == Patch::Untried { Patch::Untried } else { Patch::Impossible };
+        Self { present: 0, requested: 0, hashed: 0, hasher: Sha256::new(), patch, ..*self }
+    }
+
+    /// Looks for an older version that is here, if nothing of this one is.
+    pub(super) fn find_base<S: Store>(&mut self, store: &mut S) {
+        if self.patch == Patch::Untried && self.present == 0 && self.size > 0 {
+            self.patch = store.base(self.number).map_or(Patch::Impossible, Patch::Wanted);
+        }
+    }
+
+    /// The sender has a patch of so many bytes with this number; none at all if it has 0.
+    pub(super) fn on_patch(&mut self, number: u32, size: u64) {
+        let is_worth_it = size > 0 && size < self.size;
+        self.patch =
+            if is_worth_it { Patch::Fetching { number, size, requested: 0 } } else { Patch::Impossible };
+    }
+
+    /// Makes the file of the patch, all of which is here.
+    pub(super) fn apply_patch<S: Store>(&mut self, store: &mut S) -> Result<(), StorageError> {
+        self.patch = Patch::Impossible;
+        if store.apply_patch(self.number)? {
+            self.patch = Patch::Applied;
+            (self.present, self.requested) = (self.size, self.size);
+        }
+        Ok(())
+    }
+
+    /// What is to be asked for next of it, at most `chunk` bytes.
+    pub(super) fn next_request(&self, number: u32, chunk: u32) -> Option<Request> {
+        let (file, size, offset) = match self.patch {
+            Patch::Wanted(base) => return Some(Request::FindPatch { number, file: self.number, base }),
+            Patch::AskedFor => return None,
+            Patch::Fetching { number, size, requested } => (number, size, requested),
+            Patch::Untried | Patch::Applied | Patch::Impossible => (self.number, self.size, self.requested),
+        };
+        let rest = size.checked_sub(offset).filter(|rest| *rest > 0)?;
+        let length = u32::try_from(rest).unwrap_or(u32::MAX).min(chunk);
+        Some(Request::Read { number, file, offset, length })
+    }
+
+    /// What [`next_request`](Self::next_request) has named was asked for.
+    pub(super) fn on_requested(&mut self, end: u64) {
+        match &mut self.patch {
+            Patch::Wanted(_) => self.patch = Patch::AskedFor,
+            Patch::Fetching { requested, .. } => *requested = end,
+            Patch::AskedFor | Patch::Untried | Patch::Applied | Patch::Impossible => self.requested = end,
+        }
     }
 
     /// Whether bytes up to `stored` wait to be read, or it is complete.

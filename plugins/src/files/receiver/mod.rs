@@ -160,6 +160,7 @@ impl<P: Protocol, S: Store, const WINDOW: usize, const AHEAD: usize, const BYTES
         match reply {
             Reply::Page(page) => transfer.on_page(now, &mut self.store, page),
             Reply::Data { number, bytes } => transfer.on_data(now, &mut self.store, *number, bytes),
+            Reply::Patch { number, patch, size } => transfer.on_patch(now, *number, *patch, *size),
             Reply::Failed(reason) => {
                 self.end(|_| Err(Failure::There(*reason)));
                 Ok(true)

@@ -1,7 +1,7 @@
 //! Where a receiver puts files.
 
 use crate::files::outcome::StorageError;
-use crate::files::wire::Entry;
+use crate::files::wire::{BASE_LENGTH, Entry};
 
 /// The application's storage. A file is named by its number from [`begin`](Self::begin) on until it is finished or the transfer
 /// has ended; several are under way at a time.
@@ -33,6 +33,29 @@ pub trait Store {
     /// # Errors
     /// See [`begin`](Self::begin).
     fn discard(&mut self, file: u32) -> Result<(), StorageError>;
+
+    /// The first bytes of the SHA-256 of an older version of a file that is here, from which a patch may start. Asked where
+    /// nothing of the file is here, or what is here is wrong. None unless the application can apply patches.
+    fn base(&mut self, _file: u32) -> Option<[u8; BASE_LENGTH]> {
+        None
+    }
+
+    /// Writes bytes of a patch for a file, which is shorter than the file; not always in order where the protocol knows none.
+    ///
+    /// # Errors
+    /// See [`begin`](Self::begin).
+    fn write_patch(&mut self, _file: u32, _offset: u64, _bytes: &[u8]) -> Result<(), StorageError> {
+        Err(StorageError)
+    }
+
+    /// All bytes of a patch are here: makes the file from it and the older version. The file is read back then. False if the
+    /// patch is worth nothing; then nothing of the file is here, and all of it is fetched.
+    ///
+    /// # Errors
+    /// See [`begin`](Self::begin).
+    fn apply_patch(&mut self, _file: u32) -> Result<bool, StorageError> {
+        Ok(false)
+    }
 
     /// All bytes of a file are here, and their SHA-256 is right.
     ///

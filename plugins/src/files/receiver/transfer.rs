@@ -6,7 +6,7 @@ use heapless::{Deque, Vec};
 use rakwire::Instant;
 use rakwire::endpoint::ConnectionId;
 
-use super::file::{Checked, IncomingFile};
+use super::file::{Checked, IncomingFile, Patch};
 use super::store::Store;
 use crate::files::outcome::{Progress, Reason, StorageError, Totals};
 use crate::files::path::{MAX_PATH, check_path};
@@ -25,13 +25,22 @@ pub struct Limits {
     pub timeout: Duration,
 }
 
-/// Bytes that were asked for.
+/// What was asked for about a file.
 #[derive(Clone, Copy, Debug)]
-struct OpenRead {
+struct OpenRequest {
     number: u32,
     file: u32,
-    offset: u64,
-    length: u32,
+    what: Asked,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Asked {
+    /// Bytes of it.
+    Bytes { offset: u64, length: u32 },
+    /// Whether there is a patch for it.
+    Patch,
+    /// Bytes of the patch.
+    PatchBytes { offset: u64, length: u32 },
 }
 
 /// A transfer from one connection: up to `WINDOW` requests under way, about up to `AHEAD` files.
@@ -49,7 +58,7 @@ pub(super) struct Transfer<const WINDOW: usize, const AHEAD: usize> {
     is_begun: bool,
     listing: Option<u32>,
     files: Deque<IncomingFile, AHEAD>,
-    reads: Vec<OpenRead, WINDOW>,
+    open: Vec<OpenRequest, WINDOW>,
     heard_at: Option<Instant>,
     next_number: u32,
 }
@@ -68,7 +77,7 @@ impl<const WINDOW: usize, const AHEAD: usize> Transfer<WINDOW, AHEAD> {
             is_begun: false,
             listing: None,
             files: Deque::new(),
-            reads: Vec::new(),
+            open: Vec::new(),
             heard_at: None,
             next_number,
         }
@@ -83,7 +92,7 @@ impl<const WINDOW: usize, const AHEAD: usize> Transfer<WINDOW, AHEAD> {
     }
 
     fn is_waiting(&self) -> bool {
-        self.listing.is_some() || !self.reads.is_empty()
+        self.listing.is_some() || !self.open.is_empty()
     }
 
     /// When nothing has come for too long.
@@ -156,7 +165,8 @@ impl<const WINDOW: usize, const AHEAD: usize> Transfer<WINDOW, AHEAD> {
         self.last_path.extend_from_slice(entry.path).map_err(|_| Reason::BadPath)?;
         self.listed = Totals { files: number.saturating_add(1), bytes };
         let present = store.begin(number, entry).map_err(|StorageError| Reason::Storage)?;
-        let file = IncomingFile::new(number, entry, present);
+        let mut file = IncomingFile::new(number, entry, present);
+        file.find_base(store);
         self.progress.done.bytes = self.progress.done.bytes.saturating_add(file.present);
         self.files.push_back(file).map_err(|_| Reason::BadMessage)
     }
@@ -169,22 +179,70 @@ impl<const WINDOW: usize, const AHEAD: usize> Transfer<WINDOW, AHEAD> {
         number: u32,
         bytes: &[u8],
     ) -> Result<bool, Reason> {
-        let Some(at) = self.reads.iter().position(|read| read.number == number) else { return Ok(false) };
-        let read = self.reads.remove(at);
-        self.heard_at = Some(now);
-        if u32::try_from(bytes.len()) != Ok(read.length) {
+        let Some(OpenRequest { file, what, .. }) = self.on_answer(now, number) else { return Ok(false) };
+        let (Asked::Bytes { offset, length } | Asked::PatchBytes { offset, length }) = what else {
+            return Err(Reason::BadMessage);
+        };
+        if u32::try_from(bytes.len()) != Ok(length) {
             return Err(Reason::BadMessage);
         }
-        store.write(read.file, read.offset, bytes).map_err(|StorageError| Reason::Storage)?;
-        self.progress.received = self.progress.received.saturating_add(read.length.into());
-        self.progress.done.bytes = self.progress.done.bytes.saturating_add(read.length.into());
+        self.progress.received = self.progress.received.saturating_add(length.into());
+        let stored = if matches!(what, Asked::PatchBytes { .. }) {
+            store.write_patch(file, offset, bytes).and_then(|()| self.apply_patch(store, file))
+        } else {
+            self.progress.done.bytes = self.progress.done.bytes.saturating_add(length.into());
+            store.write(file, offset, bytes)
+        };
+        stored.map_err(|StorageError| Reason::Storage)?;
         Ok(true)
+    }
+
+    /// Takes an answer to what was asked for under this number; nothing if nothing was.
+    fn on_answer(&mut self, now: Instant, number: u32) -> Option<OpenRequest> {
+        let at = self.open.iter().position(|open| open.number == number)?;
+        self.heard_at = Some(now);
+        Some(self.open.remove(at))
+    }
+
+    /// False if nobody has asked for the patch.
+    pub(super) fn on_patch(
+        &mut self,
+        now: Instant,
+        number: u32,
+        patch: u32,
+        size: u64,
+    ) -> Result<bool, Reason> {
+        let Some(OpenRequest { file, what, .. }) = self.on_answer(now, number) else { return Ok(false) };
+        let is_beyond_files = size == 0 || patch >= self.progress.total.files;
+        if what != Asked::Patch || !is_beyond_files {
+            return Err(Reason::BadMessage);
+        }
+        if let Some(file) = self.files.iter_mut().find(|other| other.number == file) {
+            file.on_patch(patch, size);
+        }
+        Ok(true)
+    }
+
+    /// Makes a file of its patch, if all of the patch is here.
+    fn apply_patch<S: Store>(&mut self, store: &mut S, number: u32) -> Result<(), StorageError> {
+        let Some(file) = self.files.iter_mut().find(|other| other.number == number) else { return Ok(()) };
+        let Patch::Fetching { size, requested, .. } = file.patch else { return Ok(()) };
+        if requested < size || self.open.iter().any(|open| open.file == number) {
+            return Ok(());
+        }
+        file.apply_patch(store)?;
+        self.progress.done.bytes = self.progress.done.bytes.saturating_add(file.present);
+        Ok(())
     }
 
     /// Up to where the bytes of the first file are here without a gap.
     fn stored(&self, first: &IncomingFile) -> u64 {
-        let open = self.reads.iter().filter(|read| read.file == first.number);
-        open.map(|read| read.offset).min().unwrap_or(first.requested)
+        let open = self.open.iter().filter(|open| open.file == first.number);
+        let offsets = open.filter_map(|open| match open.what {
+            Asked::Bytes { offset, .. } => Some(offset),
+            Asked::Patch | Asked::PatchBytes { .. } => None,
+        });
+        offsets.min().unwrap_or(first.requested)
     }
 
     /// Whether [`check`](Self::check) has something to do.
@@ -210,11 +268,14 @@ impl<const WINDOW: usize, const AHEAD: usize> Transfer<WINDOW, AHEAD> {
                     store.discard(first.number).map_err(|StorageError| Reason::Storage)?;
                     self.progress.done.bytes = self.progress.done.bytes.saturating_sub(first.size);
                     *first = first.anew();
+                    first.find_base(store);
                 }
                 Checked::Right => {
                     store.finish(first.number).map_err(|StorageError| Reason::Storage)?;
-                    let is_unchanged = first.present == first.size;
+                    let is_patched = first.patch == Patch::Applied;
+                    let is_unchanged = first.present == first.size && !is_patched;
                     self.progress.done.files = self.progress.done.files.saturating_add(1);
+                    self.progress.patched = self.progress.patched.saturating_add(u32::from(is_patched));
                     self.progress.unchanged = self.progress.unchanged.saturating_add(u32::from(is_unchanged));
                     self.files.pop_front();
                     is_finished = true;
@@ -232,12 +293,10 @@ impl<const WINDOW: usize, const AHEAD: usize> Transfer<WINDOW, AHEAD> {
             let count = u16::try_from(room).unwrap_or(u16::MAX);
             return Some(Request::List { number: self.next_number, first: self.listed.files, count });
         }
-        if self.reads.len() >= self.window {
+        if self.open.len() >= self.window {
             return None;
         }
-        let file = self.files.iter().find(|file| file.requested < file.size)?;
-        let length = u32::try_from(file.size - file.requested).unwrap_or(u32::MAX).min(self.chunk);
-        Some(Request::Read { number: self.next_number, file: file.number, offset: file.requested, length })
+        self.files.iter().find_map(|file| file.next_request(self.next_number, self.chunk))
     }
 
     /// The request was sent.
@@ -248,14 +307,28 @@ impl<const WINDOW: usize, const AHEAD: usize> Transfer<WINDOW, AHEAD> {
         self.next_number = self.next_number.wrapping_add(1);
         match request {
             Request::List { number, .. } => self.listing = Some(number),
-            Request::Read { number, file, offset, length } => {
-                if let Some(file) = self.files.iter_mut().find(|other| other.number == file) {
-                    file.requested = offset.saturating_add(length.into());
-                }
-                // There is room, since requests are made only for so many.
-                let _ = self.reads.push(OpenRead { number, file, offset, length });
+            Request::Read { number, offset, length, .. } => {
+                self.on_requested_of_file(number, offset.saturating_add(length.into()), |patch| {
+                    if matches!(patch, Patch::Fetching { .. }) {
+                        Asked::PatchBytes { offset, length }
+                    } else {
+                        Asked::Bytes { offset, length }
+                    }
+                });
             }
+            Request::FindPatch { number, .. } => self.on_requested_of_file(number, 0, |_| Asked::Patch),
             Request::Done | Request::Failed(_) => {}
         }
+    }
+
+    /// What [`next_request`](Self::next_request) has named about a file was asked for.
+    fn on_requested_of_file(&mut self, number: u32, end: u64, what: impl Fn(Patch) -> Asked) {
+        let chunk = self.chunk;
+        let file = self.files.iter_mut().find(|file| file.next_request(number, chunk).is_some());
+        let Some(file) = file else { return };
+        let open = OpenRequest { number, file: file.number, what: what(file.patch) };
+        file.on_requested(end);
+        // There is room, since requests are made only for so many.
+        let _ = self.open.push(open);
     }
 }

@@ -7,7 +7,7 @@ use rakwire::raknet::RakNet;
 use rakwire_plugins::files::{Failure, Limits, Reason, ReceiverEvent, Reply, Request, SenderEvent, Totals};
 
 use super::tree::{
-    LIMITS, MemorySource, Receiver, Sender, Tree, connect, exchange, last_events, receive, receiver, sender,
+    LIMITS, MemorySource, Receiver, Sender, Tree, connect, exchange, last_events, patching_receiver, receive, receiver, sender,
     transmit, tree,
 };
 use crate::support::{Collector, connections};
@@ -257,11 +257,13 @@ proptest! {
     /// No bytes panic, at either side, at any time of a transfer.
     #[test]
     fn any_bytes_are_taken(
-        messages in prop::collection::vec((0_u8..4, prop::collection::vec(any::<u8>(), 0..60)), 0..30),
+        messages in prop::collection::vec((0_u8..6, prop::collection::vec(any::<u8>(), 0..60)), 0..30),
         begun in 0_usize..12,
     ) {
         let id = connections::<RakNet>(1)[0];
-        let (mut from, mut to) = (sender(&files()), receiver(&Tree::new()));
+        let old = tree(&[("b", &[7; 800]), ("d/e", b"for")]);
+        let (mut from, mut to) = (sender(&files()), patching_receiver(&old));
+        from.source = MemorySource::with_previous(&files(), &old);
         connect(&mut from, id);
         to.fetch(id).expect("no other transfer");
         exchange(&mut from, &mut to, id, begun);
@@ -273,6 +275,7 @@ proptest! {
             transmit(&mut to, Instant::ZERO);
         }
         let files = files();
-        prop_assert!(to.store.tree.iter().all(|(path, bytes)| files.get(path) == Some(bytes)));
+        let is_known = |path, bytes| [&files, &old].iter().any(|tree| tree.get(path) == Some(bytes));
+        prop_assert!(to.store.tree.iter().all(|(path, bytes)| is_known(path, bytes)));
     }
 }

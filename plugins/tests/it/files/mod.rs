@@ -1,6 +1,7 @@
 //! File transfer, in both protocols where they differ.
 
 mod hostile;
+mod patches;
 mod simulated;
 mod transfers;
 mod tree;

@@ -45,9 +45,13 @@ struct Transfer<P: Protocol> {
 
 impl<P: Protocol> Transfer<P> {
     fn new(from: &Tree, store: MemoryStore, seed: u64) -> Self {
+        Self::of(MemorySource::new(from), store, seed)
+    }
+
+    fn of(source: MemorySource, store: MemoryStore, seed: u64) -> Self {
         let mut config = P::config([2; 32]);
         *P::max_incoming(&mut config) = 1;
-        let mut plugin = Sender::<P>::new(MemorySource::new(from));
+        let mut plugin = Sender::<P>::new(source);
         plugin.serve_all();
         let (b, sender) = hooked::<P, _>(config, plugin);
         let (a, receiver) = hooked::<P, _>(P::config([1; 32]), Receiver::<P>::new(store, LIMITS));
@@ -128,6 +132,17 @@ fn resumes<P: Protocol>(tree: &Tree, seed: u64) -> Progress {
     progress
 }
 
+/// Any tree arrives where there is an older one, by patches too.
+fn is_patched<P: Protocol>(old: &Tree, new: &Tree, seed: u64) {
+    let mut store = MemoryStore::default();
+    (store.tree, store.applies_patches) = (old.clone(), true);
+    let mut transfer = Transfer::<P>::of(MemorySource::with_previous(new, old), store, seed);
+    let progress = transfer.end();
+    assert_eq!(progress.done, progress.total);
+    let here = &transfer.receiver().store.tree;
+    assert!(new.iter().all(|(path, bytes)| here.get(path) == Some(bytes)));
+}
+
 fn any_tree() -> impl Strategy<Value = Tree> {
     let bytes = prop::collection::vec(any::<u8>(), 0..6_000);
     prop::collection::btree_map("[a-c]{1,3}(/[a-c]{1,2}){0,2}", bytes, 0..12)
@@ -144,6 +159,20 @@ proptest! {
     #[test]
     fn any_tree_arrives_over_the_game_protocol(tree in any_tree(), seed in 1_u64..1_000) {
         arrives::<GameProtocol>(&tree, seed);
+    }
+
+    #[test]
+    fn any_tree_follows_an_older_one(old in any_tree(), new in any_tree(), keep in 0_usize..2_000, seed in 1_u64..1_000) {
+        // What both versions have begins with the same bytes.
+        let mut new = new;
+        for (path, bytes) in &mut new {
+            if let Some(old) = old.get(path) {
+                let same = keep.min(old.len());
+                bytes.splice(..same.min(bytes.len()), old[..same].iter().copied());
+            }
+        }
+        is_patched::<RakNet>(&old, &new, seed);
+        is_patched::<GameProtocol>(&old, &new, seed);
     }
 }
 

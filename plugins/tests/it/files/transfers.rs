@@ -43,7 +43,7 @@ fn a_tree_arrives() {
     exchange(&mut from, &mut to, id, usize::MAX);
     let (at_sender, at_receiver) = last_events(&mut from, &mut to);
     assert_eq!(at_sender, Some(SenderEvent::Ended(Ok(()))));
-    let progress = Progress { total, done: total, unchanged: 1, received: total.bytes };
+    let progress = Progress { total, done: total, unchanged: 1, patched: 0, received: total.bytes };
     assert_eq!((ended(at_receiver), to.store.tree), (Ok(progress), world));
 }
 

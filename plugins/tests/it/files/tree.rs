@@ -7,7 +7,7 @@ use rakwire::Instant;
 use rakwire::endpoint::{ConnectionId, Plugin, Verdict};
 use rakwire::raknet::{Delivery, RakNet};
 use rakwire_plugins::files::{
-    DIGEST_LENGTH, Entry, FileReceiver, FileSender, Limits, ReceiverEvent, SenderEvent, Source, StorageError,
+    BASE_LENGTH, DIGEST_LENGTH, Entry, FileReceiver, FileSender, Limits, ReceiverEvent, SenderEvent, Source, StorageError,
     Store, Totals,
 };
 use sha2::{Digest, Sha256};
@@ -28,6 +28,17 @@ pub(super) fn digest(bytes: &[u8]) -> [u8; DIGEST_LENGTH] {
     Sha256::digest(bytes).into()
 }
 
+/// The name of a version.
+pub(super) fn base(bytes: &[u8]) -> [u8; BASE_LENGTH] {
+    *digest(bytes).first_chunk().expect("a digest is longer")
+}
+
+/// A patch of these tests: how many bytes both versions begin with, and the rest of the new one.
+pub(super) fn patch(old: &[u8], new: &[u8]) -> Vec<u8> {
+    let same = old.iter().zip(new).take_while(|(a, b)| a == b).count();
+    [&(same as u32).to_be_bytes()[..], &new[same..]].concat()
+}
+
 /// A file as a sender names it, and its bytes.
 #[derive(Clone, Debug)]
 pub(super) struct SourceFile {
@@ -42,6 +53,8 @@ pub(super) struct SourceFile {
 pub(super) struct MemorySource {
     pub(super) files: Vec<SourceFile>,
     pub(super) totals: Totals,
+    /// Patches, each with the number of its file and the version that it starts from.
+    pub(super) patches: Vec<(u32, [u8; BASE_LENGTH], Vec<u8>)>,
     pub(super) reads: usize,
     pub(super) is_broken: bool,
 }
@@ -57,7 +70,20 @@ impl MemorySource {
         let files: Vec<SourceFile> = files.collect();
         let bytes = files.iter().map(|file| file.size).sum();
         let totals = Totals { files: files.len() as u32, bytes };
-        Self { files, totals, reads: 0, is_broken: false }
+        Self { files, totals, patches: Vec::new(), reads: 0, is_broken: false }
+    }
+
+    /// With patches from these older versions.
+    pub(super) fn with_previous(tree: &Tree, previous: &Tree) -> Self {
+        let numbered = (0..).zip(tree);
+        let changed = numbered.filter_map(|(file, (path, new))| Some((file, previous.get(path)?, new)));
+        let patches = changed.map(|(file, old, new)| (file, base(old), patch(old, new))).collect();
+        Self { patches, ..Self::new(tree) }
+    }
+
+    fn patch_at(&self, number: u32) -> Option<&Vec<u8>> {
+        let index = number.checked_sub(self.files.len() as u32)?;
+        self.patches.get(index as usize).map(|(_, _, patch)| patch)
     }
 }
 
@@ -76,13 +102,23 @@ impl Source for MemorySource {
         if self.is_broken {
             return Err(StorageError);
         }
-        let bytes = &self.files[file as usize].bytes;
+        let file = self.files.get(file as usize).map(|file| &file.bytes).or_else(|| self.patch_at(file));
+        let bytes = file.expect("only what there is is read");
         // What is not there reads as zeros, so that a sender can lie about sizes.
         buffer.fill(0);
         let available = bytes.get(offset as usize..).unwrap_or_default();
         let length = available.len().min(buffer.len());
         buffer[..length].copy_from_slice(&available[..length]);
         Ok(())
+    }
+
+    fn patch(&self, file: u32, base: &[u8; BASE_LENGTH]) -> Option<u32> {
+        let index = self.patches.iter().position(|(of, from, _)| (of, from) == (&file, base))?;
+        Some((self.files.len() + index) as u32)
+    }
+
+    fn patch_size(&self, patch: u32) -> Option<u64> {
+        self.patch_at(patch).map(|patch| patch.len() as u64)
     }
 }
 
@@ -92,11 +128,23 @@ pub(super) struct MemoryStore {
     pub(super) tree: Tree,
     pub(super) parts: BTreeMap<String, Vec<u8>>,
     open: BTreeMap<u32, String>,
+    sizes: BTreeMap<u32, u64>,
     pub(super) discarded: usize,
     pub(super) is_broken: bool,
+    /// Whether it says which older versions it has.
+    pub(super) applies_patches: bool,
+    patches: BTreeMap<u32, Vec<u8>>,
 }
 
 impl MemoryStore {
+    /// The file that a patch makes of the older version.
+    fn patched(&self, file: u32) -> Option<Vec<u8>> {
+        let old = self.tree.get(self.open.get(&file)?)?;
+        let (same, rest) = self.patches.get(&file)?.split_first_chunk()?;
+        let same = old.get(..u32::from_be_bytes(*same) as usize)?;
+        Some([same, rest].concat())
+    }
+
     fn part(&mut self, file: u32) -> Result<&mut Vec<u8>, StorageError> {
         let path = self.open.get(&file).ok_or(StorageError)?;
         self.parts.get_mut(path).ok_or(StorageError)
@@ -112,6 +160,7 @@ impl Store for MemoryStore {
         }
         let present = self.parts[&path].len() as u64;
         self.open.insert(file, path);
+        self.sizes.insert(file, entry.size);
         Ok(present)
     }
 
@@ -138,6 +187,28 @@ impl Store for MemoryStore {
         Ok(())
     }
 
+    fn base(&mut self, file: u32) -> Option<[u8; BASE_LENGTH]> {
+        let old = self.tree.get(self.open.get(&file)?)?;
+        self.applies_patches.then(|| base(old))
+    }
+
+    fn write_patch(&mut self, file: u32, offset: u64, bytes: &[u8]) -> Result<(), StorageError> {
+        let (patch, begin) = (self.patches.entry(file).or_default(), offset as usize);
+        patch.resize(patch.len().max(begin + bytes.len()), 0);
+        patch[begin..begin + bytes.len()].copy_from_slice(bytes);
+        Ok(())
+    }
+
+    fn apply_patch(&mut self, file: u32) -> Result<bool, StorageError> {
+        let Some(bytes) = self.patched(file) else { return Ok(false) };
+        let size = self.sizes[&file];
+        let fits = bytes.len() as u64 == size;
+        if fits {
+            *self.part(file)? = bytes;
+        }
+        Ok(fits)
+    }
+
     fn finish(&mut self, file: u32) -> Result<(), StorageError> {
         let path = self.open.remove(&file).ok_or(StorageError)?;
         let bytes = self.parts.remove(&path).ok_or(StorageError)?;
@@ -154,6 +225,13 @@ pub(super) fn sender(tree: &Tree) -> Sender {
     let mut sender = Sender::new(MemorySource::new(tree));
     sender.serve_all();
     sender
+}
+
+/// A receiver that applies patches.
+pub(super) fn patching_receiver(tree: &Tree) -> Receiver {
+    let mut receiver = receiver(tree);
+    receiver.store.applies_patches = true;
+    receiver
 }
 
 pub(super) fn receiver(tree: &Tree) -> Receiver {

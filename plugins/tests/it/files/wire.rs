@@ -27,7 +27,7 @@ fn page(buffer: &mut [u8]) -> usize {
 fn messages_have_the_bytes_of_the_vectors() {
     let vectors: Vec<Value> =
         serde_json::from_str(include_str!("../../vectors/files.json")).expect("it is JSON");
-    assert_eq!(vectors.len(), 7);
+    assert_eq!(vectors.len(), 9);
     for vector in vectors {
         let number = |name: &str| vector[name].as_u64().unwrap_or_default();
         let expected = bytes(vector["hex"].as_str().unwrap_or_default());
@@ -46,6 +46,7 @@ fn messages_have_the_bytes_of_the_vectors() {
                 offset: number("offset"),
                 length: number("length") as u32,
             }),
+            "find patch" => request(Request::FindPatch { number: id, file: number("file") as u32, base: [0xB5; 16] }),
             "done" => request(Request::Done),
             "receiver failed" => request(Request::Failed(Reason::Cancelled)),
             "page" => {
@@ -55,6 +56,11 @@ fn messages_have_the_bytes_of_the_vectors() {
                 Some(length)
             }
             "data" => Reply::Data { number: id, bytes: &payload }.encode(&mut buffer),
+            "patch" => {
+                let reply = Reply::Patch { number: id, patch: number("patch") as u32, size: number("size") };
+                assert_eq!(Reply::decode(&expected), Some(reply));
+                reply.encode(&mut buffer)
+            }
             _ => Reply::Failed(Reason::BadDigest).encode(&mut buffer),
         };
         assert_eq!(&buffer[..length.expect("room")], expected);
@@ -98,6 +104,7 @@ proptest! {
         for request in [
             Request::List { number: a, first: b, count: d },
             Request::Read { number: a, file: b, offset: c, length: d.into() },
+            Request::FindPatch { number: a, file: b, base: c.to_be_bytes().repeat(2).try_into().expect("16 bytes") },
             Request::Done,
             Request::Failed(reason(code)),
         ] {
@@ -107,7 +114,8 @@ proptest! {
             prop_assert_eq!(Request::decode(&buffer[..length - 1]), None);
             prop_assert_eq!(request.encode(&mut buffer[..length - 1]), None);
         }
-        for reply in [Reply::Data { number: a, bytes: &payload }, Reply::Failed(reason(code))] {
+        let patch = Reply::Patch { number: a, patch: b, size: c };
+        for reply in [Reply::Data { number: a, bytes: &payload }, patch, Reply::Failed(reason(code))] {
             let mut buffer = [0; 128];
             let length = reply.encode(&mut buffer).expect("room");
             prop_assert_eq!(Reply::decode(&buffer[..length]), Some(reply));

@@ -1,0 +1,160 @@
+//! Files that come as patches of older versions.
+
+use rakwire::Instant;
+use rakwire::raknet::RakNet;
+use rakwire_plugins::files::{Failure, Progress, Reason, ReceiverEvent, Reply, Request};
+
+use super::tree::{
+    MemorySource, Receiver, Sender, Tree, base, connect, exchange, last_events, patch, patching_receiver,
+    receive, sender, transmit, tree,
+};
+use crate::support::connections;
+
+fn bytes(seed: u32, length: u32) -> Vec<u8> {
+    (0..length).map(|at| ((at * at * seed) >> 3) as u8).collect()
+}
+
+/// Two versions: a file that has grown, one with another end, one that has not changed, and one that is new.
+fn versions() -> [Tree; 2] {
+    let (grown, ending, same) = (bytes(3, 2_000), bytes(5, 1_500), bytes(7, 900));
+    let mut other_ending = ending.clone();
+    other_ending[1_400..].fill(9);
+    let grown_now = [&grown[..], b"and more"].concat();
+    [
+        tree(&[("ending", &ending), ("grown", &grown), ("same", &same)]),
+        tree(&[("ending", &other_ending), ("grown", &grown_now), ("new", b"new"), ("same", &same)]),
+    ]
+}
+
+fn patching_sender() -> Sender {
+    let [old, new] = versions();
+    let mut sender = Sender::new(MemorySource::with_previous(&new, &old));
+    sender.serve_all();
+    sender
+}
+
+fn transfer(from: &mut Sender, to: &mut Receiver) -> Result<Progress, Failure> {
+    let id = connections::<RakNet>(1)[0];
+    connect(from, id);
+    to.fetch(id).expect("no other transfer");
+    exchange(from, to, id, 10_000);
+    let Some(ReceiverEvent::Ended(result)) = last_events(from, to).1 else { panic!("it has not ended") };
+    result
+}
+
+#[test]
+fn changed_files_come_as_patches() {
+    let [old, new] = versions();
+    let (mut from, mut to) = (patching_sender(), patching_receiver(&old));
+    let progress = transfer(&mut from, &mut to).expect("it arrives");
+    assert_eq!(to.store.tree, new);
+    assert_eq!((progress.patched, progress.unchanged, progress.done), (2, 1, progress.total));
+    let patches: usize = ["ending", "grown"].map(|path| patch(&old[path], &new[path]).len()).iter().sum();
+    assert_eq!(progress.received, patches as u64 + 3);
+}
+
+/// Whoever has another version, or none, or applies no patches, or asks somebody who has none, is sent the files.
+#[test]
+fn without_a_patch_the_file_comes() {
+    let [old, new] = versions();
+    let all: u64 = ["ending", "grown", "new"].iter().map(|path| new[*path].len() as u64).sum();
+    let mut other = old.clone();
+    other.get_mut("grown").expect("a file").push(1);
+    other.get_mut("ending").expect("a file")[0] ^= 1;
+    let mut plain = patching_receiver(&old);
+    plain.store.applies_patches = false;
+    for (mut from, mut to) in [
+        (patching_sender(), patching_receiver(&other)),
+        (patching_sender(), plain),
+        (sender(&new), patching_receiver(&old)),
+    ] {
+        let progress = transfer(&mut from, &mut to).expect("it arrives");
+        assert_eq!((progress.patched, progress.received, &to.store.tree), (0, all, &new));
+    }
+}
+
+/// A patch that makes another file costs its bytes, once.
+#[test]
+fn a_patch_that_is_wrong_is_tried_once() {
+    let [old, new] = versions();
+    let all: u64 = ["ending", "grown", "new"].iter().map(|path| new[*path].len() as u64).sum();
+    // The first patch makes other bytes, the second another length.
+    for (index, change) in [(0, -1_i32), (1, 0)] {
+        let (mut from, mut to) = (patching_sender(), patching_receiver(&old));
+        let wrong = &mut from.source.patches[index].2;
+        if change == 0 { wrong.push(0) } else { *wrong.last_mut().expect("bytes") ^= 1 }
+        let wasted = wrong.len() as u64;
+        let right = from.source.patches[1 - index].2.len() as u64;
+        let progress = transfer(&mut from, &mut to).expect("it arrives");
+        let whole = if index == 0 { new["grown"].len() } else { new["ending"].len() } as u64;
+        assert_eq!((progress.patched, &to.store.tree), (1, &new));
+        assert_eq!(progress.received, all - whole + wasted + right);
+        assert_eq!(progress.done, progress.total);
+    }
+}
+
+/// One that is longer than the file is not fetched.
+#[test]
+fn a_long_patch_is_not_worth_it() {
+    let [old, new] = versions();
+    let (mut from, mut to) = (patching_sender(), patching_receiver(&old));
+    from.source.patches[0].2 = vec![0; 1_500];
+    let progress = transfer(&mut from, &mut to).expect("it arrives");
+    assert_eq!((progress.patched, &to.store.tree), (1, &new));
+    assert_eq!(progress.received, 1_500 + 3 + from.source.patches[1].2.len() as u64);
+}
+
+/// A receiver that has asked for patches, and its requests.
+fn asking() -> (Receiver, Vec<Request>) {
+    let id = connections::<RakNet>(1)[0];
+    let [old, _] = versions();
+    let (mut from, mut to) = (patching_sender(), patching_receiver(&old));
+    connect(&mut from, id);
+    to.fetch(id).expect("no other transfer");
+    transmit(&mut to, Instant::ZERO).iter().for_each(|message| receive(&mut from, id, message));
+    transmit(&mut from, Instant::ZERO).iter().for_each(|message| receive(&mut to, id, message));
+    let asked = transmit(&mut to, Instant::ZERO);
+    (to, asked.iter().filter_map(|message| Request::decode(message)).collect())
+}
+
+#[test]
+fn answers_about_patches_that_are_none_end_the_transfer() {
+    let id = connections::<RakNet>(1)[0];
+    let (_, asked) = asking();
+    let [old, _] = versions();
+    let find = |request: &Request| match *request {
+        Request::FindPatch { number, file: 1, base: from } => Some((number, from)),
+        _ => None,
+    };
+    let (number, from) = asked.iter().find_map(find).expect("a patch was asked for");
+    assert_eq!(from, base(&old["grown"]));
+    let new = asked.iter().find_map(|request| match *request {
+        Request::Read { number, file: 2, .. } => Some(number),
+        _ => None,
+    });
+    let new = new.expect("the new file was asked for");
+    for reply in [
+        // A file of the manifest is no patch.
+        Reply::Patch { number, patch: 3, size: 9 },
+        Reply::Data { number, bytes: b"patch" },
+        Reply::Patch { number: new, patch: 9, size: 9 },
+    ] {
+        let (mut to, _) = asking();
+        let mut buffer = [0; 64];
+        let length = reply.encode(&mut buffer).expect("room");
+        receive(&mut to, id, &buffer[..length]);
+        let told = transmit(&mut to, Instant::ZERO);
+        assert_eq!(Request::decode(&told[0]), Some(Request::Failed(Reason::BadMessage)), "{reply:?}");
+    }
+}
+
+/// A sender that names one patch for all files gets nowhere, and does not keep the receiver asking.
+#[test]
+fn one_patch_for_all_files_is_found_out() {
+    let [old, new] = versions();
+    let (mut from, mut to) = (patching_sender(), patching_receiver(&old));
+    let one = from.source.patches[0].2.clone();
+    from.source.patches.iter_mut().for_each(|(_, _, patch)| patch.clone_from(&one));
+    let progress = transfer(&mut from, &mut to).expect("it arrives");
+    assert_eq!((progress.patched, to.store.tree), (1, new));
+}
