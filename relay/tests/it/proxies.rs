@@ -197,7 +197,7 @@ async fn relay_behind_proxy() -> Config {
 }
 
 /// Requests one after the other on one connection, then a session that is idle for many pings and ends with the relay.
-async fn serves(proxy: Proxy, relay: Running) {
+async fn serves(proxy: &Proxy, relay: Running) {
     let connector = proxy.authority.connector();
     let mut stream = connect(&connector, proxy.address, NAME).await;
     for _ in 0..3 {
@@ -238,7 +238,7 @@ async fn serves(proxy: Proxy, relay: Running) {
 async fn sessions_pass_through_nginx() {
     let relay = Running::start(relay_behind_proxy().await).await;
     let proxy = Setup::new("proxy-nginx", relay.address).start(nginx).await;
-    serves(proxy, relay).await;
+    serves(&proxy, relay).await;
     let log = directory("proxy-nginx").join("access.log");
     let log = || fs::read_to_string(&log).unwrap();
     eventually("the session is logged", || log().contains("/ws")).await;
@@ -251,14 +251,14 @@ async fn sessions_pass_through_haproxy() {
     config.admission.proxy_protocol = true;
     let relay = Running::start(config).await;
     let proxy = Setup::new("proxy-haproxy", relay.address).start(haproxy).await;
-    serves(proxy, relay).await;
+    serves(&proxy, relay).await;
 }
 
 #[tokio::test]
 async fn sessions_pass_through_caddy() {
     let relay = Running::start(relay_behind_proxy().await).await;
     let proxy = Setup::new("proxy-caddy", relay.address).start(caddy).await;
-    serves(proxy, relay).await;
+    serves(&proxy, relay).await;
 }
 
 /// The seconds behind a word of a file.
