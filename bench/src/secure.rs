@@ -70,7 +70,8 @@ pub(crate) fn run(options: &Options) -> Result<()> {
                 ratios.push(rate / plain);
             }
         }
-        let ([plain, portable, ring], [_, portable_ratio, ring_ratio]) = (rates.map(median), ratios.map(median));
+        let ([plain, portable, ring], [_, portable_ratio, ring_ratio]) =
+            (rates.map(median), ratios.map(median));
         println!(
             "{name:<36} {plain:>12.0} {portable:>12.0} {portable_ratio:>8.2} {ring:>12.0} {ring_ratio:>8.2}"
         );

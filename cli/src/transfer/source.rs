@@ -4,9 +4,7 @@ use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use rakwire_plugins::files::{
-    BASE_LENGTH, DIGEST_LENGTH, Entry, Source, StorageError, Totals, check_path,
-};
+use rakwire_plugins::files::{BASE_LENGTH, DIGEST_LENGTH, Entry, Source, StorageError, Totals, check_path};
 use sha2::{Digest, Sha256};
 
 use super::{PARTS, patches, shown};
@@ -78,7 +76,8 @@ impl DirectorySource {
         for (number, file) in (0..).zip(&self.files) {
             let at = previous.files.binary_search_by(|other| other.path.cmp(&file.path)).ok();
             let Some(old) = at.and_then(|at| previous.files.get(at)) else { continue };
-            let is_known = self.patches.iter().any(|patch| patch.file == number && patch.base == base(&old.digest));
+            let is_known =
+                self.patches.iter().any(|patch| patch.file == number && patch.base == base(&old.digest));
             let is_patched = old.digest != file.digest && old.size.max(file.size) <= patches::LONGEST;
             if !is_patched || is_known {
                 continue;

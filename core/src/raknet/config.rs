@@ -8,6 +8,8 @@ use heapless::Vec;
 use super::security::Security;
 use super::wire::{Guid, MAX_MTU, MIN_MTU, PongFraming};
 use crate::rate_limit::Allowance;
+#[cfg(feature = "secure")]
+use crate::secure::{DatagramCipher, RustCrypto};
 
 /// The versions of the protocol that a server accepts, at most eight.
 pub type ProtocolVersions = Vec<u8, 8>;
@@ -321,6 +323,14 @@ impl Config {
 
     pub(crate) fn clamp_mtu(&self, mtu: u16) -> u16 {
         mtu.min(self.mtu).clamp(MIN_MTU, MAX_MTU)
+    }
+}
+
+#[cfg(feature = "secure")]
+impl Config {
+    /// What seals and opens the datagrams of secure connections.
+    pub(super) fn cipher(&self) -> &'static dyn DatagramCipher {
+        self.security.as_ref().map_or(&RustCrypto, |security| security.cipher)
     }
 }
 

@@ -2,7 +2,6 @@
 
 use core::fmt;
 
-use super::config::Config;
 use super::types::ConnectOptions;
 use crate::rate_limit::Rates;
 use crate::secure::{
@@ -73,13 +72,6 @@ impl Security {
 
     pub(super) const fn rates(&self) -> Rates {
         Rates { all: self.handshakes_per_second, network: self.handshakes_per_network }
-    }
-}
-
-impl Config {
-    /// What seals and opens the datagrams of secure connections.
-    pub(super) fn cipher(&self) -> &'static dyn DatagramCipher {
-        self.security.as_ref().map_or(&RustCrypto, |security| security.cipher)
     }
 }
 

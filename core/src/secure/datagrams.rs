@@ -287,7 +287,8 @@ impl DatagramProtection {
         if !self.receiving.window.is_new(counter) {
             return Err(OpenError::Replayed);
         }
-        let is_opened_by = |key: &Secret| self.cipher.open(key.as_bytes(), &nonce(counter), &header, body, tag);
+        let is_opened_by =
+            |key: &Secret| self.cipher.open(key.as_bytes(), &nonce(counter), &header, body, tag);
         let opened = self.receiving.open(epoch, is_opened_by).ok_or_else(|| {
             self.receiving.forged = self.receiving.forged.saturating_add(1);
             OpenError::Forged

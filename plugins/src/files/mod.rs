@@ -53,5 +53,6 @@ pub use self::path::{MAX_PATH, check_path};
 pub use self::receiver::{FileReceiver, Limits, ReceiverEvent, ReceiverStats, Store, TransferUnderWay};
 pub use self::sender::{FileSender, SenderEvent, SenderStats, Source};
 pub use self::wire::{
-    BASE_LENGTH, DIGEST_LENGTH, Entries, Entry, MIN_BYTES, Page, PageWriter, REPLY_ID, REQUEST_ID, Reply, Request,
+    BASE_LENGTH, DIGEST_LENGTH, Entries, Entry, MIN_BYTES, Page, PageWriter, REPLY_ID, REQUEST_ID, Reply,
+    Request,
 };

@@ -12,8 +12,8 @@ use rakwire::{Chunks, Instant};
 use super::outcome::{Failure, Reason, StorageError, Totals};
 use super::pacer::Pacer;
 use super::wire::{
-    BASE_LENGTH, DATA_HEADER, Entries, Entry, MAX_REQUEST, MIN_BYTES, Page, PageWriter, REQUEST_ID, Reply, Request,
-    data_header,
+    BASE_LENGTH, DATA_HEADER, Entries, Entry, MAX_REQUEST, MIN_BYTES, Page, PageWriter, REQUEST_ID, Reply,
+    Request, data_header,
 };
 use crate::bytes;
 

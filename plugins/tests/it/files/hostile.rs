@@ -7,8 +7,8 @@ use rakwire::raknet::RakNet;
 use rakwire_plugins::files::{Failure, Limits, Reason, ReceiverEvent, Reply, Request, SenderEvent, Totals};
 
 use super::tree::{
-    LIMITS, MemorySource, Receiver, Sender, Tree, connect, exchange, last_events, patching_receiver, receive, receiver, sender,
-    transmit, tree,
+    LIMITS, MemorySource, Receiver, Sender, Tree, connect, exchange, last_events, patching_receiver, receive,
+    receiver, sender, transmit, tree,
 };
 use crate::support::{Collector, connections};
 

@@ -82,7 +82,11 @@ fn a_patch_that_is_wrong_is_tried_once() {
     for (index, change) in [(0, -1_i32), (1, 0)] {
         let (mut from, mut to) = (patching_sender(), patching_receiver(&old));
         let wrong = &mut from.source.patches[index].2;
-        if change == 0 { wrong.push(0) } else { *wrong.last_mut().expect("bytes") ^= 1 }
+        if change == 0 {
+            wrong.push(0)
+        } else {
+            *wrong.last_mut().expect("bytes") ^= 1
+        }
         let wasted = wrong.len() as u64;
         let right = from.source.patches[1 - index].2.len() as u64;
         let progress = transfer(&mut from, &mut to).expect("it arrives");
@@ -105,7 +109,7 @@ fn a_long_patch_is_not_worth_it() {
 }
 
 /// A receiver that has asked for patches, and its requests.
-fn asking() -> (Receiver, Vec<Request>) {
+fn receiver_that_asks() -> (Receiver, Vec<Request>) {
     let id = connections::<RakNet>(1)[0];
     let [old, _] = versions();
     let (mut from, mut to) = (patching_sender(), patching_receiver(&old));
@@ -120,7 +124,7 @@ fn asking() -> (Receiver, Vec<Request>) {
 #[test]
 fn answers_about_patches_that_are_none_end_the_transfer() {
     let id = connections::<RakNet>(1)[0];
-    let (_, asked) = asking();
+    let (_, asked) = receiver_that_asks();
     let [old, _] = versions();
     let find = |request: &Request| match *request {
         Request::FindPatch { number, file: 1, base: from } => Some((number, from)),
@@ -139,7 +143,7 @@ fn answers_about_patches_that_are_none_end_the_transfer() {
         Reply::Data { number, bytes: b"patch" },
         Reply::Patch { number: new, patch: 9, size: 9 },
     ] {
-        let (mut to, _) = asking();
+        let (mut to, _) = receiver_that_asks();
         let mut buffer = [0; 64];
         let length = reply.encode(&mut buffer).expect("room");
         receive(&mut to, id, &buffer[..length]);

@@ -7,8 +7,8 @@ use rakwire::Instant;
 use rakwire::endpoint::{ConnectionId, Plugin, Verdict};
 use rakwire::raknet::{Delivery, RakNet};
 use rakwire_plugins::files::{
-    BASE_LENGTH, DIGEST_LENGTH, Entry, FileReceiver, FileSender, Limits, ReceiverEvent, SenderEvent, Source, StorageError,
-    Store, Totals,
+    BASE_LENGTH, DIGEST_LENGTH, Entry, FileReceiver, FileSender, Limits, ReceiverEvent, SenderEvent, Source,
+    StorageError, Store, Totals,
 };
 use sha2::{Digest, Sha256};
 

@@ -46,7 +46,9 @@ fn messages_have_the_bytes_of_the_vectors() {
                 offset: number("offset"),
                 length: number("length") as u32,
             }),
-            "find patch" => request(Request::FindPatch { number: id, file: number("file") as u32, base: [0xB5; 16] }),
+            "find patch" => {
+                request(Request::FindPatch { number: id, file: number("file") as u32, base: [0xB5; 16] })
+            }
             "done" => request(Request::Done),
             "receiver failed" => request(Request::Failed(Reason::Cancelled)),
             "page" => {
