@@ -126,17 +126,17 @@ fn answers_about_patches_that_are_none_end_the_transfer() {
     let id = connections::<RakNet>(1)[0];
     let (_, asked) = receiver_that_asks();
     let [old, _] = versions();
-    let find = |request: &Request| match *request {
-        Request::FindPatch { number, file: 1, base: from } => Some((number, from)),
-        _ => None,
+    let find = |request: &Request| {
+        let Request::FindPatch { number, file: 1, base: from } = *request else { return None };
+        Some((number, from))
     };
     let (number, from) = asked.iter().find_map(find).expect("a patch was asked for");
     assert_eq!(from, base(&old["grown"]));
-    let new = asked.iter().find_map(|request| match *request {
-        Request::Read { number, file: 2, .. } => Some(number),
-        _ => None,
-    });
-    let new = new.expect("the new file was asked for");
+    let read = |request: &Request| {
+        let Request::Read { number, file: 2, .. } = *request else { return None };
+        Some(number)
+    };
+    let new = asked.iter().find_map(read).expect("the new file was asked for");
     for reply in [
         // A file of the manifest is no patch.
         Reply::Patch { number, patch: 3, size: 9 },
