@@ -16,6 +16,7 @@ pub(super) fn make(old: &[u8], new: &[u8]) -> io::Result<Vec<u8>> {
 
 /// Writes the newer version, of so many bytes. A patch that makes more is an error.
 pub(super) fn apply(old: &[u8], patch: &[u8], size: u64, new: impl Write) -> io::Result<()> {
+    check_lengths(patch)?;
     let patcher = Bspatch::new(patch)?;
     if patcher.hint_target_size() != size {
         return Err(io::Error::other("the patch makes another size"));
@@ -23,6 +24,18 @@ pub(super) fn apply(old: &[u8], patch: &[u8], size: u64, new: impl Write) -> io:
     let mut new = Limited { inner: new, room: size };
     patcher.apply(old, &mut new)?;
     new.flush()
+}
+
+/// Checks the lengths of the first two parts, which `Bspatch` adds without a check for overflow.
+fn check_lengths(patch: &[u8]) -> io::Result<()> {
+    let (header, parts) = patch.split_at_checked(32).ok_or(io::ErrorKind::UnexpectedEof)?;
+    let length =
+        |at: usize| header[at..at + 8].iter().rev().fold(0, |value, &byte| value << 8 | u64::from(byte));
+    let room = parts.len() as u64;
+    if length(8) > room || length(16) > room {
+        return Err(io::Error::other("the parts of the patch are longer than the patch"));
+    }
+    Ok(())
 }
 
 /// A writer that takes no more than so many bytes.
@@ -63,6 +76,17 @@ mod tests {
         apply(&old, &patch, new.len() as u64, &mut made).expect("it fits");
         assert_eq!(made, new);
         assert!(apply(&old, &patch, new.len() as u64 - 1, io::sink()).is_err());
+    }
+
+    #[test]
+    fn lengths_whose_sum_overflows_are_an_error() {
+        let [old, new] = versions();
+        let patch = make(&old, &new).expect("a patch");
+        for (at, length) in [(8, u64::MAX - 40), (8, 1 << 63 | 1), (16, u64::MAX - 20), (16, 1 << 63 | 30)] {
+            let mut changed = patch.clone();
+            changed[at..at + 8].copy_from_slice(&length.to_le_bytes());
+            assert!(apply(&old, &changed, new.len() as u64, io::sink()).is_err(), "{at} {length}");
+        }
     }
 
     /// Whatever a sender says, what is made has no more bytes than it may.
