@@ -63,7 +63,7 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
     let removed = receiver.with(|receiver| receiver.store.remove_parts());
     removed.map_err(|error| Failure::runtime(format!("cannot remove the parts of files: {error}")))?;
     let Progress { done, unchanged, patched, received, .. } = progress;
-    let patched = if patched > 0 { format!("{patched} were patched, ") } else { String::new() };
+    let patched = if patched > 0 { format!("{patched} by patches, ") } else { String::new() };
     print(format_args!(
         "{} files, {} bytes are here; {unchanged} were unchanged, {patched}{received} bytes came\n",
         done.files, done.bytes

@@ -1,6 +1,7 @@
 //! Programs that tests start.
 
 use std::io::{BufRead, BufReader, Write};
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Output, Stdio};
 use std::sync::mpsc;
@@ -25,14 +26,23 @@ impl Server {
         let stdin = child.stdin.take().expect("a piped input");
         let stdout = child.stdout.take().expect("a piped output");
         let (sender, receiver) = mpsc::channel();
+        let prefix = word.to_owned();
         std::thread::spawn(move || {
-            let mut line = String::new();
-            let read = BufReader::new(stdout).read_line(&mut line).map(|_| line);
-            sender.send(read)
+            let mut lines = BufReader::new(stdout).lines().map_while(Result::ok);
+            let announced = lines.try_fold(Vec::new(), |mut others, line| {
+                if line.starts_with(&prefix) {
+                    return ControlFlow::Break(line);
+                }
+                others.push(line);
+                ControlFlow::Continue(others)
+            });
+            sender.send(announced)
         });
-        let line = receiver.recv_timeout(DEADLINE).expect("a line in time").expect("a line");
-        let announced = line.trim().strip_prefix(word);
-        let announced = announced.unwrap_or_else(|| panic!("{line:?} does not begin with {word:?}"));
+        let line = match receiver.recv_timeout(DEADLINE).expect("a line in time") {
+            ControlFlow::Break(line) => line,
+            ControlFlow::Continue(others) => panic!("no line begins with {word:?}: {others:?}"),
+        };
+        let announced = line.strip_prefix(word).unwrap_or_default();
         Self { announced: announced.trim().to_owned(), child, _stdin: stdin }
     }
 }

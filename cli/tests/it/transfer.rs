@@ -135,14 +135,13 @@ fn a_changed_file_comes_as_a_patch() {
     let previous = scratch.directory("previous", &[("a", &old), ("b", &old)]);
     let to = scratch.directory("to", &[("a", &old), ("b", &old)]);
     let other = scratch.directory("other", &[("a", b"another version"), ("b", &old)]);
-    // The line about patches comes before the address.
     let sender = listen(&["push", &from, "--previous", &previous]);
     let came = |to: &str| {
         let out = succeeds(&["pull", to, &sender.announced]);
         assert_eq!(read(to), read(&from));
         assert!(!Path::new(to).join(".rakwire-part").exists());
         let bytes = out.split_whitespace().rev().nth(2).expect("a number").parse().expect("a number");
-        (out.contains("2 were patched"), out.contains("1 were patched"), bytes)
+        (out.contains("2 by patches"), out.contains("1 by patches"), bytes)
     };
     let (is_patched, _, bytes): (_, _, usize) = came(&to);
     assert!(is_patched && bytes < 2_000, "{bytes}");
