@@ -235,9 +235,9 @@ impl<P: Protocol, const ENTITIES: usize, const FIELDS: usize, const BYTES: usize
         if reader.remaining() < 8 { Ok(()) } else { Err(UpdateError::Malformed) }
     }
 
-    /// Writes the states of entities that this peer owns to the front of a buffer, as many as fit, and returns the length and
-    /// the place behind the last one; nothing if there is none from a place on.
-    fn write_states(&self, from: usize, buffer: &mut [u8]) -> Option<(usize, usize)> {
+    /// Writes a message with states of entities that this peer owns to the front of a buffer, as many as fit, and returns the
+    /// length and the place behind the last one; nothing if there is none from a place on.
+    fn write_states(&self, number: u32, from: usize, buffer: &mut [u8]) -> Option<(usize, usize)> {
         let room = buffer.len().saturating_sub(STATE_HEADER) * 8;
         let (mut bits, mut count, mut end, mut next) = (0, 0, from, 0);
         for (index, _, class) in self.unsent(from) {
@@ -248,7 +248,7 @@ impl<P: Protocol, const ENTITIES: usize, const FIELDS: usize, const BYTES: usize
             (bits, count, end, next) = (all, count + 1, index + 1, index + 1);
         }
         let (header, records) = buffer.split_first_chunk_mut()?;
-        *header = state_header(self.number);
+        *header = state_header(number);
         let mut writer = Writer::new(records);
         write_gamma(&mut writer, count).ok()?;
         let mut next = 0;
@@ -273,8 +273,8 @@ impl<P: Protocol, const ENTITIES: usize, const FIELDS: usize, const BYTES: usize
         let (mut buffer, mut from) = ([0; BYTES], 0);
         while from < ENTITIES {
             let Some(number) = self.number.checked_add(1) else { return true };
+            let Some((length, end)) = self.write_states(number, from, &mut buffer) else { return true };
             self.number = number;
-            let Some((length, end)) = self.write_states(from, &mut buffer) else { return true };
             let message = buffer.get(..length).unwrap_or_default();
             if sender.send(authority, message, P::Delivery::default()).is_err() {
                 return false;

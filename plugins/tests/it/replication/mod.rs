@@ -2,6 +2,7 @@
 
 mod hostile;
 mod laws;
+mod recorded;
 mod simulated;
 mod wire;
 mod world;

@@ -5,12 +5,8 @@ use rakwire::raknet::{Delivery, RakNet};
 use rakwire_plugins::replication::{Class, ClassError, Field, MAX_FIELDS, Replicas};
 use serde_json::Value;
 
-use super::world::{Client, TestAuthority, authority, client, connect, receive, sent};
+use super::world::{Client, TestAuthority, authority, client, connect, hex, receive, sent};
 use crate::support::connections;
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
 
 /// Both sides, and the messages that they have exchanged.
 struct Exchange {

@@ -66,6 +66,10 @@ pub(super) fn sent(plugin: &mut dyn Plugin<RakNet>) -> Vec<(ConnectionId, Vec<u8
     collector.messages.into_iter().map(|(id, bytes, _)| (id, bytes)).collect()
 }
 
+pub(super) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 pub(super) fn receive(plugin: &mut dyn Plugin<RakNet>, from: ConnectionId, message: &[u8]) {
     plugin.on_message(Instant::ZERO, from, Delivery::UNRELIABLE, &message);
 }

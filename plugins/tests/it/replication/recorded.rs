@@ -1,0 +1,300 @@
+//! Runs that other implementations of replicas repeat: what came, and what became of it. wasm/tests/replication.test.mjs does.
+
+use std::fmt::Write as _;
+
+use rakwire::Instant;
+use rakwire::endpoint::{ConnectionId, Plugin, Side};
+use rakwire::raknet::{DisconnectReason, RakNet};
+use rakwire_plugins::replication::{NetworkId, ReplicaEvent, ReplicaInfo, ReplicasStats, SetError};
+use serde_json::{Value, json};
+
+use super::world::{CLASSES, Client, TestAuthority, authority, client, connect, hex, receive, sent};
+use crate::support::connections;
+
+const FILE: &str = include_str!("../../vectors/replication_runs.json");
+const TICKS: u32 = 120;
+
+/// A linear congruential generator, with the constants of Knuth's MMIX.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, end: u32) -> u32 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        ((self.0 >> 33) as u32) % end
+    }
+
+    fn is_one_of(&mut self, count: u32) -> bool {
+        self.below(count) == 0
+    }
+
+    fn any(&mut self) -> u32 {
+        (self.below(1 << 16) << 16) | self.below(1 << 16)
+    }
+}
+
+/// Something that arrives in a tick, at the authority or at the client.
+struct UnderWay {
+    due: u32,
+    to_authority: bool,
+    message: Vec<u8>,
+}
+
+/// An authority, a client that is recorded, and one that now and then owns entities, too.
+struct Run {
+    random: Random,
+    /// Updates also come changed by the way.
+    is_hostile: bool,
+    authority: TestAuthority,
+    client: Client,
+    ids: Vec<ConnectionId>,
+    under_way: Vec<UnderWay>,
+    steps: Vec<Value>,
+}
+
+impl Run {
+    fn record(seed: u64, is_hostile: bool) -> Vec<Value> {
+        let ids = connections::<RakNet>(2);
+        let (mut authority, mut client) = (authority(), client());
+        ids.iter().for_each(|id| connect(&mut authority, *id, Side::Server));
+        connect(&mut client, ids[0], Side::Client);
+        let (random, under_way, steps) = (Random(seed), Vec::new(), Vec::new());
+        let mut run = Self { random, is_hostile, authority, client, ids, under_way, steps };
+        for tick in 1..=TICKS {
+            if tick == TICKS * 3 / 4 {
+                run.come_back();
+            }
+            run.change();
+            run.own(tick);
+            run.tick(tick);
+        }
+        if !is_hostile {
+            (TICKS + 1..TICKS + 60).for_each(|tick| run.tick(tick));
+            assert_eq!(state(&run.client), run.expected(), "it ends with what the authority has");
+        }
+        run.steps
+    }
+
+    /// What a client ends with that heeds everything.
+    fn expected(&self) -> String {
+        let hidden = |handle| self.authority.scope.0.contains(&(self.ids[0].slot(), handle));
+        let entities = self
+            .authority
+            .iter()
+            .filter(|entity| entity.owner == Some(self.ids[0]) || !hidden(entity.handle));
+        let told = entities.map(|entity| {
+            described(entity.id, entity.class, entity.owner == Some(self.ids[0]), entity.values)
+        });
+        told.collect::<Vec<_>>().join("; ")
+    }
+
+    /// Something happens at the authority.
+    fn change(&mut self) {
+        let random = &mut self.random;
+        if random.is_one_of(4) {
+            let (class, value) = (random.below(2) as u8, random.any());
+            let values = [value, value.rotate_left(8), value & 1, value >> 9];
+            let fields = CLASSES[usize::from(class)].fields.len();
+            let _ = self.authority.spawn(class, value % 4, &values[..fields]);
+        }
+        let ids: Vec<NetworkId> = self.authority.iter().map(|entity| entity.id).collect();
+        for id in ids {
+            let values =
+                self.authority.get(id).map_or([0; 4], |entity| *entity.values.first_chunk().expect("four"));
+            let field = random.below(4) as usize;
+            match random.below(24) {
+                0..8 => {
+                    let by = random.below(16).wrapping_sub(8);
+                    let _ = self.authority.set(id, field, values[field].wrapping_add(by));
+                }
+                8 => {
+                    let _ = self.authority.set(id, field, random.any());
+                }
+                9 => {
+                    let owner = self.ids.get(random.below(3) as usize).copied();
+                    self.authority.set_owner(id, owner);
+                }
+                10 => {
+                    self.authority.scope.0.insert((self.ids[0].slot(), random.below(4)));
+                }
+                11 => self.authority.scope.0.clear(),
+                12 if random.is_one_of(3) => {
+                    self.authority.despawn(id);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// The client changes what it owns, and tries to change what it does not.
+    fn own(&mut self, tick: u32) {
+        let replicas: Vec<_> =
+            self.client.iter().map(|replica| (replica.id, replica.class, replica.is_owner)).collect();
+        for (id, class, is_owner) in replicas {
+            if self.random.is_one_of(if is_owner { 3 } else { 30 }) {
+                let field = self.random.below(CLASSES[usize::from(class)].fields.len() as u32) as usize;
+                let value = self.random.any();
+                let set = self.client.set(id, field, value);
+                assert_eq!(set, if is_owner { Ok(()) } else { Err(SetError::NotOwner) });
+                let states = self.step(json!({ "set": [id.to_string(), field, value] }));
+                states.iter().for_each(|state| self.carry(tick, true, state));
+            }
+        }
+    }
+
+    /// The connection ends, with all that is under way, and there is another one.
+    fn come_back(&mut self) {
+        Plugin::<RakNet>::on_disconnected(
+            &mut self.client,
+            Instant::ZERO,
+            self.ids[0],
+            DisconnectReason::Lost,
+        );
+        Plugin::<RakNet>::on_disconnected(
+            &mut self.authority,
+            Instant::ZERO,
+            self.ids[0],
+            DisconnectReason::Lost,
+        );
+        self.under_way.clear();
+        self.step(json!({ "leave": true }));
+        connect(&mut self.authority, self.ids[0], Side::Server);
+        connect(&mut self.client, self.ids[0], Side::Client);
+    }
+
+    fn tick(&mut self, tick: u32) {
+        self.authority.tick();
+        for (id, message) in sent(&mut self.authority) {
+            if id == self.ids[0] {
+                self.carry(tick, false, &message);
+            }
+        }
+        let due: Vec<UnderWay> = self.under_way.extract_if(.., |way| way.due <= tick).collect();
+        for UnderWay { to_authority, message, .. } in due {
+            if to_authority {
+                receive(&mut self.authority, self.ids[0], &message);
+            } else {
+                let replies = self.arrive(&message);
+                replies.iter().for_each(|reply| self.carry(tick, true, reply));
+            }
+        }
+    }
+
+    /// Loses a message, doubles it, or has it come late.
+    fn carry(&mut self, tick: u32, to_authority: bool, message: &[u8]) {
+        let is_state = to_authority && message[1] == 1;
+        let delays: &[u32] = match self.random.below(20) {
+            0..3 if !is_state => &[],
+            0..8 => &[0],
+            8..12 => &[1],
+            12..15 => &[0, 3],
+            15..18 => &[4],
+            18 => &[2, 40],
+            _ => &[9],
+        };
+        let ways = delays.iter().map(|delay| UnderWay {
+            due: tick + delay,
+            to_authority,
+            message: message.to_vec(),
+        });
+        self.under_way.extend(ways);
+        if self.is_hostile && !to_authority && self.random.is_one_of(2) {
+            let message = self.mutant(message);
+            self.under_way.push(UnderWay { due: tick + 1, to_authority, message });
+        }
+    }
+
+    /// A message with a few bits changed, or cut off.
+    fn mutant(&mut self, message: &[u8]) -> Vec<u8> {
+        let mut message = message.to_vec();
+        if self.random.is_one_of(6) {
+            // Without its first byte it is no message of the plugin.
+            message.truncate(1 + self.random.below(message.len() as u32) as usize);
+        }
+        for _ in 0..=self.random.below(2) {
+            let at = 4 + self.random.below(message.len().max(5) as u32 - 4) as usize;
+            // The tick stays near the others, or all that follow would be late.
+            let bit = self.random.below(if at == 4 { 3 } else { 8 });
+            if let Some(byte) = message.get_mut(at) {
+                *byte ^= 1 << bit;
+            }
+        }
+        message
+    }
+
+    /// A message arrives at the client; what it sends then.
+    fn arrive(&mut self, message: &[u8]) -> Vec<Vec<u8>> {
+        let before = self.client.stats();
+        receive(&mut self.client, self.ids[0], message);
+        let counted = counted(before, self.client.stats());
+        self.step(json!({ "update": hex(message), "counted": counted }))
+    }
+
+    /// Notes what has become of the client in a step, and returns what it sends then.
+    fn step(&mut self, mut step: Value) -> Vec<Vec<u8>> {
+        let replies: Vec<_> = sent(&mut self.client).into_iter().map(|(_, message)| message).collect();
+        let mut events: Vec<_> = std::iter::from_fn(|| self.client.poll_event()).map(event).collect();
+        events.sort();
+        step["sent"] = replies.iter().map(|reply| hex(reply)).collect();
+        step["events"] = events.into();
+        step["entities"] = state(&self.client).into();
+        self.steps.push(step);
+        replies
+    }
+}
+
+/// Which counter an update has moved.
+fn counted(before: ReplicasStats, after: ReplicasStats) -> &'static str {
+    let all = [
+        ("updates", after.updates - before.updates),
+        ("late", after.late - before.late),
+        ("malformed", after.malformed - before.malformed),
+    ];
+    all.into_iter().find(|(_, count)| *count == 1).map_or("nothing", |(name, _)| name)
+}
+
+fn event((id, event): (NetworkId, ReplicaEvent)) -> String {
+    match event {
+        ReplicaEvent::Created => format!("{id} created"),
+        ReplicaEvent::Changed => format!("{id} changed"),
+        ReplicaEvent::OwnerChanged(is_owner) => format!("{id} owner {is_owner}"),
+        ReplicaEvent::Removed(reason) => format!("{id} removed {reason:?}"),
+    }
+}
+
+fn described(id: NetworkId, class: u8, is_owner: bool, values: &[u32]) -> String {
+    let mut text = format!("{id} {class} {is_owner}");
+    for value in values.iter().take(CLASSES[usize::from(class)].fields.len()) {
+        let _ = write!(text, " {value}");
+    }
+    text
+}
+
+/// All entities of a client, with all that it knows of them.
+fn state(client: &Client) -> String {
+    let told = client
+        .iter()
+        .map(|ReplicaInfo { id, class, is_owner, values, .. }| described(id, class, is_owner, values));
+    told.collect::<Vec<_>>().join("; ")
+}
+
+/// One step in a line, so that what changes can be seen.
+fn text(runs: &[(&str, Vec<Value>)]) -> String {
+    let lines =
+        |steps: &[Value]| steps.iter().map(|step| format!("    {step}")).collect::<Vec<_>>().join(",\n");
+    let runs = runs.iter().map(|(name, steps)| format!("  \"{name}\": [\n{}\n  ]", lines(steps)));
+    format!("{{\n{}\n}}\n", runs.collect::<Vec<_>>().join(",\n"))
+}
+
+/// `REPLICATION_RUNS=FILE` writes the file anew, which only a change of the messages may do.
+#[test]
+fn recorded_runs_go_as_they_went() {
+    let runs = [("honest", Run::record(3, false)), ("hostile", Run::record(7, true))];
+    assert!(runs.iter().all(|(_, steps)| steps.len() > 100));
+    let text = text(&runs);
+    if let Ok(file) = std::env::var("REPLICATION_RUNS") {
+        std::fs::write(file, &text).expect("a place to write to");
+    }
+    let parsed = |text: &str| serde_json::from_str::<Value>(text).expect("JSON");
+    assert!(parsed(&text) == parsed(FILE), "a run goes another way than it is written down");
+    assert!(text.contains("late") && text.contains("malformed") && text.contains("Destroyed"));
+}
