@@ -77,9 +77,9 @@ export function printsJson(...args) {
 }
 
 /** A server of an example of the plugins, which cargo puts beside the command-line tool. */
-export function startPluginExample(context, example) {
+export function startPluginExample(context, example, ...args) {
   const folder = dirname(program("RAKWIRE_BIN", "Build all with `cargo build --workspace --bins --examples`."));
-  return start(context, example, join(folder, "examples", example), [], /listening on (\S+)\n/);
+  return start(context, example, join(folder, "examples", example), args, /listening on (\S+)\n/);
 }
 
 /** The command-line tool, when it listens. */

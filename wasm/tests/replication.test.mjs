@@ -1,0 +1,472 @@
+// Replication: as the Rust side has recorded it, with servers that lie and flood, and over UDP with a server in Rust.
+
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { test } from "node:test";
+
+import { connect } from "rakwire";
+import { Replicas } from "rakwire/replication";
+
+import { openFake } from "./fake-peer.mjs";
+import { openWith } from "./package-page.mjs";
+import { fails, LIMIT_MS, startPluginExample, until } from "./support.mjs";
+
+const read = (name) => readFileSync(new URL(name, import.meta.url), "utf8");
+const VECTORS = JSON.parse(read("replication.json"));
+const RUNS = JSON.parse(read("replication_runs.json"));
+const hex = (text) => Uint8Array.from(Buffer.from(text, "hex"));
+const text = (bytes) => Buffer.from(bytes).toString("hex");
+const settle = () => new Promise((resolve) => setImmediate(resolve));
+
+/** The classes of the tests in Rust, and the bounds there. */
+const CLASSES = {
+  wide: { a: { bits: 16, short: 5 }, b: { bits: 32, short: 1 }, c: { bits: 1 }, d: { bits: 10, short: 9 } },
+  narrow: { e: { bits: 7, short: 3 } },
+};
+const NAMES = Object.keys(CLASSES);
+const LIMITS = { classes: CLASSES, maxEntities: 8, maxBytes: 48 };
+const UPDATES = Object.values(RUNS).flat().filter(({ update }) => update !== undefined);
+
+const nameOf = ({ id }) => `${id % 65_536}.${Math.floor(id / 65_536)}`;
+const fieldsOf = ({ class: name }) => Object.keys(CLASSES[name]);
+const described = (replica) => [nameOf(replica), NAMES.indexOf(replica.class), replica.isOwner, ...fieldsOf(replica).map((field) => replica.get(field))].join(" ");
+const state = (replicas) => [...replicas].map(described).join("; ");
+const REASONS = { destroyed: "Destroyed", "out-of-scope": "OutOfScope", disconnected: "Disconnected" };
+
+function eventOf({ kind, replica, reason }) {
+  const detail = kind === "removed" ? ` ${REASONS[reason]}` : "";
+  return kind === "owner-changed" ? `${nameOf(replica)} owner ${replica.isOwner}` : `${nameOf(replica)} ${kind}${detail}`;
+}
+
+/** Replicas of a server that says what a test wants. */
+async function hostile(options = LIMITS, protocol = "raknet") {
+  const fake = await openFake(protocol);
+  const replicas = new Replicas(options);
+  const [events, sent] = [[], []];
+  replicas.onEvent = (event) => events.push(eventOf(event));
+  replicas.join(fake.connection);
+  await settle();
+  const { send } = fake.peer;
+  fake.peer.send = function (bytes, delivery) {
+    send.call(this, bytes);
+    sent.push({ bytes: bytes.slice(), reliability: delivery & 7 });
+  };
+  const say = (...all) => {
+    fake.peer.events.push(...all.map((bytes) => (told) => told.onMessage({ bytes, reliability: "unreliable", channel: 0 })));
+    fake.wake();
+  };
+  /** What was sent since it was asked last. */
+  const takeSent = () => sent.splice(0).map(({ bytes }) => text(bytes));
+  return { ...fake, replicas, events, sent, say, takeSent };
+}
+
+/** Random numbers below an end, the same ones each time. */
+function randomNumbers(seed) {
+  let state = seed;
+  return (end) => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+    return Math.floor((state / 2 ** 32) * end);
+  };
+}
+
+test("messages have the bytes of the vectors", async () => {
+  const { replicas, say, sent, takeSent } = await hostile();
+  const messages = VECTORS.map(({ hex: bytes }) => bytes);
+  const [created, , moved, , given, , told, removed] = messages;
+  const check = async (bytes, entities) => {
+    say(hex(bytes));
+    await settle();
+    assert.deepEqual([takeSent(), state(replicas)], [[messages[messages.indexOf(bytes) + 1]], entities]);
+  };
+  await check(created, "0.1 1 false 5; 1.1 0 false 1000 4294967295 1 513");
+  await check(moved, "0.1 1 false 5; 1.1 0 false 995 0 1 0");
+  await check(given, "0.1 1 true 5; 1.1 0 false 40000 0 1 0");
+  assert.equal(replicas.get(65_536).set("e", 6), true);
+  assert.equal(replicas.get(65_537).set("a", 6), false);
+  await settle();
+  assert.deepEqual(sent.map(({ reliability }) => reliability), [3]);
+  assert.deepEqual(takeSent(), [told]);
+  await check(removed, "");
+  assert.deepEqual([replicas.stats(), replicas.tick], [{ updates: 4, late: 0, malformed: 0 }, 4]);
+});
+
+for (const [name, steps] of Object.entries(RUNS)) {
+  test(`the ${name} run goes as it went in Rust`, async () => {
+    const { replicas, connection, events, say, takeSent } = await hostile();
+    for (const [number, step] of steps.entries()) {
+      const before = replicas.stats();
+      if (step.leave) {
+        replicas.leave();
+        replicas.join(connection);
+        await settle();
+      } else if (step.set) {
+        const [id, field, value] = step.set;
+        const replica = [...replicas].find((other) => nameOf(other) === id);
+        assert.equal(replica.set(fieldsOf(replica)[field], value), replica.isOwner);
+      } else {
+        say(hex(step.update));
+        assert.deepEqual(replicas.stats(), { ...before, [step.counted]: before[step.counted] + 1 }, `step ${number}`);
+      }
+      await settle();
+      const found = { entities: state(replicas), events: events.splice(0).sort(), sent: takeSent() };
+      assert.deepEqual(found, { entities: step.entities, events: step.events, sent: step.sent }, `step ${number}`);
+    }
+    assert.ok(UPDATES.length > 200);
+  });
+}
+
+test("updates at once are acknowledged at once, and unreliably in both protocols", async () => {
+  for (const protocol of ["raknet", "game"]) {
+    const { say, sent, takeSent, peer, replicas } = await hostile(LIMITS, protocol);
+    say(hex(VECTORS[0].hex), hex(VECTORS[2].hex), hex(VECTORS[4].hex));
+    await settle();
+    assert.deepEqual(sent.map(({ reliability }) => reliability), [0]);
+    assert.deepEqual(takeSent(), [VECTORS[5].hex]);
+    // One that finds no room is not sent later: the next one says the same.
+    peer.room = 0;
+    say(hex(VECTORS[7].hex));
+    await settle();
+    peer.room = Infinity;
+    await settle();
+    assert.deepEqual([takeSent(), state(replicas)], [[], ""]);
+  }
+});
+
+test("an update that comes again changes nothing", async () => {
+  const { replicas, events, say } = await hostile();
+  const honest = RUNS.honest.slice(0, RUNS.honest.findIndex(({ leave }) => leave)).filter(({ update }) => update !== undefined);
+  for (const [number, { update }] of honest.entries()) {
+    say(hex(update));
+    const before = state(replicas);
+    events.length = 0;
+    say(...honest.slice(Math.max(0, number - 40), number + 1).map((earlier) => hex(earlier.update)));
+    assert.deepEqual([state(replicas), events], [before, []], `update ${number}`);
+  }
+});
+
+test("nothing of an update counts that says nothing in part", async () => {
+  const { replicas, events, say, takeSent } = await hostile();
+  const whole = hex(VECTORS[0].hex);
+  for (let length = 1; length < whole.length; length++) {
+    say(whole.subarray(0, length));
+  }
+  say(Uint8Array.of(...whole, 0));
+  // A record for the place 0, and one for the place 8, which is not there.
+  say(hex("82000000015823000000"));
+  // A class that there is not, the tick 0, seventeen zeros, and more bytes than a message has.
+  say(hex("8200000001580040800000000000"), hex("82000000005fc0"), hex("820000000100004000"), new Uint8Array(49).fill(130));
+  await settle();
+  assert.deepEqual([state(replicas), events, takeSent()], ["", [], []]);
+  const { updates, malformed } = replicas.stats();
+  assert.deepEqual([updates, malformed], [0, whole.length + 5]);
+  say(whole);
+  assert.equal([...replicas].length, 2);
+});
+
+test("random bytes, changed messages and floods are survived", async () => {
+  const random = randomNumbers(11);
+  const { replicas, events, say, sent } = await hostile();
+  let count = 0;
+  for (let round = 0; round < 400; round++) {
+    const bytes = random(2) === 0 ? Uint8Array.from({ length: random(60) }, () => random(256)) : hex(UPDATES[random(UPDATES.length)].update);
+    const flood = Array.from({ length: 10 }, () => {
+      const changed = Uint8Array.of(130, 0, 0, ...bytes.subarray(3, random(bytes.length + 1)));
+      changed[5 + random(Math.max(1, changed.length - 5))] ^= 1 << random(8);
+      return changed;
+    });
+    count += flood.length;
+    say(...flood);
+    await settle();
+    assert.ok(sent.splice(0).length <= 1);
+    const all = [...replicas];
+    assert.ok(all.length <= LIMITS.maxEntities);
+    for (const replica of all) {
+      const widths = Object.values(CLASSES[replica.class]);
+      assert.ok(fieldsOf(replica).every((field, place) => replica.get(field) < 2 ** widths[place].bits));
+      assert.equal(replicas.get(replica.id), replica);
+    }
+    // Each update says one thing of each entity.
+    assert.ok(events.splice(0).length <= 3 * LIMITS.maxEntities * flood.length);
+  }
+  const { updates, late, malformed } = replicas.stats();
+  assert.equal(updates + late + malformed, count);
+  assert.ok(updates > 0 && late > 0 && malformed > 0);
+});
+
+test("an entity is found by its id and by what the application has for it", async () => {
+  const { replicas, say } = await hostile();
+  say(hex(VECTORS[0].hex));
+  const [narrow, wide] = replicas;
+  const sprite = { name: "snowball" };
+  wide.handle = sprite;
+  assert.deepEqual([narrow.class, wide.class, narrow.id], ["narrow", "wide", 65_536]);
+  assert.equal(replicas.get(wide.id), wide);
+  assert.equal(replicas.find(sprite), wide);
+  for (const id of [1, 131_073, -1, 0.5, NaN]) {
+    assert.equal(replicas.get(id), undefined);
+  }
+  assert.equal(replicas.find({ ...sprite }), undefined);
+  say(hex(VECTORS[2].hex));
+  assert.deepEqual([replicas.get(wide.id), wide.get("a")], [wide, 995], "it stays the same object");
+  assert.throws(() => wide.get("e"), fails("bad-option", /no field e/));
+  assert.throws(() => wide.set("toString", 1), fails("bad-option", /no field/));
+});
+
+const bits = (number, width) => number.toString(2).padStart(width, "0");
+const gamma = (number) => bits(number, 2 * number.toString(2).length - 1);
+const packed = (all) => Uint8Array.from(all.match(/.{1,8}/g), (byte) => parseInt(byte.padEnd(8, "0"), 2));
+/** Which entity it is: one of the narrow class, of the first generation, which has its second owner. */
+const NAME = bits(1, 16) + bits(1, 8) + bits(1, 16);
+
+/** An update that says this of an entity. */
+const update = (index, tick, record) => packed(bits(130, 8) + bits(tick, 32) + gamma(1) + gamma(index + 1) + record);
+/** An update that gives this peer an entity. */
+const given = (index, tick) => update(index, tick, `10${NAME}1` + bits(5, 7));
+
+/** The message that says how such entities are, by their indices. */
+function states(number, values) {
+  let next = 0;
+  const all = values.map(([index, value]) => {
+    const distance = index + 1 - next;
+    next = index + 1;
+    return gamma(distance) + NAME + bits(value, 7);
+  });
+  return text(packed(bits(0x8301, 16) + bits(number, 32) + gamma(values.length) + all.join("")));
+}
+
+const NARROW = { classes: { first: CLASSES.narrow, narrow: CLASSES.narrow }, maxEntities: 8, maxBytes: 22 };
+
+/** Replicas that own the first entities, of which a message holds two unless it is shorter. */
+async function owner(count, maxBytes = NARROW.maxBytes) {
+  const found = await hostile({ ...NARROW, maxBytes });
+  found.say(...Array.from({ length: count }, (_, index) => given(index, index + 1)));
+  await settle();
+  found.takeSent();
+  assert.ok([...found.replicas].every(({ isOwner }) => isOwner));
+  return found;
+}
+
+test("updates of the last 32 ticks before the latest count, and no older ones", async () => {
+  const { replicas, say, takeSent } = await hostile(NARROW);
+  const acknowledged = async (latest, before) => {
+    await settle();
+    assert.deepEqual(takeSent(), [text(packed(bits(0x8300, 16) + bits(latest, 32) + bits(before, 32)))]);
+  };
+  say(given(0, 10), given(1, 11));
+  await acknowledged(11, 1);
+  say(given(2, 43));
+  await acknowledged(43, 2 ** 31);
+  say(given(3, 11), given(4, 10));
+  await acknowledged(43, 2 ** 31);
+  assert.deepEqual([replicas.stats(), [...replicas].length], [{ updates: 4, late: 1, malformed: 0 }, 4]);
+  say(given(5, 76));
+  await acknowledged(76, 0);
+});
+
+test("an own entity is as its owner says until it has another owner", async () => {
+  const { replicas, say, events, takeSent } = await owner(1);
+  const [own] = replicas;
+  own.set("e", 9);
+  // One field that has changed, whole.
+  const delta = `010${bits(77, 7)}`;
+  events.length = 0;
+  say(update(0, 2, delta), given(0, 3));
+  assert.deepEqual([own.get("e"), own.isOwner, events], [9, true, []]);
+  // It was another peer's meanwhile, so what was set before is over.
+  say(update(0, 4, `10${bits(1, 16)}${bits(1, 8)}${bits(3, 16)}1${bits(6, 7)}`));
+  assert.deepEqual([own.get("e"), own.isOwner, events.splice(0)], [6, true, ["0.1 changed"]]);
+  await settle();
+  assert.equal(takeSent().length, 1, "the acknowledgement alone");
+  say(update(0, 5, `10${bits(1, 16)}${bits(1, 8)}${bits(4, 16)}0${bits(6, 7)}`), update(0, 6, delta));
+  assert.deepEqual([own.get("e"), own.isOwner, events], [77, false, ["0.1 owner false", "0.1 changed", "0.1 changed"]]);
+});
+
+test("there may be as many entities as indices", async () => {
+  const { replicas, say } = await hostile({ ...NARROW, maxEntities: 65_536 });
+  say(given(65_535, 1), update(65_536, 2, "11"));
+  assert.deepEqual([...replicas].map(nameOf), ["65535.1"]);
+  assert.deepEqual(replicas.stats(), { updates: 1, late: 0, malformed: 1 });
+});
+
+test("all changes of a task are one message, or as few as hold them", async () => {
+  const { replicas, takeSent } = await owner(6);
+  const all = [...replicas];
+  all[3].set("e", 7);
+  all[3].set("e", -1);
+  all[1].set("e", 130);
+  // What the field cannot hold is cut off.
+  assert.deepEqual([all[3].get("e"), all[1].get("e"), takeSent()], [127, 2, []]);
+  await settle();
+  assert.deepEqual(takeSent(), [states(1, [[1, 2], [3, 127]])]);
+  [5, 0, 2, 1, 4].forEach((place) => all[place].set("e", place));
+  await settle();
+  assert.deepEqual(takeSent(), [states(2, [[0, 0], [1, 1]]), states(3, [[2, 2], [4, 4]]), states(4, [[5, 5]])]);
+  await settle();
+  assert.deepEqual(takeSent(), []);
+  const small = await owner(2, 18);
+  [...small.replicas].forEach((replica) => replica.set("e", 8));
+  await settle();
+  assert.deepEqual(small.takeSent(), [states(1, [[0, 8]]), states(2, [[1, 8]])]);
+});
+
+test("states that find no room are sent as they are when there is some", async () => {
+  const { replicas, takeSent, peer, wake, say, end } = await owner(3);
+  const [first, , third] = replicas;
+  peer.room = 0;
+  for (let value = 0; value < 100; value++) {
+    first.set("e", value);
+    third.set("e", 3);
+    await settle();
+  }
+  // It is another peer's meanwhile: what was not sent is over.
+  say(update(2, 9, `10${bits(1, 16)}${bits(1, 8)}${bits(2, 16)}0${bits(6, 7)}`));
+  assert.deepEqual([third.isOwner, third.get("e"), third.set("e", 7), third.get("e")], [false, 6, false, 6]);
+  peer.room = Infinity;
+  wake();
+  await until(() => replicas.stats().updates === 4, "the update has come");
+  await settle();
+  const told = takeSent().filter((message) => message.startsWith("8301"));
+  assert.equal(told.length, 1);
+  assert.equal(told[0].slice(12), states(0, [[0, 99]]).slice(12));
+  peer.room = 0;
+  first.set("e", 1);
+  await settle();
+  end();
+  await settle();
+  assert.deepEqual([first.isOwner, first.set("e", 2), [...replicas], takeSent()], [false, false, [], []]);
+});
+
+test("entities go with their connection, and come with another one", async () => {
+  const { replicas, connection, events, say, end } = await hostile();
+  const other = await openFake("raknet");
+  replicas.join(connection);
+  assert.throws(() => replicas.join(other.connection), fails("bad-option", /another connection/));
+  assert.throws(() => new Replicas(LIMITS).join(connection), fails("bad-option", /another plugin/));
+  say(hex(VECTORS[0].hex));
+  const [first] = replicas;
+  events.length = 0;
+  end();
+  await settle();
+  assert.deepEqual([events, [...replicas], replicas.tick], [["0.1 removed Disconnected", "1.1 removed Disconnected"], [], 0]);
+  assert.equal(first.get("e"), 5, "as it was last");
+  replicas.join(other.connection);
+  await settle();
+  other.peer.events.push((told) => told.onMessage({ bytes: hex(VECTORS[0].hex), reliability: "unreliable", channel: 0 }));
+  other.wake();
+  assert.equal([...replicas].length, 2);
+  // Who leaves acknowledges nothing any more.
+  replicas.leave();
+  await settle();
+  assert.deepEqual([[...replicas], replicas.tick], [[], 0]);
+});
+
+test("a listener that fails is reported, and one that leaves is told of all that follows", async (t) => {
+  const reported = [];
+  globalThis.reportError = (error) => reported.push(error);
+  t.after(() => delete globalThis.reportError);
+  const { replicas, say } = await hostile();
+  const events = [];
+  replicas.onEvent = (event) => {
+    events.push(eventOf(event));
+    replicas.leave();
+    throw new Error("no");
+  };
+  say(hex(VECTORS[0].hex));
+  assert.deepEqual(events, ["0.1 created", "1.1 created", "0.1 removed Disconnected", "1.1 removed Disconnected"]);
+  assert.equal(reported.length, 4);
+});
+
+test("classes and bounds that cannot be are errors", () => {
+  const bad = [
+    [{}, /1 to 256 classes/],
+    [Object.fromEntries(Array.from({ length: 257 }, (_, number) => [`c${number}`, {}])), /1 to 256 classes/],
+    [{ wide: { a: { bits: 33 } } }, /bits of wide.a/],
+    [{ wide: { a: { bits: 0 } } }, /bits of wide.a/],
+    [{ wide: { a: { bits: 8, short: 8 } } }, /short form of wide.a/],
+    [{ wide: Object.fromEntries(Array.from({ length: 33 }, (_, number) => [`f${number}`, { bits: 1 }])) }, /more than 32 fields/],
+    [{ wide: { b: { bits: 1 }, 7: { bits: 1 } } }, /name 7/],
+    [{ 0: {} }, /name 0/],
+  ];
+  bad.forEach(([classes, expected]) => assert.throws(() => new Replicas({ classes }), fails("bad-option", expected)));
+  const long = { wide: Object.fromEntries(Array.from({ length: 8 }, (_, number) => [`f${number}`, { bits: 32 }])) };
+  assert.throws(() => new Replicas({ classes: long, maxBytes: 40 }), fails("bad-option", /does not fit into 40/));
+  assert.equal([...new Replicas({ classes: long, maxBytes: 60 })].length, 0);
+  for (const limit of [{ maxEntities: 0 }, { maxEntities: 65_537 }, { maxBytes: 0 }, { maxBytes: 1.5 }]) {
+    assert.throws(() => new Replicas({ ...LIMITS, ...limit }), fails("bad-option", new RegExp(Object.keys(limit)[0])));
+  }
+  assert.equal([...new Replicas({ classes: { nothing: {} }, maxEntities: 65_536 })].length, 0);
+});
+
+/** The classes of the server of the example. */
+const SCENE = { player: { x: { bits: 16, short: 6 }, y: { bits: 16, short: 6 } }, flare: { brightness: { bits: 8 } } };
+
+for (const protocol of ["raknet", "game"]) {
+  test(`${protocol}: a server in Rust has its entities here, and each client its own there`, async (t) => {
+    const { address, printed } = await startPluginExample(t, "replication_server", protocol);
+    const join = async () => {
+      const connection = await connect(`udp://${address}`, { protocol, timeoutMs: LIMIT_MS });
+      const replicas = new Replicas({ classes: SCENE, maxEntities: 64 });
+      const told = new Map();
+      replicas.onEvent = ({ kind, replica, reason }) => told.set(`${replica.class} ${reason ?? kind}`, replica);
+      replicas.join(connection);
+      await until(() => told.has("player owner-changed"), "it has an entity of its own");
+      return { connection, replicas, told, own: told.get("player owner-changed") };
+    };
+    const [one, other] = [await join(), await join()];
+    assert.ok(one.own.isOwner && one.own.id !== other.own.id);
+    await until(() => one.replicas.get(65_536), "the walker is there");
+    const walker = one.replicas.get(65_536);
+    const start = walker.get("x");
+    await until(() => walker.get("x") > start + 20, "the walker walks");
+    assert.deepEqual([walker.get("x") % 5, walker.get("y"), walker.set("x", 1)], [0, 700, false]);
+    await until(() => one.told.has("flare changed") && one.told.has("flare destroyed"), "a flare rises and goes out");
+    for (let x = 1_000; x <= 1_200; x += 10) {
+      assert.ok(one.own.set("x", x) && one.own.set("y", 70_000));
+      await settle();
+    }
+    await until(() => printed().includes("is at [1200, 4464]"), "the server knows where it is");
+    const seen = other.replicas.get(one.own.id);
+    await until(() => seen.get("x") === 1_200 && seen.get("y") === 4_464, "the other sees it");
+    assert.equal(seen.isOwner, false);
+    await one.connection.close();
+    await until(() => other.told.has("player destroyed"), "what was its own is gone");
+    assert.equal(one.replicas.tick, 0);
+    assert.deepEqual([one.replicas, other.replicas].map((replicas) => replicas.stats().malformed), [0, 0]);
+    await other.connection.close();
+  });
+}
+
+test("a page has the entities of a server in Rust through a relay", async (t) => {
+  const { address, printed } = await startPluginExample(t, "replication_server");
+  const { page, url } = await openWith(t, { game: address });
+  const found = await page.evaluate(async ([relay, classes]) => {
+    const [{ connect }, { Replicas }] = await Promise.all(["index", "replication"].map((name) => import(`/dist/${name}.js`)));
+    const connection = await connect(relay, { target: "game", timeoutMs: 60_000 });
+    const replicas = new Replicas({ classes });
+    const own = new Promise((resolve) => {
+      replicas.onEvent = ({ kind, replica }) => kind === "owner-changed" && resolve(replica);
+    });
+    replicas.join(connection);
+    (await own).set("x", 4_711);
+    const walker = () => replicas.get(65_536);
+    while (!(walker()?.get("x") >= 20)) {
+      await new Promise((resolve) => setTimeout(resolve, 10));
+    }
+    return [walker().get("y"), replicas.stats().malformed];
+  }, [url, SCENE]);
+  assert.deepEqual(found, [700, 0]);
+  await until(() => printed().includes("is at [4711, 100]"), "the server knows where its own is");
+});
+
+test("the example of the page runs", async (t) => {
+  const { address, printed } = await startPluginExample(t, "replication_server");
+  const [, code] = /^```js\n(.*?)^```$/ms.exec(read("replication.md"));
+  const source = code.replace(/from "(rakwire[^"]*)"/g, (_, entry) => `from ${JSON.stringify(import.meta.resolve(entry))}`);
+  const { play } = await import(`data:text/javascript,${encodeURIComponent(source)}`);
+  const shown = new Set();
+  const { connection, replicas } = await play(`udp://${address}`, (line) => shown.add(line));
+  await until(() => printed().includes("is at [4711,"), "the server knows where its own is");
+  await until(() => shown.size > 5, "the walker is shown");
+  assert.ok([...replicas].length >= 2);
+  await connection.close();
+});

@@ -1,0 +1,141 @@
+/** The bytes of replication (docs/plugins/replication.md). */
+
+import { BitWriter } from "../codec/bits.js";
+import type { BitReader } from "../codec/bits.js";
+import { CodecError } from "../codec/error.js";
+import type { Received } from "./received.js";
+import type { EntityClass, Field } from "./schema.js";
+
+/** The first byte of every message to replicas. */
+export const UPDATE_ID = 130;
+/** The bytes of an update before its records. */
+export const HEADER = 5;
+/** The first two bytes of what replicas send. */
+const ACKNOWLEDGEMENT = 0x8300;
+const STATE = 0x8301;
+const STATE_HEADER = 6;
+/** The bits that say which entity it is. */
+const NAME_BITS = 40;
+/** The most bits that a message has beside the fields of a single record. */
+export const OVERHEAD_BITS = /* @__PURE__ */ 8 * STATE_HEADER + 1 + 33 + 3 + NAME_BITS;
+const MAX_ZEROS = 16;
+
+/** What a full record says beside the fields. */
+export interface Name {
+  readonly generation: number;
+  /** The place of its class among the classes. */
+  readonly class: number;
+  /** Counts how often the entity has had another owner. */
+  readonly term: number;
+}
+
+/** How an entity is that this peer owns. */
+export interface State extends Name {
+  readonly index: number;
+  readonly values: Uint32Array;
+}
+
+/** Ends the reading of a message that says nothing. */
+export function check(isRight: boolean): void {
+  if (!isRight) {
+    throw new CodecError("out-of-range", "the message says nothing");
+  }
+}
+
+/** Reads a number of 1 or more in Elias' gamma code. */
+export function readGamma(reader: BitReader): number {
+  let zeros = 0;
+  while (!reader.bit()) {
+    zeros += 1;
+    check(zeros <= MAX_ZEROS);
+  }
+  return (1 << zeros) | reader.bits(zeros);
+}
+
+function gammaBits(number: number): number {
+  return 63 - 2 * Math.clz32(number);
+}
+
+function writeGamma(writer: BitWriter, number: number): void {
+  const digits = 32 - Math.clz32(number);
+  writer.bits(0, digits - 1);
+  writer.bits(number, digits);
+}
+
+export function readName(reader: BitReader): Name {
+  return { generation: reader.bits(16), class: reader.bits(8), term: reader.bits(16) };
+}
+
+/** Reads all fields of an entity. */
+export function readValues(reader: BitReader, fields: readonly Field[], values: Uint32Array): void {
+  fields.forEach(({ bits }, place) => (values[place] = reader.bits(bits)));
+}
+
+/** Reads the changes of a delta into the fields of an entity. */
+export function readChanges(reader: BitReader, fields: readonly Required<Field>[], values: Uint32Array): void {
+  const covered = readGamma(reader);
+  check(covered <= fields.length);
+  for (let place = 0; place < covered; place++) {
+    const { bits, short } = fields[place] as Required<Field>;
+    // The last one has no bit that says that it has changed.
+    if (place === covered - 1 || reader.bit()) {
+      const isShort = short > 0 && reader.bit();
+      values[place] = isShort ? lengthen(values[place] as number, reader.bits(short), bits, short) : reader.bits(bits);
+    }
+  }
+}
+
+/** The number that has this short form and is nearest to what it was. */
+function lengthen(was: number, low: number, bits: number, short: number): number {
+  const unused = 32 - short;
+  return truncate(was + (((low - was) << unused) >> unused), bits);
+}
+
+/** The part of a number that a field can hold. */
+export function truncate(value: number, bits: number): number {
+  return (value & (0xffff_ffff >>> (32 - bits))) >>> 0;
+}
+
+export function encodeAcknowledgement({ latest, before }: Received): Uint8Array<ArrayBuffer> {
+  const writer = new BitWriter("msb");
+  writer.bits(ACKNOWLEDGEMENT, 16);
+  writer.bits(latest, 32);
+  writer.bits(before, 32);
+  return writer.finish();
+}
+
+/** A message with the first of these states, as many as fit into so many bytes; they are in the order of their indices. */
+export function encodeStates(
+  number: number,
+  states: readonly State[],
+  classes: readonly EntityClass[],
+  maxBytes: number,
+): { readonly bytes: Uint8Array<ArrayBuffer>; readonly count: number } {
+  const count = countOfFitting(states, classes, 8 * (maxBytes - STATE_HEADER));
+  const writer = new BitWriter("msb");
+  writer.bits(STATE, 16);
+  writer.bits(number, 32);
+  writeGamma(writer, count);
+  let next = 0;
+  for (const state of states.slice(0, count)) {
+    writeGamma(writer, state.index + 1 - next);
+    next = state.index + 1;
+    writer.bits(state.generation, 16);
+    writer.bits(state.class, 8);
+    writer.bits(state.term, 16);
+    (classes[state.class] as EntityClass).fields.forEach(({ bits }, place) => writer.bits(state.values[place] as number, bits));
+  }
+  return { bytes: writer.finish(), count };
+}
+
+function countOfFitting(states: readonly State[], classes: readonly EntityClass[], room: number): number {
+  let [bits, count, next] = [0, 0, 0];
+  for (const state of states) {
+    bits += gammaBits(state.index + 1 - next) + NAME_BITS + (classes[state.class] as EntityClass).bits;
+    if (bits + gammaBits(count + 1) > room) {
+      break;
+    }
+    [count, next] = [count + 1, state.index + 1];
+  }
+  return count;
+}
