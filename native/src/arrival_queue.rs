@@ -75,7 +75,10 @@ impl ArrivalQueue {
             }
         }
         self.may_have_batches.store(true, Ordering::Release);
-        drop(queue);
+    }
+
+    /// Wakes who waits for what was pushed.
+    pub(crate) fn notify(&self) {
         self.pushed.notify_one();
     }
 
@@ -109,7 +112,7 @@ impl ArrivalQueue {
         self.lock().dropped
     }
 
-    /// Waits for a push since the last call.
+    /// Waits for a notification since the last call.
     pub(crate) async fn wait(&self) {
         self.pushed.notified().await;
     }

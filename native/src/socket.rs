@@ -103,14 +103,18 @@ impl Socket {
     pub(crate) async fn receive(&self, clock: &Clock, buffers: &mut Buffers) -> io::Result<Received> {
         loop {
             self.io.readable().await?;
+            let mut arrived = None;
             let call = || {
                 let count = buffers.receive(&self.state, &self.io)?;
-                Ok((clock.now(), count))
+                arrived = Some((clock.now(), count));
+                // Fewer than there was room for are all: another call would only say so.
+                if count < BATCH_SIZE { Err(io::ErrorKind::WouldBlock.into()) } else { Ok(()) }
             };
-            match self.io.try_io(Interest::READABLE, call) {
-                Ok((at, count)) => return Ok(buffers.received(at, count)),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                Err(error) => return Err(error),
+            let called = self.io.try_io(Interest::READABLE, call);
+            match (arrived, called) {
+                (Some((at, count)), _) => return Ok(buffers.received(at, count)),
+                (None, Err(error)) if error.kind() != io::ErrorKind::WouldBlock => return Err(error),
+                (None, _) => {}
             }
         }
     }

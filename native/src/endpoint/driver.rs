@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rakwire::endpoint::Protocol;
+use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::task::JoinHandle;
 
 use super::io::{Counters, Io};
@@ -33,18 +34,21 @@ pub(crate) async fn run<P: Protocol>(
             socket = Arc::new(next);
             receiver = tokio::spawn(receive(Arc::clone(&shared), Arc::clone(&socket)));
         }
-        match shared.drive(&mut outgoing) {
-            Next::Again => {
-                match &mut network {
-                    None => flush(io, &socket, &mut outgoing).await,
-                    Some(network) => {
-                        enter_network(io, network, &mut outgoing);
-                        deliver(io, &socket, network).await;
-                    }
+        let next = shared.drive(&mut outgoing);
+        if !outgoing.is_empty() {
+            match &mut network {
+                None => flush(io, &socket, &mut outgoing).await,
+                Some(network) => {
+                    enter_network(io, network, &mut outgoing);
+                    deliver(io, &socket, network).await;
                 }
-                tokio::task::yield_now().await;
             }
+        }
+        match next {
+            Next::Again => tokio::task::yield_now().await,
             Next::Sleep(until) => {
+                // Who is woken at once whenever it would sleep lets others run at times.
+                tokio::task::coop::consume_budget().await;
                 let arrival = network.as_ref().and_then(NetworkEmulator::next);
                 sleep(io, [until, arrival, io.arrival_queue.next()].into_iter().flatten().min()).await;
                 if let Some(network) = &mut network {
@@ -128,14 +132,23 @@ async fn deliver_all(io: &Io, socket: &Socket, network: &mut NetworkEmulator) {
 }
 
 /// Receives datagrams with their times of arrival. It never waits for the protocol's lock.
+///
+/// On a runtime of one thread tasks run in the order in which they are woken. There what is not much is handled here, so
+/// that the application runs before the driver, whose next turn then sends what the application answers.
 async fn receive<P: Protocol>(shared: Arc<Shared<P>>, socket: Arc<Socket>) {
     let io = &shared.io;
     let mut buffers = Buffers::new();
+    let is_alone = Handle::current().runtime_flavor() == RuntimeFlavor::CurrentThread;
     loop {
         match socket.receive(&io.clock, &mut buffers).await {
             Ok(received) => {
                 Counters::add(&io.counters.too_long, received.too_long);
+                let is_little = received.batches.len() == 1;
                 io.arrival_queue.push(received.batches.into_iter());
+                if is_alone && is_little {
+                    shared.try_catch_up();
+                }
+                io.arrival_queue.notify();
             }
             Err(error) => {
                 io.span.receive_failed(io.clock.now(), &error);

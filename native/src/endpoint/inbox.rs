@@ -36,9 +36,10 @@ pub(crate) struct Inbox<P: Protocol> {
 
 #[derive(Debug)]
 struct Inner<P: Protocol> {
-    /// Allocated when something arrives, because most connections of a large server are idle, or when the other peer says
-    /// addresses.
+    /// Allocated when something arrives, because most connections of a large server are idle.
     queue: Option<Box<ReceiveQueue<P>>>,
+    /// The addresses that the other peer says are its own.
+    internal_addresses: Box<[SocketAddr]>,
     phase: Phase<P>,
     wakers: Wakers,
 }
@@ -52,19 +53,11 @@ struct ReceiveQueue<P: Protocol> {
     receipts: VecDeque<(Receipt, Outcome)>,
     /// The latest progress of each large message.
     progress: VecDeque<Progress>,
-    /// The addresses that the other peer says are its own.
-    internal_addresses: Box<[SocketAddr]>,
 }
 
 impl<P: Protocol> Default for ReceiveQueue<P> {
     fn default() -> Self {
-        Self {
-            messages: VecDeque::new(),
-            bytes: 0,
-            receipts: VecDeque::new(),
-            progress: VecDeque::new(),
-            internal_addresses: Box::default(),
-        }
+        Self { messages: VecDeque::new(), bytes: 0, receipts: VecDeque::new(), progress: VecDeque::new() }
     }
 }
 
@@ -89,7 +82,9 @@ impl<P: Protocol> Inner<P> {
 
 impl<P: Protocol> Inbox<P> {
     pub(crate) fn new(remote: SocketAddr, phase: Phase<P>, span: ConnectionSpan) -> Self {
-        Self { remote, span, inner: Mutex::new(Inner { queue: None, phase, wakers: Wakers::default() }) }
+        let inner =
+            Inner { queue: None, internal_addresses: Box::default(), phase, wakers: Wakers::default() };
+        Self { remote, span, inner: Mutex::new(inner) }
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner<P>> {
@@ -178,15 +173,13 @@ impl<P: Protocol> Inbox<P> {
     pub(crate) fn set_connected(&self, identity: P::Identity, addresses: Box<[SocketAddr]>) {
         self.update(|inner| {
             inner.phase = Phase::Connected(identity);
-            if !addresses.is_empty() {
-                inner.queue.get_or_insert_default().internal_addresses = addresses;
-            }
+            inner.internal_addresses = addresses;
         });
     }
 
     /// The addresses that the other peer says are its own.
     pub(crate) fn internal_addresses(&self) -> Vec<SocketAddr> {
-        self.lock().queue.as_ref().map_or_else(Vec::new, |queue| queue.internal_addresses.to_vec())
+        self.lock().internal_addresses.to_vec()
     }
 
     /// Waits for the next message; `None` once the connection has ended and all messages have been read.

@@ -1,6 +1,6 @@
 //! What an endpoint and its tasks share outside of the protocol's lock.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{Notify, watch};
@@ -20,6 +20,8 @@ pub(crate) struct Io {
     pub(crate) wake: Notify,
     /// Notified when the driver has nothing to send at the moment.
     pub(crate) idle: Notify,
+    /// How many tasks wait for that.
+    flushes: AtomicUsize,
     pub(crate) ended: watch::Sender<bool>,
     pub(crate) counters: Counters,
     pub(crate) span: EndpointSpan,
@@ -39,6 +41,7 @@ impl Io {
             clock,
             wake: Notify::new(),
             idle: Notify::new(),
+            flushes: AtomicUsize::new(0),
             ended: watch::Sender::new(false),
             counters: Counters::default(),
             span,
@@ -62,15 +65,37 @@ impl Io {
         self.next_socket.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Whether somebody waits until the driver has nothing to send.
+    pub(crate) fn is_flushed(&self) -> bool {
+        self.flushes.load(Ordering::SeqCst) > 0
+    }
+
     /// Waits until the driver has sent everything that can be sent now, or has ended.
     pub(crate) async fn flush(&self) {
         let mut idle = std::pin::pin!(self.idle.notified());
         // Notifications after this line are not missed.
         idle.as_mut().enable();
+        let _flush = Flush::new(&self.flushes);
         if !*self.ended.borrow() {
             self.wake.notify_one();
             idle.await;
         }
+    }
+}
+
+/// A task that waits until the driver has nothing to send.
+struct Flush<'f>(&'f AtomicUsize);
+
+impl<'f> Flush<'f> {
+    fn new(flushes: &'f AtomicUsize) -> Self {
+        flushes.fetch_add(1, Ordering::SeqCst);
+        Self(flushes)
+    }
+}
+
+impl Drop for Flush<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::pin::Pin;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::task::{Context, Poll, Waker};
 
 use rakwire::Instant;
@@ -65,17 +65,34 @@ impl<P: Protocol> Shared<P> {
         result
     }
 
+    /// Handles the datagrams that have arrived, unless somebody else has the protocol and does it.
+    pub(crate) fn try_catch_up(&self) {
+        let state = match self.state.try_lock() {
+            Ok(state) => Some(state),
+            Err(TryLockError::Poisoned(error)) => Some(error.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        };
+        if let Some(mut state) = state {
+            state.catch_up(&self.io.arrival_queue, &self.io.clock);
+        }
+    }
+
     /// Handles timeouts, writes datagrams to `outgoing`, and wakes the tasks that wait for the results.
     pub(crate) fn drive(&self, outgoing: &mut Outgoing) -> Next {
         let mut state = self.lock();
         let now = state.catch_up(&self.io.arrival_queue, &self.io.clock);
         let next = state.drive(now, outgoing);
         let next = self.meter(&mut state, now, next);
+        let next = match next {
+            // Who waits for a flush is told when all has been sent.
+            Next::Sleep(_) if !outgoing.is_empty() && self.io.is_flushed() => Next::Again,
+            next => next,
+        };
         let has_ended = next == Next::End;
         let has_unaccepted = !state.dispatcher.accept_queue.is_empty() || has_ended;
         let has_incoming = has_ended || state.deferred.as_ref().is_some_and(|deferred| deferred.has_untold());
         let has_unconnected = !state.dispatcher.unconnected.is_empty() || has_ended;
-        if matches!(next, Next::Sleep(_)) {
+        if matches!(next, Next::Sleep(_)) && outgoing.is_empty() {
             // Under the lock, so that nothing can have been sent since.
             self.io.idle.notify_waiters();
         }

@@ -65,9 +65,9 @@ const WOKEN_A_TURN: usize = 16;
 /// What the driver does after [`State::drive`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Next {
-    /// There may be more to send.
+    /// It sends what was written, and comes back, because there may be more.
     Again,
-    /// There is nothing to do until this time.
+    /// It sends what was written, and has nothing to do until this time.
     Sleep(Option<Instant>),
     /// The endpoint has ended.
     End,
@@ -208,26 +208,34 @@ impl<P: Protocol> State<P> {
             }
         }
         self.dispatch(now);
-        while let Some(room) = outgoing.room() {
-            let Some(transmit) = self.hooked.poll_transmit(now, room) else {
-                break;
-            };
-            let (to, length) = (transmit.to, transmit.payload.len());
-            outgoing.push(to, length);
-        }
+        let all_is_written = self.write(now, outgoing);
         self.dispatch(now);
         for _ in 0..WOKEN_A_TURN {
             let Some(id) = self.hooked.peer.poll_writable() else { break };
             self.dispatcher.blocked_senders.wake(id);
         }
-        if !outgoing.is_empty() || !self.requests.is_empty() {
+        if !all_is_written || !self.requests.is_empty() {
             Next::Again
-        } else if !self.is_open() && !self.has_connections() {
+        } else if self.is_open() || self.has_connections() {
+            Next::Sleep(self.hooked.poll_timeout())
+        } else if outgoing.is_empty() {
             self.dispatcher.pings.clear();
             Next::End
         } else {
-            Next::Sleep(self.hooked.poll_timeout())
+            Next::Again
         }
+    }
+
+    /// Writes datagrams while there is room. False if there may be more of them.
+    fn write(&mut self, now: Instant, outgoing: &mut Outgoing) -> bool {
+        while let Some(room) = outgoing.room() {
+            let Some(transmit) = self.hooked.poll_transmit(now, room) else {
+                return true;
+            };
+            let (to, length) = (transmit.to, transmit.payload.len());
+            outgoing.push(to, length);
+        }
+        false
     }
 
     /// Whether a connection has something left to send. Neither a disconnected one, which only answers resends of the
