@@ -20,8 +20,8 @@ export type ToWorker = { session: number } & (
    */
   | { type: "open"; entry: number; module: WebAssembly.Module; settings: SessionSettings; timeOrigin: number }
   | { type: "send"; messages: readonly Outgoing[] }
-  /** The page has room for so many messages more. */
-  | { type: "room"; messages: number }
+  /** The page has room for so many messages and bytes more. */
+  | { type: "room"; messages: number; bytes: number }
   | { type: "disconnect" }
   | { type: "cancel" }
 );

@@ -1,5 +1,6 @@
 /** Runs in a Web Worker: the sessions of a page. */
 
+import type { RakwireError } from "../errors.js";
 import { fromThrown } from "../errors.js";
 import type { Rust } from "../instance.js";
 import { instantiate } from "../instance.js";
@@ -10,7 +11,7 @@ import type { PeerStats } from "../stats.js";
 import { describeStats } from "../stats.js";
 import type { Message, Progress, RelayDrops } from "../types.js";
 import type { Outgoing, ToPage, ToWorker } from "./messages.js";
-import { WINDOW } from "./window.js";
+import { WINDOW, WINDOW_BYTES } from "./window.js";
 
 /** How often the page gets new statistics. */
 const STATS_MS = 100;
@@ -32,12 +33,14 @@ class WorkerSession implements SessionOwner {
   readonly #number: number;
   readonly #session: Session;
   readonly #statsTimer: ReturnType<typeof setInterval>;
-  /** For so many messages the page has room. */
+  /** For so many messages and bytes the page has room. */
   #room = WINDOW;
+  #roomBytes = WINDOW_BYTES;
   #arrived: Message[] = [];
   /** Messages of the page, the first of which waits for room. */
-  #waiting: Outgoing[] = [];
-  #isWaiting = false;
+  readonly #waiting: Outgoing[] = [];
+  /** Completes when none waits. */
+  #sent = Promise.resolve();
   #isOpen = false;
 
   /** What the clock of the page is ahead of the one here. */
@@ -51,7 +54,7 @@ class WorkerSession implements SessionOwner {
   }
 
   get hasRoom(): boolean {
-    return this.#room > 0 || this.#session.awaitsReceipt;
+    return this.#room > 0 && this.#roomBytes > 0;
   }
 
   onOpen(securePeer: Uint8Array | undefined): void {
@@ -63,6 +66,7 @@ class WorkerSession implements SessionOwner {
 
   onMessage(message: Message): void {
     this.#room -= 1;
+    this.#roomBytes -= message.bytes.length;
     this.#arrived.push(message);
     if (this.#arrived.length === 1) {
       queueMicrotask(() => this.#tellMessages());
@@ -92,18 +96,22 @@ class WorkerSession implements SessionOwner {
   }
 
   send(messages: readonly Outgoing[]): void {
+    const isIdle = this.#waiting.length === 0;
     this.#waiting.push(...messages);
-    void this.#sendWaiting();
+    if (isIdle) {
+      this.#sent = this.#sendWaiting();
+    }
   }
 
-  addRoom(messages: number): void {
+  addRoom(messages: number, bytes: number): void {
     this.#room += messages;
+    this.#roomBytes += bytes;
     this.#session.resume();
   }
 
   disconnect(): void {
     // What the page sent before is sent before.
-    void this.#whenSent().then(() => this.#session.disconnect());
+    void this.#sent.then(() => this.#session.disconnect());
   }
 
   cancel(): void {
@@ -139,19 +147,8 @@ class WorkerSession implements SessionOwner {
     }
   }
 
-  async #whenSent(): Promise<void> {
-    while (this.#waiting.length > 0 && sessions.has(this.#number)) {
-      await this.#session.ready({ length: 1 }).catch(() => undefined);
-      await this.#sendWaiting();
-    }
-  }
-
   /** Sends the messages that wait, each when there is room for it. */
   async #sendWaiting(): Promise<void> {
-    if (this.#isWaiting) {
-      return;
-    }
-    this.#isWaiting = true;
     let [taken, bytes] = [0, 0];
     const tellTaken = (): void => {
       if (taken > 0) {
@@ -160,23 +157,36 @@ class WorkerSession implements SessionOwner {
       }
     };
     for (let next = this.#waiting[0]; next !== undefined; next = this.#waiting[0]) {
-      try {
-        this.#send(next);
-      } catch (thrown) {
-        const { code, message } = fromThrown(thrown);
-        if (code === "queue-full") {
-          tellTaken();
-          await this.#session.ready({ ...next.options, length: next.bytes.length }).catch(() => undefined);
+      let error = this.#trySend(next);
+      if (error?.code === "queue-full") {
+        tellTaken();
+        error = await this.#whenReady();
+        if (error === undefined) {
           continue;
         }
-        tell(this.#number, { type: "refused", receipt: next.receipt, code, reason: message });
+      }
+      if (error !== undefined) {
+        tell(this.#number, { type: "refused", receipt: next.receipt, code: error.code, reason: error.message });
       }
       this.#waiting.shift();
       taken += 1;
       bytes += next.bytes.length;
     }
     tellTaken();
-    this.#isWaiting = false;
+  }
+
+  #trySend(message: Outgoing): RakwireError | undefined {
+    try {
+      this.#send(message);
+      return undefined;
+    } catch (thrown) {
+      return fromThrown(thrown);
+    }
+  }
+
+  /** Waits until the message that was refused would be taken, with its receipt if it has one; says why it never would. */
+  #whenReady(): Promise<RakwireError | undefined> {
+    return this.#session.ready({}).then(() => undefined, fromThrown);
   }
 
   #send({ bytes, options, receipt }: Outgoing): void {
@@ -239,7 +249,7 @@ self.addEventListener("message", ({ data }: MessageEvent<ToWorker>) => {
       session?.send(data.messages);
       break;
     case "room":
-      session?.addRoom(data.messages);
+      session?.addRoom(data.messages, data.bytes);
       break;
     case "disconnect":
       session?.disconnect();

@@ -83,8 +83,9 @@ class RemoteSession implements SessionLike {
   #untaken = 0;
   #longest = 0;
   #lastReceipt = 0;
-  /** Messages that the page has got and not granted room for again. */
+  /** Messages that the page has got and not granted room for again, and their bytes. */
   #withheld = 0;
+  #withheldBytes = 0;
   #isOpen = false;
   #isOver = false;
   #guid: bigint | undefined;
@@ -127,6 +128,8 @@ class RemoteSession implements SessionLike {
     const outcome = deferred<Outcome>();
     this.#receipts.set(receipt, outcome);
     this.#queue(bytes, options, receipt);
+    // Messages that wait do not keep its outcome back.
+    this.#grantRoom();
     return beforeAbort(options.signal, outcome.promise);
   }
 
@@ -174,7 +177,10 @@ class RemoteSession implements SessionLike {
         break;
       case "messages":
         this.#withheld += told.messages.length;
-        told.messages.forEach((message) => this.#owner.onMessage(message));
+        told.messages.forEach((message) => {
+          this.#withheldBytes += message.bytes.length;
+          this.#owner.onMessage(message);
+        });
         this.#grantRoom();
         break;
       case "taken":
@@ -231,8 +237,8 @@ class RemoteSession implements SessionLike {
   /** The worker learns of room when the page has it. */
   #grantRoom(): void {
     if (this.#withheld > 0 && this.#owner.hasRoom) {
-      this.#post({ type: "room", messages: this.#withheld });
-      this.#withheld = 0;
+      this.#post({ type: "room", messages: this.#withheld, bytes: this.#withheldBytes });
+      [this.#withheld, this.#withheldBytes] = [0, 0];
     }
   }
 

@@ -1,0 +1,78 @@
+// Connections whose protocol runs in a thread of Node, at a server of the package: what has to do with room.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+
+import { connect } from "rakwire";
+import { listen } from "rakwire/server";
+import { createWorker } from "rakwire/worker";
+
+import { LIMIT_MS, pattern, until } from "./support.mjs";
+import { startThread } from "./worker-thread.mjs";
+
+const limited = () => ({ signal: AbortSignal.timeout(LIMIT_MS) });
+
+/** A client whose protocol runs in a thread, and the server's side of its connection. */
+async function openBoth(t, options = {}) {
+  const server = await listen({ host: "127.0.0.1" });
+  t.after(() => server.close());
+  const accepted = server.accept(limited());
+  const started = startThread(t);
+  const worker = createWorker(() => started);
+  const client = await connect(`udp://127.0.0.1:${server.address.port}`, { worker, timeoutMs: LIMIT_MS, ...options });
+  return { client, accepted: await accepted, started };
+}
+
+async function countAll(connection) {
+  let count = 0;
+  for await (const _ of connection) {
+    count += 1;
+  }
+  return count;
+}
+
+/** Of these some leave a block that is too little for the next one. */
+const LENGTHS = [1_000, 1_500, 2_000, 2_500];
+
+test("what waits for room is sent before a worker closes its connection", async (t) => {
+  for (const length of LENGTHS) {
+    const { client, accepted } = await openBoth(t, { memory: { blocks: 256 } });
+    const counted = countAll(accepted);
+    for (let number = 0; number < 100; number++) {
+      client.send(pattern(length));
+    }
+    const { code } = await client.close(limited());
+    assert.equal(code, "local");
+    assert.equal(await counted, 100);
+  }
+});
+
+test("messages with receipts wait for the room that they need with it", async (t) => {
+  for (const length of LENGTHS) {
+    const { client, accepted } = await openBoth(t, { memory: { blocks: 64 } });
+    const counted = countAll(accepted);
+    const outcomes = Array.from({ length: 40 }, () => client.sendWithReceipt(pattern(length), limited()));
+    assert.deepEqual(new Set(await Promise.all(outcomes)), new Set(["acknowledged"]));
+    await client.close(limited());
+    assert.equal(await counted, 40);
+  }
+});
+
+test("a worker tells no more than the page has room for, also while a receipt is awaited", async (t) => {
+  const { client, accepted, started } = await openBoth(t, { outgoingLimit: 20_000 });
+  let [messages, outcomes] = [0, 0];
+  started.addEventListener("message", ({ data }) => {
+    messages += data.type === "messages" ? data.messages.length : 0;
+    outcomes += data.type === "outcome" ? 1 : 0;
+  });
+  const post = started.postMessage;
+  started.postMessage = (message, transfer) => message.type === "room" || post(message, transfer);
+  void client.sendWithReceipt(pattern(200_000)).catch(() => undefined);
+  for (let number = 0; number < 600; number++) {
+    accepted.send(pattern(40));
+  }
+  await until(() => messages >= 256, "the worker tells of messages");
+  await sleep(300);
+  assert.deepEqual([messages, outcomes], [256, 0]);
+});

@@ -1,0 +1,25 @@
+// The script of the worker in a thread of Node, where a test can end it whatever it does.
+
+import { Worker as Thread } from "node:worker_threads";
+
+const url = (path) => JSON.stringify(new URL(path, import.meta.url).href);
+
+const SCRIPT = `
+  const { parentPort } = require("node:worker_threads");
+  globalThis.self = {
+    addEventListener: (type, listener) => parentPort.on(type, (data) => listener({ data })),
+    postMessage: (message, transfer) => parentPort.postMessage(message, transfer),
+  };
+  import(${url("../dist/node/platform.js")}).then(() => import(${url("../dist/worker/script.js")}));
+`;
+
+/** A Web Worker, as far as the package needs one. It ends with the test. */
+export function startThread(context) {
+  const thread = new Thread(SCRIPT, { eval: true });
+  context.after(() => thread.terminate());
+  return {
+    addEventListener: (type, listener) => thread.on(type, (data) => listener(type === "message" ? { data } : data)),
+    postMessage: (message, transfer) => thread.postMessage(message, transfer),
+    terminate: () => void thread.terminate(),
+  };
+}
