@@ -1,14 +1,19 @@
 /** Drives a peer: handles its timeouts and sends its datagrams. */
 
 import type { Peer } from "./peer.js";
+import { afterTask } from "./task.js";
 
 /** The interval at which a full socket is polled: browsers have no event for it. */
 const FULL_SOCKET_POLL_MS = 5;
-/** A timer this late means that the tab was suspended, and that received datagrams may be queued. */
+/** The interval at which a peer without a transport is called that wants to send: it may have timeouts as well. */
+const NO_TRANSPORT_POLL_MS = 250;
+/** A timer this late means that the tab is hidden or was suspended, and that received datagrams may be queued. */
 const SUSPENDED_MS = 250;
 
 /** The destination of datagrams. */
 export interface Sink {
+  /** What carries them; `undefined` while there is nothing. Whoever knows that it is back runs the loop. */
+  readonly name: string | undefined;
   readonly hasRoom: boolean;
   /** Whether {@link send} keeps nothing of the bytes that it is given, so that they need not be copied for it. */
   readonly sendsAtOnce?: boolean;
@@ -117,7 +122,8 @@ export class Loop {
 
   #setTimer(now: number): void {
     const timeout = this.#peer.pollTimeout();
-    const due = this.#sink.hasRoom ? timeout : Math.max(timeout, now + FULL_SOCKET_POLL_MS);
+    const pollMs = this.#sink.name === undefined ? NO_TRANSPORT_POLL_MS : FULL_SOCKET_POLL_MS;
+    const due = this.#sink.hasRoom ? timeout : Math.max(timeout, now + pollMs);
     if (due >= this.#due) {
       return;
     }
@@ -140,14 +146,13 @@ export class Loop {
     this.run(now);
   }
 
-  /** The peer must see the datagrams that arrived during a suspension before it sees the new time. */
+  /** The peer must see the datagrams that arrived meanwhile before it sees the new time. */
   #catchUp(): void {
     this.#clearTimer();
     this.#isCatchingUp = true;
-    this.#timer = setTimeout(() => {
+    afterTask(() => {
       this.#isCatchingUp = false;
-      this.#clearTimer();
       this.run();
-    }, 0);
+    });
   }
 }

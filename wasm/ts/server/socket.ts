@@ -14,6 +14,7 @@ const MAX_DATAGRAM = 65_536;
 
 /** Datagrams from and to anybody, each behind the 18 bytes of its address. */
 export class ServerSocket implements Sink {
+  readonly name = "udp";
   /** A server goes on for the others when one datagram cannot be sent. */
   readonly hasRoom = true;
   /** How many datagrams could not be sent. */
