@@ -91,8 +91,51 @@ test("a list of servers has those that answer, in its order", async (t) => {
   assert.deepEqual(found.map(({ target, data }) => [target, text(data)]), [["two", "two"], ["one", "one"]]);
   assert.deepEqual(await discover(at(relay), { ...options, targets: ["silent"], timeoutMs: 700 }), []);
   assert.deepEqual(await discover(at(relay), { ...options, targets: [] }), []);
-  const wrong = discover(at(relay), { ...options, ...USUAL, targets: ["one", "three"] });
-  await assert.rejects(wrong, fails("relay-closed", /unknown target 'three'/));
+});
+
+test("servers that the relay refuses are left out and told", async (t) => {
+  const echo = await startEcho(t, "--advertise", "one");
+  const relay = await startRelay(t, { one: echo.address });
+  const unavailable = [];
+  const onUnavailable = (target, { code, message }) => unavailable.push([target, code, message.includes("unknown target")]);
+  const found = await discover(at(relay), { ...USUAL, targets: ["two", "one", "three"], onUnavailable });
+  assert.deepEqual(found.map(({ target }) => target), ["one"]);
+  assert.deepEqual(unavailable.sort(), [["three", "relay-closed", true], ["two", "relay-closed", true]]);
+  await assert.rejects(discover(at(relay), { ...USUAL, targets: ["one", ""] }), fails("bad-option", /target/));
+  await relay.stop();
+  await assert.rejects(discover(at(relay), { ...USUAL, targets: ["one", "two"] }), fails("relay-unreachable", /cannot be reached/));
+});
+
+/** WebSockets that say how many of them there are at a time, and answer pings after a moment. */
+function countingWebSocket() {
+  const counts = { now: 0, most: 0 };
+  class Counting extends EventTarget {
+    bufferedAmount = 0;
+    constructor(url, protocols) {
+      super();
+      counts.protocols = protocols;
+      counts.most = Math.max(counts.most, ++counts.now);
+      queueMicrotask(() => this.dispatchEvent(new Event("open")));
+    }
+    send(datagram) {
+      const data = new Uint8Array(pong(new DataView(datagram.buffer).getBigUint64(1), "here")).buffer;
+      setImmediate(() => this.dispatchEvent(Object.assign(new Event("message"), { data })));
+    }
+    close() {
+      counts.now -= 1;
+    }
+  }
+  return { counts, webSocket: Counting };
+}
+
+test("of a long list a few are asked at a time, with the token of the caller", async () => {
+  const { counts, webSocket } = countingWebSocket();
+  const targets = Array.from({ length: 100 }, (_, index) => `server ${index}`);
+  const found = await discover("ws://relay/ws", { targets, webSocket, timeoutMs: LIMIT_MS, token: "v2.a-b" });
+  assert.deepEqual(found.map(({ target }) => target), targets);
+  assert.deepEqual([counts.now, counts.most], [0, 16]);
+  assert.deepEqual(counts.protocols, ["rakwire.relay.1", "rakwire.token.v2.a-b"]);
+  await assert.rejects(ping("ws://relay/ws", { target: "one", webSocket, token: "a b" }), fails("bad-option", /token/));
 });
 
 test("a ping that is lost is repeated, and a server may write its own clock", async (t) => {

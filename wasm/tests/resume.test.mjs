@@ -8,7 +8,7 @@ import { WebSocket, WebSocketServer } from "ws";
 
 import { connect } from "rakwire";
 
-import { openTransport } from "../dist/transport/transport.js";
+import { openTransport } from "../dist/transport/open.js";
 import { PROTOCOLS } from "./protocols.mjs";
 import { codeOf, fails, LIMIT_MS, next, numbered, pattern, startEcho, startRelay, until } from "./support.mjs";
 import { startTcpWay, startUdpWay } from "./way.mjs";

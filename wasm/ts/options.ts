@@ -3,10 +3,10 @@
 import { RakwireError } from "./errors.js";
 import type { SessionSettings } from "./session.js";
 import { readCarriers } from "./transport/carriers.js";
-import { targetUrl } from "./transport/target.js";
+import { checkToken, targetUrl } from "./transport/target.js";
 import { isFingerprint } from "./transport/webrtc.js";
-import { hasTransport } from "./transport/transport.js";
 import type { TransportSettings } from "./transport/transport.js";
+import { directTransport } from "./transport/transport.js";
 import type { ConnectOptions, MemoryOptions, Protocol } from "./types.js";
 
 const DEFAULT_PROTOCOL_VERSION = 6;
@@ -16,8 +16,6 @@ export const MAX_TIMEOUT_MS = 0x7fff_ffff;
 const MAX_PROGRESS_INTERVAL = 0xffff_ffff;
 const MAX_OUTGOING_LIMIT = Number.MAX_SAFE_INTEGER;
 export const MAX_PASSWORD_BYTES = 255;
-/** What a subprotocol of a WebSocket may be made of. */
-const TOKEN = /^[\w.~-]+$/;
 const MAX_BLOCKS = 0xffff;
 const MAX_BLOCK_SIZE = 0xffff;
 
@@ -81,16 +79,12 @@ export function readTransport(
   { target, token, fingerprint, resume = true, webSocket, transport = "auto" }: RelayOptions,
 ): TransportSettings {
   const address = targetUrl(url, target);
-  if (!hasTransport(address.protocol)) {
-    throw new RakwireError("bad-option", `${address.protocol}// works in Node alone; a page needs the URL of a relay`);
-  }
-  if (token !== undefined && !TOKEN.test(token)) {
-    throw new RakwireError("bad-option", "a token has letters, digits, hyphens, full stops and underscores");
-  }
+  const isDirect = directTransport(address) !== undefined;
+  checkToken(token);
   if (fingerprint !== undefined && !isFingerprint(fingerprint)) {
     throw new RakwireError("bad-option", "a fingerprint is 32 pairs of hexadecimal digits, as the relay prints it");
   }
-  const carriers = address.protocol === "udp:" ? [] : readCarriers(transport, webSocket);
+  const carriers = isDirect ? [] : readCarriers(transport, webSocket);
   return {
     url: address.href,
     carriers,

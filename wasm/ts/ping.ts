@@ -1,27 +1,24 @@
 /** Asks servers what they say of themselves, without a connection. */
 
 import { withDeadline } from "./deadline.js";
+import type { ErrorCode } from "./errors.js";
 import { RakwireError } from "./errors.js";
 import { isPingScope, readPong, writePing } from "./offline.js";
-import { readTransport } from "./options.js";
-import type { TransportSettings } from "./transport/transport.js";
-import { openTransport } from "./transport/transport.js";
+import { openForPing } from "./transport/for-ping.js";
 import type { DiscoverOptions, PingOptions, PingScope, Pong } from "./types.js";
 import { beforeAbort, deferred } from "./waits.js";
 
 const DEFAULT_TIMEOUT_MS = 5_000;
 /** The time between two pings, either of which may be lost. */
 const REPEAT_MS = 1_000;
-
-interface PingSettings {
-  transport: TransportSettings;
-  target: string;
-  scope: PingScope;
-}
+/** How many servers are asked at the same time: a relay limits how many clients an address has. */
+const AT_ONCE = 16;
+/** What is wrong with one server and not with the question. */
+const UNAVAILABLE: readonly ErrorCode[] = ["no-answer", "relay-closed", "relay-unreachable", "server-unreachable"];
 
 /**
  * Asks the RakNet server that the relay at `url` offers as `options.target` what it says of itself, or in Node the server at
- * `udp://HOST:PORT`. It needs neither a connection nor the WebAssembly, and is repeated every second.
+ * `udp://HOST:PORT`. It needs neither a connection nor the WebAssembly, goes by a WebSocket, and is repeated every second.
  *
  * @throws RakwireError whose `code` names the cause, such as `no-answer` after `options.timeoutMs`, or the reason of
  * `options.signal`.
@@ -31,34 +28,46 @@ export async function ping(url: string | URL, options: PingOptions = {}): Promis
   if (!isPingScope(scope)) {
     throw new RakwireError("bad-option", `scope must be any or open-connections, not ${String(scope)}`);
   }
-  const settings = { transport: readTransport(url, { ...options, resume: false, transport: "websocket" }), target, scope };
+  const open = openForPing(url, options);
   const failure = `${target} does not answer a ping within ${timeoutMs} ms`;
-  return withDeadline(signal, timeoutMs, ["no-answer", failure], (deadline) => ask(settings, deadline));
+  return withDeadline(signal, timeoutMs, ["no-answer", failure], (deadline) => ask(open, target, scope, deadline));
 }
 
 /**
- * Asks several servers of a relay at the same time, and returns the pongs of those that answered in time, in the order of
- * `options.targets`. That nobody answers is no error.
+ * Asks several servers of a relay, up to 16 at a time, and returns the pongs of those that answered, in the order of
+ * `options.targets`. That some do not answer in time or are refused by the relay is no error: `options.onUnavailable` is told.
  *
- * @throws RakwireError as `ping` does, for other causes than `no-answer`, or the reason of `options.signal`.
+ * @throws RakwireError with the code `bad-option`, or `relay-unreachable` if the relay could be reached for none of them; or the
+ * reason of `options.signal`.
  */
 export async function discover(url: string | URL, options: DiscoverOptions): Promise<Pong[]> {
-  const { targets, ...rest } = options;
-  const pongs = targets.map(async (target) => {
-    try {
-      return [await ping(url, { ...rest, target })];
-    } catch (error) {
-      if (error instanceof RakwireError && error.code === "no-answer") {
-        return [];
+  const { targets, onUnavailable, ...rest } = options;
+  const pongs = new Map<string, Pong>();
+  const failures: RakwireError[] = [];
+  const waiting = targets.values();
+  const askNext = async (): Promise<void> => {
+    for (const target of waiting) {
+      try {
+        pongs.set(target, await ping(url, { ...rest, target }));
+      } catch (error) {
+        if (!(error instanceof RakwireError && UNAVAILABLE.includes(error.code))) {
+          throw error;
+        }
+        failures.push(error);
+        onUnavailable?.(target, error);
       }
-      throw error;
     }
-  });
-  return (await Promise.all(pongs)).flat();
+  };
+  await Promise.all(Array.from({ length: AT_ONCE }, askNext));
+  const [failure] = failures;
+  if (failure !== undefined && pongs.size === 0 && failures.every(({ code }) => code === "relay-unreachable")) {
+    throw failure;
+  }
+  return targets.flatMap((target) => pongs.get(target) ?? []);
 }
 
 /** Repeats a ping until there is a pong. */
-async function ask({ transport: settings, target, scope }: PingSettings, deadline: AbortSignal): Promise<Pong> {
+async function ask(open: ReturnType<typeof openForPing>, target: string, scope: PingScope, deadline: AbortSignal): Promise<Pong> {
   deadline.throwIfAborted();
   const guid = crypto.getRandomValues(new BigUint64Array(1))[0] as bigint;
   const pong = deferred<Pong>();
@@ -72,7 +81,7 @@ async function ask({ transport: settings, target, scope }: PingSettings, deadlin
     sent.set(time, lastSent);
     transport.send(writePing(scope, time, guid));
   };
-  const transport = openTransport(settings, {
+  const transport = open({
     onOpen() {
       timer = setInterval(sendPing, REPEAT_MS);
       sendPing();
@@ -85,9 +94,6 @@ async function ask({ transport: settings, target, scope }: PingSettings, deadlin
         pong.resolve({ target, latencyMs, guid: identity, data });
       }
     },
-    onInterrupted: () => undefined,
-    onResumed: () => undefined,
-    onRelayDrops: () => undefined,
     onClose({ code, reason, relayCode }) {
       pong.reject(new RakwireError(code, reason, relayCode === undefined ? {} : { relayCode }));
     },

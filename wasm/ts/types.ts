@@ -1,6 +1,7 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 /** The public types of the package. */
 
+import type { RakwireError } from "./errors.js";
 import type { ClosedEvent, InterruptionEvent, MessageArrivedEvent, ProgressMadeEvent, RelayDropsEvent } from "./events.js";
 import type { PeerWorker } from "./peer-worker.js";
 import type { WaitOptions } from "./waits.js";
@@ -212,7 +213,9 @@ export type PingScope = "any" | "open-connections";
 interface AskOptions extends WaitOptions {
   /** Default: `any`. */
   scope?: PingScope;
-  /** How long to wait for an answer, including the WebSocket. Default 5,000. */
+  /** What a relay asks for that lets in who has a signed token. One that admits once is good for one ping. */
+  token?: string;
+  /** How long to wait for the answer of a server, including the WebSocket. Default 5,000. */
   timeoutMs?: number;
   /** A replacement for the global `WebSocket`, which Node before 22 does not have. */
   webSocket?: WebSocketConstructor;
@@ -228,6 +231,8 @@ export interface PingOptions extends AskOptions {
 export interface DiscoverOptions extends AskOptions {
   /** The names of the game servers at the relay. */
   targets: readonly string[];
+  /** Is told of each server without a pong why: it does not answer in time, or the relay does not let this client to it. */
+  onUnavailable?(target: string, error: RakwireError): void;
 }
 
 /** What a server says of itself. */

@@ -2,9 +2,9 @@
 
 import { readFile } from "node:fs/promises";
 
-import { registerTransport } from "../transport/transport.js";
+import { setDirectTransport } from "../transport/transport.js";
 import { setFileReader } from "../wasm.js";
 import { openUdp } from "./udp.js";
 
-registerTransport("udp:", openUdp);
+setDirectTransport(openUdp);
 setFileReader(async (url) => new Uint8Array(await readFile(url)));

@@ -4,6 +4,7 @@
  * carrier that is on its way: that asks the relay first where it leads, and needs a round trip more.
  */
 
+import { attempt } from "./attempt.js";
 import type { Carrier, CarrierClose, CarrierEvents, CarrierName } from "./carrier.js";
 import { LOST } from "./carrier.js";
 import type { Timers } from "./timers.js";
@@ -71,7 +72,7 @@ export class Race {
       events = this.#owner.onWon(entrant.name, carrier);
       events.onOpen();
     };
-    const carrier = open(entrant, {
+    const carrier = attempt((told) => entrant.open(told), {
       onOpen: () => {
         if (entrant.name !== "websocket" || this.#running.size === 1) {
           win();
@@ -115,16 +116,5 @@ export class Race {
       this.#isOver = true;
       this.#owner.onFailed(this.#failure);
     }
-  }
-}
-
-/** Opens a carrier. One that cannot even be made fails a moment later, as others do. */
-function open(entrant: Entrant, events: CarrierEvents): Carrier {
-  try {
-    return entrant.open(events);
-  } catch (error) {
-    queueMicrotask(() => events.onClose({ code: LOST, reason: String(error) }));
-    const nothing = (): void => undefined;
-    return { hasRoom: false, bufferedAmount: 0, longestDatagram: 0, send: nothing, requestFlow: nothing, close: nothing };
   }
 }

@@ -9,6 +9,7 @@ import { fetchAnnounced } from "./announced.js";
 import type { Carrier, CarrierClose, CarrierEvents, CarrierName } from "./carrier.js";
 import { LOST } from "./carrier.js";
 import { carrierKinds, present } from "./carriers.js";
+import { describeClose } from "./close.js";
 import { fit } from "./fit.js";
 import type { Flow } from "./flow.js";
 import { readFlow, readText } from "./flow.js";
@@ -450,16 +451,4 @@ export class RelayTransport implements Transport {
 /** Whether a carrier loses datagrams, as UDP does. */
 function isLossy({ name }: Leg): boolean {
   return name !== STREAM;
-}
-
-/** The code and the description of the end of a carrier. */
-function describeClose(url: URL, { code, reason }: CarrierClose, wasOpen: boolean): TransportEnd {
-  // A code was said by the relay, but for this one.
-  if (!wasOpen && code === LOST) {
-    const why = reason === "" ? "" : `: ${reason}`;
-    return { code: "relay-unreachable", reason: `the relay at ${url.host} cannot be reached${why}`, relayCode: code };
-  }
-  const isLost = reason === "" || code === LOST;
-  const told = isLost ? `connection to the relay lost (code ${code})` : `relay closed: ${reason} (code ${code})`;
-  return { code: "relay-closed", reason: told, relayCode: code };
 }

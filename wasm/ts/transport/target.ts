@@ -25,6 +25,15 @@ export function targetUrl(url: string | URL, target: string | undefined): URL {
   return address;
 }
 
+/** What a subprotocol of a WebSocket may be made of. */
+const TOKEN = /^[\w.~-]+$/;
+
+export function checkToken(token: string | undefined): void {
+  if (token !== undefined && !TOKEN.test(token)) {
+    throw new RakwireError("bad-option", "a token has letters, digits, hyphens, full stops and underscores");
+  }
+}
+
 function directUrl(address: URL): URL {
   if (address.port === "" || address.hostname === "") {
     throw new RakwireError("bad-option", `the address of a server is udp://HOST:PORT, not ${address.href}`);

@@ -3,7 +3,6 @@
 import { RakwireError } from "../errors.js";
 import type { RelayDrops, TransportName, WebSocketConstructor } from "../types.js";
 import type { CarrierName } from "./carrier.js";
-import { openRelay } from "./relay.js";
 
 /** The callbacks of a transport. */
 export interface TransportEvents {
@@ -58,29 +57,23 @@ export interface TransportSettings {
   webSocket?: WebSocketConstructor;
 }
 
-type Open = (settings: TransportSettings, events: TransportEvents) => Transport;
+/** Starts to open a transport. */
+export type OpenTransport = (settings: TransportSettings, events: TransportEvents) => Transport;
 
-/** By the scheme of their URLs. */
-const openers = new Map<string, Open>([
-  ["ws:", openRelay],
-  ["wss:", openRelay],
-]);
+let openDirect: OpenTransport | undefined;
 
-/** Adds a transport of a platform. */
-export function registerTransport(scheme: string, open: Open): void {
-  openers.set(scheme, open);
+/** Adds the transport to servers themselves, which a platform may have. */
+export function setDirectTransport(open: OpenTransport): void {
+  openDirect = open;
 }
 
-/** Starts to open the transport that its URL names. */
-export function openTransport(settings: TransportSettings, events: TransportEvents): Transport {
-  const { protocol } = new URL(settings.url);
-  const open = openers.get(protocol);
-  if (open === undefined) {
+/** What opens the server that a URL names; `undefined` for the URL of a relay. */
+export function directTransport({ protocol }: URL): OpenTransport | undefined {
+  if (protocol !== "udp:") {
+    return undefined;
+  }
+  if (openDirect === undefined) {
     throw new RakwireError("bad-option", `${protocol}// works in Node alone; a page needs the URL of a relay`);
   }
-  return open(settings, events);
-}
-
-export function hasTransport(scheme: string): boolean {
-  return openers.has(scheme);
+  return openDirect;
 }

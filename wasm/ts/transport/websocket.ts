@@ -17,9 +17,14 @@ export function readWebSocket(given: WebSocketConstructor | undefined): WebSocke
   return webSocket;
 }
 
+/** What a WebSocket is opened for. */
+type WebSocketRequest = Pick<CarrierRequest, "url" | "token" | "hasControl" | "webSocket">;
+
+export const openWebSocket = (request: WebSocketRequest, events: CarrierEvents): Carrier => new WebSocketCarrier(request, events);
+
 export const webSocket: CarrierKind = {
   isThere: (given) => (given ?? globalThis.WebSocket) !== undefined,
-  open: (request, events) => new WebSocketCarrier(request, events),
+  open: openWebSocket,
 };
 
 class WebSocketCarrier implements Carrier {
@@ -28,7 +33,7 @@ class WebSocketCarrier implements Carrier {
   #isOpen = false;
   #events: CarrierEvents | undefined;
 
-  constructor({ url, token, hasControl, webSocket }: CarrierRequest, events: CarrierEvents) {
+  constructor({ url, token, hasControl, webSocket }: WebSocketRequest, events: CarrierEvents) {
     this.#events = events;
     // A relay that is offered a subprotocol has to choose one, or browsers close the WebSocket.
     const protocols = [
