@@ -306,6 +306,41 @@ test("a better carrier that does not get the flow leaves the one before", async 
   assert.equal(carriers[1].isClosed, true);
 });
 
+/** A transport over a WebSocket, and the better carrier that it tries then. */
+async function startClimb(t) {
+  const started = startTransport(t);
+  const { carriers, clock } = started;
+  carriers[0].events.onClose({ code: 1006, reason: "" });
+  carriers[1].open();
+  await settled();
+  carriers[1].tell(false);
+  await clock.pass(16_000);
+  carriers[2].open();
+  return started;
+}
+
+test("what the relay says by one carrier does not end the asking by another", async (t) => {
+  const { transport, carriers, clock } = await startClimb(t);
+  carriers[1].tell(false);
+  await clock.pass(10_000);
+  assert.deepEqual([carriers[2].requests, carriers[2].isClosed, transport.name], [5, true, "websocket"]);
+  // So that the way back is open when the WebSocket is lost.
+  carriers[1].events.onClose({ code: 1006, reason: "" });
+  await clock.pass(1_000);
+  assert.ok(carriers.length > 3);
+});
+
+test("a better carrier that gets another flow is tried again later", async (t) => {
+  const { transport, carriers, clock } = await startClimb(t);
+  carriers[2].tell(false);
+  assert.deepEqual([carriers[2].isClosed, transport.name], [true, "websocket"]);
+  await clock.pass(31_000);
+  assert.equal(carriers.length, 4);
+  carriers[3].open();
+  carriers[3].tell(true);
+  assert.equal(transport.name, "webtransport");
+});
+
 test("what is too long for a better carrier is not sent, and RakNet's first request is cut", async (t) => {
   const { transport, carriers } = startTransport(t);
   carriers[0].events.onClose({ code: 1006, reason: "" });

@@ -55,6 +55,9 @@ interface Leg {
   isHeard: boolean;
 }
 
+/** What a timer is for: a leg has one while it asks for its flow. */
+type Purpose = "retry" | "watch" | "climb" | Leg;
+
 /** Starts to open carriers to a relay. */
 export function openRelay(settings: TransportSettings, events: TransportEvents): Transport {
   return new RelayTransport(settings, events, PLATFORM_TIMERS);
@@ -93,10 +96,7 @@ export class RelayTransport implements Transport {
   /** When the relay said which flow the carrier has. */
   #heldSince = 0;
   #climbMs = FIRST_CLIMB_MS;
-  #retryTimer: unknown;
-  #requestTimer: unknown;
-  #watchTimer: unknown;
-  #climbTimer: unknown;
+  readonly #running = new Map<Purpose, unknown>();
   #dropped = 0;
 
   constructor(settings: TransportSettings, events: TransportEvents, timers: Timers) {
@@ -149,10 +149,23 @@ export class RelayTransport implements Transport {
   close(): void {
     this.#events = undefined;
     this.#abort.abort();
-    [this.#retryTimer, this.#requestTimer, this.#watchTimer, this.#climbTimer].forEach((timer) => this.#timers.clear(timer));
+    this.#running.forEach((timer) => this.#timers.clear(timer));
     this.#race?.cancel();
     [this.#active?.carrier, this.#next?.carrier, this.#silent].forEach((carrier) => carrier?.close());
     this.#active = this.#next = this.#silent = undefined;
+  }
+
+  /** Sets the one timer for a purpose. */
+  #after(ms: number, purpose: Purpose, callback: () => void): void {
+    this.#stop(purpose);
+    this.#running.set(purpose, this.#timers.set(callback, ms));
+  }
+
+  #stop(...purposes: Purpose[]): void {
+    for (const purpose of purposes) {
+      this.#timers.clear(this.#running.get(purpose));
+      this.#running.delete(purpose);
+    }
   }
 
   /** Opens the carriers that may have the flow. */
@@ -237,8 +250,7 @@ export class RelayTransport implements Transport {
     if (this.#names.length > 1 || isLossy(leg)) {
       leg.carrier.requestFlow();
     }
-    this.#timers.clear(this.#requestTimer);
-    this.#requestTimer = this.#timers.set(() => {
+    this.#after(FIRST_REQUEST_MS * 2 ** (count - 1), leg, () => {
       if (count >= FIRST_REQUESTS && this.#canFallBack(leg)) {
         leg.carrier.close();
         this.#fallBack(leg);
@@ -249,7 +261,7 @@ export class RelayTransport implements Transport {
         leg.carrier.close();
         this.#onClose(leg, { code: LOST, reason: "" });
       }
-    }, FIRST_REQUEST_MS * 2 ** (count - 1));
+    });
   }
 
   /** Whether a carrier that has opened can be replaced, as the server knows nothing of it yet. */
@@ -259,18 +271,17 @@ export class RelayTransport implements Transport {
   }
 
   /** Others are tried in place of a carrier by which nothing came. */
-  #fallBack({ name }: Leg): void {
+  #fallBack(leg: Leg): void {
     this.#active = undefined;
-    [this.#requestTimer, this.#watchTimer, this.#climbTimer].forEach((timer) => this.#timers.clear(timer));
-    this.#mute.add(name);
+    this.#stop(leg, "watch", "climb");
+    this.#mute.add(leg.name);
     this.#seek();
   }
 
   /** A carrier has the flow: watches it, and looks for a better one. */
   #settle(leg: Leg): void {
     this.#events?.onCarrier?.(leg.name === STREAM);
-    this.#timers.clear(this.#watchTimer);
-    this.#timers.clear(this.#climbTimer);
+    this.#stop("watch", "climb");
     if (this.#settings.resume && isLossy(leg)) {
       this.#watch(leg);
     }
@@ -278,7 +289,7 @@ export class RelayTransport implements Transport {
   }
 
   #watch(leg: Leg): void {
-    this.#watchTimer = this.#timers.set(() => {
+    this.#after(WATCH_MS, "watch", () => {
       if (leg !== this.#active) {
         return;
       }
@@ -294,7 +305,7 @@ export class RelayTransport implements Transport {
         leg.carrier.requestFlow();
       }
       this.#watch(leg);
-    }, WATCH_MS);
+    });
   }
 
   #planClimb(leg: Leg): void {
@@ -305,11 +316,11 @@ export class RelayTransport implements Transport {
     }
     const delay = this.#climbMs * (0.5 + Math.random());
     this.#climbMs = Math.min(2 * this.#climbMs, LONGEST_CLIMB_MS);
-    this.#climbTimer = this.#timers.set(() => {
+    this.#after(delay, "climb", () => {
       if (leg === this.#active && this.#flow !== undefined) {
         this.#startRace(better);
       }
-    }, delay);
+    });
   }
 
   /** The carriers that are better than one, as far as the relay is not known to be without them. */
@@ -344,7 +355,7 @@ export class RelayTransport implements Transport {
     if (leg === this.#next) {
       this.#onTakenOver(leg, flow);
     } else if (leg === this.#active) {
-      this.#timers.clear(this.#requestTimer);
+      this.#stop(leg);
       if (this.#flow === undefined) {
         this.#heldSince = this.#timers.now();
         this.#mute.clear();
@@ -354,12 +365,14 @@ export class RelayTransport implements Transport {
   }
 
   #onTakenOver(leg: Leg, flow: Flow & { resumed: boolean }): void {
-    this.#timers.clear(this.#requestTimer);
+    this.#stop(leg);
     this.#next = undefined;
     if (!flow.resumed) {
       leg.carrier.close();
       if (this.#active === undefined) {
         this.#end({ code: "relay-closed", reason: "the relay no longer knew the flow of the connection" });
+      } else {
+        this.#planClimb(this.#active);
       }
       return;
     }
@@ -378,8 +391,8 @@ export class RelayTransport implements Transport {
   }
 
   #onClose(leg: Leg, close: CarrierClose): void {
+    this.#stop(leg);
     if (leg === this.#next) {
-      this.#timers.clear(this.#requestTimer);
       this.#next = undefined;
       this.#onFailed(close);
     } else if (leg === this.#active) {
@@ -432,12 +445,12 @@ export class RelayTransport implements Transport {
       return;
     }
     this.#delayMs = Math.min(Math.max(2 * this.#delayMs, SECOND_DELAY_MS), LONGEST_DELAY_MS);
-    this.#timers.clear(this.#retryTimer);
+    this.#stop("retry");
     if (delay === 0) {
       // Without a timer: those of a tab in the background fire once a second.
       this.#seek();
     } else {
-      this.#retryTimer = this.#timers.set(() => this.#seek(), delay);
+      this.#after(delay, "retry", () => this.#seek());
     }
   }
 
