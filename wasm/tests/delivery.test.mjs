@@ -248,3 +248,28 @@ for (const protocol of ["raknet", "game"]) {
     assert.deepEqual([messagesQueued, messagesDiscarded], [0, 300]);
   });
 }
+
+test("what waits for the end of a connection for a while leaves nothing behind", async () => {
+  const { connection, end } = await openFake("raknet");
+  let count = 0;
+  const { then } = connection.closed;
+  connection.closed.then = function (...callbacks) {
+    count += 1;
+    return then.apply(this, callbacks);
+  };
+  const reason = new Error("enough");
+  let rounds = 0;
+  for await (const _ of connection.statistics({ intervalMs: 1 })) {
+    rounds += 1;
+    await assert.rejects(connection.whenClosed({ signal: AbortSignal.abort(reason) }), reason);
+    if (rounds === 20) {
+      break;
+    }
+  }
+  assert.equal(count, 0);
+  const [closed, aborted] = [connection.whenClosed(), connection.whenClosed({ signal: new AbortController().signal })];
+  end();
+  assert.deepEqual([(await closed).code, (await aborted).code], ["remote", "remote"]);
+  assert.equal((await connection.whenClosed()).code, "remote");
+  assert.equal((await connection.closed).code, "remote");
+});

@@ -85,6 +85,49 @@ for (const protocol of ["raknet", "game"]) {
   });
 }
 
+test("what comes for a plugin that was detached is for no application, until another one is there", async () => {
+  const { connection, arrive, end } = await openFake("raknet");
+  const [first, second] = [collector(), collector()];
+  attach(connection, first.plugin)();
+  arrive(0x101, 0x201);
+  await settle();
+  attach(connection, second.plugin);
+  await settle();
+  arrive(0x102, 0x202);
+  end();
+  assert.deepEqual(await takeAll(connection), [0x201, 0x202]);
+  assert.deepEqual([first.numbers, second.numbers], [[], [0x102]]);
+});
+
+test("a plugin that detaches itself at an early message gets no more of them", async () => {
+  const { connection, arrive } = await openFake("raknet");
+  const numbers = [];
+  arrive(0x101, 0x102, 0x103);
+  const detach = attach(connection, {
+    ids: [1],
+    onMessage(message) {
+      numbers.push(numberOf(message));
+      detach();
+    },
+  });
+  await settle();
+  assert.deepEqual(numbers, [0x101]);
+});
+
+test("without a plugin that wants them, messages behind a full queue stay where they are", async () => {
+  const { connection, arrive } = await openFake("raknet");
+  const detach = attach(connection, collector().plugin);
+  await settle();
+  arrive(...range(0x2000, 0x2000 + 299));
+  assert.equal(connection.stats().messagesQueued, 300);
+  detach();
+  arrive(...range(0x2200, 0x2200 + 99));
+  assert.equal(connection.stats().messagesQueued, 300);
+  attach(connection, collector().plugin);
+  await settle();
+  assert.equal(connection.stats().messagesQueued, 400);
+});
+
 test("a plugin that throws is reported, and the connection goes on", async (t) => {
   const { connection, arrive } = await openFake("raknet");
   const reported = [];

@@ -8,6 +8,7 @@ import { test } from "node:test";
 
 import { connect } from "rakwire";
 import { ping } from "rakwire/ping";
+import { attach } from "rakwire/plugin";
 import { listen } from "rakwire/server";
 
 import { hostOf, portOf, writeAddress } from "../dist/server/address.js";
@@ -251,4 +252,23 @@ test("addresses are written as they are read", () => {
   const mapped = new Uint8Array(18);
   writeAddress(mapped, "192.0.2.7", 1);
   assert.equal(hostOf(mapped, true), "::ffff:192.0.2.7");
+});
+
+test("a plugin of a server does not let a client's unread messages pile up", async (t) => {
+  const { server, url } = await start(t);
+  const [client, accepted] = await Promise.all([connect(url, OPTIONS), server.accept()]);
+  attach(accepted, { ids: [0x86], onMessage: () => undefined });
+  const message = pattern(1_000);
+  let sent = 0;
+  const sending = (async () => {
+    for (; sent < 3_000; sent++) {
+      await client.ready({ length: message.length });
+      client.send(message);
+    }
+  })();
+  await until(() => accepted.stats().messagesQueued * 1_064 >= 1024 * 1024, "the queue fills");
+  await new Promise((resolve) => setTimeout(resolve, 200));
+  assert.equal(accepted.stats().messagesQueued, Math.ceil((1024 * 1024) / 1_064));
+  accepted.onMessage = () => undefined;
+  await sending;
 });

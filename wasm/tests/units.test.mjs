@@ -6,6 +6,7 @@ import { test } from "node:test";
 import { readAddresses } from "../dist/addresses.js";
 import { readDelivery, withReceipt } from "../dist/delivery.js";
 import { RakwireError } from "../dist/errors.js";
+import { ListenerSet } from "../dist/listeners.js";
 import { ReceiveQueue } from "../dist/receive-queue.js";
 import { targetUrl } from "../dist/transport/target.js";
 
@@ -90,4 +91,17 @@ test("addresses are written as text", () => {
   const ipv6 = [0x20, 1, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 7, 0, 1];
   assert.deepEqual(readAddresses(Uint8Array.from([...ipv4, ...ipv6, 1])), ["192.0.2.7:19132", "[2001:db8::7]:1"]);
   assert.deepEqual(readAddresses(new Uint8Array(0)), []);
+});
+
+test("a signal does not know a listener that was removed", () => {
+  const signal = new EventTarget();
+  const known = new Set();
+  signal.addEventListener = (_type, listener) => known.add(listener);
+  signal.removeEventListener = (_type, listener) => known.delete(listener);
+  const listeners = new ListenerSet();
+  const listener = () => undefined;
+  const added = listeners.add(listener, { signal });
+  assert.equal(known.size, 1);
+  assert.equal(listeners.remove(listener, undefined), added);
+  assert.deepEqual([known.size, listeners.isEmpty], [0, true]);
 });

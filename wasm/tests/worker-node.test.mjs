@@ -1,6 +1,7 @@
 // Connections whose protocol runs in a thread of Node, at a server of the package: what has to do with room.
 
 import assert from "node:assert/strict";
+import { createSocket } from "node:dgram";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 
@@ -8,7 +9,7 @@ import { connect } from "rakwire";
 import { listen } from "rakwire/server";
 import { createWorker } from "rakwire/worker";
 
-import { LIMIT_MS, pattern, until } from "./support.mjs";
+import { fails, LIMIT_MS, pattern, until } from "./support.mjs";
 import { startThread } from "./worker-thread.mjs";
 
 const limited = () => ({ signal: AbortSignal.timeout(LIMIT_MS) });
@@ -21,7 +22,7 @@ async function openBoth(t, options = {}) {
   const started = startThread(t);
   const worker = createWorker(() => started);
   const client = await connect(`udp://127.0.0.1:${server.address.port}`, { worker, timeoutMs: LIMIT_MS, ...options });
-  return { client, accepted: await accepted, started };
+  return { client, accepted: await accepted, started, worker };
 }
 
 async function countAll(connection) {
@@ -75,4 +76,52 @@ test("a worker tells no more than the page has room for, also while a receipt is
   await until(() => messages >= 256, "the worker tells of messages");
   await sleep(300);
   assert.deepEqual([messages, outcomes], [256, 0]);
+});
+
+test("a worker that is closed delivers what was sent before, and ends", async (t) => {
+  const { client, accepted, started, worker } = await openBoth(t);
+  const counted = countAll(accepted);
+  for (let number = 0; number < 20; number++) {
+    client.send(pattern(1_000));
+  }
+  const ended = [];
+  started.terminate = () => ended.push("ended");
+  await worker.close();
+  assert.equal((await client.whenClosed(limited())).code, "local");
+  assert.equal(await counted, 20);
+  assert.deepEqual(ended, ["ended"]);
+  await worker.close();
+});
+
+test("a connection that opens when its worker is closed fails", async (t) => {
+  const socket = createSocket("udp4");
+  t.after(() => socket.close());
+  await new Promise((resolve) => socket.bind(0, "127.0.0.1", resolve));
+  const worker = createWorker(() => startThread(t));
+  const opening = connect(`udp://127.0.0.1:${socket.address().port}`, { worker, timeoutMs: LIMIT_MS });
+  const failed = assert.rejects(opening, fails("worker-unavailable", /closed/));
+  await new Promise((resolve) => socket.once("message", resolve));
+  await worker[Symbol.asyncDispose ?? Symbol.for("Symbol.asyncDispose")]();
+  await failed;
+});
+
+test("the URL of the script is given back once that is loaded", (t) => {
+  const revoked = [];
+  t.mock.method(URL, "revokeObjectURL", (url) => revoked.push(url));
+  const made = [];
+  globalThis.Worker = class extends EventTarget {
+    constructor(url) {
+      super();
+      made.push({ url, worker: this });
+    }
+    postMessage() {}
+    terminate() {}
+  };
+  t.after(() => delete globalThis.Worker);
+  const owner = { onEnd: () => undefined };
+  createWorker().open({}, { protocol: "raknet" }, owner);
+  const [{ url, worker }] = made;
+  assert.deepEqual(revoked, []);
+  worker.dispatchEvent(Object.assign(new Event("message"), { data: { session: 0 } }));
+  assert.deepEqual(revoked, [url]);
 });

@@ -1,5 +1,6 @@
 /** The connection of an application. */
 
+import { ASYNC_DISPOSE } from "./dispose.js";
 import type { ErrorCode } from "./errors.js";
 import { RakwireError } from "./errors.js";
 import { ClosedEvent, InterruptionEvent, MessageArrivedEvent, ProgressMadeEvent, RelayDropsEvent } from "./events.js";
@@ -23,13 +24,8 @@ import type {
   StatsOptions,
   TransportName,
 } from "./types.js";
-import type { WaitOptions } from "./waits.js";
-import { beforeAbort, deferred } from "./waits.js";
-
-/** What TypeScript and bundlers use where the platform does not have the symbol yet. */
-export const ASYNC_DISPOSE: typeof Symbol.asyncDispose =
-  (Symbol.asyncDispose as typeof Symbol.asyncDispose | undefined) ??
-  (Symbol.for("Symbol.asyncDispose") as typeof Symbol.asyncDispose);
+import type { Wait, WaitOptions } from "./waits.js";
+import { deferred, WaitList } from "./waits.js";
 
 /** Made once, as many messages are sent without options. */
 const NO_OPTIONS: SendOptions = {};
@@ -44,6 +40,9 @@ export class PeerConnection extends EventTarget implements Connection {
   readonly #session: SessionLike;
   readonly #opened = deferred<void>();
   readonly #closed = deferred<CloseInfo>();
+  /** Those that wait for the end for a limited time: what waits for the promise itself does so until the end. */
+  readonly #closeWaits = new WaitList<CloseInfo | void>();
+  #closeInfo: CloseInfo | undefined;
   readonly #listeners = new ListenerSet();
   #isOpen = false;
   #isClosing = false;
@@ -52,7 +51,7 @@ export class PeerConnection extends EventTarget implements Connection {
   #callback: ((message: Message) => void) | undefined;
 
   /** The session calls its owner from now on. */
-  constructor(open: (owner: SessionOwner) => SessionLike) {
+  constructor(open: (owner: SessionOwner) => SessionLike, maxQueuedBytes?: number) {
     super();
     this.opened = this.#opened.promise;
     this.closed = this.#closed.promise;
@@ -63,7 +62,7 @@ export class PeerConnection extends EventTarget implements Connection {
       },
       dispatch: (message: Message) => this.#dispatch(message),
     };
-    this.queue = new ReceiveQueue(listeners, () => this.#session.resume());
+    this.queue = new ReceiveQueue(listeners, () => this.#session.resume(), maxQueuedBytes);
     this.#session = open({
       get hasRoom() {
         return connection.#isClosing || connection.#hasRoom;
@@ -111,8 +110,16 @@ export class PeerConnection extends EventTarget implements Connection {
     return this.whenClosed(options);
   }
 
-  async whenClosed(options: WaitOptions = {}): Promise<CloseInfo> {
-    return beforeAbort(options.signal, this.closed);
+  async whenClosed({ signal }: WaitOptions = {}): Promise<CloseInfo> {
+    return (await this.#waitForClose(signal).promise) as CloseInfo;
+  }
+
+  #waitForClose(signal: AbortSignal | undefined): Wait<CloseInfo | void> {
+    const wait = this.#closeWaits.add(signal);
+    if (this.#closeInfo !== undefined) {
+      wait.resolve(this.#closeInfo);
+    }
+    return wait;
   }
 
   async [ASYNC_DISPOSE](): Promise<void> {
@@ -135,14 +142,12 @@ export class PeerConnection extends EventTarget implements Connection {
 
   async *statistics({ intervalMs = 1_000, signal }: StatsOptions = {}): AsyncIterableIterator<ConnectionStats> {
     readInteger("intervalMs", intervalMs, 1, MAX_TIMEOUT_MS);
-    let isOver = false;
-    void this.closed.then(() => (isOver = true));
-    while (!isOver) {
+    while (this.#closeInfo === undefined) {
       yield this.stats();
-      const pause = deferred<void>();
-      const timer = setTimeout(pause.resolve, intervalMs);
+      const pause = this.#waitForClose(signal);
+      const timer = setTimeout(() => pause.resolve(), intervalMs);
       try {
-        await beforeAbort(signal, Promise.race([pause.promise, this.closed]));
+        await pause.promise;
       } finally {
         clearTimeout(timer);
       }
@@ -206,8 +211,8 @@ export class PeerConnection extends EventTarget implements Connection {
 
   /** What comes behind earlier messages must not wait for their reader: a receipt, or what is for a plugin. */
   get #hasRoom(): boolean {
-    const { isFull, taker, isOverByteLimit } = this.queue;
-    return !isFull || ((taker || this.#session.awaitsReceipt) && !isOverByteLimit);
+    const { isFull, hasPlugins, isOverByteLimit } = this.queue;
+    return !isFull || ((hasPlugins || this.#session.awaitsReceipt) && !isOverByteLimit);
   }
 
   /** A secure connection learns whom the server has shown to be. */
@@ -253,7 +258,9 @@ export class PeerConnection extends EventTarget implements Connection {
     }
     const info: CloseInfo = { code: code as CloseCode, reason, ...relay };
     this.queue.close();
+    this.#closeInfo = info;
     this.#closed.resolve(info);
+    this.#closeWaits.all().forEach((wait) => wait.resolve(info));
     this.dispatchEvent(new ClosedEvent(info));
   }
 }

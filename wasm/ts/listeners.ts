@@ -3,10 +3,16 @@
 /** A function, or an object with the method `handleEvent`. */
 export type Listener = ((event: any) => void) | { handleEvent(event: any): void };
 
+/** The function that stands for a listener, and what is to happen when that goes. */
+interface Wrapper {
+  call(event: Event): void;
+  forget(): void;
+}
+
 /** The listeners of one event of an `EventTarget`, each behind a function that notes when it goes. */
 export class ListenerSet {
   /** Those for the bubbling phase and those for the capturing phase, which the platform keeps apart. */
-  readonly #wrappers = [new Map<Listener, (event: Event) => void>(), new Map<Listener, (event: Event) => void>()] as const;
+  readonly #wrappers = [new Map<Listener, Wrapper>(), new Map<Listener, Wrapper>()] as const;
 
   get isEmpty(): boolean {
     return this.#wrappers.every((wrappers) => wrappers.size === 0);
@@ -17,7 +23,7 @@ export class ListenerSet {
     const wrappers = this.#of(options);
     const known = wrappers.get(listener);
     if (known !== undefined) {
-      return known;
+      return known.call;
     }
     const { once = false, signal } = typeof options === "object" ? options : {};
     const forget = (): void => {
@@ -26,7 +32,7 @@ export class ListenerSet {
       }
       signal?.removeEventListener("abort", forget);
     };
-    const wrapper = (event: Event): void => {
+    const call = (event: Event): void => {
       if (once) {
         forget();
       }
@@ -36,19 +42,19 @@ export class ListenerSet {
         listener.handleEvent(event);
       }
     };
+    const wrapper = { call, forget };
     if (signal?.aborted !== true) {
       wrappers.set(listener, wrapper);
       signal?.addEventListener("abort", forget);
     }
-    return wrapper;
+    return call;
   }
 
   /** The function that was registered for a listener, which goes. */
   remove(listener: Listener, options: EventListenerOptions | boolean | undefined): ((event: Event) => void) | undefined {
-    const wrappers = this.#of(options);
-    const wrapper = wrappers.get(listener);
-    wrappers.delete(listener);
-    return wrapper;
+    const wrapper = this.#of(options).get(listener);
+    wrapper?.forget();
+    return wrapper?.call;
   }
 
   #of(options: EventListenerOptions | boolean | undefined) {

@@ -3,7 +3,16 @@
 import type { SessionLike, SessionOwner, SessionSettings } from "./session.js";
 
 /** A Web Worker for the sessions of connections; `rakwire/worker` has one. */
-export interface PeerWorker {
+export interface PeerWorker extends AsyncDisposable {
+  /**
+   * Closes all connections of the worker, each once earlier messages have arrived or after 5 s, and then ends it. A later
+   * connection starts another one.
+   */
+  close(): Promise<void>;
+
+  /** Ends the worker, for `await using`. */
+  [Symbol.asyncDispose](): Promise<void>;
+
   /** @internal */
   open(module: WebAssembly.Module, settings: SessionSettings, owner: SessionOwner): SessionLike;
 }

@@ -6,7 +6,10 @@ import { WaitList } from "./waits.js";
 
 /** The length at which further messages stay in the protocol's memory. */
 const MAX_MESSAGES = 256;
-/** The size limit while a receipt behind the messages is awaited. Each message counts with {@link OVERHEAD}. */
+/**
+ * The size limit while a receipt or a plugin behind the messages is to get what is its own. Each message counts with
+ * {@link OVERHEAD}.
+ */
 const MAX_BYTES = 16 * 1024 * 1024;
 const OVERHEAD = 64;
 
@@ -29,13 +32,17 @@ export class ReceiveQueue {
   #bytes = 0;
   #isDelivering = false;
   #isClosed = false;
+  readonly #maxBytes: number;
   /** Has the first choice. */
   taker: Taker | undefined;
+  /** Whether the taker wants what comes behind messages that nobody reads. */
+  hasPlugins = false;
 
   /** `onRoom` is called when the queue is no longer full. */
-  constructor(listeners: Listeners, onRoom: () => void) {
+  constructor(listeners: Listeners, onRoom: () => void, maxBytes = MAX_BYTES) {
     this.#listeners = listeners;
     this.onRoom = onRoom;
+    this.#maxBytes = maxBytes;
   }
 
   get length(): number {
@@ -48,7 +55,7 @@ export class ReceiveQueue {
 
   /** Whether the size limit is reached, which is far above the length of a full queue of small messages. */
   get isOverByteLimit(): boolean {
-    return this.#bytes >= MAX_BYTES;
+    return this.#bytes >= this.#maxBytes;
   }
 
   push(message: Message): void {

@@ -18,5 +18,9 @@ export function createWorker(start: () => Worker = startFromSource): PeerWorker 
 export const worker: PeerWorker = /* @__PURE__ */ createWorker();
 
 function startFromSource(): Worker {
-  return new Worker(URL.createObjectURL(new Blob([source], { type: "text/javascript" })));
+  const url = URL.createObjectURL(new Blob([source], { type: "text/javascript" }));
+  const worker = new Worker(url);
+  // Then it has been loaded, or never will be.
+  ["message", "error"].forEach((type) => worker.addEventListener(type, () => URL.revokeObjectURL(url), { once: true }));
+  return worker;
 }

@@ -1,6 +1,6 @@
 /** A server: its socket, its timers and its connections. */
 
-import { ASYNC_DISPOSE } from "../connection.js";
+import { ASYNC_DISPOSE } from "../dispose.js";
 import { Loop } from "../loop.js";
 import type { LoopCallbacks, SessionLoop, SessionSettings } from "../session.js";
 import { Session } from "../session.js";

@@ -1,6 +1,7 @@
 /** The page's side of a worker: sessions that run in it. */
 
 import { readDelivery, withReceipt } from "../delivery.js";
+import { ASYNC_DISPOSE } from "../dispose.js";
 import type { ErrorCode } from "../errors.js";
 import { notConnected, RakwireError } from "../errors.js";
 import { FIRST_ALLOWED_ID } from "../ids.js";
@@ -12,7 +13,7 @@ import { describeStats } from "../stats.js";
 import type { Outcome, Protocol, ReadyOptions, SendOptions, TransportName } from "../types.js";
 import { WaitingSenders } from "../waiting-senders.js";
 import type { Deferred, WaitOptions } from "../waits.js";
-import { beforeAbort, deferred } from "../waits.js";
+import { beforeAbort, deferred, WaitList } from "../waits.js";
 import type { Outgoing, ToPage, ToWorker } from "./messages.js";
 import { MAX_UNTAKEN_BYTES } from "./window.js";
 
@@ -29,6 +30,7 @@ export class WorkerThread implements PeerWorker {
   readonly #sessions = new Map<number, RemoteSession>();
   /** The WebAssembly of each entry that has opened a connection here. */
   readonly #modules: WebAssembly.Module[] = [];
+  readonly #idle = new WaitList<void>();
   #worker: Worker | undefined;
   #last = 0;
 
@@ -41,18 +43,39 @@ export class WorkerThread implements PeerWorker {
     const post: Post = (command, transfer = []) => {
       this.#worker?.postMessage({ session: number, ...command }, transfer);
     };
-    const session = new RemoteSession(post, settings.protocol, owner, () => this.#sessions.delete(number));
+    const session = new RemoteSession(post, settings.protocol, owner, () => this.#forget(number));
     this.#sessions.set(number, session);
     try {
       this.#worker ??= this.#listen(this.#start());
     } catch (cause) {
-      this.#sessions.delete(number);
+      this.#forget(number);
       throw new RakwireError("worker-unavailable", `the worker cannot be started: ${String(cause)}`, { cause });
     }
     const known = this.#modules.indexOf(module);
     const entry = known < 0 ? this.#modules.push(module) - 1 : known;
     post({ type: "open", entry, module, settings, timeOrigin: performance.timeOrigin });
     return session;
+  }
+
+  async close(): Promise<void> {
+    while (this.#sessions.size > 0) {
+      const { promise } = this.#idle.add(undefined);
+      this.#sessions.forEach((session) => session.close());
+      await promise;
+    }
+    this.#worker?.terminate();
+    this.#worker = undefined;
+  }
+
+  async [ASYNC_DISPOSE](): Promise<void> {
+    await this.close();
+  }
+
+  #forget(number: number): void {
+    this.#sessions.delete(number);
+    if (this.#sessions.size === 0) {
+      this.#idle.all().forEach((wait) => wait.resolve());
+    }
   }
 
   #listen(worker: Worker): Worker {
@@ -141,6 +164,16 @@ class RemoteSession implements SessionLike {
     this.#isOpen = false;
     this.#flush();
     this.#post({ type: "disconnect" });
+  }
+
+  /** Disconnects; a connection that was never open ends at once. */
+  close(): void {
+    if (this.#longest > 0) {
+      this.disconnect();
+    } else {
+      this.#post({ type: "cancel" });
+      this.end({ code: "worker-unavailable", reason: "the worker was closed" });
+    }
   }
 
   cancel(): void {
