@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
+import { RakwireError } from "../dist/errors.js";
 import { numberOf, openFake, range } from "./fake-peer.mjs";
 
 /** Collects the numbers of the messages that a listener gets. */
@@ -272,4 +273,16 @@ test("what waits for the end of a connection for a while leaves nothing behind",
   assert.deepEqual([(await closed).code, (await aborted).code], ["remote", "remote"]);
   assert.equal((await connection.whenClosed()).code, "remote");
   assert.equal((await connection.closed).code, "remote");
+});
+
+test("a connection without memory for a message ends with that reason, and tells the server", async () => {
+  const { connection, peer, arrive, wake } = await openFake("raknet");
+  arrive(1);
+  peer.events.push(() => {
+    throw new RakwireError("no-memory", "there is no memory");
+  });
+  wake();
+  assert.deepEqual(await connection.closed, { code: "no-memory", reason: "there is no memory" });
+  assert.equal(peer.isOver, true);
+  assert.deepEqual(await takeAll(connection), [1]);
 });

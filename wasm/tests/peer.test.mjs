@@ -110,3 +110,9 @@ test("Game Protocol: a connection begins with four bytes, which are not repeated
   peer.handleTimeout(peer.pollTimeout());
   assert.equal(nextEvent(peer)[1], "no-answer");
 });
+
+test("an event for which Rust has no memory is an error", () => {
+  const { memory } = rust;
+  const peer = createPeer({ memory, raknet: { create: () => 1, pollEvent: () => 1 } }, { protocol: "raknet", memory: {} });
+  assert.equal(codeOf(() => nextEvent(peer)), "no-memory");
+});

@@ -13,6 +13,9 @@ import { listen } from "rakwire/server";
 
 import { hostOf, portOf, writeAddress } from "../dist/server/address.js";
 import { readAddresses } from "../dist/addresses.js";
+import { RakwireError } from "../dist/errors.js";
+import { UdpServer } from "../dist/server/server.js";
+import { WaitingSenders } from "../dist/waiting-senders.js";
 import { fails, LIMIT_MS, next, numbered, pattern, program, until } from "./support.mjs";
 
 const OPTIONS = { timeoutMs: LIMIT_MS };
@@ -271,4 +274,91 @@ test("a plugin of a server does not let a client's unread messages pile up", asy
   assert.equal(accepted.stats().messagesQueued, Math.ceil((1024 * 1024) / 1_064));
   accepted.onMessage = () => undefined;
   await sending;
+});
+
+const settled = () => new Promise((resolve) => setImmediate(resolve));
+
+/** A server without UDP and WebAssembly. On the slots that become `readable`, the next of their `events` happen. */
+function playedServer(events) {
+  const readable = [];
+  const all = { handle: () => undefined, handleTimeout: () => undefined, pollTransmit: () => undefined, pollTimeout: () => Infinity, free: () => undefined };
+  const freed = [];
+  const peers = {
+    all,
+    pollReadable: () => readable.shift(),
+    client: () => ({ remoteAddress: "192.0.2.7:1", clientGuid: 1n }),
+    connection: (slot, onFree) => ({
+      isOver: false,
+      pollEvent: (told) => events[slot].shift()?.(told) ?? false,
+      disconnect: () => undefined,
+      stats: () => ({ drops: {} }),
+      canSend: () => true,
+      free() {
+        freed.push(slot);
+        onFree();
+      },
+    }),
+  };
+  let onDatagram;
+  const socket = { name: "udp", hasRoom: true, address: {}, unsent: 0, listen: (callback) => (onDatagram = callback), send: () => undefined, close: () => undefined };
+  const server = new UdpServer(peers, socket, 4);
+  const happen = (...slots) => {
+    readable.push(...slots);
+    onDatagram(new Uint8Array(1));
+  };
+  return { server, freed, happen };
+}
+
+test("what is wrong with one connection ends that alone, before and after it is open", async () => {
+  const noMemory = () => {
+    throw new RakwireError("no-memory", "there is no memory");
+  };
+  const opens = (told) => told.onConnected() ?? true;
+  const { server, freed, happen } = playedServer([[noMemory], [opens, noMemory], [opens]]);
+  happen(0, 1, 2);
+  const [second, third] = [await server.accept(), await server.accept()];
+  assert.deepEqual(freed, [0, 1]);
+  assert.equal((await second.closed).code, "no-memory");
+  assert.deepEqual(server.connections(), [third]);
+});
+
+test("a server that closes also waits for a client that connects meanwhile", async () => {
+  const opens = (told) => told.onConnected() ?? true;
+  const ends = (told) => told.onEnded("local", "") ?? true;
+  const events = [[opens], [opens]];
+  const { server, freed, happen } = playedServer(events);
+  happen(0);
+  let isClosed = false;
+  const closed = server.close().then(() => (isClosed = true));
+  happen(1);
+  await settled();
+  events[0].push(ends);
+  happen(0);
+  await settled();
+  assert.deepEqual([freed, isClosed], [[0], false]);
+  events[1].push(ends);
+  happen(1);
+  await closed;
+  assert.deepEqual(freed, [0, 1]);
+  assert.equal(await server.accept(), undefined);
+});
+
+test("a datagram of one client is no work for the connections of others", async (t) => {
+  const updated = new Map();
+  const { update } = WaitingSenders.prototype;
+  t.mock.method(WaitingSenders.prototype, "update", function () {
+    updated.set(this, (updated.get(this) ?? 0) + 1);
+    return update.call(this);
+  });
+  const { server, url } = await start(t);
+  void echo(server);
+  const clients = await Promise.all(Array.from({ length: 6 }, () => connect(url, OPTIONS)));
+  await new Promise((resolve) => setTimeout(resolve, 200));
+  updated.clear();
+  for (let number = 0; number < 60; number++) {
+    clients[0].send(numbered(number));
+    await next(clients[0]);
+  }
+  const busy = [...updated.values()].filter((times) => times >= 50);
+  assert.equal(busy.length, 2, `${[...updated.values()]}`);
 });

@@ -47,6 +47,9 @@ const RECEIPT = 5;
 const SENDING = 6;
 const RECEIVING = 7;
 
+/** Stands for an event for which there is no memory, as in `src/npm/record.rs`. */
+const EVENT_WITHOUT_MEMORY = 1;
+
 /** More than any UDP datagram has. */
 const MAX_DATAGRAM = 65_536;
 const NO_MEMORY = "there is not so much memory; give the connection fewer or smaller blocks";
@@ -131,6 +134,9 @@ class RustPeerHandle {
     const at = this.#rust.pollEvent(this.#peer);
     if (at === 0) {
       return false;
+    }
+    if (at === EVENT_WITHOUT_MEMORY) {
+      throw new RakwireError("no-memory", "there is no memory for a message that arrived");
     }
     const a = this.#number(at, 1);
     const b = this.#number(at, 2);

@@ -58,7 +58,12 @@ export interface SessionLike {
 }
 
 /** What a loop calls: for events, after an exception, and at the end of each run. */
-export type LoopCallbacks = [onEvents: () => void, onError: (thrown: unknown) => void, onRun: () => void];
+export type LoopCallbacks = [
+  onEvents: () => void,
+  onError: (thrown: unknown) => void,
+  /** Says whether it has to be called again, as somebody waits for room. */
+  onRun: () => boolean,
+];
 
 /** What runs a session. */
 export type SessionLoop = Pick<Loop, "schedule" | "run" | "stop">;
@@ -123,7 +128,11 @@ export class Session implements SessionLike, TransportEvents, PeerEvents {
 
   /** Resolves when a message would be accepted. */
   ready(options: ReadyOptions): Promise<void> {
-    return this.#senders.ready(options, this.#protocol);
+    const ready = this.#senders.ready(options, this.#protocol);
+    if (this.#senders.areWaiting) {
+      this.#loop.schedule();
+    }
+    return ready;
   }
 
   /** Whether a receipt is pending. */
@@ -293,8 +302,19 @@ export class Session implements SessionLike, TransportEvents, PeerEvents {
     const { code, message, cause } = fromThrown(thrown);
     if (code === "internal") {
       console.error("rakwire:", cause ?? message);
+    } else {
+      this.#disconnectAtOnce();
     }
     this.#end({ code, reason: message });
+  }
+
+  /** The server need not wait until this side seems to be silent. */
+  #disconnectAtOnce(): void {
+    try {
+      this.#peer.disconnect(performance.now());
+    } catch {
+      // Then it hears nothing.
+    }
   }
 
   #end(end: SessionEnd): void {

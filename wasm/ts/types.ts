@@ -94,7 +94,8 @@ export interface Message {
  * - `relay-closed`: the connection to the relay ended.
  * - `message-too-large`, `receive-memory`: the server sent more than the connection's memory can hold.
  * - `message-unfinished`: the server never completed a reliable message.
- * - `worker-unavailable`: the worker of the connection failed.
+ * - `no-memory`: the platform has no memory for a message that arrived.
+ * - `worker-unavailable`: the worker of the connection failed, or was closed before the connection was open.
  * - `internal`: a bug in this package.
  */
 export type CloseCode =
@@ -105,6 +106,7 @@ export type CloseCode =
   | "message-too-large"
   | "receive-memory"
   | "message-unfinished"
+  | "no-memory"
   | "worker-unavailable"
   | "internal";
 

@@ -48,9 +48,14 @@ export class WaitingSenders {
     return this.#wait(refused ?? { length: length ?? 1, delivery }, signal);
   }
 
-  /** Looks again at what the peer would accept. */
-  update(): void {
+  get areWaiting(): boolean {
+    return this.#waits.first !== undefined;
+  }
+
+  /** Looks again at what the peer would accept; says whether somebody still waits. */
+  update(): boolean {
     this.#waits.all().forEach((wait) => this.#check(wait));
+    return this.areWaiting;
   }
 
   /** Tells all that nothing will be accepted any more. */

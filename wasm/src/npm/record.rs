@@ -15,9 +15,19 @@ const SENDING: u32 = 6;
 const RECEIVING: u32 = 7;
 /// One that a client cannot have.
 const OTHER: u32 = 8;
+/// Stands for an event for which there is no memory. Null is none at all.
+const NO_MEMORY: *const u8 = core::ptr::without_provenance(1);
 
-/// Writes an event and returns where it stands.
+/// Writes an event and returns where it stands, or [`NO_MEMORY`].
 pub(super) fn write<P: Numbers>(event: &Event<'_, P>, buffer: &mut Buffer) -> *const u8 {
+    written(write_numbers(event, buffer))
+}
+
+fn written(at: *const u8) -> *const u8 {
+    if at.is_null() { NO_MEMORY } else { at }
+}
+
+fn write_numbers<P: Numbers>(event: &Event<'_, P>, buffer: &mut Buffer) -> *const u8 {
     let (numbers, more) = match event {
         Event::Connected { .. } => ([CONNECTED, 0, 0], 0),
         Event::ConnectFailed { reason, .. } => {
@@ -42,4 +52,19 @@ pub(super) fn write<P: Numbers>(event: &Event<'_, P>, buffer: &mut Buffer) -> *c
         Event::Pong { .. } | _ => ([OTHER, 0, 0], 0),
     };
     buffer.write(numbers, more, core::iter::empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_event_without_memory_is_not_taken_for_none() {
+        let mut buffer = Buffer::new();
+        let at = buffer.write([MESSAGE, 0, 0], usize::MAX, core::iter::empty());
+        assert!(at.is_null());
+        assert_eq!(written(at), NO_MEMORY);
+        let at = buffer.write([MESSAGE, 0, 0], 3, core::iter::once(&b"abc"[..]));
+        assert_eq!(written(at), at);
+    }
 }

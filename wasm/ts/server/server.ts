@@ -45,6 +45,8 @@ export class UdpServer implements Server {
   readonly #entries = new Map<number, Entry>();
   /** The slots whose sessions take what they had no room for before. */
   readonly #resumed = new Set<number>();
+  /** The slots at which a run has something to end with, as nothing need happen there before there is room. */
+  readonly #watched = new Set<number>();
   readonly #waiting: ServerConnection[] = [];
   readonly #accepting = new WaitList<ServerConnection | undefined>();
   #forgotten = 0;
@@ -62,7 +64,7 @@ export class UdpServer implements Server {
       socket,
       () => this.#handleEvents(),
       (thrown) => this.#fail(thrown),
-      () => this.#entries.forEach(({ onRun }) => onRun()),
+      () => this.#onRun(),
     );
     socket.listen((datagram) => this.#onDatagram(datagram), (error) => this.#fail(error));
   }
@@ -95,9 +97,16 @@ export class UdpServer implements Server {
   async close({ signal }: WaitOptions = {}): Promise<void> {
     if (!this.#isClosing) {
       this.#isClosing = true;
-      void Promise.all(this.connections().map((connection) => connection.close())).then(() => this.#end());
+      void this.#closeAll().then(() => this.#end());
     }
     return beforeAbort(signal, this.closed);
+  }
+
+  /** Closes the connections that are open, and then those that clients have opened meanwhile. */
+  async #closeAll(): Promise<void> {
+    for (let rounds = 0; rounds < 2; rounds++) {
+      await Promise.all(this.connections().map((connection) => connection.close()));
+    }
   }
 
   async [ASYNC_DISPOSE](): Promise<void> {
@@ -119,11 +128,29 @@ export class UdpServer implements Server {
 
   #handleEvents(): void {
     for (let slot = this.#peers.pollReadable(); slot !== undefined; slot = this.#isOver ? undefined : this.#peers.pollReadable()) {
-      (this.#entries.get(slot) ?? this.#open(slot)).onEvents();
+      this.#handleEventsOf(slot, this.#entries.get(slot) ?? this.#open(slot));
     }
     for (const slot of this.#resumed) {
       this.#resumed.delete(slot);
-      this.#entries.get(slot)?.onEvents();
+      this.#handleEventsOf(slot, this.#entries.get(slot));
+    }
+  }
+
+  /** What is wrong with one connection ends that alone. */
+  #handleEventsOf(slot: number, entry: Entry | undefined): void {
+    this.#watched.add(slot);
+    try {
+      entry?.onEvents();
+    } catch (thrown) {
+      entry?.onError(thrown);
+    }
+  }
+
+  #onRun(): void {
+    for (const slot of this.#watched) {
+      if (this.#entries.get(slot)?.onRun() !== true) {
+        this.#watched.delete(slot);
+      }
     }
   }
 
@@ -142,14 +169,22 @@ export class UdpServer implements Server {
     const [onEvents, onError, onRun] = callbacks;
     const entry = { connection, onEvents, onError, onRun };
     this.#entries.set(slot, entry);
+    connection.opened.then(
+      () => this.#onOpen(connection),
+      // Nobody has heard of it.
+      () => undefined,
+    );
+    return entry;
+  }
+
+  #onOpen(connection: AcceptedConnection): void {
     if (this.#isClosing) {
-      void connection.opened.then(() => connection.close());
+      void connection.close();
     } else {
       this.#waiting.push(connection);
       this.#forgetEnded();
       this.#giveOut();
     }
-    return entry;
   }
 
   /** The loop of the server, which also looks at this connection once it has been asked to run. */
