@@ -286,3 +286,46 @@ test("a connection without memory for a message ends with that reason, and tells
   assert.equal(peer.isOver, true);
   assert.deepEqual(await takeAll(connection), [1]);
 });
+
+for (const protocol of ["raknet", "game"]) {
+  test(`${protocol}: a callback that is set, replaced and taken away leaves no message out, and doubles none`, async () => {
+    const { connection, arrive, end } = await openFake(protocol);
+    const heard = { first: [], second: [], listener: [] };
+    const note = (name) => (message) => heard[name].push(numberOf(message));
+    arrive(...range(1, 3));
+    connection.onMessage = note("first");
+    // It gets what waits once the caller has done what it does.
+    assert.deepEqual(heard.first, []);
+    await settle();
+    arrive(4);
+    connection.onMessage = note("second");
+    arrive(5, 6);
+    connection.onMessage = undefined;
+    arrive(...range(7, 9));
+    await settle();
+    const listener = ({ message }) => note("listener")(message);
+    assert.equal(connection.stats().messagesQueued, 3);
+    assert.equal(numberOf(await connection.receive()), 7);
+    connection.addEventListener("message", listener);
+    connection.onMessage = note("first");
+    await settle();
+    connection.removeEventListener("message", listener);
+    arrive(10);
+    connection.onMessage = undefined;
+    arrive(11, 12);
+    end();
+    assert.deepEqual(await takeAll(connection), [11, 12]);
+    assert.deepEqual(heard, { first: [1, 2, 3, 4, 8, 9, 10], second: [5, 6], listener: [8, 9] });
+  });
+}
+
+test("a reader that waits when a callback is taken away gets the next message", async () => {
+  const { connection, arrive } = await openFake("raknet");
+  connection.onMessage = () => undefined;
+  const received = connection.receive();
+  arrive(1);
+  assert.equal(await isPending(received), true);
+  connection.onMessage = undefined;
+  arrive(2);
+  assert.equal(numberOf(await received), 2);
+});

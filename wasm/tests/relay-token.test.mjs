@@ -1,0 +1,87 @@
+// Signed tokens, without which a relay lets nobody in: by each transport of a page, and for pings.
+
+import assert from "node:assert/strict";
+import { createHmac, randomBytes, randomUUID } from "node:crypto";
+import { cpSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { WebSocket } from "ws";
+
+import { connect, discover, ping } from "rakwire";
+
+import { openPage } from "./browser.mjs";
+import { echoOf, fails, LIMIT_MS, pattern, startEcho, startRelay } from "./support.mjs";
+
+const PACKAGE = fileURLToPath(new URL("..", import.meta.url));
+const NO_TOKEN = 4401;
+
+/** A relay that wants tokens and serves the package, and what makes them. */
+async function startWithTokens(t) {
+  const folder = mkdtempSync(join(tmpdir(), "rakwire-token-"));
+  t.after(() => rmSync(folder, { recursive: true, force: true }));
+  for (const part of ["dist", "pkg"]) {
+    cpSync(join(PACKAGE, part), join(folder, part), { recursive: true });
+  }
+  writeFileSync(join(folder, "index.html"), "<!doctype html><title>rakwire</title>");
+  const key = randomBytes(32);
+  const file = join(folder, "token.key");
+  writeFileSync(file, `hmac-sha256:${key.toString("base64url")}\n`, { mode: 0o600 });
+  const echo = await startEcho(t, "--advertise", "a lobby");
+  const relay = await startRelay(t, { game: echo.address }, "--serve", folder, "--token-key", file);
+  const part = (value) => Buffer.from(JSON.stringify(value)).toString("base64url");
+  const token = () => {
+    const claims = { exp: Math.floor(Date.now() / 1_000) + 600, jti: randomUUID(), target: "game" };
+    const signed = `${part({ alg: "HS256", typ: "JWT" })}.${part(claims)}`;
+    return `${signed}.${createHmac("sha256", key).update(signed).digest("base64url")}`;
+  };
+  return { relay, url: `ws://${relay.address}/ws`, token };
+}
+
+test("a program with a token is let in, and none without", async (t) => {
+  const { url, token } = await startWithTokens(t);
+  const options = { target: "game", webSocket: WebSocket, timeoutMs: LIMIT_MS };
+  const refused = (error) => fails("relay-closed", /token/)(error) && error.relayCode === NO_TOKEN;
+  await assert.rejects(connect(url, options), refused);
+  await assert.rejects(connect(url, { ...options, token: `${token()}x` }), refused);
+  const connection = await connect(url, { ...options, token: token() });
+  t.after(() => connection.close());
+  assert.deepEqual((await echoOf(connection, pattern(500))).bytes, pattern(500));
+});
+
+test("pings go with a token, and without one are refused and told", async (t) => {
+  const { url, token } = await startWithTokens(t);
+  const options = { webSocket: WebSocket, timeoutMs: LIMIT_MS };
+  const { data } = await ping(url, { ...options, target: "game", token: token() });
+  assert.equal(new TextDecoder().decode(data), "a lobby");
+  const told = [];
+  const onUnavailable = (target, { relayCode }) => told.push([target, relayCode]);
+  assert.deepEqual(await discover(url, { ...options, targets: ["game"], onUnavailable }), []);
+  assert.deepEqual(told, [["game", NO_TOKEN]]);
+});
+
+test("a page with a token is let in by each transport, and none without", async (t) => {
+  const { relay, token } = await startWithTokens(t);
+  const page = await openPage(t);
+  await page.goto(`http://${relay.address}/`);
+  const outcome = (transport, given) =>
+    page.evaluate(async ([wanted, token]) => {
+      const { connect } = await import("/dist/index.js");
+      const options = { target: "game", transport: wanted, timeoutMs: 60_000, ...(token && { token }) };
+      try {
+        const connection = await connect("/ws", options);
+        connection.send(new Uint8Array(3_000).fill(0xfe));
+        const { bytes } = await connection.receive();
+        const { transport } = connection;
+        await connection.close();
+        return `${transport} ${bytes.length}`;
+      } catch ({ code, relayCode }) {
+        return `${code} ${relayCode}`;
+      }
+    }, [transport, given]);
+  for (const transport of ["websocket", "webtransport", "webrtc"]) {
+    assert.equal(await outcome(transport, token()), `${transport} 3000`);
+    assert.equal(await outcome(transport), `relay-closed ${NO_TOKEN}`, transport);
+  }
+});

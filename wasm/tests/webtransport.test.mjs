@@ -1,0 +1,87 @@
+// What WebTransport is asked for and given: with a session that the test plays.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { webTransport } from "../dist/transport/webtransport.js";
+
+const settled = () => new Promise((resolve) => setImmediate(resolve));
+const OFFER = { port: 4433, path: "/wt", certificate_hashes: ["AAEC"] };
+
+/** An open carrier over a session with these datagrams. */
+async function openCarrier(t, datagrams) {
+  const played = { written: [], told: [] };
+  played.readable = new ReadableStream({ start: (controller) => (played.controller = controller) });
+  const writable = new WritableStream({ write: (datagram) => void played.written.push(datagram) });
+  globalThis.WebTransport = class {
+    ready = Promise.resolve();
+    closed = new Promise((resolve) => (played.end = resolve));
+    datagrams = (played.datagrams = Object.assign(datagrams(writable), { readable: played.readable }));
+    constructor(url, options) {
+      Object.assign(played, { url: new URL(url), options });
+    }
+    close(info) {
+      played.closed = info;
+    }
+  };
+  t.after(() => delete globalThis.WebTransport);
+  const request = { url: new URL("wss://relay.example/ws?target=game&defer=1"), token: "t0k", hasControl: true, announced: async () => ({ webtransport: OFFER }) };
+  const note = (name) => (told) => played.told.push([name, told]);
+  const events = { onOpen: note("open"), onDatagram: note("datagram"), onControl: note("control"), onClose: note("close") };
+  const carrier = webTransport.open(request, events);
+  await settled();
+  return { carrier, played };
+}
+
+const usual = (maxDatagramSize) => (writable) => ({ writable, maxDatagramSize });
+
+test("a session is opened at the relay's host, with what it announces", async (t) => {
+  const { played } = await openCarrier(t, usual(1_200));
+  assert.equal(played.url.href, "https://relay.example:4433/wt?target=game&defer=1&protocol=rakwire.relay.1&token=t0k");
+  const { congestionControl, requireUnreliable, serverCertificateHashes } = played.options;
+  assert.deepEqual([congestionControl, requireUnreliable], ["low-latency", true]);
+  assert.deepEqual(serverCertificateHashes, [{ algorithm: "sha-256", value: Uint8Array.of(0, 1, 2) }]);
+  assert.deepEqual(played.told, [["open", undefined]]);
+});
+
+for (const [size, longest] of [[1_000, 1_000], [1_024, 1_024], [1_100, 1_024], [1_200, 1_024]]) {
+  test(`where datagrams have up to ${size} bytes, ${longest} are used`, async (t) => {
+    const { carrier, played } = await openCarrier(t, usual(size));
+    assert.equal(carrier.longestDatagram, longest);
+    carrier.send(new Uint8Array(longest));
+    assert.equal(carrier.bufferedAmount, longest);
+    await settled();
+    assert.deepEqual([carrier.bufferedAmount, played.written.map(({ length }) => length)], [0, [longest]]);
+  });
+}
+
+test("what waits in the browser is limited by age and number, by the older names of the limits and the newer", async (t) => {
+  const older = await openCarrier(t, usual(1_200));
+  const ages = { outgoingMaxAge: 500, incomingMaxAge: 500 };
+  const limitsOf = ({ writable: _, readable: __, maxDatagramSize: ___, ...limits }) => limits;
+  assert.deepEqual(limitsOf(older.played.datagrams), { ...ages, outgoingHighWaterMark: 256, incomingHighWaterMark: 256 });
+  const buffered = { outgoingMaxBufferedDatagrams: 1, incomingMaxBufferedDatagrams: 1 };
+  const newer = await openCarrier(t, (writable) => ({ ...usual(1_200)(writable), ...buffered }));
+  const limits = { outgoingMaxBufferedDatagrams: 256, incomingMaxBufferedDatagrams: 256 };
+  assert.deepEqual(limitsOf(newer.played.datagrams), { ...ages, ...limits });
+});
+
+test("datagrams leave by a stream that is made for them where a browser makes such streams", async (t) => {
+  const { carrier, played } = await openCarrier(t, (writable) => ({ createWritable: () => writable, maxDatagramSize: 1_200 }));
+  carrier.send(Uint8Array.of(1, 2));
+  carrier.requestFlow();
+  await settled();
+  assert.deepEqual(played.written[0], Uint8Array.of(1, 2));
+  assert.equal(new TextDecoder().decode(played.written[1]), 'rakwire:{"type":"flow"}');
+});
+
+test("a datagram with the prefix is a control message, and the end of a session has the relay's code", async (t) => {
+  const { carrier, played } = await openCarrier(t, usual(1_200));
+  played.controller.enqueue(Uint8Array.of(7));
+  played.controller.enqueue(new TextEncoder().encode("rakwire:{}"));
+  await settled();
+  played.end({ closeCode: 4404, reason: "unknown target" });
+  await settled();
+  assert.deepEqual(played.told.slice(1), [["datagram", Uint8Array.of(7)], ["control", "{}"], ["close", { code: 4404, reason: "unknown target" }]]);
+  assert.equal(carrier.hasRoom, false);
+});
