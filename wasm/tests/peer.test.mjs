@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 
-import { createPeer } from "../dist/peer.js";
+import { createPeer } from "../dist/raknet-peer.js";
 import { instantiate } from "../dist/instance.js";
 import { codeOf } from "./support.mjs";
 

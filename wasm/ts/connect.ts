@@ -4,23 +4,27 @@ import { PeerConnection } from "./connection.js";
 import { withDeadline } from "./deadline.js";
 import { RakwireError } from "./errors.js";
 import { readSettings } from "./options.js";
-import { createPeer } from "./peer.js";
+import type { Peer, PeerSettings } from "./peer.js";
 import type { SessionLike, SessionOwner, SessionSettings } from "./session.js";
 import { Session } from "./session.js";
 import type { Connection, ConnectOptions, Protocol } from "./types.js";
 import { beforeAbort } from "./waits.js";
-import type { Wasm } from "./wasm.js";
+import type { Loaded, Wasm } from "./wasm.js";
 
 const DEFAULT_TIMEOUT_MS = 15_000;
 
-/** Opens a connection with the WebAssembly of an entry, which may have one protocol `only`. */
+/** Makes a peer of a connection. */
+type CreatePeer = (rust: Loaded, settings: PeerSettings) => Peer;
+
+/** Opens a connection with the WebAssembly of an entry and the peers that a function makes. The entry may have one protocol `only`. */
 export async function connectWith(
   wasm: Wasm,
+  create: CreatePeer,
   only: Protocol | undefined,
   url: string | URL,
   options: ConnectOptions,
 ): Promise<Connection> {
-  return openWith(wasm, readSettings(url, options, only), options, PeerConnection, createPeer);
+  return openWith(wasm, readSettings(url, options, only), options, PeerConnection, create);
 }
 
 /** Opens a connection of this class, with the peers that a function makes. */
@@ -29,7 +33,7 @@ export async function openWith<C extends PeerConnection>(
   settings: SessionSettings,
   options: ConnectOptions,
   Connection: new (open: (owner: SessionOwner) => SessionLike) => C,
-  create: typeof createPeer,
+  create: CreatePeer,
 ): Promise<C> {
   const { signal, timeoutMs = DEFAULT_TIMEOUT_MS, worker } = options;
   if (worker !== undefined && settings.transport.webSocket !== undefined) {

@@ -3,7 +3,7 @@
 import { ASYNC_DISPOSE } from "./dispose.js";
 import type { ErrorCode } from "./errors.js";
 import { RakwireError } from "./errors.js";
-import { ClosedEvent, InterruptionEvent, MessageArrivedEvent, ProgressMadeEvent, RelayDropsEvent } from "./events.js";
+import { ConnectionEvent } from "./events.js";
 import type { Listener } from "./listeners.js";
 import { isCapturing, isListener, ListenerSet } from "./listeners.js";
 import { MAX_TIMEOUT_MS, readInteger } from "./options.js";
@@ -70,8 +70,8 @@ export class PeerConnection extends EventTarget implements Connection {
       onOpen: (securePeer) => this.onOpen(securePeer),
       onMessage: (message) => this.#onMessage(message),
       onProgress: (progress) => this.#onProgress(progress),
-      onInterrupted: () => void this.dispatchEvent(new InterruptionEvent("interrupted")),
-      onResumed: () => void this.dispatchEvent(new InterruptionEvent("resumed")),
+      onInterrupted: () => void this.dispatchEvent(new ConnectionEvent("interrupted", {})),
+      onResumed: () => void this.dispatchEvent(new ConnectionEvent("resumed", {})),
       onRelayDrops: (drops) => this.#onRelayDrops(drops),
       onEnd: (end) => this.#onEnd(end),
     });
@@ -231,7 +231,7 @@ export class PeerConnection extends EventTarget implements Connection {
 
   #dispatch(message: Message): void {
     if (!this.#listeners.isEmpty) {
-      this.dispatchEvent(new MessageArrivedEvent(message));
+      this.dispatchEvent(new ConnectionEvent("message", { message }));
     }
     try {
       this.#callback?.(message);
@@ -242,12 +242,12 @@ export class PeerConnection extends EventTarget implements Connection {
   }
 
   #onProgress(progress: Progress): void {
-    this.dispatchEvent(new ProgressMadeEvent(progress));
+    this.dispatchEvent(new ConnectionEvent("progress", { progress }));
   }
 
   #onRelayDrops(drops: RelayDrops): void {
     this.#relayDrops = drops;
-    this.dispatchEvent(new RelayDropsEvent(drops));
+    this.dispatchEvent(new ConnectionEvent("relaydrops", { drops }));
   }
 
   #onEnd({ code, reason, relayCode }: SessionEnd): void {
@@ -261,6 +261,6 @@ export class PeerConnection extends EventTarget implements Connection {
     this.#closeInfo = info;
     this.#closed.resolve(info);
     this.#closeWaits.all().forEach((wait) => wait.resolve(info));
-    this.dispatchEvent(new ClosedEvent(info));
+    this.dispatchEvent(new ConnectionEvent("close", { info }));
   }
 }

@@ -3,6 +3,7 @@
 import packed from "../pkg/game-protocol.js";
 import { connectWith } from "./connect.js";
 import { inflate } from "./inflate.js";
+import { createGamePeer } from "./peer.js";
 import type { Connection, ConnectOptions } from "./types.js";
 import { Wasm } from "./wasm.js";
 
@@ -17,5 +18,5 @@ const wasm = /* @__PURE__ */ new Wasm(() => inflate(packed));
  * @throws RakwireError whose `code` and `message` name the cause, or the reason of `options.signal`.
  */
 export function connect(url: string | URL, options: ConnectOptions = {}): Promise<Connection> {
-  return connectWith(wasm, "game", url, options);
+  return connectWith(wasm, createGamePeer, "game", url, options);
 }

@@ -30,6 +30,7 @@ export interface RustPeer {
   send(peer: number, length: number, delivery: number, now: number): number;
   canSend(peer: number, length: number, delivery: number): number;
   stats(peer: number): number;
+  texts(peer: number): number;
   setCarrier?(peer: number, isStream: 0 | 1): void;
   internalAddresses?(peer: number): number;
   serverGuid?(peer: number): number;
@@ -65,6 +66,7 @@ export interface RustServer {
   /** -1 if nothing happened on any connection. */
   pollReadable(server: number): number;
   serverStats(server: number): number;
+  texts(server: number): number;
   pollEvent(server: number, connection: number): number;
   client(server: number, connection: number): number;
   isOver(server: number, connection: number): number;

@@ -1,13 +1,14 @@
 /** A peer of Rust: exchanges numbers and bytes with the WebAssembly, and makes of them what the package works with. */
 
-import { readAddresses } from "./addresses.js";
 import { reliabilityName } from "./delivery.js";
+import type { ErrorCode } from "./errors.js";
 import { RakwireError } from "./errors.js";
 import type { Rust, RustPeer } from "./instance.js";
-import { DROPS, ENDS, ERRORS, FAILURES } from "./reasons.js";
 import { HEADER } from "./record.js";
 import type { PeerStats } from "./stats.js";
 import { describeStats } from "./stats.js";
+import type { Texts } from "./texts.js";
+import { dropNames, ENDS, ERRORS, FAILURES, readTexts } from "./texts.js";
 import type { CloseCode, MemoryOptions, Message, Outcome, Progress, Protocol } from "./types.js";
 
 /** What a peer is made with. */
@@ -28,7 +29,7 @@ export interface PeerSettings {
 /** Who is told what happened. */
 export interface PeerEvents {
   onConnected(): void;
-  onFailed(code: RakwireError["code"], reason: string): void;
+  onFailed(code: ErrorCode, reason: string): void;
   onEnded(code: CloseCode, reason: string): void;
   onMessage(message: Message): void;
   onReceipt(receipt: number, outcome: Outcome): void;
@@ -54,24 +55,19 @@ const EVENT_WITHOUT_MEMORY = 1;
 const MAX_DATAGRAM = 65_536;
 const NO_MEMORY = "there is not so much memory; give the connection fewer or smaller blocks";
 
-/** A peer that is not connected. */
-export function createPeer(rust: Rust, settings: PeerSettings): Peer {
+/** A peer of the Game Protocol that is not connected. */
+export function createGamePeer(rust: Rust, settings: PeerSettings): Peer {
   return new RustPeerHandle(rust, settings);
 }
 
-/** The error with this number. */
-function failure(number: number): RakwireError {
-  const [code, text] = ERRORS[number] ?? ["internal", "the WebAssembly names an unknown error"];
-  return new RakwireError(code, text);
-}
-
-class RustPeerHandle {
+export class RustPeerHandle {
   readonly #rust: RustPeer;
   readonly #peer: number;
   readonly #memory: WebAssembly.Memory;
   readonly #settings: PeerSettings;
   #bytes = new Uint8Array(0);
   #view = new DataView(this.#bytes.buffer);
+  #readTexts: Texts | undefined;
 
   constructor({ memory, ...classes }: Rust, settings: PeerSettings) {
     const rust = classes[settings.protocol];
@@ -95,7 +91,7 @@ class RustPeerHandle {
     this.#write(password);
     const error = this.#rust.connect(this.#peer, password.length, now);
     if (error > 0) {
-      throw failure(error - 1);
+      throw this.#failure(error - 1);
     }
   }
 
@@ -145,13 +141,13 @@ class RustPeerHandle {
         events.onConnected();
         break;
       case FAILED: {
-        const [code, text] = FAILURES[a] ?? ["failed", ""];
-        events.onFailed(code, text.replace("{}", String(b)));
+        const [code, text] = this.#text(FAILURES, a);
+        events.onFailed(code as ErrorCode, text.replace("{}", String(b)));
         break;
       }
       case ENDED: {
-        const [code, text] = ENDS[a] ?? ["internal", ""];
-        events.onEnded(code, text);
+        const [code, text] = this.#text(ENDS, a);
+        events.onEnded(code as CloseCode, text);
         break;
       }
       case MESSAGE:
@@ -184,7 +180,7 @@ class RustPeerHandle {
     this.#write(bytes);
     const sent = this.#rust.send(this.#peer, bytes.length, delivery, now);
     if (sent < 0) {
-      throw failure(-1 - sent);
+      throw this.#failure(-1 - sent);
     }
     return sent > 0 ? sent - 1 : undefined;
   }
@@ -193,29 +189,27 @@ class RustPeerHandle {
   canSend(length: number, delivery: number): boolean {
     const answer = this.#rust.canSend(this.#peer, length, delivery);
     if (answer < 0) {
-      throw failure(-1 - answer);
+      throw this.#failure(-1 - answer);
     }
     return answer === 1;
   }
 
   stats(): PeerStats {
     const bytes = this.#read(this.#rust.stats(this.#peer));
-    return describeStats(new Float64Array(bytes.buffer), DROPS[this.#settings.protocol].split(" "));
+    return describeStats(new Float64Array(bytes.buffer), dropNames(this.#texts));
   }
 
   internalAddresses(): string[] {
-    const bytes = this.#told("internalAddresses");
-    return bytes ? readAddresses(bytes) : [];
+    return [];
   }
 
   get serverGuid(): bigint | undefined {
-    const bytes = this.#told("serverGuid");
-    return bytes && new DataView(bytes.buffer).getBigUint64(0, true);
+    return undefined;
   }
 
   /** The key of the server of a secure connection, and the hash of its next one if there is one. */
   get securePeer(): Uint8Array | undefined {
-    return this.#told("securePeer");
+    return undefined;
   }
 
   free(): void {
@@ -232,10 +226,25 @@ class RustPeerHandle {
     this.#bytes.set(bytes, at + HEADER);
   }
 
-  /** What Rust tells of the server, if it is there. */
-  #told(what: "internalAddresses" | "serverGuid" | "securePeer"): Uint8Array<ArrayBuffer> | undefined {
+  /** What Rust tells, if it is there. */
+  protected told(what: "internalAddresses" | "serverGuid" | "securePeer" | "texts"): Uint8Array<ArrayBuffer> | undefined {
     const at = this.#rust[what]?.(this.#peer);
     return at ? this.#read(at) : undefined;
+  }
+
+  get #texts(): Texts {
+    return (this.#readTexts ??= readTexts(this.told("texts")));
+  }
+
+  /** The code and the text of a number. */
+  #text(paragraph: number, number: number): readonly [code: string, text: string] {
+    return this.#texts[paragraph]?.[number] ?? ["internal", "the WebAssembly names an unknown reason"];
+  }
+
+  /** The error with this number. */
+  #failure(number: number): RakwireError {
+    const [code, text] = this.#text(ERRORS, number);
+    return new RakwireError(code as ErrorCode, text);
   }
 
   /** Takes the bytes of a record. */

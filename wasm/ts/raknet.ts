@@ -3,6 +3,7 @@
 import packed from "../pkg/raknet.js";
 import { connectWith } from "./connect.js";
 import { inflate } from "./inflate.js";
+import { createPeer } from "./raknet-peer.js";
 import type { Connection, ConnectOptions } from "./types.js";
 import { Wasm } from "./wasm.js";
 
@@ -18,5 +19,5 @@ const wasm = /* @__PURE__ */ new Wasm(() => inflate(packed));
  * @throws RakwireError whose `code` and `message` name the cause, or the reason of `options.signal`.
  */
 export function connect(url: string | URL, options: ConnectOptions = {}): Promise<Connection> {
-  return connectWith(wasm, "raknet", url, options);
+  return connectWith(wasm, createPeer, "raknet", url, options);
 }

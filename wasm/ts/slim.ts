@@ -1,6 +1,7 @@
 /** Both protocols, with the WebAssembly from elsewhere: any of the files that the package contains. */
 
 import { connectWith } from "./connect.js";
+import { createPeer } from "./raknet-peer.js";
 import type { Connection, ConnectOptions, WasmSource } from "./types.js";
 import { Wasm } from "./wasm.js";
 
@@ -25,5 +26,5 @@ export async function init(source: WasmSource | Promise<WasmSource>): Promise<vo
  * @throws RakwireError whose `code` and `message` name the cause, or the reason of `options.signal`.
  */
 export function connect(url: string | URL, options: ConnectOptions = {}): Promise<Connection> {
-  return connectWith(wasm, undefined, url, options);
+  return connectWith(wasm, createPeer, undefined, url, options);
 }

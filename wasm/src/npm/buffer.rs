@@ -69,6 +69,11 @@ impl Buffer {
         pointer
     }
 
+    /// Writes a text, and returns where; null when there is no memory.
+    pub(super) fn write_text(&mut self, text: &str) -> *const u8 {
+        self.write([0; 3], text.len(), core::iter::once(text.as_bytes()))
+    }
+
     /// Writes numbers of 64 bits, and returns where.
     pub(super) fn write_floats(&mut self, floats: impl Iterator<Item = f64>) -> *const u8 {
         self.bytes.clear();

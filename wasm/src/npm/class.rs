@@ -55,6 +55,11 @@ macro_rules! class {
                 record::write(&event, &mut self.buffer)
             }
 
+            /// The address of the texts of reasons and errors.
+            pub fn texts(&mut self) -> *const u8 {
+                self.buffer.write_text(<$protocol>::TEXTS)
+            }
+
             /// When `handleTimeout` and `pollTransmit` want to be called next, in milliseconds; a time gone by means now,
             /// infinity never.
             #[wasm_bindgen(js_name = pollTimeout)]

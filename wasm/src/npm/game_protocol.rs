@@ -51,6 +51,8 @@ impl GameProtocolPeer {
 class!(GameProtocolPeer, GameProtocol);
 
 impl Numbers for GameProtocol {
+    const TEXTS: &'static str = include_str!("texts/game-protocol.txt").trim_ascii_end();
+
     fn failure(reason: ConnectFailure) -> (u32, u32) {
         let number = match reason {
             ConnectFailure::NoAnswer => 1,

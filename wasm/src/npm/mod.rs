@@ -1,5 +1,5 @@
 //! What JavaScript sees: a class for each protocol, which exchanges numbers and bytes and no objects, so that neither side
-//! pays for converting them. Reasons are numbers, whose names and texts `ts/reasons.ts` has.
+//! pays for converting them. Reasons are numbers, whose codes and texts are in `texts/`.
 
 #[cfg(feature = "npm-raknet")]
 mod address;

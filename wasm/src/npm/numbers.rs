@@ -1,4 +1,4 @@
-//! The numbers by which JavaScript knows reasons and errors: places in the lists of `ts/reasons.ts`.
+//! The numbers by which JavaScript knows reasons and errors: lines of the files in `texts/`.
 
 use core::time::Duration;
 
@@ -11,6 +11,10 @@ pub(super) const UNKNOWN: f64 = f64::NAN;
 
 /// A protocol whose words have numbers.
 pub(super) trait Numbers: Protocol {
+    /// What JavaScript says of the numbers, in paragraphs: why a connection could not be opened, why it ended, why a call
+    /// failed, and the names of what is dropped. A line is a code and its text, in which `{}` stands for a number.
+    const TEXTS: &'static str;
+
     /// Why a connection could not be opened, and a number that belongs to the reason.
     fn failure(reason: Self::ConnectFailure) -> (u32, u32);
     /// Why a connection ended.
@@ -92,25 +96,27 @@ mod tests {
 
     use super::*;
 
-    const REASONS: &str = include_str!("../../ts/reasons.ts");
+    const FAILURES: usize = 0;
+    const ENDS: usize = 1;
+    const ERRORS: usize = 2;
+    const DROPS: usize = 3;
 
-    /// The texts of a list of the file.
-    fn texts(list: &str) -> Vec<&'static str> {
-        let (_, rest) = REASONS.split_once(&format!("export const {list}")).expect("the list");
-        let (list, _) = rest.split_once("\n];").expect("its end");
-        list.lines()
-            .filter(|line| line.starts_with("  ["))
-            .map(|line| line.split('"').nth(3).unwrap())
-            .collect()
+    /// The lines of a paragraph.
+    fn lines<P: Numbers>(paragraph: usize) -> Vec<&'static str> {
+        P::TEXTS.split("\n\n").nth(paragraph).expect("the paragraph").lines().collect()
     }
 
     /// What JavaScript says of these reasons is what the core says.
-    fn check<R: ToString + Copy>(list: &str, reasons: &[R], number: impl Fn(R) -> (u32, u32)) {
-        let texts = texts(list);
+    fn check<P: Numbers, R: ToString + Copy>(
+        paragraph: usize,
+        reasons: &[R],
+        number: impl Fn(R) -> (u32, u32),
+    ) {
+        let lines = lines::<P>(paragraph);
         for reason in reasons {
             let (number, detail) = number(*reason);
-            let text = texts[number as usize].replace("{}", &detail.to_string());
-            assert_eq!(text, reason.to_string(), "{list}");
+            let (_, text) = lines[number as usize].split_once(' ').expect("a code and a text");
+            assert_eq!(text.replace("{}", &detail.to_string()), reason.to_string());
         }
     }
 
@@ -138,13 +144,14 @@ mod tests {
             Failure::Cancelled,
         ];
         failures.extend(refusals.map(Failure::Refused));
-        check("FAILURES", &failures, RakNet::failure);
+        check::<RakNet, _>(FAILURES, &failures, RakNet::failure);
         use game_protocol::ConnectFailure as GameFailure;
-        check("FAILURES", &[GameFailure::NoAnswer, GameFailure::Cancelled], GameProtocol::failure);
+        let failures = [GameFailure::NoAnswer, GameFailure::Cancelled];
+        check::<GameProtocol, _>(FAILURES, &failures, GameProtocol::failure);
         use raknet::DisconnectReason as Reason;
         let ends =
             [Reason::Local, Reason::Remote, Reason::Lost, Reason::MessageTooLarge, Reason::ReceiveMemory];
-        check("ENDS", &ends, |reason| (RakNet::end(reason), 0));
+        check::<RakNet, _>(ENDS, &ends, |reason| (RakNet::end(reason), 0));
         use game_protocol::DisconnectReason as GameReason;
         let ends = [
             GameReason::Local,
@@ -153,11 +160,10 @@ mod tests {
             GameReason::MessageTooLarge,
             GameReason::MessageUnfinished,
         ];
-        check("ENDS", &ends, |reason| (GameProtocol::end(reason), 0));
+        check::<GameProtocol, _>(ENDS, &ends, |reason| (GameProtocol::end(reason), 0));
     }
 
-    #[test]
-    fn the_texts_of_errors_are_those_of_the_core() {
+    fn check_errors<P: Numbers>() {
         let errors = [
             SendError::NotConnected,
             SendError::Empty,
@@ -167,23 +173,29 @@ mod tests {
             SendError::QuotaExceeded,
             SendError::PoolExhausted,
         ];
-        check("ERRORS", &errors, |error| (send_error(error).into(), 0));
+        check::<P, _>(ERRORS, &errors, |error| (send_error(error).into(), 0));
         let errors = [ConnectError::PasswordTooLong, ConnectError::NoMemory, ConnectError::AlreadyConnected];
-        check("ERRORS", &errors, |error| (connect_error(error).into(), 0));
-        assert!(texts("ERRORS")[usize::from(INVALID_DELIVERY)].contains("reliability"));
+        check::<P, _>(ERRORS, &errors, |error| (connect_error(error).into(), 0));
+        assert!(lines::<P>(ERRORS)[usize::from(INVALID_DELIVERY)].contains("reliability"));
+    }
+
+    #[test]
+    fn the_texts_of_errors_are_those_of_the_core() {
+        check_errors::<RakNet>();
+        check_errors::<GameProtocol>();
     }
 
     #[test]
     fn the_names_of_drops_are_those_of_the_core() {
-        fn names<R: DropReasons + Debug>() -> String {
+        fn names<R: DropReasons + Debug>() -> Vec<String> {
             let name = |reason: &R| {
                 let name = format!("{reason:?}");
                 format!("{}{}", name[..1].to_lowercase(), &name[1..])
             };
-            R::REASONS.iter().map(name).collect::<Vec<_>>().join(" ")
+            R::REASONS.iter().map(name).collect()
         }
-        assert!(REASONS.contains(&format!("\"{}\"", names::<raknet::DropReason>())));
-        assert!(REASONS.contains(&format!("game: \"{}\"", names::<game_protocol::DropReason>())));
+        assert_eq!(lines::<RakNet>(DROPS), names::<raknet::DropReason>());
+        assert_eq!(lines::<GameProtocol>(DROPS), names::<game_protocol::DropReason>());
     }
 
     #[test]

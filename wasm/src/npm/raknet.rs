@@ -110,6 +110,8 @@ impl RakNetPeer {
 }
 
 impl Numbers for RakNet {
+    const TEXTS: &'static str = include_str!("texts/raknet.txt").trim_ascii_end();
+
     fn failure(reason: ConnectFailure) -> (u32, u32) {
         match reason {
             ConnectFailure::NoAnswer => (1, 0),

@@ -183,6 +183,11 @@ impl RakNetServer {
         self.buffer.write_floats(bytes.into_iter().chain(stats.drops().map(|(_, times)| count(times))))
     }
 
+    /// The address of the texts of reasons and errors.
+    pub fn texts(&mut self) -> *const u8 {
+        self.buffer.write_text(RakNet::TEXTS)
+    }
+
     /// JavaScript has done with a connection, whose end it was told or which it gives up.
     pub fn forget(&mut self, connection: u16) {
         if let Some(place) = self.ids.get_mut(usize::from(connection)) {

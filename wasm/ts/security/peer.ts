@@ -3,7 +3,7 @@
 import { RakwireError } from "../errors.js";
 import type { Rust, RustPeer } from "../instance.js";
 import type { Peer, PeerSettings } from "../peer.js";
-import { createPeer } from "../peer.js";
+import { createPeer } from "../raknet-peer.js";
 import { HEADER } from "../record.js";
 
 /** A peer that is not connected: secure if the settings want that, or plain. */

@@ -5,9 +5,9 @@ import { RakwireError } from "../errors.js";
 import type { Rust, RustPeer, RustServer } from "../instance.js";
 import { classOf } from "../instance.js";
 import type { Peer, PeerSettings } from "../peer.js";
-import { createPeer } from "../peer.js";
-import { DROPS } from "../reasons.js";
+import { createPeer } from "../raknet-peer.js";
 import { HEADER, recordAt } from "../record.js";
+import { dropNames, readTexts } from "../texts.js";
 import { ADDRESS } from "./address.js";
 
 /** What a server is made with; 0 stands for a default. */
@@ -44,6 +44,7 @@ const NEVER: Omit<RustPeer, "create" | "reserve" | "free"> = {
   send: () => 0,
   canSend: () => 0,
   stats: () => 0,
+  texts: () => 0,
 };
 
 /** A server without socket and timers. */
@@ -99,6 +100,7 @@ export class ServerPeers {
       send: (_, length, delivery, now) => rust.send(server, connection, length, delivery, now),
       canSend: (_, length, delivery) => rust.canSend(server, connection, length, delivery),
       stats: () => rust.stats(server, connection),
+      texts: () => rust.texts(server),
       free: () => {
         rust.forget(server, connection);
         onFree();
@@ -109,7 +111,8 @@ export class ServerPeers {
   stats(): { bytesSent: number; bytesReceived: number; drops: Record<string, number> } {
     const bytes = recordAt(this.#loaded.memory, this.#rust.serverStats(this.#server));
     const [bytesSent = 0, bytesReceived = 0, ...times] = new Float64Array(bytes.buffer);
-    const counted = DROPS.raknet.split(" ").map((name, index) => [name, times[index] ?? 0] as const);
+    const names = dropNames(readTexts(recordAt(this.#loaded.memory, this.#rust.texts(this.#server))));
+    const counted = names.map((name, index) => [name, times[index] ?? 0] as const);
     return { bytesSent, bytesReceived, drops: Object.fromEntries(counted.filter(([, count]) => count > 0)) };
   }
 

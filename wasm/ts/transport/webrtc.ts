@@ -6,6 +6,7 @@
 
 import type { Carrier, CarrierEvents, CarrierKind, CarrierRequest } from "./carrier.js";
 import { FLOW_REQUEST, LOST, MAX_BUFFERED_BYTES } from "./carrier.js";
+import { readText } from "./flow.js";
 
 /** The name of every relay in ICE; its password there is the fingerprint. */
 const USERNAME = "rakwire";
@@ -141,13 +142,7 @@ class WebRtcCarrier implements Carrier {
 
 /** Why a relay closes a carrier, if a message says so. */
 function readClose(text: string): { code: number; reason: string } | undefined {
-  let said: { type?: unknown; code?: unknown; reason?: unknown } | null;
-  try {
-    said = JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-  const { type, code, reason } = said ?? {};
+  const { type, code, reason } = readText(text) as { type?: unknown; code?: unknown; reason?: unknown };
   return type === "close" && typeof code === "number" ? { code, reason: String(reason ?? "") } : undefined;
 }
 

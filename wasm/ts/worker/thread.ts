@@ -2,11 +2,9 @@
 
 import { readDelivery, withReceipt } from "../delivery.js";
 import { ASYNC_DISPOSE } from "../dispose.js";
-import type { ErrorCode } from "../errors.js";
 import { notConnected, RakwireError } from "../errors.js";
 import { FIRST_ALLOWED_ID } from "../ids.js";
 import type { PeerWorker } from "../peer-worker.js";
-import { ERRORS } from "../reasons.js";
 import type { SessionEnd, SessionLike, SessionOwner, SessionSettings } from "../session.js";
 import type { PeerStats } from "../stats.js";
 import { describeStats } from "../stats.js";
@@ -15,6 +13,7 @@ import { WaitingSenders } from "../waiting-senders.js";
 import type { Deferred, WaitOptions } from "../waits.js";
 import { beforeAbort, deferred, WaitList } from "../waits.js";
 import type { Outgoing, ToPage, ToWorker } from "./messages.js";
+import { refusal } from "./refusals.js";
 import { MAX_UNTAKEN_BYTES } from "./window.js";
 
 /** What each message counts beside its bytes. */
@@ -285,23 +284,23 @@ class RemoteSession implements SessionLike {
     }
     const { length } = bytes;
     if (length === 0) {
-      throw failure("empty-message");
+      throw refusal("empty-message");
     }
     if (this.#protocol === "raknet" && (bytes[0] as number) < FIRST_ALLOWED_ID) {
-      throw failure("reserved-id");
+      throw refusal("reserved-id");
     }
     if (!this.#canSend(length)) {
       this.#senders.refused = { length, delivery };
-      throw failure("queue-full");
+      throw refusal("queue-full");
     }
   }
 
   #canSend(length: number): boolean {
     if (!this.#isOpen) {
-      throw failure("not-connected");
+      throw refusal("not-connected");
     }
     if (length > this.#longest) {
-      throw failure("too-long");
+      throw refusal("too-long");
     }
     // A single message may be longer than the limit.
     return this.#untaken === 0 || this.#untaken + length <= MAX_UNTAKEN_BYTES;
@@ -339,10 +338,4 @@ class RemoteSession implements SessionLike {
       reportError(error);
     }
   }
-}
-
-/** The error with this code, with the text that the connection has for it. */
-function failure(code: ErrorCode): RakwireError {
-  const found = ERRORS.find(([name]) => name === code);
-  return found === undefined ? notConnected() : new RakwireError(code, found[1]);
 }
