@@ -29,7 +29,10 @@ export interface ListenOptions {
   wasm?: WasmSource | Promise<WasmSource>;
 }
 
-/** A connection that a client has opened. Its `transport` is `udp`; it has neither `serverGuid` nor `internalAddresses`. */
+/**
+ * A connection that a client has opened. Its `transport` is `udp`; it has neither `serverGuid` nor `internalAddresses`. Of
+ * messages that nobody reads it queues 1 MiB while a receipt or a plugin waits for what is behind them, in place of 16.
+ */
 export interface ServerConnection extends Connection {
   /** Where the client is seen, such as `192.0.2.7:50000` or `[2001:db8::7]:50000`. */
   readonly remoteAddress: string;

@@ -1,0 +1,42 @@
+// The build leaves the same bytes wherever it runs. The WebAssembly, which takes longer, is built once.
+
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { createHash } from "node:crypto";
+import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { gunzipSync } from "node:zlib";
+
+const PACKAGE = fileURLToPath(new URL("..", import.meta.url));
+const SOURCES = ["build.mjs", "package.json", "tsconfig.json", "ts", "pkg"];
+
+/** The hash of each file of what was built. */
+function hashes(folder) {
+  const files = ["dist", "pkg"].flatMap((part) =>
+    readdirSync(join(folder, part), { recursive: true, withFileTypes: true })
+      .filter((entry) => entry.isFile())
+      .map((entry) => join(entry.parentPath ?? entry.path, entry.name)),
+  );
+  return Object.fromEntries(
+    files.sort().map((file) => [file.slice(folder.length + 1), createHash("sha256").update(readFileSync(file)).digest("hex")]),
+  );
+}
+
+test("the same sources are the same package in another folder", (t) => {
+  const folder = mkdtempSync(join(tmpdir(), "rakwire-build-"));
+  t.after(() => rmSync(folder, { recursive: true, force: true }));
+  SOURCES.forEach((name) => cpSync(join(PACKAGE, name), join(folder, name), { recursive: true }));
+  symlinkSync(join(PACKAGE, "node_modules"), join(folder, "node_modules"));
+  execFileSync(process.execPath, ["build.mjs", "--typescript"], { cwd: folder, stdio: "inherit" });
+  assert.deepEqual(hashes(folder), hashes(PACKAGE.replace(/\/$/, "")));
+});
+
+test("what is inside of an entry is the file beside it", async () => {
+  for (const name of ["rakwire", "raknet", "game-protocol", "secure", "server"]) {
+    const { default: packed } = await import(`../pkg/${name}.js`);
+    assert.deepEqual(gunzipSync(Buffer.from(packed, "base64")), readFileSync(join(PACKAGE, "pkg", `${name}.wasm`)), name);
+  }
+});
