@@ -24,6 +24,8 @@ const PERCENT_PER_DOUBLING: u32 = 25;
 const MAX_SCALING_PERCENT: u32 = 50;
 /// How long a lowest RTT counts as the base RTT, in microseconds: routes change.
 const BASE_RTT_WINDOW: u32 = 10_000_000;
+/// The same while another flow keeps the queue long and so hides the base RTT. LEDBAT keeps minutes of it (RFC 6817).
+const CONTESTED_BASE_RTT_WINDOW: u32 = 60_000_000;
 /// How long a peer waits for more datagrams before it acknowledges, in microseconds (docs/raknet.md#acknowledgements).
 const ACK_DELAY: u32 = 10_000;
 /// Datagrams in flight of which so many arrive that the peer does not wait: it acknowledges eight at once, and of this many
@@ -45,8 +47,14 @@ const SLOW_START_LOSS_MARGIN: u32 = ALL / 3;
 const LOSS_RATE_WINDOW: u8 = 8;
 /// Reductions in a row without effect on the queue after which another flow must be what keeps it long.
 const MAX_FUTILE_REDUCTIONS: u8 = 3;
-/// Rounds in competitive state after which steady state is tried again.
-const MAX_COMPETITIVE_ROUNDS: u8 = 32;
+/// Those that count already when competitive state ends: the other flow is probably still there.
+const FUTILE_REDUCTIONS_AFTER_COMPETING: u8 = 2;
+/// Rounds in competitive state after which steady state is tried again: more than `NewReno` needs from loss to loss.
+const MAX_COMPETITIVE_ROUNDS: u8 = 128;
+/// Rounds in competitive state after which the window grows by one datagram more in each round.
+const ROUNDS_PER_STEP: u8 = 10;
+/// The largest part of the window by which it grows in a round of competitive state.
+const MAX_COMPETITIVE_GROWTH: u32 = 16;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum State {
@@ -55,7 +63,7 @@ enum State {
     SlowStart,
     /// The window grows until a queue forms, and then shrinks by what stands in it.
     Steady,
-    /// Another flow keeps the queue long: the window grows until something is lost, as `NewReno`'s does.
+    /// Another flow keeps the queue long: the window grows until something is lost or the queue becomes shorter.
     Competitive,
 }
 
@@ -103,12 +111,14 @@ pub(super) struct DelayBased {
     loss_rates: u8,
     /// Whether the other peer has ever reported a loss with a negative acknowledgement.
     peer_sends_nacks: bool,
-    /// Reductions in a row that did not shorten the queue.
+    /// Reductions in a row after which half of the longest queue that is tolerated was still there.
     futile_reductions: u8,
-    /// The window before the first of them.
+    /// The window that there would be without them.
     window_before: u32,
     /// Rounds in competitive state.
     competitive_rounds: u8,
+    /// The longest delay of the queue in them, in microseconds.
+    max_competitive_queue: u32,
     /// Whether a stream carries the datagrams.
     is_over_stream: bool,
     /// When the window was last reduced: a round that began before saw the larger window.
@@ -158,13 +168,19 @@ impl DelayBased {
     }
 
     fn update_base_rtt(&mut self, sample: &AckSample) {
+        let window = if self.is_contested() { CONTESTED_BASE_RTT_WINDOW } else { BASE_RTT_WINDOW };
         let [current, last] = &mut self.min_rtts;
-        if *current == 0 || sample.now.micros_since(self.min_rtt_since) > BASE_RTT_WINDOW {
+        if *current == 0 || sample.now.micros_since(self.min_rtt_since) > window {
             *last = if *current == 0 { sample.rtt } else { *current };
             *current = sample.rtt;
             self.min_rtt_since = sample.now;
         }
         *current = (*current).min(sample.rtt);
+    }
+
+    /// Whether another flow may be what keeps the queue long.
+    const fn is_contested(&self) -> bool {
+        self.futile_reductions > 0
     }
 
     /// The RTT of the path without a queue, in microseconds.
@@ -225,6 +241,7 @@ impl DelayBased {
 
     fn on_round_end(&mut self, sample: &AckSample) {
         let (queue, limit) = (self.queue_delay(), self.max_queue_delay());
+        self.grow_window_before();
         if self.round.since <= self.reduced_at {
             (self.acked_bytes, self.lost_bytes) = (0, 0);
             return;
@@ -240,7 +257,9 @@ impl DelayBased {
             State::SlowStart => {}
             State::Steady if queue > limit => self.drain_queue(queue, sample.now),
             State::Steady => {
-                self.futile_reductions = 0;
+                if queue < limit / 2 {
+                    self.futile_reductions = 0;
+                }
                 if let Some(rate) = congestion_loss {
                     let left = scale(self.window, ALL - rate, ALL);
                     self.reduce(self.bounded_reduction(left), sample.now);
@@ -249,19 +268,35 @@ impl DelayBased {
                     self.grow(self.step * self.datagram);
                 }
             }
-            State::Competitive => {
-                self.competitive_rounds = self.competitive_rounds.saturating_add(1);
-                self.grow(self.datagram);
-                if queue < limit / 2 || self.competitive_rounds > MAX_COMPETITIVE_ROUNDS {
-                    self.enter_steady();
-                }
-            }
+            State::Competitive => self.compete(queue),
         }
     }
 
-    /// By how many datagrams the window grows next: faster while the queue is short, and slower near its limit.
+    /// The window without the reductions grows as `NewReno`'s does. One of few datagrams does not: it may fill the queue alone.
+    fn grow_window_before(&mut self) {
+        if self.is_contested() && self.window_before >= 2 * MIN_DATAGRAMS * self.datagram {
+            self.window_before = self.window_before.saturating_add(self.datagram).min(MAX_WINDOW);
+        }
+    }
+
+    /// Lets the window grow until the queue becomes shorter. `NewReno` shortens it only after a loss, so another flow of this
+    /// kind may be trying whether it becomes empty, which takes all of them at once.
+    fn compete(&mut self, queue: u32) {
+        self.competitive_rounds = self.competitive_rounds.saturating_add(1);
+        self.max_competitive_queue = self.max_competitive_queue.max(queue);
+        let step = u32::from(1 + self.competitive_rounds / ROUNDS_PER_STEP) * self.datagram;
+        self.grow(step.min(self.window / MAX_COMPETITIVE_GROWTH).max(self.datagram));
+        if queue < self.max_competitive_queue / 4 * 3 || self.competitive_rounds > MAX_COMPETITIVE_ROUNDS {
+            self.enter_steady();
+        }
+    }
+
+    /// By how many datagrams the window grows next: faster while the queue is short, and slower near its limit. Beside another
+    /// flow it takes no more than `NewReno` would.
     const fn next_step(&self, queue: u32, limit: u32) -> u32 {
-        if queue < limit / 2 {
+        if self.is_contested() {
+            1
+        } else if queue < limit / 2 {
             self.step + 1
         } else if queue <= limit / 4 * 3 {
             self.step
@@ -277,19 +312,21 @@ impl DelayBased {
 
     fn enter_steady(&mut self) {
         self.state = State::Steady;
-        self.futile_reductions = 0;
+        self.futile_reductions = FUTILE_REDUCTIONS_AFTER_COMPETING;
+        self.window_before = self.window;
         self.step = 1;
     }
 
     /// Reduces the window by what stands in the queue. If that did not help before, another flow fills the queue.
     fn drain_queue(&mut self, queue: u32, now: Instant) {
-        if self.futile_reductions == 0 {
+        if !self.is_contested() {
             self.window_before = self.window;
         }
         self.futile_reductions += 1;
         if self.futile_reductions > MAX_FUTILE_REDUCTIONS {
             self.state = State::Competitive;
             self.competitive_rounds = 0;
+            self.max_competitive_queue = 0;
             self.window = self.window.max(self.window_before);
             self.reduced_at = now;
             return;
@@ -349,8 +386,8 @@ impl DelayBased {
         };
         self.lost_bytes = self.lost_bytes.saturating_add(bytes);
         if self.state == State::Competitive && loss.sent_at > self.reduced_at {
-            self.enter_steady();
             self.reduce(self.window / 2, loss.now);
+            self.enter_steady();
         }
     }
 
@@ -483,6 +520,58 @@ mod tests {
         let after = path.round(30_000, 1);
         assert!(after <= contested / 2 + DATAGRAM, "{after} after {contested}");
         assert_eq!(path.delay_based.state, State::Steady);
+    }
+
+    /// The flow's own reductions bring the queue below the limit, and what stays of it is the other flow's.
+    #[test]
+    fn a_queue_that_becomes_shorter_but_not_short_is_not_this_flows_alone() {
+        let mut path = Path::new();
+        path.rounds(4, 0);
+        path.rounds(2, 10_000);
+        let before = path.rounds(3, 0);
+        for _ in 0..4 {
+            path.rounds(2, 25_000);
+            path.rounds(2, 9_000);
+        }
+        assert_eq!(path.delay_based.state, State::Competitive);
+        assert!(path.delay_based.window() >= before, "{} after {before}", path.delay_based.window());
+    }
+
+    #[test]
+    fn reductions_that_leave_a_short_queue_are_no_competition() {
+        let mut path = Path::new();
+        path.rounds(4, 0);
+        path.rounds(5, 10_000);
+        for _ in 0..8 {
+            path.rounds(2, 25_000);
+            path.rounds(2, 3_000);
+            assert_eq!(path.delay_based.state, State::Steady);
+        }
+    }
+
+    #[test]
+    fn competition_ends_when_others_shorten_the_queue() {
+        let mut path = Path::new();
+        path.rounds(9, 10_000);
+        path.rounds(20, 60_000);
+        assert_eq!(path.delay_based.state, State::Competitive);
+        path.rounds(2, 48_000);
+        assert_eq!(path.delay_based.state, State::Competitive);
+        path.rounds(2, 40_000);
+        assert_eq!(path.delay_based.state, State::Steady);
+    }
+
+    #[test]
+    fn the_window_grows_faster_the_longer_nothing_is_lost() {
+        let mut path = Path::new();
+        path.rounds(9, 0);
+        path.rounds(20, 60_000);
+        assert_eq!(path.delay_based.state, State::Competitive);
+        let slow = path.round(60_000, 0);
+        let slow = path.round(60_000, 0) - slow;
+        let fast = path.rounds(40, 60_000);
+        let fast = path.round(60_000, 0) - fast;
+        assert!(fast > 2 * slow, "{fast}, at first {slow}");
     }
 
     #[test]
