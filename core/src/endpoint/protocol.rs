@@ -443,6 +443,8 @@ pub struct Peer<'a, P: Protocol> {
     /// How many datagrams of the connection whose turn it is were composed one after the other.
     pub(crate) in_a_row: u8,
     pub(crate) blocked: Blocked,
+    /// The last generation that a connection may have.
+    pub(crate) last_generation: u32,
     /// Its part in what several peers decide together, if it does.
     pub(crate) member: Option<Member>,
 }

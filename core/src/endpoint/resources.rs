@@ -296,6 +296,7 @@ impl<'a, P: Protocol> Peer<'a, P> {
             last_slot: 0,
             incoming: 0,
             in_a_row: 0,
+            last_generation: u32::MAX,
             member: None,
             blocked: Blocked { unexamined: 0, room: 0, needed: usize::MAX },
         }

@@ -230,11 +230,37 @@ impl<'a, P: Protocol> Peer<'a, P> {
         self.vacate(at);
     }
 
+    /// Makes this peer the one with `number`, from 0, among `of` peers of one server: no two of them give the same name to
+    /// connections. To be called before there are connections. A slot then has so many names fewer: 2^32 divided by `of`.
+    ///
+    /// ```
+    /// use rakwire::Instant;
+    /// use rakwire::raknet::{Capacity, Config, Peer};
+    ///
+    /// let peers = [0, 1].map(|number| {
+    ///     let mut peer = Peer::with_capacity(Capacity::default(), Config::new([7; 32]));
+    ///     peer.share_names(number, 2);
+    ///     peer
+    /// });
+    /// let [first, second] = peers.map(|mut peer| peer.connect(Instant::ZERO, ([192, 0, 2, 1], 19132).into()));
+    /// assert_ne!(first?, second?);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn share_names(&mut self, number: u16, of: u16) {
+        let names = u32::MAX / u32::from(of.max(1));
+        let before_first = names * u32::from(number.min(of.saturating_sub(1)));
+        self.last_generation = before_first + names;
+        for slot in &mut *self.tables.slots {
+            slot.generation = before_first;
+        }
+    }
+
     /// Empties a slot, and lists it as vacant unless every name that a connection in it can have was used.
     fn vacate(&mut self, at: u16) {
+        let last = self.last_generation;
         let Some(slot) = self.slot_mut(at) else { return };
         slot.vacate();
-        if slot.generation < u32::MAX {
+        if slot.generation < last {
             self.tables.vacant.push(at);
         }
     }
@@ -307,5 +333,27 @@ mod tests {
     fn a_name_is_never_used_again() {
         names_end::<RakNet>();
         names_end::<GameProtocol>();
+    }
+
+    /// The last name that a peer gives comes before the first one of the next peer.
+    fn names_are_shared<P: Protocol>() {
+        const PEERS: u16 = 3;
+        let capacity = Capacity { connections: 1, blocks: 16, block_size: 64 };
+        let mut last = 0;
+        for number in 0..PEERS {
+            let mut peer = Peer::<P>::with_capacity(capacity, P::config([7; 32]));
+            peer.share_names(number, PEERS);
+            assert_eq!(use_slot(&mut peer).expect("a vacant slot").generation, last + 1);
+            last = peer.last_generation;
+            peer.slot_mut(0).expect("the only slot").generation = last - 1;
+            assert_eq!(use_slot(&mut peer).expect("the last name").generation, last);
+            assert_eq!(use_slot(&mut peer), Err(ConnectError::Full));
+        }
+    }
+
+    #[test]
+    fn peers_of_one_server_share_the_names() {
+        names_are_shared::<RakNet>();
+        names_are_shared::<GameProtocol>();
     }
 }

@@ -222,9 +222,12 @@ impl<P: Protocol> Endpoint<P> {
         Self::open_shards(address, options, shards, |_| BoxedHook::NONE).await
     }
 
-    /// Like [`bind_shards`](Self::bind_shards), with a hook for each endpoint, which `hook` makes from its number. Endpoints work
-    /// at the same time, so hooks that should know of each other share what they know, as with a
-    /// [`SharedHook`].
+    /// Like [`bind_shards`](Self::bind_shards), with a hook for each endpoint, which `hook` makes from its number.
+    ///
+    /// The endpoints work at the same time, and no two of them have connections of the same id. So one [`SharedHook`] may
+    /// serve all of them if it keeps what it knows by id, as a [`MessageFilter`](crate::raknet::MessageFilter) does; it
+    /// makes them wait for each other. Slots are the same at each endpoint, so a plugin that keeps its state by slot
+    /// ([`BySlot`](rakwire::endpoint::BySlot)), as all of `rakwire-plugins` do, needs an instance for each.
     ///
     /// # Errors
     /// Those of [`bind_shards`](Self::bind_shards).
@@ -236,11 +239,14 @@ impl<P: Protocol> Endpoint<P> {
     /// # #[tokio::main]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # if cfg!(not(target_os = "linux")) { return Ok(()) }
-    /// let filter = SharedHook::new(MessageFilter::<64>::new());
+    /// let filters = [0, 1].map(|_| SharedHook::new(MessageFilter::<64>::new()));
     /// let options = Options::server(8)?;
-    /// let shards = Endpoint::bind_shards_with_hook("127.0.0.1:0", &options, 2, |_| filter.clone()).await?;
-    /// filter.with(|filter| filter.forbid(FilterGroup::EVERYONE, [0x90]));
-    /// assert_eq!(shards.len(), 2);
+    /// let hook = |number: usize| filters[number].clone();
+    /// let shards = Endpoint::bind_shards_with_hook("127.0.0.1:0", &options, filters.len(), hook).await?;
+    /// for filter in &filters {
+    ///     filter.with(|filter| filter.forbid(FilterGroup::EVERYONE, [0x90]));
+    /// }
+    /// assert_eq!(shards.len(), filters.len());
     /// # Ok(())
     /// # }
     /// ```
@@ -270,7 +276,10 @@ impl<P: Protocol> Endpoint<P> {
         let (clock, admission) = (Clock::start(), LockedAdmission::default());
         let mut shared = |number| {
             let shared = Shared::new(options.clone(), hook(number), clock);
-            shared.lock().share_admission(admission.clone());
+            let mut state = shared.lock();
+            state.share_admission(admission.clone());
+            state.share_names(number, sockets.len());
+            drop(state);
             Arc::new(shared)
         };
         let all: Vec<_> = (0..sockets.len()).map(&mut shared).collect();

@@ -108,6 +108,13 @@ impl<P: Protocol> State<P> {
         });
     }
 
+    /// Makes this endpoint one of several of a server, no two of which have connections of the same id. To be called before
+    /// there are connections.
+    pub(crate) fn share_names(&mut self, number: usize, of: usize) {
+        let [number, of] = [number, of].map(|count| u16::try_from(count).unwrap_or(u16::MAX));
+        self.hooked.peer.share_names(number, of);
+    }
+
     /// Applies what the application has decided about a client.
     pub(crate) fn decide(&mut self, now: Instant, remote: SocketAddr, decision: Decision) {
         let Some(deferred) = self.deferred.clone() else { return };

@@ -80,9 +80,9 @@ async fn a_hook_filters_both_ways<P: Subject>() {
 
 /// Drops the messages of one connection, and counts them.
 #[derive(Default)]
-struct Muted {
-    who: Option<ConnectionId>,
-    dropped: usize,
+pub(super) struct Muted {
+    pub(super) who: Option<ConnectionId>,
+    pub(super) dropped: usize,
 }
 
 impl<P: Protocol> Hook<P> for Muted {
@@ -115,7 +115,7 @@ async fn a_shared_hook_is_changed_at_run_time<P: Subject>() {
 
 /// Greets whoever is connected, and tells the application of each message of its own.
 #[derive(Default)]
-struct Greeter {
+pub(super) struct Greeter {
     ungreeted: Vec<ConnectionId>,
     untold: Vec<ConnectionId>,
 }

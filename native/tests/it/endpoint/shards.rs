@@ -4,10 +4,12 @@ use std::collections::HashSet;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
+use rakwire::endpoint::{Hook, PluginHost};
 use rakwire::raknet::{ConnectFailure, ConnectOptions, Guid, RakNet, Refusal};
-use rakwire_native::endpoint::{ConnectError, Connection, Endpoint, Options};
+use rakwire_native::endpoint::{ConnectError, Connection, Endpoint, Options, SharedHook};
 
 use super::by_both_protocols;
+use super::hooks::{Greeter, Muted};
 use super::subject::{Subject, client, echo_all, message, receive, until};
 use crate::support::DEADLINE;
 
@@ -15,6 +17,8 @@ by_both_protocols!(
     clients_spread_over_the_shards_of_a_server_and_stay_where_they_are,
     the_shards_of_a_server_admit_no_more_than_max_incoming_together,
     the_application_decides_about_the_clients_of_each_shard,
+    a_hook_of_all_shards_tells_their_connections_apart,
+    each_shard_has_a_plugin_of_its_own,
 );
 
 const SHARDS: usize = 4;
@@ -130,6 +134,65 @@ async fn the_application_decides_about_the_clients_of_each_shard<P: Subject>() {
     until("all that are welcome are there", || count() == usize::from(CLIENTS / 2)).await;
     assert!(clients.iter().all(|(_, connection)| connection.closed_reason().is_none()));
     assert!(asked.lock().expect("no panic").len() > 1, "one shard alone was asked");
+}
+
+/// A client, its connection and the server's end of it.
+type Joined<P> = (Endpoint<P>, Connection<P>, Connection<P>);
+
+/// A server whose endpoints have hooks, and as many clients as there is room for, with the shard that each came to.
+async fn joined_shards<P: Subject, H: Hook<P> + Send + 'static>(
+    hook: impl FnMut(usize) -> H,
+) -> (Vec<Endpoint<P>>, Vec<(usize, Joined<P>)>) {
+    let options = Options::<P>::server(CLIENTS).expect("random bytes");
+    let shards = Endpoint::bind_shards_with_hook("127.0.0.1:0", &options, SHARDS, hook);
+    let shards = shards.await.expect("a free port");
+    let (accepted, mut ends) = tokio::sync::mpsc::unbounded_channel();
+    for (number, shard) in shards.iter().cloned().enumerate() {
+        let accepted = accepted.clone();
+        tokio::spawn(async move {
+            while let Some(connection) = shard.accept().await {
+                accepted.send((number, connection)).expect("the test goes on");
+            }
+        });
+    }
+    let mut joined = Vec::new();
+    for _ in 0..CLIENTS {
+        let client = client::<P>(|_| {}).await;
+        let here = client.connect(shards[0].local_addr()).await.expect("a connection");
+        let (number, there) = ends.recv().await.expect("the same connection");
+        joined.push((number, (client, here, there)));
+    }
+    assert!(joined.iter().any(|(number, _)| *number != joined[0].0), "all clients came to one shard");
+    (shards, joined)
+}
+
+/// A hook that all shards share knows a connection by its id, and takes no other one for it.
+async fn a_hook_of_all_shards_tells_their_connections_apart<P: Subject>() {
+    let muted = SharedHook::new(Muted::default());
+    let (_shards, joined) = joined_shards::<P, _>(|_| muted.clone()).await;
+    let ids: HashSet<_> = joined.iter().map(|(_, (_, _, there))| there.id()).collect();
+    assert_eq!(ids.len(), usize::from(CLIENTS), "{ids:?}");
+    let (_, (_, mute, there)) = &joined[0];
+    muted.with(|muted| muted.who = Some(there.id()));
+    mute.send(&message(10, 0), P::RELIABLE).await.expect("an open connection");
+    for (_, (_, here, there)) in &joined[1..] {
+        here.send(&message(10, 0), P::RELIABLE).await.expect("an open connection");
+        assert_eq!(receive(there).await.bytes, message(10, 0));
+    }
+    until("a dropped message", || muted.with(|muted| muted.dropped == 1)).await;
+}
+
+async fn each_shard_has_a_plugin_of_its_own<P: Subject>() {
+    let hosts = [(); SHARDS].map(|()| SharedHook::new(PluginHost::<Greeter, 1>::new()));
+    for host in &hosts {
+        host.with(|host| host.attach::<P>(Greeter::default())).expect("room");
+    }
+    let (_shards, joined) = joined_shards::<P, _>(|number| hosts[number].clone()).await;
+    for (_, (_, here, there)) in &joined {
+        assert_eq!(receive(here).await.bytes, b"\x85hello");
+        here.send(b"\x85hello", P::RELIABLE).await.expect("an open connection");
+        assert_eq!(receive(there).await.bytes, b"\x90it has answered");
+    }
 }
 
 /// A RakNet server of several shards, and the shard that each of many clients comes to.
