@@ -25,8 +25,10 @@ pub(super) struct IncomingFile {
 /// Whether a file is made by a patch. It is tried once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Patch {
-    /// It may be, once it is known from which version.
+    /// It may be, if an older version is here.
     Untried,
+    /// It may be, once the older version, of which so many bytes were read, is known by its digest.
+    Hashing { size: u64, read: u64 },
     /// It may be, from this version.
     Wanted([u8; BASE_LENGTH]),
     /// The sender was asked.
@@ -75,8 +77,30 @@ impl IncomingFile {
     /// Looks for an older version that is here, if nothing of this one is.
     pub(super) fn find_base<S: Store>(&mut self, store: &mut S) {
         if self.patch == Patch::Untried && self.present == 0 && self.size > 0 {
-            self.patch = store.base(self.number).map_or(Patch::Impossible, Patch::Wanted);
+            let hashing = |size| Patch::Hashing { size, read: 0 };
+            self.patch = store.base(self.number).map_or(Patch::Impossible, hashing);
         }
+    }
+
+    /// Reads the older version, at most `budget` bytes, of which the rest is returned.
+    pub(super) fn hash_base<S: Store>(&mut self, store: &mut S, buffer: &mut [u8], mut budget: u64) -> u64 {
+        let Patch::Hashing { size, mut read } = self.patch else { return budget };
+        while read < size && budget > 0 {
+            let bytes = piece(buffer, (size - read).min(budget));
+            if store.read_base(self.number, read, bytes).is_err() {
+                (self.patch, self.hasher) = (Patch::Impossible, Sha256::new());
+                return budget;
+            }
+            self.hasher.update(&*bytes);
+            let length = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+            (read, budget) = (read.saturating_add(length), budget.saturating_sub(length));
+        }
+        self.patch = Patch::Hashing { size, read };
+        if read == size {
+            let digest = core::mem::take(&mut self.hasher).finalize();
+            self.patch = digest.first_chunk().copied().map_or(Patch::Impossible, Patch::Wanted);
+        }
+        budget
     }
 
     /// The sender has a patch of so many bytes with this number; none at all if it has 0.
@@ -100,7 +124,7 @@ impl IncomingFile {
     pub(super) fn next_request(&self, number: u32, chunk: u32) -> Option<Request> {
         let (file, size, offset) = match self.patch {
             Patch::Wanted(base) => return Some(Request::FindPatch { number, file: self.number, base }),
-            Patch::AskedFor => return None,
+            Patch::Hashing { .. } | Patch::AskedFor => return None,
             Patch::Fetching { number, size, requested } => (number, size, requested),
             Patch::Untried | Patch::Applied | Patch::Impossible => (self.number, self.size, self.requested),
         };
@@ -114,8 +138,15 @@ impl IncomingFile {
         match &mut self.patch {
             Patch::Wanted(_) => self.patch = Patch::AskedFor,
             Patch::Fetching { requested, .. } => *requested = end,
-            Patch::AskedFor | Patch::Untried | Patch::Applied | Patch::Impossible => self.requested = end,
+            Patch::Untried | Patch::Hashing { .. } | Patch::AskedFor | Patch::Applied | Patch::Impossible => {
+                self.requested = end
+            }
         }
+    }
+
+    /// Whether its older version waits to be read.
+    pub(super) const fn is_hashing(&self) -> bool {
+        matches!(self.patch, Patch::Hashing { .. })
     }
 
     /// Whether bytes up to `stored` wait to be read, or it is complete.
@@ -133,12 +164,10 @@ impl IncomingFile {
         mut budget: u64,
     ) -> Result<u64, Reason> {
         while self.hashed < stored && budget > 0 {
-            let length = (stored - self.hashed).min(budget);
-            let length = usize::try_from(length).unwrap_or(usize::MAX).min(buffer.len());
-            let bytes = buffer.get_mut(..length).unwrap_or_default();
+            let bytes = piece(buffer, (stored - self.hashed).min(budget));
             store.read(self.number, self.hashed, bytes).map_err(|StorageError| Reason::Storage)?;
             self.hasher.update(&*bytes);
-            let read = u64::try_from(length).unwrap_or(u64::MAX);
+            let read = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
             self.hashed = self.hashed.saturating_add(read);
             budget = budget.saturating_sub(read);
         }
@@ -154,4 +183,10 @@ impl IncomingFile {
         }
         if self.present > 0 { Checked::WrongAndOld } else { Checked::Wrong }
     }
+}
+
+/// The beginning of the buffer, no longer than so many bytes.
+fn piece(buffer: &mut [u8], length: u64) -> &mut [u8] {
+    let length = usize::try_from(length).unwrap_or(usize::MAX).min(buffer.len());
+    buffer.get_mut(..length).unwrap_or_default()
 }

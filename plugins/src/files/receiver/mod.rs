@@ -168,11 +168,14 @@ impl<P: Protocol, S: Store, const WINDOW: usize, const AHEAD: usize, const BYTES
         }
     }
 
-    /// Reads back what has come, and ends the transfer if all is here.
+    /// Reads back what has come, and older versions of what is to come; ends the transfer if all is here.
     fn check(&mut self, buffer: &mut [u8]) {
         let Some(transfer) = &mut self.transfer else { return };
         match transfer.check(&mut self.store, buffer, CHECKED_AT_ONCE) {
-            Ok(is_finished) => self.is_untold |= is_finished,
+            Ok((is_finished, budget)) => {
+                self.is_untold |= is_finished;
+                transfer.hash_bases(&mut self.store, buffer, budget);
+            }
             Err(reason) => return self.fail(reason),
         }
         if transfer.is_complete()

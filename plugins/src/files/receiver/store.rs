@@ -1,7 +1,7 @@
 //! Where a receiver puts files.
 
 use crate::files::outcome::StorageError;
-use crate::files::wire::{BASE_LENGTH, Entry};
+use crate::files::wire::Entry;
 
 /// The application's storage. A file is named by its number from [`begin`](Self::begin) on until it is finished or the transfer
 /// has ended; several are under way at a time.
@@ -34,10 +34,19 @@ pub trait Store {
     /// See [`begin`](Self::begin).
     fn discard(&mut self, file: u32) -> Result<(), StorageError>;
 
-    /// The first bytes of the SHA-256 of an older version of a file that is here, from which a patch may start. Asked where
-    /// nothing of the file is here, or what is here is wrong. None unless the application can apply patches.
-    fn base(&mut self, _file: u32) -> Option<[u8; BASE_LENGTH]> {
+    /// How many bytes an older version of a file has that is here, and from which a patch may start. Asked where nothing of the
+    /// file is here, or what is here is wrong. None unless the application can apply patches.
+    fn base(&mut self, _file: u32) -> Option<u64> {
         None
+    }
+
+    /// Reads bytes of the older version, as many as the buffer has, from its beginning to its end: its SHA-256 names it to the
+    /// sender.
+    ///
+    /// # Errors
+    /// [`StorageError`], after which the file is fetched as if there were no older version.
+    fn read_base(&mut self, _file: u32, _offset: u64, _buffer: &mut [u8]) -> Result<(), StorageError> {
+        Err(StorageError)
     }
 
     /// Writes bytes of a patch for a file, which is shorter than the file; not always in order where the protocol knows none.

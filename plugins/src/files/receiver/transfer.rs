@@ -245,18 +245,30 @@ impl<const WINDOW: usize, const AHEAD: usize> Transfer<WINDOW, AHEAD> {
         offsets.min().unwrap_or(first.requested)
     }
 
-    /// Whether [`check`](Self::check) has something to do.
+    /// Whether [`check`](Self::check) or [`hash_bases`](Self::hash_bases) has something to do.
     pub(super) fn can_be_checked(&self) -> bool {
         self.files.front().is_some_and(|first| first.can_be_checked(self.stored(first)))
+            || self.files.iter().any(IncomingFile::is_hashing)
     }
 
-    /// Reads back what is here, at most so many bytes, and finishes files that are complete. True if one was.
+    /// Reads older versions of files, the next one first, at most so many bytes.
+    pub(super) fn hash_bases<S: Store>(&mut self, store: &mut S, buffer: &mut [u8], mut budget: u64) {
+        for file in &mut self.files {
+            if budget == 0 {
+                return;
+            }
+            budget = file.hash_base(store, buffer, budget);
+        }
+    }
+
+    /// Reads back what is here, at most so many bytes, and finishes files that are complete. Whether one was, and how many
+    /// bytes more might have been read.
     pub(super) fn check<S: Store>(
         &mut self,
         store: &mut S,
         buffer: &mut [u8],
         mut budget: u64,
-    ) -> Result<bool, Reason> {
+    ) -> Result<(bool, u64), Reason> {
         let mut is_finished = false;
         while let Some(stored) = self.files.front().map(|first| self.stored(first)) {
             let Some(first) = self.files.front_mut() else { break };
@@ -282,7 +294,7 @@ impl<const WINDOW: usize, const AHEAD: usize> Transfer<WINDOW, AHEAD> {
                 }
             }
         }
-        Ok(is_finished)
+        Ok((is_finished, budget))
     }
 
     /// What is to be asked for next: the manifest before files, so that there are always some to ask for.

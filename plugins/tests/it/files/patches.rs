@@ -1,6 +1,7 @@
 //! Files that come as patches of older versions.
 
 use rakwire::Instant;
+use rakwire::endpoint::Plugin;
 use rakwire::raknet::RakNet;
 use rakwire_plugins::files::{Failure, Progress, Reason, ReceiverEvent, Reply, Request};
 
@@ -161,4 +162,26 @@ fn one_patch_for_all_files_is_found_out() {
     from.source.patches.iter_mut().for_each(|(_, _, patch)| patch.clone_from(&one));
     let progress = transfer(&mut from, &mut to).expect("it arrives");
     assert_eq!((progress.patched, to.store.tree), (1, new));
+}
+
+/// A page of the manifest does not make a receiver read all older versions at once.
+#[test]
+fn older_versions_are_read_step_by_step() {
+    const STEP: usize = 256 * 1_024;
+    let id = connections::<RakNet>(1)[0];
+    let [a, b] = [vec![1; 600_000], vec![2; 500_000]];
+    let old = tree(&[("a", &a), ("b", &b)]);
+    let mut from = sender(&tree(&[("a", &a[1..]), ("b", &b[1..])]));
+    let mut to = patching_receiver(&old);
+    connect(&mut from, id);
+    to.fetch(id).expect("no other transfer");
+    transmit(&mut to, Instant::ZERO).iter().for_each(|message| receive(&mut from, id, message));
+    transmit(&mut from, Instant::ZERO).iter().for_each(|page| receive(&mut to, id, page));
+    assert_eq!(to.store.base_reads, 0);
+    for end in [STEP, 2 * STEP, 3 * STEP, 4 * STEP, a.len() + b.len()] {
+        let plugin: &dyn Plugin<RakNet> = &to;
+        assert_eq!(plugin.poll_timeout(), Some(Instant::ZERO));
+        transmit(&mut to, Instant::ZERO);
+        assert_eq!(to.store.base_reads, end);
+    }
 }

@@ -133,6 +133,8 @@ pub(super) struct MemoryStore {
     pub(super) is_broken: bool,
     /// Whether it says which older versions it has.
     pub(super) applies_patches: bool,
+    /// Bytes of older versions that were read.
+    pub(super) base_reads: usize,
     patches: BTreeMap<u32, Vec<u8>>,
 }
 
@@ -187,9 +189,17 @@ impl Store for MemoryStore {
         Ok(())
     }
 
-    fn base(&mut self, file: u32) -> Option<[u8; BASE_LENGTH]> {
+    fn base(&mut self, file: u32) -> Option<u64> {
         let old = self.tree.get(self.open.get(&file)?)?;
-        self.applies_patches.then(|| base(old))
+        self.applies_patches.then_some(old.len() as u64)
+    }
+
+    fn read_base(&mut self, file: u32, offset: u64, buffer: &mut [u8]) -> Result<(), StorageError> {
+        let old = self.open.get(&file).and_then(|path| self.tree.get(path)).ok_or(StorageError)?;
+        let begin = offset as usize;
+        buffer.copy_from_slice(old.get(begin..begin + buffer.len()).ok_or(StorageError)?);
+        self.base_reads += buffer.len();
+        Ok(())
     }
 
     fn write_patch(&mut self, file: u32, offset: u64, bytes: &[u8]) -> Result<(), StorageError> {
