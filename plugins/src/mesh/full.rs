@@ -22,11 +22,11 @@ const PAUSE: Duration = Duration::from_millis(50);
 pub enum JoinStatus {
     /// It is connected to nobody.
     Alone,
-    /// Somebody is connected to a peer that this one is not connected to yet.
+    /// Somebody is connected to a member that this one is not connected to yet.
     Joining,
-    /// It is connected to everybody to whom anybody is.
+    /// It is connected to every member to whom anybody is.
     Complete,
-    /// It is connected to everybody but those that it could not reach in time.
+    /// It is connected to every member but those that it could not reach in time.
     Partial,
 }
 
@@ -95,7 +95,7 @@ impl<const PEERS: usize> Mesh<PEERS> {
         &self.graph
     }
 
-    /// The next peer to connect to. Whether that works out the mesh hears by itself, and names the peer again otherwise, by the next
+    /// The next member to connect to. Whether that works out the mesh hears by itself, and names the peer again otherwise, by the next
     /// of its addresses if the others know it by several.
     pub fn poll_connect(&mut self) -> Option<Target> {
         let (target, attempts) = self.targets.poll_due().filter(|_| !self.is_leaving)?;
@@ -155,19 +155,17 @@ impl<const PEERS: usize> Mesh<PEERS> {
         }
     }
 
-    /// A peer to which another member is connected and this one could not connect in time, once.
+    /// A member to which another one is connected and this one could not connect in time, once.
     pub fn poll_out_of_reach(&mut self) -> Option<Guid> {
         self.targets.poll_out_of_reach()
     }
 
-    /// Who cannot reach whom: the pairs of peers that are not connected to each other, this one among them. Those that may
+    /// Who cannot reach whom: the pairs of members that are not connected to each other, this one among them. Those that may
     /// still connect count too.
     pub fn missing_pairs(&self) -> impl Iterator<Item = (Guid, Guid)> {
         let own = self.targets.reported().map(|(guid, _)| (self.own, guid));
-        let others = self
-            .graph
-            .peers()
-            .flat_map(|(a, _)| self.graph.peers().filter(move |(b, _)| a < *b).map(move |(b, _)| (a, b)));
+        let members = || self.graph.peers().map(|(guid, _)| guid).filter(|guid| self.is_member(*guid));
+        let others = members().flat_map(move |a| members().filter(move |b| a < *b).map(move |b| (a, b)));
         own.chain(others.filter(|(a, b)| !self.graph.are_connected(*a, *b)))
     }
 
@@ -214,6 +212,7 @@ impl<const PEERS: usize> Mesh<PEERS> {
         if is_moved {
             self.say_again();
         }
+        self.look_for_peers(now);
     }
 
     /// Learns the time of another member: of two epochs that of the lower founder counts, and if neither peer has been a member,
@@ -234,18 +233,22 @@ impl<const PEERS: usize> Mesh<PEERS> {
         self.say_again();
     }
 
-    /// Remembers the peers to which others are connected and this one is not.
+    /// Remembers the members to which others are connected and this one is not. Who is connected to others without being a
+    /// member, as a client is or a page, may be none that can be dialled.
     fn look_for_peers(&mut self, now: Instant) {
-        for remote in self.graph.remotes() {
-            let is_known = remote.guid == self.own || self.graph.is_connected(remote.guid);
-            if is_known || remote.guid == Guid::UNASSIGNED {
+        let address =
+            |guid| self.graph.remotes().find(|remote| remote.guid == guid).map(|remote| remote.address);
+        for guid in announced(&self.members) {
+            if guid == self.own || guid == Guid::UNASSIGNED || self.graph.is_connected(guid) {
                 continue;
             }
-            let target = Target { address: remote.address, guid: remote.guid };
-            let is_kept = self.targets.learn(now, self.own, target);
+            let Some(address) = address(guid) else { continue };
+            let is_kept = self.targets.learn(now, self.own, Target { address, guid });
             self.stats.dropped = self.stats.dropped.saturating_add(u64::from(!is_kept));
         }
-        self.targets.report(now, |guid| self.graph.remotes().any(|remote| remote.guid == guid));
+        self.targets.report(now, |guid| {
+            address(guid).is_some() && announced(&self.members).any(|named| named == guid)
+        });
     }
 
     fn announcement(&self, now: Instant) -> Announcement<PEERS> {
@@ -263,6 +266,12 @@ impl<const PEERS: usize> Mesh<PEERS> {
         }
         self.next_announcement = now + PAUSE;
     }
+}
+
+/// Those whom other members name as members.
+fn announced<const PEERS: usize>(members: &BySlot<Member<PEERS>, PEERS>) -> impl Iterator<Item = Guid> {
+    let said = members.iter().filter_map(|(_, member)| member.said.as_ref());
+    said.flat_map(|said| &said.neighbours).map(|rank| rank.guid)
 }
 
 impl<const PEERS: usize> Plugin<RakNet> for Mesh<PEERS> {
@@ -283,10 +292,8 @@ impl<const PEERS: usize> Plugin<RakNet> for Mesh<PEERS> {
     }
 
     fn on_disconnected(&mut self, now: Instant, id: ConnectionId, reason: DisconnectReason) {
-        let address = self
-            .graph
-            .peers()
-            .find(|(guid, _)| self.members.get(id).is_some_and(|member| member.guid == *guid));
+        let member = self.members.get(id).filter(|member| member.said.is_some());
+        let address = member.and_then(|member| self.graph.peers().find(|(guid, _)| member.guid == *guid));
         self.graph.on_disconnected(now, id, reason);
         if self.members.remove(id).is_some() {
             self.say_again();

@@ -9,7 +9,7 @@ use rakwire::raknet::{Delivery, DisconnectReason, Guid, RakNet};
 use rakwire::wire::Wire;
 use rakwire::wire::Writer;
 use rakwire::wire::notice::{Notice, RemotePeer, RemotePeers};
-use rakwire_plugins::mesh::{Announcement, Epoch, JoinStatus, MAX_LENGTH, Mesh, REACH_TIME};
+use rakwire_plugins::mesh::{Announcement, Epoch, JoinStatus, MAX_LENGTH, Mesh, REACH_TIME, Rank};
 
 use crate::support::{Collector, connections};
 
@@ -29,7 +29,15 @@ fn update(mesh: &mut Member, now: Instant) -> usize {
     sender.messages.len()
 }
 
+/// A member that founded a mesh, and another one.
 fn connected() -> (Member, ConnectionId) {
+    let (mut mesh, id) = connected_to_a_client();
+    announce(&mut mesh, Instant::ZERO, id, &[]);
+    (mesh, id)
+}
+
+/// The same, while the other peer has said nothing of the mesh.
+fn connected_to_a_client() -> (Member, ConnectionId) {
     let id = connections::<RakNet>(1)[0];
     let mut mesh = Member::new(Guid(5));
     mesh.found();
@@ -37,6 +45,21 @@ fn connected() -> (Member, ConnectionId) {
     plugin(&mut mesh).on_connected(Instant::ZERO, id, ([10, 0, 0, 1], 1).into(), Guid(6), Side::Server);
     update(&mut mesh, Instant::ZERO);
     (mesh, id)
+}
+
+/// Another member says that it is connected to these.
+fn announce(mesh: &mut Member, now: Instant, from: ConnectionId, guids: &[u64]) {
+    let neighbours = guids.iter().map(|guid| Rank { joined: 2, guid: Guid(*guid) }).collect();
+    let epoch = Epoch { founder: Guid(5), now: 0 };
+    let said = Announcement::<4> { joined: Some((epoch, 1)), neighbours };
+    let mut buffer = [0; MAX_LENGTH];
+    receive(mesh, now, from, said.encode(&mut buffer).expect("room"));
+}
+
+/// Another member tells of a member to which it is connected.
+fn invent(mesh: &mut Member, now: Instant, from: ConnectionId, guid: u64) {
+    receive(mesh, now, from, &invented(guid));
+    announce(mesh, now, from, &[guid]);
 }
 
 fn invented(guid: u64) -> Vec<u8> {
@@ -67,7 +90,7 @@ fn invented_peers_are_tried_seldom() {
     let mut tried = 0;
     for step in 0..1_200_u64 {
         let now = Instant::from_micros(step * 10_000);
-        receive(&mut mesh, now, id, &invented(100 + step));
+        invent(&mut mesh, now, id, 100 + step);
         update(&mut mesh, now);
         while mesh.poll_connect().is_some() {
             tried += 1;
@@ -114,7 +137,8 @@ fn whoever_leaves_one_member_is_tried_while_it_is_connected_to_another() {
         let (mut mesh, member) = connected();
         let address = ([192, 0, 2, 1], 1).into();
         plugin(&mut mesh).on_connected(Instant::ZERO, ids[1], address, Guid(100), Side::Server);
-        receive(&mut mesh, Instant::ZERO, member, &invented(100));
+        announce(&mut mesh, Instant::ZERO, ids[1], &[]);
+        invent(&mut mesh, Instant::ZERO, member, 100);
         plugin(&mut mesh).on_disconnected(from, ids[1], reason);
         update(&mut mesh, from);
         assert_eq!(mesh.poll_connect().is_none(), reason == DisconnectReason::Remote, "it may be leaving");
@@ -129,7 +153,7 @@ fn whoever_leaves_one_member_is_tried_while_it_is_connected_to_another() {
 #[test]
 fn a_peer_that_nobody_reaches_is_told_once() {
     let (mut mesh, id) = connected();
-    receive(&mut mesh, Instant::ZERO, id, &invented(100));
+    invent(&mut mesh, Instant::ZERO, id, 100);
     assert_eq!(mesh.join_status(), JoinStatus::Joining);
     for _ in 0..3 {
         update(&mut mesh, Instant::ZERO + REACH_TIME);
@@ -196,8 +220,11 @@ fn a_peer_that_comes_and_goes_is_tried_seldom() {
     let (mut tried, mut told) = (0, 0);
     for second in 0..600 {
         let now = Instant::ZERO + Duration::from_secs(second);
-        let message = if second % 2 == 0 { invented(100) } else { withdrawn(100) };
-        receive(&mut mesh, now, id, &message);
+        if second % 2 == 0 {
+            invent(&mut mesh, now, id, 100);
+        } else {
+            receive(&mut mesh, now, id, &withdrawn(100));
+        }
         update(&mut mesh, now);
         tried += u32::from(mesh.poll_connect().is_some());
         told += u32::from(mesh.poll_out_of_reach().is_some());
@@ -214,6 +241,7 @@ fn every_address_of_a_peer_is_tried() {
     plugin(&mut mesh).on_connected(Instant::ZERO, second, ([10, 0, 0, 2], 1).into(), Guid(7), Side::Server);
     receive(&mut mesh, Instant::ZERO, first, &invented_at(100, 1));
     receive(&mut mesh, Instant::ZERO, second, &invented_at(100, 2));
+    announce(&mut mesh, Instant::ZERO, second, &[100]);
     let mut ports = Vec::new();
     for second in 0..12 {
         update(&mut mesh, Instant::ZERO + Duration::from_secs(second));
@@ -225,4 +253,21 @@ fn every_address_of_a_peer_is_tried() {
     mesh.leave();
     update(&mut mesh, Instant::ZERO + Duration::from_secs(20));
     assert_eq!(mesh.poll_connect(), None);
+}
+
+/// A client of another member, or a page, cannot be dialled. It is, once somebody says that it is a member.
+#[test]
+fn whoever_is_no_member_is_not_dialled() {
+    let (mut mesh, id) = connected();
+    receive(&mut mesh, Instant::ZERO, id, &invented(100));
+    assert_eq!(attempts(&mut mesh, Instant::ZERO), 0);
+    assert_eq!((mesh.join_status(), mesh.poll_out_of_reach()), (JoinStatus::Complete, None));
+    assert_eq!(mesh.missing_pairs().count(), 0);
+    let later = Instant::ZERO + Duration::from_secs(60);
+    announce(&mut mesh, later, id, &[100]);
+    update(&mut mesh, later);
+    assert_eq!(mesh.poll_connect().map(|target| target.guid), Some(Guid(100)));
+    let (mut mesh, id) = connected_to_a_client();
+    plugin(&mut mesh).on_disconnected(Instant::ZERO, id, DisconnectReason::Lost);
+    assert_eq!(attempts(&mut mesh, Instant::ZERO), 0, "a client that fell silent");
 }

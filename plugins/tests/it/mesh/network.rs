@@ -38,7 +38,7 @@ impl Random {
 enum Happening {
     Message { link: u64, from: usize, to: usize, bytes: Vec<u8> },
     Opened { link: u64, at: usize, other: usize, is_server: bool, other_opens_at: u64 },
-    Ended { link: u64, at: usize, other: usize },
+    Ended { link: u64, at: usize, other: usize, is_told: bool },
     Updated { at: usize },
 }
 
@@ -198,20 +198,26 @@ impl Network {
         );
     }
 
-    /// Has the connection between two machines end, for each of them when it notices.
+    /// Has the connection between two machines fall silent, for each of them when it notices.
     pub(crate) fn cut(&mut self, a: usize, b: usize, slowest: u64) {
+        self.end(a, b, slowest, false);
+    }
+
+    /// Has the connection between two machines end. Each is told so if one of them disconnects.
+    fn end(&mut self, a: usize, b: usize, slowest: u64, is_told: bool) {
         for (at, other) in [(a, b), (b, a)] {
             let Some(end) = self.machines[at].as_ref().and_then(|machine| machine.ends[other]) else {
                 continue;
             };
             let when = self.now + 1 + self.random.below(slowest);
-            self.push(when, Happening::Ended { link: end.link, at, other });
+            self.push(when, Happening::Ended { link: end.link, at, other, is_told });
         }
     }
 
-    /// Stops a machine; the others notice at once, or only after a silence.
+    /// Stops a machine, which disconnects or falls silent; the others notice at once, or only after a while.
     pub(crate) fn stop(&mut self, at: usize, slowest: u64) {
-        (0..MAX).for_each(|other| self.cut(at, other, slowest));
+        let is_told = self.random.below(2) == 0;
+        (0..MAX).for_each(|other| self.end(at, other, slowest, is_told));
         self.machines[at] = None;
     }
 
@@ -259,17 +265,18 @@ impl Network {
                 if !self.open(link, at, other, is_server, other_opens_at) {
                     // The other end waits in vain.
                     let when = self.now + 1_000;
-                    return self.push(when, Happening::Ended { link, at: other, other: at });
+                    return self.push(when, Happening::Ended { link, at: other, other: at, is_told: false });
                 }
                 at
             }
-            Happening::Ended { link, at, other } => {
+            Happening::Ended { link, at, other, is_told } => {
                 let Some(machine) = &mut self.machines[at] else { return };
                 let Some(end) = machine.ends[other].take_if(|end| end.link == link) else { return };
-                plugin(&mut machine.mesh).on_disconnected(now, end.id, DisconnectReason::Lost);
+                let reason = if is_told { DisconnectReason::Remote } else { DisconnectReason::Lost };
+                plugin(&mut machine.mesh).on_disconnected(now, end.id, reason);
                 // The other end falls silent then, if it has not ended yet.
                 let when = self.now + 10_000;
-                self.push(when, Happening::Ended { link, at: other, other: at });
+                self.push(when, Happening::Ended { link, at: other, other: at, is_told: false });
                 at
             }
             Happening::Updated { at } => {
