@@ -176,6 +176,9 @@ pub struct CallStats {
     /// Calls that were dropped, since too many answers for the caller wait to be sent, and answers that were, since others need
     /// their places.
     pub busy: u64,
+    /// Answers, refusals and signals that the connection does not take, now or later: it has ended, a hook drops them, or they are
+    /// longer than it can ever take. Whoever called is told of the last by [`Refusal::AnswerTooLong`].
+    pub unsent: u64,
     /// Messages that say nothing, or are longer than messages may be.
     pub malformed: u64,
     /// Answers to calls that nobody waits for: they are late, or nobody has called.
@@ -429,6 +432,12 @@ fn encoded<const BYTES: usize>(message: &Message<'_>) -> Option<Vec<u8, BYTES>> 
     Some(bytes)
 }
 
+/// What is said in place of an answer that is longer than the connection can take.
+fn refusal_of<const BYTES: usize>(answer: &[u8]) -> Option<Vec<u8, BYTES>> {
+    let Some(Message::Answer { number, .. }) = Message::decode(answer) else { return None };
+    encoded(&Message::Refusal { number, refusal: Refusal::AnswerTooLong })
+}
+
 impl<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: usize> Plugin<P>
     for RemoteCalls<P, C, FUNCTIONS, CALLS, BYTES>
 {
@@ -475,11 +484,20 @@ impl<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: us
             self.outgoing.retain(|message| message.call != Some(id.number));
             self.finish(id, Err(CallFailure::TimedOut));
         }
-        self.answers.send(sender, |_, _| {});
+        let stats = &mut self.stats;
+        self.answers.send(sender, |answer, error| {
+            stats.unsent = stats.unsent.saturating_add(1);
+            let is_too_long = matches!(error, SendError::NeverFits | SendError::TooLong);
+            if is_too_long { refusal_of(&answer.bytes) } else { None }
+        });
         let mut unsent: Vec<(u32, SendError), CALLS> = Vec::new();
-        self.outgoing.send(sender, |number, error| {
-            // There is an entry for each call at the most.
-            let _ = unsent.push((number, error));
+        self.outgoing.send(sender, |message, error| {
+            match message.call {
+                // There is an entry for each call at the most.
+                Some(number) => drop(unsent.push((number, error))),
+                None => stats.unsent = stats.unsent.saturating_add(1),
+            }
+            None
         });
         for (number, error) in unsent {
             let open = self.open.iter().find(|open| open.id.number == number).copied();

@@ -63,8 +63,12 @@ impl<P: Protocol, const N: usize, const BYTES: usize> SendQueue<P, N, BYTES> {
         }
     }
 
-    /// Sends what there is room for. `failed` is told of calls that cannot be sent at all.
-    pub(super) fn send(&mut self, sender: &mut dyn MessageSender<P>, mut failed: impl FnMut(u32, SendError)) {
+    /// Sends what there is room for. `failed` is told of what cannot be sent at all, and says what is sent instead.
+    pub(super) fn send(
+        &mut self,
+        sender: &mut dyn MessageSender<P>,
+        mut failed: impl FnMut(&Queued<P, BYTES>, SendError) -> Option<Vec<u8, BYTES>>,
+    ) {
         let mut blocked: Vec<ConnectionId, N> = Vec::new();
         for _ in 0..self.messages.len() {
             let Some(message) = self.messages.pop_front() else { return };
@@ -81,8 +85,8 @@ impl<P: Protocol, const N: usize, const BYTES: usize> SendQueue<P, N, BYTES> {
                     self.push(message);
                 }
                 Err(error) => {
-                    if let Some(call) = message.call {
-                        failed(call, error);
+                    if let Some(bytes) = failed(&message, error) {
+                        self.push(Queued { bytes, ..message });
                     }
                 }
             }

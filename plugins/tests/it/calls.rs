@@ -4,12 +4,12 @@ use core::time::Duration;
 
 use proptest::prelude::*;
 use rakwire::Instant;
-use rakwire::codec::rabbit::{List, Text};
+use rakwire::codec::rabbit::{List, Pack, Text};
 use rakwire::endpoint::{
     Capacity, ConnectionId, Event, Hooked, Peer, Plugin, PluginHost, PluginKey, Protocol, SendError, Verdict,
 };
 use rakwire::game_protocol::GameProtocol;
-use rakwire::raknet::{Delivery, DisconnectReason, RakNet};
+use rakwire::raknet::{Channel, Delivery, DisconnectReason, RakNet};
 use rakwire::sim::{Conditions, Pair};
 use rakwire_plugins::calls::{
     CallError, CallFailure, Function, Handler, MAX_NAME, Message, Refusal, RegisterError, RemoteCalls,
@@ -39,6 +39,40 @@ function!(Sum, "sum", List<'a, u32>, u64);
 function!(Moved, "moved", u8, ());
 function!(Nameless, "", (), ());
 function!(Long, "a name of 65 bytes, which is one more than the names of functions have", (), ());
+
+/// How hard a ball is thrown.
+#[derive(Clone, Copy, Debug, PartialEq, Pack)]
+enum Power {
+    Weak,
+    Charged(u8),
+}
+
+#[derive(Clone, Debug, PartialEq, Pack)]
+struct Shot<'a> {
+    at: (i16, i16),
+    power: Power,
+    name: Text<'a>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Pack)]
+struct Hit {
+    distance: u32,
+    is_deadly: bool,
+}
+
+function!(Throw, "throw", Shot<'a>, Hit);
+
+impl Handler<Self, Game> for Throw {
+    fn is_allowed(_: &Game, _: ConnectionId) -> bool {
+        true
+    }
+
+    fn handle(game: &mut Game, _: ConnectionId, Shot { at, power, name }: Shot<'_>) -> Result<Hit, Refusal> {
+        game.log.push(format!("{name}"));
+        let distance = [at.0, at.1].map(|axis| u32::from(axis.unsigned_abs()).pow(2)).iter().sum();
+        Ok(Hit { distance, is_deadly: power != Power::Weak })
+    }
+}
 
 /// What the functions work on.
 #[derive(Default)]
@@ -251,6 +285,61 @@ fn an_answer_that_does_not_fit_is_refused() {
     // A message that is longer than messages may be.
     receive(&mut server, id, &[127; 129]);
     assert_eq!((server.stats().malformed, client.open_calls()), (1, 0));
+}
+
+/// An answer that the connection never takes is refused, and nothing is lost without being counted.
+#[test]
+fn what_cannot_be_sent_is_counted_and_answered() {
+    let (mut client, mut server) = (Client::new(()), server());
+    let id = connections::<RakNet>(1)[0];
+    let call = |client: &mut Client, server: &mut Calls| {
+        client.call::<Shout>(id, &Text::new("a word"), TIMEOUT, ORDERED).expect("room");
+        let requests = transmit(client, Instant::ZERO);
+        requests.iter().for_each(|message| receive(server, id, message));
+    };
+    call(&mut client, &mut server);
+    let mut sender = Collector::new();
+    sender.longest = 40;
+    // The first attempt fails, the second one is the refusal.
+    for _ in 0..2 {
+        Plugin::<RakNet>::update(&mut server, Instant::ZERO, &mut sender);
+    }
+    sender.bytes().iter().for_each(|message| receive(&mut client, id, message));
+    let finished = client.poll_finished().expect("it is refused");
+    assert_eq!(finished.answer::<Shout>(), Err(CallFailure::Refused(Refusal::AnswerTooLong)));
+    assert_eq!(server.stats().unsent, 1);
+    // Neither the answer nor its refusal reaches who has gone.
+    call(&mut client, &mut server);
+    sender.gone = Some(id);
+    server.signal::<Moved>(id, &1, ORDERED).expect("room");
+    Plugin::<RakNet>::update(&mut server, Instant::ZERO, &mut sender);
+    let plugin: &dyn Plugin<RakNet> = &server;
+    assert_eq!((plugin.poll_timeout(), server.stats().unsent), (None, 3));
+}
+
+/// Arguments of a type of the application, and an answer, on another channel than the default one.
+#[test]
+fn derived_types_are_arguments_on_any_channel() {
+    let (mut client, mut server) = (Client::new(()), server());
+    server.register::<Throw, Throw>().expect("room");
+    let id = connections::<RakNet>(1)[0];
+    let delivery = Delivery { channel: Channel::new(3).expect("there are 32"), ..ORDERED };
+    let shot = Shot { at: (3, -4), power: Power::Charged(7), name: Text::new("curve") };
+    client.call::<Throw>(id, &shot, TIMEOUT, delivery).expect("room");
+    let mut sender = Collector::new();
+    Plugin::<RakNet>::update(&mut client, Instant::ZERO, &mut sender);
+    for (_, bytes, sent_by) in sender.messages.drain(..) {
+        assert_eq!(sent_by, delivery);
+        Plugin::<RakNet>::on_message(&mut server, Instant::ZERO, id, sent_by, &&bytes[..]);
+    }
+    Plugin::<RakNet>::update(&mut server, Instant::ZERO, &mut sender);
+    for (_, bytes, sent_by) in sender.messages.drain(..) {
+        assert_eq!(sent_by, delivery, "the answer travels as the call did");
+        Plugin::<RakNet>::on_message(&mut client, Instant::ZERO, id, sent_by, &&bytes[..]);
+    }
+    let finished = client.poll_finished().expect("it has ended");
+    assert_eq!(finished.answer::<Throw>(), Ok(Hit { distance: 25, is_deadly: true }));
+    assert_eq!(server.context.log, ["curve"]);
 }
 
 #[test]

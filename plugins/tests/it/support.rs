@@ -22,11 +22,13 @@ pub(crate) struct Collector<P: Protocol> {
     pub(crate) blocked: Option<ConnectionId>,
     /// To whom nothing can ever be sent.
     pub(crate) gone: Option<ConnectionId>,
+    /// Bytes of the longest message that ever fits.
+    pub(crate) longest: usize,
 }
 
 impl<P: Protocol> Collector<P> {
     pub(crate) const fn new() -> Self {
-        Self { messages: VecDeque::new(), room: usize::MAX, blocked: None, gone: None }
+        Self { messages: VecDeque::new(), room: usize::MAX, blocked: None, gone: None, longest: usize::MAX }
     }
 
     pub(crate) fn bytes(&mut self) -> Vec<Vec<u8>> {
@@ -43,6 +45,9 @@ impl<P: Protocol> MessageSender<P> for Collector<P> {
     ) -> Result<Option<Receipt>, SendError> {
         if self.gone == Some(id) {
             return Err(SendError::NotConnected);
+        }
+        if message.len() > self.longest {
+            return Err(SendError::NeverFits);
         }
         if self.messages.len() >= self.room || self.blocked == Some(id) {
             return Err(SendError::QuotaExceeded);
