@@ -75,7 +75,7 @@ pub const REGISTRY: [Claim; 35] = [
     claim(crate::files::REQUEST_ID, crate::files::REPLY_ID, Owner::Rakwire, "file transfer"),
     claim(crate::replication::UPDATE_ID, crate::replication::REPLY_ID, Owner::Rakwire, "replication"),
     claim(crate::mesh::MEMBER_ID, crate::mesh::MEMBER_ID, Owner::Rakwire, "mesh"),
-    claim(133, 133, Owner::Rakwire, "NAT traversal"),
+    claim(crate::nat::NAT_ID, crate::nat::NAT_ID, Owner::Rakwire, "NAT traversal"),
     claim(FIRST_OF_APPLICATIONS, 255, Owner::Application, "messages of the application"),
 ];
 

@@ -7,6 +7,7 @@ use rakwire_plugins::files::{
     Entry, FileReceiver, FileSender, Limits, MIN_BYTES, Source, StorageError, Store, Totals,
 };
 use rakwire_plugins::mesh::{ConnectionGraph, Mesh};
+use rakwire_plugins::nat::{Facilitator, Traversal};
 use rakwire_plugins::ready::ReadyEvents;
 use rakwire_plugins::registry::{Owner, REGISTRY, lookup};
 use rakwire_plugins::replication::{Authority, Class, EverythingInScope, Field, Replicas};
@@ -81,6 +82,11 @@ fn plugins_have_the_ids_that_the_registry_says() {
     let mut ids = graph.message_ids();
     (0..=u8::MAX).filter(|id| owned_by(Owner::Rakwire, "mesh").contains(*id)).for_each(|id| ids.insert(id));
     assert_eq!(mesh.message_ids(), ids);
+    let facilitator: &dyn Plugin<RakNet> = &Facilitator::<1, 1>::new(&[], &[], [7; 32]);
+    let traversal: &dyn Plugin<RakNet> = &Traversal::<1>::new();
+    for plugin in [facilitator, traversal] {
+        assert_eq!(plugin.message_ids(), owned_by(Owner::Rakwire, "NAT traversal"));
+    }
     let calls: &dyn Plugin<RakNet> = &RemoteCalls::<RakNet, (), 1, 1, 100>::new(());
     assert_eq!(calls.message_ids(), owned_by(Owner::Rakwire, "remote calls"));
     let limits = Limits { files: 0, file_bytes: 0, bytes: 0, timeout: std::time::Duration::ZERO };
