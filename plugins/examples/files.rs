@@ -93,7 +93,7 @@ async fn bind<T: Plugin<RakNet> + Send + 'static>(
 }
 
 #[tokio::main]
-async fn main() -> Result<(), Box<dyn std::error::Error>> {
+pub(crate) async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let map = Map::new([("ice/heights", vec![7; 100_000]), ("ice/name", b"Frozen lake".to_vec())]);
     let mut sender = FileSender::<RakNet, _, 8, 17, 8_192>::new(map);
     sender.serve_all();

@@ -22,7 +22,7 @@ async fn bind(options: Options) -> Result<(Endpoint, Ready), Box<dyn std::error:
 }
 
 #[tokio::main]
-async fn main() -> Result<(), Box<dyn std::error::Error>> {
+pub(crate) async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (server, at_server) = bind(Options::server(8)?).await?;
     let mut players = Vec::new();
     for _ in 0..PLAYERS {

@@ -46,7 +46,7 @@ async fn bind<C: Send + 'static>(
 }
 
 #[tokio::main]
-async fn main() -> Result<(), Box<dyn std::error::Error>> {
+pub(crate) async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut calculator = RemoteCalls::new(Calculator::default());
     calculator.register::<Add, Add>()?;
     let (server_calls, client_calls) = (SharedHook::new(calculator), Calls::new(RemoteCalls::new(())));

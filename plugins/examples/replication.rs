@@ -33,7 +33,7 @@ async fn bind<T: Plugin<RakNet> + Send + 'static>(
 }
 
 #[tokio::main]
-async fn main() -> Result<(), Box<dyn std::error::Error>> {
+pub(crate) async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let delivery = Delivery::UNRELIABLE;
     let authority = Authority::<RakNet, _, 8, 64, 2, 16, 1_024>::new(&CLASSES, WestEnd, delivery)?;
     let authority = SharedHook::new(authority);

@@ -16,7 +16,6 @@ use rakwire_plugins::replication::{
 const PLAYERS: usize = 200;
 const TICK: Duration = Duration::from_millis(50);
 const WARM_UP: u32 = 60;
-const TICKS: u32 = 600;
 /// A message fits into a datagram.
 const BYTES: usize = 1_200;
 /// The field is so many centimetres long and wide.
@@ -200,7 +199,7 @@ struct Game<W: Way> {
     accepted: Option<ConnectionId>,
 }
 
-type Failure = Box<dyn std::error::Error>;
+pub(crate) type Failure = Box<dyn std::error::Error>;
 
 impl<W: Way> Game<W> {
     fn new(conditions: Conditions) -> Result<Self, Failure> {
@@ -290,7 +289,7 @@ impl<W: Way> Game<W> {
 }
 
 /// Bytes a second to each client and from it, how far off players are shown in centimetres, and how many.
-fn measure<W: Way>(loss: f64) -> Result<[f64; 4], Failure> {
+fn measure<W: Way>(loss: f64, ticks: u32) -> Result<[f64; 4], Failure> {
     let conditions = Conditions { loss, latency: Duration::from_millis(40), ..Conditions::default() };
     let mut game = Game::<W>::new(conditions)?;
     let mut random = Random(9);
@@ -300,31 +299,38 @@ fn measure<W: Way>(loss: f64) -> Result<[f64; 4], Failure> {
     game.pair.forth().take_stats();
     game.pair.back().take_stats();
     let (mut off, mut count) = (0.0, 0);
-    for tick in WARM_UP + 1..=WARM_UP + TICKS {
+    for tick in WARM_UP + 1..=WARM_UP + ticks {
         game.tick(tick, &mut random)?;
         let (error, shown) = game.error();
         (off, count) = (off + error, count + shown);
     }
-    let ticks = f64::from(TICKS);
+    let ticks = f64::from(ticks);
     let seconds = ticks * TICK.as_secs_f64();
     let bytes = |bytes: u64| bytes as f64 / seconds;
     let (down, up) = (game.pair.back().stats().bytes, game.pair.forth().stats().bytes);
     Ok([bytes(down), bytes(up), off / ticks, count as f64 / ticks])
 }
 
+/// [What it costs](measure) by full snapshots, by replication of all, and by replication of what is near.
+pub(crate) fn compare(loss: f64, ticks: u32) -> Result<[[f64; 4]; 3], Failure> {
+    Ok([
+        measure::<Snapshots>(loss, ticks)?,
+        measure::<Everything>(loss, ticks)?,
+        measure::<Near>(loss, ticks)?,
+    ])
+}
+
 fn main() -> Result<(), Failure> {
+    const TICKS: u32 = 600;
     println!(
         "| loss | way | players shown | bytes/s to a client | of full snapshots | bytes/s from it | off by, cm |"
     );
     println!("|---|---|---|---|---|---|---|");
     for loss in [0.0, 0.01, 0.05] {
-        let full = measure::<Snapshots>(loss)?;
-        let rows = [
-            ("full snapshots", full),
-            ("replication, all", measure::<Everything>(loss)?),
-            ("replication, near", measure::<Near>(loss)?),
-        ];
-        for (name, [down, up, off, shown]) in rows {
+        let ways = compare(loss, TICKS)?;
+        let full = ways[0];
+        let names = ["full snapshots", "replication, all", "replication, near"];
+        for (name, [down, up, off, shown]) in names.into_iter().zip(ways) {
             let (percent, part) = (loss * 100.0, down / full[0] * 100.0);
             println!(
                 "| {percent:.0} % | {name} | {shown:.0} | {down:.0} | {part:.0} % | {up:.0} | {off:.1} |"

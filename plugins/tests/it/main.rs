@@ -1,6 +1,7 @@
 //! The plugins from outside: vectors, laws, other peers that lie, flood and leave.
 
 mod calls;
+mod examples;
 mod files;
 mod mesh;
 mod nat;

@@ -16,18 +16,18 @@ const MAX: usize = 6;
 
 type Ready = ReadyEvents<2, MAX>;
 
-fn receive(ready: &mut Ready, from: ConnectionId, bytes: &[u8]) {
+fn receive<const N: usize>(ready: &mut ReadyEvents<2, N>, from: ConnectionId, bytes: &[u8]) {
     let plugin: &mut dyn Plugin<RakNet> = ready;
     let verdict = plugin.on_message(Instant::ZERO, from, Delivery::RELIABLE_ORDERED, &bytes);
     assert_eq!(verdict, Verdict::Drop, "the application does not see it");
 }
 
-fn transmit(ready: &mut Ready, sender: &mut Collector<RakNet>) {
+fn transmit<const N: usize>(ready: &mut ReadyEvents<2, N>, sender: &mut Collector<RakNet>) {
     let plugin: &mut dyn Plugin<RakNet> = ready;
     plugin.update(Instant::ZERO, sender);
 }
 
-fn join(ready: &mut Ready, id: ConnectionId) {
+fn join<const N: usize>(ready: &mut ReadyEvents<2, N>, id: ConnectionId) {
     let plugin: &mut dyn Plugin<RakNet> = ready;
     plugin.on_connected(Instant::ZERO, id, ([10, 0, 0, 1], 1).into(), Guid(1), Side::Server);
 }
@@ -53,32 +53,58 @@ fn messages_have_the_bytes_of_the_vectors() {
     }
 }
 
-/// Peers of which each has a connection to every other one; messages of a pair stay in order.
-struct Mesh {
+/// Up to `N` peers of which each has a connection to every other one that is there; messages of a pair stay in order.
+struct Mesh<const N: usize> {
     ids: Vec<ConnectionId>,
-    peers: Vec<Ready>,
+    peers: Vec<ReadyEvents<2, N>>,
+    is_there: Vec<bool>,
     transits: Vec<VecDeque<Vec<u8>>>,
 }
 
-impl Mesh {
+impl<const N: usize> Mesh<N> {
+    /// So many peers, all of them there.
     fn new(count: usize) -> Self {
-        let mesh = Self {
-            ids: connections::<RakNet>(MAX),
-            peers: (0..count).map(|_| Ready::new()).collect(),
+        let mut mesh = Self {
+            ids: connections::<RakNet>(N),
+            peers: (0..count).map(|_| ReadyEvents::new()).collect(),
+            is_there: vec![false; count],
             transits: vec![VecDeque::new(); count * count],
         };
-        mesh.joined()
+        for peer in 0..count {
+            mesh.peers[peer].wait_for_all(EVENT).expect("room");
+            mesh.come(peer);
+        }
+        mesh
     }
 
-    fn joined(mut self) -> Self {
-        for peer in 0..self.peers.len() {
-            self.peers[peer].wait_for_all(EVENT).expect("room");
-            for other in (0..self.peers.len()).filter(|other| *other != peer) {
-                let id = self.ids[other];
-                join(&mut self.peers[peer], id);
+    fn there(&self) -> Vec<usize> {
+        (0..self.peers.len()).filter(|peer| self.is_there[*peer]).collect()
+    }
+
+    fn others(&self, peer: usize) -> Vec<usize> {
+        self.there().into_iter().filter(|other| *other != peer).collect()
+    }
+
+    /// A peer connects to all others.
+    fn come(&mut self, peer: usize) {
+        self.is_there[peer] = true;
+        for other in self.others(peer) {
+            for (at, of) in [(peer, other), (other, peer)] {
+                join(&mut self.peers[at], self.ids[of]);
             }
         }
-        self
+    }
+
+    /// The connections of a peer end, and what is on its way is lost.
+    fn leave(&mut self, peer: usize) {
+        for other in self.others(peer) {
+            for (at, of) in [(peer, other), (other, peer)] {
+                let plugin: &mut dyn Plugin<RakNet> = &mut self.peers[at];
+                plugin.on_disconnected(Instant::ZERO, self.ids[of], DisconnectReason::Lost);
+                self.transits[at * self.is_there.len() + of].clear();
+            }
+        }
+        self.is_there[peer] = false;
     }
 
     /// Lets a peer send, with room for so many messages.
@@ -102,7 +128,9 @@ impl Mesh {
     fn settle(&mut self) {
         let count = self.peers.len();
         for _ in 0..1_000 {
-            (0..count).for_each(|peer| self.transmit(peer, usize::MAX));
+            for peer in self.there() {
+                self.transmit(peer, usize::MAX);
+            }
             let pairs = (0..count * count).filter(|pair| self.deliver(pair / count, pair % count));
             if pairs.count() == 0 {
                 return;
@@ -112,15 +140,17 @@ impl Mesh {
     }
 }
 
-impl Mesh {
+impl<const N: usize> Mesh<N> {
+    /// Of those that are there.
     fn completed(&self) -> Vec<bool> {
-        self.peers.iter().map(|peer| peer.is_completed(EVENT)).collect()
+        let there = self.peers.iter().zip(&self.is_there).filter(|(_, is_there)| **is_there);
+        there.map(|(peer, _)| peer.is_completed(EVENT)).collect()
     }
 }
 
 #[test]
 fn all_are_told_once_when_all_are_ready() {
-    let mut mesh = Mesh::new(4);
+    let mut mesh = Mesh::<MAX>::new(4);
     for peer in 0..4 {
         assert_eq!(mesh.completed(), [false; 4]);
         mesh.peers[peer].set(EVENT, true).expect("room");
@@ -180,7 +210,7 @@ fn a_peer_that_asks_is_answered() {
 
 #[test]
 fn a_forced_event_is_completed_everywhere() {
-    let mut mesh = Mesh::new(3);
+    let mut mesh = Mesh::<MAX>::new(3);
     mesh.peers[1].force(EVENT).expect("room");
     mesh.settle();
     assert_eq!(mesh.completed(), [true; 3]);
@@ -223,37 +253,56 @@ enum Step {
     Set(usize, bool),
     Transmit(usize, usize),
     Deliver(usize, usize),
+    /// It leaves, or comes again if it is not there.
+    LeaveOrCome(usize),
 }
 
-fn step() -> impl Strategy<Value = Step> {
-    let peer = 0..4_usize;
+fn step(count: usize) -> impl Strategy<Value = Step> {
+    let peer = 0..count;
     prop_oneof![
-        (peer.clone(), any::<bool>()).prop_map(|(peer, is_ready)| Step::Set(peer, is_ready)),
-        (peer.clone(), 0..4_usize).prop_map(|(peer, room)| Step::Transmit(peer, room)),
-        (peer.clone(), peer).prop_map(|(from, to)| Step::Deliver(from, to)),
+        2 => (peer.clone(), any::<bool>()).prop_map(|(peer, is_ready)| Step::Set(peer, is_ready)),
+        2 => (peer.clone(), 0..count).prop_map(|(peer, room)| Step::Transmit(peer, room)),
+        2 => (peer.clone(), peer.clone()).prop_map(|(from, to)| Step::Deliver(from, to)),
+        1 => peer.prop_map(Step::LeaveOrCome),
     ]
 }
 
-proptest! {
-    /// Whatever happens on the way, in the end an event is completed everywhere if all are ready, and nowhere otherwise.
-    #[test]
-    fn all_agree_in_the_end(steps in prop::collection::vec(step(), 0..120)) {
-        let mut mesh = Mesh::new(4);
-        let mut is_ready = [false; 4];
-        for step in steps {
-            match step {
-                Step::Set(peer, ready) => {
-                    is_ready[peer] = ready;
-                    mesh.peers[peer].set(EVENT, ready).expect("room");
-                }
-                Step::Transmit(peer, room) => mesh.transmit(peer, room),
-                Step::Deliver(from, to) => {
-                    mesh.deliver(from, to);
-                }
+/// Whatever happens on the way, in the end an event is completed at all that are there if all of them are ready, and nowhere
+/// otherwise.
+fn check_agreement<const N: usize>(steps: Vec<Step>, are_all_ready: bool) -> Result<(), TestCaseError> {
+    let mut mesh = Mesh::<N>::new(N);
+    let mut is_ready = [false; N];
+    for step in steps {
+        match step {
+            Step::Set(peer, ready) => {
+                is_ready[peer] = ready;
+                mesh.peers[peer].set(EVENT, ready).expect("room");
             }
+            Step::Transmit(peer, room) if mesh.is_there[peer] => mesh.transmit(peer, room),
+            Step::Deliver(from, to) if mesh.is_there[to] => {
+                mesh.deliver(from, to);
+            }
+            Step::Transmit(..) | Step::Deliver(..) => {}
+            Step::LeaveOrCome(peer) if mesh.is_there[peer] => mesh.leave(peer),
+            Step::LeaveOrCome(peer) => mesh.come(peer),
         }
-        mesh.settle();
-        prop_assert_eq!(mesh.completed(), [is_ready == [true; 4]; 4]);
+    }
+    let there = mesh.there();
+    if are_all_ready {
+        for peer in &there {
+            mesh.peers[*peer].set(EVENT, true).expect("room");
+        }
+    }
+    mesh.settle();
+    let is_completed = are_all_ready || there.iter().all(|peer| is_ready[*peer]);
+    prop_assert_eq!(mesh.completed(), vec![is_completed; there.len()]);
+    Ok(())
+}
+
+proptest! {
+    #[test]
+    fn all_agree_in_the_end(steps in prop::collection::vec(step(4), 0..120), are_all_ready: bool) {
+        check_agreement::<4>(steps, are_all_ready)?;
     }
 
     /// No bytes panic, whoever they are from.
@@ -266,5 +315,14 @@ proptest! {
             receive(&mut ready, ids[0], &message);
         }
         transmit(&mut ready, &mut Collector::new());
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(12))]
+
+    #[test]
+    fn many_agree_in_the_end(steps in prop::collection::vec(step(32), 0..600), are_all_ready: bool) {
+        check_agreement::<32>(steps, are_all_ready)?;
     }
 }

@@ -6,3 +6,22 @@ mod recorded;
 mod simulated;
 mod wire;
 mod world;
+
+#[path = "../../../examples/replication_bandwidth.rs"]
+#[expect(dead_code, reason = "the test prints no table")]
+mod bandwidth;
+
+/// What a player sees of 200 costs at most a fifth of full snapshots, and is as accurate.
+#[test]
+fn replication_costs_a_fifth_of_full_snapshots() {
+    const TICKS: u32 = 60;
+    for loss in [0.0, 0.05] {
+        let [full, all, near] = bandwidth::compare(loss, TICKS).expect("it runs");
+        assert!(full[3] > 199.0 && all[3] > 199.0 && near[3] > 5.0, "{full:?} {all:?} {near:?}");
+        for [bytes, _, error, _] in [all, near] {
+            assert!(error <= full[2] * 1.2 + 1.0, "off by {error} cm, and by {} cm with snapshots", full[2]);
+            assert!(bytes < full[0], "{bytes} bytes a second, and {} of snapshots", full[0]);
+        }
+        assert!(near[0] * 5.0 <= full[0], "{} bytes a second, and {} of snapshots", near[0], full[0]);
+    }
+}
