@@ -28,7 +28,7 @@ pub(crate) struct Arguments {
     directory: PathBuf,
     #[command(flatten)]
     link: Link,
-    /// Take no more files
+    /// Take no more files, and make no more directories
     #[arg(long, value_name = "N", default_value_t = 100_000)]
     max_files: u32,
     /// Take no more bytes in all
@@ -47,7 +47,8 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
         bytes: arguments.max_bytes,
         timeout: link.timeout,
     };
-    let mut plugin = FileReceiver::new(DirectoryStore::new(&arguments.directory)?, limits);
+    let mut plugin =
+        FileReceiver::new(DirectoryStore::new(&arguments.directory, arguments.max_files)?, limits);
     plugin.set_rate(link.rate);
     let receiver = Receiver::new(plugin);
     let endpoint = link.bind(&receiver).await?;

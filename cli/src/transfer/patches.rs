@@ -1,11 +1,23 @@
 //! Patches that make a file from an older version, in the format of bsdiff 4.
 
-use std::io::{self, Cursor, Write};
+use std::io::{self, BufRead, Cursor, Read, Write};
 
+use bzip2::read::BzDecoder;
 use qbsdiff::{Bsdiff, Bspatch};
 
 /// The longest file that is patched: both versions and the patch are in memory while it is.
 pub(super) const LONGEST: u64 = 128 * 1_024 * 1_024;
+
+/// The length of an entry of the control part: bytes to add to those of the older version, bytes to copy, and how far to move
+/// in the older version.
+const ENTRY: usize = 24;
+
+/// Fewer bytes of the newer version than an entry of bsdiff makes on average: it begins another one only where more than 8
+/// bytes are the same elsewhere.
+const BYTES_PER_ENTRY: u64 = 8;
+
+/// How many entries more a patch may have, such as those at its ends, which may write nothing.
+const FURTHER_ENTRIES: u64 = 1_024;
 
 /// The patch between two versions.
 pub(super) fn make(old: &[u8], new: &[u8]) -> io::Result<Vec<u8>> {
@@ -16,26 +28,52 @@ pub(super) fn make(old: &[u8], new: &[u8]) -> io::Result<Vec<u8>> {
 
 /// Writes the newer version, of so many bytes. A patch that makes more is an error.
 pub(super) fn apply(old: &[u8], patch: &[u8], size: u64, new: impl Write) -> io::Result<()> {
-    check_lengths(patch)?;
+    check_control(control_part(patch)?, size)?;
     let patcher = Bspatch::new(patch)?;
     if patcher.hint_target_size() != size {
-        return Err(io::Error::other("the patch makes another size"));
+        return Err(another_size());
     }
     let mut new = Limited { inner: new, room: size };
     patcher.apply(old, &mut new)?;
     new.flush()
 }
 
-/// Checks the lengths of the first two parts, which `Bspatch` adds without a check for overflow.
-fn check_lengths(patch: &[u8]) -> io::Result<()> {
+/// The first part. The lengths of both parts that the header names are checked, since `Bspatch` adds them without a check for
+/// overflow.
+fn control_part(patch: &[u8]) -> io::Result<&[u8]> {
     let (header, parts) = patch.split_at_checked(32).ok_or(io::ErrorKind::UnexpectedEof)?;
-    let length =
-        |at: usize| header[at..at + 8].iter().rev().fold(0, |value, &byte| value << 8 | u64::from(byte));
+    let [control, difference] = [8, 16].map(|at| number(header, at));
     let room = parts.len() as u64;
-    if length(8) > room || length(16) > room {
-        return Err(io::Error::other("the parts of the patch are longer than the patch"));
+    match parts.split_at_checked(usize::try_from(control).unwrap_or(usize::MAX)) {
+        Some((control, _)) if difference <= room => Ok(control),
+        _ => Err(io::Error::other("the parts of the patch are longer than the patch")),
     }
-    Ok(())
+}
+
+fn number(bytes: &[u8], at: usize) -> u64 {
+    bytes[at..at + 8].iter().rev().fold(0, |value, &byte| value << 8 | u64::from(byte))
+}
+
+/// Reads the control part before the patch is applied. Compressed, a few bytes can hold entries without end that write
+/// nothing, and `Bspatch` would carry out all of them.
+fn check_control(part: &[u8], size: u64) -> io::Result<()> {
+    let mut entries = io::BufReader::new(BzDecoder::new(part));
+    let (mut made, mut room) = (0_u64, size / BYTES_PER_ENTRY + FURTHER_ENTRIES);
+    let mut entry = [0; ENTRY];
+    while !entries.fill_buf()?.is_empty() {
+        room = room.checked_sub(1).ok_or_else(|| io::Error::other("the patch has too many entries"))?;
+        entries.read_exact(&mut entry)?;
+        // A negative number has the highest bit, so it is more than any size.
+        let [add, copy] = [0, 8].map(|at| number(&entry, at));
+        let after = made.checked_add(add).and_then(|made| made.checked_add(copy));
+        let after = after.filter(|after| *after <= size);
+        made = after.ok_or_else(another_size)?;
+    }
+    if made == size { Ok(()) } else { Err(another_size()) }
+}
+
+fn another_size() -> io::Error {
+    io::Error::other("the patch makes another size")
 }
 
 /// A writer that takes no more than so many bytes.
@@ -76,6 +114,57 @@ mod tests {
         apply(&old, &patch, new.len() as u64, &mut made).expect("it fits");
         assert_eq!(made, new);
         assert!(apply(&old, &patch, new.len() as u64 - 1, io::sink()).is_err());
+    }
+
+    /// The newer version may begin with bytes from elsewhere, so an entry may do nothing but move.
+    #[test]
+    fn versions_with_their_parts_exchanged_are_patched() {
+        let [old, _] = versions();
+        let blocks: Vec<&[u8]> = old.chunks(20).collect();
+        for new in
+            [[&old[20_000..], &old[..20_000]].concat(), blocks.into_iter().rev().flatten().copied().collect()]
+        {
+            let patch = make(&old, &new).expect("a patch");
+            let mut made = Vec::new();
+            apply(&old, &patch, new.len() as u64, &mut made).expect("it fits");
+            assert_eq!(made, new);
+        }
+    }
+
+    /// A patch of these entries, and of parts to add and to copy that are zeros.
+    fn patch_of(entries: impl Iterator<Item = [u64; 3]>, size: u64) -> Vec<u8> {
+        let compress = |bytes: &mut dyn Read| {
+            let mut part = Vec::new();
+            let mut encoder = bzip2::read::BzEncoder::new(bytes, bzip2::Compression::best());
+            encoder.read_to_end(&mut part).expect("memory");
+            part
+        };
+        let control: Vec<u8> = entries.flatten().flat_map(u64::to_le_bytes).collect();
+        let control = compress(&mut &control[..]);
+        let zeros = compress(&mut io::repeat(0).take(size));
+        let lengths = [control.len() as u64, zeros.len() as u64, size];
+        let header = lengths.into_iter().flat_map(u64::to_le_bytes);
+        b"BSDIFF40".iter().copied().chain(header).chain(control).chain(zeros.clone()).chain(zeros).collect()
+    }
+
+    #[test]
+    fn entries_that_do_nothing_end_a_patch() {
+        let old = [7; 1_000];
+        let apply = |patch: &[u8]| apply(&old, patch, 1_000, io::sink()).map_err(|error| error.to_string());
+        assert_eq!(apply(&patch_of([[0, 0, 5], [990, 10, 0]].into_iter(), 1_000)), Ok(()));
+        let nothing = std::iter::repeat_n([0; 3], 2_000_000);
+        let bomb = patch_of(nothing.clone(), 1_000);
+        assert!(bomb.len() < 5_000, "48 MB in {} bytes", bomb.len());
+        let too_many = Err("the patch has too many entries".to_owned());
+        assert_eq!(apply(&bomb), too_many);
+        assert_eq!(apply(&patch_of([[1_000, 0, 0]].into_iter().chain(nothing), 1_000)), too_many);
+        let another_size = Err("the patch makes another size".to_owned());
+        for entry in
+            [[1_001, 0, 0], [0, 1_001, 0], [1 << 63 | 1, 0, 0], [500, 1 << 63 | 1, 0], [u64::MAX, 2, 0]]
+        {
+            assert_eq!(apply(&patch_of([entry].into_iter(), 1_000)), another_size, "{entry:?}");
+        }
+        assert_eq!(apply(&patch_of([[999, 0, 0]].into_iter(), 1_000)), another_size);
     }
 
     #[test]

@@ -155,11 +155,11 @@ fn open(path: &Path) -> io::Result<File> {
 }
 
 /// By what a patch names the version that it starts from.
-pub(super) fn base(digest: &[u8; DIGEST_LENGTH]) -> [u8; BASE_LENGTH] {
+fn base(digest: &[u8; DIGEST_LENGTH]) -> [u8; BASE_LENGTH] {
     std::array::from_fn(|index| digest.get(index).copied().unwrap_or(0))
 }
 
-pub(super) fn digest(path: &Path) -> io::Result<(u64, [u8; DIGEST_LENGTH])> {
+fn digest(path: &Path) -> io::Result<(u64, [u8; DIGEST_LENGTH])> {
     let (mut file, mut hasher, mut size) = (open(path)?, Sha256::new(), 0);
     let mut piece = vec![0; PIECE];
     loop {

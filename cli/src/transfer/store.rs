@@ -5,17 +5,21 @@ use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use rakwire_plugins::files::{BASE_LENGTH, Entry, StorageError, Store};
+use rakwire_plugins::files::{Entry, StorageError, Store};
 use sha2::{Digest, Sha256};
 
-use super::source::{base, digest};
 use super::{PARTS, hex, patches, shown};
 use crate::failure::Failure;
+
+/// The most directories inside each other.
+const MAX_DEPTH: usize = 32;
 
 /// A directory. A file comes to its place when it is complete and right; until then it is a part beside the others. Nothing
 /// is written through a link.
 pub(crate) struct DirectoryStore {
     root: PathBuf,
+    /// How many directories may be made in it still.
+    directories_left: u32,
     open: HashMap<u32, OpenFile>,
     /// Why a file cannot be written.
     pub(crate) error: Option<String>,
@@ -28,15 +32,17 @@ struct OpenFile {
     /// The file in its place is looked at, not a part.
     is_in_place: bool,
     size: u64,
+    /// The older version that is in place.
+    base: Option<File>,
     patch: Option<File>,
 }
 
 impl DirectoryStore {
-    /// The directory is made if it does not exist.
-    pub(crate) fn new(root: &Path) -> Result<Self, Failure> {
+    /// The directory is made if it does not exist, and up to so many others in it.
+    pub(crate) fn new(root: &Path, directories: u32) -> Result<Self, Failure> {
         fs::create_dir_all(root)
             .map_err(|error| Failure::usage(format!("cannot write to {}: {error}", shown(root))))?;
-        Ok(Self { root: root.to_owned(), open: HashMap::new(), error: None })
+        Ok(Self { root: root.to_owned(), directories_left: directories, open: HashMap::new(), error: None })
     }
 
     /// Closes the files of a transfer that has ended. Their parts stay, for the next attempt.
@@ -57,6 +63,7 @@ impl DirectoryStore {
             return Err(io::Error::other("the name is kept for parts of files"));
         }
         let path = self.place(name)?;
+        check_file(&path)?;
         let digest = Sha256::new().chain_update(name).chain_update([0]).chain_update(entry.digest).finalize();
         let parts = self.root.join(PARTS);
         make_directory(&parts)?;
@@ -69,23 +76,46 @@ impl DirectoryStore {
             present = 0;
         }
         let size = entry.size;
-        self.open.insert(number, OpenFile { path, part, file, is_in_place, size, patch: None });
+        self.open.insert(number, OpenFile { path, part, file, is_in_place, size, base: None, patch: None });
         Ok(present)
     }
 
-    /// Where a file belongs. Its directories are made, and neither they nor the file are links.
+    /// Where a file belongs. None of the directories on the way that are there is a link.
     fn place(&self, name: &str) -> io::Result<PathBuf> {
-        let mut path = self.root.clone();
-        let mut parts = name.split('/').peekable();
-        while let Some(part) = parts.next() {
-            path.push(part);
-            if parts.peek().is_some() {
-                make_directory(&path)?;
-            } else if metadata(&path)?.is_some_and(|found| !found.is_file()) {
-                return Err(io::Error::other(format!("{} is no file", shown(&path))));
+        let directories = self.directories(name)?;
+        for directory in &directories {
+            if metadata(directory)?.is_some_and(|found| !found.is_dir()) {
+                return Err(io::Error::other(format!("{} is no directory", shown(directory))));
             }
         }
-        Ok(path)
+        Ok(self.root.join(name))
+    }
+
+    /// The directories that a file is in, from the outermost on, but for the root.
+    fn directories(&self, name: &str) -> io::Result<Vec<PathBuf>> {
+        let names = name.split('/').count() - 1;
+        if names > MAX_DEPTH {
+            return Err(io::Error::other(format!("it is in more than {MAX_DEPTH} directories")));
+        }
+        let mut path = self.root.clone();
+        let enter = |part| {
+            path.push(part);
+            path.clone()
+        };
+        Ok(name.split('/').take(names).map(enter).collect())
+    }
+
+    /// Makes the directories of a file, once all of it is here: whoever sends makes no more than its files need.
+    fn make_directories(&mut self, name: &str) -> io::Result<()> {
+        for directory in self.directories(name)? {
+            if metadata(&directory)?.is_none() {
+                let left = self.directories_left.checked_sub(1);
+                self.directories_left =
+                    left.ok_or_else(|| io::Error::other("it needs too many directories"))?;
+                fs::create_dir(directory)?;
+            }
+        }
+        Ok(())
     }
 
     fn file(&mut self, number: u32) -> io::Result<&mut OpenFile> {
@@ -102,7 +132,10 @@ impl DirectoryStore {
         }
         let name = path.strip_prefix(&self.root).ok().and_then(Path::to_str);
         let name = name.ok_or(io::ErrorKind::NotFound)?.replace(std::path::MAIN_SEPARATOR, "/");
-        fs::rename(part, self.place(&name)?)
+        self.make_directories(&name)?;
+        let path = self.place(&name)?;
+        check_file(&path)?;
+        fs::rename(part, path)
     }
 
     /// Remembers why something failed.
@@ -129,6 +162,14 @@ fn metadata(path: &Path) -> io::Result<Option<Metadata>> {
     }
 }
 
+/// What is in the place of a file is one, if anything is.
+fn check_file(path: &Path) -> io::Result<()> {
+    match metadata(path)? {
+        Some(found) if !found.is_file() => Err(io::Error::other(format!("{} is no file", shown(path)))),
+        _ => Ok(()),
+    }
+}
+
 fn make_directory(path: &Path) -> io::Result<()> {
     match metadata(path)? {
         None => fs::create_dir(path),
@@ -142,10 +183,14 @@ fn open_part(path: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)
 }
 
+fn read_at(file: &mut File, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+    file.seek(SeekFrom::Start(offset))?;
+    file.read_exact(buffer)
+}
+
 impl OpenFile {
     fn read(&mut self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
-        self.file.seek(SeekFrom::Start(offset))?;
-        self.file.read_exact(buffer)
+        read_at(&mut self.file, offset, buffer)
     }
 
     fn write(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
@@ -153,13 +198,19 @@ impl OpenFile {
         self.file.write_all(bytes)
     }
 
-    /// The version that is in place, if a patch may start from it.
-    fn base(&self) -> io::Result<Option<[u8; BASE_LENGTH]>> {
+    /// The size of the version that is in place, if a patch may start from it.
+    fn base(&mut self) -> io::Result<Option<u64>> {
         let Some(found) = metadata(&self.path)? else { return Ok(None) };
         if !found.is_file() || found.len().max(self.size) > patches::LONGEST {
             return Ok(None);
         }
-        digest(&self.path).map(|(_, digest)| Some(base(&digest)))
+        self.base = Some(File::open(&self.path)?);
+        Ok(Some(found.len()))
+    }
+
+    fn read_base(&mut self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+        let base = self.base.as_mut().ok_or(io::ErrorKind::NotFound)?;
+        read_at(base, offset, buffer)
     }
 
     fn write_patch(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
@@ -219,9 +270,14 @@ impl Store for DirectoryStore {
         discarded.map_err(|error| self.file_failed(file, &error))
     }
 
-    fn base(&mut self, file: u32) -> Option<[u8; BASE_LENGTH]> {
+    fn base(&mut self, file: u32) -> Option<u64> {
         // What cannot be read is fetched.
-        self.file(file).and_then(|open| open.base()).ok().flatten()
+        self.file(file).and_then(OpenFile::base).ok().flatten()
+    }
+
+    fn read_base(&mut self, file: u32, offset: u64, buffer: &mut [u8]) -> Result<(), StorageError> {
+        let read = self.file(file).and_then(|open| open.read_base(offset, buffer));
+        read.map_err(|_| StorageError)
     }
 
     fn write_patch(&mut self, file: u32, offset: u64, bytes: &[u8]) -> Result<(), StorageError> {
@@ -237,5 +293,48 @@ impl Store for DirectoryStore {
     fn finish(&mut self, file: u32) -> Result<(), StorageError> {
         let name = self.open.get(&file).map_or_else(String::new, |open| shown(&open.path));
         self.try_finish(file).map_err(|error| self.failed(&name, &error))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A store in a new directory, which may make so many others.
+    fn store(name: &str, directories: u32) -> DirectoryStore {
+        let root = std::env::temp_dir().join(format!("rakwire-store-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&root);
+        DirectoryStore::new(&root, directories).expect("a directory")
+    }
+
+    fn begin(store: &mut DirectoryStore, number: u32, path: &str) -> Result<u64, StorageError> {
+        store.begin(number, &Entry { path: path.as_bytes(), size: 0, digest: [0; 32] })
+    }
+
+    /// Whoever only begins files makes no directories, and whoever finishes them makes so many.
+    #[test]
+    fn directories_are_made_for_complete_files_and_counted() {
+        let mut store = store("counted", 3);
+        for (number, path) in ["a/b/1", "a/b/2", "c/3", "d/4"].iter().enumerate() {
+            begin(&mut store, number as u32, path).expect("a part");
+        }
+        assert_eq!(fs::read_dir(&store.root).expect("a directory").count(), 1, "that of parts");
+        for number in 0..3 {
+            store.finish(number).expect("three directories");
+        }
+        assert!(store.root.join("a/b/2").is_file() && store.root.join("c/3").is_file());
+        assert_eq!(store.finish(3), Err(StorageError));
+        let error = store.error.take().expect("a reason");
+        assert!(error.ends_with("it needs too many directories"), "{error}");
+        fs::remove_dir_all(&store.root).expect("it is there");
+    }
+
+    #[test]
+    fn directories_are_inside_each_other_up_to_a_depth() {
+        let mut store = store("depth", 100);
+        begin(&mut store, 0, &format!("{}file", "d/".repeat(MAX_DEPTH))).expect("a part");
+        store.finish(0).expect("as deep as may be");
+        assert!(begin(&mut store, 1, &format!("{}file", "d/".repeat(MAX_DEPTH + 1))).is_err());
+        fs::remove_dir_all(&store.root).expect("it is there");
     }
 }
