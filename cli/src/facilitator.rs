@@ -1,8 +1,10 @@
 //! `rakwire facilitator`: brings peers behind routers together.
 
+use std::collections::HashMap;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
-use std::sync::Arc;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use clap::Args;
@@ -12,13 +14,13 @@ use rakwire::wire::offline::{MAX_OUT_OF_BAND_DATA, Offline};
 use rakwire::wire::{MAX_DATAGRAM, Reader, Wire, Writer};
 use rakwire_native::endpoint::SharedHook;
 use rakwire_native::raknet::{Endpoint, Options};
-use rakwire_native::secure::SecureRandom;
+use rakwire_native::secure::{SecureRandom, ServerIdentity};
 use rakwire_native::{BindError, Capacity};
 use rakwire_plugins::nat::{Facilitator, Knock};
 use tokio::net::UdpSocket;
 
 use crate::failure::{Failure, print};
-use crate::host;
+use crate::{host, keys};
 
 /// The most clients.
 const CLIENTS: usize = 1_024;
@@ -48,6 +50,15 @@ pub(crate) struct Arguments {
     /// The maximum number of clients
     #[arg(long, value_name = "N", default_value_t = CLIENTS as u16, value_parser = clap::value_parser!(u16).range(2..=CLIENTS as i64))]
     max_connections: u16,
+    /// The maximum number of clients with one IPv4 address, or in one network of 64 bits of IPv6
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u16).range(1..))]
+    max_per_address: u16,
+    /// The password that clients need, at most 255 bytes
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    password: String,
+    /// Require secure connections, with the key in this file (see keygen)
+    #[arg(long, value_name = "FILE")]
+    secure: Option<PathBuf>,
 }
 
 /// A socket beside that of the endpoint, and its port.
@@ -65,7 +76,14 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
     let mut options = Options::server(arguments.max_connections).map_err(host::no_entropy)?;
     let connections = usize::from(arguments.max_connections);
     options.capacity = Capacity { connections, blocks: 64 * connections, block_size: 256 };
+    if let Some(file) = &arguments.secure {
+        let mut server = ServerIdentity::new(keys::read("--secure", file)?);
+        server.requires_security = true;
+        options.secure().map_err(host::no_entropy)?.server = Some(server);
+    }
     let (endpoint, plugin) = bind(arguments.listen, options, &probed, &forwarding).await?;
+    let protected = endpoint.set_password(arguments.password.as_bytes());
+    protected.map_err(|error| Failure::usage(format!("the text of --password is too long: {error}")))?;
     for port in &probed {
         tokio::spawn(hear(port.clone(), endpoint.clone(), plugin.clone()));
     }
@@ -73,7 +91,7 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
         tokio::spawn(forward(port, endpoint.clone(), plugin.clone()));
     }
     tokio::spawn(knock(probed, endpoint.clone(), plugin.clone()));
-    serve(&endpoint).await?;
+    serve(&endpoint, arguments.max_per_address.into()).await?;
     let stats = plugin.with(|plugin| plugin.stats());
     print(format_args!(
         "{} attempts, {} forwarded, {} refused\n",
@@ -118,13 +136,48 @@ async fn ports(arguments: &Arguments, first: u16, count: u16) -> Result<Vec<Sock
     Ok(ports)
 }
 
-/// Accepts everybody, until a signal ends the program.
-async fn serve(endpoint: &Endpoint) -> Result<(), Failure> {
+/// Accepts everybody but those whose network has its share, until a signal ends the program.
+async fn serve(endpoint: &Endpoint, max_per_address: usize) -> Result<(), Failure> {
+    let connected = Arc::new(Mutex::new(HashMap::new()));
     host::serve(endpoint, |connection| {
+        let network = network(connection.remote().ip());
+        let count = |by: fn(usize) -> usize| change(&connected, network, by);
+        if count(|count| count + 1) > max_per_address {
+            count(|count| count - 1);
+            tokio::spawn(async move { connection.disconnect().await });
+            return;
+        }
+        let connected = Arc::clone(&connected);
         // The plugin takes what a client says to it; whatever else it says is dropped.
-        tokio::spawn(async move { while connection.recv().await.is_some() {} });
+        tokio::spawn(async move {
+            while connection.recv().await.is_some() {}
+            change(&connected, network, |count| count - 1);
+        });
     })
     .await
+}
+
+/// The clients of each network that has any.
+type Connected = Mutex<HashMap<IpAddr, usize>>;
+
+/// Changes how many clients a network has, and returns it.
+fn change(connected: &Connected, network: IpAddr, by: fn(usize) -> usize) -> usize {
+    let mut connected = connected.lock().unwrap_or_else(PoisonError::into_inner);
+    let count = by(connected.get(&network).copied().unwrap_or(0));
+    if count == 0 {
+        connected.remove(&network);
+    } else {
+        connected.insert(network, count);
+    }
+    count
+}
+
+/// What one machine has at least: an address of IPv4, or a network of IPv6 with 64 bits.
+fn network(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V4(ip) => ip.into(),
+        IpAddr::V6(ip) => Ipv6Addr::from_bits(ip.to_bits() & !u128::from(u64::MAX)).into(),
+    }
 }
 
 /// The next datagram, with the address of its sender as the endpoint knows it: a socket for IPv6 hears IPv4 too.

@@ -10,9 +10,10 @@ use clap::Args;
 use rakwire_native::port_mapping::PortMappingOptions;
 use rakwire_native::raknet::{Connection, Delivery, Guid};
 
-use self::player::Player;
+use self::player::{Facilitator, Player};
 use crate::failure::{Failure, print};
 use crate::host;
+use crate::keys::TrustArgument;
 
 /// What is sent and echoed.
 const HELLO: &[u8] = b"\x86hello";
@@ -28,6 +29,13 @@ pub(crate) struct Arguments {
     /// The other machine, as its command says it: 16 hex digits
     #[arg(value_name = "GUID", value_parser = guid)]
     peer: Option<Guid>,
+    /// The password of the facilitator, at most 255 bytes
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    password: String,
+    /// Connect securely or not at all to the facilitator, with this public key or key hash; or "any", which protects against
+    /// those who only listen
+    #[arg(long, value_name = "KEY")]
+    server_key: Option<TrustArgument>,
     /// The address to send from; port 0 picks a free one
     #[arg(long, value_name = "ADDR", default_value = "0.0.0.0:0")]
     listen: String,
@@ -52,14 +60,18 @@ fn guid(text: &str) -> Result<Guid, &'static str> {
 }
 
 pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
-    let facilitator = host::resolve(&arguments.facilitator).await?;
+    let facilitator = Facilitator {
+        address: host::resolve(&arguments.facilitator).await?,
+        password: &arguments.password,
+        trust: arguments.server_key.map(|argument| argument.0),
+    };
     let Arguments { listen, timeout, forwarded, .. } = &arguments;
     let mapping = arguments.map_port.then(|| {
         let mut options = PortMappingOptions::default();
         options.gateway = arguments.gateway;
         options
     });
-    let player = Player::start(listen, facilitator, *timeout, *forwarded, mapping).await?;
+    let player = Player::start(listen, &facilitator, *timeout, *forwarded, mapping).await?;
     match arguments.peer {
         Some(peer) => reach(player, peer, *timeout).await,
         None => wait(player).await,

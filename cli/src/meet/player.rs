@@ -8,9 +8,12 @@ use std::time::Duration;
 
 use rakwire::endpoint::PluginHost;
 use rakwire_native::UnconnectedKind;
-use rakwire_native::endpoint::SharedHook;
+use rakwire_native::endpoint::{ConnectError, SharedHook};
 use rakwire_native::port_mapping::{PortMapping, PortMappingOptions};
-use rakwire_native::raknet::{Connection, Endpoint, Guid, Options, OutOfBand, RakNet};
+use rakwire_native::raknet::{
+    ConnectFailure, ConnectOptions, Connection, Endpoint, Guid, Options, OutOfBand, RakNet,
+};
+use rakwire_native::secure::ServerTrust;
 use rakwire_plugins::nat::{Action, Outcome, Traversal};
 use tokio::sync::mpsc;
 
@@ -22,6 +25,14 @@ use crate::host;
 const TICK: Duration = Duration::from_millis(25);
 
 type Plugin = SharedHook<Traversal<4>>;
+
+/// The facilitator to join.
+pub(super) struct Facilitator<'a> {
+    pub(super) address: SocketAddr,
+    pub(super) password: &'a str,
+    /// Whom to trust to be it; nothing for a connection that is not secure.
+    pub(super) trust: Option<ServerTrust>,
+}
 
 pub(super) struct Player {
     endpoint: Endpoint,
@@ -39,13 +50,17 @@ impl Player {
     /// forwarded, nothing else is sent to.
     pub(super) async fn start(
         local: &str,
-        facilitator: SocketAddr,
+        facilitator: &Facilitator<'_>,
         timeout: Duration,
         is_forwarded: bool,
         mapping: Option<PortMappingOptions>,
     ) -> Result<Self, Failure> {
+        let Facilitator { address: facilitator, password, trust } = *facilitator;
         let mut options = Options::server(8).map_err(host::no_entropy)?;
         options.config.out_of_band = OutOfBand::Accept;
+        if trust.is_some() {
+            options.secure().map_err(host::no_entropy)?;
+        }
         let traversal = SharedHook::new(Traversal::new());
         let mut hook = PluginHost::<_, 1>::new();
         hook.attach::<RakNet>(traversal.clone()).map_err(Failure::runtime)?;
@@ -59,7 +74,21 @@ impl Player {
         let failure = |reason: &dyn std::fmt::Display| {
             Failure::runtime(format!("cannot join the facilitator {facilitator}: {reason}"))
         };
-        let connection = endpoint.connect(facilitator).await.map_err(|error| failure(&error))?;
+        let credentials =
+            ConnectOptions { password: password.as_bytes(), trust, ..ConnectOptions::default() };
+        let connection =
+            endpoint.connect_with(facilitator, &credentials).await.map_err(|error| match error {
+                ConnectError::PasswordTooLong => {
+                    Failure::usage("the text of --password is longer than 255 bytes; shorten it")
+                }
+                ConnectError::Failed(ConnectFailure::InvalidPassword) => {
+                    failure(&format!("{error}; set it with --password"))
+                }
+                ConnectError::Failed(ConnectFailure::SecurityRequired) => {
+                    failure(&format!("{error}; give its key with --server-key"))
+                }
+                _ => failure(&error),
+            })?;
         traversal.with(|traversal| {
             traversal.set_internal_addresses(&endpoint.interface_addrs());
             traversal.set_mapped_address(mapped);

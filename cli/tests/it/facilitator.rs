@@ -34,6 +34,41 @@ fn machines_meet_directly() {
     assert!(said.contains(" directly in ") && said.contains("\necho in "), "{said}");
 }
 
+/// A facilitator with a password and a key lets in who has both.
+#[test]
+fn a_facilitator_asks_for_a_password_and_shows_its_key() {
+    let directory = std::env::temp_dir().join(format!("rakwire-facilitator-{}", std::process::id()));
+    std::fs::create_dir_all(&directory).expect("a directory");
+    let file = directory.join("key").display().to_string();
+    let made = run(rakwire(), &["keygen", &file], "");
+    let said = text(&made.stdout);
+    let key = said.lines().next().expect("a public key");
+    let facilitator = facilitator(&["--password", "friends", "--secure", &file]);
+    let output = meet(&facilitator, &["--password", "friends", "--server-key", key]);
+    assert!(output.status.success(), "{}{}", text(&output.stdout), text(&output.stderr));
+    for (options, reason) in [
+        (&["--server-key", key][..], "set it with --password"),
+        (&["--password", "friends"][..], "give its key with --server-key"),
+    ] {
+        let refused = run(rakwire(), &[&["meet", &facilitator.announced], options].concat(), "");
+        let said = text(&refused.stderr);
+        assert!(!refused.status.success() && said.contains(reason), "{said}");
+    }
+    std::fs::remove_dir_all(&directory).expect("it is there");
+}
+
+/// One address has its share of places.
+#[test]
+fn a_facilitator_has_so_many_places_for_an_address() {
+    let facilitator = facilitator(&["--max-per-address", "1"]);
+    let first = ["meet", &facilitator.announced, "--listen", "127.0.0.2:0"];
+    let _first = Server::start(rakwire(), &first, "this machine is");
+    let second = run(rakwire(), &[&first[..], &["--timeout", "2"]].concat(), "");
+    assert!(!second.status.success(), "{}", text(&second.stdout));
+    let other = ["meet", &facilitator.announced, "--listen", "127.0.0.3:0"];
+    let _other = Server::start(rakwire(), &other, "this machine is");
+}
+
 #[test]
 fn machines_that_do_not_reach_each_other_meet_through_the_facilitator() {
     let output = meet(&facilitator(&["--forwarding-ports", "1"]), &["--forwarded"]);

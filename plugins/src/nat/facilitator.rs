@@ -1,6 +1,6 @@
 //! The plugin of the peer that brings others together.
 
-use core::net::SocketAddr;
+use core::net::{IpAddr, SocketAddr};
 
 use heapless::{Deque, Vec};
 use rakwire::endpoint::{
@@ -11,6 +11,7 @@ use rakwire::{Chunks, Instant};
 use sha2::{Digest, Sha256};
 
 use super::forwarder::Forwarding;
+use super::network::Network;
 use super::pairing::{ATTEMPT_TIME, Client, Note, PROBE_TIME, Pairing, Phase, Side, candidates};
 use super::wire::{FromClient, FromFacilitator, MAX_MESSAGE, NAT_ID, PUNCH_LEN, Punch, PunchKind, Refusal};
 use crate::bytes;
@@ -23,6 +24,11 @@ const ATTEMPTS_OF_ONE: usize = 4;
 const QUEUE: usize = 64;
 /// How often a client is knocked at.
 const KNOCKS: usize = 3;
+
+/// What clients of one network, who may call themselves anything, have at the most: half of all there is, and one at least.
+const fn share_of_network(all: usize) -> usize {
+    all.div_ceil(2)
+}
 
 /// Something to send from a probed port, to see whether it gets through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -226,7 +232,9 @@ impl<const CLIENTS: usize, const ATTEMPTS: usize> Facilitator<CLIENTS, ATTEMPTS>
         let asks = count(&|pairing| pairing.connecting.id == id);
         let is_asked = count(&|pairing| pairing.accepting.id == other);
         let is_busy = asks >= ATTEMPTS_OF_ONE || is_asked >= 2 * ATTEMPTS_OF_ONE;
-        if self.pairings.is_full() || is_busy {
+        let network = self.network_of(id);
+        let of_network = count(&|pairing| self.network_of(pairing.connecting.id) == network);
+        if self.pairings.is_full() || is_busy || of_network >= share_of_network(ATTEMPTS) {
             return self.refuse(id, target, Refusal::Busy);
         }
         self.stats.attempts = self.stats.attempts.saturating_add(1);
@@ -240,6 +248,18 @@ impl<const CLIENTS: usize, const ATTEMPTS: usize> Facilitator<CLIENTS, ATTEMPTS>
         };
         // There is room, as was just seen.
         let _ = self.pairings.push(pairing);
+    }
+
+    fn network_of(&self, id: ConnectionId) -> Option<Network> {
+        self.clients.get(id).map(|client| Network::of(client.remote.ip()))
+    }
+
+    /// Whether a client and its network have fewer forwarding ports than they may have.
+    fn may_forward(&self, guid: Guid, address: IpAddr) -> bool {
+        let pairs = || self.forwarding.iter().filter_map(|port| port.pair.as_ref());
+        let network = Network::of(address);
+        pairs().filter(|pair| pair.is_of(guid)).count() < ATTEMPTS_OF_ONE
+            && pairs().filter(|pair| pair.is_in(network)).count() < share_of_network(self.forwarding.len())
     }
 
     /// Has a client send probes, each to a port to which it has not sent for long, unless it is known to have one address for all:
@@ -306,33 +326,35 @@ impl<const CLIENTS: usize, const ATTEMPTS: usize> Facilitator<CLIENTS, ATTEMPTS>
         if !pairing.sides().iter().all(|side| side.has_failed) {
             return;
         }
-        let (a, b) = (
-            (pairing.connecting.id, pairing.connecting.guid),
-            (pairing.accepting.id, pairing.accepting.guid),
-        );
-        let ips = [a.0, b.0].map(|id| self.clients.get(id).map(|client| client.remote.ip()));
-        let pairs = || self.forwarding.iter().filter_map(|port| port.pair.as_ref());
-        let has_many = |guid| pairs().filter(|pair| pair.is_of(guid)).count() >= ATTEMPTS_OF_ONE;
-        let may_forward = !was_forwarding && !has_many(a.1) && !has_many(b.1);
-        let free = self.forwarding.iter_mut().find(|port| port.pair.is_none()).filter(|_| may_forward);
-        match (ips, free) {
-            ([Some(connecting), Some(accepting)], Some(free)) => {
-                let port = free.port;
-                free.pair = Some(Forwarding::new(now, session, [a.1, b.1], [connecting, accepting]));
-                pairing.phase = Phase::Forwarding;
-                pairing.ends_at = now + ATTEMPT_TIME;
-                pairing.sides_mut().into_iter().for_each(|side| side.has_failed = false);
-                self.stats.forwarded = self.stats.forwarded.saturating_add(1);
-                self.say(a.0, Note::Forwarded { session, port });
-                self.say(b.0, Note::Forwarded { session, port });
-            }
-            _ => {
-                self.pairings.retain(|pairing| pairing.session != session);
-                self.free_ports(|pair| pair.session() == session);
-                self.refuse(a.0, b.1, Refusal::NoPath);
-                self.refuse(b.0, a.1, Refusal::NoPath);
-            }
+        let sides = pairing.sides().map(|side| (side.id, side.guid));
+        let port = if was_forwarding { None } else { self.forward(now, session, sides) };
+        let [a, b] = sides;
+        if let Some(port) = port {
+            self.say(a.0, Note::Forwarded { session, port });
+            self.say(b.0, Note::Forwarded { session, port });
+        } else {
+            self.pairings.retain(|pairing| pairing.session != session);
+            self.free_ports(|pair| pair.session() == session);
+            self.refuse(a.0, b.1, Refusal::NoPath);
+            self.refuse(b.0, a.1, Refusal::NoPath);
         }
+    }
+
+    /// Gives a pair a port that forwards its datagrams, if there is one for it.
+    fn forward(&mut self, now: Instant, session: u64, [a, b]: [(ConnectionId, Guid); 2]) -> Option<u16> {
+        let address = |id| self.clients.get(id).map(|client| client.remote.ip());
+        let (at_a, at_b) = (address(a.0)?, address(b.0)?);
+        if !self.may_forward(a.1, at_a) || !self.may_forward(b.1, at_b) {
+            return None;
+        }
+        let free = self.forwarding.iter_mut().find(|port| port.pair.is_none())?;
+        let pairing = self.pairings.iter_mut().find(|pairing| pairing.session == session)?;
+        free.pair = Some(Forwarding::new(now, session, [a.1, b.1], [at_a, at_b]));
+        pairing.phase = Phase::Forwarding;
+        pairing.ends_at = now + ATTEMPT_TIME;
+        pairing.sides_mut().into_iter().for_each(|side| side.has_failed = false);
+        self.stats.forwarded = self.stats.forwarded.saturating_add(1);
+        Some(free.port)
     }
 
     fn obey(&mut self, now: Instant, id: ConnectionId, message: FromClient) {

@@ -8,6 +8,7 @@ use rakwire::raknet::Guid;
 use rakwire::wire::offline::Offline;
 use rakwire::wire::{Reader, Wire};
 
+use super::network::Network;
 use super::wire::{Punch, PunchKind};
 
 /// Bytes a second that are forwarded of one pair, in both directions together.
@@ -60,6 +61,10 @@ impl Forwarding {
 
     pub(super) fn is_of(&self, client: Guid) -> bool {
         self.clients.contains(&client)
+    }
+
+    pub(super) fn is_in(&self, network: Network) -> bool {
+        [self.connecting, self.accepting].iter().any(|end| Network::of(end.ip) == network)
     }
 
     pub(super) fn is_over(&self, now: Instant) -> bool {

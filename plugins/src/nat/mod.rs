@@ -50,6 +50,7 @@
 
 mod facilitator;
 mod forwarder;
+mod network;
 mod pairing;
 mod session;
 mod traversal;

@@ -44,7 +44,7 @@ fn sent(plugin: &mut dyn Plugin<RakNet>) -> std::vec::Vec<(ConnectionId, std::ve
 }
 
 /// A facilitator without probes, and clients that have the plugin.
-fn facilitator(count: usize) -> (Facilitator<8, 4>, std::vec::Vec<ConnectionId>) {
+fn facilitator(count: usize) -> (Facilitator<8, 8>, std::vec::Vec<ConnectionId>) {
     let ids = connections::<RakNet>(count);
     let mut plugin = Facilitator::new(&[], &[], [7; 32]);
     for (number, id) in ids.iter().enumerate() {
@@ -231,7 +231,7 @@ fn a_client_meets_as_many_as_it_likes_one_after_another() {
 #[test]
 fn forwarding_ports_are_shared_fairly() {
     let ids = connections::<RakNet>(8);
-    let mut plugin = Facilitator::<8, 8>::new(&[], &[1, 2, 3, 4, 5, 6], [7; 32]);
+    let mut plugin = Facilitator::<8, 8>::new(&[], &[1, 2, 3, 4, 5, 6, 7, 8], [7; 32]);
     for (number, id) in ids.iter().enumerate() {
         connect(&mut plugin, *id, &format!("192.0.2.{}:5000", number + 1), 1 + number as u64);
         tell(&mut plugin, *id, &client_bytes(&FromClient::Hello { internal: Vec::new() }));
@@ -309,6 +309,59 @@ fn attempts_of_one_client_leave_room_for_others() {
         *id == ids[0] && FromFacilitator::decode(bytes) == Ok(busy)
     });
     assert_eq!(refused.count(), 1);
+}
+
+/// Clients of one address have half of all, whatever GUIDs and ports they choose.
+#[test]
+fn attempts_and_ports_of_one_network_leave_room_for_others() {
+    for (ours, other) in [
+        (["192.0.2.1", "192.0.2.1", "::ffff:192.0.2.1"], "192.0.2.2"),
+        (["2001:db8::1", "2001:db8::2", "2001:db8::ffff:0:0:3"], "2001:db8:0:1::1"),
+    ] {
+        let ids = connections::<RakNet>(8);
+        let mut plugin = Facilitator::<8, 8>::new(&[], &[1, 2, 3, 4], [7; 32]);
+        for (number, id) in ids.iter().enumerate() {
+            // The last four are those whom the others ask for.
+            let ip = match number {
+                0..3 => ours[number].to_owned(),
+                3 => other.to_owned(),
+                _ => format!("198.51.100.{number}"),
+            };
+            let remote = SocketAddr::new(ip.parse().expect("an address"), 5_000 + number as u16);
+            connect(&mut plugin, *id, &remote.to_string(), 1 + number as u64);
+            tell(&mut plugin, *id, &client_bytes(&FromClient::Hello { internal: Vec::new() }));
+        }
+        sent(&mut plugin);
+        let mut refused = [0; 4];
+        for (asks, target) in (0..4).flat_map(|asks| (4..8).map(move |target| (asks, target))) {
+            let before = plugin.stats().refused;
+            tell(&mut plugin, ids[asks], &client_bytes(&FromClient::Open { target: Guid(1 + target) }));
+            refused[asks] += plugin.stats().refused - before;
+        }
+        assert_eq!(refused, [0, 4, 4, 0], "eight attempts, of which four are for one network");
+        let begun = sent(&mut plugin);
+        let mut sessions: std::vec::Vec<u64> = begun
+            .iter()
+            .filter_map(|(_, bytes)| match FromFacilitator::decode(bytes) {
+                Ok(FromFacilitator::Begin { session, .. }) => Some(session),
+                _ => None,
+            })
+            .collect();
+        sessions.sort_unstable();
+        sessions.dedup();
+        for session in sessions {
+            for id in &ids {
+                tell(&mut plugin, *id, &client_bytes(&FromClient::Failed { session }));
+            }
+        }
+        let mut ports = [0; 4];
+        for (id, bytes) in sent(&mut plugin) {
+            let at = ids.iter().position(|own| *own == id).expect("a client");
+            let is_port = matches!(FromFacilitator::decode(&bytes), Ok(FromFacilitator::Forwarded { .. }));
+            ports.iter_mut().nth(at).into_iter().for_each(|count| *count += usize::from(is_port));
+        }
+        assert_eq!(ports, [2, 0, 0, 2], "four ports");
+    }
 }
 
 #[test]

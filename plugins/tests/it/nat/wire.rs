@@ -6,6 +6,7 @@ use rakwire::raknet::Guid;
 use rakwire_plugins::nat::{
     FromClient, FromFacilitator, MAX_CANDIDATES, MAX_INTERNAL, MAX_MESSAGE, Punch, PunchKind, Refusal,
 };
+use serde_json::Value;
 use std::net::SocketAddr;
 
 fn addresses<const N: usize>() -> impl Strategy<Value = Vec<SocketAddr, N>> {
@@ -71,17 +72,98 @@ proptest! {
     }
 }
 
-/// The bytes of docs/plugins/nat.md.
+fn number(vector: &Value, of: &str) -> u64 {
+    u64::from_str_radix(vector[of].as_str().expect("a text"), 16).expect("hex")
+}
+
+fn addresses_of<const N: usize>(vector: &Value) -> Vec<SocketAddr, N> {
+    let texts = vector["addresses"].as_array().expect("a list").iter();
+    texts.map(|text| text.as_str().expect("a text").parse().expect("an address")).collect()
+}
+
+fn port(vector: &Value) -> u16 {
+    u16::try_from(vector["port"].as_u64().expect("a number")).expect("a port")
+}
+
+fn reason(vector: &Value) -> Refusal {
+    match vector["reason"].as_str().expect("a text") {
+        "not-connected" => Refusal::NotConnected,
+        "busy" => Refusal::Busy,
+        "no-path" => Refusal::NoPath,
+        other => panic!("no reason is {other}"),
+    }
+}
+
+/// What a client says in a vector, if it is something that clients say.
+fn client_of(vector: &Value) -> Option<FromClient> {
+    Some(match vector["message"].as_str().expect("a text") {
+        "hello" => FromClient::Hello { internal: addresses_of(vector) },
+        "open" => FromClient::Open { target: Guid(number(vector, "peer")) },
+        "failed" => FromClient::Failed { session: number(vector, "number") },
+        "heard" => FromClient::Heard { token: number(vector, "number") },
+        "connected" => FromClient::Connected { session: number(vector, "number") },
+        _ => return None,
+    })
+}
+
+fn facilitator_of(vector: &Value) -> Option<FromFacilitator> {
+    let peer = || Guid(number(vector, "peer"));
+    let connects = || vector["connects"].as_bool().expect("true or false");
+    Some(match vector["message"].as_str().expect("a text") {
+        "probe" => FromFacilitator::Probe { token: number(vector, "number"), port: port(vector) },
+        "probed" => {
+            let mapped = addresses_of::<1>(vector)[0];
+            FromFacilitator::Probed { token: number(vector, "number"), mapped }
+        }
+        "begin" => FromFacilitator::Begin {
+            session: number(vector, "number"),
+            peer: peer(),
+            connects: connects(),
+            candidates: addresses_of(vector),
+        },
+        "forwarded" => FromFacilitator::Forwarded {
+            session: number(vector, "number"),
+            peer: peer(),
+            connects: connects(),
+            port: port(vector),
+        },
+        "refused" => FromFacilitator::Refused { peer: peer(), reason: reason(vector) },
+        _ => return None,
+    })
+}
+
+fn punch_of(vector: &Value) -> Punch {
+    let kind = match vector["message"].as_str().expect("a text") {
+        "punch-probe" => PunchKind::Probe,
+        "punch-knock" => PunchKind::Knock,
+        "punch-to-accepting" => PunchKind::ToAccepting,
+        "punch-to-connecting" => PunchKind::ToConnecting,
+        "punch-ack" => PunchKind::Ack,
+        other => panic!("no message is {other}"),
+    };
+    Punch { kind, number: number(vector, "number") }
+}
+
 #[test]
-fn messages_have_the_bytes_of_the_page() {
-    let mut buffer = [0; MAX_MESSAGE];
-    let internal = Vec::from_iter(["192.168.0.2:5000".parse().expect("an address")]);
-    let hello = FromClient::Hello { internal }.encode(&mut buffer).expect("room").to_vec();
-    assert_eq!(hello, [133, 1, 1, 4, !192, !168, !0, !2, 0x13, 0x88]);
-    let open = FromClient::Open { target: Guid(0x0102_0304_0506_0708) };
-    assert_eq!(open.encode(&mut buffer), Ok(&[133, 2, 1, 2, 3, 4, 5, 6, 7, 8][..]));
-    let refused = FromFacilitator::Refused { peer: Guid(1), reason: Refusal::NoPath };
-    assert_eq!(refused.encode(&mut buffer), Ok(&[133, 20, 0, 0, 0, 0, 0, 0, 0, 1, 3][..]));
-    let punch = Punch { kind: PunchKind::ToAccepting, number: 0x0A0B };
-    assert_eq!(punch.encode(), [133, 3, 0, 0, 0, 0, 0, 0, 0x0A, 0x0B]);
+fn messages_have_the_bytes_of_the_vectors() {
+    let vectors: std::vec::Vec<Value> =
+        serde_json::from_str(include_str!("../../vectors/nat.json")).expect("it is JSON");
+    assert_eq!(vectors.len(), 17);
+    for vector in vectors {
+        let hex = vector["hex"].as_str().expect("a text");
+        let byte = |at| u8::from_str_radix(&hex[at..at + 2], 16).expect("hex");
+        let bytes: std::vec::Vec<u8> = (0..hex.len()).step_by(2).map(byte).collect();
+        let mut buffer = [0; MAX_MESSAGE];
+        if let Some(message) = client_of(&vector) {
+            assert_eq!(message.encode(&mut buffer), Ok(&bytes[..]), "{vector}");
+            assert_eq!(FromClient::decode(&bytes), Ok(message));
+        } else if let Some(message) = facilitator_of(&vector) {
+            assert_eq!(message.encode(&mut buffer), Ok(&bytes[..]), "{vector}");
+            assert_eq!(FromFacilitator::decode(&bytes), Ok(message));
+        } else {
+            let punch = punch_of(&vector);
+            assert_eq!(punch.encode(), bytes[..], "{vector}");
+            assert_eq!(Punch::decode(&bytes), Some(punch));
+        }
+    }
 }
