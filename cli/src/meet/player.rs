@@ -76,19 +76,12 @@ impl Player {
         };
         let credentials =
             ConnectOptions { password: password.as_bytes(), trust, ..ConnectOptions::default() };
-        let connection =
-            endpoint.connect_with(facilitator, &credentials).await.map_err(|error| match error {
-                ConnectError::PasswordTooLong => {
-                    Failure::usage("the text of --password is longer than 255 bytes; shorten it")
-                }
-                ConnectError::Failed(ConnectFailure::InvalidPassword) => {
-                    failure(&format!("{error}; set it with --password"))
-                }
-                ConnectError::Failed(ConnectFailure::SecurityRequired) => {
-                    failure(&format!("{error}; give its key with --server-key"))
-                }
-                _ => failure(&error),
-            })?;
+        let connection = endpoint.connect_with(facilitator, &credentials).await.map_err(|error| {
+            if error == ConnectError::PasswordTooLong {
+                return Failure::usage("the text of --password is longer than 255 bytes; shorten it");
+            }
+            failure(&format!("{error}{}", advice(error)))
+        })?;
         traversal.with(|traversal| {
             traversal.set_internal_addresses(&endpoint.interface_addrs());
             traversal.set_mapped_address(mapped);
@@ -178,6 +171,17 @@ impl Player {
     /// The next machine that is connected.
     async fn next(&mut self) -> Result<Connection, Failure> {
         self.connections.recv().await.ok_or_else(closed)
+    }
+}
+
+/// What to do where the facilitator lets nobody in like this.
+fn advice(error: ConnectError<ConnectFailure>) -> &'static str {
+    if error == ConnectError::Failed(ConnectFailure::InvalidPassword) {
+        "; set it with --password"
+    } else if error == ConnectError::Failed(ConnectFailure::SecurityRequired) {
+        "; give its key with --server-key"
+    } else {
+        ""
     }
 }
 
