@@ -239,11 +239,21 @@ def seal_token(entry):
     return head + seal(key, 0, head, plain)
 
 
+def connect_token(entry):
+    """What a backend gives to a client, without its text."""
+    servers = [(bytes.fromhex(server["key"]), server["name"].encode()) for server in entry["servers"]]
+    sealed = bytes.fromhex(entry["sealed"])
+    named = (key + bytes((len(name),)) + name for key, name in servers)
+    head = b"rwc1" + struct.pack(">QB", entry["expires"], len(servers))
+    return b"".join((head, *named, bytes((len(sealed),)), sealed))
+
+
 PREFIXES = {
     "private key": "rakwire-private-key-1:",
     "public key": "rakwire-public-key-1:",
     "key hash": "rakwire-key-hash-1:",
     "token key": "rakwire-token-key-1:",
+    "connect token": "rakwire-connect-token-1:",
 }
 
 
@@ -291,6 +301,15 @@ class Checker:
                 self.equal(what, datagrams.open(sealed), plain)
                 self.refused(f"{what}, again", datagrams.open, sealed)
 
+    def challenge(self, entry):
+        """What a server with this key would get. Whoever changed the key on the way gets another challenge."""
+        value = {key: bytes.fromhex(text) for key, text in entry.items() if isinstance(text, str) and is_hex(text)}
+        said = {key: value[key] for key in ("server_guid", "client_guid", "cookie")}
+        said |= {key: entry[key] for key in ("server_address", "mtu", "version", "number")}
+        client = Client(value["server_public"])
+        challenge = client.challenge(value["key_field"], value["client_ephemeral"], said)
+        self.equal(f"challenge, {entry['name']}", challenge, value["challenge"])
+
     def forgeries(self, name, static, value, entry, said):
         for at in range(0, 128, 7):
             client = Client(value["server_public"], static, value["identity_data"])
@@ -316,8 +335,13 @@ def check(path):
     checker = Checker()
     for entry in vectors["handshakes"]:
         checker.handshake(entry)
+    for entry in vectors["challenges"]:
+        checker.challenge(entry)
     for entry in vectors["tokens"]:
         checker.equal(f"token, {entry['name']}", seal_token(entry), bytes.fromhex(entry["sealed"]))
+    for entry in vectors["connect_tokens"]:
+        checker.equal(f"connect token, {entry['name']}", connect_token(entry), bytes.fromhex(entry["hex"]))
+        checker.text({"name": "connect token", "hex": entry["hex"], "text": entry["text"]})
     for entry in vectors["texts"]:
         checker.text(entry)
     for failure in checker.failures:

@@ -44,6 +44,16 @@ test("tokens are sealed as in the vectors", () => {
   }
 });
 
+test("a connect token has the text of the vectors, and what is in it is read", () => {
+  assert.ok(VECTORS.connect_tokens.length >= 2);
+  for (const { name, servers, sealed, hex: bytes, text } of VECTORS.connect_tokens) {
+    assert.equal(toText(PREFIXES.connectToken, hex(bytes)), text, name);
+    const read = readConnectToken(text);
+    assert.deepEqual(read.servers, servers.map((server) => ({ key: hex(server.key), name: server.name })), name);
+    assert.deepEqual(read.sealed, hex(sealed), name);
+  }
+});
+
 /** A server that asks for tokens, and what seals them. */
 async function startWithTokens(t) {
   const file = join(folderOf(t), "token.key");

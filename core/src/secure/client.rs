@@ -104,7 +104,7 @@ impl ClientHandshake {
             return Err(HandshakeError::KeyMismatch);
         }
         let pattern = if has_identity { Pattern::Xk } else { Pattern::Nk };
-        let prologue = Prologue::new(&key, negotiated, pattern);
+        let prologue = Prologue::new(key_field, negotiated, pattern);
         let request = prologue.request_hash(&[versions.announced, versions.first]);
         let sent = [&self.first, &self.newest].into_iter().flatten().find(|sent| sent.request == request);
         if let Some(sent) = sent {

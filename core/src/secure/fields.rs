@@ -165,24 +165,26 @@ pub(super) struct Prologue {
 }
 
 impl Prologue {
-    pub(super) fn new(key: &ServerKeyField, negotiated: &Negotiated, pattern: Pattern) -> Self {
+    /// `key_field` is the key of reply 1 as it was sent, so that bits without a meaning are protected too.
+    pub(super) fn new(key_field: &[u8; PUBLIC_KEY_FIELD], negotiated: &Negotiated, pattern: Pattern) -> Self {
         let mut prologue = Self { bytes: [0; MAX_PROLOGUE], length: 0 };
         let mut writer = Writer::new(&mut prologue.bytes);
         // `MAX_PROLOGUE` is the sum of the fields with the longer address.
-        let _room = Self::write(&mut writer, key, negotiated, pattern);
+        let _room = Self::write(&mut writer, key_field, negotiated, pattern);
         prologue.length = writer.written();
         prologue
     }
 
     fn write(
         writer: &mut Writer<'_>,
-        key: &ServerKeyField,
+        [_, _, behind_mtu @ ..]: &[u8; PUBLIC_KEY_FIELD],
         negotiated: &Negotiated,
         pattern: Pattern,
     ) -> Result<(), WireError> {
         writer.bytes(PROLOGUE_LABEL)?;
         writer.u64(negotiated.server.0)?;
-        writer.bytes(&ServerKeyField { mtu: 0, ..*key }.write())?;
+        writer.zeros(2)?;
+        writer.bytes(behind_mtu)?;
         writer.u32(negotiated.cookie)?;
         writer.bytes(&challenge_header(pattern))?;
         address::write(&negotiated.server_address, writer)?;

@@ -40,7 +40,7 @@ fn a_key_field_has_the_bytes_of_the_document() {
 
 #[test]
 fn the_prologue_has_the_bytes_of_the_document() {
-    let prologue = Prologue::new(&FIELD, &NEGOTIATED, Pattern::Xk);
+    let prologue = Prologue::new(&FIELD.write(), &NEGOTIATED, Pattern::Xk);
     let mut field = FIELD.write();
     field[..2].fill(0);
     let unassigned = [4, 255, 255, 255, 255, 0, 0];
@@ -77,20 +77,31 @@ fn every_negotiated_value_changes_the_prologue() {
         ),
         (FIELD, NEGOTIATED, Pattern::Nk),
     ];
-    let all: Vec<Vec<u8>> =
-        changes.map(|(key, said, pattern)| Prologue::new(&key, &said, pattern).bytes().to_vec()).into();
+    let all: Vec<Vec<u8>> = changes
+        .map(|(key, said, pattern)| Prologue::new(&key.write(), &said, pattern).bytes().to_vec())
+        .into();
     for (index, one) in all.iter().enumerate() {
         assert!(all.iter().skip(index + 1).all(|other| other != one), "change {index}");
     }
+    for bit in 0..8 {
+        let mut field = FIELD.write();
+        field[2] ^= 1 << bit;
+        let changed = Prologue::new(&field, &NEGOTIATED, Pattern::Nk);
+        assert_ne!(changed.bytes(), all[10], "bit {bit} of the flags");
+    }
     let other_mtu = ServerKeyField { mtu: 576, ..FIELD };
-    assert_eq!(Prologue::new(&other_mtu, &NEGOTIATED, Pattern::Nk).bytes(), all[10], "relays may lower it");
+    assert_eq!(
+        Prologue::new(&other_mtu.write(), &NEGOTIATED, Pattern::Nk).bytes(),
+        all[10],
+        "relays may lower it"
+    );
 }
 
 #[test]
 fn the_longest_address_fits() {
     let longest =
         Negotiated { server_address: "[2001:db8::1%7]:1".parse().expect("an address"), ..NEGOTIATED };
-    assert_eq!(Prologue::new(&FIELD, &longest, Pattern::Nk).bytes().len(), MAX_PROLOGUE);
+    assert_eq!(Prologue::new(&FIELD.write(), &longest, Pattern::Nk).bytes().len(), MAX_PROLOGUE);
     let payload = answer_payload(&longest.server_address, 0x0506);
     assert_eq!((payload[0], &payload[29..32]), (6, &[5, 6, 0][..]));
 }

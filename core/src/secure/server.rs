@@ -163,7 +163,7 @@ impl ServerHandshake {
         random: &mut impl SecureRandom,
     ) -> Result<(Self, DatagramProtection), HandshakeError> {
         let (pattern, challenge) = request.read()?;
-        let prologue = Prologue::new(&identity.parts(0), request.negotiated, pattern);
+        let prologue = Prologue::new(&identity.field(0), request.negotiated, pattern);
         let mut state = SymmetricState::start(pattern, prologue.bytes(), &identity.public().0);
         let opened = open_challenge(&mut state, identity.key.pair(), *challenge);
         let (client, versions, number) = opened.ok_or(HandshakeError::DoesNotOpen)?;
@@ -208,7 +208,7 @@ impl ServerHandshake {
     #[must_use]
     pub fn is_repeated(&self, identity: &ServerIdentity, request: SecureRequest<'_>) -> bool {
         request.read().is_ok_and(|(pattern, challenge)| {
-            let prologue = Prologue::new(&identity.parts(0), request.negotiated, pattern);
+            let prologue = Prologue::new(&identity.field(0), request.negotiated, pattern);
             is_equal(&prologue.request_hash(challenge), &self.request)
         })
     }

@@ -29,17 +29,22 @@ fn nothing_negotiated_can_be_changed() {
 #[test]
 fn flags_and_the_announced_key_cannot_be_changed() {
     let announced = StaticKey::from_bytes([9; 32]).public().hash();
-    for at in [2, 40, 63] {
+    let bits = [2, 40, 63].into_iter().flat_map(|at| (0..8).map(move |bit| (at, 1 << bit)));
+    for (at, bit) in bits {
         let mut stage = Stage::new(None);
         stage.server.next = Some(announced);
         stage.server.requires_identity = true;
         let mut field = stage.server.field(1492);
-        field[at] ^= 2;
+        field[at] ^= bit;
         let challenge = stage
             .client
             .challenge(&stage.trust, false, &field, &stage.negotiated, SIX, &mut stage.random)
             .expect("a trusted key");
-        assert_eq!(stage.respond(&challenge).err(), Some(HandshakeError::DoesNotOpen), "byte {at}");
+        assert_eq!(
+            stage.respond(&challenge).err(),
+            Some(HandshakeError::DoesNotOpen),
+            "byte {at}, bit {bit:#x}"
+        );
     }
     // The MTU of reply 1 alone is not covered: relays lower it.
     let mut stage = Stage::new(None);
@@ -244,18 +249,71 @@ fn a_replayed_handshake_gets_a_server_nowhere_the_attacker_can_follow() {
     assert!(first_keys.open(START, &mut recorded[..length]).is_ok());
 }
 
-/// Two connections of one client to two servers, of which one passes on what it gets to the other.
+/// What a second server says in clear, to whom the first one, which the client trusts, passes on what it gets.
+fn at_another_server(client: Option<StaticKey>) -> Stage {
+    let mut other = Stage::new(client);
+    other.server = ServerIdentity::new(StaticKey::from_bytes([3; 32]));
+    other.trust = ServerTrust::Any;
+    other.random = SeededRandom::new([6; 32]);
+    other.negotiated = Negotiated {
+        server: Guid(0xB1),
+        client: Guid(0xC2),
+        cookie: 0xBEEF,
+        server_address: address("198.51.100.1:19132"),
+        mtu: 1400,
+    };
+    other
+}
+
+/// A dishonest server has a client's challenge answered by another one, with each selection of clear fields rewritten.
+#[test]
+fn a_challenge_for_one_server_is_not_answered_by_another() {
+    for client in [None, Some(StaticKey::from_bytes([2; 32]))] {
+        let identity = client.as_ref().map(StaticKey::duplicate);
+        let (mut stage, mut other) = (Stage::new(identity), at_another_server(client));
+        let (challenge, ours) = (stage.challenge().expect("a trusted key"), other.negotiated);
+        for rewritten in 0_u8..1 << 5 {
+            let (said, is) = (stage.negotiated, |field: u8| rewritten >> field & 1 == 1);
+            other.negotiated = Negotiated {
+                server: if is(0) { ours.server } else { said.server },
+                client: if is(1) { ours.client } else { said.client },
+                cookie: if is(2) { ours.cookie } else { said.cookie },
+                server_address: if is(3) { ours.server_address } else { said.server_address },
+                mtu: if is(4) { ours.mtu } else { said.mtu },
+            };
+            for pattern in [1, 2] {
+                let mut relayed = challenge;
+                relayed[0] = pattern;
+                let answered = other.respond(&relayed).err();
+                assert_eq!(answered, Some(HandshakeError::DoesNotOpen), "{rewritten:#b}, pattern {pattern}");
+            }
+        }
+        assert!(stage.respond(&challenge).is_ok(), "it is a good one where it belongs");
+    }
+}
+
+/// A dishonest server makes a challenge of its own at another one and gives out the client's identity as its own, or the
+/// other server's answer as its own.
 #[test]
 fn what_is_meant_for_one_server_is_worth_nothing_at_another() {
     let mut stage = Stage::with_identity();
     let (for_attacker, ..) = stage.answered();
-    let mut other = Stage::with_identity();
-    other.server = ServerIdentity::new(StaticKey::from_bytes([3; 32]));
-    other.trust = ServerTrust::Any;
-    other.random = SeededRandom::new([6; 32]);
-    let (mut at_other, handshake, mut other_keys) = other.answered();
-    at_other.identity = for_attacker.identity;
-    assert_eq!(finish(handshake, &mut other_keys, &at_other), Err(IdentityError::Invalid));
+    let (identity, proof) = (for_attacker.identity, for_attacker.proof);
+    for takes_proof in [false, true] {
+        let mut other = at_another_server(Some(StaticKey::from_bytes([66; 32])));
+        let (mut at_other, handshake, mut other_keys) = other.answered();
+        at_other.identity = identity;
+        if takes_proof {
+            at_other.proof = proof;
+        }
+        assert_eq!(finish(handshake, &mut other_keys, &at_other), Err(IdentityError::Invalid));
+        assert_eq!(other_keys.epoch(), 0);
+    }
+    let mut victim = Stage::with_identity();
+    victim.challenge().expect("a trusted key");
+    let mut other = at_another_server(Some(StaticKey::from_bytes([66; 32])));
+    let (_, handshake, _) = other.answered();
+    assert_eq!(victim.accept(handshake.answer()).err(), Some(HandshakeError::DoesNotOpen));
 }
 
 #[test]

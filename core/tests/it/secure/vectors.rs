@@ -1,6 +1,8 @@
 //! The committed vectors of secure connections: made with fixed keys, and checked by another implementation too.
 
-use rakwire::secure::{KeyHash, SecureRandom, TokenClaims, TokenKey};
+use rakwire::secure::{
+    ConnectToken, KeyHash, MAX_CONNECT_TOKEN, SecureRandom, TokenClaims, TokenKey, TokenServer,
+};
 use serde_json::{Value, json};
 
 use super::*;
@@ -111,6 +113,31 @@ fn datagrams(
     datagrams.into()
 }
 
+/// A challenge to a server that sets a flag without a meaning yet, which the prologue has as it was sent.
+fn challenge_to_unknown_flags() -> Value {
+    let mut stage = stage(false, "192.0.2.1:19132", "192.0.2.2:50000");
+    let mut field = stage.server.field(1492);
+    field[2] = 5;
+    let mut random = Fixed(seed(3).to_vec());
+    let Stage { client, trust, negotiated, .. } = &mut stage;
+    let challenge =
+        client.challenge(trust, false, &field, negotiated, SIX, &mut random).expect("a trusted key");
+    json!({
+        "name": "a flag that means nothing yet",
+        "server_public": hex(&stage.server.public().0),
+        "client_ephemeral": hex(&seed(3)),
+        "server_guid": format!("{:016x}", stage.negotiated.server.0),
+        "client_guid": format!("{:016x}", stage.negotiated.client.0),
+        "cookie": format!("{:08x}", stage.negotiated.cookie),
+        "server_address": "192.0.2.1:19132",
+        "mtu": 1492,
+        "version": 6,
+        "number": 0,
+        "key_field": hex(&field),
+        "challenge": hex(&challenge),
+    })
+}
+
 fn token(name: &str, servers: &[KeyHash], user_data: &[u8]) -> Value {
     let client = StaticKey::from_bytes(seed(2)).public();
     let claims =
@@ -127,6 +154,26 @@ fn token(name: &str, servers: &[KeyHash], user_data: &[u8]) -> Value {
         "servers": servers.iter().map(|server| hex(&server.0)).collect::<Vec<_>>(),
         "user_data": hex(user_data),
         "sealed": hex(&sealed),
+    })
+}
+
+/// What a backend gives to a client.
+fn connect_token(name: &str, servers: &[(u8, &'static str)], sealed: &[u8]) -> Value {
+    let named = |(key, name): &(u8, &'static str)| TokenServer {
+        key: StaticKey::from_bytes(seed(*key)).public(),
+        name,
+    };
+    let token = ConnectToken { expires: 1_800_000_000, servers: servers.iter().map(named).collect(), sealed };
+    let servers = token.servers.iter();
+    let servers = servers.map(|server| json!({"key": hex(&server.key.0), "name": server.name}));
+    let mut buffer = [0; MAX_CONNECT_TOKEN];
+    json!({
+        "name": name,
+        "expires": token.expires,
+        "servers": servers.collect::<Vec<_>>(),
+        "sealed": hex(sealed),
+        "hex": hex(token.write(&mut buffer).expect("it fits")),
+        "text": token.to_string(),
     })
 }
 
@@ -151,7 +198,12 @@ fn all() -> Value {
             handshake("with an identity, over IPv6", true, "[2001:db8::1]:19132", "[2001:db8::2]:50000"),
             handshake("through a relay, to an address that the client does not know", false, "0.0.0.0:0", "192.0.2.2:50000"),
         ],
+        "challenges": [challenge_to_unknown_flags()],
         "tokens": [token("one server", &[a], b"user data"), token("two servers, no data", &[a, b], b"")],
+        "connect_tokens": [
+            connect_token("one server", &[(1, "game.example.org:19132")], &[7; 180]),
+            connect_token("two servers, of which one has no name", &[(1, "arena"), (9, "")], b"sealed"),
+        ],
         "texts": texts(),
     })
 }
