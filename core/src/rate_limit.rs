@@ -11,21 +11,32 @@ use crate::time::{Instant, micros};
 
 /// Tokens that fill up with time, at most a second's worth.
 #[derive(Clone, Copy, Debug, Default)]
-struct Bucket {
+pub(crate) struct Bucket {
     /// Thousandths of an answer.
     taken: u32,
     at: u32,
 }
 
 impl Bucket {
-    /// Takes a token; false when none is left.
-    fn take(&mut self, rate: u16, now: u32) -> bool {
+    /// Fills it up to now; whether a token is left.
+    pub(crate) fn is_left(&mut self, rate: u16, now: Instant) -> bool {
+        let now = u32::try_from(now.as_millis() & u64::from(u32::MAX)).unwrap_or(0);
         let refilled = now.wrapping_sub(self.at).min(1_000) * u32::from(rate);
         self.at = now;
         self.taken = self.taken.saturating_sub(refilled);
-        let possible = self.taken + 1_000 <= u32::from(rate) * 1_000;
+        self.taken + 1_000 <= u32::from(rate) * 1_000
+    }
+
+    /// Takes a token that [`is_left`](Self::is_left).
+    pub(crate) const fn spend(&mut self) {
+        self.taken = self.taken.saturating_add(1_000);
+    }
+
+    /// Takes a token; false when none is left.
+    fn take(&mut self, rate: u16, now: Instant) -> bool {
+        let possible = self.is_left(rate, now);
         if possible {
-            self.taken += 1_000;
+            self.spend();
         }
         possible
     }
@@ -79,28 +90,38 @@ pub(crate) struct Rates {
     pub(crate) network: u16,
 }
 
-/// A bucket for all and one for each of a fixed number of groups of networks, by a keyed hash.
+/// A bucket for each of a fixed number of groups of networks, by a keyed hash.
 #[derive(Debug)]
-pub(crate) struct RateLimit<const NETWORKS: usize = 32> {
-    all: Bucket,
-    networks: [Bucket; NETWORKS],
+pub(crate) struct NetworkBuckets<const GROUPS: usize>([Bucket; GROUPS]);
+
+impl<const GROUPS: usize> Default for NetworkBuckets<GROUPS> {
+    fn default() -> Self {
+        Self([Bucket::default(); GROUPS])
+    }
 }
 
-impl<const NETWORKS: usize> Default for RateLimit<NETWORKS> {
-    fn default() -> Self {
-        Self { all: Bucket::default(), networks: [Bucket::default(); NETWORKS] }
+impl<const GROUPS: usize> NetworkBuckets<GROUPS> {
+    /// The bucket of the group of this network.
+    pub(crate) fn of(&mut self, secret: &[u8; 16], network: u128) -> Option<&mut Bucket> {
+        let mut hasher = SipHasher13::new_with_key(secret);
+        hasher.write_u128(network);
+        let place = usize::try_from(hasher.finish() % GROUPS as u64).unwrap_or(0);
+        self.0.get_mut(place)
     }
+}
+
+/// A bucket for all and one for each group of networks.
+#[derive(Debug, Default)]
+pub(crate) struct RateLimit<const NETWORKS: usize = 32> {
+    all: Bucket,
+    networks: NetworkBuckets<NETWORKS>,
 }
 
 impl<const NETWORKS: usize> RateLimit<NETWORKS> {
     /// Whether `to` may have another answer.
     pub(crate) fn admits(&mut self, secret: &[u8; 16], rates: Rates, now: Instant, to: IpAddr) -> bool {
-        let mut hasher = SipHasher13::new_with_key(secret);
-        hasher.write_u128(network(to));
-        let place = usize::try_from(hasher.finish() % NETWORKS as u64).unwrap_or(0);
-        let millis = u32::try_from(now.as_millis() & u64::from(u32::MAX)).unwrap_or(0);
-        let Some(network) = self.networks.get_mut(place) else { return false };
-        network.take(rates.network, millis) && self.all.take(rates.all, millis)
+        let Some(network) = self.networks.of(secret, network(to)) else { return false };
+        network.take(rates.network, now) && self.all.take(rates.all, now)
     }
 }
 

@@ -6,17 +6,54 @@ use core::net::IpAddr;
 use super::config::Config;
 use super::features::{SERVER, room};
 use super::security::Security;
-use crate::rate_limit::RateLimit;
+use crate::rate_limit::{Bucket, NetworkBuckets, Rates, network};
 use crate::secure::SeededRandom;
 use crate::time::Instant;
 
 /// Groups of networks that have a share of the handshakes each.
 const NETWORKS: usize = room(SERVER, 32);
 
+/// How many times the handshakes of a network its site gets, which is 48 bits of IPv6: a customer has as many networks.
+const NETWORKS_OF_SITE: u16 = 4;
+
+/// What is left of the ration of handshakes.
+#[derive(Debug, Default)]
+struct HandshakeLimit {
+    all: Bucket,
+    networks: NetworkBuckets<NETWORKS>,
+    /// For IPv6 alone.
+    sites: NetworkBuckets<NETWORKS>,
+}
+
+impl HandshakeLimit {
+    /// Takes a handshake. One that is refused takes nothing of any bucket, so that a network does not have the share of its site,
+    /// nor a site that of all networks.
+    fn take(&mut self, secret: &[u8; 16], rates: Rates, now: Instant, from: IpAddr) -> bool {
+        let network = self.networks.of(secret, network(from));
+        let site = site(from).and_then(|site| self.sites.of(secret, site));
+        let of_site = rates.network.saturating_mul(NETWORKS_OF_SITE);
+        let buckets = [(network, rates.network), (site, of_site), (Some(&mut self.all), rates.all)];
+        let mut buckets = buckets.map(|(bucket, rate)| bucket.map(|bucket| (bucket, rate)));
+        let is_left = buckets.iter_mut().flatten().all(|(bucket, rate)| bucket.is_left(*rate, now));
+        if is_left {
+            buckets.iter_mut().flatten().for_each(|(bucket, _)| bucket.spend());
+        }
+        is_left
+    }
+}
+
+/// The first 48 bits of an IPv6 address.
+const fn site(address: IpAddr) -> Option<u128> {
+    match address.to_canonical() {
+        IpAddr::V4(_) => None,
+        IpAddr::V6(ip) => Some(ip.to_bits() >> 80),
+    }
+}
+
 /// What a peer keeps for the handshakes of all its connections.
 pub(crate) struct SecureState {
     random: SeededRandom,
-    limit: RateLimit<NETWORKS>,
+    limit: HandshakeLimit,
     /// A time, and how many seconds since 1970 it was then.
     unix_time: Option<(Instant, u64)>,
 }
@@ -31,7 +68,7 @@ impl SecureState {
     pub(super) fn new(config: &mut Config) -> Self {
         // Without security nothing is drawn from it.
         let random = config.security.as_mut().map_or_else(SeededRandom::unseeded, Security::take_random);
-        Self { random, limit: RateLimit::default(), unix_time: None }
+        Self { random, limit: HandshakeLimit::default(), unix_time: None }
     }
 
     pub(crate) const fn random(&mut self) -> &mut SeededRandom {
@@ -51,6 +88,42 @@ impl SecureState {
     /// Whether a handshake may be computed for a client of this address.
     pub(crate) fn admits(&mut self, config: &Config, now: Instant, from: IpAddr) -> bool {
         let rates = config.security.as_ref().map(Security::rates);
-        rates.is_some_and(|rates| self.limit.admits(&config.secret, rates, now, from))
+        rates.is_some_and(|rates| self.limit.take(&config.secret, rates, now, from))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use core::net::Ipv6Addr;
+
+    use super::*;
+
+    const RATES: Rates = Rates { all: 1_000, network: 50 };
+
+    /// How many handshakes clients from so many networks of a site get at once, of 100 that each asks for.
+    fn admitted(limit: &mut HandshakeLimit, site: u16, networks: u16) -> usize {
+        let from = |network| IpAddr::V6(Ipv6Addr::new(0x2001, 0xDB8, site, network, 0, 0, 0, 1));
+        let all = (0..networks).flat_map(|network| core::iter::repeat_n(from(network), 100));
+        all.filter(|from| limit.take(&[3; 16], RATES, Instant::from_micros(1_000_000), *from)).count()
+    }
+
+    #[test]
+    fn a_site_of_many_networks_gets_a_share_and_leaves_the_rest() {
+        let mut limit = HandshakeLimit::default();
+        assert_eq!(admitted(&mut limit, 1, 1), 50, "one network does not get all of its site");
+        assert_eq!(admitted(&mut limit, 1, 1_000), 150);
+        let others = (2..800).map(|site| Ipv6Addr::new(0x2001, 0xDB8, site, 0, 0, 0, 0, 1).into());
+        let now = Instant::from_micros(1_000_000);
+        let others = others.filter(|other| limit.take(&[3; 16], RATES, now, *other)).count();
+        assert!(others > 500, "{others} others");
+    }
+
+    #[test]
+    fn addresses_of_the_older_version_have_no_site() {
+        assert_eq!(site(IpAddr::from([10, 0, 0, 1])), None);
+        assert_eq!(site(Ipv6Addr::from_bits(0xFFFF_0A00_0001).into()), None);
+        let site_of = |text: &str| site(text.parse().expect("an address"));
+        assert_eq!(site_of("2001:db8:1:2::3"), site_of("2001:db8:1:ffff::4"));
+        assert_ne!(site_of("2001:db8:1::1"), site_of("2001:db8:2::1"));
     }
 }

@@ -97,6 +97,11 @@ pub struct SecureRequest<'r> {
 }
 
 impl SecureRequest<'_> {
+    /// Whether it is worth a handshake, by its length and what it has in clear: nothing is computed for that.
+    pub(crate) fn check(&self) -> Result<(), HandshakeError> {
+        self.read().map(|_| ())
+    }
+
     fn read(&self) -> Result<(Pattern, &[u8; CHALLENGE]), HandshakeError> {
         let challenge: &[u8; CHALLENGE] = self.challenge.try_into().map_err(|_| HandshakeError::Malformed)?;
         let header = challenge.first_chunk::<CHALLENGE_HEADER>().ok_or(HandshakeError::Malformed)?;

@@ -43,17 +43,20 @@ impl ChallengeRequest<'_> {
         now: Instant,
     ) -> Result<(ServerHandshake, DatagramProtection), HandshakeError> {
         let identity = config.server_identity().ok_or(HandshakeError::Malformed)?;
+        let count = |stats: &mut PeerStats<DropReason>, error: &HandshakeError| {
+            if *error != HandshakeError::OtherSuite {
+                stats.drop(DropReason::Unauthentic);
+            }
+        };
+        // What is computed for nobody takes nothing of the ration.
+        self.fields().check().inspect_err(|error| count(stats, error))?;
         if !state.admits(config, now, self.reply.client.ip()) {
             stats.drop(DropReason::HandshakeLimit);
             return Err(HandshakeError::Malformed);
         }
         let (versions, random) = (&config.accepted_versions, state.random());
         let answered = ServerHandshake::respond(identity, self.fields(), self.reply, versions, now, random);
-        let answered = answered.inspect_err(|error| {
-            if *error != HandshakeError::OtherSuite {
-                stats.drop(DropReason::Unauthentic);
-            }
-        });
+        let answered = answered.inspect_err(|error| count(stats, error));
         answered.map(|(handshake, protection)| (handshake, protection.with_cipher(config.cipher())))
     }
 }

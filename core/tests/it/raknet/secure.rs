@@ -251,6 +251,31 @@ fn an_identical_request_gets_an_identical_answer() {
     assert!(connected(steps.server.poll_event()) && connected(steps.client.poll_event()));
 }
 
+/// What is no challenge of ours by its clear bytes costs the others of its network nothing.
+#[test]
+fn what_no_handshake_is_computed_for_takes_nothing_of_the_ration() {
+    /// Behind id, magic, cookie and flag: the pattern, two zeros, and the suite.
+    const CHALLENGE: usize = 1 + 16 + 4 + 1;
+    let mut config = requiring_server();
+    if let Some(security) = &mut config.security {
+        security.handshakes_per_network = 1;
+    }
+    let mut steps = Steps::new(config);
+    let request_2 = steps.request_2();
+    for at in CHALLENGE..CHALLENGE + 8 {
+        for bit in 2..8 {
+            let mut other = request_2.clone();
+            other[at] ^= 1 << bit;
+            steps.deliver_to_server(&[other]);
+        }
+    }
+    assert!(steps.sent_by_server().iter().all(|answer| answer.len() == 25), "11 for other suites");
+    assert_eq!(steps.server.stats().dropped(DropReason::HandshakeLimit), 0);
+    assert_eq!(steps.server.stats().dropped(DropReason::Unauthentic), 3 * 6);
+    steps.deliver_to_server(&[request_2]);
+    assert_eq!(steps.sent_by_server().iter().map(Vec::len).collect::<Vec<_>>(), [163]);
+}
+
 /// A challenge that was changed in any bit has no answer and leaves no trace, and neither has one beyond the ration.
 #[test]
 fn changed_requests_get_nothing() {
