@@ -12,7 +12,7 @@ use rakwire::endpoint::{
 };
 use rakwire::game_protocol;
 #[cfg(feature = "secure")]
-use rakwire::raknet::SecurePeer;
+use rakwire::raknet::{ConnectError, SecurePeer};
 use rakwire::raknet::{Delivery, Direction, Guid, Outcome, RakNet, Reliability};
 #[cfg(feature = "secure")]
 use rakwire::secure::{PublicKey, ServerTrust, StaticKey};
@@ -80,6 +80,11 @@ pub async fn play_secure(url: String, target: String, server_key: String) -> Res
     connection.disconnect().await;
     options.trust = Some(ServerTrust::Key(PublicKey([9; 32])));
     let refusal = web::connect(&url, &target, options).await.err().map(|error| error.to_string());
+    options.trust = None;
+    let untrusting = web::connect(&url, &target, options).await.err();
+    if untrusting != Some(web::ConnectError::Refused(ConnectError::IdentityWithoutTrust)) {
+        return Err(JsError::new("an identity was accepted without a trusted server"));
+    }
     Ok(format!("{}; {}", known.key, refusal.unwrap_or_default()))
 }
 

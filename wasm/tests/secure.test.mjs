@@ -134,6 +134,7 @@ test("options that are wrong are errors, whatever a page has stored", async (t) 
   const connectToken = token(`${key}@${server.address}`);
   const wrong = [
     [{}, /needs serverKey or connectToken/],
+    [{ identity }, /needs serverKey or connectToken/],
     ...[null, "", "ANY", key.slice(0, -1), `${key}A`, `${key.slice(0, -1)}+`, `${key.slice(0, -1)}=`, hash.slice(0, -1), identity.privateKey, 7].map(
       (serverKey) => [{ serverKey }, /serverKey must be/],
     ),

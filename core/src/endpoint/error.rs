@@ -27,6 +27,9 @@ error_enum! {
         PasswordTooLong => "a password has at most 255 bytes",
         /// A secure connection is wanted, and the configuration has no security; only in RakNet.
         NoSecurity => "a secure connection needs a configuration with security",
+        /// The client has an identity, which only a secure connection shows, and is not told which server to trust; only in
+        /// RakNet. Give `ConnectOptions::trust`, or leave out the identity for a plain connection.
+        IdentityWithoutTrust => "an identity is for secure connections: say which server to trust, or leave it out",
         /// There is no memory to keep the password until it is sent; only in RakNet.
         NoMemory => "there is no memory for the password",
     }

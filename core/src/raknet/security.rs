@@ -28,15 +28,18 @@ pub struct Security {
     random: SeededRandom,
     /// The key of the server that this peer is, and what it asks of clients. Default: none, a server without security.
     pub server: Option<ServerIdentity>,
-    /// The key by which servers know this peer as a client. Default: none, and servers know nothing of it.
+    /// The key by which servers know this peer as a client in all its connections, which are then secure or not opened
+    /// ([`ConnectError::IdentityWithoutTrust`](super::ConnectError::IdentityWithoutTrust)). Default: none, and servers know
+    /// nothing of it, but for connections with a [`ConnectOptions::identity`].
     pub identity: Option<StaticKey>,
     /// Who gets the keys of every connection, and with them can read and forge all that is said. Default: nobody.
     #[cfg(feature = "key-log")]
     pub key_log: Option<alloc::sync::Arc<dyn crate::secure::KeyLog>>,
     /// How many handshakes a second the server computes for all together. Default: 1,000, about a fifth of a core.
     pub handshakes_per_second: u16,
-    /// How many handshakes a second the server computes for one network (24 bits of IPv4, 64 of IPv6). Default: 50, so that
-    /// one network cannot have all of them. Each shard of a server counts by itself.
+    /// How many handshakes a second the server computes for one network (24 bits of IPv4, 64 of IPv6); for 48 bits of IPv6
+    /// four times as many. Default: 50, so that one network cannot have all of them. Players behind one relay may be one
+    /// network. Each shard of a server counts by itself.
     pub handshakes_per_network: u16,
     /// What seals and opens datagrams. Default: [`RustCrypto`], which runs everywhere.
     pub cipher: &'static dyn DatagramCipher,
@@ -96,6 +99,7 @@ impl fmt::Debug for Security {
         f.debug_struct("Security")
             .field("server", &self.server.as_ref().map(ServerIdentity::public))
             .field("identity", &self.identity.as_ref().map(StaticKey::public))
+            .field("cipher", &self.cipher)
             .finish_non_exhaustive()
     }
 }

@@ -30,7 +30,7 @@ pub struct ConnectOptions<'p> {
     #[cfg(feature = "secure")]
     pub trust: Option<crate::secure::ServerTrust>,
     /// The key by which the server knows this client in a secure connection. Default: that of
-    /// [`Security::identity`](super::Security::identity).
+    /// [`Security::identity`](super::Security::identity). It needs `trust`.
     #[cfg(feature = "secure")]
     pub identity: Option<&'p crate::secure::StaticKey>,
     /// The protocol version to announce, and no other. Default: the one that the server named in its last answer (with the

@@ -1,5 +1,7 @@
 //! The cipher of datagrams, which a driver may bring an implementation of.
 
+use core::fmt;
+
 use chacha20poly1305::aead::AeadInOut;
 use chacha20poly1305::aead::inout::InOutBuf;
 use chacha20poly1305::{ChaCha20Poly1305, Key, KeyInit, Nonce, Tag};
@@ -8,7 +10,7 @@ use chacha20poly1305::{ChaCha20Poly1305, Key, KeyInit, Nonce, Tag};
 ///
 /// [`RustCrypto`] runs everywhere and is the default. One with code for the processor at hand is several times as fast;
 /// `rakwire-native` has one behind its feature `ring`.
-pub trait DatagramCipher: Sync {
+pub trait DatagramCipher: fmt::Debug + Sync {
     /// Encrypts `body` in place and returns its tag; none if it is longer than the cipher can take.
     fn seal(&self, key: &[u8; 32], nonce: &[u8; 12], associated: &[u8], body: &mut [u8]) -> Option<[u8; 16]>;
 
@@ -29,11 +31,14 @@ pub trait DatagramCipher: Sync {
 pub struct RustCrypto;
 
 impl DatagramCipher for RustCrypto {
+    // Handshake, datagrams and tokens have one copy of each.
+    #[inline(never)]
     fn seal(&self, key: &[u8; 32], nonce: &[u8; 12], associated: &[u8], body: &mut [u8]) -> Option<[u8; 16]> {
         let nonce = Nonce::cast_from_core(nonce);
         cipher(key).encrypt_inout_detached(nonce, associated, InOutBuf::from(body)).ok().map(Into::into)
     }
 
+    #[inline(never)]
     fn open(
         &self,
         key: &[u8; 32],

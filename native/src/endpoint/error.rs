@@ -42,6 +42,12 @@ pub enum ConnectError<F> {
     /// RakNet: the password is longer than 255 bytes.
     #[error("a password has at most 255 bytes")]
     PasswordTooLong,
+    /// RakNet: a secure connection is wanted, and the options of the endpoint have no security.
+    #[error("a secure connection needs an endpoint with security")]
+    NoSecurity,
+    /// RakNet: the client has an identity, which only a secure connection shows, and is not told which server to trust.
+    #[error("an identity is for secure connections: say which server to trust, or leave it out")]
+    IdentityWithoutTrust,
     /// The endpoint is closed.
     #[error("the endpoint is closed")]
     EndpointClosed,
@@ -60,6 +66,8 @@ impl<F> From<endpoint::ConnectError> for ConnectError<F> {
             endpoint::ConnectError::UnassignedAddress => Self::UnassignedAddress,
             endpoint::ConnectError::InvalidMtu => Self::InvalidMtu,
             endpoint::ConnectError::PasswordTooLong => Self::PasswordTooLong,
+            endpoint::ConnectError::NoSecurity => Self::NoSecurity,
+            endpoint::ConnectError::IdentityWithoutTrust => Self::IdentityWithoutTrust,
             // The error is non-exhaustive; any other one is about missing room, too.
             endpoint::ConnectError::Full | endpoint::ConnectError::NoMemory | _ => Self::Full,
         }

@@ -30,7 +30,7 @@ pub enum ConnectError<P: Protocol> {
     BadUrl,
     /// The browser does not have the memory that the connection should have.
     OutOfMemory,
-    /// The password is too long, or the memory of the connection too small for it.
+    /// The password is too long, the memory of the connection too small for it, or an identity is given without whom to trust.
     Refused(rakwire::endpoint::ConnectError),
     /// The relay refused, or cannot be reached.
     Relay(RelayClose),

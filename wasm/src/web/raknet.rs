@@ -49,7 +49,8 @@ pub struct Options<'p> {
     /// Default: none, and the connection is plain.
     #[cfg(feature = "secure")]
     pub trust: Option<ServerTrust>,
-    /// The key with which this client identifies itself to the server of a secure connection. Default: it does not.
+    /// The key with which this client identifies itself to the server of a secure connection; it needs `trust`. Default: it does
+    /// not.
     #[cfg(feature = "secure")]
     pub identity: Option<&'p StaticKey>,
 }
@@ -123,7 +124,7 @@ pub async fn connect_with_hook(
         timeout: options.timeout,
         outgoing_limit: options.outgoing_limit,
         #[cfg(feature = "secure")]
-        security: options.trust.map(|trust| (Some(trust), security(options.identity))),
+        security: security(options.trust, options.identity),
     };
     let client = |entropy| {
         let mut client = Client::raknet(entropy, settings, Box::new(hook) as Box<dyn Hook<RakNet>>)?;
@@ -133,12 +134,18 @@ pub async fn connect_with_hook(
     Connection::open(&with_target(url, target), client).await
 }
 
-/// What a handshake needs.
+/// Whom the server has to be, and what a handshake needs. An identity alone is for the peer to refuse.
 #[cfg(feature = "secure")]
-fn security(identity: Option<&StaticKey>) -> Security {
-    let mut security = Security::new(entropy());
-    security.identity = identity.map(StaticKey::duplicate);
-    security
+fn security(
+    trust: Option<ServerTrust>,
+    identity: Option<&StaticKey>,
+) -> Option<(Option<ServerTrust>, Security)> {
+    let is_wanted = trust.is_some() || identity.is_some();
+    is_wanted.then(|| {
+        let mut security = Security::new(entropy());
+        security.identity = identity.map(StaticKey::duplicate);
+        (trust, security)
+    })
 }
 
 impl Connection {

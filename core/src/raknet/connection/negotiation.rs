@@ -28,7 +28,13 @@ use crate::secure::{
 impl ConnectionProtection {
     /// What a connection begins with that this end opens.
     pub(super) fn dial(cx: &Context<'_, '_>, options: &ConnectOptions<'_>) -> Result<Self, ConnectError> {
-        let Some(trust) = options.trust else { return Ok(Self::new(cx.config.protection)) };
+        let Some(trust) = options.trust else {
+            // In plain nobody would see the identity, and nothing would be encrypted.
+            let is_plain = identity_key(options.identity, cx.config).is_none();
+            return is_plain
+                .then(|| Self::new(cx.config.protection))
+                .ok_or(ConnectError::IdentityWithoutTrust);
+        };
         if cx.config.security.is_none() {
             return Err(ConnectError::NoSecurity);
         }
@@ -265,5 +271,5 @@ impl Dialling {
 
 /// The key by which the server is to know this client: that of this attempt, or else that of the configuration.
 fn identity_key<'k>(own: Option<&'k StaticKey>, config: &'k Config) -> Option<&'k StaticKey> {
-    own.or(config.security.as_ref()?.identity.as_ref())
+    own.or_else(|| config.security.as_ref()?.identity.as_ref())
 }

@@ -32,6 +32,8 @@ impl endpoint::Connection<RakNet> for Connection {
         if self.handshake.side() == Side::Client || self.protection.is_secure() || options.wants_security() {
             return Ok(false);
         }
+        // What opens no connection takes none over either.
+        ConnectionProtection::dial(cx, options)?;
         if self.is_unverified() {
             self.handshake.open(cx, options)?;
         } else if !self.handshake.adopt() {

@@ -175,6 +175,25 @@ fn a_secure_connection_needs_a_configuration_with_security() {
     assert_eq!(client.connect_with(NOW, SERVER.into(), &pinned()), Err(ConnectError::NoSecurity));
 }
 
+/// A client that would identify itself opens no connection in plain, whether the other peer has dialled it or not.
+#[test]
+fn an_identity_without_a_trusted_server_opens_no_connection() {
+    let (key, plain) = (client_key(), ConnectOptions::default());
+    let shown = ConnectOptions { identity: Some(&key), ..plain };
+    let error = Err(ConnectError::IdentityWithoutTrust);
+    assert_eq!(peer(secure_client(None)).connect_with(NOW, SERVER.into(), &shown), error);
+    assert_eq!(peer(client_config()).connect_with(NOW, SERVER.into(), &shown), error);
+    let mut always = peer(secure_client(Some(client_key())));
+    assert_eq!(always.connect_with(NOW, SERVER.into(), &plain), error);
+    assert!(always.connect_with(NOW, SERVER.into(), &pinned()).is_ok());
+
+    let mut net = net(client_config(), server_config(), Conditions::default(), 1);
+    net.dial(&plain);
+    let (to, now) = (net.pair.a_address, net.pair.now);
+    net.run_until(MINUTE, |net| net.pair.b.connections().count() > 0);
+    assert_eq!(net.pair.b.connect_with(now, to, &shown), error);
+}
+
 /// Two peers, one datagram at a time.
 struct Steps {
     client: rakwire::raknet::Peer<'static>,

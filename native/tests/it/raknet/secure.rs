@@ -133,3 +133,28 @@ async fn who_does_not_fit_is_told_why() {
     assert_eq!(failure(&secure, other).await, ConnectFailure::PublicKeyMismatch);
     assert_eq!(failure(&plain, pinned()).await, ConnectFailure::ServerWithoutSecurity);
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_wrong_with_the_options_of_a_secure_connection_is_said() {
+    let server = server(|_| {}).await;
+    let error = async |client: Endpoint, options: &ConnectOptions<'_>| {
+        client.connect_with(server.local_addr(), options).await.err()
+    };
+    let key = client_key();
+    let shown = ConnectOptions { identity: Some(&key), ..ConnectOptions::default() };
+    assert_eq!(error(client(None).await, &shown).await, Some(ConnectError::IdentityWithoutTrust));
+    let plain = ConnectOptions::default();
+    assert_eq!(
+        error(client(Some(client_key())).await, &plain).await,
+        Some(ConnectError::IdentityWithoutTrust)
+    );
+    let without = subject::client(|_: &mut Options| {}).await;
+    assert_eq!(error(without, &pinned()).await, Some(ConnectError::NoSecurity));
+}
+
+#[test]
+fn the_fast_cipher_is_chosen_where_it_is_built_in() {
+    let mut options = Options::client().expect("entropy");
+    let chosen = format!("{:?}", options.secure().expect("entropy").cipher);
+    assert_eq!(chosen, if cfg!(feature = "ring") { "RingCipher" } else { "RustCrypto" });
+}
