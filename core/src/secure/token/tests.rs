@@ -83,6 +83,29 @@ fn a_token_is_used_once() {
     assert_eq!(used.len(), 1);
 }
 
+/// A clock that was ahead for a while makes no used token valid again, and costs the others nothing.
+#[test]
+fn a_clock_that_goes_back_makes_no_used_token_valid_again() {
+    let until = |expires, salt| {
+        let mut token = accept(&sealed(salt)).expect("a good token");
+        token.expires = expires;
+        token
+    };
+    let (first, second) = (until(EXPIRES, 0), until(EXPIRES + 5, 1));
+    let mut used = UsedTokens::<2>::new();
+    assert_eq!((used.take(&first, NOW), used.take(&second, NOW)), (Ok(()), Ok(())));
+    // The clock is ahead: the first one is forgotten, then the clock is right again.
+    assert_eq!(used.take(&until(EXPIRES + 9, 2), EXPIRES + 3), Ok(()));
+    assert_eq!(used.take(&first, NOW), Err(TokenError::Expired));
+    assert_eq!(used.take(&second, NOW), Err(TokenError::Used));
+    assert_eq!(
+        used.take(&until(EXPIRES + 1, 3), EXPIRES + 7),
+        Ok(()),
+        "it is younger than what was forgotten"
+    );
+    assert_eq!(used.take(&until(EXPIRES + 5, 4), NOW), Err(TokenError::Expired));
+}
+
 #[test]
 fn salts_differ() {
     let mut random = crate::secure::SeededRandom::new([1; 32]);

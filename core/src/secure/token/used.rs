@@ -19,6 +19,8 @@ use super::sealed::{AcceptedToken, TokenError};
 #[derive(Debug)]
 pub struct UsedTokens<const N: usize> {
     used: Vec<([u8; SALT], u64), N>,
+    /// The latest expiry of a token that was forgotten. A clock that goes back must not make it valid again.
+    forgotten: u64,
 }
 
 impl<const N: usize> Default for UsedTokens<N> {
@@ -31,7 +33,7 @@ impl<const N: usize> UsedTokens<N> {
     /// No token was used.
     #[must_use]
     pub const fn new() -> Self {
-        Self { used: Vec::new() }
+        Self { used: Vec::new(), forgotten: 0 }
     }
 
     /// Whether none is remembered.
@@ -49,12 +51,18 @@ impl<const N: usize> UsedTokens<N> {
     /// Uses a token, at `now` seconds since 1970.
     ///
     /// # Errors
-    /// [`TokenError::Used`] and [`TokenError::NoRoom`], with which the client must not come in.
+    /// [`TokenError::Used`] and [`TokenError::NoRoom`], with which the client must not come in; and [`TokenError::Expired`] for a
+    /// token that would have been forgotten by now if it was used, because the clock was ahead for a while.
     pub fn take(&mut self, token: &AcceptedToken, now: u64) -> Result<(), TokenError> {
+        if token.expires <= self.forgotten {
+            return Err(TokenError::Expired);
+        }
         if self.used.iter().any(|(salt, _)| *salt == token.salt) {
             return Err(TokenError::Used);
         }
         if self.used.is_full() {
+            let over = self.used.iter().map(|(_, expires)| *expires).filter(|expires| *expires <= now);
+            self.forgotten = over.fold(self.forgotten, u64::max);
             self.used.retain(|(_, expires)| now < *expires);
         }
         self.used.push((token.salt, token.expires)).map_err(|_| TokenError::NoRoom)

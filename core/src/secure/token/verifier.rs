@@ -19,7 +19,7 @@ pub trait UsedTokenStore: fmt::Debug + Send + Sync {
     /// [`UsedTokens::take`](super::UsedTokens::take) does. It must not block.
     ///
     /// # Errors
-    /// [`TokenError::Used`] and [`TokenError::NoRoom`], with which the client does not come in.
+    /// [`TokenError::Used`], [`TokenError::NoRoom`] and [`TokenError::Expired`], with which the client does not come in.
     fn take(&self, token: &AcceptedToken, now: u64) -> Result<(), TokenError>;
 }
 
