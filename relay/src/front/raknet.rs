@@ -14,6 +14,14 @@ use super::{Admit, FlowId, Front, Now, Route};
 /// Bytes of reply 1 with a cookie.
 const REPLY_1: usize = 32;
 
+/// Whether a server with this key lets plain clients in, too: `docs/secure.md` has the flag and the suite. Keys of other
+/// suites do not say so.
+fn is_optional(key: &[u8]) -> bool {
+    const REQUIRES_SECURITY: u8 = 1;
+    let fields = key.get(2).zip(key.get(3..8));
+    fields.is_some_and(|(flags, suite)| flags & REQUIRES_SECURITY == 0 && suite == b"rws01")
+}
+
 impl<A: Admit> Front<A> {
     /// Handles a datagram of a client that belongs to no connection, or whose flow is not open.
     pub(super) fn handle_raknet<'b>(
@@ -200,6 +208,7 @@ impl<A: Admit> Front<A> {
         let cookie = match security {
             ServerSecurity::None => None,
             ServerSecurity::Cookie(cookie) => Some(cookie),
+            ServerSecurity::PublicKey { cookie, key } if is_optional(key) => Some(cookie),
             ServerSecurity::PublicKey { .. } => {
                 self.refuse(id, Refusal::AttemptFailed, Guid(self.settings.guid), out);
                 return;

@@ -330,6 +330,47 @@ fn what_a_server_refuses_reaches_the_client_and_ends_the_flow() {
     }
 }
 
+/// The key of a server of this library: the MTU, the flags, and the suite.
+fn server_key(flags: u8) -> [u8; 64] {
+    let mut key = [7; 64];
+    key[2] = flags;
+    key[3..8].copy_from_slice(b"rws01");
+    key
+}
+
+/// What follows on the reply 1 of a server with this key.
+fn answer_to(key: &[u8; 64]) -> Vec<u8> {
+    let mut bench = Bench::raknet();
+    let from = client_address(1);
+    let cookie = bench.cookie(from);
+    let sent = bench.client(from, &request_2(cookie, 1_400));
+    let (To::Server(id), _) = sent[0] else { panic!("{sent:?}") };
+    let sent = bench.server(id, &reply_1(ServerSecurity::PublicKey { cookie: 9, key }, 1_400));
+    let [(_, answer)] = &sent[..] else { panic!("{sent:?}") };
+    answer.clone()
+}
+
+#[test]
+fn a_server_that_only_offers_security_lets_plain_clients_in() {
+    let plain = bytes(&Offline::Request2 {
+        security: ClientSecurity::Cookie(9),
+        server: address(SERVER),
+        mtu: 1_400,
+        guid: CLIENT,
+    });
+    let guid = raknet::Guid(0xF);
+    let refused = bytes(&Offline::Refused { refusal: Refusal::AttemptFailed, guid });
+    for flags in 0..=0xFF {
+        let expected = if flags & 1 == 0 { &plain } else { &refused };
+        assert_eq!(answer_to(&server_key(flags)), *expected, "flags {flags:#x}");
+    }
+    for at in 3..8 {
+        let mut other = server_key(0);
+        other[at] ^= 1;
+        assert_eq!(answer_to(&other), refused, "byte {at} of another suite");
+    }
+}
+
 #[test]
 fn a_cookie_is_of_no_use_to_others_and_not_for_long() {
     let mut bench = Bench::raknet();
