@@ -12,8 +12,8 @@ use rakwire::secure::{
     TokenClaims, TokenKey, Versions,
 };
 
-use super::Kept;
 use super::random::Random;
+use super::{Kept, secure_peers};
 
 const START: Instant = Instant::ZERO;
 
@@ -29,13 +29,15 @@ pub fn run(bytes: &[u8]) -> Kept {
         2 => fields(rest),
         3 => tokens(rest),
         4 => arbitrary(rest),
+        7 => secure_peers::run(rest),
         _ => datagrams(rest, kind % 2 == 0),
     }
 }
 
-/// An input of any kind. Fields of handshakes are mostly left as they are, so that their end is reached.
+/// An input of any kind but whole peers, which have a test of their own. Fields of handshakes are mostly left as they are, so
+/// that their end is reached.
 pub fn input(random: &mut Random) -> Vec<u8> {
-    let kind = random.below(8) as u8;
+    let kind = random.below(7) as u8;
     let (length, odds) = (random.below(600), if kind < 4 { 500 } else { 1 });
     let rest = (0..length).map(|_| if random.below(odds) == 0 { random.draw() as u8 } else { 0 });
     [kind].into_iter().chain(rest).collect()

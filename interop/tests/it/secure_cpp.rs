@@ -1,9 +1,11 @@
 //! Every pairing of docs/secure.md#who-connects-with-whom that has the C++ RakNet at one end, with and without its own
 //! security built in.
 
-use rakwire_native::secure::{ServerIdentity, ServerTrust, StaticKey};
+use std::sync::Arc;
+
+use rakwire_native::secure::{ServerIdentity, ServerTrust, StaticKey, TokenKey, TokenVerifier};
 use rakwire_native::{
-    ConnectError, ConnectFailure, ConnectOptions, CookiePolicy, Delivery, Endpoint, Options,
+    ConnectError, ConnectFailure, ConnectOptions, CookiePolicy, Delivery, Endpoint, Options, UsedTokenTable,
 };
 use serde_json::Value;
 
@@ -30,6 +32,8 @@ enum Ours {
     PlainWithoutCookies,
     Secure,
     Required,
+    /// It asks for connect tokens, and otherwise only offers security.
+    Tokens,
 }
 
 async fn serve(ours: Ours) -> Endpoint {
@@ -37,9 +41,13 @@ async fn serve(ours: Ours) -> Endpoint {
     if ours == Ours::PlainWithoutCookies {
         options.config.cookies = CookiePolicy::Off;
     }
-    if matches!(ours, Ours::Secure | Ours::Required) {
+    if matches!(ours, Ours::Secure | Ours::Required | Ours::Tokens) {
         let mut identity = ServerIdentity::new(StaticKey::from_bytes([0x5E; 32]));
         identity.requires_security = ours == Ours::Required;
+        identity.tokens = (ours == Ours::Tokens).then(|| {
+            let keys = [TokenKey::from_bytes([0x70; 32])].into_iter().collect();
+            TokenVerifier::shared(keys, Arc::new(UsedTokenTable::default()))
+        });
         options.secure().expect("entropy").server = Some(identity);
     }
     Endpoint::bind("127.0.0.1:0", options).await.expect("a free port")
@@ -93,17 +101,19 @@ async fn clients_at(ours: Ours, expected: [(&'static str, &'static [&'static str
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn clients_at_a_server_that_requires_security() {
-    clients_at(
-        Ours::Required,
-        [
-            (PLAIN, &[], REFUSED),
-            (SECURE, &[], OTHER_KEY),
-            (SECURE, &["--secure", "7"], OTHER_KEY),
-            (SECURE, &["--secure", "any"], REFUSED),
-        ],
-    )
-    .await;
+async fn clients_at_a_server_that_requires_security_or_tokens() {
+    for ours in [Ours::Required, Ours::Tokens] {
+        clients_at(
+            ours,
+            [
+                (PLAIN, &[], REFUSED),
+                (SECURE, &[], OTHER_KEY),
+                (SECURE, &["--secure", "7"], OTHER_KEY),
+                (SECURE, &["--secure", "any"], REFUSED),
+            ],
+        )
+        .await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -22,6 +22,7 @@ mod pauses;
 mod readable;
 mod receipts;
 mod recovery;
+mod rekeying;
 mod secure;
 mod shares;
 mod soak;

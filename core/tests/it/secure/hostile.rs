@@ -1,7 +1,7 @@
-//! The model that the fuzz target shares, over generated inputs.
+//! The models that the fuzz target shares, over generated inputs.
 
 use crate::model::random::Random;
-use crate::model::secure;
+use crate::model::{secure, secure_peers};
 
 #[test]
 fn every_promise_is_kept_whatever_bytes_come() {
@@ -9,6 +9,18 @@ fn every_promise_is_kept_whatever_bytes_come() {
     for run in 0..10_000 {
         let input = secure::input(&mut random);
         if let Err(broken) = secure::run(&input) {
+            panic!("run {run}: {broken}; the input is {input:02x?}");
+        }
+    }
+}
+
+#[test]
+fn a_server_outlives_whatever_becomes_of_its_datagrams() {
+    let mut random = Random::new(23);
+    for run in 0..100 {
+        let length = random.below(400) as usize;
+        let input = random.bytes(length);
+        if let Err(broken) = secure_peers::run(&input) {
             panic!("run {run}: {broken}; the input is {input:02x?}");
         }
     }
