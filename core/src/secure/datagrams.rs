@@ -9,7 +9,7 @@ use super::replay_window::{COUNTER_BITS, COUNTER_END, COUNTER_MASK, ReplayWindow
 use crate::time::Instant;
 
 /// Bytes before the sealed bytes: the first bit, the epoch's low bits and the counter's.
-const HEADER: usize = 3;
+pub(crate) const HEADER: usize = 3;
 /// By how many bytes a sealed datagram is longer than the plain one.
 pub const OVERHEAD: u16 = (HEADER + TAG) as u16;
 
@@ -221,6 +221,18 @@ impl DatagramProtection {
     ///
     /// None when there is no room, or when no more datagram may be sealed; the datagram is then not sent.
     pub fn seal(&mut self, now: Instant, datagram: &mut [u8], length: usize) -> Option<usize> {
+        let total = length.checked_add(usize::from(OVERHEAD))?;
+        datagram.get_mut(..total)?.copy_within(..length, HEADER);
+        self.seal_in_place(now, datagram, length)
+    }
+
+    /// As [`seal`](Self::seal), with the `length` bytes behind the place of the header already.
+    pub(crate) fn seal_in_place(
+        &mut self,
+        now: Instant,
+        datagram: &mut [u8],
+        length: usize,
+    ) -> Option<usize> {
         self.expire(now);
         if self.is_rekeying_due(now) {
             self.begin_sending_epoch(now);
@@ -231,7 +243,6 @@ impl DatagramProtection {
         }
         let total = length.checked_add(usize::from(OVERHEAD))?;
         let whole = datagram.get_mut(..total)?;
-        whole.copy_within(..length, HEADER);
         let (header, rest) = whole.split_first_chunk_mut::<HEADER>()?;
         let (body, tag) = rest.split_last_chunk_mut::<TAG>()?;
         *header = write_header(self.sending.epoch, counter);

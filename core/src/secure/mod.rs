@@ -82,6 +82,8 @@ mod text;
 mod token;
 mod trust;
 
+pub(crate) use datagrams::HEADER;
+
 pub use cipher::{DatagramCipher, RustCrypto};
 pub use client::{ClientHandshake, Established, Identity};
 pub use datagrams::{DatagramProtection, OVERHEAD, RekeyLimits};

@@ -1,7 +1,6 @@
 //! The primitives, as the handshake and the datagrams use them: BLAKE2s and its HMAC, ChaCha20-Poly1305, X25519.
 
 use blake2::{Blake2s256, Digest};
-use hmac::{KeyInit, Mac, SimpleHmac};
 use subtle::ConstantTimeEq;
 use zeroize::Zeroize;
 
@@ -11,6 +10,8 @@ use super::cipher::{DatagramCipher, RustCrypto};
 pub(super) const KEY: usize = 32;
 /// Bytes of a tag.
 pub(super) const TAG: usize = 16;
+/// Bytes of a block of BLAKE2s.
+const BLOCK: usize = 64;
 /// Bytes of a nonce.
 const NONCE: usize = 12;
 
@@ -45,24 +46,34 @@ pub(super) fn is_equal(a: &[u8], b: &[u8]) -> bool {
 
 /// BLAKE2s-256 of the parts, one behind the other.
 pub(super) fn hash(parts: &[&[u8]]) -> [u8; KEY] {
+    hash_behind(&[], parts)
+}
+
+/// The hash of `first` and of the parts behind it.
+// There is one copy of it, for hashes of all kinds.
+#[inline(never)]
+fn hash_behind(first: &[u8], parts: &[&[u8]]) -> [u8; KEY] {
     let mut hasher = Blake2s256::new();
+    hasher.update(first);
     for part in parts {
         hasher.update(part);
     }
     hasher.finalize().into()
 }
 
-/// HMAC with BLAKE2s-256 of the parts, one behind the other.
+/// HMAC with BLAKE2s-256 of the parts, one behind the other (RFC 2104).
 pub(super) fn hmac(key: &[u8; KEY], parts: &[&[u8]]) -> Secret {
-    // A key that is shorter than a block counts as if zeros followed it (RFC 2104).
-    let mut block = hmac::digest::Key::<SimpleHmac<Blake2s256>>::default();
-    block.iter_mut().zip(key).for_each(|(to, from)| *to = *from);
-    let mut mac = <SimpleHmac<Blake2s256> as KeyInit>::new(&block);
-    block.as_mut_slice().zeroize();
-    for part in parts {
-        mac.update(part);
-    }
-    Secret(mac.finalize().into_bytes().into())
+    let inner = Secret(keyed_hash(key, 0x36, parts));
+    Secret(keyed_hash(key, 0x5C, &[inner.as_bytes()]))
+}
+
+/// The hash of a block and of the parts. The block is the key with zeros behind it, each byte of which `pad` changes.
+fn keyed_hash(key: &[u8; KEY], pad: u8, parts: &[&[u8]]) -> [u8; KEY] {
+    let mut block = [pad; BLOCK];
+    block.iter_mut().zip(key).for_each(|(to, from)| *to ^= from);
+    let hash = hash_behind(&block, parts);
+    block.zeroize();
+    hash
 }
 
 /// The HKDF of Noise with two outputs (revision 34, section 4.3).
@@ -115,7 +126,7 @@ pub(super) struct KeyPair {
 impl KeyPair {
     pub(super) fn new(private: &Secret) -> Self {
         let private = x25519_dalek::StaticSecret::from(*private.as_bytes());
-        let public = if cfg!(target_arch = "wasm32") {
+        let public = if cfg!(any(target_arch = "wasm32", target_os = "none")) {
             public_by_ladder(&private)
         } else {
             x25519_dalek::PublicKey::from(&private).to_bytes()
@@ -138,8 +149,8 @@ impl KeyPair {
     }
 }
 
-/// The public key, by the code that agrees on secrets too: pages need not load that of the other curve, which is faster only
-/// with vector instructions.
+/// The public key, by the code that agrees on secrets too: pages need not load that of the other curve, nor boards keep it,
+/// which is faster only with vector instructions.
 fn public_by_ladder(private: &x25519_dalek::StaticSecret) -> [u8; KEY] {
     x25519_dalek::x25519(*private.as_bytes(), x25519_dalek::X25519_BASEPOINT_BYTES)
 }

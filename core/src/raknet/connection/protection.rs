@@ -60,7 +60,16 @@ impl ConnectionProtection {
         }
     }
 
-    /// Seals the first `length` bytes of `datagram` in place; none if it cannot be sent.
+    /// Where a datagram is composed, so that [`seal`](Self::seal) finds it there: behind what comes before it.
+    pub(crate) fn place<'b>(&self, buffer: &'b mut [u8]) -> &'b mut [u8] {
+        #[cfg(feature = "secure")]
+        if matches!(self, Self::Sealed(_)) {
+            return buffer.get_mut(crate::secure::HEADER..).unwrap_or(&mut []);
+        }
+        buffer
+    }
+
+    /// Seals the `length` bytes that were composed in their [`place`](Self::place) in `datagram`; none if it cannot be sent.
     #[cfg_attr(not(feature = "secure"), expect(unused_variables, reason = "only keys have an age"))]
     pub(crate) fn seal(&mut self, now: Instant, datagram: &mut [u8], length: usize) -> Option<usize> {
         match self {
@@ -68,7 +77,7 @@ impl ConnectionProtection {
             #[cfg(feature = "secure")]
             Self::Dialling(_) => None,
             #[cfg(feature = "secure")]
-            Self::Sealed(sealed) => sealed.datagrams.seal(now, datagram, length),
+            Self::Sealed(sealed) => sealed.datagrams.seal_in_place(now, datagram, length),
             #[cfg(test)]
             Self::TestProtection(protection) => protection.seal(datagram, length),
         }

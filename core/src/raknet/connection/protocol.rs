@@ -97,7 +97,8 @@ impl endpoint::Connection<RakNet> for Connection {
         let length = if let Some(length) = offline {
             length
         } else {
-            let length = self.compose(cx, buffer);
+            let place = self.protection.place(buffer);
+            let length = self.compose(cx, place);
             self.collect_receipts(cx);
             self.protection.seal(cx.now, buffer, length?)?
         };
