@@ -37,6 +37,8 @@
 //! - `bytes`: `bytes::Bytes` from a received [`Message`], without a copy.
 //! - `metrics`: endpoints count through the facade of the crate `metrics`. The README of this crate lists the names.
 //! - `tracing`: endpoints and connections have spans, and events for what becomes of them.
+//! - `ring`: secure connections seal datagrams with the cipher of the crate `ring`, which is several times as fast:
+//!   `RingCipher`. `docs/secure.md` says what it does not erase.
 //! - `key-log`: `KeyLogFile`, a file with the keys of secure connections, for captures of them.
 //! - `crash-report`, `crash-email`: `crash_report`, a file for each panic of a program, and email of it.
 //! - `sqlite`: `sqlite_log`, a log of datagrams and statistics in an SQLite file.

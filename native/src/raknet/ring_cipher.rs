@@ -6,14 +6,14 @@ use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, Nonce, Tag, UnboundKey};
 /// ChaCha20-Poly1305 of the crate `ring`. [`Options::secure`](crate::endpoint::Options::secure) chooses it where the feature
 /// `ring` is on.
 ///
-/// It does not erase the copies of keys that its functions leave on the stack.
+/// It erases no key: each datagram leaves the expanded one on the stack.
 ///
 /// ```
 /// use rakwire_native::secure::RustCrypto;
 /// use rakwire_native::{Options, RingCipher, Security};
 ///
 /// let mut options = Options::client()?;
-/// // Back to the cipher that erases every copy of its keys.
+/// // Back to the cipher that erases its expanded keys.
 /// options.secure()?.cipher = &RustCrypto;
 ///
 /// // Where the security does not come from `Options::secure`:

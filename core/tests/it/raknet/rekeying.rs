@@ -76,9 +76,9 @@ impl Machine for Recorded {
 /// What happens next, or the time by which nothing does.
 fn step_until(pair: &mut Pair<Recorded, Recorded>, end: Instant) {
     pair.transmit();
-    let arrivals = [pair.forth().next_arrival(), pair.back().next_arrival()];
+    let links = [pair.forth().next_arrival(), pair.back().next_arrival()];
     let timeouts = [pair.a.poll_timeout(), pair.b.poll_timeout()];
-    let next = arrivals.into_iter().chain(timeouts).flatten().min();
+    let next = links.into_iter().chain(timeouts).flatten().min();
     if next.is_none_or(|next| next > end) {
         pair.now = end;
     } else {
