@@ -171,10 +171,12 @@ impl World {
             while client.poll_event().is_some() {}
         }
         while let Some(event) = self.peers[SERVER].poll_event() {
-            let (id, said) = match event {
-                Event::Connected { id, .. } => (id, None),
-                Event::Message { id, message, .. } => (id, Some(message.to_vec())),
-                _ => continue,
+            let (id, said) = if let Event::Connected { id, .. } = event {
+                (id, None)
+            } else if let Event::Message { id, message, .. } = event {
+                (id, Some(message.to_vec()))
+            } else {
+                continue;
             };
             if self.peers[SERVER].connection(id).is_none() {
                 continue;

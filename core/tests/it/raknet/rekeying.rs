@@ -29,14 +29,14 @@ impl Recorded {
 
     fn take_events(&mut self) {
         while let Some(event) = self.peer.poll_event() {
-            match event {
-                Event::Connected { id, .. } => self.opened = Some(id),
-                Event::Message { message, .. } => {
-                    let bytes = message.to_vec();
-                    let number = bytes.get(1..5).and_then(|number| number.try_into().ok());
-                    self.received.push(u32::from_be_bytes(number.expect("five bytes")));
-                }
-                other => panic!("{other:?}"),
+            if let Event::Connected { id, .. } = event {
+                self.opened = Some(id);
+            } else if let Event::Message { message, .. } = event {
+                let bytes = message.to_vec();
+                let number = bytes.get(1..5).and_then(|number| number.try_into().ok());
+                self.received.push(u32::from_be_bytes(number.expect("five bytes")));
+            } else {
+                panic!("{event:?}");
             }
         }
     }
