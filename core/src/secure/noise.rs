@@ -33,6 +33,8 @@ impl Pattern {
 }
 
 /// `SymmetricState`, and the `CipherState` within it. Every key of Noise is used from nonce zero on.
+///
+/// Its steps are never inlined: handshakes are rare, and their code is to be small in pages and on boards.
 pub(super) struct SymmetricState {
     chaining_key: Secret,
     hash: [u8; KEY],
@@ -80,10 +82,12 @@ impl SymmetricState {
         &self.chaining_key
     }
 
+    #[inline(never)]
     fn mix_hash(&mut self, data: &[u8]) {
         self.hash = hash(&[&self.hash, data]);
     }
 
+    #[inline(never)]
     fn mix_key(&mut self, shared: &Secret) {
         let [chaining_key, key] = hkdf(self.chaining_key.as_bytes(), shared.as_bytes());
         (self.chaining_key, self.key, self.nonce) = (chaining_key, key, 0);
@@ -95,6 +99,7 @@ impl SymmetricState {
         Some(())
     }
 
+    #[inline(never)]
     fn encrypt_and_hash(&mut self, message: &mut [u8]) -> Option<()> {
         seal_message(&self.key, self.nonce, &self.hash, message)?;
         self.nonce += 1;
@@ -102,6 +107,7 @@ impl SymmetricState {
         Some(())
     }
 
+    #[inline(never)]
     fn decrypt_and_hash(&mut self, message: &mut [u8]) -> Option<()> {
         let after = hash(&[&self.hash, message]);
         open_message(&self.key, self.nonce, &self.hash, message)?;

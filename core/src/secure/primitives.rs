@@ -34,6 +34,8 @@ impl Secret {
 }
 
 impl Drop for Secret {
+    // Secrets are dropped in many places.
+    #[inline(never)]
     fn drop(&mut self) {
         self.0.zeroize();
     }
@@ -62,6 +64,8 @@ fn hash_behind(first: &[u8], parts: &[&[u8]]) -> [u8; KEY] {
 }
 
 /// HMAC with BLAKE2s-256 of the parts, one behind the other (RFC 2104).
+// There is one copy of it, and of the next one.
+#[inline(never)]
 pub(super) fn hmac(key: &[u8; KEY], parts: &[&[u8]]) -> Secret {
     let inner = Secret(keyed_hash(key, 0x36, parts));
     Secret(keyed_hash(key, 0x5C, &[inner.as_bytes()]))
@@ -77,6 +81,7 @@ fn keyed_hash(key: &[u8; KEY], pad: u8, parts: &[&[u8]]) -> [u8; KEY] {
 }
 
 /// The HKDF of Noise with two outputs (revision 34, section 4.3).
+#[inline(never)]
 pub(super) fn hkdf(chaining_key: &[u8; KEY], input: &[u8]) -> [Secret; 2] {
     let temp = hmac(chaining_key, &[input]);
     let first = hmac(temp.as_bytes(), &[&[1]]);
