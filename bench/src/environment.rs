@@ -25,6 +25,7 @@ pub(crate) fn begin(runs: u32) -> Result<Environment> {
         command: "cargo xtask bench".to_owned(),
         commit: output_of("git", &["describe", "--always", "--dirty", "--abbrev=12"]),
         rustc: output_of("rustc", &["--version"]),
+        boot: boot(),
         system: output_of("uname", &["-sr"]),
         processor: processor(),
         load: [load()?; 2],
@@ -46,6 +47,12 @@ fn output_of(program: &str, arguments: &[&str]) -> String {
         |_| "unknown".to_owned(),
         |output| String::from_utf8_lossy(&output.stdout).trim().to_owned(),
     )
+}
+
+/// What the system calls this run of itself.
+fn boot() -> String {
+    let id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id");
+    id.map_or_else(|_| "unknown".to_owned(), |id| id.trim().to_owned())
 }
 
 fn processor() -> String {

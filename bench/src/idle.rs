@@ -40,12 +40,9 @@ pub(crate) fn rows(bench: &Bench, effort: Effort) -> Result<Vec<Row>> {
     }
     let connections = f64::from(ours.connections);
     Ok(vec![
-        Row::new("idle_memory", ours.bytes, "bytes/connection", Better::Lower)
-            .compared_with_peer(memory)
-            .goal(2_048.0),
+        Row::new("idle_memory", ours.bytes, "bytes/connection", Better::Lower).compared_with_peer(memory),
         Row::new("idle_cpu", ours.cpu_us, "µs/s/connection", Better::Lower).compared_with_peer(cpu),
-        Row::new("idle_connections", connections, "connections", Better::Higher)
-            .goal(f64::from(OURS / divisor)),
+        Row::new("idle_connections", connections, "connections", Better::Higher),
     ])
 }
 

@@ -13,11 +13,14 @@ use serde::{Deserialize, Serialize};
 /// How many times as many instructions as in the table a hot path may take.
 const TOLERANCE: f64 = 1.02;
 
+/// The committed table, seen from the root of the repository.
+const TABLE: &str = "bench/instructions.json";
+
 /// Count the instructions of the hot paths and compare them with the table.
 #[derive(Debug, Args)]
 pub(crate) struct Options {
     /// The table
-    #[arg(long, value_name = "FILE", default_value = "bench/instructions.json")]
+    #[arg(long, value_name = "FILE", default_value = TABLE)]
     table: PathBuf,
     /// Write the table instead of comparing with it
     #[arg(long)]
@@ -50,9 +53,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         return std::fs::write(&options.table, text)
             .with_context(|| format!("{} cannot be written", options.table.display()));
     }
-    let text = std::fs::read_to_string(&options.table)
-        .with_context(|| format!("{} cannot be read", options.table.display()))?;
-    let committed: Table = serde_json::from_str(&text).context("the table cannot be read")?;
+    let committed = read(&options.table)?;
     let (comparison, text) = compare(&committed, &counted);
     print!("{text}");
     match comparison {
@@ -63,6 +64,19 @@ pub(crate) fn run(options: &Options) -> Result<()> {
             options.table.display()
         ),
     }
+}
+
+fn read(table: &Path) -> Result<Table> {
+    let name = table.display();
+    let text = std::fs::read_to_string(table).with_context(|| format!("{name} cannot be read"))?;
+    serde_json::from_str(&text).with_context(|| format!("{name} is not a table of instructions"))
+}
+
+/// What the committed table says of a hot path.
+pub(crate) fn committed(path: HotPath) -> Result<u64> {
+    let instructions = read(Path::new(TABLE))?.instructions;
+    let path = name(path);
+    instructions.get(&path).copied().with_context(|| format!("{TABLE} has no {path}"))
 }
 
 fn count_all() -> Result<Table> {

@@ -4,20 +4,23 @@
 
 mod blocked_senders;
 mod chart;
+mod clients;
 mod core_only;
 mod environment;
+mod fairness;
 mod fields;
 #[allow(unreachable_pub, reason = "another program includes this file too")]
 mod flood;
 mod game;
 mod game_load;
+mod goals;
 mod idle;
 mod instructions;
 mod many_connections;
-mod measure;
 mod pairing;
 mod path;
 mod peer;
+mod plots;
 mod process;
 mod proxy;
 mod publish;
@@ -27,6 +30,8 @@ mod report;
 #[allow(unreachable_pub, reason = "other programs include this file too")]
 mod role;
 mod secure;
+mod session;
+mod spin;
 mod summary;
 mod transports;
 mod udp;
@@ -55,8 +60,8 @@ enum Command {
         repetitions: u64,
     },
     Instructions(instructions::Options),
-    Run(measure::Options),
-    Show(measure::Show),
+    Run(session::Options),
+    Show(session::Show),
     Publish(publish::Options),
     ManyConnections(many_connections::Arguments),
     BlockedSenders(blocked_senders::Arguments),
@@ -70,6 +75,10 @@ enum Command {
     TransportsGame,
     /// Send every WebSocket message back, to compare the relay with
     WebsocketEcho,
+    /// Always have something to do, until the end of the input
+    Spin,
+    #[command(subcommand)]
+    Clients(clients::Role),
     Peer(peer::Arguments),
     #[command(subcommand)]
     Udp(udp::Role),
@@ -82,9 +91,9 @@ fn main() -> ExitCode {
             Ok(())
         }
         Command::Instructions(options) => instructions::run(&options),
-        Command::Run(options) => measure::run(&options),
+        Command::Run(options) => session::run(&options),
         Command::Publish(options) => publish::run(&options),
-        Command::Show(options) => measure::show(&options),
+        Command::Show(options) => session::show(&options),
         Command::ManyConnections(arguments) => many_connections::run(&arguments),
         Command::BlockedSenders(arguments) => blocked_senders::run(&arguments),
         Command::GameLoad(arguments) => game_load::run(&arguments),
@@ -95,6 +104,8 @@ fn main() -> ExitCode {
         Command::Fields(options) => fields::run(&options),
         Command::TransportsGame => transports::game_server::run(),
         Command::WebsocketEcho => relay::websocket_echo::run(),
+        Command::Spin => spin::run(),
+        Command::Clients(role) => clients::run(&role),
         Command::Peer(arguments) => peer::run(&arguments),
         Command::Udp(role) => udp::run(&role),
     };

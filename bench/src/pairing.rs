@@ -5,7 +5,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use rakwire::sim::Conditions;
+use rakwire::sim::{Conditions, GilbertElliott};
 use serde::{Deserialize, Serialize};
 
 use crate::process::{Cores, Program};
@@ -71,6 +71,11 @@ impl Pairing {
         Peer::ALL.into_iter().flat_map(|client| Peer::ALL.map(|server| Self { client, server }))
     }
 
+    /// Whether one end is ours and the other is not.
+    pub(crate) fn is_mixed(self) -> bool {
+        (self.client == Peer::Rakwire) != (self.server == Peer::Rakwire)
+    }
+
     /// Whether neither end is ours.
     pub(crate) fn is_foreign(self) -> bool {
         self.client != Peer::Rakwire && self.server != Peer::Rakwire
@@ -96,6 +101,23 @@ pub(crate) enum Network {
     Loopback,
     /// 25 ms and this loss rate in each direction.
     Lossy(f64),
+    /// 25 ms in each direction, and losses in bursts.
+    Bursts,
+}
+
+impl Network {
+    /// Bursts of five datagrams on average, and 4.8 % lost.
+    const BURSTS: GilbertElliott = GilbertElliott { good_to_bad: 0.01, bad_to_good: 0.2 };
+
+    /// What the path does to datagrams, if there is one between the two.
+    fn conditions(self) -> Option<Conditions> {
+        let path = Conditions { latency: Duration::from_millis(25), ..Conditions::default() };
+        match self {
+            Self::Loopback => None,
+            Self::Lossy(loss) => Some(Conditions { loss, ..path }),
+            Self::Bursts => Some(Conditions { bursts: Some(Self::BURSTS), ..path }),
+        }
+    }
 }
 
 /// What is measured.
@@ -138,6 +160,11 @@ pub(crate) struct Bench {
 }
 
 impl Bench {
+    /// The same with another time limit.
+    pub(crate) fn with_limit(&self, limit: Duration) -> Self {
+        Self { limit, ..self.clone() }
+    }
+
     /// Measures once.
     pub(crate) fn run(&self, pairing: Pairing, workload: &Workload, seed: u64) -> Result<Run> {
         let (server, client) = (pairing.server.command(&self.peers)?, pairing.client.command(&self.peers)?);
@@ -168,13 +195,8 @@ impl Bench {
         server.args([server_role, "--port", "0"]).args(&arguments);
         let server = Program::start(server, self.cores.receiver, self.limit)?;
         let mut port = server.port()?;
-        let proxy = match workload.network {
-            Network::Loopback => None,
-            Network::Lossy(loss) => {
-                let latency = Duration::from_millis(25);
-                Some(Proxy::start(port, Conditions { loss, latency, ..Conditions::default() }, seed)?)
-            }
-        };
+        let conditions = workload.network.conditions();
+        let proxy = conditions.map(|conditions| Proxy::start(port, conditions, seed)).transpose()?;
         if let Some(proxy) = &proxy {
             port = proxy.port;
         }
@@ -239,6 +261,7 @@ mod tests {
         assert_eq!(all.len(), 16);
         assert_eq!(all.iter().filter(|pairing| pairing.is_foreign()).count(), 9);
         assert!(all.contains(&Pairing::OURS) && !Pairing::OURS.is_foreign());
+        assert_eq!(all.iter().filter(|pairing| pairing.is_mixed()).count(), 6);
     }
 
     #[test]

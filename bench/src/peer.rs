@@ -112,7 +112,8 @@ fn capacity(size: usize, connections: u16) -> Capacity {
     Capacity { blocks: 8 * size.div_ceil(1_024), block_size: 1_024, ..default }
 }
 
-fn server_options(connections: u16, secure: bool) -> Result<Options> {
+/// The options of a server for peers of any implementation.
+pub(crate) fn server_options(connections: u16, secure: bool) -> Result<Options> {
     let mut options = Options::server(connections)?;
     // Two of the peers do not support cookies, which secure connections need.
     options.config.cookies = if secure { CookiePolicy::Required } else { CookiePolicy::Off };

@@ -1,5 +1,6 @@
 //! Child processes: pinned to a core, started by a line of input, read line by line.
 
+use std::fmt;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
@@ -9,6 +10,18 @@ use anyhow::{Context, Result, bail};
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::time::{clock_getcpuclockid, clock_gettime};
 use nix::unistd::Pid;
+
+/// A program did not print its line before its time limit.
+#[derive(Debug)]
+pub(crate) struct TookTooLong;
+
+impl fmt::Display for TookTooLong {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("took too long")
+    }
+}
+
+impl std::error::Error for TookTooLong {}
 
 /// The cores of a measurement: one for the program that sends, one for the one that receives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,10 +51,16 @@ pub(crate) struct Program {
 
 impl Program {
     /// Starts a program on one core, with a time limit.
-    pub(crate) fn start(mut command: Command, core: usize, limit: Duration) -> Result<Self> {
+    pub(crate) fn start(command: Command, core: usize, limit: Duration) -> Result<Self> {
+        on_core(core, || Self::start_on_any_core(command, limit))?
+    }
+
+    /// Starts a program that may use every core, with a time limit.
+    pub(crate) fn start_on_any_core(mut command: Command, limit: Duration) -> Result<Self> {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
-        let mut child = on_core(core, || command.spawn())?
-            .with_context(|| format!("{} cannot be started", command.get_program().display()))?;
+        let spawned = command.spawn();
+        let mut child =
+            spawned.with_context(|| format!("{} cannot be started", command.get_program().display()))?;
         let input = child.stdin.take();
         let output = child.stdout.take().context("no output")?;
         let (sender, lines) = mpsc::channel();
@@ -60,7 +79,7 @@ impl Program {
         let left = self.deadline.saturating_duration_since(Instant::now());
         match self.lines.recv_timeout(left) {
             Ok(line) => Ok(line),
-            Err(RecvTimeoutError::Timeout) => bail!("took too long"),
+            Err(RecvTimeoutError::Timeout) => Err(TookTooLong.into()),
             Err(RecvTimeoutError::Disconnected) => bail!("ended early"),
         }
     }
@@ -144,6 +163,6 @@ mod tests {
     #[test]
     fn a_program_has_a_time_limit() {
         let program = shell("sleep 60", Duration::ZERO);
-        assert_eq!(program.line().unwrap_err().to_string(), "took too long");
+        assert!(program.line().unwrap_err().is::<TookTooLong>());
     }
 }

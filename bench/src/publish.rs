@@ -2,11 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use clap::Args;
 
-use crate::chart::{Bar, BarKind, draw};
-use crate::report::{Better, Report, Row, markdown, number};
+use crate::chart::draw;
+use crate::plots::charts;
+use crate::report::{Kept, Report, Row, markdown, names_in_markdown, number};
+use crate::session::Step;
 use crate::summary;
 
 /// Write the figures and plots of a report into the documentation.
@@ -29,6 +31,9 @@ const SUMMARY: &str = "bench-summary.svg";
 
 pub(crate) fn run(options: &Options) -> Result<()> {
     let report = Report::read(&options.report)?;
+    if let Some(reason) = refusal(&report) {
+        bail!("nothing is published: {reason}");
+    }
     let folder = options.document.parent().unwrap_or_else(|| Path::new(".")).join(&options.images);
     std::fs::create_dir_all(&folder)?;
     draw(summary::TITLE, &summary::bars(&report), &folder.join(SUMMARY))
@@ -46,6 +51,28 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         ));
     }
     write_figures(&options.document, BEGIN, &figures(&report, &plots))
+}
+
+/// Why a report is not what one session measured; `None` if it is.
+fn refusal(report: &Report) -> Option<String> {
+    if let Some(kept) = report.kept.first() {
+        return Some(format!("{} are {}", names_in_markdown(&kept.rows), difference(report, kept)));
+    }
+    let names = Step::ALL.map(|step| step.name().to_owned());
+    let missing: Vec<String> = names.into_iter().filter(|name| !report.steps.contains_key(name)).collect();
+    (!missing.is_empty()).then(|| format!("{} are not measured yet", names_in_markdown(&missing)))
+}
+
+/// What another session the rows that were kept are of.
+fn difference(report: &Report, kept: &Kept) -> String {
+    let (now, before) = (&report.environment, &kept.environment);
+    if before.commit != now.commit {
+        format!("of commit {}, and the others of {}", before.commit, now.commit)
+    } else if before.boot != now.boot {
+        "from before the machine was started again".to_owned()
+    } else {
+        "of an earlier session".to_owned()
+    }
 }
 
 /// Replaces the figures in a document.
@@ -80,14 +107,6 @@ fn figures(report: &Report, plots: &[String]) -> String {
         environment.runs,
         peers.collect::<Vec<_>>().join(", "),
     );
-    for kept in &report.kept {
-        let [before, after] = kept.environment.load;
-        text += &format!(
-            "Rows of an earlier session, at commit {}, with a load of {before} before and {after} after: {}.\n\n",
-            kept.environment.commit,
-            names_in_markdown(&kept.rows),
-        );
-    }
     text += &report.table();
     text += "\nEvery pairing, client to server:\n\n";
     text += &pairings(report);
@@ -114,125 +133,45 @@ fn pairings(report: &Report) -> String {
     markdown(&lines)
 }
 
-fn names_in_markdown(rows: &[String]) -> String {
-    let names = rows.iter().map(|name| format!("`{name}`"));
-    names.collect::<Vec<_>>().join(", ")
-}
-
-/// A chart of one row, or of several that belong together.
-#[derive(Debug)]
-struct Chart {
-    name: String,
-    unit: String,
-    better: Better,
-    /// The names of its rows.
-    rows: Vec<String>,
-    bars: Vec<Bar>,
-}
-
-impl Chart {
-    /// The names of its rows in Markdown.
-    fn row_names(&self) -> String {
-        names_in_markdown(&self.rows)
-    }
-
-    fn title(&self) -> String {
-        let better = match self.better {
-            Better::Higher => "higher",
-            Better::Lower => "lower",
-        };
-        format!("{}, {} ({better} is better)", self.name, self.unit)
-    }
-}
-
-/// One chart per row, except for rows that share one.
-fn charts(report: &Report) -> Vec<Chart> {
-    let mut charts: Vec<Chart> = Vec::new();
-    for row in &report.rows {
-        let (name, bars) = match shared(row) {
-            Some((name, bar)) => (name, vec![bar]),
-            None => (row.name.as_str(), bars(row)),
-        };
-        let index = charts.iter().position(|chart| chart.name == name).unwrap_or_else(|| {
-            let (name, unit) = (name.to_owned(), row.unit.clone());
-            charts.push(Chart { name, unit, better: row.better, rows: Vec::new(), bars: Vec::new() });
-            charts.len() - 1
-        });
-        charts[index].rows.push(row.name.clone());
-        charts[index].bars.extend(bars);
-    }
-    charts
-}
-
-/// The chart that a row shares with others, and its bar there.
-fn shared(row: &Row) -> Option<(&'static str, Bar)> {
-    let baseline =
-        |chart, what| Some((chart, Bar::new(format!("UDP baseline, {what}"), row.value, BarKind::Others)));
-    match row.name.as_str() {
-        "udp_flood" => baseline("udp_flood", "one datagram per call"),
-        "udp_flood_batched" => baseline("udp_flood", "many datagrams per call"),
-        "udp_pingpong_64b" => baseline("udp_pingpong_64b", "median"),
-        "udp_pingpong_64b_p99" => baseline("udp_pingpong_64b", "99th percentile"),
-        _ => ["core_connections", "core_queue"].into_iter().find_map(|family| {
-            let number = number_in(family, row)?;
-            Some((family, Bar::new(format!("rakwire, {number}"), row.value, BarKind::Ours)))
-        }),
-    }
-}
-
-/// The number in the name of a row of a family: 10 in `core_queue_10`.
-fn number_in<'r>(family: &str, row: &'r Row) -> Option<&'r str> {
-    let number = row.name.strip_prefix(family)?.strip_prefix('_')?;
-    number.parse::<u32>().is_ok().then_some(number)
-}
-
-/// The bars of a chart with this row only, the best first.
-fn bars(row: &Row) -> Vec<Bar> {
-    let mut bars = if row.pairings.is_empty() { with_best_peer(row) } else { paired(row) };
-    if let Some(target) = row.target() {
-        bars.push(Bar::new(goal_name(row.better), target, BarKind::Goal));
-    }
-    bars.sort_by(|a, b| match row.better {
-        Better::Higher => b.value.total_cmp(&a.value),
-        Better::Lower => a.value.total_cmp(&b.value),
-    });
-    bars
-}
-
-fn with_best_peer(row: &Row) -> Vec<Bar> {
-    let ours = Bar::new("rakwire", row.value, BarKind::Ours);
-    let best = row.best_peer.as_ref().map(|best| Bar::new(&best.name, best.value, BarKind::Others));
-    [ours].into_iter().chain(best).collect()
-}
-
-/// Every pairing that has a value, and the UDP baseline.
-fn paired(row: &Row) -> Vec<Bar> {
-    let pairings = row.pairings.iter().filter_map(|entry| {
-        let kind = if entry.pairing.is_foreign() { BarKind::Others } else { BarKind::Ours };
-        Some(Bar::new(entry.pairing.to_string(), entry.value?, kind))
-    });
-    pairings.chain(row.baseline.map(|baseline| Bar::new("UDP baseline", baseline, BarKind::Others))).collect()
-}
-
-const fn goal_name(better: Better) -> &'static str {
-    match better {
-        Better::Higher => "goal: at least",
-        Better::Lower => "goal: at most",
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pairing::Pairing;
-    use crate::report::{Best, Entry};
+    use crate::report::Environment;
 
-    fn row(name: &str, value: f64) -> Row {
-        Row::new(name, value, "ns/message", Better::Lower)
+    fn environment(commit: &str, boot: &str) -> Environment {
+        Environment { commit: commit.to_owned(), boot: boot.to_owned(), ..Environment::default() }
     }
 
-    fn report(rows: Vec<Row>) -> Report {
-        Report { rows, ..Report::default() }
+    /// A report of a session that is complete.
+    fn complete() -> Report {
+        let steps = Step::ALL.iter().map(|step| (step.name().to_owned(), 1.0)).collect();
+        Report { environment: environment("a", "1"), steps, ..Report::default() }
+    }
+
+    fn refused_with(kept: Environment) -> String {
+        let kept = vec![Kept { environment: kept, rows: vec!["core_100b".to_owned()] }];
+        refusal(&Report { kept, ..complete() }).expect("a reason")
+    }
+
+    #[test]
+    fn what_one_session_measured_is_published() {
+        assert_eq!(refusal(&complete()), None);
+    }
+
+    #[test]
+    fn rows_of_several_sessions_are_not_published() {
+        let reason = refused_with(environment("b", "1"));
+        assert_eq!(reason, "`core_100b` are of commit b, and the others of a");
+        assert!(refused_with(environment("a", "2")).ends_with("before the machine was started again"));
+        assert!(refused_with(environment("a", "1")).ends_with("of an earlier session"));
+    }
+
+    #[test]
+    fn a_session_that_is_not_complete_is_not_published() {
+        let mut report = complete();
+        report.steps.remove("idle");
+        report.steps.remove("fair");
+        assert_eq!(refusal(&report).as_deref(), Some("`fair`, `idle` are not measured yet"));
     }
 
     #[test]
@@ -242,55 +181,5 @@ mod tests {
         assert_eq!(new, format!("# Performance\n\n{BEGIN}\n\nnew\n\n{END}\n\nafter\n"));
         assert_eq!(replaced(&new, BEGIN, "new\n").unwrap(), new);
         assert!(replaced("nothing", BEGIN, "new").is_none());
-    }
-
-    #[test]
-    fn rows_that_differ_in_a_number_are_drawn_together() {
-        let rows = vec![row("core_100b", 1.0), row("core_queue_1", 2.0), row("core_queue_1000", 3.0)];
-        let charts = charts(&report(rows));
-        assert_eq!(charts.len(), 2);
-        assert_eq!(charts[1].name, "core_queue");
-        let bars =
-            [Bar::new("rakwire, 1", 2.0, BarKind::Ours), Bar::new("rakwire, 1000", 3.0, BarKind::Ours)];
-        assert_eq!(charts[1].bars, bars);
-    }
-
-    #[test]
-    fn every_row_is_in_exactly_one_plot_with_its_value() {
-        let pairing = Entry { pairing: Pairing::OURS, value: Some(1.0), error: None, runs: Vec::new() };
-        let peer = Best { name: "other".to_owned(), value: 20.0 };
-        let report = report(vec![
-            row("udp_flood", 5.0),
-            row("udp_flood_batched", 6.0),
-            row("udp_pingpong_64b", 7.0),
-            row("udp_pingpong_64b_p99", 8.0),
-            Row { pairings: vec![pairing], ..row("pingpong_64b", 1.0).compared_with_baseline(Some(9.0)) },
-            row("core_100b", 2.0).goal(150.0),
-            row("core_queue_1", 3.0),
-            row("idle_memory", 4.0).compared_with_peer(Some(peer)),
-            row("neither_goal_nor_peer", 10.0),
-        ]);
-        let charts = charts(&report);
-        for row in &report.rows {
-            let mut with = charts.iter().filter(|chart| chart.rows.contains(&row.name));
-            let chart = with.next().unwrap_or_else(|| panic!("{} has no plot", row.name));
-            assert!(chart.bars.iter().any(|bar| bar.value == row.value), "{} in {chart:?}", row.name);
-            assert!(with.next().is_none(), "{} has two plots", row.name);
-        }
-        assert_eq!(charts[0].row_names(), "`udp_flood`, `udp_flood_batched`");
-    }
-
-    #[test]
-    fn a_title_says_which_direction_is_better() {
-        let charts = charts(&report(vec![row("idle_memory", 1.0)]));
-        assert_eq!(charts[0].title(), "idle_memory, ns/message (lower is better)");
-    }
-
-    #[test]
-    fn a_goal_is_drawn_next_to_the_measured_value() {
-        let charts = charts(&report(vec![row("core_100b", 175.0).goal(150.0)]));
-        let bars =
-            [Bar::new("goal: at most", 150.0, BarKind::Goal), Bar::new("rakwire", 175.0, BarKind::Ours)];
-        assert_eq!(charts[0].bars, bars);
     }
 }

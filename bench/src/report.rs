@@ -1,10 +1,11 @@
 //! The results of a benchmark: rows with ratios and goals.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::pairing::{Pairing, Run};
 
@@ -13,6 +14,9 @@ use crate::pairing::{Pairing, Run};
 pub(crate) struct Report {
     pub(crate) environment: Environment,
     pub(crate) rows: Vec<Row>,
+    /// The steps that were measured in this session, and how many seconds each took.
+    #[serde(default)]
+    pub(crate) steps: BTreeMap<String, f64>,
     /// Rows from earlier sessions.
     #[serde(default)]
     pub(crate) kept: Vec<Kept>,
@@ -32,6 +36,9 @@ pub(crate) struct Environment {
     pub(crate) command: String,
     pub(crate) commit: String,
     pub(crate) rustc: String,
+    /// What the system calls itself from one start to the next.
+    #[serde(default)]
+    pub(crate) boot: String,
     pub(crate) system: String,
     pub(crate) processor: String,
     /// The load average over one minute at the start and at the end.
@@ -47,12 +54,37 @@ pub(crate) struct Environment {
 pub(crate) enum Better {
     Higher,
     Lower,
+    /// Of shares in percent, those that are close to one half.
+    Even,
+}
+
+impl Better {
+    /// Whether a value is better than another one (greater), as good or worse.
+    pub(crate) fn compare(self, value: f64, other: f64) -> Ordering {
+        let from_half = |share: f64| (share - 50.0).abs();
+        match self {
+            Self::Higher => value.total_cmp(&other),
+            Self::Lower => other.total_cmp(&value),
+            Self::Even => from_half(other).total_cmp(&from_half(value)),
+        }
+    }
+
+    /// Which values are better, in words.
+    pub(crate) const fn words(self) -> &'static str {
+        match self {
+            Self::Higher => "higher is better",
+            Self::Lower => "lower is better",
+            Self::Even => "an even share is best",
+        }
+    }
 }
 
 /// A measured value, with what it is compared with.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Row {
     pub(crate) name: String,
+    /// Not a number if it could not be measured.
+    #[serde(deserialize_with = "number_or_null")]
     pub(crate) value: f64,
     pub(crate) unit: String,
     pub(crate) better: Better,
@@ -67,9 +99,13 @@ pub(crate) struct Row {
     pub(crate) baseline: Option<f64>,
     #[serde(default)]
     pub(crate) ratio_to_baseline: Option<f64>,
-    /// CPU time per message of both ends together, in microseconds.
+    /// CPU time per message in microseconds: of both ends together, or of the server if the row is about a server.
     #[serde(default)]
     pub(crate) cpu_us: Option<f64>,
+    /// A round trip between two UDP sockets in the same rounds, in microseconds, if the row depends on how fast the machine
+    /// wakes up a task.
+    #[serde(default)]
+    pub(crate) wake_up_us: Option<f64>,
     #[serde(default)]
     pub(crate) goals: Vec<Goal>,
     /// The value of each pairing, or why it has none.
@@ -83,11 +119,22 @@ pub(crate) struct Best {
     pub(crate) value: f64,
 }
 
-/// A target for the value of a row.
+/// What a row should reach.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Goal {
     pub(crate) text: String,
     pub(crate) met: bool,
+    /// The least and the most that it allows, if it is in the unit of the row.
+    #[serde(default)]
+    pub(crate) at_least: Option<f64>,
+    #[serde(default)]
+    pub(crate) at_most: Option<f64>,
+}
+
+impl Goal {
+    pub(crate) fn new(text: String, met: bool) -> Self {
+        Self { text, met, at_least: None, at_most: None }
+    }
 }
 
 /// The result of one pairing in a row.
@@ -102,6 +149,11 @@ pub(crate) struct Entry {
     pub(crate) runs: Vec<Run>,
 }
 
+/// JSON has null for what is not a number.
+fn number_or_null<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+    Ok(Option::deserialize(deserializer)?.unwrap_or(f64::NAN))
+}
+
 impl Row {
     pub(crate) fn new(name: impl Into<String>, value: f64, unit: &str, better: Better) -> Self {
         Self {
@@ -114,6 +166,7 @@ impl Row {
             baseline: None,
             ratio_to_baseline: None,
             cpu_us: None,
+            wake_up_us: None,
             goals: Vec::new(),
             pairings: Vec::new(),
         }
@@ -131,43 +184,9 @@ impl Row {
         self
     }
 
-    fn reaches(&self, value: f64, target: f64) -> bool {
-        match self.better {
-            Better::Higher => value >= target,
-            Better::Lower => value <= target,
-        }
-    }
-
-    fn with_goal(mut self, met: bool, text: String) -> Self {
-        self.goals.push(Goal { text, met });
+    pub(crate) fn with_wake_up(mut self, wake_up_us: Option<f64>) -> Self {
+        self.wake_up_us = wake_up_us;
         self
-    }
-
-    /// Adds a goal as a multiple of the best pairing of others.
-    pub(crate) fn goal_relative_to_peer(self, target: f64) -> Self {
-        let met = self.ratio_to_best_peer.is_some_and(|ratio| self.reaches(ratio, target));
-        self.with_goal(met, format!("{target} x the best pairing of others"))
-    }
-
-    /// Adds a goal as a multiple of the UDP baseline.
-    pub(crate) fn goal_relative_to_baseline(self, target: f64) -> Self {
-        let met = self.ratio_to_baseline.is_some_and(|ratio| self.reaches(ratio, target));
-        self.with_goal(met, format!("{target} x the UDP baseline"))
-    }
-
-    /// Adds a goal in the unit of the row.
-    pub(crate) fn goal(self, target: f64) -> Self {
-        let met = self.reaches(self.value, target);
-        let text = format!("{} {}", number(target), self.unit);
-        self.with_goal(met, text)
-    }
-
-    /// The target of [`goal`](Self::goal), which a report has as text.
-    pub(crate) fn target(&self) -> Option<f64> {
-        self.goals.iter().find_map(|goal| {
-            let value = goal.text.strip_suffix(self.unit.as_str())?.trim_end();
-            value.replace(',', "").parse().ok()
-        })
     }
 }
 
@@ -213,10 +232,7 @@ impl Report {
 
     /// The rows as a Markdown table.
     pub(crate) fn table(&self) -> String {
-        let mut lines = vec![
-            ["row", "ours", "unit", "CPU, µs", "best of others", "ratio", "UDP baseline", "ratio", "goals"]
-                .map(str::to_owned),
-        ];
+        let mut lines = vec![HEAD.map(str::to_owned)];
         for row in &self.rows {
             let ratio = |ratio: Option<f64>| ratio.map_or(String::new(), |ratio| format!("{ratio:.2}"));
             let best = row.best_peer.as_ref();
@@ -230,6 +246,7 @@ impl Report {
                 number(row.value),
                 row.unit.clone(),
                 row.cpu_us.map_or(String::new(), number),
+                row.wake_up_us.map_or(String::new(), number),
                 best,
                 ratio(row.ratio_to_best_peer),
                 row.baseline.map_or(String::new(), number),
@@ -240,6 +257,19 @@ impl Report {
         markdown(&lines)
     }
 }
+
+const HEAD: [&str; 10] = [
+    "row",
+    "ours",
+    "unit",
+    "CPU, µs",
+    "wake-up, µs",
+    "best of others",
+    "ratio",
+    "UDP baseline",
+    "ratio",
+    "goals",
+];
 
 /// Lines of cells as a Markdown table; the first line is its header.
 pub(crate) fn markdown<const COLUMNS: usize>(lines: &[[String; COLUMNS]]) -> String {
@@ -255,6 +285,12 @@ pub(crate) fn markdown<const COLUMNS: usize>(lines: &[[String; COLUMNS]]) -> Str
         }
     }
     text
+}
+
+/// Names of rows, each as code.
+pub(crate) fn names_in_markdown(rows: &[String]) -> String {
+    let names = rows.iter().map(|name| format!("`{name}`"));
+    names.collect::<Vec<_>>().join(", ")
 }
 
 /// A number with about three significant digits.
@@ -293,24 +329,11 @@ mod tests {
     }
 
     #[test]
-    fn a_goal_is_met_in_the_direction_that_is_better() {
-        let goals = |value, better| -> Vec<bool> {
-            let row =
-                row(value, better).goal_relative_to_peer(2.0).goal_relative_to_baseline(0.5).goal(200.0);
-            row.goals.iter().map(|goal| goal.met).collect()
-        };
-        assert_eq!(goals(200.0, Better::Higher), [true, true, true]);
-        assert_eq!(goals(199.0, Better::Higher), [false, false, false]);
-        assert_eq!(goals(201.0, Better::Lower), [false, false, false]);
-        let unpaired = Row::new("a", 1e9, "", Better::Higher).goal_relative_to_peer(2.0);
-        assert!(!unpaired.goals[0].met, "a goal without a comparison is not met");
-    }
-
-    #[test]
-    fn a_goal_in_the_rows_own_unit_is_read_back() {
-        let row = row(1.0, Better::Lower).goal_relative_to_peer(3.0).goal_relative_to_baseline(0.5);
-        assert_eq!(row.target(), None);
-        assert_eq!(row.goal(12_048.0).target(), Some(12_048.0));
+    fn which_value_is_better_depends_on_the_row() {
+        assert_eq!(Better::Higher.compare(2.0, 1.0), Ordering::Greater);
+        assert_eq!(Better::Lower.compare(2.0, 1.0), Ordering::Less);
+        assert_eq!(Better::Even.compare(45.0, 19.2), Ordering::Greater);
+        assert_eq!(Better::Even.compare(45.0, 55.0), Ordering::Equal);
     }
 
     #[test]
@@ -318,7 +341,7 @@ mod tests {
         let report = |commit: &str, rows: &[(&str, f64)]| Report {
             environment: Environment { commit: commit.to_owned(), ..Environment::default() },
             rows: rows.iter().map(|(name, value)| Row::new(*name, *value, "", Better::Lower)).collect(),
-            kept: Vec::new(),
+            ..Report::default()
         };
         let mut second = report("second", &[("b", 2.0)]);
         second.keep(report("first", &[("a", 1.0), ("b", 1.0), ("c", 1.0)]));
@@ -332,14 +355,22 @@ mod tests {
 
     #[test]
     fn the_table_has_every_row_and_the_report_survives_a_file() {
-        let mut report = Report::default();
-        report.rows.push(Row { cpu_us: Some(1.5), ..row(200.0, Better::Higher).goal_relative_to_peer(3.0) });
+        let goal = Goal::new("3 x the best pairing of others".to_owned(), false);
+        let (cpu_us, wake_up_us) = (Some(1.5), Some(20.0));
+        let row = Row { cpu_us, wake_up_us, goals: vec![goal], ..row(200.0, Better::Higher) };
+        let report = Report { rows: vec![row], ..Report::default() };
         let table = report.table();
-        assert!(table.contains("| a   | 200  | messages/s | 1.50    | 100 (b)"), "{table}");
+        assert!(table.contains("| a   | 200  | messages/s | 1.50    | 20.0        | 100 (b)"), "{table}");
         assert!(table.contains("3 x the best pairing of others: **missed**"), "{table}");
         assert_eq!(report.goals(), (0, 1));
         let text = serde_json::to_string(&report).unwrap();
         assert_eq!(serde_json::from_str::<Report>(&text).unwrap(), report);
+    }
+
+    #[test]
+    fn a_row_without_a_value_survives_a_file() {
+        let text = serde_json::to_string(&row(f64::NAN, Better::Higher)).unwrap();
+        assert!(serde_json::from_str::<Row>(&text).unwrap().value.is_nan());
     }
 
     #[test]

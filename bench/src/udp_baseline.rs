@@ -21,31 +21,34 @@ pub(crate) struct UdpBaseline {
     batched: Vec<f64>,
     /// Round trips of 64 bytes on tokio.
     round_trips: Vec<RoleReport>,
+    /// The median of a few such round trips beside other work, in microseconds.
+    wake_ups: Vec<f64>,
 }
 
 impl UdpBaseline {
-    /// Measures once how many datagrams arrive per second.
+    /// Measures once how many datagrams arrive per second, and how fast the machine wakes up a task.
     pub(crate) fn flood(&mut self, bench: &Bench, effort: Effort) -> Result<()> {
         let millis = if effort == Effort::Quick { "20" } else { "500" };
         let arrived =
             |more: &[&str]| flood(bench.cores, bench.limit, &[&["--millis", millis], more].concat());
         self.floods.push(arrived(&[])?);
         self.batched.push(arrived(&["--batched"])?);
-        Ok(())
+        self.wake_up(bench, effort)
     }
 
     /// Measures once how long round trips take.
-    pub(crate) fn round_trip(&mut self, bench: &Bench, effort: Effort) -> Result<()> {
-        let count = if effort == Effort::Quick { "200" } else { "10000" };
-        self.round_trips.push(round_trip(bench, count)?);
+    pub(crate) fn round_trip(&mut self, bench: &Bench, count: u32) -> Result<()> {
+        let report = round_trip(bench, count)?;
+        self.wake_ups.extend(report.p50_us);
+        self.round_trips.push(report);
         Ok(())
     }
 
-    /// Adds the runs of another baseline.
-    pub(crate) fn merge(&mut self, other: Self) {
-        self.floods.extend(other.floods);
-        self.batched.extend(other.batched);
-        self.round_trips.extend(other.round_trips);
+    /// Measures once how fast the machine wakes up a task.
+    pub(crate) fn wake_up(&mut self, bench: &Bench, effort: Effort) -> Result<()> {
+        let count = if effort == Effort::Quick { 50 } else { 1_000 };
+        self.wake_ups.extend(round_trip(bench, count)?.p50_us);
+        Ok(())
     }
 
     pub(crate) fn datagrams(&self) -> Option<f64> {
@@ -64,19 +67,25 @@ impl UdpBaseline {
         median(self.round_trips.iter().filter_map(|round_trip| round_trip.p99_us))
     }
 
-    /// The rows of these results.
-    pub(crate) fn rows(&self) -> Vec<Row> {
+    /// A round trip, which is two wake-ups.
+    pub(crate) fn wake_up_us(&self) -> Option<f64> {
+        median(self.wake_ups.iter().copied())
+    }
+
+    /// The rows of the floods.
+    pub(crate) fn flood_rows(&self) -> Vec<Row> {
         let batched = median(self.batched.iter().copied());
-        let rows = [
-            ("udp_flood", self.datagrams(), "datagrams/s", Better::Higher),
-            ("udp_flood_batched", batched, "datagrams/s", Better::Higher),
-            ("udp_pingpong_64b", self.p50_us(), "µs", Better::Lower),
-            ("udp_pingpong_64b_p99", self.p99_us(), "µs", Better::Lower),
-        ];
-        let row = |(name, value, unit, better): (&str, Option<f64>, &str, Better)| {
-            Some(Row::new(name, value?, unit, better))
-        };
+        let rows = [("udp_flood", self.datagrams()), ("udp_flood_batched", batched)];
+        let row = |(name, value)| Some(Row::new(name, value?, "datagrams/s", Better::Higher));
         rows.into_iter().filter_map(row).collect()
+    }
+
+    /// Rows of round trips with these names and values.
+    pub(crate) fn round_trip_rows<const ROWS: usize>(
+        rows: [(&'static str, Option<f64>); ROWS],
+    ) -> impl Iterator<Item = Row> {
+        let row = |(name, value)| Some(Row::new(name, value?, "µs", Better::Lower));
+        rows.into_iter().filter_map(row)
     }
 }
 
@@ -100,10 +109,10 @@ pub(crate) fn flood(cores: Cores, limit: Duration, options: &[&str]) -> Result<f
     Ok(report.messages as f64 / report.seconds.max(1e-6))
 }
 
-fn round_trip(bench: &Bench, count: &str) -> Result<RoleReport> {
+fn round_trip(bench: &Bench, count: u32) -> Result<RoleReport> {
     let echo = Program::start(udp(&["echo"])?, bench.cores.receiver, bench.limit)?;
     let address = format!("127.0.0.1:{}", echo.port()?);
-    let command = udp(&["pingpong", &address, "--count", count])?;
+    let command = udp(&["pingpong", &address, "--count", &count.to_string()])?;
     let mut client = Program::start(command, bench.cores.sender, bench.limit)?;
     client.connected()?;
     client.go()?;

@@ -11,6 +11,9 @@ use crate::shell::Shell;
 use crate::targets::WASM;
 use crate::tasks;
 
+/// The report of a quick measurement, which leaves that of a whole session as it is.
+const QUICK_REPORT: &str = "target/bench/quick.json";
+
 /// What to measure.
 #[derive(Args)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -20,7 +23,7 @@ pub(crate) struct Options {
     /// Every row once, small and with two peers: to see that it works, not how fast it is
     #[arg(long)]
     quick: bool,
-    /// Write docs/performance.md and its plots from the report
+    /// Write docs/performance.md and its plots from the report, if all of it is of one session
     #[arg(long, conflicts_with = "quick")]
     publish: bool,
     /// Count the instructions of the hot paths and write their table, and nothing else
@@ -32,6 +35,9 @@ pub(crate) struct Options {
     /// Keep the rows of the last report that are not measured this time
     #[arg(long, requires = "only")]
     keep: bool,
+    /// Go on with a session that was interrupted, if commit and boot of the machine are the same
+    #[arg(long, conflicts_with_all = ["keep", "instructions"])]
+    resume: bool,
     /// How often each pairing is measured; the median counts
     #[arg(long, value_name = "N", default_value_t = 5)]
     runs: u32,
@@ -169,14 +175,13 @@ fn raknet(shell: &Shell, options: &Options) -> Result<()> {
     let runs = options.runs.to_string();
     let mut args = vec!["run", "--runs", &runs];
     if options.quick {
-        args.push("--quick");
+        args.extend(["--quick", "--report", QUICK_REPORT]);
     }
     if let Some(only) = &options.only {
         args.extend(["--only", only]);
     }
-    if options.keep {
-        args.push("--keep");
-    }
+    args.extend(options.keep.then_some("--keep"));
+    args.extend(options.resume.then_some("--resume"));
     run(shell, &args)?;
     if options.publish { run(shell, &["publish"]) } else { Ok(()) }
 }
@@ -188,7 +193,7 @@ pub(crate) fn instructions(shell: &Shell) -> Result<()> {
 
 /// The commands work.
 pub(crate) fn smoke(shell: &Shell) -> Result<()> {
-    run(shell, &["run", "--quick", "--report", "target/bench/quick.json"])?;
+    run(shell, &["run", "--quick", "--report", QUICK_REPORT])?;
     run(shell, &["secure", "--quick", "--runs", "1"])?;
     fields::build(shell)?;
     run(shell, &["fields", "--quick", "--report", "target/bench/fields-quick.json"])?;

@@ -111,11 +111,7 @@ impl Row {
 
     /// The library with the best value.
     fn best(&self) -> Option<Library> {
-        let by_value = |a: &(&Library, &f64), b: &(&Library, &f64)| a.1.total_cmp(b.1);
-        let best = match self.better {
-            Better::Higher => self.values.iter().max_by(by_value),
-            Better::Lower => self.values.iter().min_by(by_value),
-        };
+        let best = self.values.iter().max_by(|a, b| self.better.compare(*a.1, *b.1));
         best.map(|(library, _)| *library)
     }
 

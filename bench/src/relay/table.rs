@@ -72,18 +72,18 @@ impl Row {
     }
 
     pub(super) fn at_least(mut self, target: f64) -> Self {
-        self.goal = Some(Goal { text: format!("at least {}", number(target)), met: self.value >= target });
+        self.goal = Some(Goal::new(format!("at least {}", number(target)), self.value >= target));
         self
     }
 
     pub(super) fn below(mut self, target: f64) -> Self {
-        self.goal = Some(Goal { text: format!("below {}", number(target)), met: self.value < target });
+        self.goal = Some(Goal::new(format!("below {}", number(target)), self.value < target));
         self
     }
 
     pub(super) fn at_least_of_websocket_echo(mut self, ratio: f64) -> Self {
         let met = self.ratio_to_websocket_echo.is_some_and(|found| found >= ratio);
-        self.goal = Some(Goal { text: format!("at least {ratio:.1} of the WebSocket echo"), met });
+        self.goal = Some(Goal::new(format!("at least {ratio:.1} of the WebSocket echo"), met));
         self
     }
 }

@@ -1,0 +1,53 @@
+//! The server: in each tick it takes the messages of every client and sends it one.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Instant;
+
+use anyhow::Result;
+use rakwire_native::{Delivery, Endpoint};
+use tokio::time::MissedTickBehavior;
+
+use super::size::{MESSAGE, TICK};
+use super::window::{Record, print_line};
+use crate::peer;
+
+pub(super) fn run(clients: u16, shards: usize) -> Result<()> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(shards).enable_all().build()?;
+    let record = Record::begin();
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    // The system does not share clients out evenly, so each shard has room for all.
+    let options = peer::server_options(clients, false)?;
+    let endpoints = runtime.block_on(Endpoint::bind_shards(address, &options, shards))?;
+    let port = endpoints.first().map(Endpoint::local_addr).unwrap_or(address).port();
+    for endpoint in endpoints {
+        runtime.spawn(serve(endpoint, record.clone()));
+    }
+    print_line(&format!("ready {port}"))?;
+    let result = record.print_at_each_line();
+    runtime.shutdown_background();
+    result
+}
+
+async fn serve(endpoint: Endpoint, record: Record) {
+    let mut connections = Vec::new();
+    let mut ticks = tokio::time::interval(TICK);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+    let message = [0x86; MESSAGE];
+    loop {
+        let due = ticks.tick().await.into_std();
+        let began = Instant::now();
+        while let Ok(connection) = endpoint.try_accept() {
+            connections.push(connection);
+        }
+        let mut received = 0;
+        for connection in &connections {
+            while connection.try_recv().is_ok() {
+                received += 1;
+            }
+            // A client for which there is no room misses this tick.
+            let _ = connection.try_send(&message, Delivery::UNRELIABLE);
+        }
+        record.tick(due, began);
+        record.received(received);
+    }
+}

@@ -1,0 +1,124 @@
+//! A UDP socket that receives many datagrams per call, and can be at many addresses of the loopback interface.
+
+use std::io::{self, IoSliceMut};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
+use std::os::fd::AsFd;
+use std::time::Duration;
+
+use anyhow::Result;
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, ppoll};
+use nix::sys::time::TimeSpec;
+use quinn_udp::{BATCH_SIZE, RecvMeta, Transmit, UdpSockRef, UdpSocketState};
+
+/// The longest that one buffer receives: many datagrams of one sender.
+const BUFFER: usize = 65_535;
+
+/// The address of a client, which is one of many of the loopback interface.
+pub(super) fn address_of(client: u16) -> IpAddr {
+    let [high, low] = client.to_be_bytes();
+    Ipv4Addr::new(127, 77, high, low).into()
+}
+
+/// The client with an address.
+pub(super) fn client_at(address: IpAddr) -> Option<u16> {
+    match address {
+        IpAddr::V4(address) => match address.octets() {
+            [127, 77, high, low] => Some(u16::from_be_bytes([high, low])),
+            _ => None,
+        },
+        IpAddr::V6(_) => None,
+    }
+}
+
+pub(super) struct Socket {
+    io: UdpSocket,
+    state: UdpSocketState,
+    bytes: Vec<u8>,
+}
+
+impl Socket {
+    /// On a free port of this address.
+    pub(super) fn bind(address: Ipv4Addr) -> Result<Self> {
+        let io = UdpSocket::bind((address, 0))?;
+        io.set_nonblocking(true)?;
+        let state = UdpSocketState::new(UdpSockRef::from(&io))?;
+        // The system may grant less.
+        let _ = state.set_recv_buffer_size(UdpSockRef::from(&io), 4 << 20);
+        let _ = state.set_send_buffer_size(UdpSockRef::from(&io), 4 << 20);
+        Ok(Self { io, state, bytes: vec![0; BATCH_SIZE * BUFFER] })
+    }
+
+    pub(super) fn port(&self) -> Result<u16> {
+        Ok(self.io.local_addr()?.port())
+    }
+
+    /// Waits for a datagram.
+    pub(super) fn wait(&self, longest: Duration) -> Result<()> {
+        let mut ends = [PollFd::new(self.io.as_fd(), PollFlags::POLLIN)];
+        match ppoll(&mut ends, Some(TimeSpec::from_duration(longest)), None) {
+            Ok(_) | Err(Errno::EINTR) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Receives what is there, at most once as many as a call takes: each with its sender and the address that it was
+    /// sent to. Returns false if there was nothing.
+    pub(super) fn receive(
+        &mut self,
+        mut each: impl FnMut(SocketAddr, Option<IpAddr>, &[u8]),
+    ) -> Result<bool> {
+        let mut metas = [RecvMeta::default(); BATCH_SIZE];
+        let mut chunks = self.bytes.chunks_mut(BUFFER);
+        let mut slices: [IoSliceMut<'_>; BATCH_SIZE] =
+            std::array::from_fn(|_| IoSliceMut::new(chunks.next().unwrap_or_default()));
+        let count = match self.state.recv(UdpSockRef::from(&self.io), &mut slices, &mut metas) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
+            result => result?,
+        };
+        for (meta, bytes) in metas.iter().zip(&slices).take(count) {
+            let bytes = bytes.get(..meta.len).unwrap_or_default();
+            bytes.chunks(meta.stride.max(1)).for_each(|datagram| each(meta.addr, meta.dst_ip, datagram));
+        }
+        Ok(true)
+    }
+
+    /// Sends a datagram, from this address if the socket has several. One for which the system has no room is lost.
+    pub(super) fn send(&self, from: Option<IpAddr>, to: SocketAddr, contents: &[u8]) {
+        let transmit = Transmit { destination: to, ecn: None, contents, segment_size: None, src_ip: from };
+        let _ = self.state.try_send(UdpSockRef::from(&self.io), &transmit);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_client_is_found_by_its_address() {
+        assert_eq!(client_at(address_of(999)), Some(999));
+        assert_eq!(client_at(Ipv4Addr::LOCALHOST.into()), None);
+    }
+
+    #[test]
+    fn a_socket_at_many_addresses_is_another_client_at_each() {
+        let mut clients = Socket::bind(Ipv4Addr::UNSPECIFIED).unwrap();
+        let mut server = Socket::bind(Ipv4Addr::LOCALHOST).unwrap();
+        let to = (Ipv4Addr::LOCALHOST, server.port().unwrap()).into();
+        clients.send(Some(address_of(7)), to, b"forth");
+        let mut from = None;
+        while from.is_none() {
+            server.wait(Duration::from_secs(10)).unwrap();
+            server.receive(|sender, _, _| from = Some(sender)).unwrap();
+        }
+        let from = from.unwrap();
+        assert_eq!(client_at(from.ip()), Some(7));
+        server.send(None, from, b"back");
+        let mut arrived = None;
+        while arrived.is_none() {
+            clients.wait(Duration::from_secs(10)).unwrap();
+            clients.receive(|_, to, datagram| arrived = Some((to, datagram.to_vec()))).unwrap();
+        }
+        assert_eq!(arrived, Some((Some(address_of(7)), b"back".to_vec())));
+    }
+}

@@ -1,0 +1,114 @@
+//! What a server or its clients did between two lines of input.
+
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use serde::{Deserialize, Serialize};
+
+use crate::role;
+
+/// What was done in a time.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct Window {
+    pub(super) seconds: f64,
+    /// Messages that arrived.
+    pub(super) received: u64,
+    /// How long ticks took, and how late they began.
+    pub(super) tick_p99_us: f64,
+    pub(super) late_p99_us: f64,
+}
+
+#[derive(Debug)]
+struct Counts {
+    began: Instant,
+    received: u64,
+    ticks: Vec<Duration>,
+    late: Vec<Duration>,
+}
+
+impl Counts {
+    fn begin() -> Self {
+        Self { began: Instant::now(), received: 0, ticks: Vec::new(), late: Vec::new() }
+    }
+}
+
+/// Counts for the window that is open, shared by all threads of a program.
+#[derive(Clone, Debug)]
+pub(super) struct Record(Arc<Mutex<Counts>>);
+
+impl Record {
+    pub(super) fn begin() -> Self {
+        Self(Arc::new(Mutex::new(Counts::begin())))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Counts> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn received(&self, messages: u64) {
+        self.lock().received += messages;
+    }
+
+    /// A tick that was due at `due` and began at `began` has ended.
+    pub(super) fn tick(&self, due: Instant, began: Instant) {
+        let mut counts = self.lock();
+        counts.ticks.push(began.elapsed());
+        counts.late.push(began.saturating_duration_since(due));
+    }
+
+    /// Closes the window and opens the next one.
+    fn take(&self) -> Window {
+        let counts = std::mem::replace(&mut *self.lock(), Counts::begin());
+        Window {
+            seconds: counts.began.elapsed().as_secs_f64(),
+            received: counts.received,
+            tick_p99_us: percentile_99(counts.ticks),
+            late_p99_us: percentile_99(counts.late),
+        }
+    }
+
+    /// Prints the window whenever a line of input comes, until the input ends.
+    pub(super) fn print_at_each_line(&self) -> Result<()> {
+        for line in io::stdin().lines() {
+            line?;
+            print_line(&serde_json::to_string(&self.take())?)?;
+        }
+        Ok(())
+    }
+}
+
+pub(super) fn print_line(line: &str) -> Result<()> {
+    role::print_line(line).map_err(anyhow::Error::msg)
+}
+
+/// In microseconds; 0 of nothing.
+fn percentile_99(mut times: Vec<Duration>) -> f64 {
+    times.sort_unstable();
+    let rank = (times.len() * 99).div_ceil(100).max(1);
+    times.get(rank - 1).map_or(0.0, |time| time.as_secs_f64() * 1e6)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_percentile_is_one_of_the_times() {
+        let times = (1..=200).rev().map(Duration::from_micros).collect();
+        assert_eq!(percentile_99(times), 198.0);
+        assert_eq!(percentile_99(Vec::new()), 0.0);
+    }
+
+    #[test]
+    fn a_window_has_what_came_since_the_last_one() {
+        let record = Record::begin();
+        record.received(3);
+        let due = Instant::now();
+        record.tick(due, due);
+        assert_eq!(record.take().received, 3);
+        let next = record.take();
+        assert_eq!((next.received, next.tick_p99_us), (0, 0.0));
+    }
+}

@@ -1,0 +1,77 @@
+//! How long the rest of a session takes.
+
+use super::history::History;
+use super::step::Step;
+use crate::core_only::Effort;
+
+/// The runs for which steps tell how long they usually take.
+const USUAL_RUNS: f64 = 5.0;
+/// How many times as fast a quick measurement is.
+const QUICK: f64 = 40.0;
+
+/// What the durations depend on.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Estimate {
+    pub(super) effort: Effort,
+    pub(super) runs: u32,
+}
+
+impl Estimate {
+    /// The seconds that a step is expected to take: as long as last time, or as usual.
+    fn seconds(self, step: Step, history: &History) -> f64 {
+        let usual = match self.effort {
+            Effort::Full => step.usual_seconds() / USUAL_RUNS,
+            Effort::Quick => step.usual_seconds() / QUICK,
+        };
+        f64::from(self.runs) * history.seconds_per_run(step).unwrap_or(usual)
+    }
+
+    /// What is measured next, and how long that and the rest take.
+    pub(super) fn line(self, at: usize, steps: &[Step], history: &History) -> String {
+        let rest = || steps.iter().skip(at);
+        let seconds = |step: &Step| self.seconds(*step, history);
+        let next = rest().next().map_or("nothing", |step| step.name());
+        let (first, all) = (rest().take(1).map(seconds).sum(), rest().map(seconds).sum());
+        format!(
+            "[{} of {}] {next}: about {}, and {} until the end",
+            at + 1,
+            steps.len(),
+            in_words(first),
+            in_words(all)
+        )
+    }
+}
+
+fn in_words(seconds: f64) -> String {
+    let seconds = seconds.round() as u64;
+    match (seconds / 60, seconds % 60) {
+        (0, seconds) => format!("{seconds} s"),
+        (minutes, seconds) => format!("{minutes} min {seconds} s"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_took_long_last_time_is_expected_to_take_as_long_again() {
+        let full = Estimate { effort: Effort::Full, runs: 5 };
+        let mut history = History::default();
+        assert_eq!(full.seconds(Step::Idle, &history), Step::Idle.usual_seconds());
+        history.record(Step::Idle, 100.0, 5);
+        assert_eq!(full.seconds(Step::Idle, &history), 100.0);
+        assert_eq!(Estimate { runs: 1, ..full }.seconds(Step::Idle, &history), 20.0);
+    }
+
+    #[test]
+    fn the_line_has_the_next_step_and_all_that_are_left() {
+        let mut history = History::default();
+        let steps = [Step::Core, Step::Fairness, Step::Idle];
+        for (step, seconds) in steps.into_iter().zip([1_000.0, 65.0, 10.0]) {
+            history.record(step, seconds, 1);
+        }
+        let line = Estimate { effort: Effort::Full, runs: 1 }.line(1, &steps, &history);
+        assert_eq!(line, "[2 of 3] fair: about 1 min 5 s, and 1 min 15 s until the end");
+    }
+}

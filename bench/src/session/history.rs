@@ -1,0 +1,91 @@
+//! What earlier sessions showed: how long the steps take, and which pairings do not end in time.
+
+use std::collections::BTreeMap;
+use std::io::ErrorKind;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use serde::{Deserialize, Serialize};
+
+use super::step::Step;
+use crate::pairing::Pairing;
+
+/// What earlier sessions showed.
+#[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct History {
+    /// Of each step, divided by its runs.
+    seconds_per_run: BTreeMap<String, f64>,
+    /// The pairings of each step that took too long.
+    too_long: BTreeMap<String, Vec<Pairing>>,
+}
+
+impl History {
+    /// Reads it; without a file nothing is known.
+    pub(super) fn read(path: &Path) -> Result<Self> {
+        match std::fs::read_to_string(path) {
+            Ok(text) => {
+                serde_json::from_str(&text).with_context(|| format!("{} cannot be read", path.display()))
+            }
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(Self::default()),
+            Err(error) => Err(error).with_context(|| format!("{} cannot be read", path.display())),
+        }
+    }
+
+    pub(super) fn write(&self, path: &Path) -> Result<()> {
+        if let Some(folder) = path.parent() {
+            std::fs::create_dir_all(folder)?;
+        }
+        std::fs::write(path, serde_json::to_string_pretty(self)? + "\n")
+            .with_context(|| format!("{} cannot be written", path.display()))
+    }
+
+    pub(super) fn seconds_per_run(&self, step: Step) -> Option<f64> {
+        self.seconds_per_run.get(step.name()).copied()
+    }
+
+    pub(super) fn record(&mut self, step: Step, seconds: f64, runs: u32) {
+        self.seconds_per_run.insert(step.name().to_owned(), seconds / f64::from(runs));
+    }
+
+    /// Whether a pairing took too long in any step when that was last measured.
+    pub(super) fn took_too_long(&self, pairing: Pairing) -> bool {
+        self.too_long.values().any(|pairings| pairings.contains(&pairing))
+    }
+
+    /// Records whether a pairing took too long in a step.
+    pub(super) fn record_pairing(&mut self, step: Step, pairing: Pairing, took_too_long: bool) {
+        let pairings = self.too_long.entry(step.name().to_owned()).or_default();
+        pairings.retain(|known| *known != pairing);
+        if took_too_long {
+            pairings.push(pairing);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pairing_that_took_too_long_is_known_until_it_ends_in_time_there() {
+        let mut history = History::default();
+        history.record_pairing(Step::Loss1, Pairing::OURS, true);
+        history.record_pairing(Step::Loss5, Pairing::OURS, false);
+        assert!(history.took_too_long(Pairing::OURS));
+        history.record_pairing(Step::Loss1, Pairing::OURS, false);
+        assert!(!history.took_too_long(Pairing::OURS));
+    }
+
+    #[test]
+    fn a_history_survives_a_file_and_begins_without_one() {
+        let path = std::env::temp_dir().join(format!("rakwire-bench-history-{}.json", std::process::id()));
+        assert_eq!(History::read(&path).unwrap(), History::default());
+        let mut history = History::default();
+        history.record(Step::Core, 10.0, 5);
+        history.record_pairing(Step::Loss5, Pairing::OURS, true);
+        history.write(&path).unwrap();
+        let read = History::read(&path).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!((read.seconds_per_run(Step::Core), read), (Some(2.0), history));
+    }
+}

@@ -1,0 +1,64 @@
+//! Whether a session that was interrupted can go on.
+
+use anyhow::{Result, bail};
+
+use crate::report::{Environment, Report};
+
+/// The report of an interrupted session, if this program is part of the same session: the same commit without changes, the
+/// same start of the machine and the same number of runs.
+pub(super) fn continued(report: Report, now: &Environment) -> Result<Report> {
+    let before = &report.environment;
+    if before.commit != now.commit {
+        bail!("the session cannot go on: it began at commit {}, and this is {}", before.commit, now.commit);
+    }
+    if now.commit.ends_with("-dirty") {
+        bail!("the session cannot go on: commit {} has changes, which may be others now", now.commit);
+    }
+    if before.boot != now.boot {
+        bail!("the session cannot go on: the machine was started again meanwhile");
+    }
+    if before.runs != now.runs {
+        bail!("the session cannot go on: it had {} runs, and not {}", before.runs, now.runs);
+    }
+    if !report.kept.is_empty() {
+        bail!("the session cannot go on: its report has rows of an earlier one");
+    }
+    Ok(report)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::Kept;
+
+    fn environment(commit: &str, boot: &str, runs: u32) -> Environment {
+        Environment { commit: commit.to_owned(), boot: boot.to_owned(), runs, ..Environment::default() }
+    }
+
+    fn report(environment: Environment) -> Report {
+        Report { environment, ..Report::default() }
+    }
+
+    #[test]
+    fn a_session_goes_on_with_the_same_commit_and_the_same_start_of_the_machine() {
+        let now = environment("a", "1", 5);
+        let mut before = report(now.clone());
+        before.steps.insert("core".to_owned(), 1.0);
+        assert_eq!(continued(before.clone(), &now).unwrap(), before);
+    }
+
+    #[test]
+    fn another_session_does_not_go_on() {
+        let now = environment("a", "1", 5);
+        let refusal = |report| continued(report, &now).unwrap_err().to_string();
+        assert!(refusal(report(environment("b", "1", 5))).contains("commit b, and this is a"));
+        assert!(refusal(report(environment("a", "2", 5))).contains("started again"));
+        assert!(refusal(report(environment("a", "1", 3))).contains("3 runs"));
+        let kept = vec![Kept { environment: environment("a", "1", 5), rows: vec!["core".to_owned()] }];
+        assert!(refusal(Report { kept, ..report(now.clone()) }).contains("rows of an earlier one"));
+        let changed = environment("a-dirty", "1", 5);
+        assert!(
+            continued(report(changed.clone()), &changed).unwrap_err().to_string().contains("has changes")
+        );
+    }
+}

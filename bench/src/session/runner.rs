@@ -1,0 +1,137 @@
+//! Measures a workload in pairings, each as long as it may take.
+
+use std::time::Duration;
+
+use anyhow::{Result, anyhow};
+
+use super::history::History;
+use super::step::Step;
+use crate::core_only::Effort;
+use crate::pairing::{Bench, Pairing, Run, Workload, median};
+use crate::process::TookTooLong;
+
+/// How long a pairing has that took too long before: in the last session, or in an earlier row of this one.
+const SHORT_LIMIT: Duration = Duration::from_secs(10);
+
+/// A pairing and its runs, or why it has none.
+pub(super) type Found = (Pairing, Result<Vec<Run>>);
+
+pub(super) struct Runner {
+    pub(super) bench: Bench,
+    pub(super) effort: Effort,
+    pub(super) history: History,
+}
+
+impl Runner {
+    /// How many messages are sent.
+    pub(super) fn count(&self, full: u32) -> u32 {
+        if self.effort == Effort::Quick { (full / 50).max(1) } else { full }
+    }
+
+    /// The pairings of these that are part of this session.
+    fn chosen(&self, pairings: impl IntoIterator<Item = Pairing>) -> Vec<Pairing> {
+        let quick = |pairing: &Pairing| [pairing.client, pairing.server].iter().all(|peer| peer.is_quick());
+        let chosen = |pairing: &Pairing| self.effort == Effort::Full || quick(pairing);
+        pairings.into_iter().filter(chosen).collect()
+    }
+
+    /// The settings for a pairing, with the time that it has.
+    fn bench_of(&self, pairing: Pairing) -> Bench {
+        let again = self.history.took_too_long(pairing);
+        self.bench.with_limit(if again { SHORT_LIMIT.min(self.bench.limit) } else { self.bench.limit })
+    }
+
+    /// Measures a workload in rounds: in every round the `baseline` and each pairing once.
+    pub(super) fn rounds(
+        &mut self,
+        step: Step,
+        pairings: impl IntoIterator<Item = Pairing>,
+        workload: &Workload,
+        mut baseline: impl FnMut(&Self) -> Result<()>,
+    ) -> Result<Vec<Found>> {
+        let chosen = self.chosen(pairings).into_iter();
+        let mut all: Vec<Found> = chosen.map(|pairing| (pairing, Ok(Vec::new()))).collect();
+        for round in 0..self.bench.runs {
+            baseline(self)?;
+            for (pairing, found) in &mut all {
+                let Ok(runs) = found else { continue };
+                match self.bench_of(*pairing).run(*pairing, workload, round.into()) {
+                    Ok(run) => runs.push(run),
+                    Err(error) => *found = Err(error),
+                }
+            }
+        }
+        Ok(all.into_iter().map(|found| self.recorded(step, found)).collect())
+    }
+
+    /// Measures a workload in one pairing after another, and the `baseline` before each.
+    pub(super) fn one_by_one(
+        &mut self,
+        step: Step,
+        pairings: impl IntoIterator<Item = Pairing>,
+        workload: &Workload,
+        mut baseline: impl FnMut(&Self) -> Result<()>,
+    ) -> Result<Vec<Found>> {
+        let mut all = Vec::new();
+        for pairing in self.chosen(pairings) {
+            baseline(self)?;
+            let runs = self.bench_of(pairing).runs(pairing, workload);
+            all.push(self.recorded(step, (pairing, runs)));
+        }
+        Ok(all)
+    }
+
+    /// Prints the result of a pairing, and remembers whether it took too long.
+    fn recorded(&mut self, step: Step, (pairing, runs): Found) -> Found {
+        let again = self.history.took_too_long(pairing);
+        let too_long = runs.as_ref().is_err_and(|error| error.is::<TookTooLong>());
+        self.history.record_pairing(step, pairing, too_long);
+        let runs = runs.map_err(|error| if again && too_long { anyhow!("{error} again") } else { error });
+        let name = step.name();
+        match &runs {
+            Ok(runs) => {
+                let seconds = median(runs.iter().map(|run| run.seconds)).unwrap_or(0.0);
+                eprintln!("{name}: {pairing}: {seconds:.4} s");
+            }
+            Err(error) => eprintln!("{name}: {pairing}: {error:#}"),
+        }
+        (pairing, runs)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pairing::Peer;
+    use crate::process::Cores;
+
+    fn runner() -> Runner {
+        let cores = Cores { sender: 0, receiver: 0 };
+        let bench = Bench { peers: "".into(), cores, runs: 1, limit: Duration::from_secs(45) };
+        Runner { bench, effort: Effort::Full, history: History::default() }
+    }
+
+    #[test]
+    fn a_pairing_that_took_too_long_has_less_time_the_next_time() {
+        let mut runner = runner();
+        let slow = Pairing { client: Peer::TokioRaknet, server: Peer::TokioRaknet };
+        let limit = |runner: &Runner, pairing| runner.bench_of(pairing).limit;
+        assert_eq!(limit(&runner, slow), Duration::from_secs(45));
+        let error = |runner: &mut Runner| {
+            let (_, runs) = runner.recorded(Step::Loss1, (slow, Err(TookTooLong.into())));
+            runs.unwrap_err().to_string()
+        };
+        assert_eq!(error(&mut runner), "took too long");
+        assert_eq!(limit(&runner, slow), SHORT_LIMIT);
+        assert_eq!(limit(&runner, Pairing::OURS), Duration::from_secs(45));
+        assert_eq!(error(&mut runner), "took too long again");
+        assert!(runner.recorded(Step::Loss1, (slow, Ok(Vec::new()))).1.is_ok());
+        assert_eq!(limit(&runner, slow), Duration::from_secs(45));
+    }
+
+    #[test]
+    fn a_quick_session_has_few_pairings() {
+        let quick = Runner { effort: Effort::Quick, ..runner() };
+        assert_eq!((runner().chosen(Pairing::all()).len(), quick.chosen(Pairing::all()).len()), (16, 4));
+    }
+}

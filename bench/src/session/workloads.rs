@@ -1,0 +1,102 @@
+//! The rows of pairings.
+
+use anyhow::Result;
+
+use super::figure::Figure;
+use super::runner::Runner;
+use super::step::Step;
+use crate::pairing::{Network, Pairing, Pattern, Peer, Workload};
+use crate::report::Row;
+use crate::spin::Spinners;
+use crate::udp_baseline::UdpBaseline;
+
+/// Messages of 100 bytes in a full datagram: each has 10 bytes of headers, the datagram 4.
+const MESSAGES_PER_DATAGRAM: f64 = 13.0;
+/// Round trips of a run, and of one beside busy cores, where each may take milliseconds.
+const ROUND_TRIPS: u32 = 10_000;
+const BUSY_ROUND_TRIPS: u32 = 1_000;
+/// The pairings for heavy losses, at which the other ones need minutes: ours, ours to the two that keep up with it, and the
+/// best one of others at 5 %.
+const AT_HEAVY_LOSSES: [Pairing; 4] = [
+    Pairing::OURS,
+    Pairing { client: Peer::Rakwire, server: Peer::Cpp },
+    Pairing { client: Peer::Rakwire, server: Peer::RustRaknet },
+    Pairing { client: Peer::RustRaknet, server: Peer::RustRaknet },
+];
+
+const fn loopback(pattern: Pattern, count: u32, size: usize) -> Workload {
+    Workload { pattern, count, size, network: Network::Loopback }
+}
+
+/// Small messages, and the floods with which they are compared.
+pub(super) fn messages(runner: &mut Runner) -> Result<Vec<Row>> {
+    let step = Step::Messages;
+    let workload = loopback(Pattern::Blast, runner.count(100_000), 100);
+    let mut baseline = UdpBaseline::default();
+    let found = runner
+        .rounds(step, Pairing::all(), &workload, |runner| baseline.flood(&runner.bench, runner.effort))?;
+    let limit = baseline.datagrams().map(|datagrams| datagrams * MESSAGES_PER_DATAGRAM);
+    let row = Figure::MessagesPerSecond.row(step.name(), &found, &workload);
+    let row = row.compared_with_baseline(limit).with_wake_up(baseline.wake_up_us());
+    Ok(baseline.flood_rows().into_iter().chain([row]).collect())
+}
+
+/// Large messages.
+pub(super) fn bulk(runner: &mut Runner, step: Step, count: u32, size: usize) -> Result<Vec<Row>> {
+    let workload = loopback(Pattern::Blast, count, size);
+    let mut baseline = UdpBaseline::default();
+    let found = runner
+        .rounds(step, Pairing::all(), &workload, |runner| baseline.flood(&runner.bench, runner.effort))?;
+    let row = Figure::MegabytesPerSecond.row(step.name(), &found, &workload);
+    Ok(vec![row.compared_with_baseline(baseline.megabytes()).with_wake_up(baseline.wake_up_us())])
+}
+
+pub(super) fn round_trips(runner: &mut Runner) -> Result<Vec<Row>> {
+    let step = Step::PingPong;
+    let count = runner.count(ROUND_TRIPS);
+    let workload = loopback(Pattern::PingPong, count, 64);
+    let mut baseline = UdpBaseline::default();
+    let measure = |runner: &Runner| baseline.round_trip(&runner.bench, count);
+    let found = runner.rounds(step, Pairing::all(), &workload, measure)?;
+    let wake_up = baseline.wake_up_us();
+    let row = |figure: Figure, name: &str| figure.row(name, &found, &workload).with_wake_up(wake_up);
+    let median = row(Figure::Median, step.name()).compared_with_baseline(baseline.p50_us());
+    let p99 = row(Figure::Percentile99, "pingpong_64b_p99").compared_with_baseline(baseline.p99_us());
+    let own = [("udp_pingpong_64b", baseline.p50_us()), ("udp_pingpong_64b_p99", baseline.p99_us())];
+    Ok(UdpBaseline::round_trip_rows(own).chain([median, p99]).collect())
+}
+
+/// Our round trips and those of the UDP baseline, each beside a program on each core that always has something to do.
+pub(super) fn busy_round_trips(runner: &mut Runner) -> Result<Vec<Row>> {
+    let step = Step::BusyPingPong;
+    let count = runner.count(BUSY_ROUND_TRIPS);
+    let workload = loopback(Pattern::PingPong, count, 64);
+    let _busy = Spinners::start(runner.bench.cores)?;
+    let mut baseline = UdpBaseline::default();
+    let measure = |runner: &Runner| baseline.round_trip(&runner.bench, count);
+    let found = runner.rounds(step, [Pairing::OURS], &workload, measure)?;
+    let row = Figure::Median.row(step.name(), &found, &workload);
+    let row = row.compared_with_baseline(baseline.p50_us()).with_wake_up(baseline.wake_up_us());
+    Ok(UdpBaseline::round_trip_rows([("udp_pingpong_64b_busy", baseline.p50_us())]).chain([row]).collect())
+}
+
+/// Messages over a path with latency and few losses.
+pub(super) fn losses(runner: &mut Runner, step: Step, network: Network) -> Result<Vec<Row>> {
+    over_path(runner, step, network, &Pairing::all().collect::<Vec<_>>())
+}
+
+/// Messages over a path on which only some pairings end in time.
+pub(super) fn heavy_losses(runner: &mut Runner, step: Step, network: Network) -> Result<Vec<Row>> {
+    over_path(runner, step, network, &AT_HEAVY_LOSSES)
+}
+
+fn over_path(runner: &mut Runner, step: Step, network: Network, pairings: &[Pairing]) -> Result<Vec<Row>> {
+    let workload = Workload { pattern: Pattern::Blast, count: runner.count(20_000), size: 100, network };
+    let mut baseline = UdpBaseline::default();
+    let measure = |runner: &Runner| baseline.wake_up(&runner.bench, runner.effort);
+    let found = runner.one_by_one(step, pairings.iter().copied(), &workload, measure)?;
+    let name = step.name();
+    let row =
+        |figure: Figure, name: &str| figure.row(name, &found, &workload).with_wake_up(baseline.wake_up_us());
+    Ok(vec![row(Figure::MessagesPerSecond, name), row(Figure::Percentile99, &format!("{name}_p99"))])
+}

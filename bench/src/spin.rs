@@ -1,0 +1,44 @@
+//! Programs that always have something to do: the load of a busy machine.
+
+use std::io;
+use std::time::Duration;
+
+use anyhow::Result;
+
+use crate::pairing::itself;
+use crate::process::{Cores, Program};
+
+/// No more than this do they wait for each other at the start.
+const LIMIT: Duration = Duration::from_secs(10);
+
+/// One such program on each core, until they are dropped.
+pub(crate) struct Spinners {
+    _programs: Vec<Program>,
+}
+
+impl Spinners {
+    pub(crate) fn start(cores: Cores) -> Result<Self> {
+        let mut both = vec![cores.sender, cores.receiver];
+        both.dedup();
+        let programs = both.into_iter().map(|core| {
+            let mut command = itself()?;
+            command.arg("spin");
+            let program = Program::start(command, core, LIMIT)?;
+            program.connected()?;
+            Ok(program)
+        });
+        Ok(Self { _programs: programs.collect::<Result<_>>()? })
+    }
+}
+
+/// Spins until the end of the input, so that it does not outlive who started it.
+pub(crate) fn run() -> Result<()> {
+    std::thread::spawn(|| {
+        loop {
+            std::hint::spin_loop();
+        }
+    });
+    crate::role::print_line("connected").map_err(anyhow::Error::msg)?;
+    io::copy(&mut io::stdin(), &mut io::sink())?;
+    Ok(())
+}
