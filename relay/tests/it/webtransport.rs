@@ -174,14 +174,19 @@ impl Session {
     async fn close(mut self) {
         let mut capsule = BytesMut::new();
         Capsule::CloseWebTransportSession { code: 1000, reason: String::new() }.encode(&mut capsule);
-        let mut frame = BytesMut::new();
-        Frame::DATA.encode(&mut frame);
-        VarInt::try_from(capsule.len()).unwrap().encode(&mut frame);
-        frame.extend_from_slice(&capsule);
-        self.request.write_all(&frame).await.unwrap();
+        self.request.write_all(&data_frame(&capsule)).await.unwrap();
         self.request.finish().unwrap();
         within(self.connection.closed()).await;
     }
+}
+
+/// A frame of HTTP/3 with bytes of capsules.
+fn data_frame(contents: &[u8]) -> Bytes {
+    let mut frame = BytesMut::new();
+    Frame::DATA.encode(&mut frame);
+    VarInt::try_from(contents.len()).unwrap().encode(&mut frame);
+    frame.extend_from_slice(contents);
+    frame.freeze()
 }
 
 #[tokio::test]
@@ -313,6 +318,43 @@ async fn the_mtu_of_raknet_is_what_a_session_carries() {
     assert!(mtu < 1_492 && mtu - IP_UDP <= carried, "an MTU of {mtu} where {carried} bytes pass");
     let datagram = [&[0x84], &vec![9; mtu - IP_UDP - 1][..]].concat();
     session.send(&datagram);
+}
+
+/// What is read of a capsule is kept until it is complete, and a close has four bytes at least.
+#[tokio::test]
+async fn a_close_that_never_becomes_complete_ends_the_session() {
+    const SHORT_CLOSE: &[u8] = b"\x68\x43\x03abc";
+
+    let relay = Running::start(config(Server::echo().await)).await;
+    for defer in ["", "&defer=1"] {
+        let mut session = Session::with_control(relay.address, defer).await;
+        session.request.write_all(&data_frame(SHORT_CLOSE)).await.unwrap();
+        // The relay stops reading at its limit.
+        while session.request.write_all(&data_frame(&[0; 1_000])).await.is_ok() {}
+        assert_eq!(session.closed().await.0, 1002, "{defer}");
+    }
+    assert_eq!(relay.snapshot().closes(CloseKind::ProtocolViolation), 2);
+}
+
+#[tokio::test]
+async fn a_capsule_that_nobody_can_read_ends_the_session() {
+    let relay = Running::start(config(Server::echo().await)).await;
+    let mut session = Session::game(relay.address).await;
+    session.request.write_all(&data_frame(b"\x68\x43\x05\0\0\0\0\xff")).await.unwrap();
+    assert_eq!(session.closed().await.0, 1002);
+}
+
+#[tokio::test]
+async fn a_request_that_is_reset_or_cut_off_closes_the_session() {
+    let relay = Running::start(config(Server::echo().await)).await;
+    let mut reset = Session::with_control(relay.address, "").await;
+    reset.request.reset(0_u32.into()).unwrap();
+    eventually("a reset is a close", || relay.snapshot().closes(CloseKind::ClientClosed) == 1).await;
+    let mut cut_off = Session::with_control(relay.address, "").await;
+    cut_off.request.write_all(&data_frame(b"\x68\x43")).await.unwrap();
+    cut_off.request.finish().unwrap();
+    eventually("so is an end", || relay.snapshot().closes(CloseKind::ClientClosed) == 2).await;
+    assert_eq!(relay.snapshot().all().detached, 0);
 }
 
 #[tokio::test]

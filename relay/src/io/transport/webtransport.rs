@@ -12,9 +12,10 @@ use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
 use quinn::{Connection, ConnectionError, RecvStream, SendDatagramError, SendStream};
+use tokio::io::AsyncReadExt;
 use tokio::time::timeout;
 use tokio_util::sync::ReusableBoxFuture;
-use web_transport_proto::{Capsule, Frame, Http3CapsuleReader, VarInt};
+use web_transport_proto::{Capsule, CapsuleError, Frame, Http3CapsuleReader, VarInt};
 
 use super::broken::Broken;
 use crate::close::CloseReason;
@@ -22,6 +23,9 @@ use crate::flow::{CONTROL_PREFIX, Carriage, FLOW_REQUEST, Flow, FromClient, ToCl
 
 /// The code of HTTP/3 for an end that is no error.
 const H3_NO_ERROR: u32 = 0x100;
+
+/// The most bytes of capsules that a session reads: browsers send one, which closes it. A reader keeps what is not complete.
+const CAPSULES_MAX: u64 = 16 * 1024;
 
 /// How long a client has to take the close.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
@@ -52,8 +56,8 @@ pub(crate) struct WebTransportTransport {
     writing: ReusableBoxFuture<'static, (Written, Option<usize>)>,
     /// Whether `writing` has a datagram that QUIC had no room for.
     is_writing: bool,
-    /// Completes when the client closes the session.
-    closing: Pin<Box<dyn Future<Output = ()> + Send>>,
+    /// Completes when the stream of the request ends the session.
+    closing: Pin<Box<dyn Future<Output = FromClient> + Send>>,
     /// Whether a ping counts as answered: that QUIC is alive is watched by QUIC.
     is_ping_answered: bool,
 }
@@ -79,7 +83,7 @@ impl WebTransportTransport {
             accounted: 0,
             writing: ReusableBoxFuture::new(write(connection.clone(), Bytes::new(), None)),
             is_writing: false,
-            closing: Box::pin(read_close(capsules)),
+            closing: Box::pin(read_close(connection.clone(), capsules)),
             is_ping_answered: false,
             connection,
         }
@@ -90,9 +94,9 @@ impl WebTransportTransport {
         if mem::take(&mut self.is_ping_answered) {
             return Poll::Ready(FromClient::Control);
         }
-        if self.closing.as_mut().poll(context).is_ready() {
+        if let Poll::Ready(end) = self.closing.as_mut().poll(context) {
             self.closing = Box::pin(std::future::pending());
-            return Poll::Ready(FromClient::Closed);
+            return Poll::Ready(end);
         }
         let read_before = match self.poll_datagram(context) {
             Poll::Ready(read_before) => read_before,
@@ -228,18 +232,21 @@ fn check(written: Written, length: Option<usize>, flow: &mut Flow) -> Result<(),
     }
 }
 
-/// Reads the stream of the request until the client closes the session. A connection that is lost tells that where it is
-/// read.
-async fn read_close(stream: RecvStream) {
-    let mut capsules = Http3CapsuleReader::new(stream);
-    loop {
+/// Reads the stream of the request until that ends the session. A connection that is lost tells that where it is read.
+async fn read_close(connection: Connection, stream: RecvStream) -> FromClient {
+    let mut stream = stream.take(CAPSULES_MAX);
+    let mut capsules = Http3CapsuleReader::new(&mut stream);
+    let end = loop {
         match capsules.read().await {
-            // Without a word, and with a mistake, it is closed all the same.
-            Ok(Some(Capsule::CloseWebTransportSession { .. }) | None) => return,
+            Ok(Some(Capsule::CloseWebTransportSession { .. }) | None) => break FromClient::Closed,
             Ok(Some(_)) => {}
-            Err(_) => std::future::pending().await,
+            Err(_) if connection.close_reason().is_some() => std::future::pending().await,
+            // Without a word, or in the middle of one, it is closed all the same.
+            Err(CapsuleError::UnexpectedEnd | CapsuleError::Io(_)) => break FromClient::Closed,
+            Err(_) => break FromClient::Violation,
         }
-    }
+    };
+    if stream.limit() == 0 { FromClient::Violation } else { end }
 }
 
 /// The frame that closes a session, with the numbers of a WebSocket.
@@ -300,8 +307,11 @@ mod tests {
         (client, server)
     }
 
-    /// The connection of a client, and its session.
-    async fn session(client: &Endpoint, server: &Endpoint) -> (Connection, WebTransportTransport) {
+    /// The connection of a client with the streams that it keeps open, and its session.
+    async fn session(
+        client: &Endpoint,
+        server: &Endpoint,
+    ) -> (Connection, [SendStream; 2], WebTransportTransport) {
         let accepting = async { server.accept().await.unwrap().await.unwrap() };
         let connecting = client.connect(server.local_addr().unwrap(), "localhost").unwrap();
         let (connection, accepted) = tokio::join!(async { connecting.await.unwrap() }, accepting);
@@ -313,13 +323,13 @@ mod tests {
         let sent = accepted.open_uni().await.unwrap();
         let received = accepted.accept_uni().await.unwrap();
         let streams = Streams { request: (answer, asked), settings: (sent, received) };
-        (connection, WebTransportTransport::new(accepted, streams))
+        (connection, [request, settings], WebTransportTransport::new(accepted, streams))
     }
 
     #[tokio::test]
     async fn what_quic_drops_is_counted() {
         let (client, server) = endpoints();
-        let (sender, mut transport) = session(&client, &server).await;
+        let (sender, _streams, mut transport) = session(&client, &server).await;
         let arrived = |transport: &WebTransportTransport| transport.connection.stats().frame_rx.datagram;
         while arrived(&transport) < DATAGRAMS {
             sender.send_datagram_wait(Bytes::from_static(&[0; 1_000])).await.unwrap();
