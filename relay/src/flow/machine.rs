@@ -211,7 +211,7 @@ impl Flow {
             FromClient::Dropped { count } => self.count_drops(DropReason::ServerQueueFull, count),
             FromClient::FlowRequest => {
                 if let Some(reports) = &mut self.reports {
-                    reports.handle_flow_request();
+                    reports.handle_flow_request(now);
                 }
             }
             FromClient::Text => self.finish(FlowEnd::TextMessage),

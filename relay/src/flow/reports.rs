@@ -1,6 +1,5 @@
 //! What a client is told about its flow: the first message, and drops, at most once a second.
 
-use std::mem;
 use std::time::{Duration, Instant};
 
 use super::control::{Secret, drops_message, flow_message};
@@ -10,14 +9,27 @@ use super::limits::FlowLimits;
 /// The least time between two reports of drops.
 const INTERVAL: Duration = Duration::from_secs(1);
 
+/// The least time between two first messages that a client asks for.
+const GREETING_INTERVAL: Duration = Duration::from_millis(100);
+
+/// How far the first message of a connection is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Greeting {
+    Sent,
+    /// The client has asked for it, but has had it a moment ago.
+    Asked,
+    Due,
+}
+
 /// See the module.
 #[derive(Debug)]
 pub(super) struct Reports {
     secret: Secret,
     /// Whether the flow was resumed by the present connection of the client.
     is_resumed: bool,
-    /// Whether the client has to be told so.
-    is_greeting_due: bool,
+    greeting: Greeting,
+    /// When a client that asks for the first message has it again.
+    next_greeting: Instant,
     drops: [u32; DropReason::ALL.len()],
     /// Whether drops were counted that the client does not know.
     is_behind: bool,
@@ -31,7 +43,8 @@ impl Reports {
         Self {
             secret,
             is_resumed: false,
-            is_greeting_due: true,
+            greeting: Greeting::Due,
+            next_greeting: now,
             drops: [0; DropReason::ALL.len()],
             is_behind: false,
             is_due: false,
@@ -51,19 +64,25 @@ impl Reports {
 
     /// A new connection of the client: it is told everything.
     pub(super) fn handle_attached(&mut self, now: Instant) {
-        (self.is_resumed, self.is_greeting_due) = (true, true);
+        (self.is_resumed, self.greeting) = (true, Greeting::Due);
         self.is_behind = self.drops.iter().any(|count| *count > 0);
         self.next_report = now;
     }
 
     /// The client has not got the first message of its connection, or only after it asked.
-    pub(super) const fn handle_flow_request(&mut self) {
-        self.is_greeting_due = true;
+    pub(super) fn handle_flow_request(&mut self, now: Instant) {
+        if self.greeting == Greeting::Sent {
+            self.greeting = Greeting::Asked;
+        }
+        self.handle_timeout(now);
     }
 
     /// The next message that is due.
     pub(super) fn poll(&mut self, now: Instant, limits: &FlowLimits) -> Option<String> {
-        if mem::take(&mut self.is_greeting_due) {
+        self.handle_timeout(now);
+        if self.greeting == Greeting::Due {
+            self.greeting = Greeting::Sent;
+            self.next_greeting = now + GREETING_INTERVAL;
             return Some(flow_message(
                 &self.secret,
                 limits.resume_within,
@@ -71,7 +90,6 @@ impl Reports {
                 limits.max_datagram,
             ));
         }
-        self.handle_timeout(now);
         if !self.is_due {
             return None;
         }
@@ -82,10 +100,15 @@ impl Reports {
 
     pub(super) fn handle_timeout(&mut self, now: Instant) {
         self.is_due |= self.is_behind && now >= self.next_report;
+        if self.greeting == Greeting::Asked && now >= self.next_greeting {
+            self.greeting = Greeting::Due;
+        }
     }
 
     /// When [`Reports::handle_timeout`] is due.
-    pub(super) const fn poll_timeout(&self) -> Option<Instant> {
-        if self.is_behind && !self.is_due { Some(self.next_report) } else { None }
+    pub(super) fn poll_timeout(&self) -> Option<Instant> {
+        let report = (self.is_behind && !self.is_due).then_some(self.next_report);
+        let greeting = (self.greeting == Greeting::Asked).then_some(self.next_greeting);
+        report.into_iter().chain(greeting).min()
     }
 }

@@ -327,6 +327,27 @@ fn control(frame: &ToClient) -> &str {
 }
 
 #[test]
+fn a_client_that_asks_for_its_flow_all_the_time_is_told_it_now_and_then() {
+    let mut fixture = resumable();
+    let start = fixture.start;
+    let mut told = 0;
+    for millis in 0..1_000 {
+        let now = start + Duration::from_millis(millis);
+        for _ in 0..10 {
+            fixture.flow.handle_client(now, FromClient::FlowRequest);
+            told += fixture.taken_at(now).len();
+        }
+    }
+    assert_eq!(told, 10);
+    // The last question is answered too.
+    let due = fixture.flow.poll_timeout();
+    assert_eq!(due, start + SECOND);
+    fixture.flow.handle_timeout(due);
+    assert_eq!(fixture.taken_at(due).len(), 1);
+    assert!(fixture.flow.poll_timeout() > due + SECOND);
+}
+
+#[test]
 fn a_client_that_comes_back_goes_on_with_its_flow() {
     let mut fixture = resumable();
     let frames = fixture.taken_to_client();

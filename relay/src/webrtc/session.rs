@@ -40,6 +40,9 @@ const SEND_BUFFER: usize = 16 * 1024;
 /// How much more may be on its way, as far as congestion control lets it: SCTP keeps it until it is acknowledged.
 const UNACKNOWLEDGED_MAX: usize = 256 * 1024;
 
+/// How much of control messages may be on its way. They are few and short, and SCTP keeps each until it is acknowledged.
+const CONTROL_MAX: usize = 4 * 1024;
+
 /// The header of an SCTP packet, and those of its chunks: of all, and of one that has data.
 const SCTP_HEADER: usize = 12;
 const CHUNK_HEADER: usize = 4;
@@ -224,16 +227,21 @@ impl Session {
         self.events.pop_front()
     }
 
-    /// Whether a datagram can be sent without waiting for long in SCTP.
+    /// Whether a message can be sent without waiting for long in SCTP. Of a client that acknowledges no control messages no
+    /// more is kept than a few of them.
     pub(crate) fn has_room(&mut self) -> bool {
-        let Some((_, association)) = self.association.as_mut().filter(|_| self.is_connected) else {
+        let (Some(control), Some(kept)) = (self.buffered(CONTROL), self.buffered(DATAGRAMS)) else {
             return false;
         };
-        let kept = association.stream(DATAGRAMS).and_then(|stream| stream.buffered_amount());
-        let Ok(kept) = kept else { return false };
         // SCTP may have given up parts that were never sent.
         self.unsent = self.unsent.min(kept);
-        self.unsent < SEND_BUFFER && kept < UNACKNOWLEDGED_MAX
+        control < CONTROL_MAX && self.unsent < SEND_BUFFER && kept < UNACKNOWLEDGED_MAX
+    }
+
+    /// How many bytes of a channel SCTP keeps until they are acknowledged. None if nothing can be sent on it.
+    fn buffered(&mut self, channel: u16) -> Option<usize> {
+        let (_, association) = self.association.as_mut().filter(|_| self.is_connected)?;
+        association.stream(channel).and_then(|stream| stream.buffered_amount()).ok()
     }
 
     /// Adds a datagram for the client, which the next [`Session::flush`] sends; false if SCTP does not take it.
@@ -364,11 +372,10 @@ impl Session {
 
     /// Whether the client has acknowledged all control messages, or cannot be told any.
     fn has_told_all(&mut self) -> bool {
-        let Some((_, association)) = self.association.as_mut().filter(|_| self.is_connected) else {
+        if self.association.is_none() || !self.is_connected {
             return true;
-        };
-        let waiting = association.stream(CONTROL).and_then(|stream| stream.buffered_amount());
-        waiting.is_ok_and(|waiting| waiting == 0)
+        }
+        self.buffered(CONTROL) == Some(0)
     }
 
     fn seal(&mut self, now: Instant, transmit: Transmit) {

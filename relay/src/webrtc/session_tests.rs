@@ -288,6 +288,21 @@ fn a_client_that_takes_nothing_stops_what_waits_for_it() {
 }
 
 #[test]
+fn of_a_client_that_acknowledges_nothing_few_control_messages_are_kept() {
+    let mut network = Network::connect(Version::Either, None);
+    let text = "x".repeat(100);
+    let mut count = 0;
+    while network.server.has_room() {
+        network.server.send_control(&text);
+        network.server.flush(network.now);
+        while network.server.poll_transmit().is_some() {}
+        count += 1;
+        assert!(count < 100, "{:?} bytes", network.server.buffered(CONTROL));
+    }
+    assert_eq!(count, CONTROL_MAX.div_ceil(text.len()));
+}
+
+#[test]
 fn as_much_is_on_its_way_as_congestion_control_allows() {
     let mut network = Network::connect(Version::Either, None);
     let mut most = 0;
