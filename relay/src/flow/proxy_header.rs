@@ -7,6 +7,10 @@ const START: [u8; 13] = *b"\r\n\r\n\0\r\nQUIT\n\x21";
 const UDP_OVER_IPV4: u8 = 0x12;
 const UDP_OVER_IPV6: u8 = 0x22;
 
+/// Bytes of a header with addresses of either version.
+const IPV4_LENGTH: usize = 28;
+const IPV6_LENGTH: usize = 52;
+
 /// Of so many datagrams that the game server has not answered, the first has the header.
 ///
 /// Not every one: servers that have read the header of a flow take it for payload from then on, and those that drop the
@@ -23,6 +27,21 @@ pub struct ProxyHeader {
 }
 
 impl ProxyHeader {
+    /// Its length in bytes: 28, or 52 if one of the addresses is IPv6.
+    ///
+    /// ```
+    /// use rakwire_relay::flow::ProxyHeader;
+    ///
+    /// let header = ProxyHeader { client: "192.0.2.7:5000".parse()?, server: "192.0.2.1:19132".parse()? };
+    /// assert_eq!(header.length(), 28);
+    /// # Ok::<(), std::net::AddrParseError>(())
+    /// ```
+    #[must_use]
+    pub const fn length(&self) -> usize {
+        let is_ipv4 = self.client.ip().to_canonical().is_ipv4() && self.server.ip().to_canonical().is_ipv4();
+        if is_ipv4 { IPV4_LENGTH } else { IPV6_LENGTH }
+    }
+
     /// Appends the header to `buffer`. Addresses of different families are both written as IPv6.
     ///
     /// ```
@@ -90,8 +109,10 @@ mod tests {
 
     fn written(client: &str, server: &str) -> Vec<u8> {
         let mut buffer = b"before".to_vec();
-        ProxyHeader { client: client.parse().unwrap(), server: server.parse().unwrap() }.write(&mut buffer);
+        let header = ProxyHeader { client: client.parse().unwrap(), server: server.parse().unwrap() };
+        header.write(&mut buffer);
         assert_eq!(buffer[..6], *b"before");
+        assert_eq!(buffer.len() - 6, header.length());
         buffer[6..].to_vec()
     }
 

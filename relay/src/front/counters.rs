@@ -21,6 +21,8 @@ counted! {
         NotAdmitted,
         /// Its client has sent what it may send in this time.
         RateLimited,
+        /// What it makes the front send to the server is more than the budget of its client for handshakes.
+        HandshakeBudget,
         /// It is longer than clients may send.
         TooBig,
         /// It has no bytes.
@@ -45,7 +47,7 @@ pub struct FrontCounters {
     drops: [AtomicU64; FrontDropReason::ALL.len()],
 }
 
-/// Whither datagrams pass.
+/// Which way datagrams pass.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Direction {
     ToServer,

@@ -47,7 +47,7 @@ use crate::flow::proxy_header::Announcement;
 use crate::flow::rate::RateLimit;
 use crate::flow::{ProxyHeader, Rate, Source};
 use crate::now::Now;
-use crate::protocol::PongCache;
+use crate::protocol::{Budget, Handshake, PongCache};
 
 /// How often [`Front::handle_timeout`] is due.
 pub(crate) const TICK: Duration = Duration::from_secs(1);
@@ -144,6 +144,8 @@ struct Flow<P> {
     idle_timeout: Duration,
     max_datagram: usize,
     rate: Option<RateLimit>,
+    /// For what the front writes to the server when the client asks for a connection, which may be longer than the question.
+    handshakes: Budget,
     _permit: P,
 }
 
@@ -310,6 +312,17 @@ impl<A: Admit> Front<A> {
         out.write_behind(header, To::Server(id), write);
     }
 
+    /// Whether the client of a flow may have the front send a message of a handshake to the server, which counts as sent.
+    fn is_within_budget(&mut self, now: Instant, id: FlowId, length: usize) -> bool {
+        let Some((_, flow)) = self.flows.get(id) else { return false };
+        let header = flow.announcement.as_ref().and_then(Announcement::next).map_or(0, ProxyHeader::length);
+        let is_within = flow.handshakes.take(now, header + length);
+        if !is_within {
+            self.counters.dropped(FrontDropReason::HandshakeBudget);
+        }
+        is_within
+    }
+
     /// The longest datagram that the client of a flow may send; what is sent without a flow goes nowhere.
     fn longest_of(&mut self, open: Option<FlowId>) -> usize {
         open.and_then(|id| self.flows.get(id)).map_or(usize::MAX, |(_, flow)| flow.max_datagram)
@@ -362,7 +375,13 @@ impl<A: Admit> Front<A> {
     }
 
     /// Gives a client whose address is proved a flow. None if there is no place for it.
-    fn begin(&mut self, now: Now, client: SocketAddr, protocol: FlowProtocol) -> Option<FlowId> {
+    fn begin(
+        &mut self,
+        now: Now,
+        client: SocketAddr,
+        protocol: FlowProtocol,
+        handshakes: Budget,
+    ) -> Option<FlowId> {
         let flow = self.admit(now, client).map(|admitted| {
             let Admitted { server, source, proxy_protocol, idle_timeout, max_datagram, rate, permit } =
                 admitted;
@@ -376,6 +395,7 @@ impl<A: Admit> Front<A> {
                 idle_timeout,
                 max_datagram,
                 rate: rate.map(|rate| RateLimit::new(rate, now.at)),
+                handshakes,
                 _permit: permit,
             }
         });
@@ -431,6 +451,11 @@ impl<'b> Run<'b> {
         self.end = self.start;
         run
     }
+}
+
+/// What a client may have the front send to the server for its handshakes: as much as a browser may send itself.
+fn full_budget(now: Now) -> Budget {
+    Budget::new(&Handshake::default(), now.at)
 }
 
 #[cfg(test)]

@@ -9,10 +9,13 @@ use rakwire::wire::{IP_UDP_OVERHEAD, MAX_MTU, MIN_MTU, Reader, Wire};
 use super::counters::FrontDropReason;
 use super::flow::{FlowProtocol, RakNetFlow, Stage, is_connected};
 use super::transmit::{To, Transmits};
-use super::{Admit, FlowId, Front, Now, Route};
+use super::{Admit, FlowId, Front, Now, Route, full_budget};
 
 /// Bytes of reply 1 with a cookie.
 const REPLY_1: usize = 32;
+
+/// Bytes of request 2 with a cookie, to an address of IPv6.
+const REQUEST_2: usize = 61;
 
 /// Whether a server with this key lets plain clients in, too: `docs/secure.md` has the flag and the suite. Keys of other
 /// suites do not say so.
@@ -132,9 +135,12 @@ impl<A: Admit> Front<A> {
             return;
         };
         let asked = RakNetFlow { version, mtu: self.clamp_mtu(mtu), guid, stage: Stage::Reply1 };
-        let id = self.flows.find(from).or_else(|| self.begin(now, from, FlowProtocol::RakNet(asked)));
+        let id = self.flows.find(from).or_else(|| {
+            let handshakes = full_budget(now);
+            self.begin(now, from, FlowProtocol::RakNet(asked), handshakes)
+        });
         match id {
-            Some(id) => self.ask_server(id, asked, out),
+            Some(id) => self.ask_server(now, id, asked, out),
             None => {
                 let (refusal, guid) = (Refusal::NoFreeIncomingConnections, self.guid());
                 let refused = Offline::Refused { refusal, guid };
@@ -144,13 +150,16 @@ impl<A: Admit> Front<A> {
     }
 
     /// Sends the server what it has not answered: request 1 at first, and again whenever a connection is asked for anew.
-    fn ask_server(&mut self, id: FlowId, asked: RakNetFlow, out: &mut Transmits<'_>) {
-        let Some(flow) = self.raknet_flow(id) else { return };
+    fn ask_server(&mut self, now: Now, id: FlowId, asked: RakNetFlow, out: &mut Transmits<'_>) {
+        let Some(flow) = self.raknet_flow(id).copied() else { return };
         let repeats_request_2 = matches!(flow.stage, Stage::Reply2 { .. }) && flow.guid == asked.guid;
+        let length = if repeats_request_2 { REQUEST_2 } else { usize::from(asked.mtu - IP_UDP_OVERHEAD) };
+        if !self.is_within_budget(now.at, id, length) {
+            return;
+        }
         if repeats_request_2 {
-            let flow = *flow;
             self.send_request_2(id, &flow, out);
-        } else {
+        } else if let Some(flow) = self.raknet_flow(id) {
             *flow = asked;
             let request = Offline::Request1 { protocol: asked.version, mtu: asked.mtu };
             self.write_to_server(id, out, |writer| request.write(writer));

@@ -464,6 +464,34 @@ fn a_client_may_send_as_much_as_its_rate() {
     assert_eq!(bench.client(from, &[0x84; 10]).len(), 1);
 }
 
+fn bytes_to_server(sent: &[(To, Vec<u8>)]) -> usize {
+    sent.iter().filter(|(to, _)| matches!(to, To::Server(_))).map(|(_, datagram)| datagram.len()).sum()
+}
+
+/// What a client sends is shorter than what the front sends to the server in its place.
+#[test]
+fn a_client_that_asks_again_and_again_does_not_make_the_front_flood_the_server() {
+    let budget = Handshake::default();
+    let mut bench = Bench::raknet();
+    let from = client_address(1);
+    let cookie = bench.cookie(from);
+    let ask = |bench: &mut Bench| {
+        let sent: Vec<Sent> = (0..1_000).map(|_| bench.client(from, &request_2(cookie, 1_492))).collect();
+        sent.iter().map(|sent| bytes_to_server(sent)).sum::<usize>()
+    };
+    let at_once = ask(&mut bench);
+    assert!((budget.bytes as usize - 1_464..=budget.bytes as usize).contains(&at_once), "{at_once} bytes");
+    assert_eq!(bench.drops(FrontDropReason::HandshakeBudget) as usize, 1_000 - at_once / 1_464);
+    assert_eq!(ask(&mut bench), 0);
+    // Nor does one whose server has accepted it.
+    bench.wait(Duration::from_secs(2));
+    let id = bench.front.flows.find(from).unwrap();
+    bench.server(id, &reply_1(ServerSecurity::None, 1_492));
+    bench.server(id, &reply_2(1_492));
+    let later = ask(&mut bench);
+    assert!(later > 0 && later <= budget.bytes as usize / 4, "{later} bytes");
+}
+
 /// The limit of browsers is that of clients with UDP of their own too; what stands before and behind in a batch passes.
 #[test]
 fn a_datagram_above_the_limit_goes_nowhere() {
@@ -741,6 +769,19 @@ mod game_protocol_at_a_front {
         // A server without a place says so at once.
         assert_eq!(bench.server(second, &END), [(To::Client(from), END.to_vec())]);
         assert_eq!(bench.front.poll_closed(), Some(second));
+    }
+
+    #[test]
+    fn a_client_that_begins_again_and_again_does_not_make_the_front_flood_the_server() {
+        let mut bench = bench();
+        let from = client_address(1);
+        let answer = seasoning(&mut bench, from);
+        let salts: usize = (0..1_000).map(|_| bench.client(from, &answer).len()).sum();
+        // The first costs nothing but a place.
+        assert_eq!(salts, 1 + Handshake::default().datagrams as usize);
+        assert_eq!(bench.counters.snapshot().flows, 1);
+        bench.wait(Duration::from_secs(1));
+        assert_eq!(bench.client(from, &answer).len(), 1);
     }
 
     #[test]

@@ -46,8 +46,8 @@ impl Bucket {
 }
 
 /// The budget of one flow.
-#[derive(Debug)]
-pub(super) struct Budget {
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Budget {
     refill: Duration,
     datagrams: Bucket,
     bytes: Bucket,
@@ -55,7 +55,7 @@ pub(super) struct Budget {
 }
 
 impl Budget {
-    pub(super) fn new(handshake: &Handshake, now: Instant) -> Self {
+    pub(crate) fn new(handshake: &Handshake, now: Instant) -> Self {
         Self {
             refill: handshake.refill,
             datagrams: Bucket::full(handshake.datagrams),
@@ -65,7 +65,7 @@ impl Budget {
     }
 
     /// Whether a datagram of `length` bytes may be sent; if so it is taken off.
-    pub(super) fn take(&mut self, now: Instant, length: usize) -> bool {
+    pub(crate) fn take(&mut self, now: Instant, length: usize) -> bool {
         let share = now.saturating_duration_since(self.at).as_secs_f64() / self.refill.as_secs_f64();
         // Without a time to fill up in, a budget is always full.
         let share = if share.is_nan() { 1.0 } else { share };

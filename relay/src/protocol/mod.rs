@@ -30,6 +30,7 @@ mod raknet;
 mod verdict;
 
 pub use awareness::Awareness;
+pub(crate) use budget::Budget;
 pub use budget::Handshake;
 pub use kind::{ProtocolKind, ProtocolKindSyntaxError};
 pub use mtu::LARGEST_PAYLOAD;
