@@ -1,14 +1,16 @@
 //! A prober for each RakNet target that is offered.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::task::AbortHandle;
+use tokio::time::sleep;
 use tracing::warn;
 
-use super::prober::probe;
+use super::prober;
 use crate::admission::{ResolvedTarget, Targets};
 use crate::directory::{ServerEntry, ServerList};
 use crate::protocol::{PongCache, ProtocolKind};
@@ -16,6 +18,10 @@ use crate::target::TargetName;
 
 /// How often targets that came or went are noticed.
 pub(crate) const PROBES_INTERVAL: Duration = Duration::from_secs(1);
+
+/// How long a prober that failed waits at first, and at most: the system may be out of sockets for a while.
+const RETRY_FIRST: Duration = Duration::from_secs(1);
+const RETRY_MAX: Duration = Duration::from_secs(60);
 
 /// What is known of the targets.
 #[derive(Debug)]
@@ -73,14 +79,13 @@ impl Probes {
                 continue;
             };
             let (address, guid) = (target.address, self.guid);
-            let probing = tokio::spawn(async move {
-                if let Err(error) = probe_until_dropped(address, guid, pongs).await {
-                    warn!(%error, "cannot ask a game server for its pong");
-                }
-            });
+            let probing = tokio::spawn(again(async move || prober::probe(address, guid, &pongs).await));
             probe.task = Some(probing.abort_handle());
         }
-        self.lock().retain(|name, _| targets.find(name.as_str()).is_some());
+        self.lock().retain(|name, probe| {
+            // One of another protocol is not asked any more.
+            targets.find(name.as_str()).is_some_and(|target| raknet(&target) || probe.task.is_none())
+        });
     }
 
     /// The list of servers.
@@ -98,6 +103,58 @@ impl Probes {
     }
 }
 
-async fn probe_until_dropped(server: SocketAddr, guid: u64, pongs: Arc<PongCache>) -> std::io::Result<()> {
-    probe(server, guid, &pongs).await
+/// Asks again whenever asking fails, after a pause that doubles each time.
+async fn again(ask: impl AsyncFn() -> io::Result<()>) {
+    let mut pause = RETRY_FIRST;
+    loop {
+        if let Err(error) = ask().await {
+            warn!(%error, "cannot ask a game server for its pong");
+        }
+        sleep(pause).await;
+        pause = pause.saturating_mul(2).min(RETRY_MAX);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::future::pending;
+
+    use tokio::time::timeout;
+
+    use super::*;
+    use crate::config::Target;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_prober_that_fails_begins_again() {
+        let attempts = Cell::new(0);
+        let probing = again(async || {
+            attempts.set(attempts.get() + 1);
+            if attempts.get() < 4 { Err(io::Error::other("no sockets")) } else { pending().await }
+        });
+        assert!(timeout(Duration::from_secs(3_600), probing).await.is_err());
+        assert_eq!(attempts.get(), 4);
+    }
+
+    #[tokio::test]
+    async fn a_target_of_another_protocol_is_not_asked_any_more() {
+        let probes = Probes::new();
+        let targets = |kind| {
+            let settings = Target { kind, ..Target::new("127.0.0.1:9".parse().unwrap()) };
+            let mut targets = Targets::default();
+            let (name, address) = ("game".parse().unwrap(), "127.0.0.1:9".parse().unwrap());
+            targets.insert(ResolvedTarget { name, settings, address });
+            targets
+        };
+        let task = || probes.lock().values().find_map(|probe| probe.task.clone());
+        probes.follow(&targets(ProtocolKind::RakNet));
+        let probing = task().unwrap();
+        probes.follow(&targets(ProtocolKind::Raw));
+        assert!(task().is_none());
+        while !probing.is_finished() {
+            tokio::task::yield_now().await;
+        }
+        probes.follow(&targets(ProtocolKind::RakNet));
+        assert!(task().is_some());
+    }
 }
