@@ -46,6 +46,13 @@ fn next_cookie_keys(current: &Config, next: &Config) -> Result<Option<CookieKeys
     }
 }
 
+/// What waits for a restart if the target behind the front has another kind now, which applies to clients of pages alone.
+fn kind_of_front(current: &Config, changes: &Changes) -> Option<String> {
+    let (name, _) = current.front_target().ok()??;
+    let kind = format!("targets.{name}.kind");
+    changes.applied.contains(&kind).then(|| format!("{kind} for the front"))
+}
+
 impl fmt::Debug for Reloader {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Reloader").finish_non_exhaustive()
@@ -75,6 +82,11 @@ impl Reloader {
         let keys = next_cookie_keys(&current, &loaded.config).map_err(located)?;
         let in_force = Config { listen: relay.local_addr, ..loaded.config.clone() };
         relay.admission.reload(&in_force, targets).map_err(located)?;
+        let mut changes = Changes::between(&current, &loaded.config);
+        changes.defer(|key| certificate.is_none() && ["tls.certificate", "tls.key"].contains(&key));
+        if relay.set_cookie_keys.is_some() {
+            changes.after_restart.extend(kind_of_front(&current, &changes));
+        }
         // From here on nothing fails, so that a configuration applies as a whole.
         if let Some(certificate) = certificate {
             certificate.apply();
@@ -83,7 +95,6 @@ impl Reloader {
             set_keys(keys);
         }
         relay.drain_timeout.send_replace(loaded.config.drain_timeout);
-        let changes = Changes::between(&current, &loaded.config);
         *current = loaded.config;
         Ok(changes)
     }

@@ -157,6 +157,11 @@ impl Admission {
         self.policy().resolve_interval
     }
 
+    /// The limits for the next client.
+    pub(crate) fn limits(&self) -> Limits {
+        self.policy().limits
+    }
+
     /// The targets at this moment.
     pub(crate) fn targets(&self) -> Targets {
         self.policy().targets.clone()

@@ -34,6 +34,12 @@ impl Changes {
         }
         changes
     }
+
+    /// Moves those that this relay cannot apply while it runs.
+    pub(crate) fn defer(&mut self, needs_restart: impl Fn(&str) -> bool) {
+        let deferred = self.applied.extract_if(.., |key| needs_restart(key));
+        self.after_restart.extend(deferred);
+    }
 }
 
 fn differing(old: &Table, new: &Table, key: &str) -> BTreeSet<String> {

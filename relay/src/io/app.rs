@@ -152,7 +152,7 @@ impl Health for App {
     fn metrics(&self) -> String {
         let max_connections = max_connections(&self.limits);
         let gauges = Gauges {
-            max_clients: self.limits.max_clients,
+            max_clients: self.admission.limits().max_clients,
             connections: max_connections.saturating_sub(self.connections.available_permits()),
             max_connections,
             is_ready: self.unready().is_none(),

@@ -67,7 +67,7 @@ async fn wait_for_first(
             Ok(Ok(())) => return app.admission.check_deferred(Now::read(), client.ip()),
             Ok(Err(FromClient::Text)) => FlowEnd::TextMessage,
             Ok(Err(FromClient::Oversized { len })) => {
-                FlowEnd::MessageTooBig { len, max: app.limits.max_datagram }
+                FlowEnd::MessageTooBig { len, max: app.admission.limits().max_datagram }
             }
             Ok(Err(FromClient::Closed)) => FlowEnd::ClientClosed,
             Ok(Err(FromClient::Vanished)) => FlowEnd::ClientVanished,

@@ -61,7 +61,7 @@ async fn open(
         Err(Refusal::Close(reason)) => Err(reason),
         Err(Refusal::Forbidden(forbidden)) => return forbid(&app, &request, forbidden),
     };
-    let upgrade = configure(upgrade, &app.limits).protocols([FLOW_PROTOCOL]);
+    let upgrade = configure(upgrade, &app.admission.limits()).protocols([FLOW_PROTOCOL]);
     connected.set_websocket();
     let opening = Opening {
         client,

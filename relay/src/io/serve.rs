@@ -166,7 +166,7 @@ async fn serve_requests<S>(app: &App, stream: S, router: Router, connected: Conn
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let stall = app.limits.write_stall_timeout;
+    let stall = app.admission.limits().write_stall_timeout;
     let stream = ReadAhead::new(WriteDeadline::new(stream, stall, connected.is_websocket()));
     match serve_http(stream, router, connected, app.limits.header_timeout, &app.drain).await {
         Err(error) if error.is_timeout() => {

@@ -64,9 +64,34 @@ enum HandshakeError {
 #[derive(Debug)]
 pub(crate) struct WebTransport {
     endpoint: Endpoint,
+    settings: ConnectionSettings,
     certificate: QuicCertificate,
     local_addr: SocketAddr,
     has_data_channels: bool,
+}
+
+/// What a new connection begins with.
+#[derive(Debug)]
+struct ConnectionSettings {
+    config: Arc<ServerConfig>,
+    ping_interval: Duration,
+}
+
+impl ConnectionSettings {
+    fn new(certificate: &QuicCertificate, limits: &Limits) -> Result<Self, TlsError> {
+        let mut config = ServerConfig::with_crypto(Arc::new(quic_config(certificate)?));
+        config.transport_config(Arc::new(transport_config(limits)));
+        Ok(Self { config: Arc::new(config), ping_interval: limits.ping_interval })
+    }
+
+    /// The configuration with the limits of now, which a reload may have changed.
+    fn current(&mut self, limits: &Limits) -> Arc<ServerConfig> {
+        if limits.ping_interval != self.ping_interval {
+            Arc::make_mut(&mut self.config).transport_config(Arc::new(transport_config(limits)));
+            self.ping_interval = limits.ping_interval;
+        }
+        Arc::clone(&self.config)
+    }
 }
 
 /// A request for a session, which has not been answered.
@@ -84,9 +109,8 @@ impl WebTransport {
         app: &Arc<App>,
         beside: Option<&DataChannels>,
     ) -> io::Result<Self> {
-        let tls = quic_config(&certificate).map_err(|error: TlsError| io::Error::other(error.to_string()))?;
-        let mut config = ServerConfig::with_crypto(Arc::new(tls));
-        config.transport_config(Arc::new(transport_config(&app.limits)));
+        let settings = ConnectionSettings::new(&certificate, &app.limits);
+        let settings = settings.map_err(|error| io::Error::other(error.to_string()))?;
         let socket = match beside {
             Some(channels) => channels.try_clone_socket()?,
             None => UdpSocket::bind(listen)?,
@@ -100,8 +124,9 @@ impl WebTransport {
         let mut endpoint = EndpointConfig::default();
         // Datagrams of data channels are told apart by their first bits (RFC 9443), which greasing would change (RFC 9287).
         endpoint.grease_quic_bit(beside.is_none());
-        let endpoint = Endpoint::new_with_abstract_socket(endpoint, Some(config), socket, runtime)?;
-        Ok(Self { endpoint, certificate, local_addr, has_data_channels: beside.is_some() })
+        let config = Some(ServerConfig::clone(&settings.config));
+        let endpoint = Endpoint::new_with_abstract_socket(endpoint, config, socket, runtime)?;
+        Ok(Self { endpoint, settings, certificate, local_addr, has_data_channels: beside.is_some() })
     }
 
     pub(crate) const fn local_addr(&self) -> SocketAddr {
@@ -118,10 +143,10 @@ impl WebTransport {
     }
 
     /// Accepts sessions until the relay drains.
-    pub(crate) async fn serve(self, app: Arc<App>) {
+    pub(crate) async fn serve(mut self, app: Arc<App>) {
         let renewing = self.certificate.renew();
         tokio::select! {
-            () = accept(&self.endpoint, &app) => {}
+            () = accept(&self.endpoint, &mut self.settings, &app) => {}
             () = renewing => {}
             () = app.drain.cancelled() => {}
         }
@@ -133,7 +158,7 @@ impl WebTransport {
     }
 }
 
-async fn accept(endpoint: &Endpoint, app: &Arc<App>) {
+async fn accept(endpoint: &Endpoint, settings: &mut ConnectionSettings, app: &Arc<App>) {
     let handshakes = Handshakes::new();
     while let Some(incoming) = endpoint.accept().await {
         if handshakes.want_proof() && incoming.may_retry() {
@@ -147,9 +172,9 @@ async fn accept(endpoint: &Endpoint, app: &Arc<App>) {
             incoming.ignore();
             continue;
         };
-        let app = Arc::clone(app);
+        let (app, config) = (Arc::clone(app), settings.current(&app.admission.limits()));
         tokio::spawn(async move {
-            let session = open(&app, incoming).await;
+            let session = open(&app, incoming, config).await;
             drop(handshake);
             if let Some((connection, opening)) = session {
                 client::serve(&app, Box::new(connection), &opening).await;
@@ -178,9 +203,13 @@ fn transport_config(limits: &Limits) -> TransportConfig {
 }
 
 /// Lets a client in, up to its session, unless it is refused.
-async fn open(app: &Arc<App>, incoming: Incoming) -> Option<(ClientConnection, Opening)> {
+async fn open(
+    app: &Arc<App>,
+    incoming: Incoming,
+    config: Arc<ServerConfig>,
+) -> Option<(ClientConnection, Opening)> {
     let time_limit = app.limits.header_timeout;
-    let connection = within(app, time_limit, async { Ok(incoming.await?) }).await?;
+    let connection = within(app, time_limit, async { Ok(incoming.accept_with(config)?.await?) }).await?;
     // Now the address is that of the client.
     let Ok(permit) = Arc::clone(&app.connections).try_acquire_owned() else {
         app.counters.connections_refused.increment();

@@ -3,13 +3,17 @@
 use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use rakwire_relay::config::{LoadError, Loaded};
-use rakwire_relay::{Relay, Reloader};
+use rakwire_relay::{Counters, Relay, Reloader};
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpStream;
 use tokio::sync::oneshot;
 
 use crate::program::{self, relay};
-use crate::support::{Client, Server, config, directory, get, open_with_origin, within};
+use crate::support::{Client, Server, config, directory, eventually, get, open_with_origin, within};
+use crate::tls::Authority;
 
 fn file(name: &str, text: &str) -> PathBuf {
     let path = directory("reload").join(name);
@@ -26,6 +30,7 @@ fn targets(targets: &[(&str, SocketAddr)]) -> String {
 struct FromFile {
     address: SocketAddr,
     admin: Option<SocketAddr>,
+    counters: Arc<Counters>,
     reloader: Reloader,
     _stop: oneshot::Sender<()>,
 }
@@ -37,8 +42,9 @@ impl FromFile {
         let relay = Relay::bind(load().unwrap().config).await.unwrap();
         let (stop, stopped) = oneshot::channel::<()>();
         let (address, admin, reloader) = (relay.local_addr(), relay.admin_addr(), relay.reloader(load));
+        let counters = relay.counters();
         tokio::spawn(relay.run(async { drop(stopped.await) }));
-        Self { address, admin, reloader, _stop: stop }
+        Self { address, admin, counters, reloader, _stop: stop }
     }
 
     async fn code(&self, path: &str) -> u16 {
@@ -187,6 +193,51 @@ async fn what_waits_for_a_restart_is_told() {
     echoes(&mut relay.client("game").await).await;
 }
 
+#[tokio::test]
+async fn what_a_relay_cannot_apply_while_it_runs_waits_for_a_restart() {
+    let target = targets(&[("game", Server::echo().await)]);
+    let with = |kind: &str| {
+        format!(
+            "{LISTEN}{target}kind = \"{kind}\"\n[udp]\nlisten = \"127.0.0.1:0\"\n[webtransport]\nmode = \"off\"\n"
+        )
+    };
+    let path = file("cannot", &with("raknet"));
+    let relay = FromFile::start(&path).await;
+    let (certificate, key) =
+        (directory("reload").join("certificate.pem"), directory("reload").join("certificate.key"));
+    Authority::new().issue("localhost", &certificate, &key);
+    let tls = format!("[tls]\ncertificate = {certificate:?}\nkey = {key:?}\n");
+    fs::write(&path, format!("{}{tls}", with("raknet"))).unwrap();
+    let changes = relay.reloader.reload().await.unwrap().to_string();
+    assert_eq!(changes, "nothing changed; after a restart: tls.certificate, tls.key");
+    fs::write(&path, format!("{}{tls}", with("game-protocol"))).unwrap();
+    let changes = relay.reloader.reload().await.unwrap().to_string();
+    assert_eq!(changes, "changed: targets.game.kind; after a restart: targets.game.kind for the front");
+}
+
+#[tokio::test]
+async fn limits_of_connections_hold_for_those_that_come_after_a_reload() {
+    let pages = directory("reload-large");
+    fs::write(pages.join("index.html"), "page").unwrap();
+    fs::write(pages.join("large.bin"), vec![7; 32 * 1024 * 1024]).unwrap();
+    let target = targets(&[("game", Server::echo().await)]);
+    let with = |stall: &str, clients: usize| {
+        format!(
+            "{LISTEN}serve = {pages:?}\n{target}[admin]\nlisten = \"127.0.0.1:0\"\n\
+             [limits]\nwrite_stall_timeout = \"{stall}\"\nmax_clients = {clients}\n"
+        )
+    };
+    let path = file("stall", &with("1day", 7));
+    let relay = FromFile::start(&path).await;
+    fs::write(&path, with("100ms", 5)).unwrap();
+    relay.reloader.reload().await.unwrap();
+    let mut stopped = TcpStream::connect(relay.address).await.unwrap();
+    stopped.write_all(b"GET /large.bin HTTP/1.1\r\nHost: relay\r\n\r\n").await.unwrap();
+    eventually("it is given up", || relay.counters.snapshot().stalled == 1).await;
+    let (_, metrics) = get(relay.admin.unwrap(), "/metrics").await;
+    assert!(metrics.lines().any(|line| line == "rakwire_relay_clients_max 5"), "{metrics}");
+}
+
 /// The command tells a relay by its admin address, and tells what became of it.
 #[tokio::test]
 async fn a_reload_by_the_admin_address_says_what_changed_or_what_is_wrong() {
@@ -224,9 +275,9 @@ async fn a_reload_by_the_admin_address_says_what_changed_or_what_is_wrong() {
 }
 
 async fn post_as_page(admin: SocketAddr) -> String {
-    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::io::AsyncReadExt;
 
-    let mut stream = tokio::net::TcpStream::connect(admin).await.unwrap();
+    let mut stream = TcpStream::connect(admin).await.unwrap();
     let request = format!(
         "POST /reload HTTP/1.1\r\nHost: {admin}\r\nOrigin: https://example.org\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
     );

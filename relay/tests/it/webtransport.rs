@@ -11,7 +11,7 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::{Bytes, BytesMut};
 use quinn::crypto::rustls::QuicClientConfig;
 use quinn::{Connection, Endpoint, RecvStream, SendStream, TransportConfig};
-use rakwire_relay::config::WebTransportMode;
+use rakwire_relay::config::{Loaded, WebTransportMode};
 use rakwire_relay::flow::{CONTROL_PREFIX, FLOW_PROTOCOL, FLOW_REQUEST};
 use rakwire_relay::protocol::ProtocolKind;
 use rakwire_relay::token::{Claims, SigningKey};
@@ -318,6 +318,29 @@ async fn the_mtu_of_raknet_is_what_a_session_carries() {
     assert!(mtu < 1_492 && mtu - IP_UDP <= carried, "an MTU of {mtu} where {carried} bytes pass");
     let datagram = [&[0x84], &vec![9; mtu - IP_UDP - 1][..]].concat();
     session.send(&datagram);
+}
+
+#[tokio::test]
+async fn the_interval_of_pings_changes_with_a_reload() {
+    let server = Server::echo().await;
+    let path = directory("webtransport").join("pings.toml");
+    let write = |interval: &str| {
+        let target = format!("[targets.game]\naddress = \"{server}\"\n");
+        let limits = format!("[limits]\nping_interval = \"{interval}\"\n");
+        fs::write(&path, format!("listen = \"127.0.0.1:0\"\n{target}{limits}")).unwrap();
+    };
+    write("1day");
+    let file = path.clone();
+    let load = move || Loaded::load(Some(&file), &[]);
+    let relay = Relay::bind(load().unwrap().config).await.unwrap();
+    let (address, reloader) = (relay.local_addr(), relay.reloader(load));
+    let running = tokio::spawn(relay.run(std::future::pending()));
+    write("1s");
+    reloader.reload().await.unwrap();
+    let session = Session::game(address).await;
+    // The search for the MTU of the path takes a few itself.
+    eventually("the relay pings", || session.connection.stats().frame_rx.ping > 12).await;
+    running.abort();
 }
 
 /// What is read of a capsule is kept until it is complete, and a close has four bytes at least.
