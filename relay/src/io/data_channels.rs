@@ -175,6 +175,21 @@ impl From<CloseReason> for Failure {
     }
 }
 
+impl From<Refusal> for Failure {
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::Close(reason) => reason.into(),
+            Refusal::Forbidden(forbidden) => {
+                let text = match forbidden {
+                    Forbidden::Origin => "this relay lets no data channels in without a token",
+                    Forbidden::Banned => "this address is banned",
+                };
+                Self::Closed(FORBIDDEN, text.to_owned())
+            }
+        }
+    }
+}
+
 /// Serves a client from its first datagram to its close.
 async fn serve(app: &App, counters: &WebRtcCounters, mut transport: WebRtcTransport, client: SocketAddr) {
     let asked = tokio::select! {
@@ -210,29 +225,17 @@ async fn ask(
     transport: &mut WebRtcTransport,
     client: SocketAddr,
 ) -> Result<(Connected, OpenRequest), Failure> {
-    let mut connected = None;
-    let mut is_refused = false;
+    let mut connected = Err(Failure::Gone);
     loop {
         match poll_fn(|context| transport.poll_event(context)).await {
-            Some(SessionEvent::Secured) => {
-                connected = match Arc::clone(&app.connections).try_acquire_owned() {
-                    Ok(permit) => admit(app, client, permit),
-                    Err(_) => {
-                        app.counters.connections_refused.increment();
-                        None
-                    }
-                };
-                is_refused = connected.is_none();
-            }
+            Some(SessionEvent::Secured) => connected = place(app, client),
             // The channel for the answer is there.
-            Some(SessionEvent::Connected) if is_refused => {
-                return Err(CloseReason::AddressLimit("too many connections of your address").into());
-            }
-            Some(SessionEvent::Connected | SessionEvent::Checked) => {}
+            Some(SessionEvent::Connected) => connected = Ok(connected?),
+            Some(SessionEvent::Checked) => {}
             Some(SessionEvent::Control(message)) => {
                 let request = OpenRequest::read(&message);
                 let request = request.map_err(|error: NoRequest| Failure::Closed(1003, error.to_string()))?;
-                return connected.map(|connected| (connected, request)).ok_or(Failure::Gone);
+                return connected.map(|connected| (connected, request));
             }
             // It may overtake the request, and comes again if it matters.
             Some(SessionEvent::Datagram(_)) => {
@@ -246,6 +249,15 @@ async fn ask(
     }
 }
 
+/// Gives a client that has proved its address a place among the connections.
+fn place(app: &App, client: SocketAddr) -> Result<Connected, Failure> {
+    let Ok(permit) = Arc::clone(&app.connections).try_acquire_owned() else {
+        app.counters.connections_refused.increment();
+        return Err(CloseReason::TooManyClients { max: app.admission.limits().max_clients }.into());
+    };
+    Ok(admit(app, client, permit)?)
+}
+
 /// Decides about the request of a client.
 fn open(app: &App, client: SocketAddr, request: OpenRequest) -> Result<Opening, Failure> {
     let OpenRequest { target, token, resume, defer, .. } = request;
@@ -254,7 +266,13 @@ fn open(app: &App, client: SocketAddr, request: OpenRequest) -> Result<Opening, 
     let permission = match app.admission.check(Now::read(), &request) {
         Ok(permission) => Ok(permission),
         Err(Refusal::Close(reason)) => Err(reason),
-        Err(Refusal::Forbidden(forbidden)) => return Err(forbid(app, forbidden)),
+        Err(Refusal::Forbidden(forbidden)) => {
+            match forbidden {
+                Forbidden::Origin => app.counters.origins_refused.increment(),
+                Forbidden::Banned => app.counters.bans_refused.increment(),
+            }
+            return Err(Refusal::Forbidden(forbidden).into());
+        }
     };
     Ok(Opening {
         client,
@@ -263,17 +281,6 @@ fn open(app: &App, client: SocketAddr, request: OpenRequest) -> Result<Opening, 
         resume: resume.and_then(|secret| secret.0.parse().ok()),
         is_deferred,
     })
-}
-
-fn forbid(app: &App, forbidden: Forbidden) -> Failure {
-    let (counter, text) = match forbidden {
-        Forbidden::Origin => {
-            (&app.counters.origins_refused, "this relay lets no data channels in without a token")
-        }
-        Forbidden::Banned => (&app.counters.bans_refused, "this address is banned"),
-    };
-    counter.increment();
-    Failure::Closed(FORBIDDEN, text.to_owned())
 }
 
 /// Runs the port. If it ends before the relay does, clients come by other transports.

@@ -7,7 +7,7 @@ use tokio::task::JoinHandle;
 
 use super::*;
 use crate::admission::{Admission, Targets};
-use crate::config::Config;
+use crate::config::{AddressLimits, Config};
 use crate::webrtc::{Password, Version, check, client};
 
 const EVENT_TIMEOUT: Duration = Duration::from_secs(60);
@@ -209,6 +209,30 @@ async fn refused_clients_are_told_the_code_and_the_text_that_a_websocket_is_clos
     assert_eq!(first.control().await["type"], "flow");
     let mut second = Client::open(&full, OPEN).await;
     assert_eq!(second.control().await["code"], 1013);
+}
+
+#[tokio::test]
+async fn a_banned_client_and_one_of_too_many_are_told_which_they_are() {
+    let bans = std::env::temp_dir().join(format!("rakwire-relay-{}-bans", std::process::id()));
+    std::fs::write(&bans, "127.0.0.1\n").unwrap();
+    let relay = start(|config| config.admission.bans = Some(bans.clone())).await;
+    let mut banned = Client::open(&relay, OPEN).await;
+    assert_eq!(banned.control().await["code"], FORBIDDEN);
+    assert_eq!(relay.app.counters.snapshot().bans_refused, 1);
+    std::fs::remove_file(bans).unwrap();
+
+    let relay = start(|config| {
+        config.clients.per_address = 1;
+        config.admission.exempt = Vec::new();
+    })
+    .await;
+    let most = AddressLimits { per_address: 1, ..AddressLimits::default() }.for_connections().per_address;
+    let mut connected = Vec::new();
+    for _ in 0..most {
+        connected.push(Client::connect(&relay).await);
+    }
+    let mut more = Client::connect(&relay).await;
+    assert_eq!(more.control().await["code"], 4429);
 }
 
 #[tokio::test]

@@ -59,7 +59,7 @@ pub(crate) async fn serve(app: Arc<App>, listener: TcpListener, router: Router) 
         let (app, router) = (Arc::clone(&app), router.clone());
         if app.expects_proxy_header(peer) {
             connections.spawn(serve_proxy(app, stream, peer, permit, router));
-        } else if let Some(connected) = admit(&app, peer, permit) {
+        } else if let Ok(connected) = admit(&app, peer, permit) {
             connections.spawn(serve_connection(app, stream, router, connected));
         }
     }
@@ -69,18 +69,13 @@ pub(crate) async fn serve(app: Arc<App>, listener: TcpListener, router: Router) 
 }
 
 /// Gives a connection of `peer` its place, if its address may have one more.
-pub(super) fn admit(app: &App, peer: SocketAddr, permit: OwnedSemaphorePermit) -> Option<Connected> {
-    match app.admission.admit_connection(Now::read(), peer.ip()) {
-        Ok(share) => Some(Connected::new(peer, permit, share)),
-        Err(Refusal::Forbidden(_)) => {
-            app.counters.bans_refused.increment();
-            None
-        }
-        Err(Refusal::Close(_)) => {
-            app.counters.connections_refused.increment();
-            None
-        }
-    }
+pub(super) fn admit(app: &App, peer: SocketAddr, permit: OwnedSemaphorePermit) -> Result<Connected, Refusal> {
+    let admitted = app.admission.admit_connection(Now::read(), peer.ip());
+    let share = admitted.inspect_err(|refusal| match refusal {
+        Refusal::Forbidden(_) => app.counters.bans_refused.increment(),
+        Refusal::Close(_) => app.counters.connections_refused.increment(),
+    })?;
+    Ok(Connected::new(peer, permit, share))
 }
 
 /// Serves a connection of a trusted proxy, once that has told the client.
@@ -93,7 +88,7 @@ async fn serve_proxy(
 ) {
     match timeout(app.limits.header_timeout, read_client(&mut stream)).await {
         Ok(Ok(client)) => {
-            if let Some(connected) = admit(&app, client.unwrap_or(proxy), permit) {
+            if let Ok(connected) = admit(&app, client.unwrap_or(proxy), permit) {
                 let connected = if client.is_some() { connected.with_proxy_header() } else { connected };
                 serve_connection(app, stream, router, connected).await;
             }

@@ -215,7 +215,7 @@ async fn open(
         app.counters.connections_refused.increment();
         return None;
     };
-    let connected = admit(app, connection.remote_address(), permit)?;
+    let connected = admit(app, connection.remote_address(), permit).ok()?;
     let requested = within(app, time_limit, request(&connection)).await?;
     decide(app, connection, connected, requested).await
 }
