@@ -72,8 +72,8 @@ pub(crate) struct AddressLimiter {
     limits: AddressLimits,
     max: usize,
     exempt: Exempt,
-    by_address: Option<KeyedRate>,
-    by_prefix: Option<KeyedRate>,
+    by_address: Option<Arc<KeyedRate>>,
+    by_prefix: Option<Arc<KeyedRate>>,
     taken: Arc<Taken>,
 }
 
@@ -107,16 +107,27 @@ impl AddressLimiter {
             limits,
             max,
             exempt,
-            by_address: KeyedRate::new(limits.rate_per_address, limits.burst_per_address),
-            by_prefix: KeyedRate::new(limits.rate_per_prefix, limits.burst_per_prefix),
+            by_address: KeyedRate::new(limits.rate_per_address, limits.burst_per_address).map(Arc::new),
+            by_prefix: KeyedRate::new(limits.rate_per_prefix, limits.burst_per_prefix).map(Arc::new),
             taken: Arc::default(),
         }
     }
 
     /// Other limits for the same clients. Rates that stay the same go on.
     pub(crate) fn successor(&self, limits: AddressLimits, max: usize, exempt: Exempt) -> Option<Self> {
-        let same = (self.limits, self.max, &self.exempt) == (limits, max, &exempt);
-        (!same).then(|| Self { taken: Arc::clone(&self.taken), ..Self::new(limits, max, exempt) })
+        if (self.limits, self.max, &self.exempt) == (limits, max, &exempt) {
+            return None;
+        }
+        let mut next = Self { taken: Arc::clone(&self.taken), ..Self::new(limits, max, exempt) };
+        let of_address = |limits: &AddressLimits| (limits.rate_per_address, limits.burst_per_address);
+        if of_address(&self.limits) == of_address(&limits) {
+            next.by_address.clone_from(&self.by_address);
+        }
+        let of_prefix = |limits: &AddressLimits| (limits.rate_per_prefix, limits.burst_per_prefix);
+        if of_prefix(&self.limits) == of_prefix(&limits) {
+            next.by_prefix.clone_from(&self.by_prefix);
+        }
+        Some(next)
     }
 
     /// Whether another one may come now, which counts as one.
@@ -126,7 +137,8 @@ impl AddressLimiter {
         }
         let [address, prefix] = networks(ip);
         // What is refused for the rate of its address does not count for its prefix.
-        let admits = |rate: &Option<KeyedRate>, key| rate.as_ref().is_none_or(|rate| rate.admits(now, key));
+        let admits =
+            |rate: &Option<Arc<KeyedRate>>, key| rate.as_ref().is_none_or(|rate| rate.admits(now, key));
         if admits(&self.by_address, address) && admits(&self.by_prefix, prefix) {
             Ok(())
         } else {
@@ -440,6 +452,23 @@ mod tests {
         assert_eq!(next.take(ip("192.0.2.1")).unwrap_err(), Excess::Address);
         drop(connected);
         assert!(next.take(ip("192.0.2.1")).is_ok());
+    }
+
+    #[test]
+    fn a_rate_goes_on_in_a_successor_unless_it_changes() {
+        let (limiter, now) = (limiter(), Instant::now());
+        let admitted = |limiter: &AddressLimiter, last: u8| {
+            let client = ip(&format!("192.0.2.{last}"));
+            (0..10).filter(|_| limiter.check_rate(now, client).is_ok()).count()
+        };
+        assert_eq!(admitted(&limiter, 1), 3);
+        let more_clients = limiter.successor(LIMITS, 7, limiter.exempt.clone()).unwrap();
+        assert_eq!(admitted(&more_clients, 1), 0);
+        let faster = AddressLimits { burst_per_address: 4, ..LIMITS };
+        let faster = more_clients.successor(faster, 7, limiter.exempt.clone()).unwrap();
+        assert_eq!(admitted(&faster, 1), 2, "the prefix has five");
+        let all_new = AddressLimits { burst_per_address: 4, burst_per_prefix: 6, ..LIMITS };
+        assert_eq!(admitted(&faster.successor(all_new, 7, Exempt::default()).unwrap(), 2), 4);
     }
 
     #[test]
