@@ -60,7 +60,11 @@ impl Admit for Places {
     }
 
     fn offer(&self) -> Option<Offer> {
-        Some(Offer { pongs: Arc::default(), payload_max: 1_400 })
+        Some(Offer {
+            pongs: Arc::default(),
+            payload_max: 1_400,
+            announced_to: self.proxy_protocol.then(server),
+        })
     }
 }
 

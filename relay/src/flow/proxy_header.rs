@@ -101,6 +101,11 @@ impl Announcement {
     pub(crate) const fn handle_sent(&mut self) {
         self.sent += 1;
     }
+
+    /// A datagram that counted as sent was not.
+    pub(crate) const fn handle_unsent(&mut self) {
+        self.sent = self.sent.saturating_sub(1);
+    }
 }
 
 #[cfg(test)]

@@ -84,6 +84,8 @@ pub(crate) struct Offer {
     pub(crate) pongs: Arc<PongCache>,
     /// The longest datagram that clients and server may agree on, in bytes without IP and UDP headers.
     pub(crate) payload_max: u16,
+    /// The server, if it is told the addresses of clients by headers, which take some of the first datagrams.
+    pub(crate) announced_to: Option<SocketAddr>,
 }
 
 /// What an admitted client gets for its flow, which keeps it.
@@ -289,6 +291,12 @@ impl<A: Admit> Front<A> {
         for id in self.flows.select(|_, _, _| true) {
             self.close(id);
         }
+    }
+
+    /// The system refused to send a datagram to the server. If it had the header of a flow, the next one has it.
+    pub(crate) fn handle_unsent(&mut self, id: FlowId) {
+        let announcement = self.flows.get(id).and_then(|(_, flow)| flow.announcement.as_mut());
+        announcement.into_iter().for_each(Announcement::handle_unsent);
     }
 
     /// The way of a flow to its game server.

@@ -10,6 +10,8 @@ use super::counters::FrontDropReason;
 use super::flow::{FlowProtocol, RakNetFlow, Stage, is_connected};
 use super::transmit::{To, Transmits};
 use super::{Admit, FlowId, Front, Now, Route, full_budget};
+use crate::flow::ProxyHeader;
+use crate::protocol::largest_behind;
 
 /// Bytes of reply 1 with a cookie.
 const REPLY_1: usize = 32;
@@ -109,7 +111,7 @@ impl<A: Admit> Front<A> {
             self.counters.dropped(FrontDropReason::ChallengeRation);
             return;
         }
-        let (guid, mtu) = (self.guid(), self.clamp_mtu(mtu));
+        let (guid, mtu) = (self.guid(), self.clamp_mtu(from, mtu));
         let reply = Offline::Reply1 { guid, security: ServerSecurity::Cookie(cookie), mtu };
         self.counters.answered();
         out.write(To::Client(from), |writer| reply.write(writer));
@@ -134,7 +136,7 @@ impl<A: Admit> Front<A> {
             self.counters.dropped(FrontDropReason::BadCookie);
             return;
         };
-        let asked = RakNetFlow { version, mtu: self.clamp_mtu(mtu), guid, stage: Stage::Reply1 };
+        let asked = RakNetFlow { version, mtu: self.clamp_mtu(from, mtu), guid, stage: Stage::Reply1 };
         let id = self.flows.find(from).or_else(|| {
             let handshakes = full_budget(now);
             self.begin(now, from, FlowProtocol::RakNet(asked), handshakes)
@@ -283,8 +285,11 @@ impl<A: Admit> Front<A> {
         Guid(known.unwrap_or(self.settings.guid))
     }
 
-    fn clamp_mtu(&self, mtu: u16) -> u16 {
-        let payload_max = self.admission.offer().map_or(MAX_MTU, |offer| offer.payload_max);
+    fn clamp_mtu(&self, client: SocketAddr, mtu: u16) -> u16 {
+        let payload_max = self.admission.offer().map_or(MAX_MTU, |offer| {
+            let header = offer.announced_to.map_or(0, |server| ProxyHeader { client, server }.length());
+            offer.payload_max.min(largest_behind(header))
+        });
         let limit = payload_max.saturating_add(IP_UDP_OVERHEAD).clamp(MIN_MTU, MAX_MTU);
         mtu.clamp(MIN_MTU, limit)
     }

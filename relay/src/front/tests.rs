@@ -65,7 +65,8 @@ impl Admit for Places {
     }
 
     fn offer(&self) -> Option<Offer> {
-        Some(Offer { pongs: Arc::clone(&self.pongs), payload_max: 1_464 })
+        let announced_to = self.proxy_protocol.then_some(self.server);
+        Some(Offer { pongs: Arc::clone(&self.pongs), payload_max: 1_464, announced_to })
     }
 }
 
@@ -142,7 +143,7 @@ impl Bench {
         let [(To::Client(to), reply)] = &sent[..] else { panic!("no reply: {sent:?}") };
         assert_eq!(*to, from);
         let reply = read(reply);
-        let Offline::Reply1 { security: ServerSecurity::Cookie(cookie), mtu: 1_492, .. } = reply else {
+        let Offline::Reply1 { security: ServerSecurity::Cookie(cookie), .. } = reply else {
             panic!("{reply:?}")
         };
         cookie
@@ -263,6 +264,35 @@ fn a_server_is_told_the_address_of_the_client_until_it_has_answered() {
     let second = bench.server(*id, &reply_1(ServerSecurity::None, 1_400));
     let (_, request) = &second[0];
     assert!(matches!(read(request), Offline::Request2 { .. }), "no header any more: {request:?}");
+}
+
+#[test]
+fn a_header_that_was_not_sent_is_before_the_next_datagram() {
+    let mut bench = Bench::raknet();
+    bench.front.admission.proxy_protocol = true;
+    let from = client_address(1);
+    let cookie = bench.cookie(from);
+    let first = bench.client(from, &request_2(cookie, 1_400));
+    let (To::Server(id), _) = first[0] else { panic!("{first:?}") };
+    bench.front.handle_unsent(id);
+    assert_eq!(bench.client(from, &request_2(cookie, 1_400)), first);
+    assert_ne!(bench.client(from, &request_2(cookie, 1_400)), first);
+}
+
+#[test]
+fn the_mtu_leaves_room_for_the_header() {
+    let mut bench = Bench::raknet();
+    bench.front.admission.proxy_protocol = true;
+    for (from, header, mtu) in [(client_address(1), 28, 1_464), (address("[2001:db8::1]:5"), 52, 1_440)] {
+        let sent = bench.client(from, &bytes(&Offline::Request1 { protocol: 11, mtu: 1_492 }));
+        let reply = read(&sent[0].1);
+        let Offline::Reply1 { security: ServerSecurity::Cookie(cookie), mtu: offered, .. } = reply else {
+            panic!("{reply:?}")
+        };
+        assert_eq!(offered, mtu);
+        let sent = bench.client(from, &request_2(cookie, 1_492));
+        assert_eq!(sent[0].1.len(), MAX_DATAGRAM, "with a header of {header} bytes");
+    }
 }
 
 #[test]

@@ -15,7 +15,7 @@ use crate::admission::{Grant, Permission};
 use crate::close::CloseReason;
 use crate::flow::{Flow, FlowEnd, FromClient, Inspect, ProxyHeader, Secret, Setup};
 use crate::now::Now;
-use crate::protocol::{Awareness, Handshake, LARGEST_PAYLOAD, ProtocolKind};
+use crate::protocol::{Awareness, Handshake, LARGEST_PAYLOAD, ProtocolKind, largest_behind};
 
 /// How long a client waits for the slot of one that is gone.
 const EVICTION_TIMEOUT: Duration = Duration::from_secs(1);
@@ -169,11 +169,8 @@ async fn run(
     let proxy_header = ProxyHeader { client: grant.client, server: target.address };
     let now = Instant::now();
     let limits = grant.limits.of_flow(&target.settings);
-    let setup = Setup {
-        secret,
-        proxy_header: target.settings.proxy_protocol.then_some(proxy_header),
-        inspect: awareness(app, grant),
-    };
+    let proxy_header = target.settings.proxy_protocol.then_some(proxy_header);
+    let setup = Setup { secret, proxy_header, inspect: awareness(app, grant, proxy_header.as_ref()) };
     let mut flow = Flow::new(limits, app.counters.target(&target.name), setup, now);
     if let Some(rate) = app.admission.shared_rate(grant, limits.rate, now) {
         flow.share_rate(rate);
@@ -192,13 +189,15 @@ async fn run(
 }
 
 /// What knows the protocol of the target, if the relay is told it.
-fn awareness(app: &App, grant: &Grant) -> Option<Box<dyn Inspect>> {
+fn awareness(app: &App, grant: &Grant, proxy_header: Option<&ProxyHeader>) -> Option<Box<dyn Inspect>> {
     let kind = grant.target.settings.kind;
     if kind == ProtocolKind::Raw {
         return None;
     }
     let pongs = app.probes.pongs(&grant.target);
-    let handshake = Handshake { payload_max: payload_max(grant.limits.max_datagram), ..Handshake::default() };
+    let payload_max = payload_max(grant.limits.max_datagram)
+        .min(largest_behind(proxy_header.map_or(0, ProxyHeader::length)));
+    let handshake = Handshake { payload_max, ..Handshake::default() };
     Some(Box::new(Awareness::new(kind, handshake, pongs, Instant::now())))
 }
 

@@ -69,6 +69,19 @@ impl<A: Admit> Shared<A> {
             self.counters.dropped(FrontDropReason::SendRefused);
         }
     }
+
+    fn send_to_server(
+        &self,
+        socket: &BatchSocket,
+        (id, server): (FlowId, SocketAddr),
+        bytes: &[u8],
+        stride: usize,
+    ) {
+        for _ in 0..socket.send(server, bytes, stride) {
+            self.counters.dropped(FrontDropReason::SendRefused);
+            self.front().handle_unsent(id);
+        }
+    }
 }
 
 impl<A> UdpFront<A>
@@ -156,7 +169,7 @@ where
 
     fn send_to_server(&mut self, id: FlowId, bytes: &[u8], stride: usize) {
         match self.flow_socket(id) {
-            Ok(Some((server, socket))) => self.shared.send(&socket, server, bytes, stride),
+            Ok(Some((server, socket))) => self.shared.send_to_server(&socket, (id, server), bytes, stride),
             // The flow has ended meanwhile.
             Ok(None) => self.shared.drop_all(FrontDropReason::UnknownSource, bytes, stride),
             Err(error) => {
@@ -229,7 +242,7 @@ fn handle_server<A: Admit>(
     for (to, bytes, stride) in out.iter() {
         match to {
             To::Client(client) => shared.send(&shared.clients, client, bytes, stride),
-            To::Server(_) => shared.send(socket, server, bytes, stride),
+            To::Server(_) => shared.send_to_server(socket, (id, server), bytes, stride),
         }
     }
 }

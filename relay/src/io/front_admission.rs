@@ -74,7 +74,11 @@ impl Admit for FrontAdmission {
 
     fn offer(&self) -> Option<Offer> {
         let (target, limits) = self.app.admission.udp_target(&self.target)?;
-        Some(Offer { pongs: self.app.probes.pongs(&target), payload_max: payload_max(limits.max_datagram) })
+        Some(Offer {
+            pongs: self.app.probes.pongs(&target),
+            payload_max: payload_max(limits.max_datagram),
+            announced_to: target.settings.proxy_protocol.then_some(target.address),
+        })
     }
 }
 

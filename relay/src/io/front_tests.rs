@@ -41,7 +41,7 @@ impl Admit for Everyone {
     }
 
     fn offer(&self) -> Option<Offer> {
-        Some(Offer { pongs: Arc::clone(&self.pongs), payload_max: 1_464 })
+        Some(Offer { pongs: Arc::clone(&self.pongs), payload_max: 1_464, announced_to: None })
     }
 }
 

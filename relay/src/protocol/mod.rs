@@ -34,5 +34,6 @@ pub(crate) use budget::Budget;
 pub use budget::Handshake;
 pub use kind::{ProtocolKind, ProtocolKindSyntaxError};
 pub use mtu::LARGEST_PAYLOAD;
+pub(crate) use mtu::largest_behind;
 pub use pongs::{PONG_LIFETIME, Pong, PongCache};
 pub use verdict::{Change, Refusal, Verdict};

@@ -12,6 +12,12 @@ use super::verdict::Change;
 /// The longest datagram of RakNet in bytes, without IP and UDP headers: 1,464.
 pub const LARGEST_PAYLOAD: u16 = MAX_DATAGRAM as u16;
 
+/// The longest datagram of RakNet behind `header` bytes that go to the server before it: both together are no longer than
+/// [`LARGEST_PAYLOAD`].
+pub(crate) fn largest_behind(header: usize) -> u16 {
+    LARGEST_PAYLOAD.saturating_sub(u16::try_from(header).unwrap_or(u16::MAX))
+}
+
 /// Bytes of the id and the magic, with which all four messages begin.
 const HEAD: usize = 1 + MAGIC.len();
 const GUID: usize = 8;

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use rakwire_relay::config::TargetSource;
 use rakwire_relay::flow::{ProxyHeader, Source};
+use rakwire_relay::protocol::ProtocolKind;
 use rakwire_relay::{CloseKind, DropReason};
 use tokio::time::sleep;
 use tokio_tungstenite::tungstenite::Message;
@@ -229,6 +230,30 @@ async fn a_game_server_is_told_the_address_of_a_client() {
         client.send(b"more").await;
         assert_eq!(server.receive().await.0, b"more");
     }
+}
+
+/// A request names the MTU by its length, which is that of the path with what goes before it.
+#[tokio::test]
+async fn the_mtu_of_raknet_leaves_room_for_the_header_with_the_address_of_the_client() {
+    const MAGIC: &[u8] = b"\x00\xff\xff\x00\xfe\xfe\xfe\xfe\xfd\xfd\xfd\xfd\x12\x34\x56\x78";
+
+    let server = Server::bind().await;
+    let mut config = config(server.address());
+    game(&mut config).proxy_protocol = true;
+    game(&mut config).kind = ProtocolKind::RakNet;
+    let relay = Running::start(config).await;
+    let mut client = relay.client().await;
+    let mut request = [&b"\x05"[..], MAGIC].concat();
+    request.resize(1_464, 0);
+    client.send(&request).await;
+    let first = loop {
+        let (datagram, _) = server.receive().await;
+        // The relay itself asks for pongs.
+        if datagram.first() == Some(&b'\r') {
+            break datagram;
+        }
+    };
+    assert_eq!((first.len(), &first[28..45]), (1_464, &request[..17]));
 }
 
 #[tokio::test]
