@@ -8,7 +8,7 @@ use tokio::time::timeout;
 use tracing::{info, warn};
 
 use super::app::{App, Connections};
-use super::drive::Driver;
+use super::drive::{Driver, Ended};
 use super::transport::Connection;
 use super::udp::ServerSocket;
 use crate::admission::{Grant, Permission};
@@ -39,7 +39,7 @@ pub(crate) async fn serve(app: &App, mut connection: Box<Connection>, opening: &
         && opening.permission.is_ok()
         && let Err(reason) = wait_for_first(app, &mut connection, opening.client).await
     {
-        return close(app, connection, opening, &reason).await;
+        return close(app, connection, &reason).await;
     }
     let Err(connection) = resume(app, opening, connection).await else {
         return log_return(app, opening);
@@ -50,7 +50,7 @@ pub(crate) async fn serve(app: &App, mut connection: Box<Connection>, opening: &
     };
     match slot {
         Ok(grant) => relay(app, connection, &grant, opening).await,
-        Err(reason) => close(app, connection, opening, &reason).await,
+        Err(reason) => close(app, connection, &reason).await,
     }
 }
 
@@ -89,26 +89,26 @@ async fn relay(app: &App, connection: Box<Connection>, grant: &Grant, opening: &
         Ok(server) => server,
         Err(error) => {
             warn!(target_name = %target.name, %error, "cannot open a UDP socket");
-            return close(app, connection, opening, &CloseReason::NoSocket).await;
+            return close(app, connection, &CloseReason::NoSocket).await;
         }
     };
     let transport = connection.kind();
     info!(client = %app.addresses.show(grant.client), target_name = %target.name, %transport, "client connected");
-    let (end, connection) = run(app, opening, grant, server, connection).await;
+    let Ended { reason, client, connection } = run(app, opening, grant, server, connection).await;
     match connection {
-        Some(connection) => close(app, connection, opening, &CloseReason::Flow(end)).await,
-        None => log_end(app, opening, &CloseReason::Flow(end)),
+        Some(connection) => close(app, connection, &CloseReason::Flow(reason)).await,
+        None => log_end(app, client, &CloseReason::Flow(reason)),
     }
 }
 
-async fn close(app: &App, connection: Box<Connection>, opening: &Opening, reason: &CloseReason) {
+async fn close(app: &App, connection: Box<Connection>, reason: &CloseReason) {
     app.counters.closed(reason.kind());
-    log_end(app, opening, reason);
+    log_end(app, connection.client(), reason);
     connection.close(reason).await;
 }
 
-fn log_end(app: &App, opening: &Opening, reason: &CloseReason) {
-    info!(client = %app.addresses.show(opening.client), reason = reason.text(), "client closed");
+fn log_end(app: &App, client: SocketAddr, reason: &CloseReason) {
+    info!(client = %app.addresses.show(client), reason = reason.text(), "client closed");
 }
 
 fn log_return(app: &App, opening: &Opening) {
@@ -163,7 +163,7 @@ async fn run(
     grant: &Grant,
     server: ServerSocket,
     connection: Box<Connection>,
-) -> (FlowEnd, Option<Box<Connection>>) {
+) -> Ended {
     let target = &*grant.target;
     let secret = if opening.has_control { new_secret() } else { None };
     let proxy_header = ProxyHeader { client: grant.client, server: target.address };
@@ -179,13 +179,11 @@ async fn run(
     if let Some(secret) = secret {
         app.resumable().insert(secret, target.name.as_str(), Arc::clone(&returning));
     }
-    let driver = Box::new(Driver::new(app, flow, server, connection, Arc::clone(&returning)));
-    let (end, connection) = driver.run().await;
+    let ended = Box::new(Driver::new(app, flow, server, connection, returning)).run().await;
     if let Some(secret) = secret {
         app.resumable().remove(&secret);
     }
-    // A client that came back in the last moment is told the same as one that was there.
-    (end, returning.close().or(connection))
+    ended
 }
 
 /// What knows the protocol of the target, if the relay is told it.

@@ -206,7 +206,7 @@ async fn serve(app: &App, counters: &WebRtcCounters, mut transport: WebRtcTransp
             // Taken before the flow, so that a shutdown in between waits for it.
             let tracked = app.sessions.token();
             let transport = Transport::WebRtc(Box::new(transport));
-            let connection = Box::new(Connection::new(transport, &app.counters, tracked, connected));
+            let connection = Box::new(Connection::new(client, transport, &app.counters, tracked, connected));
             client::serve(app, connection, &opening).await;
         }
         Err(failure) => {

@@ -1,6 +1,7 @@
 //! Runs a flow between its two sockets, in one task. The connection to the client can be lost and replaced.
 
 use std::future::poll_fn;
+use std::net::SocketAddr;
 use std::ops::ControlFlow;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -25,6 +26,15 @@ const RECEIVES_MAX: usize = 2;
 /// How often both directions are served before other tasks are.
 const ROUNDS_MAX: usize = 4;
 
+/// How a flow ended.
+pub(crate) struct Ended {
+    pub(crate) reason: FlowEnd,
+    /// Where the client was last.
+    pub(crate) client: SocketAddr,
+    /// The connection of the client, if it still has one.
+    pub(crate) connection: Option<Box<Connection>>,
+}
+
 /// A flow and its sockets.
 pub(crate) struct Driver<'a> {
     app: &'a App,
@@ -32,35 +42,41 @@ pub(crate) struct Driver<'a> {
     server: ServerSocket,
     /// Boxed, because a flow that waits for its client has none.
     connection: Option<Box<Connection>>,
+    /// Where the client was last.
+    client: SocketAddr,
     returning: Arc<Connections>,
 }
 
 impl<'a> Driver<'a> {
-    pub(crate) const fn new(
+    pub(crate) fn new(
         app: &'a App,
         flow: Flow,
         server: ServerSocket,
         connection: Box<Connection>,
         returning: Arc<Connections>,
     ) -> Self {
-        Self { app, flow, server, connection: Some(connection), returning }
+        let client = connection.client();
+        Self { app, flow, server, connection: Some(connection), client, returning }
     }
 
-    /// Runs until the flow ends. The connection of the client is returned if it still has one.
+    /// Runs until the flow ends.
     ///
     /// Boxed, because a task has room for each place that a value is moved to.
-    pub(crate) async fn run(mut self: Box<Self>) -> (FlowEnd, Option<Box<Connection>>) {
+    pub(crate) async fn run(mut self: Box<Self>) -> Ended {
         let app = self.app;
         let mut timer = pin!(sleep_until(self.flow.poll_timeout().into()));
         let mut stopped = pin!(app.stop.cancelled());
-        let end = poll_fn(|context| {
+        let reason = poll_fn(|context| {
             if stopped.as_mut().poll(context).is_ready() {
                 self.flow.handle_shutdown();
             }
             self.poll(context, timer.as_mut())
         })
         .await;
-        (end, self.connection)
+        // A client that came back in the last moment is told the same as one that was there.
+        let connection = self.returning.close().or(self.connection);
+        let client = connection.as_ref().map_or(self.client, |connection| connection.client());
+        Ended { reason, client, connection }
     }
 
     fn poll(&mut self, context: &mut Context<'_>, mut timer: Pin<&mut Sleep>) -> Poll<FlowEnd> {
@@ -91,6 +107,7 @@ impl<'a> Driver<'a> {
             Poll::Ready(Request::Attach(connection)) => {
                 self.flow.handle_attached(now);
                 self.flow.secret().inspect(|secret| self.app.resumable().set_attached(secret));
+                self.client = connection.client();
                 if let Some(former) = self.connection.replace(connection) {
                     self.dismiss(former, CloseReason::Resumed);
                 }
@@ -250,6 +267,7 @@ mod tests {
             flow,
             server: socket,
             connection: None,
+            client,
             returning: Arc::new(Connections::new()),
         };
         let mut timer = pin!(sleep_until(driver.flow.poll_timeout().into()));

@@ -74,7 +74,7 @@ async fn open(
     let tracked = app.sessions.token();
     upgrade.on_upgrade(async move |socket| {
         let transport = Transport::WebSocket(Box::new(WebSocketTransport::new(socket)));
-        let connection = Box::new(Connection::new(transport, &app.counters, tracked, connected));
+        let connection = Box::new(Connection::new(client, transport, &app.counters, tracked, connected));
         // In a task of its own: this one has room for the request and the upgrade, which a session does not need.
         tokio::spawn(async move { client::serve(&app, connection, &opening).await });
     })

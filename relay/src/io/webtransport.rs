@@ -300,7 +300,8 @@ async fn decide(
     within(app, app.limits.header_timeout, answer).await?;
     let tracked = app.sessions.token();
     let transport = Transport::WebTransport(WebTransportTransport::new(connection, streams));
-    Some((ClientConnection::new(transport, &app.counters, tracked, connected), opening))
+    let connection = ClientConnection::new(request.client, transport, &app.counters, tracked, connected);
+    Some((connection, opening))
 }
 
 async fn refuse<T>(connection: Connection, mut streams: Streams, status: StatusCode) -> Option<T> {

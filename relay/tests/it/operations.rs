@@ -237,17 +237,22 @@ async fn the_log_names_clients_and_grows_with_them_and_not_with_datagrams() {
 }
 
 #[tokio::test]
-async fn the_log_says_that_a_client_came_back() {
+async fn the_log_says_that_a_client_came_back_and_where_it_was_last() {
     let relay = Operated::start(Server::echo().await, &["--drain-timeout", "0"]);
     let (first, flow) = Client::with_control(relay.program.address, "/ws?target=game").await;
     let path = format!("/ws?target=game&resume={}", flow.resume);
-    let (_second, flow) = Client::with_control(relay.program.address, &path).await;
+    let (mut second, flow) = Client::with_control(relay.program.address, &path).await;
     assert!(flow.resumed);
+    let client = second.tcp().local_addr().unwrap().to_string();
     drop(first);
     relay.signal("-TERM");
     let log = relay.ended().await;
-    let returned = |line: &&Value| line.to_string().contains("client came back to its flow");
-    assert_eq!(log.iter().filter(returned).filter(|line| line["client"].is_string()).count(), 1, "{log:?}");
+    let of_client = |message: &str| -> Vec<&str> {
+        let lines = log.iter().filter(|line| line["message"] == message);
+        lines.map(|line| line["client"].as_str().unwrap()).collect()
+    };
+    assert_eq!(of_client("client came back to its flow"), [&client], "{log:?}");
+    assert_eq!(of_client("client closed"), [&client], "{log:?}");
 }
 
 #[tokio::test]

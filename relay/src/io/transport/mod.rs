@@ -10,6 +10,7 @@ mod webtransport;
 
 use std::future::poll_fn;
 use std::mem;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Instant;
@@ -48,6 +49,8 @@ impl Transport {
 /// The connection of one client, and what lives as long.
 #[derive(Debug)]
 pub(crate) struct Connection {
+    /// The address of the client, which may not be the other end of the connection.
+    client: SocketAddr,
     transport: Transport,
     /// Input that was read before there was a flow.
     first: Option<FromClient>,
@@ -60,13 +63,26 @@ pub(crate) struct Connection {
 
 impl Connection {
     pub(crate) fn new(
+        client: SocketAddr,
         transport: Transport,
         counters: &Arc<Counters>,
         tracked: TaskTrackerToken,
         connected: Connected,
     ) -> Self {
         let open = OpenTransport::new(counters, transport.kind());
-        Self { transport, first: None, dropped: 0, _open: open, _tracked: tracked, _connected: connected }
+        Self {
+            client,
+            transport,
+            first: None,
+            dropped: 0,
+            _open: open,
+            _tracked: tracked,
+            _connected: connected,
+        }
+    }
+
+    pub(crate) const fn client(&self) -> SocketAddr {
+        self.client
     }
 
     pub(crate) const fn kind(&self) -> TransportKind {
