@@ -14,8 +14,8 @@ use rakwire::wire::{Reader, Wire, Writer};
 
 use crate::flow::{Rate, Source};
 use crate::front::{
-    Admit, Admitted, CookieKey, CookieKeys, FlowId, Front, FrontCounters, FrontProtocol, Offer, Settings, To,
-    Transmits,
+    Admit, Admitted, CookieKey, CookieKeys, FlowId, Front, FrontCounters, FrontProtocol, NotAdmitted, Offer,
+    Settings, To, Transmits,
 };
 use crate::now::Now;
 use crate::steps::{Step, steps};
@@ -45,10 +45,13 @@ impl Admit for Places {
         _now: Now,
         _client: SocketAddr,
         make_room: &mut dyn FnMut() -> bool,
-    ) -> Option<Admitted<Arc<()>>> {
+    ) -> Result<Admitted<Arc<()>>, NotAdmitted> {
         let number = |number| NonZeroUsize::new(number).expect("a rate");
         let is_full = Arc::strong_count(&self.free) > PLACES;
-        (!is_full || make_room()).then(|| Admitted {
+        if is_full && !make_room() {
+            return Err(NotAdmitted::Refused);
+        }
+        Ok(Admitted {
             server: server(),
             source: Source::Shared,
             proxy_protocol: self.proxy_protocol,

@@ -8,7 +8,7 @@ use rakwire::game_protocol::wire::{HEADER, HandshakeWord, Header};
 use super::counters::FrontDropReason;
 use super::flow::{FlowProtocol, GameProtocolFlow, handshake_word, is_end};
 use super::transmit::{To, Transmits};
-use super::{Admit, FlowId, Front, Now, full_budget};
+use super::{Admit, FlowId, Front, NotAdmitted, Now, full_budget};
 
 /// The bits of a salt that are fixed, and their value: no header looks like it.
 const SALT_MASK: u32 = 0xC000_0000;
@@ -71,8 +71,9 @@ impl<A: Admit> Front<A> {
         let salt = HandshakeWord(RandomState::new().hash_one(from) as u32 & !SALT_MASK | SALT_MARK);
         let flow = FlowProtocol::GameProtocol(GameProtocolFlow { salt, is_over: false });
         match self.begin(now, from, flow, handshakes) {
-            Some(id) => self.write_to_server(id, out, |writer| salt.write(writer)),
-            None => out.write(To::Client(from), |writer| Header::End.write(writer)),
+            Ok(id) => self.write_to_server(id, out, |writer| salt.write(writer)),
+            Err(NotAdmitted::Later) => {}
+            Err(NotAdmitted::Refused) => out.write(To::Client(from), |writer| Header::End.write(writer)),
         }
     }
 

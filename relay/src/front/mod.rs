@@ -115,6 +115,15 @@ pub(crate) struct Route {
     pub(crate) source: Source,
 }
 
+/// Why a client gets no flow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NotAdmitted {
+    /// It is told so.
+    Refused,
+    /// Another one makes room for it. It is told nothing, so that it asks again.
+    Later,
+}
+
 /// Who may have a flow.
 pub(crate) trait Admit {
     /// What a client holds as long as its flow.
@@ -127,7 +136,7 @@ pub(crate) trait Admit {
         now: Now,
         client: SocketAddr,
         make_room: &mut dyn FnMut() -> bool,
-    ) -> Option<Admitted<Self::Permit>>;
+    ) -> Result<Admitted<Self::Permit>, NotAdmitted>;
 
     /// What holds at this moment for clients without a flow. None if there is no server for them.
     fn offer(&self) -> Option<Offer>;
@@ -382,14 +391,14 @@ impl<A: Admit> Front<A> {
         }
     }
 
-    /// Gives a client whose address is proved a flow. None if there is no place for it.
+    /// Gives a client whose address is proved a flow, if there is a place for it.
     fn begin(
         &mut self,
         now: Now,
         client: SocketAddr,
         protocol: FlowProtocol,
         handshakes: Budget,
-    ) -> Option<FlowId> {
+    ) -> Result<FlowId, NotAdmitted> {
         let flow = self.admit(now, client).map(|admitted| {
             let Admitted { server, source, proxy_protocol, idle_timeout, max_datagram, rate, permit } =
                 admitted;
@@ -407,19 +416,19 @@ impl<A: Admit> Front<A> {
                 _permit: permit,
             }
         });
-        let id = flow.and_then(|flow| self.flows.insert(client, now.at, flow));
+        let id = flow.and_then(|flow| self.flows.insert(client, now.at, flow).ok_or(NotAdmitted::Refused));
         match id {
-            Some(id) => {
+            Ok(id) => {
                 self.half_open.push(id);
                 self.counters.flow_opened();
             }
-            None => self.counters.dropped(FrontDropReason::NotAdmitted),
+            Err(_) => self.counters.dropped(FrontDropReason::NotAdmitted),
         }
         id
     }
 
     /// Asks admission first, so that a client that gets no flow costs nobody else one.
-    fn admit(&mut self, now: Now, client: SocketAddr) -> Option<Admitted<A::Permit>> {
+    fn admit(&mut self, now: Now, client: SocketAddr) -> Result<Admitted<A::Permit>, NotAdmitted> {
         let Self { admission, flows, half_open, closed, counters, .. } = self;
         let mut make_room = || {
             let oldest = half_open.pop(|id| flows.get(id).is_some_and(|(_, flow)| !flow.is_open));

@@ -9,7 +9,7 @@ use rakwire::wire::{IP_UDP_OVERHEAD, MAX_MTU, MIN_MTU, Reader, Wire};
 use super::counters::FrontDropReason;
 use super::flow::{FlowProtocol, RakNetFlow, Stage, is_connected};
 use super::transmit::{To, Transmits};
-use super::{Admit, FlowId, Front, Now, Route, full_budget};
+use super::{Admit, FlowId, Front, NotAdmitted, Now, Route, full_budget};
 use crate::flow::ProxyHeader;
 use crate::protocol::largest_behind;
 
@@ -137,13 +137,14 @@ impl<A: Admit> Front<A> {
             return;
         };
         let asked = RakNetFlow { version, mtu: self.clamp_mtu(from, mtu), guid, stage: Stage::Reply1 };
-        let id = self.flows.find(from).or_else(|| {
-            let handshakes = full_budget(now);
-            self.begin(now, from, FlowProtocol::RakNet(asked), handshakes)
-        });
+        let id = match self.flows.find(from) {
+            Some(id) => Ok(id),
+            None => self.begin(now, from, FlowProtocol::RakNet(asked), full_budget(now)),
+        };
         match id {
-            Some(id) => self.ask_server(now, id, asked, out),
-            None => {
+            Ok(id) => self.ask_server(now, id, asked, out),
+            Err(NotAdmitted::Later) => {}
+            Err(NotAdmitted::Refused) => {
                 let (refusal, guid) = (Refusal::NoFreeIncomingConnections, self.guid());
                 let refused = Offline::Refused { refusal, guid };
                 out.write(To::Client(from), |writer| refused.write(writer));

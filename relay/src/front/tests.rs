@@ -34,6 +34,8 @@ struct Places {
     proxy_protocol: bool,
     idle_timeout: Duration,
     rate: Option<Rate>,
+    /// What is said when all places are taken.
+    denied: NotAdmitted,
     pongs: Arc<PongCache>,
 }
 
@@ -45,15 +47,15 @@ impl Admit for Places {
         _now: Now,
         client: SocketAddr,
         make_room: &mut dyn FnMut() -> bool,
-    ) -> Option<Admitted<Arc<()>>> {
+    ) -> Result<Admitted<Arc<()>>, NotAdmitted> {
         if client.ip() == BANNED {
-            return None;
+            return Err(NotAdmitted::Refused);
         }
         let is_full = Arc::strong_count(&self.free) > self.max;
         let Self { server, proxy_protocol, idle_timeout, rate, .. } = *self;
         let permit = (!is_full || make_room()).then(|| Arc::clone(&self.free));
         let source = Source::Shared;
-        permit.map(|permit| Admitted {
+        permit.ok_or(self.denied).map(|permit| Admitted {
             server,
             source,
             proxy_protocol,
@@ -96,6 +98,7 @@ impl Bench {
             proxy_protocol: false,
             idle_timeout: Duration::from_secs(60),
             rate: None,
+            denied: NotAdmitted::Refused,
             pongs: Arc::clone(&pongs),
         };
         let front = Front::new(settings, places, Arc::clone(&counters), now.at);
@@ -459,6 +462,23 @@ fn admission_decides_and_the_table_is_bounded() {
 }
 
 #[test]
+fn a_client_for_which_another_one_makes_room_is_told_nothing_and_asks_again() {
+    for protocol in [FrontProtocol::RakNet, FrontProtocol::GameProtocol] {
+        let mut bench = Bench::new(settings(protocol));
+        (bench.front.admission.max, bench.front.admission.denied) = (0, NotAdmitted::Later);
+        let from = client_address(1);
+        let proof = match protocol {
+            FrontProtocol::RakNet => request_2(bench.cookie(from), 1_400),
+            FrontProtocol::GameProtocol => game_protocol_at_a_front::seasoning(&mut bench, from).to_vec(),
+        };
+        assert_eq!(bench.client(from, &proof), []);
+        assert_eq!(bench.drops(FrontDropReason::NotAdmitted), 1);
+        bench.front.admission.max = 1;
+        assert!(matches!(bench.client(from, &proof)[..], [(To::Server(_), _)]));
+    }
+}
+
+#[test]
 fn the_flow_that_waits_longest_for_the_server_makes_way_for_a_client_that_is_admitted() {
     let mut bench = Bench::raknet();
     let open = bench.open(client_address(0));
@@ -757,7 +777,7 @@ mod game_protocol_at_a_front {
         u32::from_be_bytes(bytes.try_into().unwrap())
     }
 
-    fn seasoning(bench: &mut Bench, from: SocketAddr) -> [u8; 4] {
+    pub(super) fn seasoning(bench: &mut Bench, from: SocketAddr) -> [u8; 4] {
         let sent = bench.client(from, &SALT);
         assert_eq!(sent[0].0, To::Client(from));
         (word(&SALT) ^ word(&sent[0].1)).to_be_bytes()

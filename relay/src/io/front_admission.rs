@@ -8,9 +8,10 @@ use tracing::{debug, info};
 
 use super::app::App;
 use super::client::payload_max;
-use crate::admission::Grant;
+use crate::admission::{Grant, Refusal};
+use crate::close::CloseReason;
 use crate::flow::TargetCounters;
-use crate::front::{Admit, Admitted, Offer};
+use crate::front::{Admit, Admitted, NotAdmitted, Offer};
 use crate::now::Now;
 use crate::target::TargetName;
 
@@ -35,6 +36,16 @@ impl FrontAdmission {
     pub(crate) const fn new(app: Arc<App>, target: TargetName) -> Self {
         Self { app, target }
     }
+
+    /// A full relay gives a client the slot of the flow that has waited for its own for longest, which ends in its own task.
+    fn not_admitted(&self, refusal: &Refusal) -> NotAdmitted {
+        if !matches!(refusal, Refusal::Close(CloseReason::TooManyClients { .. })) {
+            return NotAdmitted::Refused;
+        }
+        let Some(evicted) = self.app.resumable().evict().cloned() else { return NotAdmitted::Refused };
+        evicted.evict();
+        NotAdmitted::Later
+    }
 }
 
 impl Admit for FrontAdmission {
@@ -45,23 +56,22 @@ impl Admit for FrontAdmission {
         now: Now,
         client: SocketAddr,
         make_room: &mut dyn FnMut() -> bool,
-    ) -> Option<Admitted<FrontPermit>> {
+    ) -> Result<Admitted<FrontPermit>, NotAdmitted> {
         let app = &self.app;
         // No later than the question whether it is over, so that a shutdown that begins now waits for the flow.
         let tracked = app.sessions.token();
         if app.drain.is_cancelled() {
-            return None;
+            return Err(NotAdmitted::Refused);
         }
-        let grant = app.admission.admit_udp(now, client, &self.target, make_room);
-        let grant = grant.inspect_err(|refusal| {
+        let grant = app.admission.admit_udp(now, client, &self.target, make_room).map_err(|refusal| {
             debug!(client = %app.addresses.show(client), ?refusal, "client of the front refused");
-        });
-        let grant = grant.ok()?;
+            self.not_admitted(&refusal)
+        })?;
         info!(client = %app.addresses.show(client), target_name = %self.target, "client of the front connected");
         let counters = app.counters.target(&self.target);
         counters.flows.increment();
         counters.clients.increment();
-        Some(Admitted {
+        Ok(Admitted {
             server: grant.target.address,
             source: grant.target.settings.source.into(),
             proxy_protocol: grant.target.settings.proxy_protocol,

@@ -7,7 +7,7 @@ use tokio::time::timeout;
 
 use super::*;
 use crate::flow::Source;
-use crate::front::{Admitted, CookieKey, FrontProtocol, Offer};
+use crate::front::{Admitted, CookieKey, FrontProtocol, NotAdmitted, Offer};
 use crate::io::prober::probe;
 use crate::protocol::PongCache;
 
@@ -28,8 +28,8 @@ impl Admit for Everyone {
         _now: Now,
         _client: SocketAddr,
         _make_room: &mut dyn FnMut() -> bool,
-    ) -> Option<Admitted<()>> {
-        Some(Admitted {
+    ) -> Result<Admitted<()>, NotAdmitted> {
+        Ok(Admitted {
             server: self.server,
             source: Source::Shared,
             proxy_protocol: false,

@@ -14,7 +14,7 @@ use serde_json::Value;
 use tokio::sync::oneshot;
 
 use crate::program::{Program, relay};
-use crate::support::{Server, config, eventually, game, get, within};
+use crate::support::{Client, Server, config, eventually, game, get, within};
 
 /// A game server that sends every message back.
 async fn echo() -> SocketAddr {
@@ -120,6 +120,24 @@ async fn the_clients_of_the_front_count_as_clients() {
     let connection = within(one.connect(front)).await.unwrap();
     assert!(within(two.connect(front)).await.is_err(), "there is one place");
     echoes(&connection).await;
+}
+
+#[tokio::test]
+async fn a_flow_that_waits_for_its_client_makes_room_for_one_of_the_front() {
+    let mut config = with_front().await;
+    config.limits.max_clients = 1;
+    let bound = Relay::bind(config).await.unwrap();
+    let (front, address, counters) = (bound.udp_addr().unwrap(), bound.local_addr(), bound.counters());
+    let (_stop, stopped) = oneshot::channel::<()>();
+    tokio::spawn(bound.run(async { drop(stopped.await) }));
+    let (page, _) = Client::with_control(address, "/ws?target=game").await;
+    let endpoint = client().await;
+    assert!(within(endpoint.connect(front)).await.is_err(), "its client is there");
+    drop(page);
+    eventually("the flow waits", || counters.snapshot().all().detached == 1).await;
+    let connection = within(endpoint.connect(front)).await.unwrap();
+    echoes(&connection).await;
+    assert_eq!(counters.snapshot().all().detached, 0);
 }
 
 /// A server that shows what it receives first: the datagram, and where it came from.
