@@ -75,6 +75,17 @@ impl Stopper {
 }
 
 impl Relay {
+    /// Checks the configuration and reads all files that it names, those of the certificate included. Opens no socket and
+    /// resolves nothing.
+    ///
+    /// # Errors
+    ///
+    /// If the configuration is invalid; the error says what to change.
+    pub fn check(config: &Config) -> Result<(), ConfigError> {
+        config.check()?;
+        Tls::check(&config.tls).map_err(|error| ConfigError::Tls(error.to_string()))
+    }
+
     /// Checks the configuration, resolves the targets, reads the certificate and starts to listen.
     ///
     /// # Errors

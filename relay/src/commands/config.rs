@@ -1,5 +1,6 @@
 //! `check` and `config`.
 
+use rakwire_relay::Relay;
 use rakwire_relay::config::reference;
 
 use super::{Failure, print_out};
@@ -7,6 +8,7 @@ use crate::args::{ConfigArgs, ExplainArgs};
 
 pub(crate) fn check(args: &ConfigArgs) -> Result<(), Failure> {
     let loaded = args.load().map_err(Failure::misconfigured)?;
+    Relay::check(&loaded.config).map_err(|error| Failure::misconfigured(loaded.locate(&error)))?;
     let targets: Vec<&str> = loaded.config.targets.keys().map(|name| name.as_str()).collect();
     print_out(&format!("ok: listens on {}, offers {}\n", loaded.config.listen, targets.join(", ")))?;
     let note = loaded.config.note().map_err(Failure::misconfigured)?;

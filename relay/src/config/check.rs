@@ -5,6 +5,8 @@ use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::path::Path;
 
+use tracing_subscriber::filter::Targets as Levels;
+
 use super::error::ConfigError;
 use super::model::{AdmissionConfig, Config, TlsConfig, WebRtcConfig, WebTransportMode};
 use super::pages;
@@ -38,6 +40,7 @@ impl Config {
         self.cookie_keys()?;
         self.webrtc_certificate()?;
         self.discovery_store()?;
+        self.check_log()?;
         self.check_tls()
     }
 
@@ -195,6 +198,11 @@ impl Config {
             "pages that come through a trusted proxy are told of the WebSocket alone: for WebTransport and data channels beside \
              the proxy open a UDP port, and name it with --webtransport-public-port PORT",
         ))
+    }
+
+    fn check_log(&self) -> Result<(), ConfigError> {
+        let level = &self.log.level;
+        level.parse::<Levels>().map(drop).map_err(|_| ConfigError::LogLevel(level.clone()))
     }
 
     fn check_webtransport(&self) -> Result<(), ConfigError> {

@@ -105,6 +105,9 @@ pub enum ConfigError {
         /// What is wrong.
         reason: String,
     },
+    /// The levels of the log cannot be read.
+    #[error("'{0}' is not a log level: write it as info, or info,hyper=debug")]
+    LogLevel(String),
     /// Two options contradict each other.
     #[error("{reason}")]
     Contradiction {
@@ -121,6 +124,7 @@ impl ConfigError {
         let key = match self {
             Self::NoTarget => "",
             Self::Tls(_) => "tls",
+            Self::LogLevel(_) => "log.level",
             Self::Unresolvable { name, .. } | Self::UnusableAddress { name, .. } => {
                 return vec!["targets".to_owned(), name.as_str().to_owned(), "address".to_owned()];
             }

@@ -30,7 +30,7 @@ static SUPPRESSED: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
 #[non_exhaustive]
 pub enum LogError {
     /// The level cannot be read.
-    #[error("'{0}' is no level of the log: write it as info, or info,hyper=debug")]
+    #[error("'{0}' is not a log level: write it as info, or info,hyper=debug")]
     Level(String),
     /// Something else in this process has started one.
     #[error("this process has a log already")]

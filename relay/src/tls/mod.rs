@@ -79,6 +79,14 @@ impl Tls {
         Self::with_acme(config).map(Some)
     }
 
+    /// Reads the files of the certificate, if it comes from files.
+    pub(crate) fn check(config: &TlsConfig) -> Result<(), TlsError> {
+        match (&config.certificate, &config.key) {
+            (Some(certificate), Some(key)) => Watch::new(certificate, key).map(drop),
+            _ => Ok(()),
+        }
+    }
+
     #[cfg(feature = "acme")]
     fn with_acme(config: &TlsConfig) -> Result<Self, TlsError> {
         let acme = acme::Acme::new(config)?;

@@ -2,11 +2,12 @@
 
 use std::fs;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use crate::program::{Program, refused, relay};
 use crate::support::{Client, Server, directory, get};
+use crate::tls::Authority;
 
 fn path(name: &str) -> PathBuf {
     let path = directory("commands").join(name);
@@ -48,6 +49,27 @@ fn a_configuration_is_checked() {
         let arguments = [command, &["--config", bad.to_str().unwrap()]].concat();
         let line = refused(&arguments);
         assert!(line.starts_with(&format!("error: {}:5: unknown field `quew`", bad.display())), "{line}");
+    }
+    let (certificate, key) = (path("check.pem"), path("check.key"));
+    Authority::new().issue("localhost", &certificate, &key);
+    let check = |more: &str| {
+        fs::write(&bad, format!("[targets.game]\naddress = \"127.0.0.1:1\"\n{more}")).unwrap();
+        relay().args(["check", "--config"]).arg(&bad).output().unwrap()
+    };
+    let tls = |key: &Path| format!("[tls]\ncertificate = {certificate:?}\nkey = {key:?}\n");
+    assert!(check(&tls(&key)).status.success());
+    for (more, line, reason) in [
+        (tls(&certificate), 4, "has no private key"),
+        (tls(&path("none.key")), 4, "cannot read"),
+        ("\n[log]\nlevel = \"hyper=loud\"\n".to_owned(), 5, "'hyper=loud' is not a log level"),
+    ] {
+        let output = check(&more);
+        assert_eq!(output.status.code(), Some(2));
+        let text = String::from_utf8(output.stderr).unwrap();
+        assert!(
+            text.starts_with(&format!("error: {}:{line}: ", bad.display())) && text.contains(reason),
+            "{text}"
+        );
     }
 }
 
