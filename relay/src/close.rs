@@ -146,7 +146,7 @@ fn sentence_of(end: &FlowEnd) -> String {
         FlowEnd::MessageTooBig { len, max } => {
             format!("message of {len} bytes; a datagram carries at most {max}")
         }
-        FlowEnd::ProtocolViolation => "broken WebSocket frame".to_owned(),
+        FlowEnd::ProtocolViolation => "broken frame".to_owned(),
         FlowEnd::Idle(time) => format!("nothing sent or received for {time:?}"),
         FlowEnd::Unresponsive(time) => format!("no answer to pings for {time:?}"),
         FlowEnd::ShuttingDown => "relay is shutting down".to_owned(),

@@ -5,7 +5,7 @@
 //! whose protocol it is told it looks at handshakes and pings, and at nothing else.
 //!
 //! A client chooses its server by a configured [`TargetName`]. The relay never takes an address from a client, and each
-//! client has its own UDP socket, connected to its server, so that nobody else can answer.
+//! client has its own UDP socket, on which nobody but its server can answer.
 //!
 //! ```
 //! use rakwire_relay::{Config, Relay};

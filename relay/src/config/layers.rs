@@ -194,7 +194,7 @@ fn single(kind: OptionKind, text: &str) -> Result<Value, String> {
         OptionKind::Number { unit, min, max } => text
             .parse()
             .map(Value::Integer)
-            .map_err(|_| format!("'{text}' is no number: write one from {min} to {max} ({unit})")),
+            .map_err(|_| format!("'{text}' is no number: write one from {}", range(unit, min, max))),
         OptionKind::Time { .. } | OptionKind::Text(_) | OptionKind::Texts(_) | OptionKind::Choice(_) => {
             Ok(Value::String(text.to_owned()))
         }
@@ -269,7 +269,8 @@ fn out_of_range(kind: OptionKind, value: &Value) -> Option<String> {
     match (kind, value) {
         (OptionKind::Number { unit, min, max }, Value::Integer(number)) => {
             let fits = u64::try_from(*number).is_ok_and(|number| (min..=max).contains(&number));
-            (!fits).then(|| format!("{number} is out of range: write a number from {min} to {max} ({unit})"))
+            (!fits)
+                .then(|| format!("{number} is out of range: write a number from {}", range(unit, min, max)))
         }
         (OptionKind::Time { min, max }, Value::Integer(_) | Value::String(_)) => {
             let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
@@ -282,6 +283,10 @@ fn out_of_range(kind: OptionKind, value: &Value) -> Option<String> {
         }
         _ => None,
     }
+}
+
+fn range(unit: &str, min: u64, max: u64) -> String {
+    if unit.is_empty() { format!("{min} to {max}") } else { format!("{min} to {max} ({unit})") }
 }
 
 /// The values of a key, in which `*` stands for every key of a table.

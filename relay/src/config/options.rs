@@ -36,7 +36,7 @@ pub enum OptionKind {
     Choice(&'static [&'static str]),
     /// A whole number.
     Number {
-        /// The unit.
+        /// The unit; empty if it has none.
         unit: &'static str,
         /// The least.
         min: u64,
@@ -96,7 +96,13 @@ impl OptionInfo {
             OptionKind::Text(name) => name.to_owned(),
             OptionKind::Texts(name) => format!("list of {name}"),
             OptionKind::Choice(values) => values.join(", "),
-            OptionKind::Number { unit, min, max } => format!("{min} to {max} {unit}"),
+            OptionKind::Number { unit, min, max } => {
+                if unit.is_empty() {
+                    format!("{min} to {max}")
+                } else {
+                    format!("{min} to {max} {unit}")
+                }
+            }
             OptionKind::Time { min, max } => {
                 format!("time, {} to {}", duration::text(min), duration::text(max))
             }
@@ -278,7 +284,7 @@ pub const OPTIONS: &[OptionInfo] = &[
         "exempt",
         OptionKind::Texts("NETWORK"),
         Change::Reload,
-        "Addresses or networks without limits per address and prefix; trusted proxies are none of them",
+        "Addresses or networks without limits per address and prefix; trusted proxies are never exempt",
     ),
     option(
         "tokens.keys",
@@ -480,7 +486,7 @@ pub const OPTIONS: &[OptionInfo] = &[
     option(
         "webtransport.public_port",
         "webtransport-public-port",
-        number("as port", 1, 65_535),
+        number("", 1, 65_535),
         Change::Restart,
         "UDP port by which pages reach WebTransport and data channels at the host of the relay's URL, if it is another one outside; \
          pages that come through a trusted proxy are told none without it",
@@ -542,7 +548,7 @@ pub const OPTIONS: &[OptionInfo] = &[
         "discover",
         OptionKind::Text("URL"),
         Change::Restart,
-        "Redis or Valkey where game servers announce themselves, as redis://HOST:PORT/; a URL with a password belongs into the \
+        "Redis or Valkey where game servers announce themselves, as redis://HOST:PORT/; a URL with a password belongs in the \
          file or the variable",
     ),
     option(

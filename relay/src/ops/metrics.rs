@@ -90,7 +90,7 @@ fn describe_counters() {
     );
     describe_counter!(
         "rakwire_relay_webrtc_sessions_total",
-        "Sessions of data channels by how far they came."
+        "Sessions of data channels by how far they got."
     );
     describe_counter!("rakwire_relay_webrtc_drops_total", "Datagrams of data channels that were dropped.");
     describe_counter!("rakwire_relay_flows_total", "Flows of clients since the start.");
