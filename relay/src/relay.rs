@@ -508,7 +508,26 @@ async fn log_summaries(counters: Arc<Counters>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::admission::ResolvedTarget;
+    use crate::config::Target;
     use crate::ops::Health as _;
+
+    /// A name of this machine, whose target had another address.
+    #[tokio::test]
+    async fn the_names_of_targets_are_resolved_again_while_a_relay_runs() {
+        let mut config = Config::new("127.0.0.1:0".parse().unwrap());
+        config.resolve_interval = Duration::from_millis(1);
+        let old: SocketAddr = "127.0.0.9:1".parse().unwrap();
+        let mut targets = Targets::default();
+        let (name, settings) = ("game".parse().unwrap(), Target::new("localhost:1".parse().unwrap()));
+        targets.insert(ResolvedTarget { name, settings, address: old });
+        let app = Arc::new(App::new(Admission::new(&config, targets).unwrap(), &config, None));
+        let mut beside = JoinSet::new();
+        start_beside(&mut beside, &app, None);
+        while app.admission.targets().find("game").unwrap().address == old {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    }
 
     #[tokio::test]
     async fn a_part_that_ends_by_a_panic_leaves_the_relay_unready() {
