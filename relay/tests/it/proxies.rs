@@ -23,6 +23,7 @@ pub(crate) const NAME: &str = "play.example.org";
 
 const NGINX: &str = include_str!("../../packaging/proxies/nginx.conf");
 const HAPROXY: &str = include_str!("../../packaging/proxies/haproxy.cfg");
+const HAPROXY_RELAYS: &str = include_str!("../../packaging/proxies/haproxy-relays.cfg");
 const CADDY: &str = include_str!("../../packaging/proxies/Caddyfile");
 
 /// A reverse proxy in its own process.
@@ -274,14 +275,20 @@ fn seconds(text: &str, word: &str) -> Duration {
 #[test]
 fn the_timeouts_of_the_examples_fit_the_limits_of_the_relay() {
     let limits = Limits::default();
-    for (text, word) in
-        [(NGINX, "keepalive_timeout"), (HAPROXY, "timeout http-keep-alive"), (CADDY, "keepalive")]
-    {
+    for (text, word) in [
+        (NGINX, "keepalive_timeout"),
+        (HAPROXY, "timeout http-keep-alive"),
+        (HAPROXY_RELAYS, "timeout http-keep-alive"),
+        (CADDY, "keepalive"),
+    ] {
         assert!(seconds(text, word) < limits.header_timeout, "{word}");
     }
-    for (text, word) in
-        [(NGINX, "proxy_read_timeout"), (NGINX, "proxy_send_timeout"), (HAPROXY, "timeout tunnel")]
-    {
+    for (text, word) in [
+        (NGINX, "proxy_read_timeout"),
+        (NGINX, "proxy_send_timeout"),
+        (HAPROXY, "timeout tunnel"),
+        (HAPROXY_RELAYS, "timeout tunnel"),
+    ] {
         assert!(seconds(text, word) > 3 * limits.ping_interval, "{word}");
     }
 }

@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
+use rakwire_relay::flow::FLOW_PROTOCOL;
 use rakwire_relay::{CloseKind, DropReason};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 use tokio::time::sleep;
 
 use crate::support::{Client, Flow, Running, Server, TIMEOUT, config, eventually, game, within};
@@ -65,6 +68,33 @@ async fn a_client_that_comes_back_has_its_flow() {
     assert_eq!(game.server.receive().await, (b"here again".to_vec(), game.from));
     let snapshot = game.relay.snapshot();
     assert_eq!((snapshot.flows, snapshot.all().resumed, snapshot.all().detached), (2, 1, 0));
+}
+
+/// What the client sends next passes although it has read nothing but the answer to its upgrade.
+#[tokio::test]
+async fn a_return_takes_one_round_trip_after_that_of_tcp() {
+    let mut game = Game::start().await;
+    let (other, _) = Client::with_control(game.relay.address, "/ws?target=game").await;
+    drop(std::mem::replace(&mut game.client, other));
+    game.detached().await;
+    let mut stream = TcpStream::connect(game.relay.address).await.unwrap();
+    let request = format!(
+        "GET /ws?target=game&resume={} HTTP/1.1\r\nHost: relay\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
+         Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\
+         Sec-WebSocket-Protocol: {FLOW_PROTOCOL}\r\n\r\n",
+        game.flow.resume
+    );
+    stream.write_all(request.as_bytes()).await.unwrap();
+    // Up to the end of the answer, and not to what follows it.
+    let mut answer = Vec::new();
+    while !answer.ends_with(b"\r\n\r\n") {
+        answer.push(within(stream.read_u8()).await.unwrap());
+    }
+    assert!(answer.starts_with(b"HTTP/1.1 101 "), "{}", String::from_utf8_lossy(&answer));
+    // A binary message, whose mask is zero.
+    let message = [&[0x82, 0x80 | 10, 0, 0, 0, 0][..], b"here again"].concat();
+    stream.write_all(&message).await.unwrap();
+    assert_eq!(game.server.receive().await, (b"here again".to_vec(), game.from));
 }
 
 /// An address that has changed: the old connection is not known to be lost.

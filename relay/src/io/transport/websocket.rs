@@ -154,3 +154,103 @@ async fn send_close(socket: &mut WebSocket, code: u16, reason: &CloseReason) {
         pending::<()>().await;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+    use std::io;
+    use std::pin::Pin;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use axum::Router;
+    use axum::routing::any;
+    use tokio::io::{AsyncRead, AsyncWrite, DuplexStream, ReadBuf, duplex};
+    use tokio::sync::mpsc;
+    use tokio_tungstenite::client_async;
+    use tokio_util::sync::CancellationToken;
+
+    use super::*;
+    use crate::flow::{FlowLimits, FromServer, Setup, TargetCounters};
+    use crate::io::serve::serve_http;
+
+    const DATAGRAMS: usize = 100;
+
+    /// A connection in memory that counts its writes.
+    struct Counted {
+        stream: DuplexStream,
+        writes: Arc<AtomicUsize>,
+    }
+
+    impl AsyncRead for Counted {
+        fn poll_read(
+            mut self: Pin<&mut Self>,
+            context: &mut Context<'_>,
+            buffer: &mut ReadBuf<'_>,
+        ) -> Poll<io::Result<()>> {
+            Pin::new(&mut self.stream).poll_read(context, buffer)
+        }
+    }
+
+    impl AsyncWrite for Counted {
+        fn poll_write(
+            mut self: Pin<&mut Self>,
+            context: &mut Context<'_>,
+            bytes: &[u8],
+        ) -> Poll<io::Result<usize>> {
+            self.writes.fetch_add(1, Ordering::Relaxed);
+            Pin::new(&mut self.stream).poll_write(context, bytes)
+        }
+
+        fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Pin::new(&mut self.stream).poll_flush(context)
+        }
+
+        fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Pin::new(&mut self.stream).poll_shutdown(context)
+        }
+    }
+
+    /// Both ends of a WebSocket over `stream`: that of the relay, and the messages that the client gets.
+    async fn connect(stream: Counted, client: DuplexStream) -> (WebSocket, mpsc::UnboundedReceiver<Bytes>) {
+        let (opened, mut sockets) = mpsc::unbounded_channel();
+        let upgrade = async move |upgrade: WebSocketUpgrade| {
+            let open = async move |socket| drop(opened.send(socket));
+            configure(upgrade, &Limits::default()).on_upgrade(open)
+        };
+        let router = Router::new().route("/ws", any(upgrade));
+        tokio::spawn(async move {
+            let stop = CancellationToken::new();
+            serve_http(stream, router, (), Duration::from_secs(60), &stop).await.unwrap();
+        });
+        let (mut client, _) = client_async("ws://relay/ws", client).await.unwrap();
+        let (received, messages) = mpsc::unbounded_channel();
+        tokio::spawn(async move {
+            while let Some(Ok(message)) = client.next().await {
+                drop(received.send(message.into_data()));
+            }
+        });
+        (sockets.recv().await.unwrap(), messages)
+    }
+
+    #[tokio::test]
+    async fn datagrams_that_wait_for_a_client_leave_in_one_write() {
+        let writes = Arc::<AtomicUsize>::default();
+        let (stream, client) = duplex(2 * WRITE_BUFFER);
+        let stream = Counted { stream, writes: Arc::clone(&writes) };
+        let (socket, mut messages) = connect(stream, client).await;
+        let mut transport = WebSocketTransport::new(socket);
+        let now = Instant::now();
+        let counters = Arc::new(TargetCounters::default());
+        let mut flow = Flow::new(FlowLimits::default(), counters, Setup::default(), now);
+        for number in 0..DATAGRAMS {
+            flow.handle_server(now, FromServer::Datagram(&[number as u8; 100]));
+        }
+        let before = writes.load(Ordering::Relaxed);
+        poll_fn(|context| transport.poll_write(context, &mut flow, now)).await.unwrap();
+        assert_eq!(writes.load(Ordering::Relaxed) - before, 1);
+        for number in 0..DATAGRAMS {
+            assert_eq!(messages.recv().await.unwrap(), vec![number as u8; 100]);
+        }
+    }
+}
