@@ -176,6 +176,13 @@ impl AddressLimiter {
         share.has_slot
     }
 
+    /// How many slots are taken, and how many networks have a share.
+    #[cfg(test)]
+    pub(super) fn len(&self) -> (usize, usize) {
+        let counts = self.taken.lock();
+        (counts.total, counts.by_network.len())
+    }
+
     /// Completes when a slot has become free.
     pub(crate) async fn freed(&self) {
         self.taken.freed.notified().await;

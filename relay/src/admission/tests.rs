@@ -1,6 +1,8 @@
 //! Decisions about clients.
 
+use std::collections::VecDeque;
 use std::fs;
+use std::num::NonZeroUsize;
 use std::time::{Duration, SystemTime};
 
 use axum::http::HeaderMap;
@@ -330,4 +332,36 @@ async fn clients_count_on_over_a_reload() {
     }
     drop(connected);
     assert!(admission.admit(&request("192.0.2.1", "target=game")).is_ok());
+}
+
+/// A day in which clients come with a token each, from everywhere, and stay for a while.
+#[tokio::test]
+async fn a_day_of_clients_leaves_nothing_behind() {
+    const DAY: u32 = 24 * 60 * 60;
+    const LIFETIME: Duration = Duration::from_secs(60);
+
+    let issuer = Issuer::new("day", SigningKey::hmac_sha256().unwrap());
+    let admission = issuer.admission(true).await;
+    let rate = Rate { datagrams: NonZeroUsize::MIN, bytes: NonZeroUsize::MIN };
+    let (start, mut flows) = (Now::read(), VecDeque::new());
+    let mut most = 0;
+    for second in (0..DAY).step_by(10) {
+        let now = Now { at: start.at + second * SECOND, wall: start.wall + second * SECOND };
+        let client = IpAddr::from((0x0B00_0000 + second).to_be_bytes());
+        let token = issuer.token(now.wall + LIFETIME, |_| {});
+        let request = request(&client.to_string(), &format!("target=game&token={token}"));
+        let grant = admission.admit_at(&request, now).unwrap();
+        assert!(admission.admit_at(&request, now).is_err(), "it has been used");
+        let rate = admission.shared_rate(&grant, Some(rate), now.at);
+        flows.push_back((grant, rate));
+        if flows.len() > 12 {
+            flows.pop_front();
+        }
+        most = most.max(admission.used.len());
+    }
+    assert!(most as u64 <= LIFETIME.as_secs(), "{most} tokens were remembered at a time");
+    drop(flows);
+    assert_eq!(admission.policy().clients.len(), (0, 0));
+    let (rates, unused_max) = admission.rates.len();
+    assert!(rates <= unused_max + 12, "{rates} rates of {DAY} s");
 }

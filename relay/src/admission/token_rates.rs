@@ -36,6 +36,12 @@ impl TokenRates {
         rates.by_id.insert(id.into(), Arc::downgrade(&rate.0));
         rate
     }
+
+    /// How many rates are kept, and how many may be.
+    #[cfg(test)]
+    pub(super) fn len(&self) -> (usize, usize) {
+        (self.0.lock().unwrap_or_else(PoisonError::into_inner).by_id.len(), UNUSED_MAX)
+    }
 }
 
 #[cfg(test)]

@@ -58,6 +58,14 @@ impl UsedTokens {
         Ok(TokenClaim { used: self, entry: Some(entry) })
     }
 
+    /// How many ids are remembered.
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        let ids = self.lock();
+        assert_eq!(ids.all.len(), ids.by_expiry.len());
+        ids.all.len()
+    }
+
     fn lock(&self) -> MutexGuard<'_, Ids> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

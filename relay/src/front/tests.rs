@@ -554,6 +554,36 @@ fn a_datagram_above_the_limit_goes_nowhere() {
     assert_eq!(bench.client(from, &[0x84; 1_472]).len(), 1);
 }
 
+/// A day in which a client comes every ten seconds; the server accepts two of three, and all fall silent some time.
+#[test]
+fn a_day_of_clients_leaves_nothing_behind() {
+    let mut bench = Bench::raknet();
+    bench.front.admission.max = 100;
+    let day = 24 * 60 * 60;
+    let mut most = 0;
+    for second in 0..day + 120 {
+        bench.wait(Duration::from_secs(1));
+        if second < day && second % 10 == 0 {
+            let from = SocketAddr::from((Ipv4Addr::from_bits(0x0B00_0000 + second), 5));
+            if second % 3 == 0 {
+                let cookie = bench.cookie(from);
+                bench.client(from, &request_2(cookie, 1_400));
+            } else {
+                let id = bench.open(from);
+                bench.server(id, &[0x84, 0, 0, 0]);
+            }
+        }
+        while bench.front.poll_closed().is_some() {}
+        most = most.max(bench.counters.snapshot().flows);
+    }
+    assert!(most < 20, "{most} flows at a time");
+    let counts = bench.counters.snapshot();
+    assert_eq!((counts.flows, counts.opened), (0, u64::from(day / 10)));
+    assert!(bench.front.flows.select(|_, _, _| true).is_empty());
+    assert_eq!(bench.front.half_open.pop(|_| true), None);
+    assert_eq!(Arc::strong_count(&bench.front.admission.free), 1);
+}
+
 #[test]
 fn empty_datagrams_are_counted_in_both_directions() {
     let mut bench = Bench::raknet();
