@@ -86,7 +86,7 @@ impl<P: Protocol> Shared<P> {
         let next = match next {
             // Who waits for a flush is told when all has been sent.
             Next::Sleep(_) if !outgoing.is_empty() && self.io.is_flushed() => Next::Again,
-            next => next,
+            next @ (Next::Again | Next::Sleep(_) | Next::End) => next,
         };
         let has_ended = next == Next::End;
         let has_unaccepted = !state.dispatcher.accept_queue.is_empty() || has_ended;
