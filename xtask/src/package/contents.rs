@@ -15,7 +15,7 @@ const REQUIRED: [&str; 4] = ["Cargo.toml", "README.md", "LICENSE-MIT", "LICENSE-
 const ADDED: [&str; 3] = [".cargo_vcs_info.json", "Cargo.lock", "Cargo.toml.orig"];
 /// Folders, and what the names of the files in them end with.
 const FOLDERS: [(&str, &[&str]); 8] = [
-    ("src/", &[".rs", ".sql"]),
+    ("src/", &[".rs", ".sql", ".txt"]),
     ("examples/", &[".rs", ".mjs"]),
     // Files for operators, of all kinds. Tests of the relay read them.
     ("packaging/", &[""]),
