@@ -15,7 +15,7 @@ use super::window::{Record, print_line};
 const PARTS: u32 = 16;
 /// Clients that connect at once.
 const AT_A_TIME: usize = 16;
-const CONNECTING: Duration = Duration::from_secs(20);
+const CONNECTING: Duration = Duration::from_secs(40);
 
 pub(super) fn run(server: SocketAddr, clients: u16, udp: bool) -> Result<()> {
     let record = Record::begin();

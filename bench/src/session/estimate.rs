@@ -5,7 +5,7 @@ use super::step::Step;
 use crate::core_only::Effort;
 
 /// The runs for which steps tell how long they usually take.
-const USUAL_RUNS: f64 = 5.0;
+const USUAL_RUNS: u32 = 5;
 /// How many times as fast a quick measurement is.
 const QUICK: f64 = 40.0;
 
@@ -20,10 +20,10 @@ impl Estimate {
     /// The seconds that a step is expected to take: as long as last time, or as usual.
     fn seconds(self, step: Step, history: &History) -> f64 {
         let usual = match self.effort {
-            Effort::Full => step.usual_seconds() / USUAL_RUNS,
+            Effort::Full => step.usual_seconds() / f64::from(step.rounds(USUAL_RUNS)),
             Effort::Quick => step.usual_seconds() / QUICK,
         };
-        f64::from(self.runs) * history.seconds_per_run(step).unwrap_or(usual)
+        f64::from(step.rounds(self.runs)) * history.seconds_per_round(step).unwrap_or(usual)
     }
 
     /// What is measured next, and how long that and the rest take.
@@ -59,9 +59,13 @@ mod tests {
         let full = Estimate { effort: Effort::Full, runs: 5 };
         let mut history = History::default();
         assert_eq!(full.seconds(Step::Idle, &history), Step::Idle.usual_seconds());
-        history.record(Step::Idle, 100.0, 5);
-        assert_eq!(full.seconds(Step::Idle, &history), 100.0);
-        assert_eq!(Estimate { runs: 1, ..full }.seconds(Step::Idle, &history), 20.0);
+        for step in [Step::Core, Step::Idle] {
+            history.record(step, 100.0, 5);
+            assert_eq!(full.seconds(step, &history), 100.0);
+        }
+        let once = Estimate { runs: 1, ..full };
+        assert_eq!(once.seconds(Step::Core, &history), 20.0);
+        assert_eq!(once.seconds(Step::Idle, &history), 100.0, "it measures once however many runs there are");
     }
 
     #[test]

@@ -13,8 +13,8 @@ use crate::pairing::Pairing;
 /// What earlier sessions showed.
 #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct History {
-    /// Of each step, divided by its runs.
-    seconds_per_run: BTreeMap<String, f64>,
+    /// Of each step, divided by how often it measures.
+    seconds_per_round: BTreeMap<String, f64>,
     /// The pairings of each step that took too long.
     too_long: BTreeMap<String, Vec<Pairing>>,
 }
@@ -39,12 +39,12 @@ impl History {
             .with_context(|| format!("{} cannot be written", path.display()))
     }
 
-    pub(super) fn seconds_per_run(&self, step: Step) -> Option<f64> {
-        self.seconds_per_run.get(step.name()).copied()
+    pub(super) fn seconds_per_round(&self, step: Step) -> Option<f64> {
+        self.seconds_per_round.get(step.name()).copied()
     }
 
     pub(super) fn record(&mut self, step: Step, seconds: f64, runs: u32) {
-        self.seconds_per_run.insert(step.name().to_owned(), seconds / f64::from(runs));
+        self.seconds_per_round.insert(step.name().to_owned(), seconds / f64::from(step.rounds(runs)));
     }
 
     /// Whether a pairing took too long in any step when that was last measured.
@@ -86,6 +86,6 @@ mod tests {
         history.write(&path).unwrap();
         let read = History::read(&path).unwrap();
         std::fs::remove_file(&path).unwrap();
-        assert_eq!((read.seconds_per_run(Step::Core), read), (Some(2.0), history));
+        assert_eq!((read.seconds_per_round(Step::Core), read), (Some(2.0), history));
     }
 }

@@ -77,6 +77,11 @@ impl Step {
         }
     }
 
+    /// How often it measures in a session with this many runs.
+    pub(super) const fn rounds(self, runs: u32) -> u32 {
+        if matches!(self, Self::Fairness | Self::Idle) { 1 } else { runs }
+    }
+
     /// Whether one of its rows is selected; no selection means all.
     pub(super) fn is_selected(self, only: &[String]) -> bool {
         let name = self.name();
