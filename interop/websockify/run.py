@@ -1,5 +1,8 @@
 """Runs websockify with the arguments of its own command."""
 
-from websockify.websocketproxy import websockify_init
+from websockify import websocketproxy
 
-websockify_init()
+# Version 0.13.0 reads this of its server, which has none with `--libserver`.
+websocketproxy.LibProxyServer.unix_listen = None
+
+websocketproxy.websockify_init()
