@@ -2,12 +2,10 @@
 //!
 //! `docs/congestion.md` describes the algorithm and the measurements behind its constants.
 
-use super::types::{AckSample, INITIAL_DATAGRAMS, Loss, LossTrigger, MIN_DATAGRAMS, Pace};
+use super::types::{AckSample, INITIAL_DATAGRAMS, Loss, LossTrigger, MAX_DATAGRAMS, MIN_DATAGRAMS, Pace};
 use crate::serial::U24;
 use crate::time::Instant;
 
-/// The largest window; it keeps the arithmetic from overflowing.
-const MAX_WINDOW: u32 = 1 << 28;
 /// The lower bound of the queueing delay that counts as too long, a quarter of the base RTT, in microseconds.
 const MIN_QUEUE_DELAY: u32 = 5_000;
 /// Its upper bound.
@@ -218,8 +216,13 @@ impl DelayBased {
         self.max_queue_delay() / 2 + if is_delayed { ACK_DELAY } else { 0 }
     }
 
+    /// A window that has grown. It stays within what may be in flight: a larger one would never count as used.
+    fn grown(&self, window: u32, bytes: u32) -> u32 {
+        window.saturating_add(bytes).min(MAX_DATAGRAMS * self.datagram)
+    }
+
     fn grow(&mut self, bytes: u32) {
-        self.window = self.window.saturating_add(bytes).min(MAX_WINDOW);
+        self.window = self.grown(self.window, bytes);
     }
 
     fn reduce(&mut self, window: u32, now: Instant) {
@@ -247,6 +250,9 @@ impl DelayBased {
             return;
         }
         let congestion_loss = self.congestion_loss();
+        if self.state == State::Steady && queue < limit / 2 {
+            self.futile_reductions = 0;
+        }
         if !self.round.window_used {
             return;
         }
@@ -257,9 +263,6 @@ impl DelayBased {
             State::SlowStart => {}
             State::Steady if queue > limit => self.drain_queue(queue, sample.now),
             State::Steady => {
-                if queue < limit / 2 {
-                    self.futile_reductions = 0;
-                }
                 if let Some(rate) = congestion_loss {
                     let left = scale(self.window, ALL - rate, ALL);
                     self.reduce(self.bounded_reduction(left), sample.now);
@@ -272,10 +275,12 @@ impl DelayBased {
         }
     }
 
-    /// The window without the reductions grows as `NewReno`'s does. One of few datagrams does not: it may fill the queue alone.
+    /// The window without the reductions grows as `NewReno`'s does, while it is used. One of few datagrams does not grow: it may
+    /// fill the queue alone.
     fn grow_window_before(&mut self) {
-        if self.is_contested() && self.window_before >= 2 * MIN_DATAGRAMS * self.datagram {
-            self.window_before = self.window_before.saturating_add(self.datagram).min(MAX_WINDOW);
+        let is_used = self.is_contested() && self.round.window_used;
+        if is_used && self.window_before >= 2 * MIN_DATAGRAMS * self.datagram {
+            self.window_before = self.grown(self.window_before, self.datagram);
         }
     }
 
@@ -447,19 +452,34 @@ mod tests {
                 self.delay_based.on_lost(&Loss { now, sent_at, bytes: DATAGRAM, ordinal, trigger });
             }
             for number in lost..window / DATAGRAM {
-                self.delay_based.on_ack(&AckSample {
-                    now: self.now,
-                    bytes: DATAGRAM,
-                    bytes_after_recovery: DATAGRAM,
-                    in_flight: window,
-                    newest: first.plus(number),
-                    next: self.next,
-                    rtt: EMPTY + queue,
-                    ack_span: 0,
-                    is_over_stream: false,
-                });
+                self.acknowledge(first.plus(number), queue, window);
             }
             self.delay_based.window()
+        }
+
+        /// An acknowledgement of one datagram.
+        fn acknowledge(&mut self, newest: U24, queue: u32, in_flight: u32) {
+            self.delay_based.on_ack(&AckSample {
+                now: self.now,
+                bytes: DATAGRAM,
+                bytes_after_recovery: DATAGRAM,
+                in_flight,
+                newest,
+                next: self.next,
+                rtt: EMPTY + queue,
+                ack_span: 0,
+                is_over_stream: false,
+            });
+        }
+
+        /// The same for an application that sends two datagrams in each round trip, which are acknowledged.
+        fn quiet_rounds(&mut self, rounds: u32, queue: u32) {
+            for _ in 0..rounds {
+                self.now = self.now.plus_micros(EMPTY + queue);
+                let newest = self.next.plus(1);
+                self.next = self.next.plus(2);
+                self.acknowledge(newest, queue, 2 * DATAGRAM);
+            }
         }
 
         fn rounds(&mut self, rounds: u32, queue: u32) -> u32 {
@@ -535,6 +555,32 @@ mod tests {
         }
         assert_eq!(path.delay_based.state, State::Competitive);
         assert!(path.delay_based.window() >= before, "{} after {before}", path.delay_based.window());
+    }
+
+    /// A window that is not used says nothing of what another flow has left to this one.
+    #[test]
+    fn a_connection_with_little_to_send_claims_no_window() {
+        let mut path = Path::new();
+        path.rounds(4, 0);
+        path.rounds(2, 10_000);
+        path.rounds(4, 25_000);
+        assert!(path.delay_based.is_contested());
+        // The first one ends a round in which the window was used.
+        path.quiet_rounds(1, 9_000);
+        let before = path.delay_based.window_before;
+        path.quiet_rounds(1_000, 9_000);
+        assert_eq!(path.delay_based.window_before, before);
+        path.quiet_rounds(1, 0);
+        assert!(!path.delay_based.is_contested(), "a short queue shows that nobody else fills it");
+    }
+
+    #[test]
+    fn the_largest_window_is_one_that_can_be_used() {
+        let mut path = Path::new();
+        let largest = MAX_DATAGRAMS * DATAGRAM;
+        assert_eq!(path.rounds(12, 0), largest);
+        let after = path.rounds(3, 30_000);
+        assert!(after < largest / 4 * 3, "{after}");
     }
 
     #[test]

@@ -14,15 +14,10 @@ pub(super) use types::{AckSample, INITIAL_DATAGRAMS, Loss, LossTrigger};
 use crate::raknet::config::CongestionControl;
 use crate::time::Instant;
 
-/// Datagrams in the largest window: as many as one acknowledgement may make this end look up.
-const MAX_DATAGRAMS: u32 = 8_192;
-
 /// A congestion controller whose window stays within bounds whatever the other peer acknowledges.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Congestion {
     controller: Controller,
-    /// Bytes of a full datagram.
-    datagram: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -56,14 +51,12 @@ impl Congestion {
             #[cfg(feature = "delay-based")]
             CongestionControl::DelayBased => Controller::DelayBased(DelayBased::new(datagram)),
         };
-        Self { controller, datagram }
+        Self { controller }
     }
 
     /// Bytes that may be in flight.
     pub(super) fn window(&self) -> u32 {
-        let wanted = dispatch!(&self.controller, window());
-        // The controllers keep to the smallest window themselves, but may aim above the largest one.
-        wanted.min(MAX_DATAGRAMS * self.datagram)
+        dispatch!(&self.controller, window())
     }
 
     /// The pacing rate in bytes a second for an RTT of `rtt` microseconds. It carries a window in less than an RTT

@@ -1,10 +1,7 @@
 //! NewReno (RFC 6582, RFC 9002 section 7): slow start, congestion avoidance, recovery.
 
-use super::types::{AckSample, INITIAL_DATAGRAMS, Loss, MIN_DATAGRAMS, Pace};
+use super::types::{AckSample, INITIAL_DATAGRAMS, Loss, MAX_DATAGRAMS, MIN_DATAGRAMS, Pace};
 use crate::time::Instant;
-
-/// The largest window; it keeps the arithmetic from overflowing.
-const MAX_WINDOW: u32 = 1 << 28;
 
 /// A window of bytes that every loss halves.
 ///
@@ -33,7 +30,7 @@ pub(super) struct NewReno {
 
 impl NewReno {
     pub(super) fn new(datagram: u32) -> Self {
-        Self { window: INITIAL_DATAGRAMS * datagram, ssthresh: MAX_WINDOW, datagram, ..Self::default() }
+        Self { window: INITIAL_DATAGRAMS * datagram, ssthresh: u32::MAX, datagram, ..Self::default() }
     }
 
     pub(super) const fn window(&self) -> u32 {
@@ -52,7 +49,7 @@ impl NewReno {
             Pace::SlowStart => sample.bytes_after_recovery,
             Pace::Steady => self.avoidance_growth(sample.bytes_after_recovery),
         };
-        self.window = self.window.saturating_add(growth).min(MAX_WINDOW);
+        self.window = self.window.saturating_add(growth).min(MAX_DATAGRAMS * self.datagram);
     }
 
     fn avoidance_growth(&mut self, bytes: u32) -> u32 {

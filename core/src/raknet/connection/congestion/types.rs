@@ -7,6 +7,8 @@ use crate::time::Instant;
 pub(in super::super) const INITIAL_DATAGRAMS: u32 = 10;
 /// Datagrams in the smallest window. RFC 9002 section 7.2 has 2; `docs/congestion.md` says why this is larger.
 pub(super) const MIN_DATAGRAMS: u32 = 8;
+/// Datagrams in the largest window: as many as one acknowledgement may make this end look up.
+pub(super) const MAX_DATAGRAMS: u32 = 8_192;
 
 /// What an acknowledgement says of the path.
 #[derive(Clone, Copy, Debug)]
