@@ -19,6 +19,10 @@ const SYSTEM_BUFFER: usize = 4 << 20;
 /// Longer datagrams are not of either protocol; they are dropped and counted.
 pub(crate) const LONGEST_DATAGRAM: usize = 2_048;
 
+/// Whether a receive call takes as many datagrams as there is room for, so that fewer are all that have arrived. Elsewhere
+/// quinn-udp receives one at a time.
+const RECEIVES_BATCHES: bool = cfg!(any(target_os = "linux", target_os = "android", target_os = "freebsd"));
+
 /// A UDP socket that sends and receives in batches.
 #[derive(Debug)]
 pub(crate) struct Socket {
@@ -107,8 +111,8 @@ impl Socket {
             let call = || {
                 let count = buffers.receive(&self.state, &self.io)?;
                 arrived = Some((clock.now(), count));
-                // Fewer than there was room for are all: another call would only say so.
-                if count < BATCH_SIZE { Err(io::ErrorKind::WouldBlock.into()) } else { Ok(()) }
+                let are_all = RECEIVES_BATCHES && count < BATCH_SIZE;
+                if are_all { Err(io::ErrorKind::WouldBlock.into()) } else { Ok(()) }
             };
             let called = self.io.try_io(Interest::READABLE, call);
             match (arrived, called) {

@@ -47,7 +47,7 @@ pub(crate) async fn run<P: Protocol>(
         match next {
             Next::Again => tokio::task::yield_now().await,
             Next::Sleep(until) => {
-                // Who is woken at once whenever it would sleep lets others run at times.
+                // A driver that is always woken immediately must still let other tasks run.
                 tokio::task::coop::consume_budget().await;
                 let arrival = network.as_ref().and_then(NetworkEmulator::next);
                 sleep(io, [until, arrival, io.arrival_queue.next()].into_iter().flatten().min()).await;
@@ -133,19 +133,19 @@ async fn deliver_all(io: &Io, socket: &Socket, network: &mut NetworkEmulator) {
 
 /// Receives datagrams with their times of arrival. It never waits for the protocol's lock.
 ///
-/// On a runtime of one thread tasks run in the order in which they are woken. There what is not much is handled here, so
+/// On a runtime of one thread tasks run in the order in which they are woken. There a single batch is handled here, so
 /// that the application runs before the driver, whose next turn then sends what the application answers.
 async fn receive<P: Protocol>(shared: Arc<Shared<P>>, socket: Arc<Socket>) {
     let io = &shared.io;
     let mut buffers = Buffers::new();
-    let is_alone = Handle::current().runtime_flavor() == RuntimeFlavor::CurrentThread;
+    let is_current_thread = Handle::current().runtime_flavor() == RuntimeFlavor::CurrentThread;
     loop {
         match socket.receive(&io.clock, &mut buffers).await {
             Ok(received) => {
                 Counters::add(&io.counters.too_long, received.too_long);
-                let is_little = received.batches.len() == 1;
+                let is_single_batch = received.batches.len() == 1;
                 io.arrival_queue.push(received.batches.into_iter());
-                if is_alone && is_little {
+                if is_current_thread && is_single_batch {
                     shared.try_catch_up();
                 }
                 io.arrival_queue.notify();

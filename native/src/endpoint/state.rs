@@ -217,11 +217,8 @@ impl<P: Protocol> State<P> {
         self.dispatch(now);
         let all_is_written = self.write(now, outgoing);
         self.dispatch(now);
-        for _ in 0..WOKEN_A_TURN {
-            let Some(id) = self.hooked.peer.poll_writable() else { break };
-            self.dispatcher.blocked_senders.wake(id);
-        }
-        if !all_is_written || !self.requests.is_empty() {
+        let all_are_woken = self.wake_senders();
+        if !all_is_written || !all_are_woken || !self.requests.is_empty() {
             Next::Again
         } else if self.is_open() || self.has_connections() {
             Next::Sleep(self.hooked.poll_timeout())
@@ -231,6 +228,15 @@ impl<P: Protocol> State<P> {
         } else {
             Next::Again
         }
+    }
+
+    /// Wakes those who wait for room, of a few connections. False if there may be more of them.
+    fn wake_senders(&mut self) -> bool {
+        for _ in 0..WOKEN_A_TURN {
+            let Some(id) = self.hooked.peer.poll_writable() else { return true };
+            self.dispatcher.blocked_senders.wake(id);
+        }
+        false
     }
 
     /// Writes datagrams while there is room. False if there may be more of them.

@@ -14,7 +14,8 @@ mod spans;
 mod streams;
 pub(crate) mod subject;
 
-/// Makes two tests of each function that is generic over the protocol.
+/// Makes tests of each function that is generic over the protocol: by both protocols, on a runtime with several threads and on one
+/// with a single thread, where the driver's tasks run in the order in which they are woken.
 macro_rules! by_both_protocols {
     ($($test:ident),+ $(,)?) => {
         mod raknet {
@@ -26,6 +27,20 @@ macro_rules! by_both_protocols {
 
         mod game_protocol {
             $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $test() {
+                super::$test::<rakwire::game_protocol::GameProtocol>().await;
+            })+
+        }
+
+        mod raknet_on_one_thread {
+            $(#[tokio::test]
+            async fn $test() {
+                super::$test::<rakwire::raknet::RakNet>().await;
+            })+
+        }
+
+        mod game_protocol_on_one_thread {
+            $(#[tokio::test]
             async fn $test() {
                 super::$test::<rakwire::game_protocol::GameProtocol>().await;
             })+
