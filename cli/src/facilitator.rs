@@ -1,10 +1,11 @@
 //! `rakwire facilitator`: brings peers behind routers together.
 
-use std::collections::HashMap;
+mod clients;
+
 use std::io;
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
@@ -74,6 +75,7 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
     let probed = ports(&arguments, 1, arguments.probe_ports).await?;
     let forwarding = ports(&arguments, 1 + arguments.probe_ports, arguments.forwarding_ports).await?;
     let mut options = Options::server(arguments.max_connections).map_err(host::no_entropy)?;
+    options.defer_incoming = true;
     let connections = usize::from(arguments.max_connections);
     options.capacity = Capacity { connections, blocks: 64 * connections, block_size: 256 };
     if let Some(file) = &arguments.secure {
@@ -91,7 +93,7 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
         tokio::spawn(forward(port, endpoint.clone(), plugin.clone()));
     }
     tokio::spawn(knock(probed, endpoint.clone(), plugin.clone()));
-    serve(&endpoint, arguments.max_per_address.into()).await?;
+    clients::serve(&endpoint, arguments.max_per_address.into()).await?;
     let stats = plugin.with(|plugin| plugin.stats());
     print(format_args!(
         "{} attempts, {} forwarded, {} refused\n",
@@ -134,50 +136,6 @@ async fn ports(arguments: &Arguments, first: u16, count: u16) -> Result<Vec<Sock
         ports.push(socket.map_err(failure)?);
     }
     Ok(ports)
-}
-
-/// Accepts everybody but those whose network has its share, until a signal ends the program.
-async fn serve(endpoint: &Endpoint, max_per_address: usize) -> Result<(), Failure> {
-    let connected = Arc::new(Mutex::new(HashMap::new()));
-    host::serve(endpoint, |connection| {
-        let network = network(connection.remote().ip());
-        let count = |by: fn(usize) -> usize| change(&connected, network, by);
-        if count(|count| count + 1) > max_per_address {
-            count(|count| count - 1);
-            tokio::spawn(async move { connection.disconnect().await });
-            return;
-        }
-        let connected = Arc::clone(&connected);
-        // The plugin takes what a client says to it; whatever else it says is dropped.
-        tokio::spawn(async move {
-            while connection.recv().await.is_some() {}
-            change(&connected, network, |count| count - 1);
-        });
-    })
-    .await
-}
-
-/// The clients of each network that has any.
-type Connected = Mutex<HashMap<IpAddr, usize>>;
-
-/// Changes how many clients a network has, and returns it.
-fn change(connected: &Connected, network: IpAddr, by: fn(usize) -> usize) -> usize {
-    let mut connected = connected.lock().unwrap_or_else(PoisonError::into_inner);
-    let count = by(connected.get(&network).copied().unwrap_or(0));
-    if count == 0 {
-        connected.remove(&network);
-    } else {
-        connected.insert(network, count);
-    }
-    count
-}
-
-/// What one machine has at least: an address of IPv4, or a network of IPv6 with 64 bits.
-fn network(address: IpAddr) -> IpAddr {
-    match address.to_canonical() {
-        IpAddr::V4(ip) => ip.into(),
-        IpAddr::V6(ip) => Ipv6Addr::from_bits(ip.to_bits() & !u128::from(u64::MAX)).into(),
-    }
 }
 
 /// The next datagram, with the address of its sender as the endpoint knows it: a socket for IPv6 hears IPv4 too.

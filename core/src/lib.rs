@@ -119,6 +119,7 @@ mod cookie;
 mod cursor;
 pub mod endpoint;
 pub mod game_protocol;
+mod host_prefix;
 mod machine;
 pub mod raknet;
 mod rate_limit;
@@ -131,6 +132,7 @@ mod storage;
 mod time;
 
 pub use chunks::{Chunks, Piece};
+pub use host_prefix::HostPrefix;
 pub use machine::{Machine, Transmit};
 pub use serial::U24;
 pub use time::Instant;

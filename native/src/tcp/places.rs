@@ -1,11 +1,10 @@
 //! Places for the connections that others open: so many in all, and so many for each address.
 
 use std::collections::HashMap;
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The part of an IPv6 address that its network has; the rest one machine may choose as it likes.
-const NETWORK_V6: u128 = !(u64::MAX as u128);
+use rakwire::HostPrefix;
 
 /// Why there is no place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,18 +23,18 @@ pub(super) struct Places {
     taken: Mutex<Taken>,
 }
 
-/// What is taken; an address without a place is not in the table, so that it has no more entries than there are places.
+/// What is taken; a host without a place is not in the table, so that it has no more entries than there are places.
 #[derive(Debug, Default)]
 struct Taken {
     all: usize,
-    by_address: HashMap<IpAddr, usize>,
+    by_host: HashMap<HostPrefix, usize>,
 }
 
 /// A place, which is free again once this is dropped.
 #[derive(Debug)]
 pub(super) struct Place {
     places: Arc<Places>,
-    address: IpAddr,
+    host: HostPrefix,
 }
 
 impl Places {
@@ -45,20 +44,20 @@ impl Places {
 
     /// Takes a place for a client.
     pub(super) fn take(self: &Arc<Self>, client: SocketAddr) -> Result<Place, NoPlace> {
-        let address = counted_address(client.ip());
+        let host = HostPrefix::of(client.ip());
         let mut taken = self.lock();
         if taken.all >= self.max {
             return Err(NoPlace::Full);
         }
-        let of_address = taken.by_address.entry(address).or_default();
+        let of_host = taken.by_host.entry(host).or_default();
         // Who has none has room for one, so that no entry of 0 is left behind.
-        if *of_address >= self.max_per_address {
+        if *of_host >= self.max_per_address {
             return Err(NoPlace::FullForAddress);
         }
-        *of_address += 1;
+        *of_host += 1;
         taken.all += 1;
         drop(taken);
-        Ok(Place { places: Arc::clone(self), address })
+        Ok(Place { places: Arc::clone(self), host })
     }
 
     pub(super) fn taken(&self) -> usize {
@@ -74,20 +73,12 @@ impl Drop for Place {
     fn drop(&mut self) {
         let mut taken = self.places.lock();
         taken.all = taken.all.saturating_sub(1);
-        if let Some(of_address) = taken.by_address.get_mut(&self.address) {
-            *of_address = of_address.saturating_sub(1);
-            if *of_address == 0 {
-                taken.by_address.remove(&self.address);
+        if let Some(of_host) = taken.by_host.get_mut(&self.host) {
+            *of_host = of_host.saturating_sub(1);
+            if *of_host == 0 {
+                taken.by_host.remove(&self.host);
             }
         }
-    }
-}
-
-/// The address that a client counts for: of IPv6 its network of 64 bits, and of IPv4 inside IPv6 that of IPv4.
-fn counted_address(address: IpAddr) -> IpAddr {
-    match address.to_canonical() {
-        IpAddr::V4(ip) => ip.into(),
-        IpAddr::V6(ip) => Ipv6Addr::from_bits(ip.to_bits() & NETWORK_V6).into(),
     }
 }
 
@@ -115,7 +106,7 @@ mod tests {
             drop(kept);
             assert!(places.take(client(same)).is_ok(), "free again");
         }
-        assert_eq!((places.taken(), places.lock().by_address.len()), (0, 0));
+        assert_eq!((places.taken(), places.lock().by_host.len()), (0, 0));
     }
 
     #[test]
@@ -123,7 +114,7 @@ mod tests {
         let places = Places::new(2, usize::MAX);
         let kept = ["192.0.2.1", "192.0.2.2"].map(|ip| places.take(client(ip)).expect("a place"));
         assert_eq!(places.take(client("192.0.2.3")).err(), Some(NoPlace::Full));
-        assert_eq!((places.taken(), places.lock().by_address.len()), (2, 2));
+        assert_eq!((places.taken(), places.lock().by_host.len()), (2, 2));
         drop(kept);
         assert_eq!(places.taken(), 0);
     }

@@ -17,6 +17,11 @@ use crate::bytes;
 /// The shortest time between two announcements, however often the others change what they say.
 const PAUSE: Duration = Duration::from_millis(50);
 
+/// How often this peer looks whom the others name in each [`LOOK_PERIOD`]: it compares everybody with everybody, and every
+/// message of a member may be a reason to look.
+const LOOKS: u8 = 5;
+const LOOK_PERIOD: Duration = Duration::from_millis(100);
+
 /// How far this peer has got.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JoinStatus {
@@ -61,6 +66,10 @@ pub struct Mesh<const PEERS: usize> {
     is_leaving: bool,
     told_host: Option<Guid>,
     next_announcement: Instant,
+    /// When to look whom the others name, if they said something new since the last look.
+    look_at: Option<Instant>,
+    /// Looks that are left until this time.
+    looks: (u8, Instant),
     stats: MeshStats,
 }
 
@@ -79,6 +88,8 @@ impl<const PEERS: usize> Mesh<PEERS> {
             is_leaving: false,
             told_host: None,
             next_announcement: Instant::ZERO,
+            look_at: None,
+            looks: (0, Instant::ZERO),
             stats: MeshStats { malformed: 0, dropped: 0, without_room: 0 },
         }
     }
@@ -212,7 +223,7 @@ impl<const PEERS: usize> Mesh<PEERS> {
         if is_moved {
             self.say_again();
         }
-        self.look_for_peers(now);
+        self.look_soon(now);
     }
 
     /// Learns the time of another member: of two epochs that of the lower founder counts, and if neither peer has been a member,
@@ -231,6 +242,21 @@ impl<const PEERS: usize> Mesh<PEERS> {
             members.for_each(|said| said.move_to(standing.epoch(now), by));
         }
         self.say_again();
+    }
+
+    /// Looks whom the others name, later if that was done often just now.
+    fn look_soon(&mut self, now: Instant) {
+        if now >= self.looks.1 {
+            self.looks = (LOOKS, now + LOOK_PERIOD);
+        }
+        let (left, until) = &mut self.looks;
+        if *left == 0 {
+            self.look_at = Some(*until);
+            return;
+        }
+        *left -= 1;
+        self.look_at = None;
+        self.look_for_peers(now);
     }
 
     /// Remembers the members to which others are connected and this one is not. Who is connected to others without being a
@@ -288,7 +314,7 @@ impl<const PEERS: usize> Plugin<RakNet> for Mesh<PEERS> {
         }
         self.graph.on_connected(now, id, remote, guid, side);
         self.targets.remove(guid);
-        self.look_for_peers(now);
+        self.look_soon(now);
     }
 
     fn on_disconnected(&mut self, now: Instant, id: ConnectionId, reason: DisconnectReason) {
@@ -302,7 +328,7 @@ impl<const PEERS: usize> Plugin<RakNet> for Mesh<PEERS> {
             let is_lost = !matches!(reason, DisconnectReason::Local | DisconnectReason::Remote);
             self.targets.on_disconnected(now, self.own, Target { address, guid }, is_lost);
         }
-        self.look_for_peers(now);
+        self.look_soon(now);
     }
 
     fn on_message(
@@ -318,7 +344,7 @@ impl<const PEERS: usize> Plugin<RakNet> for Mesh<PEERS> {
             if let Some(left) = self.graph.receive(id, message) {
                 self.targets.on_left(left);
             }
-            self.look_for_peers(now);
+            self.look_soon(now);
         }
         Verdict::Drop
     }
@@ -327,6 +353,9 @@ impl<const PEERS: usize> Plugin<RakNet> for Mesh<PEERS> {
         if core::mem::take(&mut self.wants_to_found) && self.standing.is_none() {
             self.standing = Some(Standing::found(now, self.own));
             self.say_again();
+        }
+        if self.look_at.is_some_and(|at| at <= now) {
+            self.look_soon(now);
         }
         self.targets.update(now);
         self.graph.update(now, sender);
@@ -342,6 +371,6 @@ impl<const PEERS: usize> Plugin<RakNet> for Mesh<PEERS> {
         let is_untold = self.members.iter().any(|(_, member)| member.is_untold);
         let announcement = is_untold.then_some(self.next_announcement);
         let graph = Plugin::<RakNet>::poll_timeout(&self.graph);
-        [announcement, self.targets.poll_timeout(), graph].into_iter().flatten().min()
+        [announcement, self.look_at, self.targets.poll_timeout(), graph].into_iter().flatten().min()
     }
 }

@@ -7,11 +7,10 @@ use rakwire::endpoint::{
     BySlot, ConnectionId, MessageIds, MessageSender, Plugin, Side as ConnectionSide, Verdict,
 };
 use rakwire::raknet::{Delivery, DisconnectReason, Guid, RakNet};
-use rakwire::{Chunks, Instant};
+use rakwire::{Chunks, HostPrefix, Instant};
 use sha2::{Digest, Sha256};
 
 use super::forwarder::Forwarding;
-use super::network::Network;
 use super::pairing::{ATTEMPT_TIME, Client, Note, PROBE_TIME, Pairing, Phase, Side, candidates};
 use super::wire::{FromClient, FromFacilitator, MAX_MESSAGE, NAT_ID, PUNCH_LEN, Punch, PunchKind, Refusal};
 use crate::bytes;
@@ -25,8 +24,8 @@ const QUEUE: usize = 64;
 /// How often a client is knocked at.
 const KNOCKS: usize = 3;
 
-/// What clients of one network, who may call themselves anything, have at the most: half of all there is, and one at least.
-const fn share_of_network(all: usize) -> usize {
+/// What clients of one host, who may call themselves anything, have at the most: half of all there is, and one at least.
+const fn share_of_host(all: usize) -> usize {
     all.div_ceil(2)
 }
 
@@ -232,9 +231,9 @@ impl<const CLIENTS: usize, const ATTEMPTS: usize> Facilitator<CLIENTS, ATTEMPTS>
         let asks = count(&|pairing| pairing.connecting.id == id);
         let is_asked = count(&|pairing| pairing.accepting.id == other);
         let is_busy = asks >= ATTEMPTS_OF_ONE || is_asked >= 2 * ATTEMPTS_OF_ONE;
-        let network = self.network_of(id);
-        let of_network = count(&|pairing| self.network_of(pairing.connecting.id) == network);
-        if self.pairings.is_full() || is_busy || of_network >= share_of_network(ATTEMPTS) {
+        let host = self.host_of(id);
+        let of_host = count(&|pairing| pairing.connecting.host == host);
+        if self.pairings.is_full() || is_busy || of_host >= share_of_host(ATTEMPTS) {
             return self.refuse(id, target, Refusal::Busy);
         }
         self.stats.attempts = self.stats.attempts.saturating_add(1);
@@ -250,27 +249,35 @@ impl<const CLIENTS: usize, const ATTEMPTS: usize> Facilitator<CLIENTS, ATTEMPTS>
         let _ = self.pairings.push(pairing);
     }
 
-    fn network_of(&self, id: ConnectionId) -> Option<Network> {
-        self.clients.get(id).map(|client| Network::of(client.remote.ip()))
+    fn host_of(&self, id: ConnectionId) -> Option<HostPrefix> {
+        self.clients.get(id).map(|client| HostPrefix::of(client.remote.ip()))
     }
 
-    /// Whether a client and its network have fewer forwarding ports than they may have.
+    /// Whether a client and its host have fewer forwarding ports than they may have.
     fn may_forward(&self, guid: Guid, address: IpAddr) -> bool {
         let pairs = || self.forwarding.iter().filter_map(|port| port.pair.as_ref());
-        let network = Network::of(address);
+        let host = HostPrefix::of(address);
         pairs().filter(|pair| pair.is_of(guid)).count() < ATTEMPTS_OF_ONE
-            && pairs().filter(|pair| pair.is_in(network)).count() < share_of_network(self.forwarding.len())
+            && pairs().filter(|pair| pair.is_of_host(host)).count() < share_of_host(self.forwarding.len())
     }
 
     /// Has a client send probes, each to a port to which it has not sent for long, unless it is known to have one address for all:
     /// two to see by how much its router counts, and one where that is known.
     fn side(&mut self, id: ConnectionId, guid: Guid) -> Side {
+        let host = self.host_of(id);
         // The last port is the one that knocks.
         let ports = self.probe_ports.len().saturating_sub(1);
         let client =
             self.clients.get_mut(id).filter(|client| ports >= 2 && client.is_symmetric != Some(false));
-        let mut side =
-            Side { id, guid, probes: [(0, None); 2], known_step: None, has_asked: false, has_failed: false };
+        let mut side = Side {
+            id,
+            guid,
+            host,
+            probes: [(0, None); 2],
+            known_step: None,
+            has_asked: false,
+            has_failed: false,
+        };
         let Some(client) = client else { return side };
         side.known_step = client.step;
         let wanted = if client.step.is_some() { 1 } else { 2 };

@@ -3,12 +3,11 @@
 use core::net::{IpAddr, SocketAddr};
 use core::time::Duration;
 
-use rakwire::Instant;
 use rakwire::raknet::Guid;
 use rakwire::wire::offline::Offline;
 use rakwire::wire::{Reader, Wire};
+use rakwire::{HostPrefix, Instant};
 
-use super::network::Network;
 use super::wire::{Punch, PunchKind};
 
 /// Bytes a second that are forwarded of one pair, in both directions together.
@@ -63,8 +62,8 @@ impl Forwarding {
         self.clients.contains(&client)
     }
 
-    pub(super) fn is_in(&self, network: Network) -> bool {
-        [self.connecting, self.accepting].iter().any(|end| Network::of(end.ip) == network)
+    pub(super) fn is_of_host(&self, host: HostPrefix) -> bool {
+        [self.connecting, self.accepting].iter().any(|end| HostPrefix::of(end.ip) == host)
     }
 
     pub(super) fn is_over(&self, now: Instant) -> bool {

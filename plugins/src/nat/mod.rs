@@ -50,7 +50,6 @@
 
 mod facilitator;
 mod forwarder;
-mod network;
 mod pairing;
 mod session;
 mod traversal;

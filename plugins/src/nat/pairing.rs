@@ -4,9 +4,9 @@ use core::net::{IpAddr, SocketAddr};
 use core::time::Duration;
 
 use heapless::{Deque, Vec};
-use rakwire::Instant;
 use rakwire::endpoint::ConnectionId;
 use rakwire::raknet::Guid;
+use rakwire::{HostPrefix, Instant};
 
 use super::wire::{MAX_CANDIDATES, MAX_INTERNAL, Refusal};
 
@@ -60,6 +60,8 @@ pub(super) struct Client {
 pub(super) struct Side {
     pub(super) id: ConnectionId,
     pub(super) guid: Guid,
+    /// Where it is, also once it has disconnected.
+    pub(super) host: Option<HostPrefix>,
     /// The probes of this attempt: their tokens, and where they came from. The first is left out if the step is known.
     pub(super) probes: [(u64, Option<SocketAddr>); 2],
     pub(super) known_step: Option<u16>,

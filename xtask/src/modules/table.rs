@@ -54,6 +54,7 @@ const CORE: Crate = Crate {
             "chunks",
             "storage",
             "rate_limit",
+            "host_prefix",
             "cookie",
             "machine",
         ]),

@@ -98,8 +98,25 @@ fn invented_peers_are_tried_seldom() {
         receive(&mut mesh, now, id, &withdrawn(100 + step));
     }
     assert!((1..=4 * 3).contains(&tried), "{tried} attempts in 12 seconds");
-    assert!(mesh.stats().dropped > 1_000);
+    assert!(mesh.stats().dropped > 100);
     assert_eq!(mesh.join_status(), JoinStatus::Complete, "nobody tells of them any more");
+}
+
+/// What is said while the mesh has looked often whom others name counts a moment later.
+#[test]
+fn peers_that_are_named_after_many_messages_are_tried_too() {
+    let (mut mesh, id) = connected();
+    let now = Instant::ZERO + Duration::from_secs(1);
+    for _ in 0..100 {
+        receive(&mut mesh, now, id, &withdrawn(99));
+    }
+    invent(&mut mesh, now, id, 100);
+    update(&mut mesh, now);
+    assert_eq!(mesh.poll_connect(), None);
+    let due = plugin(&mut mesh).poll_timeout().expect("it is to look again");
+    assert!(due <= now + Duration::from_millis(100));
+    update(&mut mesh, due);
+    assert_eq!(mesh.poll_connect().map(|target| target.guid), Some(Guid(100)));
 }
 
 /// How often the mesh names peers in the minute after a time.

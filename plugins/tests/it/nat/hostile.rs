@@ -6,7 +6,7 @@ use std::time::Duration;
 use heapless::Vec;
 use rakwire::Instant;
 use rakwire::endpoint::{ConnectionId, Plugin, Side};
-use rakwire::raknet::{Delivery, Guid, RakNet};
+use rakwire::raknet::{Delivery, DisconnectReason, Guid, RakNet};
 use rakwire_plugins::nat::{
     Action, Facilitator, FromClient, FromFacilitator, MAX_MESSAGE, Outcome, Punch, PunchKind, Refusal,
     Traversal,
@@ -362,6 +362,30 @@ fn attempts_and_ports_of_one_network_leave_room_for_others() {
         }
         assert_eq!(ports, [2, 0, 0, 2], "four ports");
     }
+}
+
+/// Nor do they get more by coming again while their attempts go on without them.
+#[test]
+fn attempts_of_one_network_count_after_it_has_disconnected() {
+    let ids = connections::<RakNet>(5);
+    let mut plugin = Facilitator::<8, 8>::new(&[], &[], [7; 32]);
+    let join = |plugin: &mut Facilitator<8, 8>, id: ConnectionId, remote: &str, guid: u64| {
+        connect(plugin, id, remote, guid);
+        tell(plugin, id, &client_bytes(&FromClient::Hello { internal: Vec::new() }));
+    };
+    for (number, id) in ids.iter().enumerate().skip(1) {
+        join(&mut plugin, *id, &format!("198.51.100.{number}:5000"), 100 + number as u64);
+    }
+    for time in 0..3 {
+        join(&mut plugin, ids[0], &format!("192.0.2.1:{}", 5_000 + time), 1 + time);
+        for target in 1..5 {
+            tell(&mut plugin, ids[0], &client_bytes(&FromClient::Open { target: Guid(100 + target) }));
+        }
+        // The sides punch from here on, without the facilitator.
+        sent(&mut plugin);
+        plugin.on_disconnected(NOW, ids[0], DisconnectReason::Remote);
+    }
+    assert_eq!((plugin.stats().attempts, plugin.stats().refused), (4, 8));
 }
 
 #[test]
