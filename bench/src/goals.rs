@@ -92,7 +92,7 @@ impl Target {
 }
 
 fn reaches(better: Better, value: f64, target: f64) -> bool {
-    value.is_finite() && better.compare(value, target).is_ge()
+    value.is_finite() && target.is_finite() && better.compare(value, target).is_ge()
 }
 
 fn within_limit(row: &Row, limit: f64) -> Goal {
@@ -144,6 +144,9 @@ mod tests {
         assert_eq!(met(vec![compared("messages_100b", 199.0, Better::Higher)]), [false, false]);
         assert_eq!(met(vec![compared("pingpong_64b", 100.0, Better::Lower)]), [true, true]);
         assert_eq!(met(vec![compared("pingpong_64b", 461.0, Better::Lower)]), [false, false]);
+        let unmeasured = Row::new("loss_0_p99", f64::NAN, "µs", Better::Lower);
+        let beside = Row::new("loss_5_p99", 1.0, "µs", Better::Lower);
+        assert_eq!(met(vec![unmeasured, beside]), [false], "what it is compared with has no value");
         let unpaired = Row::new("loss_0", 1e9, "", Better::Higher);
         assert_eq!(met(vec![unpaired]), [false], "a goal without a comparison is not met");
     }
