@@ -19,7 +19,7 @@ pub(crate) struct Bucket {
 
 impl Bucket {
     /// Fills it up to now; whether a token is left.
-    pub(crate) fn is_left(&mut self, rate: u16, now: Instant) -> bool {
+    pub(crate) fn fill_up(&mut self, rate: u16, now: Instant) -> bool {
         let now = u32::try_from(now.as_millis() & u64::from(u32::MAX)).unwrap_or(0);
         let refilled = now.wrapping_sub(self.at).min(1_000) * u32::from(rate);
         self.at = now;
@@ -27,14 +27,14 @@ impl Bucket {
         self.taken + 1_000 <= u32::from(rate) * 1_000
     }
 
-    /// Takes a token that [`is_left`](Self::is_left).
+    /// Takes a token, of which one is left after [`fill_up`](Self::fill_up).
     pub(crate) const fn spend(&mut self) {
         self.taken = self.taken.saturating_add(1_000);
     }
 
     /// Takes a token; false when none is left.
     fn take(&mut self, rate: u16, now: Instant) -> bool {
-        let possible = self.is_left(rate, now);
+        let possible = self.fill_up(rate, now);
         if possible {
             self.spend();
         }

@@ -10,7 +10,7 @@ use clap::Args;
 use rakwire_native::port_mapping::PortMappingOptions;
 use rakwire_native::raknet::{Connection, Delivery, Guid};
 
-use self::player::{Facilitator, Player};
+use self::player::{FacilitatorAddress, Player};
 use crate::failure::{Failure, print};
 use crate::host;
 use crate::keys::TrustArgument;
@@ -60,7 +60,7 @@ fn guid(text: &str) -> Result<Guid, &'static str> {
 }
 
 pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
-    let facilitator = Facilitator {
+    let facilitator = FacilitatorAddress {
         address: host::resolve(&arguments.facilitator).await?,
         password: &arguments.password,
         trust: arguments.server_key.map(|argument| argument.0),

@@ -27,7 +27,7 @@ const TICK: Duration = Duration::from_millis(25);
 type Plugin = SharedHook<Traversal<4>>;
 
 /// The facilitator to join.
-pub(super) struct Facilitator<'a> {
+pub(super) struct FacilitatorAddress<'a> {
     pub(super) address: SocketAddr,
     pub(super) password: &'a str,
     /// Whom to trust to be it; nothing for a connection that is not secure.
@@ -50,12 +50,12 @@ impl Player {
     /// forwarded, nothing else is sent to.
     pub(super) async fn start(
         local: &str,
-        facilitator: &Facilitator<'_>,
+        facilitator: &FacilitatorAddress<'_>,
         timeout: Duration,
         is_forwarded: bool,
         mapping: Option<PortMappingOptions>,
     ) -> Result<Self, Failure> {
-        let Facilitator { address: facilitator, password, trust } = *facilitator;
+        let FacilitatorAddress { address: facilitator, password, trust } = *facilitator;
         let mut options = Options::server(8).map_err(host::no_entropy)?;
         options.config.out_of_band = OutOfBand::Accept;
         if trust.is_some() {

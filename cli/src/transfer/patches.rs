@@ -12,8 +12,8 @@ pub(super) const LONGEST: u64 = 128 * 1_024 * 1_024;
 /// in the older version.
 const ENTRY: usize = 24;
 
-/// Fewer bytes of the newer version than an entry of bsdiff makes on average: it begins another one only where more than 8
-/// bytes are the same elsewhere.
+/// A lower bound of the bytes of the newer version that an entry of bsdiff makes on average: it begins another one only where
+/// more than 8 bytes are the same elsewhere.
 const BYTES_PER_ENTRY: u64 = 8;
 
 /// How many entries more a patch may have, such as those at its ends, which may write nothing.

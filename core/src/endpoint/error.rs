@@ -36,6 +36,26 @@ error_enum! {
 }
 
 error_enum! {
+    /// Why a peer does not become one of several that partition the ids of connections.
+    ///
+    /// ```
+    /// use rakwire::endpoint::PartitionError;
+    /// use rakwire::raknet::{Config, Peer, Resources};
+    ///
+    /// let mut resources = Resources::<1, 32, 128>::new();
+    /// let mut peer = Peer::new(&mut resources, Config::new([7; 32]));
+    /// assert_eq!(peer.partition_ids(2, 2), Err(PartitionError::NoSuchPeer)); // the second one of two has number 1
+    /// ```
+    #[non_exhaustive]
+    pub enum PartitionError {
+        /// The number is not below that of the peers.
+        NoSuchPeer => "the number of a peer must be below that of all peers",
+        /// An id was given to a connection already, or a part was set before. Partition ids before there are connections.
+        InUse => "ids are in use; partition them before there are connections",
+    }
+}
+
+error_enum! {
     /// Why a message was not accepted for sending. Nothing of it was kept.
     ///
     /// ```

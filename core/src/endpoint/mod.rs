@@ -42,7 +42,7 @@ mod writable;
 
 #[cfg(all(feature = "alloc", feature = "server"))]
 pub use admission::{Admission, Client, Decision, SharedAdmission};
-pub use error::{ConnectError, SendError};
+pub use error::{ConnectError, PartitionError, SendError};
 pub use event::{ConnectionInfo, Event};
 pub use hook::{Hook, Hooked, Injected, Verdict};
 pub use message::Message;

@@ -2,6 +2,7 @@
 
 use core::net::SocketAddr;
 
+use super::error::PartitionError;
 use super::protocol::{Connection, Context, Peer, Protocol, State};
 use super::tables::Slot;
 use super::types::ConnectionId;
@@ -230,29 +231,38 @@ impl<'a, P: Protocol> Peer<'a, P> {
         self.vacate(at);
     }
 
-    /// Makes this peer the one with `number`, from 0, among `of` peers of one server: no two of them give the same name to
-    /// connections. To be called before there are connections. A slot then has so many names fewer: 2^32 divided by `of`.
+    /// Makes this peer the one with `number`, from 0, among `of` peers of one server: no two of them have connections of the same
+    /// id. To be called before there are connections. A slot then has so many ids fewer: 2^32 divided by `of`.
+    ///
+    /// # Errors
+    ///
+    /// [`PartitionError`], and nothing has changed, if `number` is none of `of` peers, or an id was given to a connection already.
     ///
     /// ```
     /// use rakwire::Instant;
     /// use rakwire::raknet::{Capacity, Config, Peer};
     ///
-    /// let peers = [0, 1].map(|number| {
-    ///     let mut peer = Peer::with_capacity(Capacity::default(), Config::new([7; 32]));
-    ///     peer.share_names(number, 2);
-    ///     peer
-    /// });
+    /// let mut peers = [0, 1].map(|_| Peer::with_capacity(Capacity::default(), Config::new([7; 32])));
+    /// for (peer, number) in peers.iter_mut().zip(0..) {
+    ///     peer.partition_ids(number, 2)?;
+    /// }
     /// let [first, second] = peers.map(|mut peer| peer.connect(Instant::ZERO, ([192, 0, 2, 1], 19132).into()));
     /// assert_ne!(first?, second?);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn share_names(&mut self, number: u16, of: u16) {
-        let names = u32::MAX / u32::from(of.max(1));
-        let before_first = names * u32::from(number.min(of.saturating_sub(1)));
-        self.last_generation = before_first + names;
+    pub fn partition_ids(&mut self, number: u16, of: u16) -> Result<(), PartitionError> {
+        let Some(ids) = u32::MAX.checked_div(of.into()).filter(|_| number < of) else {
+            return Err(PartitionError::NoSuchPeer);
+        };
+        if self.tables.slots.iter().any(|slot| slot.generation != 0) {
+            return Err(PartitionError::InUse);
+        }
+        let before_first = ids * u32::from(number);
+        self.last_generation = before_first + ids;
         for slot in &mut *self.tables.slots {
             slot.generation = before_first;
         }
+        Ok(())
     }
 
     /// Empties a slot, and lists it as vacant unless every name that a connection in it can have was used.
@@ -299,7 +309,7 @@ fn is_done<P: Protocol>(slot: &Slot<P::Connection>, now: Instant) -> bool {
 
 #[cfg(all(test, feature = "alloc"))]
 mod tests {
-    use crate::endpoint::{Capacity, ConnectError, Protocol};
+    use crate::endpoint::{Capacity, ConnectError, PartitionError, Protocol};
     use crate::game_protocol::GameProtocol;
     use crate::raknet::RakNet;
     use crate::time::Instant;
@@ -335,15 +345,16 @@ mod tests {
         names_end::<GameProtocol>();
     }
 
-    /// The last name that a peer gives comes before the first one of the next peer.
-    fn names_are_shared<P: Protocol>() {
+    /// The last id that a peer gives comes before the first one of the next peer.
+    fn ids_are_partitioned<P: Protocol>() {
         const PEERS: u16 = 3;
         let capacity = Capacity { connections: 1, blocks: 16, block_size: 64 };
         let mut last = 0;
         for number in 0..PEERS {
             let mut peer = Peer::<P>::with_capacity(capacity, P::config([7; 32]));
-            peer.share_names(number, PEERS);
+            assert_eq!(peer.partition_ids(number, PEERS), Ok(()));
             assert_eq!(use_slot(&mut peer).expect("a vacant slot").generation, last + 1);
+            assert_eq!(peer.partition_ids(number, PEERS), Err(PartitionError::InUse));
             last = peer.last_generation;
             peer.slot_mut(0).expect("the only slot").generation = last - 1;
             assert_eq!(use_slot(&mut peer).expect("the last name").generation, last);
@@ -352,8 +363,16 @@ mod tests {
     }
 
     #[test]
-    fn peers_of_one_server_share_the_names() {
-        names_are_shared::<RakNet>();
-        names_are_shared::<GameProtocol>();
+    fn peers_of_one_server_have_ids_of_their_own() {
+        ids_are_partitioned::<RakNet>();
+        ids_are_partitioned::<GameProtocol>();
+    }
+
+    #[test]
+    fn a_peer_is_one_of_those_among_which_ids_are_partitioned() {
+        let mut peer = Peer::<RakNet>::with_capacity(Capacity::default(), RakNet::config([7; 32]));
+        for (number, of) in [(0, 0), (1, 1), (3, 2)] {
+            assert_eq!(peer.partition_ids(number, of), Err(PartitionError::NoSuchPeer));
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! What both protocols say of a connection.
 
 /// Names a connection of one peer. A name is never used again: a slot that was given away 2^32 - 1 times is given away
-/// no more. Peers of one server have names apart if they [share them](crate::endpoint::Peer::share_names).
+/// no more. Peers of one server have different ones if they [partition them](crate::endpoint::Peer::partition_ids).
 ///
 /// ```
 /// use rakwire::Instant;

@@ -34,7 +34,7 @@ impl HandshakeLimit {
         let of_site = rates.network.saturating_mul(NETWORKS_OF_SITE);
         let buckets = [(network, rates.network), (site, of_site), (Some(&mut self.all), rates.all)];
         let mut buckets = buckets.map(|(bucket, rate)| bucket.map(|bucket| (bucket, rate)));
-        let is_left = buckets.iter_mut().flatten().all(|(bucket, rate)| bucket.is_left(*rate, now));
+        let is_left = buckets.iter_mut().flatten().all(|(bucket, rate)| bucket.fill_up(*rate, now));
         if is_left {
             buckets.iter_mut().flatten().for_each(|(bucket, _)| bucket.spend());
         }
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_of_the_older_version_have_no_site() {
+    fn ipv4_addresses_have_no_site() {
         assert_eq!(site(IpAddr::from([10, 0, 0, 1])), None);
         assert_eq!(site(Ipv6Addr::from_bits(0xFFFF_0A00_0001).into()), None);
         let site_of = |text: &str| site(text.parse().expect("an address"));

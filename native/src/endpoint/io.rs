@@ -21,7 +21,7 @@ pub(crate) struct Io {
     /// Notified when the driver has nothing to send at the moment.
     pub(crate) idle: Notify,
     /// How many tasks wait for that.
-    flush_waiters: AtomicUsize,
+    flushes: AtomicUsize,
     pub(crate) ended: watch::Sender<bool>,
     pub(crate) counters: Counters,
     pub(crate) span: EndpointSpan,
@@ -41,7 +41,7 @@ impl Io {
             clock,
             wake: Notify::new(),
             idle: Notify::new(),
-            flush_waiters: AtomicUsize::new(0),
+            flushes: AtomicUsize::new(0),
             ended: watch::Sender::new(false),
             counters: Counters::default(),
             span,
@@ -66,8 +66,8 @@ impl Io {
     }
 
     /// Whether somebody waits until the driver has nothing to send.
-    pub(crate) fn has_flush_waiters(&self) -> bool {
-        self.flush_waiters.load(Ordering::SeqCst) > 0
+    pub(crate) fn has_flushes(&self) -> bool {
+        self.flushes.load(Ordering::SeqCst) > 0
     }
 
     /// Waits until the driver has sent everything that can be sent now, or has ended.
@@ -75,7 +75,7 @@ impl Io {
         let mut idle = std::pin::pin!(self.idle.notified());
         // Notifications after this line are not missed.
         idle.as_mut().enable();
-        let _flush = Flush::new(&self.flush_waiters);
+        let _flush = Flush::new(&self.flushes);
         if !*self.ended.borrow() {
             self.wake.notify_one();
             idle.await;
@@ -87,9 +87,9 @@ impl Io {
 struct Flush<'f>(&'f AtomicUsize);
 
 impl<'f> Flush<'f> {
-    fn new(waiters: &'f AtomicUsize) -> Self {
-        waiters.fetch_add(1, Ordering::SeqCst);
-        Self(waiters)
+    fn new(count: &'f AtomicUsize) -> Self {
+        count.fetch_add(1, Ordering::SeqCst);
+        Self(count)
     }
 }
 

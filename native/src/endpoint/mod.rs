@@ -278,11 +278,13 @@ impl<P: Protocol> Endpoint<P> {
             let shared = Shared::new(options.clone(), hook(number), clock);
             let mut state = shared.lock();
             state.share_admission(admission.clone());
-            state.share_names(number, sockets.len());
+            let partitioned = state.partition_ids(number, sockets.len());
             drop(state);
-            Arc::new(shared)
+            partitioned
+                .map(|()| Arc::new(shared))
+                .map_err(|error| BindError::Socket { address, source: std::io::Error::other(error) })
         };
-        let all: Vec<_> = (0..sockets.len()).map(&mut shared).collect();
+        let all = (0..sockets.len()).map(&mut shared).collect::<Result<Vec<_>, BindError>>()?;
         let shards = Shards::of(&all);
         let pairs = sockets.into_iter().zip(all);
         Ok(pairs.map(|(socket, shared)| Self::run(socket, shared, &shards, options.simulate)).collect())

@@ -85,7 +85,7 @@ impl<P: Protocol> Shared<P> {
         let next = self.meter(&mut state, now, next);
         let next = match next {
             // Who waits for a flush is told when all has been sent.
-            Next::Sleep(_) if !outgoing.is_empty() && self.io.has_flush_waiters() => Next::Again,
+            Next::Sleep(_) if !outgoing.is_empty() && self.io.has_flushes() => Next::Again,
             next @ (Next::Again | Next::Sleep(_) | Next::End) => next,
         };
         let has_ended = next == Next::End;

@@ -5,7 +5,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use rakwire::endpoint::{
-    ConnectError, ConnectionId, ConnectionState, Decision, DropReasons, Event, Hooked, Peer, Protocol, Side,
+    ConnectError, ConnectionId, ConnectionState, Decision, DropReasons, Event, Hooked, PartitionError, Peer,
+    Protocol, Side,
 };
 use rakwire::{Instant, Machine};
 
@@ -110,9 +111,9 @@ impl<P: Protocol> State<P> {
 
     /// Makes this endpoint one of several of a server, no two of which have connections of the same id. To be called before
     /// there are connections.
-    pub(crate) fn share_names(&mut self, number: usize, of: usize) {
+    pub(crate) fn partition_ids(&mut self, number: usize, of: usize) -> Result<(), PartitionError> {
         let [number, of] = [number, of].map(|count| u16::try_from(count).unwrap_or(u16::MAX));
-        self.hooked.peer.share_names(number, of);
+        self.hooked.peer.partition_ids(number, of)
     }
 
     /// Applies what the application has decided about a client.

@@ -83,7 +83,7 @@ async fn another_mapped_port_is_announced_and_one_that_is_gone_is_not() {
     options.shortest_renewal = Duration::from_millis(20);
     options.retry = Duration::from_millis(20);
     options.timeout = Duration::from_secs(2);
-    let at = Facilitator { address: facilitator.local_addr(), password: "", trust: None };
+    let at = FacilitatorAddress { address: facilitator.local_addr(), password: "", trust: None };
     let player = Player::start("127.0.0.1:0", &at, DEADLINE, false, Some(options)).await;
     let player = player.expect("registered");
     until_announced(&mut hellos, Some(4_321)).await;

@@ -48,7 +48,7 @@ impl ChallengeRequest<'_> {
                 stats.drop(DropReason::Unauthentic);
             }
         };
-        // What is computed for nobody takes nothing of the ration.
+        // A request that fails these checks costs no curve operation, so it takes no token.
         self.fields().check().inspect_err(|error| count(stats, error))?;
         if !state.admits(config, now, self.reply.client.ip()) {
             stats.drop(DropReason::HandshakeLimit);

@@ -32,7 +32,7 @@ impl endpoint::Connection<RakNet> for Connection {
         if self.handshake.side() == Side::Client || self.protection.is_secure() || options.wants_security() {
             return Ok(false);
         }
-        // What opens no connection takes none over either.
+        // What would fail for a new connection fails here too, such as an identity without a server to trust.
         ConnectionProtection::dial(cx, options)?;
         if self.is_unverified() {
             self.handshake.open(cx, options)?;
