@@ -11,13 +11,10 @@ use anyhow::{Context, Result, bail};
 use nix::unistd::Uid;
 
 use super::contents::FOLDER;
+use super::guide::{self, ORIGIN};
 use crate::process::describe;
 use crate::shell::Shell;
 
-/// The document whose first configuration is tried.
-const GUIDE: &str = "docs/relay.md";
-/// The origin that it admits.
-const ORIGIN: &str = "https://play.example.org";
 const SCRIPT: &str = include_str!("root.sh");
 /// How long each step may take.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -28,7 +25,7 @@ pub(super) fn check(shell: &Shell, package: &Path) -> Result<()> {
     std::fs::create_dir_all(&root)?;
     let [listen, admin] = [free_address()?, free_address()?];
     let guide = root.with_file_name("guide.toml");
-    std::fs::write(&guide, guide_config(&shell.read(GUIDE)?)?)?;
+    std::fs::write(&guide, guide::config(shell)?)?;
     let arguments = [
         package.display().to_string(),
         root.display().to_string(),
@@ -163,17 +160,6 @@ fn follow_guide(listen: SocketAddr, input: &mut ChildStdin) -> Result<()> {
     }
     writeln!(input)?;
     Ok(())
-}
-
-/// The first block of TOML in the guide.
-fn guide_config(guide: &str) -> Result<String> {
-    let mut lines = guide.lines().skip_while(|line| line.trim() != "```toml").skip(1);
-    let block: Vec<&str> =
-        lines.by_ref().take_while(|line| line.trim() != "```").map(str::trim_start).collect();
-    if !block.iter().any(|line| line.contains(ORIGIN)) {
-        bail!("{GUIDE} begins with no configuration for {ORIGIN}");
-    }
-    Ok(block.join("\n") + "\n")
 }
 
 fn get(address: SocketAddr, path: &str) -> Result<String> {

@@ -1,7 +1,9 @@
 //! The Debian package of the relay: builds it, and tests it in a root of its own.
 
 mod contents;
+mod debian;
 mod dockerfile;
+mod guide;
 mod installed;
 
 use std::path::{Path, PathBuf};
@@ -22,6 +24,9 @@ pub(crate) struct Options {
     /// Install the package into a root of its own, start the relay, drain it and remove the package.
     #[arg(long)]
     test: bool,
+    /// Follow docs/relay.md in a bare Debian with systemd, made by debootstrap and booted by systemd-nspawn. It needs root
+    #[arg(long)]
+    debian: bool,
 }
 
 /// Builds the relay for speed, and its package.
@@ -30,6 +35,9 @@ pub(crate) fn command(shell: &Shell, options: &Options) -> Result<()> {
     let package = build(shell, &programs.relay)?;
     if options.test {
         installed::check(shell, &package)?;
+    }
+    if options.debian {
+        debian::check(shell, &package)?;
     }
     Ok(())
 }

@@ -1,0 +1,25 @@
+//! The package in a bare Debian with systemd, by the guide for operators.
+
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::Result;
+
+use super::contents::FOLDER;
+use super::guide;
+use crate::shell::Shell;
+
+const SCRIPT: &str = include_str!("debian.sh");
+/// Most of it is the download of Debian.
+const LIMIT: Duration = Duration::from_secs(900);
+
+/// Follows the guide in a Debian that has nothing else.
+pub(super) fn check(shell: &Shell, package: &Path) -> Result<()> {
+    let root = shell.path(FOLDER).join("debian");
+    let [config, steps] = [root.with_extension("toml"), root.with_extension("steps.sh")];
+    std::fs::write(&config, guide::config_with_files(shell)?)?;
+    std::fs::write(&steps, guide::commands(shell)?)?;
+    let paths = [package, &root, &config, &steps].map(|path| path.display().to_string());
+    let line = ["-c", SCRIPT, "sh"].into_iter().chain(paths.iter().map(String::as_str));
+    shell.cmd("sh", line).limit(LIMIT).run()
+}
