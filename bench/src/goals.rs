@@ -83,7 +83,7 @@ impl Target {
             }
             OfRow(name, times) => {
                 let other = others.iter().find(|other| other.name == name)?;
-                Goal::new(format!("{times} x {name}"), reaches(row.better, row.value, times * other.value))
+                Goal::new(format!("{times} x `{name}`"), reaches(row.better, row.value, times * other.value))
             }
             MixedPairings => as_good_as_mixed_pairings(row),
         };
@@ -165,7 +165,7 @@ mod tests {
         let row = |name, value| Row::new(name, value, "", Better::Higher);
         assert_eq!(goals(vec![row("loss_15", 50.0)]), []);
         let [goal] = &goals(vec![row("loss_15", 50.0), row("loss_0", 100.0)])[..1] else { panic!("no goal") };
-        assert_eq!(*goal, ("0.5 x loss_0".to_owned(), true));
+        assert_eq!(*goal, ("0.5 x `loss_0`".to_owned(), true));
         assert!(!met(vec![row("loss_bursts", 49.0), row("loss_0", 100.0)])[0]);
         let late = |name, value| Row::new(name, value, "µs", Better::Lower);
         assert_eq!(met(vec![late("loss_0_p99", 300.0), late("loss_5_p99", 451.0)]), [false]);
