@@ -8,7 +8,7 @@ import { readDelivery, withReceipt } from "../dist/delivery.js";
 import { RakwireError } from "../dist/errors.js";
 import { ListenerSet } from "../dist/listeners.js";
 import { ReceiveQueue } from "../dist/receive-queue.js";
-import { targetUrl } from "../dist/transport/target.js";
+import { checkToken, targetUrl } from "../dist/transport/target.js";
 
 const message = (id) => ({ bytes: Uint8Array.of(id), reliability: "reliable", channel: 0 });
 const NO_LISTENERS = { isEmpty: true, dispatch: () => assert.fail("there is no listener") };
@@ -48,6 +48,24 @@ test("the target is added to the URL of the relay", () => {
   for (const [url, target] of [["ws://a", ""], ["nonsense", "x"], ["ftp://a", "x"], ["ws://a", undefined]]) {
     assert.throws(() => targetUrl(url, target), isBadOption, `${url} ${target}`);
   }
+});
+
+test("a token has the characters that its error names", () => {
+  let named;
+  assert.throws(() => checkToken(""), ({ code, message }) => {
+    [, named] = /digits and (\S+)$/.exec(message);
+    return code === "bad-option";
+  });
+  const isTaken = (character) => {
+    try {
+      return checkToken(`a${character}`) === undefined;
+    } catch {
+      return false;
+    }
+  };
+  const taken = Array.from({ length: 256 }, (_, code) => String.fromCharCode(code)).filter(isTaken);
+  assert.deepEqual(taken.filter((character) => !/[A-Za-z0-9]/.test(character)), [...named].sort());
+  assert.equal(taken.length, 62 + named.length);
 });
 
 test("a receive queue keeps the order, reports when it is full, and ends after the queued messages", async () => {

@@ -30,7 +30,7 @@ const TOKEN = /^[\w.~-]+$/;
 
 export function checkToken(token: string | undefined): void {
   if (token !== undefined && !TOKEN.test(token)) {
-    throw new RakwireError("bad-option", "a token has letters, digits, hyphens, full stops and underscores");
+    throw new RakwireError("bad-option", "a token has only letters, digits and -._~");
   }
 }
 
