@@ -7,6 +7,7 @@ import { WebSocket } from "ws";
 
 import { discover, ping } from "rakwire";
 
+import { RakwireError } from "../dist/errors.js";
 import { readPong, writePing } from "../dist/offline.js";
 import { fails, LIMIT_MS, startCpp, startEcho, startRelay } from "./support.mjs";
 
@@ -108,12 +109,13 @@ test("servers that the relay refuses are left out and told", async (t) => {
 
 /** WebSockets that say how many of them there are at a time, and answer pings after a moment. */
 function countingWebSocket() {
-  const counts = { now: 0, most: 0 };
+  const counts = { now: 0, most: 0, all: 0 };
   class Counting extends EventTarget {
     bufferedAmount = 0;
     constructor(url, protocols) {
       super();
       counts.protocols = protocols;
+      counts.all += 1;
       counts.most = Math.max(counts.most, ++counts.now);
       queueMicrotask(() => this.dispatchEvent(new Event("open")));
     }
@@ -136,6 +138,34 @@ test("of a long list a few are asked at a time, with the token of the caller", a
   assert.deepEqual([counts.now, counts.most], [0, 16]);
   assert.deepEqual(counts.protocols, ["rakwire.relay.1", "rakwire.token.v2.a-b"]);
   await assert.rejects(ping("ws://relay/ws", { target: "one", webSocket, token: "a b" }), fails("bad-option", /token/));
+});
+
+test("a search that fails asks nobody else, and tells nothing more", async () => {
+  const { counts, webSocket } = countingWebSocket();
+  const targets = Array.from({ length: 100 }, (_, index) => (index === 40 ? "" : `server ${index}`));
+  await assert.rejects(discover("ws://relay/ws", { targets, webSocket, timeoutMs: LIMIT_MS }), fails("bad-option", /target/));
+  assert.equal(counts.all, 0);
+  let told = 0;
+  class Refusing extends webSocket {
+    send() {
+      setImmediate(() => this.dispatchEvent(Object.assign(new Event("close"), { code: 1013, reason: "full" })));
+    }
+  }
+  const onUnavailable = () => {
+    told += 1;
+    throw new Error("enough");
+  };
+  const full = targets.filter((target) => target !== "");
+  await assert.rejects(discover("ws://relay/ws", { targets: full, webSocket: Refusing, timeoutMs: LIMIT_MS, onUnavailable }), /enough/);
+  for (let round = 0; round < 20; round++) await new Promise((resolve) => setImmediate(resolve));
+  assert.deepEqual([told, counts.all, counts.now], [1, 16, 0]);
+  // The reason of a signal is no server that is unavailable, whatever it is.
+  const controller = new AbortController();
+  const reason = new RakwireError("no-answer", "enough");
+  const asked = discover("ws://relay/ws", { targets: full, webSocket: Refusing, signal: controller.signal, onUnavailable });
+  controller.abort(reason);
+  await assert.rejects(asked, reason);
+  assert.equal(told, 1);
 });
 
 test("a ping that is lost is repeated, and a server may write its own clock", async (t) => {

@@ -36,21 +36,26 @@ export async function ping(url: string | URL, options: PingOptions = {}): Promis
 /**
  * Asks several servers of a relay, up to 16 at a time, and returns the pongs of those that answered, in the order of
  * `options.targets`. That some do not answer in time or are refused by the relay is no error: `options.onUnavailable` is told.
+ * If it throws, nobody else is asked.
  *
  * @throws RakwireError with the code `bad-option`, or `relay-unreachable` if the relay could be reached for none of them; or the
  * reason of `options.signal`.
  */
 export async function discover(url: string | URL, options: DiscoverOptions): Promise<Pong[]> {
   const { targets, onUnavailable, ...rest } = options;
+  targets.forEach((target) => openForPing(url, { ...rest, target }));
+  // What fails ends the rest.
+  const failed = new AbortController();
+  const signal = AbortSignal.any([failed.signal, ...(rest.signal === undefined ? [] : [rest.signal])]);
   const pongs = new Map<string, Pong>();
   const failures: RakwireError[] = [];
   const waiting = targets.values();
   const askNext = async (): Promise<void> => {
     for (const target of waiting) {
       try {
-        pongs.set(target, await ping(url, { ...rest, target }));
+        pongs.set(target, await ping(url, { ...rest, target, signal }));
       } catch (error) {
-        if (!(error instanceof RakwireError && UNAVAILABLE.includes(error.code))) {
+        if (signal.aborted || !(error instanceof RakwireError && UNAVAILABLE.includes(error.code))) {
           throw error;
         }
         failures.push(error);
@@ -58,7 +63,11 @@ export async function discover(url: string | URL, options: DiscoverOptions): Pro
       }
     }
   };
-  await Promise.all(Array.from({ length: AT_ONCE }, askNext));
+  try {
+    await Promise.all(Array.from({ length: AT_ONCE }, askNext));
+  } finally {
+    failed.abort();
+  }
   const [failure] = failures;
   if (failure !== undefined && pongs.size === 0 && failures.every(({ code }) => code === "relay-unreachable")) {
     throw failure;
