@@ -3,10 +3,16 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
+import { RemoteCalls } from "rakwire/calls";
+import { receiveFiles, sendFiles } from "rakwire/files";
 import { attach } from "rakwire/plugin";
+import { ReadyEvents } from "rakwire/ready";
+import { Replicas } from "rakwire/replication";
+import { Voice } from "rakwire/voice";
 
 import { numberOf, openFake, range } from "./fake-peer.mjs";
 import { fails } from "./support.mjs";
+import { watchWaits } from "./waits.mjs";
 
 const settle = () => new Promise((resolve) => setImmediate(resolve));
 /** Numbers of messages with the id 1, and with another. */
@@ -142,4 +148,67 @@ test("a plugin that throws is reported, and the connection goes on", async (t) =
 
 test("what is no connection has no plugins", () => {
   assert.throws(() => attach({}, collector().plugin), fails("bad-option", /connection/));
+});
+
+const CLASSES = { player: { x: { bits: 16 } } };
+/** What begins to use a connection, and returns what ends that. */
+const USES = {
+  calls(connection) {
+    const calls = new RemoteCalls(connection, { functions: {} });
+    return () => calls.detach();
+  },
+  "ready events"(connection) {
+    const events = new ReadyEvents();
+    events.join(connection);
+    return () => events.leave(connection);
+  },
+  replicas(connection) {
+    const replicas = new Replicas({ classes: CLASSES });
+    replicas.join(connection);
+    return () => replicas.leave();
+  },
+  voice(connection) {
+    const voice = new Voice({ id: 0x90 });
+    voice.join(connection);
+    return () => voice.leave(connection);
+  },
+  "files that are sent"(connection) {
+    const controller = new AbortController();
+    sendFiles(connection, [], { signal: controller.signal }).catch(() => undefined);
+    return () => controller.abort();
+  },
+  "files that are received"(connection) {
+    const transfer = receiveFiles(connection);
+    return () => transfer.cancel();
+  },
+};
+
+for (const [name, use] of Object.entries(USES)) {
+  test(`a connection keeps nothing of ${name} that have left it`, async (t) => {
+    const { connection, end } = await openFake("raknet");
+    const left = watchWaits(t, connection);
+    let most = 0;
+    for (let round = 0; round < 20; round++) {
+      const leave = use(connection);
+      await settle();
+      most = Math.max(most, left());
+      leave();
+      await settle();
+    }
+    assert.equal(left(), 0);
+    assert.ok(most > 0, "it waits for the end of the connection");
+    end();
+  });
+}
+
+test("replicas that have left a connection before its end is told stay with another", async () => {
+  const [first, second] = [await openFake("raknet"), await openFake("raknet")];
+  const replicas = new Replicas({ classes: CLASSES });
+  replicas.join(first.connection);
+  first.end();
+  replicas.leave();
+  replicas.join(second.connection);
+  await settle();
+  assert.throws(() => replicas.join(first.connection), fails("bad-option", /another connection/));
+  replicas.leave();
 });

@@ -3,10 +3,10 @@
 import { RakwireError } from "./errors.js";
 import { readInteger } from "./options.js";
 import { SendQueue } from "./plugin/send-queue.js";
-import { attach } from "./plugin.js";
+import { attachUntilEnd } from "./plugin/until-end.js";
 import { ReadyEvent } from "./ready/event.js";
 import { decodeReady, READY_IDS } from "./ready/wire.js";
-import type { Connection } from "./types.js";
+import type { Connection, Message } from "./types.js";
 
 export { RakwireError } from "./errors.js";
 export type { ErrorCode, RakwireErrorOptions } from "./errors.js";
@@ -48,10 +48,9 @@ export class ReadyEvents {
     if (this.#queues.has(connection)) {
       return;
     }
-    const detach = attach(connection, { ids: READY_IDS, onMessage: ({ bytes }) => this.#onMessage(connection, bytes) });
-    this.#leaves.set(connection, detach);
+    const plugin = { ids: READY_IDS, onMessage: ({ bytes }: Message) => this.#onMessage(connection, bytes) };
+    this.#leaves.set(connection, attachUntilEnd(connection, plugin, () => this.leave(connection)));
     this.#queues.set(connection, new SendQueue(connection));
-    void connection.closed.then(() => this.leave(connection));
   }
 
   /** Waits for the peer of a connection no longer, for no event. */

@@ -4,7 +4,7 @@ import { notConnected, RakwireError } from "../errors.js";
 import { MAX_TIMEOUT_MS, readInteger } from "../options.js";
 import type { WaitingMessage } from "../plugin/send-queue.js";
 import { SendQueue } from "../plugin/send-queue.js";
-import { attach } from "../plugin.js";
+import { attachUntilEnd } from "../plugin/until-end.js";
 import type { Connection, Message, SendOptions } from "../types.js";
 import type { Deferred, WaitOptions } from "../waits.js";
 import { beforeAbort, deferred } from "../waits.js";
@@ -91,8 +91,8 @@ export class RemoteCalls<S extends CallSchema> {
     this.#outgoing = new SendQueue(connection);
     this.#answers = new SendQueue(connection);
     this.#caller = { connection, signal: this.#ended.signal };
-    this.#detach = attach(connection, { ids: [CALLS_ID], onMessage: (message) => this.#onMessage(message) });
-    void connection.closed.then(() => this.detach());
+    const plugin = { ids: [CALLS_ID], onMessage: (message: Message) => this.#onMessage(message) };
+    this.#detach = attachUntilEnd(connection, plugin, () => this.detach());
   }
 
   /**

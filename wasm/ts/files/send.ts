@@ -3,8 +3,8 @@
 import { notConnected, RakwireError } from "../errors.js";
 import { readInteger } from "../options.js";
 import { SendQueue } from "../plugin/send-queue.js";
-import { attach } from "../plugin.js";
-import type { Connection, SendOptions } from "../types.js";
+import { attachUntilEnd } from "../plugin/until-end.js";
+import type { Connection, Message, SendOptions } from "../types.js";
 import type { WaitOptions } from "../waits.js";
 import { deferred } from "../waits.js";
 import { codeOfReason, reasonOfCode, TransferError } from "./failure.js";
@@ -83,14 +83,14 @@ class Sender {
     signal?.throwIfAborted();
     this.#options = options;
     this.#outgoing = new SendQueue(connection);
-    const detach = attach(connection, { ids: [REQUEST_ID], onMessage: ({ bytes }) => this.#onMessage(bytes) });
+    const plugin = { ids: [REQUEST_ID], onMessage: ({ bytes }: Message) => this.#onMessage(bytes) };
+    const detach = attachUntilEnd(connection, plugin, () => this.#end(notConnected()));
     const onAbort = (): void => this.#fail("cancelled", signal?.reason);
     signal?.addEventListener("abort", onAbort);
     this.detach = () => {
       detach();
       signal?.removeEventListener("abort", onAbort);
     };
-    void connection.closed.then(() => this.#end(notConnected()));
   }
 
   async run(files: readonly SentFile[]): Promise<void> {

@@ -4,8 +4,8 @@ import { notConnected, RakwireError } from "../errors.js";
 import { MAX_TIMEOUT_MS, readInteger } from "../options.js";
 import { report } from "../plugin/report.js";
 import { SendQueue } from "../plugin/send-queue.js";
-import { attach } from "../plugin.js";
-import type { Connection, SendOptions } from "../types.js";
+import { attachUntilEnd } from "../plugin/until-end.js";
+import type { Connection, Message, SendOptions } from "../types.js";
 import { deferred } from "../waits.js";
 import type { WaitOptions } from "../waits.js";
 import { codeOfReason, reasonOfCode, TransferError } from "./failure.js";
@@ -149,11 +149,11 @@ class Transfer implements FileTransfer {
     signal?.throwIfAborted();
     this.#options = options;
     this.#outgoing = new SendQueue(connection);
-    this.#detach = attach(connection, { ids: [REPLY_ID], onMessage: ({ bytes }) => this.#onMessage(bytes) });
+    const plugin = { ids: [REPLY_ID], onMessage: ({ bytes }: Message) => this.#onMessage(bytes) };
+    this.#detach = attachUntilEnd(connection, plugin, () => this.#end({ error: notConnected() }));
     const onAbort = (): void => this.#fail(signal?.reason, "cancelled");
     signal?.addEventListener("abort", onAbort);
     this.#unlisten = () => signal?.removeEventListener("abort", onAbort);
-    void connection.closed.then(() => this.#end({ error: notConnected() }));
     this.#request();
   }
 

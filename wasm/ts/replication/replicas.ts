@@ -5,8 +5,8 @@ import { CodecError } from "../codec/error.js";
 import { RakwireError } from "../errors.js";
 import { readInteger } from "../options.js";
 import { report } from "../plugin/report.js";
-import { attach } from "../plugin.js";
-import type { Connection, SendOptions } from "../types.js";
+import { attachUntilEnd } from "../plugin/until-end.js";
+import type { Connection, Message, SendOptions } from "../types.js";
 import type { PlaceEvent, RemoveReason } from "./places.js";
 import { Places } from "./places.js";
 import { Received } from "./received.js";
@@ -99,9 +99,9 @@ export class Replicas<C extends EntityClasses, H = unknown> {
     if (this.#connection !== undefined) {
       throw new RakwireError("bad-option", "the entities are those of another connection; leave that first");
     }
-    this.#detach = attach(connection, { ids: [UPDATE_ID], onMessage: ({ bytes }) => this.#onMessage(bytes) });
+    const plugin = { ids: [UPDATE_ID], onMessage: ({ bytes }: Message) => this.#onMessage(bytes) };
+    this.#detach = attachUntilEnd(connection, plugin, () => this.leave());
     this.#connection = connection;
-    void connection.closed.then(() => this.#connection === connection && this.leave());
   }
 
   /** Removes all entities, and takes no more. */

@@ -3,8 +3,8 @@
 import { RakwireError } from "../errors.js";
 import { FIRST_FREE_ID } from "../ids.js";
 import { readInteger } from "../options.js";
-import { attach } from "../plugin.js";
-import type { Connection, SendOptions } from "../types.js";
+import { attachUntilEnd } from "../plugin/until-end.js";
+import type { Connection, Message, SendOptions } from "../types.js";
 import { FRAME_MICROS } from "./format.js";
 import type { Playback, SpeakerStats } from "./jitter-buffer.js";
 import { JitterBuffer } from "./jitter-buffer.js";
@@ -90,9 +90,9 @@ export class Voice {
     if (this.#others.has(connection)) {
       return;
     }
-    const detach = attach(connection, { ids: [this.#id], onMessage: ({ bytes }) => this.#onMessage(connection, bytes) });
+    const plugin = { ids: [this.#id], onMessage: ({ bytes }: Message) => this.#onMessage(connection, bytes) };
+    const detach = attachUntilEnd(connection, plugin, () => this.leave(connection));
     this.#others.set(connection, { buffer: this.#newBuffer(), hears: true, isMuted: false, detach });
-    void connection.closed.then(() => this.leave(connection));
   }
 
   /** Speaks with the peer of a connection no longer. */

@@ -1,0 +1,35 @@
+// What still waits, for tests of what is left behind.
+
+import { WaitList } from "../dist/waits.js";
+
+/** Counts, until the end of the test, those who wait in lists, and the reactions on the promise of a connection's end. */
+export function watchWaits(t, connection) {
+  const lists = new Set();
+  const { add } = WaitList.prototype;
+  t.mock.method(WaitList.prototype, "add", function (signal) {
+    lists.add(this);
+    return add.call(this, signal);
+  });
+  let reactions = 0;
+  const { then } = connection.closed;
+  connection.closed.then = function (...callbacks) {
+    reactions += 1;
+    return then.apply(this, callbacks);
+  };
+  return () => [...lists].reduce((sum, list) => sum + list.all().length, reactions);
+}
+
+/** A signal that is aborted when the test says so, and counts who listens to it. */
+export function watchedSignal() {
+  const controller = new AbortController();
+  const { signal } = controller;
+  const listeners = new Set();
+  for (const [method, change] of [["addEventListener", "add"], ["removeEventListener", "delete"]]) {
+    const original = signal[method];
+    signal[method] = function (type, listener, ...rest) {
+      listeners[change](listener);
+      return original.call(this, type, listener, ...rest);
+    };
+  }
+  return { signal, abort: (reason) => controller.abort(reason), count: () => listeners.size };
+}
