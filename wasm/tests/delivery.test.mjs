@@ -5,6 +5,7 @@ import { test } from "node:test";
 
 import { RakwireError } from "../dist/errors.js";
 import { numberOf, openFake, range } from "./fake-peer.mjs";
+import { watchedSignal, watchWaits } from "./waits.mjs";
 
 /** Collects the numbers of the messages that a listener gets. */
 function collector() {
@@ -250,28 +251,31 @@ for (const protocol of ["raknet", "game"]) {
   });
 }
 
-test("what waits for the end of a connection for a while leaves nothing behind", async () => {
+test("what waits for the end of a connection for a while leaves nothing behind", async (t) => {
   const { connection, end } = await openFake("raknet");
-  let count = 0;
-  const { then } = connection.closed;
-  connection.closed.then = function (...callbacks) {
-    count += 1;
-    return then.apply(this, callbacks);
-  };
+  const left = watchWaits(t, connection);
+  const { signal, count } = watchedSignal();
   const reason = new Error("enough");
   let rounds = 0;
-  for await (const _ of connection.statistics({ intervalMs: 1 })) {
-    rounds += 1;
+  for await (const _ of connection.statistics({ intervalMs: 1, signal })) {
+    const controller = new AbortController();
+    const waiting = connection.whenClosed({ signal: controller.signal });
+    assert.equal(left(), 1);
+    controller.abort(reason);
+    await assert.rejects(waiting, reason);
     await assert.rejects(connection.whenClosed({ signal: AbortSignal.abort(reason) }), reason);
+    assert.deepEqual([left(), count()], [0, 0]);
+    rounds += 1;
     if (rounds === 20) {
       break;
     }
   }
-  assert.equal(count, 0);
-  const [closed, aborted] = [connection.whenClosed(), connection.whenClosed({ signal: new AbortController().signal })];
+  const closed = [connection.whenClosed(), connection.whenClosed({ signal })];
+  assert.deepEqual([left(), count()], [2, 1]);
   end();
-  assert.deepEqual([(await closed).code, (await aborted).code], ["remote", "remote"]);
-  assert.equal((await connection.whenClosed()).code, "remote");
+  assert.deepEqual((await Promise.all(closed)).map(({ code }) => code), ["remote", "remote"]);
+  assert.equal((await connection.whenClosed({ signal })).code, "remote");
+  assert.deepEqual([left(), count()], [0, 0]);
   assert.equal((await connection.closed).code, "remote");
 });
 

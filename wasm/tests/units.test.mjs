@@ -9,6 +9,8 @@ import { RakwireError } from "../dist/errors.js";
 import { ListenerSet } from "../dist/listeners.js";
 import { ReceiveQueue } from "../dist/receive-queue.js";
 import { checkToken, targetUrl } from "../dist/transport/target.js";
+import { beforeAbort, WaitList } from "../dist/waits.js";
+import { watchedSignal } from "./waits.mjs";
 
 const message = (id) => ({ bytes: Uint8Array.of(id), reliability: "reliable", channel: 0 });
 const NO_LISTENERS = { isEmpty: true, dispatch: () => assert.fail("there is no listener") };
@@ -112,14 +114,30 @@ test("addresses are written as text", () => {
 });
 
 test("a signal does not know a listener that was removed", () => {
-  const signal = new EventTarget();
-  const known = new Set();
-  signal.addEventListener = (_type, listener) => known.add(listener);
-  signal.removeEventListener = (_type, listener) => known.delete(listener);
+  const { signal, count } = watchedSignal();
   const listeners = new ListenerSet();
   const listener = () => undefined;
   const added = listeners.add(listener, { signal });
-  assert.equal(known.size, 1);
+  assert.equal(count(), 1);
   assert.equal(listeners.remove(listener, undefined), added);
-  assert.deepEqual([known.size, listeners.isEmpty], [0, true]);
+  assert.deepEqual([count(), listeners.isEmpty], [0, true]);
+});
+
+test("who has waited is neither in the list nor at the signal", async () => {
+  const { signal, abort, count } = watchedSignal();
+  const waits = new WaitList();
+  const [first, second, third] = [waits.add(signal), waits.add(signal), waits.add(signal)];
+  assert.deepEqual([waits.all(), count()], [[first, second, third], 3]);
+  second.resolve(2);
+  assert.deepEqual([waits.all(), waits.first, count()], [[first, third], first, 2]);
+  first.reject(new Error("no"));
+  assert.deepEqual([waits.all(), count()], [[third], 1]);
+  assert.equal(await second.promise, 2);
+  await assert.rejects(first.promise, /no/);
+  assert.equal(await beforeAbort(signal, Promise.resolve(4)), 4);
+  assert.equal(count(), 1);
+  abort(new Error("enough"));
+  await assert.rejects(third.promise, /enough/);
+  await assert.rejects(waits.add(signal).promise, /enough/);
+  assert.deepEqual([waits.all(), count()], [[], 0]);
 });
