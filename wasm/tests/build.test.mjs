@@ -5,19 +5,21 @@ import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { gunzipSync } from "node:zlib";
 
 const PACKAGE = fileURLToPath(new URL("..", import.meta.url));
 const SOURCES = ["build.mjs", "package.json", "tsconfig.json", "ts", "pkg"];
+/** What `--typescript` writes into `pkg`; the rest it leaves as it is. */
+const isScript = (file) => /^(worker|voice-worklet)\b/.test(basename(file));
 
-/** The hash of each file of what was built. */
+/** The hash of each file that the build writes. */
 function hashes(folder) {
   const files = ["dist", "pkg"].flatMap((part) =>
     readdirSync(join(folder, part), { recursive: true, withFileTypes: true })
-      .filter((entry) => entry.isFile())
+      .filter((entry) => entry.isFile() && (part === "dist" || isScript(entry.name)))
       .map((entry) => join(entry.parentPath ?? entry.path, entry.name)),
   );
   return Object.fromEntries(
@@ -28,10 +30,16 @@ function hashes(folder) {
 test("the same sources are the same package in another folder", (t) => {
   const folder = mkdtempSync(join(tmpdir(), "rakwire-build-"));
   t.after(() => rmSync(folder, { recursive: true, force: true }));
-  SOURCES.forEach((name) => cpSync(join(PACKAGE, name), join(folder, name), { recursive: true }));
+  // What it writes is not there before.
+  const isSource = (file) => !(basename(dirname(file)) === "pkg" && isScript(file));
+  SOURCES.forEach((name) => cpSync(join(PACKAGE, name), join(folder, name), { recursive: true, filter: isSource }));
+  assert.deepEqual(readdirSync(join(folder, "pkg")).filter(isScript), []);
   symlinkSync(join(PACKAGE, "node_modules"), join(folder, "node_modules"));
   execFileSync(process.execPath, ["build.mjs", "--typescript"], { cwd: folder, stdio: "inherit" });
-  assert.deepEqual(hashes(folder), hashes(PACKAGE.replace(/\/$/, "")));
+  const [built, before] = [hashes(folder), hashes(PACKAGE.replace(/\/$/, ""))];
+  assert.deepEqual(built, before);
+  const scripts = Object.keys(built).filter((file) => file.startsWith("pkg/"));
+  assert.equal(scripts.length, 6, `${scripts}`);
 });
 
 test("what is inside of an entry is the file beside it", async () => {
