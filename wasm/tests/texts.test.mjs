@@ -1,0 +1,41 @@
+// What the WebAssembly says of reasons and errors, and what TypeScript knows of it.
+
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { test } from "node:test";
+
+import { classOf, instantiate } from "../dist/instance.js";
+import { recordAt } from "../dist/record.js";
+import { ENDS, ERRORS, FAILURES, readTexts } from "../dist/texts.js";
+
+/** The texts of the peers of each WebAssembly. */
+const TEXTS = ["rakwire", "raknet", "game-protocol", "secure", "server"].flatMap((name) => {
+  const bytes = readFileSync(new URL(`../pkg/${name}.wasm`, import.meta.url));
+  const { memory, exports } = instantiate(new WebAssembly.Module(bytes));
+  return ["raknetpeer", "gameprotocolpeer", "raknetserver"].flatMap((known) => {
+    const rust = classOf(exports, known);
+    const peer = rust?.create(1n, 2n, 3n, 4n, 64, 64, 0, 0, 0, 0);
+    return rust === undefined ? [] : [{ name: `${name}.wasm, ${known}`, texts: readTexts(recordAt(memory, rust.texts(peer))) }];
+  });
+});
+
+/** The members of a union of texts in the source. */
+function union(file, type) {
+  const source = readFileSync(new URL(`../ts/${file}`, import.meta.url), "utf8");
+  const [, members] = new RegExp(`export type ${type} =([^;]*);`).exec(source);
+  return new Set([...members.replace(/\/\/.*/g, "").matchAll(/"([^"]+)"/g)].map(([, member]) => member));
+}
+
+test("the code of each reason and error is one that TypeScript knows", () => {
+  assert.ok(TEXTS.length >= 6, `${TEXTS.map(({ name }) => name)}`);
+  const errors = union("errors.ts", "ErrorCode");
+  const ends = union("types.ts", "CloseCode");
+  assert.ok(errors.has("no-answer") && ends.has("remote"));
+  for (const { name, texts } of TEXTS) {
+    for (const [paragraph, known] of [[FAILURES, errors], [ENDS, ends], [ERRORS, errors]]) {
+      const unknown = texts[paragraph].filter(([code]) => !known.has(code));
+      assert.deepEqual(unknown, [], `${name}, paragraph ${paragraph}`);
+      assert.ok(texts[paragraph].every(([, text]) => text.length > 0), name);
+    }
+  }
+});
