@@ -67,7 +67,7 @@ export class RustPeerHandle {
   readonly #settings: PeerSettings;
   #bytes = new Uint8Array(0);
   #view = new DataView(this.#bytes.buffer);
-  #readTexts: Texts | undefined;
+  #readTexts: Texts = [];
 
   constructor({ memory, ...classes }: Rust, settings: PeerSettings) {
     const rust = classes[settings.protocol];
@@ -233,12 +233,12 @@ export class RustPeerHandle {
   }
 
   get #texts(): Texts {
-    return (this.#readTexts ??= readTexts(this.told("texts")));
+    return this.#readTexts[0] ? this.#readTexts : (this.#readTexts = readTexts(this.told("texts")));
   }
 
-  /** The code and the text of a number. */
+  /** The code and the text of a number. Rust knows all of its numbers, so it is memory for the texts that may be missing. */
   #text(paragraph: number, number: number): readonly [code: string, text: string] {
-    return this.#texts[paragraph]?.[number] ?? ["internal", "the WebAssembly names an unknown reason"];
+    return this.#texts[paragraph]?.[number] ?? ["no-memory", NO_MEMORY];
   }
 
   /** The error with this number. */
@@ -247,9 +247,9 @@ export class RustPeerHandle {
     return new RakwireError(code as ErrorCode, text);
   }
 
-  /** Takes the bytes of a record. */
+  /** Takes the bytes of a record; at 0, which stands for no memory, there are none. */
   #read(at: number): Uint8Array<ArrayBuffer> {
-    const length = this.#number(at, 3);
+    const length = at && this.#number(at, 3);
     return this.#bytes.slice(at + HEADER, at + HEADER + length);
   }
 

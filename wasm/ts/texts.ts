@@ -9,7 +9,11 @@ export const DROPS = 3;
 /** By paragraph and number. */
 export type Texts = readonly (readonly (readonly [code: string, text: string])[])[];
 
+/** Reads texts; of no bytes, as there was no memory for them, there are none. */
 export function readTexts(bytes: Uint8Array | undefined): Texts {
+  if (!bytes?.length) {
+    return [];
+  }
   const paragraphs = new TextDecoder().decode(bytes).split("\n\n");
   return paragraphs.map((paragraph) =>
     paragraph.split("\n").map((line) => {
