@@ -281,8 +281,8 @@ const settled = () => new Promise((resolve) => setImmediate(resolve));
 /** A server without UDP and WebAssembly. On the slots that become `readable`, the next of their `events` happen. */
 function playedServer(events) {
   const readable = [];
-  const all = { handle: () => undefined, handleTimeout: () => undefined, pollTransmit: () => undefined, pollTimeout: () => Infinity, free: () => undefined };
-  const freed = [];
+  const all = { handle: () => undefined, handleTimeout: () => undefined, pollTransmit: () => undefined, pollTimeout: () => Infinity, free: () => freed.push("server") };
+  const [freed, calls] = [[], []];
   const peers = {
     all,
     pollReadable: () => readable.shift(),
@@ -290,8 +290,8 @@ function playedServer(events) {
     connection: (slot, onFree) => ({
       isOver: false,
       pollEvent: (told) => events[slot].shift()?.(told) ?? false,
-      disconnect: () => undefined,
-      stats: () => ({ drops: {} }),
+      disconnect: () => calls.push(`disconnect ${slot}`),
+      stats: () => (assert.ok(!freed.includes("server")), { drops: {} }),
       canSend: () => true,
       free() {
         freed.push(slot);
@@ -306,7 +306,7 @@ function playedServer(events) {
     readable.push(...slots);
     onDatagram(new Uint8Array(1));
   };
-  return { server, freed, happen };
+  return { server, freed, calls, happen };
 }
 
 test("what is wrong with one connection ends that alone, before and after it is open", async () => {
@@ -339,8 +339,39 @@ test("a server that closes also waits for a client that connects meanwhile", asy
   events[1].push(ends);
   happen(1);
   await closed;
-  assert.deepEqual(freed, [0, 1]);
+  assert.deepEqual(freed, [0, 1, "server"]);
   assert.equal(await server.accept(), undefined);
+});
+
+test("what a client has opened last ends with the server, before that is freed", async () => {
+  const opens = (told) => told.onConnected() ?? true;
+  const ends = (told) => told.onEnded("local", "") ?? true;
+  const events = [[opens], [opens], [opens], [opens]];
+  const { server, calls, freed, happen } = playedServer(events);
+  happen(0);
+  const closed = server.close();
+  happen(1);
+  await settled();
+  events[0].push(ends);
+  happen(0);
+  await settled();
+  // It closes the second one now, and waits for no other.
+  happen(2);
+  const [, third] = server.connections();
+  const told = [];
+  third.addEventListener("close", ({ info }) => told.push(info.code));
+  await settled();
+  events[1].push(ends);
+  // The last one opens in the same run.
+  happen(1, 3);
+  await closed;
+  assert.deepEqual(freed, [0, 1, 2, 3, "server"]);
+  assert.deepEqual([2, 3].filter((slot) => calls.includes(`disconnect ${slot}`)), [2, 3]);
+  assert.equal((await third.closed).code, "local");
+  assert.equal((await third.close()).code, "local");
+  assert.deepEqual(told, ["local"]);
+  assert.throws(() => third.send(numbered(1)), fails("not-connected", /ended/));
+  assert.deepEqual([third.stats().drops, server.connections()], [{}, []]);
 });
 
 test("a datagram of one client is no work for the connections of others", async (t) => {

@@ -16,6 +16,7 @@ import type { Server, ServerConnection, ServerStats } from "./types.js";
 /** A connection, and what the loop of the server calls for its session. */
 interface Entry {
   connection: AcceptedConnection;
+  session: Session;
   onEvents: LoopCallbacks[0];
   onError: LoopCallbacks[1];
   onRun: LoopCallbacks[2];
@@ -102,7 +103,7 @@ export class UdpServer implements Server {
     return beforeAbort(signal, this.closed);
   }
 
-  /** Closes the connections that are open, and then those that clients have opened meanwhile. */
+  /** Closes the connections that are open, and then those that clients have opened meanwhile. What opens then ends with the server. */
   async #closeAll(): Promise<void> {
     for (let rounds = 0; rounds < 2; rounds++) {
       await Promise.all(this.connections().map((connection) => connection.close()));
@@ -157,17 +158,18 @@ export class UdpServer implements Server {
   /** A client has connected. */
   #open(slot: number): Entry {
     let callbacks!: LoopCallbacks;
+    let session!: Session;
     const peer = this.#peers.connection(slot, () => this.#entries.delete(slot));
     const connection = new AcceptedConnection(
       (owner) =>
-        new Session(peer, SETTINGS, owner, () => SHARED, (_peer, _transport, ...given) => {
+        (session = new Session(peer, SETTINGS, owner, () => SHARED, (_peer, _transport, ...given) => {
           callbacks = given;
           return this.#loopOf(slot);
-        }),
+        })),
       this.#peers.client(slot),
     );
     const [onEvents, onError, onRun] = callbacks;
-    const entry = { connection, onEvents, onError, onRun };
+    const entry = { connection, session, onEvents, onError, onRun };
     this.#entries.set(slot, entry);
     connection.opened.then(
       () => this.#onOpen(connection),
@@ -233,6 +235,11 @@ export class UdpServer implements Server {
       return;
     }
     this.#isOver = true;
+    // Clients may have connected while others were waited for.
+    this.#entries.forEach(({ session }) => {
+      session.disconnect();
+      session.onEnded("local", "the server was closed");
+    });
     this.#loop.stop();
     this.#socket.close();
     // After a failure it may be unusable.
