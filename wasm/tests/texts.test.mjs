@@ -7,6 +7,7 @@ import { test } from "node:test";
 import { classOf, instantiate } from "../dist/instance.js";
 import { recordAt } from "../dist/record.js";
 import { ENDS, ERRORS, FAILURES, readTexts } from "../dist/texts.js";
+import { refusal } from "../dist/worker/refusals.js";
 
 /** The texts of the peers of each WebAssembly. */
 const TEXTS = ["rakwire", "raknet", "game-protocol", "secure", "server"].flatMap((name) => {
@@ -36,6 +37,19 @@ test("the code of each reason and error is one that TypeScript knows", () => {
       const unknown = texts[paragraph].filter(([code]) => !known.has(code));
       assert.deepEqual(unknown, [], `${name}, paragraph ${paragraph}`);
       assert.ok(texts[paragraph].every(([, text]) => text.length > 0), name);
+    }
+  }
+});
+
+test("what a page refuses before its worker does it says as the connection would", () => {
+  for (const { name, texts } of TEXTS) {
+    const said = (code) => texts[ERRORS].filter(([other]) => other === code).map(([, text]) => text);
+    for (const code of ["not-connected", "empty-message", "reserved-id", "queue-full", "too-long"]) {
+      const { code: given, message } = refusal(code);
+      assert.equal(given, code);
+      // The page knows the length that is too long, but not which of the two limits it is.
+      const isSaid = code === "too-long" ? said(code).length === 2 : said(code).includes(message);
+      assert.ok(isSaid, `${name}: ${code}: ${message}`);
     }
   }
 });

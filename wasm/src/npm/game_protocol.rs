@@ -9,7 +9,7 @@ use super::buffer::Buffer;
 use super::class::class;
 use super::memory::{entropy, memory, timeout};
 use super::numbers::{
-    INVALID_DELIVERY, MEASURES, Numbers, UNKNOWN, accepted, connect_error, count, ms, send_error, sent,
+    INVALID_DELIVERY, MEASURES, Numbers, UNKNOWN, accepted, connect_error, count, ms, send_error, sent, texts,
 };
 use super::record;
 use crate::client::{Client, Memory, instant, millis};
@@ -51,7 +51,7 @@ impl GameProtocolPeer {
 class!(GameProtocolPeer, GameProtocol);
 
 impl Numbers for GameProtocol {
-    const TEXTS: &'static str = include_str!("texts/game-protocol.txt").trim_ascii_end();
+    const TEXTS: &'static str = texts!("game-protocol");
 
     fn failure(reason: ConnectFailure) -> (u32, u32) {
         let number = match reason {

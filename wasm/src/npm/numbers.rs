@@ -9,6 +9,23 @@ pub(super) const MEASURES: usize = 17;
 /// What is not known, or not measured by the protocol.
 pub(super) const UNKNOWN: f64 = f64::NAN;
 
+/// The texts of a protocol: of its own, why a connection could not be opened and what it drops.
+macro_rules! texts {
+    ($protocol:literal) => {
+        concat!(
+            include_str!(concat!("texts/", $protocol, "-failures.txt")),
+            "\n",
+            include_str!("texts/ends.txt"),
+            "\n",
+            include_str!("texts/errors.txt"),
+            "\n",
+            include_str!(concat!("texts/", $protocol, "-drops.txt")),
+        )
+        .trim_ascii_end()
+    };
+}
+pub(super) use texts;
+
 /// A protocol whose words have numbers.
 pub(super) trait Numbers: Protocol {
     /// What JavaScript says of the numbers, in paragraphs: why a connection could not be opened, why it ended, why a call

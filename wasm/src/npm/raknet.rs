@@ -13,7 +13,7 @@ use super::buffer::Buffer;
 use super::class::class;
 use super::memory::{entropy, memory, timeout};
 use super::numbers::{
-    INVALID_DELIVERY, MEASURES, Numbers, UNKNOWN, accepted, connect_error, count, ms, send_error, sent,
+    INVALID_DELIVERY, MEASURES, Numbers, UNKNOWN, accepted, connect_error, count, ms, send_error, sent, texts,
 };
 use super::record;
 use crate::client::{Client, Memory, RakNetSettings, instant, millis};
@@ -110,7 +110,7 @@ impl RakNetPeer {
 }
 
 impl Numbers for RakNet {
-    const TEXTS: &'static str = include_str!("texts/raknet.txt").trim_ascii_end();
+    const TEXTS: &'static str = texts!("raknet");
 
     fn failure(reason: ConnectFailure) -> (u32, u32) {
         match reason {

@@ -1,4 +1,4 @@
-/** What a page can say of a message before its worker does. */
+/** What a page can say of a message before its worker does: of `src/npm/texts/errors.txt`, with one text for both limits of a length. */
 
 import { RakwireError } from "../errors.js";
 
