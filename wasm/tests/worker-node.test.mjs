@@ -93,6 +93,42 @@ test("a worker that is closed delivers what was sent before, and ends", async (t
   await worker.close();
 });
 
+test("a connection in a worker closes also when what was sent before has no room", async (t) => {
+  const reported = t.mock.fn();
+  globalThis.reportError = reported;
+  t.after(() => delete globalThis.reportError);
+  const { client, accepted, worker } = await openBoth(t, { memory: { blocks: 64 }, outgoingLimit: 20_000 });
+  const refused = assert.rejects(
+    (async () => {
+      for (let number = 0; number < 500; number++) client.send(pattern(2_000));
+      await client.sendWithReceipt(pattern(2_000), limited());
+    })(),
+    fails("not-connected", /open/),
+  );
+  assert.equal((await client.close(limited())).code, "local");
+  await refused;
+  assert.equal(reported.mock.callCount(), 0);
+  assert.equal((await accepted.whenClosed(limited())).code, "remote");
+  await worker.close();
+});
+
+test("a worker that does nothing any more is ended, and its connections with it", async (t) => {
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  const ended = [];
+  const silent = Object.assign(new EventTarget(), { postMessage: () => undefined, terminate: () => ended.push("worker") });
+  const worker = createWorker(() => silent);
+  const owner = { hasRoom: true, onOpen: () => undefined, onEnd: ({ code }) => ended.push(code) };
+  worker.open({}, { protocol: "raknet" }, owner);
+  const opened = { session: 1, type: "open", longest: 1_000, internalAddresses: [] };
+  silent.dispatchEvent(Object.assign(new Event("message"), { data: opened }));
+  const closing = worker.close();
+  t.mock.timers.tick(14_999);
+  assert.deepEqual(ended, []);
+  t.mock.timers.tick(1);
+  await closing;
+  assert.deepEqual(ended, ["worker", "worker-unavailable"]);
+});
+
 test("a connection that opens when its worker is closed fails", async (t) => {
   const socket = createSocket("udp4");
   t.after(() => socket.close());

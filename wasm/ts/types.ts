@@ -395,8 +395,8 @@ export interface Connection extends AsyncIterable<Message>, AsyncDisposable {
   messages(options?: WaitOptions): AsyncIterableIterator<Message>;
 
   /**
-   * Closes the connection once earlier messages have arrived, or after 5 s. Unread messages are discarded and counted. The
-   * signal ends only the wait.
+   * Closes the connection once earlier messages have arrived, or after 5 s; in a worker, after 10 s. Unread messages are
+   * discarded and counted. The signal ends only the wait.
    */
   close(options?: WaitOptions): Promise<CloseInfo>;
 

@@ -15,6 +15,8 @@ import { WINDOW, WINDOW_BYTES } from "./window.js";
 
 /** How often the page gets new statistics. */
 const STATS_MS = 100;
+/** How long a closed connection waits for room for what was sent before; then Rust has 5 s to deliver what has room. */
+const CLOSE_MS = 5_000;
 /** More bytes than any message has. */
 const BEYOND = 1 << 30;
 
@@ -42,6 +44,7 @@ class WorkerSession implements SessionOwner {
   /** Completes when none waits. */
   #sent = Promise.resolve();
   #isOpen = false;
+  #closeTimer: ReturnType<typeof setTimeout> | undefined;
 
   /** What the clock of the page is ahead of the one here. */
   readonly #pageAheadMs: number;
@@ -110,8 +113,10 @@ class WorkerSession implements SessionOwner {
   }
 
   disconnect(): void {
+    const disconnect = (): void => this.#session.disconnect();
+    this.#closeTimer ??= setTimeout(disconnect, CLOSE_MS);
     // What the page sent before is sent before.
-    void this.#sent.then(() => this.#session.disconnect());
+    void this.#sent.then(disconnect);
   }
 
   cancel(): void {
@@ -121,6 +126,7 @@ class WorkerSession implements SessionOwner {
 
   #forget(): void {
     clearInterval(this.#statsTimer);
+    clearTimeout(this.#closeTimer);
     sessions.delete(this.#number);
   }
 

@@ -16,6 +16,8 @@ import type { Outgoing, ToPage, ToWorker } from "./messages.js";
 import { refusal } from "./refusals.js";
 import { MAX_UNTAKEN_BYTES } from "./window.js";
 
+/** After so long a worker that is closed has ended its connections, which takes up to 10 s, or does nothing any more. */
+const CLOSE_MS = 15_000;
 /** What each message counts beside its bytes. */
 const OVERHEAD = 64;
 
@@ -59,11 +61,12 @@ export class WorkerThread implements PeerWorker {
   async close(): Promise<void> {
     while (this.#sessions.size > 0) {
       const { promise } = this.#idle.add(undefined);
+      const timer = setTimeout(() => this.#endAll("the worker does not end its connections"), CLOSE_MS);
       this.#sessions.forEach((session) => session.close());
       await promise;
+      clearTimeout(timer);
     }
-    this.#worker?.terminate();
-    this.#worker = undefined;
+    this.#endAll("the worker was closed");
   }
 
   async [ASYNC_DISPOSE](): Promise<void> {
@@ -81,12 +84,16 @@ export class WorkerThread implements PeerWorker {
     worker.addEventListener("message", ({ data }: MessageEvent<ToPage>) => this.#sessions.get(data.session)?.handle(data));
     worker.addEventListener("error", (event) => {
       event.preventDefault();
-      this.#worker = undefined;
-      worker.terminate();
-      const reason = `the worker failed: ${event.message ?? "its script cannot be loaded"}`;
-      this.#sessions.forEach((session) => session.end({ code: "worker-unavailable", reason }));
+      this.#endAll(`the worker failed: ${event.message ?? "its script cannot be loaded"}`);
     });
     return worker;
+  }
+
+  /** Ends the worker, and what it still has of connections. */
+  #endAll(reason: string): void {
+    this.#worker?.terminate();
+    this.#worker = undefined;
+    this.#sessions.forEach((session) => session.end({ code: "worker-unavailable", reason }));
   }
 }
 
@@ -334,7 +341,8 @@ class RemoteSession implements SessionLike {
     if (receipt !== undefined && waiting !== undefined) {
       this.#receipts.delete(receipt);
       waiting.reject(error);
-    } else {
+    } else if (this.#isOpen || error.code !== "not-connected") {
+      // What a closed connection had no time for is no error.
       reportError(error);
     }
   }
