@@ -288,7 +288,7 @@ test("there may be as many entities as indices", async () => {
   assert.deepEqual(replicas.stats(), { updates: 1, late: 0, malformed: 1 });
 });
 
-test("all changes of a task are one message, or as few as hold them", async () => {
+test("all changes until the next microtask are one message, or as few as hold them", async () => {
   const { replicas, takeSent } = await owner(6);
   const all = [...replicas];
   all[3].set("e", 7);
@@ -303,6 +303,12 @@ test("all changes of a task are one message, or as few as hold them", async () =
   assert.deepEqual(takeSent(), [states(2, [[0, 0], [1, 1]]), states(3, [[2, 2], [4, 4]]), states(4, [[5, 5]])]);
   await settle();
   assert.deepEqual(takeSent(), []);
+  // What comes after a wait, if only for a microtask, travels by itself.
+  all[0].set("e", 1);
+  await null;
+  all[0].set("e", 2);
+  await settle();
+  assert.deepEqual(takeSent(), [states(5, [[0, 1]]), states(6, [[0, 2]])]);
   const small = await owner(2, 18);
   [...small.replicas].forEach((replica) => replica.set("e", 8));
   await settle();

@@ -83,7 +83,8 @@ export class Replica<N extends string = string, F extends string = string, H = u
 
   /**
    * Changes a field of an entity that this peer owns; false if it does not, or no longer. Bits beyond the width of the field
-   * are cut off. The server is told at the end of the task, of all changes at once.
+   * are cut off. The server is told in the next microtask, of all changes at once in as few messages as hold them; so set what
+   * belongs together without an `await` in between.
    */
   set(field: F, value: number): boolean {
     const place = this.#place(field);

@@ -72,7 +72,7 @@ export class Replicas<C extends EntityClasses, H = unknown> {
   #detach: (() => void) | undefined;
   #received = new Received();
   #isUnacknowledged = false;
-  /** It sends at the end of the task. */
+  /** It sends in the next microtask. */
   #isSending = false;
   /** The connection that has no room for states. */
   #blocked: Connection | undefined;

@@ -313,7 +313,7 @@ class RemoteSession implements SessionLike {
     return this.#untaken === 0 || this.#untaken + length <= MAX_UNTAKEN_BYTES;
   }
 
-  /** Copies a message. All of one task go to the worker together. */
+  /** Copies a message. All until the next microtask go to the worker together. */
   #queue(bytes: Uint8Array, { reliability, channel, priority }: SendOptions, receipt?: number): void {
     const options: SendOptions = {
       ...(reliability !== undefined && { reliability }),
