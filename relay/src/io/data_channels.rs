@@ -31,6 +31,9 @@ const CALLS_MAX: usize = 8;
 /// The close code of clients that may not connect whatever they ask for.
 const FORBIDDEN: u16 = 4403;
 
+/// The close code of clients for which there is no place now.
+const TRY_AGAIN_LATER: u16 = 1013;
+
 /// The port of data channels, which is bound.
 #[derive(Debug, Clone)]
 pub(crate) struct DataChannels(Arc<Shared>);
@@ -253,7 +256,8 @@ async fn ask(
 fn place(app: &App, client: SocketAddr) -> Result<Connected, Failure> {
     let Ok(permit) = Arc::clone(&app.connections).try_acquire_owned() else {
         app.counters.connections_refused.increment();
-        return Err(CloseReason::TooManyClients { max: app.admission.limits().max_clients }.into());
+        let text = "this relay has too many open connections; try again later";
+        return Err(Failure::Closed(TRY_AGAIN_LATER, text.to_owned()));
     };
     Ok(admit(app, client, permit)?)
 }

@@ -235,6 +235,21 @@ async fn a_banned_client_and_one_of_too_many_are_told_which_they_are() {
     assert_eq!(more.control().await["code"], 4429);
 }
 
+/// Connections of any transport take what there is, also without a single client.
+#[tokio::test]
+async fn a_client_beyond_the_limit_of_connections_is_told_that_limit() {
+    let relay = start(|_| {}).await;
+    let all = u32::try_from(relay.app.connections.available_permits()).unwrap();
+    let taken = relay.app.connections.try_acquire_many(all).unwrap();
+    let mut client = Client::connect(&relay).await;
+    let close = client.control().await;
+    assert_eq!(close["code"], 1013);
+    assert_eq!(close["reason"], "this relay has too many open connections; try again later");
+    drop(taken);
+    let mut client = Client::open(&relay, OPEN).await;
+    assert_eq!(client.control().await["type"], "flow");
+}
+
 #[tokio::test]
 async fn a_shutdown_tells_clients_so() {
     let relay = start(|_| {}).await;
