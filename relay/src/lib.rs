@@ -56,6 +56,7 @@ pub mod discovery;
 mod fetch;
 pub mod flow;
 pub mod front;
+mod front_target;
 mod io;
 mod now;
 mod ops;

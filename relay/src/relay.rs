@@ -18,6 +18,7 @@ use crate::config::{Config, ConfigError, LoadError, Loaded, WebTransportMode, ab
 use crate::counters::Counters;
 use crate::discovery::Watcher;
 use crate::front::{CookieKeys, FrontCounters, Settings};
+use crate::front_target::FrontTarget;
 use crate::io::{
     Announced, AnnouncedWebRtc, App, DataChannels, FrontAdmission, PROBES_INTERVAL, UdpFront, WebTransport,
     router, run_data_channels, serve, serve_admin,
@@ -364,7 +365,7 @@ fn start_finding(beside: &mut JoinSet<()>, app: &Arc<App>, finding: Option<Findi
     beside.spawn(async move {
         loop {
             let offered = app.admission.offered();
-            app.probes.follow(&offered);
+            app.probes.follow(&offered, app.front.get());
             app.counters.retain(|name| offered.find(name.as_str()).is_some());
             tokio::time::sleep(PROBES_INTERVAL).await;
         }
@@ -382,6 +383,7 @@ fn bind_front(config: &Config, app: &Arc<App>) -> Result<Option<UdpFront<FrontAd
         None => CookieKeys::random().map_err(|error| cannot_listen(io::Error::other(error)))?,
     };
     let settings = Settings { protocol, guid: app.probes.guid(), keys };
+    let _ = app.front.set(FrontTarget { name: name.clone(), protocol });
     let admission = FrontAdmission::new(Arc::clone(app), name.clone());
     let counters = Arc::clone(&app.front_counters);
     UdpFront::bind(listen, settings, admission, counters).map(Some).map_err(cannot_listen)

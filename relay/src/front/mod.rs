@@ -47,7 +47,7 @@ use crate::flow::proxy_header::Announcement;
 use crate::flow::rate::RateLimit;
 use crate::flow::{ProxyHeader, Rate, Source};
 use crate::now::Now;
-use crate::protocol::{Budget, Handshake, PongCache};
+use crate::protocol::{Budget, Handshake, PongCache, ProtocolKind};
 
 /// How often [`Front::handle_timeout`] is due.
 pub(crate) const TICK: Duration = Duration::from_secs(1);
@@ -70,6 +70,16 @@ pub(crate) enum FrontProtocol {
 
 /// What a front is told at its start.
 #[derive(Debug, Clone)]
+impl FrontProtocol {
+    /// The kind of the targets that speak it.
+    pub(crate) const fn kind(self) -> ProtocolKind {
+        match self {
+            Self::RakNet => ProtocolKind::RakNet,
+            Self::GameProtocol => ProtocolKind::GameProtocol,
+        }
+    }
+}
+
 pub(crate) struct Settings {
     pub(crate) protocol: FrontProtocol,
     /// What the front calls itself until the server has said its GUID.

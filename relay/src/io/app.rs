@@ -20,6 +20,7 @@ use crate::config::{Config, Limits};
 use crate::counters::Counters;
 use crate::flow::ResumeTable;
 use crate::front::FrontCounters;
+use crate::front_target::FrontTarget;
 use crate::ops::{AddressLog, Gauges, Health, Reloading, render_metrics};
 use crate::reload::Reloader;
 use crate::tls::Tls;
@@ -54,6 +55,8 @@ pub(crate) struct App {
     pub(crate) sessions: TaskTracker,
     /// The counters of the front, all zero if there is none.
     pub(crate) front_counters: Arc<FrontCounters>,
+    /// What is behind the front, if there is one.
+    pub(crate) front: OnceLock<FrontTarget>,
     /// The data channels, if there are any.
     pub(crate) webrtc: OnceLock<AnnouncedWebRtc>,
     /// The counters of the data channels, all zero if there are none.
@@ -91,6 +94,7 @@ impl App {
             stop: CancellationToken::new(),
             sessions: TaskTracker::new(),
             front_counters: Arc::default(),
+            front: OnceLock::new(),
             webrtc: OnceLock::new(),
             webrtc_counters: Arc::default(),
             failure: OnceLock::new(),

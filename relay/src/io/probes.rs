@@ -13,6 +13,7 @@ use tracing::warn;
 use super::prober;
 use crate::admission::{ResolvedTarget, Targets};
 use crate::directory::{ServerEntry, ServerList};
+use crate::front_target::FrontTarget;
 use crate::protocol::{PongCache, ProtocolKind};
 use crate::target::TargetName;
 
@@ -69,9 +70,14 @@ impl Probes {
         pongs
     }
 
-    /// Begins to ask targets that are new or have moved, and forgets those that are gone.
-    pub(crate) fn follow(&self, targets: &Targets) {
-        let raknet = |target: &&Arc<ResolvedTarget>| target.settings.kind == ProtocolKind::RakNet;
+    /// Begins to ask targets that are new or have moved, and forgets those that are gone. A front goes on with the protocol
+    /// of its start, and answers pings from what its target says.
+    pub(crate) fn follow(&self, targets: &Targets, front: Option<&FrontTarget>) {
+        let front = front.filter(|front| front.protocol.kind() == ProtocolKind::RakNet);
+        let raknet = |target: &&Arc<ResolvedTarget>| {
+            target.settings.kind == ProtocolKind::RakNet
+                || front.is_some_and(|front| front.name == target.name)
+        };
         for target in targets.iter().filter(raknet) {
             let pongs = self.pongs(target);
             let mut probes = self.lock();
@@ -124,6 +130,7 @@ mod tests {
 
     use super::*;
     use crate::config::Target;
+    use crate::front::FrontProtocol;
 
     #[tokio::test(start_paused = true)]
     async fn a_prober_that_fails_begins_again() {
@@ -139,22 +146,42 @@ mod tests {
     #[tokio::test]
     async fn a_target_of_another_protocol_is_not_asked_any_more() {
         let probes = Probes::new();
-        let targets = |kind| {
-            let settings = Target { kind, ..Target::new("127.0.0.1:9".parse().unwrap()) };
-            let mut targets = Targets::default();
-            let (name, address) = ("game".parse().unwrap(), "127.0.0.1:9".parse().unwrap());
-            targets.insert(ResolvedTarget { name, settings, address });
-            targets
-        };
         let task = || probes.lock().values().find_map(|probe| probe.task.clone());
-        probes.follow(&targets(ProtocolKind::RakNet));
+        probes.follow(&targets(ProtocolKind::RakNet), None);
         let probing = task().unwrap();
-        probes.follow(&targets(ProtocolKind::Raw));
+        probes.follow(&targets(ProtocolKind::Raw), None);
         assert!(task().is_none());
         while !probing.is_finished() {
             tokio::task::yield_now().await;
         }
-        probes.follow(&targets(ProtocolKind::RakNet));
+        probes.follow(&targets(ProtocolKind::RakNet), None);
         assert!(task().is_some());
+    }
+
+    /// One target, which is of this kind.
+    fn targets(kind: ProtocolKind) -> Targets {
+        let settings = Target { kind, ..Target::new("127.0.0.1:9".parse().unwrap()) };
+        let mut targets = Targets::default();
+        let (name, address) = ("game".parse().unwrap(), "127.0.0.1:9".parse().unwrap());
+        targets.insert(ResolvedTarget { name, settings, address });
+        targets
+    }
+
+    #[tokio::test]
+    async fn a_target_behind_a_front_of_raknet_is_asked_as_long_as_the_front_is_there() {
+        let front = |name: &str, protocol| FrontTarget { name: name.parse().unwrap(), protocol };
+        for (front, is_asked) in [
+            (front("game", FrontProtocol::RakNet), true),
+            (front("game", FrontProtocol::GameProtocol), false),
+            (front("other", FrontProtocol::RakNet), false),
+        ] {
+            let probes = Probes::new();
+            probes.follow(&targets(ProtocolKind::RakNet), Some(&front));
+            let pongs = |kind| probes.pongs(targets(kind).find("game").unwrap());
+            let before = pongs(ProtocolKind::RakNet);
+            probes.follow(&targets(ProtocolKind::GameProtocol), Some(&front));
+            assert_eq!(probes.lock().values().any(|probe| probe.task.is_some()), is_asked, "{front:?}");
+            assert_eq!(Arc::ptr_eq(&before, &pongs(ProtocolKind::GameProtocol)), is_asked, "{front:?}");
+        }
     }
 }

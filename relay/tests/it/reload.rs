@@ -4,7 +4,10 @@ use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
+use rakwire_native::endpoint::{Endpoint, Options};
+use rakwire_native::raknet::RakNet;
 use rakwire_relay::config::{LoadError, Loaded};
 use rakwire_relay::{Counters, Relay, Reloader};
 use tokio::io::AsyncWriteExt;
@@ -30,6 +33,7 @@ fn targets(targets: &[(&str, SocketAddr)]) -> String {
 struct FromFile {
     address: SocketAddr,
     admin: Option<SocketAddr>,
+    front: Option<SocketAddr>,
     counters: Arc<Counters>,
     reloader: Reloader,
     _stop: oneshot::Sender<()>,
@@ -42,9 +46,9 @@ impl FromFile {
         let relay = Relay::bind(load().unwrap().config).await.unwrap();
         let (stop, stopped) = oneshot::channel::<()>();
         let (address, admin, reloader) = (relay.local_addr(), relay.admin_addr(), relay.reloader(load));
-        let counters = relay.counters();
+        let (front, counters) = (relay.udp_addr(), relay.counters());
         tokio::spawn(relay.run(async { drop(stopped.await) }));
-        Self { address, admin, counters, reloader, _stop: stop }
+        Self { address, admin, front, counters, reloader, _stop: stop }
     }
 
     async fn code(&self, path: &str) -> u16 {
@@ -213,6 +217,25 @@ async fn what_a_relay_cannot_apply_while_it_runs_waits_for_a_restart() {
     fs::write(&path, format!("{}{tls}", with("game-protocol"))).unwrap();
     let changes = relay.reloader.reload().await.unwrap().to_string();
     assert_eq!(changes, "changed: targets.game.kind; after a restart: targets.game.kind for the front");
+}
+
+#[tokio::test]
+async fn a_front_answers_pings_after_a_reload_that_gives_its_target_another_kind() {
+    let server = Endpoint::bind("127.0.0.1:0", Options::<RakNet>::server(8).unwrap()).await.unwrap();
+    let other = Server::bind().await;
+    let game = targets(&[("game", server.local_addr())]);
+    let rest = "[udp]\nlisten = \"127.0.0.1:0\"\ntarget = \"game\"\n";
+    let path = file("pongs", &format!("{LISTEN}{game}kind = \"raknet\"\n{rest}"));
+    let relay = FromFile::start(&path).await;
+    let client = Endpoint::bind("127.0.0.1:0", Options::<RakNet>::client().unwrap()).await.unwrap();
+    let ping = async || client.ping(relay.front.unwrap(), Duration::from_millis(100)).await;
+    within(async { while ping().await.is_err() {} }).await;
+    let more = format!("{}kind = \"raknet\"\n", targets(&[("other", other.address())]));
+    fs::write(&path, format!("{LISTEN}{game}kind = \"game-protocol\"\n{more}{rest}")).unwrap();
+    relay.reloader.reload().await.unwrap();
+    // Whoever asks this one has looked at all targets.
+    other.receive().await;
+    within(async { while ping().await.is_err() {} }).await;
 }
 
 #[tokio::test]
