@@ -216,6 +216,7 @@ impl Relay {
             admission: Arc::clone(&self.app.admission),
             tls: self.app.tls.clone(),
             drain_timeout: Arc::clone(&self.app.drain_timeout),
+            front: self.app.front.get().cloned(),
             set_cookie_keys: self
                 .front
                 .as_ref()
@@ -382,8 +383,8 @@ fn bind_front(config: &Config, app: &Arc<App>) -> Result<Option<UdpFront<FrontAd
         Some(keys) => keys,
         None => CookieKeys::random().map_err(|error| cannot_listen(io::Error::other(error)))?,
     };
-    let settings = Settings { protocol, guid: app.probes.guid(), keys };
     let _ = app.front.set(FrontTarget { name: name.clone(), protocol });
+    let settings = Settings { protocol, guid: app.probes.guid(), keys };
     let admission = FrontAdmission::new(Arc::clone(app), name.clone());
     let counters = Arc::clone(&app.front_counters);
     UdpFront::bind(listen, settings, admission, counters).map(Some).map_err(cannot_listen)

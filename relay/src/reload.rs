@@ -10,6 +10,7 @@ use tokio::sync::{Mutex, watch};
 use crate::admission::{Admission, Targets};
 use crate::config::{Changes, Config, ConfigError, LoadError, Loaded};
 use crate::front::CookieKeys;
+use crate::front_target::FrontTarget;
 use crate::tls::{Tls, TlsError};
 
 /// Replaces the keys of a running front.
@@ -26,6 +27,8 @@ pub(crate) struct Reloadable {
     pub(crate) admission: Arc<Admission>,
     pub(crate) tls: Option<Arc<Tls>>,
     pub(crate) drain_timeout: Arc<watch::Sender<Duration>>,
+    /// What is behind the front that runs.
+    pub(crate) front: Option<FrontTarget>,
     pub(crate) set_cookie_keys: Option<SetCookieKeys>,
     /// The address of the listening socket, which stays whatever a configuration says.
     pub(crate) local_addr: SocketAddr,
@@ -46,11 +49,12 @@ fn next_cookie_keys(current: &Config, next: &Config) -> Result<Option<CookieKeys
     }
 }
 
-/// What waits for a restart if the target behind the front has another kind now, which applies to clients of pages alone.
-fn kind_of_front(current: &Config, changes: &Changes) -> Option<String> {
-    let (name, _) = current.front_target().ok()??;
-    let kind = format!("targets.{name}.kind");
-    changes.applied.contains(&kind).then(|| format!("{kind} for the front"))
+/// What waits for a restart if the target behind the front has got another kind than the front speaks. The kind applies to
+/// clients of pages alone.
+fn kind_of_front(front: &FrontTarget, next: &Config, changes: &Changes) -> Option<String> {
+    let kind = format!("targets.{}.kind", front.name);
+    let is_other = next.targets.get(&front.name).is_some_and(|target| target.kind != front.protocol.kind());
+    (is_other && changes.applied.contains(&kind)).then(|| format!("{kind} for the front"))
 }
 
 impl fmt::Debug for Reloader {
@@ -84,9 +88,8 @@ impl Reloader {
         relay.admission.reload(&in_force, targets).map_err(located)?;
         let mut changes = Changes::between(&current, &loaded.config);
         changes.defer(|key| certificate.is_none() && ["tls.certificate", "tls.key"].contains(&key));
-        if relay.set_cookie_keys.is_some() {
-            changes.after_restart.extend(kind_of_front(&current, &changes));
-        }
+        let kind = relay.front.as_ref().and_then(|front| kind_of_front(front, &loaded.config, &changes));
+        changes.after_restart.extend(kind);
         // From here on nothing fails, so that a configuration applies as a whole.
         if let Some(certificate) = certificate {
             certificate.apply();
@@ -103,6 +106,37 @@ impl Reloader {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::front::FrontProtocol;
+    use crate::protocol::ProtocolKind;
+
+    /// Two targets of these kinds, and a front before one of them.
+    fn config(kinds: [ProtocolKind; 2], front: &str) -> Config {
+        let mut config = Config::new("127.0.0.1:0".parse().unwrap());
+        for name in ["a", "b"] {
+            config = config.with_target(format!("{name}=127.0.0.1:1").parse().unwrap());
+        }
+        config.targets.values_mut().zip(kinds).for_each(|(target, kind)| target.kind = kind);
+        config.udp.listen = Some(config.listen);
+        config.udp.target = Some(front.parse().unwrap());
+        config
+    }
+
+    #[test]
+    fn what_is_told_of_the_kind_is_what_the_front_that_runs_does_not_speak() {
+        use ProtocolKind::{GameProtocol, RakNet};
+        let front = FrontTarget { name: "a".parse().unwrap(), protocol: FrontProtocol::RakNet };
+        let told =
+            |before: &Config, next: &Config| kind_of_front(&front, next, &Changes::between(before, next));
+        let (start, other) = (config([RakNet, RakNet], "a"), config([GameProtocol, RakNet], "a"));
+        assert_eq!(told(&start, &other).as_deref(), Some("targets.a.kind for the front"));
+        assert_eq!(told(&other, &other), None);
+        assert_eq!(told(&other, &start), None, "both agree again");
+        // Another target waits for a restart to be behind the front.
+        let (moved, changed) = (config([RakNet, RakNet], "b"), config([RakNet, GameProtocol], "b"));
+        assert_eq!(told(&moved, &changed), None);
+        let changed = config([GameProtocol, RakNet], "b");
+        assert_eq!(told(&moved, &changed).as_deref(), Some("targets.a.kind for the front"));
+    }
 
     #[test]
     fn a_file_of_cookie_keys_that_is_left_out_gives_way_to_a_random_key() {

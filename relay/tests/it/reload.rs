@@ -217,6 +217,9 @@ async fn what_a_relay_cannot_apply_while_it_runs_waits_for_a_restart() {
     fs::write(&path, format!("{}{tls}", with("game-protocol"))).unwrap();
     let changes = relay.reloader.reload().await.unwrap().to_string();
     assert_eq!(changes, "changed: targets.game.kind; after a restart: targets.game.kind for the front");
+    fs::write(&path, format!("{}{tls}", with("raknet"))).unwrap();
+    let changes = relay.reloader.reload().await.unwrap().to_string();
+    assert_eq!(changes, "changed: targets.game.kind", "the front has spoken it all the time");
 }
 
 #[tokio::test]
