@@ -88,6 +88,8 @@ struct Taken {
 #[derive(Debug, Default)]
 struct Counts {
     total: usize,
+    /// How many slots are claimed, which become free some time.
+    claimed: usize,
     by_network: HashMap<IpNet, u32>,
 }
 
@@ -98,7 +100,16 @@ struct Counts {
 pub(crate) struct Share {
     taken: Arc<Taken>,
     networks: [IpNet; 2],
-    has_slot: bool,
+    slot: Slot,
+}
+
+/// What a share has of the slots.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Slot {
+    None,
+    /// The next one that becomes free, unless that is the claim of another share.
+    Claimed,
+    Taken,
 }
 
 impl AddressLimiter {
@@ -163,17 +174,34 @@ impl AddressLimiter {
         for network in networks {
             *counts.by_network.entry(network).or_default() += 1;
         }
-        Ok(Share { taken: Arc::clone(&self.taken), networks, has_slot: false })
+        Ok(Share { taken: Arc::clone(&self.taken), networks, slot: Slot::None })
     }
 
-    /// Takes the slot of a share; false if all are taken.
+    /// Takes the slot of a share; false if all are taken or claimed by others.
     pub(crate) fn take_slot(&self, share: &mut Share) -> bool {
         let mut counts = self.taken.lock();
-        if !share.has_slot && counts.total < self.max {
-            counts.total += 1;
-            share.has_slot = true;
+        let claimed = match share.slot {
+            Slot::Taken => return true,
+            Slot::Claimed => 0,
+            Slot::None => counts.claimed,
+        };
+        if counts.total.saturating_add(claimed) >= self.max {
+            return false;
         }
-        share.has_slot
+        if share.slot == Slot::Claimed {
+            counts.claimed = counts.claimed.saturating_sub(1);
+        }
+        counts.total += 1;
+        share.slot = Slot::Taken;
+        true
+    }
+
+    /// Claims a slot that becomes free, of a flow that is about to end for this share: nobody else takes it meanwhile.
+    pub(crate) fn claim_slot(&self, share: &mut Share) {
+        if share.slot == Slot::None {
+            self.taken.lock().claimed += 1;
+            share.slot = Slot::Claimed;
+        }
     }
 
     /// How many slots are taken, and how many networks have a share.
@@ -199,8 +227,10 @@ impl Counts {
 impl Drop for Share {
     fn drop(&mut self) {
         let mut counts = self.taken.lock();
-        if self.has_slot {
-            counts.total = counts.total.saturating_sub(1);
+        match self.slot {
+            Slot::None => {}
+            Slot::Claimed => counts.claimed = counts.claimed.saturating_sub(1),
+            Slot::Taken => counts.total = counts.total.saturating_sub(1),
         }
         for network in self.networks {
             if let Some(count) = counts.by_network.get_mut(&network) {
@@ -211,7 +241,7 @@ impl Drop for Share {
             }
         }
         drop(counts);
-        if self.has_slot {
+        if self.slot != Slot::None {
             self.taken.freed.notify_one();
         }
     }
@@ -360,6 +390,30 @@ mod tests {
         drop(waiting);
         let counts = limiter.taken.lock();
         assert_eq!((counts.total, counts.by_network.len()), (0, 0));
+    }
+
+    #[test]
+    fn a_claimed_slot_is_kept_for_the_share_that_claimed_it() {
+        let limiter = limiter();
+        let mut taken: Vec<_> = (0..6).map(|_| limiter.take(ip("127.0.0.1")).unwrap()).collect();
+        let mut one = limiter.take_share(ip("192.0.2.1")).unwrap();
+        limiter.claim_slot(&mut one);
+        limiter.claim_slot(&mut one);
+        assert!(!limiter.take_slot(&mut one), "it is not free yet");
+        taken.pop();
+        assert_eq!(limiter.take(ip("192.0.3.1")).unwrap_err(), Excess::Total);
+        assert!(limiter.take_slot(&mut one));
+        let counted = |limiter: &AddressLimiter| (limiter.taken.lock().total, limiter.taken.lock().claimed);
+        assert_eq!(counted(&limiter), (6, 0));
+        // A claim that is given up leaves the slot to others.
+        let mut two = limiter.take_share(ip("192.0.2.1")).unwrap();
+        limiter.claim_slot(&mut two);
+        taken.pop();
+        assert_eq!(limiter.take(ip("192.0.3.1")).unwrap_err(), Excess::Total);
+        drop(two);
+        taken.push(limiter.take(ip("192.0.3.1")).unwrap());
+        drop((taken, one));
+        assert_eq!(counted(&limiter), (0, 0));
     }
 
     #[test]

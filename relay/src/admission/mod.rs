@@ -36,6 +36,7 @@ pub(crate) use refusal::{Forbidden, Refusal};
 pub(crate) use request::{Request, parameter};
 pub(crate) use targets::{ResolvedTarget, Targets};
 use token_rates::TokenRates;
+pub(crate) use udp::UdpCandidate;
 use used::{TokenClaim, Unusable, UsedTokens};
 
 use crate::close::CloseReason;
@@ -85,6 +86,11 @@ impl Candidate<'_> {
             self.permission.claims.as_ref().ok().and_then(Option::as_ref).map(|claims| claims.jti.clone());
         let (target, limits) = (Arc::clone(target), policy.limits);
         Ok(Grant { target, client: *client, limits, token, _share: self.share })
+    }
+
+    /// Claims the slot of a flow that is about to end for it.
+    pub(crate) fn claim_slot(&mut self) {
+        self.permission.policy.clients.claim_slot(&mut self.share);
     }
 
     /// Why it is refused if no slot becomes free.

@@ -148,6 +148,9 @@ pub(crate) trait Admit {
         make_room: &mut dyn FnMut() -> bool,
     ) -> Result<Admitted<Self::Permit>, NotAdmitted>;
 
+    /// Lets go what is kept for clients that have not asked again. It is called as often as [`Front::handle_timeout`].
+    fn handle_timeout(&mut self, _now: Instant) {}
+
     /// What holds at this moment for clients without a flow. None if there is no server for them.
     fn offer(&self) -> Option<Offer>;
 }
@@ -289,6 +292,7 @@ impl<A: Admit> Front<A> {
         }
         let flows = &mut self.flows;
         self.half_open.retain(|id| flows.get(id).is_some_and(|(_, flow)| !flow.is_open));
+        self.admission.handle_timeout(now);
     }
 
     /// The next flow that ended: its socket is not needed any more.

@@ -18,7 +18,7 @@ use crate::now::Now;
 use crate::protocol::{Awareness, Handshake, LARGEST_PAYLOAD, ProtocolKind, largest_behind};
 
 /// How long a client waits for the slot of one that is gone.
-const EVICTION_TIMEOUT: Duration = Duration::from_secs(1);
+pub(super) const EVICTION_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// What a client has asked for.
 #[derive(Debug)]
@@ -144,6 +144,7 @@ async fn take_slot(app: &App, permission: &Permission) -> Result<Grant, CloseRea
     };
     let full = candidate.excess();
     let Some(evicted) = app.resumable().evict().cloned() else { return Err(full) };
+    candidate.claim_slot();
     evicted.evict();
     let again = async {
         loop {

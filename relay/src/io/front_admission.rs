@@ -1,15 +1,16 @@
 //! What the front asks of the relay: who gets a flow, and where to.
 
+use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Instant;
 
 use tokio_util::task::task_tracker::TaskTrackerToken;
 use tracing::{debug, info};
 
 use super::app::App;
-use super::client::payload_max;
-use crate::admission::{Grant, Refusal};
-use crate::close::CloseReason;
+use super::client::{EVICTION_TIMEOUT, payload_max};
+use crate::admission::{Grant, UdpCandidate};
 use crate::flow::TargetCounters;
 use crate::front::{Admit, Admitted, NotAdmitted, Offer};
 use crate::now::Now;
@@ -20,6 +21,21 @@ use crate::target::TargetName;
 pub(crate) struct FrontAdmission {
     app: Arc<App>,
     target: TargetName,
+    /// The clients for which another flow is about to end. Each has cost one, so that there are no more of them than flows.
+    waiting: HashMap<SocketAddr, Waiting>,
+}
+
+/// A client for which another flow is about to end.
+#[derive(Debug)]
+struct Waiting {
+    candidate: UdpCandidate,
+    since: Instant,
+}
+
+impl Waiting {
+    fn is_over(&self, now: Instant) -> bool {
+        now.saturating_duration_since(self.since) >= EVICTION_TIMEOUT
+    }
 }
 
 /// What a client of a front holds as long as its flow.
@@ -33,18 +49,55 @@ pub(crate) struct FrontPermit {
 }
 
 impl FrontAdmission {
-    pub(crate) const fn new(app: Arc<App>, target: TargetName) -> Self {
-        Self { app, target }
+    pub(crate) fn new(app: Arc<App>, target: TargetName) -> Self {
+        Self { app, target, waiting: HashMap::new() }
     }
 
-    /// A full relay gives a client the slot of the flow that has waited for its own for longest, which ends in its own task.
-    fn not_admitted(&self, refusal: &Refusal) -> NotAdmitted {
-        if !matches!(refusal, Refusal::Close(CloseReason::TooManyClients { .. })) {
-            return NotAdmitted::Refused;
+    fn grant(
+        &mut self,
+        now: Now,
+        client: SocketAddr,
+        make_room: &mut dyn FnMut() -> bool,
+    ) -> Result<Grant, NotAdmitted> {
+        // One that asks again costs nobody else a flow, and is no new client.
+        if let Some(Waiting { candidate, since }) =
+            self.waiting.remove(&client).filter(|waiting| !waiting.is_over(now.at))
+        {
+            return candidate.take_slot().map_err(|candidate| {
+                self.waiting.insert(client, Waiting { candidate, since });
+                NotAdmitted::Later
+            });
         }
-        let Some(evicted) = self.app.resumable().evict().cloned() else { return NotAdmitted::Refused };
+        let candidate = self.app.admission.udp_candidate(now, client, &self.target).map_err(|refusal| {
+            debug!(client = %self.app.addresses.show(client), ?refusal, "client of the front refused");
+            NotAdmitted::Refused
+        })?;
+        candidate.take_slot().or_else(|candidate| self.make_room_for(now, candidate, make_room))
+    }
+
+    /// A full relay gives a client the slot of a flow that waits for its server, or of the flow that has waited for its own
+    /// client for longest, which ends in its own task.
+    fn make_room_for(
+        &mut self,
+        now: Now,
+        mut candidate: UdpCandidate,
+        make_room: &mut dyn FnMut() -> bool,
+    ) -> Result<Grant, NotAdmitted> {
+        let client = candidate.client();
+        candidate.claim_slot();
+        if make_room() {
+            candidate = match candidate.take_slot() {
+                Ok(grant) => return Ok(grant),
+                Err(candidate) => candidate,
+            };
+        }
+        let Some(evicted) = self.app.resumable().evict().cloned() else {
+            debug!(client = %self.app.addresses.show(client), "client of the front refused: no slot");
+            return Err(NotAdmitted::Refused);
+        };
         evicted.evict();
-        NotAdmitted::Later
+        self.waiting.insert(client, Waiting { candidate, since: now.at });
+        Err(NotAdmitted::Later)
     }
 }
 
@@ -57,16 +110,13 @@ impl Admit for FrontAdmission {
         client: SocketAddr,
         make_room: &mut dyn FnMut() -> bool,
     ) -> Result<Admitted<FrontPermit>, NotAdmitted> {
-        let app = &self.app;
+        let app = Arc::clone(&self.app);
         // No later than the question whether it is over, so that a shutdown that begins now waits for the flow.
         let tracked = app.sessions.token();
         if app.drain.is_cancelled() {
             return Err(NotAdmitted::Refused);
         }
-        let grant = app.admission.admit_udp(now, client, &self.target, make_room).map_err(|refusal| {
-            debug!(client = %app.addresses.show(client), ?refusal, "client of the front refused");
-            self.not_admitted(&refusal)
-        })?;
+        let grant = self.grant(now, client, make_room)?;
         info!(client = %app.addresses.show(client), target_name = %self.target, "client of the front connected");
         let counters = app.counters.target(&self.target);
         counters.flows.increment();
@@ -78,8 +128,12 @@ impl Admit for FrontAdmission {
             idle_timeout: grant.limits.idle_timeout,
             max_datagram: grant.limits.max_datagram,
             rate: grant.limits.rate(),
-            permit: FrontPermit { app: Arc::clone(app), grant, counters, _tracked: tracked },
+            permit: FrontPermit { app, grant, counters, _tracked: tracked },
         })
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        self.waiting.retain(|_, waiting| !waiting.is_over(now));
     }
 
     fn offer(&self) -> Option<Offer> {
@@ -98,3 +152,7 @@ impl Drop for FrontPermit {
         info!(client = %self.app.addresses.show(self.grant.client), "client of the front closed");
     }
 }
+
+#[cfg(test)]
+#[path = "front_admission_tests.rs"]
+mod tests;
