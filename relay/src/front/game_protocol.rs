@@ -8,7 +8,7 @@ use rakwire::game_protocol::wire::{HEADER, HandshakeWord, Header};
 use super::counters::FrontDropReason;
 use super::flow::{FlowProtocol, GameProtocolFlow, handshake_word, is_end};
 use super::transmit::{To, Transmits};
-use super::{Admit, FlowId, Front, NotAdmitted, Now, full_budget};
+use super::{Admit, FlowId, Front, NotAdmitted, Now};
 
 /// The bits of a salt that are fixed, and their value: no header looks like it.
 const SALT_MASK: u32 = 0xC000_0000;
@@ -54,18 +54,17 @@ impl<A: Admit> Front<A> {
     /// The client has proved its address. A repeated answer on a connection that goes on means nothing; one that waits for
     /// the server begins anew, from another address, since a server may take a second salt for an answer.
     fn handle_seasoning(&mut self, now: Now, from: SocketAddr, out: &mut Transmits<'_>) {
-        let mut handshakes = full_budget(now);
-        if let Some(id) = self.flows.find(from) {
-            let goes_on =
-                self.flows.get(id).is_some_and(|(_, flow)| flow.is_open && !is_over(&flow.protocol));
-            if goes_on {
-                return self.counters.dropped(FrontDropReason::Repeated);
-            }
-            if !self.is_within_budget(now.at, id, HEADER) {
-                return;
-            }
-            // Whoever begins again and again has one budget for all of it.
-            handshakes = self.flows.get(id).map_or(handshakes, |(_, flow)| flow.handshakes);
+        let id = self.flows.find(from);
+        let flow = id.and_then(|id| self.flows.get(id));
+        if flow.is_some_and(|(_, flow)| flow.is_open && !is_over(&flow.protocol)) {
+            return self.counters.dropped(FrontDropReason::Repeated);
+        }
+        // Whoever begins again and again has one budget for all of it.
+        let mut handshakes = self.handshakes_of(now.at, from);
+        if !handshakes.take(now.at, HEADER) {
+            return self.counters.dropped(FrontDropReason::HandshakeBudget);
+        }
+        if let Some(id) = id {
             self.close(id);
         }
         let salt = HandshakeWord(RandomState::new().hash_one(from) as u32 & !SALT_MASK | SALT_MARK);

@@ -25,6 +25,7 @@ mod game_protocol;
 mod half_open;
 mod raknet;
 mod ration;
+mod spent;
 mod table;
 mod transmit;
 
@@ -39,6 +40,7 @@ use flow::FlowProtocol;
 use half_open::HalfOpen;
 use rakwire::wire::{WireError, Writer};
 pub(crate) use ration::{Rates, Rations, network};
+use spent::SpentBudgets;
 pub(crate) use table::FlowId;
 use table::FlowTable;
 pub(crate) use transmit::{To, Transmits};
@@ -68,8 +70,6 @@ pub(crate) enum FrontProtocol {
     GameProtocol,
 }
 
-/// What a front is told at its start.
-#[derive(Debug, Clone)]
 impl FrontProtocol {
     /// The kind of the targets that speak it.
     pub(crate) const fn kind(self) -> ProtocolKind {
@@ -80,6 +80,8 @@ impl FrontProtocol {
     }
 }
 
+/// What a front is told at its start.
+#[derive(Debug, Clone)]
 pub(crate) struct Settings {
     pub(crate) protocol: FrontProtocol,
     /// What the front calls itself until the server has said its GUID.
@@ -182,6 +184,7 @@ pub(crate) struct Front<A: Admit> {
     challenge_rations: Rations,
     flows: FlowTable<Flow<A::Permit>>,
     half_open: HalfOpen,
+    spent: SpentBudgets,
     closed: Vec<FlowId>,
     counters: Arc<FrontCounters>,
 }
@@ -195,6 +198,7 @@ impl<A: Admit> Front<A> {
             pong_rations: Rations::new(PONGS, now),
             challenge_rations: Rations::new(CHALLENGES, now),
             half_open: HalfOpen::default(),
+            spent: SpentBudgets::default(),
             closed: Vec::new(),
             counters,
         }
@@ -292,6 +296,7 @@ impl<A: Admit> Front<A> {
         }
         let flows = &mut self.flows;
         self.half_open.retain(|id| flows.get(id).is_some_and(|(_, flow)| !flow.is_open));
+        self.spent.forget_full(now);
         self.admission.handle_timeout(now);
     }
 
@@ -302,7 +307,8 @@ impl<A: Admit> Front<A> {
 
     /// Ends a flow, as when its socket failed.
     pub(crate) fn close(&mut self, id: FlowId) {
-        if self.flows.get(id).is_some() {
+        if let Some((client, flow)) = self.flows.get(id) {
+            self.spent.remember(client, flow.handshakes);
             self.flows.remove(id);
             self.closed.push(id);
             self.counters.flow_closed();
@@ -352,6 +358,13 @@ impl<A: Admit> Front<A> {
             self.counters.dropped(FrontDropReason::HandshakeBudget);
         }
         is_within
+    }
+
+    /// What a client may have the front send to the server for its handshakes: of its flow, or of the one before.
+    fn handshakes_of(&mut self, now: Instant, client: SocketAddr) -> Budget {
+        let id = self.flows.find(client);
+        let of_flow = id.and_then(|id| self.flows.get(id)).map(|(_, flow)| flow.handshakes);
+        of_flow.or_else(|| self.spent.of(client)).unwrap_or_else(|| full_budget(now))
     }
 
     /// The longest datagram that the client of a flow may send; what is sent without a flow goes nowhere.
@@ -443,10 +456,13 @@ impl<A: Admit> Front<A> {
 
     /// Asks admission first, so that a client that gets no flow costs nobody else one.
     fn admit(&mut self, now: Now, client: SocketAddr) -> Result<Admitted<A::Permit>, NotAdmitted> {
-        let Self { admission, flows, half_open, closed, counters, .. } = self;
+        let Self { admission, flows, half_open, spent, closed, counters, .. } = self;
         let mut make_room = || {
             let oldest = half_open.pop(|id| flows.get(id).is_some_and(|(_, flow)| !flow.is_open));
             let Some(id) = oldest else { return false };
+            if let Some((client, flow)) = flows.get(id) {
+                spent.remember(client, flow.handshakes);
+            }
             flows.remove(id);
             closed.push(id);
             counters.flow_closed();
@@ -485,8 +501,8 @@ impl<'b> Run<'b> {
 }
 
 /// What a client may have the front send to the server for its handshakes: as much as a browser may send itself.
-fn full_budget(now: Now) -> Budget {
-    Budget::new(&Handshake::default(), now.at)
+fn full_budget(now: Instant) -> Budget {
+    Budget::new(&Handshake::default(), now)
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use rakwire::wire::{IP_UDP_OVERHEAD, MAX_MTU, MIN_MTU, Reader, Wire};
 use super::counters::FrontDropReason;
 use super::flow::{FlowProtocol, RakNetFlow, Stage, is_connected};
 use super::transmit::{To, Transmits};
-use super::{Admit, FlowId, Front, NotAdmitted, Now, Route, full_budget};
+use super::{Admit, FlowId, Front, NotAdmitted, Now, Route};
 use crate::flow::ProxyHeader;
 use crate::protocol::largest_behind;
 
@@ -18,6 +18,11 @@ const REPLY_1: usize = 32;
 
 /// Bytes of request 2 with a cookie, to an address of IPv6.
 const REQUEST_2: usize = 61;
+
+/// Bytes of request 1, which is as long as the MTU that it asks for.
+fn request_1_length(mtu: u16) -> usize {
+    usize::from(mtu - IP_UDP_OVERHEAD)
+}
 
 /// Whether a server with this key lets plain clients in, too: `docs/secure.md` has the flag and the suite. Keys of other
 /// suites do not say so.
@@ -139,7 +144,15 @@ impl<A: Admit> Front<A> {
         let asked = RakNetFlow { version, mtu: self.clamp_mtu(from, mtu), guid, stage: Stage::Reply1 };
         let id = match self.flows.find(from) {
             Some(id) => Ok(id),
-            None => self.begin(now, from, FlowProtocol::RakNet(asked), full_budget(now)),
+            None => {
+                let handshakes = self.handshakes_of(now.at, from);
+                // Who has nothing left takes no place, either.
+                let mut left = handshakes;
+                if !left.take(now.at, request_1_length(asked.mtu)) {
+                    return self.counters.dropped(FrontDropReason::HandshakeBudget);
+                }
+                self.begin(now, from, FlowProtocol::RakNet(asked), handshakes)
+            }
         };
         match id {
             Ok(id) => self.ask_server(now, id, asked, out),
@@ -156,7 +169,7 @@ impl<A: Admit> Front<A> {
     fn ask_server(&mut self, now: Now, id: FlowId, asked: RakNetFlow, out: &mut Transmits<'_>) {
         let Some(flow) = self.raknet_flow(id).copied() else { return };
         let repeats_request_2 = matches!(flow.stage, Stage::Reply2 { .. }) && flow.guid == asked.guid;
-        let length = if repeats_request_2 { REQUEST_2 } else { usize::from(asked.mtu - IP_UDP_OVERHEAD) };
+        let length = if repeats_request_2 { REQUEST_2 } else { request_1_length(asked.mtu) };
         if !self.is_within_budget(now.at, id, length) {
             return;
         }

@@ -64,6 +64,11 @@ impl Budget {
         }
     }
 
+    /// Whether it is as a new one, whatever was taken: time enough has passed.
+    pub(crate) fn is_full(&self, now: Instant) -> bool {
+        now.saturating_duration_since(self.at) >= self.refill
+    }
+
     /// Whether a datagram of `length` bytes may be sent; if so it is taken off.
     pub(crate) fn take(&mut self, now: Instant, length: usize) -> bool {
         let share = now.saturating_duration_since(self.at).as_secs_f64() / self.refill.as_secs_f64();
