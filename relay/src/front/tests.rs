@@ -12,6 +12,7 @@ use super::*;
 use crate::protocol::Pong;
 
 mod refusals;
+mod server_keys;
 
 const FRONT: &str = "192.0.2.100:19132";
 const SERVER: &str = "10.0.0.1:19133";
