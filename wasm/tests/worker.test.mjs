@@ -83,6 +83,62 @@ for (const protocol of PROTOCOLS) {
   });
 }
 
+/** Precedes the script of a worker: counts in shared memory the messages that it tells the page of. */
+function countTold() {
+  let counts;
+  const tell = self.postMessage.bind(self);
+  self.addEventListener("message", ({ data }) => {
+    if (data.type === "counts") {
+      counts = new Int32Array(data.memory);
+      tell({ session: 0, type: "counting" });
+    }
+  });
+  self.postMessage = (told, transfer) => {
+    if (told.type === "messages" && counts !== undefined) {
+      Atomics.add(counts, 0, told.messages.length);
+    }
+    tell(told, transfer);
+  };
+}
+
+/** Without these a page shares no memory with its workers. */
+const ISOLATED = { "cross-origin-opener-policy": "same-origin", "cross-origin-embedder-policy": "require-corp" };
+
+for (const protocol of PROTOCOLS) {
+  test(`${protocol.name}: a worker sends, hears and acknowledges while its page is blocked`, async (t) => {
+    const echo = await startEcho(t, ...protocol.echo);
+    const { page, url } = await openWith(t, { game: echo.address }, ISOLATED);
+    const result = await page.evaluate(async ([relay, options, source]) => {
+      const [{ connect }, { createWorker }] = await Promise.all([import("/dist/index.js"), import("/dist/worker.js")]);
+      const text = await (await fetch("/pkg/worker.js")).text();
+      let thread;
+      const start = () => (thread = new Worker(URL.createObjectURL(new Blob([`(${source})();\n${text}`], { type: "text/javascript" }))));
+      const connection = await connect(relay, { target: "game", worker: createWorker(start), timeoutMs: 60_000, ...options });
+      const counts = new Int32Array(new SharedArrayBuffer(4));
+      const counting = new Promise((resolve) => thread.addEventListener("message", ({ data }) => data.type === "counting" && resolve()));
+      thread.postMessage({ type: "counts", memory: counts.buffer });
+      await counting;
+      // More than one window of congestion control at the beginning, and all for which the page has room.
+      const count = 200;
+      let heard = 0;
+      connection.onMessage = () => (heard += 1);
+      for (let number = 0; number < count; number++) {
+        connection.send(new Uint8Array(1_000).fill(0xfe), { reliability: "reliable" });
+      }
+      // They leave for the worker.
+      await undefined;
+      for (const end = performance.now() + 50_000; Atomics.load(counts, 0) < count && performance.now() < end; );
+      const blocked = { told: Atomics.load(counts, 0), heard };
+      while (heard < count) {
+        await new Promise((resolve) => setTimeout(resolve, 1));
+      }
+      await connection.close();
+      return { ...blocked, count };
+    }, [url, protocol.options, countTold.toString()]);
+    assert.deepEqual(result, { told: 200, heard: 0, count: 200 });
+  });
+}
+
 test("receipts, the GUID, the addresses and the statistics of a server come from the worker", async (t) => {
   const echo = await startEcho(t);
   const { page, url } = await openWith(t, { game: echo.address });
