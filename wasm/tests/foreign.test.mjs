@@ -2,63 +2,17 @@
 // and where UDP is blocked. The relay is started with what the case asks for, and nothing else is set up.
 
 import assert from "node:assert/strict";
-import { execFileSync } from "node:child_process";
+import { execFile, execFileSync, spawnSync } from "node:child_process";
 import { createHash, X509Certificate } from "node:crypto";
 import { createSocket } from "node:dgram";
-import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
 
-import { launch } from "./browser.mjs";
-import { openFirefox } from "./firefox.mjs";
+import { BROWSERS, folder, NAME, site } from "./foreign-page.mjs";
 import { startCpp, startRelay } from "./support.mjs";
-
-const PACKAGE = fileURLToPath(new URL("..", import.meta.url));
-/** A name that no resolver knows (RFC 6761 section 6.2). */
-const NAME = "game.test";
-
-/** Plays with the server behind the relay of this page, once the transport is the one that is wanted. It runs in a page. */
-async function play(wanted) {
-  const { connect } = await import("/dist/index.js");
-  const connection = await connect("/ws", { target: "game", timeoutMs: 60_000 });
-  while (connection.transport !== wanted) {
-    await new Promise((resolve) => setTimeout(resolve, 10));
-  }
-  const heard = [];
-  for (let number = 0; number < 100; number++) {
-    connection.send(new Uint8Array(700).fill(0xfe).fill(number, 1), { reliability: "reliable-ordered" });
-  }
-  while (heard.length < 100) {
-    const { bytes } = await connection.receive();
-    heard.push(bytes.length === 700 && bytes[1] === heard.length && bytes[699] === heard.length);
-  }
-  const { transport } = connection;
-  const { code } = await connection.close();
-  return [transport, heard.every(Boolean), code].join(" ");
-}
-
-const html = (wanted) => `<!doctype html><title>working</title><script type="module">
-  (${play})(${JSON.stringify(wanted)}).then((told) => (document.title = "done " + told), (error) => (document.title = "failed " + error));
-</script>`;
-
-/** A folder that is gone at the end of the test. */
-function folder(t) {
-  const path = mkdtempSync(join(tmpdir(), "rakwire-foreign-"));
-  t.after(() => rmSync(path, { recursive: true, force: true, maxRetries: 5 }));
-  return path;
-}
-
-/** What a relay serves: the package, and a page that plays. */
-function site(t, wanted) {
-  const path = folder(t);
-  for (const part of ["dist", "pkg"]) {
-    cpSync(join(PACKAGE, part), join(path, part), { recursive: true });
-  }
-  writeFileSync(join(path, "index.html"), html(wanted));
-  return path;
-}
 
 /** A certificate for the name, and the authority that signs it. */
 function makeCertificate(t) {
@@ -84,46 +38,17 @@ async function silentPort(t) {
   return socket.address().port;
 }
 
-/** What Chromium must be told so that it takes the certificate and finds the name. */
-const chromiumFlags = (spki) => [
-  `--host-resolver-rules=MAP ${NAME} 127.0.0.1`,
-  `--ignore-certificate-errors-spki-list=${spki}`,
-  "--webtransport-developer-mode",
-];
+/** A machine of its own, for whoever may make one. */
+const MACHINE = ["unshare", ...(process.getuid() === 0 ? [] : ["--map-root-user"]), "--net"];
 
-async function chromiumTitle(url, certificate) {
-  const browser = await launch(certificate && chromiumFlags(certificate.spki));
-  try {
-    const page = await browser.newPage();
-    await page.goto(url);
-    await page.waitForFunction(() => /^(done|failed)/.test(document.title), undefined, { timeout: 180_000 });
-    return await page.title();
-  } finally {
-    await browser.close();
-  }
+/** Why there can be no other machines here, or false. */
+function noMachines() {
+  const [program, ...args] = MACHINE;
+  const { status, error, stderr } = spawnSync(program, [...args, "ip", "link", "add", "near", "type", "veth", "peer", "name", "far"], { encoding: "utf8" });
+  return status === 0 ? false : `this machine makes no network namespaces with wires: ${error?.message ?? stderr.trim()}`;
 }
 
-/** What Firefox must be told: it takes no HTTP/3 where somebody has added an authority. */
-const FIREFOX_PREFERENCES = {
-  "network.dns.localDomains": NAME,
-  "network.http.http3.disable_when_third_party_roots_found": false,
-};
-
-async function firefoxTitle(url, certificate) {
-  const firefox = await openFirefox(certificate && { preferences: FIREFOX_PREFERENCES, authority: certificate.authority });
-  try {
-    return await firefox.titleOf(url, /^(done|failed)/);
-  } finally {
-    await firefox.close();
-  }
-}
-
-const BROWSERS = [
-  ["Chromium", chromiumTitle],
-  ["Firefox", firefoxTitle],
-];
-
-for (const [browser, titleOf] of BROWSERS) {
+for (const [browser, titleOf] of Object.entries(BROWSERS)) {
   test(`${browser}: by a name with a certificate a page plays with a C++ server over WebTransport`, { timeout: 300_000 }, async (t) => {
     const cpp = await startCpp(t);
     const certificate = makeCertificate(t);
@@ -138,6 +63,14 @@ for (const [browser, titleOf] of BROWSERS) {
     const cpp = await startCpp(t);
     const relay = await startRelay(t, { game: cpp.address }, "--serve", site(t, "webtransport"));
     assert.equal(await titleOf(`http://${relay.address}/`), "done webtransport true local");
+  });
+
+  // The page is one of `http` and of no machine of its own, so that browsers let it have no WebTransport.
+  test(`${browser}: at the bare address of another machine a page plays with a C++ server over data channels`, { timeout: 300_000, skip: noMachines() }, async () => {
+    const [program, ...args] = MACHINE;
+    const script = fileURLToPath(new URL("bare-address.mjs", import.meta.url));
+    const { stdout } = await promisify(execFile)(program, [...args, process.execPath, script, browser]);
+    assert.equal(stdout.trim(), "done webrtc true local");
   });
 
   test(`${browser}: where UDP is blocked a page plays with a C++ server over a WebSocket`, { timeout: 300_000 }, async (t) => {

@@ -97,11 +97,12 @@ export async function startCpp(context, ...more) {
   return { ...server, address: `127.0.0.1:${server.address}` };
 }
 
-/** A relay with these targets by name. `address` is HOST:PORT. */
+/** A relay with these targets by name. It listens on 127.0.0.1 unless told otherwise. `address` is HOST:PORT. */
 export function startRelay(context, targets, ...more) {
   const path = program("RAKWIRE_RELAY_BIN", "Build it with `cargo build --release -p rakwire-relay`.");
   const named = Object.entries(targets).flatMap(([name, address]) => ["--target", `${name}=${address}`]);
-  const args = ["--listen", "127.0.0.1:0", ...named, ...more];
+  const listen = more.includes("--listen") ? [] : ["--listen", "127.0.0.1:0"];
+  const args = [...listen, ...named, ...more];
   return start(context, "rakwire-relay", path, args, /listening on https?:\/\/(\S+)\n/);
 }
 

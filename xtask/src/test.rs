@@ -35,13 +35,14 @@ use crate::targets::{THUMB, WASM};
 use crate::words;
 
 /// What a page in a browser needs that talks to our programs and to foreign ones.
-const BROWSER: [Need; 8] = [
+const BROWSER: [Need; 9] = [
     Need::Node,
     Need::NpmPackage,
     Need::Chromium,
     Need::Firefox,
     Need::OpenSsl,
     Need::CertUtil,
+    Need::IpRoute,
     Need::HostTests,
     Need::Peers,
 ];

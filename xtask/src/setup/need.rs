@@ -20,6 +20,8 @@ pub(crate) enum Need {
     OpenSsl,
     /// What lets Firefox trust them.
     CertUtil,
+    /// What joins the network namespaces of tests.
+    IpRoute,
     /// What the fuzzer's own code is built with.
     CppCompiler,
     Cmake,
@@ -70,7 +72,7 @@ pub(crate) enum Need {
 
 impl Need {
     /// What is installed, not built from this repository.
-    pub(crate) const TOOLS: [Self; 32] = [
+    pub(crate) const TOOLS: [Self; 33] = [
         Self::Node,
         Self::Components,
         Self::OldestRust,
@@ -83,6 +85,7 @@ impl Need {
         Self::Xvfb,
         Self::OpenSsl,
         Self::CertUtil,
+        Self::IpRoute,
         Self::CppCompiler,
         Self::Cmake,
         Self::Nginx,
@@ -121,6 +124,7 @@ impl Need {
             Self::Xvfb => ("xvfb", Load::None, Some(Resource::SystemPackages), &[]),
             Self::OpenSsl => ("openssl", Load::None, Some(Resource::SystemPackages), &[]),
             Self::CertUtil => ("certutil", Load::None, Some(Resource::SystemPackages), &[]),
+            Self::IpRoute => ("ip", Load::None, Some(Resource::SystemPackages), &[]),
             Self::CppCompiler => ("C++ compiler", Load::None, Some(Resource::SystemPackages), &[]),
             Self::Cmake => ("cmake and its libraries", Load::None, Some(Resource::SystemPackages), &[]),
             Self::Nginx => ("nginx", Load::None, Some(Resource::SystemPackages), &[]),

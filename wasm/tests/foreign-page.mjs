@@ -1,0 +1,91 @@
+// A page that plays with a server behind the relay which serves it, and the browsers that open it.
+
+import { cpSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+import { launch } from "./browser.mjs";
+import { openFirefox } from "./firefox.mjs";
+
+const PACKAGE = fileURLToPath(new URL("..", import.meta.url));
+/** A name that no resolver knows (RFC 6761 section 6.2). */
+export const NAME = "game.test";
+
+/** Plays with the server behind the relay of this page, once the transport is the one that is wanted. It runs in a page. */
+async function play(wanted) {
+  const { connect } = await import("/dist/index.js");
+  const connection = await connect("/ws", { target: "game", timeoutMs: 60_000 });
+  while (connection.transport !== wanted) {
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+  const heard = [];
+  for (let number = 0; number < 100; number++) {
+    connection.send(new Uint8Array(700).fill(0xfe).fill(number, 1), { reliability: "reliable-ordered" });
+  }
+  while (heard.length < 100) {
+    const { bytes } = await connection.receive();
+    heard.push(bytes.length === 700 && bytes[1] === heard.length && bytes[699] === heard.length);
+  }
+  const { transport } = connection;
+  const { code } = await connection.close();
+  return [transport, heard.every(Boolean), code].join(" ");
+}
+
+const html = (wanted) => `<!doctype html><title>working</title><script type="module">
+  (${play})(${JSON.stringify(wanted)}).then((told) => (document.title = "done " + told), (error) => (document.title = "failed " + error));
+</script>`;
+
+/** A folder that is gone at the end of the test. */
+export function folder(t) {
+  const path = mkdtempSync(join(tmpdir(), "rakwire-foreign-"));
+  t.after(() => rmSync(path, { recursive: true, force: true, maxRetries: 5 }));
+  return path;
+}
+
+/** What a relay serves: the package, and a page that plays. */
+export function site(t, wanted) {
+  const path = folder(t);
+  for (const part of ["dist", "pkg"]) {
+    cpSync(join(PACKAGE, part), join(path, part), { recursive: true });
+  }
+  writeFileSync(join(path, "index.html"), html(wanted));
+  return path;
+}
+
+/** What Chromium must be told so that it takes the certificate and finds the name. */
+const chromiumFlags = (spki) => [
+  `--host-resolver-rules=MAP ${NAME} 127.0.0.1`,
+  `--ignore-certificate-errors-spki-list=${spki}`,
+  "--webtransport-developer-mode",
+];
+
+async function chromiumTitle(url, certificate) {
+  const browser = await launch(certificate && chromiumFlags(certificate.spki));
+  try {
+    const page = await browser.newPage();
+    await page.goto(url);
+    await page.waitForFunction(() => /^(done|failed)/.test(document.title), undefined, { timeout: 180_000 });
+    return await page.title();
+  } finally {
+    await browser.close();
+  }
+}
+
+/** What Firefox must be told: it takes no HTTP/3 where somebody has added an authority. */
+const FIREFOX_PREFERENCES = {
+  "network.dns.localDomains": NAME,
+  "network.http.http3.disable_when_third_party_roots_found": false,
+};
+
+async function firefoxTitle(url, certificate) {
+  const firefox = await openFirefox(certificate && { preferences: FIREFOX_PREFERENCES, authority: certificate.authority });
+  try {
+    return await firefox.titleOf(url, /^(done|failed)/);
+  } finally {
+    await firefox.close();
+  }
+}
+
+/** By name, what tells the title of a page once it has played. */
+export const BROWSERS = { Chromium: chromiumTitle, Firefox: firefoxTitle };
