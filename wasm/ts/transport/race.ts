@@ -1,7 +1,8 @@
 /**
- * Several carriers to one relay are opened, and the first that is open wins: the preferred one has a head start, and the next
- * one begins when that is over or the one before has failed (RFC 8305). A WebSocket that opens yields for a moment to a better
- * carrier that is on its way: that asks the relay first where it leads, and needs a round trip more.
+ * Several carriers to one relay are opened, and the first that is open wins (RFC 8305). The preferred one has a head start; when
+ * that is over all others begin, since several head starts would add up where UDP is blocked. If it fails before, the next one
+ * has a head start in its place. A WebSocket that opens yields for a moment to a better carrier that is on its way: that asks the
+ * relay first where it leads, and needs a round trip more.
  */
 
 import { attempt } from "./attempt.js";
@@ -58,12 +59,21 @@ export class Race {
     this.#running.clear();
   }
 
+  /** Starts the next one, and later all others. */
   #startNext(): void {
     this.#timers.clear(this.#headStart);
-    const entrant = this.#waiting.shift();
-    if (entrant === undefined) {
-      return;
+    this.#start();
+    if (this.#waiting.length > 0) {
+      this.#headStart = this.#timers.set(() => {
+        while (this.#waiting.length > 0) {
+          this.#start();
+        }
+      }, HEAD_START_MS);
     }
+  }
+
+  #start(): void {
+    const entrant = this.#waiting.shift() as Entrant;
     let events: CarrierEvents | undefined;
     const startedAt = this.#timers.now();
     const win = (): void => {
@@ -97,9 +107,6 @@ export class Race {
       },
     });
     this.#running.add(carrier);
-    if (this.#waiting.length > 0) {
-      this.#headStart = this.#timers.set(() => this.#startNext(), HEAD_START_MS);
-    }
   }
 
   #onFailed(carrier: Carrier, close: CarrierClose): void {

@@ -165,25 +165,22 @@ async function findPeer({ url, fingerprint, announced }: CarrierRequest): Promis
 export function answer(offer: string, { fingerprint }: Peer): string {
   const [, mid = "0"] = /^a=mid:(\S+)/m.exec(offer) ?? [];
   const digits = fingerprint.replaceAll(":", "");
-  const lines = [
-    "v=0",
-    "o=- 0 0 IN IP4 0.0.0.0",
-    "s=-",
-    "t=0 0",
-    "a=ice-lite",
-    `a=group:BUNDLE ${mid}`,
-    "m=application 9 UDP/DTLS/SCTP webrtc-datachannel",
-    "c=IN IP4 0.0.0.0",
-    `a=mid:${mid}`,
-    `a=ice-ufrag:${USERNAME}`,
-    `a=ice-pwd:${digits.toLowerCase()}`,
-    `a=fingerprint:sha-256 ${(digits.toUpperCase().match(/../g) ?? []).join(":")}`,
-    "a=setup:passive",
-    "a=sctp-port:5000",
-    `a=max-message-size:${LONGEST_MESSAGE}`,
-    "",
-  ];
-  return lines.join("\r\n");
+  return `v=0
+o=- 0 0 IN IP4 0.0.0.0
+s=-
+t=0 0
+a=ice-lite
+a=group:BUNDLE ${mid}
+m=application 9 UDP/DTLS/SCTP webrtc-datachannel
+c=IN IP4 0.0.0.0
+a=mid:${mid}
+a=ice-ufrag:${USERNAME}
+a=ice-pwd:${digits.toLowerCase()}
+a=fingerprint:sha-256 ${digits.toUpperCase().replace(/..(?=.)/g, "$&:")}
+a=setup:passive
+a=sctp-port:5000
+a=max-message-size:${LONGEST_MESSAGE}
+`.replaceAll("\n", "\r\n");
 }
 
 /** Where a relay is, as ICE has it. */

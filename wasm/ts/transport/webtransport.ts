@@ -173,13 +173,9 @@ function options({ certificate_hashes: hashes }: AnnouncedWebTransport): object 
 
 /** Limits what waits in the browser. The names of two limits have changed. */
 function limit(datagrams: Datagrams): void {
-  datagrams.outgoingMaxAge = MAX_AGE_MS;
-  datagrams.incomingMaxAge = MAX_AGE_MS;
-  if (datagrams.outgoingMaxBufferedDatagrams === undefined) {
-    datagrams.outgoingHighWaterMark = MAX_WAITING;
-    datagrams.incomingHighWaterMark = MAX_WAITING;
-  } else {
-    datagrams.outgoingMaxBufferedDatagrams = MAX_WAITING;
-    datagrams.incomingMaxBufferedDatagrams = MAX_WAITING;
+  for (const way of ["outgoing", "incoming"] as const) {
+    datagrams[`${way}MaxAge` as const] = MAX_AGE_MS;
+    const limit = `${way}MaxBufferedDatagrams` as const;
+    datagrams[datagrams[limit] === undefined ? (`${way}HighWaterMark` as const) : limit] = MAX_WAITING;
   }
 }
