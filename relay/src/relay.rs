@@ -1,7 +1,7 @@
 //! The relay: binding and running it.
 
 use std::io;
-use std::net::{SocketAddr, TcpListener as StdListener};
+use std::net::{SocketAddr, TcpListener as StdListener, UdpSocket};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,8 +20,8 @@ use crate::discovery::Watcher;
 use crate::front::{CookieKeys, FrontCounters, Settings};
 use crate::front_target::FrontTarget;
 use crate::io::{
-    Announced, AnnouncedWebRtc, App, DataChannels, FrontAdmission, PROBES_INTERVAL, UdpFront, WebTransport,
-    router, run_data_channels, serve, serve_admin,
+    Announced, AnnouncedWebRtc, App, Beside, DataChannels, FrontAdmission, PROBES_INTERVAL, UdpFront,
+    WebTransport, router, run_data_channels, serve, serve_admin,
 };
 use crate::ops::{admin_router, report_suppressed, systemd};
 use crate::reload::{Reloadable, Reloader, SetCookieKeys};
@@ -133,9 +133,7 @@ impl Relay {
             Some(address) => Some(Admin::bind(address, &app).await?),
             None => None,
         };
-        let front = bind_front(&config, &app)?;
-        let data_channels = bind_data_channels(&config, &app, local_addr)?;
-        let webtransport = bind_webtransport(&config, local_addr, &names, &app, data_channels.as_ref())?;
+        let Udp { front, data_channels, webtransport } = bind_udp(&config, local_addr, &names, &app)?;
         let finding = config.discovery_store()?.map(|store| Finding {
             watcher: Watcher::new(store, config.discovery.interval),
             networks: config.discovery.networks.clone(),
@@ -265,11 +263,11 @@ impl Relay {
             info!(udp = %front.local_addr(), "listening for clients with UDP of their own");
             beside.spawn(run_front(front, Arc::clone(&app)));
         }
-        let has_shared_port = webtransport.as_ref().is_some_and(WebTransport::has_data_channels);
         if let Some(channels) = data_channels {
             let AnnouncedWebRtc { local_addr, fingerprint } = channels.announced();
             info!(udp = %local_addr, %fingerprint, "listening for data channels");
-            if !has_shared_port {
+            // WebTransport receives for them, too.
+            if webtransport.is_none() {
                 beside.spawn(run_data_channels(channels, Arc::clone(&app)));
             }
         }
@@ -374,7 +372,46 @@ fn start_finding(beside: &mut JoinSet<()>, app: &Arc<App>, finding: Option<Findi
 }
 
 /// The front of the configuration, if it has one.
-fn bind_front(config: &Config, app: &Arc<App>) -> Result<Option<UdpFront<FrontAdmission>>, ConfigError> {
+/// What listens in UDP.
+struct Udp {
+    front: Option<UdpFront<FrontAdmission>>,
+    data_channels: Option<DataChannels>,
+    webtransport: Option<WebTransport>,
+}
+
+/// Binds what listens in UDP. WebTransport, data channels and a front that is to listen at the same address have one port:
+/// the first of them that is there receives for all.
+fn bind_udp(
+    config: &Config,
+    local_addr: SocketAddr,
+    names: &[String],
+    app: &Arc<App>,
+) -> Result<Udp, ConfigError> {
+    let address = match config.webtransport.mode {
+        WebTransportMode::Off => local_addr,
+        WebTransportMode::Auto | WebTransportMode::On => config.webtransport.listen.unwrap_or(local_addr),
+    };
+    let is_shared = config.udp.shares(address);
+    let data_channels = bind_data_channels(config, app, address)?;
+    let mut front = bind_front(config, app, data_channels.as_ref().filter(|_| is_shared))?;
+    let mut sharing = front.as_mut().filter(|_| is_shared);
+    let webtransport =
+        bind_webtransport(config, address, names, app, data_channels.as_ref(), sharing.as_deref_mut())?;
+    if let (None, Some(front)) = (&webtransport, sharing) {
+        match &data_channels {
+            Some(channels) => channels.receive_for(front.share()),
+            None => front.receive_itself(),
+        }
+    }
+    Ok(Udp { front, data_channels, webtransport })
+}
+
+/// The front, if there is one, with the socket of the data channels if it shares their port.
+fn bind_front(
+    config: &Config,
+    app: &Arc<App>,
+    beside: Option<&DataChannels>,
+) -> Result<Option<UdpFront<FrontAdmission>>, ConfigError> {
     let (Some(listen), Some((name, protocol))) = (config.udp.listen, config.front_target()?) else {
         return Ok(None);
     };
@@ -387,7 +424,14 @@ fn bind_front(config: &Config, app: &Arc<App>) -> Result<Option<UdpFront<FrontAd
     let settings = Settings { protocol, guid: app.probes.guid(), keys };
     let admission = FrontAdmission::new(Arc::clone(app), name.clone());
     let counters = Arc::clone(&app.front_counters);
-    UdpFront::bind(listen, settings, admission, counters).map(Some).map_err(cannot_listen)
+    let front = match beside {
+        Some(channels) => {
+            let socket = channels.try_clone_socket();
+            socket.and_then(|socket| UdpFront::beside(socket, settings, admission, counters))
+        }
+        None => UdpFront::bind(listen, settings, admission, counters),
+    };
+    front.map(Some).map_err(cannot_listen)
 }
 
 /// The data channels, if there may be any, where WebTransport is or would be. Another program may have the UDP port: then there
@@ -395,12 +439,8 @@ fn bind_front(config: &Config, app: &Arc<App>) -> Result<Option<UdpFront<FrontAd
 fn bind_data_channels(
     config: &Config,
     app: &App,
-    local_addr: SocketAddr,
+    listen: SocketAddr,
 ) -> Result<Option<DataChannels>, ConfigError> {
-    let listen = match config.webtransport.mode {
-        WebTransportMode::Off => local_addr,
-        WebTransportMode::Auto | WebTransportMode::On => config.webtransport.listen.unwrap_or(local_addr),
-    };
     if !config.has_webrtc()? || config.udp.is_in_the_way_of(listen) {
         return Ok(None);
     }
@@ -417,15 +457,15 @@ fn bind_data_channels(
     }
 }
 
-/// The socket for WebTransport, unless it is left out, or may be.
+/// WebTransport, unless it is left out, or may be. It receives for the others that have its port.
 fn bind_webtransport(
     config: &Config,
-    local_addr: SocketAddr,
+    address: SocketAddr,
     names: &[String],
     app: &Arc<App>,
-    beside: Option<&DataChannels>,
+    channels: Option<&DataChannels>,
+    front: Option<&mut UdpFront<FrontAdmission>>,
 ) -> Result<Option<WebTransport>, ConfigError> {
-    let address = config.webtransport.listen.unwrap_or(local_addr);
     let is_needed = match config.webtransport.mode {
         WebTransportMode::Off => return Ok(None),
         WebTransportMode::Auto if config.udp.is_in_the_way_of(address) => return Ok(None),
@@ -435,7 +475,13 @@ fn bind_webtransport(
     let authorized = app.tls.as_ref().and_then(|tls| tls.authorized());
     let certificate = QuicCertificate::new(authorized, names);
     let certificate = certificate.map_err(|error| ConfigError::Tls(error.to_string()))?;
-    match WebTransport::bind(address, certificate, app, beside) {
+    let socket = match (channels, &front) {
+        (Some(channels), _) => channels.try_clone_socket(),
+        (None, Some(front)) => front.try_clone_socket(),
+        (None, None) => UdpSocket::bind(address),
+    };
+    let beside = Beside { channels: channels.cloned(), front: front.map(UdpFront::share) };
+    match socket.and_then(|socket| WebTransport::over(socket, certificate, app, beside)) {
         Ok(bound) => {
             let (local_addr, certificate) = (bound.local_addr(), bound.certificate().clone());
             let _ = app.webtransport.set(Announced { local_addr, certificate });

@@ -2,17 +2,20 @@
 // fingerprint.
 
 import assert from "node:assert/strict";
+import { createSocket } from "node:dgram";
 import { cpSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { networkInterfaces, tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { test } from "node:test";
 
+import { connect } from "rakwire";
+
 import { openPage } from "./browser.mjs";
 import { serve } from "./bundlers/serve.mjs";
 import { openFirefox } from "./firefox.mjs";
 import { PROTOCOLS } from "./protocols.mjs";
-import { startEcho, startRelay } from "./support.mjs";
+import { LIMIT_MS, next, pattern, startEcho, startRelay } from "./support.mjs";
 
 const PACKAGE = fileURLToPath(new URL("..", import.meta.url));
 /** Firefox looks for no way over the loopback interface, so that it gets another address of this machine. */
@@ -63,8 +66,17 @@ async function servePage(t, body = "") {
 /** A relay with data channels, and what their pages need. */
 async function startOpenRelay(t, echo, ...more) {
   const relay = await startRelay(t, { game: echo.address }, "--webrtc-allow-without-origin", ...more);
-  const { webrtc } = await (await fetch(`http://${relay.address}/transports`)).json();
-  return { url: `ws://${relay.address}/ws`, fingerprint: webrtc.fingerprint };
+  const { webrtc, webtransport } = await (await fetch(`http://${relay.address}/transports`)).json();
+  return { url: `ws://${relay.address}/ws`, fingerprint: webrtc.fingerprint, webtransport };
+}
+
+/** A UDP port that is free now. */
+async function freeUdpPort() {
+  const socket = createSocket("udp4");
+  await new Promise((resolve) => socket.bind(0, "127.0.0.1", resolve));
+  const { port } = socket.address();
+  await new Promise((resolve) => socket.close(resolve));
+  return port;
 }
 
 for (const protocol of PROTOCOLS) {
@@ -78,6 +90,29 @@ for (const protocol of PROTOCOLS) {
     assert.deepEqual(result, { heard: 500, transport: "webrtc", code: "local" });
   });
 }
+
+test("a page and a client with UDP of its own reach the game server by one port", async (t) => {
+  const echo = await startEcho(t);
+  const port = await freeUdpPort();
+  const udp = `127.0.0.1:${port}`;
+  const { url, fingerprint, webtransport } = await startOpenRelay(t, { address: `${echo.address},kind=raknet` }, "--webtransport-listen", udp, "--udp-listen", udp);
+  assert.equal(webtransport.port, port);
+  const page = await openPage(t);
+  await page.goto(await servePage(t));
+  const native = await connect(`udp://${udp}`, { timeoutMs: LIMIT_MS });
+  const address = url.replace(/:\d+/, `:${port}`);
+  const playing = page.evaluate(`(${play})(${JSON.stringify(address)}, ${JSON.stringify({ fingerprint })})`);
+  for (let count = 0; count < 20; count++) {
+    native.send(pattern(30_000));
+  }
+  for (let count = 0; count < 20; count++) {
+    assert.deepEqual((await next(native)).bytes, pattern(30_000));
+  }
+  const { took, ...result } = await playing;
+  assert.ok(took > 0);
+  assert.deepEqual(result, { heard: 500, transport: "webrtc", code: "local" });
+  assert.equal((await native.close()).code, "local");
+});
 
 test("a page learns the fingerprint from the relay", async (t) => {
   const echo = await startEcho(t);

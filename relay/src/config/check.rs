@@ -210,7 +210,7 @@ impl Config {
         if self.webtransport.mode == WebTransportMode::On && self.udp.is_in_the_way_of(address) {
             return Err(ConfigError::Contradiction {
                 key: "webtransport.listen",
-                reason: "the front has the UDP port of WebTransport: choose another --udp-listen or --webtransport-listen",
+                reason: "the front has the UDP port of WebTransport at another address: choose the same one to share it, or another --udp-listen or --webtransport-listen",
             });
         }
         Ok(())

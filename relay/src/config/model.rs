@@ -478,12 +478,17 @@ pub struct UdpConfig {
 }
 
 impl UdpConfig {
+    /// Whether the front has the port of what listens on `address`, and they share it.
+    pub(crate) fn shares(&self, address: SocketAddr) -> bool {
+        self.listen == Some(address) && address.port() != 0
+    }
+
     /// Whether the front listens where nothing else can listen on `address` then.
     pub(crate) fn is_in_the_way_of(&self, address: SocketAddr) -> bool {
         self.listen.is_some_and(|front| {
             let (one, other) = (front.ip(), address.ip());
             let overlaps = one == other || one.is_unspecified() || other.is_unspecified();
-            overlaps && front.port() == address.port() && address.port() != 0
+            overlaps && front.port() == address.port() && address.port() != 0 && !self.shares(address)
         })
     }
 }

@@ -33,6 +33,8 @@ counted! {
         NoPong,
         /// The system refused to send it.
         SendRefused,
+        /// It arrived at a port that the front shares, and too much waited for the front.
+        QueueFull,
     }
 }
 

@@ -2,6 +2,8 @@
 
 use rakwire::game_protocol::wire::{HEADER, HandshakeWord};
 use rakwire::raknet::Guid;
+use rakwire::wire::offline::Offline;
+use rakwire::wire::{Reader, Wire};
 
 /// Set in the first byte of every datagram of a connection.
 const VALID: u8 = 0x80;
@@ -29,6 +31,16 @@ pub(super) enum Stage {
     Reply2 { cookie: Option<u32>, mtu: u16 },
     /// The server answered request 2.
     Done,
+}
+
+/// Whether a datagram may be the first one of a client of RakNet, and none of STUN, DTLS or QUIC.
+pub(super) fn may_begin_raknet(datagram: &[u8]) -> bool {
+    Offline::read(&mut Reader::new(datagram)).is_ok()
+}
+
+/// The same in the Game Protocol: a word of the handshake. QUIC and its like have no datagrams so short.
+pub(super) const fn may_begin_game_protocol(datagram: &[u8]) -> bool {
+    datagram.len() == size_of::<HandshakeWord>()
 }
 
 /// Whether a datagram belongs to a connection.

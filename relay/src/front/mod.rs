@@ -209,6 +209,16 @@ impl<A: Admit> Front<A> {
         self.settings.keys = keys;
     }
 
+    /// Whether a datagram at a port with QUIC and data channels is for the front: one of a client with a flow, or one that
+    /// may be the first of a client. What else begins as QUIC does is QUIC.
+    pub(crate) fn is_for_it(&self, from: SocketAddr, datagram: &[u8]) -> bool {
+        self.flows.find(from).is_some()
+            || match self.settings.protocol {
+                FrontProtocol::RakNet => flow::may_begin_raknet(datagram),
+                FrontProtocol::GameProtocol => flow::may_begin_game_protocol(datagram),
+            }
+    }
+
     /// Handles datagrams of one client that stand behind each other, each `stride` bytes long except the last one.
     pub(crate) fn handle_client<'b>(
         &mut self,

@@ -3,7 +3,7 @@
 use std::future::poll_fn;
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Instant;
 
 use tokio::time::timeout;
@@ -14,6 +14,7 @@ use super::app::App;
 use super::batch::BatchSocket;
 use super::client::{self, Opening};
 use super::connected::Connected;
+use super::front_gate::Gate;
 use super::receive::Received;
 use super::serve::admit;
 use super::transport::{Connection, Inbox, Port, Transport, WebRtcTransport};
@@ -45,6 +46,8 @@ struct Shared {
     settings: SessionSettings,
     fingerprint: Fingerprint,
     counters: Arc<WebRtcCounters>,
+    /// Takes what is for the front, if that has the same port.
+    front: OnceLock<Arc<dyn Gate>>,
 }
 
 impl Shared {
@@ -85,7 +88,8 @@ impl DataChannels {
         let endpoint = Endpoint::new(&fingerprint, Arc::clone(&counters), Instant::now());
         let endpoint =
             Mutex::new(endpoint.ok_or_else(|| io::Error::other("no HMAC with a key of this length"))?);
-        Ok(Self(Arc::new(Shared { socket, endpoint, settings, fingerprint, counters })))
+        let front = OnceLock::new();
+        Ok(Self(Arc::new(Shared { socket, endpoint, settings, fingerprint, counters, front })))
     }
 
     pub(crate) fn local_addr(&self) -> SocketAddr {
@@ -112,14 +116,22 @@ impl DataChannels {
 
     fn handle(&self, app: &Arc<App>, received: Received<'_>) {
         for (from, bytes, stride) in received.iter() {
+            if self.0.front.get().is_some_and(|front| front.take(from, bytes, stride)) {
+                continue;
+            }
             for datagram in bytes.chunks(stride.max(1)) {
                 self.handle_datagram(app, from, datagram);
             }
         }
     }
 
+    /// Offers to the front what arrives, as long as nobody else receives for the data channels.
+    pub(crate) fn receive_for(&self, front: Arc<dyn Gate>) {
+        let _ = self.0.front.set(front);
+    }
+
     /// The socket, for another receiver that passes on what is for the data channels.
-    pub(super) fn try_clone_socket(&self) -> io::Result<UdpSocket> {
+    pub(crate) fn try_clone_socket(&self) -> io::Result<UdpSocket> {
         self.0.socket.try_clone()
     }
 

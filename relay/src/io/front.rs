@@ -1,17 +1,20 @@
-//! The sockets of a front: one for all clients, and one for each flow towards the server.
+//! The sockets of a front: one for all clients, which it may share, and one for each flow towards the server.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, UdpSocket};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
+use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
 use super::batch::BatchSocket;
+use super::front_gate::{Gate, Taken, WaitingRoom};
 use super::receive::Received;
 use super::source::bind_source;
 use crate::front::{
@@ -27,6 +30,8 @@ const CALLS_MAX: usize = 8;
 pub(crate) struct UdpFront<A: Admit> {
     shared: Arc<Shared<A>>,
     flows: HashMap<FlowId, FlowSocket>,
+    /// What arrives for it, if somebody else receives at its port.
+    taken: Option<mpsc::Receiver<Taken>>,
 }
 
 /// What all tasks of a front have.
@@ -84,9 +89,31 @@ impl<A: Admit> Shared<A> {
     }
 }
 
+/// The gate of a front whose port somebody else receives at.
+#[derive(Debug)]
+struct FrontGate<A: Admit> {
+    shared: Arc<Shared<A>>,
+    waiting: WaitingRoom,
+}
+
+impl<A> Gate for FrontGate<A>
+where
+    A: Admit + fmt::Debug + Send,
+    A::Permit: Send,
+{
+    fn take(&self, from: SocketAddr, bytes: &[u8], stride: usize) -> bool {
+        let first = bytes.get(..stride).unwrap_or(bytes);
+        let is_for_front = self.shared.front().is_for_it(from, first);
+        if is_for_front && self.waiting.add(from, bytes, stride).is_none() {
+            self.shared.drop_all(FrontDropReason::QueueFull, bytes, stride);
+        }
+        is_for_front
+    }
+}
+
 impl<A> UdpFront<A>
 where
-    A: Admit + Send + 'static,
+    A: Admit + fmt::Debug + Send + 'static,
     A::Permit: Send,
 {
     /// Binds to `listen`; port 0 picks a free one.
@@ -96,10 +123,40 @@ where
         admission: A,
         counters: Arc<FrontCounters>,
     ) -> io::Result<Self> {
-        let clients = BatchSocket::bind(listen)?.with_large_buffers();
+        Ok(Self::over(BatchSocket::bind(listen)?.with_large_buffers(), settings, admission, counters))
+    }
+
+    /// Over a socket that does not block and at which others receive, too. It needs [`share`](Self::share).
+    pub(crate) fn beside(
+        socket: UdpSocket,
+        settings: Settings,
+        admission: A,
+        counters: Arc<FrontCounters>,
+    ) -> io::Result<Self> {
+        Ok(Self::over(BatchSocket::new(socket)?, settings, admission, counters))
+    }
+
+    fn over(clients: BatchSocket, settings: Settings, admission: A, counters: Arc<FrontCounters>) -> Self {
         let front = Front::new(settings, admission, Arc::clone(&counters), Instant::now());
         let shared = Arc::new(Shared { clients, front: Mutex::new(front), counters });
-        Ok(Self { shared, flows: HashMap::new() })
+        Self { shared, flows: HashMap::new(), taken: None }
+    }
+
+    /// Leaves receiving to somebody else, who offers what arrives to the gate that is returned.
+    pub(crate) fn share(&mut self) -> Arc<dyn Gate> {
+        let (waiting, taken) = WaitingRoom::new();
+        self.taken = Some(taken);
+        Arc::new(FrontGate { shared: Arc::clone(&self.shared), waiting })
+    }
+
+    /// Receives again, as nobody else does.
+    pub(crate) fn receive_itself(&mut self) {
+        self.taken = None;
+    }
+
+    /// The socket once more, for another receiver.
+    pub(crate) fn try_clone_socket(&self) -> io::Result<UdpSocket> {
+        self.shared.clients.try_clone()
     }
 
     pub(crate) fn local_addr(&self) -> SocketAddr {
@@ -128,10 +185,13 @@ where
         let shared = Arc::clone(&self.shared);
         loop {
             tokio::select! {
-                ready = shared.clients.readable() => {
-                    ready?;
-                    self.receive();
-                }
+                arrived = arrived(&shared.clients, self.taken.as_mut()) => match arrived? {
+                    Some(Taken { from, bytes, stride, .. }) => {
+                        self.handle_clients(std::iter::once((from, &*bytes, stride)));
+                        self.forget_closed();
+                    }
+                    None => self.receive(),
+                },
                 _ = tick.tick() => {
                     self.shared.front().handle_timeout(Instant::now());
                     self.forget_closed();
@@ -144,18 +204,18 @@ where
     fn receive(&mut self) {
         let shared = Arc::clone(&self.shared);
         for _ in 0..CALLS_MAX {
-            if shared.clients.try_receive(|received| self.handle_clients(received)).is_err() {
+            if shared.clients.try_receive(|received| self.handle_clients(received.iter())).is_err() {
                 break;
             }
         }
         self.forget_closed();
     }
 
-    fn handle_clients(&mut self, received: Received<'_>) {
+    fn handle_clients<'b>(&mut self, received: impl Iterator<Item = (SocketAddr, &'b [u8], usize)>) {
         let (now, mut out) = (Now::read(), Transmits::default());
         {
             let mut front = self.shared.front();
-            for (from, bytes, stride) in received.iter() {
+            for (from, bytes, stride) in received {
                 front.handle_client(now, from, bytes, stride, &mut out);
             }
         }
@@ -199,6 +259,22 @@ where
         while let Some(id) = front.poll_closed() {
             self.flows.remove(&id);
         }
+    }
+}
+
+/// Waits for what arrives for a front: datagrams that came through its gate, or none if they are to be received.
+async fn arrived(
+    clients: &BatchSocket,
+    taken: Option<&mut mpsc::Receiver<Taken>>,
+) -> io::Result<Option<Taken>> {
+    match taken {
+        Some(taken) => {
+            let taken = taken.recv().await;
+            taken
+                .map(Some)
+                .ok_or_else(|| io::Error::other("nobody receives at the port of the front any more"))
+        }
+        None => clients.readable().await.map(|()| None),
     }
 }
 

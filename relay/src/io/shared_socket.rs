@@ -1,4 +1,4 @@
-//! The UDP socket of QUIC, on which datagrams of data channels arrive too.
+//! The UDP socket of QUIC, on which datagrams of data channels and for the front arrive too.
 
 use std::fmt;
 use std::io::{self, IoSliceMut};
@@ -12,14 +12,28 @@ use quinn::{AsyncUdpSocket, UdpPoller};
 
 use super::app::App;
 use super::data_channels::DataChannels;
+use super::front_gate::Gate;
 use crate::target::canonical;
 use crate::webrtc::DatagramKind;
 
 /// See the module.
 pub(super) struct SharedSocket {
     socket: Arc<dyn AsyncUdpSocket>,
-    channels: DataChannels,
+    beside: Beside,
     app: Arc<App>,
+}
+
+/// Who else has datagrams at the port of QUIC.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Beside {
+    pub(crate) channels: Option<DataChannels>,
+    pub(crate) front: Option<Arc<dyn Gate>>,
+}
+
+impl Beside {
+    pub(super) const fn is_nobody(&self) -> bool {
+        self.channels.is_none() && self.front.is_none()
+    }
 }
 
 impl fmt::Debug for SharedSocket {
@@ -29,8 +43,24 @@ impl fmt::Debug for SharedSocket {
 }
 
 impl SharedSocket {
-    pub(super) fn new(socket: Arc<dyn AsyncUdpSocket>, channels: DataChannels, app: Arc<App>) -> Self {
-        Self { socket, channels, app }
+    pub(super) fn new(socket: Arc<dyn AsyncUdpSocket>, beside: Beside, app: Arc<App>) -> Self {
+        Self { socket, beside, app }
+    }
+
+    /// Gives datagrams of one sender to those whose they are, unless that is QUIC; says whether it did.
+    fn pass_on(&self, from: SocketAddr, bytes: &[u8], stride: usize) -> bool {
+        let Beside { channels, front } = &self.beside;
+        if front.as_ref().is_some_and(|front| front.take(from, bytes, stride)) {
+            return true;
+        }
+        let Some(channels) = channels.as_ref().filter(|_| DatagramKind::of(bytes) != DatagramKind::Other)
+        else {
+            return false;
+        };
+        for datagram in bytes.chunks(stride.max(1)) {
+            channels.handle_datagram(&self.app, from, datagram);
+        }
+        true
     }
 }
 
@@ -51,16 +81,11 @@ impl AsyncUdpSocket for SharedSocket {
     ) -> Poll<io::Result<usize>> {
         let count = ready!(self.socket.poll_recv(context, buffers, metas))?;
         for (buffer, meta) in buffers.iter().zip(&mut *metas).take(count) {
-            let bytes = &buffer[..meta.len];
             // A buffer has datagrams of one sender, which speaks one protocol.
-            if DatagramKind::of(bytes) == DatagramKind::Other {
-                continue;
+            if self.pass_on(canonical(meta.addr), &buffer[..meta.len], meta.stride) {
+                // QUIC passes over buffers without bytes.
+                meta.len = 0;
             }
-            for datagram in bytes.chunks(meta.stride.max(1)) {
-                self.channels.handle_datagram(&self.app, canonical(meta.addr), datagram);
-            }
-            // QUIC passes over buffers without bytes.
-            meta.len = 0;
         }
         Poll::Ready(Ok(count))
     }

@@ -18,11 +18,10 @@ use super::announced::PATH;
 use super::app::App;
 use super::client::{self, Opening};
 use super::connected::Connected;
-use super::data_channels::DataChannels;
 use super::handshakes::Handshakes;
 use super::http::count_forbidden;
 use super::serve::admit;
-use super::shared_socket::SharedSocket;
+use super::shared_socket::{Beside, SharedSocket};
 use super::transport::{Connection as ClientConnection, Streams, Transport, WebTransportTransport};
 use crate::admission::{Refusal, Request, parameter};
 use crate::config::Limits;
@@ -67,7 +66,8 @@ pub(crate) struct WebTransport {
     settings: ConnectionSettings,
     certificate: QuicCertificate,
     local_addr: SocketAddr,
-    has_data_channels: bool,
+    /// Whether it receives for others, too.
+    is_shared: bool,
 }
 
 /// What a new connection begins with.
@@ -101,41 +101,32 @@ struct Requested {
 }
 
 impl WebTransport {
-    /// Binds to `listen`; port 0 picks a free one. With data channels beside it, it takes their socket and passes on what
-    /// is theirs.
-    pub(crate) fn bind(
-        listen: SocketAddr,
+    /// Receives at a socket, and passes on what is for those beside it.
+    pub(crate) fn over(
+        socket: UdpSocket,
         certificate: QuicCertificate,
         app: &Arc<App>,
-        beside: Option<&DataChannels>,
+        beside: Beside,
     ) -> io::Result<Self> {
         let settings = ConnectionSettings::new(&certificate, &app.limits);
         let settings = settings.map_err(|error| io::Error::other(error.to_string()))?;
-        let socket = match beside {
-            Some(channels) => channels.try_clone_socket()?,
-            None => UdpSocket::bind(listen)?,
-        };
         let local_addr = socket.local_addr()?;
         let runtime = Arc::new(TokioRuntime);
         let mut socket = runtime.wrap_udp_socket(socket)?;
-        if let Some(channels) = beside {
-            socket = Arc::new(SharedSocket::new(socket, channels.clone(), Arc::clone(app)));
+        let is_shared = !beside.is_nobody();
+        if is_shared {
+            socket = Arc::new(SharedSocket::new(socket, beside, Arc::clone(app)));
         }
         let mut endpoint = EndpointConfig::default();
-        // Datagrams of data channels are told apart by their first bits (RFC 9443), which greasing would change (RFC 9287).
-        endpoint.grease_quic_bit(beside.is_none());
+        // Datagrams of others are told apart by their first bits (RFC 9443), which greasing would change (RFC 9287).
+        endpoint.grease_quic_bit(!is_shared);
         let config = Some(ServerConfig::clone(&settings.config));
         let endpoint = Endpoint::new_with_abstract_socket(endpoint, config, socket, runtime)?;
-        Ok(Self { endpoint, settings, certificate, local_addr, has_data_channels: beside.is_some() })
+        Ok(Self { endpoint, settings, certificate, local_addr, is_shared })
     }
 
     pub(crate) const fn local_addr(&self) -> SocketAddr {
         self.local_addr
-    }
-
-    /// Whether it receives for data channels too.
-    pub(crate) const fn has_data_channels(&self) -> bool {
-        self.has_data_channels
     }
 
     pub(crate) const fn certificate(&self) -> &QuicCertificate {
@@ -151,8 +142,8 @@ impl WebTransport {
             () = app.drain.cancelled() => {}
         }
         self.endpoint.set_server_config(None);
-        if self.has_data_channels {
-            // Without its endpoint the socket would receive nothing for sessions that are about to close.
+        if self.is_shared {
+            // Without its endpoint the socket would receive nothing for others, which still have clients.
             std::future::pending().await
         }
     }

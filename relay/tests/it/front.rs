@@ -17,7 +17,7 @@ use crate::program::{Program, relay};
 use crate::support::{Client, Server, config, eventually, game, get, within};
 
 /// A game server that sends every message back.
-async fn echo() -> SocketAddr {
+pub(crate) async fn echo() -> SocketAddr {
     let server = Endpoint::bind("127.0.0.1:0", Options::<RakNet>::server(8).unwrap()).await.unwrap();
     let address = server.local_addr();
     tokio::spawn(async move {
@@ -51,11 +51,11 @@ fn with_front_before(server: SocketAddr) -> Config {
     config
 }
 
-async fn client() -> Endpoint<RakNet> {
+pub(crate) async fn client() -> Endpoint<RakNet> {
     Endpoint::bind("127.0.0.1:0", Options::<RakNet>::client().unwrap()).await.unwrap()
 }
 
-async fn echoes(connection: &Connection<RakNet>) {
+pub(crate) async fn echoes(connection: &Connection<RakNet>) {
     connection.send(b"\xFEhello", Delivery::RELIABLE_ORDERED).await.unwrap();
     assert_eq!(within(connection.recv()).await.unwrap().bytes, b"\xFEhello");
 }

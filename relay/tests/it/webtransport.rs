@@ -11,8 +11,10 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::{Bytes, BytesMut};
 use quinn::crypto::rustls::QuicClientConfig;
 use quinn::{Connection, Endpoint, RecvStream, SendStream, TransportConfig};
+use rakwire_native::raknet::Delivery;
 use rakwire_relay::config::{Loaded, WebTransportMode};
 use rakwire_relay::flow::{CONTROL_PREFIX, FLOW_PROTOCOL, FLOW_REQUEST};
+use rakwire_relay::front::FrontDropReason;
 use rakwire_relay::protocol::ProtocolKind;
 use rakwire_relay::token::{Claims, SigningKey};
 use rakwire_relay::{CloseKind, Config, DropReason, Relay, TransportKind};
@@ -26,6 +28,7 @@ use web_transport_proto::{
     Capsule, ConnectError, ConnectRequest, ConnectResponse, Frame, Http3CapsuleReader, Settings, VarInt, http,
 };
 
+use crate::front;
 use crate::program::{Program, relay};
 use crate::proxy_headers::header as proxy_header;
 use crate::support::{
@@ -417,6 +420,55 @@ async fn a_relay_may_be_without_webtransport() {
     assert!(announced(elsewhere.address).await.is_some());
     let public = Relay::bind(with(WebTransportMode::Auto, "0.0.0.0:0".parse().ok())).await;
     assert!(public.unwrap_err().to_string().contains("--allow-origin"));
+}
+
+const PONG: u8 = 0x1C;
+
+/// An unconnected ping of RakNet: its id, a time, the magic and a GUID.
+fn ping() -> Vec<u8> {
+    let magic = [0, 255, 255, 0, 254, 254, 254, 254, 253, 253, 253, 253, 0x12, 0x34, 0x56, 0x78];
+    [&[1][..], &[7; 8], &magic, &[9; 8]].concat()
+}
+
+/// A UDP port that is free now.
+fn free_port() -> SocketAddr {
+    UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
+}
+
+/// Clients with UDP of their own and pages reach the game server by one port, with and without data channels there.
+#[tokio::test]
+async fn a_front_shares_the_port_of_webtransport() {
+    let server = front::echo().await;
+    for has_channels in [false, true] {
+        let port = free_port();
+        let mut config: Config = config(server);
+        game(&mut config).kind = ProtocolKind::RakNet;
+        config.udp.listen = Some(port);
+        config.webtransport.listen = Some(port);
+        config.webtransport.mode = WebTransportMode::On;
+        config.webrtc.allow_without_origin = has_channels;
+        let relay = Relay::bind(config).await.unwrap();
+        assert_eq!(relay.udp_addr().zip(relay.webtransport_addr()), Some((port, port)));
+        assert_eq!(relay.webrtc().map(|(address, _)| address), has_channels.then_some(port));
+        let (address, counters) = (relay.local_addr(), relay.front_counters());
+        let running = tokio::spawn(relay.run(std::future::pending()));
+
+        let client = front::client().await;
+        let connection = within(client.connect(port)).await.unwrap();
+        let session = Session::game(address).await;
+        front::echoes(&connection).await;
+        // Many that carry much: several of them arrive by one call, and acknowledgements begin as packets of QUIC do.
+        for _ in 0..50 {
+            connection.send(&[0xFE; 50_000], Delivery::RELIABLE_ORDERED).await.unwrap();
+        }
+        for _ in 0..50 {
+            assert_eq!(within(connection.recv()).await.unwrap().bytes.len(), 50_000);
+        }
+        let pong = repeated(async || session.send(&ping()), session.receive()).await;
+        assert_eq!(pong.first(), Some(&PONG));
+        assert_eq!(counters.snapshot().drops(FrontDropReason::Unreadable), 0);
+        running.abort();
+    }
 }
 
 #[tokio::test]
