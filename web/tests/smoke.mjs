@@ -1,5 +1,6 @@
-// Usage: smoke.mjs URL FOLDER. Two pages play against each other in the running demo, once with each protocol and once by
-// replication. The outcome is one line of JSON, and screenshots are saved in the folder. With `--look` it only takes a screenshot of a game with bots.
+// Usage: smoke.mjs URL METRICS FOLDER. Two pages play against each other in the running demo, once with each protocol and once
+// by replication. The outcome is one line of JSON, with what the relay tells at the URL of its metrics, and screenshots are saved
+// in the folder. With `--look` it only takes a screenshot of a game with bots.
 
 import { setTimeout as sleep } from "node:timers/promises";
 
@@ -55,9 +56,19 @@ async function look(browser, url, folder, outcome) {
   outcome.players = await guest.page.evaluate(() => window.snowfight.scene.filter(({ kind }) => kind === "player").length);
 }
 
-const [url, folder, mode] = process.argv.slice(2);
+/** How many datagrams the relay has dropped since its start because a queue was full. */
+async function queueFullDrops(metrics) {
+  const text = await (await fetch(metrics)).text();
+  const counts = [...text.matchAll(/^rakwire_relay_drops_total\{.*reason="queue_full".*\} (\d+)$/gm)].map(([, count]) => Number(count));
+  if (counts.length === 0) {
+    throw new Error("the metrics of the relay do not tell of full queues");
+  }
+  return counts.reduce((sum, count) => sum + count);
+}
+
+const [url, metrics, folder, mode] = process.argv.slice(2);
 if (folder === undefined) {
-  console.error("usage: smoke.mjs URL FOLDER [--look]");
+  console.error("usage: smoke.mjs URL METRICS FOLDER [--look]");
   process.exit(2);
 }
 const outcome = {};
@@ -65,6 +76,7 @@ let browser;
 try {
   browser = await launch(SOFTWARE_WEBGL);
   await (mode === "--look" ? look : drive)(browser, url, folder, outcome);
+  outcome.queue_full_drops = await queueFullDrops(metrics);
 } catch (error) {
   outcome.error = error.message;
 } finally {

@@ -118,10 +118,10 @@ fn measure_slow_page(shell: &Shell, options: &Options) -> Result<String> {
     Ok(slow_page::line(blocked, seconds, &rows).to_string())
 }
 
-/// Starts a demo with so many bots, and lets pages play it at its address.
-fn play(shell: &Shell, bots: &str, game: fn(&Shell, &str) -> Result<String>) -> Result<String> {
+/// Starts a demo with so many bots, and lets pages play it at its address. What the relay counts is at another one.
+fn play(shell: &Shell, bots: &str, game: fn(&Shell, &str, &str) -> Result<String>) -> Result<String> {
     let mut demo = Demo::start(shell, ANY_PORT, bots, &[])?;
-    let outcome = game(shell, &demo.game_url());
+    let outcome = game(shell, &demo.game_url(), &demo.metrics);
     // A server that died is the better explanation of a page that failed.
     demo.check()?;
     outcome
@@ -159,6 +159,11 @@ fn is_free(port: u16) -> bool {
     TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok()
 }
 
+/// An address of this machine that is free now.
+fn free_address() -> Result<String> {
+    Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, ANY_PORT))?.local_addr()?.to_string())
+}
+
 /// The running servers. Dropping it ends the relay first.
 struct Demo {
     relay: Service,
@@ -166,6 +171,8 @@ struct Demo {
     echo: Service,
     /// The key hash of the game server, as it stands in links.
     key: String,
+    /// Where the relay tells its metrics.
+    metrics: String,
 }
 
 impl Demo {
@@ -187,10 +194,11 @@ impl Demo {
         ];
         let page = shell.path(PAGE);
         let page = page.to_str().context("the path of this repository is not valid UTF-8")?;
-        let mut args = vec!["--listen", &*listen, "--serve", page];
+        let admin = free_address()?;
+        let mut args = vec!["--listen", &*listen, "--serve", page, "--admin-listen", &*admin];
         args.extend(targets.iter().flat_map(|target| ["--target", target]));
         let relay = Service::start(shell, "the relay", &programs.relay, &args)?;
-        Ok(Self { relay, game, echo, key })
+        Ok(Self { relay, game, echo, key, metrics: format!("http://{admin}/metrics") })
     }
 
     /// The page of the game, which knows the server's key by it.

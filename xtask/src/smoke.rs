@@ -18,27 +18,33 @@ const WAYS: [&str; 3] = ["game", "raknet", "replication"];
 const HEALTH: u64 = 3;
 
 /// Two pages play against each other at this address, by each protocol. Leaves pictures, and gives back the driver's line
-/// of JSON.
-pub(crate) fn fight(shell: &Shell, url: &str) -> Result<String> {
-    let line = drive(shell, url, &[], check_fight)?;
+/// of JSON. What the relay counted is at the other address.
+pub(crate) fn fight(shell: &Shell, url: &str, metrics: &str) -> Result<String> {
+    let line = drive(shell, [url, metrics], &[], check_fight)?;
     let pictures = fs::read_dir(shell.path(FOLDER)).map_or(0, Iterator::count);
     if pictures < 2 * WAYS.len() {
         bail!("{DRIVER} left {pictures} pictures");
     }
     shell.note(format_args!("pictures: {FOLDER}"));
+    shell.note(round_trips(&line)?);
     Ok(line)
 }
 
 /// A page joins a game with bots at this address, and sees them.
-pub(crate) fn look(shell: &Shell, url: &str) -> Result<String> {
-    drive(shell, url, &["--look"], check_look)
+pub(crate) fn look(shell: &Shell, url: &str, metrics: &str) -> Result<String> {
+    drive(shell, [url, metrics], &["--look"], check_look)
 }
 
-fn drive(shell: &Shell, url: &str, more: &[&str], check: fn(&Value) -> Result<()>) -> Result<String> {
+fn drive(
+    shell: &Shell,
+    [url, metrics]: [&str; 2],
+    more: &[&str],
+    check: fn(&Value) -> Result<()>,
+) -> Result<String> {
     let folder = shell.path(FOLDER);
     fs::create_dir_all(&folder).with_context(|| format!("{FOLDER} cannot be made"))?;
     let folder = folder.to_str().context("the path of this repository is not valid UTF-8")?;
-    let args = [DRIVER, url, folder].into_iter().chain(more.iter().copied());
+    let args = [DRIVER, url, metrics, folder].into_iter().chain(more.iter().copied());
     let output = shell.cmd("node", args).limit(LIMIT).output()?;
     outcome(&output, check)
 }
@@ -75,7 +81,26 @@ fn check_fight(value: &Value) -> Result<()> {
     if lock("game") != Some("") || !lock("raknet").is_some_and(|lock| lock.contains("server of this link")) {
         bail!("no lock, or one at the wrong protocol");
     }
-    Ok(())
+    match value.get("queue_full_drops").and_then(Value::as_u64) {
+        Some(0) => Ok(()),
+        Some(count) => bail!("the relay dropped {count} datagrams because a queue was full"),
+        None => bail!("it does not say how many datagrams found a full queue at the relay"),
+    }
+}
+
+/// How long a round trip of the connections took, of which the goal is less than 50 ms.
+fn round_trips(line: &str) -> Result<String> {
+    let value: Value = serde_json::from_str(line)?;
+    let of = |way: &str| -> Option<String> {
+        let pages = value.get(way)?.get("pages")?.as_array()?;
+        let trip = |page: &Value| page.get("round_trip_ms")?.get("connection")?.get("p50")?.as_f64();
+        let trips: Vec<String> =
+            pages.iter().map(|page| Some(trip(page)?.to_string())).collect::<Option<_>>()?;
+        Some(format!("{way} {}", trips.join(" and ")))
+    };
+    let ways = WAYS.iter().map(|way| of(way)).collect::<Option<Vec<_>>>();
+    let ways = ways.context("it does not say how long round trips took")?;
+    Ok(format!("round trips of the pages in ms, median: {}; the goal is less than 50", ways.join(", ")))
 }
 
 fn check_game(game: &Value) -> Result<()> {
@@ -97,8 +122,7 @@ fn check_game(game: &Value) -> Result<()> {
     check_drops(game)
 }
 
-/// Checks that both pages say what the relay dropped. A queue may be full where pages share a busy machine, and the game goes
-/// on without what was in it.
+/// Checks that both pages say what the relay dropped.
 fn check_drops(game: &Value) -> Result<()> {
     let pages =
         game.get("pages").and_then(Value::as_array).context("it does not say what the pages measured")?;
@@ -138,10 +162,11 @@ mod tests {
             "world": "5 ms · Snapshots: 30/s, 9.0 kB/s",
             "touch": {"before": {"x": 0.0, "y": 0.0}, "after": {"x": 2.0, "y": 0.0}},
             "won": {"state": "won"}, "lost": {"state": "lost"},
-            "pages": [{"relay_drops": {"toClient": {"tooOld": 1, "queueFull": 2}, "toServer": {}}}],
+            "pages": [{"relay_drops": {"toClient": {"tooOld": 1}, "toServer": {}}, "round_trip_ms": {"connection": {"p50": 4.5}}}],
         });
         let mut line = json!({"game": game.clone(), "raknet": game.clone(), "replication": game});
         line["replication"]["world"] = json!("5 ms · Replication: 30/s, 2.0 kB/s");
+        line["queue_full_drops"] = json!(0);
         line["game"]["lock"] = json!("");
         line["raknet"]["lock"] = json!("Secure: the server of this link");
         line
@@ -151,6 +176,15 @@ mod tests {
     fn a_good_line_passes() {
         check_fight(&good()).unwrap();
         check_look(&json!({"players": 5})).unwrap();
+    }
+
+    #[test]
+    fn round_trips_are_told() {
+        let said = round_trips(&good().to_string()).unwrap();
+        assert!(said.contains("game 4.5, raknet 4.5, replication 4.5;"), "{said}");
+        let mut line = good();
+        line["raknet"]["pages"] = json!([{}]);
+        assert!(round_trips(&line.to_string()).is_err());
     }
 
     #[test]
@@ -186,6 +220,14 @@ mod tests {
             let mut line = good();
             line[way]["world"] = line[other]["world"].clone();
             assert!(check_fight(&line).unwrap_err().to_string().ends_with(&format!("of the game by {way}")));
+        }
+        for (drops, reason) in [
+            (json!(2), "the relay dropped 2 datagrams because a queue was full"),
+            (Value::Null, "it does not say how many datagrams found a full queue at the relay"),
+        ] {
+            let mut line = good();
+            line["queue_full_drops"] = drops;
+            assert_eq!(check_fight(&line).unwrap_err().to_string(), reason);
         }
         assert_eq!(check_fight(&json!({})).unwrap_err().to_string(), "there was no game by game");
         assert_eq!(check_look(&json!({"players": 1})).unwrap_err().to_string(), "a newcomer sees 1 players");
