@@ -101,10 +101,7 @@ fn by_hand(need: Need, shell: &Shell) -> Option<String> {
         Need::Chromium => {
             "install Chromium, for example `apt-get install chromium`, or set CHROMIUM to its path".to_owned()
         }
-        Need::Firefox => {
-            "install Firefox, for example `apt-get install firefox-esr`, or set FIREFOX to its path"
-                .to_owned()
-        }
+        Need::Firefox => "`apt-get install firefox-esr`, or set FIREFOX to its path".to_owned(),
         Need::CppCompiler => "install a C++ compiler, for example `apt-get install g++`".to_owned(),
         Need::Cmake => format!("`apt-get install {}`", CMAKE.map(|(_, package)| package).join(" ")),
         Need::Nginx => "install nginx, for example `apt-get install nginx-light`".to_owned(),
