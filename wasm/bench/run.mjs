@@ -1,5 +1,6 @@
 // Measures the package in Chromium: what a message costs, what a page that is busy does to the round-trip time with and
-// without a worker, and how much a page has to load beside other libraries. Prints tables, and writes ../target/bench/npm.json.
+// without a worker, and how much a page has to load beside other libraries. Prints tables with the goals, and writes
+// ../target/bench/npm.json.
 // `--quick` measures shortly, to see that it works.
 
 import { execFileSync } from "node:child_process";
@@ -12,6 +13,7 @@ import { CLIENTS, loadedBytes } from "../clients.mjs";
 import { serve } from "../tests/bundlers/serve.mjs";
 import { launch } from "../tests/browser.mjs";
 import { startEcho, startRelay } from "../tests/support.mjs";
+import { goals, table } from "./goals.mjs";
 
 const PACKAGE = fileURLToPath(new URL("..", import.meta.url));
 const RESULT = fileURLToPath(new URL("../../target/bench/npm.json", import.meta.url));
@@ -178,12 +180,13 @@ async function main() {
   for (const [name, statement] of Object.entries(CLIENTS)) {
     result.loaded_gzip[name] = await loadedBytes(statement);
   }
+  result.goals = goals(result);
   mkdirSync(join(RESULT, ".."), { recursive: true });
   writeFileSync(RESULT, `${JSON.stringify(result, null, 2)}\n`);
   print(result);
 }
 
-function print({ message_us: messages, round_trip_ms: trips, loaded_gzip: loaded }) {
+function print({ message_us: messages, round_trip_ms: trips, loaded_gzip: loaded, goals: reached }) {
   console.log("| 100 bytes sent and received | median µs |\n|---|---|");
   Object.entries(messages).forEach(([protocol, us]) => console.log(`| ${protocol} | ${us.toFixed(2)} |`));
   console.log("\n| round-trip time in ms, page blocked 50 ms in every 100 | page p50 | page p99 | worker p50 | worker p99 | p99, worker of page |\n|---|---|---|---|---|---|");
@@ -196,6 +199,7 @@ function print({ message_us: messages, round_trip_ms: trips, loaded_gzip: loaded
   }
   console.log("\n| what a page loads | bytes with gzip |\n|---|---|");
   Object.entries(loaded).forEach(([name, bytes]) => console.log(`| ${name} | ${bytes.toLocaleString("en")} |`));
+  console.log(`\n${table(reached)}`);
 }
 
 try {

@@ -111,6 +111,9 @@ struct Transports {
     /// Only rows of this transport: websocket, webtransport or webrtc
     #[arg(long, value_name = "NAME")]
     transport: Option<String>,
+    /// Only how long it takes to connect
+    #[arg(long, conflicts_with_all = ["loss", "transport"])]
+    connect: bool,
 }
 
 pub(crate) fn command(shell: &Shell, options: &Options) -> Result<()> {
@@ -155,11 +158,12 @@ fn npm(shell: &Shell, quick: bool) -> Result<()> {
 }
 
 fn transports(shell: &Shell, options: &Transports) -> Result<()> {
-    tasks::set_up(shell, &[Need::NpmPackage, Need::Chromium])?;
+    tasks::set_up(shell, &[Need::NpmPackage, Need::Chromium, Need::IpRoute])?;
     artifacts::fast_relay(shell)?;
     let runs = options.runs.to_string();
     let mut args = vec!["transports", "--runs", &runs];
     args.extend(options.quick.then_some("--quick"));
+    args.extend(options.connect.then_some("--connect"));
     for (name, value) in [("--loss", &options.loss), ("--transport", &options.transport)] {
         args.extend(value.as_deref().into_iter().flat_map(|value| [name, value]));
     }

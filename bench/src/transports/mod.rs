@@ -1,11 +1,13 @@
 //! The transports of the npm package over a path with latency and loss: what a page gets by each of them. Page and relay are
 //! on machines of their own.
 
+mod connect;
 pub(crate) mod game_server;
 mod network;
 mod profile;
 mod table;
 
+use std::net::UdpSocket;
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
@@ -29,6 +31,9 @@ const LATENCY: Duration = Duration::from_millis(25);
 /// What the path carries in each direction: as much as a slow line at home.
 const BITS_PER_SECOND: u64 = 20_000_000;
 const QUEUE: Duration = Duration::from_millis(50);
+/// How often a page connects in each way.
+const CONNECTIONS: u32 = 50;
+const QUICK_CONNECTIONS: u32 = 3;
 const LOSSES: [f64; 4] = [0.0, 0.01, 0.05, 0.15];
 /// Over a WebSocket also with the loss recovery that there is over datagrams.
 const TRANSPORTS: [(&str, Profile); 4] = [
@@ -53,37 +58,89 @@ pub(crate) struct Options {
     /// Only rows of this transport
     #[arg(long, value_name = "NAME", value_parser = ["websocket", "webtransport", "webrtc"])]
     transport: Option<String>,
+    /// Only how long it takes to connect
+    #[arg(long, conflicts_with_all = ["loss", "transport"])]
+    connect: bool,
     /// Where the report goes
     #[arg(long, value_name = "FILE", default_value = "target/bench/transports.json")]
     report: PathBuf,
 }
 
 pub(crate) fn run(options: &Options) -> Result<()> {
-    let (runs, losses, millis) =
-        if options.quick { (1, &LOSSES[2..3], 1_500) } else { (options.runs, &LOSSES[..], 6_000) };
+    let mut report = Report { environment: environment::begin(options.runs())?, ..Report::default() };
+    "cargo xtask bench transports".clone_into(&mut report.environment.command);
+    report.environment.peers.clear();
+    if !options.connect {
+        measure_losses(options, &mut report)?;
+    }
+    if options.loss.is_none() && options.transport.is_none() {
+        measure_connecting(options, &mut report)?;
+    }
+    environment::end(&mut report.environment)?;
+    report.write(&options.report)?;
+    Ok(())
+}
+
+impl Options {
+    const fn runs(&self) -> u32 {
+        if self.quick { 1 } else { self.runs }
+    }
+}
+
+fn measure_losses(options: &Options, report: &mut Report) -> Result<()> {
+    let (losses, millis) = if options.quick { (&LOSSES[2..3], 1_500) } else { (&LOSSES[..], 6_000) };
     let chosen = |loss: f64| options.loss.is_none_or(|percent| (percent / 100.0 - loss).abs() < 1e-9);
     anyhow::ensure!(
         losses.iter().any(|&loss| chosen(loss)),
         "--loss is one of 0, 1, 5 and 15; with --quick it is 5"
     );
-    let mut report = Report { environment: environment::begin(runs)?, ..Report::default() };
-    "cargo xtask bench transports".clone_into(&mut report.environment.command);
-    report.environment.peers.clear();
     println!("{HEAD}");
     for &loss in losses.iter().filter(|&&loss| chosen(loss)) {
         for (transport, profile) in TRANSPORTS {
             if options.transport.as_ref().is_some_and(|name| name != transport) {
                 continue;
             }
-            let measured = (1..=runs).map(|seed| measure(transport, profile, loss, seed.into(), millis));
+            let measured =
+                (1..=options.runs()).map(|seed| measure(transport, profile, loss, seed.into(), millis));
             let row = Row::new(transport, profile, loss, measured.collect::<Result<_>>()?);
             println!("{}", row.line());
             report.rows.push(row);
         }
     }
-    environment::end(&mut report.environment)?;
-    report.write(&options.report)?;
     Ok(())
+}
+
+fn measure_connecting(options: &Options, report: &mut Report) -> Result<()> {
+    let connections = if options.quick { QUICK_CONNECTIONS } else { CONNECTIONS };
+    println!("{}", connect::HEAD);
+    for (transport, udp_blocked) in connect::CASES {
+        let row = measure_case(transport, udp_blocked, connections)?;
+        println!("{}", row.line());
+        report.connecting.push(row);
+    }
+    Ok(())
+}
+
+/// Connects so often over a path without losses, each time as a browser that has never been there.
+fn measure_case(transport: &'static str, udp_blocked: bool, connections: u32) -> Result<connect::Row> {
+    let cores = Cores::choose()?;
+    // Nobody reads what arrives at this port, and nobody says that nobody does.
+    let (far, (servers, silent)) =
+        on_machine(FAR, || Ok((servers(cores.receiver)?, UdpSocket::bind((FAR, 0))?)))?;
+    let (relay, connections) = (servers.relay.clone(), connections.to_string());
+    let port = silent.local_addr()?.port().to_string();
+    let mut arguments = vec![relay.as_str(), transport, &connections];
+    arguments.extend(udp_blocked.then_some(port.as_str()));
+    let (near, page) = on_machine(NEAR, || script(cores.sender, "wasm/bench/connect.mjs", &arguments))?;
+    let conditions =
+        Conditions { latency: connect::LATENCY, bottleneck: bottleneck(), ..Conditions::default() };
+    let _path = Path::start(near, far, conditions, 1);
+    let line = page.line().with_context(|| format!("connecting by {transport}"))?;
+    connect::Row::read(transport, udp_blocked, &line)
+}
+
+fn bottleneck() -> Option<Bottleneck> {
+    Some(Bottleneck::with_queue_of(BITS_PER_SECOND, QUEUE))
 }
 
 /// Measures in a browser of its own, over a path of its own.
@@ -91,9 +148,10 @@ fn measure(transport: &str, profile: Profile, loss: f64, seed: u64, millis: u32)
     let cores = Cores::choose()?;
     let (far, servers) = on_machine(FAR, || servers(cores.receiver))?;
     let relay = servers.relay.clone();
-    let (near, page) = on_machine(NEAR, || page(cores.sender, &relay, [transport, profile.name()], millis))?;
-    let bottleneck = Some(Bottleneck::with_queue_of(BITS_PER_SECOND, QUEUE));
-    let conditions = Conditions { loss, latency: LATENCY, bottleneck, ..Conditions::default() };
+    let millis = millis.to_string();
+    let arguments = [relay.as_str(), transport, profile.name(), &millis];
+    let (near, page) = on_machine(NEAR, || script(cores.sender, "wasm/bench/transports.mjs", &arguments))?;
+    let conditions = Conditions { loss, latency: LATENCY, bottleneck: bottleneck(), ..Conditions::default() };
     let _path = Path::start(near, far, conditions, seed);
     let line = page.line().with_context(|| format!("{transport} with a loss of {loss}"))?;
     serde_json::from_str(&line).with_context(|| format!("not the result of a measurement: {line}"))
@@ -127,8 +185,8 @@ fn servers(core: usize) -> Result<Servers> {
     Ok(Servers { relay: address.trim().to_owned(), _programs: [game, relay] })
 }
 
-fn page(core: usize, relay: &str, [transport, profile]: [&str; 2], millis: u32) -> Result<Program> {
+fn script(core: usize, path: &str, arguments: &[&str]) -> Result<Program> {
     let mut node = Command::new("node");
-    node.args(["wasm/bench/transports.mjs", relay, transport, profile, &millis.to_string()]);
+    node.arg(path).args(arguments);
     Program::start(node, core, LONGEST)
 }

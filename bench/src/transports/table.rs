@@ -5,6 +5,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
+use super::connect;
 use super::profile::Profile;
 use crate::pairing::median;
 use crate::report::Environment;
@@ -69,6 +70,8 @@ pub(super) const HEAD: &str = "| transport | as over | loss | up in Mbit/s | dow
 pub(super) struct Report {
     pub(super) environment: Environment,
     pub(super) rows: Vec<Row>,
+    /// How long it takes to connect.
+    pub(super) connecting: Vec<connect::Row>,
 }
 
 impl Report {

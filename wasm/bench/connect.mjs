@@ -1,0 +1,69 @@
+// Measures how long it takes to connect to a relay, each time as a browser that has never been there. Prints one line of JSON.
+// `cargo xtask bench transports` starts it behind a path with latency.
+//
+// connect.mjs RELAY TRANSPORT RUNS [PORT]: with PORT that is where the relay seems to have its UDP, as if UDP were blocked.
+
+import { cpSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+import { launch } from "../tests/browser.mjs";
+import { serve } from "../tests/bundlers/serve.mjs";
+
+const PACKAGE = fileURLToPath(new URL("..", import.meta.url));
+
+/** Runs in the page. */
+async function measure([url, transport]) {
+  const { connect } = await import("/dist/index.js");
+  const began = performance.now();
+  const connection = await connect(url, { target: "game", protocol: "raknet", timeoutMs: 60_000, transport });
+  const took = performance.now() - began;
+  const by = connection.transport;
+  void connection.close();
+  return { ms: took, transport: by };
+}
+
+async function connectOnce(browser, pages, relay, transport, port) {
+  const context = await browser.newContext();
+  try {
+    const page = await context.newPage();
+    page.setDefaultTimeout(120_000);
+    if (port !== undefined) {
+      await page.route("**/transports", async (route) => {
+        const response = await route.fetch();
+        const said = await response.json();
+        said.webtransport.port = port;
+        said.webrtc.port = port;
+        await route.fulfill({ response, json: said });
+      });
+    }
+    await page.goto(pages.url);
+    return await page.evaluate(measure, [`ws://${relay}/ws`, transport]);
+  } finally {
+    await context.close();
+  }
+}
+
+async function main([relay, transport, runs, port]) {
+  const folder = mkdtempSync(join(tmpdir(), "rakwire-bench-"));
+  for (const part of ["dist", "pkg"]) {
+    cpSync(join(PACKAGE, part), join(folder, part), { recursive: true });
+  }
+  writeFileSync(join(folder, "index.html"), "<!doctype html><title>rakwire</title>");
+  const pages = await serve(folder);
+  const browser = await launch();
+  try {
+    const connections = [];
+    while (connections.length < Number(runs)) {
+      connections.push(await connectOnce(browser, pages, relay, transport, port && Number(port)));
+    }
+    console.log(JSON.stringify(connections));
+  } finally {
+    await browser.close();
+    await pages.stop();
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+await main(process.argv.slice(2)).catch((error) => console.log(`failed: ${String(error).replaceAll("\n", " ")}`));
