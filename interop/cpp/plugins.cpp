@@ -1,8 +1,9 @@
-// A peer with the connection graph and the ready events of the C++ RakNet. Command line and output: ../README.md.
+// A peer with the connection graph, the ready events and the RPC4 of the C++ RakNet. Command line and output: ../README.md.
 
 #include "BitStream.h"
 #include "ConnectionGraph2.h"
 #include "MessageIdentifiers.h"
+#include "RPC4Plugin.h"
 #include "RakPeerInterface.h"
 #include "ReadyEvent.h"
 
@@ -49,10 +50,27 @@ public:
     }
 };
 
+// What others call and signal: a number in the bit stream, or two.
+unsigned number(BitStream *arguments) {
+    unsigned value = 0;
+    arguments->Read(value);
+    return value;
+}
+
+void add(BitStream *arguments, BitStream *answer, Packet *) {
+    unsigned a = number(arguments);
+    answer->Write(a + number(arguments));
+}
+
+void note(BitStream *arguments, Packet *) { std::printf("noted %u\n", number(arguments)); }
+void first(BitStream *arguments, Packet *) { std::printf("first %u\n", number(arguments)); }
+void second(BitStream *arguments, Packet *) { std::printf("second %u\n", number(arguments)); }
+
 class Peer {
     RakPeerInterface *peer = RakPeerInterface::GetInstance();
     ConnectionGraph2 graph;
     ReadyEvent events;
+    RPC4 calls;
     std::string printed_graph;
     std::map<int, bool> completed;
 
@@ -71,10 +89,31 @@ class Peer {
         return text;
     }
 
+    // Calls and signals go to everybody, a question to one of them.
+    void remote_call(const std::string &verb, const char *name, unsigned a, unsigned b) {
+        BitStream arguments;
+        arguments.Write(a);
+        if (verb == "call") calls.Call(name, &arguments, HIGH_PRIORITY, RELIABLE_ORDERED, 0, UNASSIGNED_RAKNET_GUID, true);
+        if (verb == "signal")
+            calls.Signal(name, &arguments, HIGH_PRIORITY, RELIABLE_ORDERED, 0, UNASSIGNED_RAKNET_GUID, true, false);
+        if (verb != "ask") return;
+        arguments.Write(b);
+        BitStream answer;
+        bool is_answered = calls.CallBlocking(name, &arguments, HIGH_PRIORITY, RELIABLE_ORDERED, 0,
+                                              peer->GetGUIDFromIndex(0), &answer);
+        if (is_answered) std::printf("answer %u\n", number(&answer));
+        else std::printf("no answer\n");
+    }
+
 public:
     bool start(unsigned short port) {
         peer->AttachPlugin(&graph);
         peer->AttachPlugin(&events);
+        calls.RegisterBlockingFunction("Add", add);
+        calls.RegisterFunction("Note", note);
+        calls.RegisterSlot("Hit", second, 1);
+        calls.RegisterSlot("Hit", first, 2);
+        peer->AttachPlugin(&calls);
         SocketDescriptor socket(port, "127.0.0.1");
         if (peer->Startup(MAX_CONNECTIONS, &socket, 1) != RAKNET_STARTED) return false;
         peer->SetMaximumIncomingConnections(MAX_CONNECTIONS);
@@ -85,8 +124,10 @@ public:
 
     void command(const std::string &line) {
         char verb[16], target[64];
-        if (std::sscanf(line.c_str(), "%15s %63s", verb, target) != 2) return;
+        unsigned a = 0, b = 0;
+        if (std::sscanf(line.c_str(), "%15s %63s %u %u", verb, target, &a, &b) < 2) return;
         std::string what = verb;
+        if (what == "call" || what == "ask" || what == "signal") return remote_call(what, target, a, b);
         int event = std::atoi(target);
         if (what == "dial") {
             char *colon = std::strrchr(target, ':');
@@ -108,6 +149,9 @@ public:
             unsigned char id = p->length ? p->data[0] : 0;
             if (id == ID_REMOTE_DISCONNECTION_NOTIFICATION || id == ID_REMOTE_CONNECTION_LOST)
                 std::printf("received %d %s\n", id, std::to_string(p->guid.g).c_str());
+            if (id == ID_NEW_INCOMING_CONNECTION) std::printf("incoming %s\n", std::to_string(p->guid.g).c_str());
+            if (id == ID_RPC_REMOTE_ERROR && p->length > 2 && p->data[p->length - 1] == 0)
+                std::printf("unknown %s\n", (const char *)p->data + 2);
             peer->DeallocatePacket(p);
         }
     }

@@ -52,7 +52,7 @@ pub const REGISTRY: [Claim; 35] = [
     claim(58, 67, Owner::OriginalOnly, "NAT punch-through"),
     claim(68, 71, Owner::Original, "ready event"),
     claim(72, 72, Owner::OriginalOnly, "lobby"),
-    claim(73, 74, Owner::OriginalOnly, "remote procedure calls of the original"),
+    claim(73, 74, Owner::Original, "remote procedure calls of the original"),
     claim(75, 75, Owner::OriginalOnly, "file list references"),
     claim(76, 76, Owner::Original, "ready event, forced"),
     claim(77, 79, Owner::OriginalOnly, "rooms"),

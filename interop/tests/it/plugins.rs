@@ -1,10 +1,13 @@
-//! Our plugins with those of the C++ RakNet whose messages they speak: the connection graph and the ready events.
+//! Our plugins with those of the C++ RakNet whose messages they speak: the connection graph, the ready events and RPC4.
 
 use std::time::Duration;
 
+use rakwire::codec::bitstream::BitStreamWriter;
 use rakwire::endpoint::{Plugin, PluginHost};
 use rakwire_native::endpoint::SharedHook;
-use rakwire_native::raknet::{Connection, Endpoint, Guid, Options, RakNet};
+use rakwire_native::raknet::{Connection, Delivery, Endpoint, Guid, Options, RakNet};
+use rakwire_plugins::calls::rpc4::{Answer, Rpc4, Rpc4Stats};
+use rakwire_plugins::calls::{CallFailure, Refusal};
 use rakwire_plugins::mesh::{ConnectionGraph, GraphStats, UNKNOWN_PING};
 use rakwire_plugins::ready::{EventId, ReadyEvents, Status};
 
@@ -15,12 +18,16 @@ const PEER: &str = "cpp-plugins";
 /// How long what must not happen is waited for.
 const A_WHILE: Duration = Duration::from_millis(300);
 
-/// A peer of ours with both plugins, and its connections.
+/// What is called here and by whom: the number that each call and signal brings, behind the name of its handler.
+type Noted = Vec<(&'static str, u32)>;
+
+/// A peer of ours with all of these plugins, and its connections.
 struct Ours {
     endpoint: Endpoint,
     guid: Guid,
     graph: SharedHook<ConnectionGraph<8>>,
     ready: SharedHook<ReadyEvents<4, 8>>,
+    rpc4: SharedHook<Rpc4<Noted, 6, 8, 256>>,
     connections: Vec<Connection>,
 }
 
@@ -29,10 +36,11 @@ impl Ours {
         let mut options = Options::server(8).expect("entropy");
         options.config.protocol_version = 6;
         let (graph, ready) = (SharedHook::new(ConnectionGraph::new()), SharedHook::new(ReadyEvents::new()));
-        let hosts = (host(graph.clone()), host(ready.clone()));
+        let rpc4 = SharedHook::new(Rpc4::new(Noted::new()));
+        let hosts = (host(graph.clone()), (host(ready.clone()), host(rpc4.clone())));
         let endpoint =
             Endpoint::bind_with_hook("127.0.0.1:0", options, |_| hosts).await.expect("a free port");
-        Self { guid: endpoint.guid(), endpoint, graph, ready, connections: Vec::new() }
+        Self { guid: endpoint.guid(), endpoint, graph, ready, rpc4, connections: Vec::new() }
     }
 
     /// Connects to a server, which accepts by itself.
@@ -72,7 +80,7 @@ fn host<T: Plugin<RakNet>>(plugin: T) -> PluginHost<T, 1> {
     host
 }
 
-/// A C++ peer with both of its plugins.
+/// A C++ peer with these of its plugins.
 struct Original {
     server: Server,
     guid: Guid,
@@ -233,4 +241,122 @@ async fn an_event_that_one_of_them_forces_is_completed_at_both() {
     a.ready.with(|ready| ready.force(OURS)).expect("room");
     a.endpoint.wake();
     original.prints("forced by ours", |line| line == "event -3 completed").await;
+}
+
+/// Lets the original call what it calls at its like.
+fn register(rpc4: &mut Rpc4<Noted, 6, 8, 256>) {
+    rpc4.register_answered(
+        "Add",
+        |_, _| true,
+        |noted, _, arguments, answer| {
+            let (a, b) = (arguments.read::<u32>()?, arguments.read::<u32>()?);
+            noted.push(("Add", a));
+            answer.write(a.wrapping_add(b))
+        },
+    )
+    .expect("room");
+    rpc4.register(
+        "Note",
+        |_, _| true,
+        |noted, _, arguments| {
+            noted.push(("Note", arguments.read()?));
+            Ok(())
+        },
+    )
+    .expect("room");
+    rpc4.register("Closed", |_, _| false, |_, _, _| Ok(())).expect("room");
+    rpc4.connect(
+        "Hit",
+        1,
+        |_, _| true,
+        |noted, _, arguments| {
+            noted.push(("second", arguments.read()?));
+            Ok(())
+        },
+    )
+    .expect("room");
+    rpc4.connect(
+        "Hit",
+        2,
+        |_, _| true,
+        |noted, _, arguments| {
+            noted.push(("first", arguments.read()?));
+            Ok(())
+        },
+    )
+    .expect("room");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_original_calls_and_signals_ours() {
+    let mut original = Original::start();
+    let mut ours = Ours::start().await;
+    ours.rpc4.with(register);
+    ours.dial(&original).await;
+    let incoming = format!("incoming {}", ours.guid.0);
+    original.prints("ours is connected", |line| line == incoming).await;
+    original.server.write_line("ask Add 40 2");
+    original.prints("the sum", |line| line == "answer 42").await;
+    // It does not understand the error that it sends itself in answer to a question, so it only calls what is unknown.
+    for unknown in ["Subtract", "Closed", "Add"] {
+        original.server.write_line(format_args!("call {unknown} 1"));
+        original.prints("it is unknown", |line| line == format!("unknown {unknown}")).await;
+    }
+    original.server.write_line("call Note 7");
+    original.server.write_line("signal Hit 9");
+    original.server.write_line("signal Miss 9");
+    // It is answered behind the others.
+    original.server.write_line("ask Add 1 1");
+    original.prints("the other sum", |line| line == "answer 2").await;
+    let noted = ours.rpc4.with(|rpc4| core::mem::take(&mut rpc4.context));
+    assert_eq!(noted, [("Add", 40), ("Note", 7), ("first", 9), ("second", 9), ("Add", 1)]);
+    let expected = Rpc4Stats { calls: 3, signals: 2, refused: 3, ..Rpc4Stats::default() };
+    assert_eq!(ours.rpc4.with(|rpc4| rpc4.stats()), expected);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ours_calls_and_signals_the_original() {
+    const TIMEOUT: Duration = Duration::from_secs(60);
+    let original = Original::start();
+    let mut ours = Ours::start().await;
+    ours.dial(&original).await;
+    let (to, ordered) = (ours.connections[0].id(), Delivery::RELIABLE_ORDERED);
+    let mut outcomes = Vec::new();
+    for name in ["Add", "Note"] {
+        ours.rpc4
+            .with(|rpc4| {
+                let arguments =
+                    |bits: &mut BitStreamWriter<'_>| bits.write(40_u32).and_then(|()| bits.write(2_u32));
+                rpc4.call_answered(to, name, arguments, TIMEOUT)
+            })
+            .expect("room");
+        ours.endpoint.wake();
+        let mut answer = None;
+        until("an answer", || {
+            answer = ours.rpc4.with(|rpc4| rpc4.poll_answer());
+            answer.is_some()
+        })
+        .await;
+        outcomes.extend(answer.map(|Answer { outcome, .. }| outcome.map(|bytes| bytes.to_vec())));
+    }
+    let unknown = CallFailure::Refused(Refusal::Unknown);
+    assert_eq!(outcomes, [Ok(vec![0, 0, 0, 42]), Err(unknown)], "Note answers nothing");
+
+    ours.rpc4.with(|rpc4| {
+        rpc4.call(to, "Note", |bits| bits.write(7_u32), ordered).expect("room");
+        rpc4.signal(to, "Hit", |bits| bits.write(9_u32), ordered).expect("room");
+        rpc4.call(to, "Nothing", |bits| bits.write(1_u32), ordered).expect("room");
+    });
+    ours.endpoint.wake();
+    for line in ["noted 7", "first 9", "second 9"] {
+        original.prints(line, |printed| printed == line).await;
+    }
+    let mut unknown = None;
+    until("what the original does not know", || {
+        unknown = ours.rpc4.with(|rpc4| rpc4.poll_unknown());
+        unknown.is_some()
+    })
+    .await;
+    assert_eq!(unknown.map(|(from, name)| (from, name.to_vec())), Some((to, b"Nothing".to_vec())));
+    assert_eq!(ours.rpc4.with(|rpc4| rpc4.stats()), Rpc4Stats::default());
 }

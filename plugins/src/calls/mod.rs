@@ -41,10 +41,11 @@
 //! ```
 //!
 //! A client has a [`RemoteCalls`] too, calls with [`RemoteCalls::call`] and asks [`RemoteCalls::poll_finished`] what became of
-//! it: `plugins/examples/remote_calls.rs`.
+//! it: `plugins/examples/remote_calls.rs`. [`rpc4`] speaks with peers that have the original's plugin.
 
 mod function;
 mod queue;
+pub mod rpc4;
 mod wire;
 
 use core::time::Duration;

@@ -27,6 +27,10 @@ impl<P: Protocol, const N: usize, const BYTES: usize> SendQueue<P, N, BYTES> {
         self.messages.is_empty()
     }
 
+    pub(super) fn len(&self) -> usize {
+        self.messages.len()
+    }
+
     /// How many messages wait for one connection.
     pub(super) fn waiting_for(&self, to: ConnectionId) -> usize {
         self.messages.iter().filter(|message| message.to == to).count()

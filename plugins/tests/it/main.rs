@@ -8,5 +8,6 @@ mod nat;
 mod ready;
 mod registry;
 mod replication;
+mod rpc4;
 mod support;
 mod voice;

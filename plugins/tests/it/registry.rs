@@ -3,6 +3,7 @@
 use rakwire::endpoint::{MessageIds, Plugin};
 use rakwire::raknet::{Delivery, Guid, RakNet};
 use rakwire_plugins::calls::RemoteCalls;
+use rakwire_plugins::calls::rpc4::Rpc4;
 use rakwire_plugins::files::{
     Entry, FileReceiver, FileSender, Limits, MIN_BYTES, Source, StorageError, Store, Totals,
 };
@@ -89,6 +90,8 @@ fn plugins_have_the_ids_that_the_registry_says() {
     }
     let calls: &dyn Plugin<RakNet> = &RemoteCalls::<RakNet, (), 1, 1, 100>::new(());
     assert_eq!(calls.message_ids(), owned_by(Owner::Rakwire, "remote calls"));
+    let rpc4: &dyn Plugin<RakNet> = &Rpc4::<(), 1, 1, 100>::new(());
+    assert_eq!(rpc4.message_ids(), owned_by(Owner::Original, "remote procedure calls"));
     let limits = Limits { files: 0, file_bytes: 0, bytes: 0, timeout: std::time::Duration::ZERO };
     let sender: &dyn Plugin<RakNet> = &FileSender::<RakNet, _, 1, 2, MIN_BYTES>::new(Nothing);
     let receiver: &dyn Plugin<RakNet> = &FileReceiver::<RakNet, _, 1, 1, MIN_BYTES>::new(Nothing, limits);

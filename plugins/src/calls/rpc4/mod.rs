@@ -1,0 +1,495 @@
+//! RPC4: remote calls and signals as peers with the original's plugin of that name make them.
+//!
+//! It is for games that have such peers; where both are of ours, [`RemoteCalls`](super::RemoteCalls) does more. Arguments and
+//! answers are bit streams, which each handler reads as it likes. As there, nothing can be called that was not registered, and
+//! only by those who are allowed to. `docs/plugins/calls.md` has the messages.
+//!
+//! ```
+//! use rakwire::endpoint::PluginHost;
+//! use rakwire::raknet::RakNet;
+//! use rakwire_plugins::calls::rpc4::Rpc4;
+//!
+//! // At the server: 4 functions and slots, 16 calls at a time, messages of up to 256 bytes.
+//! let mut rpc4 = Rpc4::<u32, 4, 16, 256>::new(100);
+//! rpc4.register_answered("Buy", |_coins, _caller| true, |coins, _caller, arguments, answer| {
+//!     let price: u32 = arguments.read()?;
+//!     *coins = coins.saturating_sub(price);
+//!     answer.write(*coins)
+//! })?;
+//! let mut host = PluginHost::<_, 1>::new();
+//! host.attach::<RakNet>(rpc4)?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod registered;
+mod wire;
+
+use core::time::Duration;
+
+use heapless::{Deque, Vec};
+use rakwire::codec::bitstream::{BitStreamReader, BitStreamWriter};
+use rakwire::endpoint::{ConnectionId, MessageIds, MessageSender, Plugin, SendError, Verdict};
+use rakwire::raknet::{Delivery, DisconnectReason, RakNet};
+use rakwire::wire::WireError;
+use rakwire::{Chunks, Instant};
+
+use self::registered::{Registered, Run};
+use super::queue::{Queued, SendQueue};
+use super::{CallError, CallFailure, MAX_NAME, Refusal, RegisterError};
+use crate::bytes;
+
+pub use self::registered::{Handle, HandleAnswered, IsAllowed};
+pub use self::wire::{ERROR_ID, MESSAGE_ID, Message};
+
+/// Marks a queued message as an answered call.
+const ANSWERED: Option<u32> = Some(0);
+
+/// What an answered call has come to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer<const BYTES: usize> {
+    /// Who was called.
+    pub from: ConnectionId,
+    /// The bit stream that it has answered, or why there is none.
+    pub outcome: Result<Vec<u8, BYTES>, CallFailure>,
+}
+
+/// Counters of the plugin.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Rpc4Stats {
+    /// Functions that were run for others.
+    pub calls: u64,
+    /// Signals that came.
+    pub signals: u64,
+    /// Calls that were refused, for whatever reason, and signals that nobody was allowed to give.
+    pub refused: u64,
+    /// Calls that were dropped, since too many answers for the caller wait to be sent, and answers that were, since others need
+    /// their places.
+    pub busy: u64,
+    /// Answers, calls without an answer, and signals that the connection does not take, now or later.
+    pub unsent: u64,
+    /// Messages that say nothing, or are longer than messages may be.
+    pub malformed: u64,
+    /// Answers to calls that nobody waits for.
+    pub unexpected: u64,
+}
+
+/// An answered call. One that is given up keeps its place, since the answer that may still come has no number.
+#[derive(Clone, Debug)]
+struct OpenCall {
+    to: ConnectionId,
+    name: Vec<u8, MAX_NAME>,
+    timeout: Duration,
+    /// From the first attempt to send it on.
+    deadline: Option<Instant>,
+    is_given_up: bool,
+}
+
+/// The plugin. `C` is what handlers work on. It has room for `FUNCTIONS` functions and slots; for `CALLS` answered calls that
+/// are under way, as many messages that wait to be sent, and as many answers, of which one caller may have half; a message has
+/// up to `BYTES` bytes. The module has an example.
+#[derive(Debug)]
+pub struct Rpc4<C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: usize> {
+    /// What handlers work on.
+    pub context: C,
+    registered: Vec<Registered<C>, FUNCTIONS>,
+    open: Vec<OpenCall, CALLS>,
+    finished: Deque<Answer<BYTES>, CALLS>,
+    unknown: Deque<(ConnectionId, Vec<u8, MAX_NAME>), CALLS>,
+    outgoing: SendQueue<RakNet, CALLS, BYTES>,
+    answers: SendQueue<RakNet, CALLS, BYTES>,
+    stats: Rpc4Stats,
+}
+
+impl<C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: usize> Rpc4<C, FUNCTIONS, CALLS, BYTES> {
+    /// A plugin that lets nothing be called.
+    #[must_use]
+    pub fn new(context: C) -> Self {
+        Self {
+            context,
+            registered: Vec::new(),
+            open: Vec::new(),
+            finished: Deque::new(),
+            unknown: Deque::new(),
+            outgoing: SendQueue::new(),
+            answers: SendQueue::new(),
+            stats: Rpc4Stats::default(),
+        }
+    }
+
+    /// Lets a function be called that answers nothing: the original's `RegisterFunction`.
+    ///
+    /// # Errors
+    /// See [`RegisterError`].
+    pub fn register(
+        &mut self,
+        name: &'static str,
+        is_allowed: IsAllowed<C>,
+        handle: Handle<C>,
+    ) -> Result<(), RegisterError> {
+        self.insert(Registered { name, is_allowed, run: Run::Function(handle) })
+    }
+
+    /// Lets a function be called that answers: the original's `RegisterBlockingFunction`. It may have the name of one that does
+    /// not.
+    ///
+    /// # Errors
+    /// See [`RegisterError`].
+    pub fn register_answered(
+        &mut self,
+        name: &'static str,
+        is_allowed: IsAllowed<C>,
+        handle: HandleAnswered<C>,
+    ) -> Result<(), RegisterError> {
+        self.insert(Registered { name, is_allowed, run: Run::Answered(handle) })
+    }
+
+    /// Connects a slot to a signal: the original's `RegisterSlot`. Those with the highest `order` run first, those with the same
+    /// in the order in which they were connected.
+    ///
+    /// # Errors
+    /// [`RegisterError::Full`] and [`RegisterError::BadName`].
+    pub fn connect(
+        &mut self,
+        name: &'static str,
+        order: i32,
+        is_allowed: IsAllowed<C>,
+        handle: Handle<C>,
+    ) -> Result<(), RegisterError> {
+        self.insert(Registered { name, is_allowed, run: Run::Slot(order, handle) })
+    }
+
+    fn insert(&mut self, registered: Registered<C>) -> Result<(), RegisterError> {
+        if !(1..=MAX_NAME).contains(&registered.name.len()) {
+            return Err(RegisterError::BadName);
+        }
+        if self.registered.iter().any(|other| other.excludes(&registered)) {
+            return Err(RegisterError::NameTaken);
+        }
+        let at = self.registered.iter().position(|other| other.runs_after(&registered));
+        self.registered
+            .insert(at.unwrap_or(self.registered.len()), registered)
+            .map_err(|_| RegisterError::Full)
+    }
+
+    /// Lets functions and slots of a name no longer be called. False if there was nothing.
+    pub fn unregister(&mut self, name: &str) -> bool {
+        let before = self.registered.len();
+        self.registered.retain(|other| other.name != name);
+        self.registered.len() < before
+    }
+
+    /// Calls a function of another peer, which answers nothing: the original's `Call`. If it is unknown there,
+    /// [`poll_unknown`](Self::poll_unknown) tells.
+    ///
+    /// # Errors
+    /// See [`CallError`].
+    pub fn call(
+        &mut self,
+        to: ConnectionId,
+        name: &str,
+        write: impl FnOnce(&mut BitStreamWriter<'_>) -> Result<(), WireError>,
+        delivery: Delivery,
+    ) -> Result<(), CallError> {
+        let mut buffer = [0; BYTES];
+        let arguments = written(&mut buffer, write)?;
+        let message = Message::Call { name: name.as_bytes(), is_answered: false, arguments };
+        self.enqueue(to, delivery, None, &message)
+    }
+
+    /// Calls a function of another peer that answers: the original's `CallBlocking`, without blocking.
+    /// [`poll_answer`](Self::poll_answer) tells what became of it, after `timeout` at the latest, which begins when it is first
+    /// tried to be sent.
+    ///
+    /// Answers have no number, so one call to a peer is under way at a time; after its time is over its place stays taken until
+    /// the answer comes or the connection ends.
+    ///
+    /// # Errors
+    /// See [`CallError`].
+    pub fn call_answered(
+        &mut self,
+        to: ConnectionId,
+        name: &str,
+        write: impl FnOnce(&mut BitStreamWriter<'_>) -> Result<(), WireError>,
+        timeout: Duration,
+    ) -> Result<(), CallError> {
+        let is_open = self.open.iter().any(|open| open.to == to);
+        if is_open || self.open.len() + self.finished.len() >= CALLS {
+            return Err(CallError::TooManyCalls);
+        }
+        let mut buffer = [0; BYTES];
+        let arguments = written(&mut buffer, write)?;
+        let message = Message::Call { name: name.as_bytes(), is_answered: true, arguments };
+        self.enqueue(to, Delivery::RELIABLE_ORDERED, ANSWERED, &message)?;
+        let name = Vec::from_slice(name.as_bytes()).map_err(|_| CallError::TooLong)?;
+        let open = OpenCall { to, name, timeout, deadline: None, is_given_up: false };
+        self.open.push(open).map_err(|_| CallError::TooManyCalls)
+    }
+
+    /// Gives a signal to another peer: the original's `Signal`.
+    ///
+    /// # Errors
+    /// See [`CallError`].
+    pub fn signal(
+        &mut self,
+        to: ConnectionId,
+        name: &str,
+        write: impl FnOnce(&mut BitStreamWriter<'_>) -> Result<(), WireError>,
+        delivery: Delivery,
+    ) -> Result<(), CallError> {
+        let mut buffer = [0; BYTES];
+        let arguments = written(&mut buffer, write)?;
+        self.enqueue(to, delivery, None, &Message::Signal { name: name.as_bytes(), arguments })
+    }
+
+    fn enqueue(
+        &mut self,
+        to: ConnectionId,
+        delivery: Delivery,
+        call: Option<u32>,
+        message: &Message<'_>,
+    ) -> Result<(), CallError> {
+        let name = match *message {
+            Message::Call { name, .. } | Message::Signal { name, .. } | Message::Unknown { name } => name,
+            Message::Answer { .. } => &[],
+        };
+        let bytes = encoded(message).filter(|_| name.len() <= MAX_NAME).ok_or(CallError::TooLong)?;
+        let is_queued = self.outgoing.push(Queued { to, delivery, call, bytes });
+        is_queued.then_some(()).ok_or(CallError::TooManyCalls)
+    }
+
+    /// What an answered call has come to.
+    pub fn poll_answer(&mut self) -> Option<Answer<BYTES>> {
+        self.finished.pop_front()
+    }
+
+    /// A function that another peer does not know, or does not let this one call. The last one of each peer is kept.
+    pub fn poll_unknown(&mut self) -> Option<(ConnectionId, Vec<u8, MAX_NAME>)> {
+        self.unknown.pop_front()
+    }
+
+    /// The counters.
+    #[must_use]
+    pub const fn stats(&self) -> Rpc4Stats {
+        self.stats
+    }
+
+    /// Ends the call to a peer; false if none is under way.
+    fn finish(&mut self, from: ConnectionId, outcome: Result<&[u8], CallFailure>) -> bool {
+        let Some(at) = self.open.iter().position(|open| open.to == from) else { return false };
+        if self.open.swap_remove(at).is_given_up {
+            return true;
+        }
+        let outcome = outcome.and_then(|bytes| Vec::from_slice(bytes).map_err(|_| CallFailure::BadAnswer));
+        // Together with the open calls there are never more than fit.
+        let _ = self.finished.push_back(Answer { from, outcome });
+        true
+    }
+
+    fn on_answer(&mut self, from: ConnectionId, answer: &[u8]) {
+        if !self.finish(from, Ok(answer)) {
+            self.stats.unexpected = self.stats.unexpected.saturating_add(1);
+        }
+    }
+
+    fn on_unknown(&mut self, from: ConnectionId, name: &[u8]) {
+        if self.open.iter().any(|open| open.to == from && open.name == name) {
+            self.finish(from, Err(CallFailure::Refused(Refusal::Unknown)));
+            return;
+        }
+        for _ in 0..self.unknown.len() {
+            let Some(other) = self.unknown.pop_front() else { break };
+            if other.0 != from {
+                // It came out of this place.
+                let _ = self.unknown.push_back(other);
+            }
+        }
+        if self.unknown.is_full() {
+            self.unknown.pop_front();
+        }
+        let _ = Vec::from_slice(name).map(|name| self.unknown.push_back((from, name)));
+    }
+
+    fn on_call(&mut self, caller: ConnectionId, name: &[u8], is_answered: bool, arguments: &[u8]) {
+        if self.answers.waiting_for(caller) >= CALLS.div_ceil(2) {
+            self.stats.busy = self.stats.busy.saturating_add(1);
+            return;
+        }
+        // Before it runs: what was done and is not answered would be done again.
+        if self.answers.is_full() {
+            self.answers.drop_of_fullest();
+            self.stats.busy = self.stats.busy.saturating_add(1);
+        }
+        let mut buffer = [0; BYTES];
+        let message = match self.run(caller, name, is_answered, arguments, &mut buffer) {
+            Ok(None) => return,
+            Ok(Some(answer)) => Message::Answer { answer },
+            Err(_) => Message::Unknown { name },
+        };
+        let Some(bytes) = encoded(&message).or_else(|| encoded(&Message::Unknown { name })) else { return };
+        let delivery = Delivery::RELIABLE_ORDERED;
+        if !self.answers.push(Queued { to: caller, delivery, call: None, bytes }) {
+            self.stats.busy = self.stats.busy.saturating_add(1);
+        }
+    }
+
+    /// Runs a function. An error is one that the caller is told of.
+    fn run<'b>(
+        &mut self,
+        caller: ConnectionId,
+        name: &[u8],
+        is_answered: bool,
+        arguments: &[u8],
+        buffer: &'b mut [u8],
+    ) -> Result<Option<&'b [u8]>, Refusal> {
+        let found = self.registered.iter().find(|other| {
+            other.name.as_bytes() == name
+                && matches!((&other.run, is_answered), (Run::Function(_), false) | (Run::Answered(_), true))
+        });
+        let refused = &mut self.stats.refused;
+        let Some(function) = found.filter(|function| (function.is_allowed)(&self.context, caller)) else {
+            *refused = refused.saturating_add(1);
+            return Err(Refusal::Unknown);
+        };
+        self.stats.calls = self.stats.calls.saturating_add(1);
+        let mut reader = BitStreamReader::new(arguments);
+        match function.run {
+            Run::Function(handle) | Run::Slot(_, handle) => {
+                let is_refused = handle(&mut self.context, caller, &mut reader).is_err();
+                *refused = refused.saturating_add(u64::from(is_refused));
+                Ok(None)
+            }
+            Run::Answered(handle) => {
+                let mut writer = BitStreamWriter::new(buffer);
+                if handle(&mut self.context, caller, &mut reader, &mut writer).is_err() {
+                    *refused = refused.saturating_add(1);
+                    return Err(Refusal::BadArguments);
+                }
+                Ok(Some(writer.finish()))
+            }
+        }
+    }
+
+    fn on_signal(&mut self, caller: ConnectionId, name: &[u8], arguments: &[u8]) {
+        self.stats.signals = self.stats.signals.saturating_add(1);
+        for slot in self.registered.iter().filter(|other| other.name.as_bytes() == name) {
+            let Run::Slot(_, handle) = slot.run else { continue };
+            let is_refused = !(slot.is_allowed)(&self.context, caller)
+                || handle(&mut self.context, caller, &mut BitStreamReader::new(arguments)).is_err();
+            self.stats.refused = self.stats.refused.saturating_add(u64::from(is_refused));
+        }
+    }
+
+    /// Gives up the calls whose time is over.
+    fn give_up(&mut self, now: Instant) {
+        for open in self.open.iter_mut().filter(|open| open.deadline.is_none()) {
+            open.deadline = Some(now + open.timeout);
+        }
+        let is_late =
+            |open: &OpenCall| !open.is_given_up && open.deadline.is_some_and(|deadline| deadline <= now);
+        while let Some(late) = self.open.iter_mut().find(|open| is_late(open)) {
+            let to = late.to;
+            late.is_given_up = true;
+            let waiting = self.outgoing.len();
+            self.outgoing.retain(|message| message.to != to || message.call != ANSWERED);
+            if self.outgoing.len() < waiting {
+                // It was never sent, so no answer comes.
+                self.open.retain(|open| open.to != to);
+            }
+            // Together with the calls that are not given up there are never more than fit.
+            let _ = self.finished.push_back(Answer { from: to, outcome: Err(CallFailure::TimedOut) });
+        }
+    }
+}
+
+/// A bit stream at the front of a buffer.
+fn written(
+    buffer: &mut [u8],
+    write: impl FnOnce(&mut BitStreamWriter<'_>) -> Result<(), WireError>,
+) -> Result<&[u8], CallError> {
+    let mut writer = BitStreamWriter::new(buffer);
+    write(&mut writer).map_err(|_| CallError::TooLong)?;
+    Ok(writer.finish())
+}
+
+/// The bytes of a message, if it is no longer than messages may be.
+fn encoded<const BYTES: usize>(message: &Message<'_>) -> Option<Vec<u8, BYTES>> {
+    let mut bytes = Vec::new();
+    bytes.resize(BYTES, 0).ok()?;
+    let length = message.encode(&mut bytes)?;
+    bytes.truncate(length);
+    Some(bytes)
+}
+
+/// What is said in place of an answer that is longer than the connection can take: there is no name to say.
+fn empty_answer<const BYTES: usize>(message: &[u8]) -> Option<Vec<u8, BYTES>> {
+    let mut name = [0; MAX_NAME];
+    match Message::decode(message, &mut name) {
+        Some(Message::Answer { answer }) if !answer.is_empty() => encoded(&Message::Answer { answer: &[] }),
+        _ => None,
+    }
+}
+
+impl<C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: usize> Plugin<RakNet>
+    for Rpc4<C, FUNCTIONS, CALLS, BYTES>
+{
+    fn message_ids(&self) -> MessageIds {
+        MessageIds::of(&[MESSAGE_ID, ERROR_ID])
+    }
+
+    fn on_disconnected(&mut self, _now: Instant, id: ConnectionId, _reason: DisconnectReason) {
+        self.answers.retain(|message| message.to != id);
+        self.outgoing.retain(|message| message.to != id);
+        self.finish(id, Err(CallFailure::Disconnected));
+    }
+
+    fn on_message(
+        &mut self,
+        _now: Instant,
+        id: ConnectionId,
+        _delivery: Delivery,
+        message: &dyn Chunks,
+    ) -> Verdict {
+        let (mut buffer, mut name) = ([0; BYTES], [0; MAX_NAME]);
+        let bytes = bytes::copy(message, &mut buffer);
+        match bytes.and_then(|bytes| Message::decode(bytes, &mut name)) {
+            Some(Message::Call { name, is_answered, arguments }) => {
+                self.on_call(id, name, is_answered, arguments);
+            }
+            Some(Message::Answer { answer }) => self.on_answer(id, answer),
+            Some(Message::Signal { name, arguments }) => self.on_signal(id, name, arguments),
+            Some(Message::Unknown { name }) => self.on_unknown(id, name),
+            None => self.stats.malformed = self.stats.malformed.saturating_add(1),
+        }
+        Verdict::Drop
+    }
+
+    fn update(&mut self, now: Instant, sender: &mut dyn MessageSender<RakNet>) {
+        self.give_up(now);
+        let stats = &mut self.stats;
+        self.answers.send(sender, |answer, error| {
+            stats.unsent = stats.unsent.saturating_add(1);
+            let is_too_long = matches!(error, SendError::NeverFits | SendError::TooLong);
+            if is_too_long { empty_answer(&answer.bytes) } else { None }
+        });
+        let mut unsent: Vec<(ConnectionId, SendError), CALLS> = Vec::new();
+        self.outgoing.send(sender, |message, error| {
+            if message.call == ANSWERED {
+                // There is an entry for each call at the most.
+                let _ = unsent.push((message.to, error));
+            } else {
+                stats.unsent = stats.unsent.saturating_add(1);
+            }
+            None
+        });
+        for (to, error) in unsent {
+            self.finish(to, Err(CallFailure::NotSent(error)));
+        }
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        if !self.answers.is_empty() || !self.outgoing.is_empty() {
+            return Some(Instant::ZERO);
+        }
+        self.open.iter().filter(|open| !open.is_given_up).filter_map(|open| open.deadline).min()
+    }
+}

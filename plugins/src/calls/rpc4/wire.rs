@@ -1,0 +1,116 @@
+//! The bytes of RPC4 (docs/plugins/calls.md#rpc4).
+
+use rakwire::codec::bitstream::{BitStreamReader, BitStreamWriter};
+use rakwire::wire::WireError;
+
+use crate::calls::MAX_NAME;
+
+/// The first byte of calls, answers and signals.
+pub const MESSAGE_ID: u8 = 74;
+/// The first byte of what says that a function is unknown.
+pub const ERROR_ID: u8 = 73;
+
+const CALL: u8 = 0;
+const ANSWER: u8 = 1;
+const SIGNAL: u8 = 2;
+/// The only error that the original has.
+const NOT_REGISTERED: u8 = 0;
+
+/// A message. What follows a header is a bit stream that begins at a byte.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Message<'m> {
+    /// A function is called.
+    Call {
+        /// Whose function, up to [`MAX_NAME`] bytes.
+        name: &'m [u8],
+        /// Whether the caller waits for an answer.
+        is_answered: bool,
+        /// The arguments.
+        arguments: &'m [u8],
+    },
+    /// What the last answered call has come to.
+    Answer {
+        /// The answer.
+        answer: &'m [u8],
+    },
+    /// A signal is given, to which nobody answers.
+    Signal {
+        /// Which signal, up to [`MAX_NAME`] bytes.
+        name: &'m [u8],
+        /// The arguments.
+        arguments: &'m [u8],
+    },
+    /// No function of this name is registered.
+    Unknown {
+        /// The name, up to [`MAX_NAME`] bytes.
+        name: &'m [u8],
+    },
+}
+
+impl<'m> Message<'m> {
+    /// Writes the message to the front of a buffer, and returns its length; nothing if it does not fit.
+    #[must_use]
+    pub fn encode(&self, buffer: &mut [u8]) -> Option<usize> {
+        let mut writer = BitStreamWriter::new(buffer);
+        self.write(&mut writer).ok()?;
+        Some(writer.finish().len())
+    }
+
+    fn write(&self, writer: &mut BitStreamWriter<'_>) -> Result<(), WireError> {
+        match *self {
+            Self::Call { name, is_answered, arguments } => {
+                writer.bits().bytes(&[MESSAGE_ID, CALL])?;
+                writer.compressed_string(name)?;
+                writer.write(is_answered)?;
+                writer.bits().align();
+                writer.bits().bytes(arguments)
+            }
+            Self::Answer { answer } => {
+                writer.bits().bytes(&[MESSAGE_ID, ANSWER])?;
+                writer.bits().bytes(answer)
+            }
+            Self::Signal { name, arguments } => {
+                writer.bits().bytes(&[MESSAGE_ID, SIGNAL])?;
+                writer.compressed_string(name)?;
+                writer.bits().align();
+                writer.bits().bytes(arguments)
+            }
+            Self::Unknown { name } => {
+                writer.bits().bytes(&[ERROR_ID, NOT_REGISTERED])?;
+                writer.bits().bytes(name)?;
+                writer.bits().bytes(&[0])
+            }
+        }
+    }
+
+    /// What the bytes say; nothing if they say nothing. A name that is compressed is written to the buffer.
+    #[must_use]
+    pub fn decode(bytes: &'m [u8], name: &'m mut [u8; MAX_NAME]) -> Option<Self> {
+        let (header, rest) = bytes.split_first_chunk()?;
+        let mut reader = BitStreamReader::new(rest);
+        match *header {
+            [MESSAGE_ID, CALL] => {
+                let name = reader.compressed_string(name).ok()?;
+                let is_answered = reader.read().ok()?;
+                Some(Self::Call { name, is_answered, arguments: aligned(reader, rest) })
+            }
+            [MESSAGE_ID, ANSWER] => Some(Self::Answer { answer: rest }),
+            [MESSAGE_ID, SIGNAL] => {
+                let name = reader.compressed_string(name).ok()?;
+                Some(Self::Signal { name, arguments: aligned(reader, rest) })
+            }
+            [ERROR_ID, NOT_REGISTERED] => {
+                let name = rest.split(|byte| *byte == 0).next().unwrap_or_default();
+                (name.len() < rest.len() && name.len() <= MAX_NAME).then_some(Self::Unknown { name })
+            }
+            _ => None,
+        }
+    }
+}
+
+/// The bytes from the next whole one on.
+fn aligned<'m>(mut reader: BitStreamReader<'_>, bytes: &'m [u8]) -> &'m [u8] {
+    reader.bits().align();
+    let begun = bytes.len().saturating_sub(reader.remaining() / 8);
+    bytes.get(begun..).unwrap_or_default()
+}
