@@ -1,0 +1,85 @@
+// Pages in Chromium whose machine sleeps or loses its network: they come back to their flow at a real relay, and the server of the
+// game notices a pause.
+
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { test } from "node:test";
+
+import { openWith } from "./package-page.mjs";
+import { PROTOCOLS } from "./protocols.mjs";
+import { LIMIT_MS, startEcho, until } from "./support.mjs";
+import { startTcpWay } from "./way.mjs";
+
+/** How many messages leave at each step. */
+const COUNT = 20;
+
+/** A page with a connection over a way that can be cut, to a server that sends everything back. */
+async function connectPage(t, protocol) {
+  const echo = await startEcho(t, ...protocol.echo);
+  const { page, relay } = await openWith(t, { game: echo.address });
+  const way = await startTcpWay(t, relay);
+  await page.evaluate(async ({ url, options }) => {
+    const { connect } = await import("/dist/index.js");
+    const connection = await connect(url, { target: "game", transport: "websocket", ...options });
+    const away = (globalThis.away = { heard: [], events: [], sent: 0 });
+    for (const name of ["interrupted", "resumed", "close"]) {
+      connection.addEventListener(name, ({ type }) => away.events.push(type));
+    }
+    connection.onMessage = ({ bytes }) => away.heard.push(bytes[1]);
+    away.send = (count) => {
+      for (; count > 0; count--) connection.send(Uint8Array.of(0xfe, away.sent++), { reliability: "reliable" });
+    };
+    away.close = () => connection.close();
+  }, { url: way.url, options: { timeoutMs: LIMIT_MS, ...protocol.options } });
+  const send = () => page.evaluate((count) => globalThis.away.send(count), COUNT);
+  const happens = (event) => page.waitForFunction((name) => globalThis.away.events.includes(name), event);
+  /** Everything has come back once, and the page knows of one pause. */
+  const finish = async (count) => {
+    await page.waitForFunction((least) => globalThis.away.heard.length >= least, count);
+    const code = await page.evaluate(async () => (await globalThis.away.close()).code);
+    const { heard, events } = await page.evaluate(() => globalThis.away);
+    assert.deepEqual(heard.sort((one, other) => one - other), Array.from({ length: count }, (_, number) => number));
+    assert.deepEqual(events, ["interrupted", "resumed", "close"]);
+    assert.equal(code, "local");
+    assert.equal(way.opened, 2);
+  };
+  return { browser: page.context().browser(), way, send, happens, finish };
+}
+
+for (const protocol of PROTOCOLS) {
+  test(`${protocol.name}: a page whose network goes away comes back to its flow, and no message is lost or doubled`, async (t) => {
+    const { way, send, happens, finish } = await connectPage(t, protocol);
+    await send();
+    way.isOpen = false;
+    way.cut();
+    await happens("interrupted");
+    await until(() => way.refused > 0, "the page tries the way while it is cut");
+    await send();
+    way.isOpen = true;
+    await happens("resumed");
+    await send();
+    await finish(3 * COUNT);
+  });
+
+  test(`${protocol.name}: a page that slept while its connection was lost comes back to its flow, and no message is lost or doubled`, async (t) => {
+    const { browser, way, send, happens, finish } = await connectPage(t, protocol);
+    const system = await browser.newBrowserCDPSession();
+    const { processInfo } = await system.send("SystemInfo.getProcessInfo");
+    const renderers = processInfo.filter(({ type }) => type === "renderer").map(({ id }) => id);
+    assert.ok(renderers.length > 0, "no process runs the page");
+    const signal = (name) => renderers.forEach((id) => process.kill(id, name));
+    await send();
+    signal("SIGSTOP");
+    // The third field of the kernel's line, behind the name in parentheses.
+    const states = () => renderers.map((id) => readFileSync(`/proc/${id}/stat`, "utf8").replace(/^.*\) /s, "")[0]);
+    await until(() => states().every((state) => state === "T"), "the page stands still");
+    way.isOpen = false;
+    way.cut();
+    way.isOpen = true;
+    signal("SIGCONT");
+    await happens("interrupted");
+    await happens("resumed");
+    await send();
+    await finish(2 * COUNT);
+  });
+}
