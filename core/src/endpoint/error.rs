@@ -30,6 +30,8 @@ error_enum! {
         /// The client has an identity, which only a secure connection shows, and is not told which server to trust; only in
         /// RakNet. Give `ConnectOptions::trust`, or leave out the identity for a plain connection.
         IdentityWithoutTrust => "an identity is for secure connections: say which server to trust, or leave it out",
+        /// The data of an identity is longer than 95 bytes, or there is no identity to send it with; only in RakNet.
+        InvalidIdentityData => "the data of an identity has at most 95 bytes, and needs an identity",
         /// There is no memory to keep the password until it is sent; only in RakNet.
         NoMemory => "there is no memory for the password",
     }

@@ -28,9 +28,10 @@ pub struct Security {
     random: SeededRandom,
     /// The key of the server that this peer is, and what it asks of clients. Default: none, a server without security.
     pub server: Option<ServerIdentity>,
-    /// The key by which servers know this peer as a client in all its connections, which are then secure or not opened
-    /// ([`ConnectError::IdentityWithoutTrust`](super::ConnectError::IdentityWithoutTrust)). Default: none, and servers know
-    /// nothing of it, but for connections with a [`ConnectOptions::identity`].
+    /// The key by which servers know this peer as a client in all connections that it opens, which are then secure or not
+    /// opened ([`ConnectError::IdentityWithoutTrust`](super::ConnectError::IdentityWithoutTrust)), also where the other peer
+    /// has begun to open one in plain. What others open is for [`server`](Self::server) to say. Default: none, and servers
+    /// know nothing of it, but for connections with a [`ConnectOptions::identity`].
     pub identity: Option<StaticKey>,
     /// Who gets the keys of every connection, and with them can read and forge all that is said. Default: nobody.
     #[cfg(feature = "key-log")]

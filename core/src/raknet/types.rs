@@ -33,6 +33,12 @@ pub struct ConnectOptions<'p> {
     /// [`Security::identity`](super::Security::identity). It needs `trust`.
     #[cfg(feature = "secure")]
     pub identity: Option<&'p crate::secure::StaticKey>,
+    /// What the server gets with the identity, encrypted with it and bound to it: 0 to
+    /// [`MAX_IDENTITY_DATA`](crate::secure::MAX_IDENTITY_DATA) bytes, which
+    /// [`ClientIdentity::data`](crate::secure::ClientIdentity::data) has there. It needs an identity, of these options or of the
+    /// configuration.
+    #[cfg(feature = "secure")]
+    pub identity_data: &'p [u8],
     /// The protocol version to announce, and no other. Default: the one that the server named in its last answer (with the
     /// feature `alloc`), or else that of the configuration; and if the server turns out to speak another one, that.
     pub protocol_version: Option<u8>,

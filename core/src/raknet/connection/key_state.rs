@@ -5,8 +5,8 @@ use core::fmt;
 use crate::raknet::security::SecurePeer;
 use crate::raknet::wire::control::Proof;
 use crate::secure::{
-    AcceptedToken, CHALLENGE, ClientHandshake, DatagramProtection, IDENTITY, PROOF, ServerHandshake,
-    ServerTrust, StaticKey,
+    AcceptedToken, CHALLENGE, ClientHandshake, DatagramProtection, IDENTITY, MAX_IDENTITY_DATA, PROOF,
+    ServerHandshake, ServerTrust, StaticKey,
 };
 
 /// Where there is an allocator, a plain connection takes no memory for what a secure one needs.
@@ -15,11 +15,16 @@ pub(super) type Stored<T> = alloc::boxed::Box<T>;
 #[cfg(not(feature = "alloc"))]
 pub(super) type Stored<T> = T;
 
+/// The application's own bytes that go with an identity.
+pub(super) type IdentityData = heapless::Vec<u8, MAX_IDENTITY_DATA>;
+
 /// What a client keeps until a server has answered its challenge.
 pub(crate) struct Dialling {
     pub(super) trust: ServerTrust,
     /// The key by which the server is to know this client, unless it is that of the configuration.
     pub(super) identity: Option<StaticKey>,
+    /// What the server gets with the identity.
+    pub(super) data: IdentityData,
     pub(super) challenge: [u8; CHALLENGE],
     pub(super) handshake: ClientHandshake,
 }

@@ -6,7 +6,7 @@ use core::net::SocketAddr;
 use super::challenge::ChallengeRequest;
 use super::context::Context;
 use super::key_logging::log_keys;
-use super::key_state::{ClientProof, Dialling, Sealed, Stage, Stored, place};
+use super::key_state::{ClientProof, Dialling, IdentityData, Sealed, Stage, Stored, place};
 use super::offer::{Acceptance, Offer, Reply2Fields, accept_in_plain};
 use super::protection::ConnectionProtection;
 use crate::cursor::Writer;
@@ -28,10 +28,13 @@ use crate::secure::{
 impl ConnectionProtection {
     /// What a connection begins with that this end opens.
     pub(super) fn dial(cx: &Context<'_, '_>, options: &ConnectOptions<'_>) -> Result<Self, ConnectError> {
+        let has_identity = identity_key(options.identity, cx.config).is_some();
+        let data = IdentityData::from_slice(options.identity_data);
+        let data = data.ok().filter(|data| data.is_empty() || has_identity);
+        let data = data.ok_or(ConnectError::InvalidIdentityData)?;
         let Some(trust) = options.trust else {
             // In plain nobody would see the identity, and nothing would be encrypted.
-            let is_plain = identity_key(options.identity, cx.config).is_none();
-            return is_plain
+            return (!has_identity)
                 .then(|| Self::new(cx.config.protection))
                 .ok_or(ConnectError::IdentityWithoutTrust);
         };
@@ -41,6 +44,7 @@ impl ConnectionProtection {
         Ok(Self::Dialling(Stored::<Dialling>::from(Dialling {
             trust,
             identity: options.identity.map(StaticKey::duplicate),
+            data,
             challenge: [0; CHALLENGE],
             handshake: ClientHandshake::new(),
         })))
@@ -263,7 +267,8 @@ impl ConnectionProtection {
 impl Dialling {
     fn establish(&mut self, cx: &Context<'_, '_>, reply: &Reply2Fields<'_>) -> Option<Established> {
         let answer = reply.answer?;
-        let identity = identity_key(self.identity.as_ref(), cx.config).map(|key| Identity { key, data: &[] });
+        let key = identity_key(self.identity.as_ref(), cx.config);
+        let identity = key.map(|key| Identity { key, data: &self.data });
         let accepted = self.handshake.accept(answer, reply.guid, &reply.client, reply.mtu, identity, cx.now);
         accepted.ok().inspect(|established| log_keys(cx.config, true, answer, &established.protection))
     }

@@ -7,7 +7,7 @@ use rakwire::raknet::{
     ConnectError, ConnectFailure, ConnectOptions, CookiePolicy, Delivery, DisconnectReason, DropReason,
     SecurePeer, Security,
 };
-use rakwire::secure::{KnownServer, OVERHEAD, ServerIdentity, ServerTrust, StaticKey};
+use rakwire::secure::{KnownServer, MAX_IDENTITY_DATA, OVERHEAD, ServerIdentity, ServerTrust, StaticKey};
 use rakwire::sim::Conditions;
 use rakwire::wire::offline::{ClientSecurity, Offline, Refusal, ServerSecurity};
 use rakwire::wire::{Reader, Wire};
@@ -70,6 +70,37 @@ fn each_peer_knows_the_other() {
         };
         assert_eq!(shown.map(|shown| shown.key), expected);
     }
+}
+
+/// What a client says with its identity comes with it, to the last byte that there is room for.
+#[test]
+fn the_data_of_an_identity_arrives_with_it() {
+    let key = client_key();
+    for length in [0, 1, MAX_IDENTITY_DATA] {
+        let data: Vec<u8> = (1..).take(length).collect();
+        let options = ConnectOptions { identity: Some(&key), identity_data: &data, ..pinned() };
+        let mut net = net(secure_client(None), requiring_server(), Conditions::default(), 1);
+        let (_, server) = net.open(&options);
+        let Some(SecurePeer::Client(Some(shown))) = net.pair.b.secure_peer(server) else {
+            panic!("an unknown client")
+        };
+        assert_eq!((shown.key, shown.data()), (key.public(), &data[..]));
+    }
+}
+
+#[test]
+fn data_that_no_identity_has_room_for_opens_no_connection() {
+    let (key, long) = (client_key(), [7; MAX_IDENTITY_DATA + 1]);
+    let error = Err(ConnectError::InvalidIdentityData);
+    let long = ConnectOptions { identity: Some(&key), identity_data: &long, ..pinned() };
+    assert_eq!(peer(secure_client(None)).connect_with(NOW, SERVER.into(), &long), error);
+    let nobodys = ConnectOptions { identity_data: &[7], ..pinned() };
+    assert_eq!(peer(secure_client(None)).connect_with(NOW, SERVER.into(), &nobodys), error);
+    let plain = ConnectOptions { identity_data: &[7], ..ConnectOptions::default() };
+    assert_eq!(peer(client_config()).connect_with(NOW, SERVER.into(), &plain), error);
+    // The identity of the configuration will do.
+    let mut always = peer(secure_client(Some(client_key())));
+    assert!(always.connect_with(NOW, SERVER.into(), &nobodys).is_ok());
 }
 
 /// Every way to trust a server.
@@ -192,6 +223,24 @@ fn an_identity_without_a_trusted_server_opens_no_connection() {
     let (to, now) = (net.pair.a_address, net.pair.now);
     net.run_until(MINUTE, |net| net.pair.b.connections().count() > 0);
     assert_eq!(net.pair.b.connect_with(now, to, &shown), error);
+}
+
+/// A peer that always identifies itself lets others connect in plain, but makes none of their connections one of its own.
+#[test]
+fn a_peer_with_an_identity_takes_over_no_plain_connection() {
+    let mut identified = server_config();
+    identified.security = secure_client(Some(client_key())).security;
+    let mut net = net(client_config(), identified, Conditions::default(), 1);
+    net.dial(&ConnectOptions::default());
+    let to = net.pair.a_address;
+    net.run_until(MINUTE, |net| net.pair.b.connections().count() > 0);
+    while !net.server.iter().any(|event| matches!(event, OwnedEvent::Connected(_))) {
+        let now = net.pair.now;
+        let adopted = net.pair.b.connect_with(now, to, &ConnectOptions::default());
+        assert_eq!(adopted, Err(ConnectError::IdentityWithoutTrust));
+        net.run_for(Duration::from_millis(1));
+    }
+    assert_eq!(net.client, [OwnedEvent::Connected(net.pair.a.connections().next().expect("an open one"))]);
 }
 
 /// Two peers, one datagram at a time.
