@@ -1,14 +1,24 @@
 //! How much of a microcontroller a program takes.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use object::elf::SHT_NOBITS;
-use object::{Object, ObjectSection, ObjectSymbol, SectionFlags, elf};
+use object::{Object, ObjectSection, ObjectSymbol, RelocationTarget, SectionFlags, SymbolKind, elf};
 
 /// Sections that a linker script for a real machine throws away: nobody unwinds there.
 const THROWN_AWAY: [&str; 3] = [".ARM.exidx", ".ARM.extab", ".eh_frame"];
+
+/// What the mangled names of the functions have by which code panics: those of the standard library, and the handler.
+const PANICS: [&str; 5] = [
+    "4core9panicking",
+    "4core6option13expect_failed",
+    "4core6option13unwrap_failed",
+    "4core6result13unwrap_failed",
+    "rust_begin_unwind",
+];
 
 /// Bytes of a program.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -58,6 +68,36 @@ impl Program {
         Ok(footprint)
     }
 
+    /// The mangled names of the functions that call one by which code panics, and how many such calls they have. The program
+    /// must have its relocations.
+    pub(super) fn panicking(&self) -> Result<BTreeMap<String, usize>> {
+        let file = object::File::parse(&*self.bytes).context("this is no linked program")?;
+        let is_function = |kind| kind == SymbolKind::Text;
+        let functions: Vec<_> = file.symbols().filter(|symbol| is_function(symbol.kind())).collect();
+        // The lowest bit of an address only says that the code is Thumb's.
+        let caller = |at: u64| {
+            let is_within = |start: u64, size: u64| (start..start + size).contains(&at);
+            functions.iter().find(|function| is_within(function.address() & !1, function.size()))
+        };
+        let mut found = BTreeMap::new();
+        let mut relocations = 0_usize;
+        for (at, relocation) in file.sections().flat_map(|section| section.relocations()) {
+            relocations += 1;
+            let RelocationTarget::Symbol(callee) = relocation.target() else { continue };
+            if !is_panic(file.symbol_by_index(callee)?.name()?) {
+                continue;
+            }
+            let name = caller(at).map_or(Ok("a table of functions"), ObjectSymbol::name)?;
+            if !is_panic(name) {
+                *found.entry(name.to_owned()).or_default() += 1;
+            }
+        }
+        if relocations == 0 {
+            bail!("the program was linked without its relocations");
+        }
+        Ok(found)
+    }
+
     /// The sizes of the symbols whose names begin in one of these ways.
     pub(super) fn symbols(&self, beginnings: &[&str]) -> Result<Vec<(String, u64)>> {
         let file = object::File::parse(&*self.bytes).context("this is no linked program")?;
@@ -67,4 +107,8 @@ impl Program {
         found.sort();
         Ok(found)
     }
+}
+
+fn is_panic(name: &str) -> bool {
+    PANICS.iter().any(|part| name.contains(part))
 }

@@ -2,6 +2,8 @@
 //! in the core.
 
 mod elf;
+mod known_panics;
+mod profile;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -32,7 +34,7 @@ const INTRODUCTION: &str = "\
 
 Sizes in bytes, measured by `cargo xtask size mcu`, which compares them with this table;
 `cargo xtask size mcu --update` rewrites the table. `core_raknet_client` is a RakNet client without a driver,
-`core_raknet_secure_client` the same with secure connections, and `core_game_client` one of the Game Protocol; `snowfight_player` unpacks the messages of the game's server with
+`core_raknet_secure_client` the same with secure connections (`cargo xtask size profile` says what these consist of), and `core_game_client` one of the Game Protocol; `snowfight_player` unpacks the messages of the game's server with
 Rabbit, stores the world and decides, without a transport. Without an `opt` in its name a program is optimised for size
 (`z`). `firmware` are the programs of the boards, with embassy, network and logging (`s`): a plain UDP echo, the
 telemetry example with RakNet, and the player of the game with the Game Protocol and Rabbit. `added` is the flash of
@@ -79,10 +81,16 @@ enum Part {
     Mcu,
     /// The entries of the npm package.
     Npm,
+    /// What takes the flash of secure connections on a microcontroller, part by part.
+    Profile,
 }
 
 /// `cargo xtask size`.
 pub(crate) fn command(shell: &Shell, options: &Options) -> Result<()> {
+    if matches!(options.part, Some(Part::Profile)) {
+        tasks::set_up(shell, &NEEDS)?;
+        return secure_profile(shell);
+    }
     if !matches!(options.part, Some(Part::Npm)) {
         tasks::set_up(shell, &NEEDS)?;
         mcu(shell, options.update)?;
@@ -137,6 +145,15 @@ fn mcu(shell: &Shell, update: bool) -> Result<()> {
     Ok(())
 }
 
+/// Prints what a secure client has more than a plain one.
+fn secure_profile(shell: &Shell) -> Result<()> {
+    let client = |feature| Program::read(&build(shell, THUMB_M4, LEVEL_OF_OTHERS, "client", &[feature])?);
+    let (plain, secure) = (client("")?, client("secure")?);
+    let more = secure.footprint()?.flash.saturating_sub(plain.footprint()?.flash);
+    shell.print(profile::table(&plain.symbols(&[""])?, &secure.symbols(&[""])?, more));
+    Ok(())
+}
+
 /// The programs of a board, and what they add to its UDP echo.
 fn firmwares(
     shell: &Shell,
@@ -178,8 +195,27 @@ fn no_panic(shell: &Shell) -> Result<()> {
     if build(shell, THUMB_M4, "s", "client", &["no-panic", "deliberate-panic"]).is_ok() {
         bail!("a deliberate panic went unnoticed");
     }
+    known_panics::check(&secure_client(shell, "secure")?.panicking()?)?;
+    if known_panics::check(&secure_client(shell, "secure,deliberate-panic")?.panicking()?).is_ok() {
+        bail!("a deliberate panic in the secure client went unnoticed");
+    }
+    shell.print("the secure client has the panics of its primitives that xtask/src/size/known_panics.rs lists, and no others");
     shell.print("no panic can be reached in the clients and the player, and a deliberate one is noticed");
     Ok(())
+}
+
+/// The secure client with its relocations, in which calls can be found.
+fn secure_client(shell: &Shell, features: &str) -> Result<Program> {
+    let args = ["rustc", "--release", "--locked", "--target", THUMB_M4, "--bin", "client", "--features"];
+    let args = args.into_iter().chain([features, "--", "-C", "link-arg=--emit-relocs"]);
+    let folder = shell.path(TARGET_DIR).join(LEVEL_OF_OTHERS);
+    shell
+        .cmd_for(THUMB_M4, SIZE_PROGRAMS, "cargo", args)
+        .with(|command| {
+            command.env("CARGO_TARGET_DIR", &folder).env("CARGO_PROFILE_RELEASE_OPT_LEVEL", LEVEL_OF_OTHERS);
+        })
+        .run()?;
+    Program::read(&firmware::built(&folder, THUMB_M4, "client")?)
 }
 
 fn build(
