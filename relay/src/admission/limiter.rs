@@ -403,7 +403,10 @@ mod tests {
         taken.pop();
         assert_eq!(limiter.take(ip("192.0.3.1")).unwrap_err(), Excess::Total);
         assert!(limiter.take_slot(&mut one));
-        let counted = |limiter: &AddressLimiter| (limiter.taken.lock().total, limiter.taken.lock().claimed);
+        let counted = |limiter: &AddressLimiter| {
+            let counts = limiter.taken.lock();
+            (counts.total, counts.claimed)
+        };
         assert_eq!(counted(&limiter), (6, 0));
         // A claim that is given up leaves the slot to others.
         let mut two = limiter.take_share(ip("192.0.2.1")).unwrap();

@@ -28,7 +28,7 @@ fn client(number: u8) -> SocketAddr {
 
 impl Full {
     async fn new(max_clients: u8) -> Self {
-        let target = "game=127.0.0.1:1,kind=raknet".parse().unwrap();
+        let target = "game=127.0.0.1:1".parse().unwrap();
         let mut config = Config::new("127.0.0.1:0".parse().unwrap()).with_target(target);
         config.limits.max_clients = max_clients.into();
         let targets = Targets::resolve(&config, &Targets::default()).await.unwrap();
