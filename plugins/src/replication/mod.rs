@@ -37,7 +37,9 @@ mod received;
 mod replicas;
 mod wire;
 
-pub use self::authority::{Authority, AuthorityStats, EntityInfo, EverythingInScope, PeerStats, Scope};
+pub use self::authority::{
+    Authority, AuthorityStats, EntityInfo, EverythingInScope, PeerStats, Scope, SentBits,
+};
 pub use self::class::{Class, ClassError, Field, MAX_FIELDS};
 pub use self::error::{SetError, SpawnError};
 pub use self::id::NetworkId;

@@ -110,6 +110,26 @@ impl<const FIELDS: usize> Record<FIELDS> {
         }
     }
 
+    /// The bits of each field, and those of the rest; nothing of a record without fields.
+    pub(super) fn split_bits(&self, class: &Class, fields: &mut [u16; FIELDS]) -> Option<u16> {
+        let places = fields.iter_mut().zip(class.fields);
+        match self {
+            Self::Delta(changes) => {
+                let last = covered(changes);
+                for (number, ((bits, field), change)) in (1..).zip(places.zip(changes)).take(last) {
+                    // The last one has no bit that says that it has changed.
+                    *bits = (change_bits(*field, *change) - usize::from(number == last)) as u16;
+                }
+                Some(gamma_bits(last) as u16 + 1)
+            }
+            Self::Full(_) => {
+                places.for_each(|(bits, field)| *bits = field.bits.into());
+                Some(FULL_BITS as u16)
+            }
+            Self::Removed { .. } => None,
+        }
+    }
+
     pub(super) fn write(
         &self,
         writer: &mut Writer<'_>,

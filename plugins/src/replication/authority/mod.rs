@@ -15,7 +15,7 @@ use rakwire::{Chunks, Instant};
 
 use self::entity::Entity;
 use self::peer::{Peer, Tick};
-pub use self::scope::{EntityInfo, EverythingInScope, Scope};
+pub use self::scope::{EntityInfo, EverythingInScope, Scope, SentBits};
 pub use self::stats::PeerStats;
 use super::class::{self, Class, ClassError};
 use super::error::{SetError, SpawnError};
@@ -294,6 +294,7 @@ impl<
             let Some((length, chosen)) = peer.write(&mut cx, id, &mut buffer) else { continue };
             // What finds no room now is older than what the next tick sends.
             if sender.send(id, buffer.get(..length).unwrap_or_default(), *delivery).is_ok() {
+                peer.report(&mut cx, id, &chosen);
                 peer.on_sent(&chosen, *tick, length);
             }
         }

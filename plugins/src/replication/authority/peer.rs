@@ -6,7 +6,7 @@ use rakwire::wire::WireError;
 
 use super::entity::Entity;
 use super::known::{Knowledge, Known, Wanted};
-use super::scope::{EntityInfo, Scope};
+use super::scope::{EntityInfo, Scope, SentBits};
 use super::stats::PeerStats;
 use crate::replication::class::Class;
 use crate::replication::received::Received;
@@ -192,6 +192,28 @@ impl<const ENTITIES: usize> Peer<ENTITIES> {
             chosen.stats.count(&record, record.bits(class));
         }
         Ok(writer.finish().len())
+    }
+
+    /// Tells the scope what each entity took in a message that was sent, if it wants to know.
+    pub(super) fn report<const FIELDS: usize, const HISTORY: usize>(
+        &self,
+        cx: &mut Tick<'_, impl Scope, ENTITIES, FIELDS, HISTORY>,
+        id: ConnectionId,
+        chosen: &Chosen<ENTITIES>,
+    ) {
+        if !cx.scope.watches_bandwidth() {
+            return;
+        }
+        let entities = (0..=u16::MAX).zip(cx.entities).zip(chosen.is_chosen);
+        for ((index, entity), _) in entities.filter(|(_, is_chosen)| *is_chosen) {
+            let Some(((record, class), entity)) = self.record(cx, index.into()).zip(entity.as_ref()) else {
+                continue;
+            };
+            let mut fields = [0; FIELDS];
+            let Some(header) = record.split_bits(class, &mut fields) else { continue };
+            let fields = fields.get(..class.fields.len()).unwrap_or_default();
+            cx.scope.on_sent(id, &EntityInfo::of(index, entity), SentBits { fields, header });
+        }
     }
 
     /// The message of a tick was sent.

@@ -3,6 +3,7 @@
 mod hostile;
 mod laws;
 mod recorded;
+mod sent;
 mod simulated;
 mod wire;
 mod world;

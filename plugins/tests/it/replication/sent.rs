@@ -1,0 +1,71 @@
+//! What each field of each entity costs.
+
+use core::num::NonZeroU16;
+
+use rakwire::Instant;
+use rakwire::endpoint::{ConnectionId, Plugin, Side};
+use rakwire::raknet::{Delivery, Guid, RakNet};
+use rakwire_plugins::replication::{Authority, Class, EntityInfo, Field, Scope, SentBits};
+
+use crate::support::{Collector, connections};
+
+static CLASSES: [Class; 1] = [Class { fields: &[Field::new(16).or_short(6), Field::new(10), Field::new(7)] }];
+
+/// Writes down what was sent: the number of the entity, the bits of its fields, and the others.
+#[derive(Default)]
+struct Graph {
+    is_watching: bool,
+    sent: Vec<(ConnectionId, u32, Vec<u16>, u16)>,
+}
+
+impl Scope for Graph {
+    fn priority(&mut self, _: ConnectionId, _: &EntityInfo<'_>) -> Option<NonZeroU16> {
+        Some(NonZeroU16::MIN)
+    }
+
+    fn watches_bandwidth(&self) -> bool {
+        self.is_watching
+    }
+
+    fn on_sent(&mut self, to: ConnectionId, entity: &EntityInfo<'_>, bits: SentBits<'_>) {
+        self.sent.push((to, entity.handle, bits.fields.to_vec(), bits.header));
+    }
+}
+
+type Server = Authority<RakNet, Graph, 1, 4, 3, 8, 64>;
+
+/// The bytes of the update of a tick.
+fn tick(authority: &mut Server) -> usize {
+    authority.tick();
+    let mut sender = Collector::<RakNet>::new();
+    authority.update(Instant::ZERO, &mut sender);
+    sender.bytes().iter().map(Vec::len).sum()
+}
+
+#[test]
+fn the_bits_of_each_field_are_told() {
+    let id = connections::<RakNet>(1)[0];
+    let mut authority = Server::new(&CLASSES, Graph::default(), Delivery::UNRELIABLE).expect("a class");
+    authority.on_connected(Instant::ZERO, id, ([10, 0, 0, 1], 1).into(), Guid(1), Side::Server);
+    authority.scope.is_watching = true;
+    let (near, far) = (authority.spawn(0, 7, &[0; 3]).expect("room"), authority.spawn(0, 8, &[0; 3]));
+    let bytes = tick(&mut authority);
+    let whole = |handle| (id, handle, vec![16, 10, 7], 43);
+    assert_eq!(core::mem::take(&mut authority.scope.sent), [whole(7), whole(8)]);
+    // The header, how many records, and the distances between their indices.
+    assert_eq!(bytes, 5 + (3_usize + 2 * (1 + 43 + 33)).div_ceil(8));
+
+    // The update has arrived: a short form, and one behind a field that is as it was.
+    let acknowledgement: &[u8] = &[131, 0, 0, 0, 0, 1, 0, 0, 0, 0];
+    authority.on_message(Instant::ZERO, id, Delivery::UNRELIABLE, &acknowledgement);
+    authority.set(near, 0, 3).expect("a field");
+    authority.set(far.expect("room"), 1, 3).expect("a field");
+    let bytes = tick(&mut authority);
+    let sent = core::mem::take(&mut authority.scope.sent);
+    assert_eq!(sent, [(id, 7, vec![7, 0, 0], 2), (id, 8, vec![1, 10, 0], 4)]);
+    assert_eq!(bytes, 5 + (3_usize + 1 + 9 + 1 + 15).div_ceil(8));
+
+    authority.scope.is_watching = false;
+    authority.set(near, 2, 1).expect("a field");
+    assert!(tick(&mut authority) > 0 && authority.scope.sent.is_empty(), "nobody watches");
+}
