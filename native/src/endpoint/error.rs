@@ -48,6 +48,9 @@ pub enum ConnectError<F> {
     /// RakNet: the client has an identity, which only a secure connection shows, and is not told which server to trust.
     #[error("an identity is for secure connections: say which server to trust, or leave it out")]
     IdentityWithoutTrust,
+    /// RakNet: the data of an identity is longer than 95 bytes, or there is no identity to send it with.
+    #[error("the data of an identity has at most 95 bytes, and needs an identity")]
+    InvalidIdentityData,
     /// The endpoint is closed.
     #[error("the endpoint is closed")]
     EndpointClosed,
@@ -68,6 +71,7 @@ impl<F> From<endpoint::ConnectError> for ConnectError<F> {
             endpoint::ConnectError::PasswordTooLong => Self::PasswordTooLong,
             endpoint::ConnectError::NoSecurity => Self::NoSecurity,
             endpoint::ConnectError::IdentityWithoutTrust => Self::IdentityWithoutTrust,
+            endpoint::ConnectError::InvalidIdentityData => Self::InvalidIdentityData,
             // The error is non-exhaustive; any other one is about missing room, too.
             endpoint::ConnectError::Full | endpoint::ConnectError::NoMemory | _ => Self::Full,
         }

@@ -45,7 +45,7 @@ fn messages_pass_sealed_and_each_machine_knows_the_other() {
     run(async {
         let mut net = Net::new(Wire::losing(30));
         let (client, server) = (client(&mut net), server(&mut net));
-        let options = trusting(&server_key());
+        let options = ConnectOptions { identity_data: b"hall 3", ..trusting(&server_key()) };
         let (here, there) =
             tokio::join!(client.handle.connect_with(server.address, &options), server.handle.accept());
         let here = here.expect("a connection");
@@ -53,6 +53,7 @@ fn messages_pass_sealed_and_each_machine_knows_the_other() {
         assert_eq!(known.key, server_key().public());
         let Some(SecurePeer::Client(Some(shown))) = there.secure_peer() else { panic!("an unknown client") };
         assert_eq!(shown.key, StaticKey::from_bytes([0xC1; 32]).public());
+        assert_eq!(shown.data(), b"hall 3");
         tokio::task::spawn_local(echo(there));
         round_trips(&here, 50, 400).await;
         here.send(&[0xFE; 2_000], Delivery::RELIABLE_ORDERED).await.expect("an open end");
