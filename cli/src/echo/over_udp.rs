@@ -6,9 +6,10 @@ use std::sync::Arc;
 use rakwire::endpoint::Protocol;
 use rakwire::wire::id;
 use rakwire_native::endpoint::{Connection, Endpoint};
-use rakwire_native::secure::{ServerIdentity, TokenKeys, TokenVerifier};
+use rakwire_native::secure::{PublicKey, ServerIdentity, TokenKeys, TokenVerifier};
 use rakwire_native::sqlite_log::Sample;
-use rakwire_native::{Capacity, CookiePolicy, SetError, UsedTokenTable, game_protocol, raknet};
+use rakwire_native::{Capacity, CookiePolicy, SecurePeer, SetError, UsedTokenTable, game_protocol, raknet};
+use tracing::field::display;
 use tracing::info;
 
 use super::answer::{echo, start_logging};
@@ -41,9 +42,17 @@ pub(super) async fn run(arguments: &Arguments) -> Result<(), Failure> {
     let is_user_message = |message: &[u8]| message.first().is_some_and(|first| *first >= id::USER);
     serve(bound, is_user_message, |connection| {
         let user = connection.accepted_token().map(|token| token.user_id);
-        info!(remote = %connection.remote(), guid = %connection.guid(), user, "connected");
+        let (identity, data) = identity_of(connection).unzip();
+        let (identity, data) = (identity.map(display), data.map(display));
+        info!(remote = %connection.remote(), guid = %connection.guid(), user, identity, data, "connected");
     })
     .await
+}
+
+/// The public key of a client that has shown one, and the text that came with it.
+fn identity_of(connection: &raknet::Connection) -> Option<(PublicKey, String)> {
+    let Some(SecurePeer::Client(Some(shown))) = connection.secure_peer() else { return None };
+    Some((shown.key, shown.data().escape_ascii().to_string()))
 }
 
 /// Sets the advertisement and who may connect.

@@ -60,6 +60,9 @@ pub(crate) struct Arguments {
     /// Show the identity in this file to the server (see keygen)
     #[arg(long, value_name = "FILE", visible_alias = "key", requires = "trust")]
     pub(super) identity: Option<PathBuf>,
+    /// Show this text with the identity, at most 95 bytes
+    #[arg(long, value_name = "TEXT", requires = "identity", default_value = "", hide_default_value = true)]
+    pub(super) identity_data: String,
     /// Write the keys of the secure connection to this file, behind what it has: with it (see decode) everybody can read it
     #[arg(long, value_name = "FILE", requires = "trust")]
     pub(super) key_log: Option<PathBuf>,

@@ -122,6 +122,7 @@ async fn connect(
     let options = ConnectOptions {
         password,
         trust,
+        identity_data: arguments.identity_data.as_bytes(),
         protocol_version: version,
         connect_timeout: Some(arguments.timeout.saturating_sub(start.elapsed())),
         ..ConnectOptions::default()
@@ -129,6 +130,9 @@ async fn connect(
     endpoint.connect_with(server, &options).await.map_err(|error| {
         if error == ConnectError::PasswordTooLong {
             return Failure::usage("the text of --password is longer than 255 bytes; shorten it");
+        }
+        if error == ConnectError::InvalidIdentityData {
+            return Failure::usage("the text of --identity-data is longer than 95 bytes; shorten it");
         }
         let reason = if let ConnectError::Failed(failure) = error {
             explain(failure, arguments.timeout)

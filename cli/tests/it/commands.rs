@@ -543,6 +543,25 @@ fn echo_and_send_agree_on_keys() {
         let outcome = send(&["--server-key", key, "--identity", &client_key]);
         assert_eq!(outcome.status, Some(0), "{key}: {}", outcome.err);
     }
+    let shown = send(&["--server-key", key, "--identity", &client_key, "--identity-data", "hall 3"]);
+    assert_eq!(shown.status, Some(0), "{}", shown.err);
+    let long = "x".repeat(96);
+    fails(
+        &[
+            "send",
+            &server.announced,
+            "x",
+            "--server-key",
+            key,
+            "--identity",
+            &client_key,
+            "--identity-data",
+            &long,
+        ],
+        2,
+        "95 bytes",
+    );
+    fails(&["send", &server.announced, "x", "--server-key", key, "--identity-data", "x"], 2, "--identity");
     let refused = |arguments: &[&str], part: &str| {
         let outcome = send(arguments);
         assert_eq!(outcome.status, Some(1), "{}", outcome.out);
