@@ -61,6 +61,9 @@ struct Dialling {
     /// Whom the server has to be.
     #[cfg(any(feature = "secure", feature = "npm-secure"))]
     trust: Option<rakwire::secure::ServerTrust>,
+    /// What the server gets with the identity.
+    #[cfg(any(feature = "secure", feature = "npm-secure"))]
+    identity_data: Vec<u8>,
     /// Who the client is, if not whom its configuration names.
     #[cfg(feature = "npm-secure")]
     identity: Option<rakwire::secure::StaticKey>,
@@ -241,6 +244,8 @@ mod tests {
             outgoing_limit: None,
             #[cfg(any(feature = "secure", feature = "npm-secure"))]
             security: None,
+            #[cfg(any(feature = "secure", feature = "npm-secure"))]
+            identity_data: &[],
         }
     }
 

@@ -15,7 +15,7 @@ import { connect as connectSlim } from "rakwire/slim";
 import { SecurePeerConnection } from "../dist/security/connection.js";
 import { openPage } from "./browser.mjs";
 import { folderOf, keygen, rakwire, startSecureEcho } from "./keys.mjs";
-import { fails, LIMIT_MS, next, pattern, startEcho, startRelay } from "./support.mjs";
+import { fails, LIMIT_MS, next, pattern, startEcho, startLoggedEcho, startRelay, until } from "./support.mjs";
 
 const PACKAGE = fileURLToPath(new URL("..", import.meta.url));
 const PUBLIC_KEY = /^rakwire-public-key-1:[\w-]{43}$/;
@@ -67,6 +67,17 @@ test("a server that wants to know its clients gets the identity, in each of its 
   const file = readFileSync(keygen(t).file, "utf8");
   for (const identity of [pair, pair.privateKey, new Uint8Array(32).fill(7), file]) {
     await talk(url, { serverKey: key, identity });
+  }
+});
+
+test("what a client says with its identity reaches the server, and without one it is refused", async (t) => {
+  const server = keygen(t);
+  const { address, logged } = await startLoggedEcho(t, "--secure", server.file, "--require-identity");
+  const identity = await createKeyPair();
+  await talk(`udp://${address}`, { serverKey: server.key, identity, identityData: "hall 3" });
+  await until(() => logged().includes(`identity=${identity.publicKey} data=hall 3`), "the line of the connection");
+  for (const wrong of [{ identityData: "x" }, { identity, identityData: "x".repeat(96) }, { identity, identityData: 7 }]) {
+    await assert.rejects(connect(`udp://${address}`, { serverKey: server.key, ...wrong }), fails("bad-option", /identityData/));
   }
 });
 

@@ -48,9 +48,10 @@ function firstMatch(child, name, pattern) {
   });
 }
 
-async function start(context, name, path, args, pattern) {
+async function start(context, name, path, args, pattern, logs = false) {
   // Standard input stays open, because the interop peers exit at its end.
-  const child = spawn(path, args, { stdio: ["pipe", "pipe", "inherit"], env: { ...process.env, RUST_LOG: "error" } });
+  const [log, level] = logs ? ["pipe", "info"] : ["inherit", "error"];
+  const child = spawn(path, args, { stdio: ["pipe", "pipe", log], env: { ...process.env, RUST_LOG: level } });
   const ended = new Promise((resolve) => child.once("exit", resolve));
   /** Completes when it has ended. */
   const stop = (signal = "SIGKILL") => {
@@ -60,7 +61,9 @@ async function start(context, name, path, args, pattern) {
   context.after(() => void stop());
   let text = "";
   child.stdout.on("data", (chunk) => (text += chunk));
-  return { address: await firstMatch(child, name, pattern), stop, printed: () => text };
+  let logged = "";
+  child.stderr?.on("data", (chunk) => (logged += chunk));
+  return { address: await firstMatch(child, name, pattern), stop, printed: () => text, logged: () => logged };
 }
 
 /** Our echo server: sends every message back with its reliability and channel. It listens on 127.0.0.1 unless told otherwise. */
@@ -68,6 +71,12 @@ export function startEcho(context, ...more) {
   const path = program("RAKWIRE_BIN", "Build it with `cargo build --release -p rakwire-cli`.");
   const listen = more.includes("--listen") ? [] : ["--listen", "127.0.0.1:0"];
   return start(context, "rakwire echo", path, ["echo", ...listen, ...more], /listening on (\S+)\n/);
+}
+
+/** As `startEcho`, with a log that says who connects. */
+export function startLoggedEcho(context, ...more) {
+  const path = program("RAKWIRE_BIN", "Build it with `cargo build --release -p rakwire-cli`.");
+  return start(context, "rakwire echo", path, ["echo", "--listen", "127.0.0.1:0", ...more], /listening on (\S+)\n/, true);
 }
 
 /** What the command-line tool prints as one JSON object. */

@@ -37,7 +37,7 @@ export function readTimeout(timeoutMs: number): number {
 }
 
 /** What the entry with secure connections alone reads; another one must not leave it out of account. */
-const SECURE_OPTIONS = ["serverKey", "identity", "connectToken"] as const;
+const SECURE_OPTIONS = ["serverKey", "identity", "identityData", "connectToken"] as const;
 
 /** The settings of a session. An entry of the package that has one protocol names it as `only`. */
 export function readSettings(url: string | URL, options: ConnectOptions, only?: Protocol): SessionSettings {

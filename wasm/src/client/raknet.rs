@@ -28,6 +28,9 @@ pub(crate) struct RakNetSettings<'p> {
     /// Whom the server has to be, if that is known yet, and what the handshake needs.
     #[cfg(any(feature = "secure", feature = "npm-secure"))]
     pub(crate) security: Option<(Option<ServerTrust>, Security)>,
+    /// What the server gets with the identity.
+    #[cfg(any(feature = "secure", feature = "npm-secure"))]
+    pub(crate) identity_data: &'p [u8],
 }
 
 impl<H: Hook<RakNet>> Client<RakNet, H> {
@@ -57,6 +60,8 @@ impl<H: Hook<RakNet>> Client<RakNet, H> {
             password: settings.password.to_vec(),
             #[cfg(any(feature = "secure", feature = "npm-secure"))]
             trust: trust.flatten(),
+            #[cfg(any(feature = "secure", feature = "npm-secure"))]
+            identity_data: settings.identity_data.to_vec(),
             #[cfg(feature = "npm-secure")]
             identity: None,
         };
@@ -65,6 +70,8 @@ impl<H: Hook<RakNet>> Client<RakNet, H> {
                 password: &dialling.password,
                 #[cfg(any(feature = "secure", feature = "npm-secure"))]
                 trust: dialling.trust,
+                #[cfg(any(feature = "secure", feature = "npm-secure"))]
+                identity_data: &dialling.identity_data,
                 #[cfg(feature = "npm-secure")]
                 identity: dialling.identity.as_ref(),
                 ..ConnectOptions::default()
@@ -74,11 +81,12 @@ impl<H: Hook<RakNet>> Client<RakNet, H> {
         Self::new(settings.memory, config, dialling, dial, hook)
     }
 
-    /// Sets whom the server has to be, and with which key the client identifies itself.
+    /// Sets whom the server has to be, with which key the client identifies itself, and what it says with that.
     #[cfg(feature = "npm-secure")]
-    pub(crate) fn set_trust(&mut self, trust: ServerTrust, identity: Option<StaticKey>) {
+    pub(crate) fn set_trust(&mut self, trust: ServerTrust, identity: Option<StaticKey>, data: &[u8]) {
         self.dialling.trust = Some(trust);
         self.dialling.identity = identity;
+        self.dialling.identity_data = data.to_vec();
     }
 
     /// Whom the server of a secure connection has shown to be, while there is one.

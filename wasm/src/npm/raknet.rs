@@ -99,6 +99,8 @@ pub(super) fn settings(
         outgoing_limit: (outgoing_limit > 0.0).then_some(outgoing_limit as u64),
         #[cfg(any(feature = "secure", feature = "npm-secure"))]
         security: None,
+        #[cfg(any(feature = "secure", feature = "npm-secure"))]
+        identity_data: &[],
     }
 }
 

@@ -43,13 +43,16 @@ impl RakNetPeer {
     }
 
     /// Takes from the buffer whom the server has to be: the kind of trust, the key or its hash in 32 bytes, the hash of the
-    /// next key in 24; and the private key of the client, 32 bytes, if it identifies itself. Returns whether it was that.
+    /// next key in 24; and, if the client identifies itself, its private key, 32 bytes, and what it says with that. Returns
+    /// whether it was that.
     pub fn secure(&mut self, length: u32) -> bool {
         let read = read(self.buffer.read(length));
+        let is_read = read.is_some();
+        if let Some((trust, identity, data)) = read {
+            self.client.set_trust(trust, identity, data);
+        }
         self.buffer.erase();
-        let Some((trust, identity)) = read else { return false };
-        self.client.set_trust(trust, identity);
-        true
+        is_read
     }
 
     /// The address of the key of the server, 32 bytes, and of the hash of the one that it will have next, 24 bytes if it has
@@ -63,7 +66,7 @@ impl RakNetPeer {
     }
 }
 
-fn read(bytes: &[u8]) -> Option<(ServerTrust, Option<StaticKey>)> {
+fn read(bytes: &[u8]) -> Option<(ServerTrust, Option<StaticKey>, &[u8])> {
     let (kind, rest) = bytes.split_first()?;
     let (key, rest) = rest.split_first_chunk::<32>()?;
     let (next, identity) = rest.split_first_chunk::<24>()?;
@@ -77,9 +80,10 @@ fn read(bytes: &[u8]) -> Option<(ServerTrust, Option<StaticKey>)> {
         _ => return None,
     };
     if identity.is_empty() {
-        return Some((trust, None));
+        return Some((trust, None, identity));
     }
-    Some((trust, Some(StaticKey::from_bytes(identity.try_into().ok()?))))
+    let (identity, data) = identity.split_first_chunk::<32>()?;
+    Some((trust, Some(StaticKey::from_bytes(*identity)), data))
 }
 
 /// A private key that JavaScript has, for the public one.
@@ -127,20 +131,21 @@ mod tests {
             ServerTrust::Known(KnownServer { key, next: Some(next) }),
         ];
         for (kind, trust) in (0..).zip(expected) {
-            assert_eq!(read(&bytes(kind, &[])), Some((trust, None)));
-            let identity = StaticKey::from_bytes([7; 32]);
-            assert_eq!(read(&bytes(kind, &[7; 32])), Some((trust, Some(identity))));
+            assert_eq!(read(&bytes(kind, &[])), Some((trust, None, &[][..])));
+            let identity = || StaticKey::from_bytes([7; 32]);
+            assert_eq!(read(&bytes(kind, &[7; 32])), Some((trust, Some(identity()), &[][..])));
+            assert_eq!(read(&bytes(kind, &[7; 34])), Some((trust, Some(identity()), &[7; 2][..])));
         }
     }
 
     #[test]
     fn anything_else_is_refused() {
         assert_eq!(read(&bytes(5, &[])), None);
-        for length in 0..89 {
-            let read = read(bytes(KEY, &[7; 32]).get(..length).unwrap());
+        let given = bytes(KEY, &[7; 32]);
+        for length in 0..given.len() {
+            let read = read(given.get(..length).unwrap());
             assert_eq!(read.is_some(), length == 57, "{length}");
         }
-        assert_eq!(read(&bytes(KEY, &[7; 33])), None);
     }
 
     #[test]

@@ -30,7 +30,8 @@ pub enum ConnectError<P: Protocol> {
     BadUrl,
     /// The browser does not have the memory that the connection should have.
     OutOfMemory,
-    /// The password is too long, the memory of the connection too small for it, or an identity is given without whom to trust.
+    /// The password is too long, the memory of the connection too small for it, an identity is given without whom to trust, or
+    /// its data is too long.
     Refused(rakwire::endpoint::ConnectError),
     /// The relay refused, or cannot be reached.
     Relay(RelayClose),

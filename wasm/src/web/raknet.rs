@@ -53,6 +53,9 @@ pub struct Options<'p> {
     /// not.
     #[cfg(feature = "secure")]
     pub identity: Option<&'p StaticKey>,
+    /// What the server gets with the identity, at most 95 bytes. Default: nothing.
+    #[cfg(feature = "secure")]
+    pub identity_data: &'p [u8],
 }
 
 impl Default for Options<'_> {
@@ -68,6 +71,8 @@ impl Default for Options<'_> {
             trust: None,
             #[cfg(feature = "secure")]
             identity: None,
+            #[cfg(feature = "secure")]
+            identity_data: &[],
         }
     }
 }
@@ -125,6 +130,8 @@ pub async fn connect_with_hook(
         outgoing_limit: options.outgoing_limit,
         #[cfg(feature = "secure")]
         security: security(options.trust, options.identity),
+        #[cfg(feature = "secure")]
+        identity_data: options.identity_data,
     };
     let client = |entropy| {
         let mut client = Client::raknet(entropy, settings, Box::new(hook) as Box<dyn Hook<RakNet>>)?;

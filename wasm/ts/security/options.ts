@@ -1,6 +1,7 @@
 /** Checks the options of secure connections. */
 
 import { RakwireError } from "../errors.js";
+import { readBytes } from "../options.js";
 import { targetUrl } from "../transport/target.js";
 import type { ConnectOptions } from "../types.js";
 import type { ConnectToken } from "./connect-token.js";
@@ -10,6 +11,9 @@ import type { Trust } from "./trust.js";
 import { readTrust, trustedKey, writeSecurity } from "./trust.js";
 import type { SecureConnectOptions } from "./types.js";
 
+/** Bytes that an identity has room for beside its key. */
+const MAX_IDENTITY_DATA = 95;
+
 /** What a connection is opened with: the options that every entry has, and what the WebAssembly reads besides. */
 export interface ReadOptions {
   plain: ConnectOptions;
@@ -17,10 +21,11 @@ export interface ReadOptions {
 }
 
 export function readSecureOptions(url: string | URL, options: SecureConnectOptions): ReadOptions {
-  const { serverKey, identity, connectToken, ...plain } = options;
+  const { serverKey, identity, identityData, connectToken, ...plain } = options;
   const token = connectToken === undefined ? undefined : readToken(options, String(connectToken));
   const trust = token === undefined ? readServerKey(serverKey) : trustOf(token, url, plain.target);
-  const security = writeSecurity(trust, readIdentity(identity));
+  const data = readBytes("identityData", identityData, identity === undefined ? 0 : MAX_IDENTITY_DATA);
+  const security = writeSecurity(trust, readIdentity(identity), data);
   return { plain: token === undefined ? plain : { ...plain, password: token.sealed }, security };
 }
 

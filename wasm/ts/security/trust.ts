@@ -59,12 +59,13 @@ function readHash(text: string): Uint8Array | undefined {
 }
 
 /** What `RakNetPeer.secure` reads. */
-export function writeSecurity({ kind, key, next }: Trust, identity: Uint8Array | undefined): Uint8Array {
+export function writeSecurity({ kind, key, next }: Trust, identity: Uint8Array | undefined, data: Uint8Array): Uint8Array {
   const server = 1 + KEY + KEY_HASH;
-  const bytes = new Uint8Array(server + (identity?.length ?? 0));
+  const bytes = new Uint8Array(server + (identity?.length ?? 0) + data.length);
   bytes[0] = kind;
   bytes.set(key ?? [], 1);
   bytes.set(next ?? [], 1 + KEY);
   bytes.set(identity ?? [], server);
+  bytes.set(data, bytes.length - data.length);
   return bytes;
 }

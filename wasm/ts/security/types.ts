@@ -32,6 +32,8 @@ export interface SecureConnectOptions extends Omit<ConnectOptions, "protocol"> {
   serverKey?: string | KnownServer;
   /** The key with which the client identifies itself: a pair, or the private key as text or in 32 bytes. Default: none. */
   identity?: KeyPair | string | Uint8Array;
+  /** What the server gets with {@link identity}, encrypted with it and bound to it: a text or bytes, at most 95 bytes. Default: nothing. */
+  identityData?: string | Uint8Array;
   /**
    * What a backend has made for the player with {@link identity}: `rakwire-connect-token-1:` and what follows. The server is
    * the only one that the token names, or the one that it calls as {@link ConnectOptions.target} does, or `HOST:PORT` as the URL.
