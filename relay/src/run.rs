@@ -11,6 +11,9 @@ use crate::args::ConfigArgs;
 use crate::commands::{Failure, PidFile};
 use crate::signals::{self, End, Signals};
 
+/// The variable whose levels take precedence over those of the configuration.
+const LEVELS: &str = "RUST_LOG";
+
 /// Runs until a signal ends it.
 pub(crate) fn run(args: ConfigArgs) -> Result<(), Failure> {
     let runtime = tokio::runtime::Runtime::new().map_err(failed)?;
@@ -22,7 +25,10 @@ pub(crate) fn run(args: ConfigArgs) -> Result<(), Failure> {
 
 async fn serve(args: ConfigArgs) -> Result<(), Failure> {
     let loaded = args.load().map_err(Failure::misconfigured)?;
-    start_logging(&with_environment(&loaded.config.log)).map_err(Failure::misconfigured)?;
+    let levels = env::var(LEVELS).ok().filter(|levels| !levels.is_empty());
+    let source = if levels.is_some() { format!("{LEVELS}: ") } else { String::new() };
+    start_logging(&with_levels(&loaded.config.log, levels))
+        .map_err(|error| Failure::misconfigured(format!("{source}{error}")))?;
     raise_file_limit();
     let inherited = systemd::inherited_listener().map_err(failed)?;
     let bound = Relay::bind_on(loaded.config.clone(), inherited).await;
@@ -64,10 +70,10 @@ fn announce(relay: &Relay) -> io::Result<()> {
     stdout.flush()
 }
 
-/// The settings of the log, with the levels of `RUST_LOG` if it has some.
-fn with_environment(config: &LogConfig) -> LogConfig {
+/// The settings of the log, with other levels if there are some.
+fn with_levels(config: &LogConfig, levels: Option<String>) -> LogConfig {
     let mut config = config.clone();
-    if let Some(levels) = env::var("RUST_LOG").ok().filter(|levels| !levels.is_empty()) {
+    if let Some(levels) = levels {
         config.level = levels;
     }
     config

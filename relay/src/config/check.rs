@@ -5,9 +5,8 @@ use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::path::Path;
 
-use tracing_subscriber::filter::Targets as Levels;
-
 use super::error::ConfigError;
+use super::levels::parse_levels;
 use super::model::{AdmissionConfig, Config, TlsConfig, WebRtcConfig, WebTransportMode};
 use super::pages;
 use crate::admission::{Bans, OriginPolicy};
@@ -202,7 +201,7 @@ impl Config {
 
     fn check_log(&self) -> Result<(), ConfigError> {
         let level = &self.log.level;
-        level.parse::<Levels>().map(drop).map_err(|_| ConfigError::LogLevel(level.clone()))
+        parse_levels(level).map(drop).ok_or_else(|| ConfigError::LogLevel(level.clone()))
     }
 
     fn check_webtransport(&self) -> Result<(), ConfigError> {

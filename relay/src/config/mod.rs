@@ -6,6 +6,7 @@ mod duration;
 mod error;
 mod explain;
 mod layers;
+mod levels;
 mod model;
 mod options;
 mod pages;
@@ -18,6 +19,7 @@ pub use duration::parse as parse_duration;
 pub use error::ConfigError;
 pub use explain::reference;
 pub use layers::{LoadError, Loaded, Override, Source};
+pub(crate) use levels::parse_levels;
 pub use model::{
     AddressLimits, AdminConfig, AdmissionConfig, Config, DiscoveryConfig, ForwardedHeader, Limits, LogConfig,
     LogFormat, Target, TargetSource, TlsConfig, TokensConfig, UDP_PAYLOAD_MAX, UdpConfig, WebRtcConfig,

@@ -9,12 +9,12 @@ use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
 use thiserror::Error;
 use tokio::time::sleep;
 use tracing::{Event, Level, Metadata, Subscriber, warn};
-use tracing_subscriber::filter::{FilterExt, Targets};
+use tracing_subscriber::filter::FilterExt;
 use tracing_subscriber::layer::{Context, Filter, Layer, SubscriberExt};
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{fmt, registry};
 
-use crate::config::{LogConfig, LogFormat};
+use crate::config::{LogConfig, LogFormat, parse_levels};
 
 /// The target of the lines about lines that were left out, which are never left out themselves.
 const LIMITS: &str = "rakwire_relay::log_limit";
@@ -43,7 +43,7 @@ pub enum LogError {
 ///
 /// If the level cannot be read, or this process has a log already.
 pub fn start_logging(config: &LogConfig) -> Result<(), LogError> {
-    let levels: Targets = config.level.parse().map_err(|_| LogError::Level(config.level.clone()))?;
+    let levels = parse_levels(&config.level).ok_or_else(|| LogError::Level(config.level.clone()))?;
     let per_second = NonZeroU32::new(config.lines_per_second).unwrap_or(NonZeroU32::MIN);
     let filter = levels.and(LineLimit::new(per_second));
     let lines = fmt::layer().with_writer(io::stderr);
@@ -128,6 +128,7 @@ mod tests {
     use std::sync::{Arc, Mutex};
 
     use tracing::{error, info};
+    use tracing_subscriber::filter::Targets;
 
     use super::*;
 

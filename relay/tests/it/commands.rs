@@ -62,6 +62,7 @@ fn a_configuration_is_checked() {
         (tls(&certificate), 4, "has no private key"),
         (tls(&path("none.key")), 4, "cannot read"),
         ("\n[log]\nlevel = \"hyper=loud\"\n".to_owned(), 5, "'hyper=loud' is not a log level"),
+        ("\n[log]\nlevel = \"loud\"\n".to_owned(), 5, "'loud' is not a log level"),
     ] {
         let output = check(&more);
         assert_eq!(output.status.code(), Some(2));
@@ -71,6 +72,24 @@ fn a_configuration_is_checked() {
             "{text}"
         );
     }
+}
+
+#[test]
+fn a_level_that_is_none_is_refused_wherever_it_is_written() {
+    let target = ["--target", "game=127.0.0.1:1", "--listen", "127.0.0.1:0"];
+    for command in [&["check"][..], &["run"], &[]] {
+        let line = refused(&[command, &target, &["--log-level", "loud"]].concat());
+        assert!(line.starts_with("error: --log-level: 'loud' is not a log level"), "{line}");
+    }
+    let line = refused_with("RAKWIRE_RELAY_LOG_LEVEL", "loud");
+    assert!(line.starts_with("error: RAKWIRE_RELAY_LOG_LEVEL: 'loud' is not a log level"), "{line}");
+    let output = relay().env("RUST_LOG", "loud").args(target).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        text.starts_with("error: RUST_LOG: 'loud' is not a log level") && text.lines().count() == 1,
+        "{text}"
+    );
 }
 
 #[test]
