@@ -10,6 +10,7 @@ use super::client::{Client, UdpClient, WebSocketClient};
 use super::game_server::GameServer;
 use super::load::{Load, Outcome, Pace};
 use super::programs::{self, Listening};
+use super::returning::ReturningClient;
 use super::socket::Calls;
 use super::websockify::{self, StreamClient, TcpEcho};
 use crate::core_only::Effort;
@@ -25,6 +26,8 @@ const WINDOW: u32 = 8;
 const BURST: u32 = 32;
 /// Bytes of a packet where nothing else is said.
 const SIZE: usize = 100;
+/// How often a client comes back in a round.
+const RETURNS: usize = 20;
 /// Packets that a player sends in a second.
 const PLAYER_RATE: f64 = 60.0;
 
@@ -134,6 +137,21 @@ impl Measure {
         let window = if calls == Calls::Bursts { BURST } else { WINDOW };
         let mut load = Load::new(clients, Some(server), SIZE);
         self.under_load(Some(&front.program), &mut load, Pace::Window(window))
+    }
+
+    /// What coming back takes, from the first byte of the new connection until a packet has come back by it, minus the round trip
+    /// of a packet: the longest of several times, in microseconds.
+    pub(super) fn resumption(&self) -> Result<f64> {
+        let mut server = GameServer::bind(Calls::Single)?;
+        let relay = programs::relay(self.cores.receiver, server.local_addr()?, 1)?;
+        let mut client = ReturningClient::connect(relay.address, &mut server)?;
+        let mut longest = 0.0_f64;
+        for _ in 0..RETURNS {
+            let round_trip = client.round_trip(&[7; SIZE], &mut server)?;
+            let time = client.come_back(&[7; SIZE], &mut server)?;
+            longest = longest.max(time.saturating_sub(round_trip).as_secs_f64() * 1e6);
+        }
+        Ok(longest)
     }
 
     /// Datagrams of `size` bytes that arrive per second where one core sends and another receives, each by a call.

@@ -6,6 +6,7 @@ mod game_server;
 mod load;
 mod measure;
 mod programs;
+mod returning;
 mod rows;
 mod socket;
 mod table;

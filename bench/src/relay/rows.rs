@@ -21,12 +21,17 @@ const IDLE_BYTES: f64 = 8_192.0;
 /// The goal for packets per second and core from UDP to UDP.
 const FRONT_PACKETS: f64 = 200_000.0;
 
+/// The goal for coming back to a flow, beyond a round trip, in microseconds.
+const RESUMED_US: f64 = 50_000.0;
+
 /// Measures everything.
 pub(super) fn all(measure: &Measure, rounds: u32) -> Result<Vec<Row>> {
     let (mut rows, echoes) = throughput(measure, rounds)?;
     rows.extend(front(measure, rounds)?);
     rows.extend(latency(measure, rounds, echoes)?);
     rows.extend(clients(measure, rounds)?);
+    let resumed = (0..rounds).map(|_| measure.resumption()).collect::<Result<_>>()?;
+    rows.push(Row::new("resumed", "µs", resumed).below(RESUMED_US));
     Ok(rows)
 }
 

@@ -1,0 +1,88 @@
+//! A client of the relay whose connection is lost, and which comes back to its flow by another one.
+
+use std::io::ErrorKind;
+use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, anyhow, bail, ensure};
+use serde_json::Value;
+use tungstenite::client::IntoClientRequest;
+use tungstenite::http::HeaderValue;
+use tungstenite::{Error, Message, WebSocket};
+
+use super::game_server::GameServer;
+
+/// The subprotocol with control messages (docs/relay-protocol.md#control-messages).
+const FLOW_PROTOCOL: &str = "rakwire.relay.1";
+/// How long an answer may take.
+const LONGEST: Duration = Duration::from_secs(5);
+
+/// See the module.
+pub(super) struct ReturningClient {
+    relay: SocketAddr,
+    socket: WebSocket<TcpStream>,
+    secret: String,
+}
+
+impl ReturningClient {
+    pub(super) fn connect(relay: SocketAddr, server: &mut GameServer) -> Result<Self> {
+        let mut client = Self { relay, socket: open(relay, "")?, secret: String::new() };
+        let told = client.wait(server, |message| matches!(message, Message::Text(_)))?;
+        let told: Value = serde_json::from_str(told.to_text()?)?;
+        told["resume"].as_str().context("the relay tells no secret")?.clone_into(&mut client.secret);
+        Ok(client)
+    }
+
+    /// How long a packet takes to the server and back.
+    pub(super) fn round_trip(&mut self, packet: &[u8], server: &mut GameServer) -> Result<Duration> {
+        let start = Instant::now();
+        self.echo(packet, server)?;
+        Ok(start.elapsed())
+    }
+
+    /// Loses the connection; how long it takes from the first byte of another one until a packet has come back by it.
+    pub(super) fn come_back(&mut self, packet: &[u8], server: &mut GameServer) -> Result<Duration> {
+        self.socket.get_ref().shutdown(Shutdown::Both)?;
+        let start = Instant::now();
+        self.socket = open(self.relay, &format!("&resume={}", self.secret))?;
+        let told = self.wait(server, |message| matches!(message, Message::Text(_)))?;
+        self.echo(packet, server)?;
+        let time = start.elapsed();
+        let told: Value = serde_json::from_str(told.to_text()?)?;
+        ensure!(told["resumed"] == true, "the relay has forgotten the flow: {told}");
+        Ok(time)
+    }
+
+    fn echo(&mut self, packet: &[u8], server: &mut GameServer) -> Result<()> {
+        self.socket.send(Message::binary(packet.to_vec()))?;
+        self.wait(server, |message| matches!(message, Message::Binary(_))).map(drop)
+    }
+
+    /// The next message of a kind. `server` runs in the same thread.
+    fn wait(&mut self, server: &mut GameServer, is_it: impl Fn(&Message) -> bool) -> Result<Message> {
+        let deadline = Instant::now() + LONGEST;
+        while Instant::now() < deadline {
+            server.serve()?;
+            match self.socket.read() {
+                Ok(message) if is_it(&message) => return Ok(message),
+                Ok(Message::Close(reason)) => bail!("the relay closed the connection: {reason:?}"),
+                Ok(_) => {}
+                Err(Error::Io(error)) if error.kind() == ErrorKind::WouldBlock => std::thread::yield_now(),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        bail!("no answer")
+    }
+}
+
+/// A WebSocket that does not block once it is open.
+fn open(relay: SocketAddr, more: &str) -> Result<WebSocket<TcpStream>> {
+    let stream = TcpStream::connect(relay)?;
+    stream.set_nodelay(true)?;
+    let mut request = format!("ws://{relay}/ws?target=game{more}").into_client_request()?;
+    request.headers_mut().insert("Sec-WebSocket-Protocol", HeaderValue::from_static(FLOW_PROTOCOL));
+    let (socket, _) =
+        tungstenite::client(request, stream).map_err(|error| anyhow!("no WebSocket: {error}"))?;
+    socket.get_ref().set_nonblocking(true)?;
+    Ok(socket)
+}
