@@ -50,7 +50,7 @@ counted! {
         ProtocolViolation,
         /// There was no datagram in either direction for the idle timeout (4408).
         Idle,
-        /// The client answered no ping (4408).
+        /// The client answered no ping, or acknowledged no data (4408).
         Unresponsive,
         /// The relay was stopped (1001).
         ShuttingDown,
@@ -148,7 +148,7 @@ fn sentence_of(end: &FlowEnd) -> String {
         }
         FlowEnd::ProtocolViolation => "broken frame".to_owned(),
         FlowEnd::Idle(time) => format!("nothing sent or received for {time:?}"),
-        FlowEnd::Unresponsive(time) => format!("no answer to pings for {time:?}"),
+        FlowEnd::Unresponsive(time) => format!("no answer for {time:?}"),
         FlowEnd::ShuttingDown => "relay is shutting down".to_owned(),
         FlowEnd::UdpFailed => "UDP socket to the game server failed".to_owned(),
         FlowEnd::ClientClosed => "closed by the client".to_owned(),

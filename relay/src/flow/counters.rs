@@ -26,6 +26,8 @@ counted! {
         EmptyMessage,
         /// A datagram of the game server was too long for the relay, or for the transport of the client.
         DatagramTooBig,
+        /// A datagram of the client was too long for the PROXY header before it.
+        TooBigBehindHeader,
         /// A datagram came from somebody else than the game server, before the socket was connected.
         ForeignSource,
         /// A datagram of the client was for another session than its own.
@@ -62,6 +64,7 @@ impl DropReason {
             | Self::ServerTooOld
             | Self::EmptyMessage
             | Self::ForeignSession
+            | Self::TooBigBehindHeader
             | Self::SendRefused
             | Self::RateLimited
             | Self::NotHandshake
@@ -77,7 +80,7 @@ impl DropReason {
             Self::ServerQueueFull | Self::ClientQueueFull => "queue_full",
             Self::ServerTooOld | Self::ClientTooOld => "too_old",
             Self::EmptyMessage => "empty_message",
-            Self::DatagramTooBig => "too_big",
+            Self::DatagramTooBig | Self::TooBigBehindHeader => "too_big",
             Self::ForeignSource => "foreign_source",
             Self::ForeignSession => "foreign_session",
             Self::Reserved => "reserved",

@@ -19,7 +19,7 @@ pub enum FlowEnd {
     ProtocolViolation,
     /// There was no datagram in either direction for this time.
     Idle(Duration),
-    /// The client answered no ping for this time, and did not come back.
+    /// The client answered no ping, or acknowledged no data, for this time, and did not come back.
     Unresponsive(Duration),
     /// The relay is stopped.
     ShuttingDown,

@@ -57,6 +57,11 @@ pub enum FromClient {
         /// How many.
         count: u64,
     },
+    /// The client has acknowledged nothing for this time, although data wait for it.
+    Unacknowledged {
+        /// How long.
+        time: Duration,
+    },
     /// A broken frame.
     Violation,
     /// The client closes its connection.
@@ -215,6 +220,7 @@ impl Flow {
                 }
             }
             FromClient::Text => self.finish(FlowEnd::TextMessage),
+            FromClient::Unacknowledged { time } => self.lose_client(now, FlowEnd::Unresponsive(time)),
             FromClient::Violation => self.finish(FlowEnd::ProtocolViolation),
             FromClient::Closed => self.finish(FlowEnd::ClientClosed),
             FromClient::Vanished => self.lose_client(now, FlowEnd::ClientVanished),
@@ -324,6 +330,7 @@ impl Flow {
     ) -> Option<Batch<'a>> {
         let expired = self.to_server.expire(now, &bounds(&self.limits));
         self.count_drops(DropReason::ServerTooOld, expired);
+        self.drop_behind_header();
         let front = self.to_server.front()?;
         if let Some(header) = self.announcement.as_ref().and_then(Announcement::next) {
             buffer.clear();
@@ -366,7 +373,8 @@ impl Flow {
         }
         let expired = self.to_client.expire(now, &bounds(&self.limits));
         self.count_drops(DropReason::ClientTooOld, expired);
-        if let Some(text) = self.reports.as_mut().and_then(|reports| reports.poll(now, &self.limits)) {
+        let (within, max) = (self.limits.resume_within, self.max_datagram_told());
+        if let Some(text) = self.reports.as_mut().and_then(|reports| reports.poll(now, within, max)) {
             return Some(ToClient::Control(text));
         }
         if self.ping == Ping::Due {
@@ -380,6 +388,13 @@ impl Flow {
                 None => return Some(ToClient::Datagram(datagram)),
             }
         }
+    }
+
+    /// The longest datagram, as the client is told. What knows the protocol clamps the MTU instead.
+    fn max_datagram_told(&self) -> usize {
+        let max = self.limits.max_datagram;
+        let announcement = self.announcement.as_ref().filter(|_| self.inspect.is_none());
+        announcement.map_or(max, |announcement| announcement.room(max).min(max))
     }
 
     /// The transport of the client took a datagram of [`Flow::poll_to_client`] with so many bytes.
@@ -475,6 +490,18 @@ impl Flow {
         self.count_drops(DropReason::ServerTooOld, expired);
         let dropped = self.to_server.push(now, datagram, &bounds);
         self.count_drops(DropReason::ServerQueueFull, dropped);
+    }
+
+    /// Drops datagrams that would be too long with the header before them. Without it the server would not know whose they are.
+    fn drop_behind_header(&mut self) {
+        let Some(announcement) = self.announcement.as_ref().filter(|it| it.next().is_some()) else { return };
+        let room = announcement.room(self.limits.max_datagram);
+        let mut dropped = 0;
+        while self.to_server.front().is_some_and(|datagram| datagram.len() > room) {
+            self.to_server.pop();
+            dropped += 1;
+        }
+        self.count_drops(DropReason::TooBigBehindHeader, dropped);
     }
 
     fn queue_to_client(&mut self, now: Instant, datagram: Bytes) {

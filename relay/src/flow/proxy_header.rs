@@ -17,6 +17,9 @@ const IPV6_LENGTH: usize = 52;
 /// datagram with the header need one without it. Not only the first of all, which may be lost.
 const EVERY: u64 = 4;
 
+/// What a datagram carries on the usual path, whose MTU is 1,500 bytes.
+const PATH_PAYLOAD: usize = 1_472;
+
 /// The header of a flow: which client it is for, and which server it goes to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProxyHeader {
@@ -91,6 +94,11 @@ pub(crate) struct Announcement {
 impl Announcement {
     pub(crate) const fn new(header: ProxyHeader) -> Self {
         Self { header, sent: 0 }
+    }
+
+    /// The longest datagram that the header fits before, at a relay with this limit. A higher limit says that paths are wide.
+    pub(crate) fn room(&self, max_datagram: usize) -> usize {
+        max_datagram.max(PATH_PAYLOAD) - self.header.length()
     }
 
     /// The header of the next datagram, if it has one.

@@ -4,7 +4,6 @@ use std::time::{Duration, Instant};
 
 use super::control::{Secret, drops_message, flow_message};
 use super::counters::DropReason;
-use super::limits::FlowLimits;
 
 /// The least time between two reports of drops.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -78,17 +77,17 @@ impl Reports {
     }
 
     /// The next message that is due.
-    pub(super) fn poll(&mut self, now: Instant, limits: &FlowLimits) -> Option<String> {
+    pub(super) fn poll(
+        &mut self,
+        now: Instant,
+        resume_within: Duration,
+        max_datagram: usize,
+    ) -> Option<String> {
         self.handle_timeout(now);
         if self.greeting == Greeting::Due {
             self.greeting = Greeting::Sent;
             self.next_greeting = now + GREETING_INTERVAL;
-            return Some(flow_message(
-                &self.secret,
-                limits.resume_within,
-                self.is_resumed,
-                limits.max_datagram,
-            ));
+            return Some(flow_message(&self.secret, resume_within, self.is_resumed, max_datagram));
         }
         if !self.is_due {
             return None;

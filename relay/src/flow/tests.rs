@@ -476,6 +476,40 @@ fn the_address_of_a_client_is_announced_until_the_server_has_answered() {
     assert_eq!(fixture.batch(), [1; 4]);
 }
 
+#[test]
+fn what_has_no_room_behind_the_header_is_dropped_and_the_client_is_told_the_limit() {
+    let header =
+        ProxyHeader { client: "192.0.2.7:5".parse().unwrap(), server: "192.0.2.1:6".parse().unwrap() };
+    let setup = Setup { proxy_header: Some(header), secret: Some(Secret::new([0; 16])), ..Setup::default() };
+    let mut fixture = fixture_of(FlowLimits::default(), setup);
+    let told = format!("{:?}", fixture.taken_to_client());
+    assert!(told.contains(r#"\"max_datagram\":1444"#), "{told}");
+    for length in [1_472, 1_445, 1_444, 1_472] {
+        fixture.client(datagram(length));
+    }
+    assert_eq!(fixture.batch(), [1_472], "the header and 1,444 bytes");
+    assert_eq!(fixture.drops(DropReason::TooBigBehindHeader), 2);
+    fixture.flow.handle_sent(1, Sending::Sent);
+    // Datagrams without a header have all the room, and the flow goes on.
+    assert_eq!(fixture.batch(), [1_472]);
+    fixture.flow.handle_sent(1, Sending::Sent);
+    fixture.server(FromServer::Datagram(b"answer"));
+    fixture.client(datagram(1_472));
+    assert_eq!(fixture.batch(), [1_472]);
+    assert_eq!((fixture.end(), fixture.drops(DropReason::TooBigBehindHeader)), (None, 2));
+}
+
+#[test]
+fn a_client_that_acknowledges_nothing_is_lost_and_can_come_back() {
+    let time = 20 * SECOND;
+    let mut fixture = resumable();
+    fixture.client(FromClient::Unacknowledged { time });
+    assert_eq!((fixture.end(), fixture.flow.lost()), (None, Some(FlowEnd::Unresponsive(time))));
+    let mut plain = fixture_of(limits(), Setup::default());
+    plain.client(FromClient::Unacknowledged { time });
+    assert_eq!(plain.end(), Some(FlowEnd::Unresponsive(time)));
+}
+
 #[derive(Debug)]
 struct Strict;
 

@@ -257,7 +257,11 @@ async fn ask(
                 app.webrtc_counters.dropped(WebRtcDropReason::BeforeRequest);
             }
             Some(
-                SessionEvent::Text | SessionEvent::Violation | SessionEvent::Closed | SessionEvent::Failed,
+                SessionEvent::Text
+                | SessionEvent::Violation
+                | SessionEvent::Unacknowledged
+                | SessionEvent::Closed
+                | SessionEvent::Failed,
             )
             | None => return Err(Failure::Gone),
         }

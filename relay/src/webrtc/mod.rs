@@ -20,7 +20,9 @@ pub(crate) use self::endpoint::{DatagramEvent, Endpoint};
 pub use self::fingerprint::Fingerprint;
 pub(crate) use self::kind::DatagramKind;
 pub(crate) use self::request::{NoRequest, OpenRequest, close_message};
-pub(crate) use self::session::{HANDSHAKE_TIMEOUT, Session, SessionEvent, SessionSettings};
+pub(crate) use self::session::{
+    ACKNOWLEDGEMENT_TIMEOUT, HANDSHAKE_TIMEOUT, Session, SessionEvent, SessionSettings,
+};
 
 #[cfg(test)]
 pub(crate) use self::session::tests::{Version, client};

@@ -57,6 +57,10 @@ const EARLY_DATAGRAMS: usize = 16;
 /// How long a handshake may take, from the first datagram of a client until its channels are open.
 pub(crate) const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// How long a client may acknowledge nothing while something waits for that. SCTP itself would send it again for ever, as long as
+/// something else arrives from the client.
+pub(crate) const ACKNOWLEDGEMENT_TIMEOUT: Duration = Duration::from_secs(20);
+
 /// SCTP's own timeouts are those of a host that cannot be reached; players notice a second.
 const RTO_INITIAL: u64 = 500;
 const RTO_MIN: u64 = 200;
@@ -133,6 +137,8 @@ pub(crate) enum SessionEvent {
     Violation,
     /// The client has closed. The session has ended.
     Closed,
+    /// The client has acknowledged nothing for [`ACKNOWLEDGEMENT_TIMEOUT`]. The session goes on until somebody ends it.
+    Unacknowledged,
     /// The session cannot go on: its handshake failed, or it timed out.
     Failed,
 }
@@ -150,6 +156,8 @@ pub(crate) struct Session {
     is_ended: bool,
     /// Bytes of datagrams that SCTP has not sent.
     unsent: usize,
+    /// Since when the client has acknowledged nothing of what waits for that.
+    unacknowledged_since: Option<Instant>,
     events: VecDeque<SessionEvent>,
     transmits: VecDeque<Bytes>,
 }
@@ -180,6 +188,7 @@ impl Session {
             is_shutting_down: false,
             is_ended: false,
             unsent: 0,
+            unacknowledged_since: None,
             events: VecDeque::new(),
             transmits: VecDeque::new(),
         }
@@ -190,11 +199,16 @@ impl Session {
         if self.is_ended || datagram.len() > RECEIVE_MAX {
             return;
         }
+        let kept = self.unacknowledged();
         let handled = self.dtls.handle_timeout(now).and_then(|()| self.dtls.handle_packet(datagram));
-        match handled {
-            Ok(()) => self.flush(now),
-            Err(_) => self.fail(now),
+        if handled.is_err() {
+            return self.fail(now);
         }
+        self.take_all(now);
+        if self.unacknowledged() < kept {
+            self.unacknowledged_since = None;
+        }
+        self.check_acknowledgement(now);
     }
 
     /// To be called at [`Session::poll_timeout`]; at any other time it does nothing.
@@ -211,10 +225,33 @@ impl Session {
         self.flush(now);
     }
 
+    /// How many bytes SCTP keeps until they are acknowledged.
+    fn unacknowledged(&mut self) -> usize {
+        [CONTROL, DATAGRAMS].into_iter().filter_map(|channel| self.buffered(channel)).sum()
+    }
+
+    /// Tells when the client has acknowledged nothing for too long.
+    fn check_acknowledgement(&mut self, now: Instant) {
+        if self.unacknowledged() == 0 {
+            self.unacknowledged_since = None;
+            return;
+        }
+        let since = *self.unacknowledged_since.get_or_insert(now);
+        if now >= since + ACKNOWLEDGEMENT_TIMEOUT {
+            self.unacknowledged_since = Some(now);
+            self.events.push_back(SessionEvent::Unacknowledged);
+        }
+    }
+
     /// When [`Session::handle_timeout`] is due.
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
         let association = self.association.as_ref().and_then(|(_, association)| association.poll_timeout());
-        [self.dtls_timeout, association].into_iter().flatten().min().filter(|_| !self.is_ended)
+        let acknowledgement = self.unacknowledged_since.map(|since| since + ACKNOWLEDGEMENT_TIMEOUT);
+        [self.dtls_timeout, association, acknowledgement]
+            .into_iter()
+            .flatten()
+            .min()
+            .filter(|_| !self.is_ended)
     }
 
     /// The next datagram for the client.
@@ -288,6 +325,12 @@ impl Session {
 
     /// Turns what was added into datagrams.
     pub(crate) fn flush(&mut self, now: Instant) {
+        self.take_all(now);
+        self.check_acknowledgement(now);
+    }
+
+    /// Takes what both protocols have for others.
+    fn take_all(&mut self, now: Instant) {
         // Each round takes what the one before caused; what a datagram can cause is bounded by its length.
         while !self.is_ended && (self.flush_dtls(now) | self.flush_sctp(now)) {}
     }

@@ -410,3 +410,52 @@ fn noise_before_the_handshake_never_panics() {
         }
     }
 }
+
+/// Runs the server alone until an event or for so long; what it sends is lost.
+fn unheard(network: &mut Network, limit: Duration) -> Option<SessionEvent> {
+    let end = network.now + limit;
+    while network.now < end {
+        network.now = network.server.poll_timeout().map_or(end, |due| due.clamp(network.now, end));
+        network.server.handle_timeout(network.now);
+        while network.server.poll_transmit().is_some() {}
+        if let Some(event) = network.server.poll_event() {
+            return Some(event);
+        }
+    }
+    None
+}
+
+#[test]
+fn a_client_that_never_acknowledges_is_told_of_in_time() {
+    for is_control in [true, false] {
+        let mut network = Network::connect(Version::Either, None);
+        let start = network.now;
+        if is_control {
+            network.server.send_control("flow");
+        } else {
+            // More than SCTP sends at once, so that some wait for the acknowledgement of others.
+            while network.server.has_room() {
+                assert!(network.server.send_datagram(&[0; 1_000]));
+                network.server.flush(start);
+            }
+        }
+        network.server.flush(start);
+        assert_eq!(unheard(&mut network, 2 * ACKNOWLEDGEMENT_TIMEOUT), Some(SessionEvent::Unacknowledged));
+        assert_eq!(network.now, start + ACKNOWLEDGEMENT_TIMEOUT, "control: {is_control}");
+        assert!(!network.server.is_ended(), "it can still be told why");
+    }
+}
+
+#[test]
+fn a_client_that_acknowledges_late_but_does_is_not_told_of() {
+    let mut network = Network::connect(Version::Either, None);
+    for _ in 0..5 {
+        network.server.send_control("flow");
+        network.server.flush(network.now);
+        // So long that what SCTP sends again next, after 5 s at most, comes in time.
+        assert_eq!(unheard(&mut network, ACKNOWLEDGEMENT_TIMEOUT - Duration::from_secs(8)), None);
+        network.settle();
+        network.run(Duration::from_secs(10), |_| false);
+    }
+    assert!(network.from_client.is_empty(), "{:?}", network.from_client);
+}

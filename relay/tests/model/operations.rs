@@ -576,6 +576,7 @@ impl Client {
             &[
                 DropReason::ServerQueueFull,
                 DropReason::ServerTooOld,
+                DropReason::TooBigBehindHeader,
                 DropReason::SendRefused,
                 DropReason::RateLimited,
             ]

@@ -103,6 +103,7 @@ impl Connection {
                 }
                 end @ (FromClient::Text
                 | FromClient::Oversized { .. }
+                | FromClient::Unacknowledged { .. }
                 | FromClient::Violation
                 | FromClient::Closed
                 | FromClient::Vanished) => return Err(end),

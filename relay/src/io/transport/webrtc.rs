@@ -17,7 +17,7 @@ use tokio::time::{Sleep, sleep_until, timeout};
 use super::broken::Broken;
 use crate::close::CloseReason;
 use crate::flow::{Carriage, FLOW_REQUEST, Flow, FromClient, ToClient};
-use crate::webrtc::{Session, SessionEvent, close_message};
+use crate::webrtc::{ACKNOWLEDGEMENT_TIMEOUT, Session, SessionEvent, close_message};
 
 /// How many datagrams wait for the task of a session. More come only while others use the processor.
 const INBOX: usize = 256;
@@ -177,6 +177,9 @@ impl WebRtcTransport {
             Some(SessionEvent::Control(_) | SessionEvent::Text) => FromClient::Text,
             Some(SessionEvent::Secured | SessionEvent::Connected | SessionEvent::Checked) => {
                 FromClient::Control
+            }
+            Some(SessionEvent::Unacknowledged) => {
+                FromClient::Unacknowledged { time: ACKNOWLEDGEMENT_TIMEOUT }
             }
             Some(SessionEvent::Violation) => FromClient::Violation,
             Some(SessionEvent::Closed) => FromClient::Closed,
