@@ -70,7 +70,7 @@ fn a_client_may_send_as_much_as_its_rate() {
     assert_eq!(bench.client(from, &[0x84; 10]).len(), 1);
 }
 
-fn bytes_to_server(sent: &[(To, Vec<u8>)]) -> usize {
+pub(super) fn bytes_to_server(sent: &[(To, Vec<u8>)]) -> usize {
     sent.iter().filter(|(to, _)| matches!(to, To::Server(_))).map(|(_, datagram)| datagram.len()).sum()
 }
 

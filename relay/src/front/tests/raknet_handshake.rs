@@ -104,7 +104,7 @@ fn server_key(flags: u8) -> [u8; 64] {
 }
 
 /// What follows on the reply 1 of a server with this key.
-fn answer_to(key: &[u8; 64]) -> Vec<u8> {
+pub(super) fn answer_to(key: &[u8; 64]) -> Vec<u8> {
     let mut bench = Bench::raknet();
     let from = client_address(1);
     let cookie = bench.cookie(from);

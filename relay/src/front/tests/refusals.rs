@@ -1,5 +1,6 @@
 //! Servers that refuse, and clients that ask again at once.
 
+use super::bounds::bytes_to_server;
 use super::*;
 
 /// What a client makes the front send to a server that refuses it each time: datagrams and bytes.
@@ -50,7 +51,7 @@ fn a_client_that_is_refused_again_and_again_has_one_budget() {
 fn a_client_that_a_server_of_the_game_protocol_refuses_has_one_budget() {
     let from = client_address(1);
     let mut bench = Bench::new(settings(FrontProtocol::GameProtocol));
-    let proof = game_protocol_at_a_front::seasoning(&mut bench, from);
+    let proof = game_protocol_handshake::seasoning(&mut bench, from);
     let (datagrams, _) = sent_to_refusing_server(&mut bench, from, &proof, &[0x0C, 0, 0, 0]);
     assert_eq!(datagrams, Handshake::default().datagrams as usize);
 }

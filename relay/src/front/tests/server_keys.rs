@@ -2,6 +2,7 @@
 
 use rakwire::secure::{KnownServer, PublicKey, ServerIdentity, ServerKeyField, StaticKey};
 
+use super::raknet_handshake::answer_to;
 use super::*;
 
 #[test]
