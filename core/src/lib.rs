@@ -82,10 +82,37 @@
 //! `alloc`: memory sized at run time ([`raknet::Peer::with_capacity`]). `deflate`: compressed aggregates of messages
 //! ([`codec::aggregate`]). `sim`: the simulator. `derive`: `#[derive(Pack)]` for [`codec::rabbit`]. `secure`: secure connections. `key-log`: their keys
 //! for who asks for them. `defmt`: events,
-//! reasons, errors and names implement `defmt::Format`. None is on by default.
+//! reasons, errors and names implement `defmt::Format`. None of these is on by default.
+//!
+//! On by default, and to be left out where flash and RAM are scarce; the interface stays the same:
+//!
+//! | feature | what it brings | without it |
+//! |---|---|---|
+//! | `server` | others may connect | requests and pings of others are dropped |
+//! | `unconnected` | pings, discovery and out-of-band messages | the functions do not exist |
+//! | `delay-based` | the delay-based congestion control | there is NewReno alone |
+//! | `splitting` | messages longer than a datagram | sending one is [`raknet::SendError::LeftOut`]; a part of one that arrives ends the connection with [`raknet::DisconnectReason::MessageTooLarge`] |
+//! | `sequencing` | messages of which only the newest counts | sending one is [`raknet::SendError::LeftOut`]; those that arrive are delivered as they come, outdated ones too |
+//! | `channels` | the ordering channels 4 to 31 | sending on one is [`raknet::SendError::LeftOut`]; a connection whose other end uses one ends for want of memory |
+//! | `priorities` | messages that go before others | all go in the order in which they were sent |
+//! | `packing` | messages that wait for their turn share blocks | each takes blocks of its own |
+//! | `connections` | more than one connection at once | `CONNECTIONS` must be 1, and a [`raknet::Capacity`] counts as one of 1 |
+//! | `statistics` | counters | all are 0; what is measured, such as round-trip time and MTU, is there, and the clock difference is that of the last ping |
 // Parts that are left out leave some of their helpers without a caller; the whole is checked.
 #![cfg_attr(
-    not(all(feature = "delay-based", feature = "secure", feature = "server", feature = "unconnected")),
+    not(all(
+        feature = "channels",
+        feature = "connections",
+        feature = "delay-based",
+        feature = "packing",
+        feature = "priorities",
+        feature = "secure",
+        feature = "sequencing",
+        feature = "server",
+        feature = "splitting",
+        feature = "statistics",
+        feature = "unconnected",
+    )),
     allow(dead_code)
 )]
 #![no_std]

@@ -45,7 +45,7 @@ impl Instant {
     /// Whole milliseconds since the epoch, the unit of every RakNet time on the wire.
     #[must_use]
     pub const fn as_millis(self) -> u64 {
-        self.as_micros() / 1_000
+        divide(self.as_micros(), 1_000)
     }
 
     /// The time from `earlier` to `self`, zero when `earlier` is the later one.
@@ -84,6 +84,40 @@ impl Default for Instant {
     }
 }
 
+/// `dividend / divisor`, where a divisor of 0 counts as 1.
+///
+/// Small machines have no instruction for it, and the compiler's routine takes more flash than a whole part of the protocol.
+pub(crate) const fn divide(dividend: u64, divisor: u32) -> u64 {
+    let divisor = if divisor == 0 { 1 } else { divisor };
+    if cfg!(any(target_pointer_width = "64", target_family = "wasm")) {
+        dividend / divisor as u64
+    } else {
+        divide_in_steps(dividend, divisor)
+    }
+}
+
+/// A long division, bit by bit below the upper half.
+#[cfg_attr(not(target_pointer_width = "64"), inline(never))]
+const fn divide_in_steps(dividend: u64, divisor: u32) -> u64 {
+    let upper = (dividend >> 32) as u32;
+    let (mut quotient, mut remainder) = (upper / divisor, upper % divisor);
+    let mut lower = dividend as u32;
+    let upper_quotient = quotient;
+    let mut bit = 0;
+    while bit < 32 {
+        let overflows = remainder >> 31 != 0;
+        remainder = remainder << 1 | lower >> 31;
+        lower <<= 1;
+        quotient <<= 1;
+        if overflows || remainder >= divisor {
+            remainder = remainder.wrapping_sub(divisor);
+            quotient |= 1;
+        }
+        bit += 1;
+    }
+    (upper_quotient as u64) << 32 | quotient as u64
+}
+
 /// The microseconds of a time, cut to 32 bits.
 #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
 pub(crate) fn micros(time: Duration) -> u32 {
@@ -111,5 +145,22 @@ impl Add<Duration> for Instant {
 impl defmt::Format for Instant {
     fn format(&self, f: defmt::Formatter<'_>) {
         defmt::write!(f, "{=u64:us}", self.as_micros());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_division_in_steps_is_a_division() {
+        let dividends = [0, 1, 999, 1_000, u64::from(u32::MAX), 1 << 32, 0x1234_5678_9ABC_DEF0, u64::MAX];
+        for dividend in dividends {
+            for divisor in [1, 2, 3, 1_000, 1_000_000, 0x7FFF_FFFF, 0x8000_0000, 0x8000_0001, u32::MAX] {
+                assert_eq!(divide_in_steps(dividend, divisor), dividend / u64::from(divisor));
+                assert_eq!(divide(dividend, divisor), dividend / u64::from(divisor));
+            }
+        }
+        assert_eq!(divide(7, 0), 7);
     }
 }

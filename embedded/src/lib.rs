@@ -53,7 +53,8 @@
 //!
 //! # Features
 //!
-//! - `server`, `unconnected` and `delay-based` (default): those of the crate [`rakwire`]. A board that only joins games can
+//! - `server`, `unconnected`, `delay-based`, `channels`, `connections`, `packing`, `priorities`, `sequencing`, `splitting` and
+//!   `statistics` (default): those of the crate [`rakwire`]. A board that only joins games can
 //!   disable them to save flash.
 //! - `secure`: secure connections of RakNet, as the crate [`rakwire`] has them. They need random bytes that nobody can
 //!   guess: a board without a hardware generator must not use them.

@@ -65,6 +65,8 @@ pub(crate) fn test_stages() -> Vec<Stage> {
             &[],
             features::check,
         ),
+        Stage::new("parts", "the core keeps its word without the features that a small client leaves out", &[], parts)
+            .uses(Resource::DevProfile),
         Stage::new("own-files", "no test reads outside of its package", &[], own_files::check),
         Stage::new(
             "cargo",
@@ -299,6 +301,27 @@ fn doc(shell: &Shell) -> Result<()> {
     for doc in [shell.cmd("cargo", here), shell.cmd_for(WASM, ".", "cargo", for_browsers)] {
         doc.with(|command| {
             command.env("RUSTDOCFLAGS", "-D warnings");
+        })
+        .run()?;
+    }
+    Ok(())
+}
+
+/// Tests the core without the features that a small client leaves out, with each of them alone, and without each of them.
+fn parts(shell: &Shell) -> Result<()> {
+    const FOLDER: &str = "core/minimal";
+    const PARTS: [&str; 7] =
+        ["channels", "connections", "packing", "priorities", "sequencing", "splitting", "statistics"];
+    shell.cmd_in(FOLDER, "cargo", ["fmt", "--check"]).run()?;
+    let target_dir = shell.path("target/minimal");
+    let single = PARTS.map(str::to_owned);
+    let without =
+        PARTS.map(|part| PARTS.into_iter().filter(|other| *other != part).collect::<Vec<_>>().join(","));
+    for features in [String::new(), PARTS.join(",")].iter().chain(&single).chain(&without) {
+        let test = shell.cmd_in(FOLDER, "cargo", ["test", "--locked", "--features", features]);
+        let folder = &target_dir;
+        test.with(|command| {
+            command.env("CARGO_TARGET_DIR", folder);
         })
         .run()?;
     }

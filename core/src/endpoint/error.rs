@@ -91,6 +91,9 @@ error_enum! {
         /// The message needs more than what is guaranteed to a connection, and all connections together have left less;
         /// try again when [`Peer::poll_writable`](super::Peer::poll_writable) names this one.
         PoolExhausted => "the peer holds as much as it can; try again later",
+        /// RakNet: what the message needs was left out of the build: the feature `splitting` for one that is longer than a
+        /// datagram, `sequencing` for one of which only the newest counts, `channels` for one on a channel from 4 on.
+        LeftOut => "this build leaves out what the message needs",
         /// A hook does not let this message through.
         Filtered => "a hook does not let this message through",
     }

@@ -55,7 +55,6 @@ fn transmit<'b, P: Protocol>(
     length: usize,
     buffer: &'b [u8],
 ) -> Option<Transmit<'b>> {
-    stats.datagrams_sent += 1;
-    stats.bytes_sent += length as u64;
+    stats.on_sent(length);
     Some(Transmit { to: *to, payload: buffer.get(..length)? })
 }

@@ -8,6 +8,7 @@ use super::protocol::{Connection, Peer, Protocol, State};
 use super::stats::PeerStats;
 use super::types::{ConnectionId, Receipt};
 use crate::machine::{Machine, Transmit};
+use crate::storage::SEVERAL;
 use crate::time::Instant;
 
 impl<P: Protocol> Peer<'_, P> {
@@ -236,8 +237,7 @@ impl<P: Protocol> Peer<'_, P> {
     /// `now` should be the time at which the datagram was received, also when it is handled later.
     pub fn handle_datagram(&mut self, now: Instant, from: SocketAddr, datagram: &[u8]) {
         self.advance(now);
-        self.stats.datagrams_received += 1;
-        self.stats.bytes_received += datagram.len() as u64;
+        self.stats.on_received(datagram.len());
         P::route(self, from, datagram);
     }
 
@@ -258,7 +258,7 @@ impl<P: Protocol> Peer<'_, P> {
     /// anything.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
-        if !self.tables.ready.is_empty() || !self.state.is_idle() || self.blocked.unexamined > 0 {
+        if !self.tables.ready.is_empty() || !self.state.is_idle() || SEVERAL && self.blocked.unexamined > 0 {
             return Some(self.last_now);
         }
         self.tables.deadlines.first().map(|(at, _)| at)

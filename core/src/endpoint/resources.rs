@@ -6,7 +6,8 @@ use super::protocol::{Blocked, Lent, Peer, Protocol, Storage};
 use super::stats::PeerStats;
 use super::tables::{Slot, Tables};
 use crate::storage::{
-    Block, Deadline, Deadlines, Index, Node, Pool, RawLink, Shares, SlotEntry, SlotIndex, SlotQueue, Slots,
+    Block, Deadline, Deadlines, Index, Node, Pool, RawLink, SEVERAL, Shares, SlotEntry, SlotIndex, SlotQueue,
+    Slots,
 };
 use crate::time::Instant;
 
@@ -66,6 +67,7 @@ impl<P: Protocol, const CONNECTIONS: usize, const BLOCKS: usize, const BLOCK_SIZ
     Resources<P, CONNECTIONS, BLOCKS, BLOCK_SIZE>
 {
     const CHECK: () = {
+        assert!(SEVERAL || CONNECTIONS == 1, "CONNECTIONS must be 1 without the feature `connections`");
         assert!(CONNECTIONS >= 1 && CONNECTIONS < u16::MAX as usize, "CONNECTIONS must be 1 to 65,534");
         assert!(
             BLOCKS >= 4 && BLOCKS <= Block::MAX_COUNT,
@@ -229,7 +231,7 @@ impl Capacity {
     )]
     fn clamped(self) -> Self {
         Self {
-            connections: self.connections.max(1).min(usize::from(u16::MAX) - 1),
+            connections: if SEVERAL { self.connections.max(1).min(usize::from(u16::MAX) - 1) } else { 1 },
             blocks: self.blocks.max(4).min(Block::MAX_COUNT),
             block_size: self.block_size.max(32).min(usize::from(u16::MAX)),
         }

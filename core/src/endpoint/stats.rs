@@ -1,5 +1,8 @@
 //! Counters of a peer. They only grow, and at 64 bits never wrap in practice.
 
+/// Whether anything is counted (feature `statistics`); if not, every counter stays 0.
+const STATISTICS: bool = cfg!(feature = "statistics");
+
 /// The reasons of a protocol for dropping what arrived.
 pub trait DropReasons: Copy + 'static {
     /// Every reason, in the order of [`index`](Self::index).
@@ -11,7 +14,7 @@ pub trait DropReasons: Copy + 'static {
     fn index(self) -> usize;
 }
 
-/// Counters of a whole peer.
+/// Counters of a whole peer. Without the feature `statistics` all of them are 0.
 ///
 /// ```
 /// use rakwire::raknet::{Config, DropReason, Peer, Resources};
@@ -64,6 +67,8 @@ impl<R: DropReasons> PeerStats<R> {
         R::REASONS.iter().copied().zip(self.drops.as_ref().iter().copied())
     }
 
+    /// Counts something that is dropped.
+    #[cfg(feature = "statistics")]
     #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
     pub(crate) fn drop(&mut self, reason: R) {
         let Some(count) = self.drops.as_mut().get_mut(reason.index()) else {
@@ -71,5 +76,36 @@ impl<R: DropReasons> PeerStats<R> {
             return;
         };
         *count += 1;
+    }
+
+    /// Counts nothing: the feature `statistics` is left out.
+    #[cfg(not(feature = "statistics"))]
+    #[inline(always)]
+    pub(crate) const fn drop(&mut self, _: R) {}
+
+    /// Counts a datagram that arrived.
+    #[inline]
+    pub(crate) const fn on_received(&mut self, bytes: usize) {
+        if STATISTICS {
+            self.datagrams_received += 1;
+            self.bytes_received += bytes as u64;
+        }
+    }
+
+    /// Counts a datagram that is sent.
+    #[inline]
+    pub(crate) const fn on_sent(&mut self, bytes: usize) {
+        if STATISTICS {
+            self.datagrams_sent += 1;
+            self.bytes_sent += bytes as u64;
+        }
+    }
+
+    /// Counts a datagram that its connection refuses.
+    #[inline]
+    pub(crate) const fn on_refused(&mut self) {
+        if STATISTICS {
+            self.datagrams_refused += 1;
+        }
     }
 }

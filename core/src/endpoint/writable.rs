@@ -2,7 +2,7 @@
 
 use super::protocol::{Blocked, Connection, Peer, Protocol};
 use super::types::ConnectionId;
-use crate::storage::Claim;
+use crate::storage::{Claim, SEVERAL};
 
 /// Blocked connections that are looked at for each call that asks for a writable one.
 const AT_A_TIME: usize = 16;
@@ -34,7 +34,7 @@ impl<P: Protocol> Peer<'_, P> {
     /// # assert_eq!(send_again(&mut peer, Instant::ZERO, b"\x86"), Ok(()));
     /// ```
     pub fn poll_writable(&mut self) -> Option<ConnectionId> {
-        if self.tables.writable.is_empty() {
+        if SEVERAL && self.tables.writable.is_empty() {
             self.examine_blocked();
         }
         let at = self.tables.writable.front()?;
@@ -53,7 +53,7 @@ impl<P: Protocol> Peer<'_, P> {
         let Some(slot) = self.tables.slots.get_mut(usize::from(at)) else { return };
         slot.wanted = if slot.wanted == 0 { refused } else { slot.wanted.min(refused) };
         let (share, wanted) = (slot.connection.send_share(), slot.wanted as usize);
-        if shares.depends_on_others(share, wanted, Claim::Send) {
+        if SEVERAL && shares.depends_on_others(share, wanted, Claim::Send) {
             self.blocked.needed = self.blocked.needed.min(shares.needed(share, wanted));
             if !core::mem::replace(&mut slot.in_blocked, true) {
                 self.tables.blocked.push(at);

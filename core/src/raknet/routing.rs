@@ -16,10 +16,16 @@ use super::types::RakNet;
 use super::wire::offline::{ClientSecurity, Offline, PingScope, Refusal};
 use super::wire::{FirstByte, Guid, PongFraming, Wire, id};
 use crate::cookie;
-use crate::cursor::Reader;
+use crate::cursor::{Reader, WireError};
 use crate::endpoint::{Connection as _, Peer, Rejection, Request, Slot, Unconnected, UnconnectedKind};
 use crate::rate_limit::{Allowance, Ration};
 use crate::time::Instant;
+
+/// Takes an offline message; one that is no answer to a client makes no sense to a pure client.
+fn read_offline(datagram: &[u8]) -> Result<Offline<'_>, WireError> {
+    let mut reader = Reader::new(datagram);
+    if SERVER || UNCONNECTED { Offline::read(&mut reader) } else { Offline::read_answer(&mut reader) }
+}
 
 impl Peer<'_, RakNet> {
     /// Decides what a datagram is for.
@@ -33,7 +39,7 @@ impl Peer<'_, RakNet> {
                 }
                 None => self.stats.drop(DropReason::UnknownSource),
             },
-            Some(FirstByte::Offline) => match Offline::read(&mut Reader::new(datagram)) {
+            Some(FirstByte::Offline) => match read_offline(datagram) {
                 Ok(message) => self.handle_offline(from, &message, datagram.len()),
                 Err(_) if self.handle_unmarked(from, datagram) => {}
                 Err(_) => self.stats.drop(DropReason::BadOffline),

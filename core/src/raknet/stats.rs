@@ -76,7 +76,8 @@ pub struct Waiting {
     pub bytes: u32,
 }
 
-/// Counters and measurements of one connection (docs/raknet.md#statistics).
+/// Counters and measurements of one connection (docs/raknet.md#statistics). Without the feature `statistics` the counters and
+/// the pings are 0.
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct ConnectionStats {

@@ -1,6 +1,6 @@
 //! The next deadline of every connection, as a binary heap over a lent table.
 
-use super::Slots;
+use super::{SEVERAL, Slots};
 use crate::time::Instant;
 
 /// One entry. As the heap's element: a deadline and the slot that it belongs to. As the slot of the same number: its
@@ -34,6 +34,10 @@ impl<'a> Deadlines<'a> {
 
     /// Sets or clears the deadline of a slot.
     pub(crate) fn set(&mut self, slot: u16, at: Option<Instant>) {
+        if !SEVERAL {
+            self.set_only(at);
+            return;
+        }
         let place = self.place(slot);
         match (place, at) {
             (None, None) => {}
@@ -49,6 +53,14 @@ impl<'a> Deadlines<'a> {
                 self.restore_order(place);
             }
             (Some(place), None) => self.remove(place, slot),
+        }
+    }
+
+    /// Sets or clears the deadline of the only slot there is.
+    fn set_only(&mut self, at: Option<Instant>) {
+        self.length = usize::from(at.is_some());
+        if let (Some(at), Some(entry)) = (at, self.entries.first_mut()) {
+            entry.at = at;
         }
     }
 

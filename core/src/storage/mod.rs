@@ -33,3 +33,6 @@ pub(crate) use share::{Claim, NoRoom, Share, Shares};
 pub(crate) use slot_index::{AddressKey, SlotEntry, SlotIndex};
 pub(crate) use slots::{SlotQueue, Slots};
 pub(crate) use window::{Arrival, SparseWindow};
+
+/// Whether there may be more than one connection (feature `connections`).
+pub(crate) const SEVERAL: bool = cfg!(feature = "connections");

@@ -14,6 +14,8 @@
 //! Blocks are charged before they are taken and released when they are freed, so a charge that succeeded always finds
 //! its blocks.
 
+use super::SEVERAL;
+
 /// What blocks are charged for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Claim {
@@ -87,7 +89,7 @@ impl Shares {
     /// The shares of `connections` connections in a pool of `blocks` blocks, of which none may hold more than `limit` in
     /// a direction.
     pub(crate) fn new(blocks: usize, connections: usize, limit: Option<u32>) -> Self {
-        let is_shared = connections > 1;
+        let is_shared = SEVERAL && connections > 1;
         let guarantee = if is_shared { blocks / 4 / connections } else { 0 };
         let common = blocks - 2 * guarantee * connections;
         let half = blocks / 2;
@@ -102,6 +104,16 @@ impl Shares {
             refused: 0,
             is_shared,
         }
+    }
+
+    /// Whether there is more than one connection to share with.
+    const fn is_shared(&self) -> bool {
+        SEVERAL && self.is_shared
+    }
+
+    /// Blocks that are guaranteed to each direction of each connection.
+    const fn guarantee(&self) -> usize {
+        if SEVERAL { self.guarantee } else { 0 }
     }
 
     /// Blocks of the last charge that was refused.
@@ -122,8 +134,8 @@ impl Shares {
     /// How many blocks a share may hold within the guarantee.
     const fn within(&self, claim: Claim) -> usize {
         match claim {
-            Claim::Send | Claim::Control | Claim::Receive => self.guarantee,
-            Claim::Early => self.guarantee / 2,
+            Claim::Send | Claim::Control | Claim::Receive => self.guarantee(),
+            Claim::Early => self.guarantee() / 2,
         }
     }
 
@@ -159,7 +171,7 @@ impl Shares {
         let borrow = self.borrowed_for(share, blocks, claim);
         if borrow == 0 || borrow.saturating_add(self.left(share, borrow, claim)) <= self.free {
             Ok(borrow)
-        } else if self.is_shared && borrow <= self.free {
+        } else if self.is_shared() && borrow <= self.free {
             Err(NoRoom::InShare)
         } else {
             Err(NoRoom::InPool)
@@ -169,7 +181,7 @@ impl Shares {
     /// How many blocks of the common part must stay free when a share borrows `borrow` blocks more.
     #[cfg_attr(target_pointer_width = "64", inline)]
     const fn left(&self, share: &Share, borrow: usize, claim: Claim) -> usize {
-        if self.is_shared {
+        if self.is_shared() {
             let held = (share.borrowed as usize).saturating_add(borrow);
             if matches!(claim, Claim::Early) { held.saturating_mul(3) } else { held }
         } else if matches!(claim, Claim::Send) {
@@ -242,7 +254,7 @@ impl Shares {
 
     /// How many blocks of its tables a share has to borrow even when it holds nothing else.
     const fn common_tables(&self, share: &Share) -> usize {
-        (share.tables as usize).saturating_sub(self.guarantee)
+        (share.tables as usize).saturating_sub(self.guarantee())
     }
 
     /// Releases blocks to the share that they were charged to. What is guaranteed to a share beyond half comes back first,
@@ -306,7 +318,7 @@ impl Shares {
         with_table.tables = share.tables.saturating_add(missing as u16);
         let added = self.common_tables(&with_table) - self.common_tables(share);
         let after = Self { tables: self.tables + added, ..*self };
-        missing <= self.guarantee + self.common && blocks <= after.most(&with_table, claim)
+        missing <= self.guarantee() + self.common && blocks <= after.most(&with_table, claim)
     }
 
     /// The most blocks that a share could hold beside its tables once nobody holds anything but tables.
@@ -315,8 +327,8 @@ impl Shares {
         // The window of message numbers may hold one block for as long as nothing arrives.
         let free = self.common.saturating_sub(self.tables + self.permanent + 1);
         let borrowed = match claim {
-            Claim::Send if !self.is_shared => free.saturating_sub(self.reserve),
-            _ if !self.is_shared => free,
+            Claim::Send if !self.is_shared() => free.saturating_sub(self.reserve),
+            _ if !self.is_shared() => free,
             Claim::Early => free / 4,
             Claim::Send | Claim::Control | Claim::Receive => {
                 free.saturating_sub(self.common_tables(share)) / 2

@@ -8,6 +8,8 @@ use anyhow::{Context, Result, bail};
 use object::elf::SHT_NOBITS;
 use object::{Object, ObjectSection, ObjectSymbol, RelocationTarget, SectionFlags, SymbolKind, elf};
 
+use super::profile;
+
 /// Sections that a linker script for a real machine throws away: nobody unwinds there.
 const THROWN_AWAY: [&str; 3] = [".ARM.exidx", ".ARM.extab", ".eh_frame"];
 
@@ -96,6 +98,11 @@ impl Program {
             bail!("the program was linked without its relocations");
         }
         Ok(found)
+    }
+
+    /// The bytes of code by the source file that they come from, the most first.
+    pub(super) fn code_by_file(&self, repository: &Path) -> Result<Vec<(String, u64)>> {
+        profile::by_file(&self.bytes, repository)
     }
 
     /// The sizes of the symbols whose names begin in one of these ways.

@@ -1,63 +1,65 @@
-//! What the flash of secure connections consists of: the functions and constants of a program beside those of a plain one.
+//! Which source files the code of a program comes from.
+//!
+//! The compiler puts functions into each other, so the sizes of symbols say little. Here each instruction counts for the
+//! file of the repository that it was written in: code of the standard library for the file that calls it.
 
 use std::collections::BTreeMap;
-use std::fmt::Write;
+use std::path::Path;
 
-/// Names and bytes of functions and constants.
-type Symbols = [(String, u64)];
+use addr2line::Context;
+use addr2line::gimli::{Dwarf, EndianSlice, LittleEndian, SectionId};
+use anyhow::{Context as _, Result};
+use object::{Object, ObjectSection, SectionKind};
 
-/// The parts, and what the mangled names of their functions have. The first that fits counts.
-const PARTS: [(&str, &[&str]); 5] = [
-    ("X25519", &["curve25519", "x25519", "adapters..rev..Rev"]),
-    ("ChaCha20-Poly1305", &["chacha20", "poly1305", "RustCrypto", "cipher..stream", "6cipher6stream"]),
-    ("BLAKE2s", &["blake2", "hash_behind"]),
-    ("handshake and records", &["rakwire6secure", "rakwire..secure"]),
-    ("connections, and the program", &["rakwire", "start"]),
-];
-/// Memory functions, panics and what has no name of its own.
-const REST: &str = "the rest";
-/// The largest differences that are printed one by one.
-const LARGEST: usize = 12;
+type Bytes<'d> = EndianSlice<'d, LittleEndian>;
 
-/// The table of the parts, of which all together have `more` bytes, and the symbols that have grown most.
-pub(super) fn table(plain: &Symbols, secure: &Symbols, more: u64) -> String {
-    let mut grown: BTreeMap<&str, i64> = BTreeMap::new();
-    for (symbols, sign) in [(secure, 1), (plain, -1)] {
-        for (name, bytes) in symbols {
-            *grown.entry(without_hash(name)).or_default() += sign * bytes.cast_signed();
+/// Bytes between two addresses that are looked up: those of the shortest instruction of all targets.
+const STEP: u64 = 2;
+
+/// The bytes of code by the file that they come from, the most first.
+pub(super) fn by_file(program: &[u8], repository: &Path) -> Result<Vec<(String, u64)>> {
+    let file = object::File::parse(program).context("this is no linked program")?;
+    let section = |id: SectionId| -> Result<Bytes<'_>> {
+        let bytes = file.section_by_name(id.name()).and_then(|section| section.data().ok());
+        Ok(EndianSlice::new(bytes.unwrap_or_default(), LittleEndian))
+    };
+    let context = Context::from_dwarf(Dwarf::load(section)?)?;
+    let mut bytes = BTreeMap::<String, u64>::new();
+    for section in file.sections().filter(|section| section.kind() == SectionKind::Text) {
+        let end = section.address() + section.size();
+        for address in (section.address()..end).step_by(STEP as usize) {
+            *bytes.entry(source(&context, address, repository)?).or_default() += STEP.min(end - address);
         }
     }
-    let mut parts: BTreeMap<&str, i64> = BTreeMap::new();
-    for (name, bytes) in &grown {
-        *parts.entry(part(name)).or_default() += bytes;
+    let mut bytes: Vec<_> = bytes.into_iter().collect();
+    bytes.sort_by_key(|(file, bytes)| (std::cmp::Reverse(*bytes), file.clone()));
+    Ok(bytes)
+}
+
+/// The file of the repository that an instruction comes from, or else the file that it stands in.
+fn source(context: &Context<Bytes<'_>>, address: u64, repository: &Path) -> Result<String> {
+    let mut frames = context.find_frames(address).skip_all_loads()?;
+    let mut outermost = None;
+    while let Some(frame) = frames.next()? {
+        let Some(path) = frame.location.and_then(|location| location.file) else { continue };
+        if let Some(own) = own_path(path, repository) {
+            return Ok(own.to_owned());
+        }
+        outermost = Some(foreign_path(path));
     }
-    let named: i64 = PARTS.iter().filter_map(|(part, _)| parts.get(part)).sum();
-    let mut text = String::from("part                           bytes\n");
-    for (name, _) in PARTS {
-        line(&mut text, name, parts.get(name).copied().unwrap_or(0));
-    }
-    line(&mut text, REST, more.cast_signed() - named);
-    line(&mut text, "together", more.cast_signed());
-    text.push_str("\nwhat has grown most\n");
-    let mut largest: Vec<_> = grown.into_iter().collect();
-    largest.sort_by_key(|(_, bytes)| -bytes);
-    largest.iter().take(LARGEST).for_each(|(name, bytes)| line(&mut text, name, *bytes));
-    text
+    Ok(outermost.unwrap_or_else(|| "without a source".to_owned()))
 }
 
-fn line(text: &mut String, name: &str, bytes: i64) {
-    // A `String` takes everything.
-    let _ = writeln!(text, "{name:<29} {bytes:>6}");
+/// The path of a file of the repository, from its root on.
+fn own_path<'p>(path: &'p str, repository: &Path) -> Option<&'p str> {
+    Path::new(path).strip_prefix(repository).ok()?.to_str()
 }
 
-fn part(name: &str) -> &'static str {
-    let fits = |(_, beginnings): &&(&str, &[&str])| beginnings.iter().any(|part| name.contains(part));
-    PARTS.iter().find(fits).map_or(REST, |(part, _)| part)
-}
-
-/// A mangled name without what differs from one program to another.
-fn without_hash(name: &str) -> &str {
-    name.rsplit_once("17h").map_or(name, |(name, _)| name)
+/// The path of a file of a library, from the library on.
+fn foreign_path(path: &str) -> String {
+    let folders: Vec<_> = path.split('/').collect();
+    let library = folders.iter().rposition(|folder| matches!(*folder, "src" | "library")).unwrap_or(0);
+    folders.get(library.saturating_sub(1)..).unwrap_or_default().join("/")
 }
 
 #[cfg(test)]
@@ -65,22 +67,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_program_has_more_is_told_by_part() {
-        let symbol = |name: &str, bytes| (name.to_owned(), bytes);
-        let plain = [symbol("_ZN7rakwire4send17haE", 10), symbol("memcpy", 5)];
-        let secure = [
-            symbol("_ZN7rakwire4send17hbE", 14),
-            symbol("memcpy", 5),
-            symbol("_ZN7rakwire6secure4open17hcE", 30),
-            symbol("_ZN16curve25519_dalek3mul17hdE", 100),
-        ];
-        let table = table(&plain, &secure, 140);
-        let bytes = |part: &str| {
-            let line = table.lines().find(|line| line.starts_with(part));
-            line.and_then(|line| line.split_whitespace().last()?.parse::<i64>().ok())
-        };
-        let parts = ["X25519", "BLAKE2s", "handshake", "connections", "the rest", "together"].map(bytes);
-        assert_eq!(parts, [100, 0, 30, 4, 6, 140].map(Some));
-        assert_eq!(bytes("_ZN16curve25519_dalek3mul"), Some(100));
+    fn paths_begin_at_the_repository_or_at_a_library() {
+        let repository = Path::new("/any/where");
+        assert_eq!(own_path("/any/where/core/src/raknet/mod.rs", repository), Some("core/src/raknet/mod.rs"));
+        assert_eq!(own_path("/rust/library/core/src/option.rs", repository), None);
+        assert_eq!(
+            foreign_path("/home/registry/src/index/heapless-0.9.3/src/deque.rs"),
+            "heapless-0.9.3/src/deque.rs"
+        );
     }
 }

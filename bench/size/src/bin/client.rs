@@ -1,5 +1,5 @@
 //! A minimal RakNet client: connects, sends, receives, and detects the end of the connection; with the feature `secure` the
-//! connection is a secure one.
+//! connection is a secure one. Without the feature `messages` it is the smallest one that there is, for a few short messages.
 
 #![no_std]
 #![no_main]
@@ -8,8 +8,13 @@ use rakwire::raknet::{Config, ConnectOptions, Delivery, Event, Peer, Resources};
 use rakwire::wire::MAX_DATAGRAM;
 use rakwire_size::{address, entropy, now, receive, send};
 
-static mut MEMORY: Resources<1, 24, 64> = Resources::new();
-static mut BUFFER: [u8; MAX_DATAGRAM] = [0; MAX_DATAGRAM];
+/// Blocks of memory, and bytes of the longest datagram.
+const SIZES: (usize, usize) = if cfg!(feature = "messages") { (24, MAX_DATAGRAM) } else { (16, SHORT_MTU as usize - 28) };
+/// The MTU of a client that has little memory.
+const SHORT_MTU: u16 = 576;
+
+static mut MEMORY: Resources<1, { SIZES.0 }, 64> = Resources::new();
+static mut BUFFER: [u8; SIZES.1] = [0; SIZES.1];
 
 /// The entry point.
 #[unsafe(no_mangle)]
@@ -46,7 +51,11 @@ pub extern "C" fn start() -> ! {
 
 #[cfg(not(feature = "secure"))]
 fn config() -> Config {
-    Config::new(entropy())
+    let mut config = Config::new(entropy());
+    if cfg!(not(feature = "messages")) {
+        config.mtu = SHORT_MTU;
+    }
+    config
 }
 
 #[cfg(not(feature = "secure"))]

@@ -129,7 +129,7 @@ impl Connection {
     fn on_chunk(&mut self, cx: &mut Context<'_, '_>, chunk: ArrivedChunk<'_>) {
         // As if it had not arrived: the other peer sends a reliable one again.
         if self.refuses_data {
-            cx.stats.datagrams_refused += 1;
+            cx.stats.on_refused();
             return;
         }
         let is_reliable = chunk.reliability.is_reliable();

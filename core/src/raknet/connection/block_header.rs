@@ -3,6 +3,7 @@
 use super::send_source::SendSource;
 use crate::endpoint::{Outcome, Receipt};
 use crate::raknet::delivery::{Channel, Delivery, Priority, Reliability};
+use crate::raknet::features::SEQUENCING;
 use crate::raknet::wire::capsule::{CapsuleHeader, Split};
 use crate::serial::U24;
 use crate::time::Instant;
@@ -32,10 +33,13 @@ pub(crate) enum BlockHeader {
 pub(crate) struct OutgoingMessage {
     pub(crate) reliability: Reliability,
     pub(crate) channel: u8,
-    pub(crate) split_id: u16,
+    #[cfg(feature = "splitting")]
+    split_id: u16,
     /// How many parts the message has; zero for a message that is whole.
-    pub(crate) split_count: u32,
-    pub(crate) split_index: u32,
+    #[cfg(feature = "splitting")]
+    split_count: u32,
+    #[cfg(feature = "splitting")]
+    split_index: u32,
     /// The reliable message number; valid once the message was sent.
     pub(crate) reliable: U24,
     pub(crate) sequence: U24,
@@ -192,9 +196,14 @@ impl SendStatus {
 }
 
 impl OutgoingMessage {
+    /// A message that is whole; `receipt` is zero for none.
+    pub(crate) fn new(reliability: Reliability, receipt: u32) -> Self {
+        Self { reliability, receipt, ..Self::default() }
+    }
+
     /// The capsule header for `bytes` bytes of payload.
     pub(crate) fn capsule(&self, bytes: usize) -> CapsuleHeader {
-        let split = Split { count: self.split_count, id: self.split_id, index: self.split_index };
+        let split = Split { count: self.split_count(), id: self.split_id(), index: self.split_index() };
         CapsuleHeader {
             reliability: self.reliability,
             bits: u16::try_from(bytes * 8).unwrap_or(u16::MAX),
@@ -212,7 +221,57 @@ impl OutgoingMessage {
 
     /// Whether this is a part of a longer message.
     pub(crate) const fn is_split(&self) -> bool {
-        self.split_count > 0
+        self.split_count() > 0
+    }
+
+    /// Whether no part of the same message follows.
+    pub(crate) const fn is_last_part(&self) -> bool {
+        self.split_count() <= self.split_index() + 1
+    }
+}
+
+#[cfg(feature = "splitting")]
+impl OutgoingMessage {
+    /// Makes this the first of `count` parts of the message with this id.
+    pub(crate) const fn split(&mut self, count: u32, id: u16) {
+        (self.split_count, self.split_id) = (count, id);
+    }
+
+    /// Makes this the next part.
+    pub(crate) const fn advance_part(&mut self) {
+        self.split_index += 1;
+    }
+
+    pub(crate) const fn split_id(&self) -> u16 {
+        self.split_id
+    }
+
+    pub(crate) const fn split_count(&self) -> u32 {
+        self.split_count
+    }
+
+    const fn split_index(&self) -> u32 {
+        self.split_index
+    }
+}
+
+/// Every message is whole.
+#[cfg(not(feature = "splitting"))]
+impl OutgoingMessage {
+    pub(crate) const fn split(&mut self, _: u32, _: u16) {}
+
+    pub(crate) const fn advance_part(&mut self) {}
+
+    pub(crate) const fn split_id(&self) -> u16 {
+        0
+    }
+
+    pub(crate) const fn split_count(&self) -> u32 {
+        0
+    }
+
+    const fn split_index(&self) -> u32 {
+        0
     }
 }
 
@@ -229,9 +288,16 @@ impl IncomingMessage {
     }
 
     /// Whether the message has a place in the order of its channel. No correct sender writes a receipt reliability; the
-    /// original delivers such a message at once.
+    /// original delivers such a message at once. Without the feature `sequencing` a sequenced message has no place either.
     pub(crate) const fn is_in_order(&self) -> bool {
-        self.reliability.has_channel() && !self.reliability.has_receipt()
+        let has_place =
+            if SEQUENCING { self.reliability.has_channel() } else { self.reliability.is_ordered() };
+        has_place && !self.reliability.has_receipt()
+    }
+
+    /// Whether the message is dropped behind a newer one of its channel.
+    pub(crate) const fn is_sequenced(&self) -> bool {
+        SEQUENCING && self.reliability.is_sequenced()
     }
 }
 

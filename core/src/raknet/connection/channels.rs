@@ -2,10 +2,11 @@
 //! stands in the pool, since few games use them.
 
 use crate::raknet::delivery::Channel;
+use crate::raknet::features::FAR_CHANNELS;
 use crate::storage::{Block, BlockLink, Claim, Pool, Share};
 
 /// Channels whose state is part of the connection.
-const NEAR: usize = 4;
+pub(crate) const NEAR: usize = 4;
 
 /// State that is kept as bytes. All zero is the state of a channel that nobody has used.
 pub(crate) trait Packed: Copy + Default {
@@ -43,7 +44,11 @@ impl<T: Packed> Channels<T> {
     /// Blocks that must be taken before the state of a channel can be changed.
     #[inline]
     pub(crate) fn missing_blocks<H: Copy + Default>(&self, pool: &Pool<'_, H>, channel: u8) -> usize {
-        if usize::from(channel) < NEAR || self.far.is_some() { 0 } else { Self::far_blocks(pool) }
+        if !FAR_CHANNELS || usize::from(channel) < NEAR || self.far.is_some() {
+            0
+        } else {
+            Self::far_blocks(pool)
+        }
     }
 
     fn far_blocks<H: Copy + Default>(pool: &Pool<'_, H>) -> usize {
@@ -90,7 +95,7 @@ impl<T: Packed> Channels<T> {
 
     /// Where in the pool the state of a channel stands.
     fn place<H: Copy + Default>(&self, pool: &Pool<'_, H>, channel: u8) -> Option<(Block, usize)> {
-        let place = usize::from(channel).checked_sub(NEAR)?;
+        let place = usize::from(channel).checked_sub(NEAR).filter(|_| FAR_CHANNELS)?;
         let in_block = Self::in_block(pool);
         let mut block = self.far?;
         for _ in 0..place.checked_div(in_block)? {
@@ -104,7 +109,8 @@ impl<T: Packed> Channels<T> {
     pub(crate) fn get<H: Copy + Default>(&self, pool: &Pool<'_, H>, channel: u8) -> T {
         match self.near.get(usize::from(channel)) {
             Some(state) => *state,
-            None => self.get_far(pool, channel).unwrap_or_default(),
+            None if FAR_CHANNELS => self.get_far(pool, channel).unwrap_or_default(),
+            None => T::default(),
         }
     }
 
@@ -138,7 +144,8 @@ impl<T: Packed> Channels<T> {
     fn put<H: Copy + Default>(&mut self, pool: &mut Pool<'_, H>, channel: u8, state: T) {
         if let Some(near) = self.near.get_mut(usize::from(channel)) {
             *near = state;
-        } else if let Some((block, at)) = self.place(pool, channel)
+        } else if FAR_CHANNELS
+            && let Some((block, at)) = self.place(pool, channel)
             && let Some(bytes) = pool.bytes_mut(block).get_mut(at..at + T::BYTES)
         {
             state.pack(bytes);
@@ -149,7 +156,7 @@ impl<T: Packed> Channels<T> {
 
     /// Forgets everything, and gives the blocks back to the pool.
     pub(crate) fn clear<H: Copy + Default>(&mut self, pool: &mut Pool<'_, H>, share: &mut Share) {
-        if let Some(far) = core::mem::take(self).far {
+        if let (Some(far), true) = (core::mem::take(self).far, FAR_CHANNELS) {
             let freed = pool.free(far);
             pool.shares.release_table(share, freed);
         }

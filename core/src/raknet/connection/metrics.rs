@@ -1,9 +1,56 @@
 //! What was counted in the last second and since the beginning (docs/raknet.md#statistics).
 
-use crate::raknet::stats::Amount;
-use crate::time::Instant;
+use crate::raknet::stats::{Amount, Waiting};
+use crate::time::{Instant, divide};
 
 const MICROS_PER_SECOND: u64 = 1_000_000;
+
+/// How often something happened.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Count(u64);
+
+impl Count {
+    #[inline]
+    pub(crate) const fn add_one(&mut self) {
+        self.0 += 1;
+    }
+
+    pub(crate) const fn get(self) -> u64 {
+        self.0
+    }
+}
+
+/// How much waits in each of `N` queues.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct WaitingAmounts<const N: usize>([Waiting; N]);
+
+impl<const N: usize> Default for WaitingAmounts<N> {
+    fn default() -> Self {
+        Self(const { [Waiting { messages: 0, bytes: 0 }; N] })
+    }
+}
+
+impl<const N: usize> WaitingAmounts<N> {
+    /// A message came into a queue.
+    pub(crate) fn count_in(&mut self, queue: usize, bytes: usize) {
+        if let Some(amount) = self.0.get_mut(queue) {
+            amount.messages += 1;
+            amount.bytes = amount.bytes.saturating_add(u32::try_from(bytes).unwrap_or(u32::MAX));
+        }
+    }
+
+    /// A message left a queue.
+    pub(crate) fn count_out(&mut self, queue: usize, bytes: usize) {
+        if let Some(amount) = self.0.get_mut(queue) {
+            amount.messages = amount.messages.saturating_sub(1);
+            amount.bytes = amount.bytes.saturating_sub(u32::try_from(bytes).unwrap_or(u32::MAX));
+        }
+    }
+
+    pub(crate) const fn amounts(self) -> [Waiting; N] {
+        self.0
+    }
+}
 
 /// Bytes of one kind: in all, in the second that is running, and in the last whole one.
 ///
@@ -59,7 +106,7 @@ fn start_second(counters: &mut [Counter], second: &mut u32, now: Instant) {
     if now.as_micros().wrapping_sub(start) < MICROS_PER_SECOND {
         return;
     }
-    let new = (now.as_micros() / MICROS_PER_SECOND) as u32;
+    let new = divide(now.as_micros(), MICROS_PER_SECOND as u32) as u32;
     if new != *second {
         let follows = new == second.wrapping_add(1);
         for counter in counters {

@@ -42,6 +42,10 @@ mod handshake;
 mod key_logging;
 #[cfg(feature = "secure")]
 mod key_state;
+#[cfg(feature = "statistics")]
+mod metrics;
+#[cfg(not(feature = "statistics"))]
+#[path = "no_metrics.rs"]
 mod metrics;
 #[cfg(feature = "secure")]
 mod negotiation;
@@ -71,6 +75,7 @@ use sender::Sender;
 use sizes::Sizes;
 
 use super::delivery::Channel;
+use super::features::PACKING;
 use super::internal_addresses::StoredAddresses;
 use super::reason::{ConnectFailure, DisconnectReason};
 #[cfg(feature = "secure")]
@@ -86,7 +91,7 @@ use crate::endpoint::{Progress, Side};
 #[cfg(feature = "secure")]
 use crate::secure::AcceptedToken;
 use crate::serial::U24;
-use crate::time::{Instant, long_micros};
+use crate::time::{Instant, divide, long_micros};
 
 /// Bytes of the longest datagram that is read: what fits an Ethernet frame, whatever MTU the peers agreed on.
 const LONGEST_DATAGRAM: usize = 1500 - IP_UDP_OVERHEAD as usize;
@@ -142,7 +147,8 @@ impl Connection {
     }
 
     pub(crate) fn set_timeout(&mut self, timeout: Duration) {
-        self.timeout = u32::try_from(long_micros(timeout).div_ceil(1_000)).unwrap_or(u32::MAX);
+        self.timeout =
+            u32::try_from(divide(long_micros(timeout).saturating_add(999), 1_000)).unwrap_or(u32::MAX);
     }
 
     const fn timeout_micros(&self) -> u64 {
@@ -327,7 +333,7 @@ impl Connection {
         }
         // As if it had not arrived: the other peer sends it again.
         if self.refuses_data {
-            cx.stats.datagrams_refused += 1;
+            cx.stats.on_refused();
             return Ok(());
         }
         let status = self.receiver.classify(number);
@@ -431,6 +437,9 @@ impl Connection {
 
     /// Delivers messages that had no block when their turn came.
     fn deliver_stalled(&mut self, cx: &mut Context<'_, '_>) {
+        if !PACKING {
+            return;
+        }
         let stalled = self.receiver.take_stalled();
         for channel in (0..Channel::COUNT as u8).filter(|channel| stalled >> channel & 1 != 0) {
             let mut control = self.receiver.deliver_buffered(cx, channel, !self.is_unverified());

@@ -156,6 +156,21 @@ impl<'a> Control<'a> {
         }
     }
 
+    /// Takes a message that a server sends to a client, of which a pure client needs nothing else.
+    pub(crate) fn read_of_server<S: Source<'a>>(source: &mut S) -> Result<Self, WireError> {
+        match source.u8("id")? {
+            id::CONNECTED_PING => Ok(Self::Ping { time: source.u64("time")? }),
+            id::CONNECTED_PONG => {
+                Ok(Self::Pong { ping_time: source.u64("ping time")?, time: source.u64("time")? })
+            }
+            id::CONNECTION_REQUEST_ACCEPTED => read_accepted(source),
+            id::DETECT_LOST_CONNECTIONS => Ok(Self::DetectLost),
+            id::DISCONNECTION_NOTIFICATION => Ok(Self::Disconnect),
+            id::INVALID_PASSWORD => read_invalid_password(source),
+            _ => Err(WireError::UnknownId),
+        }
+    }
+
     /// Takes a message that came in a capsule of `bits` bits.
     ///
     /// The original hands a number of bytes to a function that counts bits, so its "remote system requires public key"
@@ -183,6 +198,45 @@ impl<'a> Control<'a> {
     }
 }
 
+impl Control<'_> {
+    /// Writes what a client sends to a server; nothing else has room.
+    pub(crate) fn write_of_client(&self, writer: &mut Writer<'_>) -> Result<(), WireError> {
+        match *self {
+            Self::Ping { time } => write_times(writer, id::CONNECTED_PING, &[time]),
+            Self::Pong { ping_time, time } => write_times(writer, id::CONNECTED_PONG, &[ping_time, time]),
+            Self::Request { guid, time, proof, password } => {
+                write_request(writer, guid, time, proof, password)
+            }
+            Self::NewIncoming { server, addresses, accepted_time, time } => {
+                write_new_incoming(writer, &server, addresses, [accepted_time, time])
+            }
+            Self::Disconnect => writer.u8(id::DISCONNECTION_NOTIFICATION),
+            Self::RequiresPublicKey { .. }
+            | Self::Accepted { .. }
+            | Self::DetectLost
+            | Self::InvalidPassword { .. } => Err(WireError::NoRoom),
+        }
+    }
+}
+
+/// Writes an id and times behind it.
+fn write_times(writer: &mut Writer<'_>, id: u8, times: &[u64]) -> Result<(), WireError> {
+    writer.u8(id)?;
+    times.iter().try_for_each(|time| writer.u64(*time))
+}
+
+fn write_new_incoming(
+    writer: &mut Writer<'_>,
+    server: &SocketAddr,
+    addresses: AddressList<'_>,
+    times: [u64; 2],
+) -> Result<(), WireError> {
+    writer.u8(id::NEW_INCOMING_CONNECTION)?;
+    address::write(server, writer)?;
+    addresses.write(writer)?;
+    times.iter().try_for_each(|time| writer.u64(*time))
+}
+
 impl<'a> Wire<'a> for Control<'a> {
     fn read<S: Source<'a>>(source: &mut S) -> Result<Self, WireError> {
         Self::read_with(source, &SecuritySizes::ORIGINAL)
@@ -190,15 +244,8 @@ impl<'a> Wire<'a> for Control<'a> {
 
     fn write(&self, writer: &mut Writer<'_>) -> Result<(), WireError> {
         match *self {
-            Self::Ping { time } => {
-                writer.u8(id::CONNECTED_PING)?;
-                writer.u64(time)
-            }
-            Self::Pong { ping_time, time } => {
-                writer.u8(id::CONNECTED_PONG)?;
-                writer.u64(ping_time)?;
-                writer.u64(time)
-            }
+            Self::Ping { time } => write_times(writer, id::CONNECTED_PING, &[time]),
+            Self::Pong { ping_time, time } => write_times(writer, id::CONNECTED_PONG, &[ping_time, time]),
             Self::Request { guid, time, proof, password } => {
                 write_request(writer, guid, time, proof, password)
             }
@@ -215,11 +262,7 @@ impl<'a> Wire<'a> for Control<'a> {
                 writer.u64(time)
             }
             Self::NewIncoming { server, addresses, accepted_time, time } => {
-                writer.u8(id::NEW_INCOMING_CONNECTION)?;
-                address::write(&server, writer)?;
-                addresses.write(writer)?;
-                writer.u64(accepted_time)?;
-                writer.u64(time)
+                write_new_incoming(writer, &server, addresses, [accepted_time, time])
             }
             Self::DetectLost => writer.u8(id::DETECT_LOST_CONNECTIONS),
             Self::Disconnect => writer.u8(id::DISCONNECTION_NOTIFICATION),

@@ -208,11 +208,20 @@ impl<'a> Offline<'a> {
             id::OPEN_CONNECTION_REPLY_2 => read_reply_2(source, sizes),
             id::INCOMPATIBLE_PROTOCOL_VERSION => read_incompatible(source),
             id::OUT_OF_BAND => read_out_of_band(source),
-            other => {
-                let refusal = Refusal::from_id(other).ok_or(WireError::UnknownId)?;
-                read_magic(source)?;
-                Ok(Self::Refused { refusal, guid: read_guid(source)? })
-            }
+            other => read_refused(source, other),
+        }
+    }
+}
+
+impl<'a> Offline<'a> {
+    /// Takes an answer to a client's request, of which a pure client needs nothing else.
+    pub(crate) fn read_answer<S: Source<'a>>(source: &mut S) -> Result<Self, WireError> {
+        let sizes = &SecuritySizes::ORIGINAL;
+        match source.u8("id")? {
+            id::OPEN_CONNECTION_REPLY_1 => read_reply_1(source, sizes),
+            id::OPEN_CONNECTION_REPLY_2 => read_reply_2(source, sizes),
+            id::INCOMPATIBLE_PROTOCOL_VERSION => read_incompatible(source),
+            other => read_refused(source, other),
         }
     }
 }
@@ -267,6 +276,12 @@ impl<'a> Wire<'a> for Offline<'a> {
             }
         }
     }
+}
+
+fn read_refused<'a, S: Source<'a>>(source: &mut S, id: u8) -> Result<Offline<'a>, WireError> {
+    let refusal = Refusal::from_id(id).ok_or(WireError::UnknownId)?;
+    read_magic(source)?;
+    Ok(Offline::Refused { refusal, guid: read_guid(source)? })
 }
 
 const fn check_length(data: &[u8], shortest: usize, longest: usize) -> Result<(), WireError> {

@@ -12,7 +12,7 @@ use types::Pace;
 pub(super) use types::{AckSample, INITIAL_DATAGRAMS, Loss, LossTrigger};
 
 use crate::raknet::config::CongestionControl;
-use crate::time::Instant;
+use crate::time::{Instant, divide};
 
 /// A congestion controller whose window stays within bounds whatever the other peer acknowledges.
 #[derive(Clone, Copy, Debug)]
@@ -67,7 +67,7 @@ impl Congestion {
             Pace::SlowStart => 2 * window,
             Pace::Steady => window + window / 4,
         };
-        u32::try_from(bytes_per_rtt * 1_000_000 / u64::from(rtt.max(1))).unwrap_or(u32::MAX)
+        u32::try_from(divide(bytes_per_rtt * 1_000_000, rtt)).unwrap_or(u32::MAX)
     }
 
     /// Whether a datagram sent then belongs to a recovery period. Only NewReno has one.

@@ -110,7 +110,7 @@ impl Handshake {
     /// Makes this end a client, too, of a connection that the other peer opens. False if this end does not wait for the
     /// last message of the other peer.
     pub(super) fn adopt(&mut self) -> bool {
-        let adopts = self.state == State::AwaitingNewIncoming;
+        let adopts = SERVER && self.state == State::AwaitingNewIncoming;
         if adopts {
             self.side = Side::Client;
         }
@@ -135,8 +135,9 @@ impl Handshake {
 
     /// Whether the second request of the other peer was answered, and nothing has come of it.
     pub(super) const fn is_unverified(&self) -> bool {
-        matches!(self.state, State::Unverified)
-            || matches!(self.state, State::Opening) && self.opening.is_crossed()
+        SERVER
+            && (matches!(self.state, State::Unverified)
+                || matches!(self.state, State::Opening) && self.opening.is_crossed())
     }
 
     /// Whether datagrams of the connection may arrive.
@@ -432,7 +433,7 @@ impl Handshake {
             return Err(End::told(failure));
         }
         let mut reader = Reader::new(payload);
-        let control = Control::read(&mut reader);
+        let control = if SERVER { Control::read(&mut reader) } else { Control::read_of_server(&mut reader) };
         match (control, self.state) {
             (
                 Ok(Control::Request { guid, time, proof, password }),

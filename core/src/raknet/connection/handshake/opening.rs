@@ -15,7 +15,7 @@ use crate::raknet::types::ConnectOptions;
 use crate::raknet::wire::address::UNASSIGNED;
 use crate::raknet::wire::offline::{Offline, ServerSecurity};
 use crate::raknet::wire::{Guid, MAX_MTU, Wire};
-use crate::time::{Instant, micros};
+use crate::time::{Instant, long_micros, micros};
 
 /// MTUs that a client tries, a third of its attempts each (docs/raknet.md#connection-attempts).
 const MTUS: [u16; 3] = [MAX_MTU, 1200, 576];
@@ -64,13 +64,13 @@ impl Opening {
         let known = known.and_then(|server| cx.state.known_versions.of(server));
         let attempts = options.attempts.unwrap_or(cx.config.connect_attempts).clamp(3, 254);
         let interval = options.interval.unwrap_or(cx.config.connect_interval);
-        let all_attempts = interval.saturating_mul(u32::from(attempts) + 1);
+        let all_attempts = long_micros(interval).saturating_mul(u64::from(attempts) + 1);
         Self {
             attempts,
             version: Version::new(options, known, cx.config),
             interval: micros(interval),
             next_request: cx.now,
-            deadline: cx.now + options.connect_timeout.unwrap_or(all_attempts),
+            deadline: cx.now.plus_long(options.connect_timeout.map_or(all_attempts, long_micros)),
             has_timeout: options.connect_timeout.is_some(),
             ..Self::default()
         }

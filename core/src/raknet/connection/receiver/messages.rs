@@ -4,6 +4,7 @@ use super::reorder_buffer::{Disposition, disposition};
 use super::{ControlMessage, Payload, ReceiveError, ReceivedBytes, Receiver};
 use crate::raknet::connection::block_header::{BlockHeader, IncomingMessage};
 use crate::raknet::connection::context::Context;
+use crate::raknet::features::PACKING;
 use crate::raknet::stats::DropReason;
 use crate::raknet::wire::id;
 use crate::storage::{Block, Queue};
@@ -37,13 +38,14 @@ impl Receiver {
                 }
             }
             Disposition::Buffer => {
-                if let Payload::Borrowed(payload) = payload
+                if PACKING
+                    && let Payload::Borrowed(payload) = payload
                     && self.pack(cx, message, payload)
                 {
                     return Ok(None);
                 }
                 let message_block = self.store(cx, message, payload, Disposition::Buffer)?;
-                self.packing = (!message.reliability.is_sequenced()).then_some(message_block);
+                self.packing = (!message.is_sequenced()).then_some(message_block);
                 self.channels.update(cx.pool, message.channel, |channel, pool| {
                     channel.push(pool, message_block);
                 });
@@ -83,7 +85,7 @@ impl Receiver {
             if disposition == Disposition::Buffer {
                 break;
             }
-            let first = if message.followers == 0 {
+            let first = if !PACKING || message.followers == 0 {
                 self.channels.update(cx.pool, number, |channel, pool| channel.pop(pool))
             } else {
                 self.unpack_first(cx, message)
@@ -205,7 +207,7 @@ impl Receiver {
         let message = self.receive_queue.pop(cx.pool)?;
         self.budget.on_fit();
         if cx.pool.header(message).receipt().is_none() {
-            self.messages_received += 1;
+            self.messages_received.add_one();
             self.count(cx.now, ReceivedBytes::Processed, cx.pool.size(message));
             translate_timestamp(cx, message, clock_difference);
         }

@@ -16,13 +16,14 @@ use reassembly::{ArrivedPart, Reassembly};
 use reorder_buffer::{Disposition, ReorderBuffer};
 
 use super::block_header::IncomingMessage;
-use super::channels::Channels;
+use super::channels::{Channels, NEAR};
 use super::context::Context;
-use super::metrics::Metrics;
+use super::metrics::{Count, Metrics};
 use super::sizes::Sizes;
 use crate::cursor::Writer;
 use crate::endpoint::Progress;
 use crate::raknet::delivery::Channel;
+use crate::raknet::features::{FAR_CHANNELS, PACKING, SPLITTING};
 use crate::raknet::stats::{ConnectionStats, DropReason};
 use crate::raknet::wire::capsule::{CapsuleHeader, Split};
 use crate::serial::U24;
@@ -78,8 +79,8 @@ pub(super) struct Receiver {
     receive_queue: Queue,
     budget: ReceiveBudget,
     metrics: Metrics<3>,
-    messages_received: u64,
-    datagrams_received: u64,
+    messages_received: Count,
+    datagrams_received: Count,
 }
 
 impl Receiver {
@@ -92,8 +93,8 @@ impl Receiver {
     /// Adds its figures to the statistics.
     pub(super) fn fill_stats(&self, now: Instant, stats: &mut ConnectionStats) {
         let [processed, ignored, datagrams] = self.metrics.amounts(now);
-        stats.messages_received = self.messages_received;
-        stats.datagrams_received = self.datagrams_received;
+        stats.messages_received = self.messages_received.get();
+        stats.datagrams_received = self.datagrams_received.get();
         stats.bytes_processed = processed;
         stats.bytes_ignored = ignored;
         stats.actual_bytes_received = datagrams;
@@ -115,7 +116,7 @@ impl Receiver {
 
     /// Counts a data datagram whose capsules were all taken.
     pub(super) const fn on_datagram_taken(&mut self) {
-        self.datagrams_received += 1;
+        self.datagrams_received.add_one();
     }
 
     /// Notes that a datagram is to be acknowledged, at `latest`.
@@ -216,6 +217,8 @@ impl Receiver {
         }
         let payload = match capsule.split {
             None => Payload::Borrowed(payload),
+            // The connection ends, as with a message that is longer than its memory.
+            Some(_) if !SPLITTING => return Err(ReceiveError::MessageTooLarge),
             Some(split) => match self.on_part(cx, sizes, message, split, payload)? {
                 Some(whole) => Payload::Stored(whole),
                 None => return Ok(None),
@@ -228,6 +231,9 @@ impl Receiver {
     /// messages.
     #[inline]
     fn prepare_channel(&mut self, cx: &mut Context<'_, '_>, channel: u8) -> Result<(), ReceiveError> {
+        if !FAR_CHANNELS && usize::from(channel) >= NEAR {
+            return Err(self.no_room(cx));
+        }
         let missing = self.channels.missing_blocks(cx.pool, channel);
         if missing == 0 || self.channels.prepare(cx.pool, &mut self.budget.share, Claim::Receive, channel) {
             Ok(())
@@ -268,12 +274,12 @@ impl Receiver {
     }
 
     pub(super) const fn has_progress(&self) -> bool {
-        self.reassembly.progress.is_some()
+        SPLITTING && self.reassembly.progress.is_some()
     }
 
     /// Takes the progress of a message that arrives in parts.
     pub(super) const fn take_progress(&mut self) -> Option<Progress> {
-        self.reassembly.progress.take()
+        if SPLITTING { self.reassembly.progress.take() } else { None }
     }
 
     /// The application has read a message, whose blocks went back to the pool.
@@ -283,7 +289,7 @@ impl Receiver {
 
     /// Whether datagrams were deferred, or messages wait for a block, for which there may be memory now.
     pub(super) const fn has_deferred(&self) -> bool {
-        self.datagrams.has_deferred() || self.stalled != 0
+        self.datagrams.has_deferred() || PACKING && self.stalled != 0
     }
 
     /// Reports deferred datagrams missing once half of the quota is free: with less, most of them would be deferred again.
@@ -297,7 +303,9 @@ impl Receiver {
     pub(super) fn clear_undelivered(&mut self, cx: &mut Context<'_, '_>) {
         self.packing = None;
         self.stalled = 0;
-        self.reassembly.clear(cx, &mut self.budget);
+        if SPLITTING {
+            self.reassembly.clear(cx, &mut self.budget);
+        }
         self.reliable.clear(cx.pool, &mut self.budget.share);
         for channel in 0..Channel::COUNT as u8 {
             let freed = self.channels.get(cx.pool, channel).free_all(cx);

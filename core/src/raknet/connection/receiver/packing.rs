@@ -8,6 +8,7 @@ use super::Receiver;
 use super::reorder_buffer::Disposition;
 use crate::raknet::connection::block_header::{BlockHeader, IncomingMessage};
 use crate::raknet::connection::context::Context;
+use crate::raknet::features::PACKING;
 use crate::storage::{Block, BlockLink};
 
 impl Receiver {
@@ -59,12 +60,12 @@ impl Receiver {
 
     /// Whether messages whose turn has come wait for blocks.
     pub(in super::super) const fn is_stalled(&self) -> bool {
-        self.stalled != 0
+        PACKING && self.stalled != 0
     }
 
     /// Takes the channels on which that is so, a bit for each.
     pub(in super::super) const fn take_stalled(&mut self) -> u32 {
-        core::mem::replace(&mut self.stalled, 0)
+        if PACKING { core::mem::replace(&mut self.stalled, 0) } else { 0 }
     }
 }
 

@@ -40,13 +40,13 @@ impl ReorderBuffer {
             return Disposition::Buffer;
         }
         let outdated = message.order != self.next_order
-            || message.reliability.is_sequenced() && message.sequence.is_older_than(self.next_sequence);
+            || message.is_sequenced() && message.sequence.is_older_than(self.next_sequence);
         if outdated { Disposition::Discard } else { Disposition::Deliver }
     }
 
     /// Advances behind a message that is delivered.
     pub(super) fn advance(&mut self, message: &IncomingMessage) {
-        if message.reliability.is_sequenced() {
+        if message.is_sequenced() {
             self.next_sequence = message.sequence.next();
         } else {
             self.next_order = self.next_order.next();
@@ -115,7 +115,7 @@ fn precedes(left: &IncomingMessage, right: &IncomingMessage) -> bool {
     if left.order != right.order {
         return left.order.is_older_than(right.order);
     }
-    match (left.reliability.is_sequenced(), right.reliability.is_sequenced()) {
+    match (left.is_sequenced(), right.is_sequenced()) {
         (true, false) => true,
         (true, true) => left.sequence.is_older_than(right.sequence),
         (false, _) => false,

@@ -2,7 +2,7 @@
 
 use core::ops::RangeInclusive;
 
-use super::{LossRecovery, datagram, for_each_message};
+use super::{LossRecovery, MAY_BE_BLOCKED, datagram, for_each_message};
 use crate::raknet::config::Carrier;
 use crate::raknet::connection::block_header::{BlockHeader, SendStatus};
 use crate::raknet::connection::congestion::{AckSample, LossTrigger};
@@ -103,7 +103,7 @@ impl LossRecovery {
                 if !self.congestion.is_in_recovery(sent_at) {
                     summary.bytes_after_recovery += bytes;
                 }
-                if let Some(blocked) = &mut self.blocked_receiver {
+                if let (true, Some(blocked)) = (MAY_BE_BLOCKED, &mut self.blocked_receiver) {
                     blocked.on_ack(source, message);
                 }
                 (number, sent_at)
@@ -114,7 +114,7 @@ impl LossRecovery {
             }
         };
         let (_, sent_at) = sent;
-        self.datagrams_acknowledged += 1;
+        self.datagrams_acknowledged.add_one();
         let (oldest, newest) = summary.sent.unwrap_or((sent_at, sent));
         summary.sent = Some((oldest.min(sent_at), if newest.1 <= sent_at { sent } else { newest }));
         self.untrack(cx, first);
@@ -148,7 +148,7 @@ impl LossRecovery {
 
     /// A datagram that was declared lost was acknowledged: the path reorders, so others may be late, too.
     fn on_spurious_loss(&mut self, ordinal: u32) {
-        self.datagrams_late += 1;
+        self.datagrams_late.add_one();
         self.reordering_window =
             self.reordering_window.saturating_add(REORDERING_STEP).min(MAX_REORDERING_WINDOW);
         self.congestion.on_spurious_loss(ordinal);

@@ -51,7 +51,7 @@ impl BlockedReceiver {
             self.working = Some(source);
         }
         if message.is_split() {
-            self.split_id = Some(message.split_id);
+            self.split_id = Some(message.split_id());
         }
     }
 
@@ -64,7 +64,7 @@ impl BlockedReceiver {
 
     /// Whether this is a part of the message for which the receiver has reserved memory.
     pub(super) fn prefers(&self, message: &OutgoingMessage) -> bool {
-        message.is_split() && self.split_id == Some(message.split_id)
+        message.is_split() && self.split_id == Some(message.split_id())
     }
 }
 

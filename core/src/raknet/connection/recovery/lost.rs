@@ -1,7 +1,6 @@
 //! Datagrams that were declared lost, and which of them is sent again next.
 
-use super::LossRecovery;
-use super::blocked_receiver::BlockedReceiver;
+use super::{LossRecovery, MAY_BE_BLOCKED};
 use crate::raknet::connection::block_header::{BlockHeader, OutgoingMessage, SendStatus};
 use crate::raknet::connection::congestion::{Loss, LossTrigger};
 use crate::raknet::connection::context::Context;
@@ -30,7 +29,7 @@ impl LossRecovery {
             return;
         };
         *status = SendStatus::Lost { owner, number, bytes, sent_at, ordinal };
-        if let Some(blocked) = &mut self.blocked_receiver {
+        if let (true, Some(blocked)) = (MAY_BE_BLOCKED, &mut self.blocked_receiver) {
             blocked.on_lost(source);
         }
         if let Some(trigger) = trigger {
@@ -47,12 +46,18 @@ impl LossRecovery {
 
     /// Where the messages of the next datagram come from.
     pub(in super::super) fn source(&mut self) -> SendSource {
-        self.blocked_receiver.as_mut().map_or(SendSource::Usual, BlockedReceiver::source)
+        match &mut self.blocked_receiver {
+            Some(blocked) if MAY_BE_BLOCKED => blocked.source(),
+            Some(_) | None => SendSource::Usual,
+        }
     }
 
     /// Another source, if the last one had nothing to send.
     pub(in super::super) fn next_source(&mut self) -> SendSource {
-        self.blocked_receiver.as_mut().map_or(SendSource::Usual, BlockedReceiver::next_probe)
+        match &mut self.blocked_receiver {
+            Some(blocked) if MAY_BE_BLOCKED => blocked.next_probe(),
+            Some(_) | None => SendSource::Usual,
+        }
     }
 
     /// Takes the lost datagram whose messages `source` sends next; they hang on the block that is returned.
@@ -64,7 +69,7 @@ impl LossRecovery {
             SendSource::NewestLost => self.lost.newest(),
             SendSource::New(_) => return None,
         };
-        if self.lost.is_empty() {
+        if MAY_BE_BLOCKED && self.lost.is_empty() {
             self.blocked_receiver = None;
         }
         let first = next?;

@@ -15,8 +15,10 @@ use rtt::RttEstimator;
 use super::block_header::{BlockHeader, Datagram, SendStatus, key};
 use super::congestion::{Congestion, LossTrigger};
 use super::context::Context;
+use super::metrics::Count;
 use super::send_source::SendSource;
 use crate::raknet::config::{Carrier, CongestionControl};
+use crate::raknet::features::{PRIORITIES, SPLITTING};
 use crate::raknet::stats::ConnectionStats;
 use crate::serial::U24;
 use crate::storage::{Block, BlockLink, List};
@@ -26,6 +28,9 @@ use crate::time::{Instant, micros};
 /// counted as lost. Similar to RFC 9002 section 7.6, which has no count but a time, of three probe timeouts, over which
 /// everything was lost.
 const PERSISTENT_CONGESTION_TIMEOUTS: u8 = 4;
+/// Whether a receiver whose memory is full may need something other than the oldest lost messages: parts of a longer message,
+/// or messages that others were sent before.
+const MAY_BE_BLOCKED: bool = SPLITTING || PRIORITIES;
 /// Timeouts in a row after which the receiver may be blocked, so that lost messages no longer go first.
 const BLOCKED_RECEIVER_TIMEOUTS: u8 = 2;
 /// Datagrams that the first timeout sends again as probes (RFC 9002 section 6.2.4), and that may leave after any timeout
@@ -63,8 +68,8 @@ pub(super) struct LossRecovery {
     rtt: RttEstimator,
     congestion: Congestion,
     datagrams_lost: u64,
-    datagrams_late: u64,
-    datagrams_acknowledged: u64,
+    datagrams_late: Count,
+    datagrams_acknowledged: Count,
 }
 
 /// A datagram that is about to leave.
@@ -128,8 +133,8 @@ impl LossRecovery {
     /// Adds its figures to the statistics.
     pub(super) fn fill_stats(&self, stats: &mut ConnectionStats) {
         stats.datagrams_lost = self.datagrams_lost;
-        stats.datagrams_late = self.datagrams_late;
-        stats.datagrams_acknowledged = self.datagrams_acknowledged;
+        stats.datagrams_late = self.datagrams_late.get();
+        stats.datagrams_acknowledged = self.datagrams_acknowledged.get();
         stats.round_trip = core::time::Duration::from_micros(self.rtt.srtt().into());
         stats.congestion_window = self.congestion.window();
         stats.in_flight = self.bytes_in_flight;
@@ -238,7 +243,7 @@ impl LossRecovery {
         if declared > 0 {
             self.probes = PROBES;
             self.backoff = self.backoff.saturating_add(1);
-            if self.backoff >= BLOCKED_RECEIVER_TIMEOUTS {
+            if MAY_BE_BLOCKED && self.backoff >= BLOCKED_RECEIVER_TIMEOUTS {
                 self.blocked_receiver.get_or_insert_default();
             }
             if self.backoff >= PERSISTENT_CONGESTION_TIMEOUTS && trigger.is_some() {

@@ -38,7 +38,7 @@ impl Sender {
             return None;
         }
         self.recovery.take_number();
-        self.datagrams_sent += 1;
+        self.datagrams_sent.add_one();
         let bytes = writer.written();
         if let Some(first) = tracked.front() {
             self.unacked_since.get_or_insert(cx.now);
@@ -80,7 +80,7 @@ impl Sender {
         let number = self.recovery.take_number();
         DatagramHeader::Data { hints: self.hints(), number }.write(&mut writer).ok()?;
         self.compose_unqueued(cx, &mut writer, &Control::Disconnect).ok()?;
-        self.datagrams_sent += 1;
+        self.datagrams_sent.add_one();
         Some(writer.written())
     }
 
@@ -93,10 +93,10 @@ impl Sender {
     ) -> Result<(), WireError> {
         let mut buffer = [0; MAX_UNQUEUED];
         let mut payload = Writer::new(&mut buffer);
-        control.write(&mut payload)?;
+        control.write_of_client(&mut payload)?;
         let payload = payload.finish();
         self.count(cx.now, SentBytes::Sent, payload.len());
-        let message = OutgoingMessage { reliability: Reliability::Unreliable, ..OutgoingMessage::default() };
+        let message = OutgoingMessage::new(Reliability::Unreliable, 0);
         message.capsule(payload.len()).write(writer)?;
         writer.bytes(payload)
     }

@@ -2,6 +2,10 @@
 
 mod compose;
 mod pacing;
+#[cfg(feature = "statistics")]
+mod ping_stats;
+#[cfg(not(feature = "statistics"))]
+#[path = "no_ping_stats.rs"]
 mod ping_stats;
 mod pings;
 mod priority;
@@ -14,12 +18,13 @@ use queue::SendQueue;
 
 use super::congestion::INITIAL_DATAGRAMS;
 use super::context::Context;
-use super::metrics::Metrics;
+use super::metrics::{Count, Metrics};
 use super::recovery::{AckSummary, LossRecovery};
 use super::sizes::Sizes;
 use crate::cursor::{Reader, WireError, Writer};
 use crate::endpoint::{Outcome, Progress, Receipt, SendError};
 use crate::raknet::delivery::{Delivery, Priority};
+use crate::raknet::features::SERVER;
 use crate::raknet::stats::ConnectionStats;
 use crate::raknet::wire::Wire;
 use crate::raknet::wire::control::{Control, MAX_CONTROL};
@@ -52,8 +57,8 @@ pub(super) struct Sender {
     limiter: Pacer,
     pub(super) pings: Pings,
     metrics: Metrics<4>,
-    messages_sent: u64,
-    datagrams_sent: u64,
+    messages_sent: Count,
+    datagrams_sent: Count,
     /// Since when there has always been something that the other peer had not acknowledged.
     unacked_since: Option<Instant>,
     /// When something to acknowledge was last sent.
@@ -84,14 +89,13 @@ impl Sender {
     /// Adds its figures to the statistics.
     pub(super) fn fill_stats(&self, now: Instant, stats: &mut ConnectionStats) {
         let [pushed, sent, resent, datagrams] = self.metrics.amounts(now);
-        stats.messages_sent = self.messages_sent;
-        stats.datagrams_sent = self.datagrams_sent;
+        stats.messages_sent = self.messages_sent.get();
+        stats.datagrams_sent = self.datagrams_sent.get();
         stats.bytes_pushed = pushed;
         stats.bytes_sent = sent;
         stats.bytes_resent = resent;
         stats.actual_bytes_sent = datagrams;
-        stats.waiting = self.queue.waiting_new();
-        stats.waiting_resends = self.queue.waiting_resends();
+        (stats.waiting, stats.waiting_resends) = self.queue.waiting();
         stats.mtu = self.sizes.mtu();
         self.recovery.fill_stats(stats);
         self.pings.fill_stats(stats);
@@ -114,7 +118,7 @@ impl Sender {
         delivery: Delivery,
     ) -> Result<Option<Receipt>, SendError> {
         let receipt = self.queue.push(cx, self.sizes, payload, delivery, Claim::Send)?;
-        self.messages_sent += 1;
+        self.messages_sent.add_one();
         self.count(cx.now, SentBytes::Pushed, payload.len());
         Ok(receipt)
     }
@@ -138,7 +142,8 @@ impl Sender {
     ) -> bool {
         let mut buffer = [0; MAX_CONTROL];
         let mut writer = Writer::new(&mut buffer);
-        if control.write(&mut writer).is_err() {
+        let written = if SERVER { control.write(&mut writer) } else { control.write_of_client(&mut writer) };
+        if written.is_err() {
             return false;
         }
         self.queue.push(cx, self.sizes, writer.finish(), delivery, Claim::Control).is_ok()

@@ -1,6 +1,6 @@
 //! Pacing by a token bucket, so that a window is spread over a round trip (RFC 9002 section 7.7).
 
-use crate::time::Instant;
+use crate::time::{Instant, divide};
 
 /// Datagrams that may always leave together.
 const BURST_DATAGRAMS: u32 = 4;
@@ -54,14 +54,14 @@ impl Pacer {
             return self.filled;
         };
         let wanted = u64::from(debt) + u64::from(in_time(rate, MIN_SLEEP_MICROS).max(1));
-        let wait = wanted * 1_000_000 / u64::from(rate.max(1)) + 1;
+        let wait = divide(wanted * 1_000_000, rate) + 1;
         self.filled.plus_micros(u32::try_from(wait).unwrap_or(u32::MAX))
     }
 }
 
 /// Bytes that `rate` bytes a second carry in so many microseconds.
 fn in_time(rate: u32, micros: u32) -> u32 {
-    u32::try_from(u64::from(rate) * u64::from(micros) / 1_000_000).unwrap_or(u32::MAX)
+    u32::try_from(divide(u64::from(rate) * u64::from(micros), 1_000_000)).unwrap_or(u32::MAX)
 }
 
 #[cfg(test)]

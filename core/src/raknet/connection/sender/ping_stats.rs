@@ -19,9 +19,9 @@ pub(super) struct PingStats {
 }
 
 impl PingStats {
-    /// A ping took `ping`; the other clock read `remote` milliseconds when ours read `local`, half of it before now.
-    pub(super) fn sample(&mut self, ping: Duration, local: u64, remote: u64) {
-        let micros = u32::try_from(ping.as_micros()).unwrap_or(u32::MAX).max(1);
+    /// A ping took so many microseconds; the other clock read `remote` milliseconds when ours read `local`, half of it before now.
+    pub(super) fn sample(&mut self, ping: u32, local: u64, remote: u64) {
+        let micros = ping.max(1);
         let drift = self.drift(remote.wrapping_sub(local) as i64);
         let at = self.count as usize % SAMPLES;
         if let (Some(place), Some(beside)) = (self.micros.get_mut(at), self.drifts.get_mut(at)) {
@@ -81,18 +81,18 @@ mod tests {
             (Duration::ZERO, Duration::ZERO, None)
         );
         for (millis, remote) in [(50, 9_000), (10, 5_500), (30, 7_000)] {
-            ping_stats.sample(Duration::from_millis(millis), 5_000, remote);
+            ping_stats.sample(millis * 1_000, 5_000, remote);
         }
         assert_eq!(ping_stats.last(), Duration::from_millis(30));
         assert_eq!(ping_stats.average(), Duration::from_millis(30));
         assert_eq!(ping_stats.difference(), Some(500));
         for _ in 0..5 {
-            ping_stats.sample(Duration::from_millis(20), 5_000, 4_000);
+            ping_stats.sample(20 * 1_000, 5_000, 4_000);
         }
         assert_eq!(ping_stats.difference(), Some(-1_000));
         assert_eq!(ping_stats.lowest(), Duration::from_millis(10));
         for remote in [1 << 63, 0, u64::MAX >> 1, 5_000] {
-            ping_stats.sample(Duration::from_millis(40), 5_000, remote);
+            ping_stats.sample(40 * 1_000, 5_000, remote);
             assert_eq!(ping_stats.difference(), Some(remote.wrapping_sub(5_000) as i64));
             assert_eq!(ping_stats.lowest(), Duration::from_millis(10));
         }

@@ -53,8 +53,8 @@ impl Pings {
     pub(in super::super) fn on_pong(&mut self, now: Instant, ping_time: u64, remote_time: u64) -> bool {
         let pinged_at = self.pinged_at.filter(|pinged_at| pinged_at.as_millis() == ping_time);
         let Some(pinged_at) = pinged_at else { return false };
-        let ping = now.saturating_since(pinged_at);
-        self.stats.sample(ping, (pinged_at + ping / 2).as_millis(), remote_time);
+        let ping = now.micros_since(pinged_at);
+        self.stats.sample(ping, pinged_at.plus_micros(ping / 2).as_millis(), remote_time);
         true
     }
 

@@ -4,6 +4,23 @@
 //! the smaller the steps between the virtual times of its messages.
 
 use crate::raknet::delivery::Priority;
+use crate::raknet::features::PRIORITIES;
+
+/// The priorities that have a queue of their own. Without the feature `priorities` all messages stand in one.
+#[cfg(feature = "priorities")]
+pub(super) const CLASSES: [Priority; Priority::COUNT] = Priority::ALL;
+#[cfg(not(feature = "priorities"))]
+pub(super) const CLASSES: [Priority; 1] = [Priority::Medium];
+
+/// The priority among [`CLASSES`] that stands for this one.
+pub(super) const fn class(priority: Priority) -> Priority {
+    if PRIORITIES { priority } else { Priority::Medium }
+}
+
+/// Where a priority stands in [`CLASSES`].
+pub(super) const fn place(priority: Priority) -> usize {
+    if PRIORITIES { priority.index() } else { 0 }
+}
 
 /// The virtual time of the first message of each priority in an empty queue.
 const FIRST: [u32; Priority::COUNT] = [0, 3, 10, 27];
@@ -13,12 +30,16 @@ const STEP: [u32; Priority::COUNT] = [1, 5, 14, 35];
 /// The virtual times of the next message of each priority.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct VirtualClock {
-    next: [u32; Priority::COUNT],
+    next: [u32; if PRIORITIES { Priority::COUNT } else { 0 }],
 }
 
 impl Default for VirtualClock {
     fn default() -> Self {
-        Self { next: FIRST }
+        #[cfg(feature = "priorities")]
+        let next = FIRST;
+        #[cfg(not(feature = "priorities"))]
+        let next = [];
+        Self { next }
     }
 }
 

@@ -1,15 +1,17 @@
 //! Messages that wait to be sent: splitting, numbering, priorities (docs/raknet.md#sending).
 
-use super::priority::{VirtualClock, is_earlier};
+use super::priority::{CLASSES, VirtualClock, class, is_earlier, place};
 use super::split_sends::SplitSends;
 use crate::endpoint::SendError;
 use crate::endpoint::{Outcome, Progress, Receipt};
 use crate::raknet::connection::block_header::{BlockHeader, OutgoingMessage, SendStatus};
-use crate::raknet::connection::channels::{Channels, Packed, pack, unpack};
+use crate::raknet::connection::channels::{Channels, NEAR, Packed, pack, unpack};
 use crate::raknet::connection::context::Context;
+use crate::raknet::connection::metrics::WaitingAmounts;
 use crate::raknet::connection::send_source::SendSource;
 use crate::raknet::connection::sizes::Sizes;
 use crate::raknet::delivery::{Delivery, Priority};
+use crate::raknet::features::{FAR_CHANNELS, PRIORITIES, SEQUENCING, SPLITTING};
 use crate::raknet::stats::Waiting;
 use crate::serial::U24;
 use crate::storage::{Block, BlockLink, Claim, NoRoom, Queue, Share};
@@ -42,9 +44,9 @@ pub(super) struct SendQueue {
     /// Lost messages, which go before new ones.
     resend: Queue,
     /// New messages, by priority.
-    new: [Queue; Priority::COUNT],
-    /// How many messages and bytes stand in `new` and, last, in `resend`.
-    amounts: [Waiting; Priority::COUNT + 1],
+    new: [Queue; CLASSES.len()],
+    /// How many messages and bytes stand in `resend` and, by priority, in `new`.
+    amounts: WaitingAmounts<{ Priority::COUNT + 1 }>,
     clock: VirtualClock,
     channels: Channels<ChannelIndices>,
     next_reliable: U24,
@@ -71,6 +73,16 @@ pub(super) enum QueueId {
     New(Priority),
 }
 
+impl QueueId {
+    /// Where the amounts of the queue stand.
+    const fn index(self) -> usize {
+        match self {
+            Self::Resend => 0,
+            Self::New(priority) => priority.index() + 1,
+        }
+    }
+}
+
 impl SendQueue {
     /// Lets the reliable numbers of a new queue start at `start`.
     pub(super) const fn start_numbers_at(&mut self, start: U24) {
@@ -81,37 +93,18 @@ impl SendQueue {
         self.resend.is_empty() && self.new.iter().all(Queue::is_empty)
     }
 
-    pub(super) const fn waiting_new(&self) -> [Waiting; Priority::COUNT] {
-        let [immediate, high, medium, low, _] = self.amounts;
-        [immediate, high, medium, low]
-    }
-
-    pub(super) const fn waiting_resends(&self) -> Waiting {
-        let [.., resends] = self.amounts;
-        resends
-    }
-
-    fn amount(&mut self, queue: QueueId) -> &mut Waiting {
-        let [immediate, high, medium, low, resend] = &mut self.amounts;
-        match queue {
-            QueueId::Resend => resend,
-            QueueId::New(Priority::Immediate) => immediate,
-            QueueId::New(Priority::High) => high,
-            QueueId::New(Priority::Medium) => medium,
-            QueueId::New(Priority::Low) => low,
-        }
+    /// How many messages and bytes wait: new ones by priority, and lost ones.
+    pub(super) fn waiting(&self) -> ([Waiting; Priority::COUNT], Waiting) {
+        let [resends, new @ ..] = self.amounts.amounts();
+        (new, resends)
     }
 
     fn count_in(&mut self, queue: QueueId, bytes: usize) {
-        let amount = self.amount(queue);
-        amount.messages += 1;
-        amount.bytes = amount.bytes.saturating_add(u32::try_from(bytes).unwrap_or(u32::MAX));
+        self.amounts.count_in(queue.index(), bytes);
     }
 
     fn count_out(&mut self, queue: QueueId, bytes: usize) {
-        let amount = self.amount(queue);
-        amount.messages = amount.messages.saturating_sub(1);
-        amount.bytes = amount.bytes.saturating_sub(u32::try_from(bytes).unwrap_or(u32::MAX));
+        self.amounts.count_out(queue.index(), bytes);
     }
 
     pub(super) const fn has_resends(&self) -> bool {
@@ -129,27 +122,29 @@ impl SendQueue {
     ) -> Result<Option<Receipt>, SendError> {
         // Never zero, which the compiler cannot know: so no division by it can panic.
         let part_size = sizes.part().max(1);
-        let count = if payload.len() <= part_size { 1 } else { payload.len().div_ceil(part_size) };
+        check_is_built_in(payload.len(), part_size, delivery)?;
+        let priority = class(delivery.priority);
+        let count =
+            if !SPLITTING || payload.len() <= part_size { 1 } else { payload.len().div_ceil(part_size) };
         let is_split = count > 1;
         let is_recorded = is_split && Self::is_followed(cx, delivery);
         let blocks = Self::blocks_for(cx, payload.len(), part_size) + usize::from(is_recorded);
         self.admit(cx, payload.len(), blocks, delivery, claim)?;
         let mut message = self.number(cx, delivery, is_split);
         if is_split {
-            message.split_count = u32::try_from(count).unwrap_or(u32::MAX);
-            message.split_id = self.splits.take_id();
+            message.split(u32::try_from(count).unwrap_or(u32::MAX), self.splits.take_id());
         }
         if is_recorded {
             self.splits.insert(cx, &message);
         }
-        for part in payload.chunks(part_size) {
-            let virtual_time = self.assign_virtual_time(cx, delivery.priority);
+        for part in payload.chunks(if SPLITTING { part_size } else { usize::MAX }) {
+            let virtual_time = self.assign_virtual_time(cx, priority);
             let status = SendStatus::Queued { virtual_time, queued_at: cx.now };
             // The room was charged for all parts at once.
             let Some(block) = cx.pool.store(part, &BlockHeader::Outgoing(message, status)) else { break };
-            self.queue(delivery.priority).push(cx.pool, block);
-            self.count_in(QueueId::New(delivery.priority), part.len());
-            message.split_index += 1;
+            self.queue(priority).push(cx.pool, block);
+            self.count_in(QueueId::New(priority), part.len());
+            message.advance_part();
         }
         Ok((message.receipt != 0).then_some(Receipt(message.receipt)))
     }
@@ -166,7 +161,8 @@ impl SendQueue {
             return Err(SendError::Empty);
         }
         let part_size = sizes.part();
-        let is_recorded = bytes > part_size && Self::is_followed(cx, delivery);
+        check_is_built_in(bytes, part_size, delivery)?;
+        let is_recorded = SPLITTING && bytes > part_size && Self::is_followed(cx, delivery);
         let blocks = Self::blocks_for(cx, bytes, part_size) + usize::from(is_recorded);
         let missing = self.missing_blocks(cx, delivery);
         // What is charged here are copies.
@@ -210,7 +206,7 @@ impl SendQueue {
     /// How many blocks the parts of a message take.
     fn blocks_for(cx: &Context<'_, '_>, bytes: usize, part: usize) -> usize {
         let part = part.max(1);
-        if bytes <= part {
+        if !SPLITTING || bytes <= part {
             return cx.pool.blocks_for(bytes);
         }
         let last = (bytes % part).div_ceil(cx.pool.block_size());
@@ -244,14 +240,14 @@ impl SendQueue {
     fn number(&mut self, cx: &mut Context<'_, '_>, delivery: Delivery, is_split: bool) -> OutgoingMessage {
         let receipt = if delivery.reliability.has_receipt() { self.take_receipt() } else { 0 };
         let reliability = delivery.reliability.on_wire(is_split);
-        let mut message = OutgoingMessage { reliability, receipt, ..OutgoingMessage::default() };
+        let mut message = OutgoingMessage::new(reliability, receipt);
         if !delivery.reliability.has_channel() {
             return message;
         }
         message.channel = delivery.channel.number();
         self.channels.update(cx.pool, message.channel, |channel, _| {
             message.order = channel.order;
-            if delivery.reliability.is_sequenced() {
+            if SEQUENCING && delivery.reliability.is_sequenced() {
                 message.sequence = channel.sequence;
                 channel.sequence = channel.sequence.next();
             } else {
@@ -262,17 +258,18 @@ impl SendQueue {
         message
     }
 
-    const fn queue(&mut self, priority: Priority) -> &mut Queue {
-        let [immediate, high, medium, low] = &mut self.new;
-        match priority {
-            Priority::Immediate => immediate,
-            Priority::High => high,
-            Priority::Medium => medium,
-            Priority::Low => low,
+    fn queue(&mut self, priority: Priority) -> &mut Queue {
+        let [first, others @ ..] = &mut self.new;
+        match place(priority).checked_sub(1).and_then(|at| others.get_mut(at)) {
+            Some(queue) => queue,
+            None => first,
         }
     }
 
     fn assign_virtual_time(&mut self, cx: &Context<'_, '_>, priority: Priority) -> u32 {
+        if !PRIORITIES {
+            return 0;
+        }
         let head = self.earliest(cx, |_| true);
         self.clock.assign(priority, head.map(|head| (head.priority, head.virtual_time)))
     }
@@ -280,7 +277,7 @@ impl SendQueue {
     /// The message with the earliest virtual time among the first ones of each priority that `may` be sent.
     fn earliest(&self, cx: &Context<'_, '_>, may: impl Fn(&OutgoingMessage) -> bool) -> Option<Head> {
         let mut best: Option<Head> = None;
-        for (&priority, queue) in Priority::ALL.iter().zip(&self.new) {
+        for (&priority, queue) in CLASSES.iter().zip(&self.new) {
             let Some(block) = queue.front() else { continue };
             let BlockHeader::Outgoing(message, SendStatus::Queued { virtual_time, .. }) =
                 *cx.pool.header(block)
@@ -312,9 +309,9 @@ impl SendQueue {
             }),
             SendSource::OldestLost | SendSource::PartlyAcknowledged | SendSource::NewestLost => resend(),
             SendSource::New(priority) => {
-                let message = self.new.get(priority.index())?.front()?;
+                let message = self.new.get(place(priority))?.front()?;
                 self.may_be_sent(cx, cx.pool.header(message).outgoing()?)
-                    .then_some((QueueId::New(priority), message))
+                    .then_some((QueueId::New(class(priority)), message))
             }
         }
     }
@@ -335,9 +332,8 @@ impl SendQueue {
     /// Lets the next message of a channel be sent after this one.
     fn advance_channel(&mut self, cx: &mut Context<'_, '_>, message: Block) {
         let Some(message) = cx.pool.header(message).outgoing() else { return };
-        let is_last = message.split_count <= message.split_index + 1;
         let reliability = message.reliability;
-        if !is_last || !reliability.has_channel() || reliability.is_sequenced() {
+        if !message.is_last_part() || !reliability.has_channel() || reliability.is_sequenced() {
             return;
         }
         let (number, next_to_send) = (message.channel, message.order.next());
@@ -374,7 +370,7 @@ impl SendQueue {
     /// Frees a message, or a part of one, whose outcome is known, and makes a receipt if the sender wants one.
     pub(super) fn resolve(&mut self, cx: &mut Context<'_, '_>, message: Block, outcome: Outcome) {
         let Some(header) = cx.pool.header(message).outgoing() else { return };
-        let (split_id, receipt) = (header.split_id, header.receipt);
+        let (split_id, receipt) = (header.split_id(), header.receipt);
         if header.is_split() {
             self.free(cx, message);
             self.resolve_part(cx, split_id);
@@ -410,11 +406,11 @@ impl SendQueue {
 
     /// Takes the progress of a message that is sent in parts.
     pub(super) const fn take_progress(&mut self) -> Option<Progress> {
-        self.splits.progress.take()
+        if SPLITTING { self.splits.progress.take() } else { None }
     }
 
     pub(super) const fn has_progress(&self) -> bool {
-        self.splits.progress.is_some()
+        SPLITTING && self.splits.progress.is_some()
     }
 
     /// Gives a message back to the pool.
@@ -445,8 +441,19 @@ impl SendQueue {
         for queue in &mut self.new {
             freed += queue.free_all(cx.pool);
         }
-        freed += self.splits.clear(cx);
-        self.amounts = Default::default();
+        if SPLITTING {
+            freed += self.splits.clear(cx);
+        }
+        self.amounts = WaitingAmounts::default();
         self.give_back(cx, freed);
     }
+}
+
+/// Whether a message of so many bytes needs nothing that was left out of the build.
+fn check_is_built_in(bytes: usize, part_size: usize, delivery: Delivery) -> Result<(), SendError> {
+    let needs_splitting = !SPLITTING && bytes > part_size;
+    let needs_sequencing = !SEQUENCING && delivery.reliability.is_sequenced();
+    let is_far = usize::from(delivery.channel.number()) >= NEAR;
+    let needs_channels = !FAR_CHANNELS && delivery.reliability.has_channel() && is_far;
+    if needs_splitting || needs_sequencing || needs_channels { Err(SendError::LeftOut) } else { Ok(()) }
 }

@@ -25,13 +25,13 @@ impl SplitSends {
     pub(super) fn insert(&mut self, cx: &mut Context<'_, '_>, message: &OutgoingMessage) {
         let header = BlockHeader::SplitSend(SplitSend {
             owner: cx.slot,
-            split_id: message.split_id,
-            parts: message.split_count,
+            split_id: message.split_id(),
+            parts: message.split_count(),
             acknowledged: 0,
             receipt: message.receipt,
         });
         let Some(record) = cx.pool.store(&[], &header) else { return };
-        cx.index.insert(cx.pool, key::split_send(cx.slot, message.split_id), record);
+        cx.index.insert(cx.pool, key::split_send(cx.slot, message.split_id()), record);
         self.records.push(cx.pool, record);
     }
 

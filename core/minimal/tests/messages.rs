@@ -1,0 +1,218 @@
+//! What a peer does that is built without a part, and that all the rest works as ever.
+
+use core::time::Duration;
+
+use rakwire::raknet::{
+    Capacity, Channel, Config, ConnectionId, Delivery, DisconnectReason, Event, Peer, Priority, SendError,
+};
+use rakwire::sim::{Conditions, Pair};
+use rakwire::wire::capsule::{CapsuleHeader, Split};
+use rakwire::wire::datagram::DatagramHeader;
+use rakwire::wire::{Wire, Writer};
+
+const CAPACITY: Capacity = Capacity { connections: 1, blocks: 256, block_size: 128 };
+/// The first byte of a message of the application.
+const ID: u8 = 0x86;
+
+type Peers = Pair<Peer<'static>, Peer<'static>>;
+
+/// A path without a fault.
+fn path() -> Conditions {
+    Conditions { latency: Duration::from_millis(5), ..Conditions::default() }
+}
+
+/// A client and a server that are connected over a network, and the names of the connection.
+fn connected(conditions: Conditions) -> (Peers, ConnectionId, ConnectionId) {
+    let mut config = Config::new([1; 32]);
+    config.max_incoming = 1;
+    let server = Peer::with_capacity(CAPACITY, config);
+    let client = Peer::with_capacity(CAPACITY, Config::new([2; 32]));
+    let mut pair = Pair::new(client, server, conditions, 7);
+    let here = pair.a.connect(pair.now, pair.b_address).expect("a vacant slot");
+    let (mut opened, mut there) = (false, None);
+    while !opened || there.is_none() {
+        assert!(pair.step(), "nothing more happens");
+        while let Some(event) = pair.a.poll_event() {
+            opened |= matches!(event, Event::Connected { .. });
+        }
+        while let Some(event) = pair.b.poll_event() {
+            if let Event::Connected { id, .. } = event {
+                there = Some(id);
+            }
+        }
+    }
+    (pair, here, there.expect("the loop waits for it"))
+}
+
+/// Steps until the server has received so many messages.
+fn receive(pair: &mut Peers, count: usize) -> Vec<Vec<u8>> {
+    let mut messages = Vec::new();
+    while messages.len() < count {
+        assert!(pair.step(), "nothing more happens after {} messages", messages.len());
+        while pair.a.poll_event().is_some() {}
+        while let Some(event) = pair.b.poll_event() {
+            if let Event::Message { message, .. } = event {
+                messages.push(message.chunks().flatten().copied().collect());
+            }
+        }
+    }
+    messages
+}
+
+/// A data datagram with one capsule.
+fn datagram(number: u32, header: CapsuleHeader, payload: &[u8]) -> Vec<u8> {
+    let mut buffer = [0; 1_464];
+    let mut writer = Writer::new(&mut buffer);
+    let number = rakwire::U24::new(number);
+    DatagramHeader::Data { hints: 0, number }.write(&mut writer).expect("room");
+    header.write(&mut writer).expect("room");
+    writer.bytes(payload).expect("room");
+    writer.finish().to_vec()
+}
+
+/// Messages arrive once and in order over a path that loses, doubles and reorders, whatever is left out.
+#[test]
+fn ordered_messages_survive_a_bad_path() {
+    let conditions = Conditions { loss: 0.1, duplication: 0.1, reordering: 0.1, ..path() };
+    let (mut pair, here, _) = connected(conditions);
+    let mut expected = Vec::new();
+    for round in 0..50_u8 {
+        for number in 0..4 {
+            let message = vec![ID, round, number, 7, 7];
+            let priority = if number % 2 == 0 { Priority::High } else { Priority::Low };
+            let delivery = Delivery::RELIABLE_ORDERED.with_priority(priority);
+            pair.a.send(pair.now, here, &message, delivery).expect("room for a round");
+            expected.push(message);
+        }
+        let from = usize::from(round) * 4;
+        assert_eq!(receive(&mut pair, 4), expected[from..]);
+    }
+    assert!(pair.a.is_intact() && pair.b.is_intact());
+}
+
+#[test]
+fn a_message_longer_than_a_datagram_is_refused_without_splitting() {
+    let (mut pair, here, _) = connected(path());
+    let long = [ID; 4_000];
+    let sent = pair.a.send(pair.now, here, &long, Delivery::RELIABLE);
+    let can = pair.a.can_send(here, long.len(), Delivery::RELIABLE);
+    if cfg!(feature = "splitting") {
+        assert_eq!((sent, can), (Ok(None), Ok(())));
+        assert_eq!(receive(&mut pair, 1), [long]);
+    } else {
+        assert_eq!((sent, can), (Err(SendError::LeftOut), Err(SendError::LeftOut)));
+    }
+}
+
+/// A part of a longer message ends the connection of a peer that cannot put it together.
+#[test]
+fn a_part_that_arrives_ends_the_connection_without_splitting() {
+    let (mut pair, _, there) = connected(path());
+    let from = pair.a_address;
+    let capsule = CapsuleHeader {
+        reliability: rakwire::raknet::Reliability::Unreliable,
+        bits: 16,
+        reliable: rakwire::U24::new(0),
+        sequence: rakwire::U24::new(0),
+        order: rakwire::U24::new(0),
+        channel: 0,
+        split: Some(Split { count: 2, id: 1, index: 0 }),
+    };
+    let part = datagram(1_000, capsule, &[ID, 1]);
+    pair.b.handle_datagram(pair.now, from, &part);
+    let mut reason = None;
+    while let Some(event) = pair.b.poll_event() {
+        if let Event::Disconnected { id, reason: why, .. } = event {
+            assert_eq!(id, there);
+            reason = Some(why);
+        }
+    }
+    let expected = if cfg!(feature = "splitting") { None } else { Some(DisconnectReason::MessageTooLarge) };
+    assert_eq!(reason, expected);
+}
+
+#[test]
+fn a_sequenced_message_is_refused_without_sequencing() {
+    let (mut pair, here, _) = connected(path());
+    let sent = pair.a.send(pair.now, here, &[ID], Delivery::UNRELIABLE_SEQUENCED);
+    let expected = if cfg!(feature = "sequencing") { Ok(None) } else { Err(SendError::LeftOut) };
+    assert_eq!(sent, expected);
+}
+
+/// One that arrives is delivered, also behind a newer one if nobody looks at its number.
+#[test]
+fn sequenced_messages_that_arrive_are_delivered() {
+    let (mut pair, _, _) = connected(path());
+    let from = pair.a_address;
+    for (number, sequence) in [(1_000, 5), (1_001, 3)] {
+        let capsule = CapsuleHeader {
+            reliability: rakwire::raknet::Reliability::UnreliableSequenced,
+            bits: 16,
+            reliable: rakwire::U24::new(0),
+            sequence: rakwire::U24::new(sequence),
+            order: rakwire::U24::new(0),
+            channel: 1,
+            split: None,
+        };
+        pair.b.handle_datagram(pair.now, from, &datagram(number, capsule, &[ID, sequence as u8]));
+    }
+    let mut sequences = Vec::new();
+    while let Some(event) = pair.b.poll_event() {
+        if let Event::Message { message, .. } = event {
+            sequences.push(message.chunks().flatten().copied().last().expect("two bytes"));
+        }
+    }
+    let expected: &[u8] = if cfg!(feature = "sequencing") { &[5] } else { &[5, 3] };
+    assert_eq!(sequences, expected);
+}
+
+#[test]
+fn a_far_channel_is_refused_without_channels() {
+    let (mut pair, here, _) = connected(path());
+    let far = Channel::new(4).expect("below 32");
+    let sent = pair.a.send(pair.now, here, &[ID, 4], Delivery::RELIABLE_ORDERED.on(far));
+    if cfg!(feature = "channels") {
+        assert_eq!(sent, Ok(None));
+        assert_eq!(receive(&mut pair, 1), [[ID, 4]]);
+    } else {
+        assert_eq!(sent, Err(SendError::LeftOut));
+    }
+    // Without a channel its number means nothing.
+    assert_eq!(pair.a.send(pair.now, here, &[ID, 5], Delivery::RELIABLE.on(far)), Ok(None));
+    assert_eq!(receive(&mut pair, 1), [[ID, 5]]);
+}
+
+#[test]
+fn counters_stay_zero_without_statistics() {
+    let (mut pair, here, _) = connected(path());
+    pair.a.send(pair.now, here, &[ID, 1], Delivery::RELIABLE).expect("room");
+    receive(&mut pair, 1);
+    let stats = pair.a.connection_stats(here).expect("it is open");
+    let counts = cfg!(feature = "statistics");
+    assert_eq!(stats.messages_sent > 0, counts);
+    assert_eq!(pair.a.stats().datagrams_sent > 0, counts);
+    assert_eq!(pair.a.stats().drops().count() > 0, counts);
+    // What is measured and not counted is there all the same.
+    assert!(stats.mtu > 0 && !stats.round_trip.is_zero());
+}
+
+#[test]
+fn a_slot_is_used_again() {
+    let (mut pair, here, _) = connected(path());
+    pair.a.disconnect(pair.now, here);
+    while pair.a.connection(here).is_some() {
+        assert!(pair.step(), "nothing more happens");
+        while pair.a.poll_event().is_some() {}
+        while pair.b.poll_event().is_some() {}
+    }
+    let again = pair.a.connect(pair.now, pair.b_address).expect("the slot is vacant");
+    assert_ne!(again, here);
+    let mut opened = false;
+    while !opened {
+        assert!(pair.step(), "nothing more happens");
+        while let Some(event) = pair.a.poll_event() {
+            opened |= matches!(event, Event::Connected { .. });
+        }
+        while pair.b.poll_event().is_some() {}
+    }
+}
