@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use rakwire::raknet::{Capacity, Config, CongestionControl, ConnectionId, Delivery, Event, Peer};
-use rakwire::sim::{Bottleneck, Conditions, Dumbbell};
+use rakwire::sim::{Conditions, Dumbbell};
 
 use crate::core_only::Effort;
 use crate::report::{Better, Row};
@@ -86,15 +86,14 @@ fn jain_paths() -> [(&'static str, Conditions); 3] {
     let usual = path(20 * MBIT, ROUND_TRIP);
     [
         ("fair_jitter_10ms", Conditions { jitter: millis(10), ..usual }),
-        ("fair_rtt_200ms", Conditions { latency: millis(100), ..path(20 * MBIT, millis(200)) }),
+        ("fair_rtt_200ms", Conditions::bottlenecked(millis(200), 20 * MBIT, millis(200))),
         ("fair_500mbit", path(500 * MBIT, ROUND_TRIP)),
     ]
 }
 
 /// A path with a round trip of 50 ms and a queue that takes so long to drain.
 fn path(bits_per_second: u64, queue: Duration) -> Conditions {
-    let bottleneck = Some(Bottleneck::with_queue_of(bits_per_second, queue));
-    Conditions { latency: ROUND_TRIP / 2, bottleneck, ..Conditions::default() }
+    Conditions::bottlenecked(ROUND_TRIP, bits_per_second, queue)
 }
 
 /// A sender that always has something to send.

@@ -39,6 +39,24 @@ pub struct Conditions {
     pub bottleneck: Option<Bottleneck>,
 }
 
+impl Conditions {
+    /// A path that is empty but for its bottleneck: with a round trip of so long, and a queue that takes so long to drain.
+    ///
+    /// ```
+    /// use core::time::Duration;
+    /// use rakwire::sim::Conditions;
+    ///
+    /// let path = Conditions::bottlenecked(Duration::from_millis(50), 20_000_000, Duration::from_millis(100));
+    /// assert_eq!(path.latency, Duration::from_millis(25));
+    /// assert_eq!(path.bottleneck.map(|bottleneck| bottleneck.queue), Some(250_000));
+    /// ```
+    #[must_use]
+    pub fn bottlenecked(round_trip: Duration, bits_per_second: u64, queue: Duration) -> Self {
+        let bottleneck = Some(Bottleneck::with_queue_of(bits_per_second, queue));
+        Self { latency: round_trip / 2, bottleneck, ..Self::default() }
+    }
+}
+
 /// Losses in bursts: the model of Gilbert and Elliott, a Markov chain of two states, good and bad. In the good state nothing
 /// is lost, in the bad one everything. The state may change before each datagram.
 ///

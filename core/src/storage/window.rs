@@ -1,6 +1,6 @@
 //! Which reliable messages arrived, for any number of messages, in memory that only gaps take.
 
-use super::{BlockLink, Claim, Pool, Share};
+use super::{Block, BlockLink, Claim, Pool, Share};
 use crate::serial::U24;
 
 /// Whether a number arrived before.
@@ -12,10 +12,11 @@ pub(crate) enum Arrival {
     TooFar,
 }
 
+/// The most blocks of a window.
 const BLOCKS: usize = 16;
 
-/// A window of bits above the first missing number. The bits stand in blocks of the pool, one where a number behind a
-/// gap arrived; without a gap the window is one number.
+/// A window of bits above the first missing number. The bits stand in blocks of the pool, as many as reach the last number
+/// that arrived behind a gap; without a gap the window is one number.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SparseWindow {
     /// The first number that is missing.
@@ -24,8 +25,9 @@ pub(crate) struct SparseWindow {
     origin: U24,
     /// Numbers above `base` that arrived.
     pending: u32,
-    blocks: [BlockLink; BLOCKS],
-    /// How many of `blocks` there are.
+    /// The blocks, each linked to the one after it.
+    first: BlockLink,
+    /// How many there are.
     held: u8,
 }
 
@@ -38,7 +40,7 @@ struct Place {
 
 impl SparseWindow {
     pub(crate) const fn new(base: U24) -> Self {
-        Self { base, origin: base, pending: 0, blocks: [None; BLOCKS], held: 0 }
+        Self { base, origin: base, pending: 0, first: None, held: 0 }
     }
 
     /// Bits a block, as a power of two.
@@ -66,14 +68,20 @@ impl SparseWindow {
             return Arrival::Duplicate;
         }
         let place = self.place(pool, number);
-        match self.blocks.get(place.block) {
-            None => Arrival::TooFar,
-            Some(None) => Arrival::New,
-            Some(Some(block)) => {
-                let byte = pool.bytes(*block).get(place.byte).copied().unwrap_or(0);
-                if byte & place.mask == 0 { Arrival::New } else { Arrival::Duplicate }
-            }
+        if place.block >= BLOCKS {
+            return Arrival::TooFar;
         }
+        let byte = self.block(pool, place.block).and_then(|block| pool.bytes(block).get(place.byte).copied());
+        if byte.unwrap_or(0) & place.mask == 0 { Arrival::New } else { Arrival::Duplicate }
+    }
+
+    /// The block with this number. Messages that are behind by a whole block are rare, so it is most often the first.
+    fn block<H: Copy + Default>(&self, pool: &Pool<'_, H>, number: usize) -> BlockLink {
+        let mut block = self.first?;
+        for _ in 0..number {
+            block = pool.after(block)?;
+        }
+        Some(block)
     }
 
     /// Makes sure that [`mark`](Self::mark) will find room for `number`; false when `share` may not have it.
@@ -95,15 +103,27 @@ impl SparseWindow {
         share: &mut Share,
         number: U24,
     ) -> bool {
-        let place = self.place(pool, number);
-        let Some(block) = self.blocks.get_mut(place.block) else {
-            return false;
-        };
-        if block.is_none() && pool.shares.charge_unlimited(share, 1, Claim::Receive) {
-            *block = pool.store_zeroed();
-            self.held += u8::from(block.is_some());
+        let block = self.place(pool, number).block;
+        let missing = (block + 1).saturating_sub(self.held.into());
+        block < BLOCKS
+            && (missing == 0
+                || pool.shares.charge_unlimited(share, missing, Claim::Receive)
+                    && (0..missing).all(|_| self.add_block(pool)))
+    }
+
+    /// Adds a block that was charged before.
+    fn add_block<H: Copy + Default>(&mut self, pool: &mut Pool<'_, H>) -> bool {
+        let added = pool.store_zeroed();
+        match self.last(pool) {
+            None => self.first = added,
+            Some(last) => pool.put_before(last, added),
         }
-        block.is_some()
+        self.held += u8::from(added.is_some());
+        added.is_some()
+    }
+
+    fn last<H: Copy + Default>(&self, pool: &Pool<'_, H>) -> BlockLink {
+        self.block(pool, usize::from(self.held).checked_sub(1)?)
     }
 
     /// Remembers that `number`, which was new and prepared for, arrived.
@@ -130,7 +150,7 @@ impl SparseWindow {
     }
 
     fn byte<'p, H: Copy + Default>(&self, pool: &'p mut Pool<'_, H>, place: &Place) -> Option<&'p mut u8> {
-        let block = (*self.blocks.get(place.block)?)?;
+        let block = self.block(pool, place.block)?;
         pool.bytes_mut(block).get_mut(place.byte)
     }
 
@@ -144,13 +164,8 @@ impl SparseWindow {
     fn slide<H: Copy + Default>(&mut self, pool: &mut Pool<'_, H>, share: &mut Share) {
         let bits = 1 << Self::shift(pool);
         while self.base.since(self.origin) >= bits {
-            // One by one from the last: code for moves of any length would be larger than all of this.
-            let first =
-                self.blocks.iter_mut().rev().fold(None, |after, block| core::mem::replace(block, after));
-            if let Some(block) = first {
-                let freed = pool.free(block);
-                pool.shares.release_unlimited(share, freed);
-                self.held -= 1;
+            if let Some(first) = self.first {
+                self.free_first(pool, share, first);
             }
             self.origin = self.origin.plus(bits);
         }
@@ -167,11 +182,16 @@ impl SparseWindow {
 
     #[cfg_attr(target_pointer_width = "64", inline(never))]
     fn free_blocks<H: Copy + Default>(&mut self, pool: &mut Pool<'_, H>, share: &mut Share) {
-        for block in self.blocks.iter_mut().filter_map(Option::take) {
-            let freed = pool.free(block);
-            pool.shares.release_unlimited(share, freed);
+        while let Some(first) = self.first {
+            self.free_first(pool, share, first);
         }
-        self.held = 0;
+    }
+
+    fn free_first<H: Copy + Default>(&mut self, pool: &mut Pool<'_, H>, share: &mut Share, first: Block) {
+        self.first = pool.after(first);
+        self.held = self.held.saturating_sub(1);
+        let freed = pool.free(first);
+        pool.shares.release_unlimited(share, freed);
     }
 }
 

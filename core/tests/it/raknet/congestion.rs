@@ -5,7 +5,7 @@ use core::time::Duration;
 
 use rakwire::Instant;
 use rakwire::raknet::{Capacity, Config, CongestionControl, ConnectionId, Delivery, Event, Peer, SendError};
-use rakwire::sim::{Bottleneck, Conditions, Dumbbell, Pair};
+use rakwire::sim::{Conditions, Dumbbell, Pair};
 
 use CongestionControl::{DelayBased, NewReno};
 
@@ -15,8 +15,7 @@ use crate::support::ticking::Ticking;
 const ROUND_TRIP: Duration = Duration::from_millis(50);
 
 fn path(bits_per_second: u64, queue: Duration) -> Conditions {
-    let bottleneck = Some(Bottleneck::with_queue_of(bits_per_second, queue));
-    Conditions { latency: ROUND_TRIP / 2, bottleneck, ..Conditions::default() }
+    Conditions::bottlenecked(ROUND_TRIP, bits_per_second, queue)
 }
 
 fn large_peer(config: Config) -> Peer<'static> {
@@ -199,7 +198,7 @@ const STARTS: [[u64; 2]; 7] = [[0, 0], [0, 3_000], [3_000, 0], [0, 170], [170, 0
 /// The shares of the path that the DelayBased flow gets in a minute.
 fn shares_beside_new_reno(round_trip: u64, queue: u64, starts: &[[u64; 2]]) -> Vec<f64> {
     let millis = Duration::from_millis;
-    let conditions = Conditions { latency: millis(round_trip) / 2, ..path(20_000_000, millis(queue)) };
+    let conditions = Conditions::bottlenecked(millis(round_trip), 20_000_000, millis(queue));
     let share = |starts: &[u64; 2]| {
         let [delay_based, new_reno] = starts.map(millis);
         let flows = vec![Flow::from(DelayBased, delay_based), Flow::from(NewReno, new_reno)];
@@ -334,8 +333,8 @@ fn paths() -> [(&'static str, Conditions, f64); 11] {
         ("a queue of 5 ms", with_queue(5), 0.8),
         ("a queue of 10 ms, 1 % lost", Conditions { loss: 0.01, ..with_queue(10) }, 0.8),
         ("a queue of 500 ms", with_queue(500), 0.85),
-        ("a round trip of 200 ms", Conditions { latency: millis(100), ..with_queue(200) }, 0.85),
-        ("a round trip of 10 ms", Conditions { latency: millis(5), ..base }, 0.8),
+        ("a round trip of 200 ms", Conditions::bottlenecked(millis(200), 20_000_000, millis(200)), 0.85),
+        ("a round trip of 10 ms", Conditions::bottlenecked(millis(10), 20_000_000, ROUND_TRIP), 0.8),
         ("1 Mbit/s, a queue of 200 ms", path(1_000_000, millis(200)), 0.85),
         ("500 Mbit/s", path(500_000_000, ROUND_TRIP), 0.85),
     ]

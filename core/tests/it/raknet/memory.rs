@@ -9,7 +9,7 @@ use crate::support::raknet::{Net, client_config, peer, server_config};
 
 /// Bytes of the table, with all timers, for each connection.
 #[cfg(target_pointer_width = "64")]
-const SLOT: usize = 1_600;
+const SLOT: usize = 1_432;
 
 #[cfg(target_pointer_width = "64")]
 #[test]

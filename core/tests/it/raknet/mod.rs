@@ -2,9 +2,11 @@
 
 mod admission;
 mod attacks;
+mod beside_cubic;
 mod carrier;
 mod clock;
 mod congestion;
+mod early_acknowledgements;
 mod found;
 mod hooks;
 mod hostile;

@@ -1,5 +1,6 @@
 //! What several tests use.
 
+pub(crate) mod cubic;
 pub(crate) mod forged;
 pub(crate) mod game_entries;
 pub(crate) mod game_protocol;

@@ -214,7 +214,13 @@ impl Sender {
         self.unacked_since
     }
 
-    fn has_more(&self) -> bool {
+    /// Whether the application has ever sent a message.
+    pub(super) const fn is_used(&self) -> bool {
+        self.messages_sent > 0
+    }
+
+    /// Whether messages wait to be sent.
+    pub(super) fn has_more(&self) -> bool {
         !self.queue.is_empty() || self.recovery.has_lost()
     }
 
