@@ -59,6 +59,8 @@ pub(super) struct Sender {
     metrics: Metrics<4>,
     messages_sent: Count,
     datagrams_sent: Count,
+    /// Whether the application has ever sent a message.
+    is_used: bool,
     /// Since when there has always been something that the other peer had not acknowledged.
     unacked_since: Option<Instant>,
     /// When something to acknowledge was last sent.
@@ -118,6 +120,7 @@ impl Sender {
         delivery: Delivery,
     ) -> Result<Option<Receipt>, SendError> {
         let receipt = self.queue.push(cx, self.sizes, payload, delivery, Claim::Send)?;
+        self.is_used = true;
         self.messages_sent.add_one();
         self.count(cx.now, SentBytes::Pushed, payload.len());
         Ok(receipt)
@@ -216,7 +219,7 @@ impl Sender {
 
     /// Whether the application has ever sent a message.
     pub(super) const fn is_used(&self) -> bool {
-        self.messages_sent > 0
+        self.is_used
     }
 
     /// Whether messages wait to be sent.
