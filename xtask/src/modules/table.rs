@@ -229,6 +229,7 @@ const RELAY: Crate = Crate {
         // Data channels, whose clients have rations as those of the front.
         Layer::together(&["webrtc"]),
         Layer::together(&["target"]),
+        Layer::together(&["front_target"]),
         // Where servers are found, and what lists show of them.
         Layer::apart(&["directory", "discovery"]),
         Layer::apart(&["admission::bans", "admission::origin", "close", "token", "transport_kind"]),

@@ -17,7 +17,7 @@ const MESSAGE: usize = 1_400;
 
 /// One end of a flow.
 enum End<C> {
-    RakNet(Peer<'static>),
+    RakNet(Box<Peer<'static>>),
     Cubic(C),
 }
 
@@ -69,7 +69,7 @@ impl Race {
             (config.max_incoming, config.congestion_control) = (incoming, control);
             Peer::with_capacity(Capacity { connections: 1, blocks: 65_536, block_size: 512 }, config)
         };
-        net.join(End::RakNet(peer(1, 0)), End::RakNet(peer(2, 1)));
+        net.join(End::RakNet(peer(1, 0).into()), End::RakNet(peer(2, 1).into()));
         let start = net.now;
         // Only the two ends of a pair reach each other, at these addresses.
         let [from, to] = [1, 2].map(|host| SocketAddr::from(([192, 0, 2, host], 2)));
