@@ -116,7 +116,7 @@ impl Protocol for RakNet {
 }
 
 impl Internals for RakNet {
-    const BURST: u8 = 16;
+    const BURST: u8 = 1;
 
     type Connection = Connection;
     type BlockHeader = BlockHeader;

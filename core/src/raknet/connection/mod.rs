@@ -111,8 +111,6 @@ pub(crate) struct Connection {
     timeout: u32,
     /// Whether datagrams of messages are dropped until the application has room for them.
     refuses_data: bool,
-    /// Whether the last datagram carried messages and no more wait: an acknowledgement may follow it.
-    sent_last: bool,
 }
 
 impl Connection {
@@ -474,34 +472,22 @@ impl Connection {
             let due = self.handshake.take_disconnection_notification();
             return if due { self.sender.compose_disconnection_notification(cx, buffer) } else { None };
         }
-        if let Some(length) = self.compose_in_turn(cx, buffer) {
+        // Acknowledgements do not wait for the congestion window: they are what opens it.
+        if let Some(length) = self.receiver.compose(cx.now, sizes, buffer) {
             return Some(length);
         }
+        let length = self.sender.compose(cx, buffer);
         let is_closing = matches!(self.handshake.state(), State::Closing | State::Rejecting);
-        if !is_closing || !self.sender.is_delivered() {
-            return None;
+        if length.is_some() || !is_closing || !self.sender.is_delivered() {
+            return length;
         }
         match self.handshake.finish_closing(cx, &mut self.sender) {
-            Ok(()) => self.sender.compose(cx, buffer).map(|composed| composed.length),
+            Ok(()) => self.sender.compose(cx, buffer),
             Err(end) => {
                 self.end(cx, end);
                 None
             }
         }
-    }
-
-    /// Composes an acknowledgement that is due, or a datagram of messages. Acknowledgements do not wait for the congestion
-    /// window: they are what opens it. Where the application sends, too, one that is not due follows its last datagram, than
-    /// which it is shorter, so that a system sends both with one call.
-    fn compose_in_turn(&mut self, cx: &mut Context<'_, '_>, buffer: &mut [u8]) -> Option<usize> {
-        let sizes = self.sender.sizes();
-        let early = if core::mem::take(&mut self.sent_last) { cx.config.ack_delay } else { Duration::ZERO };
-        if let Some(length) = self.receiver.compose(cx.now, early, sizes, buffer) {
-            return Some(length);
-        }
-        let composed = self.sender.compose(cx, buffer)?;
-        self.sent_last = composed.has_messages && !self.sender.has_more() && self.sender.is_used();
-        Some(composed.length)
     }
 
     /// When the other peer counts as lost; only one that owes an acknowledgement can be.

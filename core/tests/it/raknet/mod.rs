@@ -6,7 +6,6 @@ mod beside_cubic;
 mod carrier;
 mod clock;
 mod congestion;
-mod early_acknowledgements;
 mod found;
 mod hooks;
 mod hostile;

@@ -8,8 +8,6 @@ mod packing;
 mod reassembly;
 mod reorder_buffer;
 
-use core::time::Duration;
-
 pub(super) use ack_tracker::DatagramStatus;
 use ack_tracker::{AckTracker, RecordKind};
 use budget::ReceiveBudget;
@@ -30,7 +28,7 @@ use crate::raknet::stats::{ConnectionStats, DropReason};
 use crate::raknet::wire::capsule::{CapsuleHeader, Split};
 use crate::serial::U24;
 use crate::storage::{Arrival, Block, BlockLink, Claim, Queue, SparseWindow};
-use crate::time::{Instant, micros};
+use crate::time::Instant;
 
 /// Datagrams after which an acknowledgement no longer waits for more.
 const ACK_AT_ONCE: u32 = 8;
@@ -143,17 +141,9 @@ impl Receiver {
         self.ack_at.filter(|_| self.datagrams.unacknowledged() > 0)
     }
 
-    /// Composes an acknowledgement if one is due, or a negative one. With a `delay`, also one that has waited for an eighth of
-    /// it: those that follow each other faster are acknowledged many at a time.
-    pub(super) fn compose(
-        &mut self,
-        now: Instant,
-        delay: Duration,
-        sizes: Sizes,
-        buffer: &mut [u8],
-    ) -> Option<usize> {
-        let until = now.plus_micros(micros(delay) / 8 * 7);
-        if self.datagrams.unacknowledged() > 0 && self.ack_at.is_none_or(|at| at <= until) {
+    /// Composes an acknowledgement if one is due, or a negative one.
+    pub(super) fn compose(&mut self, now: Instant, sizes: Sizes, buffer: &mut [u8]) -> Option<usize> {
+        if self.datagrams.unacknowledged() > 0 && self.ack_at.is_none_or(|at| at <= now) {
             let length = self.compose_records(RecordKind::Ack, sizes, buffer);
             if self.datagrams.unacknowledged() == 0 {
                 self.ack_at = None;

@@ -21,27 +21,15 @@ const MAX_RESEND_GAP: u32 = 32;
 /// Bytes of the longest message that is sent without being queued: a pong.
 const MAX_UNQUEUED: usize = 17;
 
-/// A datagram that was composed.
-pub(in super::super) struct Composed {
-    pub(in super::super) length: usize,
-    /// Whether it has more than pings.
-    pub(in super::super) has_messages: bool,
-}
-
 impl Sender {
     /// Composes a data datagram: pings first, then messages as the window, the pace and the limit allow.
-    pub(in super::super) fn compose(
-        &mut self,
-        cx: &mut Context<'_, '_>,
-        buffer: &mut [u8],
-    ) -> Option<Composed> {
+    pub(in super::super) fn compose(&mut self, cx: &mut Context<'_, '_>, buffer: &mut [u8]) -> Option<usize> {
         let limit = self.sizes.data_datagram().min(buffer.len());
         let mut writer = Writer::new(buffer);
         let number = self.recovery.next_number();
         DatagramHeader::Data { hints: self.hints(), number }.write(&mut writer).ok()?;
         let header = writer.written();
         self.compose_pings(cx, &mut writer).ok()?;
-        let pings = writer.written();
         let (mut tracked, mut source) = (Queue::default(), SendSource::Usual);
         if self.may_send(cx) {
             source = self.compose_capsules(cx, &mut writer, limit, &mut tracked);
@@ -63,7 +51,7 @@ impl Sender {
             let hints = self.hints() | CONTINUOUS_SEND;
             DatagramHeader::Data { hints, number }.write(&mut Writer::new(buffer)).ok()?;
         }
-        Some(Composed { length: bytes, has_messages: bytes > pings })
+        Some(bytes)
     }
 
     /// What the original tells in the header of a data datagram.

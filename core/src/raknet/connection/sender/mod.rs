@@ -59,8 +59,6 @@ pub(super) struct Sender {
     metrics: Metrics<4>,
     messages_sent: Count,
     datagrams_sent: Count,
-    /// Whether the application has ever sent a message.
-    is_used: bool,
     /// Since when there has always been something that the other peer had not acknowledged.
     unacked_since: Option<Instant>,
     /// When something to acknowledge was last sent.
@@ -120,7 +118,6 @@ impl Sender {
         delivery: Delivery,
     ) -> Result<Option<Receipt>, SendError> {
         let receipt = self.queue.push(cx, self.sizes, payload, delivery, Claim::Send)?;
-        self.is_used = true;
         self.messages_sent.add_one();
         self.count(cx.now, SentBytes::Pushed, payload.len());
         Ok(receipt)
@@ -217,13 +214,7 @@ impl Sender {
         self.unacked_since
     }
 
-    /// Whether the application has ever sent a message.
-    pub(super) const fn is_used(&self) -> bool {
-        self.is_used
-    }
-
-    /// Whether messages wait to be sent.
-    pub(super) fn has_more(&self) -> bool {
+    fn has_more(&self) -> bool {
         !self.queue.is_empty() || self.recovery.has_lost()
     }
 
