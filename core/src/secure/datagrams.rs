@@ -6,7 +6,7 @@ use super::cipher::{DatagramCipher, RustCrypto};
 use super::error::OpenError;
 use super::primitives::{Secret, TAG, nonce, rekey};
 use super::replay_window::{COUNTER_BITS, COUNTER_END, COUNTER_MASK, ReplayWindow, reconstruct};
-use crate::time::Instant;
+use crate::time::{Instant, micros};
 
 /// Bytes before the sealed bytes: the first bit, the epoch's low bits and the counter's.
 pub(crate) const HEADER: usize = 3;
@@ -21,7 +21,7 @@ const EPOCH_MASK: u32 = 3;
 pub struct RekeyLimits {
     /// After this many datagrams were sealed in an epoch.
     pub datagrams: u64,
-    /// When an epoch is this old.
+    /// When an epoch is this old, 71 minutes at most.
     pub age: Duration,
     /// After this many datagrams of an epoch did not open.
     pub forged: u64,
@@ -325,7 +325,7 @@ impl DatagramProtection {
     fn is_rekeying_due(&self, now: Instant) -> bool {
         let is_answered = self.has_opened() && self.receiving.epoch == self.sending.epoch;
         let is_over = self.sending.sealed >= self.limits.datagrams
-            || now.saturating_since(self.sending.since) >= self.limits.age
+            || now.micros_since(self.sending.since) >= micros(self.limits.age)
             || self.receiving.forged >= self.limits.forged;
         !self.is_early && is_answered && is_over
     }
