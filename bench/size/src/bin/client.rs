@@ -9,7 +9,8 @@ use rakwire::wire::MAX_DATAGRAM;
 use rakwire_size::{address, entropy, now, receive, send};
 
 /// Blocks of memory, and bytes of the longest datagram.
-const SIZES: (usize, usize) = if cfg!(feature = "messages") { (24, MAX_DATAGRAM) } else { (16, SHORT_MTU as usize - 28) };
+const SIZES: (usize, usize) =
+    if cfg!(feature = "messages") { (24, MAX_DATAGRAM) } else { (16, SHORT_MTU as usize - 28) };
 /// The MTU of a client that has little memory.
 const SHORT_MTU: u16 = 576;
 
