@@ -52,7 +52,7 @@ impl Full {
 
     /// Which flows are told to end since this was asked last.
     fn told_to_end(&self) -> Vec<bool> {
-        let mut context = Context::from_waker(Waker::noop());
+        let context = Context::from_waker(Waker::noop());
         self.flows.iter().map(|flow| matches!(flow.poll(&context), Poll::Ready(Request::Evict))).collect()
     }
 }
