@@ -31,6 +31,9 @@ function connect(pid, enter) {
   const [program, ...args] = enter;
   const far = (...more) => execFileSync(program, [...args, "ip", ...more], { stdio: ["ignore", "inherit", "inherit"] });
   ip("link", "add", "near", "type", "veth", "peer", "name", "far", "netns", String(pid));
+  // An address of IPv6 that comes a second later is another network to Chromium, which then ends requests under way.
+  ip("link", "set", "near", "addrgenmode", "none");
+  far("link", "set", "far", "addrgenmode", "none");
   ip("address", "add", `${NEAR}/24`, "dev", "near");
   far("address", "add", `${FAR}/24`, "dev", "far");
   ["lo", "near"].forEach((device) => ip("link", "set", device, "up"));
@@ -55,7 +58,10 @@ async function main([browser]) {
   process.env.RAKWIRE_RELAY_BIN = there(programs, "rakwire-relay", enter, relayProgram);
   const cpp = await startCpp(context);
   const relay = await startRelay(context, { game: cpp.address }, "--listen", `${FAR}:0`, "--serve", site(context, "webrtc"), "--allow-any-origin");
-  return BROWSERS[browser](`http://${relay.address}/`);
+  const play = () => BROWSERS[browser](`http://${relay.address}/`);
+  const title = await play();
+  // Chromium ends requests under way when it hears of an interface, and it may hear of these two late.
+  return title.includes("Failed to fetch") ? play() : title;
 }
 
 try {
