@@ -1,4 +1,8 @@
-//! What 200 players cost: full snapshots beside replication, over the simulator. Every run says the same.
+//! What 200 players cost: full snapshots beside replication, over the simulator. Every run says the same. With the name of a file it
+//! draws instead, as SVG, which fields of the players take how much of the bandwidth.
+
+#[path = "replication_bandwidth/graph.rs"]
+mod graph;
 
 use std::num::NonZeroU16;
 use std::time::Duration;
@@ -10,7 +14,7 @@ use rakwire::sim::{Conditions, Pair};
 use rakwire::wire::WireError;
 use rakwire::{Instant, Machine};
 use rakwire_plugins::replication::{
-    Authority, Class, EntityInfo, EverythingInScope, Field, NetworkId, Replicas, Scope,
+    Authority, Class, EntityInfo, EverythingInScope, Field, NetworkId, Replicas, Scope, SentBits,
 };
 
 const PLAYERS: usize = 200;
@@ -110,6 +114,33 @@ fn distance(a: &[u32], b: &[u32]) -> f64 {
     a.iter().zip(b).take(2).map(|(a, b)| (f64::from(*a) - f64::from(*b)).powi(2)).sum::<f64>().sqrt()
 }
 
+/// What of an update takes bandwidth: the fields of [`CLASSES`], and what stands before them.
+pub(crate) const PARTS: [&str; WIDTHS.len() + 1] =
+    ["east", "south", "pitch", "yaw", "up", "health", "flags", "hand", "score", "headers"];
+
+/// Everybody sees everything, and the bits of each part are counted in each tick.
+#[derive(Default)]
+struct Watching {
+    ticks: Vec<[u32; PARTS.len()]>,
+}
+
+impl Scope for Watching {
+    fn priority(&mut self, _: ConnectionId, _: &EntityInfo<'_>) -> Option<NonZeroU16> {
+        Some(NonZeroU16::MIN)
+    }
+
+    fn watches_bandwidth(&self) -> bool {
+        true
+    }
+
+    fn on_sent(&mut self, _: ConnectionId, _: &EntityInfo<'_>, sent: SentBits<'_>) {
+        let Some(tick) = self.ticks.last_mut() else { return };
+        for (sum, bits) in tick.iter_mut().zip(sent.fields.iter().chain([&sent.header])) {
+            *sum += u32::from(*bits);
+        }
+    }
+}
+
 /// How the players reach a client.
 trait Way {
     type Scope: Scope;
@@ -122,6 +153,7 @@ trait Way {
 struct Snapshots;
 struct Everything;
 struct Near;
+struct Watched;
 
 impl Way for Snapshots {
     type Scope = EverythingInScope;
@@ -145,6 +177,16 @@ impl Way for Near {
     }
     fn look(scope: &mut NearFirst, at: [u32; 2]) {
         scope.0 = at;
+    }
+}
+
+impl Way for Watched {
+    type Scope = Watching;
+    fn scope() -> Self::Scope {
+        Watching::default()
+    }
+    fn look(scope: &mut Watching, _: [u32; 2]) {
+        scope.ticks.push([0; PARTS.len()]);
     }
 }
 
@@ -320,7 +362,26 @@ pub(crate) fn compare(loss: f64, ticks: u32) -> Result<[[f64; 4]; 3], Failure> {
     ])
 }
 
+/// A graph of the bytes a second that each part takes, without loss.
+pub(crate) fn bandwidth_graph(ticks: u32) -> Result<String, Failure> {
+    let conditions = Conditions { latency: Duration::from_millis(40), ..Conditions::default() };
+    let mut game = Game::<Watched>::new(conditions)?;
+    let mut random = Random(9);
+    for tick in 1..=WARM_UP + ticks {
+        game.tick(tick, &mut random)?;
+    }
+    let authority = game.pair.b.hook.get_mut(game.server).ok_or("it is attached")?;
+    let watched = authority.scope.ticks.iter().skip(WARM_UP as usize);
+    let bytes_per_second = |bits: u32| f64::from(bits) / 8.0 / TICK.as_secs_f64();
+    let ticks: Vec<_> = watched.map(|tick| tick.map(bytes_per_second)).collect();
+    Ok(graph::draw(&ticks, TICK))
+}
+
 fn main() -> Result<(), Failure> {
+    if let Some(file) = std::env::args_os().nth(1) {
+        std::fs::write(file, bandwidth_graph(200)?)?;
+        return Ok(());
+    }
     const TICKS: u32 = 600;
     println!(
         "| loss | way | players shown | bytes/s to a client | of full snapshots | bytes/s from it | off by, cm |"

@@ -12,6 +12,16 @@ mod world;
 #[expect(dead_code, reason = "the test prints no table")]
 mod bandwidth;
 
+/// The graph has an area for each field, with its name.
+#[test]
+fn a_graph_shows_which_fields_take_the_bandwidth() {
+    let svg = bandwidth::bandwidth_graph(20).expect("it runs");
+    assert_eq!(svg.matches("<polygon").count(), bandwidth::PARTS.len());
+    for part in bandwidth::PARTS {
+        assert!(svg.contains(&format!(">{part}</text>")), "{part}");
+    }
+}
+
 /// What a player sees of 200 costs at most a fifth of full snapshots, and is as accurate.
 #[test]
 fn replication_costs_a_fifth_of_full_snapshots() {
