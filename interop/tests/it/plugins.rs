@@ -6,7 +6,8 @@ use rakwire::codec::bitstream::BitStreamWriter;
 use rakwire::endpoint::{Plugin, PluginHost};
 use rakwire_native::endpoint::SharedHook;
 use rakwire_native::raknet::{Connection, Delivery, Endpoint, Guid, Options, RakNet};
-use rakwire_plugins::calls::rpc4::{Answer, Rpc4, Rpc4Stats};
+use rakwire_plugins::calls::CallStats;
+use rakwire_plugins::calls::rpc4::{Answer, Rpc4};
 use rakwire_plugins::calls::{CallFailure, Refusal};
 use rakwire_plugins::mesh::{ConnectionGraph, GraphStats, UNKNOWN_PING};
 use rakwire_plugins::ready::{EventId, ReadyEvents, Status};
@@ -310,7 +311,7 @@ async fn the_original_calls_and_signals_ours() {
     original.prints("the other sum", |line| line == "answer 2").await;
     let noted = ours.rpc4.with(|rpc4| core::mem::take(&mut rpc4.context));
     assert_eq!(noted, [("Add", 40), ("Note", 7), ("first", 9), ("second", 9), ("Add", 1)]);
-    let expected = Rpc4Stats { calls: 3, signals: 2, refused: 3, ..Rpc4Stats::default() };
+    let expected = CallStats { calls: 3, signals: 2, refused: 3, ..CallStats::default() };
     assert_eq!(ours.rpc4.with(|rpc4| rpc4.stats()), expected);
 }
 
@@ -358,5 +359,5 @@ async fn ours_calls_and_signals_the_original() {
     })
     .await;
     assert_eq!(unknown.map(|(from, name)| (from, name.to_vec())), Some((to, b"Nothing".to_vec())));
-    assert_eq!(ours.rpc4.with(|rpc4| rpc4.stats()), Rpc4Stats::default());
+    assert_eq!(ours.rpc4.with(|rpc4| rpc4.stats()), CallStats::default());
 }

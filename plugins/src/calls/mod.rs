@@ -165,7 +165,7 @@ impl<const BYTES: usize> Finished<BYTES> {
     }
 }
 
-/// Counters of the plugin.
+/// Counters of [`RemoteCalls`] and of [`Rpc4`](rpc4::Rpc4).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CallStats {
     /// Functions that were run for others.
@@ -178,7 +178,8 @@ pub struct CallStats {
     /// their places.
     pub busy: u64,
     /// Answers, refusals and signals that the connection does not take, now or later: it has ended, a hook drops them, or they are
-    /// longer than it can ever take. Whoever called is told of the last by [`Refusal::AnswerTooLong`].
+    /// longer than it can ever take. Whoever called is told of the last by [`Refusal::AnswerTooLong`], and in RPC4, which has no word
+    /// for it, by an empty answer. There calls without an answer count here, too.
     pub unsent: u64,
     /// Messages that say nothing, or are longer than messages may be.
     pub malformed: u64,

@@ -35,7 +35,7 @@ use rakwire::{Chunks, Instant};
 
 use self::registered::{Registered, Run};
 use super::queue::{Queued, SendQueue};
-use super::{CallError, CallFailure, MAX_NAME, Refusal, RegisterError};
+use super::{CallError, CallFailure, CallStats, MAX_NAME, Refusal, RegisterError};
 use crate::bytes;
 
 pub use self::registered::{Handle, HandleAnswered, IsAllowed};
@@ -51,26 +51,6 @@ pub struct Answer<const BYTES: usize> {
     pub from: ConnectionId,
     /// The bit stream that it has answered, or why there is none.
     pub outcome: Result<Vec<u8, BYTES>, CallFailure>,
-}
-
-/// Counters of the plugin.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Rpc4Stats {
-    /// Functions that were run for others.
-    pub calls: u64,
-    /// Signals that came.
-    pub signals: u64,
-    /// Calls that were refused, for whatever reason, and signals that nobody was allowed to give.
-    pub refused: u64,
-    /// Calls that were dropped, since too many answers for the caller wait to be sent, and answers that were, since others need
-    /// their places.
-    pub busy: u64,
-    /// Answers, calls without an answer, and signals that the connection does not take, now or later.
-    pub unsent: u64,
-    /// Messages that say nothing, or are longer than messages may be.
-    pub malformed: u64,
-    /// Answers to calls that nobody waits for.
-    pub unexpected: u64,
 }
 
 /// An answered call. One that is given up keeps its place, since the answer that may still come has no number.
@@ -97,7 +77,7 @@ pub struct Rpc4<C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: usiz
     unknown: Deque<(ConnectionId, Vec<u8, MAX_NAME>), CALLS>,
     outgoing: SendQueue<RakNet, CALLS, BYTES>,
     answers: SendQueue<RakNet, CALLS, BYTES>,
-    stats: Rpc4Stats,
+    stats: CallStats,
 }
 
 impl<C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: usize> Rpc4<C, FUNCTIONS, CALLS, BYTES> {
@@ -112,7 +92,7 @@ impl<C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: usize> Rpc4<C, 
             unknown: Deque::new(),
             outgoing: SendQueue::new(),
             answers: SendQueue::new(),
-            stats: Rpc4Stats::default(),
+            stats: CallStats::default(),
         }
     }
 
@@ -269,7 +249,7 @@ impl<C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: usize> Rpc4<C, 
 
     /// The counters.
     #[must_use]
-    pub const fn stats(&self) -> Rpc4Stats {
+    pub const fn stats(&self) -> CallStats {
         self.stats
     }
 
