@@ -6,9 +6,8 @@ use rakwire::codec::bitstream::BitStreamWriter;
 use rakwire::endpoint::{Plugin, PluginHost};
 use rakwire_native::endpoint::SharedHook;
 use rakwire_native::raknet::{Connection, Delivery, Endpoint, Guid, Options, RakNet};
-use rakwire_plugins::calls::CallStats;
 use rakwire_plugins::calls::rpc4::{Answer, Rpc4};
-use rakwire_plugins::calls::{CallFailure, Refusal};
+use rakwire_plugins::calls::{CallFailure, CallStats, Refusal};
 use rakwire_plugins::mesh::{ConnectionGraph, GraphStats, UNKNOWN_PING};
 use rakwire_plugins::ready::{EventId, ReadyEvents, Status};
 
