@@ -3,15 +3,7 @@
 //
 // connect.mjs RELAY TRANSPORT RUNS [PORT]: with PORT that is where the relay seems to have its UDP, as if UDP were blocked.
 
-import { cpSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { fileURLToPath } from "node:url";
-
-import { launch } from "../tests/browser.mjs";
-import { serve } from "../tests/bundlers/serve.mjs";
-
-const PACKAGE = fileURLToPath(new URL("..", import.meta.url));
+import { withBrowser } from "./pages.mjs";
 
 /** Runs in the page. */
 async function measure([url, transport]) {
@@ -24,7 +16,7 @@ async function measure([url, transport]) {
   return { ms: took, transport: by };
 }
 
-async function connectOnce(browser, pages, relay, transport, port) {
+async function connectOnce(browser, url, relay, transport, port) {
   const context = await browser.newContext();
   try {
     const page = await context.newPage();
@@ -38,7 +30,7 @@ async function connectOnce(browser, pages, relay, transport, port) {
         await route.fulfill({ response, json: said });
       });
     }
-    await page.goto(pages.url);
+    await page.goto(url);
     return await page.evaluate(measure, [`ws://${relay}/ws`, transport]);
   } finally {
     await context.close();
@@ -46,24 +38,13 @@ async function connectOnce(browser, pages, relay, transport, port) {
 }
 
 async function main([relay, transport, runs, port]) {
-  const folder = mkdtempSync(join(tmpdir(), "rakwire-bench-"));
-  for (const part of ["dist", "pkg"]) {
-    cpSync(join(PACKAGE, part), join(folder, part), { recursive: true });
-  }
-  writeFileSync(join(folder, "index.html"), "<!doctype html><title>rakwire</title>");
-  const pages = await serve(folder);
-  const browser = await launch();
-  try {
+  await withBrowser(async (browser, url) => {
     const connections = [];
     while (connections.length < Number(runs)) {
-      connections.push(await connectOnce(browser, pages, relay, transport, port && Number(port)));
+      connections.push(await connectOnce(browser, url, relay, transport, port && Number(port)));
     }
     console.log(JSON.stringify(connections));
-  } finally {
-    await browser.close();
-    await pages.stop();
-    rmSync(folder, { recursive: true, force: true });
-  }
+  });
 }
 
 await main(process.argv.slice(2)).catch((error) => console.log(`failed: ${String(error).replaceAll("\n", " ")}`));

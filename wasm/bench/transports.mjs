@@ -1,15 +1,7 @@
 // Measures one transport of the package in Chromium: round trips of small messages, and then how much a busy connection moves.
 // Prints one line of JSON. `cargo xtask bench transports` starts it behind a path with latency and loss.
 
-import { cpSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { fileURLToPath } from "node:url";
-
-import { launch } from "../tests/browser.mjs";
-import { serve } from "../tests/bundlers/serve.mjs";
-
-const PACKAGE = fileURLToPath(new URL("..", import.meta.url));
+import { withBrowser } from "./pages.mjs";
 
 /** How often a game sends. */
 const TICK_MS = 1_000 / 60;
@@ -102,25 +94,14 @@ async function measure([url, options, milliseconds, tickMs]) {
 }
 
 async function main([relay, transport, profile, milliseconds]) {
-  const folder = mkdtempSync(join(tmpdir(), "rakwire-bench-"));
-  for (const part of ["dist", "pkg"]) {
-    cpSync(join(PACKAGE, part), join(folder, part), { recursive: true });
-  }
-  writeFileSync(join(folder, "index.html"), "<!doctype html><title>rakwire</title>");
-  const pages = await serve(folder);
-  const browser = await launch();
-  try {
+  await withBrowser(async (browser, url) => {
     const page = await browser.newPage();
     page.setDefaultTimeout(300_000);
-    await page.goto(pages.url);
+    await page.goto(url);
     const { webrtc } = await (await fetch(`http://${relay}/transports`)).json();
     const options = { transport, ...(transport === "webrtc" && { fingerprint: webrtc.fingerprint }), profile };
     console.log(JSON.stringify(await page.evaluate(measure, [`ws://${relay}/ws`, options, Number(milliseconds), TICK_MS])));
-  } finally {
-    await browser.close();
-    await pages.stop();
-    rmSync(folder, { recursive: true, force: true });
-  }
+  });
 }
 
 await main(process.argv.slice(2)).catch((error) => console.log(`failed: ${String(error).replaceAll("\n", " ")}`));
