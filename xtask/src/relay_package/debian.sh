@@ -24,13 +24,13 @@ trap clean_up EXIT
 step "a bare Debian"
 rm -rf --one-file-system "$root"
 debootstrap --variant=minbase --include=systemd,systemd-sysv,dbus,sudo,curl,ca-certificates,openssl bookworm "$root" > "$root.log" 2>&1
-cp "$package" "$root/root/rakwire-relay.deb"
-cp "$config" "$root/root/relay.toml"
-cp "$steps" "$root/root/steps.sh"
+cp "$package" "$root/srv/rakwire-relay.deb"
+cp "$config" "$root/srv/relay.toml"
+cp "$steps" "$root/srv/steps.sh"
 echo relay > "$root/etc/hostname"
 echo "127.0.0.1 localhost relay play.example.org" > "$root/etc/hosts"
 # It has no way to the internet once it is booted.
-chroot "$root" apt-get install --yes --download-only /root/rakwire-relay.deb >> "$root.log" 2>&1
+chroot "$root" apt-get install --yes --download-only /srv/rakwire-relay.deb >> "$root.log" 2>&1
 
 step "boot"
 systemd-nspawn --quiet --directory="$root" --boot --private-network --register=no --keep-unit --console=read-only \
@@ -46,9 +46,9 @@ until inside systemctl is-system-running --wait 2>/dev/null | grep --quiet runni
 done
 
 step "install"
-inside apt-get install --yes /root/rakwire-relay.deb >> "$root.log" 2>&1
+inside apt-get install --yes /srv/rakwire-relay.deb >> "$root.log" 2>&1
 inside sh -eu -c '
-    cd /root
+    cd /srv
     openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 30 -subj /CN=play.example.org \
         -addext subjectAltName=DNS:play.example.org -keyout privkey.pem -out fullchain.pem 2>/dev/null
     install -o root -g rakwire-relay -m 640 privkey.pem fullchain.pem relay.toml /etc/rakwire-relay/
@@ -56,7 +56,7 @@ inside sh -eu -c '
     update-ca-certificates > /dev/null'
 
 step "the guide"
-inside sh -eu -c 'cd /root && sh -eux steps.sh' > "$root.steps.log" 2>&1 || { cat "$root.steps.log"; exit 1; }
+inside sh -eu -c 'cd /srv && sh -eux steps.sh' > "$root.steps.log" 2>&1 || { cat "$root.steps.log"; exit 1; }
 grep --quiet '^ok$' "$root.steps.log"
 grep --quiet '^403$' "$root.steps.log"
 inside journalctl --unit rakwire-relay --no-pager --quiet | tail -n 3
@@ -69,7 +69,7 @@ inside sh -c 'echo "lisen = 1" >> /etc/rakwire-relay/relay.toml'
 inside systemctl is-active rakwire-relay
 inside sed -i '$d' /etc/rakwire-relay/relay.toml
 inside systemctl reload rakwire-relay
-inside apt-get install --yes --reinstall /root/rakwire-relay.deb >> "$root.log" 2>&1
+inside apt-get install --yes --reinstall /srv/rakwire-relay.deb >> "$root.log" 2>&1
 inside systemctl is-active rakwire-relay
 inside apt-get purge --yes rakwire-relay >> "$root.log" 2>&1
 ! inside systemctl is-active rakwire-relay
