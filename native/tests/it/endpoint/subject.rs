@@ -104,6 +104,8 @@ impl Subject for GameProtocol {
     const NO_ANSWER: game_protocol::ConnectFailure = game_protocol::ConnectFailure::NoAnswer;
 
     fn be_patient(config: &mut game_protocol::Config) {
+        // The kernel drops datagrams of a handshake, too, where others fill the socket of the server.
+        config.redial = Redial::SamePort(Duration::from_secs(1));
         config.handshake_timeout = DEADLINE;
         config.timeout = DEADLINE;
     }
