@@ -48,7 +48,8 @@
 //!
 //! All futures of this crate are cancel safe: a message is sent or received completely or not at all.
 
-#![forbid(unsafe_code)]
+// Only `huge_pages` has any, one call that advises the kernel.
+#![deny(unsafe_code)]
 
 mod arrival_queue;
 mod bind_error;
@@ -58,6 +59,7 @@ pub mod crash_report;
 pub mod endpoint;
 mod entropy;
 pub mod game_protocol;
+mod huge_pages;
 mod interfaces;
 mod key_file;
 #[cfg(feature = "key-log")]

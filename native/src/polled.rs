@@ -53,6 +53,7 @@ use rakwire::endpoint::{ConnectionId, Event, Peer, PeerStats, Protocol, Receipt,
 use crate::bind_error::BindError;
 use crate::clock::{Clock, unix_time};
 use crate::endpoint::{ConnectError, Options, config_of_one};
+use crate::huge_pages;
 use crate::interfaces;
 use crate::socket::{LONGEST_DATAGRAM, canonical, route};
 
@@ -139,6 +140,7 @@ impl<P: Protocol> Endpoint<P> {
         socket.set_nonblocking(true)?;
         let local = socket.local_addr()?;
         let mut peer = Peer::with_capacity(options.capacity, config_of_one::<P>(options.config));
+        huge_pages::advise_for_blocks(peer.block_memory());
         P::tell_addresses(&mut peer, &interfaces::own_addresses(local));
         Ok(Self {
             socket,

@@ -36,6 +36,22 @@ impl<P: Protocol> Peer<'_, P> {
         self.tables.pool.capacity()
     }
 
+    /// The memory of all blocks, one after the other, for a driver that tells the operating system how it will be used.
+    /// Blocks are taken from its beginning: its end stays unused as long as there is room before it.
+    ///
+    /// ```
+    /// use rakwire::raknet::{Capacity, Config, Peer};
+    ///
+    /// let capacity = Capacity { connections: 4, blocks: 1_024, block_size: 256 };
+    /// let peer = Peer::with_capacity(capacity, Config::new([7; 32]));
+    /// assert_eq!(peer.block_memory().len(), 1_024 * 256);
+    /// ```
+    #[cfg(feature = "alloc")]
+    #[must_use]
+    pub fn block_memory(&self) -> &[u8] {
+        self.tables.pool.memory()
+    }
+
     /// Whether the memory has always been consistent. If not, that is a bug of this crate, at which a build with debug
     /// assertions panics.
     #[must_use]

@@ -80,6 +80,12 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
         self.available
     }
 
+    /// The bytes of all blocks.
+    #[cfg(feature = "alloc")]
+    pub(crate) fn memory(&self) -> &[u8] {
+        &self.bytes
+    }
+
     pub(crate) const fn block_size(&self) -> usize {
         // Never zero, which the compiler cannot know: so no division by it can panic.
         if self.block_size == 0 { 1 } else { self.block_size }

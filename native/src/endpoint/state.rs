@@ -24,6 +24,7 @@ use super::spans::EndpointSpan;
 use super::unconnected::{Pings, Pong, Unconnected, UnconnectedKind, UnconnectedQueue};
 use crate::arrival_queue::{ArrivalQueue, RecvBatch};
 use crate::clock::{Clock, unix_time};
+use crate::huge_pages;
 use crate::outgoing::Outgoing;
 
 /// The protocol, and the dispatch of its events.
@@ -92,6 +93,7 @@ impl<P: Protocol> State<P> {
         };
         let deferred = options.defer_incoming.then(|| Deferred::new(options.backlog));
         let peer = Peer::with_capacity(options.capacity, config_of_one::<P>(options.config));
+        huge_pages::advise_for_blocks(peer.block_memory());
         let hooked = Hooked::new(peer, hook);
         let mut state =
             Self { hooked, dispatcher, requests: Requests::default(), deferred, pending_wake: None };
@@ -340,7 +342,8 @@ impl<P: Protocol> Dispatcher<P> {
             Event::Message { id, delivery, message } => {
                 let limit = self.receive_queue;
                 let Some(inbox) = self.inbox(id) else { return };
-                let bytes = message.to_vec();
+                let mut bytes = huge_pages::vec_for(message.len());
+                message.chunks().for_each(|chunk| bytes.extend_from_slice(chunk));
                 if inbox.push(Message { bytes, delivery }, limit) {
                     self.pause(id);
                 }
@@ -504,5 +507,18 @@ mod tests {
         let accepted = server.dispatcher.accept_queue.pop().expect("an open connection");
         let message = tokio::time::timeout(std::time::Duration::ZERO, accepted.inbox.recv()).await;
         assert_eq!(message.expect("a message").expect("an open connection").bytes, b"hello");
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn blocks_that_large_messages_fill_are_in_huge_pages() {
+        use crate::huge_pages::tests::{is_advised, is_offered};
+
+        let capacity = Capacity { connections: 1, blocks: 16_384, block_size: 1_024 };
+        let options = Options::<GameProtocol> { capacity, ..Options::new(Config::new([1; 32])) };
+        let state = State::new(options, BoxedHook::NONE, EndpointSpan::new(""));
+        let memory = state.hooked.peer.block_memory();
+        assert_eq!(is_advised(&raw const memory[memory.len() / 2]), is_offered());
+        assert!(!is_advised(memory.as_ptr()));
     }
 }

@@ -164,6 +164,7 @@ const NATIVE: Crate = Crate {
             "bind_error",
             "clock",
             "entropy",
+            "huge_pages",
             "interfaces",
             "outgoing",
             "simulation",
