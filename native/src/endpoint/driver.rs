@@ -10,6 +10,7 @@ use tokio::task::JoinHandle;
 use super::io::{Counters, Io};
 use super::shared::Shared;
 use super::state::Next;
+use super::timer::Timer;
 use crate::network_emulator::{Direction, NetworkEmulator};
 use crate::outgoing::{Outgoing, Transmit};
 use crate::simulation::Simulation;
@@ -27,6 +28,7 @@ pub(crate) async fn run<P: Protocol>(
     let io = &shared.io;
     let mut receiver = tokio::spawn(receive(Arc::clone(&shared), Arc::clone(&socket)));
     let mut outgoing = Outgoing::new(P::MAX_DATAGRAM);
+    let mut timer = Timer::default();
     let mut network = simulation.map(|simulation| NetworkEmulator::new(simulation, Direction::Out));
     loop {
         if let Some(next) = io.take_socket() {
@@ -50,7 +52,8 @@ pub(crate) async fn run<P: Protocol>(
                 // A driver that is always woken immediately must still let other tasks run.
                 tokio::task::coop::consume_budget().await;
                 let arrival = network.as_ref().and_then(NetworkEmulator::next);
-                sleep(io, [until, arrival, io.arrival_queue.next()].into_iter().flatten().min()).await;
+                let until = [until, arrival, io.arrival_queue.next()].into_iter().flatten().min();
+                sleep(io, &mut timer, until).await;
                 if let Some(network) = &mut network {
                     deliver(io, &socket, network).await;
                 }
@@ -76,18 +79,12 @@ async fn stop(task: JoinHandle<()>) {
     let _ = task.await;
 }
 
-async fn sleep(io: &Io, until: Option<rakwire::Instant>) {
+async fn sleep(io: &Io, timer: &mut Timer, until: Option<rakwire::Instant>) {
     let until = until.and_then(|until| io.clock.deadline(until));
-    let timer = async {
-        match until {
-            Some(until) => tokio::time::sleep_until(until).await,
-            None => std::future::pending().await,
-        }
-    };
     tokio::select! {
         () = io.arrival_queue.wait() => {}
         () = io.wake.notified() => {}
-        () = timer => {}
+        () = timer.wait(until) => {}
     }
 }
 

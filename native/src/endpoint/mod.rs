@@ -69,6 +69,7 @@ pub(crate) mod spans;
 mod state;
 mod stats;
 mod streams;
+mod timer;
 mod unconnected;
 
 use std::net::{SocketAddr, UdpSocket};
