@@ -70,8 +70,8 @@ pub(crate) fn test_stages() -> Vec<Stage> {
         Stage::new("own-files", "no test reads outside of its package", &[], own_files::check),
         Stage::new(
             "cargo",
-            "the tests of all crates, those of the relay behind the proxies of the distribution too",
-            &[Need::HostTests, Need::Nginx, Need::HaProxy, Need::Caddy],
+            "the tests of all crates, those behind proxies and routers of the distribution too",
+            &[Need::HostTests, Need::Nginx, Need::HaProxy, Need::Caddy, Need::IpRoute, Need::Nftables],
             cargo_tests,
         ),
         Stage::new(

@@ -6,6 +6,8 @@ mod facilitator;
 mod key_log;
 mod log;
 mod path;
+#[cfg(target_os = "linux")]
+mod routers;
 mod support;
 mod tcp;
 mod transfer;

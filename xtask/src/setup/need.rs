@@ -22,6 +22,8 @@ pub(crate) enum Need {
     CertUtil,
     /// What joins the network namespaces of tests.
     IpRoute,
+    /// What translates addresses in them as routers do.
+    Nftables,
     /// What the fuzzer's own code is built with.
     CppCompiler,
     Cmake,
@@ -72,7 +74,7 @@ pub(crate) enum Need {
 
 impl Need {
     /// What is installed, not built from this repository.
-    pub(crate) const TOOLS: [Self; 33] = [
+    pub(crate) const TOOLS: [Self; 34] = [
         Self::Node,
         Self::Components,
         Self::OldestRust,
@@ -86,6 +88,7 @@ impl Need {
         Self::OpenSsl,
         Self::CertUtil,
         Self::IpRoute,
+        Self::Nftables,
         Self::CppCompiler,
         Self::Cmake,
         Self::Nginx,
@@ -125,6 +128,7 @@ impl Need {
             Self::OpenSsl => ("openssl", Load::None, Some(Resource::SystemPackages), &[]),
             Self::CertUtil => ("certutil", Load::None, Some(Resource::SystemPackages), &[]),
             Self::IpRoute => ("ip", Load::None, Some(Resource::SystemPackages), &[]),
+            Self::Nftables => ("nft", Load::None, Some(Resource::SystemPackages), &[]),
             Self::CppCompiler => ("C++ compiler", Load::None, Some(Resource::SystemPackages), &[]),
             Self::Cmake => ("cmake and its libraries", Load::None, Some(Resource::SystemPackages), &[]),
             Self::Nginx => ("nginx", Load::None, Some(Resource::SystemPackages), &[]),
