@@ -24,13 +24,13 @@ use snowfight_replication::{
 const CLIENT: usize = 0;
 const PLAYERS: usize = 200;
 /// Players need some time to spread.
-const WARM_UP: u32 = 20 * TICKS_PER_SECOND;
-const TICKS: u32 = 30 * TICKS_PER_SECOND;
+const DURATION: Seconds = Seconds { warm_up: 20, measured: 30 };
 const TICK: Duration = Duration::from_nanos(1_000_000_000 / TICKS_PER_SECOND as u64);
 /// The first byte of the game's messages in RakNet.
 const MESSAGE_ID: u8 = 0x86;
 /// Farther than any two things on the land are apart.
 const EVERYWHERE: f32 = 200.0;
+const ALL: Way = Way::Replication { distance: EVERYWHERE };
 const WAYS: [Direction; 4] = [Direction::NORTH, Direction::EAST, Direction::SOUTH, Direction::WEST];
 
 /// How the world comes.
@@ -362,41 +362,59 @@ fn act(server: &mut Server<usize>, key: usize, input: Input) -> Result<(), Failu
     Ok(())
 }
 
+/// How long the game runs, and how long of it is measured.
+#[derive(Clone, Copy)]
+pub(crate) struct Seconds {
+    pub(crate) warm_up: u32,
+    pub(crate) measured: u32,
+}
+
 /// What one way costs, and how right it is.
-struct Measured {
+#[derive(Debug)]
+pub(crate) struct Measured {
     /// Bytes a second to the client, and from it.
-    down: f64,
+    pub(crate) down: f64,
     up: f64,
     /// How many players it shows.
-    players: f64,
+    pub(crate) players: f64,
     /// By how much they are off in tiles, in the mean and at the most.
-    mean: f64,
+    pub(crate) mean: f64,
     most: f64,
 }
 
-fn measure<P: GameTransport>(way: Way, loss: f64) -> Result<Measured, Failure> {
+fn measure<P: GameTransport>(way: Way, loss: f64, duration: Seconds) -> Result<Measured, Failure> {
     let conditions = Conditions { loss, latency: Duration::from_millis(40), ..Conditions::default() };
     let mut game = Game::<P>::new(way, conditions)?;
-    (0..WARM_UP).try_for_each(|_| game.tick())?;
+    (0..duration.warm_up * TICKS_PER_SECOND).try_for_each(|_| game.tick())?;
     game.pair.forth().take_stats();
     game.pair.back().take_stats();
     let (mut sum, mut count, mut most) = (0.0, 0, 0.0_f64);
-    for _ in 0..TICKS {
+    let ticks = duration.measured * TICKS_PER_SECOND;
+    for _ in 0..ticks {
         game.tick()?;
         let errors = game.errors()?;
         count += errors.len();
         sum += errors.iter().sum::<f64>();
         most = errors.into_iter().fold(most, f64::max);
     }
-    let seconds = f64::from(TICKS / TICKS_PER_SECOND);
+    let seconds = f64::from(duration.measured);
     let [down, up] = [game.pair.back().stats().bytes, game.pair.forth().stats().bytes];
     Ok(Measured {
         down: down as f64 / seconds,
         up: up as f64 / seconds,
-        players: count as f64 / f64::from(TICKS),
+        players: count as f64 / f64::from(ticks),
         mean: sum / count.max(1) as f64,
         most,
     })
+}
+
+/// What the client gets by full snapshots, by the game's deltas, and by replication of everything.
+pub(crate) fn compare(loss: f64, duration: Seconds) -> Result<[Measured; 3], Failure> {
+    Ok([
+        measure::<GameProtocol>(Way::Whole { every: 2 }, loss, duration)?,
+        measure::<RakNet>(Way::Changes, loss, duration)?,
+        measure::<RakNet>(ALL, loss, duration)?,
+    ])
 }
 
 fn main() -> Result<(), Failure> {
@@ -406,17 +424,16 @@ fn main() -> Result<(), Failure> {
     println!("|---|---|---|---|---|---|---|---|---|");
     for loss in [0.0, 0.01, 0.05] {
         let (whole, half) = (Way::Whole { every: 1 }, Way::Whole { every: 2 });
-        let all = Way::Replication { distance: EVERYWHERE };
         let near = Way::Replication { distance: snowfight_replication::NEAR };
-        let full = measure::<GameProtocol>(half, loss)?;
+        let full = measure::<GameProtocol>(half, loss, DURATION)?;
         let whole_down = full.down;
         let rows = [
             ("Game Protocol", "full snapshots, 30/s", full),
-            ("Game Protocol", "full snapshots, 60/s", measure::<GameProtocol>(whole, loss)?),
-            ("Game Protocol", "changes, 30/s", measure::<GameProtocol>(Way::Changes, loss)?),
-            ("RakNet", "changes, 30/s", measure::<RakNet>(Way::Changes, loss)?),
-            ("RakNet", "replication, all", measure::<RakNet>(all, loss)?),
-            ("RakNet", "replication, near", measure::<RakNet>(near, loss)?),
+            ("Game Protocol", "full snapshots, 60/s", measure::<GameProtocol>(whole, loss, DURATION)?),
+            ("Game Protocol", "changes, 30/s", measure::<GameProtocol>(Way::Changes, loss, DURATION)?),
+            ("RakNet", "changes, 30/s", measure::<RakNet>(Way::Changes, loss, DURATION)?),
+            ("RakNet", "replication, all", measure::<RakNet>(ALL, loss, DURATION)?),
+            ("RakNet", "replication, near", measure::<RakNet>(near, loss, DURATION)?),
         ];
         for (protocol, world, Measured { down, up, players, mean, most }) in rows {
             let (loss, part) = (loss * 100.0, down / whole_down * 100.0);

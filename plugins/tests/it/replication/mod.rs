@@ -22,17 +22,16 @@ fn a_graph_shows_which_fields_take_the_bandwidth() {
     }
 }
 
-/// What a player sees of 200 costs at most a fifth of full snapshots, and is as accurate.
+/// All of 200 players cost at most a fifth of full snapshots and are as accurate, and more so what a player sees of them.
 #[test]
 fn replication_costs_a_fifth_of_full_snapshots() {
-    const TICKS: u32 = 60;
+    const TICKS: u32 = 600;
     for loss in [0.0, 0.05] {
         let [full, all, near] = bandwidth::compare(loss, TICKS).expect("it runs");
         assert!(full[3] > 199.0 && all[3] > 199.0 && near[3] > 5.0, "{full:?} {all:?} {near:?}");
         for [bytes, _, error, _] in [all, near] {
             assert!(error <= full[2] * 1.2 + 1.0, "off by {error} cm, and by {} cm with snapshots", full[2]);
-            assert!(bytes < full[0], "{bytes} bytes a second, and {} of snapshots", full[0]);
+            assert!(bytes * 5.0 <= full[0], "{bytes} bytes a second, and {} of snapshots", full[0]);
         }
-        assert!(near[0] * 5.0 <= full[0], "{} bytes a second, and {} of snapshots", near[0], full[0]);
     }
 }
