@@ -4,7 +4,8 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rakwire::endpoint::{
-    ConnectionId, Event, Hook, Injected, MessageIds, MessageSender, Peer, Plugin, Protocol, Side, Verdict,
+    ConnectionId, Event, Hook, Injected, MessageIds, MessageSender, Outcome, Peer, Plugin, Protocol, Receipt,
+    Side, Verdict,
 };
 use rakwire::{Chunks, Instant};
 
@@ -141,6 +142,20 @@ impl<P: Protocol, T: Plugin<P>> Plugin<P> for SharedHook<T> {
 
     fn inject(&mut self, of: Option<ConnectionId>, take: &mut dyn FnMut(Injected<'_, P>) -> bool) {
         self.lock().inject(of, take);
+    }
+
+    fn on_receipt(&mut self, now: Instant, id: ConnectionId, receipt: Receipt, outcome: Outcome) -> Verdict {
+        self.lock().on_receipt(now, id, receipt, outcome)
+    }
+
+    fn on_out_of_band(
+        &mut self,
+        now: Instant,
+        from: SocketAddr,
+        identity: P::Identity,
+        data: &dyn Chunks,
+    ) -> Verdict {
+        self.lock().on_out_of_band(now, from, identity, data)
     }
 
     fn update(&mut self, now: Instant, sender: &mut dyn MessageSender<P>) {

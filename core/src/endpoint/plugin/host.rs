@@ -48,7 +48,7 @@ impl core::error::Error for AttachError {}
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct PluginStats {
-    /// Messages that it was shown.
+    /// Messages of connections that it was shown.
     pub shown: u64,
     /// Messages of the other peers that it took or dropped.
     pub taken: u64,
@@ -195,6 +195,12 @@ impl<T, const N: usize> PluginHost<T, N> {
         }
         Verdict::Pass
     }
+
+    /// Asks each plugin until one drops what it is shown.
+    fn first_to_drop(&mut self, mut show: impl FnMut(&mut T) -> Verdict) -> Verdict {
+        let is_dropped = self.attached.iter_mut().any(|attached| show(&mut attached.plugin) == Verdict::Drop);
+        if is_dropped { Verdict::Drop } else { Verdict::Pass }
+    }
 }
 
 impl<T, const N: usize> Default for PluginHost<T, N> {
@@ -219,11 +225,15 @@ impl<P: Protocol, T: Plugin<P>, const N: usize> Hook<P> for PluginHost<T, N> {
                 let first = piece.first().copied().unwrap_or(0);
                 return self.on_message::<P>(now, *id, *delivery, message, first);
             }
+            Event::Receipt { id, receipt, outcome } => {
+                return self.first_to_drop(|plugin| plugin.on_receipt(now, *id, *receipt, *outcome));
+            }
+            Event::OutOfBand { from, identity, data } => {
+                return self.first_to_drop(|plugin| plugin.on_out_of_band(now, *from, *identity, data));
+            }
             Event::ConnectFailed { .. }
-            | Event::Receipt { .. }
             | Event::Progress { .. }
             | Event::Pong { .. }
-            | Event::OutOfBand { .. }
             | Event::Advertisement { .. } => {}
         }
         Verdict::Pass

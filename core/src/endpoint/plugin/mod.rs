@@ -14,7 +14,7 @@ use core::net::SocketAddr;
 use super::error::SendError;
 use super::hook::{Injected, Verdict};
 use super::protocol::Protocol;
-use super::types::{ConnectionId, Receipt, Side};
+use super::types::{ConnectionId, Outcome, Receipt, Side};
 use crate::chunks::Chunks;
 use crate::time::Instant;
 
@@ -24,7 +24,7 @@ pub use message_ids::MessageIds;
 
 /// What sends the messages of a plugin: a peer, or what stands for one in a test.
 pub trait MessageSender<P: Protocol> {
-    /// Sends a message past all hooks and plugins.
+    /// Sends a message past all hooks and plugins. A receipt comes to [`Plugin::on_receipt`].
     ///
     /// # Errors
     /// As [`Peer::send`](super::Peer::send).
@@ -142,6 +142,26 @@ pub trait Plugin<P: Protocol> {
         Verdict::Pass
     }
 
+    /// It is known what became of a message sent with a receipt, whoever has sent it; only in RakNet. A plugin drops what
+    /// [`MessageSender::send`] has given it, so that neither the plugins behind it nor the application see it.
+    fn on_receipt(&mut self, now: Instant, id: ConnectionId, receipt: Receipt, outcome: Outcome) -> Verdict {
+        let _ = (now, id, receipt, outcome);
+        Verdict::Pass
+    }
+
+    /// A peer without a connection sent a message, whatever its first byte is; only in RakNet, if the configuration accepts
+    /// them. Who has sent it may be forged.
+    fn on_out_of_band(
+        &mut self,
+        now: Instant,
+        from: SocketAddr,
+        identity: P::Identity,
+        data: &dyn Chunks,
+    ) -> Verdict {
+        let _ = (now, from, identity, data);
+        Verdict::Pass
+    }
+
     /// As [`Hook::inject`](super::Hook::inject): offers `take` a message for the application.
     fn inject(&mut self, of: Option<ConnectionId>, take: &mut dyn FnMut(Injected<'_, P>) -> bool) {
         let _ = (of, take);
@@ -202,6 +222,26 @@ macro_rules! forward {
             delivery: P::Delivery,
         ) -> Verdict {
             $changed.on_send(now, id, message, delivery)
+        }
+
+        fn on_receipt(
+            &mut $self,
+            now: Instant,
+            id: ConnectionId,
+            receipt: Receipt,
+            outcome: Outcome,
+        ) -> Verdict {
+            $changed.on_receipt(now, id, receipt, outcome)
+        }
+
+        fn on_out_of_band(
+            &mut $self,
+            now: Instant,
+            from: SocketAddr,
+            identity: P::Identity,
+            data: &dyn Chunks,
+        ) -> Verdict {
+            $changed.on_out_of_band(now, from, identity, data)
         }
 
         fn inject(&mut $self, of: Option<ConnectionId>, take: &mut dyn FnMut(Injected<'_, P>) -> bool) {

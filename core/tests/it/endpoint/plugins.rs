@@ -7,10 +7,10 @@ use std::collections::VecDeque;
 
 use rakwire::endpoint::{
     AttachError, BySlot, Capacity, ConnectionId, Event, Hook, Hooked, Injected, LineWriter, MessageIds,
-    MessageSender, PacketLogger, Peer, Plugin, PluginHost, Protocol, Side, Verdict,
+    MessageSender, Outcome, PacketLogger, Peer, Plugin, PluginHost, Protocol, Receipt, Side, Verdict,
 };
 use rakwire::game_protocol::GameProtocol;
-use rakwire::raknet::{FilterGroup, MessageFilter, RakNet};
+use rakwire::raknet::{Config, Delivery, FilterGroup, MessageFilter, OutOfBand, RakNet, Reliability};
 use rakwire::sim::{Conditions, Pair};
 use rakwire::{Chunks, Instant, Machine, Piece};
 
@@ -413,6 +413,122 @@ fn a_message_filter_is_a_plugin_too() {
     send(&mut pair, client, &[b"\x85", b"\x86"]);
     assert_eq!(run(&mut pair, SECOND).server, [b"\x86"]);
     assert_eq!(pair.b.hook.stats(key).expect("it is attached").shown, 0);
+}
+
+/// Sends a message with a receipt on each new connection, and takes out-of-band messages of one id.
+#[derive(Default)]
+struct Reporter {
+    unsent: Vec<ConnectionId>,
+    waiting: Vec<Receipt>,
+    outcomes: Vec<Outcome>,
+    heard: Vec<(SocketAddr, Vec<u8>)>,
+}
+
+impl Plugin<RakNet> for Reporter {
+    fn on_connected(
+        &mut self,
+        _: Instant,
+        id: ConnectionId,
+        _: SocketAddr,
+        _: <RakNet as Protocol>::Identity,
+        _: Side,
+    ) {
+        self.unsent.push(id);
+    }
+
+    fn on_receipt(&mut self, _: Instant, _: ConnectionId, receipt: Receipt, outcome: Outcome) -> Verdict {
+        let Some(at) = self.waiting.iter().position(|other| *other == receipt) else { return Verdict::Pass };
+        self.waiting.remove(at);
+        self.outcomes.push(outcome);
+        Verdict::Drop
+    }
+
+    fn on_out_of_band(
+        &mut self,
+        _: Instant,
+        from: SocketAddr,
+        _: <RakNet as Protocol>::Identity,
+        data: &dyn Chunks,
+    ) -> Verdict {
+        let data = to_vec(data);
+        if data[0] != 0x85 {
+            return Verdict::Pass;
+        }
+        self.heard.push((from, data));
+        Verdict::Drop
+    }
+
+    fn update(&mut self, _: Instant, sender: &mut dyn MessageSender<RakNet>) {
+        let delivery = Delivery::new(Reliability::UnreliableWithReceipt);
+        for id in self.unsent.drain(..) {
+            let receipt = sender.send(id, b"\x85tell", delivery).expect("room");
+            self.waiting.push(receipt.expect("a receipt"));
+        }
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        (!self.unsent.is_empty()).then_some(Instant::ZERO)
+    }
+}
+
+/// The receipts of a server's application, of which there is one plugin.
+fn receipts(pair: &mut Joined<RakNet, PluginHost<Reporter, 1>>, time: Duration) -> Vec<(Receipt, Outcome)> {
+    let (end, mut told) = (pair.now + time, Vec::new());
+    loop {
+        let goes_on = step(pair, end);
+        while pair.a.poll_event().is_some() {}
+        while let Some(event) = pair.b.poll_event() {
+            if let Event::Receipt { receipt, outcome, .. } = event {
+                told.push((receipt, outcome));
+            }
+        }
+        if !goes_on {
+            return told;
+        }
+    }
+}
+
+/// Its receipts are not told the application, which has its own.
+#[test]
+fn a_plugin_learns_what_became_of_its_messages() {
+    for (loss, expected) in [(0.0, Outcome::Acknowledged), (1.0, Outcome::Lost)] {
+        let mut pair = pair::<RakNet, _>(PluginHost::<Reporter, 1>::new());
+        let (_, server) = connect(&mut pair);
+        let key = pair.b.hook.attach::<RakNet>(Reporter::default()).expect("room");
+        pair.back().set_conditions(Conditions { loss, ..CONDITIONS });
+        let delivery = Delivery::new(Reliability::UnreliableWithReceipt);
+        let own = pair.b.send(pair.now, server, b"\x86own", delivery).expect("room").expect("a receipt");
+        assert_eq!(receipts(&mut pair, 5 * SECOND), [(own, expected)]);
+        let plugin = pair.b.hook.get(key).expect("it is attached");
+        assert_eq!((&plugin.waiting[..], &plugin.outcomes[..]), (&[][..], &[expected][..]));
+    }
+}
+
+#[test]
+fn a_plugin_takes_messages_out_of_band() {
+    let capacity = Capacity { connections: 1, blocks: 64, block_size: 128 };
+    let mut config = Config::new([2; 32]);
+    config.out_of_band = OutOfBand::Accept;
+    let mut host = PluginHost::<Reporter, 1>::new();
+    let key = host.attach::<RakNet>(Reporter::default()).expect("room");
+    let receiver = Hooked::new(Peer::with_capacity(capacity, config), host);
+    let sender = Peer::with_capacity(capacity, Config::new([1; 32]));
+    let mut pair: Joined<RakNet, _> = Pair::new(sender, receiver, CONDITIONS, 1);
+    for message in [&b"\x85plugin"[..], b"\x86application"] {
+        pair.a.send_out_of_band(pair.now, pair.b_address, message).expect("room");
+    }
+    let end = pair.now + SECOND;
+    while step(&mut pair, end) {}
+    let mut told = Vec::new();
+    while let Some(event) = pair.b.poll_out_of_band() {
+        if let Event::OutOfBand { data, .. } = event {
+            told.push(data.to_vec());
+        }
+    }
+    assert_eq!(told, [b"\x86application"]);
+    let plugin = pair.b.hook.get(key).expect("it is attached");
+    assert_eq!(plugin.heard, [(pair.a_address, b"\x85plugin".to_vec())]);
+    assert_eq!(pair.b.peer.blocks_available(), pair.b.peer.blocks());
 }
 
 #[test]
