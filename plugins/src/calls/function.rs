@@ -1,7 +1,9 @@
 //! What can be called, and who does what is called.
 
+use rakwire::codec::bitstream::{BitStreamReader, BitStreamWriter};
 use rakwire::codec::rabbit::{Pack, Unpack, pack, unpack};
 use rakwire::endpoint::ConnectionId;
+use rakwire::wire::WireError;
 
 use super::wire::Refusal;
 
@@ -31,8 +33,27 @@ pub trait Handler<F: Function, C> {
     ) -> Result<F::Answer<'c>, Refusal>;
 }
 
+/// Reads the arguments of a call or a signal, does what it asks for, and writes the answer; what it writes for a signal goes
+/// nowhere. It runs while the peer waits, so it should be short. An error of the reader becomes [`Refusal::BadArguments`], one of
+/// the writer [`Refusal::AnswerTooLong`].
+pub type HandleBits<C> =
+    fn(&mut C, ConnectionId, &mut BitStreamReader<'_>, &mut BitStreamWriter<'_>) -> Result<(), Refusal>;
+
+impl From<WireError> for Refusal {
+    fn from(error: WireError) -> Self {
+        if error == WireError::NoRoom { Self::AnswerTooLong } else { Self::BadArguments }
+    }
+}
+
 /// Runs a handler with packed arguments, and gives the length of its packed answer.
-type Run<C> = fn(&mut C, ConnectionId, &[u8], &mut [u8]) -> Result<usize, Refusal>;
+type HandlePacked<C> = fn(&mut C, ConnectionId, &[u8], &mut [u8]) -> Result<usize, Refusal>;
+
+/// What runs.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Run<C> {
+    Rabbit(HandlePacked<C>),
+    Bits(HandleBits<C>),
+}
 
 /// What is registered under a name. Several signal handlers may have one name.
 #[derive(Debug)]
@@ -45,7 +66,21 @@ pub(super) struct Registered<C> {
 
 impl<C> Registered<C> {
     pub(super) const fn new<F: Function, H: Handler<F, C>>(order: Option<i32>) -> Self {
-        Self { name: F::NAME, order, is_allowed: H::is_allowed, run: run::<C, F, H> }
+        Self { name: F::NAME, order, is_allowed: H::is_allowed, run: Run::Rabbit(run::<C, F, H>) }
+    }
+
+    /// Runs the handler, and gives the length of its answer at the front of the buffer.
+    pub(super) fn run(
+        &self,
+        context: &mut C,
+        caller: ConnectionId,
+        arguments: &[u8],
+        answer: &mut [u8],
+    ) -> Result<usize, Refusal> {
+        match self.run {
+            Run::Rabbit(run) => run(context, caller, arguments, answer),
+            Run::Bits(handle) => run_bits(handle, context, caller, arguments, answer),
+        }
     }
 }
 
@@ -59,4 +94,17 @@ fn run<C, F: Function, H: Handler<F, C>>(
     let arguments = unpack(arguments).map_err(|_| Refusal::BadArguments)?;
     let value = H::handle(context, caller, arguments)?;
     pack(&value, answer).map(<[u8]>::len).map_err(|_| Refusal::AnswerTooLong)
+}
+
+/// Calls a handler of bit streams, and gives the length of its answer.
+fn run_bits<C>(
+    handle: HandleBits<C>,
+    context: &mut C,
+    caller: ConnectionId,
+    arguments: &[u8],
+    answer: &mut [u8],
+) -> Result<usize, Refusal> {
+    let mut writer = BitStreamWriter::new(answer);
+    handle(context, caller, &mut BitStreamReader::new(arguments), &mut writer)?;
+    Ok(writer.finish().len())
 }

@@ -1,4 +1,5 @@
-//! Remote calls: functions of another peer by name, with arguments and answers in Rabbit; and signals to several handlers.
+//! Remote calls: functions of another peer by name, with arguments and answers in Rabbit or as bit streams; and signals to
+//! several handlers.
 //!
 //! Nothing can be called that was not registered, and only by those whom its handler allows. A call ends in one way: with an
 //! answer, a refusal, the end of its time or that of its connection. `docs/plugins/calls.md` has the messages.
@@ -43,6 +44,7 @@
 //! A client has a [`RemoteCalls`] too, calls with [`RemoteCalls::call`] and asks [`RemoteCalls::poll_finished`] what became of
 //! it: `plugins/examples/remote_calls.rs`. [`rpc4`] speaks with peers that have the original's plugin.
 
+mod bits;
 mod function;
 mod queue;
 pub mod rpc4;
@@ -59,7 +61,7 @@ use self::function::Registered;
 use self::queue::{Queued, SendQueue};
 use crate::bytes;
 
-pub use self::function::{Function, Handler};
+pub use self::function::{Function, HandleBits, Handler};
 pub use self::wire::{MAX_HEADER, MAX_NAME, MESSAGE_ID, Message, Refusal};
 
 /// Names a call. A name comes again after four billion others.
@@ -238,10 +240,14 @@ impl<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: us
     /// # Errors
     /// See [`RegisterError`].
     pub fn register<F: Function, H: Handler<F, C>>(&mut self) -> Result<(), RegisterError> {
-        if self.registered.iter().any(|other| other.order.is_none() && other.name == F::NAME) {
+        self.register_function(Registered::new::<F, H>(None))
+    }
+
+    fn register_function(&mut self, function: Registered<C>) -> Result<(), RegisterError> {
+        if self.registered.iter().any(|other| other.order.is_none() && other.name == function.name) {
             return Err(RegisterError::NameTaken);
         }
-        self.insert(Registered::new::<F, H>(None))
+        self.insert(function)
     }
 
     /// Connects a handler to a signal. Those with the highest `order` run first, those with the same in the order in which
@@ -265,8 +271,13 @@ impl<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: us
 
     /// Lets a function no longer be called, and disconnects all handlers of a signal of its name. False if there was nothing.
     pub fn unregister<F: Function>(&mut self) -> bool {
+        self.unregister_name(F::NAME)
+    }
+
+    /// As [`unregister`](Self::unregister), by a name.
+    pub fn unregister_name(&mut self, name: &str) -> bool {
         let before = self.registered.len();
-        self.registered.retain(|other| other.name != F::NAME);
+        self.registered.retain(|other| other.name != name);
         self.registered.len() < before
     }
 
@@ -282,13 +293,24 @@ impl<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: us
         timeout: Duration,
         delivery: P::Delivery,
     ) -> Result<CallId, CallError> {
+        let mut packed = [0; BYTES];
+        let arguments = pack(arguments, &mut packed).map_err(|_| CallError::TooLong)?;
+        self.begin(to, F::NAME, arguments, timeout, delivery)
+    }
+
+    fn begin(
+        &mut self,
+        to: ConnectionId,
+        name: &str,
+        arguments: &[u8],
+        timeout: Duration,
+        delivery: P::Delivery,
+    ) -> Result<CallId, CallError> {
         if self.open.len() + self.finished.len() >= CALLS {
             return Err(CallError::TooManyCalls);
         }
         let number = self.next_number;
-        let mut packed = [0; BYTES];
-        let arguments = pack(arguments, &mut packed).map_err(|_| CallError::TooLong)?;
-        let message = Message::Call { number, name: F::NAME.as_bytes(), arguments };
+        let message = Message::Call { number, name: name.as_bytes(), arguments };
         self.enqueue(to, delivery, Some(number), &message)?;
         let id = CallId { number, to };
         self.open.push(OpenCall { id, timeout, deadline: None }).map_err(|_| CallError::TooManyCalls)?;
@@ -308,7 +330,17 @@ impl<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: us
     ) -> Result<(), CallError> {
         let mut packed = [0; BYTES];
         let arguments = pack(arguments, &mut packed).map_err(|_| CallError::TooLong)?;
-        self.enqueue(to, delivery, None, &Message::Signal { name: F::NAME.as_bytes(), arguments })
+        self.give(to, F::NAME, arguments, delivery)
+    }
+
+    fn give(
+        &mut self,
+        to: ConnectionId,
+        name: &str,
+        arguments: &[u8],
+        delivery: P::Delivery,
+    ) -> Result<(), CallError> {
+        self.enqueue(to, delivery, None, &Message::Signal { name: name.as_bytes(), arguments })
     }
 
     fn enqueue(
@@ -407,7 +439,7 @@ impl<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: us
             return Err(Refusal::Forbidden);
         }
         self.stats.calls = self.stats.calls.saturating_add(1);
-        let length = (function.run)(&mut self.context, caller, arguments, answer)?;
+        let length = function.run(&mut self.context, caller, arguments, answer)?;
         answer.get(..length).ok_or(Refusal::AnswerTooLong)
     }
 
@@ -419,7 +451,7 @@ impl<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: us
                 continue;
             }
             let is_refused = !(handler.is_allowed)(&self.context, caller)
-                || (handler.run)(&mut self.context, caller, arguments, &mut nothing).is_err();
+                || handler.run(&mut self.context, caller, arguments, &mut nothing).is_err();
             self.stats.refused = self.stats.refused.saturating_add(u64::from(is_refused));
         }
     }

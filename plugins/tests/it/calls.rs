@@ -4,6 +4,7 @@ use core::time::Duration;
 
 use proptest::prelude::*;
 use rakwire::Instant;
+use rakwire::codec::bitstream::{BitStreamReader, BitStreamWriter};
 use rakwire::codec::rabbit::{List, Pack, Text};
 use rakwire::endpoint::{
     Capacity, ConnectionId, Event, Hooked, Peer, Plugin, PluginHost, PluginKey, Protocol, SendError, Verdict,
@@ -380,6 +381,59 @@ fn a_cancelled_call_is_not_sent_or_not_answered() {
     transmit(&mut server, Instant::ZERO).iter().for_each(|answer| receive(&mut client, id, answer));
     assert!(client.poll_finished().is_none());
     assert_eq!(client.stats().unexpected, 1);
+}
+
+/// Steers to a side by an angle, and answers the angle as often.
+fn steer(
+    game: &mut Game,
+    _: ConnectionId,
+    arguments: &mut BitStreamReader<'_>,
+    answer: &mut BitStreamWriter<'_>,
+) -> Result<(), Refusal> {
+    let (is_left, angle): (bool, u16) = (arguments.read()?, arguments.read_compressed()?);
+    game.log.push(format!("{} {angle}", if is_left { "left" } else { "right" }));
+    (0..angle).try_for_each(|_| answer.write(angle))?;
+    if is_left { Ok(()) } else { Err(Refusal::Failed(7)) }
+}
+
+/// Functions and signals with bit streams have the messages and the bounds of those in Rabbit.
+#[test]
+fn bit_streams_are_arguments_too() {
+    let id = connections::<RakNet>(1)[0];
+    let (mut client, mut server) = (Client::new(()), server());
+    let is_allowed = |game: &Game, caller: ConnectionId| game.muted != Some(caller);
+    assert_eq!(server.register_bits("add", is_allowed, steer), Err(RegisterError::NameTaken));
+    assert_eq!(server.register_bits("steer", is_allowed, steer), Ok(()));
+    assert_eq!(server.connect_bits("steered", 1, is_allowed, steer), Ok(()));
+    let arguments = |is_left: bool, angle: u16| {
+        move |writer: &mut BitStreamWriter<'_>| {
+            writer.write(is_left)?;
+            writer.write_compressed(angle)
+        }
+    };
+    let mut call = |server: &mut Calls, is_left, angle| {
+        client.call_bits(id, "steer", arguments(is_left, angle), TIMEOUT, ORDERED).expect("room");
+        exchange(&mut client, server, id);
+        let finished = client.poll_finished().expect("it has ended");
+        finished.answer_bits().map(|mut answer| (answer.read::<u16>(), answer.remaining()))
+    };
+    let refused = |refusal| Err(CallFailure::Refused(refusal));
+    assert_eq!(call(&mut server, true, 3), Ok((Ok(3), 32)));
+    assert_eq!(call(&mut server, false, 3), refused(Refusal::Failed(7)));
+    assert_eq!(call(&mut server, true, 100), refused(Refusal::AnswerTooLong));
+    server.context.muted = Some(id);
+    assert_eq!(call(&mut server, true, 3), refused(Refusal::Forbidden));
+    server.context.muted = None;
+    assert_eq!(server.context.log, ["left 3", "right 3", "left 100"]);
+    client.signal_bits(id, "steered", arguments(true, 5), ORDERED).expect("room");
+    client.call_bits(id, "steer", |_| Ok(()), TIMEOUT, ORDERED).expect("room");
+    exchange(&mut client, &mut server, id);
+    assert_eq!(server.context.log[3..], ["left 5"]);
+    let finished = client.poll_finished().expect("it has ended");
+    assert_eq!(finished.answer_bits().err(), Some(CallFailure::Refused(Refusal::BadArguments)));
+    assert!(server.unregister_name("steer") && !server.unregister_name("steer"));
+    let too_long = |writer: &mut BitStreamWriter<'_>| (0..200).try_for_each(|_| writer.write(1_u8));
+    assert_eq!(client.signal_bits(id, "steered", too_long, ORDERED), Err(CallError::TooLong));
 }
 
 #[test]

@@ -1,0 +1,123 @@
+//! Functions and signals whose arguments and answers are bit streams of any form, in place of values in Rabbit.
+
+use core::time::Duration;
+
+use rakwire::codec::bitstream::{BitStreamReader, BitStreamWriter};
+use rakwire::endpoint::{ConnectionId, Protocol};
+use rakwire::wire::WireError;
+
+use super::function::{HandleBits, Registered, Run};
+use super::{CallError, CallFailure, CallId, Finished, RegisterError, RemoteCalls};
+
+/// A bit stream at the front of a buffer.
+fn written(
+    buffer: &mut [u8],
+    write: impl FnOnce(&mut BitStreamWriter<'_>) -> Result<(), WireError>,
+) -> Result<&[u8], CallError> {
+    let mut writer = BitStreamWriter::new(buffer);
+    write(&mut writer).map_err(|_| CallError::TooLong)?;
+    Ok(writer.finish())
+}
+
+/// Functions and signals with bit streams. They share names, places and bounds with those in Rabbit; both sides must agree which
+/// of both a name has.
+///
+/// ```
+/// use core::time::Duration;
+/// use rakwire::endpoint::ConnectionId;
+/// use rakwire::raknet::{Delivery, RakNet};
+/// use rakwire_plugins::calls::{CallError, CallId, RegisterError, RemoteCalls};
+///
+/// type Calls<C> = RemoteCalls<RakNet, C, 4, 16, 256>;
+///
+/// /// At the server, which steers a ship; a heading takes 10 bits.
+/// fn offer(calls: &mut Calls<u32>) -> Result<(), RegisterError> {
+///     calls.register_bits("steer", |_heading, _caller| true, |heading, _caller, arguments, answer| {
+///         *heading = arguments.bits().bits(10)? as u32;
+///         Ok(answer.write(true)?)
+///     })
+/// }
+///
+/// /// At a client. `Finished::answer_bits` reads what comes of it.
+/// fn steer(calls: &mut Calls<()>, server: ConnectionId) -> Result<CallId, CallError> {
+///     let delivery = Delivery::RELIABLE_ORDERED;
+///     calls.call_bits(server, "steer", |arguments| arguments.bits().bits(512, 10), Duration::from_secs(5), delivery)
+/// }
+/// # let mut calls = Calls::new(0);
+/// # offer(&mut calls)?;
+/// # let _ = steer;
+/// # Ok::<(), RegisterError>(())
+/// ```
+impl<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: usize>
+    RemoteCalls<P, C, FUNCTIONS, CALLS, BYTES>
+{
+    /// As [`register`](Self::register). `is_allowed` is asked before the arguments are looked at.
+    ///
+    /// # Errors
+    /// See [`RegisterError`].
+    pub fn register_bits(
+        &mut self,
+        name: &'static str,
+        is_allowed: fn(&C, ConnectionId) -> bool,
+        handle: HandleBits<C>,
+    ) -> Result<(), RegisterError> {
+        self.register_function(Registered { name, order: None, is_allowed, run: Run::Bits(handle) })
+    }
+
+    /// As [`connect`](Self::connect).
+    ///
+    /// # Errors
+    /// [`RegisterError::Full`] and [`RegisterError::BadName`].
+    pub fn connect_bits(
+        &mut self,
+        name: &'static str,
+        order: i32,
+        is_allowed: fn(&C, ConnectionId) -> bool,
+        handle: HandleBits<C>,
+    ) -> Result<(), RegisterError> {
+        self.insert(Registered { name, order: Some(order), is_allowed, run: Run::Bits(handle) })
+    }
+
+    /// As [`call`](Self::call), with a bit stream that `write` writes; [`Finished::answer_bits`] is its answer.
+    ///
+    /// # Errors
+    /// See [`CallError`].
+    pub fn call_bits(
+        &mut self,
+        to: ConnectionId,
+        name: &str,
+        write: impl FnOnce(&mut BitStreamWriter<'_>) -> Result<(), WireError>,
+        timeout: Duration,
+        delivery: P::Delivery,
+    ) -> Result<CallId, CallError> {
+        let mut buffer = [0; BYTES];
+        let arguments = written(&mut buffer, write)?;
+        self.begin(to, name, arguments, timeout, delivery)
+    }
+
+    /// As [`signal`](Self::signal), with a bit stream that `write` writes.
+    ///
+    /// # Errors
+    /// See [`CallError`].
+    pub fn signal_bits(
+        &mut self,
+        to: ConnectionId,
+        name: &str,
+        write: impl FnOnce(&mut BitStreamWriter<'_>) -> Result<(), WireError>,
+        delivery: P::Delivery,
+    ) -> Result<(), CallError> {
+        let mut buffer = [0; BYTES];
+        let arguments = written(&mut buffer, write)?;
+        self.give(to, name, arguments, delivery)
+    }
+}
+
+impl<const BYTES: usize> Finished<BYTES> {
+    /// The bit stream that the function has answered.
+    ///
+    /// # Errors
+    /// Why there is no answer.
+    pub fn answer_bits(&self) -> Result<BitStreamReader<'_>, CallFailure> {
+        self.outcome.as_ref().map(|bytes| BitStreamReader::new(bytes)).map_err(|failure| *failure)
+    }
+}
