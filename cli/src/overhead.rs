@@ -5,6 +5,7 @@ use std::fmt::Write;
 use clap::Args;
 use rakwire::game_protocol::wire as game_protocol;
 use rakwire::raknet::Reliability;
+use rakwire::secure::OVERHEAD;
 use rakwire::wire::capsule::{CapsuleHeader, MAX_HEADER};
 use rakwire::wire::datagram::DATA_HEADER;
 use rakwire::wire::{IP_UDP_OVERHEAD, MAX_MTU, MIN_MTU};
@@ -13,9 +14,9 @@ use serde_json::{Value, json};
 use crate::failure::{Failure, print};
 
 /// Shows how many bytes messages take on the wire: by the two tables of RakNet's documents, for version 3 before and since
-/// 3.6201, and as rakwire sends them in RakNet and in the Game Protocol.
+/// 3.6201, and as rakwire sends them in RakNet, plain and secure, and in the Game Protocol.
 ///
-/// Acknowledgements, pings and resends come on top.
+/// Headers of IP are those of IPv4; those of IPv6 take 20 bytes more. Acknowledgements, pings and resends come on top.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     /// Bytes of a message, 1 to 16,777,216
@@ -45,6 +46,8 @@ struct Layout {
     /// What a part of a long message has, instead of `message`.
     part: u64,
     longest: Longest,
+    /// Bits of a datagram, without IP and UDP headers, that hold no messages even where they are free.
+    reserved: u64,
     /// Whether several messages share a datagram.
     is_shared: bool,
 }
@@ -67,6 +70,8 @@ struct Cost {
 }
 
 const IP_UDP: u64 = IP_UDP_OVERHEAD as u64;
+/// The original counts nine bytes for the header of a datagram, of which four exist, and peers keep to that.
+const COUNTED_HEADER: u64 = 9;
 /// The five reliabilities of the documents: whether each is reliable, and whether it has a place in a channel.
 const DOCUMENTED: [(Reliability, &str, bool, bool); 5] = [
     (Reliability::Unreliable, "unreliable", false, false),
@@ -88,7 +93,26 @@ fn layouts() -> Vec<Layout> {
         let message = 24 + if is_reliable { 24 } else { 0 } + if has_channel { 32 } else { 0 };
         layouts.push(documented("documents, since 3.6201", name, 64, message, 80));
     }
-    for (reliability, name, ..) in DOCUMENTED {
+    layouts.extend(raknet("RakNet, as rakwire", 0));
+    layouts.extend(raknet("RakNet, secure, as rakwire", u64::from(OVERHEAD)));
+    layouts.push(Layout {
+        format: "Game Protocol, as rakwire",
+        name: "unreliable or reliable",
+        datagram: 8 * game_protocol::HEADER as u64,
+        message: 0,
+        part: 0,
+        longest: Longest::Always(game_protocol::CHUNK as u64),
+        reserved: 8 * game_protocol::HEADER as u64,
+        is_shared: false,
+    });
+    layouts
+}
+
+/// The modes of RakNet, with so many bytes more in each datagram.
+fn raknet(format: &'static str, overhead: u64) -> impl Iterator<Item = Layout> {
+    // The overhead is subtracted twice, as in the original.
+    let reserved = 8 * (COUNTED_HEADER + 2 * overhead);
+    DOCUMENTED.into_iter().map(move |(reliability, name, ..)| {
         // The parts of a message that is not reliable are.
         let in_parts = if reliability == Reliability::Unreliable {
             Reliability::Reliable
@@ -97,27 +121,17 @@ fn layouts() -> Vec<Layout> {
         } else {
             reliability
         };
-        layouts.push(Layout {
-            format: "RakNet, as rakwire",
+        Layout {
+            format,
             name,
-            datagram: 8 * DATA_HEADER as u64,
+            datagram: 8 * (DATA_HEADER as u64 + overhead),
             message: 8 * CapsuleHeader::size(reliability, false) as u64,
             part: 8 * CapsuleHeader::size(in_parts, true) as u64,
-            // The original counts 9 bytes for a header of 4, and peers keep to that.
-            longest: Longest::Beside(8 * (9 + MAX_HEADER as u64)),
+            longest: Longest::Beside(reserved + 8 * MAX_HEADER as u64),
+            reserved,
             is_shared: true,
-        });
-    }
-    layouts.push(Layout {
-        format: "Game Protocol, as rakwire",
-        name: "unreliable or reliable",
-        datagram: 8 * game_protocol::HEADER as u64,
-        message: 0,
-        part: 0,
-        longest: Longest::Always(game_protocol::CHUNK as u64),
-        is_shared: false,
-    });
-    layouts
+        }
+    })
 }
 
 const fn documented(
@@ -135,6 +149,7 @@ const fn documented(
         message,
         part,
         longest: Longest::Beside(datagram + part),
+        reserved: datagram,
         is_shared: true,
     }
 }
@@ -150,7 +165,7 @@ impl Layout {
 
     /// What it costs to send `count` messages of `size` bytes together.
     fn cost(&self, size: u64, count: u64, mtu: u16) -> Cost {
-        let room = 8 * (u64::from(mtu) - IP_UDP) - self.datagram;
+        let room = 8 * (u64::from(mtu) - IP_UDP) - self.reserved;
         let longest = self.longest(mtu);
         if size > longest {
             let (whole, rest) = (size / longest, size % longest);
@@ -192,6 +207,7 @@ fn as_json(arguments: &Arguments) -> Value {
                 "datagram_bits": mode.datagram,
                 "message_bits": mode.message,
                 "part_bits": mode.part,
+                "reserved_bits": mode.reserved,
                 "is_shared": mode.is_shared,
                 "longest_bytes": always,
                 "longest_beside_bits": beside,
@@ -206,7 +222,7 @@ fn table(arguments: &Arguments) -> String {
     let Arguments { size, count, rate, mtu, .. } = *arguments;
     let payload = u64::from(size) * u64::from(count);
     let mut text = format!(
-        "{count} x {size} bytes at an MTU of {mtu}, with IPv4 and UDP headers\n\n{:<26} {:<22} {:>9} {:>12} {:>9} {:>13}\n",
+        "{count} x {size} bytes at an MTU of {mtu}, with IPv4 and UDP headers (IPv6: 20 bytes a datagram more)\n\n{:<26} {:<22} {:>9} {:>12} {:>9} {:>13}\n",
         "format", "mode", "datagrams", "bytes", "overhead", "bytes/s"
     );
     for mode in layouts() {
@@ -226,9 +242,10 @@ fn table(arguments: &Arguments) -> String {
 mod tests {
     use std::time::Duration;
 
-    use rakwire::endpoint::{Capacity, Event, Peer, Protocol};
+    use rakwire::endpoint::{Capacity, ConnectionId, Event, Peer, Protocol};
     use rakwire::game_protocol::GameProtocol;
-    use rakwire::raknet::{Delivery, RakNet};
+    use rakwire::raknet::{ConnectOptions, Delivery, RakNet, Security};
+    use rakwire::secure::{ServerIdentity, ServerTrust, StaticKey};
     use rakwire::sim::{Conditions, Pair};
 
     use super::*;
@@ -239,16 +256,44 @@ mod tests {
         mode.expect("a mode").cost(size, count, 1_492)
     }
 
-    /// Bytes that really leave when messages are sent together.
-    fn sent<P: Protocol>(delivery: P::Delivery, size: usize, count: usize) -> Cost {
+    type Peers<P> = Pair<Peer<'static, P>, Peer<'static, P>>;
+
+    fn peers<P: Protocol>(client: P::Config, mut server: P::Config) -> Peers<P> {
         let capacity = Capacity { connections: 1, blocks: 256, block_size: 512 };
-        let mut config = P::config([2; 32]);
-        *P::max_incoming(&mut config) = 1;
-        let server = Peer::<P>::with_capacity(capacity, config);
-        let client = Peer::<P>::with_capacity(capacity, P::config([1; 32]));
+        *P::max_incoming(&mut server) = 1;
+        let server = Peer::<P>::with_capacity(capacity, server);
+        let client = Peer::<P>::with_capacity(capacity, client);
         let conditions = Conditions { latency: Duration::from_millis(1), ..Conditions::default() };
-        let mut pair = Pair::new(client, server, conditions, 1);
+        Pair::new(client, server, conditions, 1)
+    }
+
+    fn plain<P: Protocol>() -> (Peers<P>, ConnectionId) {
+        let mut pair = peers::<P>(P::config([1; 32]), P::config([2; 32]));
         let id = pair.a.connect(pair.now, pair.b_address).expect("a free slot");
+        (pair, id)
+    }
+
+    fn secure() -> (Peers<RakNet>, ConnectionId) {
+        let [client, server] = [1, 2].map(|seed| {
+            let mut config = RakNet::config([seed; 32]);
+            let mut security = Security::new([seed + 2; 32]);
+            security.server = Some(ServerIdentity::new(StaticKey::from_bytes([seed + 4; 32])));
+            config.security = Some(security);
+            config
+        });
+        let mut pair = peers::<RakNet>(client, server);
+        let options = ConnectOptions { trust: Some(ServerTrust::Any), ..ConnectOptions::default() };
+        let id = pair.a.connect_with(pair.now, pair.b_address, &options).expect("a free slot");
+        (pair, id)
+    }
+
+    /// Bytes that really leave when messages are sent together.
+    fn sent<P: Protocol>(
+        (mut pair, id): (Peers<P>, ConnectionId),
+        delivery: P::Delivery,
+        size: usize,
+        count: usize,
+    ) -> Cost {
         while !matches!(pair.a.poll_event(), Some(Event::Connected { .. })) {
             assert!(pair.step());
         }
@@ -276,16 +321,24 @@ mod tests {
         cost
     }
 
+    /// With ten messages of 136 bytes that a datagram has no room for, though its bytes would do.
     #[test]
     fn our_rows_say_what_is_sent() {
         for (reliability, name, ..) in DOCUMENTED {
-            for (size, count) in [(1, 1), (100, 5), (1_432, 1), (1_433, 1), (3_000, 1)] {
-                let sent = sent::<RakNet>(Delivery { reliability, ..Delivery::default() }, size, count);
-                assert_eq!(cost("RakNet", name, size as u64, count as u64), sent, "{name} {size} {count}");
+            let delivery = Delivery { reliability, ..Delivery::default() };
+            for (size, count) in [(1, 1), (100, 5), (136, 10), (1_432, 1), (1_433, 1), (3_000, 1)] {
+                let sent = sent(plain::<RakNet>(), delivery, size, count);
+                let told = cost("RakNet, as", name, size as u64, count as u64);
+                assert_eq!(told, sent, "{name} {size} {count}");
+            }
+            for (size, count) in [(1, 1), (100, 5), (136, 10), (1_394, 1), (1_395, 1), (3_000, 1)] {
+                let sent = sent(secure(), delivery, size, count);
+                let told = cost("RakNet, secure", name, size as u64, count as u64);
+                assert_eq!(told, sent, "secure, {name} {size} {count}");
             }
         }
         for (size, count) in [(1, 1), (100, 5), (504, 1), (505, 1), (2_000, 1)] {
-            let sent = sent::<GameProtocol>(Default::default(), size, count);
+            let sent = sent(plain::<GameProtocol>(), Default::default(), size, count);
             assert_eq!(cost("Game Protocol", "", size as u64, count as u64), sent, "{size} {count}");
         }
     }

@@ -518,7 +518,7 @@ fn overhead_shows_every_format() {
         outcome.out.lines().find(|line| line.starts_with("RakNet") && line.contains("reliable ordered"));
     let fields: Vec<_> = row.expect("a row").split_whitespace().rev().take(4).collect();
     assert_eq!(fields, ["11640", "16.4%", "582", "1"]);
-    assert_eq!(outcome.out.lines().count(), 3 + 5 + 5 + 5 + 1);
+    assert_eq!(outcome.out.lines().count(), 3 + 5 + 5 + 5 + 5 + 1);
     fails(&["overhead", "0"], 2, "0 is not in 1..");
     fails(&["overhead", "9", "--mtu", "100"], 2, "576..=1492");
 }

@@ -40,7 +40,7 @@ export function cost(layout: Layout, { size, count, mtu }: Messages): Cost {
     return { datagrams: count * (whole + (rest === 0 ? 0 : 1)), bytes: count * each };
   }
   const each = layout.message_bits + 8 * size;
-  const room = 8 * (mtu - IP_UDP) - layout.datagram_bits;
+  const room = 8 * (mtu - IP_UDP) - layout.reserved_bits;
   const together = layout.is_shared ? Math.max(1, Math.floor(room / each)) : 1;
   const [full, rest] = [Math.floor(count / together), count % together];
   const last = rest === 0 ? 0 : datagram(rest * each);
