@@ -17,6 +17,46 @@ const ROUTERS: [(&str, Option<NatBehavior>); 6] = [
     ("symmetric, random", Some(NatBehavior::SYMMETRIC_RANDOM)),
 ];
 
+/// Places that take more than a router for each peer, by the names of the table: how to make them, and with how many of the
+/// routers of the table, from its beginning, peers meet there.
+const NETWORKS: [(&str, fn(&mut Internet, NatBehavior), usize); 4] = [
+    ("one router", behind_one_router, 6),
+    ("one router, hairpin", behind_one_router_that_hairpins, 6),
+    ("two routers each", behind_different_providers, 5),
+    // Behind one symmetric router the punches of both take the ports that were foretold for the other one.
+    ("two routers each, hairpin", behind_one_provider, 4),
+];
+
+fn behind_one_router(internet: &mut Internet, router: NatBehavior) {
+    let realm = internet.network(0, router);
+    for _ in 0..2 {
+        internet.client(realm);
+    }
+}
+
+fn behind_one_router_that_hairpins(internet: &mut Internet, router: NatBehavior) {
+    behind_one_router(internet, router.with_hairpinning());
+}
+
+fn at_home(internet: &mut Internet, provider: usize) {
+    let home = internet.network(provider, NatBehavior::PORT_RESTRICTED_CONE);
+    internet.client(home);
+}
+
+fn behind_different_providers(internet: &mut Internet, router: NatBehavior) {
+    for _ in 0..2 {
+        let provider = internet.network(0, router);
+        at_home(internet, provider);
+    }
+}
+
+fn behind_one_provider(internet: &mut Internet, router: NatBehavior) {
+    let provider = internet.network(0, router.with_hairpinning());
+    for _ in 0..2 {
+        at_home(internet, provider);
+    }
+}
+
 /// Whether datagrams can get through in theory: nobody can foretell the port of a random symmetric NAT, so that who lets in
 /// only the ports to which something was sent is not reached from there.
 fn can_work(a: usize, b: usize) -> bool {
@@ -29,13 +69,20 @@ fn behind(internet: &mut Internet, router: Option<NatBehavior>) -> usize {
     internet.client(realm)
 }
 
-/// Two clients that know the facilitator.
-fn pair(seed: u8, a: Option<NatBehavior>, b: Option<NatBehavior>, ports: &[u16]) -> Internet {
+/// Clients that know the facilitator.
+fn settled(seed: u8, ports: &[u16], place: impl FnOnce(&mut Internet)) -> Internet {
     let mut internet = Internet::new(seed, ports);
-    behind(&mut internet, a);
-    behind(&mut internet, b);
+    place(&mut internet);
     internet.run_for(Duration::from_millis(300 + 7 * u64::from(seed)));
     internet
+}
+
+/// Two of them.
+fn pair(seed: u8, a: Option<NatBehavior>, b: Option<NatBehavior>, ports: &[u16]) -> Internet {
+    settled(seed, ports, |internet| {
+        behind(internet, a);
+        behind(internet, b);
+    })
 }
 
 /// How long it takes until both are connected.
@@ -51,32 +98,62 @@ fn connected(internet: &Internet, client: usize) -> Option<bool> {
     })
 }
 
-/// The table of the page: a row for each router, the milliseconds to connect, or a dash.
+/// The cells of the table, and the times of all of them.
+#[derive(Default)]
+struct Times {
+    all: Vec<Duration>,
+}
+
+impl Times {
+    /// The median of ten runs in milliseconds, or a dash: all of them connect, or none.
+    fn cell(&mut self, name: &str, can_work: bool, start: impl Fn(u8) -> Internet) -> String {
+        let mut times = Vec::new();
+        for seed in 0..10 {
+            let time = time_to_connect(&mut start(seed));
+            assert_eq!(time.is_some(), can_work, "{name}, seed {seed}");
+            times.extend(time);
+        }
+        times.sort_unstable();
+        self.all.extend(&times);
+        let median = times.get(times.len() / 2);
+        median.map_or_else(|| "—".to_owned(), |time| time.as_millis().to_string())
+    }
+
+    fn median(mut self) -> Duration {
+        self.all.sort_unstable();
+        self.all[self.all.len() / 2]
+    }
+}
+
+/// The table of the page: a row for each router, and for networks with more of them.
 fn table() -> String {
     let mut lines = vec![
         format!("| | {} |", ROUTERS.map(|(name, _)| name).join(" | ")),
         format!("|---|{}", "---:|".repeat(ROUTERS.len())),
     ];
-    let mut times: Vec<Duration> = Vec::new();
+    let mut times = Times::default();
     for (a, (name, first)) in ROUTERS.into_iter().enumerate() {
-        let mut cells = Vec::new();
-        for (b, (_, second)) in ROUTERS.into_iter().enumerate() {
-            let mut of_pair = Vec::new();
-            for seed in 0..10 {
-                let mut internet = pair(seed, first, second, &[]);
-                let time = time_to_connect(&mut internet);
-                assert_eq!(time.is_some(), can_work(a, b), "{name} and {}, seed {seed}", ROUTERS[b].0);
-                of_pair.extend(time);
-            }
-            of_pair.sort_unstable();
-            times.extend(&of_pair);
-            let median = of_pair.get(of_pair.len() / 2);
-            cells.push(median.map_or_else(|| "—".to_owned(), |time| format!("{}", time.as_millis())));
-        }
+        let cells: Vec<_> = (ROUTERS.into_iter().enumerate())
+            .map(|(b, (other, second))| {
+                times.cell(&format!("{name} and {other}"), can_work(a, b), |seed| {
+                    pair(seed, first, second, &[])
+                })
+            })
+            .collect();
         lines.push(format!("| {name} | {} |", cells.join(" | ")));
     }
-    times.sort_unstable();
-    assert!(times[times.len() / 2] < Duration::from_secs(1), "the median of all pairs");
+    for (name, place, working) in NETWORKS {
+        let cells: Vec<_> = (ROUTERS.into_iter().enumerate())
+            .map(|(at, (router, behavior))| {
+                let Some(behavior) = behavior else { return String::new() };
+                times.cell(&format!("{name}: {router}"), at < working, |seed| {
+                    settled(seed, &[], |internet| place(internet, behavior))
+                })
+            })
+            .collect();
+        lines.push(format!("| {name} | {} |", cells.join(" | ")));
+    }
+    assert!(times.median() < Duration::from_secs(1), "the median of all pairs");
     lines.join("\n")
 }
 
