@@ -4,8 +4,8 @@ use core::time::Duration;
 
 use proptest::prelude::*;
 use rakwire::Instant;
-use rakwire::endpoint::{ConnectionId, Plugin, Side};
-use rakwire::raknet::{Delivery, Guid, RakNet};
+use rakwire::endpoint::{Capacity, ConnectionId, Peer, Plugin, Protocol, Side};
+use rakwire::raknet::{Delivery, DisconnectReason, Guid, RakNet};
 use rakwire_plugins::voice::{Header, Playback, TalkError, Voice, VoiceConfig};
 
 use crate::support::{Collector, connections};
@@ -86,6 +86,65 @@ fn a_jump_begins_anew() {
     hear(&mut voice, now, ids[0], &frame(0, &[1]));
     assert_eq!(voice.play(now + FRAME, ids[0]), Playback::Concealed);
     assert_eq!(voice.speaker_stats(ids[0]).expect("connected").late, 1);
+}
+
+/// What one says at once is played for as long as a buffer is, and keeps nobody else from being heard.
+#[test]
+fn a_flood_leaves_no_more_than_a_buffer_is_long() {
+    let (mut voice, ids) = listener(2);
+    let mut now = Instant::ZERO;
+    (0..10_000).for_each(|number| hear(&mut voice, now, ids[0], &frame(number, &[1])));
+    hear(&mut voice, now, ids[1], &frame(0, &[2]));
+    let mut played = [0, 0];
+    while voice.speakers().next().is_some() {
+        now = now + FRAME;
+        assert!(now < Instant::ZERO + Duration::from_secs(1), "they are not heard for ever");
+        for (id, count) in ids.iter().zip(&mut played) {
+            *count += usize::from(matches!(voice.play(now, *id), Playback::Frame(_)));
+        }
+    }
+    assert_eq!(played, [4, 1]);
+    assert_eq!(voice.speaker_stats(ids[0]).expect("connected").received, 10_000);
+}
+
+/// Two connections of one slot, as the second has it once the first has ended.
+fn successive() -> [ConnectionId; 2] {
+    let capacity = Capacity { connections: 1, blocks: 64, block_size: 64 };
+    [0, 1].map(|number| {
+        let mut peer = Peer::<RakNet>::with_capacity(capacity, RakNet::config([7; 32]));
+        peer.partition_ids(number, 2).expect("there are no connections yet");
+        peer.connect(Instant::ZERO, ([192, 0, 2, 1], 1).into()).expect("a free slot")
+    })
+}
+
+#[test]
+fn whoever_leaves_half_way_is_silent_and_leaves_its_place() {
+    let [first, second] = successive();
+    assert!(first.slot() == second.slot() && first != second);
+    let mut voice = Small::new(VoiceConfig::new(ID));
+    let connect = |voice: &mut Small, id| {
+        let remote = ([192, 0, 2, 1], 1).into();
+        Plugin::<RakNet>::on_connected(voice, Instant::ZERO, id, remote, Guid(1), Side::Server);
+    };
+    connect(&mut voice, first);
+    assert!(voice.set_heard_by(first, false));
+    (0..3).for_each(|number| hear(&mut voice, Instant::ZERO, first, &frame(number, &[1])));
+    let now = Instant::ZERO + FRAME;
+    assert_eq!(voice.play(now, first), Playback::Frame(&[1]));
+    Plugin::<RakNet>::on_disconnected(&mut voice, now, first, DisconnectReason::Lost);
+    assert_eq!(voice.play(now, first), Playback::Silence);
+    assert!(voice.speakers().next().is_none());
+    // What is under way still comes to nothing.
+    hear(&mut voice, now, first, &frame(3, &[1]));
+    connect(&mut voice, second);
+    hear(&mut voice, now, second, &frame(0, &[2]));
+    assert!(voice.speakers().eq([second]));
+    assert_eq!(voice.play(now + FRAME, second), Playback::Frame(&[2]));
+    voice.talk_last(&[7]).expect("room");
+    let mut collector = Collector::<RakNet>::new();
+    Plugin::<RakNet>::update(&mut voice, now, &mut collector);
+    assert!(collector.messages.iter().map(|(to, ..)| *to).eq([second]), "it is heard by the second again");
+    assert_eq!(voice.stats().without_room, 0);
 }
 
 #[test]
