@@ -8,6 +8,7 @@ pub mod rabbit;
 pub mod random;
 pub mod route;
 pub mod secure;
+pub mod secure_crossing;
 pub mod secure_peers;
 pub mod shrink;
 pub mod soak;

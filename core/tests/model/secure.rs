@@ -13,7 +13,7 @@ use rakwire::secure::{
 };
 
 use super::random::Random;
-use super::{Kept, secure_peers};
+use super::{Kept, secure_crossing, secure_peers};
 
 const START: Instant = Instant::ZERO;
 
@@ -29,7 +29,7 @@ pub fn run(bytes: &[u8]) -> Kept {
         2 => fields(rest),
         3 => tokens(rest),
         4 => arbitrary(rest),
-        7 => secure_peers::run(rest),
+        7 => secure_peers::run(rest).and_then(|()| secure_crossing::run(rest)),
         _ => datagrams(rest, kind % 2 == 0),
     }
 }

@@ -4,8 +4,8 @@ use core::time::Duration;
 
 use rakwire::Instant;
 use rakwire::raknet::{
-    ConnectError, ConnectFailure, ConnectOptions, CookiePolicy, Delivery, DisconnectReason, DropReason,
-    SecurePeer, Security,
+    Capacity, Config, ConnectError, ConnectFailure, ConnectOptions, ConnectionId, CookiePolicy, Delivery,
+    DisconnectReason, DropReason, Event, Guid, Peer, SecurePeer, Security,
 };
 use rakwire::secure::{KnownServer, MAX_IDENTITY_DATA, OVERHEAD, ServerIdentity, ServerTrust, StaticKey};
 use rakwire::sim::Conditions;
@@ -13,7 +13,7 @@ use rakwire::wire::offline::{ClientSecurity, Offline, Refusal, ServerSecurity};
 use rakwire::wire::{Reader, Wire};
 
 use crate::support::forged::{UNKNOWN_SOURCE, answers, request_2, written};
-use crate::support::raknet::{OwnedEvent, client_config, messages, peer, server_config};
+use crate::support::raknet::{Net, OwnedEvent, client_config, messages, peer, server_config};
 use crate::support::secure::{
     client_key, net, pinned, requiring_server, secure_client, secure_server, server_key, trusting,
 };
@@ -22,6 +22,7 @@ const MINUTE: Duration = Duration::from_secs(60);
 const NOW: Instant = Instant::from_micros(1_000_000);
 const CLIENT: ([u8; 4], u16) = ([192, 0, 2, 1], 1);
 const SERVER: ([u8; 4], u16) = ([192, 0, 2, 2], 2);
+const ALREADY_CONNECTED: ConnectFailure = ConnectFailure::Refused(Refusal::AlreadyConnected);
 
 /// Messages of all sizes pass both ways, whatever happens to the datagrams, and every datagram was sealed.
 #[test]
@@ -170,6 +171,62 @@ fn who_does_not_fit_parts_at_once_and_each_with_its_reason() {
     }
 }
 
+/// A peer that may be dialled, and has a key.
+fn listening(mut config: Config) -> Peer<'static> {
+    config.max_incoming = 8;
+    let security = config.security.get_or_insert_with(|| Security::new([0x33; 32]));
+    security.server = Some(ServerIdentity::new(server_key()));
+    peer(config)
+}
+
+/// All that both have sent arrives, and then all that they answer is under way.
+fn exchange(net: &mut Net) {
+    let now = net.now();
+    let (forth, back) = (answers(&mut net.pair.a, now), answers(&mut net.pair.b, now));
+    for (_, bytes) in forth {
+        net.pair.b.handle_datagram(now, net.pair.a_address, &bytes);
+    }
+    for (_, bytes) in back {
+        net.pair.a.handle_datagram(now, net.pair.b_address, &bytes);
+    }
+    net.poll();
+}
+
+/// What becomes of an attempt while the other peer dials too: a connection with keys if it asked for them, or the refusal.
+fn assert_kept(peer: &Peer<'_>, id: ConnectionId, events: &[OwnedEvent], options: &ConnectOptions<'_>) {
+    if events.contains(&OwnedEvent::Connected(id)) {
+        assert_eq!(peer.secure_peer(id).is_some(), options.trust.is_some(), "{events:?}");
+    } else {
+        assert!(events.contains(&OwnedEvent::Failed(id, ALREADY_CONNECTED)), "{events:?}");
+    }
+}
+
+/// The second request of the other peer, with or without keys, is no answer to an attempt of this one with keys, nor the
+/// other way round, whenever within a handshake the second one dials.
+#[test]
+fn two_that_dial_each_other_at_once_make_no_plain_connection_of_a_secure_attempt() {
+    let plain = ConnectOptions::default();
+    for [first, second] in [[pinned(), plain], [plain, pinned()], [pinned(), pinned()]] {
+        for exchanges in 0..8 {
+            let (a, b) = (listening(secure_client(None)), listening(server_config()));
+            let mut net = Net::with(a, b, Conditions::default(), 1);
+            let a = net.dial(&first);
+            (0..exchanges).for_each(|_| exchange(&mut net));
+            let (now, to) = (net.now(), net.pair.a_address);
+            let b = net.pair.b.connect_with(now, to, &second);
+            (0..12).for_each(|_| exchange(&mut net));
+            assert_kept(&net.pair.a, a, &net.client, &first);
+            if let Ok(b) = b {
+                assert_kept(&net.pair.b, b, &net.server, &second);
+            }
+            if exchanges == 0 {
+                assert_eq!(net.client, [OwnedEvent::Failed(a, ALREADY_CONNECTED)]);
+                assert_eq!(net.server, [OwnedEvent::Failed(b.expect("a free slot"), ALREADY_CONNECTED)]);
+            }
+        }
+    }
+}
+
 /// A client without security is told by a packet that the original understands, too, and only once its cookie is verified.
 #[test]
 fn a_client_without_security_that_asks_all_the_same_is_refused() {
@@ -186,7 +243,7 @@ fn a_client_without_security_that_asks_all_the_same_is_refused() {
 }
 
 /// The cookie that a server gives to an unknown address.
-fn cookie_of(server: &mut rakwire::raknet::Peer<'_>) -> u32 {
+fn cookie_of(server: &mut Peer<'_>) -> u32 {
     server.handle_datagram(
         NOW,
         UNKNOWN_SOURCE.into(),
@@ -315,7 +372,7 @@ fn an_identical_request_gets_an_identical_answer() {
         steps.deliver_to_server(&datagrams);
     }
     assert_eq!(steps.server.stats().dropped(DropReason::HandshakeLimit), 0);
-    let connected = |event| matches!(event, Some(rakwire::raknet::Event::Connected { .. }));
+    let connected = |event| matches!(event, Some(Event::Connected { .. }));
     assert!(connected(steps.server.poll_event()) && connected(steps.client.poll_event()));
 }
 
@@ -557,16 +614,14 @@ fn handshakes_are_rationed() {
     if let Some(security) = &mut config.security {
         security.handshakes_per_network = 2;
     }
-    let mut server = rakwire::raknet::Peer::with_capacity(
-        rakwire::raknet::Capacity { connections: 100, blocks: 4_096, block_size: 512 },
-        config,
-    );
+    let mut server =
+        Peer::with_capacity(Capacity { connections: 100, blocks: 4_096, block_size: 512 }, config);
     let mut opened = [0; 3];
     for (network, count) in opened.iter_mut().enumerate() {
         for host in 1..6 {
             let from = ([10, network as u8, 0, host], 7_000).into();
             let mut config = secure_client(None);
-            config.guid = rakwire::raknet::Guid(1_000 + u64::from(host) + 100 * network as u64);
+            config.guid = Guid(1_000 + u64::from(host) + 100 * network as u64);
             let mut client = peer(config);
             client.connect_with(NOW, SERVER.into(), &pinned()).expect("a free slot");
             for _ in 0..3 {
@@ -585,7 +640,7 @@ fn handshakes_are_rationed() {
 }
 
 /// The second request of a client.
-fn challenge_of(config: rakwire::raknet::Config) -> Vec<u8> {
+fn challenge_of(config: Config) -> Vec<u8> {
     let mut steps = Steps::new(requiring_server());
     steps.client = peer(config);
     steps.client.connect_with(NOW, SERVER.into(), &pinned()).expect("a free slot");

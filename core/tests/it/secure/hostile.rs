@@ -1,7 +1,7 @@
 //! The models that the fuzz target shares, over generated inputs.
 
 use crate::model::random::Random;
-use crate::model::{secure, secure_peers};
+use crate::model::{secure, secure_crossing, secure_peers};
 
 #[test]
 fn every_promise_is_kept_whatever_bytes_come() {
@@ -21,6 +21,18 @@ fn a_server_outlives_whatever_becomes_of_its_datagrams() {
         let length = random.below(400) as usize;
         let input = random.bytes(length);
         if let Err(broken) = secure_peers::run(&input) {
+            panic!("run {run}: {broken}; the input is {input:02x?}");
+        }
+    }
+}
+
+#[test]
+fn no_order_of_two_attempts_that_cross_makes_a_plain_connection_of_a_secure_one() {
+    let mut random = Random::new(29);
+    for run in 0..300 {
+        let length = random.below(40) as usize;
+        let input = random.bytes(length);
+        if let Err(broken) = secure_crossing::run(&input) {
             panic!("run {run}: {broken}; the input is {input:02x?}");
         }
     }

@@ -1,0 +1,146 @@
+//! Two peers that dial each other, with keys or without, whatever order their datagrams arrive in: an attempt with keys opens
+//! no connection without them, and once everything has arrived each attempt is over.
+
+use core::net::SocketAddr;
+
+use rakwire::Instant;
+use rakwire::raknet::{Capacity, Config, ConnectOptions, ConnectionId, Event, Guid, Peer, Security};
+use rakwire::secure::{ServerIdentity, ServerTrust, StaticKey};
+
+use super::Kept;
+
+const NOW: Instant = Instant::from_micros(1_000_000);
+/// More datagrams than two handshakes have.
+const LIMIT: usize = 200;
+
+/// Which of the two ask for keys.
+const WISHES: [[bool; 2]; 3] = [[true, false], [false, true], [true, true]];
+
+struct Dialler {
+    peer: Peer<'static>,
+    wants_keys: bool,
+    /// Its own attempt, until that has failed.
+    attempt: Option<ConnectionId>,
+    is_open: bool,
+}
+
+fn key() -> StaticKey {
+    StaticKey::from_bytes([7; 32])
+}
+
+const fn address(place: usize) -> SocketAddr {
+    SocketAddr::V4(core::net::SocketAddrV4::new(core::net::Ipv4Addr::new(192, 0, 2, 1 + place as u8), 19_132))
+}
+
+fn dialler(place: usize, wants_keys: bool) -> Dialler {
+    let mut security = Security::new([0x40 + place as u8; 32]);
+    security.server = Some(ServerIdentity::new(key()));
+    let mut config = Config::new([0x80 + place as u8; 32]);
+    config.guid = Guid(1 + place as u64);
+    config.max_incoming = 2;
+    config.security = Some(security);
+    let peer = Peer::with_capacity(Capacity { connections: 2, blocks: 64, block_size: 256 }, config);
+    Dialler { peer, wants_keys, attempt: None, is_open: false }
+}
+
+/// A run for each wish: the bytes say which datagram arrives next, or when the second peer dials.
+///
+/// # Errors
+/// The promise that was broken.
+pub fn run(input: &[u8]) -> Kept {
+    WISHES.iter().try_for_each(|wishes| {
+        World::new(*wishes).run(input).map_err(|broken| format!("{wishes:?}: {broken}"))
+    })
+}
+
+struct World {
+    diallers: [Dialler; 2],
+    /// To which of them, and the bytes.
+    under_way: Vec<(usize, Vec<u8>)>,
+}
+
+impl World {
+    fn new([first, second]: [bool; 2]) -> Self {
+        Self { diallers: [dialler(0, first), dialler(1, second)], under_way: Vec::new() }
+    }
+
+    fn run(&mut self, input: &[u8]) -> Kept {
+        self.dial(0)?;
+        let (mut picks, mut has_dialled) = (input.iter().map(|byte| usize::from(*byte)), false);
+        for _ in 0..LIMIT {
+            let pick = picks.next().unwrap_or_default();
+            let choices = self.under_way.len() + usize::from(!has_dialled);
+            if choices == 0 {
+                return self.diallers.iter().try_for_each(Dialler::is_over);
+            }
+            // Without any more bytes the second one dials at once, and the oldest datagram arrives first.
+            match pick % choices {
+                0 if !has_dialled => {
+                    has_dialled = true;
+                    self.dial(1)?;
+                }
+                at => self.deliver(at - usize::from(!has_dialled))?,
+            }
+        }
+        Err("the handshakes do not end".into())
+    }
+
+    fn dial(&mut self, place: usize) -> Kept {
+        let dialler = &mut self.diallers[place];
+        let trust = dialler.wants_keys.then(|| ServerTrust::Key(key().public()));
+        let options = ConnectOptions { trust, ..ConnectOptions::default() };
+        // There may be the connection of the other one already.
+        dialler.attempt = dialler.peer.connect_with(NOW, address(1 - place), &options).ok();
+        self.settle()
+    }
+
+    fn deliver(&mut self, at: usize) -> Kept {
+        let (to, bytes) = self.under_way.remove(at);
+        self.diallers[to].peer.handle_datagram(NOW, address(1 - to), &bytes);
+        self.settle()
+    }
+
+    /// Takes what both have to send and to tell.
+    fn settle(&mut self) -> Kept {
+        let mut buffer = [0; 2_048];
+        for (place, dialler) in self.diallers.iter_mut().enumerate() {
+            while let Some(transmit) = dialler.peer.poll_transmit(NOW, &mut buffer) {
+                self.under_way.push((1 - place, transmit.payload.to_vec()));
+            }
+            dialler.take_events()?;
+        }
+        Ok(())
+    }
+}
+
+impl Dialler {
+    fn take_events(&mut self) -> Kept {
+        while let Some(event) = self.peer.poll_event() {
+            let (opened, ended) = match event {
+                Event::Connected { id, .. } => (Some(id), None),
+                Event::ConnectFailed { id, .. } | Event::Disconnected { id, .. } => (None, Some(id)),
+                _ => continue,
+            };
+            if self.attempt.is_some() && ended == self.attempt {
+                self.attempt = None;
+            }
+            if opened.is_none() || opened != self.attempt {
+                continue;
+            }
+            self.is_open = true;
+            let has_keys = opened.is_some_and(|id| self.peer.secure_peer(id).is_some());
+            if has_keys != self.wants_keys {
+                return Err(format!("wanted keys: {}, got keys: {has_keys}", self.wants_keys));
+            }
+        }
+        Ok(())
+    }
+
+    /// Without loss, nothing waits for a timer.
+    fn is_over(&self) -> Kept {
+        if self.attempt.is_none() || self.is_open {
+            return Ok(());
+        }
+        Err(format!("an attempt hangs that wanted keys: {}", self.wants_keys))
+    }
+}
