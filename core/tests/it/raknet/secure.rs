@@ -1,5 +1,6 @@
 //! Secure connections (docs/secure.md).
 
+use core::net::SocketAddr;
 use core::time::Duration;
 
 use rakwire::Instant;
@@ -302,15 +303,21 @@ fn a_peer_with_an_identity_takes_over_no_plain_connection() {
 
 /// Two peers, one datagram at a time.
 struct Steps {
-    client: rakwire::raknet::Peer<'static>,
-    server: rakwire::raknet::Peer<'static>,
+    client: Peer<'static>,
+    server: Peer<'static>,
+    client_address: SocketAddr,
+    server_address: SocketAddr,
 }
 
 impl Steps {
-    fn new(server: rakwire::raknet::Config) -> Self {
+    fn new(server: Config) -> Self {
+        Self::between(server, CLIENT.into(), SERVER.into())
+    }
+
+    fn between(server: Config, client_address: SocketAddr, server_address: SocketAddr) -> Self {
         let mut client = peer(secure_client(None));
-        client.connect_with(NOW, SERVER.into(), &pinned()).expect("a free slot");
-        Self { client, server: peer(server) }
+        client.connect_with(NOW, server_address, &pinned()).expect("a free slot");
+        Self { client, server: peer(server), client_address, server_address }
     }
 
     /// What the client has to say, which did not arrive yet.
@@ -323,11 +330,11 @@ impl Steps {
     }
 
     fn deliver_to_server(&mut self, datagrams: &[Vec<u8>]) {
-        datagrams.iter().for_each(|bytes| self.server.handle_datagram(NOW, CLIENT.into(), bytes));
+        datagrams.iter().for_each(|bytes| self.server.handle_datagram(NOW, self.client_address, bytes));
     }
 
     fn deliver_to_client(&mut self, datagrams: &[Vec<u8>]) {
-        datagrams.iter().for_each(|bytes| self.client.handle_datagram(NOW, SERVER.into(), bytes));
+        datagrams.iter().for_each(|bytes| self.client.handle_datagram(NOW, self.server_address, bytes));
     }
 
     /// The second request of the client, which did not arrive yet.
@@ -338,7 +345,8 @@ impl Steps {
         self.deliver_to_client(&reply_1);
         let requests = self.sent_by_client();
         let [request_2] = &requests[..] else { panic!("{requests:02x?}") };
-        assert_eq!(request_2.len(), 103);
+        let length = if self.server_address.is_ipv4() { 103 } else { 125 };
+        assert_eq!(request_2.len(), length);
         request_2.clone()
     }
 }
@@ -346,15 +354,21 @@ impl Steps {
 /// An identical request gets an identical answer, for which nothing is computed: the ration has only one handshake.
 #[test]
 fn an_identical_request_gets_an_identical_answer() {
+    check_identical_answers(CLIENT.into(), SERVER.into(), 163);
+    let ipv6 = |host, port| SocketAddr::from(([0x2001, 0xDB8, 0, 0, 0, 0, 0, host], port));
+    check_identical_answers(ipv6(1, 1), ipv6(2, 2), 185);
+}
+
+fn check_identical_answers(client: SocketAddr, server: SocketAddr, length: usize) {
     let mut config = requiring_server();
     if let Some(security) = &mut config.security {
         security.handshakes_per_network = 1;
     }
-    let mut steps = Steps::new(config);
+    let mut steps = Steps::between(config, client, server);
     let request_2 = steps.request_2();
     steps.deliver_to_server(std::slice::from_ref(&request_2));
     let first = steps.sent_by_server();
-    assert_eq!(first.iter().map(Vec::len).collect::<Vec<_>>(), [163]);
+    assert_eq!(first.iter().map(Vec::len).collect::<Vec<_>>(), [length]);
     for _ in 0..5 {
         steps.deliver_to_server(std::slice::from_ref(&request_2));
         assert_eq!(steps.sent_by_server(), first);
