@@ -131,6 +131,26 @@ fn a_server_is_trusted_by_its_key_its_hash_what_is_known_of_it_or_blindly() {
     }
 }
 
+/// Trust on first use: what a client has stored of its first connection is what it trusts from then on.
+#[test]
+fn what_was_trusted_at_first_is_known_from_then_on() {
+    let mut first = net(secure_client(None), requiring_server(), Conditions::default(), 1);
+    let (client, _) = first.open(&trusting(ServerTrust::Any));
+    let Some(SecurePeer::Server(known)) = first.pair.a.secure_peer(client) else { panic!("a plain server") };
+    let known = trusting(ServerTrust::Known(known));
+
+    let mut again = net(secure_client(None), requiring_server(), Conditions::default(), 2);
+    let (client, _) = again.open(&known);
+    assert!(again.pair.a.secure_peer(client).is_some());
+
+    let other = secure_server(|identity| *identity = ServerIdentity::new(StaticKey::from_bytes([3; 32])));
+    let mut other = net(secure_client(None), other, Conditions::default(), 3);
+    let id = other.dial(&known);
+    other.run_for(Duration::from_secs(1));
+    assert_eq!(other.client, [OwnedEvent::Failed(id, ConnectFailure::PublicKeyMismatch)]);
+    assert_eq!(other.server, []);
+}
+
 /// The rows of docs/secure.md#who-connects-with-whom that are between peers of this crate.
 #[test]
 fn who_does_not_fit_parts_at_once_and_each_with_its_reason() {
