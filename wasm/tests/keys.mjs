@@ -1,7 +1,8 @@
-// Keys of secure connections and servers that have them, made by the command-line tool.
+// Keys of secure connections and servers that have them, made by the command-line tool; tokens of relays.
 
 import { execFileSync } from "node:child_process";
-import { mkdtempSync, rmSync } from "node:fs";
+import { createHmac, randomBytes, randomUUID } from "node:crypto";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
@@ -32,4 +33,18 @@ export async function startSecureEcho(t, ...more) {
   const pair = keygen(t);
   const { address } = await startEcho(t, "--secure", pair.file, ...more);
   return { ...pair, address, url: `udp://${address}` };
+}
+
+/** The key file of a relay that wants tokens, and what makes tokens for its target "game". */
+export function relayTokens(t) {
+  const key = randomBytes(32);
+  const file = join(folderOf(t), "token.key");
+  writeFileSync(file, `hmac-sha256:${key.toString("base64url")}\n`, { mode: 0o600 });
+  const part = (value) => Buffer.from(JSON.stringify(value)).toString("base64url");
+  const token = () => {
+    const claims = { exp: Math.floor(Date.now() / 1_000) + 600, jti: randomUUID(), target: "game" };
+    const signed = `${part({ alg: "HS256", typ: "JWT" })}.${part(claims)}`;
+    return `${signed}.${createHmac("sha256", key).update(signed).digest("base64url")}`;
+  };
+  return { file, token };
 }

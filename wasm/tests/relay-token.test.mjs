@@ -1,7 +1,6 @@
 // Signed tokens, without which a relay lets nobody in: by each transport of a page, and for pings.
 
 import assert from "node:assert/strict";
-import { createHmac, randomBytes, randomUUID } from "node:crypto";
 import { cpSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -12,6 +11,7 @@ import { WebSocket } from "ws";
 import { connect, discover, ping } from "rakwire";
 
 import { openPage } from "./browser.mjs";
+import { relayTokens } from "./keys.mjs";
 import { echoOf, fails, LIMIT_MS, pattern, startEcho, startRelay } from "./support.mjs";
 
 const PACKAGE = fileURLToPath(new URL("..", import.meta.url));
@@ -25,17 +25,9 @@ async function startWithTokens(t) {
     cpSync(join(PACKAGE, part), join(folder, part), { recursive: true });
   }
   writeFileSync(join(folder, "index.html"), "<!doctype html><title>rakwire</title>");
-  const key = randomBytes(32);
-  const file = join(folder, "token.key");
-  writeFileSync(file, `hmac-sha256:${key.toString("base64url")}\n`, { mode: 0o600 });
+  const { file, token } = relayTokens(t);
   const echo = await startEcho(t, "--advertise", "a lobby");
   const relay = await startRelay(t, { game: echo.address }, "--serve", folder, "--token-key", file);
-  const part = (value) => Buffer.from(JSON.stringify(value)).toString("base64url");
-  const token = () => {
-    const claims = { exp: Math.floor(Date.now() / 1_000) + 600, jti: randomUUID(), target: "game" };
-    const signed = `${part({ alg: "HS256", typ: "JWT" })}.${part(claims)}`;
-    return `${signed}.${createHmac("sha256", key).update(signed).digest("base64url")}`;
-  };
   return { relay, url: `ws://${relay.address}/ws`, token };
 }
 

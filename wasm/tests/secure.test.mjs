@@ -14,7 +14,7 @@ import { connect as connectSlim } from "rakwire/slim";
 
 import { SecurePeerConnection } from "../dist/security/connection.js";
 import { openPage } from "./browser.mjs";
-import { folderOf, keygen, rakwire, startSecureEcho } from "./keys.mjs";
+import { folderOf, keygen, rakwire, relayTokens, startSecureEcho } from "./keys.mjs";
 import { fails, LIMIT_MS, next, pattern, startEcho, startLoggedEcho, startRelay, until } from "./support.mjs";
 
 const PACKAGE = fileURLToPath(new URL("..", import.meta.url));
@@ -196,13 +196,13 @@ test("the hash of the key that a server announces is known with its key", () => 
 });
 
 /** A page of a relay that serves the package, too. */
-async function openSecurePage(t, targets) {
+async function openSecurePage(t, targets, ...more) {
   const folder = folderOf(t);
   for (const part of ["dist", "pkg"]) {
     cpSync(join(PACKAGE, part), join(folder, part), { recursive: true });
   }
   writeFileSync(join(folder, "index.html"), "<!doctype html><title>rakwire</title>");
-  const relay = await startRelay(t, targets, "--serve", folder);
+  const relay = await startRelay(t, targets, "--serve", folder, ...more);
   const page = await openPage(t);
   await page.goto(`http://${relay.address}/`);
   return page;
@@ -229,6 +229,52 @@ for (const place of ["page", "worker"]) {
     assert.deepEqual(result, { echo: 7, peer: { key: secure.key }, codes: ["public-key-mismatch", "server-without-security"] });
   });
 }
+
+test("a page opens a secure connection by each transport", async (t) => {
+  const { address, key } = await startSecureEcho(t);
+  const page = await openSecurePage(t, { game: address }, "--webrtc-allow-without-origin");
+  for (const wanted of ["websocket", "webtransport", "webrtc"]) {
+    const result = await page.evaluate(async ([wanted, serverKey]) => {
+      const { connect } = await import("/dist/secure.js");
+      const connection = await connect("/ws", { target: "game", transport: wanted, serverKey, timeoutMs: 60_000 });
+      connection.send(new Uint8Array(3_000).fill(0xfe));
+      const { bytes } = await connection.receive();
+      const { transport, securePeer } = connection;
+      await connection.close();
+      return { transport, length: bytes.length, key: securePeer.key };
+    }, [wanted, key]);
+    assert.deepEqual(result, { transport: wanted, length: 3_000, key });
+  }
+});
+
+test("a page shows the relay a token of the relay, and the server a connect token", async (t) => {
+  const { server, tokenFor } = await startWithTokens(t);
+  const relay = relayTokens(t);
+  const page = await openSecurePage(t, { game: server.address }, "--token-key", relay.file);
+  const client = await page.evaluate(async () => {
+    const { createKeyPair } = await import("/dist/secure.js");
+    globalThis.identity = await createKeyPair();
+    return globalThis.identity.publicKey;
+  });
+  const connectToken = tokenFor(client, `${server.key}@game`);
+  const outcome = (tokens) =>
+    page.evaluate(async (tokens) => {
+      const { connect } = await import("/dist/secure.js");
+      const options = { target: "game", identity: globalThis.identity, timeoutMs: 60_000, ...tokens };
+      try {
+        const connection = await connect("/ws", options);
+        const { key } = connection.securePeer;
+        await connection.close();
+        return key;
+      } catch ({ code }) {
+        return code;
+      }
+    }, tokens);
+  // Neither stands for the other, and a connect token that the relay kept away from the server was not used.
+  assert.equal(await outcome({ connectToken }), "relay-closed");
+  assert.equal(await outcome({ token: relay.token(), serverKey: server.key }), "invalid-password");
+  assert.equal(await outcome({ token: relay.token(), connectToken }), server.key);
+});
 
 test("a page uses a token of a backend once, by the name of the relay's target", async (t) => {
   const { server, tokenFor } = await startWithTokens(t);
