@@ -26,6 +26,7 @@ const ENTRIES = {
   "./calls": ["calls"],
   "./files": ["files"],
   "./ready": ["ready"],
+  "./reconnect": ["reconnect"],
   "./replication": ["replication"],
   "./voice": ["voice"],
   "./codec": ["codec/index"],

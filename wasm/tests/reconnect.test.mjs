@@ -1,0 +1,314 @@
+// New connections in place of lost ones: behind a real relay that is killed or restarted, and with attempts that the test makes.
+
+import assert from "node:assert/strict";
+import { setImmediate as settle } from "node:timers/promises";
+import { test } from "node:test";
+import { WebSocket } from "ws";
+
+import { connect } from "rakwire";
+import { connections, isTransient, RakwireError } from "rakwire/reconnect";
+import { createWorker } from "rakwire/worker";
+
+import { openFake } from "./fake-peer.mjs";
+import { PROTOCOLS } from "./protocols.mjs";
+import { echoOf, fails, LIMIT_MS, pattern, startEcho, startRelay } from "./support.mjs";
+import { watchedSignal } from "./waits.mjs";
+import { startThread } from "./worker-thread.mjs";
+
+const USUAL = { target: "game", timeoutMs: LIMIT_MS };
+/** Many short pauses, as a relay takes a while to start. */
+const PATIENT = { maxAttempts: 1_000, minDelayMs: 20, maxDelayMs: 100 };
+
+/** What opens connections through a relay that the test can start again at the same address. */
+async function startRestartable(t, { echo: args, options }) {
+  const echo = await startEcho(t, ...args);
+  let relay = await startRelay(t, { game: echo.address });
+  const { address } = relay;
+  return {
+    open: (signal) => connect(`ws://${address}/ws`, { ...USUAL, ...options, webSocket: WebSocket, signal }),
+    stop: (how) => relay.stop(how),
+    start: async () => (relay = await startRelay(t, { game: echo.address }, "--listen", address)),
+  };
+}
+
+/** The next connection, which must come. */
+async function nextOf(iterator) {
+  const { value, done } = await iterator.next();
+  assert.ok(!done, "there is no other connection");
+  return value;
+}
+
+/** Checks that messages pass. */
+async function plays(connection) {
+  assert.deepEqual((await echoOf(connection, pattern(500))).bytes, pattern(500));
+}
+
+/** Loses the relay of a connection once, and expects another one over the next start of the relay. */
+async function comesBack(t, protocol, how) {
+  const relay = await startRestartable(t, protocol);
+  const causes = [];
+  const iterator = connections(relay.open, { ...PATIENT, onRetry: ({ cause }) => causes.push(cause) });
+  const first = await nextOf(iterator);
+  await plays(first);
+  const second = nextOf(iterator);
+  await relay.stop(how);
+  // The relay is gone; the connection learns it later, or has learnt it already.
+  const receipt = protocol.name === "RakNet" ? first.sendWithReceipt(pattern(700)).catch(({ code }) => code) : "unknown";
+  await relay.start();
+  const connection = await second;
+  assert.notEqual(connection, first);
+  await plays(connection);
+  const { code, reason, relayCode } = await first.closed;
+  assert.equal(code, "relay-closed");
+  assert.deepEqual(causes[0], { code, reason, ...(relayCode !== undefined && { relayCode }) });
+  // Its message is lost, which its sender learns.
+  assert.match(await receipt, /^(unknown|not-connected)$/);
+  await iterator.return();
+  assert.equal((await connection.closed).code, "local");
+  return { reason, relayCode };
+}
+
+for (const protocol of PROTOCOLS) {
+  test(`${protocol.name}: a client comes back to a relay that was killed`, async (t) => {
+    const { reason } = await comesBack(t, protocol, "SIGKILL");
+    assert.match(reason, /no longer knew the flow/);
+  });
+
+  test(`${protocol.name}: a client comes back to a relay that was shut down`, async (t) => {
+    const { relayCode } = await comesBack(t, protocol, "SIGTERM");
+    assert.equal(relayCode, 1001);
+  });
+}
+
+test("a connection in a worker comes back to a server that was killed", async (t) => {
+  const echo = await startEcho(t);
+  const started = startThread(t);
+  const worker = createWorker(() => started);
+  const open = (signal) => connect(`udp://${echo.address}`, { worker, silenceTimeoutMs: 1_000, timeoutMs: LIMIT_MS, signal });
+  const iterator = connections(open, PATIENT);
+  const first = await nextOf(iterator);
+  await plays(first);
+  await echo.stop();
+  // The server has to acknowledge something before it can be missed.
+  const receipt = first.sendWithReceipt(pattern(700));
+  const second = nextOf(iterator);
+  assert.equal((await first.closed).code, "lost");
+  assert.equal(await receipt, "unknown");
+  await startEcho(t, "--listen", echo.address);
+  await plays(await second);
+  await iterator.return();
+});
+
+test("a client that the relay or the server refuses does not come again", async (t) => {
+  const echo = await startEcho(t, "--password", "snow");
+  const relay = await startRelay(t, { game: echo.address });
+  const attempt = async (more) => {
+    let attempts = 0;
+    const open = (signal) => {
+      attempts += 1;
+      return connect(`ws://${relay.address}/ws`, { ...USUAL, webSocket: WebSocket, ...more, signal });
+    };
+    const iterator = connections(open, PATIENT);
+    await assert.rejects(iterator.next(), (error) => error instanceof RakwireError && !isTransient(error));
+    assert.equal(attempts, 1);
+    assert.deepEqual(await iterator.next(), { value: undefined, done: true });
+  };
+  await attempt({ target: "missing" });
+  await attempt({ password: "ice" });
+  await attempt({});
+  await attempt({ target: undefined });
+});
+
+test("a server that disconnects its clients gets them back only if the application says so", async (t) => {
+  const server = async (more) => {
+    const fakes = [await openFake("raknet"), await openFake("raknet")];
+    const waiting = [...fakes];
+    const iterator = connections(async () => waiting.shift().connection, { ...PATIENT, ...more });
+    assert.equal(await nextOf(iterator), fakes[0].connection);
+    const second = iterator.next();
+    fakes[0].end();
+    return { fakes, iterator, second: await second };
+  };
+  assert.deepEqual((await server({})).second, { value: undefined, done: true });
+  const asked = [];
+  const shouldRetry = (cause) => asked.push(cause.code) > 0 && (cause.code === "remote" || isTransient(cause));
+  const { fakes, iterator, second } = await server({ shouldRetry });
+  assert.equal(second.value, fakes[1].connection);
+  assert.deepEqual(asked, ["remote"]);
+  // Nobody is asked about a connection that was closed here.
+  const end = iterator.next();
+  void second.value.close();
+  fakes[1].wake();
+  assert.deepEqual([await end, asked], [{ value: undefined, done: true }, ["remote"]]);
+});
+
+/** The codes of all errors and ends that may pass by themselves, and some of the others. */
+const TRANSIENT = ["lost", "relay-unreachable", "server-unreachable", "no-answer", "timeout", "server-full", "recently-connected", "already-connected"];
+const FINAL = ["local", "remote", "banned", "invalid-password", "invalid-token", "public-key-mismatch", "incompatible-protocol", "bad-option", "no-transport", "internal", "no-memory"];
+
+test("the codes tell which failures may pass by themselves", () => {
+  for (const code of TRANSIENT) assert.equal(isTransient(new RakwireError(code, "told")), true, code);
+  for (const code of FINAL) assert.equal(isTransient({ code, reason: "told" }), false, code);
+  const closed = (relayCode) => isTransient({ code: "relay-closed", reason: "told", relayCode });
+  for (const code of [undefined, 1001, 1006, 1011, 1012, 1013, 1014, 4408, 4429]) assert.equal(closed(code), true, String(code));
+  for (const code of [1000, 1002, 1003, 1009, 4400, 4401, 4403, 4404, 4409]) assert.equal(closed(code), false, String(code));
+  for (const other of [undefined, null, 7, "lost", new Error("lost"), {}]) assert.equal(isTransient(other), false, String(other));
+});
+
+/** Timers that the test moves, pauses without chance, and the pauses that were made. */
+function mockPauses(t) {
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  const mock = { now: 0, random: 1, pauses: [] };
+  t.mock.method(performance, "now", () => mock.now);
+  t.mock.method(Math, "random", () => mock.random);
+  mock.onRetry = ({ failures, delayMs }) => mock.pauses.push([failures, delayMs]);
+  /** Lets the pause that was told last end, and no earlier. */
+  mock.pass = async (begins) => {
+    const [, delayMs] = mock.pauses.at(-1);
+    t.mock.timers.tick(delayMs - 1);
+    await settle();
+    assert.equal(begins(), false, `an attempt begins before ${delayMs} ms`);
+    t.mock.timers.tick(1);
+    await settle();
+  };
+  return mock;
+}
+
+const gone = () => new RakwireError("relay-unreachable", "gone");
+
+test("pauses double up to the longest, and attempts end with the last error", async (t) => {
+  const mock = mockPauses(t);
+  const errors = Array.from({ length: 6 }, gone);
+  let attempts = 0;
+  const options = { maxAttempts: 6, minDelayMs: 100, maxDelayMs: 500, onRetry: mock.onRetry };
+  const first = connections(() => Promise.reject(errors[attempts++]), options).next();
+  const thrown = assert.rejects(first, (error) => error === errors[5]);
+  await settle();
+  for (let failed = 1; failed < 6; failed++) {
+    assert.equal(attempts, failed);
+    await mock.pass(() => attempts > failed);
+  }
+  await thrown;
+  assert.deepEqual(mock.pauses, [[1, 100], [2, 200], [3, 400], [4, 500], [5, 500]]);
+});
+
+test("a pause is at least half of what it could be, by chance", async (t) => {
+  const mock = mockPauses(t);
+  mock.random = 0;
+  let attempts = 0;
+  const iterator = connections(() => Promise.reject((attempts++, gone())), { maxAttempts: 3, minDelayMs: 100, onRetry: mock.onRetry });
+  const thrown = assert.rejects(iterator.next(), fails("relay-unreachable", /gone/));
+  await settle();
+  await mock.pass(() => attempts > 1);
+  await mock.pass(() => attempts > 2);
+  await thrown;
+  assert.deepEqual(mock.pauses, [[1, 50], [2, 100]]);
+});
+
+test("a connection that does not last leaves the pauses growing, and one that lasts does not", async (t) => {
+  const fakes = [];
+  for (let count = 0; count < 5; count++) fakes.push(await openFake("raknet"));
+  const mock = mockPauses(t);
+  let opened = 0;
+  const options = { minDelayMs: 100, maxAttempts: 1, onRetry: mock.onRetry };
+  const iterator = connections(async () => fakes[opened++].connection, options);
+  await nextOf(iterator);
+  for (const lastedMs of [0, 4_999, 0, 5_000]) {
+    const current = opened;
+    const next = iterator.next();
+    mock.now += lastedMs;
+    fakes[current - 1].loseRelay();
+    await settle();
+    await mock.pass(() => opened > current);
+    assert.equal((await next).value, fakes[current].connection);
+  }
+  assert.deepEqual(mock.pauses, [[0, 100], [0, 200], [0, 400], [0, 100]]);
+});
+
+test("a signal ends a pause with its reason", async (t) => {
+  const mock = mockPauses(t);
+  const { signal, abort, count } = watchedSignal();
+  const reason = new Error("enough");
+  let attempts = 0;
+  const iterator = connections(() => Promise.reject((attempts++, gone())), { signal, onRetry: mock.onRetry });
+  const thrown = assert.rejects(iterator.next(), reason);
+  await settle();
+  assert.deepEqual(mock.pauses, [[1, 500]]);
+  abort(reason);
+  await thrown;
+  t.mock.timers.tick(60_000);
+  await settle();
+  assert.deepEqual([attempts, count()], [1, 0]);
+  assert.deepEqual(await iterator.next(), { value: undefined, done: true });
+  // One that was aborted before makes no attempt.
+  await assert.rejects(connections(() => Promise.reject((attempts++, gone())), { signal }).next(), reason);
+  assert.equal(attempts, 1);
+});
+
+test("a signal ends an attempt, and a connection that opens all the same is closed", async () => {
+  const { signal, abort } = watchedSignal();
+  const fake = await openFake("raknet");
+  const reason = new Error("enough");
+  let open;
+  const iterator = connections(() => new Promise((resolve) => (open = resolve)), { signal });
+  const thrown = assert.rejects(iterator.next(), reason);
+  await settle();
+  abort(reason);
+  await thrown;
+  open(fake.connection);
+  await settle();
+  fake.wake();
+  assert.equal((await fake.connection.closed).code, "local");
+});
+
+test("a signal closes the open connection", async () => {
+  const { signal, abort, count } = watchedSignal();
+  const fake = await openFake("raknet");
+  const reason = new Error("enough");
+  const iterator = connections(async () => fake.connection, { signal });
+  await nextOf(iterator);
+  const thrown = assert.rejects(iterator.next(), reason);
+  await settle();
+  abort(reason);
+  await thrown;
+  fake.wake();
+  assert.deepEqual([(await fake.connection.closed).code, count()], ["local", 0]);
+});
+
+test("whoever leaves the loop closes the connection", async () => {
+  for (const leave of ["break", "throw"]) {
+    const fake = await openFake("raknet");
+    const play = async () => {
+      for await (const connection of connections(async () => fake.connection)) {
+        assert.equal(connection, fake.connection);
+        // The peer has an event of its end once it is asked to disconnect.
+        queueMicrotask(() => setTimeout(fake.wake));
+        if (leave === "break") break;
+        throw new Error("out of here");
+      }
+    };
+    await (leave === "break" ? play() : assert.rejects(play, /out of here/));
+    assert.equal((await fake.connection.closed).code, "local", leave);
+  }
+});
+
+test("what a lost connection had received is still read after its end", async () => {
+  const fakes = [await openFake("raknet"), await openFake("raknet")];
+  const waiting = [...fakes];
+  const iterator = connections(async () => waiting.shift().connection, PATIENT);
+  const first = await nextOf(iterator);
+  fakes[0].arrive(0x8601, 0x8602);
+  fakes[0].loseRelay();
+  assert.equal(await nextOf(iterator), fakes[1].connection);
+  const numbers = [];
+  for await (const { bytes } of first) numbers.push(bytes[1]);
+  assert.deepEqual([numbers, first.stats().messagesDiscarded], [[1, 2], 0]);
+});
+
+test("wrong options are told at once", () => {
+  const never = () => assert.fail("nothing is opened");
+  for (const options of [{ maxAttempts: 0 }, { maxAttempts: 1.5 }, { minDelayMs: 0 }, { minDelayMs: 200, maxDelayMs: 100 }, { maxDelayMs: 2 ** 31 }, { shouldRetry: true }, { onRetry: "told" }]) {
+    assert.throws(() => connections(never, options), fails("bad-option", /maxAttempts|DelayMs|functions/), JSON.stringify(options));
+  }
+  connections(never, { maxAttempts: Infinity, minDelayMs: 60_000 });
+});
