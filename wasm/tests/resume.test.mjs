@@ -2,15 +2,17 @@
 // connections, and relays that the test plays.
 
 import assert from "node:assert/strict";
-import { setTimeout as sleep } from "node:timers/promises";
+import { createServer } from "node:net";
+import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promises";
 import { test } from "node:test";
+import { isDeepStrictEqual } from "node:util";
 import { WebSocket, WebSocketServer } from "ws";
 
 import { connect } from "rakwire";
 
 import { openTransport } from "../dist/transport/open.js";
 import { PROTOCOLS } from "./protocols.mjs";
-import { codeOf, fails, LIMIT_MS, next, numbered, pattern, startEcho, startRelay, until } from "./support.mjs";
+import { codeOf, echoOf, fails, LIMIT_MS, next, numbered, pattern, startEcho, startRelay, until } from "./support.mjs";
 import { startTcpWay, startUdpWay } from "./way.mjs";
 
 /** The options of connections here. */
@@ -280,6 +282,58 @@ for (const protocol of PROTOCOLS) {
     await connection.close();
   });
 }
+
+/** A port of this machine that nothing has. */
+async function freePort() {
+  const server = createServer();
+  await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const { port } = server.address();
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}
+
+/** What the metrics of a relay say of the datagrams to clients that it dropped, by reason. */
+async function droppedToClients(port) {
+  const text = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
+  const rows = text.matchAll(/^rakwire_relay_drops_total\{target="game",direction="to_client",reason="(\w+)"\} (\d+)$/gm);
+  const camel = (reason) => reason.replace(/_(.)/g, (_, letter) => letter.toUpperCase());
+  const counts = [...rows].map(([, reason, count]) => [camel(reason), Number(count)]);
+  return Object.fromEntries(counts.filter(([, count]) => count > 0));
+}
+
+test("a client that does not read for a while learns what the relay has dropped meanwhile, and goes on", async (t) => {
+  const echo = await startEcho(t);
+  const server = await startUdpWay(t, Number(echo.address.split(":")[1]));
+  const admin = await freePort();
+  // It does not lose patience with the client, however long the flood takes here.
+  const more = ["--admin-listen", `127.0.0.1:${admin}`, "--write-stall-timeout", "1h"];
+  const relay = await startRelay(t, { game: `127.0.0.1:${server.port}` }, ...more);
+  const way = await startTcpWay(t, relay);
+  const connection = await connect(way.url, { ...USUAL, silenceTimeoutMs: LIMIT_MS });
+  way.hold();
+  // No congestion control slows such a server down. The client takes nothing of it for a message.
+  const datagram = new Uint8Array(1_400);
+  let dropped = {};
+  for (const end = Date.now() + LIMIT_MS; !(dropped.queueFull > 0) && Date.now() < end; dropped = await droppedToClients(admin)) {
+    for (let count = 0; count < 2_000; count++) {
+      server.sendToClients(datagram);
+      // The relay gets its turn before its socket is full.
+      if (count % 50 === 0) await nextTurn();
+    }
+  }
+  assert.ok(dropped.queueFull > 0, "the relay drops nothing");
+  assert.deepEqual([connection.transport, way.opened], ["websocket", 1]);
+  assert.deepEqual(connection.stats().relayDrops, { toClient: {}, toServer: {} });
+  way.release();
+  const toClient = () => Object.entries(connection.stats().relayDrops.toClient).sort();
+  const isTold = async () => isDeepStrictEqual(toClient(), Object.entries(await droppedToClients(admin)).sort());
+  let told = false;
+  for (const end = Date.now() + LIMIT_MS; !told && Date.now() < end; told = await isTold()) await sleep(20);
+  assert.ok(told, `the client is told ${toClient()}`);
+  assert.ok(connection.stats().relayDrops.toClient.queueFull >= dropped.queueFull);
+  assert.deepEqual((await echoOf(connection, pattern(500))).bytes, pattern(500));
+  assert.equal((await connection.close()).code, "local");
+});
 
 test("a page that waits while its relay is gone keeps its messages within its memory", async (t) => {
   const echo = await startEcho(t);

@@ -3,10 +3,12 @@
 import { createSocket } from "node:dgram";
 import { createConnection, createServer } from "node:net";
 
-/** A way to a relay that can be cut, and stay cut for a while. */
+/** A way to a relay that can be cut, and stay cut for a while; and on which what comes from the relay can be held back. */
 export async function startTcpWay(t, relay) {
   const [host, port] = relay.address.split(":");
   const sockets = new Set();
+  /** The two ends of each connection. */
+  const pairs = [];
   const way = { isOpen: true, opened: 0, refused: 0 };
   const server = createServer((near) => {
     if (!way.isOpen) {
@@ -16,6 +18,7 @@ export async function startTcpWay(t, relay) {
     }
     way.opened += 1;
     const far = createConnection({ host, port: Number(port) });
+    pairs.push([near, far]);
     for (const [one, other] of [[near, far], [far, near]]) {
       sockets.add(one);
       one.on("error", () => undefined);
@@ -26,6 +29,9 @@ export async function startTcpWay(t, relay) {
   await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
   way.url = `ws://127.0.0.1:${server.address().port}/ws`;
   way.cut = () => sockets.forEach((socket) => socket.destroy());
+  // Nobody reads what the relay writes, until its system takes no more of it.
+  way.hold = () => pairs.forEach(([near, far]) => far.unpipe(near).pause());
+  way.release = () => pairs.forEach(([near, far]) => far.pipe(near));
   t.after(() => {
     way.cut();
     server.close();
@@ -47,18 +53,19 @@ export async function startUdpWay(t, port, { one = Infinity } = {}) {
     return way.isOpen && !isLost;
   };
   near.on("message", (datagram, { port: client, address }) => {
-    let far = clients.get(client);
-    if (far === undefined) {
-      far = createSocket("udp4");
+    if (!clients.has(client)) {
+      const far = createSocket("udp4");
       far.on("message", (answer) => passes() && near.send(answer, client, address));
-      clients.set(client, far);
+      clients.set(client, { far, address });
     }
     if (passes()) {
-      far.send(datagram, port, "127.0.0.1");
+      clients.get(client).far.send(datagram, port, "127.0.0.1");
     }
   });
   await new Promise((resolve) => near.bind(0, "127.0.0.1", resolve));
-  t.after(() => [near, ...clients.values()].forEach((socket) => socket.close()));
+  t.after(() => [near, ...[...clients.values()].map(({ far }) => far)].forEach((socket) => socket.close()));
   way.port = near.address().port;
+  /** Sends a datagram to each client in the place of the server. */
+  way.sendToClients = (datagram) => clients.forEach(({ address }, client) => near.send(datagram, client, address));
   return way;
 }
