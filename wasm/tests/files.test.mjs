@@ -279,6 +279,56 @@ test("a receiver that reads slowly waits for nobody", async (t) => {
   assert.deepEqual(await readAll(transfer), { a: CONTENT });
 });
 
+/** Time that passes when the test says so, in milliseconds. */
+function mockTime(t) {
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  let now = 1_000;
+  t.mock.method(performance, "now", () => now);
+  return async (ms) => {
+    now += ms;
+    t.mock.timers.tick(ms);
+    await settle();
+  };
+}
+
+for (const [who, sent, received] of [["a sender", { maxBytesPerSecond: 100_000 }, {}], ["a receiver", {}, { maxBytesPerSecond: 100_000 }]]) {
+  test(`${who} keeps to its rate`, async (t) => {
+    const [from, to] = await openPair("raknet");
+    const pass = mockTime(t);
+    const sending = sendFiles(from.connection, [{ path: "big", content: bytesOf(200_000) }], sent);
+    const transfer = receiveFiles(to.connection, { timeoutMs: 2_000, ...received });
+    let isDone = false;
+    const reading = readAll(transfer).then(() => (isDone = true));
+    let passed = 0;
+    for (; !isDone && passed < 60_000; passed += 50) {
+      // A quarter of a second is a chunk, and a tenth may be made up for.
+      const { received: bytes } = transfer.progress;
+      assert.ok(bytes <= 100 * passed + 25_000 + 10_000, `${bytes} bytes after ${passed} ms`);
+      await pass(50);
+    }
+    await Promise.all([reading, sending]);
+    assert.ok(passed >= 1_600 && passed < 4_000, `${passed} ms`);
+  });
+}
+
+test("a transfer that is over makes no further replies, although their time comes", async (t) => {
+  const [from, to] = await openPair("raknet");
+  const pass = mockTime(t);
+  const files = [{ path: "big", content: bytesOf(100_000) }];
+  const sending = assert.rejects(sendFiles(from.connection, files, { maxBytesPerSecond: 10_000 }), ended("cancelled", true));
+  const transfer = receiveFiles(to.connection);
+  const reading = assert.rejects(readAll(transfer), ended("cancelled", false));
+  for (let steps = 0; transfer.progress.received === 0; steps++) {
+    assert.ok(steps < 1_000, "nothing comes");
+    await pass(50);
+  }
+  transfer.cancel();
+  await Promise.all([sending, reading]);
+  const sent = t.mock.method(from.peer, "send");
+  await pass(60_000);
+  assert.equal(sent.mock.callCount(), 0);
+});
+
 test("both sides can end a transfer, and are told", async () => {
   const [from, to] = await openPair("raknet");
   const controllers = [new AbortController(), new AbortController()];
@@ -431,6 +481,8 @@ test("what cannot be transferred is an error at once", async () => {
   const file = { path: "a", content: new Uint8Array(1) };
   await assert.rejects(sendFiles(connection, [file, file]), fails("bad-option", /same path/));
   await assert.rejects(sendFiles(connection, [], { chunkBytes: 100 }), fails("bad-option", /chunkBytes/));
+  await assert.rejects(sendFiles(connection, [], { maxBytesPerSecond: 0 }), fails("bad-option", /maxBytesPerSecond/));
+  assert.throws(() => receiveFiles(connection, { maxBytesPerSecond: 0.5 }), fails("bad-option", /maxBytesPerSecond/));
   assert.throws(() => receiveFiles(connection, { window: 0 }), fails("bad-option", /window/));
   assert.throws(() => receiveFiles(connection, { maxBytes: -1 }), fails("bad-option", /maxBytes/));
   assert.throws(() => receiveFiles(connection, { signal: AbortSignal.abort(new Error("enough")) }), /enough/);

@@ -9,6 +9,7 @@ import type { WaitOptions } from "../waits.js";
 import { deferred } from "../waits.js";
 import { codeOfReason, reasonOfCode, TransferError } from "./failure.js";
 import { sizeOf, slices, sliceOf } from "./incoming-file.js";
+import { Pacer } from "./pacer.js";
 import { checkPath, comparePaths } from "./path.js";
 import { Sha256 } from "./sha256.js";
 import type { Entry, Reply, Request } from "./wire.js";
@@ -37,6 +38,8 @@ export interface SendFilesOptions extends WaitOptions {
   window?: number;
   /** How many bytes may be asked for at once. Default 32 KiB. */
   chunkBytes?: number;
+  /** The most bytes of replies in a second. Fewer are asked for at once then, so that four replies pass in a second. Default: no limit. */
+  maxBytesPerSecond?: number;
   /** How many bytes of files were sent, and how many all files have. */
   onProgress?: (sent: number, total: number) => void;
   /** How replies are sent; reliably. */
@@ -67,6 +70,7 @@ class Sender {
   readonly #chunk: number;
   readonly #options: SendFilesOptions;
   readonly #outgoing: SendQueue;
+  readonly #pacer: Pacer;
   readonly #ended = deferred<void>();
   readonly detach: () => void;
   #files: readonly SourceFile[] | undefined;
@@ -78,7 +82,8 @@ class Sender {
 
   constructor(connection: Connection, options: SendFilesOptions) {
     this.#window = readInteger("window", options.window ?? WINDOW, 1, MOST_WINDOW);
-    this.#chunk = readInteger("chunkBytes", options.chunkBytes ?? CHUNK, LEAST_CHUNK, MOST_CHUNK);
+    this.#pacer = new Pacer(options.maxBytesPerSecond, () => void this.#reply());
+    this.#chunk = this.#pacer.chunk(readInteger("chunkBytes", options.chunkBytes ?? CHUNK, LEAST_CHUNK, MOST_CHUNK), LEAST_CHUNK);
     const { signal } = options;
     signal?.throwIfAborted();
     this.#options = options;
@@ -141,14 +146,14 @@ class Sender {
     }
   }
 
-  /** Answers one request after the other, each when there is room for it. */
+  /** Answers one request after the other, each when its time has come and there is room for it. */
   async #reply(): Promise<void> {
     if (this.#isReplying || this.#files === undefined) {
       return;
     }
     this.#isReplying = true;
     try {
-      for (let request = this.#requests[0]; request !== undefined && !this.#isOver; request = this.#requests[0]) {
+      for (let request = this.#requests[0]; request !== undefined && !this.#isOver && this.#pacer.isReady(); request = this.#requests[0]) {
         const reply = await this.#replyTo(request, this.#files);
         if (this.#isOver) {
           return;
@@ -205,7 +210,9 @@ class Sender {
 
   async #send(reply: Reply): Promise<void> {
     const { promise, resolve, reject } = deferred<void>();
-    this.#outgoing.push({ bytes: encodeReply(reply), options: this.#options.delivery ?? {}, onSent: resolve, onFailed: reject });
+    const bytes = encodeReply(reply);
+    this.#pacer.passed(bytes.length);
+    this.#outgoing.push({ bytes, options: this.#options.delivery ?? {}, onSent: resolve, onFailed: reject });
     try {
       await promise;
     } catch (cause) {
@@ -226,6 +233,7 @@ class Sender {
 
   #end(error?: unknown): void {
     this.#isOver = true;
+    this.#pacer.stop();
     this.#requests = [];
     if (error === undefined) {
       this.#ended.resolve();

@@ -12,6 +12,7 @@ import { codeOfReason, reasonOfCode, TransferError } from "./failure.js";
 import type { PresentBytes } from "./incoming-file.js";
 import { IncomingFile } from "./incoming-file.js";
 import { Manifest } from "./manifest.js";
+import { Pacer } from "./pacer.js";
 import type { Page, Request } from "./wire.js";
 import { decodeReply, encodeRequest, REPLY_ID } from "./wire.js";
 
@@ -75,6 +76,8 @@ export interface ReceiveOptions extends WaitOptions {
   window?: number;
   /** How many bytes are asked for at once, at the most. Default 64 KiB. */
   chunkBytes?: number;
+  /** The most bytes that are asked for in a second. Default: no limit. */
+  maxBytesPerSecond?: number;
   /** Tells what is here of a file, from its beginning on: of a transfer that was cut off, or of an earlier version. */
   present?: (entry: FileEntry) => PresentBytes | undefined | Promise<PresentBytes | undefined>;
   onProgress?: (progress: FileProgress) => void;
@@ -118,6 +121,7 @@ class Transfer implements FileTransfer {
   readonly #options: ReceiveOptions;
   readonly #manifest: Manifest;
   readonly #outgoing: SendQueue;
+  readonly #pacer: Pacer;
   readonly #timeoutMs: number;
   readonly #detach: () => void;
   readonly #unlisten: () => void;
@@ -145,7 +149,8 @@ class Transfer implements FileTransfer {
     this.#timeoutMs = readInteger("timeoutMs", options.timeoutMs ?? TIMEOUT_MS, 1, MAX_TIMEOUT_MS);
     this.#mostReads = readInteger("window", options.window ?? WINDOW, 1, MOST_WINDOW);
     this.#window = this.#mostReads;
-    this.#chunk = readInteger("chunkBytes", options.chunkBytes ?? CHUNK, 1, MOST_CHUNK);
+    this.#pacer = new Pacer(options.maxBytesPerSecond, () => this.#request());
+    this.#chunk = this.#pacer.chunk(readInteger("chunkBytes", options.chunkBytes ?? CHUNK, 1, MOST_CHUNK), 1);
     signal?.throwIfAborted();
     this.#options = options;
     this.#outgoing = new SendQueue(connection);
@@ -361,13 +366,14 @@ class Transfer implements FileTransfer {
 
   /** Asks for what may be asked for now. */
   #request(): void {
-    while (this.#ended === undefined) {
+    while (this.#ended === undefined && this.#pacer.isReady()) {
       const request = this.#nextRequest();
       if (request === undefined) {
         return;
       }
       const isIdle = this.#timer === undefined;
       this.#nextNumber = (this.#nextNumber + 1) >>> 0;
+      this.#pacer.passed(request.kind === "read" ? request.length : 0);
       this.#outgoing.push({
         bytes: encodeRequest(request),
         options: this.#options.delivery ?? {},
@@ -449,6 +455,7 @@ class Transfer implements FileTransfer {
       this.#detach();
       this.#unlisten();
       this.#outgoing.clear();
+      this.#pacer.stop();
       clearTimeout(this.#timer);
       [this.#files, this.#reads] = [[], []];
       this.#wake();
