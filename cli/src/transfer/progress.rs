@@ -2,14 +2,19 @@
 
 use std::io::{self, IsTerminal};
 
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 /// A line on standard error, if that is a terminal. It vanishes in the end.
 pub(crate) struct ProgressLine(ProgressBar);
 
 impl ProgressLine {
     pub(crate) fn new() -> Self {
-        let bar = if io::stderr().is_terminal() { ProgressBar::new(0) } else { ProgressBar::hidden() };
+        let is_seen = io::stderr().is_terminal();
+        Self::on(if is_seen { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() })
+    }
+
+    fn on(target: ProgressDrawTarget) -> Self {
+        let bar = ProgressBar::with_draw_target(Some(0), target);
         let template = "[{bar:30}] {bytes} of {total_bytes}, {bytes_per_sec}, {eta} left";
         if let Ok(style) = ProgressStyle::with_template(template) {
             bar.set_style(style);
@@ -26,5 +31,25 @@ impl ProgressLine {
 impl Drop for ProgressLine {
     fn drop(&mut self) {
         self.0.finish_and_clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use indicatif::InMemoryTerm;
+
+    use super::*;
+
+    #[test]
+    fn the_line_shows_bytes_of_all() {
+        let terminal = InMemoryTerm::new(2, 80);
+        let line = ProgressLine::on(ProgressDrawTarget::term_like(Box::new(terminal.clone())));
+        line.show(512, 2_048);
+        let shown = terminal.contents();
+        assert!(shown.starts_with("[") && shown.contains("] 512 B of 2.00 KiB, "), "{shown}");
+        let parts = ['█', '░'].map(|part| shown.matches(part).count());
+        assert_eq!(parts, [7, 23], "a quarter of 30: {shown}");
+        drop(line);
+        assert_eq!(terminal.contents(), "", "it vanishes in the end");
     }
 }
