@@ -3,7 +3,7 @@
 //! | plugin | what | protocol | documentation |
 //! |---|---|---|---|
 //! | [`ready`] | several peers agree that all of them are ready, on the wire as the original's | RakNet | `docs/plugins/ready.md` |
-//! | [`calls`] | functions of another peer by name, with answers and deadlines; signals | both | `docs/plugins/calls.md` |
+//! | [`calls`] | functions of another peer by name, with answers and deadlines; signals; [`calls::rpc4`] is on the wire as the original's | both, RPC4 RakNet | `docs/plugins/calls.md` |
 //! | [`files`] | a directory of one peer, as another peer has it afterwards | both | `docs/plugins/files.md` |
 //! | [`mesh`] | who is connected to whom, peers that all connect to each other, and which of them is the host | RakNet | `docs/plugins/mesh.md` |
 //! | [`nat`] | two peers behind routers connect, by a third one that both can reach | RakNet | `docs/plugins/nat.md` |

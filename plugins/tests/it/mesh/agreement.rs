@@ -130,7 +130,8 @@ fn ten_thousand_meshes_agree_on_the_host() {
     let some = |first: u64| move || (first..first + 5_000).filter(|seed| run(*seed)).count();
     let threads = [0, 5_000].map(|first| std::thread::spawn(some(first)));
     let whole: usize = threads.into_iter().map(|thread| thread.join().expect("every seed holds")).sum();
-    assert!(whole > 9_000, "{whole} are one mesh in the end");
+    // The others have parts that were apart for too long, as docs/plugins/mesh.md says.
+    assert_eq!(whole, 9_391, "so many are one mesh in the end");
 }
 
 /// Six machines, all connected, of which the first has been a member longest.
