@@ -2,12 +2,16 @@
 
 #[path = "../../examples/files.rs"]
 mod files;
+#[path = "../../examples/lobby.rs"]
+mod lobby;
 #[path = "../../examples/ready.rs"]
 mod ready;
 #[path = "../../examples/remote_calls.rs"]
 mod remote_calls;
 #[path = "../../examples/replication.rs"]
 mod replication;
+#[path = "../../examples/rpc4.rs"]
+mod rpc4;
 
 #[test]
 fn players_wait_for_each_other() {
@@ -17,6 +21,16 @@ fn players_wait_for_each_other() {
 #[test]
 fn a_server_is_called() {
     remote_calls::main().expect("it answers");
+}
+
+#[test]
+fn teams_wait_for_who_comes_late() {
+    lobby::main().expect("the round begins");
+}
+
+#[test]
+fn a_shop_is_called_and_hears_signals() {
+    rpc4::main().expect("it answers");
 }
 
 #[test]

@@ -1,0 +1,147 @@
+//! A lobby with two teams: players ask a server for a place, one of them when others are ready already, and the round begins
+//! once both teams are ready; over real sockets.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use rakwire::endpoint::{ConnectionId, Plugin, PluginHost};
+use rakwire_native::endpoint::SharedHook;
+use rakwire_native::raknet::{Connection, Delivery, Endpoint, Options, RakNet};
+use rakwire_plugins::calls::{Function, Handler, Refusal, RemoteCalls};
+use rakwire_plugins::ready::{EventId, ReadyEvents};
+
+/// Each team has an event, of which the server waits for the players of that team, and each player for the server.
+const TEAMS: [EventId; 2] = [EventId(1), EventId(2)];
+/// How long an answer may take.
+const TIMEOUT: Duration = Duration::from_secs(10);
+
+type Failure = Box<dyn std::error::Error>;
+type Ready = SharedHook<ReadyEvents<4, 8>>;
+type Calls<C> = SharedHook<RemoteCalls<RakNet, C, 4, 16, 256>>;
+
+/// Gives the caller a place in the smaller team, and answers which one that is.
+struct Join;
+
+impl Function for Join {
+    const NAME: &'static str = "join";
+    type Arguments<'a> = ();
+    type Answer<'a> = u8;
+}
+
+/// Which team each player is in.
+struct Lobby {
+    teams: HashMap<ConnectionId, u8>,
+    ready: Ready,
+}
+
+impl Lobby {
+    fn size(&self, team: u8) -> usize {
+        self.teams.values().filter(|other| **other == team).count()
+    }
+}
+
+impl Handler<Self, Lobby> for Join {
+    fn is_allowed(_: &Lobby, _: ConnectionId) -> bool {
+        true
+    }
+
+    fn handle(lobby: &mut Lobby, caller: ConnectionId, (): ()) -> Result<u8, Refusal> {
+        let smaller = u8::from(lobby.size(1) < lobby.size(0));
+        let team = *lobby.teams.entry(caller).or_insert(smaller);
+        match lobby.ready.with(|ready| ready.wait_for(TEAMS[usize::from(team)], caller)) {
+            Ok(true) => Ok(team),
+            _ => Err(Refusal::Failed(1)),
+        }
+    }
+}
+
+/// An endpoint with both plugins.
+async fn bind<C: Send + 'static>(
+    options: Options,
+    ready: &Ready,
+    calls: &Calls<C>,
+) -> Result<Endpoint, Failure> {
+    let mut host = PluginHost::<Box<dyn Plugin<RakNet> + Send>, 2>::new();
+    host.attach::<RakNet>(Box::new(ready.clone()))?;
+    host.attach::<RakNet>(Box::new(calls.clone()))?;
+    Ok(Endpoint::bind_with_hook("127.0.0.1:0", options, |_| host).await?)
+}
+
+/// Waits until there is something.
+async fn until<T>(mut poll: impl FnMut() -> Option<T>) -> T {
+    loop {
+        if let Some(something) = poll() {
+            return something;
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+struct Player {
+    endpoint: Endpoint,
+    ready: Ready,
+    team: EventId,
+    /// Both ends, which are open as long as the player is there.
+    _connections: [Connection; 2],
+}
+
+impl Player {
+    async fn join(server: &Endpoint) -> Result<Self, Failure> {
+        let (ready, calls) = (Ready::new(ReadyEvents::new()), Calls::new(RemoteCalls::new(())));
+        let endpoint = bind(Options::client()?, &ready, &calls).await?;
+        let here = endpoint.connect(server.local_addr()).await?;
+        let there = server.accept().await.ok_or("the server is closed")?;
+        let delivery = Delivery::RELIABLE_ORDERED;
+        calls.with(|calls| calls.call::<Join>(here.id(), &(), TIMEOUT, delivery))?;
+        endpoint.wake();
+        let number = until(|| calls.with(RemoteCalls::poll_finished)).await.answer::<Join>()?;
+        let team = *TEAMS.get(usize::from(number)).ok_or("there are two teams")?;
+        ready.with(|ready| ready.wait_for(team, here.id()))?;
+        Ok(Self { endpoint, ready, team, _connections: [here, there] })
+    }
+
+    fn is_ready(&self) -> Result<(), Failure> {
+        self.ready.with(|ready| ready.set(self.team, true))?;
+        self.endpoint.wake();
+        Ok(())
+    }
+}
+
+#[tokio::main]
+pub(crate) async fn main() -> Result<(), Failure> {
+    let ready = Ready::new(ReadyEvents::new());
+    let mut calls = RemoteCalls::new(Lobby { teams: HashMap::new(), ready: ready.clone() });
+    calls.register::<Join, Join>()?;
+    let calls = Calls::new(calls);
+    let server = bind(Options::server(8)?, &ready, &calls).await?;
+    let completed = |team| ready.with(|ready| ready.is_completed(team));
+
+    let mut players = Vec::new();
+    for _ in 0..4 {
+        players.push(Player::join(&server).await?);
+    }
+    // The server itself is ready as soon as there are players.
+    for team in TEAMS {
+        ready.with(|ready| ready.set(team, true))?;
+    }
+    let [first, second] = TEAMS;
+    for player in players.iter().filter(|player| player.team == first) {
+        player.is_ready()?;
+    }
+    until(|| completed(first).then_some(())).await;
+    println!("the first team is ready, and the second one is: {}", completed(second));
+
+    let late = Player::join(&server).await?;
+    println!("somebody has come late; the first team is ready: {}", completed(late.team));
+    if late.team != first || completed(first) {
+        return Err("who comes late is waited for".into());
+    }
+    late.is_ready()?;
+    for player in players.iter().filter(|player| player.team == second) {
+        player.is_ready()?;
+    }
+    until(|| TEAMS.iter().all(|team| completed(*team)).then_some(())).await;
+    let sizes = calls.with(|calls| [0, 1].map(|team| calls.context.size(team)));
+    println!("the round begins: {} against {} players", sizes[0], sizes[1]);
+    Ok(())
+}

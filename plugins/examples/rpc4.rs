@@ -1,0 +1,94 @@
+//! A shop whose functions and signals are those of RPC4, so that clients with the original's plugin reach it too; and a client.
+//! Both in one program, over real sockets.
+
+use std::time::Duration;
+
+use rakwire::codec::bitstream::{BitStreamReader, BitStreamWriter};
+use rakwire::endpoint::{ConnectionId, PluginHost};
+use rakwire::wire::WireError;
+use rakwire_native::endpoint::SharedHook;
+use rakwire_native::raknet::{Delivery, Endpoint, Options, RakNet};
+use rakwire_plugins::calls::rpc4::Rpc4;
+
+/// How long an answer may take.
+const TIMEOUT: Duration = Duration::from_secs(10);
+
+type Failure = Box<dyn std::error::Error>;
+type Calls<C> = SharedHook<Rpc4<C, 4, 16, 256>>;
+
+/// What the server works on.
+#[derive(Default)]
+struct Shop {
+    coins: u32,
+    heard: Vec<String>,
+}
+
+fn buy(
+    shop: &mut Shop,
+    _: ConnectionId,
+    arguments: &mut BitStreamReader<'_>,
+    answer: &mut BitStreamWriter<'_>,
+) -> Result<(), WireError> {
+    shop.coins = shop.coins.saturating_add(arguments.read()?);
+    answer.write(shop.coins)
+}
+
+/// The chime sounds before anybody greets.
+fn chime(shop: &mut Shop, _: ConnectionId, _: &mut BitStreamReader<'_>) -> Result<(), WireError> {
+    shop.heard.push("the chime".to_owned());
+    Ok(())
+}
+
+fn greet(shop: &mut Shop, _: ConnectionId, arguments: &mut BitStreamReader<'_>) -> Result<(), WireError> {
+    let name = String::from_utf8_lossy(arguments.string()?);
+    shop.heard.push(format!("hello, {name}"));
+    Ok(())
+}
+
+fn shop() -> Result<Rpc4<Shop, 4, 16, 256>, Failure> {
+    let mut shop = Rpc4::new(Shop::default());
+    let may_call = |_: &Shop, _: ConnectionId| true;
+    shop.register_answered("Buy", may_call, buy)?;
+    shop.connect("Entered", 1, may_call, greet)?;
+    shop.connect("Entered", 2, may_call, chime)?;
+    Ok(shop)
+}
+
+/// An endpoint with the plugin.
+async fn bind<C: Send + 'static>(options: Options, calls: &Calls<C>) -> Result<Endpoint, Failure> {
+    let mut host = PluginHost::<_, 1>::new();
+    host.attach::<RakNet>(calls.clone())?;
+    Ok(Endpoint::bind_with_hook("127.0.0.1:0", options, |_| host).await?)
+}
+
+/// Waits until there is something.
+async fn until<T>(mut poll: impl FnMut() -> Option<T>) -> T {
+    loop {
+        if let Some(something) = poll() {
+            return something;
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+#[tokio::main]
+pub(crate) async fn main() -> Result<(), Failure> {
+    let (at_server, at_client) = (Calls::new(shop()?), Calls::new(Rpc4::new(())));
+    let server = bind(Options::server(8)?, &at_server).await?;
+    let client = bind(Options::client()?, &at_client).await?;
+    let connection = client.connect(server.local_addr()).await?;
+    let (id, delivery) = (connection.id(), Delivery::RELIABLE_ORDERED);
+
+    at_client.with(|calls| calls.signal(id, "Entered", |bits| bits.string(b"Ada"), delivery))?;
+    at_client.with(|calls| calls.call_answered(id, "Buy", |bits| bits.write(30_u32), TIMEOUT))?;
+    client.wake();
+    let answer = until(|| at_client.with(Rpc4::poll_answer)).await.outcome?;
+    println!("the shop has {} coins", BitStreamReader::new(&answer).read::<u32>()?);
+    at_server.with(|calls| println!("it heard {}", calls.context.heard.join(" and ")));
+
+    at_client.with(|calls| calls.call(id, "Steal", |_| Ok(()), delivery))?;
+    client.wake();
+    let (_, name) = until(|| at_client.with(Rpc4::poll_unknown)).await;
+    println!("nobody may call {}", String::from_utf8_lossy(&name));
+    Ok(())
+}
