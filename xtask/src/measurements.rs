@@ -70,7 +70,7 @@ impl Measurements {
 }
 
 /// A number with commas.
-fn grouped(number: u64) -> String {
+pub(crate) fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
     for (at, digit) in digits.chars().enumerate() {

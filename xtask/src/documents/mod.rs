@@ -1,7 +1,9 @@
-//! Checks that what the documents name exists: tests, paths, commands, and the checks behind the invariants.
+//! Checks that what the documents name exists: tests, paths, commands, and the checks behind the invariants; and that they have
+//! the instruction counts that are committed.
 
 mod commands;
 mod index;
+mod instructions;
 mod invariants;
 mod paths;
 mod rows;
@@ -13,6 +15,7 @@ use anyhow::{Result, bail};
 
 use self::commands::Known;
 use self::index::TestIndex;
+use self::instructions::Counts;
 use self::paths::KnownPaths;
 use crate::shell::Shell;
 use crate::tracked;
@@ -30,7 +33,8 @@ pub(crate) fn check(shell: &Shell, stages: &[&str]) -> Result<()> {
     }
     let paths = KnownPaths::new(&files);
     let known = Known::new(shell, &files, stages)?;
-    let (mut named, mut run) = (0, 0);
+    let counts = Counts::parse(&shell.read(instructions::FILE)?)?;
+    let (mut named, mut run, mut compared) = (0, 0, 0);
     let mut wrong = Vec::new();
     for document in files.iter().filter(|file| file.ends_with(".md") && *file != HISTORY) {
         // The paths of a document are relative to its own folder, not to that of a symbolic link to it.
@@ -42,21 +46,28 @@ pub(crate) fn check(shell: &Shell, stages: &[&str]) -> Result<()> {
         let (commands, more) = known.problems(&text);
         problems.extend(more);
         problems.extend(paths.problems(document, &text));
+        let (claims, more) = counts.problems(&text);
+        problems.extend(more);
         if document == ARCHITECTURE {
             problems.extend(invariants::problems(&text, stages, &index, &paths)?);
         }
         wrong.extend(problems.iter().map(|(line, problem)| format!("{document}:{line}: {problem}")));
         named += rows;
         run += commands;
+        compared += claims;
     }
     if !wrong.is_empty() {
-        bail!("documents name what does not exist:\n  {}", wrong.join("\n  "));
+        bail!("documents name what does not exist, or have other counts:\n  {}", wrong.join("\n  "));
     }
     if named == 0 {
         bail!("no document names a test, but docs/raknet.md does");
     }
+    if compared == 0 {
+        bail!("no document has an instruction count, but docs/secure.md does");
+    }
     shell.print(format_args!(
-        "{named} rows of documents name tests that exist, and {run} commands run what exists"
+        "{named} rows of documents name tests that exist, {run} commands run what exists, and {compared} places have the \
+         instruction counts that are committed"
     ));
     Ok(())
 }
