@@ -16,6 +16,13 @@ const LIMIT: Duration = Duration::from_secs(1_500);
 const WAYS: [&str; 3] = ["game", "raknet", "replication"];
 /// What the median of the round trips of each connection over loopback has to be less than.
 const ROUND_TRIP_MS: f64 = 50.0;
+/// What the lock of the winner's page says: nothing of the Game Protocol, and of a secure connection whether the link names the
+/// server.
+const LOCKS: [(&str, &str); 3] = [
+    ("game", ""),
+    ("raknet", "Secure: the server of this link"),
+    ("replication", "Encrypted, to any server"),
+];
 /// Hits that a player survives not.
 const HEALTH: u64 = 3;
 
@@ -69,7 +76,7 @@ fn check_look(value: &Value) -> Result<()> {
     }
 }
 
-/// Checks that the page has a lock in RakNet alone, and for each protocol: positions before and after a move, the holder's id, the damage and both ends.
+/// Checks the lock of the page, and for each protocol: positions before and after a move, the holder's id, the damage and both ends.
 fn check_fight(value: &Value) -> Result<()> {
     for way in WAYS {
         let game = value.get(way).with_context(|| format!("there was no game by {way}"))?;
@@ -79,9 +86,11 @@ fn check_fight(value: &Value) -> Result<()> {
             bail!("the page says {world:?} of the game by {way}");
         }
     }
-    let lock = |transport: &str| value.get(transport)?.get("lock")?.as_str();
-    if lock("game") != Some("") || !lock("raknet").is_some_and(|lock| lock.contains("server of this link")) {
-        bail!("no lock, or one at the wrong protocol");
+    for (way, expected) in LOCKS {
+        let lock = value.get(way).and_then(|game| game.get("lock")).and_then(Value::as_str);
+        if !lock.is_some_and(|lock| lock.contains(expected) && lock.is_empty() == expected.is_empty()) {
+            bail!("the lock of the game by {way} says {lock:?}, not {expected:?}");
+        }
     }
     match value.get("queue_full_drops").and_then(Value::as_u64) {
         Some(0) => Ok(()),
@@ -189,6 +198,7 @@ mod tests {
         line["queue_full_drops"] = json!(0);
         line["game"]["lock"] = json!("");
         line["raknet"]["lock"] = json!("Secure: the server of this link");
+        line["replication"]["lock"] = json!("Encrypted, to any server");
         line
     }
 
@@ -242,10 +252,18 @@ mod tests {
             let error = format!("{:#}", check_fight(&line).unwrap_err());
             assert_eq!(error, format!("the game by raknet: {reason}"));
         }
-        for (transport, lock) in [("game", "a lock"), ("raknet", ""), ("raknet", "any server")] {
+        let locks = [
+            ("game", "Encrypted, to any server"),
+            ("raknet", ""),
+            ("raknet", "Encrypted, to any server"),
+            ("replication", ""),
+            ("replication", "Secure: the server of this link"),
+        ];
+        for (way, lock) in locks {
             let mut line = good();
-            line[transport]["lock"] = json!(lock);
-            assert!(check_fight(&line).unwrap_err().to_string().contains("no lock"));
+            line[way]["lock"] = json!(lock);
+            let error = check_fight(&line).unwrap_err().to_string();
+            assert!(error.starts_with(&format!("the lock of the game by {way} says")), "{error}");
         }
         for (way, other) in [("raknet", "replication"), ("replication", "raknet")] {
             let mut line = good();
