@@ -213,11 +213,11 @@ test("one that cannot even be made has failed, the first, a later one or all of 
   assert.deepEqual(all.won, [{ code: 1006, reason: "Error: no websocket" }]);
 });
 
-/** A transport over fake carriers, WebTransport before the WebSocket. */
+/** A transport over fake carriers, WebTransport before the WebSocket unless told otherwise. */
 function startTransport(t, more = {}) {
   const real = { ...carrierKinds };
   const carriers = [];
-  for (const name of ["webtransport", "websocket"]) {
+  for (const name of ["webtransport", "webrtc", "websocket"]) {
     carrierKinds[name] = {
       isThere: () => true,
       open: (request, events) => {
@@ -319,6 +319,36 @@ test("a better carrier takes over when it opens after all", async (t) => {
   carriers[3].tell(true);
   assert.deepEqual([transport.name, events], ["webtransport", ["open", "interrupted", "resumed"]]);
   assert.deepEqual([streams.at(0), streams.at(-1)], [true, false]);
+});
+
+test("data channels that fall silent are replaced, and climbed to again", async (t) => {
+  const { transport, carriers, clock, events, streams } = startTransport(t, { carriers: ["webtransport", "webrtc", "websocket"] });
+  const names = (from) => carriers.slice(from).map(({ name }) => name);
+  carriers[0].events.onClose({ code: 1006, reason: "" });
+  carriers[1].open();
+  await settled();
+  carriers[1].tell(false);
+  assert.deepEqual([transport.name, names(0)], ["webrtc", ["webtransport", "webrtc"]]);
+  // There is no WebTransport, which the connection looks for now and then.
+  transport.send(new Uint8Array(100));
+  await clock.pass(3_600);
+  assert.deepEqual([transport.name, events, carriers[1].isClosed], [undefined, ["open", "interrupted"], false]);
+  carriers[2].events.onClose({ code: 1006, reason: "" });
+  await clock.pass(HEAD_START_MS);
+  assert.deepEqual(names(2), ["webtransport", "webrtc", "websocket"]);
+  carriers[3].events.onClose({ code: 1006, reason: "" });
+  carriers[4].open();
+  await settled();
+  carriers[4].tell(true);
+  assert.deepEqual([transport.name, carriers[1].isClosed, streams.at(-1)], ["websocket", true, true]);
+  await clock.pass(31_000);
+  assert.deepEqual(names(5), ["webtransport", "webrtc"]);
+  carriers[6].open();
+  await settled();
+  assert.match(carriers[6].request.url.search, /resume=secret/);
+  carriers[6].tell(true);
+  assert.deepEqual([transport.name, carriers[4].isClosed, streams.at(-1)], ["webrtc", true, false]);
+  assert.deepEqual(events, ["open", "interrupted", "resumed"]);
 });
 
 test("a better carrier that does not get the flow leaves the one before", async (t) => {
