@@ -76,7 +76,11 @@ for (const [browser, titleOf] of Object.entries(BROWSERS)) {
   test(`${browser}: where UDP is blocked a page plays with a C++ server over a WebSocket`, { timeout: 300_000 }, async (t) => {
     const cpp = await startCpp(t);
     const blocked = String(await silentPort(t));
-    const relay = await startRelay(t, { game: cpp.address }, "--serve", site(t, "websocket"), "--webtransport-public-port", blocked);
+    // Any origin, so that data channels are offered too.
+    const more = ["--serve", site(t, "websocket"), "--allow-any-origin", "--webtransport-public-port", blocked];
+    const relay = await startRelay(t, { game: cpp.address }, ...more);
+    const { webtransport, webrtc } = await (await fetch(`http://${relay.address}/transports`)).json();
+    assert.deepEqual([webtransport.port, webrtc.port].map(String), [blocked, blocked]);
     assert.equal(await titleOf(`http://${relay.address}/`), "done websocket true local");
   });
 }
