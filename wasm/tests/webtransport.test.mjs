@@ -4,6 +4,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { webTransport } from "../dist/transport/webtransport.js";
+import { PROTOCOLS } from "./protocols.mjs";
+import { outlives, spoilWebTransport } from "./spoiled.mjs";
 
 const settled = () => new Promise((resolve) => setImmediate(resolve));
 const OFFER = { port: 4433, path: "/wt", certificate_hashes: ["AAEC"] };
@@ -85,3 +87,7 @@ test("a datagram with the prefix is a control message, and the end of a session 
   assert.deepEqual(played.told.slice(1), [["datagram", Uint8Array.of(7)], ["control", "{}"], ["close", { code: 4404, reason: "unknown target" }]]);
   assert.equal(carrier.hasRoom, false);
 });
+
+for (const protocol of PROTOCOLS) {
+  test(`${protocol.name}: nothing that a session delivers breaks a client`, (t) => outlives(t, protocol, "webtransport", spoilWebTransport));
+}
