@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -57,14 +57,40 @@ test("every map leads to a source that is in the package", () => {
   }
 });
 
-test("an installed package type-checks without skipLibCheck", () => {
+/** Type-checks the project of a `tsconfig.json` in the fixture. */
+function typeCheck(config) {
   const tsc = join(PACKAGE, "node_modules/typescript/bin/tsc");
-  const checked = () => execFileSync(process.execPath, [tsc, "-p", "."], { cwd: join(folder, "fixture"), encoding: "utf8" });
   try {
-    checked();
+    execFileSync(process.execPath, [tsc, "-p", config], { cwd: join(folder, "fixture"), encoding: "utf8" });
   } catch (error) {
     assert.fail(error.stdout);
   }
+}
+
+test("an installed package type-checks without skipLibCheck", () => typeCheck("tsconfig.json"));
+
+/** The programs in TypeScript of a document. One without imports has those of the program before it. */
+function programs(document) {
+  let imports = "";
+  return [...document.matchAll(/^```ts\n(.*?)^```$/gms)].map(([, program]) => {
+    const own = program.match(/^import .*$/gm);
+    imports = own?.join("\n") ?? imports;
+    return own === null ? `${imports}\n${program}` : program;
+  });
+}
+
+test("the programs of the guide type-check", () => {
+  const guide = programs(readFileSync(join(PACKAGE, "../docs/guide-npm.md"), "utf8"));
+  assert.match(guide[0], /FIRST_FREE_ID/, "the first one is the first game");
+  assert.ok(guide.length >= 5, `${guide.length} programs`);
+  const files = guide.map((program, index) => {
+    const file = `guide-${index + 1}.ts`;
+    writeFileSync(join(folder, "fixture", file), program);
+    return file;
+  });
+  const config = { extends: "./tsconfig.json", files: ["guide.d.ts", ...files] };
+  writeFileSync(join(folder, "fixture/guide.json"), JSON.stringify(config));
+  typeCheck("guide.json");
 });
 
 test("an installed package runs", () => {
