@@ -77,6 +77,7 @@ mod primitives;
 mod proof;
 mod random;
 mod replay_window;
+mod secret_types;
 mod server;
 mod text;
 mod token;
