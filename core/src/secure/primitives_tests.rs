@@ -74,6 +74,30 @@ fn blake2s_as_its_rfc_has_it() {
     assert_eq!(hash(&[b"a", b"", b"bc"])[..], expected);
 }
 
+/// The known answers of BLAKE2 without a key: the input of each length is 00, 01, 02 and so on. Here are those around the ends
+/// of blocks.
+#[test]
+fn blake2s_as_its_known_answers_have_it() {
+    let answers = [
+        (0, "69217A3079908094E11121D042354A7C1F55B6482CA1A51E1B250DFD1ED0EEF9"),
+        (1, "E34D74DBAF4FF4C6ABD871CC220451D2EA2648846C7757FBAAC82FE51AD64BEA"),
+        (63, "E57CB79487DD57902432B250733813BD96A84EFCE59F650FAC26E6696AEFAFC3"),
+        (64, "56F34E8B96557E90C1F24B52D0C89D51086ACF1B00F634CF1DDE9233B8EAAA3E"),
+        (65, "1B53EE94AAF34E4B159D48DE352C7F0661D0A40EDFF95A0B1639B4090E974472"),
+        (127, "F18417B39D617AB1C18FDF91EBD0FC6D5516BB34CF39364037BCE81FA04CECB1"),
+        (128, "1FA877DE67259D19863A2A34BCC6962A2B25FCBF5CBECD7EDE8F1FA36688A796"),
+        (129, "5BD169E67C82C2C2E98EF7008BDF261F2DDF30B1C00F9E7F275BB3E8A28DC9A2"),
+        (255, "F03F5789D3336B80D002D59FDF918BDB775B00956ED5528E86AA994ACB38FE2D"),
+    ];
+    for (length, expected) in answers {
+        let input: Vec<u8> = (0..=u8::MAX).take(length).collect();
+        for at in [0, length / 2, length] {
+            let (first, second) = input.split_at(at);
+            assert_eq!(hash(&[first, second])[..], hex(expected), "{length} bytes, in parts of {at} and the rest");
+        }
+    }
+}
+
 /// RFC 2104, written out.
 #[test]
 fn hmac_is_two_hashes() {
