@@ -16,11 +16,17 @@ import { serve } from "./bundlers/serve.mjs";
 import { openFirefox } from "./firefox.mjs";
 import { PROTOCOLS } from "./protocols.mjs";
 import { LIMIT_MS, next, pattern, startEcho, startRelay } from "./support.mjs";
+import { startUdpWay } from "./way.mjs";
 
 const PACKAGE = fileURLToPath(new URL("..", import.meta.url));
 /** Firefox looks for no way over the loopback interface, so that it gets another address of this machine. */
 const OWN_ADDRESS = Object.values(networkInterfaces()).flat().find(({ family, internal }) => family === "IPv4" && !internal)?.address;
 const NO_ADDRESS = OWN_ADDRESS === undefined ? "this machine has no address but those of loopback" : false;
+
+/** A name that no resolver knows (RFC 6761 section 6.2). */
+const NAME = "game.test";
+/** For how long a connection may look for a better transport: it tries again after 10 s, and then after twice that. */
+const CLIMB_MS = 120_000;
 
 /** Connects, echoes messages, and says how it went. It runs in a page. */
 async function play(url, options) {
@@ -147,22 +153,83 @@ test("a wrong fingerprint, a wrong target and a relay without data channels are 
   assert.deepEqual(await attempt(url, { fingerprint: "AA:BB" }), ["bad-option", undefined]);
 });
 
-test("Firefox plays over data channels with the fingerprint alone", { timeout: 300_000, skip: NO_ADDRESS }, async (t) => {
+test("in Chromium a connection goes on by a WebSocket when data channels fall silent, and by others when UDP lives again", async (t) => {
   const echo = await startEcho(t);
-  const relay = await startRelay(t, { game: echo.address }, "--allow-any-origin", "--webtransport-listen", `${OWN_ADDRESS}:0`);
+  const relay = await startRelay(t, { game: echo.address }, "--allow-any-origin");
   const { webrtc } = await (await fetch(`http://${relay.address}/transports`)).json();
-  const { port, fingerprint } = webrtc;
-  const url = `ws://${OWN_ADDRESS}:${port}/ws`;
-  const script = `<script type="module">(${play})(${JSON.stringify(url)}, ${JSON.stringify({ fingerprint })}).then(
+  const way = await startUdpWay(t, webrtc.port);
+  const page = await openPage(t);
+  // It offers data channels alone, by the way.
+  const offered = { json: { webrtc: { ...webrtc, port: way.port } }, headers: { "access-control-allow-origin": "*" } };
+  await page.route("**/transports", (route) => route.fulfill(offered));
+  await page.goto(await servePage(t));
+  await page.evaluate(async (url) => {
+    const { connect } = await import("/dist/index.js");
+    const connection = await connect(url, { target: "game", memory: { blocks: 1_024 }, timeoutMs: 60_000 });
+    const game = { connection, heard: new Set(), events: [], sent: 0 };
+    globalThis.game = game;
+    ["interrupted", "resumed"].forEach((name) => connection.addEventListener(name, () => game.events.push(name)));
+    connection.onMessage = ({ bytes }) => game.heard.add((bytes[1] << 8) | bytes[2]);
+    game.timer = setInterval(() => {
+      // While there is no way, the memory may be full.
+      if (connection.bufferedAmount < 10_000) {
+        connection.send(Uint8Array.of(0xfe, game.sent >> 8, game.sent & 0xff), { reliability: "reliable" });
+        game.sent += 1;
+      }
+    }, 50);
+  }, `ws://${relay.address}/ws`);
+  const by = (name) => page.waitForFunction((name) => globalThis.game.connection.transport === name, name, { timeout: CLIMB_MS });
+  await by("webrtc");
+  way.isOpen = false;
+  await by("websocket");
+  way.isOpen = true;
+  await by("webrtc");
+  const [code, events] = await page.evaluate(async () => {
+    const { connection, heard, events, timer } = globalThis.game;
+    clearInterval(timer);
+    while (heard.size < globalThis.game.sent) {
+      await new Promise((resolve) => setTimeout(resolve, 10));
+    }
+    return [(await connection.close()).code, events];
+  });
+  assert.deepEqual([code, events.slice(0, 2)], ["local", ["interrupted", "resumed"]]);
+});
+
+/** The title of a page of another server in Firefox, which connects, plays, and says how it went. */
+async function playInFirefox(t, url, options, browser) {
+  const script = `<script type="module">(${play})(${JSON.stringify(url)}, ${JSON.stringify(options)}).then(
     ({ took, ...result }) => { document.title = "done " + JSON.stringify(result); },
-    (error) => { document.title = "failed " + error; },
+    (error) => { document.title = "failed " + error.code; },
   );</script>`;
   const page = await servePage(t, script);
-  const firefox = await openFirefox();
+  const firefox = await openFirefox(browser);
   try {
-    const title = await firefox.titleOf(page, /^(done|failed)/);
-    assert.equal(title, `done ${JSON.stringify({ heard: 500, transport: "webrtc", code: "local" })}`);
+    return await firefox.titleOf(page, /^(done|failed)/);
   } finally {
     await firefox.close();
   }
+}
+
+/** A relay with data channels at an address that is not one of loopback. */
+async function startRelayAtOwnAddress(t) {
+  const echo = await startEcho(t);
+  const own = `${OWN_ADDRESS}:0`;
+  const relay = await startRelay(t, { game: echo.address }, "--allow-any-origin", "--listen", own, "--webtransport-listen", own);
+  const { webrtc } = await (await fetch(`http://${relay.address}/transports`)).json();
+  return { ...webrtc, tcpPort: relay.address.split(":")[1] };
+}
+
+test("Firefox plays over data channels with the fingerprint alone", { timeout: 300_000, skip: NO_ADDRESS }, async (t) => {
+  const { port, fingerprint } = await startRelayAtOwnAddress(t);
+  const title = await playInFirefox(t, `ws://${OWN_ADDRESS}:${port}/ws`, { fingerprint });
+  assert.equal(title, `done ${JSON.stringify({ heard: 500, transport: "webrtc", code: "local" })}`);
+});
+
+// Where Firefox has learnt to look up names in candidates, the document that says otherwise is outdated.
+test("Firefox goes on by another transport at a host name", { timeout: 300_000, skip: NO_ADDRESS }, async (t) => {
+  const { port, fingerprint, tcpPort } = await startRelayAtOwnAddress(t);
+  const browser = { preferences: { "network.dns.forceResolve": OWN_ADDRESS } };
+  assert.equal(await playInFirefox(t, `ws://${NAME}:${port}/ws`, { fingerprint }, browser), "failed relay-unreachable");
+  const title = await playInFirefox(t, `ws://${NAME}:${tcpPort}/ws`, { transport: "auto" }, browser);
+  assert.match(title, /^done \{"heard":500,"transport":"(webtransport|websocket)","code":"local"\}$/);
 });
