@@ -195,6 +195,27 @@ test("in Chromium a connection goes on by a WebSocket when data channels fall si
   assert.deepEqual([code, events.slice(0, 2)], ["local", ["interrupted", "resumed"]]);
 });
 
+// Where Chromium asks for data channels too, the document that says otherwise is outdated.
+test("in Chromium a page of the public network reaches a relay of this machine with the fingerprint alone, and otherwise by permission", async (t) => {
+  const echo = await startEcho(t);
+  const relay = await startRelay(t, { game: echo.address }, "--allow-any-origin");
+  const { webrtc } = await (await fetch(`http://${relay.address}/transports`)).json();
+  const site = await servePage(t);
+  const page = await openPage(t, undefined, [`--ip-address-space-overrides=${new URL(site).host}=public`]);
+  await page.goto(site);
+  const attempt = (address, options) =>
+    page.evaluate(`(${play})(${JSON.stringify(`ws://${address}/ws`)}, ${JSON.stringify(options)}).then(({ transport }) => transport, ({ code }) => code)`);
+  for (const transport of ["websocket", "webtransport", "webrtc"]) {
+    assert.equal(await attempt(relay.address, { transport }), "relay-unreachable");
+  }
+  const { fingerprint, port } = webrtc;
+  assert.equal(await attempt(`127.0.0.1:${port}`, { fingerprint }), "webrtc");
+  await page.context().grantPermissions(["local-network-access"]);
+  for (const transport of ["websocket", "webtransport", "webrtc"]) {
+    assert.equal(await attempt(relay.address, { transport }), transport);
+  }
+});
+
 /** The title of a page of another server in Firefox, which connects, plays, and says how it went. */
 async function playInFirefox(t, url, options, browser) {
   const script = `<script type="module">(${play})(${JSON.stringify(url)}, ${JSON.stringify(options)}).then(
