@@ -40,6 +40,8 @@ mod operations;
 #[cfg(test)]
 mod program;
 #[cfg(test)]
+mod protocols;
+#[cfg(test)]
 #[cfg(unix)]
 mod proxies;
 #[cfg(test)]

@@ -1,0 +1,196 @@
+//! Targets whose protocol the relay knows: handshakes come first, and pings are answered from the cache.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use rakwire::raknet::Guid;
+use rakwire::wire::offline::{ClientSecurity, Offline, PingScope, ServerSecurity};
+use rakwire::wire::{Reader, Wire, Writer};
+use rakwire_relay::DropReason;
+use rakwire_relay::protocol::ProtocolKind;
+use tokio::time::sleep;
+
+use crate::support::{Client, Running, Server, config, game, within};
+
+/// A datagram of a connection, as of RakNet.
+const CONNECTED: [u8; 4] = [0x84, 0, 0, 0];
+const MTU: u16 = 1_200;
+const CLIENT: Guid = Guid(7);
+const SERVER: Guid = Guid(9);
+const ADVERTISEMENT: &[u8] = b"MCPE;Snow world";
+
+/// A relay whose target is of this kind.
+async fn relay(kind: ProtocolKind, server: &Server) -> Running {
+    let mut config = config(server.address());
+    game(&mut config).kind = kind;
+    Running::start(config).await
+}
+
+fn bytes(message: &Offline<'_>) -> Vec<u8> {
+    let mut buffer = [0; 2_048];
+    let mut writer = Writer::new(&mut buffer);
+    message.write(&mut writer).unwrap();
+    writer.finish().to_vec()
+}
+
+fn offline(datagram: &[u8]) -> Option<Offline<'_>> {
+    Offline::read(&mut Reader::new(datagram)).ok()
+}
+
+/// A server and a client that it knows, with the relay between them.
+struct Flow {
+    relay: Running,
+    server: Server,
+    client: Client,
+    /// Where the server sees the client.
+    from: SocketAddr,
+}
+
+impl Flow {
+    /// The client sends this datagram, and it is the first one that arrives.
+    async fn begin(relay: Running, server: Server, mut client: Client, datagram: &[u8]) -> Self {
+        client.send(datagram).await;
+        let (first, from) = next(&server).await;
+        assert_eq!(first, datagram);
+        Self { relay, server, client, from }
+    }
+
+    /// A datagram of the server, which arrives as it is.
+    async fn answer(&mut self, datagram: &[u8]) {
+        self.server.send(datagram, self.from).await;
+        assert_eq!(self.client.receive().await, datagram);
+    }
+
+    /// A datagram of the client, before which nothing else arrives.
+    async fn ask(&mut self, datagram: &[u8]) {
+        self.client.send(datagram).await;
+        assert_eq!(next(&self.server).await, (datagram.to_vec(), self.from));
+    }
+
+    fn drops(&self) -> u64 {
+        self.relay.snapshot().drops(DropReason::NotHandshake)
+    }
+}
+
+/// The next datagram that is not a ping of the relay itself.
+async fn next(server: &Server) -> (Vec<u8>, SocketAddr) {
+    loop {
+        let (datagram, from) = server.receive().await;
+        if !matches!(offline(&datagram), Some(Offline::Ping { .. })) {
+            return (datagram, from);
+        }
+    }
+}
+
+#[tokio::test]
+async fn datagrams_of_a_raknet_connection_pass_once_the_server_has_accepted_it() {
+    let server = Server::bind().await;
+    let address = server.address();
+    let relay = relay(ProtocolKind::RakNet, &server).await;
+    let mut client = relay.client().await;
+    client.send(&CONNECTED).await;
+    let request_1 = bytes(&Offline::Request1 { protocol: 11, mtu: MTU });
+    let mut flow = Flow::begin(relay, server, client, &request_1).await;
+    assert_eq!(flow.drops(), 1);
+
+    let reply_1 = bytes(&Offline::Reply1 { guid: SERVER, security: ServerSecurity::None, mtu: MTU });
+    flow.answer(&reply_1).await;
+    flow.client.send(&CONNECTED).await;
+    let security = ClientSecurity::None;
+    let request_2 = bytes(&Offline::Request2 { security, server: address, mtu: MTU, guid: CLIENT });
+    flow.ask(&request_2).await;
+    assert_eq!(flow.drops(), 2, "reply 1 accepts nothing yet");
+
+    let reply_2 = bytes(&Offline::Reply2 { guid: SERVER, client: flow.from, mtu: MTU, answer: None });
+    flow.answer(&reply_2).await;
+    flow.ask(&CONNECTED).await;
+    assert_eq!(flow.drops(), 2);
+}
+
+/// Whom the server has accepted says nothing of another client.
+#[tokio::test]
+async fn each_client_of_a_raknet_server_is_accepted_by_itself() {
+    let server = Server::bind().await;
+    let relay = relay(ProtocolKind::RakNet, &server).await;
+    let mut other = relay.client().await;
+    let client = relay.client().await;
+    let request_1 = bytes(&Offline::Request1 { protocol: 11, mtu: MTU });
+    let mut flow = Flow::begin(relay, server, client, &request_1).await;
+    let reply_2 = bytes(&Offline::Reply2 { guid: SERVER, client: flow.from, mtu: MTU, answer: None });
+    flow.answer(&reply_2).await;
+
+    other.send(&CONNECTED).await;
+    other.send(&request_1).await;
+    let (datagram, from) = next(&flow.server).await;
+    assert!(datagram == request_1 && from != flow.from, "{datagram:02x?} from {from}");
+    flow.ask(&CONNECTED).await;
+    assert_eq!(flow.drops(), 1);
+}
+
+#[tokio::test]
+async fn packets_of_the_game_protocol_pass_once_the_server_has_answered() {
+    const SALT: [u8; 4] = [0x49, 0x9E, 0xD2, 0x67];
+    const PEPPER: [u8; 4] = [0xA1, 0xB2, 0xC3, 0xD4];
+    const PACKET: [u8; 6] = [5, 0, 0, 7, b'h', b'i'];
+
+    let server = Server::bind().await;
+    let relay = relay(ProtocolKind::GameProtocol, &server).await;
+    let mut client = relay.client().await;
+    client.send(&PACKET).await;
+    let mut flow = Flow::begin(relay, server, client, &SALT).await;
+    flow.client.send(&PACKET).await;
+    flow.ask(&SALT).await;
+    assert_eq!(flow.drops(), 2);
+    flow.answer(&PEPPER).await;
+    flow.ask(&PACKET).await;
+    assert_eq!(flow.drops(), 2);
+}
+
+/// A server that answers every ping, and the times that pings of clients carried to it.
+fn answer_pings(server: Server) -> Arc<Mutex<Vec<u64>>> {
+    let seen = Arc::<Mutex<Vec<u64>>>::default();
+    let asked = Arc::clone(&seen);
+    tokio::spawn(async move {
+        let mut buffer = [0; 2_048];
+        loop {
+            let (length, from) = server.0.recv_from(&mut buffer).await.unwrap();
+            let Some(Offline::Ping { time, guid, .. }) = offline(&buffer[..length]) else { continue };
+            if guid == Some(CLIENT) {
+                asked.lock().unwrap().push(time);
+            }
+            let pong = bytes(&Offline::Pong { time, guid: SERVER, data: ADVERTISEMENT });
+            server.send(&pong, from).await;
+        }
+    });
+    seen
+}
+
+/// The pong for a ping with this time.
+async fn ping(client: &mut Client, time: u64) {
+    client.send(&bytes(&Offline::Ping { scope: PingScope::Any, time, guid: Some(CLIENT) })).await;
+    let pong = client.receive().await;
+    assert_eq!(offline(&pong), Some(Offline::Pong { time, guid: SERVER, data: ADVERTISEMENT }));
+}
+
+/// The server is asked by the relay alone, and clients get its pong with the time of their own pings.
+#[tokio::test]
+async fn pings_are_answered_from_the_cache() {
+    let server = Server::bind().await;
+    let relay = relay(ProtocolKind::RakNet, &server).await;
+    let seen = answer_pings(server);
+    for number in 1..=5 {
+        let mut client = relay.client().await;
+        within(async {
+            // Before the relay has a pong itself, the server is asked.
+            for time in (number * 1_000_000..).step_by(1_000) {
+                ping(&mut client, time).await;
+                if !seen.lock().unwrap().contains(&time) {
+                    return;
+                }
+                sleep(Duration::from_millis(20)).await;
+            }
+        })
+        .await;
+    }
+}
