@@ -52,6 +52,9 @@ mod reload;
 #[cfg(test)]
 mod resume;
 #[cfg(test)]
+#[cfg(target_os = "linux")]
+mod resume_elsewhere;
+#[cfg(test)]
 mod sessions;
 #[cfg(test)]
 mod support;

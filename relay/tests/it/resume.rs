@@ -11,13 +11,13 @@ use tokio::time::sleep;
 use crate::support::{Client, Flow, Running, Server, TIMEOUT, config, eventually, game, within};
 
 /// A relay, its game server, and a client of it that is known there.
-struct Game {
-    relay: Running,
-    server: Server,
-    client: Client,
-    flow: Flow,
+pub(crate) struct Game {
+    pub(crate) relay: Running,
+    pub(crate) server: Server,
+    pub(crate) client: Client,
+    pub(crate) flow: Flow,
     /// Where the server sees the client.
-    from: std::net::SocketAddr,
+    pub(crate) from: std::net::SocketAddr,
 }
 
 impl Game {
@@ -25,7 +25,7 @@ impl Game {
         Self::start_with(|_| {}).await
     }
 
-    async fn start_with(change: impl FnOnce(&mut rakwire_relay::Config)) -> Self {
+    pub(crate) async fn start_with(change: impl FnOnce(&mut rakwire_relay::Config)) -> Self {
         let server = Server::bind().await;
         let mut config = config(server.address());
         change(&mut config);

@@ -138,10 +138,16 @@ impl Client {
     /// A client that takes control messages, and the first of them.
     pub(crate) async fn with_control(relay: SocketAddr, path: &str) -> (Self, Flow) {
         let mut client = Self::connect_with_control(relay, path).await;
-        let text = client.text().await;
+        let flow = client.flow().await;
+        (client, flow)
+    }
+
+    /// The first control message.
+    pub(crate) async fn flow(&mut self) -> Flow {
+        let text = self.text().await;
         let flow: Flow = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{text}: {error}"));
         assert_eq!(flow.kind, "flow");
-        (client, flow)
+        flow
     }
 
     pub(crate) async fn connect_with_control(relay: SocketAddr, path: &str) -> Self {
