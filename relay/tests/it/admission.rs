@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime};
 
+use rakwire_relay::flow::FLOW_PROTOCOL;
 use rakwire_relay::token::{Claims, SigningKey};
 use rakwire_relay::{CloseKind, Config, ConfigError, DropReason, Relay};
 use tokio_tungstenite::connect_async;
@@ -58,13 +59,18 @@ async fn a_token_opens_the_relay_in_the_query_or_as_a_subprotocol() {
     let relay = with_tokens("opens", &key, |_| {}).await;
     let token = token(&key, |_| {});
     assert!(echoes(Client::connect(relay.address, &format!("/ws?target=game&token={token}")).await).await);
+    let offer = format!("{FLOW_PROTOCOL}, rakwire.token.{token}");
+    let mut client =
+        open(relay.address, "/ws?target=game", &[("sec-websocket-protocol", &offer)]).await.unwrap();
+    client.send(b"hello").await;
+    assert_eq!(client.datagram().await, b"hello");
     let code = |path: String| async move { Client::connect(relay.address, &path).await.closed().await };
     assert_eq!(code("/ws?target=game".to_owned()).await, (4401, "a token is needed".to_owned()));
     let forged = format!("{}A", &token[..token.len() - 1]);
     let text = "the token is not valid".to_owned();
     assert_eq!(code(format!("/ws?target=game&token={forged}B")).await, (4401, text));
     assert_eq!(relay.snapshot().closes(CloseKind::TokenRefused), 2);
-    assert_eq!(relay.snapshot().flows, 1);
+    assert_eq!(relay.snapshot().flows, 2);
 }
 
 /// Two connections with one token have together what one client may send.
