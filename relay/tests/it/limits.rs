@@ -177,6 +177,46 @@ async fn a_client_that_does_not_read_loses_the_oldest() {
     assert!(gap >= 1000, "the newest follow a gap, not {gap}");
 }
 
+/// Its flow waits for it as for any client that was lost, and nobody else waits for it.
+#[tokio::test]
+async fn a_client_that_reads_nothing_is_given_up_while_its_server_floods() {
+    let server = Server::bind().await;
+    let mut config = config(server.address());
+    config.limits.write_stall_timeout = Duration::from_millis(300);
+    let relay = Running::start(config).await;
+    let (mut stalled, flow) = Client::with_control(relay.address, "/ws?target=game").await;
+    let mut other = relay.client().await;
+    stalled.send(b"hello").await;
+    let (_, to_stalled) = server.receive().await;
+    other.send(b"hello").await;
+    let (_, to_other) = server.receive().await;
+
+    let is_given_up = || relay.snapshot().closes(CloseKind::ClientVanished) == 1;
+    within(async {
+        while !is_given_up() {
+            for _ in 0..50 {
+                server.send(&[5; 1400], to_stalled).await;
+            }
+            server.send(b"you are not affected", to_other).await;
+            assert_eq!(other.receive().await, b"you are not affected");
+        }
+    })
+    .await;
+    eventually("its flow waits", || relay.snapshot().all().detached == 1).await;
+
+    // What the system still has, and no close frame behind it.
+    while let Some(Ok(message)) = within(stalled.0.next()).await {
+        assert!(matches!(message, Message::Binary(_) | Message::Text(_) | Message::Ping(_)), "{message:?}");
+    }
+    let path = format!("/ws?target=game&resume={}", flow.resume);
+    let (mut client, flow) = Client::with_control(relay.address, &path).await;
+    assert!(flow.resumed);
+    client.send(b"reading again").await;
+    assert_eq!(server.receive_until(b"reading again").await, to_stalled);
+    other.send(b"still here").await;
+    assert_eq!(server.receive_until(b"still here").await, to_other);
+}
+
 #[tokio::test]
 async fn a_burst_passes_the_shortest_queue_if_the_client_keeps_up() {
     let server = Server::bind().await;
