@@ -152,7 +152,13 @@ async fn pings_are_answered_in_the_place_of_a_foreign_server() {
 }
 
 mod discovery {
-    use std::path::PathBuf;
+    use std::net::TcpStream;
+    use std::path::{Path, PathBuf};
+
+    use futures_util::{SinkExt, StreamExt};
+    use tokio::net::{TcpSocket, UdpSocket};
+    use tokio_tungstenite::connect_async;
+    use tokio_tungstenite::tungstenite::Message;
 
     use super::*;
 
@@ -161,30 +167,57 @@ mod discovery {
         child: Child,
         folder: PathBuf,
         url: String,
+        /// Keeps its port free of others.
+        _port: Option<TcpSocket>,
     }
 
     impl Redis {
-        /// It listens on a socket of the file system, so that no port has to be found.
-        fn start() -> Self {
-            let folder = std::env::temp_dir().join(format!("rakwire-redis-{}", std::process::id()));
-            std::fs::create_dir_all(&folder).expect("a folder");
+        /// It listens on a socket of the file system.
+        fn on_socket(name: &str) -> Self {
+            let folder = folder(name);
             let socket = folder.join("redis.sock");
-            let child = Command::new("redis-server")
-                .args(["--port", "0", "--save", "", "--appendonly", "no", "--unixsocket"])
-                .arg(&socket)
-                .current_dir(&folder)
-                .stdout(Stdio::null())
-                .stderr(Stdio::null())
-                .spawn()
-                .expect("redis-server is missing: run `apt-get install redis-server`");
+            let child = spawn_redis(&folder, &["--port", "0", "--unixsocket", &socket.display().to_string()]);
             let url = format!("unix://{}", socket.display());
-            let mut redis = Self { child, folder, url };
-            eventually("redis listens", || {
-                assert!(matches!(redis.child.try_wait(), Ok(None)), "redis has ended");
-                socket.exists()
-            });
-            redis
+            Self { child, folder, url, _port: None }.when(|| socket.exists())
         }
+
+        /// It listens on a port of this machine, and game servers have a database of their own.
+        fn on_port(name: &str) -> Self {
+            let folder = folder(name);
+            let port = TcpSocket::new_v4().expect("a socket");
+            port.set_reuseaddr(true).expect("an option that there is");
+            port.bind(([127, 0, 0, 1], 0).into()).expect("a free port");
+            let address = port.local_addr().expect("its address");
+            let child = spawn_redis(&folder, &["--bind", "127.0.0.1", "--port", &address.port().to_string()]);
+            let url = format!("redis://{address}/1");
+            Self { child, folder, url, _port: Some(port) }.when(|| TcpStream::connect(address).is_ok())
+        }
+
+        /// Waits until it listens.
+        fn when(mut self, listens: impl Fn() -> bool) -> Self {
+            eventually("redis listens", || {
+                assert!(matches!(self.child.try_wait(), Ok(None)), "redis has ended");
+                listens()
+            });
+            self
+        }
+    }
+
+    fn folder(name: &str) -> PathBuf {
+        let folder = std::env::temp_dir().join(format!("rakwire-redis-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("a folder");
+        folder
+    }
+
+    fn spawn_redis(folder: &Path, listen: &[&str]) -> Child {
+        Command::new("redis-server")
+            .args(["--save", "", "--appendonly", "no"])
+            .args(listen)
+            .current_dir(folder)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("redis-server is missing: run `apt-get install redis-server`")
     }
 
     impl Drop for Redis {
@@ -229,11 +262,9 @@ mod discovery {
         }
     }
 
-    #[test]
-    fn announced_servers_come_and_go() {
-        let redis = Redis::start();
-        let server = Server::start("cpp", &[]).expect("a foreign server");
-        let relay = Relay::start(&[
+    /// A relay with one target of its own, which looks for others.
+    fn discovering(redis: &Redis) -> Relay {
+        Relay::start(&[
             "--target",
             "fixed=127.0.0.1:1",
             "--discover",
@@ -242,7 +273,14 @@ mod discovery {
             "1s",
             "--discover-network",
             "127.0.0.0/8",
-        ]);
+        ])
+    }
+
+    #[test]
+    fn announced_servers_come_and_go() {
+        let redis = Redis::on_socket("come-and-go");
+        let server = Server::start("cpp", &[]).expect("a foreign server");
+        let relay = discovering(&redis);
         assert_eq!(names(&relay), ["fixed"]);
         let mut polite = announce(&redis, "arena-1", server.address);
         let mut killed = announce(&redis, "arena-2", server.address);
@@ -258,5 +296,47 @@ mod discovery {
         killed.kill().expect("a running program");
         killed.wait().expect("an end");
         eventually("the second is gone", || names(&relay) == ["fixed"]);
+    }
+
+    /// A page: the datagrams of the client that sends to this address go to the target by a WebSocket.
+    async fn page(relay: &Relay, target: &str) -> SocketAddr {
+        let socket = UdpSocket::bind("127.0.0.1:0").await.expect("a free port");
+        let address = socket.local_addr().expect("its address");
+        let url = format!("ws://{}/ws?target={target}", relay.http);
+        let (mut web, _) = connect_async(url).await.expect("a WebSocket");
+        tokio::spawn(async move {
+            let (mut buffer, mut client) = ([0; 2_048], None);
+            loop {
+                tokio::select! {
+                    received = socket.recv_from(&mut buffer) => {
+                        let (length, from) = received.expect("an open socket");
+                        client = Some(from);
+                        web.send(Message::binary(buffer[..length].to_vec())).await.expect("an open WebSocket");
+                    }
+                    message = web.next() => match (message, client) {
+                        (Some(Ok(Message::Binary(datagram))), Some(client)) => {
+                            socket.send_to(&datagram, client).await.expect("an open socket");
+                        }
+                        (Some(Ok(_)), _) => {}
+                        // The relay has ended.
+                        _ => return,
+                    }
+                }
+            }
+        });
+        address
+    }
+
+    #[tokio::test]
+    async fn pages_play_on_a_server_that_announced_itself() {
+        for redis in [Redis::on_socket("play-socket"), Redis::on_port("play-port")] {
+            let server = Server::start("cpp", &["--protocol", "11"]).expect("a foreign server");
+            let relay = discovering(&redis);
+            let mut announcing = announce(&redis, "arena-1", server.address);
+            eventually("it is listed", || names(&relay) == ["arena-1", "fixed"]);
+            our_client(11, page(&relay, "arena-1").await).await;
+            announcing.kill().expect("a running program");
+            announcing.wait().expect("an end");
+        }
     }
 }
