@@ -16,10 +16,12 @@ const LIMIT: Duration = Duration::from_secs(900);
 /// Follows the guide in a Debian that has nothing else.
 pub(super) fn check(shell: &Shell, package: &Path) -> Result<()> {
     let root = shell.path(FOLDER).join("debian");
-    let [config, steps] = [root.with_extension("toml"), root.with_extension("steps.sh")];
+    let [config, steps, socket] =
+        ["toml", "steps.sh", "socket.sh"].map(|extension| root.with_extension(extension));
     std::fs::write(&config, guide::config_with_files(shell)?)?;
     std::fs::write(&steps, guide::commands(shell)?)?;
-    let paths = [package, &root, &config, &steps].map(|path| path.display().to_string());
+    std::fs::write(&socket, guide::socket_commands(shell)?)?;
+    let paths = [package, &root, &config, &steps, &socket].map(|path| path.display().to_string());
     let line = ["-c", SCRIPT, "sh"].into_iter().chain(paths.iter().map(String::as_str));
     shell.cmd("sh", line).limit(LIMIT).run()
 }

@@ -1,13 +1,25 @@
 # Makes a bare Debian, boots it with systemd in a network of its own, and does there what the guide tells an operator to do.
-# The name of the guide leads to it, and a certificate from a file stands for the one that only the internet gives.
+# The name of the guide leads to it, and a certificate from a file stands for the one that only the internet gives. A server
+# that echoes datagrams stands for a game.
 set -eu
 package=$1
 root=$2
 config=$3
 steps=$4
+socket=$5
+
+# How many seconds an operator may need, apart from reading.
+guide_limit=600
 
 step() {
     echo "--> $* ($(($(date +%s) - started)) s)"
+}
+# After `!` a command that succeeds would not end the script.
+fails() {
+    if "$@"; then
+        echo "did not fail: $*"
+        exit 1
+    fi
 }
 started=$(date +%s)
 machine=
@@ -23,16 +35,35 @@ trap clean_up EXIT
 
 step "a bare Debian"
 rm -rf --one-file-system "$root"
-debootstrap --variant=minbase --include=systemd,systemd-sysv,dbus,sudo,curl,ca-certificates,openssl bookworm "$root" > "$root.log" 2>&1
+debootstrap --variant=minbase --include=systemd,systemd-sysv,dbus,sudo,curl,ca-certificates,openssl,socat bookworm "$root" > "$root.log" 2>&1
 cp "$package" "$root/srv/rakwire-relay.deb"
 cp "$config" "$root/srv/relay.toml"
 cp "$steps" "$root/srv/steps.sh"
+cp "$socket" "$root/srv/socket.sh"
+cat > "$root/srv/player.sh" << 'END'
+# A page with a token. Its datagram, which is a request of RakNet, reaches the game server and comes back.
+answer=$(mktemp)
+token=$(rakwire-relay token --key /srv/token.key --target game)
+play() {
+    printf 'GET /ws?target=game&token=%s HTTP/1.1\r\nHost: play.example.org\r\nOrigin: https://play.example.org\r\n' "$token"
+    printf 'Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n'
+    printf 'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n'
+    until grep --quiet --text '^HTTP/1.1 101' "$answer"; do sleep 0.1; done
+    # A binary message of 37 bytes whose mask is zero: the id, the magic, the version of the protocol and padding.
+    printf '\202\245\0\0\0\0\5\0\377\377\0\376\376\376\376\375\375\375\375\0224Vx\13here comes a player'
+    until grep --quiet --text 'here comes a player' "$answer"; do sleep 0.1; done
+}
+play | openssl s_client -quiet -no_ign_eof -verify_return_error -verify_hostname play.example.org \
+    -connect play.example.org:443 -servername play.example.org > "$answer" 2> /dev/null
+echo "the game server has answered a player with a token"
+END
 echo relay > "$root/etc/hostname"
 echo "127.0.0.1 localhost relay play.example.org" > "$root/etc/hosts"
 # It has no way to the internet once it is booted.
 chroot "$root" apt-get install --yes --download-only /srv/rakwire-relay.deb >> "$root.log" 2>&1
 
 step "boot"
+boot_started=$(date +%s)
 systemd-nspawn --quiet --directory="$root" --boot --private-network --register=no --keep-unit --console=read-only \
     > "$root.boot.log" 2>&1 < /dev/null &
 machine=$!
@@ -41,10 +72,15 @@ inside() {
         env --ignore-environment PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8 "$@"
 }
 until inside systemctl is-system-running --wait 2>/dev/null | grep --quiet running; do
-    [ $(($(date +%s) - started)) -lt 300 ]
+    [ $(($(date +%s) - boot_started)) -lt 300 ]
     sleep 1
 done
 
+play() {
+    inside timeout 60 sh -eu /srv/player.sh
+}
+
+guide_started=$(date +%s)
 step "install"
 inside apt-get install --yes /srv/rakwire-relay.deb >> "$root.log" 2>&1
 inside sh -eu -c '
@@ -61,16 +97,34 @@ grep --quiet '^ok$' "$root.steps.log"
 grep --quiet '^403$' "$root.steps.log"
 inside journalctl --unit rakwire-relay --no-pager --quiet | tail -n 3
 
+step "a player"
+inside systemd-run --quiet --unit game-server socat -T 5 UDP4-RECVFROM:19132,bind=127.0.0.1,fork EXEC:cat
+play
+seconds=$(($(date +%s) - guide_started))
+echo "from the package to a player in $seconds s"
+[ "$seconds" -le "$guide_limit" ] || { echo "the guide takes longer than $guide_limit s"; exit 1; }
+
+step "the socket"
+inside sh -eux /srv/socket.sh
+inside systemctl is-active rakwire-relay.socket rakwire-relay.service
+play
+inside systemctl stop rakwire-relay.service
+fails inside systemctl is-active rakwire-relay.service
+# The connection waits for the relay, which it starts.
+play
+inside systemctl is-active rakwire-relay.service
+
 step "reload, update and removal"
 inside systemctl reload rakwire-relay
 inside sh -c 'echo "lisen = 1" >> /etc/rakwire-relay/relay.toml'
 # A mistake makes the reload fail, and the relay goes on.
-! inside systemctl reload rakwire-relay 2>/dev/null
+fails inside systemctl reload rakwire-relay 2> /dev/null
 inside systemctl is-active rakwire-relay
 inside sed -i '$d' /etc/rakwire-relay/relay.toml
 inside systemctl reload rakwire-relay
 inside apt-get install --yes --reinstall /srv/rakwire-relay.deb >> "$root.log" 2>&1
 inside systemctl is-active rakwire-relay
 inside apt-get purge --yes rakwire-relay >> "$root.log" 2>&1
-! inside systemctl is-active rakwire-relay
+fails inside systemctl is-active rakwire-relay.service
+fails inside systemctl is-active rakwire-relay.socket
 step "done"

@@ -1,7 +1,7 @@
 //! The package in a root of its own: installed, started, drained, removed.
 
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::path::Path;
 use std::process::{ChildStdin, Stdio};
 use std::thread;
@@ -24,6 +24,8 @@ pub(super) fn check(shell: &Shell, package: &Path) -> Result<()> {
     let root = shell.path(FOLDER).join("root");
     std::fs::create_dir_all(&root)?;
     let [listen, admin] = [free_address()?, free_address()?];
+    let game = UdpSocket::bind(("127.0.0.1", 0))?;
+    game.set_read_timeout(Some(LIMIT))?;
     let guide = root.with_file_name("guide.toml");
     std::fs::write(&guide, guide::config(shell)?)?;
     let arguments = [
@@ -32,6 +34,7 @@ pub(super) fn check(shell: &Shell, package: &Path) -> Result<()> {
         listen.to_string(),
         admin.to_string(),
         guide.display().to_string(),
+        game.local_addr()?.to_string(),
     ];
     let unshare = ["unshare", "--mount", "--propagation", "private", "sh", "-c", SCRIPT, "sh"];
     let line = unshare.into_iter().chain(arguments.iter().map(String::as_str));
@@ -51,7 +54,9 @@ pub(super) fn check(shell: &Shell, package: &Path) -> Result<()> {
     let used = wait_until_ready(admin, &mut is_running)
         .and_then(|()| use_relay(listen, admin, &mut input))
         .and_then(|()| wait_until_guarded(listen, admin, &mut is_running))
-        .and_then(|()| follow_guide(listen, &mut input));
+        .and_then(|()| follow_guide(listen))
+        .and_then(|()| play(listen, &std::fs::read_to_string(root.with_extension("token"))?, &game))
+        .and_then(|()| Ok(writeln!(input)?));
     drop(input);
     let status = running.wait(Some(LIMIT))?;
     // Without its input the script fails too, so what the relay did wrong is told first.
@@ -59,7 +64,9 @@ pub(super) fn check(shell: &Shell, package: &Path) -> Result<()> {
     if !status.success() {
         bail!("the package failed in its root: {}", describe(status));
     }
-    shell.print("installed, started, drained, configured as docs/relay.md tells, started and drained again, and removed");
+    shell.print(
+        "installed, started, drained, configured as docs/relay.md tells, started, played on with a token, drained and removed",
+    );
     Ok(())
 }
 
@@ -102,24 +109,24 @@ fn use_relay(listen: SocketAddr, admin: SocketAddr, input: &mut ChildStdin) -> R
 
 /// A client of the target `game` that sends nothing.
 fn open_websocket(relay: SocketAddr) -> Result<TcpStream> {
-    let (head, stream) = ask_for_websocket(relay, "")?;
+    let (head, stream) = ask_for_websocket(relay, "", "")?;
     if !head.starts_with("HTTP/1.1 101") {
         bail!("the relay opens no WebSocket: {head}");
     }
     Ok(stream)
 }
 
-/// The first line of the answer, and what comes behind it.
-fn ask_for_websocket(relay: SocketAddr, header: &str) -> Result<(String, TcpStream)> {
+/// The header of the answer, and what comes behind it.
+fn ask_for_websocket(relay: SocketAddr, query: &str, header: &str) -> Result<(String, TcpStream)> {
     let mut stream = connect(relay)?;
     write!(
         stream,
-        "GET /ws?target=game HTTP/1.1\r\nHost: {relay}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
+        "GET /ws?target=game{query} HTTP/1.1\r\nHost: {relay}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
          Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n{header}\r\n"
     )?;
     let mut head = Vec::new();
     let mut byte = [0];
-    while stream.read(&mut byte)? == 1 && byte != *b"\n" {
+    while !head.ends_with(b"\r\n\r\n") && stream.read(&mut byte)? == 1 {
         head.extend(byte);
     }
     Ok((String::from_utf8_lossy(&head).into_owned(), stream))
@@ -134,7 +141,7 @@ fn wait_until_guarded(
     let started = Instant::now();
     while started.elapsed() < LIMIT {
         wait_until_ready(admin, &mut is_running)?;
-        if ask_for_websocket(listen, "").is_ok_and(|(head, _)| head.starts_with("HTTP/1.1 403")) {
+        if ask_for_websocket(listen, "", "").is_ok_and(|(head, _)| head.starts_with("HTTP/1.1 403")) {
             return Ok(());
         }
         thread::sleep(Duration::from_millis(100));
@@ -143,12 +150,12 @@ fn wait_until_guarded(
 }
 
 /// A foreign page gets nothing, and neither does a client without a token.
-fn follow_guide(listen: SocketAddr, input: &mut ChildStdin) -> Result<()> {
-    let (head, _) = ask_for_websocket(listen, "Origin: https://example.com\r\n")?;
+fn follow_guide(listen: SocketAddr) -> Result<()> {
+    let (head, _) = ask_for_websocket(listen, "", "Origin: https://example.com\r\n")?;
     if !head.starts_with("HTTP/1.1 403") {
         bail!("a foreign page is answered with {head}");
     }
-    let (head, mut client) = ask_for_websocket(listen, &format!("Origin: {ORIGIN}\r\n"))?;
+    let (head, mut client) = ask_for_websocket(listen, "", &format!("Origin: {ORIGIN}\r\n"))?;
     if !head.starts_with("HTTP/1.1 101") {
         bail!("the page of the guide is answered with {head}");
     }
@@ -158,7 +165,35 @@ fn follow_guide(listen: SocketAddr, input: &mut ChildStdin) -> Result<()> {
     if !received.windows(2).any(|code| code == 4401u16.to_be_bytes()) {
         bail!("a client without a token was not told: {received:02x?}");
     }
-    writeln!(input)?;
+    Ok(())
+}
+
+/// With a token the first request of a RakNet client reaches the game server, and what that sends reaches the client.
+fn play(listen: SocketAddr, token: &str, game: &UdpSocket) -> Result<()> {
+    const MAGIC: &[u8] = b"\x00\xff\xff\x00\xfe\xfe\xfe\xfe\xfd\xfd\xfd\xfd\x12\x34\x56\x78";
+
+    let (head, mut client) =
+        ask_for_websocket(listen, &format!("&token={}", token.trim()), &format!("Origin: {ORIGIN}\r\n"))?;
+    if !head.starts_with("HTTP/1.1 101") {
+        bail!("a client with a token is answered with {head}");
+    }
+    let request = [b"\x05", MAGIC, b"\x0b", &[0; 82]].concat();
+    // A binary message of 100 bytes, with a mask of zeros.
+    client.write_all(&[&[0x82, 0x80 | 100, 0, 0, 0, 0], &request[..]].concat())?;
+    let mut buffer = [0; 2_048];
+    loop {
+        let (length, from) = game.recv_from(&mut buffer).context("the game server receives nothing")?;
+        // The relay itself sends pings.
+        if buffer[..length] == request {
+            game.send_to(&request, from)?;
+            break;
+        }
+    }
+    let mut echo = [0; 102];
+    client.read_exact(&mut echo).context("the client receives nothing")?;
+    if echo[..2] != [0x82, 100] || echo[2..] != request {
+        bail!("the client received {echo:02x?}");
+    }
     Ok(())
 }
 

@@ -6,6 +6,7 @@ root=$2
 listen=$3
 admin=$4
 guide=$5
+game=$6
 
 mount -t tmpfs -o mode=0755 tmpfs "$root"
 cd "$root"
@@ -77,8 +78,9 @@ inside install -o root -g rakwire-relay -m 640 /tmp/token.key.pub /etc/rakwire-r
 inside install -o root -g rakwire-relay -m 640 /dev/null /etc/rakwire-relay/bans
 (unprivileged rakwire-relay check --config /etc/rakwire-relay/relay.toml)
 # Only the internet has the name, and with it the certificate.
-sed -i "s/\[::\]:443/$listen/; s/127.0.0.1:9464/$admin/; s/^drain_timeout.*/drain_timeout = \"1s\"/; /^\[tls\]/,/^\$/d" \
-    etc/rakwire-relay/relay.toml
+sed -i "s/\[::\]:443/$listen/; s/127.0.0.1:9464/$admin/; s/127.0.0.1:19132/$game/" etc/rakwire-relay/relay.toml
+sed -i 's/^drain_timeout.*/drain_timeout = "1s"/; /^\[tls\]/,/^$/d' etc/rakwire-relay/relay.toml
+inside rakwire-relay token --key /tmp/token.key --target game > "$root.token"
 run_until_line
 
 inside dpkg --remove rakwire-relay
