@@ -1,4 +1,4 @@
-//! Two relays behind HAProxy, of which one dies.
+//! Two relays behind HAProxy, of which one dies or is taken out, and what they do not share.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::process::{Command, Stdio};
@@ -17,7 +17,7 @@ use tokio_tungstenite::{WebSocketStream, client_async};
 use crate::admission::{key_file, token};
 use crate::program::Program;
 use crate::proxies::{NAME, Proxy, Setup, daemon, display, replaced};
-use crate::support::{Flow, Server, connect_from, within};
+use crate::support::{Client, Flow, Running, Server, config, connect_from, within};
 use crate::tls::connect_over;
 
 const HAPROXY: &str = include_str!("../../packaging/proxies/haproxy-relays.cfg");
@@ -106,29 +106,42 @@ impl Player {
     }
 }
 
+/// Two relays behind HAProxy, with clients at both of them.
+struct Relays {
+    first: Program,
+    _second: Program,
+    proxy: Proxy,
+    with_token: String,
+    players: Vec<Player>,
+}
+
+impl Relays {
+    async fn start(name: &str) -> Self {
+        let server = Server::echo().await;
+        let key = SigningKey::ed25519().unwrap();
+        let key_path = key_file(name, &key);
+        let mut arguments = vec!["--trusted-proxy", "127.0.0.1/32", "--proxy-protocol", "--allow-any-origin"];
+        arguments.extend(["--drain-timeout", "3600", "--token-key", key_path.to_str().unwrap()]);
+        let first = Program::start_with(server, &arguments, Stdio::null());
+        let second = Program::start_with(server, &arguments, Stdio::null());
+        let relays = [first.address, second.address];
+        let setup = Setup::new(name, first.address);
+        let proxy = setup.start(|setup, address| haproxy(setup, address, relays)).await;
+
+        let with_token = format!("&token={}", token(&key, |_| {}));
+        let mut players = Vec::new();
+        for number in 2..2 + CLIENTS {
+            let mut player = join(&proxy, Ipv4Addr::new(127, 0, 0, number), &with_token).await;
+            assert!(player.plays().await && !player.flow.resumed);
+            players.push(player);
+        }
+        Self { first, _second: second, proxy, with_token, players }
+    }
+}
+
 #[tokio::test]
 async fn clients_of_a_relay_that_dies_go_on_at_the_other_one() {
-    let server = Server::echo().await;
-    let key = SigningKey::ed25519().unwrap();
-    let key_path = key_file("many-relays", &key);
-    let arguments =
-        ["--trusted-proxy", "127.0.0.1/32", "--proxy-protocol", "--allow-any-origin", "--token-key"];
-    let arguments = [&arguments[..], &[key_path.to_str().unwrap()]].concat();
-    let mut first = Program::start_with(server, &arguments, Stdio::null());
-    let second = Program::start_with(server, &arguments, Stdio::null());
-    let relays = [first.address, second.address];
-    let setup = Setup::new("many-relays", first.address);
-    let proxy = setup.start(|setup, address| haproxy(setup, address, relays)).await;
-
-    let token = token(&key, |_| {});
-    let with_token = format!("&token={token}");
-    let mut players = Vec::new();
-    for number in 2..2 + CLIENTS {
-        let mut player = join(&proxy, Ipv4Addr::new(127, 0, 0, number), &with_token).await;
-        assert!(player.plays().await && !player.flow.resumed);
-        players.push(player);
-    }
-
+    let Relays { mut first, _second, proxy, with_token, players } = Relays::start("relay-dies").await;
     first.child.kill().unwrap();
     let (mut stayed, mut lost) = (Vec::new(), Vec::new());
     for mut player in players {
@@ -150,5 +163,47 @@ async fn clients_of_a_relay_that_dies_go_on_at_the_other_one() {
         let mut again = join(&proxy, address, &resume).await;
         assert!(again.flow.resumed, "its relay is still there, and the way to it the same");
         assert!(again.plays().await);
+    }
+}
+
+/// An update: clients stay for as long as they play, and new ones go elsewhere.
+#[tokio::test]
+async fn clients_play_on_at_a_relay_that_is_taken_out() {
+    let Relays { mut first, _second, proxy, with_token, mut players } = Relays::start("relay-out").await;
+    let sent = Command::new("kill").args(["-TERM", &first.child.id().to_string()]).status().unwrap();
+    assert!(sent.success());
+    within(async {
+        while TcpStream::connect(first.address).await.is_ok() {
+            sleep(Duration::from_millis(20)).await;
+        }
+    })
+    .await;
+
+    for number in 2 + CLIENTS..2 + 2 * CLIENTS {
+        let mut player = join(&proxy, Ipv4Addr::new(127, 0, 0, number), &with_token).await;
+        assert!(player.plays().await, "at the other relay");
+    }
+    for player in &mut players {
+        assert!(player.plays().await, "still there");
+    }
+    assert_eq!(first.child.try_wait().unwrap(), None, "it waits for them");
+    drop(players);
+    let status = within(tokio::task::spawn_blocking(move || first.child.wait().unwrap())).await.unwrap();
+    assert!(status.success(), "{status}");
+}
+
+/// Relays share nothing: each counts the uses of a token by itself.
+#[tokio::test]
+async fn a_token_for_one_use_opens_once_at_each_relay() {
+    let key = SigningKey::ed25519().unwrap();
+    let mut config = config(Server::echo().await);
+    config.tokens.keys = vec![key_file("each-relay", &key)];
+    config.tokens.single_use = true;
+    let path = format!("/ws?target=game&token={}", token(&key, |_| {}));
+    for relay in [Running::start(config.clone()).await, Running::start(config).await] {
+        let mut client = Client::connect(relay.address, &path).await;
+        client.send(b"hello").await;
+        assert_eq!(client.receive().await, b"hello");
+        assert_eq!(Client::connect(relay.address, &path).await.closed().await.0, 4401);
     }
 }
