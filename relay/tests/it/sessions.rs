@@ -3,6 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
+use proxy_header::{ParseConfig, ProxiedAddress};
 use rakwire_relay::config::TargetSource;
 use rakwire_relay::flow::{ProxyHeader, Source};
 use rakwire_relay::protocol::ProtocolKind;
@@ -208,6 +209,12 @@ async fn a_game_server_on_loopback_sees_an_address_of_its_own_for_each_client() 
     assert_eq!(seen[1], seen[0], "the same client has the same address");
 }
 
+/// The addresses in a PROXY header, as a reader that others wrote finds them, and the length of the header.
+fn read_header(datagram: &[u8]) -> (ProxiedAddress, usize) {
+    let (header, length) = proxy_header::ProxyHeader::parse(datagram, ParseConfig::default()).unwrap();
+    (header.proxied_address().unwrap().clone(), length)
+}
+
 #[tokio::test]
 async fn a_game_server_is_told_the_address_of_a_client() {
     let server = Server::bind().await;
@@ -215,13 +222,11 @@ async fn a_game_server_is_told_the_address_of_a_client() {
     game(&mut config).proxy_protocol = true;
     let relay = Running::start(config).await;
     let mut client = relay.client().await;
-    let header = ProxyHeader { client: client.tcp().local_addr().unwrap(), server: server.address() };
-    let mut expected = Vec::new();
-    header.write(&mut expected);
-    expected.extend(b"hello");
+    let expected = ProxiedAddress::datagram(client.tcp().local_addr().unwrap(), server.address());
     client.send(b"hello").await;
     let (first, from) = server.receive().await;
-    assert_eq!(first, expected);
+    let (told, length) = read_header(&first);
+    assert_eq!((told, &first[length..]), (expected, &b"hello"[..]));
     client.send(b"again").await;
     assert_eq!(server.receive().await.0, b"again", "once, not every time");
     server.send(b"welcome", from).await;
@@ -229,6 +234,25 @@ async fn a_game_server_is_told_the_address_of_a_client() {
     for _ in 0..10 {
         client.send(b"more").await;
         assert_eq!(server.receive().await.0, b"more");
+    }
+}
+
+#[test]
+fn addresses_of_every_family_are_read_from_a_header() {
+    for [client, server, told_client, told_server] in [
+        ["192.0.2.7:5000", "127.0.0.1:19132", "192.0.2.7:5000", "127.0.0.1:19132"],
+        ["[::ffff:192.0.2.7]:5000", "127.0.0.1:19132", "192.0.2.7:5000", "127.0.0.1:19132"],
+        ["[2001:db8::7]:5000", "[2001:db8::1]:19132", "[2001:db8::7]:5000", "[2001:db8::1]:19132"],
+        ["[2001:db8::7]:5000", "127.0.0.1:19132", "[2001:db8::7]:5000", "[::ffff:127.0.0.1]:19132"],
+        ["192.0.2.7:5000", "[::1]:19132", "[::ffff:192.0.2.7]:5000", "[::1]:19132"],
+    ] {
+        let header = ProxyHeader { client: client.parse().unwrap(), server: server.parse().unwrap() };
+        let mut datagram = Vec::new();
+        header.write(&mut datagram);
+        datagram.extend(b"hello");
+        let expected = ProxiedAddress::datagram(told_client.parse().unwrap(), told_server.parse().unwrap());
+        assert_eq!(read_header(&datagram), (expected, header.length()), "{client} to {server}");
+        assert_eq!(datagram[header.length()..], *b"hello");
     }
 }
 
