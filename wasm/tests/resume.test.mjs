@@ -296,7 +296,7 @@ async function freePort() {
 async function droppedToClients(port) {
   const text = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
   const rows = text.matchAll(/^rakwire_relay_drops_total\{target="game",direction="to_client",reason="(\w+)"\} (\d+)$/gm);
-  const camel = (reason) => reason.replace(/_(.)/g, (_, letter) => letter.toUpperCase());
+  const camel = (reason) => reason.replace(/_(.)/g, (_, character) => character.toUpperCase());
   const counts = [...rows].map(([, reason, count]) => [camel(reason), Number(count)]);
   return Object.fromEntries(counts.filter(([, count]) => count > 0));
 }
@@ -310,7 +310,7 @@ test("a client that does not read for a while learns what the relay has dropped 
   const relay = await startRelay(t, { game: `127.0.0.1:${server.port}` }, ...more);
   const way = await startTcpWay(t, relay);
   const connection = await connect(way.url, { ...USUAL, silenceTimeoutMs: LIMIT_MS });
-  way.hold();
+  way.pause();
   // No congestion control slows such a server down. The client takes nothing of it for a message.
   const datagram = new Uint8Array(1_400);
   let dropped = {};
@@ -324,7 +324,7 @@ test("a client that does not read for a while learns what the relay has dropped 
   assert.ok(dropped.queueFull > 0, "the relay drops nothing");
   assert.deepEqual([connection.transport, way.opened], ["websocket", 1]);
   assert.deepEqual(connection.stats().relayDrops, { toClient: {}, toServer: {} });
-  way.release();
+  way.resume();
   const toClient = () => Object.entries(connection.stats().relayDrops.toClient).sort();
   const isTold = async () => isDeepStrictEqual(toClient(), Object.entries(await droppedToClients(admin)).sort());
   let told = false;

@@ -30,8 +30,8 @@ export async function startTcpWay(t, relay) {
   way.url = `ws://127.0.0.1:${server.address().port}/ws`;
   way.cut = () => sockets.forEach((socket) => socket.destroy());
   // Nobody reads what the relay writes, until its system takes no more of it.
-  way.hold = () => pairs.forEach(([near, far]) => far.unpipe(near).pause());
-  way.release = () => pairs.forEach(([near, far]) => far.pipe(near));
+  way.pause = () => pairs.forEach(([near, far]) => far.unpipe(near).pause());
+  way.resume = () => pairs.forEach(([near, far]) => far.pipe(near));
   t.after(() => {
     way.cut();
     server.close();
