@@ -25,13 +25,35 @@ mod now;
 #[allow(dead_code, unused_imports, reason = "the relay uses the rest")]
 mod front;
 
-#[path = "../../relay/src/admission/proxy.rs"]
-mod proxy;
+#[path = "../../relay/src/admission/mod.rs"]
+#[allow(dead_code, unused_imports, reason = "the relay uses the rest")]
+mod admission;
+
+#[path = "../../relay/src/close.rs"]
+#[allow(dead_code, reason = "the relay uses the rest")]
+mod close;
+
+mod config;
+
+mod discovery;
+
+#[path = "../../relay/src/syntax.rs"]
+mod syntax;
+
+#[path = "../../relay/src/target/mod.rs"]
+#[allow(dead_code, unused_imports, reason = "the relay uses the rest")]
+mod target;
+
+#[path = "../../relay/src/token/mod.rs"]
+#[allow(dead_code, unused_imports, reason = "the relay uses the rest")]
+mod token;
 
 mod webrtc;
 
 #[path = "../../relay/tests/model/mod.rs"]
 pub mod relay;
+
+pub mod admitted;
 
 pub mod awareness;
 

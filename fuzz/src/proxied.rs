@@ -1,6 +1,9 @@
 //! A connection that may begin with a PROXY protocol header.
 
-use crate::proxy::{HEADER_MAX, parse};
+use crate::admission::parse;
+
+/// The longest header that may be accepted.
+const HEADER_MAX: usize = 2_048;
 
 /// A header is read the same however its bytes arrive, and never is more taken than there is.
 pub fn header(input: &[u8]) {

@@ -1,5 +1,6 @@
 //! What each target does with an input. A broken promise ends the process, as a finding.
 
+use crate::admitted;
 use crate::awareness as protocols;
 use crate::data_channels as channels;
 use crate::model::operation::Sequence;
@@ -13,7 +14,8 @@ use crate::udp_front;
 pub type Target = fn(&[u8]);
 
 /// Every target by its name.
-pub const ALL: [(&str, Target); 13] = [
+pub const ALL: [(&str, Target); 14] = [
+    ("admission", admission),
     ("awareness", awareness),
     ("data_channels", data_channels),
     ("datagram", datagram),
@@ -33,6 +35,11 @@ fn hold(kept: model::Kept) {
     if let Err(broken) = kept {
         panic!("{broken}");
     }
+}
+
+/// Clients who want to be let in by the relay, with tokens and without, in any order and at any time.
+pub fn admission(bytes: &[u8]) {
+    admitted::requests(bytes);
 }
 
 /// A flow whose client and server say anything to a relay that knows their protocol.

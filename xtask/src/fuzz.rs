@@ -13,7 +13,7 @@ use crate::tasks;
 
 /// Where the targets and their inputs lie.
 const FOLDER: &str = "fuzz";
-const TARGETS: [&str; 13] = [
+const TARGETS: [&str; 14] = [
     "datagram",
     "offline",
     "endpoint",
@@ -27,12 +27,13 @@ const TARGETS: [&str; 13] = [
     "front",
     "data_channels",
     "proxy",
+    "admission",
 ];
 /// How many inputs the stage of the tests tries of each target: about a minute's worth in all. They come from one seed,
 /// so that a change is judged by what it changed, and not by luck; looking for more is the command's business.
-const STAGE_RUNS: [u32; 13] = [
+const STAGE_RUNS: [u32; 14] = [
     8_000_000, 20_000_000, 15_000, 5_000, 400_000, 400_000, 200_000, 1_000_000, 600, 20_000, 100_000,
-    200_000, 2_000_000,
+    200_000, 2_000_000, 20_000,
 ];
 /// What the command takes unless it is told.
 const DEFAULT_SECONDS: u32 = 60;

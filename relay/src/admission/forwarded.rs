@@ -5,8 +5,8 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use axum::http::header::{FORWARDED, HeaderName};
-use axum::http::{HeaderMap, HeaderValue};
+use http::header::{FORWARDED, HeaderName};
+use http::{HeaderMap, HeaderValue};
 use ipnet::IpNet;
 
 use crate::config::ForwardedHeader;

@@ -205,7 +205,6 @@ impl AddressLimiter {
     }
 
     /// How many slots are taken, and how many networks have a share.
-    #[cfg(test)]
     pub(super) fn len(&self) -> (usize, usize) {
         let counts = self.taken.lock();
         (counts.total, counts.by_network.len())

@@ -12,6 +12,7 @@ mod request;
 mod targets;
 mod token_rates;
 mod udp;
+mod usage;
 mod used;
 
 #[cfg(test)]
@@ -21,7 +22,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use axum::http::HeaderMap;
+use http::HeaderMap;
 use tokio::sync::watch;
 
 pub(crate) use bans::Bans;

@@ -7,7 +7,7 @@ use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
 
-use axum::http::{HeaderMap, header};
+use http::{HeaderMap, header};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use thiserror::Error;
 
@@ -168,7 +168,7 @@ mod tests {
     fn headers(origins: &[&'static str]) -> PageOrigin {
         let mut headers = HeaderMap::new();
         for origin in origins {
-            headers.append(header::ORIGIN, axum::http::HeaderValue::from_static(origin));
+            headers.append(header::ORIGIN, http::HeaderValue::from_static(origin));
         }
         PageOrigin::of(&headers)
     }

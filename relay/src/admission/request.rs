@@ -3,8 +3,8 @@
 use std::fmt;
 use std::net::SocketAddr;
 
-use axum::http::HeaderMap;
-use axum::http::header::SEC_WEBSOCKET_PROTOCOL;
+use http::HeaderMap;
+use http::header::SEC_WEBSOCKET_PROTOCOL;
 
 use super::origin::PageOrigin;
 
@@ -92,7 +92,7 @@ mod tests {
 
     fn request(query: &str, protocols: &'static str) -> Request {
         let mut headers = HeaderMap::new();
-        headers.append(SEC_WEBSOCKET_PROTOCOL, axum::http::HeaderValue::from_static(protocols));
+        headers.append(SEC_WEBSOCKET_PROTOCOL, http::HeaderValue::from_static(protocols));
         Request::from_http(([192, 0, 2, 1], 5).into(), &headers, query)
     }
 

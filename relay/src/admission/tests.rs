@@ -5,7 +5,7 @@ use std::fs;
 use std::num::NonZeroUsize;
 use std::time::{Duration, SystemTime};
 
-use axum::http::HeaderMap;
+use http::HeaderMap;
 
 use super::*;
 use crate::config::AddressLimits;
@@ -357,11 +357,12 @@ async fn a_day_of_clients_leaves_nothing_behind() {
         if flows.len() > 12 {
             flows.pop_front();
         }
-        most = most.max(admission.used.len());
+        most = most.max(admission.usage().tokens);
     }
     assert!(most as u64 <= LIFETIME.as_secs(), "{most} tokens were remembered at a time");
     drop(flows);
-    assert_eq!(admission.policy().clients.len(), (0, 0));
+    let usage::Usage { slots, networks, .. } = admission.usage();
+    assert_eq!((slots, networks), ([0, 0], [0, 0]));
     let (rates, unused_max) = admission.rates.len();
     assert!(rates <= unused_max + 12, "{rates} rates of {DAY} s");
 }

@@ -38,7 +38,6 @@ impl TokenRates {
     }
 
     /// How many rates are kept, and how many may be.
-    #[cfg(test)]
     pub(super) fn len(&self) -> (usize, usize) {
         (self.0.lock().unwrap_or_else(PoisonError::into_inner).by_id.len(), UNUSED_MAX)
     }

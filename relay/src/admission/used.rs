@@ -6,16 +6,19 @@ use std::time::{Duration, Instant, SystemTime};
 
 use crate::now::Now;
 
-/// How many ids are remembered. A relay that has more tokens in use refuses further ones: it could not tell whether
-/// they have been used.
+/// How many ids a relay remembers. One that has more tokens in use refuses further ones: it could not tell whether they
+/// have been used.
 const IDS_MAX: usize = 200_000;
 
 /// The longest that an id is remembered while the clock of the system is said to be past its expiry.
 const LIFETIME_MAX: Duration = Duration::from_secs(366 * 24 * 60 * 60);
 
 /// See the module.
-#[derive(Debug, Default)]
-pub(crate) struct UsedTokens(Mutex<Ids>);
+#[derive(Debug)]
+pub(crate) struct UsedTokens {
+    ids: Mutex<Ids>,
+    max: usize,
+}
 
 #[derive(Debug, Default)]
 struct Ids {
@@ -40,7 +43,18 @@ pub(crate) enum Unusable {
     Full,
 }
 
+impl Default for UsedTokens {
+    fn default() -> Self {
+        Self::new(IDS_MAX)
+    }
+}
+
 impl UsedTokens {
+    /// Remembers at most so many ids.
+    pub(super) fn new(max: usize) -> Self {
+        Self { ids: Mutex::default(), max }
+    }
+
     /// Marks a token as used until it expires, or until the claim is dropped without [`TokenClaim::keep`].
     pub(crate) fn claim(&self, id: &str, until: SystemTime, now: Now) -> Result<TokenClaim<'_>, Unusable> {
         let mut ids = self.lock();
@@ -48,7 +62,7 @@ impl UsedTokens {
         if ids.all.contains(id) {
             return Err(Unusable::Used);
         }
-        if ids.all.len() >= IDS_MAX {
+        if ids.all.len() >= self.max {
             return Err(Unusable::Full);
         }
         let lifetime = until.duration_since(now.wall).unwrap_or_default().min(LIFETIME_MAX);
@@ -59,7 +73,6 @@ impl UsedTokens {
     }
 
     /// How many ids are remembered.
-    #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         let ids = self.lock();
         assert_eq!(ids.all.len(), ids.by_expiry.len());
@@ -67,7 +80,7 @@ impl UsedTokens {
     }
 
     fn lock(&self) -> MutexGuard<'_, Ids> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.ids.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -139,7 +152,7 @@ mod tests {
         assert_eq!(claim("b", now.wall + 2 * SECOND, now), Ok(()));
         assert_eq!(claim("a", now.wall + SECOND, later(now, 1)), Err(Unusable::Used));
         assert_eq!(claim("c", now.wall + 9 * SECOND, later(now, 2)), Ok(()));
-        let ids = used.0.lock().unwrap();
+        let ids = used.ids.lock().unwrap();
         assert_eq!((ids.all.len(), ids.by_expiry.len()), (2, 2), "'a' is forgotten");
     }
 
@@ -155,15 +168,15 @@ mod tests {
         let behind = Now { wall: now.wall - 3_600 * SECOND, ..later(now, 100) };
         assert_eq!(claim("a", now.wall + 60 * SECOND, behind), Err(Unusable::Used));
         assert_eq!(claim("c", now.wall + 200 * SECOND, later(now, 101)), Ok(()));
-        assert!(!used.0.lock().unwrap().all.contains("a"), "both clocks have passed its expiry");
+        assert!(!used.ids.lock().unwrap().all.contains("a"), "both clocks have passed its expiry");
     }
 
     #[test]
     fn what_cannot_be_remembered_is_refused() {
-        let used = UsedTokens::default();
+        let used = UsedTokens::new(100);
         let now = Now::read();
         let claim = |id: &str, now: Now| used.claim(id, now.wall, now).map(TokenClaim::keep);
-        for id in 0..IDS_MAX {
+        for id in 0..100 {
             assert_eq!(claim(&id.to_string(), now), Ok(()));
         }
         assert_eq!(claim("one more", now), Err(Unusable::Full));

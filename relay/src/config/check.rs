@@ -1,20 +1,19 @@
 //! What a configuration must have beyond the right types.
 
-use std::fs::{self, OpenOptions};
+use std::fs::OpenOptions;
 use std::io::{self, Write};
-use std::net::SocketAddr;
 use std::path::Path;
 
 use super::error::ConfigError;
+use super::files::{file_error, read};
 use super::levels::parse_levels;
-use super::model::{AdmissionConfig, Config, TlsConfig, WebRtcConfig, WebTransportMode};
+use super::model::{Config, TlsConfig, WebRtcConfig, WebTransportMode};
 use super::pages;
-use crate::admission::{Bans, OriginPolicy};
+use crate::admission::OriginPolicy;
 use crate::discovery::{DiscoveryError, Store};
 use crate::front::{CookieKeySyntaxError, CookieKeys, FrontProtocol};
 use crate::protocol::ProtocolKind;
 use crate::target::TargetName;
-use crate::token::VerifyingKey;
 use crate::webrtc::{Certificate, CertificateError};
 
 const WEBRTC_CERTIFICATE: &str = "webrtc.certificate";
@@ -137,53 +136,6 @@ impl Config {
         self.discovery.store.as_deref().map(Store::new).transpose().map_err(unusable)
     }
 
-    /// The banned addresses, as the file has them now.
-    pub(crate) fn bans(&self) -> Result<Bans, ConfigError> {
-        let Some(path) = &self.admission.bans else { return Ok(Bans::default()) };
-        let key = "admission.bans";
-        let text = read(key, path)?;
-        Bans::parse(&text).map_err(|(line, reason)| file_error(key, path, Some(line), reason))
-    }
-
-    /// The keys that verify tokens, as their files have them now.
-    pub(crate) fn token_keys(&self) -> Result<Vec<VerifyingKey>, ConfigError> {
-        let name = "tokens.keys";
-        let key = |path| {
-            let key = VerifyingKey::from_text(&read(name, path)?);
-            key.map_err(|error| file_error(name, path, None, error.to_string()))
-        };
-        self.tokens.keys.iter().map(|path| key(path)).collect()
-    }
-
-    /// Which pages may connect.
-    pub(crate) fn origins(&self) -> Result<OriginPolicy, ConfigError> {
-        let AdmissionConfig { allow_origins, allow_any_origin, trusted_proxies, .. } = &self.admission;
-        if *allow_any_origin {
-            return Ok(OriginPolicy::Any);
-        }
-        // A proxy has clients on other machines, wherever it is itself.
-        if allow_origins.is_empty() && !trusted_proxies.is_empty() {
-            return Err(ConfigError::Contradiction {
-                key: "admission.trusted_proxies",
-                reason: "clients on other machines come by a proxy: choose the pages that may connect with \
-                         --allow-origin ORIGIN ('*' means any), or admit all with --allow-any-origin",
-            });
-        }
-        let policy_on =
-            |address| OriginPolicy::new(address, allow_origins).ok_or(ConfigError::OriginsRequired(address));
-        // Both addresses let the same clients in, so that other machines may reach neither or origins are needed.
-        self.webtransport_listen().map_or(Ok(()), |address| policy_on(address).map(drop))?;
-        policy_on(self.listen)
-    }
-
-    /// The UDP address for WebTransport that is configured, if it is served.
-    const fn webtransport_listen(&self) -> Option<SocketAddr> {
-        match self.webtransport.mode {
-            WebTransportMode::Off => None,
-            WebTransportMode::Auto | WebTransportMode::On => self.webtransport.listen,
-        }
-    }
-
     /// What is no mistake, but may not be what was meant.
     ///
     /// # Errors
@@ -242,12 +194,4 @@ fn write_secret(path: &Path, text: &str) -> io::Result<()> {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     options.open(path)?.write_all(text.as_bytes())
-}
-
-fn read(key: &'static str, path: &Path) -> Result<String, ConfigError> {
-    fs::read_to_string(path).map_err(|error| file_error(key, path, None, format!("cannot be read ({error})")))
-}
-
-fn file_error(key: &'static str, path: &Path, line: Option<usize>, reason: String) -> ConfigError {
-    ConfigError::File { key, path: path.to_owned(), line, reason }
 }

@@ -1,10 +1,12 @@
 //! The configuration: one model, which a file, the environment and the command line fill.
 
+mod admitting;
 mod changes;
 mod check;
 mod duration;
 mod error;
 mod explain;
+mod files;
 mod layers;
 mod levels;
 mod model;

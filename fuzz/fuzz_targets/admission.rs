@@ -1,0 +1,6 @@
+//! Clients who want to be let in by the relay, with tokens and without, in any order and at any time.
+#![no_main]
+
+use rakwire_fuzz::targets;
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| targets::admission(bytes));

@@ -1,0 +1,40 @@
+//! What a token admits to, said a second time.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use crate::token::Claims;
+
+/// The longest time to its expiry that a token may have, and by how much clocks may differ: the defaults of the relay.
+const LIFETIME_MAX: u64 = 3_600;
+pub(super) const LEEWAY: Duration = Duration::from_secs(5);
+
+/// Why a token does not admit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Refused {
+    Untrusted,
+    TooLong,
+    Expired,
+    Early,
+    Target,
+    Address,
+}
+
+pub(super) fn refusal(
+    claims: &Claims,
+    is_trusted: bool,
+    target: &str,
+    ip: IpAddr,
+    now: u64,
+) -> Option<Refused> {
+    let leeway = LEEWAY.as_secs();
+    let reasons = [
+        (!is_trusted, Refused::Untrusted),
+        (claims.exp > now + LIFETIME_MAX + leeway, Refused::TooLong),
+        (now > claims.exp.saturating_add(leeway), Refused::Expired),
+        (claims.nbf.is_some_and(|begins| begins > now + leeway), Refused::Early),
+        (claims.target != target, Refused::Target),
+        (claims.addr.is_some_and(|network| !network.contains(&ip)), Refused::Address),
+    ];
+    reasons.into_iter().find(|(holds, _)| *holds).map(|(_, reason)| reason)
+}

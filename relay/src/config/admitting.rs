@@ -1,0 +1,58 @@
+//! Whom a configuration lets in, with what its files say.
+
+use std::net::SocketAddr;
+
+use super::error::ConfigError;
+use super::files::{file_error, read};
+use super::model::{AdmissionConfig, Config, WebTransportMode};
+use crate::admission::{Bans, OriginPolicy};
+use crate::token::VerifyingKey;
+
+impl Config {
+    /// The banned addresses, as the file has them now.
+    pub(crate) fn bans(&self) -> Result<Bans, ConfigError> {
+        let Some(path) = &self.admission.bans else { return Ok(Bans::default()) };
+        let key = "admission.bans";
+        let text = read(key, path)?;
+        Bans::parse(&text).map_err(|(line, reason)| file_error(key, path, Some(line), reason))
+    }
+
+    /// The keys that verify tokens, as their files have them now.
+    pub(crate) fn token_keys(&self) -> Result<Vec<VerifyingKey>, ConfigError> {
+        let name = "tokens.keys";
+        let key = |path| {
+            let key = VerifyingKey::from_text(&read(name, path)?);
+            key.map_err(|error| file_error(name, path, None, error.to_string()))
+        };
+        self.tokens.keys.iter().map(|path| key(path)).collect()
+    }
+
+    /// Which pages may connect.
+    pub(crate) fn origins(&self) -> Result<OriginPolicy, ConfigError> {
+        let AdmissionConfig { allow_origins, allow_any_origin, trusted_proxies, .. } = &self.admission;
+        if *allow_any_origin {
+            return Ok(OriginPolicy::Any);
+        }
+        // A proxy has clients on other machines, wherever it is itself.
+        if allow_origins.is_empty() && !trusted_proxies.is_empty() {
+            return Err(ConfigError::Contradiction {
+                key: "admission.trusted_proxies",
+                reason: "clients on other machines come by a proxy: choose the pages that may connect with \
+                         --allow-origin ORIGIN ('*' means any), or admit all with --allow-any-origin",
+            });
+        }
+        let policy_on =
+            |address| OriginPolicy::new(address, allow_origins).ok_or(ConfigError::OriginsRequired(address));
+        // Both addresses let the same clients in, so that other machines may reach neither or origins are needed.
+        self.webtransport_listen().map_or(Ok(()), |address| policy_on(address).map(drop))?;
+        policy_on(self.listen)
+    }
+
+    /// The UDP address for WebTransport that is configured, if it is served.
+    const fn webtransport_listen(&self) -> Option<SocketAddr> {
+        match self.webtransport.mode {
+            WebTransportMode::Off => None,
+            WebTransportMode::Auto | WebTransportMode::On => self.webtransport.listen,
+        }
+    }
+}
