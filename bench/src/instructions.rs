@@ -10,6 +10,8 @@ use clap::{Args, ValueEnum};
 use rakwire_bench::hot_path::HotPath;
 use serde::{Deserialize, Serialize};
 
+use crate::plugin_paths::PluginPath;
+
 /// How many times as many instructions as in the table a hot path may take.
 const TOLERANCE: f64 = 1.02;
 
@@ -48,6 +50,7 @@ enum Comparison {
 
 pub(crate) fn run(options: &Options) -> Result<()> {
     let counted = count_all()?;
+    check_plugins(&counted.instructions)?;
     if options.write {
         let text = serde_json::to_string_pretty(&counted)? + "\n";
         return std::fs::write(&options.table, text)
@@ -84,7 +87,13 @@ fn count_all() -> Result<Table> {
     let rustc = Command::new("rustc").arg("--version").output().context("rustc cannot be run")?;
     let mut instructions = BTreeMap::new();
     for path in HotPath::value_variants() {
-        instructions.insert(name(*path), count(&program, *path)?);
+        let workload = Workload { command: "hot-path", name: name(*path), repetitions: path.repetitions() };
+        instructions.insert(name(*path), count(&program, &workload)? / path.units());
+    }
+    for path in PluginPath::value_variants() {
+        let repetitions = PluginPath::REPETITIONS;
+        let workload = Workload { command: "plugin-path", name: name(*path), repetitions };
+        instructions.insert(name(*path), count(&program, &workload)? / PluginPath::UNITS);
     }
     Ok(Table {
         rustc: String::from_utf8_lossy(&rustc.stdout).trim().to_owned(),
@@ -93,30 +102,37 @@ fn count_all() -> Result<Table> {
     })
 }
 
-fn name(path: HotPath) -> String {
+fn name(path: impl ValueEnum) -> String {
     path.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
 }
 
-/// Instructions per unit: the difference between two runs, which excludes start and end of the program.
-fn count(program: &Path, path: HotPath) -> Result<u64> {
-    let few = path.repetitions();
-    let difference = total(program, path, 2 * few)?.saturating_sub(total(program, path, few)?);
-    Ok(difference / (few * path.units()))
+/// What this program repeats while it is counted.
+struct Workload {
+    command: &'static str,
+    name: String,
+    repetitions: u64,
 }
 
-/// All instructions of this program when it repeats a hot path `repetitions` times.
-fn total(program: &Path, path: HotPath, repetitions: u64) -> Result<u64> {
+/// Instructions per repetition: the difference between two runs, which excludes start and end of the program.
+fn count(program: &Path, workload: &Workload) -> Result<u64> {
+    let few = workload.repetitions;
+    let difference = total(program, workload, 2 * few)?.saturating_sub(total(program, workload, few)?);
+    Ok(difference / few)
+}
+
+/// All instructions of this program with so many repetitions.
+fn total(program: &Path, workload: &Workload, repetitions: u64) -> Result<u64> {
     let output = Command::new("valgrind")
         .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
         .arg(program)
-        .args(["hot-path", &name(path), &repetitions.to_string()])
+        .args([workload.command, &workload.name, &repetitions.to_string()])
         .stdout(Stdio::null())
         .output()
         .context("valgrind cannot be run; install it, for example with `apt-get install valgrind`")?;
     let printed = String::from_utf8_lossy(&output.stderr);
     match collected(&printed) {
         Some(count) if output.status.success() => Ok(count),
-        _ => bail!("callgrind counted nothing for {}: {}", name(path), printed.trim()),
+        _ => bail!("callgrind counted nothing for {}: {}", workload.name, printed.trim()),
     }
 }
 
@@ -124,6 +140,20 @@ fn total(program: &Path, path: HotPath, repetitions: u64) -> Result<u64> {
 fn collected(printed: &str) -> Option<u64> {
     let line = printed.lines().find_map(|line| line.split_once("Collected : "))?;
     line.1.trim().parse().ok()
+}
+
+/// Peers without plugins pay nothing for them: neither the hook that drivers have then nor a host without plugins takes more
+/// instructions than the tolerance. Both are of the same build, so this holds with any compiler.
+fn check_plugins(counted: &BTreeMap<String, u64>) -> Result<()> {
+    let count = |path| counted.get(&name(path)).copied().context("a row of the plugins was not counted");
+    let absent = count(PluginPath::Absent)?;
+    for path in [PluginPath::EmptyHook, PluginPath::EmptyHost] {
+        let now = count(path)?;
+        if now as f64 > absent as f64 * TOLERANCE {
+            bail!("{} takes {now} instructions, and a peer without a hook {absent}", name(path));
+        }
+    }
+    Ok(())
 }
 
 /// Compares two tables, and returns one line per hot path.
@@ -178,6 +208,18 @@ mod tests {
         let (comparison, text) = compare(&table("1", &[("a", 1_000)]), &table("2", &[("a", 2_000)]));
         assert_eq!(comparison, Comparison::Incomparable);
         assert!(text.contains("+100.0 %") && text.ends_with("not comparable\n"), "{text}");
+    }
+
+    #[test]
+    fn without_plugins_there_is_no_cost() {
+        let check = |hook, host| {
+            let rows =
+                [("plugins_absent", 1_000), ("plugins_hook_empty", hook), ("plugins_host_empty", host)];
+            check_plugins(&table("1", &rows).instructions).is_ok()
+        };
+        assert!(check(1_020, 1_020) && check(900, 1_000));
+        assert!(!check(1_021, 1_000) && !check(1_000, 1_021));
+        assert!(check_plugins(&BTreeMap::new()).is_err());
     }
 
     #[test]

@@ -21,6 +21,7 @@ mod pairing;
 mod path;
 mod peer;
 mod plots;
+mod plugin_paths;
 mod process;
 mod proxy;
 mod publish;
@@ -42,6 +43,8 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use rakwire_bench::hot_path::HotPath;
 
+use self::plugin_paths::PluginPath;
+
 /// Measures rakwire against other RakNet implementations and plain UDP, and the core without sockets.
 #[derive(Debug, Parser)]
 #[command(name = "rakwire-bench")]
@@ -56,6 +59,13 @@ enum Command {
     HotPath {
         /// The hot path
         path: HotPath,
+        /// How many times
+        repetitions: u64,
+    },
+    /// Repeat messages between peers with and without plugins, for callgrind and perf
+    PluginPath {
+        /// What is attached
+        path: PluginPath,
         /// How many times
         repetitions: u64,
     },
@@ -90,6 +100,7 @@ fn main() -> ExitCode {
             path.run(repetitions);
             Ok(())
         }
+        Command::PluginPath { path, repetitions } => path.run(repetitions),
         Command::Instructions(options) => instructions::run(&options),
         Command::Run(options) => session::run(&options),
         Command::Publish(options) => publish::run(&options),

@@ -144,7 +144,6 @@ impl<P: Protocol> Hook<P> for () {
     }
 }
 
-/// What the first drops the second is not shown.
 /// A hook of any type, for drivers that are the same with each.
 #[cfg(feature = "alloc")]
 impl<P: Protocol, H: Hook<P> + ?Sized> Hook<P> for alloc::boxed::Box<H> {
@@ -181,6 +180,7 @@ impl<P: Protocol, H: Hook<P> + ?Sized> Hook<P> for alloc::boxed::Box<H> {
     }
 }
 
+/// What the first drops the second is not shown.
 impl<P: Protocol, A: Hook<P>, B: Hook<P>> Hook<P> for (A, B) {
     fn on_received(&mut self, now: Instant, from: SocketAddr, datagram: &[u8]) -> Verdict {
         self.0.on_received(now, from, datagram).and_then(|| self.1.on_received(now, from, datagram))

@@ -1,0 +1,234 @@
+//! What plugins cost: the same messages between two peers that have no hook, one that does nothing, a host without plugins,
+//! and a host with one plugin.
+//!
+//! It stands apart from the other hot paths: what is generic over the peer would change how the compiler treats theirs.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use clap::ValueEnum;
+use rakwire::endpoint::{Hook, MessageIds, Plugin, PluginHost};
+use rakwire::raknet::{
+    Capacity, Config, ConnectionId, Delivery, Event, Hooked, MessageFilter, Peer, RakNet, SendError,
+};
+use rakwire::wire::MAX_DATAGRAM;
+use rakwire::{Instant, Machine};
+
+/// Messages that are queued at once on each side.
+const BATCH: usize = 128;
+/// The length of a message.
+const SIZE: usize = 100;
+/// Plugins that a host has room for.
+const PLUGINS: usize = 4;
+/// Blocks of each peer, and their size, as in the other hot paths.
+const BLOCKS: usize = 4_096;
+const BLOCK: usize = 512;
+/// The time between two rounds, which is the round-trip time.
+const ROUND: Duration = Duration::from_millis(1);
+
+const SERVER: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1)), 19_132);
+const CLIENT: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::new(10, 1, 0, 1)), 50_000);
+
+/// What both peers have attached, while each sends 128 messages of 100 bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PluginPath {
+    /// Nothing: the peers are called directly.
+    #[value(name = "plugins_absent")]
+    Absent,
+    /// The hook `()`, as drivers have it whose application brings none.
+    #[value(name = "plugins_hook_empty")]
+    EmptyHook,
+    /// A host without plugins.
+    #[value(name = "plugins_host_empty")]
+    EmptyHost,
+    /// A plugin that has a message id of its own, of which no message comes.
+    #[value(name = "plugins_idle")]
+    Idle,
+    /// The message filter, which looks at every message and lets it pass.
+    #[value(name = "plugins_filter")]
+    Filter,
+}
+
+impl PluginPath {
+    /// The messages of a repetition.
+    pub(crate) const UNITS: u64 = 2 * BATCH as u64;
+    /// The repetitions of a count.
+    pub(crate) const REPETITIONS: u64 = 200;
+
+    /// Runs it so often.
+    pub(crate) fn run(self, repetitions: u64) -> Result<()> {
+        match self {
+            Self::Absent => exchange(repetitions, Ok),
+            Self::EmptyHook => exchange(repetitions, |peer| Ok(Hooked::new(peer, ()))),
+            Self::EmptyHost => exchange(repetitions, |peer| {
+                Ok(Hooked::new(peer, PluginHost::<MessageFilter<1>, PLUGINS>::new()))
+            }),
+            Self::Idle => exchange(repetitions, |peer| hosted(peer, Idle)),
+            Self::Filter => exchange(repetitions, |peer| hosted(peer, MessageFilter::<1>::new())),
+        }
+    }
+}
+
+/// A plugin that waits for messages of its own.
+struct Idle;
+
+impl Plugin<RakNet> for Idle {
+    fn message_ids(&self) -> MessageIds {
+        MessageIds::of(&[0x85])
+    }
+}
+
+fn hosted<T: Plugin<RakNet>>(
+    peer: Peer<'static>,
+    plugin: T,
+) -> Result<Hooked<'static, PluginHost<T, PLUGINS>>> {
+    let mut host = PluginHost::new();
+    host.attach::<RakNet>(plugin)?;
+    Ok(Hooked::new(peer, host))
+}
+
+/// A peer with or without a hook.
+trait Side: Machine {
+    fn send(&mut self, now: Instant, id: ConnectionId, message: &[u8]) -> Result<(), SendError>;
+
+    fn poll_event(&mut self) -> Option<Event<'_>>;
+}
+
+impl Side for Peer<'static> {
+    fn send(&mut self, now: Instant, id: ConnectionId, message: &[u8]) -> Result<(), SendError> {
+        self.send(now, id, message, Delivery::RELIABLE_ORDERED).map(|_| ())
+    }
+
+    fn poll_event(&mut self) -> Option<Event<'_>> {
+        self.poll_event()
+    }
+}
+
+impl<H: Hook<RakNet>> Side for Hooked<'static, H> {
+    fn send(&mut self, now: Instant, id: ConnectionId, message: &[u8]) -> Result<(), SendError> {
+        self.send(now, id, message, Delivery::RELIABLE_ORDERED).map(|_| ())
+    }
+
+    fn poll_event(&mut self) -> Option<Event<'_>> {
+        self.poll_event()
+    }
+}
+
+/// One of the two peers.
+struct End<S> {
+    side: S,
+    address: SocketAddr,
+    connection: Option<ConnectionId>,
+    delivered: usize,
+}
+
+impl<S: Side> End<S> {
+    fn new(side: S, address: SocketAddr) -> Self {
+        Self { side, address, connection: None, delivered: 0 }
+    }
+
+    fn send(&mut self, now: Instant, message: &[u8]) -> Result<()> {
+        let id = self.connection.context("there is no connection")?;
+        Ok(self.side.send(now, id, message)?)
+    }
+
+    /// Does what is due, and passes all its datagrams to the other end.
+    fn transmit(&mut self, now: Instant, to: &mut Self, buffer: &mut [u8]) {
+        if self.side.poll_timeout().is_some_and(|due| due <= now) {
+            self.side.handle_timeout(now);
+        }
+        while let Some(transmit) = self.side.poll_transmit(now, buffer) {
+            to.side.handle_datagram(now, self.address, transmit.payload);
+        }
+    }
+
+    fn take_events(&mut self) {
+        while let Some(event) = self.side.poll_event() {
+            if let Event::Message { message, .. } = &event {
+                self.delivered += usize::from(!message.is_empty());
+            } else if let Event::Connected { id, .. } = event {
+                self.connection = Some(id);
+            }
+        }
+    }
+}
+
+/// Two peers of one kind and the time between them.
+struct Pair<S> {
+    client: End<S>,
+    server: End<S>,
+    now: Instant,
+    buffer: Box<[u8]>,
+}
+
+impl<S: Side> Pair<S> {
+    fn connected(side: impl Fn(Peer<'static>) -> Result<S>) -> Result<Self> {
+        let now = Instant::from_micros(1_000_000);
+        let capacity = Capacity { connections: 1, blocks: BLOCKS, block_size: BLOCK };
+        let mut config = Config::new([1; 32]);
+        config.max_incoming = 1;
+        let server = Peer::with_capacity(capacity, config);
+        let mut client = Peer::with_capacity(capacity, Config::new([2; 32]));
+        client.connect(now, SERVER)?;
+        let (client, server) = (End::new(side(client)?, CLIENT), End::new(side(server)?, SERVER));
+        let mut pair = Self { client, server, now, buffer: vec![0; MAX_DATAGRAM].into() };
+        while pair.client.connection.is_none() || pair.server.connection.is_none() {
+            pair.round();
+        }
+        Ok(pair)
+    }
+
+    /// Each side sends a batch; returns when both are delivered.
+    fn exchange(&mut self, message: &[u8]) -> Result<()> {
+        for _ in 0..BATCH {
+            self.client.send(self.now, message)?;
+            self.server.send(self.now, message)?;
+        }
+        let awaited = [&self.client, &self.server].map(|end| end.delivered + BATCH);
+        while [self.client.delivered, self.server.delivered] != awaited {
+            self.round();
+        }
+        Ok(())
+    }
+
+    fn round(&mut self) {
+        self.client.transmit(self.now, &mut self.server, &mut self.buffer);
+        self.server.take_events();
+        self.server.transmit(self.now, &mut self.client, &mut self.buffer);
+        self.client.take_events();
+        self.now = self.now + ROUND;
+    }
+}
+
+fn exchange<S: Side>(repetitions: u64, side: impl Fn(Peer<'static>) -> Result<S>) -> Result<()> {
+    let mut pair = Pair::connected(side)?;
+    for _ in 0..repetitions {
+        pair.exchange(&[0x86; SIZE])?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every row does the same work, or the difference of two rows would be no cost.
+    #[test]
+    fn both_sides_have_all_messages_whatever_is_attached() {
+        for path in PluginPath::value_variants() {
+            path.run(3).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_filter_sees_every_message() {
+        let mut pair = Pair::connected(|peer| hosted(peer, MessageFilter::<1>::new())).unwrap();
+        pair.exchange(&[0x86; SIZE]).unwrap();
+        for end in [&pair.client, &pair.server] {
+            let host = &end.side.hook;
+            let key = host.keys().next().unwrap();
+            assert_eq!(host.stats(key).unwrap().shown, BATCH as u64);
+        }
+    }
+}
