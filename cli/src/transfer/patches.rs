@@ -1,12 +1,19 @@
 //! Patches that make a file from an older version, in the format of bsdiff 4.
 
-use std::io::{self, BufRead, Cursor, Read, Write};
+use std::io::{self, BufReader, Cursor, Read, Seek, SeekFrom, Take, Write};
 
 use bzip2::read::BzDecoder;
-use qbsdiff::{Bsdiff, Bspatch};
+use qbsdiff::Bsdiff;
 
-/// The longest file that is patched: both versions and the patch are in memory while it is.
+/// The longest file that is patched: both versions are in memory while the patch is made.
 pub(super) const LONGEST: u64 = 128 * 1_024 * 1_024;
+
+/// How a patch begins, and the length of its header, which has the lengths of its parts.
+const MAGIC: &[u8] = b"BSDIFF40";
+const HEADER: usize = 32;
+
+/// How many bytes are made in one go.
+const PIECE: usize = 4_096;
 
 /// The length of an entry of the control part: bytes to add to those of the older version, bytes to copy, and how far to move
 /// in the older version.
@@ -26,73 +33,157 @@ pub(super) fn make(old: &[u8], new: &[u8]) -> io::Result<Vec<u8>> {
     Ok(patch)
 }
 
-/// Writes the newer version, of so many bytes. A patch that makes more is an error.
-pub(super) fn apply(old: &[u8], patch: &[u8], size: u64, new: impl Write) -> io::Result<()> {
-    check_control(control_part(patch)?, size)?;
-    let patcher = Bspatch::new(patch)?;
-    if patcher.hint_target_size() != size {
-        return Err(another_size());
-    }
-    let mut new = Limited { inner: new, room: size };
-    patcher.apply(old, &mut new)?;
-    new.flush()
+/// Makes the newer version step by step. Only pieces of it, of the older version and of the patch are in memory.
+pub(super) struct Patcher<R: Read, O> {
+    control: BzDecoder<Take<R>>,
+    difference: BzDecoder<Take<R>>,
+    extra: BzDecoder<Take<R>>,
+    old: BufReader<O>,
+    /// Where the older version is read next, and where the entry under way wants it to be read.
+    old_at: i64,
+    wanted_at: i64,
+    /// What the entry under way still has to do.
+    entry: Entry,
+    /// Bytes of the newer version that are not made yet.
+    left: u64,
+    /// How many more entries the patch may have. Compressed, a few bytes can hold entries without end that write nothing.
+    entries_left: u64,
 }
 
-/// The first part. The lengths of both parts that the header names are checked, since `Bspatch` adds them without a check for
-/// overflow.
-fn control_part(patch: &[u8]) -> io::Result<&[u8]> {
-    let (header, parts) = patch.split_at_checked(32).ok_or(io::ErrorKind::UnexpectedEof)?;
-    let [control, difference] = [8, 16].map(|at| number(header, at));
-    let room = parts.len() as u64;
-    match parts.split_at_checked(usize::try_from(control).unwrap_or(usize::MAX)) {
-        Some((control, _)) if difference <= room => Ok(control),
-        _ => Err(io::Error::other("the parts of the patch are longer than the patch")),
+/// An entry of the control part.
+#[derive(Clone, Copy, Debug, Default)]
+struct Entry {
+    add: u64,
+    copy: u64,
+    step: i64,
+}
+
+impl<R: Read + Seek, O: Read + Seek> Patcher<R, O> {
+    /// From a patch, each of whose parts is read by a reader of its own, and an older version, both from their beginnings on.
+    /// A patch that makes another size is an error.
+    pub(super) fn new(open_patch: impl Fn() -> io::Result<R>, old: O, size: u64) -> io::Result<Self> {
+        let mut header = [0; HEADER];
+        open_patch()?.read_exact(&mut header)?;
+        if !header.starts_with(MAGIC) {
+            return Err(io::Error::other("it is no patch of bsdiff 4"));
+        }
+        let [control, difference, made] = [8, 16, 24].map(|at| number(&header, at));
+        if made != size {
+            return Err(another_size());
+        }
+        let part = |begin: u64, length| -> io::Result<_> {
+            let mut patch = open_patch()?;
+            patch.seek(SeekFrom::Start(begin))?;
+            Ok(BzDecoder::new(patch.take(length)))
+        };
+        let too_long = || io::Error::other("the parts of the patch are longer than the patch");
+        let difference_at = control.checked_add(HEADER as u64).ok_or_else(too_long)?;
+        let extra_at = difference_at.checked_add(difference).ok_or_else(too_long)?;
+        Ok(Self {
+            control: part(HEADER as u64, control)?,
+            difference: part(difference_at, difference)?,
+            extra: part(extra_at, u64::MAX)?,
+            old: BufReader::new(old),
+            old_at: 0,
+            wanted_at: 0,
+            entry: Entry::default(),
+            left: size,
+            entries_left: size / BYTES_PER_ENTRY + FURTHER_ENTRIES,
+        })
     }
+
+    /// Makes up to so many bytes more, of which entries take some too. False once all are made.
+    pub(super) fn step(&mut self, new: &mut impl Write, bytes: u64) -> io::Result<bool> {
+        let mut budget = bytes;
+        while self.left > 0 && budget > 0 {
+            let taken = if self.entry.add > 0 {
+                self.add(new, budget)?
+            } else if self.entry.copy > 0 {
+                self.copy(new, budget)?
+            } else {
+                self.next_entry()?;
+                ENTRY as u64
+            };
+            budget = budget.saturating_sub(taken);
+        }
+        new.flush()?;
+        Ok(self.left > 0)
+    }
+
+    fn next_entry(&mut self) -> io::Result<()> {
+        let left = self.entries_left.checked_sub(1);
+        self.entries_left = left.ok_or_else(|| io::Error::other("the patch has too many entries"))?;
+        self.wanted_at = self.wanted_at.checked_add(self.entry.step).ok_or_else(outside)?;
+        let mut entry = [0; ENTRY];
+        self.control.read_exact(&mut entry)?;
+        // A negative number has the highest bit, so it is more than any size.
+        let [add, copy, step] = [0, 8, 16].map(|at| number(&entry, at));
+        if add.checked_add(copy).is_none_or(|made| made > self.left) {
+            return Err(another_size());
+        }
+        self.entry = Entry { add, copy, step: signed(step) };
+        Ok(())
+    }
+
+    /// Bytes that differ from those of the older version by as much as the patch says.
+    fn add(&mut self, new: &mut impl Write, budget: u64) -> io::Result<u64> {
+        let (mut buffer, mut old) = ([0; PIECE], [0; PIECE]);
+        let bytes = piece(&mut buffer, self.entry.add.min(budget));
+        let old = piece(&mut old, bytes.len() as u64);
+        self.difference.read_exact(bytes)?;
+        self.read_old(old)?;
+        for (byte, old) in bytes.iter_mut().zip(old) {
+            *byte = byte.wrapping_add(*old);
+        }
+        new.write_all(bytes)?;
+        let made = bytes.len() as u64;
+        (self.entry.add, self.left) = (self.entry.add - made, self.left - made);
+        Ok(made)
+    }
+
+    /// Bytes that are in the patch.
+    fn copy(&mut self, new: &mut impl Write, budget: u64) -> io::Result<u64> {
+        let mut buffer = [0; PIECE];
+        let bytes = piece(&mut buffer, self.entry.copy.min(budget));
+        self.extra.read_exact(bytes)?;
+        new.write_all(bytes)?;
+        let made = bytes.len() as u64;
+        (self.entry.copy, self.left) = (self.entry.copy - made, self.left - made);
+        Ok(made)
+    }
+
+    fn read_old(&mut self, bytes: &mut [u8]) -> io::Result<()> {
+        let distance = self.wanted_at.checked_sub(self.old_at).ok_or_else(outside)?;
+        self.old.seek_relative(distance)?;
+        self.old.read_exact(bytes)?;
+        let after = self.wanted_at.checked_add_unsigned(bytes.len() as u64).ok_or_else(outside)?;
+        (self.old_at, self.wanted_at) = (after, after);
+        Ok(())
+    }
+}
+
+/// The beginning of a buffer, no longer than so many bytes.
+fn piece(buffer: &mut [u8], length: u64) -> &mut [u8] {
+    let length = usize::try_from(length).unwrap_or(usize::MAX).min(buffer.len());
+    &mut buffer[..length]
 }
 
 fn number(bytes: &[u8], at: usize) -> u64 {
     bytes[at..at + 8].iter().rev().fold(0, |value, &byte| value << 8 | u64::from(byte))
 }
 
-/// Reads the control part before the patch is applied. Compressed, a few bytes can hold entries without end that write
-/// nothing, and `Bspatch` would carry out all of them.
-fn check_control(part: &[u8], size: u64) -> io::Result<()> {
-    let mut entries = io::BufReader::new(BzDecoder::new(part));
-    let (mut made, mut room) = (0_u64, size / BYTES_PER_ENTRY + FURTHER_ENTRIES);
-    let mut entry = [0; ENTRY];
-    while !entries.fill_buf()?.is_empty() {
-        room = room.checked_sub(1).ok_or_else(|| io::Error::other("the patch has too many entries"))?;
-        entries.read_exact(&mut entry)?;
-        // A negative number has the highest bit, so it is more than any size.
-        let [add, copy] = [0, 8].map(|at| number(&entry, at));
-        let after = made.checked_add(add).and_then(|made| made.checked_add(copy));
-        let after = after.filter(|after| *after <= size);
-        made = after.ok_or_else(another_size)?;
-    }
-    if made == size { Ok(()) } else { Err(another_size()) }
+/// A number whose highest bit is its sign.
+fn signed(number: u64) -> i64 {
+    let magnitude = (number & i64::MAX as u64) as i64;
+    if number >> 63 == 0 { magnitude } else { -magnitude }
 }
 
 fn another_size() -> io::Error {
     io::Error::other("the patch makes another size")
 }
 
-/// A writer that takes no more than so many bytes.
-struct Limited<W> {
-    inner: W,
-    room: u64,
-}
-
-impl<W: Write> Write for Limited<W> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let length = bytes.len() as u64;
-        self.room = self.room.checked_sub(length).ok_or(io::ErrorKind::WriteZero)?;
-        self.inner.write_all(bytes)?;
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.inner.flush()
-    }
+fn outside() -> io::Error {
+    io::Error::other("the patch reads outside of the older version")
 }
 
 #[cfg(test)]
@@ -105,6 +196,20 @@ mod tests {
         [old, new]
     }
 
+    /// Writes the newer version in steps of so many bytes, and returns how many it took.
+    fn apply_by(old: &[u8], patch: &[u8], size: u64, mut new: impl Write, bytes: u64) -> io::Result<usize> {
+        let mut patcher = Patcher::new(|| Ok(Cursor::new(patch)), Cursor::new(old), size)?;
+        let mut steps = 1;
+        while patcher.step(&mut new, bytes)? {
+            steps += 1;
+        }
+        Ok(steps)
+    }
+
+    fn apply(old: &[u8], patch: &[u8], size: u64, new: impl Write) -> io::Result<()> {
+        apply_by(old, patch, size, new, u64::MAX).map(|_| ())
+    }
+
     #[test]
     fn a_patch_is_short_and_makes_the_newer_version() {
         let [old, new] = versions();
@@ -114,6 +219,29 @@ mod tests {
         apply(&old, &patch, new.len() as u64, &mut made).expect("it fits");
         assert_eq!(made, new);
         assert!(apply(&old, &patch, new.len() as u64 - 1, io::sink()).is_err());
+    }
+
+    /// What one step makes and reads is bounded, whatever the entries are.
+    #[test]
+    fn a_file_is_made_in_steps_of_bounded_length() {
+        let [old, new] = versions();
+        let patch = make(&old, &new).expect("a patch");
+        let size = new.len() as u64;
+        for bytes in [1, 25, 1_000, 5_000] {
+            let mut patcher =
+                Patcher::new(|| Ok(Cursor::new(&patch[..])), Cursor::new(&old[..]), size).expect("a patch");
+            let mut made = Vec::new();
+            let mut before = 0;
+            while patcher.step(&mut made, bytes).expect("it fits") {
+                assert!((made.len() - before) as u64 <= bytes, "{} of {bytes}", made.len() - before);
+                before = made.len();
+            }
+            assert_eq!(made, new);
+        }
+        // Entries that make nothing take their part of a step.
+        let nothing = std::iter::repeat_n([0; 3], 1_000).chain([[1_000, 0, 0]]);
+        let patch = patch_of(nothing, 1_000);
+        assert_eq!(apply_by(&old, &patch, 1_000, io::sink(), 240).expect("it fits"), 105);
     }
 
     /// The newer version may begin with bytes from elsewhere, so an entry may do nothing but move.
@@ -157,14 +285,35 @@ mod tests {
         assert!(bomb.len() < 5_000, "48 MB in {} bytes", bomb.len());
         let too_many = Err("the patch has too many entries".to_owned());
         assert_eq!(apply(&bomb), too_many);
-        assert_eq!(apply(&patch_of([[1_000, 0, 0]].into_iter().chain(nothing), 1_000)), too_many);
+        // What follows when all bytes are made is not read.
+        assert_eq!(apply(&patch_of([[1_000, 0, 0]].into_iter().chain(nothing), 1_000)), Ok(()));
         let another_size = Err("the patch makes another size".to_owned());
         for entry in
             [[1_001, 0, 0], [0, 1_001, 0], [1 << 63 | 1, 0, 0], [500, 1 << 63 | 1, 0], [u64::MAX, 2, 0]]
         {
             assert_eq!(apply(&patch_of([entry].into_iter(), 1_000)), another_size, "{entry:?}");
         }
-        assert_eq!(apply(&patch_of([[999, 0, 0]].into_iter(), 1_000)), another_size);
+        assert!(apply(&patch_of([[999, 0, 0]].into_iter(), 1_000)).is_err(), "a byte is missing");
+    }
+
+    #[test]
+    fn the_older_version_is_read_within_its_bounds() {
+        let old = [7; 1_000];
+        let apply = |entries: [[u64; 3]; 2]| {
+            let mut made = Vec::new();
+            apply(&old, &patch_of(entries.into_iter(), 1_000), 1_000, &mut made).map(|()| made)
+        };
+        let back = |bytes: u64| bytes | 1 << 63;
+        assert_eq!(apply([[500, 0, back(500)], [500, 0, 0]]).expect("within"), old);
+        assert_eq!(apply([[0, 500, 999], [1, 499, 0]]).expect("its last byte")[500], 7);
+        for entries in [
+            [[500, 0, 1], [500, 0, 0]],
+            [[500, 0, back(501)], [500, 0, 0]],
+            [[500, 0, back(u64::MAX)], [500, 0, 0]],
+            [[500, 0, i64::MAX as u64], [500, 0, 0]],
+        ] {
+            assert!(apply(entries).is_err(), "{entries:?}");
+        }
     }
 
     #[test]

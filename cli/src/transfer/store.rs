@@ -5,10 +5,11 @@ use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use rakwire_plugins::files::{Entry, StorageError, Store};
+use rakwire_plugins::files::{Entry, PatchStep, StorageError, Store};
 use sha2::{Digest, Sha256};
 
-use super::{PARTS, hex, patches, shown};
+use super::patches::{self, Patcher};
+use super::{PARTS, hex, shown};
 use crate::failure::Failure;
 
 /// The most directories inside each other.
@@ -35,6 +36,8 @@ struct OpenFile {
     /// The older version that is in place.
     base: Option<File>,
     patch: Option<File>,
+    /// The patch is being applied.
+    patcher: Option<Patcher<File, File>>,
 }
 
 impl DirectoryStore {
@@ -45,9 +48,14 @@ impl DirectoryStore {
         Ok(Self { root: root.to_owned(), directories_left: directories, open: HashMap::new(), error: None })
     }
 
-    /// Closes the files of a transfer that has ended. Their parts stay, for the next attempt.
+    /// Closes the files of a transfer that has ended. Their parts stay, for the next attempt, but for what a patch has begun to
+    /// make: the rest of it would come as bytes, and the patch is shorter.
     pub(crate) fn close(&mut self) {
-        self.open.clear();
+        for (_, open) in self.open.drain() {
+            if open.patcher.is_some() {
+                let _ = open.file.set_len(0);
+            }
+        }
     }
 
     /// Removes what is left of earlier attempts, when everything is here.
@@ -76,7 +84,8 @@ impl DirectoryStore {
             present = 0;
         }
         let size = entry.size;
-        self.open.insert(number, OpenFile { path, part, file, is_in_place, size, base: None, patch: None });
+        let (base, patch, patcher) = (None, None, None);
+        self.open.insert(number, OpenFile { path, part, file, is_in_place, size, base, patch, patcher });
         Ok(present)
     }
 
@@ -224,21 +233,36 @@ impl OpenFile {
         patch.write_all(bytes)
     }
 
-    /// False if the patch does not fit; nothing of the file is here then.
-    fn apply_patch(&mut self) -> io::Result<bool> {
-        let Some(mut file) = self.patch.take() else { return Ok(false) };
-        let mut patch = Vec::new();
-        file.seek(SeekFrom::Start(0))?;
-        file.read_to_end(&mut patch)?;
+    fn apply_patch(&mut self, bytes: u64) -> io::Result<PatchStep> {
+        let made = self.patcher().and_then(|mut patcher| {
+            self.file.seek(SeekFrom::End(0))?;
+            let is_unfinished = patcher.step(&mut BufWriter::new(&self.file), bytes)?;
+            self.patcher = is_unfinished.then_some(patcher);
+            Ok(is_unfinished)
+        });
+        let step = match made {
+            Ok(true) => return Ok(PatchStep::Unfinished),
+            Ok(false) => PatchStep::Applied,
+            Err(_) => {
+                self.file.set_len(0)?;
+                PatchStep::Worthless
+            }
+        };
         fs::remove_file(self.part.with_extension("patch"))?;
-        self.file.set_len(0)?;
-        self.file.seek(SeekFrom::Start(0))?;
-        let made = fs::read(&self.path)
-            .and_then(|old| patches::apply(&old, &patch, self.size, BufWriter::new(&self.file)));
-        if made.is_err() {
-            self.file.set_len(0)?;
+        Ok(step)
+    }
+
+    /// What applies the patch: that of the step before, or at first a new one.
+    fn patcher(&mut self) -> io::Result<Patcher<File, File>> {
+        if let Some(patcher) = self.patcher.take() {
+            return Ok(patcher);
         }
-        Ok(made.is_ok())
+        self.patch = None;
+        self.file.set_len(0)?;
+        let mut base = self.base.take().ok_or(io::ErrorKind::NotFound)?;
+        base.seek(SeekFrom::Start(0))?;
+        let patch = self.part.with_extension("patch");
+        Patcher::new(|| File::open(&patch), base, self.size)
     }
 
     fn discard(&mut self) -> io::Result<()> {
@@ -285,8 +309,8 @@ impl Store for DirectoryStore {
         written.map_err(|error| self.file_failed(file, &error))
     }
 
-    fn apply_patch(&mut self, file: u32) -> Result<bool, StorageError> {
-        let applied = self.file(file).and_then(OpenFile::apply_patch);
+    fn apply_patch(&mut self, file: u32, bytes: u64) -> Result<PatchStep, StorageError> {
+        let applied = self.file(file).and_then(|open| open.apply_patch(bytes));
         applied.map_err(|error| self.file_failed(file, &error))
     }
 

@@ -50,7 +50,9 @@ mod wire;
 
 pub use self::outcome::{Failure, Progress, Reason, StorageError, Totals};
 pub use self::path::{MAX_PATH, check_path};
-pub use self::receiver::{FileReceiver, Limits, ReceiverEvent, ReceiverStats, Store, TransferUnderWay};
+pub use self::receiver::{
+    FileReceiver, Limits, PatchStep, ReceiverEvent, ReceiverStats, Store, TransferUnderWay,
+};
 pub use self::sender::{FileSender, SenderEvent, SenderStats, Source};
 pub use self::wire::{
     BASE_LENGTH, DIGEST_LENGTH, Entries, Entry, MIN_BYTES, Page, PageWriter, REPLY_ID, REQUEST_ID, Reply,

@@ -5,7 +5,7 @@ use sha2::{Digest, Sha256};
 use crate::files::outcome::{Reason, StorageError};
 use crate::files::wire::{BASE_LENGTH, DIGEST_LENGTH, Entry, Request};
 
-use super::store::Store;
+use super::store::{PatchStep, Store};
 
 /// What of a file is here, asked for and checked.
 #[derive(Clone, Debug)]
@@ -35,6 +35,8 @@ pub(super) enum Patch {
     AskedFor,
     /// The sender has one.
     Fetching { number: u32, size: u64, requested: u64 },
+    /// All of the patch is here, and the file is being made of it.
+    Applying,
     /// It was.
     Applied,
     /// It is not.
@@ -110,12 +112,15 @@ impl IncomingFile {
             if is_worth_it { Patch::Fetching { number, size, requested: 0 } } else { Patch::Impossible };
     }
 
-    /// Makes the file of the patch, all of which is here.
-    pub(super) fn apply_patch<S: Store>(&mut self, store: &mut S) -> Result<(), StorageError> {
-        self.patch = Patch::Impossible;
-        if store.apply_patch(self.number)? {
-            self.patch = Patch::Applied;
-            (self.present, self.requested) = (self.size, self.size);
+    /// Makes more of the file from its patch, about so many bytes.
+    pub(super) fn apply_patch<S: Store>(&mut self, store: &mut S, bytes: u64) -> Result<(), StorageError> {
+        match store.apply_patch(self.number, bytes)? {
+            PatchStep::Unfinished => {}
+            PatchStep::Applied => {
+                self.patch = Patch::Applied;
+                (self.present, self.requested) = (self.size, self.size);
+            }
+            PatchStep::Worthless => self.patch = Patch::Impossible,
         }
         Ok(())
     }
@@ -124,7 +129,7 @@ impl IncomingFile {
     pub(super) fn next_request(&self, number: u32, chunk: u32) -> Option<Request> {
         let (file, size, offset) = match self.patch {
             Patch::Wanted(base) => return Some(Request::FindPatch { number, file: self.number, base }),
-            Patch::Hashing { .. } | Patch::AskedFor => return None,
+            Patch::Hashing { .. } | Patch::AskedFor | Patch::Applying => return None,
             Patch::Fetching { number, size, requested } => (number, size, requested),
             Patch::Untried | Patch::Applied | Patch::Impossible => (self.number, self.size, self.requested),
         };
@@ -138,15 +143,18 @@ impl IncomingFile {
         match &mut self.patch {
             Patch::Wanted(_) => self.patch = Patch::AskedFor,
             Patch::Fetching { requested, .. } => *requested = end,
-            Patch::Untried | Patch::Hashing { .. } | Patch::AskedFor | Patch::Applied | Patch::Impossible => {
-                self.requested = end
-            }
+            Patch::Untried
+            | Patch::Hashing { .. }
+            | Patch::AskedFor
+            | Patch::Applying
+            | Patch::Applied
+            | Patch::Impossible => self.requested = end,
         }
     }
 
-    /// Whether its older version waits to be read.
-    pub(super) const fn is_hashing(&self) -> bool {
-        matches!(self.patch, Patch::Hashing { .. })
+    /// Whether its older version waits to be read, or its patch to be applied.
+    pub(super) const fn is_being_patched(&self) -> bool {
+        matches!(self.patch, Patch::Hashing { .. } | Patch::Applying)
     }
 
     /// Whether bytes up to `stored` wait to be read, or it is complete.

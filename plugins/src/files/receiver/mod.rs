@@ -15,11 +15,11 @@ use super::pacer::Pacer;
 use super::wire::{DATA_HEADER, MIN_BYTES, REPLY_ID, Reply, Request};
 use crate::bytes;
 
-pub use self::store::Store;
+pub use self::store::{PatchStep, Store};
 pub use self::transfer::Limits;
 
-/// How many bytes are read back at the most before other things have their time.
-const CHECKED_AT_ONCE: u64 = 256 * 1_024;
+/// How many bytes are read back or made of a patch at the most before other things have their time.
+const BYTES_AT_ONCE: u64 = 256 * 1_024;
 
 /// What a receiver tells the application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -168,14 +168,17 @@ impl<P: Protocol, S: Store, const WINDOW: usize, const AHEAD: usize, const BYTES
         }
     }
 
-    /// Reads back what has come, and older versions of what is to come; ends the transfer if all is here.
+    /// Reads back what has come, applies patches and reads older versions of what is to come; ends the transfer if all is here.
     fn check(&mut self, buffer: &mut [u8]) {
         let Some(transfer) = &mut self.transfer else { return };
-        match transfer.check(&mut self.store, buffer, CHECKED_AT_ONCE) {
-            Ok((is_finished, budget)) => {
-                self.is_untold |= is_finished;
-                transfer.hash_bases(&mut self.store, buffer, budget);
-            }
+        let store = &mut self.store;
+        let checked = transfer.check(store, buffer, BYTES_AT_ONCE);
+        let patched = checked.and_then(|(is_finished, budget)| {
+            self.is_untold |= is_finished;
+            transfer.apply_patches(store, budget)
+        });
+        match patched {
+            Ok(budget) => transfer.hash_bases(store, buffer, budget),
             Err(reason) => return self.fail(reason),
         }
         if transfer.is_complete()

@@ -3,6 +3,17 @@
 use crate::files::outcome::StorageError;
 use crate::files::wire::Entry;
 
+/// How far the file is that a patch makes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PatchStep {
+    /// Not all of it is made.
+    Unfinished,
+    /// All of it is.
+    Applied,
+    /// The patch is worth nothing. Nothing of the file is here, and all of it is fetched.
+    Worthless,
+}
+
 /// The application's storage. A file is named by its number from [`begin`](Self::begin) on until it is finished or the transfer
 /// has ended; several are under way at a time.
 ///
@@ -57,13 +68,13 @@ pub trait Store {
         Err(StorageError)
     }
 
-    /// All bytes of a patch are here: makes the file from it and the older version. The file is read back then. False if the
-    /// patch is worth nothing; then nothing of the file is here, and all of it is fetched.
+    /// All bytes of a patch are here: makes the file from it and the older version, about so many bytes of it, before other
+    /// things have their time. Called again until the file is made, which is read back then.
     ///
     /// # Errors
     /// See [`begin`](Self::begin).
-    fn apply_patch(&mut self, _file: u32) -> Result<bool, StorageError> {
-        Ok(false)
+    fn apply_patch(&mut self, _file: u32, _bytes: u64) -> Result<PatchStep, StorageError> {
+        Ok(PatchStep::Worthless)
     }
 
     /// All bytes of a file are here, and their SHA-256 is right.

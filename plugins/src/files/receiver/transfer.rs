@@ -188,7 +188,8 @@ impl<const WINDOW: usize, const AHEAD: usize> Transfer<WINDOW, AHEAD> {
         }
         self.progress.received = self.progress.received.saturating_add(length.into());
         let stored = if matches!(what, Asked::PatchBytes { .. }) {
-            store.write_patch(file, offset, bytes).and_then(|()| self.apply_patch(store, file))
+            self.begin_to_patch(file);
+            store.write_patch(file, offset, bytes)
         } else {
             self.progress.done.bytes = self.progress.done.bytes.saturating_add(length.into());
             store.write(file, offset, bytes)
@@ -223,16 +224,13 @@ impl<const WINDOW: usize, const AHEAD: usize> Transfer<WINDOW, AHEAD> {
         Ok(true)
     }
 
-    /// Makes a file of its patch, if all of the patch is here.
-    fn apply_patch<S: Store>(&mut self, store: &mut S, number: u32) -> Result<(), StorageError> {
-        let Some(file) = self.files.iter_mut().find(|other| other.number == number) else { return Ok(()) };
-        let Patch::Fetching { size, requested, .. } = file.patch else { return Ok(()) };
-        if requested < size || self.open.iter().any(|open| open.file == number) {
-            return Ok(());
+    /// A file is made of its patch from now on, if all of the patch is here.
+    fn begin_to_patch(&mut self, number: u32) {
+        let Some(file) = self.files.iter_mut().find(|other| other.number == number) else { return };
+        let Patch::Fetching { size, requested, .. } = file.patch else { return };
+        if requested == size && self.open.iter().all(|open| open.file != number) {
+            file.patch = Patch::Applying;
         }
-        file.apply_patch(store)?;
-        self.progress.done.bytes = self.progress.done.bytes.saturating_add(file.present);
-        Ok(())
     }
 
     /// Up to where the bytes of the first file are here without a gap.
@@ -245,10 +243,22 @@ impl<const WINDOW: usize, const AHEAD: usize> Transfer<WINDOW, AHEAD> {
         offsets.min().unwrap_or(first.requested)
     }
 
-    /// Whether [`check`](Self::check) or [`hash_bases`](Self::hash_bases) has something to do.
+    /// Whether [`check`](Self::check), [`apply_patches`](Self::apply_patches) or [`hash_bases`](Self::hash_bases) has something
+    /// to do.
     pub(super) fn can_be_checked(&self) -> bool {
         self.files.front().is_some_and(|first| first.can_be_checked(self.stored(first)))
-            || self.files.iter().any(IncomingFile::is_hashing)
+            || self.files.iter().any(IncomingFile::is_being_patched)
+    }
+
+    /// Makes more of the next file that has its patch, about so many bytes. Returns how many bytes more might be read.
+    pub(super) fn apply_patches<S: Store>(&mut self, store: &mut S, budget: u64) -> Result<u64, Reason> {
+        let file = self.files.iter_mut().find(|file| file.patch == Patch::Applying);
+        let Some(file) = file.filter(|_| budget > 0) else { return Ok(budget) };
+        file.apply_patch(store, budget).map_err(|StorageError| Reason::Storage)?;
+        if file.patch == Patch::Applied {
+            self.progress.done.bytes = self.progress.done.bytes.saturating_add(file.present);
+        }
+        Ok(0)
     }
 
     /// Reads older versions of files, the next one first, at most so many bytes.

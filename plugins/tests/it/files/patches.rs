@@ -185,3 +185,58 @@ fn older_versions_are_read_step_by_step() {
         assert_eq!(to.store.base_reads, end);
     }
 }
+
+/// A patch of a few bytes, which makes a long file, does not make the receiver do so at once.
+#[test]
+fn patches_are_applied_step_by_step() {
+    const STEP: usize = 256 * 1_024;
+    let id = connections::<RakNet>(1)[0];
+    let long = vec![1; 600_000];
+    let ending = [&long[..], b"and more"].concat();
+    let (old, new) = (tree(&[("long", &long)]), tree(&[("long", &ending), ("other", b"new")]));
+    let mut from = Sender::new(MemorySource::with_previous(&new, &old));
+    from.serve_all();
+    let mut to = patching_receiver(&old);
+    connect(&mut from, id);
+    to.fetch(id).expect("no other transfer");
+    for _ in 0..20 {
+        transmit(&mut to, Instant::ZERO).iter().for_each(|message| receive(&mut from, id, message));
+        if to.store.patch_steps > 0 {
+            break;
+        }
+        transmit(&mut from, Instant::ZERO).iter().for_each(|message| receive(&mut to, id, message));
+    }
+    for (steps, made) in [(1, STEP), (2, 2 * STEP), (3, ending.len())] {
+        assert_eq!((to.store.patch_steps, to.store.parts["long"].len()), (steps, made));
+        let plugin: &dyn Plugin<RakNet> = &to;
+        assert_eq!(plugin.poll_timeout(), Some(Instant::ZERO));
+        transmit(&mut to, Instant::ZERO);
+    }
+    exchange(&mut from, &mut to, id, 10_000);
+    let (_, Some(ReceiverEvent::Ended(Ok(progress)))) = last_events(&mut from, &mut to) else {
+        panic!("it has not ended")
+    };
+    assert_eq!((progress.patched, progress.done, to.store.tree), (1, progress.total, new));
+}
+
+/// What is under way when the transfer ends is not made further.
+#[test]
+fn a_cancelled_transfer_applies_no_patch() {
+    let [old, _] = versions();
+    let (mut from, mut to) = (patching_sender(), patching_receiver(&old));
+    let id = connections::<RakNet>(1)[0];
+    connect(&mut from, id);
+    to.fetch(id).expect("no other transfer");
+    let reads_patch =
+        |message: &Vec<u8>| matches!(Request::decode(message), Some(Request::Read { file: 4.., .. }));
+    let came = (0..20).any(|_| {
+        let requests = transmit(&mut to, Instant::ZERO);
+        requests.iter().for_each(|message| receive(&mut from, id, message));
+        transmit(&mut from, Instant::ZERO).iter().for_each(|message| receive(&mut to, id, message));
+        requests.iter().any(reads_patch)
+    });
+    assert!(came, "a patch is here and not applied yet");
+    assert!(to.cancel());
+    exchange(&mut from, &mut to, id, 10_000);
+    assert_eq!((to.store.patch_steps, to.store.tree), (0, old));
+}

@@ -7,8 +7,8 @@ use rakwire::Instant;
 use rakwire::endpoint::{ConnectionId, Plugin, Verdict};
 use rakwire::raknet::{Delivery, RakNet};
 use rakwire_plugins::files::{
-    BASE_LENGTH, DIGEST_LENGTH, Entry, FileReceiver, FileSender, Limits, ReceiverEvent, SenderEvent, Source,
-    StorageError, Store, Totals,
+    BASE_LENGTH, DIGEST_LENGTH, Entry, FileReceiver, FileSender, Limits, PatchStep, ReceiverEvent,
+    SenderEvent, Source, StorageError, Store, Totals,
 };
 use sha2::{Digest, Sha256};
 
@@ -135,6 +135,8 @@ pub(super) struct MemoryStore {
     pub(super) applies_patches: bool,
     /// Bytes of older versions that were read.
     pub(super) base_reads: usize,
+    /// Steps in which patches were applied.
+    pub(super) patch_steps: usize,
     patches: BTreeMap<u32, Vec<u8>>,
 }
 
@@ -209,14 +211,15 @@ impl Store for MemoryStore {
         Ok(())
     }
 
-    fn apply_patch(&mut self, file: u32) -> Result<bool, StorageError> {
-        let Some(bytes) = self.patched(file) else { return Ok(false) };
+    fn apply_patch(&mut self, file: u32, bytes: u64) -> Result<PatchStep, StorageError> {
+        self.patch_steps += 1;
         let size = self.sizes[&file];
-        let fits = bytes.len() as u64 == size;
-        if fits {
-            *self.part(file)? = bytes;
-        }
-        Ok(fits)
+        let made = self.patched(file).filter(|made| made.len() as u64 == size);
+        let part = self.part(file)?;
+        let Some(made) = made else { return Ok(PatchStep::Worthless) };
+        let end = made.len().min(part.len() + bytes as usize);
+        part.extend_from_slice(&made[part.len()..end]);
+        Ok(if end < made.len() { PatchStep::Unfinished } else { PatchStep::Applied })
     }
 
     fn finish(&mut self, file: u32) -> Result<(), StorageError> {
