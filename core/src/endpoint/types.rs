@@ -23,6 +23,18 @@ pub struct ConnectionId {
 }
 
 impl ConnectionId {
+    /// A name for a connection that no peer has, such as one over TCP, or one in the test of a plugin. Peers may have
+    /// connections of the same name.
+    ///
+    /// ```
+    /// # use rakwire::endpoint::ConnectionId;
+    /// assert_eq!(ConnectionId::without_peer(3).slot(), 3);
+    /// ```
+    #[must_use]
+    pub const fn without_peer(slot: u16) -> Self {
+        Self { slot, generation: 0 }
+    }
+
     /// The slot of the connection: from 0 to the number of connections that the peer can have, less one. Connections that
     /// follow each other may have the same one.
     #[must_use]

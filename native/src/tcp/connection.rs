@@ -8,6 +8,7 @@ use rakwire::raknet::{Delivery, Receipt};
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
 use super::error::DisconnectReason;
+use super::options::Framing;
 use super::shared::{Phase, Queued, Shared};
 use super::stats::ConnectionStats;
 use super::writer::frame;
@@ -161,6 +162,10 @@ impl Connection {
     #[must_use]
     pub fn stats(&self) -> ConnectionStats {
         self.shared().counters.read()
+    }
+
+    pub(super) fn framing(&self) -> Framing {
+        self.shared().options.framing
     }
 
     /// The address of the other peer.

@@ -7,7 +7,8 @@
 //! [`Endpoint`] and [`Connection`] have the methods of their namesakes over UDP, with the same arguments and results, so that
 //! a function that sends and receives needs another type in its signature and nothing else. The delivery that
 //! [`send`](Connection::send) takes is not on the wire, and received messages have [`Delivery::RELIABLE_ORDERED`]. No message
-//! id is reserved. What UDP has and TCP has not: receipts, progress, passwords, bans, pings, hooks and plugins.
+//! id is reserved. What UDP has and TCP has not: receipts, progress, passwords, bans, pings and hooks. A plugin is attached to
+//! one connection, by [`PluginConnection`].
 //!
 //! ```
 //! use rakwire_native::tcp::{Connection, Endpoint, Options};
@@ -46,6 +47,7 @@ mod error;
 mod listener;
 mod options;
 mod places;
+mod plugins;
 mod reader;
 mod run;
 mod shared;
@@ -58,6 +60,7 @@ pub use self::connection::{Connection, Message};
 pub use self::endpoint::Endpoint;
 pub use self::error::{ConnectError, ConnectFailure, DisconnectReason};
 pub use self::options::{ConnectOptions, Framing, Options};
+pub use self::plugins::{NoMessages, PluginConnection};
 pub use self::stats::{ConnectionStats, EndpointStats};
 pub use crate::bind_error::BindError;
 pub use crate::endpoint::{TryAcceptError, TryRecvError};

@@ -1,5 +1,7 @@
 //! The examples run, over real sockets.
 
+#[path = "../../examples/calls_over_tcp.rs"]
+mod calls_over_tcp;
 #[path = "../../examples/files.rs"]
 mod files;
 #[path = "../../examples/lobby.rs"]
@@ -31,6 +33,11 @@ fn teams_wait_for_who_comes_late() {
 #[test]
 fn a_shop_is_called_and_hears_signals() {
     rpc4::main().expect("it answers");
+}
+
+#[test]
+fn a_server_is_called_over_udp_and_over_tcp() {
+    calls_over_tcp::main().expect("it answers");
 }
 
 #[test]

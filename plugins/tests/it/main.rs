@@ -10,4 +10,5 @@ mod registry;
 mod replication;
 mod rpc4;
 mod support;
+mod tcp;
 mod voice;

@@ -3,6 +3,7 @@
 mod hostile;
 mod limits;
 mod messages;
+mod plugins;
 mod tls;
 
 use rakwire_native::Delivery;

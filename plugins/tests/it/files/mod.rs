@@ -3,6 +3,7 @@
 mod hostile;
 mod patches;
 mod simulated;
+mod tcp;
 mod transfers;
 mod tree;
 mod wire;

@@ -1,0 +1,106 @@
+//! Plugins that need no datagrams, over TCP.
+
+use std::time::Duration;
+
+use rakwire::codec::rabbit::Text;
+use rakwire::endpoint::{ConnectionId, Plugin, Side};
+use rakwire::raknet::{Delivery, RakNet};
+use rakwire_native::tcp::{Connection, Endpoint, Options, PluginConnection};
+use rakwire_plugins::calls::{CallFailure, Function, Handler, Refusal, RemoteCalls};
+
+/// On a machine that is not broken.
+const DEADLINE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Both ends of a connection, and the endpoints.
+pub(crate) async fn connect() -> ([Connection; 2], [Endpoint; 2]) {
+    let server = Endpoint::bind("127.0.0.1:0", Options::server(1)).await.expect("a free port");
+    let client = Endpoint::bind("127.0.0.1:0", Options::client()).await.expect("a free port");
+    let (here, there) = tokio::join!(client.connect(server.local_addr()), server.accept());
+    ([here.expect("open"), there.expect("accepted")], [client, server])
+}
+
+/// Attaches a plugin, which acts until the connection ends. No message is the application's.
+pub(crate) fn attach<T>(connection: Connection, side: Side, plugin: T) -> PluginConnection<T>
+where
+    T: Plugin<RakNet> + Send + 'static,
+{
+    let connection = PluginConnection::new(connection, side, plugin).expect("it has messages");
+    let receiving = connection.clone();
+    tokio::spawn(async move {
+        let message = receiving.recv().await;
+        assert!(message.is_none(), "{message:?}");
+    });
+    connection
+}
+
+pub(crate) async fn until<T>(mut poll: impl FnMut() -> Option<T>) -> T {
+    let waiting = async {
+        loop {
+            if let Some(something) = poll() {
+                return something;
+            }
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    };
+    tokio::time::timeout(DEADLINE, waiting).await.expect("it comes in time")
+}
+
+struct Echo;
+
+impl Function for Echo {
+    const NAME: &'static str = "echo";
+    type Arguments<'a> = Text<'a>;
+    type Answer<'a> = u32;
+}
+
+#[derive(Default)]
+struct Heard(u32);
+
+impl Handler<Self, Heard> for Echo {
+    fn is_allowed(heard: &Heard, _: ConnectionId) -> bool {
+        heard.0 < 20
+    }
+
+    fn handle(heard: &mut Heard, _: ConnectionId, text: Text<'_>) -> Result<u32, Refusal> {
+        heard.0 += 1;
+        u32::try_from(text.chars().count()).map_err(|_| Refusal::Failed(1))
+    }
+}
+
+type Calls<C> = RemoteCalls<RakNet, C, 4, 32, 256>;
+
+fn call(connection: &PluginConnection<Calls<()>>, text: &str) {
+    let (id, delivery) = (connection.id(), Delivery::RELIABLE_ORDERED);
+    let called = connection.with(|calls| calls.call::<Echo>(id, &Text::new(text), TIMEOUT, delivery));
+    called.expect("room");
+}
+
+async fn answer(connection: &PluginConnection<Calls<()>>) -> Result<u32, CallFailure> {
+    until(|| connection.with(RemoteCalls::poll_finished)).await.answer::<Echo>()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn functions_are_called_over_tcp() {
+    let ([here, there], _endpoints) = connect().await;
+    let mut answering = Calls::new(Heard::default());
+    answering.register::<Echo, Echo>().expect("room");
+    let _there = attach(there, Side::Server, answering);
+    let here = attach(here, Side::Client, Calls::new(()));
+    for length in 0..20 {
+        call(&here, &"é".repeat(length));
+        assert_eq!(answer(&here).await, Ok(length as u32));
+    }
+    call(&here, "one more");
+    assert_eq!(answer(&here).await, Err(CallFailure::Refused(Refusal::Forbidden)));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn calls_end_with_their_connection_over_tcp() {
+    let ([here, there], _endpoints) = connect().await;
+    let here = attach(here, Side::Client, Calls::new(()));
+    call(&here, "nobody answers");
+    assert_eq!(there.recv().await.expect("open").bytes.first(), Some(&rakwire_plugins::calls::MESSAGE_ID));
+    there.disconnect().await;
+    assert_eq!(answer(&here).await, Err(CallFailure::Disconnected));
+}
