@@ -15,7 +15,7 @@ use rakwire::game_protocol;
 use rakwire::raknet::{ConnectError, SecurePeer};
 use rakwire::raknet::{Delivery, Direction, Guid, Outcome, RakNet, Reliability};
 #[cfg(feature = "secure")]
-use rakwire::secure::{PublicKey, ServerTrust, StaticKey};
+use rakwire::secure::{ConnectToken, MAX_CONNECT_TOKEN, PublicKey, ServerTrust, StaticKey};
 use rakwire::{Chunks, Instant};
 use rakwire_wasm::web;
 use rakwire_wasm::web::connection::Connection;
@@ -86,6 +86,27 @@ pub async fn play_secure(url: String, target: String, server_key: String) -> Res
         return Err(JsError::new("an identity was accepted without a trusted server"));
     }
     Ok(format!("{}; {}", known.key, refusal.unwrap_or_default()))
+}
+
+/// Opens a connection with a connect token that is for the owner of this private key, checks an echo, and finds that the token
+/// was used.
+///
+/// # Errors
+/// If connecting fails or a check does.
+#[cfg(feature = "secure")]
+#[wasm_bindgen]
+pub async fn play_with_token(url: String, token: String, private_key: String) -> Result<String, JsError> {
+    let identity = StaticKey::from_key_file(&private_key)?;
+    let mut buffer = [0; MAX_CONNECT_TOKEN];
+    let token = ConnectToken::from_text(&token, &mut buffer)?;
+    let server = token.servers.first().ok_or_else(|| JsError::new("the token names no server"))?;
+    let options = web::Options::connect_token(&token, server, &identity);
+    let connection = web::connect(&url, server.name, options).await?;
+    connection.send(b"\xFEhello", Delivery::RELIABLE_ORDERED)?;
+    check_echo(&connection, b"\xFEhello").await?;
+    connection.disconnect().await;
+    let refusal = web::connect(&url, server.name, options).await.err().map(|error| error.to_string());
+    Ok(refusal.unwrap_or_default())
 }
 
 /// Asks a server what it says of itself, then connects with a password and a small memory, and sends faster than that

@@ -2,14 +2,14 @@
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { test } from "node:test";
 
 import { openPage } from "./browser.mjs";
-import { startSecureEcho } from "./keys.mjs";
+import { folderOf, keygen, rakwire, startSecureEcho } from "./keys.mjs";
 import { startCpp, startEcho, startRelay } from "./support.mjs";
 
 const CRATE = fileURLToPath(new URL("..", import.meta.url));
@@ -65,6 +65,17 @@ test("a Rust program opens a secure connection to a server whose key it knows", 
   const { address, key } = await startSecureEcho(t);
   const play = await openExample(t, { game: address });
   assert.equal(await play("play_secure", "game", key), `${key}; the server has another public key`);
+});
+
+test("a Rust program connects with a connect token, once", { timeout: 600_000 }, async (t) => {
+  const tokenKey = join(folderOf(t), "token.key");
+  rakwire("keygen", "--token", tokenKey);
+  const { address, key } = await startSecureEcho(t, "--token-key", tokenKey);
+  const client = keygen(t);
+  const claims = ["--user", "7", "--client-key", client.key, "--server", `${key}@game`];
+  const token = rakwire("token", "--token-key", tokenKey, ...claims);
+  const play = await openExample(t, { game: address });
+  assert.match(await play("play_with_token", token, readFileSync(client.file, "utf8")), /^the server.*password$/);
 });
 
 test("a Rust program uses the Game Protocol", { timeout: 600_000 }, async (t) => {

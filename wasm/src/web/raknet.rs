@@ -8,7 +8,7 @@ use rakwire::raknet::{Carrier, Guid, Outcome, Progress, RakNet, Receipt};
 #[cfg(feature = "secure")]
 use rakwire::raknet::{SecurePeer, Security};
 #[cfg(feature = "secure")]
-use rakwire::secure::{ServerTrust, StaticKey};
+use rakwire::secure::{ConnectToken, ServerTrust, StaticKey, TokenServer};
 
 #[cfg(feature = "secure")]
 use super::browser::entropy;
@@ -74,6 +74,21 @@ impl Default for Options<'_> {
             #[cfg(feature = "secure")]
             identity_data: &[],
         }
+    }
+}
+
+#[cfg(feature = "secure")]
+impl<'p> Options<'p> {
+    /// Opens a connection with a connect token: with one of its servers, whose key alone is trusted, as the client with the
+    /// key that the token is for. [`TokenServer::name`] is the target, if the backend names servers as the relay does.
+    #[must_use]
+    pub fn connect_token(
+        token: &ConnectToken<'p>,
+        server: &TokenServer<'_>,
+        identity: &'p StaticKey,
+    ) -> Self {
+        let trust = Some(ServerTrust::Key(server.key));
+        Self { password: token.sealed, trust, identity: Some(identity), ..Self::default() }
     }
 }
 
