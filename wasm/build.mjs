@@ -2,7 +2,8 @@
 // wasm-bindgen of the version in Cargo.lock, and the npm packages of package-lock.json; with the same versions of these it
 // leaves the same bytes.
 //
-// With `--typescript` it leaves the WebAssembly of the last build as it is. With `--server FOLDER` it only makes, for measurements, the WebAssembly whose peers accept a connection, too.
+// With `--typescript` it leaves the WebAssembly of the last build as it is. With `--entry NAME` it only makes the WebAssembly of one
+// entry, and with `--server FOLDER`, for measurements, the one whose peers accept a connection, too.
 //
 // pkg/NAME.wasm, NAME.js  the WebAssembly of an entry, and the same as a text inside a module
 // pkg/worker*.js          the script of the worker, as a file and as a text inside a module
@@ -90,9 +91,11 @@ async function buildTypeScript() {
   }
 }
 
-const [option, folder] = process.argv.slice(2);
+const [option, value] = process.argv.slice(2);
 if (option === "--server") {
-  buildWasm("accepting", "npm,npm-server", folder);
+  buildWasm("accepting", "npm,npm-server", value);
+} else if (option === "--entry") {
+  buildWasm(value, ENTRIES[value]);
 } else {
   if (option !== "--typescript") {
     rmSync(join(HERE, "pkg"), { recursive: true, force: true });

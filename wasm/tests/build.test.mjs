@@ -1,4 +1,4 @@
-// The build leaves the same bytes wherever it runs. The WebAssembly, which takes longer, is built once.
+// The build leaves the same bytes wherever it runs. Of the WebAssembly, which takes longer, the smallest is built twice.
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
@@ -40,6 +40,26 @@ test("the same sources are the same package in another folder", (t) => {
   assert.deepEqual(built, before);
   const scripts = Object.keys(built).filter((file) => file.startsWith("pkg/"));
   assert.equal(scripts.length, 6, `${scripts}`);
+});
+
+/** What cargo reads of the repository for a build of one crate, as each member of the workspace has to be there. */
+const WORKSPACE = fileURLToPath(new URL("../..", import.meta.url));
+const isCargos = (file) => !["target", "node_modules", "dist", "pkg"].includes(basename(file));
+
+test("the WebAssembly is the same in another folder", (t) => {
+  const folder = mkdtempSync(join(tmpdir(), "rakwire-workspace-"));
+  t.after(() => rmSync(folder, { recursive: true, force: true }));
+  const manifest = readFileSync(join(WORKSPACE, "Cargo.toml"), "utf8");
+  const members = [.../^members = \[(.*?)\]/ms.exec(manifest)[1].matchAll(/"(.*?)"/g)].map(([, member]) => member);
+  const parts = new Set(members.map((member) => member.split("/")[0]));
+  for (const name of ["Cargo.toml", "Cargo.lock", ...parts]) {
+    cpSync(join(WORKSPACE, name), join(folder, name), { recursive: true, verbatimSymlinks: true, filter: isCargos });
+  }
+  symlinkSync(join(PACKAGE, "node_modules"), join(folder, "wasm/node_modules"));
+  const env = { ...process.env, CARGO_TARGET_DIR: join(folder, "other-target") };
+  execFileSync(process.execPath, ["build.mjs", "--entry", "game-protocol"], { cwd: join(folder, "wasm"), env, stdio: "inherit" });
+  const hash = (root) => createHash("sha256").update(readFileSync(join(root, "pkg/game-protocol.wasm"))).digest("hex");
+  assert.equal(hash(join(folder, "wasm")), hash(PACKAGE));
 });
 
 test("what is inside of an entry is the file beside it", async () => {

@@ -35,7 +35,7 @@ impl Path {
     }
 
     /// Sends messages while nothing arrives for so long; then all of it does, in order.
-    fn stall(&mut self, time: Duration, numbers: core::ops::Range<u8>) {
+    fn stand_still(&mut self, time: Duration, numbers: core::ops::Range<u8>) {
         let end = self.net.now() + time;
         for number in numbers {
             self.hold_back_until(end);
@@ -87,21 +87,21 @@ fn what_a_stream_holds_back_is_not_sent_again() {
     let resent = |carrier| {
         let mut path = Path::new(carrier);
         (0..50).for_each(|number| path.send(number));
-        path.stall(Duration::from_millis(900), 50..100);
+        path.stand_still(Duration::from_millis(900), 50..100);
         path.net.run_for(Duration::from_secs(3));
         assert_eq!(path.received(), (0..100).collect::<Vec<_>>(), "{carrier:?}");
         path.resent()
     };
     assert_eq!(resent(Carrier::Stream), 0);
     let spurious = resent(Carrier::Datagrams);
-    assert!(spurious > 100, "the test stalls too shortly to show anything: {spurious}");
+    assert!(spurious > 100, "the stream stands still too shortly to show anything: {spurious}");
 }
 
 /// One chunk leaves at each timeout, and the timeouts double: the rest waits for what the stream brings.
 #[test]
 fn a_stream_that_stands_still_for_long_is_probed() {
     let mut path = Path::new(Carrier::Stream);
-    path.stall(Duration::from_secs(8), 0..100);
+    path.stand_still(Duration::from_secs(8), 0..100);
     path.net.run_for(Duration::from_secs(3));
     assert_eq!(path.received(), (0..100).collect::<Vec<_>>());
     // After 1, 2 and 4 seconds.
