@@ -1,5 +1,7 @@
-// How each tool makes a page of the fixture: `dev` serves it as while somebody writes it, `build` leaves files in a folder.
+// How each tool makes a page of the fixture: `dev` serves it as while somebody writes it, `build` leaves files in a folder. `wasm`
+// is the module by which a page finds the WebAssembly for `rakwire/slim`.
 
+import { copyFile } from "node:fs/promises";
 import { join } from "node:path";
 
 import * as esbuild from "esbuild";
@@ -7,6 +9,7 @@ import * as esbuild from "esbuild";
 /** A tool serves `root` until `stop`. */
 function vite(version) {
   return {
+    wasm: 'export { default } from "rakwire/raknet.wasm?url";',
     async dev(root) {
       const { createServer } = await import(`vite${version}`);
       const server = await createServer({ root, configFile: false, logLevel: "error", server: { port: 0, host: "127.0.0.1" } });
@@ -31,6 +34,7 @@ const webpackOptions = (root, mode) => ({
 const PAGE = '<!doctype html><meta charset="utf-8"><title>rakwire</title><script type="module" src="main.js"></script>';
 
 const webpack = {
+  wasm: 'export default new URL("rakwire/raknet.wasm", import.meta.url);',
   async dev(root) {
     const [{ default: compile }, { default: Server }] = await Promise.all([import("webpack"), import("webpack-dev-server")]);
     const compiler = compile({ ...webpackOptions(root, "development"), infrastructureLogging: { level: "error" } });
@@ -55,9 +59,10 @@ const webpack = {
   },
 };
 
-const esbuildOptions = (root) => ({ entryPoints: [join(root, "main.js")], bundle: true, format: "esm", logLevel: "error" });
+const esbuildOptions = (root) => ({ entryPoints: [join(root, "main.js")], bundle: true, format: "esm", loader: { ".wasm": "file" }, logLevel: "error" });
 
 const withEsbuild = {
+  wasm: 'import path from "rakwire/raknet.wasm"; export default new URL(path, import.meta.url);',
   async dev(root) {
     const context = await esbuild.context({ ...esbuildOptions(root), outdir: join(root, "served"), write: false });
     const { port } = await context.serve({ host: "127.0.0.1", port: 0, servedir: root });
@@ -70,6 +75,8 @@ const withEsbuild = {
 };
 
 const withRollup = {
+  // Rollup copies nothing by itself.
+  wasm: 'export default new URL("raknet.wasm", import.meta.url);',
   async build(root, outDir) {
     const [{ rollup }, { nodeResolve }] = await Promise.all([import("rollup"), import("@rollup/plugin-node-resolve")]);
     const onwarn = (warning) => {
@@ -78,6 +85,7 @@ const withRollup = {
     const bundle = await rollup({ input: join(root, "main.js"), plugins: [nodeResolve({ browser: true })], onwarn });
     await bundle.write({ file: join(outDir, "main.js"), format: "es" });
     await bundle.close();
+    await copyFile(join(root, "node_modules/rakwire/pkg/raknet.wasm"), join(outDir, "raknet.wasm"));
     return PAGE;
   },
 };
@@ -97,6 +105,7 @@ const parcelOptions = async (root, outDir, mode) => {
 };
 
 const parcel = {
+  wasm: 'export default new URL("npm:rakwire/raknet.wasm", import.meta.url);',
   async dev(root) {
     const { Parcel } = await import("@parcel/core");
     const [{ createServer }, out] = [await import("node:net"), join(root, ".parcel-served")];
