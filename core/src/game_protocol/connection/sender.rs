@@ -5,7 +5,7 @@ use super::context::Context;
 use super::rtt::RttEstimator;
 use super::windows::SendWindow;
 use crate::cursor::{WireError, Writer};
-use crate::endpoint::{Carrier, SendError};
+use crate::endpoint::SendError;
 use crate::game_protocol::stats::{ConnectionStats, DropReason};
 use crate::game_protocol::wire::{CHUNK, Header, MAX_PAYLOAD, Position, Reliability, chunks_of};
 use crate::storage::{Block, Claim, List, NoRoom, Queue, Share};
@@ -28,8 +28,6 @@ pub(super) struct Sender {
     rtt: RttEstimator,
     /// When something was acknowledged last.
     last_acked_at: Instant,
-    /// When the newest chunk was sent that was sent once and is acknowledged.
-    newest_acked_sent_at: Instant,
     counts: Counts,
 }
 
@@ -163,28 +161,13 @@ impl Sender {
     /// When the chunk that was sent longest ago is sent again.
     pub(super) fn resend_at(&self, cx: &Context<'_, '_>) -> Option<(Instant, Block)> {
         let oldest = self.in_flight.oldest()?;
-        let sent_at = cx.pool.header(oldest).sent_at();
-        let resend = cx.config.resend_interval;
-        let at = if self.may_wait_in_stream(cx, sent_at) {
-            // As long as acknowledgements arrive the stream moves (RFC 6298 section 5.3).
-            sent_at.max(self.last_acked_at).plus_micros(self.rtt.stream_timeout(resend))
-        } else {
-            sent_at.plus_micros(self.rtt.interval(resend))
-        };
-        Some((at, oldest))
-    }
-
-    /// Whether a chunk sent at that time may still be held back by a stream. What a stream carries keeps its order, so a later
-    /// chunk that is acknowledged tells that this one was lost behind it.
-    fn may_wait_in_stream(&self, cx: &Context<'_, '_>, sent_at: Instant) -> bool {
-        cx.config.carrier == Carrier::Stream && self.newest_acked_sent_at <= sent_at
+        let interval = self.rtt.interval(cx.config.resend_interval);
+        Some((cx.pool.header(oldest).sent_at().plus_micros(interval), oldest))
     }
 
     fn resend(&mut self, cx: &mut Context<'_, '_>, chunk: Block, writer: &mut Writer<'_>) -> Option<()> {
         let header = cx.pool.header(chunk);
-        let is_again = self.last_acked_at <= header.sent_at() && header.outgoing().transmissions > 1;
-        // Over a stream each timeout counts, so that what waits in it is probed and not sent again as a whole.
-        if is_again || self.may_wait_in_stream(cx, header.sent_at()) {
+        if self.last_acked_at <= header.sent_at() && header.outgoing().transmissions > 1 {
             self.rtt.back_off();
         }
         self.in_flight.remove(cx.pool, chunk);
@@ -255,7 +238,6 @@ impl Sender {
         // The acknowledgement of a chunk that was sent again may be for any of its transmissions (RFC 6298 section 3).
         if transmissions == 1 {
             self.rtt.sample(cx.now.micros_since(header.sent_at()));
-            self.newest_acked_sent_at = self.newest_acked_sent_at.max(header.sent_at());
         }
         self.rtt.reset_backoff();
         self.last_acked_at = cx.now;

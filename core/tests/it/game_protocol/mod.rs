@@ -1,6 +1,5 @@
 //! The Game Protocol.
 
-mod carrier;
 mod connection;
 mod hostile;
 mod lossy;
