@@ -93,7 +93,11 @@ fn blake2s_as_its_known_answers_have_it() {
         let input: Vec<u8> = (0..=u8::MAX).take(length).collect();
         for at in [0, length / 2, length] {
             let (first, second) = input.split_at(at);
-            assert_eq!(hash(&[first, second])[..], hex(expected), "{length} bytes, in parts of {at} and the rest");
+            assert_eq!(
+                hash(&[first, second])[..],
+                hex(expected),
+                "{length} bytes, in parts of {at} and the rest"
+            );
         }
     }
 }

@@ -116,24 +116,25 @@ impl World {
 impl Dialler {
     fn take_events(&mut self) -> Kept {
         while let Some(event) = self.peer.poll_event() {
-            let (opened, ended) = match event {
-                Event::Connected { id, .. } => (Some(id), None),
-                Event::ConnectFailed { id, .. } | Event::Disconnected { id, .. } => (None, Some(id)),
-                _ => continue,
-            };
-            if self.attempt.is_some() && ended == self.attempt {
-                self.attempt = None;
-            }
-            if opened.is_none() || opened != self.attempt {
-                continue;
-            }
-            self.is_open = true;
-            let has_keys = opened.is_some_and(|id| self.peer.secure_peer(id).is_some());
-            if has_keys != self.wants_keys {
-                return Err(format!("wanted keys: {}, got keys: {has_keys}", self.wants_keys));
+            if let Event::Connected { id, .. } = event {
+                self.on_connected(id)?;
+            } else if let Event::ConnectFailed { id, .. } | Event::Disconnected { id, .. } = event {
+                self.attempt = self.attempt.filter(|attempt| *attempt != id);
             }
         }
         Ok(())
+    }
+
+    fn on_connected(&mut self, id: ConnectionId) -> Kept {
+        if self.attempt != Some(id) {
+            return Ok(());
+        }
+        self.is_open = true;
+        let has_keys = self.peer.secure_peer(id).is_some();
+        if has_keys == self.wants_keys {
+            return Ok(());
+        }
+        Err(format!("wanted keys: {}, got keys: {has_keys}", self.wants_keys))
     }
 
     /// Without loss, nothing waits for a timer.
