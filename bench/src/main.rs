@@ -31,6 +31,7 @@ mod report;
 #[allow(unreachable_pub, reason = "other programs include this file too")]
 mod role;
 mod secure;
+mod server_handshakes;
 mod session;
 mod spin;
 mod summary;

@@ -12,6 +12,8 @@ use rakwire_native::{
     ConnectOptions, Connection, Delivery, Endpoint, Options as EndpointOptions, RingCipher,
 };
 
+use crate::server_handshakes;
+
 /// What the datagrams are sealed with; none in a plain connection.
 type Cipher = Option<&'static dyn DatagramCipher>;
 
@@ -76,6 +78,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
             "{name:<36} {plain:>12.0} {portable:>12.0} {portable_ratio:>8.2} {ring:>12.0} {ring_ratio:>8.2}"
         );
     }
+    server_handshakes::print(if options.quick { 20 } else { 2_000 })?;
     flood(options);
     Ok(())
 }

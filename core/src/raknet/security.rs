@@ -36,7 +36,8 @@ pub struct Security {
     /// Who gets the keys of every connection, and with them can read and forge all that is said. Default: nobody.
     #[cfg(feature = "key-log")]
     pub key_log: Option<alloc::sync::Arc<dyn crate::secure::KeyLog>>,
-    /// How many handshakes a second the server computes for all together. Default: 1,000, about a fifth of a core.
+    /// How many handshakes a second the server computes for all together. Default: 1,000, about a fifth of a core, or a quarter
+    /// where clients show an identity.
     pub handshakes_per_second: u16,
     /// How many handshakes a second the server computes for one network (24 bits of IPv4, 64 of IPv6); for 48 bits of IPv6
     /// four times as many. Default: 50, so that one network cannot have all of them. Players behind one relay may be one

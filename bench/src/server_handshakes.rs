@@ -1,0 +1,71 @@
+//! What a server computes for one handshake, without the client's part: its answer to a challenge, and the check of the proof.
+
+use std::time::{Duration, Instant as WallInstant};
+
+use anyhow::{Context, Result};
+use rakwire::Instant;
+use rakwire::raknet::Guid;
+use rakwire::secure::{
+    ClientHandshake, Identity, Negotiated, ReplyFields, SecureRequest, SeededRandom, ServerHandshake,
+    ServerIdentity, ServerTrust, StaticKey, Versions,
+};
+
+use crate::pairing::median;
+
+/// The handshakes a second of which the share of a core is printed: what a server computes at most by default.
+const RATION: f64 = 1_000.0;
+const NOW: Instant = Instant::ZERO;
+
+/// Prints how many a core would do in a second, by the median of `count` handshakes: what interrupts some does not count.
+pub(crate) fn print(count: usize) -> Result<()> {
+    println!(
+        "\n{:<36} {:>12} {:>22}",
+        "handshakes of a server alone", "per second", "1,000 a second, core %"
+    );
+    let server = ServerIdentity::new(StaticKey::from_bytes([5; 32]));
+    let player = StaticKey::from_bytes([6; 32]);
+    let mut random = SeededRandom::new([7; 32]);
+    for (name, player) in [("clients without an identity", None), ("clients with one", Some(&player))] {
+        let took = (0..count).map(|_| handshake(&server, player, &mut random).map(|took| took.as_secs_f64()));
+        let took = median(took.collect::<Result<Vec<_>>>()?).context("nothing was measured")?;
+        println!("{name:<36} {:>12.0} {:>22.1}", 1.0 / took, 100.0 * RATION * took);
+    }
+    Ok(())
+}
+
+/// How long the server's part of one handshake takes.
+fn handshake(
+    server: &ServerIdentity,
+    player: Option<&StaticKey>,
+    random: &mut SeededRandom,
+) -> Result<Duration> {
+    let negotiated = Negotiated {
+        server: Guid(1),
+        client: Guid(2),
+        cookie: 3,
+        server_address: ([192, 0, 2, 1], 19_132).into(),
+        mtu: 1_492,
+    };
+    let reply = ReplyFields { client: ([192, 0, 2, 2], 50_000).into(), mtu: 1_492 };
+    let (trust, versions) = (ServerTrust::Key(server.public()), Versions { announced: 6, first: 6 });
+    let mut client = ClientHandshake::new();
+    let field = server.field(negotiated.mtu);
+    let challenge = client.challenge(&trust, player.is_some(), &field, &negotiated, versions, random)?;
+    let request = SecureRequest { negotiated: &negotiated, challenge: &challenge };
+
+    let began = WallInstant::now();
+    let (mut handshake, mut protection) =
+        ServerHandshake::respond(server, request, reply, &[6], NOW, random)?;
+    let answered = began.elapsed();
+
+    let identity = player.map(|key| Identity { key, data: b"" });
+    let answer = handshake.answer();
+    let established = client.accept(answer, negotiated.server, &reply.client, reply.mtu, identity, NOW)?;
+    let shown = established.identity.as_ref().map(|identity| &identity[..]);
+
+    let began = WallInstant::now();
+    let client = handshake.finish(&mut protection, &established.proof, shown, NOW)?;
+    let finished = began.elapsed();
+
+    (client.is_some() == player.is_some()).then_some(answered + finished).context("another client was shown")
+}
