@@ -65,7 +65,10 @@ async fn open(proxy: &Proxy, address: Ipv4Addr, query: &str) -> Answer {
             request.headers_mut().insert("sec-websocket-protocol", FLOW_PROTOCOL.parse().unwrap());
             match client_async(request, stream).await {
                 Ok((socket, _)) => return socket,
-                Err(tungstenite::Error::Http(answer)) => assert_eq!(answer.status(), 503),
+                // Without a relay, or with one that ended before it answered.
+                Err(tungstenite::Error::Http(answer)) => {
+                    assert!(matches!(answer.status().as_u16(), 502 | 503))
+                }
                 Err(error) => panic!("{error}"),
             }
             sleep(Duration::from_millis(50)).await;

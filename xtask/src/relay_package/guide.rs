@@ -69,6 +69,6 @@ mod tests {
         assert_eq!(blocks(&text, FIRST, "sh"), ["a\nb\n", "c\n"]);
         let text = format!("## Before\n{SYSTEMD}\n```sh\na\n```\n### Next\n```sh\nb\n```\n");
         assert_eq!(blocks(&text, SYSTEMD, "sh"), ["a\n"]);
-        assert_eq!(blocks(&text, "toml"), ["t\n"]);
+        assert_eq!(blocks(&text, FIRST, "toml"), ["t\n"]);
     }
 }
