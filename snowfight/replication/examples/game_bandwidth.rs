@@ -423,16 +423,16 @@ fn main() -> Result<(), Failure> {
     );
     println!("|---|---|---|---|---|---|---|---|---|");
     for loss in [0.0, 0.01, 0.05] {
-        let (whole, half) = (Way::Whole { every: 1 }, Way::Whole { every: 2 });
+        let whole = Way::Whole { every: 1 };
         let near = Way::Replication { distance: snowfight_replication::NEAR };
-        let full = measure::<GameProtocol>(half, loss, DURATION)?;
+        let [full, changes, all] = compare(loss, DURATION)?;
         let whole_down = full.down;
         let rows = [
             ("Game Protocol", "full snapshots, 30/s", full),
             ("Game Protocol", "full snapshots, 60/s", measure::<GameProtocol>(whole, loss, DURATION)?),
             ("Game Protocol", "changes, 30/s", measure::<GameProtocol>(Way::Changes, loss, DURATION)?),
-            ("RakNet", "changes, 30/s", measure::<RakNet>(Way::Changes, loss, DURATION)?),
-            ("RakNet", "replication, all", measure::<RakNet>(ALL, loss, DURATION)?),
+            ("RakNet", "changes, 30/s", changes),
+            ("RakNet", "replication, all", all),
             ("RakNet", "replication, near", measure::<RakNet>(near, loss, DURATION)?),
         ];
         for (protocol, world, Measured { down, up, players, mean, most }) in rows {

@@ -17,9 +17,12 @@ const ROUTERS: [(&str, Option<NatBehavior>); 6] = [
     ("symmetric, random", Some(NatBehavior::SYMMETRIC_RANDOM)),
 ];
 
+/// Puts the machines of one side behind routers.
+type PutBehind = fn(&mut Internet, NatBehavior);
+
 /// Places that take more than a router for each peer, by the names of the table: how to make them, and with how many of the
 /// routers of the table, from its beginning, peers meet there.
-const NETWORKS: [(&str, fn(&mut Internet, NatBehavior), usize); 4] = [
+const NETWORKS: [(&str, PutBehind, usize); 4] = [
     ("one router", behind_one_router, 6),
     ("one router, hairpin", behind_one_router_that_hairpins, 6),
     ("two routers each", behind_different_providers, 5),
