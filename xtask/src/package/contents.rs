@@ -24,7 +24,7 @@ const FOLDERS: [(&str, &[&str]); 8] = [
     ("tests/documents/", &[".md"]),
     ("tests/vectors/", &[".json"]),
     ("tests/proptest-regressions/", &[".txt"]),
-    ("tests/", &[".rs", "/README.md"]),
+    ("tests/", &[".rs", "/README.md", ".sh"]),
 ];
 /// How large the file of a package may be in bytes. The largest has 400 KB, most of them recorded packets.
 const LARGEST: u64 = 600_000;
