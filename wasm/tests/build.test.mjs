@@ -43,7 +43,8 @@ test("the same sources are the same package in another folder", (t) => {
 });
 
 /** What cargo reads of the repository for a build of one crate, as each member of the workspace has to be there. */
-const WORKSPACE = fileURLToPath(new URL("../..", import.meta.url));
+const MANIFEST = execFileSync("cargo", ["locate-project", "--workspace", "--message-format", "plain"], { cwd: PACKAGE, encoding: "utf8" });
+const WORKSPACE = dirname(MANIFEST);
 const isCargos = (file) => !["target", "node_modules", "dist", "pkg"].includes(basename(file));
 
 test("the WebAssembly is the same in another folder", (t) => {
