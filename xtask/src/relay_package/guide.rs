@@ -67,8 +67,8 @@ mod tests {
             "```sh\nno\n```\n{FIRST}\n1. x\n   ```sh\n   a\n   b\n   ```\n```toml\nt\n```\n```sh\nc\n```\n## Next\n```sh\nd\n```\n"
         );
         assert_eq!(blocks(&text, FIRST, "sh"), ["a\nb\n", "c\n"]);
+        assert_eq!(blocks(&text, FIRST, "toml"), ["t\n"]);
         let text = format!("## Before\n{SYSTEMD}\n```sh\na\n```\n### Next\n```sh\nb\n```\n");
         assert_eq!(blocks(&text, SYSTEMD, "sh"), ["a\n"]);
-        assert_eq!(blocks(&text, FIRST, "toml"), ["t\n"]);
     }
 }

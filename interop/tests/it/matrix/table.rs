@@ -29,7 +29,7 @@ package that could be fetched: a stand-in with the same sizes takes its place, a
 
 Plugins of the original (connection graph, ready events and RPC4, as far as their wire is spoken here) run at one end and ours at the other
 in `interop/tests/it/plugins.rs` ([mesh.md](plugins/mesh.md#connection-graph), [ready.md](plugins/ready.md),
-[calls.md](plugins/calls.md#rpc4)). Of the others (file list transfer, NAT punch-through, replica manager, voice) the pages in
+[calls.md](plugins/calls.md#rpc4)). Of the others (file list transfer, fully connected mesh, NAT punch-through, replica manager, voice) the pages in
 [plugins/](plugins/README.md) say why their messages are not spoken.
 
 Over TCP, where reliabilities mean nothing, `interop/tests/it/tcp.rs` runs both forms of the original both ways
