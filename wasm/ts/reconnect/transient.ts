@@ -12,6 +12,7 @@ const TRANSIENT_CODES: readonly unknown[] = [
   // The server has not noticed yet that the connection before was lost.
   "already-connected",
 ];
+
 /**
  * Close codes of a relay, or of a proxy before it, that takes a new client later: it shuts down or restarts, the connection or
  * the socket to the server was lost, it is full, its server cannot be reached, it heard nothing, or the address has its share.
