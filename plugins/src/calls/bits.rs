@@ -10,7 +10,7 @@ use super::function::{HandleBits, Registered, Run};
 use super::{CallError, CallFailure, CallId, Finished, RegisterError, RemoteCalls};
 
 /// A bit stream at the front of a buffer.
-fn written(
+pub(super) fn written(
     buffer: &mut [u8],
     write: impl FnOnce(&mut BitStreamWriter<'_>) -> Result<(), WireError>,
 ) -> Result<&[u8], CallError> {

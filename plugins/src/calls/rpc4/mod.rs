@@ -34,6 +34,7 @@ use rakwire::wire::WireError;
 use rakwire::{Chunks, Instant};
 
 use self::registered::{Registered, Run};
+use super::bits::written;
 use super::queue::{Queued, SendQueue};
 use super::{CallError, CallFailure, CallStats, MAX_NAME, Refusal, RegisterError};
 use crate::bytes;
@@ -379,16 +380,6 @@ impl<C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: usize> Rpc4<C, 
             let _ = self.finished.push_back(Answer { from: to, outcome: Err(CallFailure::TimedOut) });
         }
     }
-}
-
-/// A bit stream at the front of a buffer.
-fn written(
-    buffer: &mut [u8],
-    write: impl FnOnce(&mut BitStreamWriter<'_>) -> Result<(), WireError>,
-) -> Result<&[u8], CallError> {
-    let mut writer = BitStreamWriter::new(buffer);
-    write(&mut writer).map_err(|_| CallError::TooLong)?;
-    Ok(writer.finish())
 }
 
 /// The bytes of a message, if it is no longer than messages may be.
