@@ -1,7 +1,5 @@
 //! What of the relay's configuration says whom it lets in.
 
-#![allow(dead_code, unused_imports, reason = "the relay uses the rest")]
-
 #[path = "../../relay/src/config/admitting.rs"]
 mod admitting;
 
@@ -9,12 +7,14 @@ mod admitting;
 mod duration;
 
 #[path = "../../relay/src/config/error.rs"]
+#[allow(dead_code, reason = "the relay uses the rest")]
 mod error;
 
 #[path = "../../relay/src/config/files.rs"]
 mod files;
 
 #[path = "../../relay/src/config/model.rs"]
+#[allow(dead_code, reason = "the relay uses the rest")]
 mod model;
 
 pub(crate) use error::ConfigError;

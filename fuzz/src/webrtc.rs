@@ -1,8 +1,7 @@
 //! What of the relay's data channels decides about datagrams of anybody.
 
-#![allow(dead_code, unused_imports, reason = "the relay uses the rest")]
-
 #[path = "../../relay/src/webrtc/counters.rs"]
+#[allow(dead_code, reason = "the relay uses the rest")]
 mod counters;
 
 #[path = "../../relay/src/webrtc/fingerprint.rs"]

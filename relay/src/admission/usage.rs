@@ -1,11 +1,10 @@
 //! What an admission remembers, for those who test that it is bounded.
 
-#![allow(dead_code, reason = "the relay itself does not ask")]
-
 use super::Admission;
 use super::used::UsedTokens;
 
 /// How much an admission remembers.
+#[allow(dead_code, reason = "the relay itself does not ask")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Usage {
     /// Clients with a slot, and connections.
@@ -18,6 +17,7 @@ pub(crate) struct Usage {
     pub(crate) rates: usize,
 }
 
+#[allow(dead_code, reason = "the relay itself does not ask")]
 impl Admission {
     /// Remembers at most so many used tokens.
     pub(crate) fn with_used_tokens_max(self, max: usize) -> Self {
