@@ -68,6 +68,8 @@ pub(super) fn install(shell: &Shell, package: &str) -> Result<()> {
     // Another run of the package manager may be under way: wait for it.
     let wait = ["-o", "DPkg::Lock::Timeout=600"];
     if !UPDATED.load(Ordering::SeqCst) {
+        // A run that was ended in the middle leaves packages that apt-get does not go on with. If this fails, it says why.
+        let _ = as_root(shell, "dpkg", ["--configure", "-a"]).run();
         apt_get(shell, wait.into_iter().chain(["update"]))?;
         UPDATED.store(true, Ordering::SeqCst);
     }
