@@ -10,7 +10,7 @@ use rakwire_native::tcp::{
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use super::{ORDERED, Pair, endpoint, soon, with_socket};
+use super::{ORDERED, Pair, endpoint, soon, until, with_socket};
 
 /// Options with the shortest queues that hold a message of 10,000 bytes.
 fn short_queues() -> Options {
@@ -101,12 +101,7 @@ async fn places_are_limited_and_free_again() {
     let accepted = soon(server.accept()).await.expect("open");
     soon(accepted.closed()).await;
     drop(accepted);
-    soon(async {
-        while server.stats().incoming == 2 {
-            tokio::task::yield_now().await;
-        }
-    })
-    .await;
+    until(|| server.stats().incoming != 2).await;
     let fourth = client.connect(address).await.expect("open");
     fourth.send(b"here", ORDERED).await.expect("open");
     for _ in [&second, &fourth] {
@@ -135,12 +130,7 @@ async fn places_of_an_address_are_limited_and_free_again() {
     let [_, _, of_other] = accepted.map(|connection| connection.expect("open"));
     assert_eq!(soon(of_other.recv()).await.expect("open").bytes, b"here");
     first.disconnect().await;
-    soon(async {
-        while server.stats().incoming == 3 {
-            tokio::task::yield_now().await;
-        }
-    })
-    .await;
+    until(|| server.stats().incoming != 3).await;
     let fourth = client.connect(address).await.expect("open");
     fourth.send(b"again", ORDERED).await.expect("open");
     assert_eq!(soon(soon(server.accept()).await.expect("open").recv()).await.expect("open").bytes, b"again");
@@ -174,12 +164,7 @@ async fn who_never_sends_a_message_loses_the_place() {
     // Their time was over before that of the others.
     assert_eq!((listening.closed_reason(), talked.closed_reason()), (None, None));
     talked.send(b"still here", ORDERED).await.expect("open");
-    soon(async {
-        while server.stats().incoming != 2 {
-            tokio::task::yield_now().await;
-        }
-    })
-    .await;
+    until(|| server.stats().incoming == 2).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
