@@ -31,7 +31,7 @@ export interface RustPeer {
   canSend(peer: number, length: number, delivery: number): number;
   stats(peer: number): number;
   texts(peer: number): number;
-  setCarrier?(peer: number, isStream: 0 | 1): void;
+  setCarrier(peer: number, isStream: 0 | 1): void;
   internalAddresses?(peer: number): number;
   serverGuid?(peer: number): number;
   securePeer?(peer: number): number;

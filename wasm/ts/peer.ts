@@ -106,9 +106,9 @@ export class RustPeerHandle {
     this.#rust.handleTimeout(this.#peer, now);
   }
 
-  /** Over a stream RakNet leaves losses to it; the Game Protocol knows no difference. */
+  /** Over a stream losses are left to it. */
   setCarrier(isStream: boolean): void {
-    this.#rust.setCarrier?.(this.#peer, isStream ? 1 : 0);
+    this.#rust.setCarrier(this.#peer, isStream ? 1 : 0);
   }
 
   disconnect(now: number): void {

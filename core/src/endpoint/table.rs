@@ -175,6 +175,15 @@ impl<'a, P: Protocol> Peer<'a, P> {
         Some(result)
     }
 
+    /// Has the deadlines of all connections computed again, after a change of the configuration that they depend on.
+    pub(crate) fn renew_deadlines(&mut self) {
+        for at in (0..).take(self.tables.slots.len()) {
+            if self.slot(at).is_some_and(|slot| !slot.is_vacant()) {
+                self.with_quietly(at, |_, _| ());
+            }
+        }
+    }
+
     /// Lists a connection that has events, and counts it while others opened it.
     pub(crate) fn list_events(&mut self, at: u16) {
         let Some(slot) = self.tables.slots.get_mut(usize::from(at)) else { return };

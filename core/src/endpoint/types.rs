@@ -60,6 +60,19 @@ pub enum Side {
     Server,
 }
 
+/// What carries the datagrams of a peer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Carrier {
+    /// UDP, or what loses, delays and reorders as UDP does.
+    #[default]
+    Datagrams,
+    /// A stream, such as a WebSocket to a relay: it repeats what is lost itself, and everything behind a loss waits for it.
+    /// A timeout is at least a second (RFC 6298 section 2.4) and only probes, so that nothing travels twice; in RakNet a
+    /// queue is as long as such a wait before it counts as congestion. What is lost behind the stream is still sent again
+    /// without that wait, once something later is acknowledged or the other peer says so.
+    Stream,
+}
+
 /// How far a connection has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]

@@ -2,6 +2,8 @@
 
 use core::time::Duration;
 
+use crate::endpoint::Carrier;
+
 /// When a reliable chunk that was not acknowledged is sent again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResendInterval {
@@ -76,6 +78,10 @@ pub struct Config {
     /// When a reliable chunk that was not acknowledged is sent again. Default: every 100 ms, as the original does
     /// (`docs/game-protocol.md#resends`).
     pub resend_interval: ResendInterval,
+    /// What carries the datagrams. Default: datagrams. Over a stream a reliable chunk that nothing later has overtaken is sent
+    /// again after a second at the earliest, and then after twice as long each time
+    /// (`docs/game-protocol.md#resends-over-a-stream`). [`Peer::set_carrier`](super::Peer::set_carrier) changes it.
+    pub carrier: Carrier,
     /// What a client does when the server does not answer. Default: [`Redial::FreshPort`], which servers of the
     /// original need (`docs/game-protocol.md#original-handshake`).
     pub redial: Redial,
@@ -85,7 +91,8 @@ pub struct Config {
     /// How long a peer may stay silent. Default: 15 s, as in the original (`docs/game-protocol.md#handshake`).
     pub timeout: Duration,
     /// How long `disconnect` waits for what was sent reliably to be acknowledged. Default: 1 s, which is ten
-    /// transmissions at the default interval of resends; the original does not wait at all.
+    /// transmissions at the default interval of resends, and over a stream the first one alone; the original does not wait at
+    /// all.
     pub close_timeout: Duration,
     /// How long an ended connection still answers packets with END, in case the first one was lost. Default: 2 s, in
     /// which the other peer sends what it resends every 100 ms twenty times; the original sends END once.
@@ -119,6 +126,7 @@ impl Config {
             max_incoming: 0,
             connection_blocks: None,
             resend_interval: ResendInterval::default(),
+            carrier: Carrier::Datagrams,
             redial: Redial::FreshPort,
             handshake_timeout: Duration::from_secs(15),
             timeout: Duration::from_secs(15),

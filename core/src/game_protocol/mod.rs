@@ -67,8 +67,8 @@ pub use wire::Reliability;
 #[cfg(feature = "alloc")]
 pub use crate::endpoint::Capacity;
 pub use crate::endpoint::{
-    ConnectError, ConnectionId, ConnectionState, Direction, Hook, LogSink, PacketLogger, PcapWriter, Receipt,
-    SendError, Side, Verdict,
+    Carrier, ConnectError, ConnectionId, ConnectionState, Direction, Hook, LogSink, PacketLogger, PcapWriter,
+    Receipt, SendError, Side, Verdict,
 };
 
 /// A peer that speaks the Game Protocol.

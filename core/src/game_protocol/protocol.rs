@@ -11,7 +11,7 @@ use super::stats::{ConnectionStats, DropReason};
 use super::types::GameProtocol;
 use super::wire::{HEADER, HandshakeWord, Header, MAX_PACKET, Position, Reliability};
 use crate::cursor::Writer;
-use crate::endpoint::{Connection as _, Internals, Outcome, Peer, Protocol, Receipt};
+use crate::endpoint::{Carrier, Connection as _, Internals, Outcome, Peer, Protocol, Receipt};
 use crate::storage::Ring;
 
 impl Protocol for GameProtocol {
@@ -130,6 +130,13 @@ impl Peer<'_, GameProtocol> {
     #[doc(hidden)]
     pub fn start_sequences_at(&mut self, sequence: u16) {
         self.state.first_sequence = sequence;
+    }
+
+    /// Says what carries the datagrams from now on, for all connections: whoever moves from one carrier to another, as a page
+    /// does whose network begins to block UDP, says so.
+    pub fn set_carrier(&mut self, carrier: Carrier) {
+        self.config.carrier = carrier;
+        self.renew_deadlines();
     }
 
     fn poll_acknowledgement(&mut self, writer: &mut Writer<'_>) -> Option<SocketAddr> {

@@ -7,6 +7,7 @@ use heapless::Vec;
 #[cfg(feature = "secure")]
 use super::security::Security;
 use super::wire::{Guid, MAX_MTU, MIN_MTU, PongFraming};
+use crate::endpoint::Carrier;
 use crate::rate_limit::Allowance;
 #[cfg(feature = "secure")]
 use crate::secure::{DatagramCipher, RustCrypto};
@@ -65,19 +66,6 @@ pub enum DialledAddress {
     Known,
     /// The unassigned address: the datagrams go through a relay, and only that knows where to.
     Unknown,
-}
-
-/// What carries the datagrams of a peer.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Carrier {
-    /// UDP, or what loses, delays and reorders as UDP does.
-    #[default]
-    Datagrams,
-    /// A stream, such as a WebSocket to a relay: it repeats what is lost itself, and everything behind a loss waits for it.
-    /// A timeout is at least a second (RFC 6298 section 2.4) and only probes, and a queue is as long as such a wait before
-    /// it counts as congestion, so that nothing travels twice. What is lost behind the stream is still repeated
-    /// at once, when the other peer says so.
-    Stream,
 }
 
 /// How a connection finds out how much the path carries. `docs/congestion.md` has both measured.

@@ -45,9 +45,7 @@ mod unconnected;
 pub mod wire;
 
 pub use bans::{AddressPattern, BanList, BanListFull, MAX_BANS, PatternSyntaxError};
-pub use config::{
-    Carrier, Config, CongestionControl, CookiePolicy, DialledAddress, OutOfBand, ProtocolVersions,
-};
+pub use config::{Config, CongestionControl, CookiePolicy, DialledAddress, OutOfBand, ProtocolVersions};
 pub use delivery::{Channel, Delivery, Priority, Reliability};
 pub use error::{OutOfBandError, PingError, SetError};
 pub use internal_addresses::InternalAddresses;
@@ -64,8 +62,8 @@ pub use wire::{Guid, PongFraming};
 #[cfg(feature = "alloc")]
 pub use crate::endpoint::Capacity;
 pub use crate::endpoint::{
-    ConnectError, ConnectionId, ConnectionState, Direction, Hook, LogSink, Outcome, PacketLogger, PcapWriter,
-    Progress, Receipt, SendError, Side, Verdict,
+    Carrier, ConnectError, ConnectionId, ConnectionState, Direction, Hook, LogSink, Outcome, PacketLogger,
+    PcapWriter, Progress, Receipt, SendError, Side, Verdict,
 };
 
 /// A peer that speaks RakNet.

@@ -4,7 +4,7 @@ use core::fmt;
 use core::net::SocketAddr;
 use core::time::Duration;
 
-use super::config::{Carrier, Config};
+use super::config::Config;
 use super::connection::{BlockHeader, Connection};
 use super::delivery::Delivery;
 use super::error::SetError;
@@ -16,7 +16,7 @@ use super::types::{ConnectOptions, RakNet};
 use super::wire::datagram::DatagramHeader;
 use super::wire::{FirstByte, Guid, MAX_DATAGRAM, Wire, id};
 use crate::cursor::Reader;
-use crate::endpoint::{ConnectionId, Internals, Outcome, Peer, Protocol, Receipt};
+use crate::endpoint::{Carrier, ConnectionId, Internals, Outcome, Peer, Protocol, Receipt};
 use crate::serial::U24;
 use crate::storage::{SlotEntry, Slots};
 #[cfg(feature = "secure")]
@@ -163,12 +163,7 @@ impl Peer<'_, RakNet> {
     /// does whose network begins to block UDP, says so.
     pub fn set_carrier(&mut self, carrier: Carrier) {
         self.config.carrier = carrier;
-        // Their deadlines depend on it.
-        for at in (0..).take(self.tables.slots.len()) {
-            if self.slot(at).is_some_and(|slot| !slot.is_vacant()) {
-                self.with_quietly(at, |_, _| ());
-            }
-        }
+        self.renew_deadlines();
     }
 
     /// Sets the addresses that this peer says are its own in the handshake of every connection from now on: those of its

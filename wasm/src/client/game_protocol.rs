@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use rakwire::endpoint::{Hook, Protocol};
-use rakwire::game_protocol::GameProtocol;
+use rakwire::game_protocol::{Carrier, GameProtocol};
 
 use super::{Client, Dialling, Memory, OutOfMemory, SERVER};
 
@@ -27,5 +27,10 @@ impl<H: Hook<GameProtocol>> Client<GameProtocol, H> {
             config.max_incoming = 1;
         }
         Self::new(memory, config, Dialling::default(), |peer, now, _| peer.connect(now, SERVER), hook)
+    }
+
+    /// Says what carries the datagrams from now on.
+    pub(crate) fn set_carrier(&mut self, carrier: Carrier) {
+        self.hooked.peer.set_carrier(carrier);
     }
 }

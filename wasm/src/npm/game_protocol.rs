@@ -1,7 +1,9 @@
 //! The class `GameProtocolPeer`.
 
 use rakwire::endpoint::Protocol;
-use rakwire::game_protocol::{ConnectFailure, ConnectionStats, DisconnectReason, GameProtocol, Reliability};
+use rakwire::game_protocol::{
+    Carrier, ConnectFailure, ConnectionStats, DisconnectReason, GameProtocol, Reliability,
+};
 use rakwire::wire::IP_UDP_OVERHEAD;
 use wasm_bindgen::prelude::*;
 
@@ -45,6 +47,12 @@ impl GameProtocolPeer {
         let memory = memory(Memory::GAME_PROTOCOL, blocks, block_size);
         let client = Client::game_protocol(entropy([a, b, c, d]), memory, timeout(timeout_ms), ()).ok()?;
         Some(Self { client, buffer: Buffer::new() })
+    }
+
+    /// What carries the datagrams from now on: a stream, or what loses them.
+    #[wasm_bindgen(js_name = setCarrier)]
+    pub fn set_carrier(&mut self, is_stream: bool) {
+        self.client.set_carrier(if is_stream { Carrier::Stream } else { Carrier::Datagrams });
     }
 }
 

@@ -17,7 +17,7 @@
 use core::time::Duration;
 
 use rakwire::endpoint::Hook;
-use rakwire::game_protocol::{ConnectFailure, GameProtocol};
+use rakwire::game_protocol::{Carrier, ConnectFailure, GameProtocol};
 
 use super::browser::with_target;
 use super::connection;
@@ -88,7 +88,9 @@ pub async fn connect_with_hook<H: Hook<GameProtocol> + 'static>(
     let url = with_target(url, target);
     let client = |entropy| {
         let hook: Box<dyn Hook<GameProtocol>> = Box::new(hook());
-        Client::game_protocol(entropy, memory, timeout, hook)
+        let mut client = Client::game_protocol(entropy, memory, timeout, hook)?;
+        client.set_carrier(Carrier::Stream);
+        Ok(client)
     };
     for _ in 1..attempts {
         match Connection::open(&url, &client).await {

@@ -45,6 +45,7 @@ const NEVER: Omit<RustPeer, "create" | "reserve" | "free"> = {
   canSend: () => 0,
   stats: () => 0,
   texts: () => 0,
+  setCarrier: () => undefined,
 };
 
 /** A server without socket and timers. */

@@ -9,6 +9,9 @@ use crate::time::micros;
 /// bound; this one is ours, so that a chunk still leaves a few times before the connection counts as lost.
 const MAX_BACKOFF: u8 = 4;
 
+/// The shortest timeout over a stream, in microseconds, so that its own timeout comes first (RFC 6298 section 2.4).
+const MIN_STREAM_TIMEOUT: u32 = 1_000_000;
+
 /// The round-trip time in microseconds: the averages of RFC 6298 section 2.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct RttEstimator {
@@ -56,6 +59,17 @@ impl RttEstimator {
             }
         }
     }
+
+    /// How many microseconds without an acknowledgement tell that a stream that moves has nothing more to bring: those after
+    /// which one that was in it would have come.
+    pub(super) fn stream_pause(&self, resend: ResendInterval) -> u32 {
+        self.interval(resend).max(self.srtt.saturating_add(self.rttvar.saturating_mul(4)))
+    }
+
+    /// After how many microseconds without an acknowledgement a chunk is sent again over a stream.
+    pub(super) fn stream_timeout(&self, resend: ResendInterval) -> u32 {
+        self.interval(resend).max(MIN_STREAM_TIMEOUT).saturating_mul(1 << self.backoff)
+    }
 }
 
 #[cfg(test)]
@@ -76,6 +90,21 @@ mod tests {
         rtt.sample(3_000);
         rtt.back_off();
         assert_eq!(rtt.interval(ResendInterval::default()), 100_000);
+    }
+
+    #[test]
+    fn a_timeout_over_a_stream_is_a_second_at_least_and_doubles() {
+        let mut rtt = RttEstimator::default();
+        rtt.sample(3_000);
+        let timeouts = [(); 6].map(|()| {
+            let timeout = rtt.stream_timeout(ResendInterval::default());
+            rtt.back_off();
+            timeout / 1_000_000
+        });
+        assert_eq!(timeouts, [1, 2, 4, 8, 16, 16]);
+        rtt.reset_backoff();
+        let long = ResendInterval::Fixed(Duration::from_secs(3));
+        assert_eq!(rtt.stream_timeout(long), 3_000_000);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use super::context::Context;
 use super::rtt::RttEstimator;
 use super::windows::SendWindow;
 use crate::cursor::{WireError, Writer};
-use crate::endpoint::SendError;
+use crate::endpoint::{Carrier, SendError};
 use crate::game_protocol::stats::{ConnectionStats, DropReason};
 use crate::game_protocol::wire::{CHUNK, Header, MAX_PAYLOAD, Position, Reliability, chunks_of};
 use crate::storage::{Block, Claim, List, NoRoom, Queue, Share};
@@ -28,6 +28,10 @@ pub(super) struct Sender {
     rtt: RttEstimator,
     /// When something was acknowledged last.
     last_acked_at: Instant,
+    /// When the newest chunk was sent that was sent once and is acknowledged.
+    newest_acked_sent_at: Instant,
+    /// The same of chunks that were sent more than once, if the acknowledgement is of the last transmission.
+    newest_acked_resent_at: Instant,
     counts: Counts,
 }
 
@@ -161,13 +165,48 @@ impl Sender {
     /// When the chunk that was sent longest ago is sent again.
     pub(super) fn resend_at(&self, cx: &Context<'_, '_>) -> Option<(Instant, Block)> {
         let oldest = self.in_flight.oldest()?;
-        let interval = self.rtt.interval(cx.config.resend_interval);
-        Some((cx.pool.header(oldest).sent_at().plus_micros(interval), oldest))
+        let sent_at = cx.pool.header(oldest).sent_at();
+        let resend = cx.config.resend_interval;
+        let at = if !self.may_wait_in_stream(cx, sent_at) {
+            sent_at.plus_micros(self.rtt.interval(resend))
+        } else if sent_at <= self.newest_acked_resent_at {
+            self.last_acked_at.plus_micros(self.rtt.stream_pause(resend))
+        } else {
+            // As long as acknowledgements arrive the stream moves (RFC 6298 section 5.3).
+            sent_at.max(self.last_acked_at).plus_micros(self.rtt.stream_timeout(resend))
+        };
+        Some((at, oldest))
+    }
+
+    /// Whether a chunk sent at that time may still be held back by a stream. What a stream carries keeps its order, so a later
+    /// chunk that is acknowledged tells that this one was lost behind it.
+    fn may_wait_in_stream(&self, cx: &Context<'_, '_>, sent_at: Instant) -> bool {
+        cx.config.carrier == Carrier::Stream && self.newest_acked_sent_at <= sent_at
+    }
+
+    /// Notes what the acknowledgement of a chunk tells about a stream.
+    ///
+    /// After a timeout it may be of either transmission (RFC 5682): if it is of the first one, the stream moves again and
+    /// acknowledgements of what was sent with it follow; if none does, it is of the last one, and the rest was lost behind
+    /// the stream.
+    fn note_order(&mut self, sent_at: Instant, transmissions: u8) {
+        if transmissions > 1 {
+            self.newest_acked_resent_at = self.newest_acked_resent_at.max(sent_at);
+            return;
+        }
+        self.newest_acked_sent_at = self.newest_acked_sent_at.max(sent_at);
+        if sent_at < self.newest_acked_resent_at {
+            self.newest_acked_resent_at = Instant::ZERO;
+        }
     }
 
     fn resend(&mut self, cx: &mut Context<'_, '_>, chunk: Block, writer: &mut Writer<'_>) -> Option<()> {
         let header = cx.pool.header(chunk);
-        if self.last_acked_at <= header.sent_at() && header.outgoing().transmissions > 1 {
+        let is_again = self.last_acked_at <= header.sent_at() && header.outgoing().transmissions > 1;
+        // Over a stream each timeout counts, so that what waits in it is probed and not sent again as a whole.
+        let is_probe =
+            self.may_wait_in_stream(cx, header.sent_at()) && header.sent_at() > self.newest_acked_resent_at;
+        if is_again || is_probe {
             self.rtt.back_off();
         }
         self.in_flight.remove(cx.pool, chunk);
@@ -239,6 +278,7 @@ impl Sender {
         if transmissions == 1 {
             self.rtt.sample(cx.now.micros_since(header.sent_at()));
         }
+        self.note_order(header.sent_at(), transmissions);
         self.rtt.reset_backoff();
         self.last_acked_at = cx.now;
         cx.index.remove(cx.pool, key, block);

@@ -1,5 +1,6 @@
 //! The Game Protocol.
 
+mod carrier;
 mod connection;
 mod hostile;
 mod lossy;

@@ -3,7 +3,7 @@
 use core::ops::RangeInclusive;
 
 use super::{LossRecovery, MAY_BE_BLOCKED, datagram, for_each_message};
-use crate::raknet::config::Carrier;
+use crate::endpoint::Carrier;
 use crate::raknet::connection::block_header::{BlockHeader, SendStatus};
 use crate::raknet::connection::congestion::{AckSample, LossTrigger};
 use crate::raknet::connection::context::Context;

@@ -1,6 +1,7 @@
 //! The round-trip time and the timeouts that follow from it (docs/raknet.md#round-trip).
 
-use crate::raknet::config::{Carrier, Config};
+use crate::endpoint::Carrier;
+use crate::raknet::config::Config;
 use crate::time::micros;
 
 /// What a timeout allows for the other peer's wait before it acknowledges, in microseconds (docs/raknet.md#round-trip;

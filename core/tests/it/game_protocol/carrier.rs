@@ -1,0 +1,187 @@
+//! Peers that a stream carries, under virtual time.
+
+use core::time::Duration;
+
+use rakwire::Instant;
+use rakwire::game_protocol::{Carrier, ConnectionId, Reliability::Reliable};
+use rakwire::sim::Conditions;
+
+use crate::support::game_protocol::*;
+
+const LATENCY: Duration = Duration::from_millis(25);
+const TICK: Duration = Duration::from_millis(16);
+
+/// A client and a server, joined by a stream that may stand still.
+struct Path {
+    net: Net,
+    id: ConnectionId,
+}
+
+impl Path {
+    fn new(carrier: Carrier) -> Self {
+        let mut client = peer(client_config());
+        client.set_carrier(carrier);
+        let mut net = Net::with(client, peer(server_config()), Conditions::default(), 1);
+        set_latency(&mut net, LATENCY);
+        let (id, _) = net.connect();
+        Self { net, id }
+    }
+
+    /// Sends a message, and waits a little.
+    fn send(&mut self, number: u8) {
+        let now = self.net.now();
+        self.net.pair.a.send(now, self.id, &[number], Reliable).expect("there is room");
+        self.net.run_for(TICK);
+    }
+
+    /// Sends messages while nothing arrives for so long; then all of it does, in order.
+    fn stand_still(&mut self, time: Duration, numbers: core::ops::Range<u8>) {
+        let end = self.net.now() + time;
+        for number in numbers {
+            self.hold_back_until(end);
+            self.send(number);
+        }
+        while self.net.now() < end {
+            self.hold_back_until(end);
+            self.net.run_for(TICK);
+        }
+        set_latency(&mut self.net, LATENCY);
+    }
+
+    fn hold_back_until(&mut self, end: Instant) {
+        let latency = LATENCY.max(end.saturating_since(self.net.now()));
+        set_latency(&mut self.net, latency);
+    }
+
+    /// Sends a message that vanishes behind the stream.
+    fn lose(&mut self, number: u8) {
+        let now = self.net.now();
+        self.net.pair.a.send(now, self.id, &[number], Reliable).expect("there is room");
+        assert_eq!(packets(&mut self.net.pair.a, now).len(), 1);
+    }
+
+    fn run_until_received(&mut self, number: u8) {
+        let heard =
+            self.net.run_until(Duration::from_secs(10), |net| messages(&net.server).contains(&&[number][..]));
+        assert!(heard, "{number} never arrived");
+    }
+
+    fn received(&self) -> Vec<u8> {
+        messages(&self.net.server).iter().map(|message| message[0]).collect()
+    }
+
+    fn resent(&self) -> u64 {
+        self.net.pair.a.connection_stats(self.id).expect("it is open").chunks_resent
+    }
+}
+
+fn set_latency(net: &mut Net, latency: Duration) {
+    let conditions = Conditions { latency, ..Conditions::default() };
+    net.pair.forth().set_conditions(conditions);
+    net.pair.back().set_conditions(conditions);
+}
+
+/// While a stream repeats what it lost, nothing arrives for a while, and then everything.
+#[test]
+fn what_a_stream_holds_back_is_not_sent_again() {
+    let resent = |carrier| {
+        let mut path = Path::new(carrier);
+        (0..50).for_each(|number| path.send(number));
+        path.stand_still(Duration::from_millis(900), 50..100);
+        path.net.run_for(Duration::from_secs(3));
+        assert_eq!(path.received(), (0..100).collect::<Vec<_>>(), "{carrier:?}");
+        path.resent()
+    };
+    assert_eq!(resent(Carrier::Stream), 0);
+    let spurious = resent(Carrier::Datagrams);
+    assert!(spurious > 100, "the stream stands still too shortly to show anything: {spurious}");
+}
+
+/// One chunk leaves at each timeout, and the timeouts double: the rest waits for what the stream brings.
+#[test]
+fn a_stream_that_stands_still_for_long_is_probed() {
+    let mut path = Path::new(Carrier::Stream);
+    path.stand_still(Duration::from_secs(8), 0..100);
+    path.net.run_for(Duration::from_secs(3));
+    assert_eq!(path.received(), (0..100).collect::<Vec<_>>());
+    // After 1, 2 and 4 seconds.
+    assert_eq!(path.resent(), 3);
+}
+
+/// A stream leads to a relay, behind which datagrams are lost as ever.
+#[test]
+fn what_is_lost_behind_a_stream_is_sent_again() {
+    let mut path = Path::new(Carrier::Stream);
+    path.send(0);
+    path.lose(1);
+    let lost_at = path.net.now();
+    (2..12).for_each(|number| path.send(number));
+    path.run_until_received(1);
+    let waited = path.net.now().saturating_since(lost_at);
+    assert!(
+        waited < Duration::from_millis(200),
+        "later ones were acknowledged, and tell that it is lost: {waited:?}"
+    );
+
+    // Nothing follows that could tell: the timeout is a second.
+    path.net.run_for(Duration::from_secs(1));
+    path.lose(12);
+    let lost_at = path.net.now();
+    path.run_until_received(12);
+    let waited = path.net.now().saturating_since(lost_at);
+    assert!((Duration::from_secs(1)..Duration::from_millis(1_100)).contains(&waited), "{waited:?}");
+    assert_eq!(path.resent(), 2);
+}
+
+/// Only the first one has to wait for a timeout: its acknowledgement tells of the others, if none of theirs follows.
+#[test]
+fn a_burst_that_is_lost_behind_a_stream_comes_back_at_once() {
+    let mut path = Path::new(Carrier::Stream);
+    path.send(0);
+    (1..100).for_each(|number| path.lose(number));
+    let lost_at = path.net.now();
+    (1..100).for_each(|number| path.run_until_received(number));
+    let waited = path.net.now().saturating_since(lost_at);
+    // The timeout, a round trip, the time without acknowledgements, and the way there.
+    assert!((Duration::from_secs(1)..Duration::from_millis(1_300)).contains(&waited), "{waited:?}");
+    path.net.run_for(Duration::from_secs(3));
+    assert_eq!(path.resent(), 99);
+}
+
+#[test]
+fn a_burst_that_is_lost_twice_comes_back_without_another_timeout() {
+    let mut path = Path::new(Carrier::Stream);
+    path.send(0);
+    (1..100).for_each(|number| path.lose(number));
+    path.run_until_received(1);
+    path.net.pair.forth().set_conditions(Conditions { latency: LATENCY, loss: 0.2, ..Conditions::default() });
+    let probed_at = path.net.now();
+    (1..100).for_each(|number| path.run_until_received(number));
+    let waited = path.net.now().saturating_since(probed_at);
+    assert!(waited < Duration::from_secs(1), "{waited:?}");
+}
+
+/// While the stream moves again it brings what was sent before the probe, too.
+#[test]
+fn a_probe_that_overtook_nothing_tells_of_no_loss() {
+    let mut path = Path::new(Carrier::Stream);
+    path.stand_still(Duration::from_millis(1_500), 0..50);
+    path.net.run_for(Duration::from_secs(3));
+    assert_eq!(path.received(), (0..50).collect::<Vec<_>>());
+    assert_eq!(path.resent(), 1);
+}
+
+/// What was sent by the stream counts as well.
+#[test]
+fn who_moves_from_a_stream_to_datagrams_waits_no_longer_for_the_stream() {
+    let mut path = Path::new(Carrier::Stream);
+    path.send(0);
+    path.net.run_for(Duration::from_secs(1));
+    path.lose(1);
+    let later: Instant = path.net.now() + Duration::from_millis(400);
+    assert_eq!(packets(&mut path.net.pair.a, later), [] as [Vec<u8>; 0]);
+    assert!(path.net.pair.a.poll_timeout() > Some(later));
+    path.net.pair.a.set_carrier(Carrier::Datagrams);
+    assert!(path.net.pair.a.poll_timeout() <= Some(later));
+    assert_eq!(packets(&mut path.net.pair.a, later).len(), 1);
+}
