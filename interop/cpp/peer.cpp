@@ -283,7 +283,8 @@ int client(const Options &o) {
             }
         }
         double seconds = std::chrono::duration<double>(Clock::now() - began).count();
-        peer->Shutdown(500);
+        // Returns as soon as the other side knows.
+        peer->Shutdown(10000);
         std::printf("{\"connected\":true,\"echoed\":%ld,\"bytes\":%ld,\"seconds\":%.6f}\n", echoes.count, echoes.count * o.size, seconds);
         return 0;
     } catch (const std::exception &e) {

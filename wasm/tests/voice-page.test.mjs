@@ -192,10 +192,11 @@ test("pages speak with each other, and with a native server, which decodes the O
   const hearTone = (one) => one.evaluate(() => call.until(() => call.energy() > 0.01, "the tone of the server is played"));
   await Promise.all([hearTone(page), hearTone(other)]);
   await until(() => server.printed().includes("dB"), "the server says how loud it was");
+  const counted = () => ({ malformed: call.loudspeaker.stats().malformed + call.voice.stats().malformed, ...call.voice.speakerStats(call.connection) });
+  // Before the levels are counted: the server says each before it plays a tone.
+  const [speaker, listener] = [await page.evaluate(counted), await other.evaluate(counted)];
   const levels = [...server.printed().matchAll(/^\d+ frames at (-?\d+) dB$/gm)].map(([, level]) => Number(level));
   assert.ok(levels.some((level) => level > -60 && level < -10), server.printed());
-  const counted = () => ({ malformed: call.loudspeaker.stats().malformed + call.voice.stats().malformed, ...call.voice.speakerStats(call.connection) });
-  const [speaker, listener] = [await page.evaluate(counted), await other.evaluate(counted)];
   assert.deepEqual([speaker.malformed, listener.malformed], [0, 0]);
   // The speaker gets the tone alone, ten frames each time that the server took a pause for the end.
   assert.ok(speaker.received < listener.received - 20 && speaker.received <= 14 * levels.length, JSON.stringify([speaker, listener]));

@@ -1,7 +1,7 @@
 //! The program `rakwire`, from outside.
 
 #[cfg(unix)]
-use std::io::Read;
+use std::io::{BufRead, BufReader, Read};
 use std::net::UdpSocket;
 use std::path::Path;
 #[cfg(unix)]
@@ -68,12 +68,16 @@ fn start_echo(arguments: &[&str]) -> Server {
 #[cfg(unix)]
 fn interrupt(mut server: Server) -> (Option<i32>, String) {
     let mut stderr = server.child.stderr.take().expect("a piped error output");
-    let killed = Command::new("kill").args(["-INT", &server.child.id().to_string()]).status();
-    assert!(killed.expect("a program kill").success());
-    let status = server.child.wait().expect("a child");
+    let status = signal_interrupt(&mut server);
     let mut text = String::new();
     stderr.read_to_string(&mut text).expect("text");
-    (status.code(), text)
+    (status, text)
+}
+
+fn signal_interrupt(server: &mut Server) -> Option<i32> {
+    let killed = Command::new("kill").args(["-INT", &server.child.id().to_string()]).status();
+    assert!(killed.expect("a program kill").success());
+    server.child.wait().expect("a child").code()
 }
 
 /// A port on which nobody answers, as long as the socket lives.
@@ -155,7 +159,7 @@ fn echo_and_send() {
     assert_eq!(outcome.status, Some(0), "{}", outcome.err);
     assert!(outcome.out.starts_with("echo \"hello \\u{7}\" in "), "{}", outcome.out);
 
-    let outcome = send(&["--size", "5000000"]);
+    let outcome = send(&["--size", "5000000", "--timeout", "60"]);
     assert_eq!(outcome.status, Some(0), "{}", outcome.err);
     assert!(outcome.out.starts_with("echo of 5000000 bytes in "), "{}", outcome.out);
 
@@ -340,14 +344,18 @@ fn every_datagram_of_the_game_protocol_is_written_down() {
 #[cfg(unix)]
 #[test]
 fn echo_closes_in_order() {
-    let server = start_echo(&[]);
+    let mut server = start_echo(&[]);
+    let mut log = BufReader::new(server.child.stderr.take().expect("a piped error output")).lines();
+    let mut next = || log.next().expect("a line").expect("text");
     assert_eq!(rakwire(&["send", &server.announced, "x"]).status, Some(0));
-    let (status, log) = interrupt(server);
-    assert_eq!(status, Some(0), "{log}");
-    let lines: Vec<&str> = log.lines().collect();
-    assert_eq!(lines.len(), 3, "{log}");
-    assert!(lines[0].contains("connected remote=127.0.0.1:"), "{log}");
-    assert!(lines[1].contains("messages=1 bytes=2"), "{log}");
+    let connected = next();
+    assert!(connected.contains("connected remote=127.0.0.1:"), "{connected}");
+    let disconnected = next();
+    assert!(disconnected.contains("messages=1 bytes=2"), "{disconnected}");
+    assert_eq!(signal_interrupt(&mut server), Some(0));
+    let closing = next();
+    assert!(closing.contains("closing"), "{closing}");
+    assert!(log.next().is_none());
 }
 
 /// A server that takes what it is told and sends nothing back.

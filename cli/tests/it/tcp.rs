@@ -55,13 +55,14 @@ fn messages_are_echoed_over_tcp() {
     let server = start_echo(&[]);
     let said = succeeds(&send(&server.announced, &["hello \u{7}"]));
     assert!(said.starts_with("echo \"hello \\u{7}\" in "), "{said}");
-    let said = succeeds(&send(&server.announced, &["x", "--count", "3", "--size", "5000000"]));
+    let said =
+        succeeds(&send(&server.announced, &["x", "--count", "3", "--size", "5000000", "--timeout", "60"]));
     assert_eq!(said.matches("echo of 5000000 bytes in ").count(), 3, "{said}");
     // No first byte is reserved.
     let said = succeeds(&send(&server.announced, &["--raw", "0x00 01"]));
     assert!(said.starts_with("echo \"\\0\\u{1}\" in "), "{said}");
-    // Nothing of it listens on UDP.
-    UdpSocket::bind(&server.announced).expect("a free port");
+    // Nothing of it listens on UDP; a socket of another test may have that port by chance.
+    assert!((0..5).any(|_| UdpSocket::bind(&start_echo(&[]).announced).is_ok()));
 }
 
 #[test]

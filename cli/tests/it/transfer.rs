@@ -232,6 +232,6 @@ fn wrong_arguments_and_other_servers_get_one_line() {
     fails(&["push", &from, "127.0.0.1:9", "--listen", "127.0.0.1:0"], 2, "--listen");
     fails(&["pull", &to, "127.0.0.1:9", "--secure", "a.key"], 2, "--secure <FILE>");
     let echo = listen(&["echo"]);
-    fails(&["push", &from, &echo.announced, "--timeout", "3"], 1, "rakwire pull --listen");
-    fails(&["pull", &to, &echo.announced, "--timeout", "3"], 1, "no answer came in time");
+    fails(&["push", &from, &echo.announced, "--timeout", "15"], 1, "rakwire pull --listen");
+    fails(&["pull", &to, &echo.announced, "--timeout", "15"], 1, "no answer came in time");
 }

@@ -247,7 +247,7 @@ async fn client(o: Options) -> i32 {
         // `close` drops what is still queued, and a timer task sends its disconnection notification.
         let _ = timeout(Duration::from_secs(1), socket.flush()).await;
         socket.close().await.map_err(|e| e.to_string())?;
-        sleep(Duration::from_millis(100)).await;
+        sleep(Duration::from_secs(1)).await;
         Ok::<_, String>(())
     };
     let result = timeout(o.timeout, run).await.unwrap_or_else(|_| Err("time limit reached".into()));

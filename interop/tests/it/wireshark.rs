@@ -75,5 +75,6 @@ async fn wireshark_understands_our_captures() {
         assert!(infos.any(|info| info.contains(expected)), "{expected}: {datagrams:?}");
     }
     let whole = datagrams.iter().filter(|(_, info)| info.contains("Message fragment 14/14; Reassembled"));
-    assert_eq!(whole.count(), 2, "the message and its echo: {datagrams:?}");
+    // A fragment whose acknowledgement is late comes again.
+    assert!(whole.count() >= 2, "the message and its echo: {datagrams:?}");
 }

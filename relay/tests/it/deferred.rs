@@ -80,7 +80,7 @@ async fn a_deferred_connection_takes_no_slot_and_moves_a_flow_when_it_asks() {
 #[tokio::test]
 async fn a_deferred_connection_that_stays_silent_is_closed() {
     let mut config = config(Server::echo().await);
-    config.limits.header_timeout = Duration::from_secs(3);
+    config.limits.header_timeout = Duration::from_secs(10);
     let relay = Running::start(config).await;
     assert_eq!(Client::connect(relay.address, PATH).await.closed().await.0, 4408);
 }

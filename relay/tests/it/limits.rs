@@ -10,7 +10,7 @@ use tokio::net::UdpSocket;
 use tokio::time::sleep;
 use tokio_tungstenite::tungstenite::Message;
 
-use crate::support::{Client, Running, Server, config, eventually, within};
+use crate::support::{Client, Running, Server, TIMEOUT, config, eventually, game, within};
 
 #[tokio::test]
 async fn a_message_above_the_limit_is_refused() {
@@ -148,7 +148,9 @@ async fn send_until_dropped(relay: &Running, server: &Server, to: std::net::Sock
 #[tokio::test]
 async fn a_client_that_does_not_read_loses_the_oldest() {
     let server = Server::bind().await;
-    let relay = Running::start(config(server.address())).await;
+    let mut config = config(server.address());
+    game(&mut config).queue_age = TIMEOUT;
+    let relay = Running::start(config).await;
     let mut stalled = relay.client().await;
     let mut other = relay.client().await;
     stalled.send(b"hello").await;

@@ -60,7 +60,7 @@ async fn a_trusted_proxy_names_the_client() {
 #[tokio::test]
 async fn a_trusted_proxy_must_send_a_header_in_time() {
     let mut config = behind_proxy().await;
-    config.limits.header_timeout = Duration::from_secs(3);
+    config.limits.header_timeout = Duration::from_secs(10);
     let relay = Running::start(config).await;
     let mut plain = TcpStream::connect(relay.address).await.unwrap();
     plain.write_all(b"GET /healthz HTTP/1.1\r\nHost: relay\r\n\r\n").await.unwrap();

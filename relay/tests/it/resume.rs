@@ -49,7 +49,7 @@ impl Game {
 
 #[tokio::test]
 async fn a_client_that_comes_back_has_its_flow() {
-    let mut game = Game::start().await;
+    let mut game = Game::start_with(|config| game(config).queue_age = TIMEOUT).await;
     assert_eq!(
         (game.flow.resumed, game.flow.resume_within_ms, game.flow.max_datagram),
         (false, 30_000, 1472)

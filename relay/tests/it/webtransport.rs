@@ -32,7 +32,7 @@ use crate::front;
 use crate::program::{Program, relay};
 use crate::proxy_headers::header as proxy_header;
 use crate::support::{
-    Client, Flow, Running, Server, config, directory, eventually, game, get, get_with, repeated, within,
+    self, Client, Flow, Running, Server, directory, eventually, game, get, get_with, repeated, within,
 };
 use crate::verifier::Accept;
 
@@ -47,6 +47,13 @@ struct Announced {
     port: u16,
     path: String,
     certificate_hashes: Vec<String>,
+}
+
+/// A UDP port of its own: a socket of another test may have that of the relay's number.
+fn config(server: SocketAddr) -> Config {
+    let mut config = support::config(server);
+    config.webtransport.listen = Some(SocketAddr::from(([127, 0, 0, 1], 0)));
+    config
 }
 
 async fn announced(relay: SocketAddr) -> Option<Announced> {
@@ -506,7 +513,7 @@ async fn pages_behind_a_trusted_proxy_are_told_the_public_port_alone() {
         assert_eq!(announced_behind_proxy(None, has_header).await, (None, None));
         assert_eq!(announced_behind_proxy(Some(443), has_header).await, (Some(443), Some(443)));
     }
-    let mut elsewhere = config(Server::echo().await);
+    let mut elsewhere = support::config(Server::echo().await);
     elsewhere.admission.trusted_proxies = vec!["192.0.2.0/24".parse().unwrap()];
     elsewhere.admission.allow_any_origin = true;
     let relay = Running::start(elsewhere).await;
@@ -545,7 +552,7 @@ async fn no_line_of_the_log_has_a_token_or_a_secret() {
 #[tokio::test]
 async fn a_client_that_does_not_take_the_answer_is_given_up() {
     let mut config = config(Server::echo().await);
-    config.limits.header_timeout = Duration::from_secs(3);
+    config.limits.header_timeout = Duration::from_secs(10);
     let relay = Running::start(config).await;
     let announced = announced(relay.address).await.unwrap();
     let mut settings = Settings::default();
@@ -571,7 +578,7 @@ async fn a_client_that_does_not_take_the_answer_is_given_up() {
 #[tokio::test]
 async fn a_handshake_that_is_not_finished_is_given_up() {
     let mut config = config(Server::echo().await);
-    config.limits.header_timeout = Duration::from_secs(2);
+    config.limits.header_timeout = Duration::from_secs(10);
     let relay = Running::start(config).await;
     let announced = within(announced(relay.address)).await.unwrap();
     let to = SocketAddr::from(([127, 0, 0, 1], announced.port));

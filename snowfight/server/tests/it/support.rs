@@ -51,9 +51,16 @@ impl Server {
 
     /// Joins through a bad network.
     pub(crate) async fn join_through(&self, network: &str, protocol: Protocol, scope: Scope) -> Player {
-        let simulation = network.parse().expect("a network");
-        let joined = Player::join_through(self.address(protocol), protocol, simulation, scope);
-        joined.await.expect("there is room")
+        let join = async {
+            loop {
+                let simulation = network.parse().expect("a network");
+                match Player::join_through(self.address(protocol), protocol, simulation, scope).await {
+                    Err(PlayerError::Connect(_)) => {}
+                    joined => return joined.expect("there is room"),
+                }
+            }
+        };
+        tokio::time::timeout(LIMIT, join).await.expect("the server answers")
     }
 
     pub(crate) const fn address(&self, protocol: Protocol) -> SocketAddr {
