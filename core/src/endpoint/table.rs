@@ -175,11 +175,11 @@ impl<'a, P: Protocol> Peer<'a, P> {
         Some(result)
     }
 
-    /// Has the deadlines of all connections computed again, after a change of the configuration that they depend on.
-    pub(crate) fn renew_deadlines(&mut self) {
+    /// Changes all connections, and has their deadlines computed again.
+    pub(crate) fn with_all(&mut self, mut change: impl FnMut(&mut P::Connection, &mut Context<'_, 'a, P>)) {
         for at in (0..).take(self.tables.slots.len()) {
             if self.slot(at).is_some_and(|slot| !slot.is_vacant()) {
-                self.with_quietly(at, |_, _| ());
+                self.with_quietly(at, &mut change);
             }
         }
     }

@@ -67,7 +67,7 @@ pub enum Carrier {
     #[default]
     Datagrams,
     /// A stream, such as a WebSocket to a relay: it repeats what is lost itself, and everything behind a loss waits for it.
-    /// A timeout is at least a second (RFC 6298 section 2.4) and only probes, so that nothing travels twice; in RakNet a
+    /// A timeout is at least a second (RFC 6298 section 2.4) and only probes, so that little travels twice; in RakNet a
     /// queue is as long as such a wait before it counts as congestion. What is lost behind the stream is still sent again
     /// without that wait, once something later is acknowledged or the other peer says so.
     Stream,

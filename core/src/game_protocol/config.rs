@@ -78,9 +78,9 @@ pub struct Config {
     /// When a reliable chunk that was not acknowledged is sent again. Default: every 100 ms, as the original does
     /// (`docs/game-protocol.md#resends`).
     pub resend_interval: ResendInterval,
-    /// What carries the datagrams. Default: datagrams. Over a stream a reliable chunk that nothing later has overtaken is sent
-    /// again after a second at the earliest, and then after twice as long each time
-    /// (`docs/game-protocol.md#resends-over-a-stream`). [`Peer::set_carrier`](super::Peer::set_carrier) changes it.
+    /// What carries the datagrams. Default: datagrams. Over a stream a reliable chunk that it may still bring is sent again
+    /// after a second, and then every two (`docs/game-protocol.md#resends-over-a-stream`).
+    /// [`Peer::set_carrier`](super::Peer::set_carrier) changes it.
     pub carrier: Carrier,
     /// What a client does when the server does not answer. Default: [`Redial::FreshPort`], which servers of the
     /// original need (`docs/game-protocol.md#original-handshake`).
@@ -91,8 +91,7 @@ pub struct Config {
     /// How long a peer may stay silent. Default: 15 s, as in the original (`docs/game-protocol.md#handshake`).
     pub timeout: Duration,
     /// How long `disconnect` waits for what was sent reliably to be acknowledged. Default: 1 s, which is ten
-    /// transmissions at the default interval of resends, and over a stream the first one alone; the original does not wait at
-    /// all.
+    /// transmissions at the default interval of resends; the original does not wait at all.
     pub close_timeout: Duration,
     /// How long an ended connection still answers packets with END, in case the first one was lost. Default: 2 s, in
     /// which the other peer sends what it resends every 100 ms twenty times; the original sends END once.

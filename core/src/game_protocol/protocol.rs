@@ -136,7 +136,7 @@ impl Peer<'_, GameProtocol> {
     /// does whose network begins to block UDP, says so.
     pub fn set_carrier(&mut self, carrier: Carrier) {
         self.config.carrier = carrier;
-        self.renew_deadlines();
+        self.with_all(|connection, cx| connection.on_new_carrier(cx));
     }
 
     fn poll_acknowledgement(&mut self, writer: &mut Writer<'_>) -> Option<SocketAddr> {

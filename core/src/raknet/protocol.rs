@@ -163,7 +163,8 @@ impl Peer<'_, RakNet> {
     /// does whose network begins to block UDP, says so.
     pub fn set_carrier(&mut self, carrier: Carrier) {
         self.config.carrier = carrier;
-        self.renew_deadlines();
+        // Their deadlines depend on it.
+        self.with_all(|_, _| ());
     }
 
     /// Sets the addresses that this peer says are its own in the handshake of every connection from now on: those of its

@@ -4,7 +4,7 @@ import { report } from "../plugin/report.js";
 import { beforeAbort } from "../waits.js";
 import type { ReconnectSettings } from "./options.js";
 
-/** A connection that does not last so long does not count as a success, or a server that drops everybody would be dialled incessantly. */
+/** A connection that does not last so long leaves the pauses as long as they are, or a server that drops everybody would be dialled incessantly. */
 const LASTING_MS = 5_000;
 
 /** Counts failures, and makes the pauses between attempts. */

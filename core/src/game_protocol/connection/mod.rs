@@ -181,6 +181,11 @@ impl Connection {
         self.receiver.clear_partial(cx);
     }
 
+    /// Something else carries the datagrams from now on.
+    pub(crate) const fn on_new_carrier(&mut self, cx: &Context<'_, '_>) {
+        self.sender.on_new_carrier(cx.now);
+    }
+
     /// Notes that the other peer, whose connection is over, was challenged again.
     pub(crate) const fn on_challenged_again(&mut self) {
         self.handshake.on_challenged_again();

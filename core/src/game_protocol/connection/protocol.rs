@@ -50,6 +50,7 @@ impl endpoint::Connection<GameProtocol> for Connection {
             State::Opening => self.end(cx, Ending::Failed(ConnectFailure::Cancelled)),
             State::Connected => {
                 self.handshake.close(cx.now);
+                self.sender.close();
                 self.end_if_delivered(cx);
             }
             State::Free | State::Closing | State::Closed => {}

@@ -12,6 +12,10 @@ const MAX_BACKOFF: u8 = 4;
 /// The shortest timeout over a stream, in microseconds, so that its own timeout comes first (RFC 6298 section 2.4).
 const MIN_STREAM_TIMEOUT: u32 = 1_000_000;
 
+/// The longest timeout over a stream, in microseconds, if the interval itself is not longer. The protocol has no other sign of
+/// life than what is sent again, so some have to come within `Config::timeout`.
+const MAX_STREAM_TIMEOUT: u32 = 2_000_000;
+
 /// The round-trip time in microseconds: the averages of RFC 6298 section 2.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct RttEstimator {
@@ -48,27 +52,38 @@ impl RttEstimator {
 
     /// After how many microseconds a chunk is sent again.
     pub(super) fn interval(&self, resend: ResendInterval) -> u32 {
+        self.interval_after(resend, self.backoff)
+    }
+
+    /// After how many microseconds a chunk is sent again, if that was doubled `backoff` times.
+    fn interval_after(&self, resend: ResendInterval, backoff: u8) -> u32 {
         match resend {
             ResendInterval::Fixed(interval) => micros(interval).max(1),
             ResendInterval::Measured { min, max } => {
-                let measured = self.srtt.saturating_add(self.rttvar.saturating_mul(4));
-                let plain = if self.srtt == 0 { micros(max) } else { measured };
-                let waited = plain.saturating_mul(1 << self.backoff);
+                let plain = if self.srtt == 0 { micros(max) } else { self.variable() };
+                let waited = plain.saturating_mul(1 << backoff);
                 // Bounds that contradict each other are no reason to panic: the shortest time counts.
                 waited.min(micros(max)).max(micros(min)).max(1)
             }
         }
     }
 
-    /// How many microseconds without an acknowledgement tell that a stream that moves has nothing more to bring: those after
-    /// which one that was in it would have come.
+    /// The timeout of RFC 6298 section 2, without its bounds.
+    const fn variable(&self) -> u32 {
+        self.srtt.saturating_add(self.rttvar.saturating_mul(4))
+    }
+
+    /// How many microseconds without an acknowledgement tell that a stream that moves brings nothing more: those after which an
+    /// acknowledgement of what was in it would have come.
     pub(super) fn stream_pause(&self, resend: ResendInterval) -> u32 {
-        self.interval(resend).max(self.srtt.saturating_add(self.rttvar.saturating_mul(4)))
+        // Samples of what a stream has held back make it long.
+        self.interval_after(resend, 0).max(self.variable().min(MIN_STREAM_TIMEOUT))
     }
 
     /// After how many microseconds without an acknowledgement a chunk is sent again over a stream.
     pub(super) fn stream_timeout(&self, resend: ResendInterval) -> u32 {
-        self.interval(resend).max(MIN_STREAM_TIMEOUT).saturating_mul(1 << self.backoff)
+        let shortest = self.interval_after(resend, 0).max(MIN_STREAM_TIMEOUT);
+        shortest.saturating_mul(1 << self.backoff).min(MAX_STREAM_TIMEOUT.max(shortest))
     }
 }
 
@@ -93,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn a_timeout_over_a_stream_is_a_second_at_least_and_doubles() {
+    fn a_timeout_over_a_stream_is_one_to_two_seconds() {
         let mut rtt = RttEstimator::default();
         rtt.sample(3_000);
         let timeouts = [(); 6].map(|()| {
@@ -101,10 +116,25 @@ mod tests {
             rtt.back_off();
             timeout / 1_000_000
         });
-        assert_eq!(timeouts, [1, 2, 4, 8, 16, 16]);
+        assert_eq!(timeouts, [1, 2, 2, 2, 2, 2]);
         rtt.reset_backoff();
         let long = ResendInterval::Fixed(Duration::from_secs(3));
         assert_eq!(rtt.stream_timeout(long), 3_000_000);
+        rtt.back_off();
+        assert_eq!(rtt.stream_timeout(long), 3_000_000);
+    }
+
+    #[test]
+    fn the_pause_of_a_stream_is_a_round_trip_and_a_second_at_most() {
+        let mut rtt = RttEstimator::default();
+        assert_eq!(rtt.stream_pause(ResendInterval::default()), 100_000);
+        for _ in 0..200 {
+            rtt.sample(200_000);
+        }
+        assert_eq!(rtt.stream_pause(ResendInterval::default()) / 10_000, 20);
+        rtt.sample(8_000_000);
+        rtt.back_off();
+        assert_eq!(rtt.stream_pause(ResendInterval::default()), 1_000_000);
     }
 
     #[test]

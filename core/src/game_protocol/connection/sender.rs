@@ -32,7 +32,24 @@ pub(super) struct Sender {
     newest_acked_sent_at: Instant,
     /// The same of chunks that were sent more than once, if the acknowledgement is of the last transmission.
     newest_acked_resent_at: Instant,
+    /// Since when something else carries the datagrams: what was sent before does not travel there.
+    carrier_since: Instant,
+    /// When a chunk that a stream may hold back was sent again last.
+    probed_at: Instant,
+    /// Whether nothing waits for a stream any more: the connection is closing, and has little time.
+    is_closing: bool,
     counts: Counts,
+}
+
+/// What is to be thought of a chunk that is not acknowledged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum LossState {
+    /// It is sent again after the interval of resends.
+    Plain,
+    /// It was lost behind a stream, unless the stream brings acknowledgements of what was sent with it.
+    Presumed,
+    /// A stream may hold it back.
+    HeldBack,
 }
 
 /// What the sending half counts.
@@ -167,21 +184,41 @@ impl Sender {
         let oldest = self.in_flight.oldest()?;
         let sent_at = cx.pool.header(oldest).sent_at();
         let resend = cx.config.resend_interval;
-        let at = if !self.may_wait_in_stream(cx, sent_at) {
-            sent_at.plus_micros(self.rtt.interval(resend))
-        } else if sent_at <= self.newest_acked_resent_at {
-            self.last_acked_at.plus_micros(self.rtt.stream_pause(resend))
-        } else {
+        let at = match self.loss_state(cx, sent_at) {
+            LossState::Plain => sent_at.plus_micros(self.rtt.interval(resend)),
+            LossState::Presumed => sent_at.max(self.last_acked_at).plus_micros(self.rtt.stream_pause(resend)),
             // As long as acknowledgements arrive the stream moves (RFC 6298 section 5.3).
-            sent_at.max(self.last_acked_at).plus_micros(self.rtt.stream_timeout(resend))
+            LossState::HeldBack => {
+                let since = sent_at.max(self.last_acked_at).max(self.probed_at);
+                since.plus_micros(self.rtt.stream_timeout(resend))
+            }
         };
         Some((at, oldest))
     }
 
-    /// Whether a chunk sent at that time may still be held back by a stream. What a stream carries keeps its order, so a later
-    /// chunk that is acknowledged tells that this one was lost behind it.
-    fn may_wait_in_stream(&self, cx: &Context<'_, '_>, sent_at: Instant) -> bool {
-        cx.config.carrier == Carrier::Stream && self.newest_acked_sent_at <= sent_at
+    /// What is to be thought of a chunk sent at that time that is not acknowledged. What a stream carries keeps its order, so a
+    /// later chunk that is acknowledged tells that this one was lost behind it.
+    fn loss_state(&self, cx: &Context<'_, '_>, sent_at: Instant) -> LossState {
+        if cx.config.carrier == Carrier::Datagrams || self.is_closing || sent_at < self.newest_acked_sent_at {
+            LossState::Plain
+        } else if sent_at
+            <= self.carrier_since.max(self.newest_acked_resent_at).max(self.newest_acked_sent_at)
+        {
+            LossState::Presumed
+        } else {
+            LossState::HeldBack
+        }
+    }
+
+    /// The connection is closing: what is not acknowledged is sent again as over datagrams.
+    pub(super) const fn close(&mut self) {
+        self.is_closing = true;
+    }
+
+    /// Something else carries the datagrams from now on.
+    pub(super) const fn on_new_carrier(&mut self, now: Instant) {
+        self.rtt.reset_backoff();
+        self.carrier_since = now;
     }
 
     /// Notes what the acknowledgement of a chunk tells about a stream.
@@ -204,10 +241,12 @@ impl Sender {
         let header = cx.pool.header(chunk);
         let is_again = self.last_acked_at <= header.sent_at() && header.outgoing().transmissions > 1;
         // Over a stream each timeout counts, so that what waits in it is probed and not sent again as a whole.
-        let is_probe =
-            self.may_wait_in_stream(cx, header.sent_at()) && header.sent_at() > self.newest_acked_resent_at;
+        let is_probe = self.loss_state(cx, header.sent_at()) == LossState::HeldBack;
         if is_again || is_probe {
             self.rtt.back_off();
+        }
+        if is_probe {
+            self.probed_at = cx.now;
         }
         self.in_flight.remove(cx.pool, chunk);
         self.in_flight.push(cx.pool, chunk);

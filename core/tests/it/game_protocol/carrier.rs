@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use rakwire::Instant;
-use rakwire::game_protocol::{Carrier, ConnectionId, Reliability::Reliable};
+use rakwire::game_protocol::{Carrier, Config, ConnectionId, Reliability::Reliable};
 use rakwire::sim::Conditions;
 
 use crate::support::game_protocol::*;
@@ -19,9 +19,13 @@ struct Path {
 
 impl Path {
     fn new(carrier: Carrier) -> Self {
-        let mut client = peer(client_config());
+        Self::between(carrier, client_config(), server_config())
+    }
+
+    fn between(carrier: Carrier, client: Config, server: Config) -> Self {
+        let mut client = peer(client);
         client.set_carrier(carrier);
-        let mut net = Net::with(client, peer(server_config()), Conditions::default(), 1);
+        let mut net = Net::with(client, peer(server), Conditions::default(), 1);
         set_latency(&mut net, LATENCY);
         let (id, _) = net.connect();
         Self { net, id }
@@ -75,6 +79,11 @@ impl Path {
     }
 }
 
+/// The share of the client's datagrams that vanish behind the stream.
+fn set_loss(net: &mut Net, loss: f64) {
+    net.pair.forth().set_conditions(Conditions { latency: LATENCY, loss, ..Conditions::default() });
+}
+
 fn set_latency(net: &mut Net, latency: Duration) {
     let conditions = Conditions { latency, ..Conditions::default() };
     net.pair.forth().set_conditions(conditions);
@@ -104,8 +113,22 @@ fn a_stream_that_stands_still_for_long_is_probed() {
     path.stand_still(Duration::from_secs(8), 0..100);
     path.net.run_for(Duration::from_secs(3));
     assert_eq!(path.received(), (0..100).collect::<Vec<_>>());
-    // After 1, 2 and 4 seconds.
-    assert_eq!(path.resent(), 3);
+    // After one second, three, five and seven.
+    assert_eq!(path.resent(), 4);
+}
+
+/// However old the chunks are.
+#[test]
+fn a_stream_that_stands_still_for_a_minute_is_probed_by_a_chunk_at_a_time() {
+    let patient = |mut config: Config| {
+        config.timeout = Duration::from_secs(100);
+        config
+    };
+    let mut path = Path::between(Carrier::Stream, patient(client_config()), patient(server_config()));
+    path.stand_still(Duration::from_secs(60), 0..100);
+    path.net.run_for(Duration::from_secs(3));
+    assert_eq!(path.received(), (0..100).collect::<Vec<_>>());
+    assert_eq!(path.resent(), 30);
 }
 
 /// A stream leads to a relay, behind which datagrams are lost as ever.
@@ -133,6 +156,59 @@ fn what_is_lost_behind_a_stream_is_sent_again() {
     assert_eq!(path.resent(), 2);
 }
 
+/// What leaves together has the same time.
+#[test]
+fn a_chunk_that_is_lost_behind_a_stream_is_sent_again_though_its_message_left_as_a_whole() {
+    let mut path = Path::new(Carrier::Stream);
+    path.send(0);
+    let now = path.net.now();
+    for number in 1..20 {
+        path.net.pair.a.send(now, path.id, &[number], Reliable).expect("there is room");
+    }
+    let chunks = packets(&mut path.net.pair.a, now);
+    assert_eq!(chunks.len(), 19);
+    let from = path.net.pair.a_address;
+    for chunk in chunks.iter().enumerate().filter(|(at, _)| *at != 7).map(|(_, chunk)| chunk) {
+        path.net.pair.b.handle_datagram(now, from, chunk);
+    }
+    path.run_until_received(8);
+    let waited = path.net.now().saturating_since(now);
+    assert!(waited < Duration::from_millis(400), "{waited:?}");
+}
+
+/// There is no time to wait for a stream.
+#[test]
+fn what_is_lost_behind_a_stream_before_the_end_is_sent_again_at_once() {
+    let mut path = Path::new(Carrier::Stream);
+    path.send(0);
+    path.lose(1);
+    let now = path.net.now();
+    path.net.pair.a.disconnect(now, path.id);
+    path.run_until_received(1);
+    assert!(path.net.now().saturating_since(now) < Duration::from_millis(200));
+}
+
+/// What was in flight does not travel by what carries from now on.
+#[test]
+fn who_moves_to_another_stream_sends_again_what_was_in_flight() {
+    for before in [Carrier::Stream, Carrier::Datagrams] {
+        let mut path = Path::new(before);
+        path.send(0);
+        (1..50).for_each(|number| path.lose(number));
+        if before == Carrier::Stream {
+            // Timeouts have come and gone.
+            set_loss(&mut path.net, 1.0);
+            path.net.run_for(Duration::from_secs(8));
+            set_loss(&mut path.net, 0.0);
+        }
+        let now = path.net.now();
+        path.net.pair.a.set_carrier(Carrier::Stream);
+        (1..50).for_each(|number| path.run_until_received(number));
+        let waited = path.net.now().saturating_since(now);
+        assert!(waited < Duration::from_millis(300), "{before:?}: {waited:?}");
+    }
+}
+
 /// Only the first one has to wait for a timeout: its acknowledgement tells of the others, if none of theirs follows.
 #[test]
 fn a_burst_that_is_lost_behind_a_stream_comes_back_at_once() {
@@ -154,7 +230,7 @@ fn a_burst_that_is_lost_twice_comes_back_without_another_timeout() {
     path.send(0);
     (1..100).for_each(|number| path.lose(number));
     path.run_until_received(1);
-    path.net.pair.forth().set_conditions(Conditions { latency: LATENCY, loss: 0.2, ..Conditions::default() });
+    set_loss(&mut path.net, 0.2);
     let probed_at = path.net.now();
     (1..100).for_each(|number| path.run_until_received(number));
     let waited = path.net.now().saturating_since(probed_at);

@@ -1,0 +1,42 @@
+// A WebSocket repeats what its path loses, and a connection over it leaves that to it.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+
+import { connectTo, echoFixture, PROTOCOLS } from "./protocols.mjs";
+import { echoOf, nextNumbers, numbered } from "./support.mjs";
+import { startTcpWay } from "./way.mjs";
+
+const COUNT = 20;
+
+/** How many datagrams a client sends again while its WebSocket holds back what comes from the relay for 700 ms. */
+async function sentAgain(t, relay, protocol) {
+  const way = await startTcpWay(t, relay);
+  const connection = await connectTo({ address: new URL(way.url).host }, protocol);
+  await echoOf(connection, numbered(0));
+  const before = connection.stats().datagramsLost;
+  way.pause();
+  for (let number = 1; number <= COUNT; number++) {
+    connection.send(numbered(number));
+    await sleep(20);
+  }
+  await sleep(300);
+  way.resume();
+  await nextNumbers(connection, COUNT);
+  const again = connection.stats().datagramsLost - before;
+  await connection.close();
+  return again;
+}
+
+for (const protocol of PROTOCOLS) {
+  test(`${protocol.name}: what a WebSocket holds back is not sent again`, async (t) => {
+    const { relay } = await echoFixture(t, protocol);
+    let again;
+    // On a busy machine it may be more than a second, after which a datagram asks.
+    for (let attempt = 0; attempt < 5 && again !== 0; attempt++) {
+      again = await sentAgain(t, relay, protocol);
+    }
+    assert.equal(again, 0);
+  });
+}
