@@ -35,14 +35,14 @@ export async function startSecureEcho(t, ...more) {
   return { ...pair, address, url: `udp://${address}` };
 }
 
-/** The key file of a relay that wants tokens, and what makes tokens for its target "game". */
+/** The key file of a relay that wants tokens, and what makes tokens for its target "game" that expire in some seconds. */
 export function relayTokens(t) {
   const key = randomBytes(32);
   const file = join(folderOf(t), "token.key");
   writeFileSync(file, `hmac-sha256:${key.toString("base64url")}\n`, { mode: 0o600 });
   const part = (value) => Buffer.from(JSON.stringify(value)).toString("base64url");
-  const token = () => {
-    const claims = { exp: Math.floor(Date.now() / 1_000) + 600, jti: randomUUID(), target: "game" };
+  const token = (expiresIn = 600) => {
+    const claims = { exp: Math.floor(Date.now() / 1_000) + expiresIn, jti: randomUUID(), target: "game" };
     const signed = `${part({ alg: "HS256", typ: "JWT" })}.${part(claims)}`;
     return `${signed}.${createHmac("sha256", key).update(signed).digest("base64url")}`;
   };

@@ -10,8 +10,9 @@ import { connections, isTransient, RakwireError } from "rakwire/reconnect";
 import { createWorker } from "rakwire/worker";
 
 import { openFake } from "./fake-peer.mjs";
-import { PROTOCOLS } from "./protocols.mjs";
-import { echoOf, fails, LIMIT_MS, pattern, startEcho, startRelay } from "./support.mjs";
+import { relayTokens } from "./keys.mjs";
+import { PROTOCOLS, RAKNET } from "./protocols.mjs";
+import { echoOf, fails, LIMIT_MS, pattern, startAgain, startEcho, startRelay } from "./support.mjs";
 import { watchedSignal } from "./waits.mjs";
 import { startThread } from "./worker-thread.mjs";
 
@@ -19,15 +20,30 @@ const USUAL = { target: "game", timeoutMs: LIMIT_MS };
 /** Many short pauses, as a relay takes a while to start. */
 const PATIENT = { maxAttempts: 1_000, minDelayMs: 20, maxDelayMs: 100 };
 
+/** What a relay that wants tokens is told, first and when it starts again, and a new token for each connection. */
+function expiringTokens(t) {
+  const { file, token } = relayTokens(t);
+  const args = (leeway) => ["--token-key", file, "--token-leeway", leeway];
+  // The token of the first connection counts for the first start alone, so that nothing has to wait until it expires.
+  return { first: args("5m"), again: args("0s"), options: (isFirst) => ({ token: token(isFirst ? -60 : 600) }) };
+}
+
+const NO_TOKENS = { first: [], again: [], options: () => ({}) };
+
 /** What opens connections through a relay that the test can start again at the same address. */
-async function startRestartable(t, { echo: args, options }) {
+async function startRestartable(t, { echo: args, options }, tokens) {
   const echo = await startEcho(t, ...args);
-  let relay = await startRelay(t, { game: echo.address });
+  const targets = { game: echo.address };
+  const relay = await startRelay(t, targets, ...tokens.first);
   const { address } = relay;
+  let isFirst = true;
   return {
-    open: (signal) => connect(`ws://${address}/ws`, { ...USUAL, ...options, webSocket: WebSocket, signal }),
-    stop: (how) => relay.stop(how),
-    start: async () => (relay = await startRelay(t, { game: echo.address }, "--listen", address)),
+    open: (signal) => connect(`ws://${address}/ws`, { ...USUAL, ...options, ...tokens.options(isFirst), webSocket: WebSocket, signal }),
+    stop: (how) => {
+      isFirst = false;
+      return relay.stop(how);
+    },
+    start: () => startAgain(() => startRelay(t, targets, "--listen", address, ...tokens.again)),
   };
 }
 
@@ -44,8 +60,8 @@ async function plays(connection) {
 }
 
 /** Loses the relay of a connection once, and expects another one over the next start of the relay. */
-async function comesBack(t, protocol, how) {
-  const relay = await startRestartable(t, protocol);
+async function comesBack(t, protocol, how, tokens = NO_TOKENS) {
+  const relay = await startRestartable(t, protocol, tokens);
   const causes = [];
   const iterator = connections(relay.open, { ...PATIENT, onRetry: ({ cause }) => causes.push(cause) });
   const first = await nextOf(iterator);
@@ -80,11 +96,18 @@ for (const protocol of PROTOCOLS) {
   });
 }
 
+test("a client comes back with a new token to a relay that was killed and no longer accepts the old one", async (t) => {
+  assert.deepEqual(await comesBack(t, RAKNET, "SIGKILL", expiringTokens(t)), {
+    reason: "the relay no longer knew the flow of the connection",
+    relayCode: undefined,
+  });
+});
+
 test("a connection in a worker comes back to a server that was killed", async (t) => {
   const echo = await startEcho(t);
   const started = startThread(t);
   const worker = createWorker(() => started);
-  const open = (signal) => connect(`udp://${echo.address}`, { worker, silenceTimeoutMs: 1_000, timeoutMs: LIMIT_MS, signal });
+  const open = (signal) => connect(`udp://${echo.address}`, { worker, silenceTimeoutMs: 5_000, timeoutMs: LIMIT_MS, signal });
   const iterator = connections(open, PATIENT);
   const first = await nextOf(iterator);
   await plays(first);
@@ -94,7 +117,7 @@ test("a connection in a worker comes back to a server that was killed", async (t
   const second = nextOf(iterator);
   assert.equal((await first.closed).code, "lost");
   assert.equal(await receipt, "unknown");
-  await startEcho(t, "--listen", echo.address);
+  await startAgain(() => startEcho(t, "--listen", echo.address));
   await plays(await second);
   await iterator.return();
 });

@@ -2,8 +2,7 @@
 // connections, and relays that the test plays.
 
 import assert from "node:assert/strict";
-import { createServer } from "node:net";
-import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promises";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { test } from "node:test";
 import { isDeepStrictEqual } from "node:util";
 import { WebSocket, WebSocketServer } from "ws";
@@ -12,7 +11,7 @@ import { connect } from "rakwire";
 
 import { openTransport } from "../dist/transport/open.js";
 import { PROTOCOLS } from "./protocols.mjs";
-import { codeOf, echoOf, fails, LIMIT_MS, next, numbered, pattern, startEcho, startRelay, until } from "./support.mjs";
+import { codeOf, echoOf, fails, LIMIT_MS, next, numbered, pattern, startEcho, startMonitoredRelay, startRelay, until } from "./support.mjs";
 import { startTcpWay, startUdpWay } from "./way.mjs";
 
 /** The options of connections here. */
@@ -197,16 +196,27 @@ test("a WebSocket that is lost is replaced at once, unless it had only just been
   assert.deepEqual(events, ["open", "interrupted", "resumed", "interrupted", "resumed", "interrupted"]);
 });
 
-test("a flow that the relay has forgotten ends the connection", async (t) => {
-  const url = await startFakeRelay(t, (socket, request, count) => {
-    socket.send(flow());
-    if (count === 1) setTimeout(() => socket.terminate(), 20);
+/** How a relay answers a client whose flow it has forgotten: as a new one, which has a flow or needs another token. */
+const FORGETFUL = {
+  "gives the client another": (socket) => socket.send(flow()),
+  "refuses its token": (socket) => socket.close(4401, "the token has expired"),
+};
+
+for (const [name, answer] of Object.entries(FORGETFUL)) {
+  test(`a connection ends without a code when the relay has forgotten the flow and ${name}`, async (t) => {
+    const url = await startFakeRelay(t, (socket, request, count) => {
+      if (count > 1) {
+        answer(socket);
+        return;
+      }
+      socket.send(flow());
+      setTimeout(() => socket.terminate(), 20);
+    });
+    const { events, ended } = watch(t, url, { token: "t0k.en-_" });
+    assert.deepEqual(await ended, { code: "relay-closed", reason: "the relay no longer knew the flow of the connection" });
+    assert.deepEqual(events, ["open", "interrupted"]);
   });
-  const { ended } = watch(t, url);
-  const { code, reason } = await ended;
-  assert.equal(code, "relay-closed");
-  assert.match(reason, /no longer knew the flow/);
-});
+}
 
 test("a relay that does not come back is given up in its time", async (t) => {
   let isGone = false;
@@ -272,29 +282,20 @@ for (const protocol of PROTOCOLS) {
     assert.deepEqual(connection.stats().relayDrops, { toClient: {}, toServer: {} });
     let toServer;
     connection.addEventListener("relaydrops", ({ drops }) => (toServer = drops.toServer), { once: true });
-    for (const end = Date.now() + LIMIT_MS; toServer === undefined && Date.now() < end; await sleep(20)) {
+    await until(() => {
       // What finds no room is left out.
       for (let number = 0; number < 20; number++) codeOf(() => connection.send(pattern(1_000), { reliability: "unreliable" }));
-    }
-    assert.ok(toServer !== undefined, "the relay says nothing of what it drops");
+      return toServer !== undefined;
+    }, "the relay says what it drops");
     assert.ok(toServer.rateLimited > 0, JSON.stringify(toServer));
     assert.ok(connection.stats().relayDrops.toServer.rateLimited >= toServer.rateLimited);
     await connection.close();
   });
 }
 
-/** A port of this machine that nothing has. */
-async function freePort() {
-  const server = createServer();
-  await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const { port } = server.address();
-  await new Promise((resolve) => server.close(resolve));
-  return port;
-}
-
 /** What the metrics of a relay say of the datagrams to clients that it dropped, by reason. */
-async function droppedToClients(port) {
-  const text = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
+async function droppedToClients(admin) {
+  const text = await (await fetch(`http://${admin}/metrics`)).text();
   const rows = text.matchAll(/^rakwire_relay_drops_total\{target="game",direction="to_client",reason="(\w+)"\} (\d+)$/gm);
   const camel = (reason) => reason.replace(/_(.)/g, (_, character) => character.toUpperCase());
   const counts = [...rows].map(([, reason, count]) => [camel(reason), Number(count)]);
@@ -304,32 +305,29 @@ async function droppedToClients(port) {
 test("a client that does not read for a while learns what the relay has dropped meanwhile, and goes on", async (t) => {
   const echo = await startEcho(t);
   const server = await startUdpWay(t, Number(echo.address.split(":")[1]));
-  const admin = await freePort();
   // It does not lose patience with the client, however long the flood takes here.
-  const more = ["--admin-listen", `127.0.0.1:${admin}`, "--write-stall-timeout", "1h"];
-  const relay = await startRelay(t, { game: `127.0.0.1:${server.port}` }, ...more);
+  const relay = await startMonitoredRelay(t, { game: `127.0.0.1:${server.port}` }, "--write-stall-timeout", "1h");
   const way = await startTcpWay(t, relay);
   const connection = await connect(way.url, { ...USUAL, silenceTimeoutMs: LIMIT_MS });
   way.pause();
   // No congestion control slows such a server down. The client takes nothing of it for a message.
   const datagram = new Uint8Array(1_400);
-  let dropped = {};
-  for (const end = Date.now() + LIMIT_MS; !(dropped.queueFull > 0) && Date.now() < end; dropped = await droppedToClients(admin)) {
+  let dropped;
+  await until(async () => {
     for (let count = 0; count < 2_000; count++) {
       server.sendToClients(datagram);
       // The relay gets its turn before its socket is full.
       if (count % 50 === 0) await nextTurn();
     }
-  }
-  assert.ok(dropped.queueFull > 0, "the relay drops nothing");
+    dropped = await droppedToClients(relay.admin);
+    return dropped.queueFull > 0;
+  }, "the relay drops something");
   assert.deepEqual([connection.transport, way.opened], ["websocket", 1]);
   assert.deepEqual(connection.stats().relayDrops, { toClient: {}, toServer: {} });
   way.resume();
   const toClient = () => Object.entries(connection.stats().relayDrops.toClient).sort();
-  const isTold = async () => isDeepStrictEqual(toClient(), Object.entries(await droppedToClients(admin)).sort());
-  let told = false;
-  for (const end = Date.now() + LIMIT_MS; !told && Date.now() < end; told = await isTold()) await sleep(20);
-  assert.ok(told, `the client is told ${toClient()}`);
+  const isTold = async () => isDeepStrictEqual(toClient(), Object.entries(await droppedToClients(relay.admin)).sort());
+  await until(isTold, "the client is told all");
   assert.ok(connection.stats().relayDrops.toClient.queueFull >= dropped.queueFull);
   assert.deepEqual((await echoOf(connection, pattern(500))).bytes, pattern(500));
   assert.equal((await connection.close()).code, "local");

@@ -15,9 +15,9 @@ const POLL_MS = 10;
 /** The time after which what may be lost is sent again. */
 const REPEAT_MS = 1_000;
 
-/** Waits until a condition holds, which must happen. */
+/** Waits until a condition holds, or a promise of it, which must happen. */
 export async function until(condition, what) {
-  for (const end = Date.now() + LIMIT_MS; !condition(); await sleep(POLL_MS)) {
+  for (const end = Date.now() + LIMIT_MS; !(await condition()); await sleep(POLL_MS)) {
     assert.ok(Date.now() < end, `it never happens: ${what}`);
   }
 }
@@ -31,7 +31,7 @@ export function program(variable, howTo) {
   return path;
 }
 
-function firstMatch(child, name, pattern) {
+function firstMatch(child, name, pattern, logged) {
   return new Promise((resolve, reject) => {
     let printed = "";
     const timer = setTimeout(() => reject(new Error(`${name} did not announce its address: ${printed}`)), START_MS);
@@ -44,14 +44,13 @@ function firstMatch(child, name, pattern) {
       }
     });
     child.on("error", reject);
-    child.on("exit", (code, signal) => reject(new Error(`${name} ended at once (${signal ?? code}): ${printed}`)));
+    child.on("close", (code, signal) => reject(new Error(`${name} ended at once (${signal ?? code}): ${printed}${logged()}`)));
   });
 }
 
 async function start(context, name, path, args, pattern, logs = false) {
   // Standard input stays open, because the interop peers exit at its end.
-  const [log, level] = logs ? ["pipe", "info"] : ["inherit", "error"];
-  const child = spawn(path, args, { stdio: ["pipe", "pipe", log], env: { ...process.env, RUST_LOG: level } });
+  const child = spawn(path, args, { stdio: "pipe", env: { ...process.env, RUST_LOG: logs ? "info" : "error" } });
   const ended = new Promise((resolve) => child.once("exit", resolve));
   /** Completes when it has ended. */
   const stop = (signal = "SIGKILL") => {
@@ -62,8 +61,22 @@ async function start(context, name, path, args, pattern, logs = false) {
   let text = "";
   child.stdout.on("data", (chunk) => (text += chunk));
   let logged = "";
-  child.stderr?.on("data", (chunk) => (logged += chunk));
-  return { address: await firstMatch(child, name, pattern), stop, printed: () => text, logged: () => logged };
+  child.stderr.on("data", (chunk) => {
+    logged += chunk;
+    if (!logs) process.stderr.write(chunk);
+  });
+  return { address: await firstMatch(child, name, pattern, () => logged), stop, printed: () => text, logged: () => logged };
+}
+
+/** Starts a program at an address that it has had before, and that something else may have for a moment. */
+export async function startAgain(start) {
+  for (const end = Date.now() + LIMIT_MS; ; await sleep(10 * POLL_MS)) {
+    try {
+      return await start();
+    } catch (error) {
+      if (!error.message.includes("in use") || Date.now() >= end) throw error;
+    }
+  }
 }
 
 /** Our echo server: sends every message back with its reliability and channel. It listens on 127.0.0.1 unless told otherwise. */
@@ -106,13 +119,26 @@ export async function startCpp(context, ...more) {
   return { ...server, address: `127.0.0.1:${server.address}` };
 }
 
-/** A relay with these targets by name. It listens on 127.0.0.1 unless told otherwise. `address` is HOST:PORT. */
-export function startRelay(context, targets, ...more) {
+function runRelay(context, targets, more, logs) {
   const path = program("RAKWIRE_RELAY_BIN", "Build it with `cargo build --release -p rakwire-relay`.");
   const named = Object.entries(targets).flatMap(([name, address]) => ["--target", `${name}=${address}`]);
   const listen = more.includes("--listen") ? [] : ["--listen", "127.0.0.1:0"];
   const args = [...listen, ...named, ...more];
-  return start(context, "rakwire-relay", path, args, /listening on https?:\/\/(\S+)\n/);
+  return start(context, "rakwire-relay", path, args, /listening on https?:\/\/(\S+)\n/, logs);
+}
+
+/** A relay with these targets by name. It listens on 127.0.0.1 unless told otherwise. `address` is HOST:PORT. */
+export function startRelay(context, targets, ...more) {
+  return runRelay(context, targets, more, false);
+}
+
+/** As `startRelay`, with the HOST:PORT that has the metrics as `admin`. */
+export async function startMonitoredRelay(context, targets, ...more) {
+  const relay = await runRelay(context, targets, ["--admin-listen", "127.0.0.1:0", ...more], true);
+  // What the log says comes by another pipe than the address.
+  const told = () => /\badmin=(\S+)\s/.exec(relay.logged());
+  await until(told, "the relay says where its metrics are");
+  return { ...relay, admin: told()[1] };
 }
 
 /** A message of this length with a byte pattern. */

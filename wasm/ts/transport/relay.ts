@@ -20,6 +20,8 @@ import type { Timers } from "./timers.js";
 import { PLATFORM_TIMERS } from "./timers.js";
 import type { Transport, TransportEnd, TransportEvents, TransportSettings } from "./transport.js";
 
+/** The code of a relay that wants another token, or one at all. */
+const TOKEN_REFUSED = 4401;
 /** The code of a relay that heard nothing. */
 const UNRESPONSIVE = 4408;
 /** The code of a connection whose flow another one has taken over. */
@@ -370,7 +372,7 @@ export class RelayTransport implements Transport {
     if (!flow.resumed) {
       leg.carrier.close();
       if (this.#active === undefined) {
-        this.#end({ code: "relay-closed", reason: "the relay no longer knew the flow of the connection" });
+        this.#endForgotten();
       } else {
         this.#planClimb(this.#active);
       }
@@ -420,6 +422,9 @@ export class RelayTransport implements Transport {
     this.#race = undefined;
     if (this.#active !== undefined) {
       this.#planClimb(this.#active);
+    } else if (this.#flow !== undefined && close.code === TOKEN_REFUSED) {
+      // A secret that the relay knows needs no token, and the token may have expired since.
+      this.#endForgotten();
     } else if (this.#flow === undefined || !this.#isLoss(close)) {
       this.#end(describeClose(this.#url, close, this.#flow !== undefined));
     } else {
@@ -452,6 +457,11 @@ export class RelayTransport implements Transport {
     } else {
       this.#after(delay, "retry", () => this.#seek());
     }
+  }
+
+  /** Without a code of the relay, by which `isTransient` tells that another connection may follow. */
+  #endForgotten(): void {
+    this.#end({ code: "relay-closed", reason: "the relay no longer knew the flow of the connection" });
   }
 
   #end(end: TransportEnd): void {
