@@ -10,8 +10,8 @@ use super::guide;
 use crate::shell::Shell;
 
 const SCRIPT: &str = include_str!("debian.sh");
-/// Most of it is the download of Debian.
-const LIMIT: Duration = Duration::from_secs(900);
+/// The download of Debian, the boot, and the guide, which alone may take ten minutes.
+const LIMIT: Duration = Duration::from_secs(1_800);
 
 /// Follows the guide in a Debian that has nothing else.
 pub(super) fn check(shell: &Shell, package: &Path) -> Result<()> {

@@ -99,6 +99,8 @@ inside journalctl --unit rakwire-relay --no-pager --quiet | tail -n 3
 
 step "a player"
 inside systemd-run --quiet --unit game-server socat -T 5 UDP4-RECVFROM:19132,bind=127.0.0.1,fork EXEC:cat
+# The player sends its datagram once, so that the port (19132 is 4ABC) has to be there before.
+inside timeout 60 sh -c 'until grep --quiet ":4ABC " /proc/net/udp; do sleep 0.1; done'
 play
 seconds=$(($(date +%s) - guide_started))
 echo "from the package to a player in $seconds s"

@@ -181,12 +181,16 @@ fn play(listen: SocketAddr, token: &str, game: &UdpSocket) -> Result<()> {
     // A binary message of 100 bytes, with a mask of zeros.
     client.write_all(&[&[0x82, 0x80 | 100, 0, 0, 0, 0], &request[..]].concat())?;
     let mut buffer = [0; 2_048];
+    let deadline = Instant::now() + LIMIT;
     loop {
         let (length, from) = game.recv_from(&mut buffer).context("the game server receives nothing")?;
         // The relay itself sends pings.
         if buffer[..length] == request {
             game.send_to(&request, from)?;
             break;
+        }
+        if Instant::now() > deadline {
+            bail!("the game server receives pings, and not what the client sends");
         }
     }
     let mut echo = [0; 102];

@@ -80,7 +80,8 @@ inside install -o root -g rakwire-relay -m 640 /dev/null /etc/rakwire-relay/bans
 # Only the internet has the name, and with it the certificate.
 sed -i "s/\[::\]:443/$listen/; s/127.0.0.1:9464/$admin/; s/127.0.0.1:19132/$game/" etc/rakwire-relay/relay.toml
 sed -i 's/^drain_timeout.*/drain_timeout = "1s"/; /^\[tls\]/,/^$/d' etc/rakwire-relay/relay.toml
-inside rakwire-relay token --key /tmp/token.key --target game > "$root.token"
+# It counts from now on, and the relay has yet to start.
+inside rakwire-relay token --key /tmp/token.key --target game --expires 10m > "$root.token"
 run_until_line
 
 inside dpkg --remove rakwire-relay
