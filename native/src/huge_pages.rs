@@ -1,7 +1,7 @@
 //! Huge pages for memory that large messages fill: one page fault for 2 MiB in place of 512.
 //!
-//! Linux gives them to a program that asks, where `/sys/kernel/mm/transparent_hugepage/enabled` is `madvise`, as most
-//! distributions have it. Elsewhere nothing happens.
+//! Linux gives them to a program that asks, where `/sys/kernel/mm/transparent_hugepage/enabled` is `madvise` or
+//! `always`. Where it is `never`, and on other systems, nothing happens.
 
 use core::ops::Range;
 
