@@ -200,7 +200,7 @@ pub(crate) struct ListArgs {
 /// Announces a game server to relays, which find it with --discover, until this ends.
 #[derive(Debug, Args)]
 pub(crate) struct AnnounceArgs {
-    /// Redis or Valkey, as redis://HOST:PORT/.
+    /// Redis or Valkey, as redis://HOST:PORT/ or unix:///PATH.
     #[arg(long, value_name = "URL", env = "RAKWIRE_RELAY_DISCOVER")]
     pub(crate) redis: String,
     /// Name of the server for clients.

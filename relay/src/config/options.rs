@@ -548,8 +548,8 @@ pub const OPTIONS: &[OptionInfo] = &[
         "discover",
         OptionKind::Text("URL"),
         Change::Restart,
-        "Redis or Valkey where game servers announce themselves, as redis://HOST:PORT/; a URL with a password belongs in the \
-         file or the variable",
+        "Redis or Valkey where game servers announce themselves, as redis://HOST:PORT/ or unix:///PATH; a URL with a password \
+         belongs in the file or the variable",
     ),
     option(
         "discovery.interval",
