@@ -229,11 +229,11 @@ mod discovery {
         }
     }
 
-    /// A program that announces a server.
-    fn announce(redis: &Redis, name: &str, address: SocketAddr) -> Child {
+    /// A program that announces a server, which relays keep for this long after it has ended.
+    fn announce(redis: &Redis, name: &str, address: SocketAddr, lifetime: &str) -> Child {
         Command::new(support::program("rakwire-relay"))
-            .args(["announce", "--redis", &redis.url, "--name", name, "--kind", "raknet", "--lifetime", "2s"])
-            .args(["--address", &address.to_string()])
+            .args(["announce", "--redis", &redis.url, "--name", name, "--kind", "raknet"])
+            .args(["--address", &address.to_string(), "--lifetime", lifetime])
             .stdout(Stdio::null())
             .spawn()
             .expect("the program starts")
@@ -282,8 +282,8 @@ mod discovery {
         let server = Server::start("cpp", &[]).expect("a foreign server");
         let relay = discovering(&redis);
         assert_eq!(names(&relay), ["fixed"]);
-        let mut polite = announce(&redis, "arena-1", server.address);
-        let mut killed = announce(&redis, "arena-2", server.address);
+        let mut polite = announce(&redis, "arena-1", server.address, "2s");
+        let mut killed = announce(&redis, "arena-2", server.address, "2s");
         eventually("both are listed and online", || {
             let servers = servers(&relay);
             servers.len() == 3 && servers.iter().filter(|server| server["online"] == true).count() == 2
@@ -332,7 +332,7 @@ mod discovery {
         for redis in [Redis::on_socket("play-socket"), Redis::on_port("play-port")] {
             let server = Server::start("cpp", &["--protocol", "11"]).expect("a foreign server");
             let relay = discovering(&redis);
-            let mut announcing = announce(&redis, "arena-1", server.address);
+            let mut announcing = announce(&redis, "arena-1", server.address, "30s");
             eventually("it is listed", || names(&relay) == ["arena-1", "fixed"]);
             our_client(11, page(&relay, "arena-1").await).await;
             announcing.kill().expect("a running program");
