@@ -86,13 +86,15 @@ fn is_local_name(headers: &HeaderMap) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use axum::http::HeaderValue;
+
     use super::*;
 
     #[test]
     fn only_addresses_and_localhost_name_a_loopback_address() {
         let local = |host: &'static str| {
             let mut headers = HeaderMap::new();
-            headers.insert(header::HOST, http::HeaderValue::from_static(host));
+            headers.insert(header::HOST, HeaderValue::from_static(host));
             is_local_name(&headers)
         };
         for host in ["localhost", "LocalHost:9100", "127.0.0.1:9100", "127.0.0.1", "[::1]:9100", "[::1]"] {

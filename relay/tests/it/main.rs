@@ -55,6 +55,9 @@ mod resume;
 #[cfg(target_os = "linux")]
 mod resume_elsewhere;
 #[cfg(test)]
+#[cfg(unix)]
+mod secrets;
+#[cfg(test)]
 mod sessions;
 #[cfg(test)]
 mod support;

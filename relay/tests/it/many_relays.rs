@@ -114,8 +114,13 @@ struct Relays {
     first: Program,
     _second: Program,
     proxy: Proxy,
-    with_token: String,
+    key: SigningKey,
     players: Vec<Player>,
+}
+
+/// A new token, since each is valid for a short time only.
+fn with_token(key: &SigningKey) -> String {
+    format!("&token={}", token(key, |_| {}))
 }
 
 impl Relays {
@@ -131,20 +136,19 @@ impl Relays {
         let setup = Setup::new(name, first.address);
         let proxy = setup.start(|setup, address| haproxy(setup, address, relays)).await;
 
-        let with_token = format!("&token={}", token(&key, |_| {}));
         let mut players = Vec::new();
         for number in 2..2 + CLIENTS {
-            let mut player = join(&proxy, Ipv4Addr::new(127, 0, 0, number), &with_token).await;
+            let mut player = join(&proxy, Ipv4Addr::new(127, 0, 0, number), &with_token(&key)).await;
             assert!(player.plays().await && !player.flow.resumed);
             players.push(player);
         }
-        Self { first, _second: second, proxy, with_token, players }
+        Self { first, _second: second, proxy, key, players }
     }
 }
 
 #[tokio::test]
 async fn clients_of_a_relay_that_dies_go_on_at_the_other_one() {
-    let Relays { mut first, _second, proxy, with_token, players } = Relays::start("relay-dies").await;
+    let Relays { mut first, _second, proxy, key, players } = Relays::start("relay-dies").await;
     first.child.kill().unwrap();
     let (mut stayed, mut lost) = (Vec::new(), Vec::new());
     for mut player in players {
@@ -156,7 +160,7 @@ async fn clients_of_a_relay_that_dies_go_on_at_the_other_one() {
         let resume = format!("&resume={}", player.flow.resume);
         let closed = open(&proxy, player.address, &resume).await;
         assert!(matches!(closed, Answer::Closed(4401)), "the other relay knows no flow: it wants a token");
-        let mut again = join(&proxy, player.address, &format!("{resume}{with_token}")).await;
+        let mut again = join(&proxy, player.address, &format!("{resume}{}", with_token(&key))).await;
         assert!(!again.flow.resumed && again.flow.resume != player.flow.resume, "a new flow");
         assert!(again.plays().await);
     }
@@ -172,9 +176,8 @@ async fn clients_of_a_relay_that_dies_go_on_at_the_other_one() {
 /// An update: clients stay for as long as they play, and new ones go elsewhere.
 #[tokio::test]
 async fn clients_play_on_at_a_relay_that_is_taken_out() {
-    let Relays { mut first, _second, proxy, with_token, mut players } = Relays::start("relay-out").await;
-    let sent = Command::new("kill").args(["-TERM", &first.child.id().to_string()]).status().unwrap();
-    assert!(sent.success());
+    let Relays { mut first, _second, proxy, key, mut players } = Relays::start("relay-out").await;
+    first.signal("-TERM");
     within(async {
         while TcpStream::connect(first.address).await.is_ok() {
             sleep(Duration::from_millis(20)).await;
@@ -183,7 +186,7 @@ async fn clients_play_on_at_a_relay_that_is_taken_out() {
     .await;
 
     for number in 2 + CLIENTS..2 + 2 * CLIENTS {
-        let mut player = join(&proxy, Ipv4Addr::new(127, 0, 0, number), &with_token).await;
+        let mut player = join(&proxy, Ipv4Addr::new(127, 0, 0, number), &with_token(&key)).await;
         assert!(player.plays().await, "at the other relay");
     }
     for player in &mut players {

@@ -137,8 +137,7 @@ impl Operated {
     }
 
     fn signal(&self, signal: &str) {
-        let id = self.program.child.id().to_string();
-        assert!(Command::new("kill").args([signal, &id]).status().unwrap().success());
+        self.program.signal(signal);
     }
 
     async fn client(&self) -> Client {

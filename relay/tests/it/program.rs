@@ -42,6 +42,20 @@ impl Program {
         let address = address.unwrap_or_else(|| panic!("first line: {line:?}"));
         Self { child, address }
     }
+
+    #[cfg(unix)]
+    pub(crate) fn signal(&self, signal: &str) {
+        let sent = Command::new("kill").args([signal, &self.child.id().to_string()]).status().unwrap();
+        assert!(sent.success());
+    }
+
+    /// Has it shut down, and waits until it has.
+    #[cfg(unix)]
+    pub(crate) fn shut_down(mut self) {
+        self.signal("-TERM");
+        let status = self.child.wait().unwrap();
+        assert!(status.success(), "{status}");
+    }
 }
 
 impl Drop for Program {
@@ -118,8 +132,7 @@ async fn signals_close_clients_and_end_it_in_order() {
         let mut client = Client::connect(program.address, "/ws?target=game").await;
         client.send(b"hello").await;
         assert_eq!(client.receive().await, b"hello");
-        let sent = Command::new("kill").args([signal, &program.child.id().to_string()]).status().unwrap();
-        assert!(sent.success());
+        program.signal(signal);
         assert_eq!(client.closed().await, (1001, "relay is shutting down".to_owned()));
         let status = tokio::task::spawn_blocking(move || program.child.wait().unwrap()).await.unwrap();
         assert!(status.success(), "{signal}: {status}");
@@ -134,8 +147,7 @@ async fn a_hangup_is_survived_and_logged() {
     let mut client = Client::connect(program.address, "/ws?target=game").await;
     let mut log = BufReader::new(program.child.stderr.take().unwrap()).lines();
     for _ in 0..2 {
-        let sent = Command::new("kill").args(["-HUP", &program.child.id().to_string()]).status().unwrap();
-        assert!(sent.success());
+        program.signal("-HUP");
         let line = log.by_ref().map(Result::unwrap).find(|line| line.contains("SIGHUP")).unwrap();
         assert!(line.contains("configuration read again; nothing changed"), "{line}");
         client.send(b"hello").await;

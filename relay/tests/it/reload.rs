@@ -317,7 +317,7 @@ async fn post_as_page(admin: SocketAddr) -> String {
 #[cfg(unix)]
 mod signals {
     use std::io::{BufRead, BufReader, Lines};
-    use std::process::{ChildStderr, Command, Stdio};
+    use std::process::{ChildStderr, Stdio};
 
     use super::*;
     use crate::program::Program;
@@ -348,7 +348,7 @@ mod signals {
         echoes(&mut early).await;
 
         fs::write(&path, with("b")).unwrap();
-        assert!(Command::new("kill").args(["-HUP", &pid]).status().unwrap().success());
+        program.signal("-HUP");
         log.find("configuration read again; changed: targets.a.address");
         echoes(&mut Client::connect(program.address, "/ws?target=b").await).await;
 
@@ -365,7 +365,7 @@ mod signals {
         echoes(&mut Client::connect(program.address, "/ws?target=c").await).await;
         echoes(&mut early).await;
 
-        assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
+        program.signal("-TERM");
         let ended = tokio::task::spawn_blocking(move || program.child.wait().unwrap());
         assert!(within(ended).await.unwrap().success());
         assert!(!pid_file.exists());
