@@ -17,7 +17,8 @@ use crate::clock::Clock;
 /// The connection, as its plugin knows it.
 const ID: ConnectionId = ConnectionId::without_peer(0);
 
-/// How long a plugin waits that has more to do than it could: its messages found no room.
+/// How long a plugin waits that has more to do than it could, because its messages found no room: otherwise each message that
+/// arrives would have it try all of them again.
 const RETRY: Duration = Duration::from_millis(5);
 
 /// A plugin was to be attached to a connection without messages: its framing is [`Framing::Stream`].
@@ -76,12 +77,27 @@ pub struct PluginConnection<T> {
 /// What all handles share.
 #[derive(Debug)]
 struct Attached<T> {
-    plugin: Mutex<T>,
+    asked: Mutex<Asked<T>>,
     clock: Clock,
     /// The application has changed the plugin.
     changed: Notify,
     /// The plugin was told that the connection has ended.
     is_ended: AtomicBool,
+}
+
+/// The plugin, and when it may be asked to send.
+#[derive(Debug)]
+struct Asked<T> {
+    plugin: T,
+    /// Before this time it is not asked again.
+    retry_at: Option<Instant>,
+}
+
+impl<T: Plugin<RakNet>> Asked<T> {
+    fn due(&self) -> Option<Instant> {
+        let due = self.plugin.poll_timeout()?;
+        Some(self.retry_at.map_or(due, |retry_at| due.max(retry_at)))
+    }
 }
 
 impl<T> Clone for PluginConnection<T> {
@@ -101,8 +117,9 @@ impl<T: Plugin<RakNet>> PluginConnection<T> {
         }
         let clock = Clock::start();
         plugin.on_connected(clock.now(), ID, connection.remote(), Guid::UNASSIGNED, side);
-        let (plugin, changed, is_ended) = (Mutex::new(plugin), Notify::new(), AtomicBool::new(false));
-        Ok(Self { connection, attached: Arc::new(Attached { plugin, clock, changed, is_ended }) })
+        let asked = Mutex::new(Asked { plugin, retry_at: None });
+        let (changed, is_ended) = (Notify::new(), AtomicBool::new(false));
+        Ok(Self { connection, attached: Arc::new(Attached { asked, clock, changed, is_ended }) })
     }
 
     /// The connection as its plugin knows it, whom calls are made to.
@@ -119,12 +136,12 @@ impl<T: Plugin<RakNet>> PluginConnection<T> {
 
     /// Reads or changes the plugin, and has it send what that made it want to send. The closure must not wait for messages.
     pub fn with<R>(&self, change: impl FnOnce(&mut T) -> R) -> R {
-        let result = change(&mut self.plugin());
+        let result = change(&mut self.asked().plugin);
         self.attached.changed.notify_one();
         result
     }
 
-    /// As [`Connection::send`], past the plugin.
+    /// As [`Connection::send`], if the plugin lets the message pass.
     ///
     /// # Errors
     /// Those of [`Connection::send`], and [`SendError::Filtered`] when the plugin drops the message.
@@ -159,19 +176,20 @@ impl<T: Plugin<RakNet>> PluginConnection<T> {
         }
     }
 
-    /// A plugin that panicked is used on: what it decides is no worse than before.
-    fn plugin(&self) -> MutexGuard<'_, T> {
-        self.attached.plugin.lock().unwrap_or_else(PoisonError::into_inner)
+    /// A plugin that has panicked goes on, since what it keeps is its own.
+    fn asked(&self) -> MutexGuard<'_, Asked<T>> {
+        self.attached.asked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Lets the plugin send. Returns when it wants to do so next.
     fn update(&self) -> Option<Instant> {
-        let (now, mut plugin) = (self.attached.clock.now(), self.plugin());
-        if plugin.poll_timeout()? <= now {
-            plugin.update(now, &mut Sender(&self.connection));
+        let (now, mut asked) = (self.attached.clock.now(), self.asked());
+        if asked.due()? <= now {
+            asked.plugin.update(now, &mut Sender(&self.connection));
+            let is_still_due = asked.plugin.poll_timeout().is_some_and(|due| due <= now);
+            asked.retry_at = is_still_due.then_some(now + RETRY);
         }
-        let due = plugin.poll_timeout()?;
-        Some(if due <= now { now + RETRY } else { due })
+        asked.due()
     }
 
     async fn sleep_until(&self, due: Option<Instant>) {
@@ -182,35 +200,41 @@ impl<T: Plugin<RakNet>> PluginConnection<T> {
     }
 
     fn refuses(&self, message: &[u8], delivery: Delivery) -> bool {
-        let (now, mut plugin) = (self.attached.clock.now(), self.plugin());
+        let (now, plugin) = (self.attached.clock.now(), &mut self.asked().plugin);
         plugin.watches_all() && plugin.on_send(now, ID, message, delivery) == Verdict::Drop
     }
 
     /// Shows the plugin a message if it is one of its own.
     fn passes(&self, message: &Message) -> bool {
-        let (now, mut plugin) = (self.attached.clock.now(), self.plugin());
+        let (now, plugin) = (self.attached.clock.now(), &mut self.asked().plugin);
         let first = message.bytes.first().copied().unwrap_or(0);
         let is_shown = plugin.watches_all() || plugin.message_ids().contains(first);
         !is_shown || plugin.on_message(now, ID, message.delivery, &message.bytes.as_slice()) == Verdict::Pass
     }
 
-    /// A message of the plugin for the application. One that is empty or for another connection is dropped.
+    /// The next message of the plugin for the application. Those that are empty or for another connection are dropped.
     fn injected(&self) -> Option<Message> {
-        let mut message = None;
-        self.plugin().inject(Some(ID), &mut |injected: Injected<'_, RakNet>| {
-            let is_told = injected.id == ID && !injected.message.is_empty();
-            message =
-                is_told.then(|| Message { bytes: injected.message.to_vec(), delivery: injected.delivery });
-            true
-        });
-        message
+        let mut asked = self.asked();
+        loop {
+            let (mut is_offered, mut message) = (false, None);
+            asked.plugin.inject(Some(ID), &mut |injected: Injected<'_, RakNet>| {
+                is_offered = true;
+                let is_told = injected.id == ID && !injected.message.is_empty();
+                message = is_told
+                    .then(|| Message { bytes: injected.message.to_vec(), delivery: injected.delivery });
+                true
+            });
+            if message.is_some() || !is_offered {
+                return message;
+            }
+        }
     }
 
     /// Tells the plugin once that the connection has ended.
     fn end(&self) {
         if !self.attached.is_ended.swap(true, Ordering::Relaxed) {
             let reason = self.connection.closed_reason().map_or(raknet::DisconnectReason::Local, of_raknet);
-            self.plugin().on_disconnected(self.attached.clock.now(), ID, reason);
+            self.asked().plugin.on_disconnected(self.attached.clock.now(), ID, reason);
         }
     }
 }

@@ -175,6 +175,67 @@ async fn a_plugin_waits_for_room() {
     assert_eq!(soon(answering).await.expect("no panic"), 0);
 }
 
+/// Never has room for all that it wants to send, and counts how often it is asked.
+#[derive(Debug)]
+struct Full {
+    asked: u128,
+}
+
+impl Plugin<RakNet> for Full {
+    fn message_ids(&self) -> MessageIds {
+        MessageIds::of(&QUESTION[..1])
+    }
+
+    fn on_message(
+        &mut self,
+        _: Instant,
+        _: ConnectionId,
+        _: rakwire_native::Delivery,
+        _: &dyn Chunks,
+    ) -> Verdict {
+        Verdict::Drop
+    }
+
+    fn update(&mut self, _: Instant, sender: &mut dyn MessageSender<RakNet>) {
+        self.asked += 1;
+        while sender.send(HERE, &[0x85; 10_000], ORDERED).is_ok() {}
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        Some(Instant::ZERO)
+    }
+}
+
+/// A flood of messages does not have a plugin without room try again for each of them.
+#[tokio::test]
+async fn a_plugin_without_room_is_asked_once_a_while() {
+    let mut options = Options::server(1);
+    (options.send_queue, options.receive_queue) = (100_000, 100_000);
+    let Pair { here, there, .. } = Pair::open(&options).await;
+    let start = std::time::Instant::now();
+    let full = PluginConnection::new(here, Side::Client, Full { asked: 0 }).expect("it has messages");
+    let flood = async {
+        for _ in 0..1_000 {
+            there.send(&QUESTION, ORDERED).await.expect("open");
+        }
+        there.send(b"\x86", ORDERED).await.expect("open");
+    };
+    let (message, ()) = soon(async { tokio::join!(full.recv(), flood) }).await;
+    let asked = full.with(|plugin| plugin.asked);
+    assert_eq!(message.expect("open").bytes, b"\x86");
+    // Every 5 ms, however long the messages took.
+    assert!(asked <= 1 + start.elapsed().as_millis() / 5, "{asked} times");
+}
+
+/// Only what is for another connection, or for none, is lost.
+#[tokio::test]
+async fn a_plugin_tells_what_waits_behind_a_message_for_another_connection() {
+    let Pair { here, there: _there, .. } = Pair::open(&Options::server(1)).await;
+    let untold = [ConnectionId::without_peer(1), HERE].into();
+    let client = attached(&here, Side::Client, Questions { untold, ..Questions::default() });
+    assert_eq!(soon(client.recv()).await.expect("open").bytes, ANSWERED);
+}
+
 /// It acts without messages, and whether or not the application changes anything.
 #[tokio::test]
 async fn a_plugin_acts_at_its_time() {
