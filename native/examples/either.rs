@@ -12,27 +12,27 @@ use rakwire_native::endpoint::Message;
 use rakwire_native::{Delivery, SendError, raknet, tcp};
 
 /// A connection by which the rest of the program sends and receives, whatever carries it.
-enum Connection {
+pub(crate) enum Connection {
     Udp(raknet::Connection),
     Tcp(tcp::Connection),
 }
 
 impl Connection {
-    async fn send(&self, message: &[u8], delivery: Delivery) -> Result<(), SendError> {
+    pub(crate) async fn send(&self, message: &[u8], delivery: Delivery) -> Result<(), SendError> {
         match self {
             Self::Udp(connection) => connection.send(message, delivery).await.map(drop),
             Self::Tcp(connection) => connection.send(message, delivery).await.map(drop),
         }
     }
 
-    async fn recv(&self) -> Option<Message<Delivery>> {
+    pub(crate) async fn recv(&self) -> Option<Message<Delivery>> {
         match self {
             Self::Udp(connection) => connection.recv().await,
             Self::Tcp(connection) => connection.recv().await,
         }
     }
 
-    async fn disconnect(&self) {
+    pub(crate) async fn disconnect(&self) {
         match self {
             Self::Udp(connection) => connection.disconnect().await,
             Self::Tcp(connection) => connection.disconnect().await,
@@ -47,10 +47,15 @@ async fn echo(connection: Connection) {
     }
 }
 
-async fn serve(address: SocketAddr) -> Result<(), Box<dyn Error>> {
+/// Listens on the same port for both.
+async fn listen(address: SocketAddr) -> Result<(), Box<dyn Error>> {
     let over_udp = raknet::Endpoint::bind(address, raknet::Options::server(100)?).await?;
     let over_tcp = tcp::Endpoint::bind(over_udp.local_addr(), tcp::Options::server(100)).await?;
     println!("listening on {}", over_udp.local_addr());
+    serve(over_udp, over_tcp).await
+}
+
+pub(crate) async fn serve(over_udp: raknet::Endpoint, over_tcp: tcp::Endpoint) -> Result<(), Box<dyn Error>> {
     loop {
         let connection = tokio::select! {
             connection = over_udp.accept() => connection.map(Connection::Udp),
@@ -61,7 +66,7 @@ async fn serve(address: SocketAddr) -> Result<(), Box<dyn Error>> {
 }
 
 /// Connects over UDP, or over TCP if nothing answers there.
-async fn connect(server: SocketAddr) -> Result<Connection, Box<dyn Error>> {
+pub(crate) async fn connect(server: SocketAddr) -> Result<Connection, Box<dyn Error>> {
     let any = SocketAddr::new(if server.is_ipv4() { [0; 4].into() } else { [0; 16].into() }, 0);
     let over_udp = raknet::Endpoint::bind(any, raknet::Options::client()?).await?;
     match over_udp.connect(server).await {
@@ -78,7 +83,7 @@ async fn connect(server: SocketAddr) -> Result<Connection, Box<dyn Error>> {
 async fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        ["server", address] => serve(address.parse()?).await,
+        ["server", address] => listen(address.parse()?).await,
         ["client", server] => {
             let connection = connect(server.parse()?).await?;
             connection.send(b"\x86hello", Delivery::RELIABLE_ORDERED).await?;

@@ -1,5 +1,6 @@
 //! Connections over TCP, with each other and with sockets that write what they like.
 
+mod either_way;
 mod hostile;
 mod limits;
 mod messages;
