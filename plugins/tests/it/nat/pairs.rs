@@ -26,7 +26,8 @@ const NETWORKS: [(&str, PutBehind, usize); 4] = [
     ("one router", behind_one_router, 6),
     ("one router, hairpin", behind_one_router_that_hairpins, 6),
     ("two routers each", behind_different_providers, 5),
-    // Behind one symmetric router the punches of both take the ports that were foretold for the other one.
+    // Behind one symmetric router the punches of each take the ports that were foretold for the other one. The ports can be
+    // foretold, so it would work if the two sides took turns, which they do not.
     ("two routers each, hairpin", behind_one_provider, 4),
 ];
 
