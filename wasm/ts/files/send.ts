@@ -38,7 +38,10 @@ export interface SendFilesOptions extends WaitOptions {
   window?: number;
   /** How many bytes may be asked for at once. Default 32 KiB. */
   chunkBytes?: number;
-  /** The most bytes of replies in a second. Fewer are asked for at once then, so that four replies pass in a second. Default: no limit. */
+  /**
+   * The most bytes of replies in a second. Fewer are asked for at once then, down to 512, so that four replies pass in a second.
+   * Default: no limit.
+   */
   maxBytesPerSecond?: number;
   /** How many bytes of files were sent, and how many all files have. */
   onProgress?: (sent: number, total: number) => void;
