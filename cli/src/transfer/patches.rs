@@ -1,6 +1,6 @@
 //! Patches that make a file from an older version, in the format of bsdiff 4.
 
-use std::io::{self, BufReader, Cursor, Read, Seek, SeekFrom, Take, Write};
+use std::io::{self, Cursor, Read, Seek, SeekFrom, Take, Write};
 
 use bzip2::read::BzDecoder;
 use qbsdiff::Bsdiff;
@@ -38,7 +38,8 @@ pub(super) struct Patcher<R: Read, O> {
     control: BzDecoder<Take<R>>,
     difference: BzDecoder<Take<R>>,
     extra: BzDecoder<Take<R>>,
-    old: BufReader<O>,
+    /// Read without a buffer: where entries are short and far from each other, a buffer would read far more than they make.
+    old: O,
     /// Where the older version is read next, and where the entry under way wants it to be read.
     old_at: i64,
     wanted_at: i64,
@@ -56,6 +57,25 @@ struct Entry {
     add: u64,
     copy: u64,
     step: i64,
+}
+
+/// Why a step failed: by what is read, which is then worth nothing, or because what it makes cannot be written.
+#[derive(Debug)]
+pub(super) struct StepError {
+    pub(super) error: io::Error,
+    pub(super) is_of_writer: bool,
+}
+
+impl StepError {
+    const fn of_writer(error: io::Error) -> Self {
+        Self { error, is_of_writer: true }
+    }
+}
+
+impl From<io::Error> for StepError {
+    fn from(error: io::Error) -> Self {
+        Self { error, is_of_writer: false }
+    }
 }
 
 impl<R: Read + Seek, O: Read + Seek> Patcher<R, O> {
@@ -83,7 +103,7 @@ impl<R: Read + Seek, O: Read + Seek> Patcher<R, O> {
             control: part(HEADER as u64, control)?,
             difference: part(difference_at, difference)?,
             extra: part(extra_at, u64::MAX)?,
-            old: BufReader::new(old),
+            old,
             old_at: 0,
             wanted_at: 0,
             entry: Entry::default(),
@@ -92,8 +112,9 @@ impl<R: Read + Seek, O: Read + Seek> Patcher<R, O> {
         })
     }
 
-    /// Makes up to so many bytes more, of which entries take some too. False once all are made.
-    pub(super) fn step(&mut self, new: &mut impl Write, bytes: u64) -> io::Result<bool> {
+    /// Makes up to so many bytes more, of which entries take some too, and reads no more of the older version. False once all
+    /// are made.
+    pub(super) fn step(&mut self, new: &mut impl Write, bytes: u64) -> Result<bool, StepError> {
         let mut budget = bytes;
         while self.left > 0 && budget > 0 {
             let taken = if self.entry.add > 0 {
@@ -106,7 +127,7 @@ impl<R: Read + Seek, O: Read + Seek> Patcher<R, O> {
             };
             budget = budget.saturating_sub(taken);
         }
-        new.flush()?;
+        new.flush().map_err(StepError::of_writer)?;
         Ok(self.left > 0)
     }
 
@@ -126,7 +147,7 @@ impl<R: Read + Seek, O: Read + Seek> Patcher<R, O> {
     }
 
     /// Bytes that differ from those of the older version by as much as the patch says.
-    fn add(&mut self, new: &mut impl Write, budget: u64) -> io::Result<u64> {
+    fn add(&mut self, new: &mut impl Write, budget: u64) -> Result<u64, StepError> {
         let (mut buffer, mut old) = ([0; PIECE], [0; PIECE]);
         let bytes = piece(&mut buffer, self.entry.add.min(budget));
         let old = piece(&mut old, bytes.len() as u64);
@@ -135,18 +156,18 @@ impl<R: Read + Seek, O: Read + Seek> Patcher<R, O> {
         for (byte, old) in bytes.iter_mut().zip(old) {
             *byte = byte.wrapping_add(*old);
         }
-        new.write_all(bytes)?;
+        new.write_all(bytes).map_err(StepError::of_writer)?;
         let made = bytes.len() as u64;
         (self.entry.add, self.left) = (self.entry.add - made, self.left - made);
         Ok(made)
     }
 
     /// Bytes that are in the patch.
-    fn copy(&mut self, new: &mut impl Write, budget: u64) -> io::Result<u64> {
+    fn copy(&mut self, new: &mut impl Write, budget: u64) -> Result<u64, StepError> {
         let mut buffer = [0; PIECE];
         let bytes = piece(&mut buffer, self.entry.copy.min(budget));
         self.extra.read_exact(bytes)?;
-        new.write_all(bytes)?;
+        new.write_all(bytes).map_err(StepError::of_writer)?;
         let made = bytes.len() as u64;
         (self.entry.copy, self.left) = (self.entry.copy - made, self.left - made);
         Ok(made)
@@ -154,7 +175,9 @@ impl<R: Read + Seek, O: Read + Seek> Patcher<R, O> {
 
     fn read_old(&mut self, bytes: &mut [u8]) -> io::Result<()> {
         let distance = self.wanted_at.checked_sub(self.old_at).ok_or_else(outside)?;
-        self.old.seek_relative(distance)?;
+        if distance != 0 {
+            self.old.seek_relative(distance)?;
+        }
         self.old.read_exact(bytes)?;
         let after = self.wanted_at.checked_add_unsigned(bytes.len() as u64).ok_or_else(outside)?;
         (self.old_at, self.wanted_at) = (after, after);
@@ -188,6 +211,8 @@ fn outside() -> io::Error {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+
     use super::*;
 
     fn versions() -> [Vec<u8>; 2] {
@@ -200,7 +225,7 @@ mod tests {
     fn apply_by(old: &[u8], patch: &[u8], size: u64, mut new: impl Write, bytes: u64) -> io::Result<usize> {
         let mut patcher = Patcher::new(|| Ok(Cursor::new(patch)), Cursor::new(old), size)?;
         let mut steps = 1;
-        while patcher.step(&mut new, bytes)? {
+        while patcher.step(&mut new, bytes).map_err(|failed| failed.error)? {
             steps += 1;
         }
         Ok(steps)
@@ -221,7 +246,7 @@ mod tests {
         assert!(apply(&old, &patch, new.len() as u64 - 1, io::sink()).is_err());
     }
 
-    /// What one step makes and reads is bounded, whatever the entries are.
+    /// What one step makes is bounded, whatever the entries are.
     #[test]
     fn a_file_is_made_in_steps_of_bounded_length() {
         let [old, new] = versions();
@@ -242,6 +267,59 @@ mod tests {
         let nothing = std::iter::repeat_n([0; 3], 1_000).chain([[1_000, 0, 0]]);
         let patch = patch_of(nothing, 1_000);
         assert_eq!(apply_by(&old, &patch, 1_000, io::sink(), 240).expect("it fits"), 105);
+    }
+
+    /// An older version that counts the bytes which are read of it.
+    struct Counted<'v> {
+        version: Cursor<&'v [u8]>,
+        read: &'v Cell<u64>,
+    }
+
+    impl Read for Counted<'_> {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            let read = self.version.read(buffer)?;
+            self.read.set(self.read.get() + read as u64);
+            Ok(read)
+        }
+    }
+
+    impl Seek for Counted<'_> {
+        fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+            self.version.seek(to)
+        }
+    }
+
+    /// Entries of one byte that are far from each other have a step read no more of the older version than others.
+    #[test]
+    fn what_a_step_reads_is_bounded() {
+        const FAR: u64 = 30_000;
+        let (old, read) = (vec![7; 40_000], Cell::new(0));
+        let there_and_back = [[1, 0, FAR], [1, 0, (FAR + 2) | 1 << 63]];
+        let patch = patch_of(there_and_back.into_iter().cycle().take(1_000), 1_000);
+        let old = Counted { version: Cursor::new(&old), read: &read };
+        let mut patcher = Patcher::new(|| Ok(Cursor::new(&patch[..])), old, 1_000).expect("a patch");
+        let mut made = Vec::new();
+        while patcher.step(&mut made, 250).expect("it fits") {
+            assert!((1..=250).contains(&read.take()));
+        }
+        assert_eq!(made, [7; 1_000]);
+    }
+
+    /// A full disk is no fault of the patch.
+    #[test]
+    fn errors_of_the_writer_are_told_from_those_of_the_patch() {
+        let [old, new] = versions();
+        let patch = make(&old, &new).expect("a patch");
+        let is_of_writer = |patch: &[u8], mut writer: &mut dyn Write| {
+            let patcher = Patcher::new(|| Ok(Cursor::new(patch)), Cursor::new(&old[..]), new.len() as u64);
+            let failed = patcher.expect("a header").step(&mut writer, u64::MAX);
+            failed.expect_err("it ends early").is_of_writer
+        };
+        let mut short = [0; 20_000];
+        assert!(is_of_writer(&patch, &mut &mut short[..]));
+        let buffered = &mut io::BufWriter::with_capacity(new.len(), &mut short[..]);
+        assert!(is_of_writer(&patch, buffered), "it is noticed at the end");
+        assert!(!is_of_writer(&patch[..patch.len() / 2], &mut io::sink()));
     }
 
     /// The newer version may begin with bytes from elsewhere, so an entry may do nothing but move.

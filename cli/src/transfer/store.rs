@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use rakwire_plugins::files::{Entry, PatchStep, StorageError, Store};
 use sha2::{Digest, Sha256};
 
-use super::patches::{self, Patcher};
+use super::patches::{self, Patcher, StepError};
 use super::{PARTS, hex, shown};
 use crate::failure::Failure;
 
@@ -30,14 +30,25 @@ struct OpenFile {
     path: PathBuf,
     part: PathBuf,
     file: File,
-    /// The file in its place is looked at, not a part.
-    is_in_place: bool,
+    place: Place,
     size: u64,
     /// The older version that is in place.
     base: Option<File>,
     patch: Option<File>,
-    /// The patch is being applied.
-    patcher: Option<Patcher<File, File>>,
+    /// The patch is being applied, and makes this.
+    making: Option<(Patcher<File, File>, File)>,
+}
+
+/// Which file of the disk is open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    /// That in its place, which is looked at.
+    Target,
+    /// The part.
+    Part,
+    /// What a patch has made. It is no part: the next attempt would take what has no end yet for bytes that have come, and
+    /// fetch the rest, where the patch is shorter.
+    Patched,
 }
 
 impl DirectoryStore {
@@ -48,14 +59,9 @@ impl DirectoryStore {
         Ok(Self { root: root.to_owned(), directories_left: directories, open: HashMap::new(), error: None })
     }
 
-    /// Closes the files of a transfer that has ended. Their parts stay, for the next attempt, but for what a patch has begun to
-    /// make: the rest of it would come as bytes, and the patch is shorter.
+    /// Closes the files of a transfer that has ended. Their parts stay, for the next attempt.
     pub(crate) fn close(&mut self) {
-        for (_, open) in self.open.drain() {
-            if open.patcher.is_some() {
-                let _ = open.file.set_len(0);
-            }
-        }
+        self.open.clear();
     }
 
     /// Removes what is left of earlier attempts, when everything is here.
@@ -77,6 +83,7 @@ impl DirectoryStore {
         make_directory(&parts)?;
         let part = parts.join(hex(digest.as_slice()));
         let is_in_place = metadata(&path)?.is_some_and(|found| found.len() == entry.size);
+        let place = if is_in_place { Place::Target } else { Place::Part };
         let file = if is_in_place { File::open(&path)? } else { open_part(&part)? };
         let mut present = file.metadata()?.len();
         if present > entry.size {
@@ -84,8 +91,8 @@ impl DirectoryStore {
             present = 0;
         }
         let size = entry.size;
-        let (base, patch, patcher) = (None, None, None);
-        self.open.insert(number, OpenFile { path, part, file, is_in_place, size, base, patch, patcher });
+        let (base, patch, making) = (None, None, None);
+        self.open.insert(number, OpenFile { path, part, file, place, size, base, patch, making });
         Ok(present)
     }
 
@@ -132,19 +139,20 @@ impl DirectoryStore {
     }
 
     fn try_finish(&mut self, number: u32) -> io::Result<()> {
-        let Some(OpenFile { path, part, file, is_in_place, .. }) = self.open.remove(&number) else {
-            return Err(io::ErrorKind::NotFound.into());
+        let open = self.open.remove(&number).ok_or(io::ErrorKind::NotFound)?;
+        let made = match open.place {
+            Place::Target => return Ok(()),
+            Place::Part => open.part.clone(),
+            Place::Patched => open.made(),
         };
-        drop(file);
-        if is_in_place {
-            return Ok(());
-        }
+        let path = open.path.clone();
+        drop(open);
         let name = path.strip_prefix(&self.root).ok().and_then(Path::to_str);
         let name = name.ok_or(io::ErrorKind::NotFound)?.replace(std::path::MAIN_SEPARATOR, "/");
         self.make_directories(&name)?;
         let path = self.place(&name)?;
         check_file(&path)?;
-        fs::rename(part, path)
+        fs::rename(made, path)
     }
 
     /// Remembers why something failed.
@@ -192,6 +200,12 @@ fn open_part(path: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)
 }
 
+fn open_empty(path: &Path) -> io::Result<File> {
+    let file = open_part(path)?;
+    file.set_len(0)?;
+    Ok(file)
+}
+
 fn read_at(file: &mut File, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
     file.seek(SeekFrom::Start(offset))?;
     file.read_exact(buffer)
@@ -224,51 +238,67 @@ impl OpenFile {
 
     fn write_patch(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
         if self.patch.is_none() {
-            let file = open_part(&self.part.with_extension("patch"))?;
-            file.set_len(0)?;
-            self.patch = Some(file);
+            self.patch = Some(open_empty(&self.patch_path())?);
         }
         let Some(patch) = &mut self.patch else { return Ok(()) };
         patch.seek(SeekFrom::Start(offset))?;
         patch.write_all(bytes)
     }
 
+    fn patch_path(&self) -> PathBuf {
+        self.part.with_extension("patch")
+    }
+
+    /// What the patch makes.
+    fn made(&self) -> PathBuf {
+        self.part.with_extension("new")
+    }
+
     fn apply_patch(&mut self, bytes: u64) -> io::Result<PatchStep> {
-        let made = self.patcher().and_then(|mut patcher| {
-            self.file.seek(SeekFrom::End(0))?;
-            let is_unfinished = patcher.step(&mut BufWriter::new(&self.file), bytes)?;
-            self.patcher = is_unfinished.then_some(patcher);
-            Ok(is_unfinished)
-        });
-        let step = match made {
-            Ok(true) => return Ok(PatchStep::Unfinished),
-            Ok(false) => PatchStep::Applied,
-            Err(_) => {
-                self.file.set_len(0)?;
-                PatchStep::Worthless
+        let Some((mut patcher, file)) = self.making()? else { return self.end_patch(PatchStep::Worthless) };
+        let stepped = patcher.step(&mut BufWriter::new(&file), bytes);
+        if let Ok(true) = stepped {
+            self.making = Some((patcher, file));
+            return Ok(PatchStep::Unfinished);
+        }
+        drop(patcher);
+        match stepped {
+            Ok(_) => {
+                (self.file, self.place) = (file, Place::Patched);
+                self.end_patch(PatchStep::Applied)
             }
-        };
-        fs::remove_file(self.part.with_extension("patch"))?;
+            Err(StepError { error, is_of_writer: true }) => Err(error),
+            Err(_) => {
+                drop(file);
+                fs::remove_file(self.made())?;
+                self.end_patch(PatchStep::Worthless)
+            }
+        }
+    }
+
+    /// Removes the patch, which has done what it can.
+    fn end_patch(&self, step: PatchStep) -> io::Result<PatchStep> {
+        fs::remove_file(self.patch_path())?;
         Ok(step)
     }
 
-    /// What applies the patch: that of the step before, or at first a new one.
-    fn patcher(&mut self) -> io::Result<Patcher<File, File>> {
-        if let Some(patcher) = self.patcher.take() {
-            return Ok(patcher);
+    /// What applies the patch and what it makes: those of the step before, or at first new ones. None if the patch is none.
+    fn making(&mut self) -> io::Result<Option<(Patcher<File, File>, File)>> {
+        if let Some(making) = self.making.take() {
+            return Ok(Some(making));
         }
         self.patch = None;
-        self.file.set_len(0)?;
         let mut base = self.base.take().ok_or(io::ErrorKind::NotFound)?;
         base.seek(SeekFrom::Start(0))?;
-        let patch = self.part.with_extension("patch");
-        Patcher::new(|| File::open(&patch), base, self.size)
+        let patch = self.patch_path();
+        let Ok(patcher) = Patcher::new(|| File::open(&patch), base, self.size) else { return Ok(None) };
+        Ok(Some((patcher, open_empty(&self.made())?)))
     }
 
     fn discard(&mut self) -> io::Result<()> {
-        if self.is_in_place {
+        if self.place != Place::Part {
             self.file = open_part(&self.part)?;
-            self.is_in_place = false;
+            self.place = Place::Part;
         }
         self.file.set_len(0)
     }
@@ -350,6 +380,92 @@ mod tests {
         assert_eq!(store.finish(3), Err(StorageError));
         let error = store.error.take().expect("a reason");
         assert!(error.ends_with("it needs too many directories"), "{error}");
+        fs::remove_dir_all(&store.root).expect("it is there");
+    }
+
+    /// A store in which a file is to be patched whose older version is in its place, and what it has to become.
+    fn patched_store(name: &str) -> (DirectoryStore, Vec<u8>) {
+        let old: Vec<u8> = (0..700_000_u32).map(|at| (at.wrapping_mul(at) >> 7) as u8).collect();
+        let new = [&old[..300_000], b"a change", &old[300_000..]].concat();
+        let patch = patches::make(&old, &new).expect("a patch");
+        let mut store = store(name, 0);
+        fs::write(store.root.join("a"), &old).expect("a file");
+        assert_eq!(begin_patched(&mut store, &new), Ok(0));
+        assert_eq!(store.base(0), Some(old.len() as u64));
+        store.write_patch(0, 0, &patch).expect("a file");
+        (store, new)
+    }
+
+    fn begin_patched(store: &mut DirectoryStore, new: &[u8]) -> Result<u64, StorageError> {
+        store.begin(0, &Entry { path: b"a", size: new.len() as u64, digest: [0; 32] })
+    }
+
+    fn apply_all(store: &mut DirectoryStore) -> PatchStep {
+        loop {
+            match store.apply_patch(0, 256 * 1_024).expect("room") {
+                PatchStep::Unfinished => {}
+                step => return step,
+            }
+        }
+    }
+
+    #[test]
+    fn a_patch_makes_a_file_step_by_step() {
+        let (mut store, new) = patched_store("patched");
+        assert_eq!(store.apply_patch(0, 256 * 1_024), Ok(PatchStep::Unfinished));
+        assert_eq!(apply_all(&mut store), PatchStep::Applied);
+        let mut end = [0; 100];
+        store.read(0, new.len() as u64 - 100, &mut end).expect("it is here");
+        assert!(new.ends_with(&end));
+        store.finish(0).expect("a right file");
+        assert_eq!(fs::read(store.root.join("a")).expect("a file"), new);
+        store.remove_parts().expect("they are there");
+        fs::remove_dir_all(&store.root).expect("it is there");
+    }
+
+    /// However the program ends, what a patch has begun to make is not taken for the beginning of the file.
+    #[test]
+    fn a_patch_that_is_interrupted_leaves_no_part() {
+        let (mut store, new) = patched_store("interrupted");
+        assert_eq!(store.apply_patch(0, 1_000), Ok(PatchStep::Unfinished));
+        let mut next = DirectoryStore::new(&store.root, 0).expect("a directory");
+        assert_eq!(begin_patched(&mut next, &new), Ok(0));
+        store.close();
+        assert_eq!(begin_patched(&mut store, &new), Ok(0));
+        fs::remove_dir_all(&store.root).expect("it is there");
+    }
+
+    /// What comes in place of a file that a patch has made wrong is a part as any other.
+    #[test]
+    fn a_file_that_a_patch_has_made_wrong_is_fetched_as_a_part() {
+        let (mut store, new) = patched_store("wrong");
+        assert_eq!(apply_all(&mut store), PatchStep::Applied);
+        store.discard(0).expect("it is open");
+        store.write(0, 0, &new[..1_000]).expect("room");
+        store.close();
+        assert_eq!(begin_patched(&mut store, &new), Ok(1_000));
+        fs::remove_dir_all(&store.root).expect("it is there");
+    }
+
+    /// What cannot be written is no fault of the patch: the file would be fetched as bytes, and not be written either.
+    #[test]
+    fn a_patch_that_finds_no_room_ends_the_transfer() {
+        let (mut store, _) = patched_store("full");
+        assert_eq!(store.apply_patch(0, 1_000), Ok(PatchStep::Unfinished));
+        let open = store.file(0).expect("it is open");
+        let read_only = File::open(open.made()).expect("a file");
+        open.making.as_mut().expect("it is being made").1 = read_only;
+        assert_eq!(store.apply_patch(0, 1_000), Err(StorageError));
+        assert!(store.error.take().expect("a reason").starts_with("cannot write "));
+        fs::remove_dir_all(&store.root).expect("it is there");
+    }
+
+    #[test]
+    fn a_patch_that_is_none_is_worthless() {
+        let (mut store, _) = patched_store("worthless");
+        store.write_patch(0, 0, b"BSDIFF50").expect("room");
+        assert_eq!(apply_all(&mut store), PatchStep::Worthless);
+        assert_eq!(store.file(0).expect("it is open").file.metadata().expect("a file").len(), 0);
         fs::remove_dir_all(&store.root).expect("it is there");
     }
 

@@ -123,11 +123,11 @@ fn a_directory_is_pulled_and_pulled_again() {
     fails(&["pull", &to, &sender.announced], 1, "--password");
 }
 
-/// A file that has changed comes as a patch to whoever has the older version, in each direction.
+/// A file that has changed comes as a patch to whoever has the older version, in each direction. It takes several steps to make.
 #[test]
 fn a_changed_file_comes_as_a_patch() {
     let scratch = Scratch::new("patch");
-    let old: Vec<u8> = (0..200_000_u32).map(|at| (at.wrapping_mul(at) >> 7) as u8).collect();
+    let old: Vec<u8> = (0..700_000_u32).map(|at| (at.wrapping_mul(at) >> 7) as u8).collect();
     let mut new = old.clone();
     new.splice(70_000..70_100, *b"a new part");
     let same_length = [&old[..100_000], &b"changed"[..], &old[100_007..]].concat();
