@@ -34,8 +34,9 @@ pub trait Handler<F: Function, C> {
 }
 
 /// Reads the arguments of a call or a signal, does what it asks for, and writes the answer; what it writes for a signal goes
-/// nowhere. It runs while the peer waits, so it should be short. An error of the reader becomes [`Refusal::BadArguments`], one of
-/// the writer [`Refusal::AnswerTooLong`].
+/// nowhere. It runs while the peer waits, so it should be short. [`WireError::NoRoom`] becomes [`Refusal::AnswerTooLong`], any other
+/// error [`Refusal::BadArguments`], by whichever of both it is: what the writer refuses of an answer is better mapped to
+/// [`Refusal::Failed`].
 pub type HandleBits<C> =
     fn(&mut C, ConnectionId, &mut BitStreamReader<'_>, &mut BitStreamWriter<'_>) -> Result<(), Refusal>;
 

@@ -64,6 +64,13 @@ use crate::bytes;
 pub use self::function::{Function, HandleBits, Handler};
 pub use self::wire::{MAX_HEADER, MAX_NAME, MESSAGE_ID, Message, Refusal};
 
+const BAD_NAME: &str = "a name has 1 to 64 bytes";
+
+/// Whether a function or a signal may be called so.
+fn is_name(name: &str) -> bool {
+    (1..=MAX_NAME).contains(&name.len())
+}
+
 /// Names a call. A name comes again after four billion others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct CallId {
@@ -88,7 +95,7 @@ impl core::fmt::Display for RegisterError {
         f.write_str(match self {
             Self::Full => "there is no room for another function; give the plugin more",
             Self::NameTaken => "a function of this name is registered",
-            Self::BadName => "a name has 1 to 64 bytes",
+            Self::BadName => BAD_NAME,
         })
     }
 }
@@ -103,6 +110,8 @@ pub enum CallError {
     TooManyCalls,
     /// The message would be longer than messages may be.
     TooLong,
+    /// A name has 1 to [`MAX_NAME`] bytes.
+    BadName,
 }
 
 impl core::fmt::Display for CallError {
@@ -112,6 +121,7 @@ impl core::fmt::Display for CallError {
             Self::TooLong => {
                 "the message is longer than messages may be; pass less, or give the plugin more bytes"
             }
+            Self::BadName => BAD_NAME,
         })
     }
 }
@@ -260,7 +270,7 @@ impl<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: us
     }
 
     fn insert(&mut self, registered: Registered<C>) -> Result<(), RegisterError> {
-        if !(1..=MAX_NAME).contains(&registered.name.len()) {
+        if !is_name(registered.name) {
             return Err(RegisterError::BadName);
         }
         let at = self.registered.iter().position(|other| other.order < registered.order);
@@ -306,6 +316,9 @@ impl<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: us
         timeout: Duration,
         delivery: P::Delivery,
     ) -> Result<CallId, CallError> {
+        if !is_name(name) {
+            return Err(CallError::BadName);
+        }
         if self.open.len() + self.finished.len() >= CALLS {
             return Err(CallError::TooManyCalls);
         }
@@ -340,6 +353,9 @@ impl<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: us
         arguments: &[u8],
         delivery: P::Delivery,
     ) -> Result<(), CallError> {
+        if !is_name(name) {
+            return Err(CallError::BadName);
+        }
         self.enqueue(to, delivery, None, &Message::Signal { name: name.as_bytes(), arguments })
     }
 

@@ -434,6 +434,12 @@ fn bit_streams_are_arguments_too() {
     assert!(server.unregister_name("steer") && !server.unregister_name("steer"));
     let too_long = |writer: &mut BitStreamWriter<'_>| (0..200).try_for_each(|_| writer.write(1_u8));
     assert_eq!(client.signal_bits(id, "steered", too_long, ORDERED), Err(CallError::TooLong));
+    for name in ["", &"x".repeat(MAX_NAME + 1)] {
+        let called = client.call_bits(id, name, |_| Ok(()), TIMEOUT, ORDERED);
+        assert_eq!(called, Err(CallError::BadName));
+        assert_eq!(client.signal_bits(id, name, |_| Ok(()), ORDERED), Err(CallError::BadName));
+    }
+    client.call_bits(id, &"x".repeat(MAX_NAME), |_| Ok(()), TIMEOUT, ORDERED).expect("as long as may be");
 }
 
 #[test]

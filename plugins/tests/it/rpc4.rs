@@ -174,7 +174,11 @@ fn names_are_bounded_and_functions_have_one_each() {
     rpc4.register("Another", |_, _| true, |_, _, _| Ok(())).expect("room");
     assert_eq!(rpc4.register("One more", |_, _| true, |_, _, _| Ok(())), Err(RegisterError::Full));
     let long = "x".repeat(MAX_NAME + 1);
-    assert_eq!(rpc4.call(id, &long, |_| Ok(()), ORDERED), Err(CallError::TooLong));
+    for name in ["", &long] {
+        assert_eq!(rpc4.call(id, name, |_| Ok(()), ORDERED), Err(CallError::BadName));
+        assert_eq!(rpc4.call_answered(id, name, |_| Ok(()), TIMEOUT), Err(CallError::BadName));
+        assert_eq!(rpc4.signal(id, name, |_| Ok(()), ORDERED), Err(CallError::BadName));
+    }
     let is_long = |bits: &mut BitStreamWriter<'_>| bits.string(&[0; 120]);
     assert_eq!(rpc4.signal(id, "Hit", is_long, ORDERED), Err(CallError::TooLong));
     receive(&mut rpc4, id, &call(&long, false, &[]));

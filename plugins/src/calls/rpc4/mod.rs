@@ -36,7 +36,7 @@ use rakwire::{Chunks, Instant};
 use self::registered::{Registered, Run};
 use super::bits::written;
 use super::queue::{Queued, SendQueue};
-use super::{CallError, CallFailure, CallStats, MAX_NAME, Refusal, RegisterError};
+use super::{CallError, CallFailure, CallStats, MAX_NAME, Refusal, RegisterError, is_name};
 use crate::bytes;
 
 pub use self::registered::{Handle, HandleAnswered, IsAllowed};
@@ -140,7 +140,7 @@ impl<C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: usize> Rpc4<C, 
     }
 
     fn insert(&mut self, registered: Registered<C>) -> Result<(), RegisterError> {
-        if !(1..=MAX_NAME).contains(&registered.name.len()) {
+        if !is_name(registered.name) {
             return Err(RegisterError::BadName);
         }
         if self.registered.iter().any(|other| other.excludes(&registered)) {
@@ -201,7 +201,7 @@ impl<C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: usize> Rpc4<C, 
         let arguments = written(&mut buffer, write)?;
         let message = Message::Call { name: name.as_bytes(), is_answered: true, arguments };
         self.enqueue(to, Delivery::RELIABLE_ORDERED, ANSWERED, &message)?;
-        let name = Vec::from_slice(name.as_bytes()).map_err(|_| CallError::TooLong)?;
+        let name = Vec::from_slice(name.as_bytes()).map_err(|_| CallError::BadName)?;
         let open = OpenCall { to, name, timeout, deadline: None, is_given_up: false };
         self.open.push(open).map_err(|_| CallError::TooManyCalls)
     }
@@ -233,7 +233,10 @@ impl<C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: usize> Rpc4<C, 
             Message::Call { name, .. } | Message::Signal { name, .. } | Message::Unknown { name } => name,
             Message::Answer { .. } => &[],
         };
-        let bytes = encoded(message).filter(|_| name.len() <= MAX_NAME).ok_or(CallError::TooLong)?;
+        if !(1..=MAX_NAME).contains(&name.len()) {
+            return Err(CallError::BadName);
+        }
+        let bytes = encoded(message).ok_or(CallError::TooLong)?;
         let is_queued = self.outgoing.push(Queued { to, delivery, call, bytes });
         is_queued.then_some(()).ok_or(CallError::TooManyCalls)
     }
