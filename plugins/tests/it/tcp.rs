@@ -5,8 +5,9 @@ use std::time::Duration;
 use rakwire::codec::rabbit::Text;
 use rakwire::endpoint::{ConnectionId, Plugin, Side};
 use rakwire::raknet::{Delivery, RakNet};
-use rakwire_native::tcp::{Connection, Endpoint, Options, PluginConnection};
+use rakwire_native::tcp::{Connection, Endpoint, Message, Options, PluginConnection};
 use rakwire_plugins::calls::{CallFailure, Function, Handler, Refusal, RemoteCalls};
+use tokio::task::JoinHandle;
 
 /// On a machine that is not broken.
 const DEADLINE: Duration = Duration::from_secs(60);
@@ -20,18 +21,30 @@ pub(crate) async fn connect() -> ([Connection; 2], [Endpoint; 2]) {
     ([here.expect("open"), there.expect("accepted")], [client, server])
 }
 
-/// Attaches a plugin, which acts until the connection ends. No message is the application's.
-pub(crate) fn attach<T>(connection: Connection, side: Side, plugin: T) -> PluginConnection<T>
+/// Attaches a plugin, which acts until the connection ends. No message is the application's: [`end`] fails if one was.
+pub(crate) fn attach<T>(
+    connection: Connection,
+    side: Side,
+    plugin: T,
+) -> (PluginConnection<T>, JoinHandle<Option<Message>>)
 where
     T: Plugin<RakNet> + Send + 'static,
 {
     let connection = PluginConnection::new(connection, side, plugin).expect("it has messages");
     let receiving = connection.clone();
-    tokio::spawn(async move {
-        let message = receiving.recv().await;
-        assert!(message.is_none(), "{message:?}");
-    });
-    connection
+    (connection, tokio::spawn(async move { receiving.recv().await }))
+}
+
+/// Ends a connection, and waits for all that received from it.
+pub(crate) async fn end(
+    connection: &Connection,
+    receiving: impl IntoIterator<Item = JoinHandle<Option<Message>>>,
+) {
+    connection.disconnect().await;
+    for receiving in receiving {
+        let received = tokio::time::timeout(DEADLINE, receiving).await.expect("it ends in time");
+        assert_eq!(received.expect("no panic"), None);
+    }
 }
 
 pub(crate) async fn until<T>(mut poll: impl FnMut() -> Option<T>) -> T {
@@ -85,22 +98,24 @@ async fn functions_are_called_over_tcp() {
     let ([here, there], _endpoints) = connect().await;
     let mut answering = Calls::new(Heard::default());
     answering.register::<Echo, Echo>().expect("room");
-    let _there = attach(there, Side::Server, answering);
-    let here = attach(here, Side::Client, Calls::new(()));
+    let (_there, at_there) = attach(there, Side::Server, answering);
+    let (here, at_here) = attach(here, Side::Client, Calls::new(()));
     for length in 0..20 {
         call(&here, &"é".repeat(length));
         assert_eq!(answer(&here).await, Ok(length as u32));
     }
     call(&here, "one more");
     assert_eq!(answer(&here).await, Err(CallFailure::Refused(Refusal::Forbidden)));
+    end(here.connection(), [at_here, at_there]).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn calls_end_with_their_connection_over_tcp() {
     let ([here, there], _endpoints) = connect().await;
-    let here = attach(here, Side::Client, Calls::new(()));
+    let (here, at_here) = attach(here, Side::Client, Calls::new(()));
     call(&here, "nobody answers");
     assert_eq!(there.recv().await.expect("open").bytes.first(), Some(&rakwire_plugins::calls::MESSAGE_ID));
     there.disconnect().await;
     assert_eq!(answer(&here).await, Err(CallFailure::Disconnected));
+    end(here.connection(), [at_here]).await;
 }

@@ -5,7 +5,7 @@ use rakwire::raknet::RakNet;
 use rakwire_plugins::files::{FileReceiver, FileSender, ReceiverEvent};
 
 use super::tree::{LIMITS, MemorySource, MemoryStore, tree};
-use crate::tcp::{attach, connect, until};
+use crate::tcp::{attach, connect, end, until};
 
 type Sender = FileSender<RakNet, MemorySource, 1, 8, 4_096>;
 type Receiver = FileReceiver<RakNet, MemoryStore, 8, 4, 4_096>;
@@ -17,8 +17,8 @@ async fn files_are_fetched_over_tcp() {
     let ([here, there], _endpoints) = connect().await;
     let mut sender = Sender::new(MemorySource::new(&files));
     sender.serve_all();
-    let _there = attach(there, Side::Server, sender);
-    let here = attach(here, Side::Client, Receiver::new(MemoryStore::default(), LIMITS));
+    let (_there, at_there) = attach(there, Side::Server, sender);
+    let (here, at_here) = attach(here, Side::Client, Receiver::new(MemoryStore::default(), LIMITS));
     here.with(|receiver| receiver.fetch(here.id())).expect("no other transfer");
     let ended = until(|| match here.with(FileReceiver::poll_event)? {
         ReceiverEvent::Ended(result) => Some(result),
@@ -27,4 +27,5 @@ async fn files_are_fetched_over_tcp() {
     let progress = ended.await.expect("all of it arrives");
     assert_eq!(progress.done, progress.total);
     assert_eq!(here.with(|receiver| receiver.store.tree.clone()), files);
+    end(here.connection(), [at_here, at_there]).await;
 }
