@@ -35,6 +35,15 @@ struct Lobby {
 }
 
 impl Lobby {
+    /// Leaves out who has gone, whom the event of the team no longer waits for.
+    fn forget_gone(&mut self) {
+        let Self { teams, ready } = self;
+        let is_here = |id: ConnectionId, team: u8| {
+            ready.with(|ready| ready.status_of(TEAMS[usize::from(team)], id)).is_some()
+        };
+        teams.retain(|id, team| is_here(*id, *team));
+    }
+
     fn size(&self, team: u8) -> usize {
         self.teams.values().filter(|other| **other == team).count()
     }
@@ -46,10 +55,14 @@ impl Handler<Self, Lobby> for Join {
     }
 
     fn handle(lobby: &mut Lobby, caller: ConnectionId, (): ()) -> Result<u8, Refusal> {
+        lobby.forget_gone();
         let smaller = u8::from(lobby.size(1) < lobby.size(0));
-        let team = *lobby.teams.entry(caller).or_insert(smaller);
+        let team = lobby.teams.get(&caller).copied().unwrap_or(smaller);
         match lobby.ready.with(|ready| ready.wait_for(TEAMS[usize::from(team)], caller)) {
-            Ok(true) => Ok(team),
+            Ok(true) => {
+                lobby.teams.insert(caller, team);
+                Ok(team)
+            }
             _ => Err(Refusal::Failed(1)),
         }
     }
@@ -124,6 +137,7 @@ pub(crate) async fn main() -> Result<(), Failure> {
     for team in TEAMS {
         ready.with(|ready| ready.set(team, true))?;
     }
+    server.wake();
     let [first, second] = TEAMS;
     for player in players.iter().filter(|player| player.team == first) {
         player.is_ready()?;
