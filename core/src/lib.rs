@@ -138,6 +138,8 @@ extern crate alloc;
 extern crate std;
 
 #[macro_use]
+mod debug;
+#[macro_use]
 mod enums;
 
 mod chunks;

@@ -60,12 +60,12 @@ pub enum Redial {
 /// config.max_incoming = 64;
 /// config.resend_interval = ResendInterval::MEASURED;
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 #[non_exhaustive]
 pub struct Config {
-    /// The key of peppers and hash tables; must be random and stay secret.
+    /// The key of peppers and hash tables; must be random and stay secret. `Debug` does not show it.
     pub secret: [u8; 16],
-    /// Where salts come from; must be random and stay secret.
+    /// Where salts come from; must be random and stay secret. `Debug` does not show it.
     pub salt_key: [u8; 16],
     /// How many connections others may open, within the slots that there are. Default: 0, a pure client, so that a
     /// peer is a server only by intent. Without the feature `server` none may.
@@ -106,6 +106,13 @@ pub struct Config {
     /// so that one network cannot have all challenges. Two servers that are made to answer each other's challenges stop
     /// here.
     pub challenges_per_network: u16,
+}
+
+debug_without_secrets! {
+    Config as "Config";
+    shown: max_incoming, connection_blocks, resend_interval, redial, handshake_timeout, timeout,
+        close_timeout, linger, unreliable_timeout, challenges_per_second, challenges_per_network;
+    hidden: secret, salt_key;
 }
 
 impl Config {

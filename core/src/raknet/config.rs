@@ -92,12 +92,12 @@ pub enum CongestionControl {
 /// config.max_incoming = 64;
 /// config.accepted_versions = [11].into_iter().collect();
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 #[non_exhaustive]
 pub struct Config {
     /// The identity of this peer; must be random, since servers refuse a GUID that they know.
     pub guid: Guid,
-    /// The key of cookies and hash tables; must be random and stay secret.
+    /// The key of cookies and hash tables; must be random and stay secret. `Debug` does not show it.
     pub secret: [u8; 16],
     /// The protocol version that `connect` announces first; the server may name another one
     /// ([`ConnectOptions::protocol_version`](super::ConnectOptions::protocol_version)). Default: 6, that of the original; Minecraft Bedrock of today has
@@ -193,6 +193,18 @@ pub struct Config {
     pub security: Option<Security>,
     /// How the datagrams of connections without keys are protected.
     pub(crate) protection: Protection,
+}
+
+debug_without_secrets! {
+    Config as "Config";
+    shown: guid, protocol_version, accepted_versions, max_incoming, connection_blocks,
+        max_half_open_per_network, connection_interval, pongs_per_second, pongs_per_network,
+        pong_framing, cookies, dialled_address, carrier, mtu, address_count, connect_attempts,
+        connect_interval, handshake_timeout, timeout, close_timeout, ping_interval, ack_delay,
+        progress_interval, unreliable_timeout, min_resend_timeout, max_resend_timeout,
+        resend_backoff, congestion_control, outgoing_limit, out_of_band,
+        #[cfg(feature = "secure")] security, protection;
+    hidden: secret;
 }
 
 /// How the datagrams of connections without keys are protected.

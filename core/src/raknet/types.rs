@@ -21,9 +21,10 @@ pub struct RakNet;
 /// let options = ConnectOptions { password: b"secret", timeout: Some(Duration::from_secs(3)), ..Default::default() };
 /// assert!(peer.connect_with(Instant::ZERO, to, &options).is_ok());
 /// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub struct ConnectOptions<'p> {
     /// What the server asks for, 0 to 255 bytes. It crosses the network in the clear, except in a secure connection.
+    /// `Debug` does not show it.
     pub password: &'p [u8],
     /// Whom to take for the server, for a secure connection or none at all. Default: none, for a plain connection. It needs a
     /// configuration with [`security`](super::Config::security).
@@ -52,6 +53,14 @@ pub struct ConnectOptions<'p> {
     pub interval: Option<Duration>,
     /// How long the other peer may stay silent once the connection is open.
     pub timeout: Option<Duration>,
+}
+
+debug_without_secrets! {
+    ConnectOptions<'_> as "ConnectOptions";
+    shown: #[cfg(feature = "secure")] trust, #[cfg(feature = "secure")] identity,
+        #[cfg(feature = "secure")] identity_data, protocol_version, connect_timeout, attempts,
+        interval, timeout;
+    hidden: password;
 }
 
 impl ConnectOptions<'_> {

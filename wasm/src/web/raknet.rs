@@ -1,5 +1,6 @@
 //! RakNet: how a connection is opened, and what only such a connection can do.
 
+use core::fmt;
 use core::net::SocketAddr;
 use core::time::Duration;
 
@@ -26,8 +27,8 @@ pub type Ending = connection::Ending<RakNet>;
 /// A RakNet message that arrived.
 pub type Message = connection::Message<RakNet>;
 
-/// How to connect.
-#[derive(Clone, Copy, Debug)]
+/// How to connect. `Debug` does not show the password, which may be a token.
+#[derive(Clone, Copy)]
 #[non_exhaustive]
 pub struct Options<'p> {
     /// The protocol version that the server is told first: 6 is the original, 11 is Minecraft Bedrock of today. If the
@@ -36,7 +37,7 @@ pub struct Options<'p> {
     /// After how many parts of a large message [`Connection::recv_progress`] tells how far it has come; 0 is never.
     /// A part has about 1,400 bytes.
     pub progress_interval: u32,
-    /// What the server asks for, 0 to 255 bytes. It crosses the network in the clear.
+    /// What the server asks for, 0 to 255 bytes. It crosses the network in the clear, except in a secure connection.
     pub password: &'p [u8],
     /// The memory of the connection. Default: [`Memory::RAKNET`].
     pub memory: Memory,
@@ -56,6 +57,21 @@ pub struct Options<'p> {
     /// What the server gets with the identity, at most 95 bytes. Default: nothing.
     #[cfg(feature = "secure")]
     pub identity_data: &'p [u8],
+}
+
+impl fmt::Debug for Options<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut debug = f.debug_struct("Options");
+        debug
+            .field("protocol_version", &self.protocol_version)
+            .field("progress_interval", &self.progress_interval)
+            .field("memory", &self.memory)
+            .field("timeout", &self.timeout)
+            .field("outgoing_limit", &self.outgoing_limit);
+        #[cfg(feature = "secure")]
+        debug.field("trust", &self.trust).field("identity", &self.identity);
+        debug.finish_non_exhaustive()
+    }
 }
 
 impl Default for Options<'_> {

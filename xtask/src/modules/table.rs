@@ -47,6 +47,7 @@ const CORE: Crate = Crate {
     layers: &[
         // What knows no protocol.
         Layer::together(&[
+            "debug",
             "enums",
             "time",
             "serial",

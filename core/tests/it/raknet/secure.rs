@@ -709,13 +709,24 @@ fn copies_of_a_configuration_draw_other_keys_when_they_are_diversified() {
     }
 }
 
-/// No secret stands in what a configuration prints.
+/// No secret stands in what a configuration prints, nor in what is said for one connection.
 #[test]
 fn a_configuration_prints_no_secret() {
     let mut security = Security::new([0xA7; 32]);
     security.identity = Some(client_key());
     security.server = Some(ServerIdentity::new(server_key()));
-    let text = format!("{security:?}");
-    assert!(text.contains(&server_key().public().to_string()));
+    let mut config = Config::new([0xA7; 32]);
+    config.guid = Guid(1);
+    config.security = Some(security);
+    let key = client_key();
+    let options = ConnectOptions { identity: Some(&key), password: &[0xA7; 20], ..pinned() };
+    let other = rakwire::game_protocol::Config::new([0xA7; 32]);
+    let text = format!("{config:?} {options:?} {other:?}");
+    for shown in [server_key().public(), client_key().public()] {
+        assert!(text.contains(&shown.to_string()), "{text}");
+    }
+    for shown in ["handshake_timeout: 10s", "identity_data: []", "challenges_per_second: 10000"] {
+        assert!(text.contains(shown), "{text}");
+    }
     assert!(!text.contains("167") && !text.contains("rakwire-private-key"), "{text}");
 }
