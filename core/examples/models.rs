@@ -22,8 +22,11 @@ use model::{Broken, Kept, game, secure, wire, world};
 
 /// How many seeds each protocol is run with.
 const SEEDS: u64 = 4_000;
-/// The length of the input that a seed makes for the Game Protocol.
+/// How many of them secure peers as a whole are run with, which takes longer.
+const SEEDS_OF_PEERS: u64 = 40;
+/// The length of the input that a seed makes for the Game Protocol, and for secure peers as a whole.
 const GAME_INPUT: usize = 400;
+const PEERS_INPUT: usize = 200;
 /// A case takes milliseconds; one that takes this long does not end.
 const CASE_LIMIT: Duration = Duration::from_secs(60);
 const FOUND: u8 = 1;
@@ -70,7 +73,7 @@ fn main() -> ExitCode {
         return ExitCode::from(FOUND);
     }
     let seconds = started.elapsed().as_secs_f64();
-    println!("{from_corpora} inputs and {} seeds in {seconds:.1} s", 3 * SEEDS);
+    println!("{from_corpora} inputs and {} seeds in {seconds:.1} s", 3 * SEEDS + SEEDS_OF_PEERS);
     ExitCode::SUCCESS
 }
 
@@ -110,7 +113,13 @@ fn generated() -> impl Iterator<Item = Case> {
         let input = Random::new(seed).bytes(GAME_INPUT);
         let game = Case { name: format!("Game Protocol, seed {seed}"), input, check: transport };
         let input = secure::input(&mut Random::new(seed));
-        [raknet, game, Case { name: format!("security, seed {seed}"), input, check: secure::run }]
+        let secure = Case { name: format!("security, seed {seed}"), input, check: secure::run };
+        let peers = (seed < SEEDS_OF_PEERS).then(|| {
+            let random = Random::new(seed).bytes(PEERS_INPUT);
+            let input = [secure::PEERS].into_iter().chain(random).collect();
+            Case { name: format!("secure peers, seed {seed}"), input, check: secure::run }
+        });
+        [raknet, game, secure].into_iter().chain(peers)
     })
 }
 

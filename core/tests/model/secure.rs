@@ -17,6 +17,9 @@ use super::{Kept, secure_crossing, secure_peers};
 
 const START: Instant = Instant::ZERO;
 
+/// The kind of runs with whole peers, which take much longer than others.
+pub const PEERS: u8 = 7;
+
 /// A run: the first byte says what the others are for.
 ///
 /// # Errors
@@ -29,15 +32,15 @@ pub fn run(bytes: &[u8]) -> Kept {
         2 => fields(rest),
         3 => tokens(rest),
         4 => arbitrary(rest),
-        7 => secure_peers::run(rest).and_then(|()| secure_crossing::run(rest)),
+        PEERS => secure_peers::run(rest).and_then(|()| secure_crossing::run(rest)),
         _ => datagrams(rest, kind % 2 == 0),
     }
 }
 
-/// An input of any kind but whole peers, which have a test of their own. Fields of handshakes are mostly left as they are, so
+/// An input of any kind but whole peers, whose bytes may all be random. Fields of handshakes are mostly left as they are, so
 /// that their end is reached.
 pub fn input(random: &mut Random) -> Vec<u8> {
-    let kind = random.below(7) as u8;
+    let kind = random.below(PEERS.into()) as u8;
     let (length, odds) = (random.below(600), if kind < 4 { 500 } else { 1 });
     let rest = (0..length).map(|_| if random.below(odds) == 0 { random.draw() as u8 } else { 0 });
     [kind].into_iter().chain(rest).collect()

@@ -1,13 +1,14 @@
 //! Two peers that dial each other, with keys or without, whatever order their datagrams arrive in: an attempt with keys opens
 //! no connection without them, and once everything has arrived each attempt is over.
 
-use core::net::SocketAddr;
-
 use rakwire::Instant;
-use rakwire::raknet::{Capacity, Config, ConnectOptions, ConnectionId, Event, Guid, Peer, Security};
+use rakwire::raknet::{
+    Capacity, Config, ConnectError, ConnectOptions, ConnectionId, Event, Guid, Peer, Security,
+};
 use rakwire::secure::{ServerIdentity, ServerTrust, StaticKey};
 
 use super::Kept;
+use super::secure_peers::address;
 
 const NOW: Instant = Instant::from_micros(1_000_000);
 /// More datagrams than two handshakes have.
@@ -26,10 +27,6 @@ struct Dialler {
 
 fn key() -> StaticKey {
     StaticKey::from_bytes([7; 32])
-}
-
-const fn address(place: usize) -> SocketAddr {
-    SocketAddr::V4(core::net::SocketAddrV4::new(core::net::Ipv4Addr::new(192, 0, 2, 1 + place as u8), 19_132))
 }
 
 fn dialler(place: usize, wants_keys: bool) -> Dialler {
@@ -89,8 +86,12 @@ impl World {
         let dialler = &mut self.diallers[place];
         let trust = dialler.wants_keys.then(|| ServerTrust::Key(key().public()));
         let options = ConnectOptions { trust, ..ConnectOptions::default() };
-        // There may be the connection of the other one already.
-        dialler.attempt = dialler.peer.connect_with(NOW, address(1 - place), &options).ok();
+        dialler.attempt = match dialler.peer.connect_with(NOW, address(1 - place), &options) {
+            Ok(id) => Some(id),
+            // The connection of the first one may be there already.
+            Err(ConnectError::AlreadyConnected) if place == 1 => None,
+            Err(error) => return Err(format!("peer {place} does not dial: {error}")),
+        };
         self.settle()
     }
 

@@ -35,7 +35,7 @@ struct World {
     arrived: Vec<(usize, u8)>,
 }
 
-fn address(place: usize) -> SocketAddr {
+pub(super) fn address(place: usize) -> SocketAddr {
     ([192, 0, 2, 1 + place as u8], 19_132).into()
 }
 
