@@ -61,6 +61,25 @@ impl Protection {
     }
 }
 
+/// What is sent in the names of clients without their keys: a datagram of so many bytes, which fit no tag.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Forgery {
+    /// In the current epoch, as long as nobody has begun another one.
+    Current(usize),
+    /// In the epoch after the next, whose key the receiver computes for each such datagram.
+    AfterNext(usize),
+}
+
+impl Forgery {
+    /// The header of a sealed datagram that has not been seen, and the rest.
+    fn datagram(self) -> Vec<u8> {
+        match self {
+            Self::Current(size) => vec![0x8F; size],
+            Self::AfterNext(size) => vec![0xCF; size],
+        }
+    }
+}
+
 /// A client and its connection to the server.
 struct Client {
     peer: Peer<'static>,
@@ -157,7 +176,7 @@ impl ConnectedPeers {
     /// # Panics
     /// If one of them is taken for another than a forged one.
     pub fn forge(&mut self, datagrams: usize, size: usize) {
-        let forged = forged(size);
+        let forged = Forgery::Current(size).datagram();
         let before = self.server.stats().dropped(DropReason::Unauthentic);
         for client in self.clients.iter().cycle().take(datagrams) {
             self.server.handle_datagram(self.now, client.address, &forged);
@@ -219,11 +238,11 @@ impl ConnectedPeers {
     }
 
     /// A tick of a game: every client sends an unreliable message of `size` bytes, and between their datagrams arrive `forged` more in their
-    /// names. Returns how long the server took for its tick.
+    /// names, which are as `forgery` says. Returns how long the server took for its tick.
     ///
     /// # Panics
     /// If a connection has ended, or a forged datagram is taken for another one.
-    pub fn tick(&mut self, size: usize, forged: usize) -> Duration {
+    pub fn tick(&mut self, size: usize, forged: usize, forgery: Forgery) -> Duration {
         let message = vec![0x86; size];
         let mut arrived = Vec::new();
         for client in &mut self.clients {
@@ -237,7 +256,7 @@ impl ConnectedPeers {
             }
         }
         let (before, dropped) = (self.delivered, self.server.stats().dropped(DropReason::Unauthentic));
-        let in_their_names = self::forged(size);
+        let in_their_names = forgery.datagram();
         let each = forged.div_ceil(arrived.len().max(1));
         let mut left = forged;
         let began = WallInstant::now();
@@ -314,11 +333,6 @@ impl ConnectedPeers {
             }
         }
     }
-}
-
-/// A datagram with the header of a sealed one that has not been seen, and bytes that fit no tag.
-fn forged(size: usize) -> Vec<u8> {
-    vec![0x8F; size]
 }
 
 /// The number of the client that has an address.
