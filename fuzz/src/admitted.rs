@@ -31,6 +31,8 @@ const USED_MAX: usize = 3;
 const START: u64 = 1_700_000_000;
 /// How many new clients of one address may come at once, and one more each second.
 const BURST: u32 = 8;
+/// What an address is told that comes more often.
+const TOO_FAST: &str = "too many new clients of your address";
 /// The longest that a used token is remembered if no clock moves.
 const LIFE_MAX: Duration = Duration::from_secs(366 * 24 * 60 * 60);
 
@@ -104,6 +106,29 @@ fn issuers() -> &'static Issuers {
     ISSUERS.get_or_init(Issuers::new)
 }
 
+/// What comes from an address, each kind of which has a rate of its own.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Arrival {
+    Client,
+    /// A request of a client that opens several connections.
+    Deferred,
+    Connection,
+}
+
+impl Arrival {
+    const fn of(request: &Request) -> Self {
+        if request.is_deferred { Self::Deferred } else { Self::Client }
+    }
+
+    /// What of the limits of clients it has.
+    const fn factor(self) -> u32 {
+        match self {
+            Self::Client => 1,
+            Self::Deferred | Self::Connection => 4,
+        }
+    }
+}
+
 /// A client with its slot.
 struct Connected {
     _grant: Grant,
@@ -120,8 +145,8 @@ struct World {
     lives: HashMap<String, Instant>,
     clients: Vec<Connected>,
     connections: Vec<(Share, IpAddr)>,
-    /// How many requests of an address were not refused for its rate.
-    passed: HashMap<IpAddr, u32>,
+    /// How many arrivals of an address were not refused for its rate.
+    passed: HashMap<(Arrival, IpAddr), u32>,
 }
 
 impl World {
@@ -190,7 +215,7 @@ impl World {
         if step.flags & 64 != 0 {
             self.look(&request, token.as_ref());
         } else {
-            self.come(&request, target, token.as_ref());
+            self.come(&request, target, token.as_ref(), true);
         }
     }
 
@@ -210,15 +235,23 @@ impl World {
         let client = SocketAddr::new(address(step.flags >> 4), 5);
         let request = Request::from_http(client, &headers, &String::from_utf8_lossy(query));
         let target = request.target.clone().unwrap_or_default();
-        self.come(&request, &target, None);
+        self.come(&request, &target, None, is_page);
     }
 
-    /// A client that wants a slot.
-    fn come(&mut self, request: &Request, target: &str, token: Option<&Issued>) {
+    /// A client that wants a slot, perhaps from the page that may connect.
+    fn come(&mut self, request: &Request, target: &str, token: Option<&Issued>, is_page: bool) {
         let ip = request.client.ip().to_canonical();
         match self.attempt(request) {
             Ok(grant) => self.on_admitted(grant, ip, target, token),
-            Err(refusal) => self.on_refused(&refusal, ip, target, token),
+            Err(Refusal::Forbidden(Forbidden::Banned)) => {
+                assert!(clients::is_banned(ip), "{ip} is not banned");
+            }
+            Err(Refusal::Forbidden(Forbidden::Origin)) => assert!(!is_page, "the page may connect"),
+            Err(Refusal::Close(CloseReason::AddressLimit(text))) => {
+                let shares = Shares::of(self.clients.iter().map(|client| client.ip));
+                self.check_limit(Arrival::of(request), text, ip, shares.are_taken(ip, 1));
+            }
+            Err(Refusal::Close(reason)) => self.on_closed(&reason, ip, target, token),
         }
     }
 
@@ -236,28 +269,48 @@ impl World {
     }
 
     fn permission(&mut self, request: &Request) -> Option<Permission> {
-        let permission = self.admission.check(self.now, request).ok()?;
-        self.count(request);
-        Some(permission)
+        self.checked(request).ok()
+    }
+
+    fn checked(&mut self, request: &Request) -> Result<Permission, Refusal> {
+        let checked = self.admission.check(self.now, request);
+        // What is refused for its target has passed the rate.
+        if let Ok(_) | Err(Refusal::Close(CloseReason::MissingTarget | CloseReason::UnknownTarget { .. })) =
+            &checked
+        {
+            self.count(Arrival::of(request), request.client.ip());
+        }
+        checked
     }
 
     fn attempt(&mut self, request: &Request) -> Result<Grant, Refusal> {
-        let permission = self.admission.check(self.now, request)?;
-        self.count(request);
+        let permission = self.checked(request)?;
         let candidate = self.admission.candidate(self.now, &permission)?;
         candidate.take_slot().map_err(|candidate| candidate.excess().into())
     }
 
     /// No address passes more often than its rate allows.
-    fn count(&mut self, request: &Request) {
-        let ip = request.client.ip().to_canonical();
-        if request.is_deferred || clients::is_exempt(ip) {
+    fn count(&mut self, arrival: Arrival, ip: IpAddr) {
+        let ip = ip.to_canonical();
+        if clients::is_exempt(ip) {
             return;
         }
-        let passed = self.passed.entry(clients::host(ip)).or_default();
+        let passed = self.passed.entry((arrival, clients::host(ip))).or_default();
         *passed += 1;
-        let allowed = u64::from(BURST) + self.now.at.duration_since(self.start).as_secs() + 1;
-        assert!(u64::from(*passed) <= allowed, "{passed} requests of {ip} have passed in place of {allowed}");
+        let seconds = self.now.at.duration_since(self.start).as_secs() + 1;
+        let allowed = u64::from(arrival.factor()) * (u64::from(BURST) + seconds);
+        assert!(u64::from(*passed) <= allowed, "{passed} arrivals of {ip} have passed in place of {allowed}");
+    }
+
+    /// An address is refused for a limit that it has reached.
+    fn check_limit(&self, arrival: Arrival, text: &str, ip: IpAddr, are_shares_taken: bool) {
+        assert!(!clients::is_exempt(ip), "{ip} has no limits");
+        if text == TOO_FAST {
+            let passed = self.passed.get(&(arrival, clients::host(ip))).copied().unwrap_or_default();
+            assert!(passed >= arrival.factor() * BURST, "{ip} is refused behind {passed} others");
+        } else {
+            assert!(are_shares_taken, "{ip} has less than its share: {text}");
+        }
     }
 
     fn on_admitted(&mut self, grant: Grant, ip: IpAddr, target: &str, token: Option<&Issued>) {
@@ -286,18 +339,24 @@ impl World {
         assert!(before.is_none_or(|end| end <= self.now.at), "'{}' is used twice", token.claims.jti);
     }
 
-    /// A refusal has its reason.
-    fn on_refused(&self, refusal: &Refusal, ip: IpAddr, target: &str, token: Option<&Issued>) {
-        match refusal {
-            Refusal::Forbidden(Forbidden::Banned) => assert!(clients::is_banned(ip), "{ip} is not banned"),
-            Refusal::Close(CloseReason::TokenRefused(text)) => {
+    /// What a page is told has its reason.
+    fn on_closed(&self, reason: &CloseReason, ip: IpAddr, target: &str, token: Option<&Issued>) {
+        match reason {
+            CloseReason::TokenRefused(text) => {
                 assert!(self.rules.needs_token(), "nobody needs a token");
                 self.check_reason(text, ip, target, token);
             }
-            Refusal::Close(CloseReason::TooManyClients { .. }) => {
+            CloseReason::TooManyClients { .. } => {
                 assert!(self.clients.len() >= self.rules.max_clients, "there is a slot");
             }
-            _ => {}
+            CloseReason::MissingTarget => assert_eq!(target, "", "there is a target"),
+            CloseReason::UnknownTarget { .. } => {
+                assert!(!["", "game", "other"].contains(&target), "{target} is a target");
+            }
+            CloseReason::AddressLimit(_)
+            | CloseReason::NoSocket
+            | CloseReason::Flow(_)
+            | CloseReason::Resumed => panic!("no reason of an admission: {reason:?}"),
         }
     }
 
@@ -328,14 +387,23 @@ impl World {
         match self.admission.admit_connection(self.now, ip) {
             Ok(Some(share)) => {
                 assert!(!clients::is_banned(ip) && ip != IpAddr::from(PROXY), "{ip}");
+                self.count(Arrival::Connection, ip);
                 self.connections.push((share, ip));
                 Shares::of(self.connections.iter().map(|(_, ip)| *ip)).check(ip, 4);
             }
             Ok(None) => assert_eq!(ip, IpAddr::from(PROXY)),
-            Err(refusal) => {
-                let is_forbidden = refusal == Refusal::Forbidden(Forbidden::Banned);
-                assert_eq!(is_forbidden, clients::is_banned(ip), "{ip}");
+            Err(Refusal::Forbidden(Forbidden::Banned)) => {
+                assert!(clients::is_banned(ip), "{ip} is not banned");
             }
+            Err(Refusal::Close(CloseReason::AddressLimit(text))) => {
+                assert!(!clients::is_banned(ip), "{ip} is banned");
+                let are_taken = Shares::of(self.connections.iter().map(|(_, ip)| *ip)).are_taken(ip, 4);
+                if text != TOO_FAST {
+                    self.count(Arrival::Connection, ip);
+                }
+                self.check_limit(Arrival::Connection, text, ip, are_taken);
+            }
+            Err(refusal) => panic!("no reason of a connection: {refusal:?}"),
         }
     }
 

@@ -70,6 +70,15 @@ impl Shares {
         self.hosts.len() + self.prefixes.len()
     }
 
+    /// Whether an address, or its prefix, has its share, times `factor`.
+    pub(super) fn are_taken(&self, ip: IpAddr, factor: u32) -> bool {
+        let of = |counts: &HashMap<IpAddr, u32>, network: IpAddr| {
+            counts.get(&network).copied().unwrap_or_default()
+        };
+        of(&self.hosts, host(ip)) >= factor * PER_ADDRESS
+            || of(&self.prefixes, cut(ip, 24, 56)) >= factor * PER_PREFIX
+    }
+
     /// An address that has just come has no more than its share, times `factor`.
     pub(super) fn check(&self, ip: IpAddr, factor: u32) {
         if is_exempt(ip) {

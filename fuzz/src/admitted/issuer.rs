@@ -1,4 +1,5 @@
-//! Tokens: those of issuers that the relay knows, of one that it does not know, and changed ones.
+//! Tokens: those of issuers that the relay knows, of one that it does not know, and changed ones. The keys in `fuzz/admission` are
+//! no secrets: no relay but that of the fuzz target trusts them.
 
 use crate::token::{Claims, SigningKey};
 
