@@ -1,6 +1,6 @@
 //! Programs that tests start.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Output, Stdio};
@@ -21,6 +21,8 @@ pub(crate) struct Server {
 
 impl Server {
     /// Starts a program and waits for a line on its standard output that begins with `word`.
+    ///
+    /// A program that does not print one is told with what it says on its standard error.
     pub(crate) fn start(program: &Path, arguments: &[&str], word: &str) -> Self {
         let mut child = spawn(program, arguments);
         let stdin = child.stdin.take().expect("a piped input");
@@ -38,9 +40,14 @@ impl Server {
             });
             sender.send(announced)
         });
-        let line = match receiver.recv_timeout(DEADLINE).expect("a line in time") {
-            ControlFlow::Break(line) => line,
-            ControlFlow::Continue(others) => panic!("no line begins with {word:?}: {others:?}"),
+        let line = match receiver.recv_timeout(DEADLINE) {
+            Ok(ControlFlow::Break(line)) => line,
+            announced => {
+                let _ = child.kill();
+                let complaint = heard(child.stderr.take()).recv_timeout(DEADLINE).unwrap_or_default();
+                let complaint = String::from_utf8_lossy(&complaint);
+                panic!("no line of {arguments:?} begins with {word:?}: {announced:?}\n{complaint}");
+            }
         };
         let announced = line.strip_prefix(word).unwrap_or_default();
         Self { announced: announced.trim().to_owned(), child, _stdin: stdin }
@@ -66,14 +73,35 @@ fn spawn(program: &Path, arguments: &[&str]) -> Child {
         .unwrap_or_else(|error| panic!("{} does not start: {error}", program.display()))
 }
 
+/// What comes out of a program, once it has ended. It is read at once, so that the program waits for no room.
+fn heard(output: Option<impl Read + Send + 'static>) -> mpsc::Receiver<Vec<u8>> {
+    let mut output = output.expect("a piped output");
+    let (sender, receiver) = mpsc::channel();
+    std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        let _ = output.read_to_end(&mut bytes);
+        sender.send(bytes)
+    });
+    receiver
+}
+
 /// Runs a program to its end.
 pub(crate) fn run(program: &Path, arguments: &[&str], input: &str) -> Output {
     let mut child = spawn(program, arguments);
+    let (stdout, stderr) = (heard(child.stdout.take()), heard(child.stderr.take()));
     let mut stdin = child.stdin.take().expect("a piped input");
     // A program that reads no input may have ended.
     let _ = stdin.write_all(input.as_bytes());
     drop(stdin);
-    child.wait_with_output().expect("a child")
+    let stdout = stdout.recv_timeout(DEADLINE);
+    if stdout.is_err() {
+        let _ = child.kill();
+    }
+    let stderr = stderr.recv_timeout(DEADLINE).unwrap_or_default();
+    let Ok(stdout) = stdout else {
+        panic!("{arguments:?} do not end in time: {}", String::from_utf8_lossy(&stderr))
+    };
+    Output { status: child.wait().expect("a child"), stdout, stderr }
 }
 
 pub(crate) fn text(bytes: &[u8]) -> String {
