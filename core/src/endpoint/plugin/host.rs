@@ -50,7 +50,7 @@ impl core::error::Error for AttachError {}
 pub struct PluginStats {
     /// Messages of connections that it was shown.
     pub shown: u64,
-    /// Messages of the other peers that it took or dropped.
+    /// Messages of connections that it took or dropped.
     pub taken: u64,
     /// Messages of the application that it refused.
     pub refused: u64,
