@@ -46,7 +46,7 @@ struct Layout {
     /// What a part of a long message has, instead of `message`.
     part: u64,
     longest: Longest,
-    /// Bits of a datagram, without IP and UDP headers, that hold no messages even where they are free.
+    /// Bits of a datagram, without IP and UDP headers, that are kept free of messages.
     reserved: u64,
     /// Whether several messages share a datagram.
     is_shared: bool,
@@ -321,7 +321,7 @@ mod tests {
         cost
     }
 
-    /// With ten messages of 136 bytes that a datagram has no room for, though its bytes would do.
+    /// Ten messages of 136 bytes would fit the bytes of a datagram, but not what is left beside the reserve.
     #[test]
     fn our_rows_say_what_is_sent() {
         for (reliability, name, ..) in DOCUMENTED {
