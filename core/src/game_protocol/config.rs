@@ -110,7 +110,7 @@ pub struct Config {
 
 debug_without_secrets! {
     Config as "Config";
-    shown: max_incoming, connection_blocks, resend_interval, redial, handshake_timeout, timeout,
+    shown: max_incoming, connection_blocks, resend_interval, carrier, redial, handshake_timeout, timeout,
         close_timeout, linger, unreliable_timeout, challenges_per_second, challenges_per_network;
     hidden: secret, salt_key;
 }
