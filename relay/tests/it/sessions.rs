@@ -146,13 +146,13 @@ async fn a_close_of_the_client_is_answered() {
 }
 
 /// A game server whose address nobody else takes while it is away.
-async fn alone() -> Server {
+async fn bind_apart() -> Server {
     Server::bind_to(SocketAddr::from(([127, 0, 0, 77], 0))).await
 }
 
 #[tokio::test]
 async fn a_session_survives_a_restart_of_the_game_server() {
-    let server = alone().await;
+    let server = bind_apart().await;
     let address = server.address();
     let relay = Running::start(config(address)).await;
     let mut client = relay.client().await;
@@ -317,7 +317,7 @@ async fn many_datagrams_arrive_one_by_one_in_both_directions() {
 /// A game server that has never been there.
 #[tokio::test]
 async fn a_client_waits_for_a_game_server_that_is_absent() {
-    let server = alone().await;
+    let server = bind_apart().await;
     let address = server.address();
     drop(server);
     let relay = Running::start(config(address)).await;
