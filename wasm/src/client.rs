@@ -54,7 +54,7 @@ impl Memory {
 pub(crate) struct OutOfMemory;
 
 /// What a connection begins with.
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Dialling {
     /// What RakNet's server asks for; empty in the Game Protocol.
     password: Vec<u8>,

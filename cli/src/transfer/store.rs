@@ -61,7 +61,12 @@ impl DirectoryStore {
 
     /// Closes the files of a transfer that has ended. Their parts stay, for the next attempt.
     pub(crate) fn close(&mut self) {
-        self.open.clear();
+        for (_, mut open) in self.open.drain() {
+            if open.making.take().is_some() {
+                // Whoever removes the parts removes it as well.
+                let _ = fs::remove_file(open.made());
+            }
+        }
     }
 
     /// Removes what is left of earlier attempts, when everything is here.
@@ -267,7 +272,12 @@ impl OpenFile {
                 (self.file, self.place) = (file, Place::Patched);
                 self.end_patch(PatchStep::Applied)
             }
-            Err(StepError { error, is_of_writer: true }) => Err(error),
+            Err(StepError { error, is_of_writer: true }) => {
+                drop(file);
+                // The reason is that the disk is full, perhaps of this.
+                let _ = fs::remove_file(self.made());
+                Err(error)
+            }
             Err(_) => {
                 drop(file);
                 fs::remove_file(self.made())?;
@@ -298,6 +308,9 @@ impl OpenFile {
     fn discard(&mut self) -> io::Result<()> {
         if self.place != Place::Part {
             self.file = open_part(&self.part)?;
+            if self.place == Place::Patched {
+                fs::remove_file(self.made())?;
+            }
             self.place = Place::Part;
         }
         self.file.set_len(0)
@@ -430,7 +443,9 @@ mod tests {
         assert_eq!(store.apply_patch(0, 1_000), Ok(PatchStep::Unfinished));
         let mut next = DirectoryStore::new(&store.root, 0).expect("a directory");
         assert_eq!(begin_patched(&mut next, &new), Ok(0));
+        let made = store.file(0).expect("it is open").made();
         store.close();
+        assert!(!made.exists());
         assert_eq!(begin_patched(&mut store, &new), Ok(0));
         fs::remove_dir_all(&store.root).expect("it is there");
     }
@@ -440,7 +455,9 @@ mod tests {
     fn a_file_that_a_patch_has_made_wrong_is_fetched_as_a_part() {
         let (mut store, new) = patched_store("wrong");
         assert_eq!(apply_all(&mut store), PatchStep::Applied);
+        let made = store.file(0).expect("it is open").made();
         store.discard(0).expect("it is open");
+        assert!(!made.exists());
         store.write(0, 0, &new[..1_000]).expect("room");
         store.close();
         assert_eq!(begin_patched(&mut store, &new), Ok(1_000));
@@ -455,8 +472,10 @@ mod tests {
         let open = store.file(0).expect("it is open");
         let read_only = File::open(open.made()).expect("a file");
         open.making.as_mut().expect("it is being made").1 = read_only;
+        let made = open.made();
         assert_eq!(store.apply_patch(0, 1_000), Err(StorageError));
         assert!(store.error.take().expect("a reason").starts_with("cannot write "));
+        assert!(!made.exists());
         fs::remove_dir_all(&store.root).expect("it is there");
     }
 

@@ -22,7 +22,7 @@ pub(crate) struct Server {
 impl Server {
     /// Starts a program and waits for a line on its standard output that begins with `word`.
     ///
-    /// A program that does not print one is told with what it says on its standard error.
+    /// If it prints none, the panic has its standard error.
     pub(crate) fn start(program: &Path, arguments: &[&str], word: &str) -> Self {
         let mut child = spawn(program, arguments);
         let stdin = child.stdin.take().expect("a piped input");
@@ -51,6 +51,30 @@ impl Server {
         };
         let announced = line.strip_prefix(word).unwrap_or_default();
         Self { announced: announced.trim().to_owned(), child, _stdin: stdin }
+    }
+}
+
+impl Server {
+    /// The lines of its standard error as they come.
+    pub(crate) fn log(&mut self) -> Log {
+        let stderr = self.child.stderr.take().expect("a piped error output");
+        let (told, lines) = mpsc::channel();
+        std::thread::spawn(move || {
+            for line in BufReader::new(stderr).lines() {
+                // The test may have ended.
+                let _ = told.send(line.expect("text"));
+            }
+        });
+        Log(lines)
+    }
+}
+
+/// What a program says on its standard error.
+pub(crate) struct Log(mpsc::Receiver<String>);
+
+impl Log {
+    pub(crate) fn next(&self) -> String {
+        self.0.recv_timeout(DEADLINE).expect("a line in time")
     }
 }
 

@@ -161,21 +161,14 @@ fn wrong_arguments_get_one_line() {
 #[test]
 fn what_becomes_of_clients_is_logged() {
     let mut server = start_echo(&[]);
-    let stderr = server.child.stderr.take().expect("a piped error output");
-    let (told, lines) = mpsc::channel();
-    std::thread::spawn(move || {
-        for line in BufReader::new(stderr).lines() {
-            told.send(line.expect("text")).expect("a test that listens");
-        }
-    });
-    let next = || lines.recv_timeout(DEADLINE).expect("a line in time");
+    let log = server.log();
     succeeds(&send(&server.announced, &["x"]));
-    let (connected, disconnected) = (next(), next());
+    let (connected, disconnected) = (log.next(), log.next());
     assert!(connected.contains("connected remote=127.0.0.1:"), "{connected}");
     assert!(disconnected.contains("messages=1 bytes=2 reason=closed by the other side"), "{disconnected}");
     let killed = std::process::Command::new("kill").args(["-INT", &server.child.id().to_string()]).status();
     assert!(killed.expect("a program kill").success());
-    let closing = next();
+    let closing = log.next();
     assert!(closing.contains("closing refused=0 refused_by_address=0 handshakes_failed=0"), "{closing}");
     assert_eq!(server.child.wait().expect("a child").code(), Some(0));
 }

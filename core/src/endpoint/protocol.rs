@@ -1,6 +1,6 @@
 //! What a protocol brings, and the peer that it brings it to.
 
-use core::fmt::Debug;
+use core::fmt::{self, Debug};
 use core::hash::Hash;
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -428,7 +428,6 @@ pub(crate) struct Blocked {
 /// assert_eq!((request.to, request.payload.len()), (server, 1464));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Debug)]
 pub struct Peer<'a, P: Protocol> {
     pub(crate) config: P::Config,
     pub(crate) tables: Tables<'a, P::Connection, P::BlockHeader>,
@@ -447,4 +446,17 @@ pub struct Peer<'a, P: Protocol> {
     pub(crate) last_generation: u32,
     /// Its part in what several peers decide together, if it does.
     pub(crate) member: Option<Member>,
+}
+
+/// Without what its memory holds: messages, and secrets.
+impl<P: Protocol> fmt::Debug for Peer<'_, P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { config, stats, incoming, .. } = self;
+        let mut debug = f.debug_struct("Peer");
+        debug
+            .field("config", config)
+            .field("stats", stats)
+            .field("incoming", incoming)
+            .finish_non_exhaustive()
+    }
 }

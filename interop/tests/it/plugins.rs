@@ -130,6 +130,7 @@ async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn both_tell_each_other_to_whom_they_are_connected() {
+    let began = std::time::Instant::now();
     let mut original = Original::start();
     let (mut a, mut b, c) = (Ours::start().await, Ours::start().await, Ours::start().await);
     a.dial(&original).await;
@@ -140,7 +141,8 @@ async fn both_tell_each_other_to_whom_they_are_connected() {
     .await;
     let remote = a.graph.with(|graph| graph.connections_of(original.guid)[0]);
     assert_eq!(remote.address, b.endpoint.local_addr());
-    assert!(remote.ping < 60_000 || remote.ping == UNKNOWN_PING, "{} ms over loopback", remote.ping);
+    let most = began.elapsed().as_millis();
+    assert!(u128::from(remote.ping) <= most || remote.ping == UNKNOWN_PING, "{} ms of {most}", remote.ping);
 
     a.meet(&mut b).await;
     original.knows(&[(a.guid, b.guid), (b.guid, a.guid)]).await;

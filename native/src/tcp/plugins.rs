@@ -17,8 +17,8 @@ use crate::clock::Clock;
 /// The connection, as its plugin knows it.
 const ID: ConnectionId = ConnectionId::without_peer(0);
 
-/// How long a plugin waits that has more to do than it could, because its messages found no room: otherwise each message that
-/// arrives would have it try all of them again.
+/// How long a plugin waits that has more to do than it could, most often because its messages found no room: otherwise each
+/// message that arrives would have it try all of them again.
 const RETRY: Duration = Duration::from_millis(5);
 
 /// A plugin was to be attached to a connection without messages: its framing is [`Framing::Stream`].
@@ -136,7 +136,10 @@ impl<T: Plugin<RakNet>> PluginConnection<T> {
 
     /// Reads or changes the plugin, and has it send what that made it want to send. The closure must not wait for messages.
     pub fn with<R>(&self, change: impl FnOnce(&mut T) -> R) -> R {
-        let result = change(&mut self.asked().plugin);
+        let mut asked = self.asked();
+        asked.retry_at = None;
+        let result = change(&mut asked.plugin);
+        drop(asked);
         self.attached.changed.notify_one();
         result
     }

@@ -7,13 +7,17 @@ use rakwire::endpoint::{ConnectionId, Protocol};
 use rakwire::wire::WireError;
 
 use super::function::{HandleBits, Registered, Run};
-use super::{CallError, CallFailure, CallId, Finished, RegisterError, RemoteCalls};
+use super::{CallError, CallFailure, CallId, Finished, RegisterError, RemoteCalls, is_name};
 
-/// A bit stream at the front of a buffer.
-pub(super) fn written(
-    buffer: &mut [u8],
+/// The arguments of who is called so: a bit stream at the front of a buffer.
+pub(super) fn written<'b>(
+    buffer: &'b mut [u8],
+    name: &str,
     write: impl FnOnce(&mut BitStreamWriter<'_>) -> Result<(), WireError>,
-) -> Result<&[u8], CallError> {
+) -> Result<&'b [u8], CallError> {
+    if !is_name(name) {
+        return Err(CallError::BadName);
+    }
     let mut writer = BitStreamWriter::new(buffer);
     write(&mut writer).map_err(|_| CallError::TooLong)?;
     Ok(writer.finish())
@@ -91,7 +95,7 @@ impl<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: us
         delivery: P::Delivery,
     ) -> Result<CallId, CallError> {
         let mut buffer = [0; BYTES];
-        let arguments = written(&mut buffer, write)?;
+        let arguments = written(&mut buffer, name, write)?;
         self.begin(to, name, arguments, timeout, delivery)
     }
 
@@ -107,7 +111,7 @@ impl<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: us
         delivery: P::Delivery,
     ) -> Result<(), CallError> {
         let mut buffer = [0; BYTES];
-        let arguments = written(&mut buffer, write)?;
+        let arguments = written(&mut buffer, name, write)?;
         self.give(to, name, arguments, delivery)
     }
 }

@@ -16,7 +16,6 @@ use rakwire::secure::StaticKey;
 use super::{Client, Dial, Dialling, Memory, OutOfMemory, SERVER};
 
 /// How a RakNet client differs from the usual one.
-#[derive(Debug)]
 pub(crate) struct RakNetSettings<'p> {
     pub(crate) protocol_version: u8,
     pub(crate) progress_interval: u32,

@@ -61,15 +61,29 @@ pub struct Options<'p> {
 
 impl fmt::Debug for Options<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            protocol_version,
+            progress_interval,
+            password: _,
+            memory,
+            timeout,
+            outgoing_limit,
+            #[cfg(feature = "secure")]
+            trust,
+            #[cfg(feature = "secure")]
+            identity,
+            #[cfg(feature = "secure")]
+            identity_data,
+        } = self;
         let mut debug = f.debug_struct("Options");
         debug
-            .field("protocol_version", &self.protocol_version)
-            .field("progress_interval", &self.progress_interval)
-            .field("memory", &self.memory)
-            .field("timeout", &self.timeout)
-            .field("outgoing_limit", &self.outgoing_limit);
+            .field("protocol_version", protocol_version)
+            .field("progress_interval", progress_interval)
+            .field("memory", memory)
+            .field("timeout", timeout)
+            .field("outgoing_limit", outgoing_limit);
         #[cfg(feature = "secure")]
-        debug.field("trust", &self.trust).field("identity", &self.identity);
+        debug.field("trust", trust).field("identity", identity).field("identity_data", identity_data);
         debug.finish_non_exhaustive()
     }
 }

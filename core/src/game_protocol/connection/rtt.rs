@@ -9,7 +9,7 @@ use crate::time::micros;
 /// bound; this one is ours, so that a chunk still leaves a few times before the connection counts as lost.
 const MAX_BACKOFF: u8 = 4;
 
-/// The shortest timeout over a stream, in microseconds, so that its own timeout comes first (RFC 6298 section 2.4).
+/// The shortest timeout over a stream, in microseconds, so that the stream's own timeout comes first (RFC 6298 section 2.4).
 const MIN_STREAM_TIMEOUT: u32 = 1_000_000;
 
 /// The longest timeout over a stream, in microseconds, if the interval itself is not longer. The protocol has no other sign of

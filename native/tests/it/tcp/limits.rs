@@ -10,7 +10,8 @@ use rakwire_native::tcp::{
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use super::{ORDERED, Pair, endpoint, soon, until, with_socket};
+use super::{ORDERED, Pair, endpoint, soon, with_socket};
+use crate::endpoint::subject::until;
 
 /// Options with the shortest queues that hold a message of 10,000 bytes.
 fn short_queues() -> Options {
@@ -25,7 +26,7 @@ fn short_queues() -> Options {
 async fn who_does_not_read_lets_the_sender_wait() {
     let Pair { here, there, .. } = Pair::open(&short_queues()).await;
     let message = [7; 10_000];
-    let mut sent = 0_u64;
+    let (mut sent, mut quiet) = (0_u64, 0);
     // Until the queues at both ends and the buffers of the system are full, and stay so.
     loop {
         match here.try_send(&message, ORDERED) {
@@ -34,11 +35,14 @@ async fn who_does_not_read_lets_the_sender_wait() {
                 let waiting = tokio::time::timeout(Duration::from_millis(500), here.send(&message, ORDERED));
                 match waiting.await {
                     Ok(result) => result.expect("open"),
-                    Err(_) if sent > 100 => break,
-                    // The task that writes may have stood still.
-                    Err(_) => continue,
+                    // The task that writes may have stood still for a while.
+                    Err(_) if quiet == 10 => break,
+                    Err(_) => {
+                        quiet += 1;
+                        continue;
+                    }
                 };
-                sent += 1;
+                (sent, quiet) = (sent + 1, 0);
             }
             Err(error) => panic!("{error}"),
         }
@@ -104,7 +108,7 @@ async fn places_are_limited_and_free_again() {
     let accepted = soon(server.accept()).await.expect("open");
     soon(accepted.closed()).await;
     drop(accepted);
-    until(|| server.stats().incoming != 2).await;
+    until("a place is free", || server.stats().incoming != 2).await;
     let fourth = client.connect(address).await.expect("open");
     fourth.send(b"here", ORDERED).await.expect("open");
     for _ in [&second, &fourth] {
@@ -133,7 +137,7 @@ async fn places_of_an_address_are_limited_and_free_again() {
     let [_, _, of_other] = accepted.map(|connection| connection.expect("open"));
     assert_eq!(soon(of_other.recv()).await.expect("open").bytes, b"here");
     first.disconnect().await;
-    until(|| server.stats().incoming != 3).await;
+    until("a place is free", || server.stats().incoming != 3).await;
     let fourth = client.connect(address).await.expect("open");
     fourth.send(b"again", ORDERED).await.expect("open");
     assert_eq!(soon(soon(server.accept()).await.expect("open").recv()).await.expect("open").bytes, b"again");
@@ -167,7 +171,7 @@ async fn who_never_sends_a_message_loses_the_place() {
     // Their time was over before that of the others.
     assert_eq!((listening.closed_reason(), talked.closed_reason()), (None, None));
     talked.send(b"still here", ORDERED).await.expect("open");
-    until(|| server.stats().incoming == 2).await;
+    until("the places are free", || server.stats().incoming == 2).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

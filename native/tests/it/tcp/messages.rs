@@ -5,7 +5,8 @@ use rakwire_native::tcp::{DisconnectReason, Framing, Options, SendError};
 use rakwire_native::{Delivery, raknet, tcp};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use super::{ORDERED, Pair, soon, until, with_socket};
+use super::{ORDERED, Pair, soon, with_socket};
+use crate::endpoint::subject::until;
 
 /// Lengths around those at which buffers and headers change.
 const LENGTHS: [usize; 12] = [1, 2, 3, 255, 256, 16_380, 16_384, 65_535, 65_536, 65_537, 200_000, 1 << 20];
@@ -37,7 +38,7 @@ async fn messages_pass_whole_and_in_order_both_ways() {
     soon(pass).await;
     let bytes = (0..COUNT).map(|number| message(number).len() as u64).sum();
     for end in [&here, &there] {
-        until(|| end.stats().messages_sent == COUNT as u64).await;
+        until("all is counted", || end.stats().messages_sent == COUNT as u64).await;
         let stats = end.stats();
         assert_eq!((stats.messages_received, stats.bytes_received), (COUNT as u64, bytes));
         assert_eq!(stats.bytes_sent, bytes);

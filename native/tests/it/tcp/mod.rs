@@ -48,13 +48,3 @@ async fn with_socket(options: Options) -> (Endpoint, Connection, TcpStream) {
 async fn soon<T>(future: impl Future<Output = T>) -> T {
     tokio::time::timeout(DEADLINE, future).await.expect("it comes in time")
 }
-
-/// Waits until `condition` holds: counters follow what a connection has seen.
-async fn until(condition: impl Fn() -> bool) {
-    soon(async {
-        while !condition() {
-            tokio::task::yield_now().await;
-        }
-    })
-    .await;
-}

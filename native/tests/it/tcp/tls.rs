@@ -10,7 +10,8 @@ use rakwire_native::tcp::{ConnectError, ConnectFailure, ConnectOptions, Disconne
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use super::{ORDERED, endpoint, soon, until};
+use super::{ORDERED, endpoint, soon};
+use crate::endpoint::subject::until;
 
 const NAME: &str = "game.example";
 
@@ -66,7 +67,7 @@ async fn another_server_is_not_trusted() {
         let failure = soon(client.connect_with(server.local_addr(), &connect)).await.err();
         assert!(matches!(failure, Some(ConnectError::Failed(ConnectFailure::Tls(_)))), "{failure:?}");
     }
-    until(|| server.stats().handshakes_failed >= 2).await;
+    until("both are counted", || server.stats().handshakes_failed >= 2).await;
     assert_eq!(server.try_accept().err(), Some(rakwire_native::tcp::TryAcceptError::Empty));
 }
 
@@ -83,7 +84,7 @@ async fn who_does_not_shake_hands_loses_the_place() {
     // What rustls says to somebody without TLS, and whether the system resets, is not ours to test.
     let _ = soon(plain.read_to_end(&mut bytes)).await;
     assert_eq!(soon(silent.read_to_end(&mut bytes)).await.expect("closed"), 0);
-    until(|| server.stats().incoming == 0).await;
+    until("the places are free", || server.stats().incoming == 0).await;
     assert_eq!(server.stats().handshakes_failed, 2);
 }
 

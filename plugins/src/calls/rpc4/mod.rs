@@ -172,7 +172,7 @@ impl<C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: usize> Rpc4<C, 
         delivery: Delivery,
     ) -> Result<(), CallError> {
         let mut buffer = [0; BYTES];
-        let arguments = written(&mut buffer, write)?;
+        let arguments = written(&mut buffer, name, write)?;
         let message = Message::Call { name: name.as_bytes(), is_answered: false, arguments };
         self.enqueue(to, delivery, None, &message)
     }
@@ -198,7 +198,7 @@ impl<C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: usize> Rpc4<C, 
             return Err(CallError::TooManyCalls);
         }
         let mut buffer = [0; BYTES];
-        let arguments = written(&mut buffer, write)?;
+        let arguments = written(&mut buffer, name, write)?;
         let message = Message::Call { name: name.as_bytes(), is_answered: true, arguments };
         self.enqueue(to, Delivery::RELIABLE_ORDERED, ANSWERED, &message)?;
         let name = Vec::from_slice(name.as_bytes()).map_err(|_| CallError::BadName)?;
@@ -218,7 +218,7 @@ impl<C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: usize> Rpc4<C, 
         delivery: Delivery,
     ) -> Result<(), CallError> {
         let mut buffer = [0; BYTES];
-        let arguments = written(&mut buffer, write)?;
+        let arguments = written(&mut buffer, name, write)?;
         self.enqueue(to, delivery, None, &Message::Signal { name: name.as_bytes(), arguments })
     }
 
@@ -229,13 +229,6 @@ impl<C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: usize> Rpc4<C, 
         call: Option<u32>,
         message: &Message<'_>,
     ) -> Result<(), CallError> {
-        let name = match *message {
-            Message::Call { name, .. } | Message::Signal { name, .. } | Message::Unknown { name } => name,
-            Message::Answer { .. } => &[],
-        };
-        if !(1..=MAX_NAME).contains(&name.len()) {
-            return Err(CallError::BadName);
-        }
         let bytes = encoded(message).ok_or(CallError::TooLong)?;
         let is_queued = self.outgoing.push(Queued { to, delivery, call, bytes });
         is_queued.then_some(()).ok_or(CallError::TooManyCalls)

@@ -1,7 +1,7 @@
 //! A server on loopback, and scripted players.
 
 use std::net::SocketAddr;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use snowfight::client::Input;
 use snowfight::message::{Direction, EntityId, EntityKind, GameOver, Object, Point, Scope};
@@ -37,36 +37,37 @@ impl Server {
     }
 
     pub(crate) async fn join(&self, protocol: Protocol, scope: Scope) -> Player {
-        let join = async {
-            loop {
-                match Player::join(self.address(protocol), protocol, scope).await {
-                    // The server of a busy machine may answer too late.
-                    Err(PlayerError::Connect(_)) => {}
-                    joined => return joined.expect("there is room"),
-                }
-            }
-        };
-        tokio::time::timeout(LIMIT, join).await.expect("the server answers")
+        let address = self.address(protocol);
+        until_joined(async || Player::join(address, protocol, scope).await).await
     }
 
     /// Joins through a bad network.
     pub(crate) async fn join_through(&self, network: &str, protocol: Protocol, scope: Scope) -> Player {
-        let join = async {
-            loop {
-                let simulation = network.parse().expect("a network");
-                match Player::join_through(self.address(protocol), protocol, simulation, scope).await {
-                    Err(PlayerError::Connect(_)) => {}
-                    joined => return joined.expect("there is room"),
-                }
-            }
-        };
-        tokio::time::timeout(LIMIT, join).await.expect("the server answers")
+        let address = self.address(protocol);
+        until_joined(async || {
+            let simulation = network.parse().expect("a network");
+            Player::join_through(address, protocol, simulation, scope).await
+        })
+        .await
     }
 
     pub(crate) const fn address(&self, protocol: Protocol) -> SocketAddr {
         match protocol {
             Protocol::GameProtocol => self.game,
             Protocol::RakNet => self.raknet,
+        }
+    }
+}
+
+/// The server of a busy machine may answer too late.
+async fn until_joined(join: impl AsyncFn() -> Result<Player, PlayerError>) -> Player {
+    let end = Instant::now() + LIMIT;
+    loop {
+        match join().await {
+            Err(PlayerError::Connect(_)) if Instant::now() < end => {
+                tokio::time::sleep(Duration::from_millis(100)).await
+            }
+            joined => return joined.expect("there is room"),
         }
     }
 }
