@@ -7,6 +7,7 @@ mod raknet;
 
 use alloc::vec;
 use alloc::vec::Vec;
+use core::fmt;
 use core::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 
 use rakwire::Instant;
@@ -67,6 +68,13 @@ struct Dialling {
     /// Who the client is, if not whom its configuration names.
     #[cfg(feature = "npm-secure")]
     identity: Option<rakwire::secure::StaticKey>,
+}
+
+/// Without secrets.
+impl fmt::Debug for Dialling {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Dialling").finish_non_exhaustive()
+    }
 }
 
 type Dial<P> = fn(&mut Peer<'static, P>, Instant, &Dialling) -> Result<ConnectionId, ConnectError>;

@@ -1,13 +1,9 @@
 //! `rakwire echo --tcp` and `rakwire send --tcp`.
 
-#[cfg(unix)]
-use std::io::{BufRead, BufReader};
 use std::io::{Read, Write};
 use std::net::{TcpStream, UdpSocket};
 use std::path::Path;
 use std::process::Output;
-#[cfg(unix)]
-use std::sync::mpsc;
 
 use crate::support::{DEADLINE, Folder, Server, run, text};
 

@@ -72,7 +72,7 @@ pub trait Protocol: Internals {
     /// Why a connection could not be opened.
     type ConnectFailure: Copy + core::error::Error + Eq + Format + Send + Sync;
     /// Why a connection ended.
-    type DisconnectReason: Copy + core::fmt::Display + Debug + Eq + Format + Send + Sync;
+    type DisconnectReason: Copy + fmt::Display + Debug + Eq + Format + Send + Sync;
     /// Why something that arrived was dropped.
     type DropReason: DropReasons + Debug + Format + Send + Sync;
     /// Counters and measurements of one connection.
@@ -129,7 +129,7 @@ pub trait Protocol: Internals {
     ///
     /// # Errors
     /// Those of the formatter.
-    fn describe(datagram: &[u8], f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result;
+    fn describe(datagram: &[u8], f: &mut fmt::Formatter<'_>) -> fmt::Result;
 }
 
 /// What a protocol brings beside what applications see.
@@ -449,7 +449,7 @@ pub struct Peer<'a, P: Protocol> {
 }
 
 /// Without what its memory holds: messages, and secrets.
-impl<P: Protocol> fmt::Debug for Peer<'_, P> {
+impl<P: Protocol> Debug for Peer<'_, P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { config, stats, incoming, .. } = self;
         let mut debug = f.debug_struct("Peer");

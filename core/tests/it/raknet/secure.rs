@@ -728,10 +728,10 @@ fn a_configuration_prints_no_secret() {
     for shown in ["handshake_timeout: 10s", "identity_data: []", "challenges_per_second: 10000"] {
         assert!(text.contains(shown), "{text}");
     }
-    let mut resources = Resources::<1, 32, 128>::new();
-    let mut peer = Peer::new(&mut resources, config);
+    let mut peer = peer(Config::new([0xA7; 32]));
     peer.set_password(&[0xA7; 20]).expect("it is short");
-    peer.connect_with(START, SERVER.into(), &options).expect("there is room");
+    let options = ConnectOptions { password: &[0xA7; 20], ..ConnectOptions::default() };
+    peer.connect_with(NOW, SERVER.into(), &options).expect("there is room");
     for text in [text, format!("{peer:?}")] {
         assert!(!text.contains("167") && !text.contains("rakwire-private-key"), "{text}");
     }
