@@ -224,6 +224,57 @@ pub async fn play_with_plugin(url: String, target: String) -> Result<String, JsE
     Ok(format!("{answers} answers"))
 }
 
+/// Connections by both protocols that stay open, to try what happens while their WebSockets stand still.
+#[derive(Debug)]
+#[wasm_bindgen]
+pub struct Open {
+    raknet: Connection<RakNet>,
+    game: Connection<game_protocol::GameProtocol>,
+}
+
+/// Connects to an echo server of each protocol.
+///
+/// # Errors
+/// If connecting fails.
+#[wasm_bindgen]
+pub async fn open(url: String, raknet: String, game: String) -> Result<Open, JsError> {
+    Ok(Open {
+        raknet: web::connect(&url, &raknet, web::Options::default()).await?,
+        game: web::game_protocol::connect(&url, &game, 3).await?,
+    })
+}
+
+#[wasm_bindgen]
+impl Open {
+    /// Sends a message by both.
+    ///
+    /// # Errors
+    /// If a connection has ended, or has no room.
+    pub fn send(&self) -> Result<(), JsError> {
+        self.raknet.send(b"\xFEhello", Delivery::RELIABLE_ORDERED)?;
+        self.game.send(b"hello", game_protocol::Reliability::Reliable)?;
+        Ok(())
+    }
+
+    /// Waits for so many echoes by both.
+    ///
+    /// # Errors
+    /// If a connection has ended.
+    pub async fn receive(&self, count: u32) -> Result<(), JsError> {
+        for _ in 0..count {
+            check_echo(&self.raknet, b"\xFEhello").await?;
+            check_echo(&self.game, b"hello").await?;
+        }
+        Ok(())
+    }
+
+    /// How many datagrams or chunks both have sent again.
+    pub fn sent_again(&self) -> u32 {
+        let again = self.raknet.stats().datagrams_lost + self.game.stats().chunks_resent;
+        u32::try_from(again).unwrap_or(u32::MAX)
+    }
+}
+
 fn pattern(length: u32) -> Vec<u8> {
     (0..length).map(|index| (index % 251) as u8).collect()
 }

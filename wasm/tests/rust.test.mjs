@@ -7,10 +7,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
 
 import { openPage } from "./browser.mjs";
 import { folderOf, keygen, rakwire, startSecureEcho } from "./keys.mjs";
 import { startCpp, startEcho, startRelay } from "./support.mjs";
+import { startTcpWay } from "./way.mjs";
 
 const CRATE = fileURLToPath(new URL("..", import.meta.url));
 const WASM = "wasm32-unknown-unknown";
@@ -24,14 +26,20 @@ function buildExample(folder) {
   writeFileSync(join(folder, "index.html"), "<!doctype html><title>echo</title>");
 }
 
-/** A page that plays with the servers behind a relay: `play(work, target, ...)` calls a function of the example. */
-async function openExample(t, targets) {
+/** A page of a relay that serves the example, too. */
+async function openExamplePage(t, targets) {
   const folder = mkdtempSync(join(tmpdir(), "rakwire-rust-"));
   t.after(() => rmSync(folder, { recursive: true, force: true }));
   buildExample(folder);
   const relay = await startRelay(t, targets, "--serve", folder);
   const page = await openPage(t);
   await page.goto(`http://${relay.address}/`);
+  return { page, relay };
+}
+
+/** A page that plays with the servers behind a relay: `play(work, target, ...)` calls a function of the example. */
+async function openExample(t, targets) {
+  const { page } = await openExamplePage(t, targets);
   return (work, ...more) =>
     page.evaluate(
       async ([name, ...more]) => {
@@ -54,6 +62,34 @@ test("a Rust program pings, knows a password and waits for room in a small memor
   const echo = await startEcho(t, "--password", "secret", "--advertise", "a lobby");
   const play = await openExample(t, { game: echo.address });
   assert.match(await play("play_in_little_memory", "game"), /^a lobby; .*password/);
+});
+
+test("a Rust program sends nothing again that its WebSockets hold back", { timeout: 600_000 }, async (t) => {
+  const [raknet, game] = [await startEcho(t), await startEcho(t, "--protocol", "game")];
+  const { page, relay } = await openExamplePage(t, { raknet: raknet.address, game: game.address });
+  const way = await startTcpWay(t, relay);
+  await page.evaluate(async (url) => {
+    const example = await import("/echo.js");
+    await example.default();
+    globalThis.open = await example.open(url, "raknet", "game");
+  }, way.url);
+  let again;
+  // On a busy machine it may be more than a second, after which each asks.
+  for (let attempt = 0; attempt < 5 && again !== 0; attempt++) {
+    const before = await page.evaluate(() => open.sent_again());
+    way.pause();
+    await page.evaluate(async () => {
+      for (let sent = 0; sent < 20; sent++) {
+        open.send();
+        await new Promise((resolve) => setTimeout(resolve, 20));
+      }
+    });
+    await sleep(300);
+    way.resume();
+    await page.evaluate(() => open.receive(20));
+    again = (await page.evaluate(() => open.sent_again())) - before;
+  }
+  assert.equal(again, 0);
 });
 
 test("a plugin of a Rust program speaks beside it", { timeout: 600_000 }, async (t) => {
