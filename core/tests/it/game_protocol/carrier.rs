@@ -52,6 +52,14 @@ impl Path {
         set_latency(&mut self.net, LATENCY);
     }
 
+    /// Sends messages while nothing arrives for so long, has all of them arrive, and says how many chunks were sent again.
+    fn resent_while_standing_still(&mut self, time: Duration) -> u64 {
+        self.stand_still(time, 0..50);
+        self.net.run_for(Duration::from_secs(3));
+        assert_eq!(self.received(), (0..50).collect::<Vec<_>>());
+        self.resent()
+    }
+
     fn hold_back_until(&mut self, end: Instant) {
         let latency = LATENCY.max(end.saturating_since(self.net.now()));
         set_latency(&mut self.net, latency);
@@ -106,15 +114,13 @@ fn what_a_stream_holds_back_is_not_sent_again() {
     assert!(spurious > 100, "the stream stands still too shortly to show anything: {spurious}");
 }
 
-/// One chunk leaves at each timeout, and the timeouts double: the rest waits for what the stream brings.
+/// One chunk leaves at each timeout, the first after a second and the others two seconds apart: the rest waits for what the
+/// stream brings.
 #[test]
 fn a_stream_that_stands_still_for_long_is_probed() {
     let mut path = Path::new(Carrier::Stream);
-    path.stand_still(Duration::from_secs(8), 0..100);
-    path.net.run_for(Duration::from_secs(3));
-    assert_eq!(path.received(), (0..100).collect::<Vec<_>>());
     // After one second, three, five and seven.
-    assert_eq!(path.resent(), 4);
+    assert_eq!(path.resent_while_standing_still(Duration::from_secs(8)), 4);
 }
 
 /// However old the chunks are.
@@ -125,10 +131,7 @@ fn a_stream_that_stands_still_for_a_minute_is_probed_by_a_chunk_at_a_time() {
         config
     };
     let mut path = Path::between(Carrier::Stream, patient(client_config()), patient(server_config()));
-    path.stand_still(Duration::from_secs(60), 0..100);
-    path.net.run_for(Duration::from_secs(3));
-    assert_eq!(path.received(), (0..100).collect::<Vec<_>>());
-    assert_eq!(path.resent(), 30);
+    assert_eq!(path.resent_while_standing_still(Duration::from_secs(60)), 30);
 }
 
 /// A stream leads to a relay, behind which datagrams are lost as ever.
@@ -241,10 +244,7 @@ fn a_burst_that_is_lost_twice_comes_back_without_another_timeout() {
 #[test]
 fn a_probe_that_overtook_nothing_tells_of_no_loss() {
     let mut path = Path::new(Carrier::Stream);
-    path.stand_still(Duration::from_millis(1_500), 0..50);
-    path.net.run_for(Duration::from_secs(3));
-    assert_eq!(path.received(), (0..50).collect::<Vec<_>>());
-    assert_eq!(path.resent(), 1);
+    assert_eq!(path.resent_while_standing_still(Duration::from_millis(1_500)), 1);
 }
 
 /// What was sent by the stream counts as well.
