@@ -14,6 +14,7 @@ use clap::Args;
 use crate::artifacts;
 use crate::setup::Need;
 use crate::shell::Shell;
+use crate::tasks;
 
 /// What the stage needs.
 pub(crate) const NEEDS: [Need; 2] = [Need::HostTests, Need::Systemd];
@@ -31,6 +32,9 @@ pub(crate) struct Options {
 
 /// Builds the relay for speed, and its package.
 pub(crate) fn command(shell: &Shell, options: &Options) -> Result<()> {
+    if options.debian {
+        tasks::set_up(shell, &[Need::BareDebian])?;
+    }
     let programs = artifacts::fast_programs(shell)?;
     let package = build(shell, &programs.relay)?;
     if options.test {

@@ -23,6 +23,10 @@ use crate::targets::{RISCV, THUMB, THUMB_M4, THUMB_M33, WASM};
 /// QEMU for Arm boards: the program, and the package of the distribution.
 pub(crate) const QEMU: &str = "qemu-system-arm";
 
+/// What makes and boots a bare Debian.
+const BARE_DEBIAN: [(&str, &str); 2] =
+    [("/usr/sbin/debootstrap", "debootstrap"), ("/usr/bin/systemd-nspawn", "systemd-container")];
+
 /// What GameNetworkingSockets is built with.
 const CMAKE: [(&str, &str); 4] = [
     ("/usr/bin/cmake", "cmake"),
@@ -54,6 +58,7 @@ pub(crate) fn install(need: Need, shell: &Shell) -> Result<Done> {
         Need::CertUtil => system::program(shell, "certutil", "libnss3-tools"),
         Need::IpRoute => system::program(shell, "ip", "iproute2"),
         Need::Nftables => system::files(shell, &[("/usr/sbin/nft", "nftables")]),
+        Need::BareDebian => system::files(shell, &BARE_DEBIAN),
         Need::Valgrind => system::program(shell, "valgrind", "valgrind"),
         Need::Qemu => system::program(shell, QEMU, QEMU),
         Need::TShark => system::program(shell, "tshark", "tshark"),
@@ -99,12 +104,10 @@ fn by_hand(need: Need, shell: &Shell) -> Option<String> {
         }
         Need::ThumbTarget => rust::by_hand(THUMB),
         Need::WasmTarget => rust::by_hand(WASM),
-        Need::Chromium => {
-            "install Chromium, for example `apt-get install chromium`, or set CHROMIUM to its path".to_owned()
-        }
+        Need::Chromium => "`apt-get install chromium`, or set CHROMIUM to its path".to_owned(),
         Need::Firefox => "`apt-get install firefox-esr`, or set FIREFOX to its path".to_owned(),
         Need::CppCompiler => "install a C++ compiler, for example `apt-get install g++`".to_owned(),
-        Need::Cmake => format!("`apt-get install {}`", CMAKE.map(|(_, package)| package).join(" ")),
+        Need::Cmake => system::by_hand(&CMAKE),
         Need::Nginx => "install nginx, for example `apt-get install nginx-light`".to_owned(),
         Need::HaProxy => "install HAProxy, for example `apt-get install haproxy`".to_owned(),
         Need::Caddy => "install Caddy, for example `apt-get install caddy`".to_owned(),
@@ -115,6 +118,7 @@ fn by_hand(need: Need, shell: &Shell) -> Option<String> {
         Need::CertUtil => "install certutil, for example `apt-get install libnss3-tools`".to_owned(),
         Need::IpRoute => "install iproute2, for example `apt-get install iproute2`".to_owned(),
         Need::Nftables => "install nft, for example `apt-get install nftables`".to_owned(),
+        Need::BareDebian => system::by_hand(&BARE_DEBIAN),
         Need::Valgrind => "install valgrind, for example `apt-get install valgrind`".to_owned(),
         Need::FirmwareTargets => rust::by_hand(&[THUMB_M4, THUMB_M33, RISCV].join(" ")),
         Need::Qemu => format!("`apt-get install {QEMU}`"),

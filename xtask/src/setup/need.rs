@@ -33,6 +33,8 @@ pub(crate) enum Need {
     Caddy,
     /// What checks the units of the relay.
     Systemd,
+    /// What makes and boots a bare Debian. Only the trial of the relay's guide needs it.
+    BareDebian,
     /// What counts instructions.
     Valgrind,
     Qemu,
@@ -135,6 +137,7 @@ impl Need {
             Self::HaProxy => ("haproxy", Load::None, Some(Resource::SystemPackages), &[]),
             Self::Caddy => ("caddy", Load::None, Some(Resource::SystemPackages), &[]),
             Self::Systemd => ("systemd", Load::None, Some(Resource::SystemPackages), &[]),
+            Self::BareDebian => ("bare debian", Load::None, Some(Resource::SystemPackages), &[]),
             Self::Valgrind => ("valgrind", Load::None, Some(Resource::SystemPackages), &[]),
             Self::Qemu => ("qemu", Load::None, Some(Resource::SystemPackages), &[]),
             Self::TShark => ("tshark", Load::None, Some(Resource::SystemPackages), &[]),

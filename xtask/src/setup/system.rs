@@ -55,6 +55,12 @@ pub(super) fn files(shell: &Shell, wanted: &[(&str, &str)]) -> Result<Done> {
     }
 }
 
+/// How a person installs what [`files`] looks for.
+pub(super) fn by_hand(wanted: &[(&str, &str)]) -> String {
+    let packages: Vec<&str> = wanted.iter().map(|(_, package)| *package).collect();
+    format!("`apt-get install {}`", packages.join(" "))
+}
+
 /// Where daemons lie, which is not on the path of everybody.
 fn in_sbin(name: &str) -> Option<PathBuf> {
     Some(Path::new("/usr/sbin").join(name)).filter(|path| path.is_file())
