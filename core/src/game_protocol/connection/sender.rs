@@ -212,6 +212,7 @@ impl Sender {
 
     /// The connection is closing: what is not acknowledged is sent again as over datagrams.
     pub(super) const fn close(&mut self) {
+        self.rtt.reset_backoff();
         self.is_closing = true;
     }
 
