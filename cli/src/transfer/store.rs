@@ -30,25 +30,14 @@ struct OpenFile {
     path: PathBuf,
     part: PathBuf,
     file: File,
-    place: Place,
+    /// Whether it is the file in its place, which is looked at, and not the part.
+    is_in_place: bool,
     size: u64,
     /// The older version that is in place.
     base: Option<File>,
     patch: Option<File>,
     /// The patch is being applied, and makes this.
     making: Option<(Patcher<File, File>, File)>,
-}
-
-/// Which file of the disk is open.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
-    /// That in its place, which is looked at.
-    Target,
-    /// The part.
-    Part,
-    /// What a patch has made. It is no part: the next attempt would take what has no end yet for bytes that have come, and
-    /// fetch the rest, where the patch is shorter.
-    Patched,
 }
 
 impl DirectoryStore {
@@ -88,7 +77,6 @@ impl DirectoryStore {
         make_directory(&parts)?;
         let part = parts.join(hex(digest.as_slice()));
         let is_in_place = metadata(&path)?.is_some_and(|found| found.len() == entry.size);
-        let place = if is_in_place { Place::Target } else { Place::Part };
         let file = if is_in_place { File::open(&path)? } else { open_part(&part)? };
         let mut present = file.metadata()?.len();
         if present > entry.size {
@@ -97,7 +85,7 @@ impl DirectoryStore {
         }
         let size = entry.size;
         let (base, patch, making) = (None, None, None);
-        self.open.insert(number, OpenFile { path, part, file, place, size, base, patch, making });
+        self.open.insert(number, OpenFile { path, part, file, is_in_place, size, base, patch, making });
         Ok(present)
     }
 
@@ -145,19 +133,17 @@ impl DirectoryStore {
 
     fn try_finish(&mut self, number: u32) -> io::Result<()> {
         let open = self.open.remove(&number).ok_or(io::ErrorKind::NotFound)?;
-        let made = match open.place {
-            Place::Target => return Ok(()),
-            Place::Part => open.part.clone(),
-            Place::Patched => open.made(),
-        };
-        let path = open.path.clone();
+        if open.is_in_place {
+            return Ok(());
+        }
+        let (path, part) = (open.path.clone(), open.part.clone());
         drop(open);
         let name = path.strip_prefix(&self.root).ok().and_then(Path::to_str);
         let name = name.ok_or(io::ErrorKind::NotFound)?.replace(std::path::MAIN_SEPARATOR, "/");
         self.make_directories(&name)?;
         let path = self.place(&name)?;
         check_file(&path)?;
-        fs::rename(made, path)
+        fs::rename(part, path)
     }
 
     /// Remembers why something failed.
@@ -269,7 +255,9 @@ impl OpenFile {
         drop(patcher);
         match stepped {
             Ok(_) => {
-                (self.file, self.place) = (file, Place::Patched);
+                // It has its length, so what it has to become is checked as of any other part.
+                (self.file, self.is_in_place) = (file, false);
+                fs::rename(self.made(), &self.part)?;
                 self.end_patch(PatchStep::Applied)
             }
             Err(StepError { error, is_of_writer: true }) => {
@@ -306,12 +294,9 @@ impl OpenFile {
     }
 
     fn discard(&mut self) -> io::Result<()> {
-        if self.place != Place::Part {
+        if self.is_in_place {
             self.file = open_part(&self.part)?;
-            if self.place == Place::Patched {
-                fs::remove_file(self.made())?;
-            }
-            self.place = Place::Part;
+            self.is_in_place = false;
         }
         self.file.set_len(0)
     }
@@ -447,6 +432,18 @@ mod tests {
         store.close();
         assert!(!made.exists());
         assert_eq!(begin_patched(&mut store, &new), Ok(0));
+        fs::remove_dir_all(&store.root).expect("it is there");
+    }
+
+    /// What a patch has made as a whole need not be made again.
+    #[test]
+    fn a_file_that_a_patch_has_made_is_a_part_until_it_is_checked() {
+        let (mut store, new) = patched_store("made");
+        assert_eq!(apply_all(&mut store), PatchStep::Applied);
+        let made = store.file(0).expect("it is open").made();
+        store.close();
+        assert!(!made.exists());
+        assert_eq!(begin_patched(&mut store, &new), Ok(new.len() as u64));
         fs::remove_dir_all(&store.root).expect("it is there");
     }
 
