@@ -4,12 +4,11 @@
 use std::io::Read;
 use std::net::UdpSocket;
 use std::path::Path;
-#[cfg(unix)]
-use std::process::Command;
 
 use serde_json::Value;
 
 use crate::support::{self, Server, text};
+
 /// The datagram of eight messages, sent with the reliabilities 0 to 7 on channel 3.
 const EIGHT_MESSAGES: &str = "84 040000
  00 0020 86000203
@@ -68,16 +67,11 @@ fn start_echo(arguments: &[&str]) -> Server {
 #[cfg(unix)]
 fn interrupt(mut server: Server) -> (Option<i32>, String) {
     let mut stderr = server.child.stderr.take().expect("a piped error output");
-    let status = signal_interrupt(&mut server);
+    server.interrupt();
+    let status = server.child.wait().expect("a child").code();
     let mut text = String::new();
     stderr.read_to_string(&mut text).expect("text");
     (status, text)
-}
-
-fn signal_interrupt(server: &mut Server) -> Option<i32> {
-    let killed = Command::new("kill").args(["-INT", &server.child.id().to_string()]).status();
-    assert!(killed.expect("a program kill").success());
-    server.child.wait().expect("a child").code()
 }
 
 /// A port on which nobody answers, as long as the socket lives.
@@ -351,9 +345,10 @@ fn echo_closes_in_order() {
     assert!(connected.contains("connected remote=127.0.0.1:"), "{connected}");
     let disconnected = log.next();
     assert!(disconnected.contains("messages=1 bytes=2"), "{disconnected}");
-    assert_eq!(signal_interrupt(&mut server), Some(0));
+    server.interrupt();
     let closing = log.next();
     assert!(closing.contains("closing"), "{closing}");
+    assert_eq!(server.child.wait().expect("a child").code(), Some(0));
 }
 
 /// A server that takes what it is told and sends nothing back.

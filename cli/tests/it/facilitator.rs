@@ -174,15 +174,9 @@ fn a_machine_that_waits_notices_that_the_facilitator_is_gone() {
     let facilitator = facilitator(&[]);
     let waiting = ["meet", &facilitator.announced];
     let mut waiting = Server::start(rakwire(), &waiting, "this machine is ");
-    interrupt(&facilitator);
+    facilitator.interrupt();
     let status = waiting.child.wait().expect("a child");
     assert_eq!(status.code(), Some(1));
-}
-
-#[cfg(unix)]
-fn interrupt(server: &Server) {
-    let killed = std::process::Command::new("kill").args(["-INT", &server.child.id().to_string()]).status();
-    assert!(killed.expect("a program kill").success());
 }
 
 #[test]

@@ -52,10 +52,16 @@ impl Server {
         let announced = line.strip_prefix(word).unwrap_or_default();
         Self { announced: announced.trim().to_owned(), child, _stdin: stdin }
     }
-}
 
-impl Server {
+    /// Asks it to end, as Ctrl+C does.
+    #[cfg(unix)]
+    pub(crate) fn interrupt(&self) {
+        let killed = Command::new("kill").args(["-INT", &self.child.id().to_string()]).status();
+        assert!(killed.expect("a program kill").success());
+    }
+
     /// The lines of its standard error as they come.
+    #[cfg(unix)]
     pub(crate) fn log(&mut self) -> Log {
         let stderr = self.child.stderr.take().expect("a piped error output");
         let (told, lines) = mpsc::channel();
@@ -70,8 +76,10 @@ impl Server {
 }
 
 /// What a program says on its standard error.
+#[cfg(unix)]
 pub(crate) struct Log(mpsc::Receiver<String>);
 
+#[cfg(unix)]
 impl Log {
     pub(crate) fn next(&self) -> String {
         self.0.recv_timeout(DEADLINE).expect("a line in time")

@@ -162,8 +162,7 @@ fn what_becomes_of_clients_is_logged() {
     let (connected, disconnected) = (log.next(), log.next());
     assert!(connected.contains("connected remote=127.0.0.1:"), "{connected}");
     assert!(disconnected.contains("messages=1 bytes=2 reason=closed by the other side"), "{disconnected}");
-    let killed = std::process::Command::new("kill").args(["-INT", &server.child.id().to_string()]).status();
-    assert!(killed.expect("a program kill").success());
+    server.interrupt();
     let closing = log.next();
     assert!(closing.contains("closing refused=0 refused_by_address=0 handshakes_failed=0"), "{closing}");
     assert_eq!(server.child.wait().expect("a child").code(), Some(0));
