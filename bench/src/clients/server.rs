@@ -1,10 +1,12 @@
 //! The server: in each tick it takes the messages of every client and sends it one.
 
+use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Instant;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use rakwire_native::{Delivery, Endpoint};
+use tokio::runtime::{Builder, Runtime};
 use tokio::time::MissedTickBehavior;
 
 use super::size::{MESSAGE, TICK};
@@ -12,20 +14,22 @@ use super::window::{Record, print_line};
 use crate::peer;
 
 pub(super) fn run(clients: u16, shards: usize) -> Result<()> {
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(shards).enable_all().build()?;
-    let record = Record::begin();
+    let runtime = |_| Builder::new_current_thread().enable_all().build();
+    let runtimes = (0..shards).map(runtime).collect::<io::Result<Vec<Runtime>>>()?;
+    let handles: Vec<_> = runtimes.iter().map(|runtime| runtime.handle().clone()).collect();
+    let first = runtimes.first().context("there must be at least one shard")?;
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     // The system does not share clients out evenly, so each shard has room for all.
     let options = peer::server_options(clients, false)?;
-    let endpoints = runtime.block_on(Endpoint::bind_shards(address, &options, shards))?;
+    let endpoints = first.block_on(Endpoint::bind_shards_on(address, &options, &handles))?;
     let port = endpoints.first().map(Endpoint::local_addr).unwrap_or(address).port();
-    for endpoint in endpoints {
-        runtime.spawn(serve(endpoint, record.clone()));
+    let record = Record::begin();
+    for (runtime, endpoint) in runtimes.into_iter().zip(endpoints) {
+        let record = record.clone();
+        std::thread::spawn(move || runtime.block_on(serve(endpoint, record)));
     }
     print_line(&format!("ready {port}"))?;
-    let result = record.print_at_each_line();
-    runtime.shutdown_background();
-    result
+    record.print_at_each_line()
 }
 
 async fn serve(endpoint: Endpoint, record: Record) {

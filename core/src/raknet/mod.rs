@@ -21,6 +21,7 @@ mod internal_addresses;
 mod known_versions;
 #[cfg(feature = "server")]
 mod listening;
+mod loss_history;
 mod message_filter;
 mod network_id;
 mod protocol;

@@ -10,7 +10,7 @@ use super::delivery::Delivery;
 use super::error::SetError;
 use super::internal_addresses::{InternalAddresses, MAX_ADDRESSES, padded};
 use super::reason::{ConnectFailure, DisconnectReason};
-use super::state::{State, Storage};
+use super::state::{State, StateTables, Storage};
 use super::stats::{ConnectionStats, DropReason};
 use super::types::{ConnectOptions, RakNet};
 use super::wire::datagram::DatagramHeader;
@@ -18,7 +18,6 @@ use super::wire::{FirstByte, Guid, MAX_DATAGRAM, Wire, id};
 use crate::cursor::Reader;
 use crate::endpoint::{Carrier, ConnectionId, Internals, Outcome, Peer, Protocol, Receipt};
 use crate::serial::U24;
-use crate::storage::{SlotEntry, Slots};
 #[cfg(feature = "secure")]
 use crate::time::Instant;
 
@@ -121,12 +120,12 @@ impl Internals for RakNet {
     type Connection = Connection;
     type BlockHeader = BlockHeader;
     type State<'a> = State<'a>;
-    type StateTables<'a> = Slots<'a, SlotEntry>;
+    type StateTables<'a> = StateTables<'a>;
     type Storage<const CONNECTIONS: usize, const BLOCKS: usize> = Storage<CONNECTIONS>;
 
     #[inline(always)] // or it is copied
-    fn state<'a>(guids: Self::StateTables<'a>, config: &mut Config) -> Self::State<'a> {
-        State::new(guids, config)
+    fn state<'a>(tables: Self::StateTables<'a>, config: &mut Config) -> Self::State<'a> {
+        State::new(tables, config)
     }
 
     fn secret(config: &Config) -> [u8; 16] {

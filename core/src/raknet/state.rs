@@ -7,6 +7,7 @@ use super::config::Config;
 use super::features::{SERVER, UNCONNECTED, room};
 use super::internal_addresses::StoredAddresses;
 use super::known_versions::KnownVersions;
+use super::loss_history::{LossHistory, WORDS};
 use super::responder::StatelessResponder;
 #[cfg(feature = "secure")]
 use super::secure_state::SecureState;
@@ -46,6 +47,7 @@ pub(crate) struct State<'a> {
     pub(super) password: Vec<u8, { room(SERVER, MAX_PASSWORD) }>,
     pub(super) unconnected: Deque<Unconnected<RakNet>, { room(UNCONNECTED, 8) }>,
     pub(super) guids: SlotIndex<'a>,
+    pub(super) loss_history: LossHistory<'a>,
     pub(super) known_versions: KnownVersions,
     /// The addresses that this peer says are its own.
     pub(super) internal_addresses: StoredAddresses,
@@ -68,13 +70,14 @@ impl<'a> State<'a> {
         not(feature = "secure"),
         expect(clippy::needless_pass_by_ref_mut, reason = "only secrets are taken")
     )]
-    pub(super) fn new(guids: Slots<'a, SlotEntry>, config: &mut Config) -> Self {
+    pub(super) fn new(tables: StateTables<'a>, config: &mut Config) -> Self {
         Self {
             responder: StatelessResponder::new(config),
             bans: Bans::None,
             password: Vec::new(),
             unconnected: Deque::new(),
-            guids: SlotIndex::new(guids, config.secret),
+            guids: SlotIndex::new(tables.guids, config.secret),
+            loss_history: LossHistory::new(tables.loss_history),
             known_versions: KnownVersions::default(),
             internal_addresses: StoredAddresses::default(),
             #[cfg(feature = "secure")]
@@ -147,20 +150,34 @@ impl Peer<'_, RakNet> {
     }
 }
 
+/// The tables of [`State`], their sizes forgotten.
+#[derive(Debug)]
+pub(crate) struct StateTables<'a> {
+    guids: Slots<'a, SlotEntry>,
+    loss_history: Slots<'a, u32>,
+}
+
 /// The memory of [`State`].
 #[derive(Debug)]
-pub(crate) struct Storage<const CONNECTIONS: usize>(Vec<SlotEntry, CONNECTIONS>);
+pub(crate) struct Storage<const CONNECTIONS: usize> {
+    guids: Vec<SlotEntry, CONNECTIONS>,
+    loss_history: Vec<[u32; WORDS], CONNECTIONS>,
+}
 
 impl<const CONNECTIONS: usize> endpoint::Storage<RakNet> for Storage<CONNECTIONS> {
-    const EMPTY: Self = Self(Vec::new());
+    const EMPTY: Self = Self { guids: Vec::new(), loss_history: Vec::new() };
 
-    fn lend(&mut self) -> Slots<'_, SlotEntry> {
-        refill(&mut self.0);
-        Slots::Lent(&mut self.0)
+    fn lend(&mut self) -> StateTables<'_> {
+        refill(&mut self.guids);
+        while self.loss_history.push([0; WORDS]).is_ok() {}
+        StateTables {
+            guids: Slots::Lent(&mut self.guids),
+            loss_history: Slots::Lent(self.loss_history.as_flattened_mut()),
+        }
     }
 
     #[cfg(feature = "alloc")]
-    fn allocate(connections: usize, _blocks: usize) -> Slots<'static, SlotEntry> {
-        Slots::owned(connections)
+    fn allocate(connections: usize, _blocks: usize) -> StateTables<'static> {
+        StateTables { guids: Slots::owned(connections), loss_history: Slots::zeros(0, connections * WORDS) }
     }
 }

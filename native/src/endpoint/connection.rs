@@ -47,7 +47,7 @@ use super::shared::{ConnectionRef, Shared};
 /// ```
 #[derive(Clone, Debug)]
 pub struct Connection<P: Protocol> {
-    pub(crate) reference: Arc<ConnectionRef<P>>,
+    pub(crate) reference: ConnectionRef<P>,
     pub(crate) identity: P::Identity,
 }
 
@@ -55,14 +55,14 @@ impl<P: Protocol> Connection<P> {
     /// Waits until the connection is open.
     pub(crate) async fn open(reference: ConnectionRef<P>) -> Result<Self, ConnectError<P::ConnectFailure>> {
         let opened = reference.inbox.opened().await;
-        let identity =
-            opened.map_err(|failure| failure.map_or(ConnectError::Disconnected, ConnectError::Failed))?;
-        Ok(Self { reference: Arc::new(reference), identity })
+        opened.map_err(|failure| failure.map_or(ConnectError::Disconnected, ConnectError::Failed))?;
+        let identity = reference.identity().ok_or(ConnectError::Disconnected)?;
+        Ok(Self { reference, identity })
     }
 
     pub(crate) fn accepted(shared: Arc<Shared<P>>, accepted: Unaccepted<P>) -> Self {
         let Unaccepted { id, identity, inbox } = accepted;
-        Self { reference: Arc::new(ConnectionRef { shared, id, inbox }), identity }
+        Self { reference: ConnectionRef::new(shared, id, inbox), identity }
     }
 
     /// Sends a message. In RakNet its first byte is the message id; applications can use ids from
@@ -163,7 +163,7 @@ impl<P: Protocol> Connection<P> {
     pub fn closed_reason(&self) -> Option<P::DisconnectReason> {
         match self.reference.inbox.phase() {
             // A `Connection` only exists once it was open.
-            Phase::Connecting | Phase::Connected(_) | Phase::Failed(_) => None,
+            Phase::Connecting | Phase::Connected | Phase::Failed(_) => None,
             Phase::Disconnected(reason) => Some(reason),
         }
     }

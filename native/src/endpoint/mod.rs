@@ -41,12 +41,14 @@
 
 mod accept_queue;
 mod admission;
+mod bind_shards;
 mod blocked_senders;
 mod boxed_hook;
 mod connection;
 mod driver;
 mod error;
 mod inbox;
+mod inboxes;
 mod incoming;
 mod io;
 mod message;
@@ -78,7 +80,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rakwire::endpoint::Hook;
 use tokio::net::ToSocketAddrs;
 
-use self::admission::LockedAdmission;
 use self::boxed_hook::BoxedHook;
 use self::shards::Shards;
 use self::shared::ConnectionRef;
@@ -169,126 +170,6 @@ impl<P: Protocol> Endpoint<P> {
     /// ```
     pub fn from_std(socket: UdpSocket, options: Options<P>) -> std::io::Result<Self> {
         Ok(Self::start(Socket::over(socket)?, options, BoxedHook::NONE))
-    }
-
-    /// Binds several endpoints to one address, for a server that needs more than one core. Each endpoint has its own
-    /// socket, tasks, locks, and memory as in `options`. The system passes all datagrams of a client to the same endpoint.
-    /// Accept connections from each of them.
-    ///
-    /// They are one server to its clients. Shared are:
-    /// - the identity and the keys of the configuration;
-    /// - `max_incoming`, which counts the connections of all; in RakNet the GUIDs, so that nobody comes in twice;
-    /// - in RakNet the connect tokens that were used, where the options ask for tokens;
-    /// - in RakNet the password, the bans and what pongs say: whoever is asked to change them changes them for all;
-    /// - the rations: pongs and challenges a second, in all and for each network, the time between two connections of an
-    ///   address, and the half-open connections of a network where cookies are off.
-    ///
-    /// Not shared are the memory and the queues; the statistics; connections that an endpoint opens itself, whose GUIDs it
-    /// alone knows; and the half-open connections that a full RakNet server ends for the sake of a newcomer, which must be
-    /// of the endpoint that the newcomer comes to. A place is counted until its connection has ended or its endpoint is
-    /// gone.
-    ///
-    /// # Errors
-    /// A [`BindError`] with the address. Only Linux and Android distribute datagrams by client; elsewhere this always
-    /// fails.
-    ///
-    /// ```
-    /// use rakwire_native::{Endpoint, Options};
-    ///
-    /// # #[tokio::main]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # if cfg!(not(target_os = "linux")) { return Ok(()) }
-    /// let shards = Endpoint::bind_shards("127.0.0.1:0", &Options::server(500)?, 2).await?;
-    /// let address = shards[0].local_addr();
-    /// let (accepted, mut remotes) = tokio::sync::mpsc::unbounded_channel();
-    /// for shard in shards {
-    ///     let accepted = accepted.clone();
-    ///     tokio::spawn(async move {
-    ///         while let Some(connection) = shard.accept().await {
-    ///             accepted.send(connection.remote()).expect("the main task is running");
-    ///         }
-    ///     });
-    /// }
-    /// let client = Endpoint::bind("127.0.0.1:0", Options::client()?).await?;
-    /// let connection = client.connect(address).await?;
-    /// assert_eq!(remotes.recv().await, Some(client.local_addr()));
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub async fn bind_shards(
-        address: impl ToSocketAddrs,
-        options: &Options<P>,
-        shards: usize,
-    ) -> Result<Vec<Self>, BindError> {
-        Self::open_shards(address, options, shards, |_| BoxedHook::NONE).await
-    }
-
-    /// Like [`bind_shards`](Self::bind_shards), with a hook for each endpoint, which `hook` makes from its number.
-    ///
-    /// The endpoints work at the same time, and no two of them have connections of the same id. So one [`SharedHook`] may
-    /// serve all of them if it keeps what it knows by id, as a [`MessageFilter`](crate::raknet::MessageFilter) does; it
-    /// makes them wait for each other. Slots are the same at each endpoint, so a plugin that keeps its state by slot
-    /// ([`BySlot`](rakwire::endpoint::BySlot)), as all of `rakwire-plugins` do, needs an instance for each.
-    ///
-    /// # Errors
-    /// Those of [`bind_shards`](Self::bind_shards).
-    ///
-    /// ```
-    /// use rakwire_native::endpoint::SharedHook;
-    /// use rakwire_native::raknet::{Endpoint, FilterGroup, MessageFilter, Options};
-    ///
-    /// # #[tokio::main]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # if cfg!(not(target_os = "linux")) { return Ok(()) }
-    /// let filters = [0, 1].map(|_| SharedHook::new(MessageFilter::<64>::new()));
-    /// let options = Options::server(8)?;
-    /// let hook = |number: usize| filters[number].clone();
-    /// let shards = Endpoint::bind_shards_with_hook("127.0.0.1:0", &options, filters.len(), hook).await?;
-    /// for filter in &filters {
-    ///     filter.with(|filter| filter.forbid(FilterGroup::EVERYONE, [0x90]));
-    /// }
-    /// assert_eq!(shards.len(), filters.len());
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub async fn bind_shards_with_hook<H: Hook<P> + Send + 'static>(
-        address: impl ToSocketAddrs,
-        options: &Options<P>,
-        shards: usize,
-        mut hook: impl FnMut(usize) -> H,
-    ) -> Result<Vec<Self>, BindError> {
-        Self::open_shards(address, options, shards, |number| BoxedHook::new(hook(number))).await
-    }
-
-    async fn open_shards(
-        address: impl ToSocketAddrs,
-        options: &Options<P>,
-        shards: usize,
-        mut hook: impl FnMut(usize) -> BoxedHook<P>,
-    ) -> Result<Vec<Self>, BindError> {
-        let first = Socket::open_with(address, Socket::bind_shared).await?;
-        let address = first.local_addr();
-        let mut sockets = vec![first];
-        while sockets.len() < shards {
-            let socket = Socket::bind_shared(address);
-            sockets.push(socket.map_err(|source| BindError::Socket { address, source })?);
-        }
-        // Another socket changes the distribution, so the endpoints start when all sockets are bound.
-        let (clock, admission) = (Clock::start(), LockedAdmission::default());
-        let mut shared = |number| {
-            let shared = Shared::new(options.clone(), hook(number), clock);
-            let mut state = shared.lock();
-            state.share_admission(admission.clone());
-            let partitioned = state.partition_ids(number, sockets.len());
-            drop(state);
-            partitioned
-                .map(|()| Arc::new(shared))
-                .map_err(|error| BindError::Socket { address, source: std::io::Error::other(error) })
-        };
-        let all = (0..sockets.len()).map(&mut shared).collect::<Result<Vec<_>, BindError>>()?;
-        let shards = Shards::of(&all);
-        let pairs = sockets.into_iter().zip(all);
-        Ok(pairs.map(|(socket, shared)| Self::run(socket, shared, &shards, options.simulate)).collect())
     }
 
     /// Like [`bind`](Self::bind), with a hook that sees, filters and injects datagrams, messages and events. `hook` makes it
@@ -418,7 +299,7 @@ impl<P: Protocol> Endpoint<P> {
                 Err(ConnectError::EndpointClosed)
             }
         })?;
-        Ok(ConnectionRef { shared: Arc::clone(&self.shared), id, inbox })
+        Ok(ConnectionRef::new(Arc::clone(&self.shared), id, inbox))
     }
 
     /// Waits for the next incoming connection. Returns `None` once the endpoint is closed.

@@ -169,7 +169,7 @@ pub(crate) async fn retry<T>(changed: &Notify, mut attempt: impl FnMut() -> Opti
     }
 }
 
-/// The application's reference to a connection. Dropping it closes the connection.
+/// A reference of the application to a connection. Dropping the last one closes the connection.
 #[derive(Debug)]
 pub(crate) struct ConnectionRef<P: Protocol> {
     pub(crate) shared: Arc<Shared<P>>,
@@ -178,6 +178,16 @@ pub(crate) struct ConnectionRef<P: Protocol> {
 }
 
 impl<P: Protocol> ConnectionRef<P> {
+    pub(crate) fn new(shared: Arc<Shared<P>>, id: ConnectionId, inbox: Arc<Inbox<P>>) -> Self {
+        inbox.add_handle();
+        Self { shared, id, inbox }
+    }
+
+    /// Who the other peer is; `None` once the connection has ended.
+    pub(crate) fn identity(&self) -> Option<P::Identity> {
+        self.shared.lock().hooked.peer.connection(self.id).map(|connection| connection.identity)
+    }
+
     /// Sends a message if there is room for it.
     pub(crate) fn try_send(
         &self,
@@ -284,9 +294,17 @@ impl<P: Protocol> Drop for SendWhenRoom<'_, '_, P> {
     }
 }
 
+impl<P: Protocol> Clone for ConnectionRef<P> {
+    fn clone(&self) -> Self {
+        Self::new(Arc::clone(&self.shared), self.id, Arc::clone(&self.inbox))
+    }
+}
+
 impl<P: Protocol> Drop for ConnectionRef<P> {
     fn drop(&mut self) {
-        self.shared.act(|state, now| state.abandon(now, self.id));
+        if self.inbox.drop_handle() {
+            self.shared.act(|state, now| state.abandon(now, self.id));
+        }
     }
 }
 
@@ -306,7 +324,7 @@ mod tests {
         let remote = ([127, 0, 0, 1], 9).into();
         let opened = shared.act(|state, now| state.connect(now, remote, &P::ConnectOptions::default()));
         let (id, inbox) = opened.expect("room for a connection");
-        let connection = ConnectionRef { shared: Arc::clone(&shared), id, inbox };
+        let connection = ConnectionRef::new(Arc::clone(&shared), id, inbox);
         let wakes = || tokio::time::timeout(Duration::ZERO, shared.io.wake.notified());
         assert!(wakes().await.is_ok(), "an attempt to connect wakes the driver");
         let sent = connection.try_send(&[0x86], P::Delivery::default());

@@ -15,6 +15,7 @@ use super::admission::{Deferred, DeferredAdmission, LockedAdmission};
 use super::blocked_senders::BlockedSenders;
 use super::boxed_hook::BoxedHook;
 use super::inbox::{Inbox, Phase};
+use super::inboxes::Inboxes;
 use super::message::Message;
 use super::meters::Meters;
 use super::options::{Options, config_of_one};
@@ -41,7 +42,7 @@ pub(crate) struct State<P: Protocol> {
 /// Hands each event to the tasks that wait for it.
 #[derive(Debug)]
 pub(crate) struct Dispatcher<P: Protocol> {
-    inboxes: HashMap<ConnectionId, Arc<Inbox<P>>>,
+    inboxes: Inboxes<P>,
     /// The inbox of the last message, because the next message is often for the same connection.
     last: Option<(ConnectionId, Arc<Inbox<P>>)>,
     /// Connections whose receive queue is full. The protocol refuses their data.
@@ -78,7 +79,7 @@ pub(crate) enum Next {
 impl<P: Protocol> State<P> {
     pub(crate) fn new(options: Options<P>, hook: BoxedHook<P>, span: EndpointSpan) -> Self {
         let dispatcher = Dispatcher {
-            inboxes: HashMap::new(),
+            inboxes: Inboxes::new(),
             last: None,
             paused: HashMap::new(),
             newly_paused: Vec::new(),
@@ -291,7 +292,7 @@ impl<P: Protocol> State<P> {
 
     /// Ends a connection. Who waits to send on it learns that.
     pub(crate) fn disconnect(&mut self, now: Instant, id: ConnectionId) {
-        if let Some(inbox) = self.dispatcher.inboxes.get(&id) {
+        if let Some(inbox) = self.dispatcher.inboxes.get(id) {
             inbox.span.closing();
         }
         self.hooked.peer.disconnect(now, id);
@@ -349,12 +350,12 @@ impl<P: Protocol> Dispatcher<P> {
                 }
             }
             Event::Receipt { id, receipt, outcome } => {
-                if let Some(inbox) = self.inboxes.get(&id) {
+                if let Some(inbox) = self.inboxes.get(id) {
                     inbox.push_receipt(receipt, outcome);
                 }
             }
             Event::Progress { id, progress } => {
-                if let Some(inbox) = self.inboxes.get(&id) {
+                if let Some(inbox) = self.inboxes.get(id) {
                     inbox.push_progress(progress);
                 }
             }
@@ -376,13 +377,13 @@ impl<P: Protocol> Dispatcher<P> {
 
     fn inbox(&mut self, id: ConnectionId) -> Option<&Arc<Inbox<P>>> {
         if self.last.as_ref().is_none_or(|(last, _)| *last != id) {
-            self.last = Some((id, Arc::clone(self.inboxes.get(&id)?)));
+            self.last = Some((id, Arc::clone(self.inboxes.get(id)?)));
         }
         self.last.as_ref().map(|(_, inbox)| inbox)
     }
 
     fn pause(&mut self, id: ConnectionId) {
-        if let Some(inbox) = self.inboxes.get(&id) {
+        if let Some(inbox) = self.inboxes.get(id) {
             self.paused.insert(inbox.remote, (id, Arc::clone(inbox)));
             self.newly_paused.push(id);
         }
@@ -400,7 +401,7 @@ impl<P: Protocol> Dispatcher<P> {
     ) {
         self.meters.opened(side);
         let inbox = match side {
-            Side::Client => self.inboxes.get(&id).cloned(),
+            Side::Client => self.inboxes.get(id).cloned(),
             Side::Server if !self.accept_queue.admits() => {
                 self.span.backlog_full(remote);
                 self.rejected.push(id);
@@ -413,7 +414,7 @@ impl<P: Protocol> Dispatcher<P> {
         };
         let Some(inbox) = inbox else { return };
         inbox.span.connected(P::guid(identity));
-        inbox.set_connected(identity, addresses);
+        inbox.set_connected(addresses);
         if side == Side::Server {
             self.inboxes.insert(id, Arc::clone(&inbox));
             self.accept_queue.push(Unaccepted { id, identity, inbox });
@@ -425,7 +426,7 @@ impl<P: Protocol> Dispatcher<P> {
         match phase {
             Phase::Failed(reason) => inbox.span.failed(&reason),
             Phase::Disconnected(reason) => inbox.span.ended(&reason),
-            Phase::Connecting | Phase::Connected(_) => {}
+            Phase::Connecting | Phase::Connected => {}
         }
         inbox.set_phase(phase);
     }
@@ -433,7 +434,7 @@ impl<P: Protocol> Dispatcher<P> {
     fn remove(&mut self, id: ConnectionId) -> Option<Arc<Inbox<P>>> {
         self.blocked_senders.wake(id);
         self.last.take_if(|(last, _)| *last == id);
-        let inbox = self.inboxes.remove(&id)?;
+        let inbox = self.inboxes.remove(id)?;
         self.paused.remove(&inbox.remote);
         Some(inbox)
     }

@@ -113,6 +113,7 @@ const CORE: Crate = Crate {
         Layer::together(&[
             "raknet::internal_addresses",
             "raknet::known_versions",
+            "raknet::loss_history",
             "raknet::responder",
             "raknet::state",
             "game_protocol::responder",

@@ -336,7 +336,7 @@ impl Connection {
             cx.stats.on_refused();
             return Ok(());
         }
-        let status = self.receiver.classify(number);
+        let status = self.receiver.classify(cx, number);
         let parsed = match status {
             DatagramStatus::OutsideWindow => {
                 cx.stats.drop(DropReason::OutsideWindow);
@@ -353,7 +353,7 @@ impl Connection {
                             ReceiveError::NoMemory | ReceiveError::MessageTooLarge => DropReason::NoMemory,
                             ReceiveError::OutsideWindow => DropReason::OutsideWindow,
                         });
-                        self.receiver.defer(number);
+                        self.receiver.defer(cx, number);
                         return Ok(());
                     }
                     Ok(parsed) => {
@@ -368,7 +368,7 @@ impl Connection {
         };
         let may_wait = self.sender.has_rtt() && self.handshake.state().is_open();
         let latest = if may_wait { cx.now + cx.config.ack_delay } else { cx.now };
-        self.receiver.acknowledge(cx.now, number, latest);
+        self.receiver.acknowledge(cx, number, latest);
         parsed
     }
 
@@ -473,7 +473,7 @@ impl Connection {
             return if due { self.sender.compose_disconnection_notification(cx, buffer) } else { None };
         }
         // Acknowledgements do not wait for the congestion window: they are what opens it.
-        if let Some(length) = self.receiver.compose(cx.now, sizes, buffer) {
+        if let Some(length) = self.receiver.compose(cx, sizes, buffer) {
             return Some(length);
         }
         let length = self.sender.compose(cx, buffer);

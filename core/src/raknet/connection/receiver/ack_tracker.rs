@@ -1,12 +1,11 @@
 //! The window of datagram numbers: which arrived, which are to be acknowledged, and which are missing.
 
+use super::fates::{Fate, Fates, WINDOW, Word};
 use crate::cursor::{WireError, Writer};
 use crate::raknet::wire::Wire;
 use crate::raknet::wire::datagram::{ACK_HEADER, DatagramHeader, MAX_RECORD, Record};
 use crate::serial::U24;
 
-/// Datagrams behind the newest that are remembered.
-const WINDOW: u32 = 1024;
 /// The longest jump ahead that is accepted (docs/raknet.md#gaps).
 const MAX_JUMP: u32 = 50_000;
 /// How many of the numbers before a jump are reported missing (docs/raknet.md#gaps).
@@ -39,82 +38,14 @@ pub(super) enum RecordKind {
     Nack,
 }
 
-/// What is known of a number of the window.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fate {
-    /// Nothing, or that a negative acknowledgement has named it.
-    Unknown,
-    /// It arrived, and its messages were all taken.
-    Received,
-    /// It arrived, and there was no memory for some of its messages.
-    Deferred,
-    /// A negative acknowledgement is to name it.
-    Missing,
-}
-
-/// Bits of a word.
-const WORD: u32 = 32;
-
-/// The fate of each number of the window, as one bit in each of two tables.
-#[derive(Clone, Copy, Debug, Default)]
-struct Fates {
-    /// Received or missing.
-    low: [u32; (WINDOW / WORD) as usize],
-    /// Deferred or missing.
-    high: [u32; (WINDOW / WORD) as usize],
-}
-
-impl Fates {
-    const fn place(number: U24) -> (usize, u32) {
-        let bit = number.get() % WINDOW;
-        ((bit / WORD) as usize, bit % WORD)
-    }
-
-    fn get(&self, number: U24) -> Fate {
-        let (word, bit) = Self::place(number);
-        let is_set = |table: &[u32]| table.get(word).is_some_and(|word| word >> bit & 1 != 0);
-        match (is_set(&self.high), is_set(&self.low)) {
-            (false, false) => Fate::Unknown,
-            (false, true) => Fate::Received,
-            (true, false) => Fate::Deferred,
-            (true, true) => Fate::Missing,
-        }
-    }
-
-    fn set(&mut self, number: U24, fate: Fate) {
-        let (word, bit) = Self::place(number);
-        let tables = [
-            (&mut self.low, matches!(fate, Fate::Received | Fate::Missing)),
-            (&mut self.high, matches!(fate, Fate::Deferred | Fate::Missing)),
-        ];
-        for (table, value) in tables {
-            if let Some(word) = table.get_mut(word) {
-                *word = *word & !(1 << bit) | u32::from(value) << bit;
-            }
-        }
-    }
-
-    /// A word of bits for those that are received, deferred or missing, the lowest for `number`, and how many bits it has.
-    fn word(&self, number: U24) -> (Word, u32) {
-        let (word, bit) = Self::place(number);
-        let of = |table: &[u32]| table.get(word).copied().unwrap_or(0) >> bit;
-        (Word { low: of(&self.low), high: of(&self.high) }, WORD - bit)
-    }
-}
-
-/// Some of the fates, the first in the lowest bit.
-#[derive(Clone, Copy)]
-struct Word {
-    low: u32,
-    high: u32,
-}
-
-/// The receive window.
+/// The receive window. As long as all its numbers were received, which is so while nothing is lost or overtaken, the fates are
+/// neither read nor written.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in super::super) struct AckTracker {
     /// One more than the newest number that arrived.
     next: U24,
-    fates: Fates,
+    /// One more than the newest number that was missing or deferred, as long as that is within the window; then the fates hold.
+    gap_end: Option<U24>,
     /// What `next` was when the last acknowledgements were composed, the oldest first.
     named_until: [U24; TIMES_NAMED],
     /// The oldest number that arrived since the last acknowledgement or that found no room in it. What was received from it
@@ -148,7 +79,7 @@ impl AckTracker {
     }
 
     /// What `number` means, without remembering it.
-    pub(in super::super) fn classify(&self, number: U24) -> DatagramStatus {
+    pub(in super::super) fn classify(&self, fates: &Fates<'_>, number: U24) -> DatagramStatus {
         let is_older = number.is_older_than(self.next);
         if !is_older {
             return if number.since(self.next) > MAX_JUMP {
@@ -160,11 +91,16 @@ impl AckTracker {
         if self.next.since(number) > WINDOW {
             return DatagramStatus::OutsideWindow;
         }
-        match self.fates.get(number) {
+        match self.word(fates, number).0.first() {
             Fate::Unknown | Fate::Missing => DatagramStatus::New,
             Fate::Received => DatagramStatus::Duplicate,
             Fate::Deferred => DatagramStatus::Deferred,
         }
+    }
+
+    /// What is known of `number` and of some that follow it, and of how many.
+    fn word(&self, fates: &Fates<'_>, number: U24) -> (Word, u32) {
+        if self.gap_end.is_some() { fates.word(number) } else { Word::RECEIVED }
     }
 
     /// Whether `number` is the one behind the newest so far: nothing is missing before it that was not missing already.
@@ -173,9 +109,9 @@ impl AckTracker {
     }
 
     /// Remembers that `number` arrived and is to be acknowledged. It must not be [`DatagramStatus::OutsideWindow`].
-    pub(super) fn commit(&mut self, number: U24) {
-        self.reach(number);
-        self.set(number, Fate::Received);
+    pub(super) fn commit(&mut self, fates: &mut Fates<'_>, number: U24) {
+        self.reach(fates, number);
+        self.set(fates, number, Fate::Received);
         self.unacknowledged_count = self.unacknowledged_count.saturating_add(1);
         if self.unnamed.is_none_or(|unnamed| number.is_older_than(unnamed)) {
             self.unnamed = Some(number);
@@ -184,9 +120,10 @@ impl AckTracker {
 
     /// Remembers that `number` arrived and that there was no memory for some of its messages. It is neither acknowledged
     /// nor reported missing: it would be sent again in vain before there is memory.
-    pub(super) fn defer(&mut self, number: U24) {
-        self.reach(number);
-        self.set(number, Fate::Deferred);
+    pub(super) fn defer(&mut self, fates: &mut Fates<'_>, number: U24) {
+        self.reach(fates, number);
+        self.begin_gap(fates, number.next());
+        self.set(fates, number, Fate::Deferred);
         if self.oldest_deferred.is_none_or(|oldest| number.is_older_than(oldest)) {
             self.oldest_deferred = Some(number);
         }
@@ -199,46 +136,69 @@ impl AckTracker {
 
     /// Reports deferred datagrams missing, since there is memory for them now. The other peer sends them again at once,
     /// where it would wait for a timeout otherwise.
-    pub(super) fn nack_deferred(&mut self) {
+    pub(super) fn nack_deferred(&mut self, fates: &Fates<'_>) {
         let Some(deferred) = self.oldest_deferred.take() else { return };
         let from = self.names_deferred_from.unwrap_or(deferred);
         let from = self.within_window(if deferred.is_older_than(from) { deferred } else { from });
         self.names_deferred_from = Some(from);
         // What was deferred may have fallen behind the window.
-        if self.first_listed(RecordKind::Nack, from, self.next.minus(1)).is_none() {
+        if self.first_listed(fates, RecordKind::Nack, from, self.next.minus(1)).is_none() {
             self.names_deferred_from = None;
         }
     }
 
-    fn set(&mut self, number: U24, fate: Fate) {
-        self.missing_count -= u32::from(self.fates.get(number) == Fate::Missing);
+    fn set(&mut self, fates: &mut Fates<'_>, number: U24, fate: Fate) {
+        if self.gap_end.is_none() {
+            return;
+        }
+        self.missing_count -= u32::from(fates.get(number) == Fate::Missing);
         self.missing_count += u32::from(fate == Fate::Missing);
-        self.fates.set(number, fate);
+        fates.set(number, fate);
     }
 
     /// Makes `number` the newest one, if it is none of the window. The numbers that it jumps over are missing; those behind
     /// the window are forgotten.
-    fn reach(&mut self, number: U24) {
+    fn reach(&mut self, fates: &mut Fates<'_>, number: U24) {
         if number.is_older_than(self.next) {
             return;
         }
         let jump = number.since(self.next);
         self.next = number.next();
+        if jump > 0 {
+            self.begin_gap(fates, number);
+        }
+        if self.gap_end.is_some() {
+            self.reach_in_gap(fates, number, jump);
+        }
+        if self.unnamed.is_some_and(|unnamed| self.next.since(unnamed) > WINDOW) {
+            self.forget_unnamed(fates);
+        }
+    }
+
+    fn reach_in_gap(&mut self, fates: &mut Fates<'_>, number: U24, jump: u32) {
         for behind in 1..=jump.min(WINDOW - 1) {
             let is_missing = behind <= MAX_MISSING;
-            self.set(number.minus(behind), if is_missing { Fate::Missing } else { Fate::Unknown });
+            self.set(fates, number.minus(behind), if is_missing { Fate::Missing } else { Fate::Unknown });
         }
-        self.set(number, Fate::Unknown);
-        if self.unnamed.is_some_and(|unnamed| self.next.since(unnamed) > WINDOW) {
-            self.forget_unnamed();
+        self.set(fates, number, Fate::Unknown);
+        self.gap_end = self.gap_end.filter(|end| self.next.since(*end) < WINDOW);
+    }
+
+    /// A number before `end` is missing or deferred.
+    fn begin_gap(&mut self, fates: &mut Fates<'_>, end: U24) {
+        if self.gap_end.is_none() {
+            fates.fill();
+        }
+        if self.gap_end.is_none_or(|known| known.is_older_than(end)) {
+            self.gap_end = Some(end);
         }
     }
 
     /// What is unnamed has fallen behind the window, at least in part.
     #[cold]
-    fn forget_unnamed(&mut self) {
+    fn forget_unnamed(&mut self, fates: &Fates<'_>) {
         let oldest = self.next.minus(WINDOW);
-        self.unnamed = self.first_listed(RecordKind::Ack, oldest, self.next.minus(1));
+        self.unnamed = self.first_listed(fates, RecordKind::Ack, oldest, self.next.minus(1));
         if self.unnamed.is_none() {
             self.unacknowledged_count = 0;
         }
@@ -252,25 +212,31 @@ impl AckTracker {
     /// Composes a datagram of records in at most `limit` bytes. What it names is forgotten; the rest waits for the next one.
     pub(super) fn write(
         &mut self,
+        fates: &mut Fates<'_>,
         kind: RecordKind,
         writer: &mut Writer<'_>,
         limit: usize,
     ) -> Result<(), WireError> {
         header(kind, 0).write(writer)?;
         let (mut records, newest) = (0, self.next.minus(1));
-        let (first, last) = self.segment(kind, self.oldest_to_name(kind), newest);
-        let mut rest = self.first_listed(kind, first, last);
+        let (first, last) = self.segment(fates, kind, self.oldest_to_name(kind), newest);
+        let mut rest = self.first_listed(fates, kind, first, last);
         while let Some(at) = rest {
             if writer.written() + MAX_RECORD > limit {
                 break;
             }
-            let record = Record { first: at, last: self.end_of_run(kind, at, last) };
+            let record = Record { first: at, last: self.end_of_run(fates, kind, at, last) };
             record.write(writer)?;
             records += 1;
-            self.forget(kind, record);
-            rest = if record.last == last { None } else { self.first_listed(kind, record.last.next(), last) };
+            self.forget(fates, kind, record);
+            rest = if record.last == last {
+                None
+            } else {
+                self.first_listed(fates, kind, record.last.next(), last)
+            };
         }
-        let behind = || if last == newest { None } else { self.first_listed(kind, last.next(), newest) };
+        let behind =
+            || if last == newest { None } else { self.first_listed(fates, kind, last.next(), newest) };
         let rest = rest.or_else(behind);
         match kind {
             RecordKind::Ack => self.on_acknowledged(rest),
@@ -292,13 +258,13 @@ impl AckTracker {
     }
 
     /// The part of a range that one datagram names: numbers in their order that do not wrap.
-    fn segment(&self, kind: RecordKind, oldest: U24, newest: U24) -> (U24, U24) {
+    fn segment(&self, fates: &Fates<'_>, kind: RecordKind, oldest: U24, newest: U24) -> (U24, U24) {
         if oldest.get() <= newest.get() {
             return (oldest, newest);
         }
         let begins_before_the_wrap = match kind {
             RecordKind::Ack => self.unnamed.is_none_or(|unnamed| unnamed.get() > newest.get()),
-            RecordKind::Nack => self.first_listed(kind, oldest, TOP).is_some(),
+            RecordKind::Nack => self.first_listed(fates, kind, oldest, TOP).is_some(),
         };
         if begins_before_the_wrap { (oldest, TOP) } else { (U24::new(0), newest) }
     }
@@ -317,13 +283,13 @@ impl AckTracker {
     }
 
     /// The first listed number from `at` to `last`.
-    fn first_listed(&self, kind: RecordKind, mut at: U24, last: U24) -> Option<U24> {
+    fn first_listed(&self, fates: &Fates<'_>, kind: RecordKind, mut at: U24, last: U24) -> Option<U24> {
         // A window without numbers has its last one before its first.
         if self.next.since(at) > WINDOW || at == self.next {
             return None;
         }
-        while !self.is_listed(kind, at) {
-            let skip = self.unlisted(kind, at);
+        while !self.is_listed(fates, kind, at) {
+            let skip = self.unlisted(fates, kind, at);
             if skip > last.since(at) {
                 return None;
             }
@@ -333,8 +299,8 @@ impl AckTracker {
     }
 
     /// Those that a datagram of this kind lists, the lowest bit for `number`, and how many bits tell.
-    fn listed(&self, kind: RecordKind, number: U24) -> (u32, u32) {
-        let (Word { low, high }, bits) = self.fates.word(number);
+    fn listed(&self, fates: &Fates<'_>, kind: RecordKind, number: U24) -> (u32, u32) {
+        let (Word { low, high }, bits) = self.word(fates, number);
         match (kind, self.names_deferred_from) {
             (RecordKind::Ack, _) => (low & !high, bits),
             (RecordKind::Nack, None) => (low & high, bits),
@@ -345,35 +311,43 @@ impl AckTracker {
         }
     }
 
-    fn is_listed(&self, kind: RecordKind, number: U24) -> bool {
-        self.listed(kind, number).0 & 1 != 0
+    fn is_listed(&self, fates: &Fates<'_>, kind: RecordKind, number: U24) -> bool {
+        self.listed(fates, kind, number).0 & 1 != 0
     }
 
     /// How many numbers from `number` on, which is not listed, are certainly not listed either.
-    fn unlisted(&self, kind: RecordKind, number: U24) -> u32 {
-        let (listed, bits) = self.listed(kind, number);
+    fn unlisted(&self, fates: &Fates<'_>, kind: RecordKind, number: U24) -> u32 {
+        let (listed, bits) = self.listed(fates, kind, number);
         listed.trailing_zeros().min(bits).max(1)
     }
 
     /// The last of the listed numbers that follow each other from `first` on, up to `last`. The original refuses an
     /// acknowledgement of the last number there is, and all records after it (docs/raknet.md#records), so that number comes
     /// alone.
-    fn end_of_run(&self, kind: RecordKind, first: U24, last: U24) -> U24 {
+    fn end_of_run(&self, fates: &Fates<'_>, kind: RecordKind, first: U24, last: U24) -> U24 {
+        let last = if last == TOP && first != TOP { TOP.minus(1) } else { last };
         let mut at = first;
-        while at != last && at.next() != TOP && self.is_listed(kind, at.next()) {
-            at = at.next();
+        loop {
+            let (listed, bits) = self.listed(fates, kind, at);
+            let run = listed.trailing_ones().min(bits);
+            if run > last.since(at) {
+                return last;
+            }
+            at = at.plus(run);
+            if run < bits {
+                return at.minus(1);
+            }
         }
-        at
     }
 
     /// A negative acknowledgement names these numbers.
-    fn forget(&mut self, kind: RecordKind, record: Record) {
+    fn forget(&mut self, fates: &mut Fates<'_>, kind: RecordKind, record: Record) {
         if kind == RecordKind::Ack {
             return;
         }
         for number in (0..=record.last.since(record.first)).map(|offset| record.first.plus(offset)) {
-            if self.fates.get(number) == Fate::Missing {
-                self.set(number, Fate::Unknown);
+            if fates.get(number) == Fate::Missing {
+                self.set(fates, number, Fate::Unknown);
             }
         }
     }
@@ -390,18 +364,62 @@ const fn header(kind: RecordKind, records: u16) -> DatagramHeader {
 mod tests {
     use super::*;
     use crate::cursor::{Reader, Source};
+    use crate::raknet::loss_history::WINDOW_WORDS;
+    use core::ops::Deref;
     use std::vec::Vec;
 
-    fn starting_at(start: U24) -> AckTracker {
-        let mut ack_tracker = AckTracker::default();
-        ack_tracker.start_numbers_at(start);
-        ack_tracker
+    /// A window with the words for its fates, in which an earlier connection has left something.
+    struct Window {
+        ack_tracker: AckTracker,
+        words: [u32; WINDOW_WORDS],
     }
 
-    fn listed(ack_tracker: &mut AckTracker, kind: RecordKind) -> Vec<(u32, u32)> {
+    impl Window {
+        fn starting_at(start: u32) -> Self {
+            let mut ack_tracker = AckTracker::default();
+            ack_tracker.start_numbers_at(U24::new(start));
+            Self { ack_tracker, words: [0xA5A5_5A5A; WINDOW_WORDS] }
+        }
+
+        fn classify(&mut self, number: u32) -> DatagramStatus {
+            self.ack_tracker.classify(&Fates::new(Some(&mut self.words)), U24::new(number))
+        }
+
+        fn commit(&mut self, number: u32) {
+            self.ack_tracker.commit(&mut Fates::new(Some(&mut self.words)), U24::new(number));
+        }
+
+        fn defer(&mut self, number: u32) {
+            self.ack_tracker.defer(&mut Fates::new(Some(&mut self.words)), U24::new(number));
+        }
+
+        fn nack_deferred(&mut self) {
+            self.ack_tracker.nack_deferred(&Fates::new(Some(&mut self.words)));
+        }
+
+        fn write(&mut self, kind: RecordKind, writer: &mut Writer<'_>, limit: usize) {
+            let mut fates = Fates::new(Some(&mut self.words));
+            self.ack_tracker.write(&mut fates, kind, writer, limit).expect("room for records");
+        }
+
+        /// Whether all numbers of the window were received, as far as it knows.
+        fn is_whole(&self) -> bool {
+            self.ack_tracker.gap_end.is_none()
+        }
+    }
+
+    impl Deref for Window {
+        type Target = AckTracker;
+
+        fn deref(&self) -> &AckTracker {
+            &self.ack_tracker
+        }
+    }
+
+    fn listed(ack_tracker: &mut Window, kind: RecordKind) -> Vec<(u32, u32)> {
         let mut buffer = [0; 1464];
         let mut writer = Writer::new(&mut buffer);
-        ack_tracker.write(kind, &mut writer, 1464).expect("room for records");
+        ack_tracker.write(kind, &mut writer, 1464);
         let mut reader = Reader::new(writer.finish());
         let header = DatagramHeader::read(&mut reader).expect("a header");
         let (DatagramHeader::Ack { records: count, .. } | DatagramHeader::Nack { records: count }) = header
@@ -416,13 +434,13 @@ mod tests {
 
     #[test]
     fn gaps_are_reported_once_and_datagrams_acknowledged_three_times() {
-        let mut ack_tracker = AckTracker::default();
+        let mut ack_tracker = Window::starting_at(0);
         for number in [0, 1, 2, 5, 4, 9] {
-            assert_eq!(ack_tracker.classify(U24::new(number)), DatagramStatus::New);
-            ack_tracker.commit(U24::new(number));
+            assert_eq!(ack_tracker.classify(number), DatagramStatus::New);
+            ack_tracker.commit(number);
         }
-        assert_eq!(ack_tracker.classify(U24::new(4)), DatagramStatus::Duplicate);
-        assert_eq!(ack_tracker.classify(U24::new(3)), DatagramStatus::New);
+        assert_eq!(ack_tracker.classify(4), DatagramStatus::Duplicate);
+        assert_eq!(ack_tracker.classify(3), DatagramStatus::New);
         assert_eq!(listed(&mut ack_tracker, RecordKind::Nack), [(3, 3), (6, 8)]);
         assert_eq!(listed(&mut ack_tracker, RecordKind::Ack), [(0, 2), (4, 5), (9, 9)]);
         assert!(!ack_tracker.has_missing() && ack_tracker.unacknowledged() == 0);
@@ -433,12 +451,34 @@ mod tests {
         assert!(listed(&mut ack_tracker, RecordKind::Ack).is_empty());
     }
 
+    /// Memory that nobody touches takes none of the machine.
+    #[test]
+    fn the_fates_are_touched_only_while_a_gap_is_in_the_window() {
+        let mut ack_tracker = Window::starting_at(0);
+        let untouched = ack_tracker.words;
+        (0..2_000).for_each(|number| ack_tracker.commit(number));
+        assert_eq!(ack_tracker.words, untouched);
+        ack_tracker.commit(2_001);
+        let status = [2_001, 2_000, 1_999, 978, 977].map(|number| ack_tracker.classify(number));
+        let [duplicate, outside] = [DatagramStatus::Duplicate, DatagramStatus::OutsideWindow];
+        assert_eq!(status, [duplicate, DatagramStatus::New, duplicate, duplicate, outside]);
+        (2_002..3_024).for_each(|number| ack_tracker.commit(number));
+        assert_eq!(ack_tracker.classify(2_000), DatagramStatus::New);
+        assert!(!ack_tracker.is_whole() && ack_tracker.missing_count == 1);
+        ack_tracker.commit(3_024);
+        assert!(ack_tracker.is_whole() && !ack_tracker.has_missing());
+        assert_eq!(ack_tracker.classify(2_001), duplicate);
+        let left = ack_tracker.words;
+        (3_025..6_000).for_each(|number| ack_tracker.commit(number));
+        assert_eq!(ack_tracker.words, left);
+    }
+
     #[test]
     fn what_was_acknowledged_before_lengthens_the_record_of_what_follows() {
-        let mut ack_tracker = starting_at(U24::new(0xFF_FFFC));
+        let mut ack_tracker = Window::starting_at(0xFF_FFFC);
         let mut first = U24::new(0xFF_FFFC);
         for _ in 0..300 {
-            (0..4).for_each(|step| ack_tracker.commit(first.plus(step)));
+            (0..4).for_each(|step| ack_tracker.commit(first.plus(step).get()));
             let records = listed(&mut ack_tracker, RecordKind::Ack);
             let named: u32 = records.iter().map(|(first, last)| last - first + 1).sum();
             assert!(named <= 12 && records.len() <= 3, "{records:?}");
@@ -451,20 +491,20 @@ mod tests {
     /// The limits of docs/raknet.md#gaps: 2000 to 2999 for a jump to 3000, nothing for a jump to 60000.
     #[test]
     fn jumps_are_bounded() {
-        let mut ack_tracker = AckTracker::default();
-        ack_tracker.commit(U24::new(0));
-        assert_eq!(ack_tracker.classify(U24::new(60_000)), DatagramStatus::OutsideWindow);
-        ack_tracker.commit(U24::new(3_000));
+        let mut ack_tracker = Window::starting_at(0);
+        ack_tracker.commit(0);
+        assert_eq!(ack_tracker.classify(60_000), DatagramStatus::OutsideWindow);
+        ack_tracker.commit(3_000);
         assert_eq!(listed(&mut ack_tracker, RecordKind::Nack), [(2_000, 2_999)]);
-        assert_eq!(ack_tracker.classify(U24::new(1_900)), DatagramStatus::OutsideWindow);
-        assert_eq!(ack_tracker.classify(U24::new(1_999)), DatagramStatus::New);
+        assert_eq!(ack_tracker.classify(1_900), DatagramStatus::OutsideWindow);
+        assert_eq!(ack_tracker.classify(1_999), DatagramStatus::New);
     }
 
     #[test]
     fn records_do_not_wrap_and_the_last_number_comes_last() {
-        let mut ack_tracker = starting_at(U24::new(0xFF_FFFC));
+        let mut ack_tracker = Window::starting_at(0xFF_FFFC);
         for step in 0..8 {
-            ack_tracker.commit(U24::new(0xFF_FFFC).plus(step));
+            ack_tracker.commit(0xFF_FFFC + step);
         }
         assert_eq!(
             listed(&mut ack_tracker, RecordKind::Ack),
@@ -476,9 +516,9 @@ mod tests {
             assert_eq!(ack_tracker.unacknowledged(), 0);
         }
         assert!(listed(&mut ack_tracker, RecordKind::Ack).is_empty());
-        let mut ack_tracker = starting_at(U24::new(0xFF_FFFE));
-        ack_tracker.commit(U24::new(0xFF_FFFE));
-        ack_tracker.commit(U24::new(0xFF_FFFF));
+        let mut ack_tracker = Window::starting_at(0xFF_FFFE);
+        ack_tracker.commit(0xFF_FFFE);
+        ack_tracker.commit(0xFF_FFFF);
         assert_eq!(
             listed(&mut ack_tracker, RecordKind::Ack),
             [(0xFF_FFFE, 0xFF_FFFE), (0xFF_FFFF, 0xFF_FFFF)]
@@ -487,9 +527,9 @@ mod tests {
 
     #[test]
     fn gaps_beside_the_last_number_are_reported_on_both_sides_of_it() {
-        let mut ack_tracker = starting_at(U24::new(0xFF_FFFC));
-        ack_tracker.commit(U24::new(0xFF_FFFC));
-        ack_tracker.commit(U24::new(2));
+        let mut ack_tracker = Window::starting_at(0xFF_FFFC);
+        ack_tracker.commit(0xFF_FFFC);
+        ack_tracker.commit(2);
         assert_eq!(ack_tracker.missing_count, 5);
         let [before, behind] = [(); 2].map(|()| listed(&mut ack_tracker, RecordKind::Nack));
         assert_eq!(before, [(0xFF_FFFD, 0xFF_FFFE), (0xFF_FFFF, 0xFF_FFFF)]);
@@ -499,51 +539,51 @@ mod tests {
 
     #[test]
     fn what_fell_behind_the_window_is_not_acknowledged() {
-        let mut ack_tracker = AckTracker::default();
-        ack_tracker.commit(U24::new(5));
-        (6..1_029).for_each(|number| ack_tracker.defer(U24::new(number)));
+        let mut ack_tracker = Window::starting_at(0);
+        ack_tracker.commit(5);
+        (6..1_029).for_each(|number| ack_tracker.defer(number));
         assert_eq!(ack_tracker.unacknowledged(), 1);
-        ack_tracker.defer(U24::new(1_029));
+        ack_tracker.defer(1_029);
         assert_eq!(ack_tracker.unacknowledged(), 0);
-        ack_tracker.commit(U24::new(1_030));
+        ack_tracker.commit(1_030);
         assert_eq!(listed(&mut ack_tracker, RecordKind::Ack), [(1_030, 1_030)]);
     }
 
     #[test]
     fn what_was_refused_is_called_missing_once_there_is_room() {
-        let mut ack_tracker = AckTracker::default();
-        ack_tracker.commit(U24::new(0));
+        let mut ack_tracker = Window::starting_at(0);
+        ack_tracker.commit(0);
         for number in [1, 3, 4] {
-            ack_tracker.defer(U24::new(number));
+            ack_tracker.defer(number);
         }
         assert_eq!(listed(&mut ack_tracker, RecordKind::Nack), [(2, 2)]);
         assert!(ack_tracker.has_deferred());
-        assert_eq!(ack_tracker.classify(U24::new(3)), DatagramStatus::Deferred);
-        ack_tracker.commit(U24::new(3));
+        assert_eq!(ack_tracker.classify(3), DatagramStatus::Deferred);
+        ack_tracker.commit(3);
         ack_tracker.nack_deferred();
         assert_eq!(listed(&mut ack_tracker, RecordKind::Nack), [(1, 1), (4, 4)]);
         assert!(!ack_tracker.has_deferred());
-        ack_tracker.defer(U24::new(6));
+        ack_tracker.defer(6);
         ack_tracker.nack_deferred();
         assert_eq!(listed(&mut ack_tracker, RecordKind::Nack), [(5, 6)]);
     }
 
     #[test]
     fn refusals_that_fell_behind_the_window_are_forgotten() {
-        let mut ack_tracker = starting_at(U24::new(0xFF_FFF0));
-        ack_tracker.defer(U24::new(0xFF_FFF0));
-        (1..1_100).for_each(|step| ack_tracker.commit(U24::new(0xFF_FFF0).plus(step)));
+        let mut ack_tracker = Window::starting_at(0xFF_FFF0);
+        ack_tracker.defer(0xFF_FFF0);
+        (1..1_100).for_each(|step| ack_tracker.commit(0xFF_FFF0 + step));
         ack_tracker.nack_deferred();
         assert!(!ack_tracker.has_missing());
     }
 
     #[test]
     fn what_does_not_fit_waits_for_the_next_datagram() {
-        let mut ack_tracker = AckTracker::default();
-        (0..20).for_each(|number| ack_tracker.commit(U24::new(number * 2)));
+        let mut ack_tracker = Window::starting_at(0);
+        (0..20).for_each(|number| ack_tracker.commit(number * 2));
         let mut buffer = [0; 64];
         let mut writer = Writer::new(&mut buffer);
-        ack_tracker.write(RecordKind::Ack, &mut writer, 64).expect("room for some");
+        ack_tracker.write(RecordKind::Ack, &mut writer, 64);
         assert_eq!(writer.finish().len(), ACK_HEADER + 14 * 4);
         assert!(ack_tracker.unacknowledged() > 0);
         let rest: Vec<_> = (14..20).map(|number| (number * 2, number * 2)).collect();

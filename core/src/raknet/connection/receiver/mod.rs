@@ -3,6 +3,7 @@
 mod ack_tracker;
 mod budget;
 mod error;
+mod fates;
 mod messages;
 mod packing;
 mod reassembly;
@@ -12,6 +13,7 @@ pub(super) use ack_tracker::DatagramStatus;
 use ack_tracker::{AckTracker, RecordKind};
 use budget::ReceiveBudget;
 pub(super) use error::ReceiveError;
+use fates::Fates;
 use reassembly::{ArrivedPart, Reassembly};
 use reorder_buffer::{Disposition, ReorderBuffer};
 
@@ -110,8 +112,8 @@ impl Receiver {
     }
 
     /// What the number of a data datagram means.
-    pub(super) fn classify(&self, number: U24) -> DatagramStatus {
-        self.datagrams.classify(number)
+    pub(super) fn classify(&self, cx: &mut Context<'_, '_>, number: U24) -> DatagramStatus {
+        self.datagrams.classify(&fates(cx), number)
     }
 
     /// Counts a data datagram whose capsules were all taken.
@@ -120,20 +122,20 @@ impl Receiver {
     }
 
     /// Notes that a datagram is to be acknowledged, at `latest`.
-    pub(super) fn acknowledge(&mut self, now: Instant, number: U24, latest: Instant) {
+    pub(super) fn acknowledge(&mut self, cx: &mut Context<'_, '_>, number: U24, latest: Instant) {
         // RFC 9000 section 13.2.1: a gap is told at once, since the other peer detects losses by what follows them.
         let has_gap = !self.datagrams.is_next(number);
-        self.datagrams.commit(number);
-        if self.datagrams.unacknowledged() >= ACK_AT_ONCE || latest <= now || has_gap {
-            self.ack_at = Some(now);
+        self.datagrams.commit(&mut fates(cx), number);
+        if self.datagrams.unacknowledged() >= ACK_AT_ONCE || latest <= cx.now || has_gap {
+            self.ack_at = Some(cx.now);
         } else if self.ack_at.is_none() {
             self.ack_at = Some(latest);
         }
     }
 
     /// Notes that there was no memory for all of a datagram.
-    pub(super) fn defer(&mut self, number: U24) {
-        self.datagrams.defer(number);
+    pub(super) fn defer(&mut self, cx: &mut Context<'_, '_>, number: U24) {
+        self.datagrams.defer(&mut fates(cx), number);
     }
 
     /// When an acknowledgement is due.
@@ -142,9 +144,14 @@ impl Receiver {
     }
 
     /// Composes an acknowledgement if one is due, or a negative one.
-    pub(super) fn compose(&mut self, now: Instant, sizes: Sizes, buffer: &mut [u8]) -> Option<usize> {
-        if self.datagrams.unacknowledged() > 0 && self.ack_at.is_none_or(|at| at <= now) {
-            let length = self.compose_records(RecordKind::Ack, sizes, buffer);
+    pub(super) fn compose(
+        &mut self,
+        cx: &mut Context<'_, '_>,
+        sizes: Sizes,
+        buffer: &mut [u8],
+    ) -> Option<usize> {
+        if self.datagrams.unacknowledged() > 0 && self.ack_at.is_none_or(|at| at <= cx.now) {
+            let length = self.compose_records(cx, RecordKind::Ack, sizes, buffer);
             if self.datagrams.unacknowledged() == 0 {
                 self.ack_at = None;
             }
@@ -155,12 +162,18 @@ impl Receiver {
         if !self.datagrams.has_missing() {
             return None;
         }
-        self.compose_records(RecordKind::Nack, sizes, buffer)
+        self.compose_records(cx, RecordKind::Nack, sizes, buffer)
     }
 
-    fn compose_records(&mut self, kind: RecordKind, sizes: Sizes, buffer: &mut [u8]) -> Option<usize> {
+    fn compose_records(
+        &mut self,
+        cx: &mut Context<'_, '_>,
+        kind: RecordKind,
+        sizes: Sizes,
+        buffer: &mut [u8],
+    ) -> Option<usize> {
         let mut writer = Writer::new(buffer);
-        self.datagrams.write(kind, &mut writer, sizes.body()).ok()?;
+        self.datagrams.write(&mut fates(cx), kind, &mut writer, sizes.body()).ok()?;
         Some(writer.written())
     }
 
@@ -293,9 +306,9 @@ impl Receiver {
     }
 
     /// Reports deferred datagrams missing once half of the quota is free: with less, most of them would be deferred again.
-    pub(super) fn nack_deferred(&mut self, cx: &Context<'_, '_>) {
+    pub(super) fn nack_deferred(&mut self, cx: &mut Context<'_, '_>) {
         if self.budget.admits(cx, 0, Disposition::Buffer) {
-            self.datagrams.nack_deferred();
+            self.datagrams.nack_deferred(&fates(cx));
         }
     }
 
@@ -323,4 +336,11 @@ impl Receiver {
         cx.pool.shares.close(&mut self.budget.share);
         self.budget = ReceiveBudget::default();
     }
+}
+
+/// The fates of the datagrams of this connection.
+#[cfg_attr(target_pointer_width = "64", inline)]
+#[cfg_attr(not(target_pointer_width = "64"), inline(never))]
+fn fates<'c>(cx: &'c mut Context<'_, '_>) -> Fates<'c> {
+    Fates::new(cx.state.loss_history.window(cx.slot))
 }

@@ -75,7 +75,7 @@ impl LossRecovery {
         summary: &mut AckSummary,
         mut acked: impl FnMut(&mut Context<'_, '_>, Block),
     ) {
-        while let Some(ordinal) = self.recently_lost.take(record) {
+        while let Some(ordinal) = self.take_spurious(cx, record) {
             let since = (self.datagrams_lost as u16).wrapping_sub(ordinal);
             self.on_spurious_loss((self.datagrams_lost as u32).wrapping_sub(since.into()));
         }
@@ -92,6 +92,15 @@ impl LossRecovery {
                 for_each_message(cx, first, &mut acked);
             }
         }
+    }
+
+    /// Takes a lost datagram that `record` names; returns the low bits of its ordinal.
+    #[inline]
+    fn take_spurious(&mut self, cx: &mut Context<'_, '_>, record: Record) -> Option<u16> {
+        if self.recently_lost.is_empty() {
+            return None;
+        }
+        self.recently_lost.take(cx.state.loss_history.lost(cx.slot)?, record)
     }
 
     fn on_datagram_acked(&mut self, cx: &mut Context<'_, '_>, first: Block, summary: &mut AckSummary) {

@@ -76,7 +76,7 @@ impl LossRecovery {
         self.untrack(cx, first);
         let BlockHeader::Outgoing(_, status) = cx.pool.header_mut(first) else { return None };
         if let SendStatus::Lost { number, ordinal, .. } = core::mem::replace(status, SendStatus::RESEND) {
-            let replaced = self.recently_lost.push(number, ordinal);
+            let replaced = self.recently_lost.push(cx.state.loss_history.lost(cx.slot), number, ordinal);
             self.reordering_window = self.reordering_window.saturating_sub(replaced);
         }
         Some(first)

@@ -1,0 +1,212 @@
+//! How the endpoints of a server that needs more than one core are bound.
+
+use std::sync::Arc;
+
+use rakwire::endpoint::{Hook, Protocol};
+use tokio::net::ToSocketAddrs;
+use tokio::runtime::Handle;
+
+use super::Endpoint;
+use super::admission::LockedAdmission;
+use super::boxed_hook::BoxedHook;
+use super::options::Options;
+use super::shards::Shards;
+use super::shared::Shared;
+use crate::bind_error::BindError;
+use crate::clock::Clock;
+use crate::socket::Socket;
+
+/// The runtime of the caller, once for each endpoint.
+fn here(shards: usize) -> Vec<Handle> {
+    vec![Handle::current(); shards.max(1)]
+}
+
+impl<P: Protocol> Endpoint<P> {
+    /// Binds several endpoints to one address, for a server that needs more than one core. Each endpoint has its own
+    /// socket, tasks, locks, and memory as in `options`. The system passes all datagrams of a client to the same endpoint.
+    /// Accept connections from each of them.
+    ///
+    /// They are one server to its clients. Shared are:
+    /// - the identity and the keys of the configuration;
+    /// - `max_incoming`, which counts the connections of all; in RakNet the GUIDs, so that nobody comes in twice;
+    /// - in RakNet the connect tokens that were used, where the options ask for tokens;
+    /// - in RakNet the password, the bans and what pongs say: whoever is asked to change them changes them for all;
+    /// - the rations: pongs and challenges a second, in all and for each network, the time between two connections of an
+    ///   address, and the half-open connections of a network where cookies are off.
+    ///
+    /// Not shared are the memory and the queues; the statistics; connections that an endpoint opens itself, whose GUIDs it
+    /// alone knows; and the half-open connections that a full RakNet server ends for the sake of a newcomer, which must be
+    /// of the endpoint that the newcomer comes to. A place is counted until its connection has ended or its endpoint is
+    /// gone.
+    ///
+    /// # Errors
+    /// A [`BindError`] with the address. Only Linux and Android distribute datagrams by client; elsewhere this always
+    /// fails.
+    ///
+    /// ```
+    /// use rakwire_native::{Endpoint, Options};
+    ///
+    /// # #[tokio::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # if cfg!(not(target_os = "linux")) { return Ok(()) }
+    /// let shards = Endpoint::bind_shards("127.0.0.1:0", &Options::server(500)?, 2).await?;
+    /// let address = shards[0].local_addr();
+    /// let (accepted, mut remotes) = tokio::sync::mpsc::unbounded_channel();
+    /// for shard in shards {
+    ///     let accepted = accepted.clone();
+    ///     tokio::spawn(async move {
+    ///         while let Some(connection) = shard.accept().await {
+    ///             accepted.send(connection.remote()).expect("the main task is running");
+    ///         }
+    ///     });
+    /// }
+    /// let client = Endpoint::bind("127.0.0.1:0", Options::client()?).await?;
+    /// let connection = client.connect(address).await?;
+    /// assert_eq!(remotes.recv().await, Some(client.local_addr()));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn bind_shards(
+        address: impl ToSocketAddrs,
+        options: &Options<P>,
+        shards: usize,
+    ) -> Result<Vec<Self>, BindError> {
+        Self::open_shards(address, options, &here(shards), |_| BoxedHook::NONE).await
+    }
+
+    /// Like [`bind_shards`](Self::bind_shards), with an endpoint for each of these runtimes, in which its tasks run. A runtime of one
+    /// thread for each core costs least: nothing of an endpoint moves between cores, and no task wakes another thread.
+    /// Accept the connections of an endpoint in its runtime.
+    ///
+    /// # Errors
+    /// Those of [`bind_shards`](Self::bind_shards).
+    ///
+    /// ```
+    /// use rakwire_native::{Endpoint, Options};
+    /// use tokio::runtime::{Builder, Runtime};
+    ///
+    /// async fn serve(shard: Endpoint) {
+    ///     while let Some(connection) = shard.accept().await {
+    ///         println!("{} has come", connection.remote());
+    ///     }
+    /// }
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # if cfg!(not(target_os = "linux")) { return Ok(()) }
+    /// let runtime = |_| Builder::new_current_thread().enable_all().build();
+    /// let runtimes: Vec<Runtime> = (0..2).map(runtime).collect::<Result<_, _>>()?;
+    /// let handles: Vec<_> = runtimes.iter().map(|runtime| runtime.handle().clone()).collect();
+    /// let options = Options::server(500)?;
+    /// let shards = runtimes[0].block_on(Endpoint::bind_shards_on("127.0.0.1:0", &options, &handles))?;
+    /// let address = shards[0].local_addr();
+    /// for (runtime, shard) in runtimes.into_iter().zip(shards) {
+    ///     std::thread::spawn(move || runtime.block_on(serve(shard)));
+    /// }
+    /// let runtime = Builder::new_current_thread().enable_all().build()?;
+    /// runtime.block_on(async {
+    ///     let client = Endpoint::bind("127.0.0.1:0", Options::client()?).await?;
+    ///     let connection = client.connect(address).await?;
+    ///     connection.disconnect().await;
+    ///     Ok::<(), Box<dyn std::error::Error>>(())
+    /// })?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn bind_shards_on(
+        address: impl ToSocketAddrs,
+        options: &Options<P>,
+        runtimes: &[Handle],
+    ) -> Result<Vec<Self>, BindError> {
+        Self::open_shards(address, options, runtimes, |_| BoxedHook::NONE).await
+    }
+
+    /// Like [`bind_shards`](Self::bind_shards), with a hook for each endpoint, which `hook` makes from its number.
+    ///
+    /// The endpoints work at the same time, and no two of them have connections of the same id. So one [`SharedHook`] may
+    /// serve all of them if it keeps what it knows by id, as a [`MessageFilter`](crate::raknet::MessageFilter) does; it
+    /// makes them wait for each other. Slots are the same at each endpoint, so a plugin that keeps its state by slot
+    /// ([`BySlot`](rakwire::endpoint::BySlot)), as all of `rakwire-plugins` do, needs an instance for each.
+    ///
+    /// # Errors
+    /// Those of [`bind_shards`](Self::bind_shards).
+    ///
+    /// ```
+    /// use rakwire_native::endpoint::SharedHook;
+    /// use rakwire_native::raknet::{Endpoint, FilterGroup, MessageFilter, Options};
+    ///
+    /// # #[tokio::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # if cfg!(not(target_os = "linux")) { return Ok(()) }
+    /// let filters = [0, 1].map(|_| SharedHook::new(MessageFilter::<64>::new()));
+    /// let options = Options::server(8)?;
+    /// let hook = |number: usize| filters[number].clone();
+    /// let shards = Endpoint::bind_shards_with_hook("127.0.0.1:0", &options, filters.len(), hook).await?;
+    /// for filter in &filters {
+    ///     filter.with(|filter| filter.forbid(FilterGroup::EVERYONE, [0x90]));
+    /// }
+    /// assert_eq!(shards.len(), filters.len());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn bind_shards_with_hook<H: Hook<P> + Send + 'static>(
+        address: impl ToSocketAddrs,
+        options: &Options<P>,
+        shards: usize,
+        mut hook: impl FnMut(usize) -> H,
+    ) -> Result<Vec<Self>, BindError> {
+        Self::open_shards(address, options, &here(shards), |number| BoxedHook::new(hook(number))).await
+    }
+
+    /// Like [`bind_shards_on`](Self::bind_shards_on), with a hook for each endpoint, as
+    /// [`bind_shards_with_hook`](Self::bind_shards_with_hook) has.
+    ///
+    /// # Errors
+    /// Those of [`bind_shards`](Self::bind_shards).
+    pub async fn bind_shards_on_with_hook<H: Hook<P> + Send + 'static>(
+        address: impl ToSocketAddrs,
+        options: &Options<P>,
+        runtimes: &[Handle],
+        mut hook: impl FnMut(usize) -> H,
+    ) -> Result<Vec<Self>, BindError> {
+        Self::open_shards(address, options, runtimes, |number| BoxedHook::new(hook(number))).await
+    }
+
+    async fn open_shards(
+        address: impl ToSocketAddrs,
+        options: &Options<P>,
+        runtimes: &[Handle],
+        mut hook: impl FnMut(usize) -> BoxedHook<P>,
+    ) -> Result<Vec<Self>, BindError> {
+        let Some((first, others)) = runtimes.split_first() else { return Ok(Vec::new()) };
+        let bind = |runtime: &Handle, address| {
+            let _entered = runtime.enter();
+            Socket::bind_shared(address)
+        };
+        let first = Socket::open_with(address, |address| bind(first, address)).await?;
+        let address = first.local_addr();
+        let mut sockets = vec![first];
+        for runtime in others {
+            let socket = bind(runtime, address);
+            sockets.push(socket.map_err(|source| BindError::Socket { address, source })?);
+        }
+        // Another socket changes the distribution, so the endpoints start when all sockets are bound.
+        let (clock, admission) = (Clock::start(), LockedAdmission::default());
+        let mut shared = |number| {
+            let shared = Shared::new(options.clone(), hook(number), clock);
+            let mut state = shared.lock();
+            state.share_admission(admission.clone());
+            let partitioned = state.partition_ids(number, sockets.len());
+            drop(state);
+            partitioned
+                .map(|()| Arc::new(shared))
+                .map_err(|error| BindError::Socket { address, source: std::io::Error::other(error) })
+        };
+        let all = (0..sockets.len()).map(&mut shared).collect::<Result<Vec<_>, BindError>>()?;
+        let shards = Shards::of(&all);
+        let run = |((socket, shared), runtime): (_, &Handle)| {
+            let _entered = runtime.enter();
+            Self::run(socket, shared, &shards, options.simulate)
+        };
+        Ok(sockets.into_iter().zip(all).zip(runtimes).map(run).collect())
+    }
+}
