@@ -33,11 +33,16 @@ pub(crate) struct Cores {
 impl Cores {
     /// The first two cores that this process may use; with a single one, both programs share it.
     pub(crate) fn choose() -> Result<Self> {
-        let allowed = sched_getaffinity(Pid::from_raw(0)).context("the system reports no cores")?;
-        let mut cores = (0..CpuSet::count()).filter(|core| allowed.is_set(*core).unwrap_or(false));
+        let mut cores = allowed_cores()?.into_iter();
         let receiver = cores.next().context("there is no core")?;
         Ok(Self { sender: cores.next().unwrap_or(receiver), receiver })
     }
+}
+
+/// The cores that this process may use.
+pub(crate) fn allowed_cores() -> Result<Vec<usize>> {
+    let allowed = sched_getaffinity(Pid::from_raw(0)).context("the system reports no cores")?;
+    Ok((0..CpuSet::count()).filter(|core| allowed.is_set(*core).unwrap_or(false)).collect())
 }
 
 /// A program that runs until it is dropped.

@@ -41,7 +41,7 @@ enum State {
     Connected(Option<ConnectionId>),
 }
 
-struct Load {
+pub(super) struct Load {
     socket: Socket,
     server: SocketAddr,
     clients: Vec<Client>,
@@ -50,7 +50,7 @@ struct Load {
 }
 
 impl Load {
-    fn new(server: SocketAddr, clients: u16, udp: bool, record: Record) -> Result<Self> {
+    pub(super) fn new(server: SocketAddr, clients: u16, udp: bool, record: Record) -> Result<Self> {
         let client = |number| Client {
             address: address_of(number),
             peer: (!udp).then(|| peer(number)),
@@ -71,7 +71,7 @@ impl Load {
     }
 
     /// Connects all clients, a few at a time.
-    fn connect(&mut self) -> Result<()> {
+    pub(super) fn connect(&mut self) -> Result<()> {
         let is = |state: State| move |client: &&Client| client.state == state;
         loop {
             let connecting = self.clients.iter().filter(is(State::Connecting)).count();
@@ -108,6 +108,11 @@ impl Load {
             }
         }
         Ok(())
+    }
+
+    /// All clients send their messages.
+    pub(super) fn send_all(&mut self) {
+        (0..PARTS as usize).for_each(|part| self.send(part));
     }
 
     /// The clients of a part of a tick send their messages.
@@ -150,7 +155,7 @@ impl Load {
     }
 
     /// Takes what has arrived for all clients.
-    fn receive(&mut self) -> Result<()> {
+    pub(super) fn receive(&mut self) -> Result<()> {
         let (now, server) = (self.now(), self.server);
         let mut messages = 0;
         let clients = &mut self.clients;

@@ -1,5 +1,6 @@
 //! A server with many clients, each of which sends and gets a message in each of 60 ticks a second.
 
+mod in_turns;
 mod load;
 mod measure;
 mod server;
@@ -32,6 +33,16 @@ pub(crate) enum Role {
         #[arg(long, default_value_t = 1)]
         shards: usize,
     },
+    /// The server and all clients, which are at work in turns
+    InTurns {
+        #[arg(long)]
+        clients: u16,
+        /// Endpoints at one address, each with its own core
+        #[arg(long, default_value_t = 1)]
+        shards: usize,
+        #[arg(long)]
+        seconds: f64,
+    },
     /// The server without RakNet: a socket that receives many datagrams per call
     Udp {
         #[arg(long)]
@@ -51,6 +62,7 @@ pub(crate) enum Role {
 pub(crate) fn run(role: &Role) -> Result<()> {
     match role {
         Role::Server { clients, shards } => server::run(*clients, *shards),
+        Role::InTurns { clients, shards, seconds } => in_turns::run(*clients, *shards, *seconds),
         Role::Udp { clients } => udp_server::run(*clients),
         Role::Load { server, clients, udp } => load::run(*server, *clients, *udp),
     }
@@ -84,35 +96,51 @@ pub(crate) fn rows(bench: &Bench, effort: Effort) -> Result<Vec<Row>> {
     ])
 }
 
-/// The server with one and with two shards, which share two cores with the clients.
+/// The server with one and with two shards: beside the clients, with which they share two cores, and in turns with them.
 pub(crate) fn shards(bench: &Bench, effort: Effort) -> Result<Vec<Row>> {
-    let (mut one, mut two) = (Vec::new(), Vec::new());
+    let size = Size::of(effort);
+    let (mut one, mut two) = (OfShards::default(), OfShards::default());
     for _ in 0..bench.runs {
         for (shards, runs) in [(1, &mut one), (2, &mut two)] {
-            runs.push(measure::once(Subject::Shards(shards), Cores::Shared, Size::of(effort), bench.limit)?);
+            runs.shared.push(measure::once(Subject::Shards(shards), Cores::Shared, size, bench.limit)?);
+            runs.turns.push(measure::turn_ms(shards, size, bench.limit)?);
         }
     }
-    let row = |name, runs: &[Measured]| {
-        let row = Row::new(name, of(runs, |run| run.per_second), "messages/s", Better::Higher);
-        Row { cpu_us: Some(of(runs, |run| run.cpu_us)), ..row }
-    };
-    let scaling = scaling(2, of(&one, |run| run.cpu_us), of(&two, |run| run.cpu_us));
-    let scaling = Row::new("shards_scaling", scaling, "x one shard", Better::Higher);
-    Ok(vec![row("shards_1", &one), row("shards_2", &two), scaling])
+    let times = |name, value| Row::new(name, value, "x one shard", Better::Higher);
+    Ok(vec![
+        one.shared("shards_1"),
+        two.shared("shards_2"),
+        times("shards_shared_scaling", 2.0 * one.cpu_us() / two.cpu_us()),
+        one.turn("shards_turn_1"),
+        two.turn("shards_turn_2"),
+        times("shards_scaling", one.turn_ms() / two.turn_ms()),
+    ])
 }
 
-/// How many times as much as one shard as many shards carry on as many cores, if nothing but their CPU time limits them.
-fn scaling(shards: u32, cpu_of_one: f64, cpu_of_all: f64) -> f64 {
-    f64::from(shards) * cpu_of_one / cpu_of_all
+/// The runs of a server with some number of shards.
+#[derive(Debug, Default)]
+struct OfShards {
+    /// With clients that run at the same time.
+    shared: Vec<Measured>,
+    /// How long turns took, in which the clients stood still.
+    turns: Vec<f64>,
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+impl OfShards {
+    fn cpu_us(&self) -> f64 {
+        of(&self.shared, |run| run.cpu_us)
+    }
 
-    #[test]
-    fn shards_that_cost_a_message_no_more_scale_with_their_number() {
-        assert_eq!(scaling(2, 5.0, 5.0), 2.0);
-        assert_eq!(scaling(2, 5.0, 6.25), 1.6);
+    fn turn_ms(&self) -> f64 {
+        median(self.turns.iter().copied()).unwrap_or(f64::NAN)
+    }
+
+    fn shared(&self, name: &str) -> Row {
+        let carried = of(&self.shared, |run| run.per_second);
+        Row { cpu_us: Some(self.cpu_us()), ..Row::new(name, carried, "messages/s", Better::Higher) }
+    }
+
+    fn turn(&self, name: &str) -> Row {
+        Row::new(name, self.turn_ms(), "ms", Better::Lower)
     }
 }

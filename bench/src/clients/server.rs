@@ -14,6 +14,19 @@ use super::window::{Record, print_line};
 use crate::peer;
 
 pub(super) fn run(clients: u16, shards: usize) -> Result<()> {
+    let (runtimes, endpoints) = bind(clients, shards)?;
+    let port = endpoints.first().context("there must be at least one shard")?.local_addr().port();
+    let record = Record::begin();
+    for (runtime, endpoint) in runtimes.into_iter().zip(endpoints) {
+        let record = record.clone();
+        std::thread::spawn(move || runtime.block_on(serve(endpoint, record)));
+    }
+    print_line(&format!("ready {port}"))?;
+    record.print_at_each_line()
+}
+
+/// Endpoints at one address, each of which has a runtime of one thread.
+pub(super) fn bind(clients: u16, shards: usize) -> Result<(Vec<Runtime>, Vec<Endpoint>)> {
     let runtime = |_| Builder::new_current_thread().enable_all().build();
     let runtimes = (0..shards).map(runtime).collect::<io::Result<Vec<Runtime>>>()?;
     let handles: Vec<_> = runtimes.iter().map(|runtime| runtime.handle().clone()).collect();
@@ -22,14 +35,7 @@ pub(super) fn run(clients: u16, shards: usize) -> Result<()> {
     // The system does not share clients out evenly, so each shard has room for all.
     let options = peer::server_options(clients, false)?;
     let endpoints = first.block_on(Endpoint::bind_shards_on(address, &options, &handles))?;
-    let port = endpoints.first().map(Endpoint::local_addr).unwrap_or(address).port();
-    let record = Record::begin();
-    for (runtime, endpoint) in runtimes.into_iter().zip(endpoints) {
-        let record = record.clone();
-        std::thread::spawn(move || runtime.block_on(serve(endpoint, record)));
-    }
-    print_line(&format!("ready {port}"))?;
-    record.print_at_each_line()
+    Ok((runtimes, endpoints))
 }
 
 async fn serve(endpoint: Endpoint, record: Record) {

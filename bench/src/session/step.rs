@@ -72,7 +72,8 @@ impl Step {
             Self::Loss1 => 245.0,
             Self::Loss5 => 430.0,
             Self::Loss15 | Self::Bursts => 70.0,
-            Self::Clients | Self::Shards => 55.0,
+            Self::Clients => 55.0,
+            Self::Shards => 80.0,
             Self::Idle => 65.0,
         }
     }
@@ -111,7 +112,14 @@ impl Step {
             Self::Clients => {
                 &["clients_1000", "clients_1000_per_core", "clients_1000_tick_p99", "clients_1000_late_p99"]
             }
-            Self::Shards => &["shards_1", "shards_2", "shards_scaling"],
+            Self::Shards => &[
+                "shards_1",
+                "shards_2",
+                "shards_shared_scaling",
+                "shards_turn_1",
+                "shards_turn_2",
+                "shards_scaling",
+            ],
             Self::Idle => &["idle_memory", "idle_cpu", "idle_connections"],
         }
     }

@@ -1,0 +1,168 @@
+//! A server whose clients stand still while it works, so that each of its shards has a core to itself.
+
+use std::sync::{Arc, Barrier, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use rakwire_native::{Connection, Delivery, Endpoint};
+use serde::{Deserialize, Serialize};
+use tokio::runtime::Runtime;
+use tokio::sync::watch;
+use tokio::time::timeout;
+
+use super::load::Load;
+use super::server;
+use super::size::{MESSAGE, TICK};
+use super::window::{Record, print_line};
+use crate::process::{self, on_core};
+
+/// From one turn to the next: the clients need about as long as a server of one shard, and both must fit.
+const TURN: Duration = TICK.saturating_mul(2);
+/// Turns before the first one that counts.
+const WARM_UP: u32 = 15;
+/// How long a shard waits for a message that was lost.
+const LONGEST: Duration = Duration::from_millis(200);
+
+/// What the server did in all turns that count.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct Turns {
+    pub(super) turns: u32,
+    /// How long the shard was at work that needed longest in its turn, in all turns together.
+    pub(super) seconds: f64,
+    /// Messages of clients that did not arrive.
+    pub(super) lost: u64,
+}
+
+pub(super) fn run(clients: u16, shards: usize, seconds: f64) -> Result<()> {
+    let (runtimes, endpoints) = server::bind(clients, shards)?;
+    let address = endpoints.first().map(Endpoint::local_addr).context("there must be at least one shard")?;
+    let cores = process::allowed_cores()?.into_iter().cycle();
+    let (connected, all_are_connected) = watch::channel(false);
+    let meeting = Arc::new(Meeting::new(shards));
+    for ((runtime, endpoint), core) in runtimes.into_iter().zip(endpoints).zip(cores) {
+        let shard = Shard { endpoint, connections: Vec::new(), meeting: meeting.clone() };
+        let all_are_connected = all_are_connected.clone();
+        std::thread::spawn(move || on_core(core, || shard.run(&runtime, all_are_connected)));
+    }
+    let mut load = Load::new(address, clients, false, Record::begin())?;
+    load.connect()?;
+    connected.send(true)?;
+    for _ in 0..WARM_UP {
+        turn(&mut load, &meeting)?;
+    }
+    let (end, mut turns) = (Instant::now() + Duration::from_secs_f64(seconds), Turns::default());
+    while Instant::now() < end {
+        turns.add(clients, &turn(&mut load, &meeting)?);
+    }
+    print_line(&serde_json::to_string(&turns)?)
+}
+
+/// The clients send a message each, the server takes them and sends one to each client, and the clients take those.
+fn turn(load: &mut Load, meeting: &Meeting) -> Result<Vec<Work>> {
+    let next = Instant::now() + TURN;
+    load.send_all();
+    meeting.barrier.wait();
+    meeting.barrier.wait();
+    load.receive()?;
+    std::thread::sleep(next.saturating_duration_since(Instant::now()));
+    Ok(meeting.take())
+}
+
+impl Turns {
+    fn add(&mut self, clients: u16, shards: &[Work]) {
+        let received = shards.iter().map(|work| work.received).sum();
+        self.turns += 1;
+        self.seconds += shards.iter().map(|work| work.time).max().unwrap_or_default().as_secs_f64();
+        self.lost += u64::from(clients).saturating_sub(received);
+    }
+}
+
+/// What a shard did in a turn.
+#[derive(Clone, Copy, Debug)]
+struct Work {
+    time: Duration,
+    received: u64,
+}
+
+/// Where the shards wait for the clients, and the clients for the shards.
+struct Meeting {
+    barrier: Barrier,
+    work: Mutex<Vec<Work>>,
+}
+
+impl Meeting {
+    fn new(shards: usize) -> Self {
+        Self { barrier: Barrier::new(shards + 1), work: Mutex::default() }
+    }
+
+    fn report(&self, work: Work) {
+        self.work.lock().unwrap_or_else(PoisonError::into_inner).push(work);
+    }
+
+    fn take(&self) -> Vec<Work> {
+        std::mem::take(&mut *self.work.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+struct Shard {
+    endpoint: Endpoint,
+    connections: Vec<Connection>,
+    meeting: Arc<Meeting>,
+}
+
+impl Shard {
+    /// Lets clients in until all are connected, and then works in its turns, for ever. Its runtime has one thread, so
+    /// nothing of it runs between the turns.
+    fn run(mut self, runtime: &Runtime, all_are_connected: watch::Receiver<bool>) {
+        runtime.block_on(self.accept(all_are_connected));
+        loop {
+            self.meeting.barrier.wait();
+            let began = Instant::now();
+            let received = runtime.block_on(self.tick());
+            self.meeting.report(Work { time: began.elapsed(), received });
+            self.meeting.barrier.wait();
+        }
+    }
+
+    async fn accept(&mut self, mut all_are_connected: watch::Receiver<bool>) {
+        loop {
+            tokio::select! {
+                Some(connection) = self.endpoint.accept() => self.connections.push(connection),
+                _ = all_are_connected.wait_for(|all| *all) => return,
+            }
+        }
+    }
+
+    /// Takes a message of each client and sends it one; returns how many arrived.
+    async fn tick(&mut self) -> u64 {
+        // The last clients came in while the others were connected.
+        while let Ok(connection) = self.endpoint.try_accept() {
+            self.connections.push(connection);
+        }
+        let mut received = 0;
+        for connection in &self.connections {
+            received += u64::from(matches!(timeout(LONGEST, connection.recv()).await, Ok(Some(_))));
+        }
+        for connection in &self.connections {
+            // A client for which there is no room misses this turn.
+            let _ = connection.try_send(&[0x86; MESSAGE], Delivery::UNRELIABLE);
+        }
+        // The driver puts them on their way.
+        tokio::task::yield_now().await;
+        received
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_turn_takes_as_long_as_the_shard_that_needs_longest() {
+        let work = |millis, received| Work { time: Duration::from_millis(millis), received };
+        let mut turns = Turns::default();
+        turns.add(10, &[work(250, 4), work(500, 6)]);
+        turns.add(10, &[work(250, 4), work(125, 5)]);
+        assert_eq!(turns, Turns { turns: 2, seconds: 0.75, lost: 1 });
+    }
+}
