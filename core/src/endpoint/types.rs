@@ -73,6 +73,9 @@ pub enum Carrier {
     Stream,
 }
 
+/// The shortest timeout over a stream, in microseconds, so that its own timeout comes first (RFC 6298 section 2.4).
+pub(crate) const MIN_STREAM_TIMEOUT: u32 = 1_000_000;
+
 /// How far a connection has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]

@@ -2,15 +2,13 @@
 
 use core::time::Duration;
 
+use crate::endpoint::MIN_STREAM_TIMEOUT;
 use crate::game_protocol::config::ResendInterval;
 use crate::time::micros;
 
 /// How often the interval doubles at most while no acknowledgement arrives. RFC 6298 section 5.5 doubles it without such a
 /// bound; this one is ours, so that a chunk still leaves a few times before the connection counts as lost.
 const MAX_BACKOFF: u8 = 4;
-
-/// The shortest timeout over a stream, in microseconds, so that the stream's own timeout comes first (RFC 6298 section 2.4).
-const MIN_STREAM_TIMEOUT: u32 = 1_000_000;
 
 /// The longest timeout over a stream, in microseconds, if the interval itself is not longer. The protocol has no other sign of
 /// life than what is sent again, so some have to come within `Config::timeout`.

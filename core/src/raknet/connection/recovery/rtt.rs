@@ -1,6 +1,6 @@
 //! The round-trip time and the timeouts that follow from it (docs/raknet.md#round-trip).
 
-use crate::endpoint::Carrier;
+use crate::endpoint::{Carrier, MIN_STREAM_TIMEOUT};
 use crate::raknet::config::Config;
 use crate::time::micros;
 
@@ -10,8 +10,6 @@ const MAX_ACK_DELAY: u32 = 30_000;
 /// What the probe timeout allows for it, in microseconds. Peers acknowledge after 10 ms (docs/raknet.md#acknowledgements),
 /// and a probe that leaves too early costs two datagrams and not the window, so less will do.
 const PROBE_ACK_DELAY: u32 = 15_000;
-/// The shortest timeout over a stream, in microseconds, so that its own timeout comes first (RFC 6298 section 2.4).
-const MIN_STREAM_TIMEOUT: u32 = 1_000_000;
 /// The inverse of the gain of both averages: the original's (docs/raknet.md#round-trip), where RFC 6298 has 1/8 and
 /// 1/4.
 const GAIN: u32 = 20;
