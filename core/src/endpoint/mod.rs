@@ -63,5 +63,5 @@ pub(crate) use protocol::{
 };
 pub(crate) use reservation::{Rejection, Request};
 pub(crate) use resources::refill;
-pub(crate) use types::MIN_STREAM_TIMEOUT;
 pub(crate) use tables::Slot;
+pub(crate) use types::MIN_STREAM_TIMEOUT;

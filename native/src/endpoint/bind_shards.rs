@@ -122,9 +122,9 @@ impl<P: Protocol> Endpoint<P> {
 
     /// Like [`bind_shards`](Self::bind_shards), with a hook for each endpoint, which `hook` makes from its number.
     ///
-    /// The endpoints work at the same time, and no two of them have connections of the same id. So one [`SharedHook`](crate::endpoint::SharedHook) may
-    /// serve all of them if it keeps what it knows by id, as a [`MessageFilter`](crate::raknet::MessageFilter) does; it
-    /// makes them wait for each other. Slots are the same at each endpoint, so a plugin that keeps its state by slot
+    /// The endpoints work at the same time, and no two of them have connections of the same id. So one
+    /// [`SharedHook`](crate::endpoint::SharedHook) may serve all of them if it keeps what it knows by id, as a
+    /// [`MessageFilter`](crate::raknet::MessageFilter) does; it makes them wait for each other. Slots are the same at each endpoint, so a plugin that keeps its state by slot
     /// ([`BySlot`](rakwire::endpoint::BySlot)), as all of `rakwire-plugins` do, needs an instance for each.
     ///
     /// # Errors
