@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 
-use super::in_turns::Turns;
+use super::alternate::Ticks;
 use super::size::Size;
 use super::window::Window;
 use crate::pairing::itself;
@@ -73,16 +73,16 @@ pub(super) fn once(subject: Subject, cores: Cores, size: Size, limit: Duration) 
     Ok(Measured::of(served, loaded, cpu))
 }
 
-/// Measures once how long the server takes for a turn in which nothing else runs, in milliseconds.
-pub(super) fn turn_ms(shards: u32, size: Size, limit: Duration) -> Result<f64> {
+/// Measures once how long the server takes for a tick in which nothing else runs, in milliseconds.
+pub(super) fn tick_ms(shards: u32, size: Size, limit: Duration) -> Result<f64> {
     let seconds = size.seconds / 2.0;
     let numbers = [size.clients.to_string(), shards.to_string(), seconds.to_string()];
     let [clients, shards, seconds] = &numbers;
     let mut command = itself()?;
-    command.args(["clients", "in-turns", "--clients", clients, "--shards", shards, "--seconds", seconds]);
-    let turns: Turns = serde_json::from_str(&Program::start_on_any_core(command, limit)?.line()?)?;
-    ensure!(turns.lost == 0, "{} messages were lost", turns.lost);
-    Ok(turns.seconds * 1e3 / f64::from(turns.turns))
+    command.args(["clients", "alternate", "--clients", clients, "--shards", shards, "--seconds", seconds]);
+    let ticks: Ticks = serde_json::from_str(&Program::start_on_any_core(command, limit)?.line()?)?;
+    ensure!(ticks.lost == 0, "{} messages were lost", ticks.lost);
+    Ok(ticks.seconds * 1e3 / f64::from(ticks.ticks))
 }
 
 fn server_role(subject: Subject, size: Size) -> Vec<String> {

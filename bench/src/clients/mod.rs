@@ -1,6 +1,6 @@
 //! A server with many clients, each of which sends and gets a message in each of 60 ticks a second.
 
-mod in_turns;
+mod alternate;
 mod load;
 mod measure;
 mod server;
@@ -33,8 +33,8 @@ pub(crate) enum Role {
         #[arg(long, default_value_t = 1)]
         shards: usize,
     },
-    /// The server and all clients, which are at work in turns
-    InTurns {
+    /// The server and all clients, which work alternately
+    Alternate {
         #[arg(long)]
         clients: u16,
         /// Endpoints at one address, each with its own core
@@ -62,7 +62,7 @@ pub(crate) enum Role {
 pub(crate) fn run(role: &Role) -> Result<()> {
     match role {
         Role::Server { clients, shards } => server::run(*clients, *shards),
-        Role::InTurns { clients, shards, seconds } => in_turns::run(*clients, *shards, *seconds),
+        Role::Alternate { clients, shards, seconds } => alternate::run(*clients, *shards, *seconds),
         Role::Udp { clients } => udp_server::run(*clients),
         Role::Load { server, clients, udp } => load::run(*server, *clients, *udp),
     }
@@ -96,14 +96,14 @@ pub(crate) fn rows(bench: &Bench, effort: Effort) -> Result<Vec<Row>> {
     ])
 }
 
-/// The server with one and with two shards: beside the clients, with which they share two cores, and in turns with them.
+/// The server with one and with two shards: beside the clients, with which they share two cores, and alternately with them.
 pub(crate) fn shards(bench: &Bench, effort: Effort) -> Result<Vec<Row>> {
     let size = Size::of(effort);
     let (mut one, mut two) = (OfShards::default(), OfShards::default());
     for _ in 0..bench.runs {
         for (shards, runs) in [(1, &mut one), (2, &mut two)] {
             runs.shared.push(measure::once(Subject::Shards(shards), Cores::Shared, size, bench.limit)?);
-            runs.turns.push(measure::turn_ms(shards, size, bench.limit)?);
+            runs.ticks.push(measure::tick_ms(shards, size, bench.limit)?);
         }
     }
     let times = |name, value| Row::new(name, value, "x one shard", Better::Higher);
@@ -111,9 +111,9 @@ pub(crate) fn shards(bench: &Bench, effort: Effort) -> Result<Vec<Row>> {
         one.shared("shards_1"),
         two.shared("shards_2"),
         times("shards_shared_scaling", 2.0 * one.cpu_us() / two.cpu_us()),
-        one.turn("shards_turn_1"),
-        two.turn("shards_turn_2"),
-        times("shards_scaling", one.turn_ms() / two.turn_ms()),
+        one.tick("shards_tick_1"),
+        two.tick("shards_tick_2"),
+        times("shards_scaling", one.tick_ms() / two.tick_ms()),
     ])
 }
 
@@ -122,8 +122,8 @@ pub(crate) fn shards(bench: &Bench, effort: Effort) -> Result<Vec<Row>> {
 struct OfShards {
     /// With clients that run at the same time.
     shared: Vec<Measured>,
-    /// How long turns took, in which the clients stood still.
-    turns: Vec<f64>,
+    /// How long ticks took, in which the clients stood still.
+    ticks: Vec<f64>,
 }
 
 impl OfShards {
@@ -131,8 +131,8 @@ impl OfShards {
         of(&self.shared, |run| run.cpu_us)
     }
 
-    fn turn_ms(&self) -> f64 {
-        median(self.turns.iter().copied()).unwrap_or(f64::NAN)
+    fn tick_ms(&self) -> f64 {
+        median(self.ticks.iter().copied()).unwrap_or(f64::NAN)
     }
 
     fn shared(&self, name: &str) -> Row {
@@ -140,7 +140,7 @@ impl OfShards {
         Row { cpu_us: Some(self.cpu_us()), ..Row::new(name, carried, "messages/s", Better::Higher) }
     }
 
-    fn turn(&self, name: &str) -> Row {
-        Row::new(name, self.turn_ms(), "ms", Better::Lower)
+    fn tick(&self, name: &str) -> Row {
+        Row::new(name, self.tick_ms(), "ms", Better::Lower)
     }
 }

@@ -1,4 +1,5 @@
-//! A server whose clients stand still while it works, so that each of its shards has a core to itself.
+//! A server and its clients, which work alternately: while one does the other stands still, so that each shard has a core to
+//! itself.
 
 use std::sync::{Arc, Barrier, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -16,18 +17,18 @@ use super::size::{MESSAGE, TICK};
 use super::window::{Record, print_line};
 use crate::process::{self, on_core};
 
-/// From one turn to the next: the clients need about as long as a server of one shard, and both must fit.
-const TURN: Duration = TICK.saturating_mul(2);
-/// Turns before the first one that counts.
+/// From one tick to the next: the clients need about as long as a server of one shard, and both must fit.
+const INTERVAL: Duration = TICK.saturating_mul(2);
+/// Ticks before the first one that counts.
 const WARM_UP: u32 = 15;
 /// How long a shard waits for a message that was lost.
 const LONGEST: Duration = Duration::from_millis(200);
 
-/// What the server did in all turns that count.
+/// What the server did in all ticks that count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(super) struct Turns {
-    pub(super) turns: u32,
-    /// How long the shard was at work that needed longest in its turn, in all turns together.
+pub(super) struct Ticks {
+    pub(super) ticks: u32,
+    /// How long the shard was at work that needed longest in its tick, in all ticks together.
     pub(super) seconds: f64,
     /// Messages of clients that did not arrive.
     pub(super) lost: u64,
@@ -48,18 +49,18 @@ pub(super) fn run(clients: u16, shards: usize, seconds: f64) -> Result<()> {
     load.connect()?;
     connected.send(true)?;
     for _ in 0..WARM_UP {
-        turn(&mut load, &meeting)?;
+        tick(&mut load, &meeting)?;
     }
-    let (end, mut turns) = (Instant::now() + Duration::from_secs_f64(seconds), Turns::default());
+    let (end, mut ticks) = (Instant::now() + Duration::from_secs_f64(seconds), Ticks::default());
     while Instant::now() < end {
-        turns.add(clients, &turn(&mut load, &meeting)?);
+        ticks.add(clients, &tick(&mut load, &meeting)?);
     }
-    print_line(&serde_json::to_string(&turns)?)
+    print_line(&serde_json::to_string(&ticks)?)
 }
 
 /// The clients send a message each, the server takes them and sends one to each client, and the clients take those.
-fn turn(load: &mut Load, meeting: &Meeting) -> Result<Vec<Work>> {
-    let next = Instant::now() + TURN;
+fn tick(load: &mut Load, meeting: &Meeting) -> Result<Vec<Work>> {
+    let next = Instant::now() + INTERVAL;
     load.send_all();
     meeting.barrier.wait();
     meeting.barrier.wait();
@@ -68,16 +69,16 @@ fn turn(load: &mut Load, meeting: &Meeting) -> Result<Vec<Work>> {
     Ok(meeting.take())
 }
 
-impl Turns {
+impl Ticks {
     fn add(&mut self, clients: u16, shards: &[Work]) {
         let received = shards.iter().map(|work| work.received).sum();
-        self.turns += 1;
+        self.ticks += 1;
         self.seconds += shards.iter().map(|work| work.time).max().unwrap_or_default().as_secs_f64();
         self.lost += u64::from(clients).saturating_sub(received);
     }
 }
 
-/// What a shard did in a turn.
+/// What a shard did in a tick.
 #[derive(Clone, Copy, Debug)]
 struct Work {
     time: Duration,
@@ -111,8 +112,8 @@ struct Shard {
 }
 
 impl Shard {
-    /// Lets clients in until all are connected, and then works in its turns, for ever. Its runtime has one thread, so
-    /// nothing of it runs between the turns.
+    /// Lets clients in until all are connected, and then works whenever the clients stand still, for ever. Its runtime has
+    /// one thread, so nothing of it runs between that.
     fn run(mut self, runtime: &Runtime, all_are_connected: watch::Receiver<bool>) {
         runtime.block_on(self.accept(all_are_connected));
         loop {
@@ -144,7 +145,7 @@ impl Shard {
             received += u64::from(matches!(timeout(LONGEST, connection.recv()).await, Ok(Some(_))));
         }
         for connection in &self.connections {
-            // A client for which there is no room misses this turn.
+            // A client for which there is no room misses this tick.
             let _ = connection.try_send(&[0x86; MESSAGE], Delivery::UNRELIABLE);
         }
         // The driver puts them on their way.
@@ -158,11 +159,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_turn_takes_as_long_as_the_shard_that_needs_longest() {
+    fn a_tick_takes_as_long_as_the_shard_that_needs_longest() {
         let work = |millis, received| Work { time: Duration::from_millis(millis), received };
-        let mut turns = Turns::default();
-        turns.add(10, &[work(250, 4), work(500, 6)]);
-        turns.add(10, &[work(250, 4), work(125, 5)]);
-        assert_eq!(turns, Turns { turns: 2, seconds: 0.75, lost: 1 });
+        let mut ticks = Ticks::default();
+        ticks.add(10, &[work(250, 4), work(500, 6)]);
+        ticks.add(10, &[work(250, 4), work(125, 5)]);
+        assert_eq!(ticks, Ticks { ticks: 2, seconds: 0.75, lost: 1 });
     }
 }
