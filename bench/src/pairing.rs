@@ -11,6 +11,9 @@ use serde::{Deserialize, Serialize};
 use crate::process::{Cores, Program};
 use crate::proxy::Proxy;
 
+/// How many seconds the runs of a pairing may take in a row before the last one of them begins.
+const ENOUGH: f64 = 20.0;
+
 /// A RakNet implementation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -220,28 +223,44 @@ impl Bench {
         })
     }
 
-    /// Measures `self.runs` times and returns all runs. Where the network is the bottleneck and not the CPU, the runs
-    /// after a slow first one run in parallel.
+    /// Measures `self.runs` times, unless that takes too long, and returns all runs. Where the network is the bottleneck and
+    /// not the CPU, the runs after a slow first one run in parallel.
     pub(crate) fn runs(&self, pairing: Pairing, workload: &Workload) -> Result<Vec<Run>> {
         let first = self.run(pairing, workload, 0)?;
         let busy = (first.client_cpu.max(first.server_cpu)) * f64::from(self.runs) / first.seconds;
-        let rest = 1..u64::from(self.runs);
-        let others: Result<Vec<Run>> = if first.seconds > 4.0 && busy < 0.6 {
-            std::thread::scope(|scope| {
-                let threads: Vec<_> =
-                    rest.map(|seed| scope.spawn(move || self.run(pairing, workload, seed))).collect();
-                let join = |thread: std::thread::ScopedJoinHandle<'_, Result<Run>>| {
-                    thread.join().unwrap_or_else(|_| Err(anyhow::anyhow!("a measurement panicked")))
-                };
-                threads.into_iter().map(join).collect()
-            })
-        } else {
-            rest.map(|seed| self.run(pairing, workload, seed)).collect()
-        };
+        if first.seconds > 4.0 && busy < 0.6 && !are_enough(&[first]) {
+            return self.in_parallel(pairing, workload, first);
+        }
+        let mut runs = vec![first];
+        for seed in 1..u64::from(self.runs) {
+            if !are_enough(&runs) {
+                runs.push(self.run(pairing, workload, seed)?);
+            }
+        }
+        Ok(runs)
+    }
+
+    /// All runs after a first one, at once.
+    fn in_parallel(&self, pairing: Pairing, workload: &Workload, first: Run) -> Result<Vec<Run>> {
+        let run = |seed| self.run(pairing, workload, seed);
+        let others: Result<Vec<Run>> = std::thread::scope(|scope| {
+            let threads: Vec<_> =
+                (1..u64::from(self.runs)).map(|seed| scope.spawn(move || run(seed))).collect();
+            let join = |thread: std::thread::ScopedJoinHandle<'_, Result<Run>>| {
+                thread.join().unwrap_or_else(|_| Err(anyhow::anyhow!("a measurement panicked")))
+            };
+            threads.into_iter().map(join).collect()
+        });
         let mut runs = others?;
         runs.push(first);
         Ok(runs)
     }
+}
+
+/// Whether the runs of a pairing took so long together that it is not run again, so that a session of all rows ends within
+/// half an hour.
+pub(crate) fn are_enough(runs: &[Run]) -> bool {
+    runs.iter().map(|run| run.seconds).sum::<f64>() >= ENOUGH
 }
 
 /// The median; of an even number of values the lower one in the middle.
@@ -254,6 +273,13 @@ pub(crate) fn median(values: impl IntoIterator<Item = f64>) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_pairing_that_has_run_for_twenty_seconds_is_not_run_again() {
+        let run = |seconds| Run { seconds, p50_us: None, p99_us: None, client_cpu: 0.0, server_cpu: 0.0 };
+        assert!(!are_enough(&[]) && !are_enough(&[run(12.0)]));
+        assert!(are_enough(&[run(12.0), run(8.0)]) && are_enough(&[run(27.0)]));
+    }
 
     #[test]
     fn every_pairing_occurs_once() {

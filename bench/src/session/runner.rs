@@ -7,7 +7,7 @@ use anyhow::{Result, anyhow};
 use super::history::History;
 use super::step::Step;
 use crate::core_only::Effort;
-use crate::pairing::{Bench, Pairing, Run, Workload, median};
+use crate::pairing::{Bench, Pairing, Run, Workload, are_enough, median};
 use crate::process::TookTooLong;
 
 /// How long a pairing has that took too long before: in the last session, or in an earlier row of this one.
@@ -55,6 +55,9 @@ impl Runner {
             baseline(self)?;
             for (pairing, found) in &mut all {
                 let Ok(runs) = found else { continue };
+                if are_enough(runs) {
+                    continue;
+                }
                 match self.bench_of(*pairing).run(*pairing, workload, round.into()) {
                     Ok(run) => runs.push(run),
                     Err(error) => *found = Err(error),
