@@ -1,4 +1,4 @@
-//! What earlier sessions showed: how long the steps take, and which pairings have no result.
+//! What earlier sessions showed: how long the steps take, and which pairings do not end in time.
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
@@ -15,9 +15,8 @@ use crate::pairing::Pairing;
 pub(super) struct History {
     /// Of each step, divided by how often it measures.
     seconds_per_round: BTreeMap<String, f64>,
-    /// The pairings of each step that failed or took too long.
-    #[serde(default)]
-    failed: BTreeMap<String, Vec<Pairing>>,
+    /// The pairings of each step that took too long.
+    too_long: BTreeMap<String, Vec<Pairing>>,
 }
 
 impl History {
@@ -48,16 +47,16 @@ impl History {
         self.seconds_per_round.insert(step.name().to_owned(), seconds / f64::from(step.rounds(runs)));
     }
 
-    /// Whether a pairing failed or took too long in any step when that was last measured.
-    pub(super) fn has_failed(&self, pairing: Pairing) -> bool {
-        self.failed.values().any(|pairings| pairings.contains(&pairing))
+    /// Whether a pairing took too long in any step when that was last measured.
+    pub(super) fn took_too_long(&self, pairing: Pairing) -> bool {
+        self.too_long.values().any(|pairings| pairings.contains(&pairing))
     }
 
-    /// Records whether a pairing failed or took too long in a step.
-    pub(super) fn record_pairing(&mut self, step: Step, pairing: Pairing, has_failed: bool) {
-        let pairings = self.failed.entry(step.name().to_owned()).or_default();
+    /// Records whether a pairing took too long in a step.
+    pub(super) fn record_pairing(&mut self, step: Step, pairing: Pairing, took_too_long: bool) {
+        let pairings = self.too_long.entry(step.name().to_owned()).or_default();
         pairings.retain(|known| *known != pairing);
-        if has_failed {
+        if took_too_long {
             pairings.push(pairing);
         }
     }
@@ -68,13 +67,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pairing_that_failed_is_known_until_it_has_a_result_there() {
+    fn a_pairing_that_took_too_long_is_known_until_it_ends_in_time_there() {
         let mut history = History::default();
         history.record_pairing(Step::Loss1, Pairing::OURS, true);
         history.record_pairing(Step::Loss5, Pairing::OURS, false);
-        assert!(history.has_failed(Pairing::OURS));
+        assert!(history.took_too_long(Pairing::OURS));
         history.record_pairing(Step::Loss1, Pairing::OURS, false);
-        assert!(!history.has_failed(Pairing::OURS));
+        assert!(!history.took_too_long(Pairing::OURS));
     }
 
     #[test]
