@@ -257,8 +257,7 @@ impl Bench {
     }
 }
 
-/// Whether the runs of a pairing took so long together that it is not run again, so that a session of all rows ends within
-/// half an hour.
+/// Whether the runs of a pairing took so long together that it is not run again.
 pub(crate) fn are_enough(runs: &[Run]) -> bool {
     runs.iter().map(|run| run.seconds).sum::<f64>() >= ENOUGH
 }

@@ -110,10 +110,10 @@ pub(crate) fn shards(bench: &Bench, effort: Effort) -> Result<Vec<Row>> {
     Ok(vec![
         one.shared("shards_1"),
         two.shared("shards_2"),
-        times("shards_shared_scaling", 2.0 * one.cpu_us() / two.cpu_us()),
+        times("shards_scaling", 2.0 * one.cpu_us() / two.cpu_us()),
         one.tick("shards_tick_1"),
         two.tick("shards_tick_2"),
-        times("shards_scaling", one.tick_ms() / two.tick_ms()),
+        times("shards_tick_scaling", one.tick_ms() / two.tick_ms()),
     ])
 }
 

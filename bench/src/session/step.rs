@@ -115,10 +115,10 @@ impl Step {
             Self::Shards => &[
                 "shards_1",
                 "shards_2",
-                "shards_shared_scaling",
+                "shards_scaling",
                 "shards_tick_1",
                 "shards_tick_2",
-                "shards_scaling",
+                "shards_tick_scaling",
             ],
             Self::Idle => &["idle_memory", "idle_cpu", "idle_connections"],
         }
