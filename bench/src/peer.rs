@@ -57,6 +57,11 @@ impl BenchConnection for Ours {
         sent.map(drop).map_err(|error| error.to_string())
     }
 
+    async fn send_vec(&self, message: Vec<u8>) -> Result<(), String> {
+        let sent = self.connection.send_vec(message, self.delivery).await;
+        sent.map(drop).map_err(|error| error.to_string())
+    }
+
     async fn recv(&mut self) -> Result<Bytes, String> {
         self.connection.recv().await.map(Bytes).ok_or_else(|| "the connection has ended".to_owned())
     }
@@ -102,14 +107,17 @@ async fn play_flood(flood: Flood, secure: bool) -> Result<()> {
     result.map_err(anyhow::Error::msg)
 }
 
+/// Bytes of a block that holds any part of a message: a datagram of 1,492 bytes without the headers of IP, UDP and RakNet.
+const PART: usize = 1_460;
+
 /// The default memory, or enough for a large message: of several connections one may use a quarter of it for each
-/// direction, and parts do not fill their blocks.
+/// direction, and the parts of some peers are shorter than a block.
 fn capacity(size: usize, connections: u16) -> Capacity {
     let default = Capacity::for_connections(connections.into());
     if size <= default.blocks * default.block_size / 8 {
         return default;
     }
-    Capacity { blocks: 8 * size.div_ceil(1_024), block_size: 1_024, ..default }
+    Capacity { blocks: 6 * size.div_ceil(PART), block_size: PART, ..default }
 }
 
 /// The options of a server for peers of any implementation.

@@ -79,7 +79,8 @@
 //!
 //! # Features
 //!
-//! `alloc`: memory sized at run time ([`raknet::Peer::with_capacity`]). `deflate`: compressed aggregates of messages
+//! `alloc`: memory sized at run time ([`raknet::Peer::with_capacity`]). `hand-over`: large messages in vectors that are not
+//! copied ([`endpoint::Peer::send_vec`], [`endpoint::Peer::take_lent`]). `deflate`: compressed aggregates of messages
 //! ([`codec::aggregate`]). `sim`: the simulator. `derive`: `#[derive(Pack)]` for [`codec::rabbit`]. `secure`: secure connections. `key-log`: their keys
 //! for who asks for them. `defmt`: events,
 //! reasons, errors and names implement `defmt::Format`. None of these is on by default.

@@ -1,4 +1,4 @@
-//! Huge pages for memory that large messages fill: one page fault for 2 MiB in place of 512.
+//! Huge pages for the blocks that copies of large messages fill: one page fault for 2 MiB in place of 512.
 //!
 //! Linux gives them to a program that asks, where `/sys/kernel/mm/transparent_hugepage/enabled` is `madvise` or
 //! `always`. Where it is `never`, and on other systems, nothing happens.
@@ -15,16 +15,6 @@ const USUAL_BYTES: usize = HUGE_PAGE;
 /// Asks for huge pages for the blocks of a peer, but those that are used first.
 pub(crate) fn advise_for_blocks(memory: &[u8]) {
     advise(memory.get(USUAL_BYTES..).unwrap_or(&[]).as_ptr_range());
-}
-
-/// A vector with room for a message of so many bytes, which all will be written.
-pub(crate) fn vec_for(length: usize) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(length);
-    if length >= 2 * HUGE_PAGE {
-        let room = bytes.spare_capacity_mut().as_ptr_range();
-        advise(room.start.cast()..room.end.cast());
-    }
-    bytes
 }
 
 /// Asks for huge pages where whole ones fit into `memory`.
@@ -78,14 +68,6 @@ pub(crate) mod tests {
     /// A kernel may be built without.
     pub(crate) fn is_offered() -> bool {
         std::path::Path::new("/sys/kernel/mm/transparent_hugepage").exists()
-    }
-
-    #[test]
-    fn a_vector_for_a_large_message_has_huge_pages() {
-        let large = vec_for(5 * HUGE_PAGE);
-        assert!(large.capacity() >= 5 * HUGE_PAGE && large.is_empty());
-        assert_eq!(is_advised(large.as_ptr().wrapping_add(2 * HUGE_PAGE)), is_offered());
-        assert!(vec_for(100).capacity() >= 100);
     }
 
     #[test]

@@ -248,6 +248,33 @@ impl<P: Protocol> Peer<'_, P> {
         }
     }
 
+    /// Takes the bytes that the last event lent, as [`lent`](Self::lent) shows them, in a vector of their own. A large message
+    /// of RakNet was put together in this vector as it arrived, so that nothing is copied now.
+    ///
+    /// ```
+    /// use rakwire::endpoint::{Event, Peer, Protocol};
+    ///
+    /// /// The next message that arrived.
+    /// fn next_message<P: Protocol>(peer: &mut Peer<'_, P>) -> Option<Vec<u8>> {
+    ///     while let Some(event) = peer.poll_event() {
+    ///         if matches!(event, Event::Message { .. }) {
+    ///             return Some(peer.take_lent());
+    ///         }
+    ///     }
+    ///     None
+    /// }
+    /// ```
+    #[cfg(feature = "hand-over")]
+    pub fn take_lent(&mut self) -> alloc::vec::Vec<u8> {
+        let outside = match self.lent {
+            Lent::Message { message, .. } => self.tables.pool.take_outside(message),
+            Lent::Nothing | Lent::Unconnected(_) | Lent::Injected(_) => None,
+        };
+        let bytes = outside.unwrap_or_else(|| self.lent().to_vec());
+        self.give_back();
+        bytes
+    }
+
     /// Puts what is next into the words of an event.
     #[cfg_attr(target_pointer_width = "64", inline)]
     fn tell(&self, next: Next<P>) -> Option<Event<'_, P>> {

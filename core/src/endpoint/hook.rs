@@ -263,6 +263,25 @@ impl<'a, P: Protocol, H: Hook<P>> Hooked<'a, P, H> {
         }
     }
 
+    /// As [`Peer::send_vec`], past the hook.
+    ///
+    /// # Errors
+    /// As [`Peer::send_vec`], and [`SendError::Filtered`] when the hook drops the message.
+    #[cfg(feature = "hand-over")]
+    pub fn send_vec(
+        &mut self,
+        now: Instant,
+        id: ConnectionId,
+        message: &mut alloc::vec::Vec<u8>,
+        delivery: P::Delivery,
+    ) -> Result<Option<Receipt>, SendError> {
+        let now = self.advance(now);
+        match self.hook.on_send(now, id, message, delivery) {
+            Verdict::Pass => self.peer.send_vec(now, id, message, delivery),
+            Verdict::Drop => Err(SendError::Filtered),
+        }
+    }
+
     /// As [`Peer::poll_event`], past the hook.
     pub fn poll_event(&mut self) -> Option<Event<'_, P>> {
         if !self.hook.watches_events() {

@@ -74,7 +74,7 @@ impl<'p, P: Protocol> Message<'p, P> {
         core::iter::from_fn(move || {
             let block = at?;
             at = pool.next(block);
-            Some(pool.bytes(block))
+            Some(pool.contents(block))
         })
     }
 

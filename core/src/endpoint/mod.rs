@@ -59,7 +59,8 @@ pub use stats::{DropReasons, PeerStats};
 pub use types::{Carrier, ConnectionId, ConnectionState, Direction, Outcome, Progress, Receipt, Side};
 
 pub(crate) use protocol::{
-    Connection, ConnectionEvent, Context, Ending, Internals, State, Storage, Unconnected, UnconnectedKind,
+    Connection, ConnectionEvent, Context, Ending, Internals, MessageToSend, State, Storage, Unconnected,
+    UnconnectedKind,
 };
 pub(crate) use reservation::{Rejection, Request};
 pub(crate) use resources::refill;

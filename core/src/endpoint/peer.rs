@@ -4,7 +4,7 @@ use core::net::SocketAddr;
 
 use super::error::{ConnectError, SendError};
 use super::event::ConnectionInfo;
-use super::protocol::{Connection, Peer, Protocol, State};
+use super::protocol::{Connection, MessageToSend, Peer, Protocol, State};
 use super::stats::PeerStats;
 use super::types::{ConnectionId, Receipt};
 use crate::machine::{Machine, Transmit};
@@ -135,6 +135,61 @@ impl<P: Protocol> Peer<'_, P> {
         now: Instant,
         id: ConnectionId,
         message: &[u8],
+        delivery: P::Delivery,
+    ) -> Result<Option<Receipt>, SendError> {
+        self.send_message(now, id, MessageToSend::copied(message), delivery)
+    }
+
+    /// As [`send`](Self::send), without a copy where that takes longer: a large message of RakNet (64 KiB or more) is taken
+    /// out of `message` and kept until the other peer has acknowledged it. Each of its parts takes a block, but the bytes
+    /// take none. A smaller one is copied, as are those of the Game Protocol, and `message` is empty then, too.
+    ///
+    /// # Errors
+    /// As [`send`](Self::send); `message` is what it was then.
+    ///
+    /// ```
+    /// use rakwire::Instant;
+    /// use rakwire::endpoint::{ConnectionId, Peer, Protocol, SendError};
+    ///
+    /// /// Sends what waits, as far as there is room.
+    /// fn send_waiting<P: Protocol>(peer: &mut Peer<'_, P>, now: Instant, id: ConnectionId, waiting: &mut Vec<Vec<u8>>) {
+    ///     while let Some(mut message) = waiting.pop() {
+    ///         if peer.send_vec(now, id, &mut message, P::Delivery::default()) == Err(SendError::QuotaExceeded) {
+    ///             return waiting.push(message);
+    ///         }
+    ///     }
+    /// }
+    /// ```
+    #[cfg(feature = "hand-over")]
+    pub fn send_vec(
+        &mut self,
+        now: Instant,
+        id: ConnectionId,
+        message: &mut alloc::vec::Vec<u8>,
+        delivery: P::Delivery,
+    ) -> Result<Option<Receipt>, SendError> {
+        let outside = self.tables.pool.name_outside(message.len());
+        let sent = self.send_message(now, id, MessageToSend { bytes: message, outside }, delivery);
+        let kept = if sent.is_ok() { core::mem::take(message) } else { alloc::vec::Vec::new() };
+        if let Some(outside) = outside {
+            self.tables.pool.keep_outside(outside, kept);
+        }
+        sent
+    }
+
+    /// Lets messages of so many bytes or more be handed over, instead of 64 KiB, to test this with little memory.
+    #[cfg(feature = "hand-over")]
+    #[doc(hidden)]
+    pub const fn hand_over_from(&mut self, bytes: usize) {
+        self.tables.pool.set_outside_from(bytes);
+    }
+
+    #[cfg_attr(target_pointer_width = "64", inline)]
+    fn send_message(
+        &mut self,
+        now: Instant,
+        id: ConnectionId,
+        message: MessageToSend<'_>,
         delivery: P::Delivery,
     ) -> Result<Option<Receipt>, SendError> {
         self.advance(now);

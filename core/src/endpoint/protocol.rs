@@ -11,7 +11,7 @@ use super::format::Format;
 use super::stats::{DropReasons, PeerStats};
 use super::tables::Tables;
 use super::types::{ConnectionId, ConnectionState, Outcome, Progress, Receipt, Side};
-use crate::storage::{Block, Index, Pool, Share};
+use crate::storage::{Block, Index, OutsideId, Pool, Share};
 use crate::time::Instant;
 
 /// A protocol that a [`Peer`] can speak: [`RakNet`](crate::raknet::RakNet) or the
@@ -265,7 +265,7 @@ pub(crate) trait Connection<P: Protocol>: Debug + Default {
     fn send(
         &mut self,
         cx: &mut Context<'_, '_, P>,
-        message: &[u8],
+        message: MessageToSend<'_>,
         delivery: P::Delivery,
     ) -> Result<Option<Receipt>, SendError>;
 
@@ -342,6 +342,21 @@ pub(crate) trait Connection<P: Protocol>: Debug + Default {
 
     /// Whether the connection counts against the limit of incoming ones.
     fn is_incoming(&self) -> bool;
+}
+
+/// A message to send.
+#[derive(Clone, Copy)]
+pub(crate) struct MessageToSend<'m> {
+    pub(crate) bytes: &'m [u8],
+    /// Where the bytes will stand, if the connection need not copy them.
+    pub(crate) outside: Option<OutsideId>,
+}
+
+impl<'m> MessageToSend<'m> {
+    /// A message that is copied.
+    pub(crate) const fn copied(bytes: &'m [u8]) -> Self {
+        Self { bytes, outside: None }
+    }
 }
 
 /// What is to be told of a connection.

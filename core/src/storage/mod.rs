@@ -10,6 +10,11 @@ mod index;
 mod link;
 mod list;
 mod order_heap;
+#[cfg(feature = "hand-over")]
+mod outside;
+#[cfg(not(feature = "hand-over"))]
+#[path = "no_outside.rs"]
+mod outside;
 mod pool;
 mod queue;
 mod ring;
@@ -24,6 +29,7 @@ pub(crate) use index::Index;
 pub(crate) use link::{Block, BlockLink, RawLink};
 pub(crate) use list::List;
 pub(crate) use order_heap::OrderHeap;
+pub(crate) use outside::{HAND_OVER, OutsideId};
 #[cfg(test)]
 pub(crate) use pool::tests::with_pool;
 pub(crate) use pool::{Node, Pool};

@@ -1,6 +1,7 @@
 //! The pool: blocks of one size, chained into messages.
 
-use super::{Block, BlockLink, Shares, Slots};
+use super::outside::Outside;
+use super::{Block, BlockLink, OutsideId, Shares, Slots};
 use crate::chunks::Piece;
 
 /// What the pool keeps beside the bytes of a block. `H` is the header that a protocol keeps with a message, in the first
@@ -21,6 +22,8 @@ pub(crate) struct Node<H> {
     pub(super) bucket: BlockLink,
     /// Bytes used in this block.
     used: u16,
+    /// In the first block: where the bytes of the message stand, if they do not stand in blocks.
+    outside: Option<OutsideId>,
     /// In the first block: bytes of the whole message.
     size: u32,
     /// The header of the message, in its first block.
@@ -46,6 +49,7 @@ pub(crate) struct Pool<'a, H> {
     available: usize,
     /// Who may take them.
     pub(crate) shares: Shares,
+    outside: Outside,
 }
 
 impl<'a, H: Copy + Default> Pool<'a, H> {
@@ -67,6 +71,7 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
             capacity,
             available: capacity,
             shares,
+            outside: Outside::default(),
         }
     }
 
@@ -123,9 +128,10 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
             true => self.shares.is_whole(),
             false => self.shares.free() <= self.available,
         };
-        let Node { next, last, after, older, newer, bucket, used, size, header: _ } = self.canary;
+        let Node { next, last, after, older, newer, bucket, used, outside, size, header: _ } = self.canary;
         [next, last, after, older, newer, bucket].iter().all(Option::is_none)
             && used == 0
+            && outside.is_none()
             && size == 0
             && is_charged
     }
@@ -208,6 +214,7 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
             newer: None,
             bucket: None,
             used,
+            outside: None,
             size: u32::try_from(size).unwrap_or(u32::MAX),
             header: *header,
         };
@@ -217,6 +224,58 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
             bytes.copy_from_slice(part);
         }
         Some(block)
+    }
+
+    /// Room outside of the blocks for a message of `length` bytes, which is to [refer](Self::refer) to it; `None` if the message
+    /// is not large, or there is no memory.
+    pub(crate) fn reserve_outside(&mut self, length: usize) -> Option<OutsideId> {
+        self.outside.reserve(length)
+    }
+
+    /// A block, which was charged before, for a message or a part of `length` bytes that stand outside.
+    pub(crate) fn store_outside(&mut self, id: OutsideId, length: usize, header: &H) -> BlockLink {
+        let block = self.take_block(&[], length, header)?;
+        self.refer(block, id);
+        Some(block)
+    }
+
+    /// Lets a message refer to bytes that stand outside.
+    pub(crate) fn refer(&mut self, message: Block, id: OutsideId) {
+        self.outside.refer(id);
+        self.node_mut(message).outside = Some(id);
+    }
+
+    /// Whether the bytes of a message stand outside.
+    #[inline]
+    pub(crate) fn is_outside(&self, message: Block) -> bool {
+        self.node(message).outside.is_some()
+    }
+
+    /// Appends bytes to a message that stands outside. So many blocks were charged for them, which count as blocks of the
+    /// message.
+    pub(crate) fn append_outside(&mut self, message: Block, bytes: &[u8], charged: usize) {
+        if let Some(id) = self.node(message).outside {
+            self.outside.append(id, bytes, charged);
+            let node = self.node_mut(message);
+            node.size = node.size.saturating_add(u32::try_from(bytes.len()).unwrap_or(u32::MAX));
+        }
+    }
+
+    /// Moves a message of blocks to the end of one that stands outside. Its blocks stay charged.
+    pub(crate) fn move_outside(&mut self, message: Block, tail: Block) {
+        let Some(id) = self.node(message).outside else { return };
+        let mut at = Some(tail);
+        while let Some(block) = at {
+            let start = block.index() * self.block_size;
+            let node = self.node(block);
+            let (used, next) = (usize::from(node.used), node.next);
+            self.outside.append(id, self.bytes.get(start..start + used).unwrap_or(&[]), 1);
+            at = next;
+        }
+        let size = self.node(tail).size;
+        let node = self.node_mut(message);
+        node.size = node.size.saturating_add(size);
+        self.free(tail);
     }
 
     /// Copies what belongs to no connection into blocks of the common part.
@@ -253,7 +312,7 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
         // The application may ask for a piece of another peer's message.
         let block = block.filter(|block| block.index() < self.nodes.len());
         let Some(block) = block else { return (&[], None) };
-        (self.bytes(block), self.next(block).map(|next| Piece::new(next.number())))
+        (self.contents(block), self.next(block).map(|next| Piece::new(next.number())))
     }
 
     /// The bytes of one block.
@@ -263,6 +322,22 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
         let start = block.index() * self.block_size;
         let used = usize::from(self.node(block).used);
         self.bytes.get(start..start + used).unwrap_or(&[])
+    }
+
+    /// The bytes of one block; or all those that stand outside, if it refers to such.
+    pub(crate) fn contents(&self, block: Block) -> &[u8] {
+        match self.node(block).outside {
+            None => self.bytes(block),
+            Some(id) => self.outside.bytes(id),
+        }
+    }
+
+    /// The same, to change.
+    pub(crate) fn contents_mut(&mut self, block: Block) -> &mut [u8] {
+        match self.node(block).outside {
+            None => self.bytes_mut(block),
+            Some(id) => self.outside.bytes_mut(id),
+        }
     }
 
     /// The bytes of one block, to change.
@@ -284,7 +359,7 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
         let mut rest = &mut *target;
         let mut at = Some(message);
         while let Some(block) = at {
-            let bytes = self.bytes(block);
+            let bytes = self.contents(block);
             let (part, remaining) = rest.split_at_mut_checked(bytes.len())?;
             part.copy_from_slice(bytes);
             rest = remaining;
@@ -309,7 +384,7 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
         let node = self.node(message);
         let used = usize::from(node.used);
         let length: usize = parts.iter().map(|part| part.len()).sum();
-        if node.next.is_some() || used + length > self.block_size {
+        if node.next.is_some() || node.outside.is_some() || used + length > self.block_size {
             return false;
         }
         let node = self.node_mut(message);
@@ -360,11 +435,11 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
         node.size = 0;
         node.used = 0;
         node.last = Some(message);
-        let rest = node.next.take();
-        rest.map_or(0, |rest| self.free(rest))
+        let (rest, outside) = (node.next.take(), node.outside.take());
+        outside.map_or(0, |id| self.outside.release(id)) + rest.map_or(0, |rest| self.free(rest))
     }
 
-    /// Frees the blocks of a message and returns how many they were.
+    /// Frees the blocks of a message, and what stands outside, and returns how many blocks were charged for them.
     #[cfg_attr(target_pointer_width = "64", inline)]
     #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
     pub(crate) fn free(&mut self, message: Block) -> usize {
@@ -378,7 +453,34 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
         self.node_mut(last).next = free;
         self.free = Some(message);
         self.available += freed;
-        freed
+        match self.node(message).outside {
+            None => freed,
+            Some(id) => freed + self.outside.release(id),
+        }
+    }
+}
+
+#[cfg(feature = "hand-over")]
+impl<H: Copy + Default> Pool<'_, H> {
+    /// Lets messages of so many bytes or more stand outside.
+    pub(crate) const fn set_outside_from(&mut self, bytes: usize) {
+        self.outside.from = bytes;
+    }
+
+    /// A name for a message of `length` bytes that will be [kept](Self::keep_outside) outside; `None` if it is not large.
+    pub(crate) fn name_outside(&mut self, length: usize) -> Option<OutsideId> {
+        self.outside.name(length)
+    }
+
+    /// Keeps a vector outside as long as blocks refer to its name.
+    pub(crate) fn keep_outside(&mut self, id: OutsideId, bytes: alloc::vec::Vec<u8>) {
+        self.outside.fill(id, bytes);
+    }
+
+    /// Takes the bytes of a message out of the pool, if they stand outside.
+    pub(crate) fn take_outside(&mut self, message: Block) -> Option<alloc::vec::Vec<u8>> {
+        let id = self.node(message).outside?;
+        Some(self.outside.take(id))
     }
 }
 

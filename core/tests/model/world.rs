@@ -4,7 +4,8 @@ use core::net::SocketAddr;
 use core::time::Duration;
 
 use rakwire::raknet::{
-    Capacity, Config, ConnectionId, ConnectionState, Delivery, DisconnectReason, Event, Peer, SendError,
+    Capacity, Config, ConnectionId, ConnectionState, Delivery, DisconnectReason, Event, Peer, Receipt,
+    SendError,
 };
 use rakwire::{Instant, U24};
 
@@ -26,6 +27,9 @@ const HANDSHAKE: u8 = 8;
 const DELIVERY_TIMEOUT: Duration = Duration::from_secs(120);
 /// How often something may happen while the clock stands still.
 const STANDSTILL: u32 = 64;
+/// From how many blocks on a peer hands messages over, and those of so many bytes: whole ones, and such with parts.
+const HANDING_OVER: usize = 128;
+const HANDED_OVER: usize = 300;
 const UNKNOWN_SOURCE: ([u8; 4], u16) = ([203, 0, 113, 9], 4_000);
 /// A pong is not longer than its ping, but for the two bytes of a pong that says nothing.
 const LONGEST_PONG: usize = 35;
@@ -116,6 +120,9 @@ fn station(setup: Setup, end: End) -> Station {
     let capacity = Capacity { connections: 2, blocks: setup.blocks, block_size: setup.block_size };
     let mut peer = Peer::with_capacity(capacity, config);
     peer.start_numbers_at(U24::new(setup.first_number));
+    if setup.blocks >= HANDING_OVER {
+        peer.hand_over_from(HANDED_OVER);
+    }
     Station {
         peer,
         address: SocketAddr::from(([192, 0, 2, end.index() as u8 + 1], 7)),
@@ -282,7 +289,7 @@ impl World {
                 return Ok(());
             }
             let message = station.ledger.compose(usize::from(send.length).min(longest));
-            match station.peer.send(now, id, &message, send.delivery) {
+            match send_somehow(&mut station.peer, now, id, &message, send.delivery) {
                 Ok(_) => station.ledger.accept(send.delivery, &message),
                 Err(SendError::QuotaExceeded | SendError::PoolExhausted | SendError::NotConnected) => {}
                 Err(error) => return Err(format!("{} bytes were refused: {error}", message.len())),
@@ -425,7 +432,11 @@ impl World {
                 Event::Connected { id, remote, .. } if remote == other.address => own.life = Life::Open(id),
                 Event::Message { id, delivery, message } if Some(id) == own.life.id() => {
                     self.delivered += 1;
-                    arrive(self.trust, &mut other.ledger, delivery, &message.to_vec())?;
+                    let lent = message.to_vec();
+                    if own.peer.take_lent() != lent {
+                        return Err("a message that was taken is not the one that was lent".to_owned());
+                    }
+                    arrive(self.trust, &mut other.ledger, delivery, &lent)?;
                 }
                 Event::Disconnected { id, reason, .. } if Some(id) == own.life.id() => {
                     if self.trust == Trust::Whole {
@@ -510,6 +521,23 @@ impl World {
         });
         memory.collect::<Vec<_>>().join("; ")
     }
+}
+
+/// Sends a message: hands those of odd lengths over, and has the others copied.
+fn send_somehow(
+    peer: &mut Peer<'_>,
+    now: Instant,
+    id: ConnectionId,
+    message: &[u8],
+    delivery: Delivery,
+) -> Result<Option<Receipt>, SendError> {
+    if message.len().is_multiple_of(2) {
+        return peer.send(now, id, message, delivery);
+    }
+    let mut handed_over = message.to_vec();
+    let sent = peer.send_vec(now, id, &mut handed_over, delivery);
+    assert_eq!(handed_over.is_empty(), sent.is_ok(), "what was refused stays with the application");
+    sent
 }
 
 fn arrive(trust: Trust, ledger: &mut Ledger, delivery: Delivery, bytes: &[u8]) -> Kept {

@@ -9,7 +9,7 @@ use super::accept_queue::Unaccepted;
 use super::error::{ConnectError, TryRecvError};
 use super::inbox::Phase;
 use super::message::Message;
-use super::shared::{ConnectionRef, Shared};
+use super::shared::{Bytes, ConnectionRef, Shared};
 
 /// An open connection with another peer.
 ///
@@ -87,7 +87,42 @@ impl<P: Protocol> Connection<P> {
             result => return result,
         }
         // Boxed to keep this future small, because it rarely has to wait.
-        Box::pin(self.reference.send_when_room(message, delivery)).await
+        Box::pin(self.reference.send_when_room(Bytes::Lent(message), delivery)).await
+    }
+
+    /// As [`send`](Self::send), without a copy of a large message: one of RakNet with 64 KiB or more is sent out of this vector,
+    /// which is kept until the other peer has acknowledged it. The memory of the connection then holds a record of each
+    /// part, but not the bytes. A smaller one, or one of the Game Protocol, is copied.
+    ///
+    /// # Errors
+    /// As [`send`](Self::send).
+    ///
+    /// ```
+    /// use rakwire_native::{Delivery, Endpoint, Options};
+    ///
+    /// # #[tokio::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = Endpoint::bind("127.0.0.1:0", Options::server(1)?).await?;
+    /// # let client = Endpoint::bind("127.0.0.1:0", Options::client()?).await?;
+    /// # let here = client.connect(server.local_addr()).await?;
+    /// # let there = server.accept().await.ok_or("the server is closed")?;
+    /// let level = vec![0x90; 200_000];
+    /// here.send_vec(level, Delivery::RELIABLE_ORDERED).await?;
+    /// let received = there.recv().await.ok_or("the connection has ended")?;
+    /// assert_eq!(received.bytes, [0x90; 200_000]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn send_vec(
+        &self,
+        mut message: Vec<u8>,
+        delivery: P::Delivery,
+    ) -> Result<Option<Receipt>, SendError> {
+        match self.reference.try_send(Bytes::HandedOver(&mut message), delivery) {
+            Err(SendError::QuotaExceeded | SendError::PoolExhausted) => {}
+            result => return result,
+        }
+        Box::pin(self.reference.send_when_room(Bytes::HandedOver(&mut message), delivery)).await
     }
 
     /// Sends a message if there is room for it now.
@@ -96,7 +131,7 @@ impl<P: Protocol> Connection<P> {
     /// Those of [`send`](Self::send), and [`SendError::QuotaExceeded`] or [`SendError::PoolExhausted`] if there is no room
     /// until others have been acknowledged.
     pub fn try_send(&self, message: &[u8], delivery: P::Delivery) -> Result<Option<Receipt>, SendError> {
-        self.reference.try_send(message, delivery)
+        self.reference.try_send(Bytes::Lent(message), delivery)
     }
 
     /// Waits for the next message. Returns `None` once the connection has ended and all messages have been received; see

@@ -4,7 +4,8 @@
 /// [`Connection`](super::Connection) has an example.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message<D> {
-    /// The bytes; in RakNet the first one is the message id. They were copied once, out of the memory of the connection.
+    /// The bytes; in RakNet the first one is the message id. They were copied once, out of the memory of the connection; those
+    /// of a message of RakNet with 64 KiB or more were put together here.
     /// `Bytes::from(message)` of the crate `bytes` takes them over without another copy (feature `bytes`).
     pub bytes: Vec<u8>,
     /// How it was sent. RakNet's priority is not on the wire, so it is the default here.

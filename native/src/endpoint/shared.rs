@@ -191,10 +191,10 @@ impl<P: Protocol> ConnectionRef<P> {
     /// Sends a message if there is room for it.
     pub(crate) fn try_send(
         &self,
-        message: &[u8],
+        mut message: Bytes<'_>,
         delivery: P::Delivery,
     ) -> Result<Option<Receipt>, SendError> {
-        self.try_send_or(message, delivery, |_| {})
+        self.try_send_or(&mut message, delivery, |_| {})
     }
 
     /// Sends a message if there is room for it; if there is none now, does `otherwise` before anything can change. The
@@ -202,20 +202,20 @@ impl<P: Protocol> ConnectionRef<P> {
     /// other for ever.
     fn try_send_or(
         &self,
-        message: &[u8],
+        message: &mut Bytes<'_>,
         delivery: P::Delivery,
         otherwise: impl FnOnce(&mut BlockedSenders),
     ) -> Result<Option<Receipt>, SendError> {
         let io = &self.shared.io;
         let mut state = self.shared.lock();
         if let Some(woken_at) = state.pending_wake.as_mut().and_then(PendingWake::share) {
-            let sent = state.hooked.send(woken_at, self.id, message, delivery);
+            let sent = message.send(&mut state, woken_at, self.id, delivery);
             if !has_no_room(&sent) {
                 return sent;
             }
         }
         let now = state.catch_up(&io.arrival_queue, &io.clock);
-        let sent = state.hooked.send(now, self.id, message, delivery);
+        let sent = message.send(&mut state, now, self.id, delivery);
         if has_no_room(&sent) {
             otherwise(&mut state.dispatcher.blocked_senders);
         }
@@ -235,7 +235,7 @@ impl<P: Protocol> ConnectionRef<P> {
         &self,
         cx: &Context<'_>,
         wait: &mut Option<WaitId>,
-        message: &[u8],
+        message: &mut Bytes<'_>,
         delivery: P::Delivery,
     ) -> Poll<Result<Option<Receipt>, SendError>> {
         self.stop_waiting(wait);
@@ -256,10 +256,34 @@ impl<P: Protocol> ConnectionRef<P> {
     /// Sends a message as soon as there is room for it.
     pub(crate) fn send_when_room<'m>(
         &self,
-        message: &'m [u8],
+        message: Bytes<'m>,
         delivery: P::Delivery,
     ) -> SendWhenRoom<'_, 'm, P> {
         SendWhenRoom { reference: self, message, delivery, wait: None }
+    }
+}
+
+/// The bytes of a message to send.
+#[derive(Debug)]
+pub(crate) enum Bytes<'m> {
+    /// They stay with the application, and are copied.
+    Lent(&'m [u8]),
+    /// They are taken out of the vector if the message is accepted.
+    HandedOver(&'m mut Vec<u8>),
+}
+
+impl Bytes<'_> {
+    fn send<P: Protocol>(
+        &mut self,
+        state: &mut State<P>,
+        now: Instant,
+        id: ConnectionId,
+        delivery: P::Delivery,
+    ) -> Result<Option<Receipt>, SendError> {
+        match self {
+            Self::Lent(bytes) => state.hooked.send(now, id, bytes, delivery),
+            Self::HandedOver(bytes) => state.hooked.send_vec(now, id, bytes, delivery),
+        }
     }
 }
 
@@ -271,7 +295,7 @@ const fn has_no_room(sent: &Result<Option<Receipt>, SendError>) -> bool {
 #[derive(Debug)]
 pub(crate) struct SendWhenRoom<'c, 'm, P: Protocol> {
     reference: &'c ConnectionRef<P>,
-    message: &'m [u8],
+    message: Bytes<'m>,
     delivery: P::Delivery,
     /// The name under which the task waits, unless it is certain that it does not.
     wait: Option<WaitId>,
@@ -327,7 +351,7 @@ mod tests {
         let connection = ConnectionRef::new(Arc::clone(&shared), id, inbox);
         let wakes = || tokio::time::timeout(Duration::ZERO, shared.io.wake.notified());
         assert!(wakes().await.is_ok(), "an attempt to connect wakes the driver");
-        let sent = connection.try_send(&[0x86], P::Delivery::default());
+        let sent = connection.try_send(Bytes::Lent(&[0x86]), P::Delivery::default());
         assert_eq!(sent, Err(SendError::NotConnected));
         assert!(wakes().await.is_err());
     }

@@ -194,6 +194,9 @@ impl<P: Protocol> State<P> {
                 // They are known until the next event.
                 let addresses = P::told_addresses(&self.hooked.peer, id).collect();
                 self.dispatcher.on_connected(id, remote, identity, side, addresses);
+            } else if let Event::Message { id, delivery, .. } = event {
+                let bytes = self.hooked.peer.take_lent();
+                self.dispatcher.on_message(id, Message { bytes, delivery });
             } else {
                 self.dispatcher.dispatch(event);
             }
@@ -340,15 +343,6 @@ impl<P: Protocol> Dispatcher<P> {
                 self.meters.ended(&reason);
                 self.finish(id, Phase::Disconnected(reason));
             }
-            Event::Message { id, delivery, message } => {
-                let limit = self.receive_queue;
-                let Some(inbox) = self.inbox(id) else { return };
-                let mut bytes = huge_pages::vec_for(message.len());
-                message.chunks().for_each(|chunk| bytes.extend_from_slice(chunk));
-                if inbox.push(Message { bytes, delivery }, limit) {
-                    self.pause(id);
-                }
-            }
             Event::Receipt { id, receipt, outcome } => {
                 if let Some(inbox) = self.inboxes.get(id) {
                     inbox.push_receipt(receipt, outcome);
@@ -370,8 +364,16 @@ impl<P: Protocol> Dispatcher<P> {
                 let kind = UnconnectedKind::Advertisement;
                 self.unconnected.push(Unconnected { from, identity, kind, data: data.to_vec() });
             }
-            // A connection that opened is told to `on_connected`, and `Event` is non-exhaustive.
-            Event::Connected { .. } | _ => {}
+            // The others are told to `on_connected` and `on_message`, and `Event` is non-exhaustive.
+            Event::Connected { .. } | Event::Message { .. } | _ => {}
+        }
+    }
+
+    fn on_message(&mut self, id: ConnectionId, message: Message<P::Delivery>) {
+        let limit = self.receive_queue;
+        let Some(inbox) = self.inbox(id) else { return };
+        if inbox.push(message, limit) {
+            self.pause(id);
         }
     }
 

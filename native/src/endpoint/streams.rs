@@ -11,6 +11,7 @@ use rakwire::endpoint::{Protocol, SendError};
 use super::blocked_senders::WaitId;
 use super::connection::Connection;
 use super::message::Message;
+use super::shared::Bytes;
 use crate::wakers::WakerId;
 
 /// The messages of a connection as a [`Stream`]; [`Connection::messages`] makes it. It ends with the connection.
@@ -100,7 +101,8 @@ impl<P: Protocol, B: AsRef<[u8]>> Sink<(B, P::Delivery)> for MessageSink<P, B> {
     fn poll_ready(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), SendError>> {
         let Self { connection, unsent, wait, .. } = &mut *self;
         let Some((message, delivery)) = unsent else { return Poll::Ready(Ok(())) };
-        let sent = ready!(connection.reference.poll_send(cx, wait, message.as_ref(), *delivery));
+        let sent =
+            ready!(connection.reference.poll_send(cx, wait, &mut Bytes::Lent(message.as_ref()), *delivery));
         *unsent = None;
         Poll::Ready(sent.map(drop))
     }

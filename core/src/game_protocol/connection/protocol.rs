@@ -6,7 +6,9 @@ use super::Connection;
 use super::context::{Context, Ending};
 use super::handshake::State;
 use crate::cursor::Writer;
-use crate::endpoint::{self, ConnectError, ConnectionEvent, ConnectionState, Receipt, SendError, Side};
+use crate::endpoint::{
+    self, ConnectError, ConnectionEvent, ConnectionState, MessageToSend, Receipt, SendError, Side,
+};
 use crate::game_protocol::reason::{ConnectFailure, DisconnectReason};
 use crate::game_protocol::stats::ConnectionStats;
 use crate::game_protocol::types::GameProtocol;
@@ -25,11 +27,11 @@ impl endpoint::Connection<GameProtocol> for Connection {
     fn send(
         &mut self,
         cx: &mut Context<'_, '_>,
-        message: &[u8],
+        message: MessageToSend<'_>,
         delivery: Reliability,
     ) -> Result<Option<Receipt>, SendError> {
         match self.handshake.state() {
-            State::Connected => self.sender.push(cx, message, delivery).map(|()| None),
+            State::Connected => self.sender.push(cx, message.bytes, delivery).map(|()| None),
             State::Free | State::Opening | State::Closing | State::Closed => Err(SendError::NotConnected),
         }
     }

@@ -131,6 +131,8 @@ pub(crate) struct Partial {
     pub(crate) split_id: u16,
     pub(crate) parts: u32,
     pub(crate) received: u32,
+    /// How many parts, from the first one on, stand outside of the blocks.
+    pub(crate) appended: u32,
     /// Blocks that the pool promised for parts that are still to come.
     pub(crate) promised: u32,
 }
@@ -250,7 +252,7 @@ impl OutgoingMessage {
         self.split_count
     }
 
-    const fn split_index(&self) -> u32 {
+    pub(crate) const fn split_index(&self) -> u32 {
         self.split_index
     }
 }
@@ -270,7 +272,7 @@ impl OutgoingMessage {
         0
     }
 
-    const fn split_index(&self) -> u32 {
+    pub(crate) const fn split_index(&self) -> u32 {
         0
     }
 }

@@ -4,7 +4,9 @@ use super::Connection;
 use super::ConnectionProtection;
 use super::context::Context;
 use super::handshake::State;
-use crate::endpoint::{self, ConnectError, ConnectionEvent, ConnectionState, Receipt, SendError, Side};
+use crate::endpoint::{
+    self, ConnectError, ConnectionEvent, ConnectionState, MessageToSend, Receipt, SendError, Side,
+};
 use crate::raknet::delivery::Delivery;
 use crate::raknet::reason::{ConnectFailure, DisconnectReason};
 use crate::raknet::stats::ConnectionStats;
@@ -46,17 +48,17 @@ impl endpoint::Connection<RakNet> for Connection {
     fn send(
         &mut self,
         cx: &mut Context<'_, '_>,
-        payload: &[u8],
+        message: MessageToSend<'_>,
         delivery: Delivery,
     ) -> Result<Option<Receipt>, SendError> {
         if self.handshake.state() != State::Connected {
             return Err(SendError::NotConnected);
         }
-        let first = payload.first().ok_or(SendError::Empty)?;
+        let first = message.bytes.first().ok_or(SendError::Empty)?;
         if *first < id::TIMESTAMP {
             return Err(SendError::ReservedId);
         }
-        self.sender.send(cx, payload, delivery)
+        self.sender.send(cx, message, delivery)
     }
 
     fn can_send(&self, cx: &Context<'_, '_>, length: usize, delivery: Delivery) -> Result<(), SendError> {

@@ -7,6 +7,7 @@ mod carrier;
 mod clock;
 mod congestion;
 mod found;
+mod hand_over;
 mod hooks;
 mod hostile;
 mod ids;

@@ -219,7 +219,7 @@ impl Receiver {
 fn is_control(cx: &Context<'_, '_>, payload: Payload<'_>) -> bool {
     let first_byte = match payload {
         Payload::Borrowed(payload) => payload.first(),
-        Payload::Stored(message) => cx.pool.bytes(message).first(),
+        Payload::Stored(message) => cx.pool.contents(message).first(),
     };
     first_byte.is_none_or(|byte| *byte < id::TIMESTAMP)
 }
@@ -230,7 +230,7 @@ fn translate_timestamp(
     message: Block,
     clock_difference: impl FnOnce() -> Option<i64>,
 ) {
-    let Some((&mut id::TIMESTAMP, rest)) = cx.pool.bytes_mut(message).split_first_mut() else { return };
+    let Some((&mut id::TIMESTAMP, rest)) = cx.pool.contents_mut(message).split_first_mut() else { return };
     let Some(difference) = clock_difference() else { return };
     if let Some(time) = rest.first_chunk_mut::<8>() {
         *time = u64::from_be_bytes(*time).wrapping_sub(difference as u64).to_be_bytes();

@@ -3,6 +3,10 @@
 //! The first part to arrive makes a record and has the pool promise blocks for all parts; without them the part is refused
 //! and not acknowledged. So a message of which a part was acknowledged can always be completed. Parts are found by index,
 //! whatever order they arrive in.
+//!
+//! With the feature `hand-over` a large message is put together outside of the blocks as its parts arrive, and only those
+//! that come early wait in blocks. What was promised to it stays charged, so that messages outside take no more memory than
+//! the blocks have.
 
 use super::budget::ReceiveBudget;
 use super::error::ReceiveError;
@@ -14,7 +18,7 @@ use crate::raknet::connection::context::Context;
 use crate::raknet::connection::sizes::Sizes;
 use crate::raknet::stats::DropReason;
 use crate::raknet::wire::capsule::Split;
-use crate::storage::{Block, BlockLink, Claim, Queue};
+use crate::storage::{Block, BlockLink, Claim, HAND_OVER, Queue};
 
 /// The records of messages that arrive in parts.
 #[derive(Clone, Copy, Debug, Default)]
@@ -59,11 +63,11 @@ impl Reassembly {
             }
             None => self.admit(cx, budget, sizes, part)?,
         };
-        if find_part(cx, split.id, split.index).is_some() {
+        if is_known(cx, record, split) {
             cx.stats.drop(DropReason::DuplicateMessage);
             return Ok(None);
         }
-        store_part(cx, budget, sizes, record, part)?;
+        keep_part(cx, budget, sizes, record, part)?;
         let Some(partial) = partial_mut(cx, record) else { return Ok(None) };
         partial.received += 1;
         let (done, parts) = (partial.received, partial.parts);
@@ -101,6 +105,7 @@ impl Reassembly {
             split_id: part.split.id,
             parts: part.split.count,
             received: 0,
+            appended: 0,
             promised: u32::try_from(promised).unwrap_or(u32::MAX),
         });
         let Some(record) = cx.pool.store(&[], &header) else {
@@ -121,6 +126,9 @@ impl Reassembly {
         record: Block,
         part: &ArrivedPart<'_>,
     ) -> BlockLink {
+        if HAND_OVER && cx.pool.is_outside(record) {
+            return Some(self.complete_outside(cx, budget, record, part));
+        }
         let mut whole: BlockLink = None;
         for index in 0..part.split.count {
             let Some(part) = take_part(cx, part.split.id, index) else {
@@ -139,6 +147,22 @@ impl Reassembly {
         whole
     }
 
+    /// Makes the record of a message whose parts stand outside, all of them now, the message itself.
+    fn complete_outside(
+        &mut self,
+        cx: &mut Context<'_, '_>,
+        budget: &mut ReceiveBudget,
+        record: Block,
+        part: &ArrivedPart<'_>,
+    ) -> Block {
+        self.records.remove(cx.pool, record);
+        let promised = take_promise(cx, record, usize::MAX);
+        budget.give_back(cx, promised);
+        cx.index.remove(cx.pool, key::partial(cx.slot, part.split.id), record);
+        *cx.pool.header_mut(record) = BlockHeader::Received(part.message);
+        record
+    }
+
     /// Frees the parts of messages that will never be complete. The work is bounded by the blocks promised to them.
     pub(super) fn clear(&mut self, cx: &mut Context<'_, '_>, budget: &mut ReceiveBudget) {
         while let Some(record) = self.records.pop(cx.pool) {
@@ -154,15 +178,25 @@ impl Reassembly {
     }
 }
 
-/// Keeps a part, in blocks that were promised for it.
-fn store_part(
+/// Whether this part has arrived before.
+fn is_known(cx: &mut Context<'_, '_>, record: Block, split: Split) -> bool {
+    let is_appended = HAND_OVER && appended(cx, record) > split.index;
+    is_appended || find_part(cx, split.id, split.index).is_some()
+}
+
+/// How many parts, from the first one on, stand outside.
+fn appended(cx: &Context<'_, '_>, record: Block) -> u32 {
+    if let BlockHeader::Partial(partial) = cx.pool.header(record) { partial.appended } else { 0 }
+}
+
+/// Keeps a part: outside if it is the next one of a large message, or else in blocks.
+fn keep_part(
     cx: &mut Context<'_, '_>,
     budget: &mut ReceiveBudget,
     sizes: Sizes,
     record: Block,
     part: &ArrivedPart<'_>,
 ) -> Result<(), ReceiveError> {
-    let (owner, split_id, index) = (cx.slot, part.split.id, part.split.index);
     let blocks = cx.pool.blocks_for(part.payload.len());
     // A part longer than the MTU allows takes more than was promised for it.
     let excess = blocks.saturating_sub(cx.pool.blocks_for(sizes.foreign_part()));
@@ -170,15 +204,56 @@ fn store_part(
     if excess > 0 && !budget.take(cx, excess, disposition) {
         return Err(ReceiveError::NoMemory);
     }
-    let header = BlockHeader::Part(Part { owner, split_id, index });
-    let Some(block) = cx.pool.store(part.payload, &header) else {
+    if HAND_OVER && may_append(cx, record, part) {
+        cx.pool.append_outside(record, part.payload, blocks);
+        on_appended(cx, record);
+        append_early_parts(cx, record, part.split.id);
+    } else if !store_part(cx, part) {
         budget.give_back(cx, excess);
         return Err(ReceiveError::NoMemory);
-    };
+    }
     budget.on_fit();
-    cx.index.insert(cx.pool, key::part(owner, split_id, index), block);
     take_promise(cx, record, blocks - excess);
     Ok(())
+}
+
+/// Keeps a part in blocks that were promised for it; false if there are none.
+fn store_part(cx: &mut Context<'_, '_>, part: &ArrivedPart<'_>) -> bool {
+    let (owner, split_id, index) = (cx.slot, part.split.id, part.split.index);
+    let header = BlockHeader::Part(Part { owner, split_id, index });
+    let Some(block) = cx.pool.store(part.payload, &header) else { return false };
+    cx.index.insert(cx.pool, key::part(owner, split_id, index), block);
+    true
+}
+
+/// Whether a part goes outside, behind those that are there. The first one decides that its message is large.
+fn may_append(cx: &mut Context<'_, '_>, record: Block, part: &ArrivedPart<'_>) -> bool {
+    if cx.pool.is_outside(record) {
+        return part.split.index == appended(cx, record);
+    }
+    if part.split.index != 0 {
+        return false;
+    }
+    let count = usize::try_from(part.split.count).unwrap_or(usize::MAX);
+    let length = part.payload.len().saturating_mul(count);
+    let Some(id) = cx.pool.reserve_outside(length) else { return false };
+    cx.pool.refer(record, id);
+    true
+}
+
+/// Appends the parts that came early and follow what stands outside. Each is copied once, and its blocks go back to the pool,
+/// but not to the share of the connection.
+fn append_early_parts(cx: &mut Context<'_, '_>, record: Block, split_id: u16) {
+    while let Some(part) = take_part(cx, split_id, appended(cx, record)) {
+        cx.pool.move_outside(record, part);
+        on_appended(cx, record);
+    }
+}
+
+fn on_appended(cx: &mut Context<'_, '_>, record: Block) {
+    if let Some(partial) = partial_mut(cx, record) {
+        partial.appended += 1;
+    }
 }
 
 /// Takes `blocks` blocks, or what is left, off the promise for a message, and returns how many those were.

@@ -14,7 +14,7 @@ use crate::raknet::stats::DropReason;
 use crate::raknet::wire::control::Control;
 use crate::raknet::wire::datagram::{CONTINUOUS_SEND, DatagramHeader, SLOW_START};
 use crate::raknet::wire::{IP_UDP_OVERHEAD, Wire};
-use crate::storage::{Block, Queue};
+use crate::storage::{Block, HAND_OVER, Queue};
 
 /// How far the reliable numbers of two lost messages in the same datagram may be apart.
 const MAX_RESEND_GAP: u32 = 32;
@@ -224,11 +224,26 @@ fn write_capsule(
     first: Block,
     message: &OutgoingMessage,
 ) -> Result<(), WireError> {
-    message.capsule(cx.pool.size(first)).write(writer)?;
+    let length = cx.pool.size(first);
+    message.capsule(length).write(writer)?;
+    if HAND_OVER && cx.pool.is_outside(first) {
+        let whole = cx.pool.contents(first);
+        return writer.bytes(part_of(whole, message, length).unwrap_or(&[]));
+    }
     let mut at = Some(first);
     while let Some(block) = at {
         writer.bytes(cx.pool.bytes(block))?;
         at = cx.pool.next(block);
     }
     Ok(())
+}
+
+/// The bytes of a part in the whole message. All parts are as long as this one, but the last, which ends with the message.
+fn part_of<'w>(whole: &'w [u8], message: &OutgoingMessage, length: usize) -> Option<&'w [u8]> {
+    let start = if message.is_last_part() {
+        whole.len().checked_sub(length)?
+    } else {
+        usize::try_from(message.split_index()).ok()?.checked_mul(length)?
+    };
+    whole.get(start..)?.get(..length)
 }

@@ -22,7 +22,7 @@ use super::metrics::{Count, Metrics};
 use super::recovery::{AckSummary, LossRecovery};
 use super::sizes::Sizes;
 use crate::cursor::{Reader, WireError, Writer};
-use crate::endpoint::{Outcome, Progress, Receipt, SendError};
+use crate::endpoint::{MessageToSend, Outcome, Progress, Receipt, SendError};
 use crate::raknet::delivery::{Delivery, Priority};
 use crate::raknet::features::SERVER;
 use crate::raknet::stats::ConnectionStats;
@@ -114,12 +114,12 @@ impl Sender {
     pub(super) fn send(
         &mut self,
         cx: &mut Context<'_, '_>,
-        payload: &[u8],
+        message: MessageToSend<'_>,
         delivery: Delivery,
     ) -> Result<Option<Receipt>, SendError> {
-        let receipt = self.queue.push(cx, self.sizes, payload, delivery, Claim::Send)?;
+        let receipt = self.queue.push(cx, self.sizes, message, delivery, Claim::Send)?;
         self.messages_sent.add_one();
-        self.count(cx.now, SentBytes::Pushed, payload.len());
+        self.count(cx.now, SentBytes::Pushed, message.bytes.len());
         Ok(receipt)
     }
 
@@ -146,7 +146,9 @@ impl Sender {
         if written.is_err() {
             return false;
         }
-        self.queue.push(cx, self.sizes, writer.finish(), delivery, Claim::Control).is_ok()
+        self.queue
+            .push(cx, self.sizes, MessageToSend::copied(writer.finish()), delivery, Claim::Control)
+            .is_ok()
     }
 
     /// Sends a ping. An unreliable one takes no memory and carries the time at which it leaves.

@@ -2,7 +2,7 @@
 
 use super::priority::{CLASSES, VirtualClock, class, is_earlier, place};
 use super::split_sends::SplitSends;
-use crate::endpoint::SendError;
+use crate::endpoint::{MessageToSend, SendError};
 use crate::endpoint::{Outcome, Progress, Receipt};
 use crate::raknet::connection::block_header::{BlockHeader, OutgoingMessage, SendStatus};
 use crate::raknet::connection::channels::{Channels, NEAR, Packed, pack, unpack};
@@ -111,15 +111,17 @@ impl SendQueue {
         !self.resend.is_empty()
     }
 
-    /// Copies a message into the pool, in parts if it does not fit one capsule.
+    /// Copies a message into the pool, in parts if it does not fit one capsule. Of one that will stand `outside` nothing is
+    /// copied.
     pub(super) fn push(
         &mut self,
         cx: &mut Context<'_, '_>,
         sizes: Sizes,
-        payload: &[u8],
+        message: MessageToSend<'_>,
         delivery: Delivery,
         claim: Claim,
     ) -> Result<Option<Receipt>, SendError> {
+        let MessageToSend { bytes: payload, outside } = message;
         // Never zero, which the compiler cannot know: so no division by it can panic.
         let part_size = sizes.part().max(1);
         check_is_built_in(payload.len(), part_size, delivery)?;
@@ -128,7 +130,8 @@ impl SendQueue {
             if !SPLITTING || payload.len() <= part_size { 1 } else { payload.len().div_ceil(part_size) };
         let is_split = count > 1;
         let is_recorded = is_split && Self::is_followed(cx, delivery);
-        let blocks = Self::blocks_for(cx, payload.len(), part_size) + usize::from(is_recorded);
+        let of_parts = if outside.is_some() { count } else { Self::blocks_for(cx, payload.len(), part_size) };
+        let blocks = of_parts + usize::from(is_recorded);
         self.admit(cx, payload.len(), blocks, delivery, claim)?;
         let mut message = self.number(cx, delivery, is_split);
         if is_split {
@@ -141,7 +144,12 @@ impl SendQueue {
             let virtual_time = self.assign_virtual_time(cx, priority);
             let status = SendStatus::Queued { virtual_time, queued_at: cx.now };
             // The room was charged for all parts at once.
-            let Some(block) = cx.pool.store(part, &BlockHeader::Outgoing(message, status)) else { break };
+            let header = BlockHeader::Outgoing(message, status);
+            let stored = match outside {
+                None => cx.pool.store(part, &header),
+                Some(id) => cx.pool.store_outside(id, part.len(), &header),
+            };
+            let Some(block) = stored else { break };
             self.queue(priority).push(cx.pool, block);
             self.count_in(QueueId::New(priority), part.len());
             message.advance_part();

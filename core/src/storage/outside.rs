@@ -1,0 +1,194 @@
+//! Large messages that stand outside of the blocks, each in a vector of its own (feature `hand-over`): one that the
+//! application hands over is not copied, and one that arrives is put together where the application will read it.
+
+use alloc::vec::Vec;
+use core::num::NonZeroU16;
+
+/// Whether messages may stand outside of the blocks.
+pub(crate) const HAND_OVER: bool = true;
+
+/// Bytes from which on a message stands outside, unless told otherwise: below, a vector costs more than a copy.
+const LARGE: usize = 64 << 10;
+
+/// The name of a vector. Blocks that refer to it keep this.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct OutsideId(NonZeroU16);
+
+impl OutsideId {
+    const fn index(self) -> usize {
+        self.0.get() as usize - 1
+    }
+}
+
+/// The vectors.
+#[derive(Debug)]
+pub(super) struct Outside {
+    entries: Vec<Entry>,
+    /// Entries that hold nothing.
+    vacant: Vec<OutsideId>,
+    /// Bytes from which on a message stands outside.
+    pub(super) from: usize,
+}
+
+impl Default for Outside {
+    fn default() -> Self {
+        Self { entries: Vec::new(), vacant: Vec::new(), from: LARGE }
+    }
+}
+
+#[derive(Debug, Default)]
+struct Entry {
+    bytes: Vec<u8>,
+    /// How many blocks refer to it.
+    references: u32,
+    /// Blocks that were charged for the bytes, beside those that refer to them.
+    charged: usize,
+}
+
+impl Outside {
+    /// A vector with room for a message of `length` bytes; `None` if it is not large, or there is no memory.
+    pub(super) fn reserve(&mut self, length: usize) -> Option<OutsideId> {
+        if length < self.from {
+            return None;
+        }
+        let mut bytes = Vec::new();
+        bytes.try_reserve_exact(length).ok()?;
+        let id = self.insert()?;
+        if let Some(entry) = self.entries.get_mut(id.index()) {
+            entry.bytes = bytes;
+        }
+        Some(id)
+    }
+
+    /// A name for a message of `length` bytes that will be [kept](Self::fill); `None` if it is not large.
+    pub(super) fn name(&mut self, length: usize) -> Option<OutsideId> {
+        if length < self.from { None } else { self.insert() }
+    }
+
+    /// A name for a vector; `None` if there are too many.
+    fn insert(&mut self) -> Option<OutsideId> {
+        if let Some(id) = self.vacant.pop() {
+            return Some(id);
+        }
+        let id = u16::try_from(self.entries.len() + 1).ok().and_then(NonZeroU16::new).map(OutsideId)?;
+        self.entries.push(Entry::default());
+        Some(id)
+    }
+
+    /// Keeps a vector for the blocks that refer to it; if there are none, it is dropped.
+    pub(super) fn fill(&mut self, id: OutsideId, bytes: Vec<u8>) {
+        let Some(entry) = self.entries.get_mut(id.index()) else { return };
+        entry.bytes = bytes;
+        if entry.references == 0 {
+            self.vacate(id);
+        }
+    }
+
+    /// One block more refers to a vector.
+    pub(super) fn refer(&mut self, id: OutsideId) {
+        if let Some(entry) = self.entries.get_mut(id.index()) {
+            entry.references += 1;
+        }
+    }
+
+    /// One block less refers to a vector. Returns how many blocks were charged for the bytes, if nothing needs them any more.
+    pub(super) fn release(&mut self, id: OutsideId) -> usize {
+        let Some(entry) = self.entries.get_mut(id.index()) else { return 0 };
+        entry.references = entry.references.saturating_sub(1);
+        if entry.references > 0 {
+            return 0;
+        }
+        let charged = entry.charged;
+        self.vacate(id);
+        charged
+    }
+
+    fn vacate(&mut self, id: OutsideId) {
+        if let Some(entry) = self.entries.get_mut(id.index()) {
+            *entry = Entry::default();
+            self.vacant.push(id);
+        }
+    }
+
+    /// Appends bytes for which so many blocks were charged.
+    pub(super) fn append(&mut self, id: OutsideId, bytes: &[u8], charged: usize) {
+        if let Some(entry) = self.entries.get_mut(id.index()) {
+            entry.bytes.extend_from_slice(bytes);
+            entry.charged += charged;
+        }
+    }
+
+    pub(super) fn bytes(&self, id: OutsideId) -> &[u8] {
+        self.entries.get(id.index()).map_or(&[], |entry| &entry.bytes)
+    }
+
+    pub(super) fn bytes_mut(&mut self, id: OutsideId) -> &mut [u8] {
+        self.entries.get_mut(id.index()).map_or(&mut [], |entry| &mut entry.bytes)
+    }
+
+    /// Takes the bytes out; what was charged for them stays so until their last block is freed.
+    pub(super) fn take(&mut self, id: OutsideId) -> Vec<u8> {
+        self.entries.get_mut(id.index()).map_or_else(Vec::new, |entry| core::mem::take(&mut entry.bytes))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_vector_stays_as_long_as_a_block_refers_to_it() {
+        let mut outside = Outside::default();
+        let id = outside.insert().expect("room");
+        outside.refer(id);
+        outside.refer(id);
+        outside.fill(id, b"message".to_vec());
+        assert_eq!(outside.release(id), 0);
+        assert_eq!(outside.bytes(id), b"message");
+        assert_eq!(outside.release(id), 0);
+        assert_eq!(outside.bytes(id), b"");
+        assert_eq!(outside.insert(), Some(id), "its name is free again");
+    }
+
+    #[test]
+    fn what_nothing_refers_to_is_not_kept() {
+        let mut outside = Outside::default();
+        let id = outside.insert().expect("room");
+        outside.fill(id, b"message".to_vec());
+        assert_eq!(outside.bytes(id), b"");
+        assert_eq!(outside.insert(), Some(id));
+    }
+
+    #[test]
+    fn what_was_charged_comes_back_with_the_last_block() {
+        let mut outside = Outside::default();
+        let id = outside.insert().expect("room");
+        outside.refer(id);
+        outside.append(id, b"mess", 3);
+        outside.append(id, b"age", 2);
+        assert_eq!(outside.take(id), b"message");
+        assert_eq!(outside.release(id), 5);
+    }
+
+    #[test]
+    fn room_is_reserved_at_once() {
+        let mut outside = Outside::default();
+        let id = outside.reserve(LARGE).expect("room");
+        assert!(outside.take(id).capacity() >= LARGE);
+        assert_eq!(outside.reserve(usize::MAX), None);
+    }
+
+    #[test]
+    fn small_messages_stand_in_blocks() {
+        let mut outside = Outside::default();
+        assert_eq!((outside.reserve(LARGE - 1), outside.name(LARGE - 1)), (None, None));
+        assert!(outside.name(LARGE).is_some());
+    }
+
+    #[test]
+    fn names_are_bounded() {
+        let mut outside = Outside::default();
+        let names = core::iter::from_fn(|| outside.insert()).count();
+        assert_eq!(names, usize::from(u16::MAX));
+    }
+}
