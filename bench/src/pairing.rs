@@ -12,7 +12,7 @@ use crate::process::{Cores, Program};
 use crate::proxy::Proxy;
 
 /// How many seconds the runs of a pairing may take in a row before the last one of them begins.
-const ENOUGH: f64 = 20.0;
+const ENOUGH: f64 = 15.0;
 
 /// A RakNet implementation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -274,10 +274,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pairing_that_has_run_for_twenty_seconds_is_not_run_again() {
+    fn a_pairing_that_has_run_long_enough_is_not_run_again() {
         let run = |seconds| Run { seconds, p50_us: None, p99_us: None, client_cpu: 0.0, server_cpu: 0.0 };
-        assert!(!are_enough(&[]) && !are_enough(&[run(12.0)]));
-        assert!(are_enough(&[run(12.0), run(8.0)]) && are_enough(&[run(27.0)]));
+        assert!(!are_enough(&[]) && !are_enough(&[run(8.0)]));
+        assert!(are_enough(&[run(8.0), run(7.0)]) && are_enough(&[run(27.0)]));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Measures a workload in pairings, each as long as it may take.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Result, anyhow};
 
@@ -50,21 +50,24 @@ impl Runner {
         mut baseline: impl FnMut(&Self) -> Result<()>,
     ) -> Result<Vec<Found>> {
         let chosen = self.chosen(pairings).into_iter();
-        let mut all: Vec<Found> = chosen.map(|pairing| (pairing, Ok(Vec::new()))).collect();
+        let mut all: Vec<(Found, Duration)> =
+            chosen.map(|pairing| ((pairing, Ok(Vec::new())), Duration::ZERO)).collect();
         for round in 0..self.bench.runs {
             baseline(self)?;
-            for (pairing, found) in &mut all {
+            for ((pairing, found), taken) in &mut all {
                 let Ok(runs) = found else { continue };
                 if are_enough(runs) {
                     continue;
                 }
+                let began = Instant::now();
                 match self.bench_of(*pairing).run(*pairing, workload, round.into()) {
                     Ok(run) => runs.push(run),
                     Err(error) => *found = Err(error),
                 }
+                *taken += began.elapsed();
             }
         }
-        Ok(all.into_iter().map(|found| self.recorded(step, found)).collect())
+        Ok(all.into_iter().map(|(found, taken)| self.recorded(step, found, taken)).collect())
     }
 
     /// Measures a workload in one pairing after another, and the `baseline` before each.
@@ -78,25 +81,26 @@ impl Runner {
         let mut all = Vec::new();
         for pairing in self.chosen(pairings) {
             baseline(self)?;
+            let began = Instant::now();
             let runs = self.bench_of(pairing).runs(pairing, workload);
-            all.push(self.recorded(step, (pairing, runs)));
+            all.push(self.recorded(step, (pairing, runs), began.elapsed()));
         }
         Ok(all)
     }
 
-    /// Prints the result of a pairing, and remembers whether it took too long.
-    fn recorded(&mut self, step: Step, (pairing, runs): Found) -> Found {
+    /// Prints the result of a pairing and how long it took to measure it, and remembers whether that was too long.
+    fn recorded(&mut self, step: Step, (pairing, runs): Found, taken: Duration) -> Found {
         let again = self.history.took_too_long(pairing);
         let too_long = runs.as_ref().is_err_and(|error| error.is::<TookTooLong>());
         self.history.record_pairing(step, pairing, too_long);
         let runs = runs.map_err(|error| if again && too_long { anyhow!("{error} again") } else { error });
-        let name = step.name();
+        let (name, taken) = (step.name(), taken.as_secs_f64());
         match &runs {
             Ok(runs) => {
                 let seconds = median(runs.iter().map(|run| run.seconds)).unwrap_or(0.0);
-                eprintln!("{name}: {pairing}: {seconds:.4} s");
+                eprintln!("{name}: {pairing}: {seconds:.4} s ({} runs in {taken:.1} s)", runs.len());
             }
-            Err(error) => eprintln!("{name}: {pairing}: {error:#}"),
+            Err(error) => eprintln!("{name}: {pairing}: {error:#} (in {taken:.1} s)"),
         }
         (pairing, runs)
     }
@@ -121,14 +125,14 @@ mod tests {
         let limit = |runner: &Runner, pairing| runner.bench_of(pairing).limit;
         assert_eq!(limit(&runner, slow), Duration::from_secs(45));
         let error = |runner: &mut Runner| {
-            let (_, runs) = runner.recorded(Step::Loss1, (slow, Err(TookTooLong.into())));
+            let (_, runs) = runner.recorded(Step::Loss1, (slow, Err(TookTooLong.into())), SHORT_LIMIT);
             runs.unwrap_err().to_string()
         };
         assert_eq!(error(&mut runner), "took too long");
         assert_eq!(limit(&runner, slow), SHORT_LIMIT);
         assert_eq!(limit(&runner, Pairing::OURS), Duration::from_secs(45));
         assert_eq!(error(&mut runner), "took too long again");
-        assert!(runner.recorded(Step::Loss1, (slow, Ok(Vec::new()))).1.is_ok());
+        assert!(runner.recorded(Step::Loss1, (slow, Ok(Vec::new())), SHORT_LIMIT).1.is_ok());
         assert_eq!(limit(&runner, slow), Duration::from_secs(45));
     }
 

@@ -184,7 +184,7 @@ impl<P: Protocol> Peer<'_, P> {
         self.tables.pool.set_outside_from(bytes);
     }
 
-    #[cfg_attr(target_pointer_width = "64", inline)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     fn send_message(
         &mut self,
         now: Instant,

@@ -435,8 +435,9 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
         node.size = 0;
         node.used = 0;
         node.last = Some(message);
-        let (rest, outside) = (node.next.take(), node.outside.take());
-        outside.map_or(0, |id| self.outside.release(id)) + rest.map_or(0, |rest| self.free(rest))
+        let rest = node.next.take();
+        let outside = if self.is_outside(message) { self.release_outside(message) } else { 0 };
+        outside + rest.map_or(0, |rest| self.free(rest))
     }
 
     /// Frees the blocks of a message, and what stands outside, and returns how many blocks were charged for them.
@@ -453,10 +454,13 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
         self.node_mut(last).next = free;
         self.free = Some(message);
         self.available += freed;
-        match self.node(message).outside {
-            None => freed,
-            Some(id) => freed + self.outside.release(id),
-        }
+        if self.is_outside(message) { freed + self.release_outside(message) } else { freed }
+    }
+
+    /// Frees what stands outside, and returns how many blocks were charged for it.
+    #[cold]
+    fn release_outside(&mut self, message: Block) -> usize {
+        self.node_mut(message).outside.take().map_or(0, |id| self.outside.release(id))
     }
 }
 

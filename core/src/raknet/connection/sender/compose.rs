@@ -217,7 +217,7 @@ fn may_share_datagram(cx: &Context<'_, '_>, tracked: &Queue, message: &OutgoingM
     last.is_none_or(|last| message.reliable.since(last.reliable) <= MAX_RESEND_GAP)
 }
 
-#[cfg_attr(target_pointer_width = "64", inline)]
+#[cfg_attr(target_pointer_width = "64", inline(always))]
 fn write_capsule(
     cx: &Context<'_, '_>,
     writer: &mut Writer<'_>,
@@ -227,8 +227,7 @@ fn write_capsule(
     let length = cx.pool.size(first);
     message.capsule(length).write(writer)?;
     if HAND_OVER && cx.pool.is_outside(first) {
-        let whole = cx.pool.contents(first);
-        return writer.bytes(part_of(whole, message, length).unwrap_or(&[]));
+        return write_part(writer, cx.pool.contents(first), message, length);
     }
     let mut at = Some(first);
     while let Some(block) = at {
@@ -238,12 +237,21 @@ fn write_capsule(
     Ok(())
 }
 
-/// The bytes of a part in the whole message. All parts are as long as this one, but the last, which ends with the message.
-fn part_of<'w>(whole: &'w [u8], message: &OutgoingMessage, length: usize) -> Option<&'w [u8]> {
+/// Writes a part of a message that stands outside as a whole. All parts are as long as this one, but the last, which ends with
+/// the message.
+#[cold]
+fn write_part(
+    writer: &mut Writer<'_>,
+    whole: &[u8],
+    message: &OutgoingMessage,
+    length: usize,
+) -> Result<(), WireError> {
+    let index = usize::try_from(message.split_index()).unwrap_or(usize::MAX);
     let start = if message.is_last_part() {
-        whole.len().checked_sub(length)?
+        whole.len().saturating_sub(length)
     } else {
-        usize::try_from(message.split_index()).ok()?.checked_mul(length)?
+        index.saturating_mul(length)
     };
-    whole.get(start..)?.get(..length)
+    let part = whole.get(start..).and_then(|rest| rest.get(..length));
+    writer.bytes(part.unwrap_or_default())
 }
