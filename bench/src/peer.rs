@@ -81,7 +81,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
             Role::Blast(traffic) | Role::PingPong(traffic) => {
                 let (_endpoint, connection) = connect(command.address, traffic.size, secure).await?;
                 let connection = Ours::reliable(connection);
-                role::client(connection, command.role).await.map_err(|error| anyhow!(error))
+                // A task, since the runtime asks the system for events before it goes on with what it blocks on.
+                let client = tokio::spawn(role::client(connection, command.role));
+                client.await?.map_err(|error| anyhow!(error))
             }
         }
     });

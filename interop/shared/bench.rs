@@ -16,13 +16,13 @@ const HEADER: usize = 13;
 const DONE: &[u8] = b"\xFEdone";
 
 /// A connection whose messages are reliable and ordered.
-pub trait BenchConnection {
+pub trait BenchConnection: Sync {
     /// A received message.
     type Message: AsRef<[u8]>;
     /// Sends a message.
     fn send(&self, message: &[u8]) -> impl Future<Output = Result<(), String>> + Send;
     /// Sends a message that the sender needs no more: who can do without a copy makes none.
-    fn send_vec(&self, message: Vec<u8>) -> impl Future<Output = Result<(), String>> {
+    fn send_vec(&self, message: Vec<u8>) -> impl Future<Output = Result<(), String>> + Send {
         async move { self.send(&message).await }
     }
     /// Waits for the next message.

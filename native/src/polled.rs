@@ -251,6 +251,25 @@ impl<P: Protocol> Endpoint<P> {
         self.peer.send(self.clock.now(), id, message, delivery)
     }
 
+    /// As [`send`](Self::send), without a copy of a large message, as
+    /// [`try_send_vec`](crate::endpoint::Connection::try_send_vec).
+    ///
+    /// # Errors
+    /// As [`send`](Self::send); `message` is what it was then.
+    pub fn send_vec(
+        &mut self,
+        id: ConnectionId,
+        message: &mut Vec<u8>,
+        delivery: P::Delivery,
+    ) -> Result<Option<Receipt>, SendError> {
+        self.peer.send_vec(self.clock.now(), id, message, delivery)
+    }
+
+    /// Takes the bytes that the last event lent in a vector of their own, without a copy of a large message of RakNet.
+    pub fn take_lent(&mut self) -> Vec<u8> {
+        self.peer.take_lent()
+    }
+
     /// Starts to end a connection: reliable messages that were sent before are delivered first. An event tells when it is
     /// over.
     pub fn disconnect(&mut self, id: ConnectionId) {

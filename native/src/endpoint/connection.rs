@@ -134,6 +134,19 @@ impl<P: Protocol> Connection<P> {
         self.reference.try_send(Bytes::Lent(message), delivery)
     }
 
+    /// As [`send_vec`](Self::send_vec), if there is room for the message now. It is taken out of the vector, which keeps it
+    /// otherwise.
+    ///
+    /// # Errors
+    /// As [`try_send`](Self::try_send).
+    pub fn try_send_vec(
+        &self,
+        message: &mut Vec<u8>,
+        delivery: P::Delivery,
+    ) -> Result<Option<Receipt>, SendError> {
+        self.reference.try_send(Bytes::HandedOver(message), delivery)
+    }
+
     /// Waits for the next message. Returns `None` once the connection has ended and all messages have been received; see
     /// [`closed_reason`](Self::closed_reason). If the future is dropped earlier, no message is lost.
     pub async fn recv(&self) -> Option<Message<P::Delivery>> {

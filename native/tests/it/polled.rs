@@ -37,7 +37,7 @@ fn frame<P: Subject>(endpoint: &mut Endpoint<P>, told: &mut Events<P>) {
             Event::Connected { id, .. } => told.connected = Some(id),
             Event::ConnectFailed { reason, .. } => told.failed = Some(reason),
             Event::Disconnected { reason, .. } => told.ended = Some(reason),
-            Event::Message { message, .. } => told.messages.push(message.to_vec()),
+            Event::Message { .. } => told.messages.push(endpoint.take_lent()),
             Event::Receipt { .. }
             | Event::Progress { .. }
             | Event::Pong { .. }

@@ -17,6 +17,7 @@ by_both_protocols!(
     a_slow_reader_loses_nothing_and_holds_nobody_up,
     an_application_that_does_not_read_loses_nothing_reliable,
     try_send_says_when_there_is_no_room,
+    messages_that_are_handed_over_wait_for_room,
 );
 
 async fn messages_of_all_sizes_go_both_ways<P: Subject>() {
@@ -136,6 +137,43 @@ async fn try_send_says_when_there_is_no_room<P: Subject>() {
     })
     .await;
     receive_all(&there, 400, sent).await;
+}
+
+/// The memory has room for a few of them, and no more.
+async fn messages_that_are_handed_over_wait_for_room<P: Subject>() {
+    const LENGTH: usize = 100_000;
+    const MESSAGES: usize = 8;
+    let server = server::<P>(|_| {}).await;
+    let client = client::<P>(|options| {
+        options.capacity = Capacity { connections: 1, blocks: 640, block_size: 512 };
+    })
+    .await;
+    let (here, there) = join(&client, &server).await;
+    let mut refused = message(LENGTH, 0);
+    until("the memory is full", || {
+        let mut next = message(LENGTH, 0);
+        let sent = here.try_send_vec(&mut next, P::RELIABLE);
+        assert_eq!(next.is_empty(), sent.is_ok());
+        refused = next;
+        sent == Err(SendError::QuotaExceeded)
+    })
+    .await;
+    assert!(refused == message(LENGTH, 0), "it stays with the application");
+    let sender = tokio::spawn(async move {
+        for number in 1..=MESSAGES {
+            here.send_vec(message(LENGTH, number), P::RELIABLE).await.expect("an open connection");
+        }
+        here
+    });
+    let mut number = 0;
+    while number < MESSAGES {
+        let received = receive(&there).await;
+        number = (0..=MESSAGES)
+            .find(|number| received.bytes == message(LENGTH, *number))
+            .expect("one that was sent");
+    }
+    let _here = sender.await.expect("everything was sent");
+    until("all memory is free", || has_no_messages(&client)).await;
 }
 
 /// The longest message of the Game Protocol has 256 chunks.
