@@ -125,20 +125,32 @@ impl Socket {
 
     /// Sends datagrams; waits while the system's buffer is full.
     pub(crate) async fn send(&self, transmit: &Transmit<'_>) -> io::Result<()> {
-        let transmit = quinn_udp::Transmit {
-            destination: route(self.local, transmit.to),
-            ecn: None,
-            contents: transmit.bytes,
-            segment_size: (transmit.count > 1).then_some(transmit.size),
-            src_ip: None,
-        };
+        let destination = route(self.local, transmit.to);
         loop {
-            let call = || self.state.try_send(UdpSockRef::from(&self.io), &transmit);
-            match self.io.try_io(Interest::WRITABLE, call) {
+            let sent = if transmit.count > 1 {
+                self.send_segments(destination, transmit)
+            } else {
+                // The system has less to read than with segments.
+                self.io.try_send_to(transmit.bytes, destination).map(drop)
+            };
+            match sent {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.io.writable().await?,
                 other => return other,
             }
         }
+    }
+
+    /// Sends several datagrams of one length, but the last, which may be shorter, by one call.
+    fn send_segments(&self, destination: SocketAddr, transmit: &Transmit<'_>) -> io::Result<()> {
+        let segments = quinn_udp::Transmit {
+            destination,
+            ecn: None,
+            contents: transmit.bytes,
+            segment_size: Some(transmit.size),
+            src_ip: None,
+        };
+        let call = || self.state.try_send(UdpSockRef::from(&self.io), &segments);
+        self.io.try_io(Interest::WRITABLE, call)
     }
 }
 

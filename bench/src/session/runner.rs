@@ -52,7 +52,7 @@ impl Runner {
         let chosen = self.chosen(pairings).into_iter();
         let mut all: Vec<(Found, Duration)> =
             chosen.map(|pairing| ((pairing, Ok(Vec::new())), Duration::ZERO)).collect();
-        for round in 0..self.bench.runs {
+        for round in 0..step.rounds(self.bench.runs) {
             baseline(self)?;
             for ((pairing, found), taken) in &mut all {
                 let Ok(runs) = found else { continue };

@@ -80,7 +80,24 @@ impl Step {
 
     /// How often it measures in a session with this many runs.
     pub(super) const fn rounds(self, runs: u32) -> u32 {
-        if matches!(self, Self::Fairness | Self::Idle) { 1 } else { runs }
+        match self {
+            Self::Fairness | Self::Idle => 1,
+            // How fast a core wakes up varies more from run to run than what is compared.
+            Self::PingPong if runs > 1 => 4 * runs,
+            Self::Messages
+            | Self::BulkLarge
+            | Self::BulkSmall
+            | Self::PingPong
+            | Self::BusyPingPong
+            | Self::NoLoss
+            | Self::Loss1
+            | Self::Loss5
+            | Self::Loss15
+            | Self::Bursts
+            | Self::Core
+            | Self::Clients
+            | Self::Shards => runs,
+        }
     }
 
     /// The rows that it measures, without the numbers at the end of some.
