@@ -142,7 +142,8 @@ impl<P: Protocol> Peer<'_, P> {
 
     /// As [`send`](Self::send), without a copy where that takes longer: a large message of RakNet (64 KiB or more) is taken
     /// out of `message` and kept until the other peer has acknowledged it. Each of its parts takes a block, but the bytes
-    /// take none. A smaller one is copied, as are those of the Game Protocol, and `message` is empty then, too.
+    /// take none. It may be as long as one that is copied, since the other peer may have no more blocks than this one. A
+    /// smaller message is copied, as are those of the Game Protocol, and `message` is empty then, too.
     ///
     /// # Errors
     /// As [`send`](Self::send); `message` is what it was then.
@@ -204,7 +205,8 @@ impl<P: Protocol> Peer<'_, P> {
     }
 
     /// Whether [`send`](Self::send) would accept a message of `length` bytes now, for an application that was refused
-    /// and waits for room. It does not know the bytes, so it says nothing of ids.
+    /// and waits for room. It does not know the bytes, so it says nothing of ids. `send_vec` of the feature `hand-over` needs
+    /// fewer blocks for a large message, and may accept it earlier.
     ///
     /// # Errors
     /// The [`SendError`] that `send` would return.

@@ -164,6 +164,10 @@ fn index_secret(secret: [u8; 16]) -> u64 {
 /// The sizes of a [`Peer`] whose memory the allocator gives; [`Resources`] says what they mean and where they end.
 /// Values outside are brought inside.
 ///
+/// With the feature `hand-over` large messages of RakNet are in vectors beside the blocks. Those that arrive take at most as many
+/// bytes as the blocks have, so that a peer may use twice that; those that the application hands over are its own.
+/// [`blocks_available`](Peer::blocks_available) does not count their bytes.
+///
 /// ```
 /// use rakwire::raknet::{Capacity, Config, Peer};
 ///

@@ -17,8 +17,16 @@ pub(super) struct Outside(());
     reason = "the methods are those of the other variant"
 )]
 impl Outside {
-    pub(super) const fn reserve(&mut self, _: usize) -> Option<OutsideId> {
+    pub(super) const fn reserve(&mut self, _: usize, _: usize) -> Option<OutsideId> {
         None
+    }
+
+    pub(super) const fn make_room(&mut self, id: OutsideId, _: usize, _: usize) -> bool {
+        match id {}
+    }
+
+    pub(super) const fn shrink(&mut self, id: OutsideId, _: usize) {
+        match id {}
     }
 
     pub(super) const fn refer(&mut self, id: OutsideId) {

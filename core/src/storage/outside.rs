@@ -46,13 +46,14 @@ struct Entry {
 }
 
 impl Outside {
-    /// A vector with room for a message of `length` bytes; `None` if it is not large, or there is no memory.
-    pub(super) fn reserve(&mut self, length: usize) -> Option<OutsideId> {
+    /// A vector with room for `room` bytes of a message that has about `length`; `None` if it is not large, or there is no
+    /// memory.
+    pub(super) fn reserve(&mut self, length: usize, room: usize) -> Option<OutsideId> {
         if length < self.from {
             return None;
         }
         let mut bytes = Vec::new();
-        bytes.try_reserve_exact(length).ok()?;
+        bytes.try_reserve_exact(length.min(room)).ok()?;
         let id = self.insert()?;
         if let Some(entry) = self.entries.get_mut(id.index()) {
             entry.bytes = bytes;
@@ -110,11 +111,29 @@ impl Outside {
         }
     }
 
-    /// Appends bytes for which so many blocks were charged.
+    /// Makes sure that `length` bytes more can be [appended](Self::append); false if there is no memory for them. A vector that
+    /// is too short grows at once by all the `room` that its message may still take.
+    pub(super) fn make_room(&mut self, id: OutsideId, length: usize, room: usize) -> bool {
+        let Some(entry) = self.entries.get_mut(id.index()) else { return false };
+        let spare = entry.bytes.capacity() - entry.bytes.len();
+        spare >= length || entry.bytes.try_reserve_exact(length.max(room)).is_ok()
+    }
+
+    /// Appends bytes for which there is [room](Self::make_room), and so many blocks were charged.
     pub(super) fn append(&mut self, id: OutsideId, bytes: &[u8], charged: usize) {
         if let Some(entry) = self.entries.get_mut(id.index()) {
             entry.bytes.extend_from_slice(bytes);
             entry.charged += charged;
+        }
+    }
+
+    /// Gives memory back that a complete message does not need: all of it if it is more than the blocks that were charged have,
+    /// or than an eighth of the message. `block_size` is the size of a block.
+    pub(super) fn shrink(&mut self, id: OutsideId, block_size: usize) {
+        let Some(Entry { bytes, charged, .. }) = self.entries.get_mut(id.index()) else { return };
+        let most = bytes.len() + bytes.len() / 8;
+        if bytes.capacity() > most.min(charged.saturating_mul(block_size)) {
+            bytes.shrink_to_fit();
         }
     }
 
@@ -164,24 +183,53 @@ mod tests {
         let mut outside = Outside::default();
         let id = outside.insert().expect("room");
         outside.refer(id);
+        assert!(outside.make_room(id, 7, 7));
         outside.append(id, b"mess", 3);
         outside.append(id, b"age", 2);
         assert_eq!(outside.take(id), b"message");
         assert_eq!(outside.release(id), 5);
     }
 
+    fn capacity(outside: &Outside, id: OutsideId) -> usize {
+        outside.entries.get(id.index()).map_or(0, |entry| entry.bytes.capacity())
+    }
+
     #[test]
     fn room_is_reserved_at_once() {
         let mut outside = Outside::default();
-        let id = outside.reserve(LARGE).expect("room");
-        assert!(outside.take(id).capacity() >= LARGE);
-        assert_eq!(outside.reserve(usize::MAX), None);
+        let id = outside.reserve(LARGE, 2 * LARGE).expect("room");
+        assert_eq!(capacity(&outside, id), LARGE);
+        assert_eq!(outside.reserve(usize::MAX, usize::MAX), None);
+    }
+
+    #[test]
+    fn no_more_is_reserved_than_a_message_may_take() {
+        let mut outside = Outside::default();
+        let id = outside.reserve(usize::MAX, 1_000).expect("room");
+        assert_eq!(capacity(&outside, id), 1_000);
+        assert!(outside.make_room(id, 1_000, 3_000), "there is room");
+        assert_eq!(capacity(&outside, id), 1_000);
+        assert!(outside.make_room(id, 1_001, 3_000));
+        assert_eq!(capacity(&outside, id), 3_000);
+        assert!(!outside.make_room(id, usize::MAX, 0));
+    }
+
+    #[test]
+    fn what_a_message_does_not_need_is_given_back() {
+        for (length, charged, most) in [(1_000, 2, 1_000), (1_000, 3, 1_100), (900, 3, 900)] {
+            let mut outside = Outside::default();
+            let id = outside.reserve(LARGE, 1_100).expect("room");
+            outside.refer(id);
+            outside.append(id, &[0; 1_000][..length], charged);
+            outside.shrink(id, 512);
+            assert_eq!(capacity(&outside, id), most, "{length} bytes in {charged} blocks");
+        }
     }
 
     #[test]
     fn small_messages_stand_in_blocks() {
         let mut outside = Outside::default();
-        assert_eq!((outside.reserve(LARGE - 1), outside.name(LARGE - 1)), (None, None));
+        assert_eq!((outside.reserve(LARGE - 1, LARGE), outside.name(LARGE - 1)), (None, None));
         assert!(outside.name(LARGE).is_some());
     }
 

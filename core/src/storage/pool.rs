@@ -226,10 +226,30 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
         Some(block)
     }
 
-    /// Room outside of the blocks for a message of `length` bytes, which is to [refer](Self::refer) to it; `None` if the message
-    /// is not large, or there is no memory.
-    pub(crate) fn reserve_outside(&mut self, length: usize) -> Option<OutsideId> {
-        self.outside.reserve(length)
+    /// Lets a message of about `length` bytes grow outside of the blocks, with memory for all of it, but for no more than `room`
+    /// blocks have; false if the message is not large, or there is no memory.
+    pub(crate) fn begin_outside(&mut self, message: Block, length: usize, room: usize) -> bool {
+        let Some(id) = self.outside.reserve(length, self.bytes_in(room)) else { return false };
+        self.refer(message, id);
+        true
+    }
+
+    /// Makes sure that `length` bytes more can be [appended](Self::append_outside) to a message that stands outside; false if
+    /// there is no memory for them. `room` is how many blocks are charged for what it lacks.
+    pub(crate) fn make_room_outside(&mut self, message: Block, length: usize, room: usize) -> bool {
+        let room = self.bytes_in(room);
+        self.node(message).outside.is_some_and(|id| self.outside.make_room(id, length, room))
+    }
+
+    /// Gives memory back that a complete message which stands outside does not need.
+    pub(crate) fn shrink_outside(&mut self, message: Block) {
+        if let Some(id) = self.node(message).outside {
+            self.outside.shrink(id, self.block_size);
+        }
+    }
+
+    const fn bytes_in(&self, blocks: usize) -> usize {
+        blocks.saturating_mul(self.block_size)
     }
 
     /// A block, which was charged before, for a message or a part of `length` bytes that stand outside.
@@ -251,8 +271,8 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
         self.node(message).outside.is_some()
     }
 
-    /// Appends bytes to a message that stands outside. So many blocks were charged for them, which count as blocks of the
-    /// message.
+    /// Appends bytes, for which there is [room](Self::make_room_outside), to a message that stands outside. So many blocks were
+    /// charged for them, which count as blocks of the message.
     pub(crate) fn append_outside(&mut self, message: Block, bytes: &[u8], charged: usize) {
         if let Some(id) = self.node(message).outside {
             self.outside.append(id, bytes, charged);
@@ -261,7 +281,8 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
         }
     }
 
-    /// Moves a message of blocks to the end of one that stands outside. Its blocks stay charged.
+    /// Moves a message of blocks to the end of one that stands outside, which has [room](Self::make_room_outside) for it. Its
+    /// blocks stay charged.
     pub(crate) fn move_outside(&mut self, message: Block, tail: Block) {
         let Some(id) = self.node(message).outside else { return };
         let mut at = Some(tail);

@@ -91,8 +91,11 @@ impl<P: Protocol> Connection<P> {
     }
 
     /// As [`send`](Self::send), without a copy of a large message: one of RakNet with 64 KiB or more is sent out of this vector,
-    /// which is kept until the other peer has acknowledged it. The memory of the connection then holds a record of each
-    /// part, but not the bytes. A smaller one, or one of the Game Protocol, is copied.
+    /// which is kept until the other peer has acknowledged it. Of the blocks each part then takes one, and its bytes take none;
+    /// a message may be as long as one that is copied. A smaller one, or one of the Game Protocol, is copied.
+    ///
+    /// When this call is cancelled before there was room, or returns an error, the vector is gone;
+    /// [`try_send_vec`](Self::try_send_vec) leaves it to the caller.
     ///
     /// # Errors
     /// As [`send`](Self::send).

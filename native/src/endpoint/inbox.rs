@@ -81,9 +81,15 @@ impl<P: Protocol> Default for ReceiveQueue<P> {
 impl<P: Protocol> ReceiveQueue<P> {
     fn pop_message(&mut self) -> Option<Message<P::Delivery>> {
         let message = self.messages.pop_front()?;
-        self.bytes -= message.bytes.len() + OVERHEAD;
+        self.bytes -= size(&message);
         Some(message)
     }
+}
+
+/// The bytes that a message takes.
+const fn size<D>(message: &Message<D>) -> usize {
+    // A large message keeps the vector that it was put together in, which may be a little longer.
+    message.bytes.capacity() + OVERHEAD
 }
 
 impl<P: Protocol> Inner<P> {
@@ -120,7 +126,7 @@ impl<P: Protocol> Inbox<P> {
     /// Adds a message. True if the queue is full now: its messages take more than `limit` bytes.
     pub(crate) fn push(&self, message: Message<P::Delivery>, limit: usize) -> bool {
         self.update_queue(|queue| {
-            queue.bytes += message.bytes.len() + OVERHEAD;
+            queue.bytes += size(&message);
             queue.messages.push_back(message);
             queue.bytes > limit
         })

@@ -195,8 +195,8 @@ impl<P: Protocol> State<P> {
                 let addresses = P::told_addresses(&self.hooked.peer, id).collect();
                 self.dispatcher.on_connected(id, remote, identity, side, addresses);
             } else if let Event::Message { id, delivery, .. } = event {
-                let bytes = self.hooked.peer.take_lent();
-                self.dispatcher.on_message(id, Message { bytes, delivery });
+                let peer = &mut self.hooked.peer;
+                self.dispatcher.on_message(id, || Message { bytes: peer.take_lent(), delivery });
             } else {
                 self.dispatcher.dispatch(event);
             }
@@ -369,10 +369,10 @@ impl<P: Protocol> Dispatcher<P> {
         }
     }
 
-    fn on_message(&mut self, id: ConnectionId, message: Message<P::Delivery>) {
+    fn on_message(&mut self, id: ConnectionId, take: impl FnOnce() -> Message<P::Delivery>) {
         let limit = self.receive_queue;
         let Some(inbox) = self.inbox(id) else { return };
-        if inbox.push(message, limit) {
+        if inbox.push(take(), limit) {
             self.pause(id);
         }
     }

@@ -4,9 +4,9 @@
 //! and not acknowledged. So a message of which a part was acknowledged can always be completed. Parts are found by index,
 //! whatever order they arrive in.
 //!
-//! With the feature `hand-over` a large message is put together outside of the blocks as its parts arrive, and only those
-//! that come early wait in blocks. What was promised to it stays charged, so that messages outside take no more memory than
-//! the blocks have.
+//! With the feature `hand-over` a large message is put together in a vector outside of the blocks as its parts arrive, and
+//! only those that come early wait in blocks. What was promised to it stays charged, and the vector never has more bytes than
+//! the blocks that are charged for its message: all vectors of a peer together take no more memory than its blocks.
 
 use super::budget::ReceiveBudget;
 use super::error::ReceiveError;
@@ -159,6 +159,7 @@ impl Reassembly {
         let promised = take_promise(cx, record, usize::MAX);
         budget.give_back(cx, promised);
         cx.index.remove(cx.pool, key::partial(cx.slot, part.split.id), record);
+        cx.pool.shrink_outside(record);
         *cx.pool.header_mut(record) = BlockHeader::Received(part.message);
         record
     }
@@ -204,11 +205,9 @@ fn keep_part(
     if excess > 0 && !budget.take(cx, excess, disposition) {
         return Err(ReceiveError::NoMemory);
     }
-    if HAND_OVER && may_append(cx, record, part) {
-        cx.pool.append_outside(record, part.payload, blocks);
-        on_appended(cx, record);
-        append_early_parts(cx, record, part.split.id);
-    } else if !store_part(cx, part) {
+    let is_next = HAND_OVER && part.split.index == appended(cx, record);
+    let is_kept = if is_next { append_part(cx, record, part, excess) } else { store_part(cx, part) };
+    if !is_kept {
         budget.give_back(cx, excess);
         return Err(ReceiveError::NoMemory);
     }
@@ -226,27 +225,49 @@ fn store_part(cx: &mut Context<'_, '_>, part: &ArrivedPart<'_>) -> bool {
     true
 }
 
-/// Whether a part goes outside, behind those that are there. The first one decides that its message is large.
-fn may_append(cx: &mut Context<'_, '_>, record: Block, part: &ArrivedPart<'_>) -> bool {
-    if cx.pool.is_outside(record) {
-        return part.split.index == appended(cx, record);
-    }
-    if part.split.index != 0 {
-        return false;
-    }
+/// Keeps the part that follows those that stand outside there, and then the ones that came early. The first part decides
+/// whether its message is large, and is stored in blocks otherwise. False, and nothing kept, if there is no memory.
+fn append_part(cx: &mut Context<'_, '_>, record: Block, part: &ArrivedPart<'_>, excess: usize) -> bool {
+    let early = EarlyParts::after(cx, part.split);
+    let room = promised(cx, record) + excess + early.blocks;
     let count = usize::try_from(part.split.count).unwrap_or(usize::MAX);
     let length = part.payload.len().saturating_mul(count);
-    let Some(id) = cx.pool.reserve_outside(length) else { return false };
-    cx.pool.refer(record, id);
+    if !cx.pool.is_outside(record) && !cx.pool.begin_outside(record, length, room) {
+        return store_part(cx, part);
+    }
+    if !cx.pool.make_room_outside(record, part.payload.len() + early.bytes, room) {
+        return false;
+    }
+    cx.pool.append_outside(record, part.payload, cx.pool.blocks_for(part.payload.len()));
+    on_appended(cx, record);
+    for _ in 0..early.count {
+        // Each is copied once, and its blocks go back to the pool, but not to the share of the connection.
+        let Some(part) = take_part(cx, part.split.id, appended(cx, record)) else { break };
+        cx.pool.move_outside(record, part);
+        on_appended(cx, record);
+    }
     true
 }
 
-/// Appends the parts that came early and follow what stands outside. Each is copied once, and its blocks go back to the pool,
-/// but not to the share of the connection.
-fn append_early_parts(cx: &mut Context<'_, '_>, record: Block, split_id: u16) {
-    while let Some(part) = take_part(cx, split_id, appended(cx, record)) {
-        cx.pool.move_outside(record, part);
-        on_appended(cx, record);
+/// Parts that came before the one that they follow.
+#[derive(Clone, Copy, Default)]
+struct EarlyParts {
+    count: u32,
+    blocks: usize,
+    bytes: usize,
+}
+
+impl EarlyParts {
+    /// Those that follow a part without a gap.
+    fn after(cx: &mut Context<'_, '_>, split: Split) -> Self {
+        let mut early = Self::default();
+        while let Some(part) = find_part(cx, split.id, split.index.saturating_add(early.count + 1)) {
+            let bytes = cx.pool.size(part);
+            early.count += 1;
+            early.blocks += cx.pool.blocks_for(bytes);
+            early.bytes += bytes;
+        }
+        early
     }
 }
 
@@ -254,6 +275,11 @@ fn on_appended(cx: &mut Context<'_, '_>, record: Block) {
     if let Some(partial) = partial_mut(cx, record) {
         partial.appended += 1;
     }
+}
+
+/// How many blocks are promised for parts that have not arrived.
+fn promised(cx: &Context<'_, '_>, record: Block) -> usize {
+    if let BlockHeader::Partial(partial) = cx.pool.header(record) { partial.promised as usize } else { 0 }
 }
 
 /// Takes `blocks` blocks, or what is left, off the promise for a message, and returns how many those were.

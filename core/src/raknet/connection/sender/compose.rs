@@ -239,7 +239,7 @@ fn write_capsule(
 
 /// Writes a part of a message that stands outside as a whole. All parts are as long as this one, but the last, which ends with
 /// the message.
-#[cold]
+#[inline(never)]
 fn write_part(
     writer: &mut Writer<'_>,
     whole: &[u8],
@@ -253,5 +253,6 @@ fn write_part(
         index.saturating_mul(length)
     };
     let part = whole.get(start..).and_then(|rest| rest.get(..length));
+    debug_assert!(part.is_some(), "no {length} bytes at {start} of {}", whole.len());
     writer.bytes(part.unwrap_or_default())
 }

@@ -130,8 +130,12 @@ impl SendQueue {
             if !SPLITTING || payload.len() <= part_size { 1 } else { payload.len().div_ceil(part_size) };
         let is_split = count > 1;
         let is_recorded = is_split && Self::is_followed(cx, delivery);
-        let of_parts = if outside.is_some() { count } else { Self::blocks_for(cx, payload.len(), part_size) };
-        let blocks = of_parts + usize::from(is_recorded);
+        let copied = Self::blocks_for(cx, payload.len(), part_size) + usize::from(is_recorded);
+        let blocks = if outside.is_none() { copied } else { count + usize::from(is_recorded) };
+        // Another peer may have no more blocks than this one, and promises as many as a copy takes.
+        if outside.is_some() && !cx.pool.shares.could_hold(&self.share, copied, 0, claim) {
+            return Err(SendError::NeverFits);
+        }
         self.admit(cx, payload.len(), blocks, delivery, claim)?;
         let mut message = self.number(cx, delivery, is_split);
         if is_split {

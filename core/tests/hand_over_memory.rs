@@ -1,0 +1,153 @@
+//! Large messages that are put together outside of the blocks: whatever the lengths and the order of their parts, a message
+//! takes no more memory than the blocks that were charged for it have.
+//!
+//! The allocator is one of the whole process, and so is its count: beside other tests it would count theirs. So this is a
+//! program of its own, and has one test.
+
+#[path = "it/support/forged.rs"]
+#[allow(dead_code, reason = "this test uses a part")]
+mod forged;
+#[path = "it/support/raknet.rs"]
+#[allow(dead_code, reason = "this test uses a part")]
+mod raknet;
+
+use std::alloc::System;
+use std::time::Duration;
+
+use forged::{capsule, data};
+use raknet::{Net, client_config, peer, server_config};
+use rakwire::raknet::{ConnectionId, DropReason, Event, Reliability};
+use rakwire::sim::Conditions;
+use rakwire::wire::capsule::{CapsuleHeader, Split};
+use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
+
+#[global_allocator]
+static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+
+const COUNT: u32 = 500;
+const BLOCK: usize = 512;
+/// A number that the client's handshake has certainly passed.
+const NEXT: u32 = 20;
+/// Bytes for tables that grow with the blocks in use, and for what the peer itself notes.
+const TABLES: usize = 128 << 10;
+
+/// A message, and how it comes.
+struct Case {
+    name: &'static str,
+    mtu: u16,
+    /// The length of the first part, and of the others.
+    lengths: [usize; 2],
+    /// In which order the parts arrive.
+    order: fn(u32) -> u32,
+}
+
+const CASES: [Case; 7] = [
+    Case { name: "in order", mtu: 1_492, lengths: [1_400, 1_400], order: |at| at },
+    Case { name: "backwards", mtu: 1_492, lengths: [1_400, 1_400], order: |at| COUNT - 1 - at },
+    Case { name: "pairs swapped", mtu: 1_492, lengths: [1_400, 1_400], order: |at| at ^ 1 },
+    Case { name: "a short part first", mtu: 1_492, lengths: [20, 1_400], order: |at| at },
+    Case { name: "a short part last", mtu: 1_492, lengths: [20, 1_400], order: |at| (at + 1) % COUNT },
+    Case { name: "short parts", mtu: 1_492, lengths: [1_400, 1], order: |at| at },
+    Case { name: "parts longer than the MTU", mtu: 576, lengths: [1_400, 1_400], order: |at| at },
+];
+
+impl Case {
+    fn length(&self, index: u32) -> usize {
+        let [first, others] = self.lengths;
+        if index == 0 { first } else { others }
+    }
+
+    fn part(&self, index: u32) -> Vec<u8> {
+        (0..self.length(index)).map(|at| 0x80 | (index as usize + at / 7) as u8).collect()
+    }
+
+    fn datagram(&self, number: u32, index: u32) -> Vec<u8> {
+        let split = Some(Split { count: COUNT, id: 1, index });
+        let header = CapsuleHeader { split, ..capsule(Reliability::Reliable, NEXT + number, 0) };
+        data(NEXT + number, header, &self.part(index))
+    }
+
+    /// The bytes of the blocks that are charged for the message once the first `arrived` parts are there: those that were
+    /// promised, and what longer parts took beyond.
+    fn charged(&self, arrived: u32) -> usize {
+        let promised = usize::from(self.mtu).div_ceil(BLOCK);
+        let blocks = |number| self.length((self.order)(number)).div_ceil(BLOCK);
+        let excess: usize = (0..arrived).map(|number| blocks(number).saturating_sub(promised)).sum();
+        (COUNT as usize * promised + excess) * BLOCK
+    }
+
+    /// The bytes that the blocks of a complete message have.
+    fn kept(&self) -> usize {
+        (0..COUNT).map(|index| self.length(index).div_ceil(BLOCK) * BLOCK).sum()
+    }
+}
+
+fn connected(mtu: u16) -> (Net, ConnectionId) {
+    let mut config = client_config();
+    config.mtu = mtu;
+    let mut net = Net::with(peer(config), peer(server_config()), Conditions::default(), 1);
+    net.pair.b.hand_over_from(2_000);
+    let (_, server) = net.connect();
+    net.run_for(Duration::from_millis(100));
+    (net, server)
+}
+
+/// How many bytes were allocated and not given back.
+fn held(region: &Region<'_, System>) -> usize {
+    let change = region.change();
+    change.bytes_allocated.saturating_sub(change.bytes_deallocated)
+}
+
+fn arrive(net: &mut Net, datagram: &[u8]) {
+    let (now, from) = (net.now(), net.pair.a_address);
+    net.pair.b.handle_datagram(now, from, datagram);
+}
+
+fn check(case: &Case) {
+    let (mut net, server) = connected(case.mtu);
+    let name = case.name;
+    let datagrams: Vec<_> = (0..COUNT).map(|number| case.datagram(number, (case.order)(number))).collect();
+    let message: Vec<u8> = (0..COUNT).flat_map(|index| case.part(index)).collect();
+    let region = Region::new(ALLOCATOR);
+    for (arrived, datagram) in (1..).zip(&datagrams) {
+        arrive(&mut net, datagram);
+        let most = case.charged(arrived) + TABLES;
+        assert!(held(&region) <= most, "{name}: {} bytes of {most} after {arrived} parts", held(&region));
+    }
+    let is_message = matches!(net.pair.b.poll_event(), Some(Event::Message { .. }));
+    assert!(is_message, "{name}");
+    let taken = net.pair.b.take_lent();
+    assert!(taken == message, "{name}");
+    let most = case.kept().min(message.len() + message.len() / 8);
+    assert!(taken.capacity() <= most, "{name}: {} bytes of {most}", taken.capacity());
+    assert_all_is_given_back(&mut net, server, name);
+}
+
+/// The end of a connection before its message is complete: parts stand in the vector and in blocks.
+fn check_end(case: &Case) {
+    let (mut net, server) = connected(case.mtu);
+    let region = Region::new(ALLOCATOR);
+    for (number, index) in (0..COUNT / 2).chain(COUNT / 2 + 1..COUNT).enumerate() {
+        arrive(&mut net, &case.datagram(number as u32, index));
+        // One that came before changes nothing, wherever it stands.
+        arrive(&mut net, &case.datagram(COUNT + number as u32, index));
+    }
+    assert_eq!(net.pair.b.stats().dropped(DropReason::DuplicateMessage), u64::from(COUNT - 1));
+    assert_all_is_given_back(&mut net, server, case.name);
+    assert!(held(&region) < TABLES, "{}: {} bytes", case.name, held(&region));
+}
+
+fn assert_all_is_given_back(net: &mut Net, server: ConnectionId, name: &str) {
+    let now = net.now();
+    net.pair.b.disconnect(now, server);
+    let is_over = net.run_until(Duration::from_secs(60), |net| net.pair.b.connections().count() == 0);
+    assert!(is_over, "{name}");
+    assert_eq!(net.pair.b.blocks_available(), net.pair.b.blocks(), "{name}");
+    assert!(net.pair.b.is_intact(), "{name}");
+}
+
+#[test]
+fn a_message_takes_no_more_memory_than_its_blocks() {
+    CASES.iter().for_each(check);
+    CASES.iter().for_each(check_end);
+}
