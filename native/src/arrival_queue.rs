@@ -6,23 +6,32 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rakwire::Instant;
-use tokio::sync::Notify;
 
 use crate::network_emulator::{Direction, NetworkEmulator};
 use crate::simulation::Simulation;
 
 /// The datagrams in one receive buffer: all from one sender, and all `stride` bytes long except the last one.
 #[derive(Debug)]
-pub(crate) struct RecvBatch {
+pub(crate) struct RecvBatch<B = Box<[u8]>> {
     pub(crate) at: Instant,
     pub(crate) from: SocketAddr,
     pub(crate) stride: usize,
-    pub(crate) bytes: Box<[u8]>,
+    pub(crate) bytes: B,
 }
 
 impl RecvBatch {
-    pub(crate) fn datagrams(&self) -> impl Iterator<Item = &[u8]> {
+    pub(crate) fn borrowed(&self) -> RecvBatch<&[u8]> {
+        RecvBatch { at: self.at, from: self.from, stride: self.stride, bytes: &self.bytes }
+    }
+}
+
+impl<'b> RecvBatch<&'b [u8]> {
+    pub(crate) fn datagrams(&self) -> impl Iterator<Item = &'b [u8]> + use<'b> {
         self.bytes.chunks(self.stride.max(1))
+    }
+
+    pub(crate) fn into_owned(self) -> RecvBatch {
+        RecvBatch { at: self.at, from: self.from, stride: self.stride, bytes: self.bytes.into() }
     }
 }
 
@@ -33,7 +42,6 @@ pub(crate) struct ArrivalQueue {
     queue: Mutex<Queue>,
     /// False if the queue is certainly empty, as it usually is: then [`take`](Self::take) needs no lock.
     may_have_batches: AtomicBool,
-    pushed: Notify,
 }
 
 #[derive(Debug, Default)]
@@ -55,7 +63,7 @@ impl ArrivalQueue {
         // Datagrams leave a simulated network without a push.
         let may_have_batches = AtomicBool::new(network.is_some());
         let queue = Mutex::new(Queue { network, ..Queue::default() });
-        Self { limit, queue, may_have_batches, pushed: Notify::new() }
+        Self { limit, queue, may_have_batches }
     }
 
     fn lock(&self) -> MutexGuard<'_, Queue> {
@@ -66,9 +74,12 @@ impl ArrivalQueue {
         let mut queue = self.lock();
         for batch in batches {
             if let Some(network) = &mut queue.network {
-                batch.datagrams().for_each(|datagram| network.send(batch.at, batch.from, datagram));
+                batch
+                    .borrowed()
+                    .datagrams()
+                    .for_each(|datagram| network.send(batch.at, batch.from, datagram));
             } else if queue.bytes >= self.limit {
-                queue.dropped += batch.datagrams().count() as u64;
+                queue.dropped += batch.borrowed().datagrams().count() as u64;
             } else {
                 queue.bytes += batch.bytes.len() + OVERHEAD;
                 queue.batches.push_back(batch);
@@ -77,14 +88,14 @@ impl ArrivalQueue {
         self.may_have_batches.store(true, Ordering::Release);
     }
 
-    /// Wakes who waits for what was pushed.
-    pub(crate) fn notify(&self) {
-        self.pushed.notify_one();
+    /// Whether there may be datagrams that wait.
+    pub(crate) fn may_have_batches(&self) -> bool {
+        self.may_have_batches.load(Ordering::Acquire)
     }
 
     /// Takes the datagrams that have arrived by `now`.
     pub(crate) fn take(&self, now: Instant) -> VecDeque<RecvBatch> {
-        if !self.may_have_batches.load(Ordering::Acquire) {
+        if !self.may_have_batches() {
             return VecDeque::new();
         }
         let mut queue = self.lock();
@@ -111,11 +122,6 @@ impl ArrivalQueue {
     pub(crate) fn dropped(&self) -> u64 {
         self.lock().dropped
     }
-
-    /// Waits for a notification since the last call.
-    pub(crate) async fn wait(&self) {
-        self.pushed.notified().await;
-    }
 }
 
 #[cfg(test)]
@@ -129,7 +135,7 @@ mod tests {
     #[test]
     fn a_batch_is_split_into_its_datagrams() {
         let batch = batch(&[1, 2, 3, 4, 5], 2);
-        let datagrams: Vec<&[u8]> = batch.datagrams().collect();
+        let datagrams: Vec<&[u8]> = batch.borrowed().datagrams().collect();
         assert_eq!(datagrams, [&[1, 2][..], &[3, 4], &[5]]);
     }
 
@@ -151,7 +157,7 @@ mod tests {
         assert_eq!(queue.next(), Some(end));
         assert!(queue.take(Instant::from_micros(1_999)).is_empty());
         let arrived = queue.take(end);
-        assert!(arrived.iter().all(|batch| batch.at == end && batch.datagrams().count() == 1));
+        assert!(arrived.iter().all(|batch| batch.at == end && batch.borrowed().datagrams().count() == 1));
         assert_eq!((arrived.len(), queue.dropped()), (2, 0));
     }
 }

@@ -31,12 +31,39 @@ pub(crate) struct Socket {
     local: SocketAddr,
 }
 
-/// The result of a receive call.
-#[derive(Debug, Default)]
-pub(crate) struct Received {
-    pub(crate) batches: Vec<RecvBatch>,
-    /// How many datagrams were longer than [`LONGEST_DATAGRAM`].
-    pub(crate) too_long: u64,
+/// The result of a receive call: the first buffers, in which something has arrived.
+#[derive(Debug)]
+pub(crate) struct Received<'b> {
+    at: rakwire::Instant,
+    metas: &'b [RecvMeta],
+    bytes: &'b [u8],
+}
+
+impl<'b> Received<'b> {
+    /// The datagrams of each buffer, except those that are longer than [`LONGEST_DATAGRAM`].
+    pub(crate) fn batches(&self) -> impl Iterator<Item = RecvBatch<&'b [u8]>> + use<'b> {
+        let at = self.at;
+        self.buffers().filter(|(meta, bytes)| meta.stride <= LONGEST_DATAGRAM && !bytes.is_empty()).map(
+            move |(meta, bytes)| RecvBatch { at, from: canonical(meta.addr), stride: meta.stride, bytes },
+        )
+    }
+
+    /// How many datagrams were longer than that.
+    pub(crate) fn too_long(&self) -> u64 {
+        let too_long = self.buffers().filter(|(meta, _)| meta.stride > LONGEST_DATAGRAM);
+        too_long.map(|(meta, bytes)| bytes.chunks(meta.stride).count() as u64).sum()
+    }
+
+    /// The only batch, if there is just one.
+    pub(crate) fn only(&self) -> Option<RecvBatch<&'b [u8]>> {
+        if self.metas.len() == 1 { self.batches().next() } else { None }
+    }
+
+    fn buffers(&self) -> impl Iterator<Item = (&'b RecvMeta, &'b [u8])> + use<'b> {
+        let of_meta =
+            |(meta, buffer): (&'b RecvMeta, &'b [u8])| (meta, buffer.get(..meta.len).unwrap_or(buffer));
+        self.metas.iter().zip(self.bytes.chunks(BUFFER)).map(of_meta)
+    }
 }
 
 impl Socket {
@@ -85,6 +112,8 @@ impl Socket {
     pub(crate) fn over(socket: std::net::UdpSocket) -> io::Result<Self> {
         socket.set_nonblocking(true)?;
         let state = UdpSocketState::new(UdpSockRef::from(&socket))?;
+        #[cfg(any(target_os = "linux", target_os = "android"))]
+        leave_out_control_messages(&socket);
         // The system may limit the sizes; any size works.
         let _ = state.set_recv_buffer_size(UdpSockRef::from(&socket), SYSTEM_BUFFER);
         let _ = state.set_send_buffer_size(UdpSockRef::from(&socket), SYSTEM_BUFFER);
@@ -104,7 +133,11 @@ impl Socket {
     }
 
     /// Waits for datagrams. Their time of arrival is that of the receive call.
-    pub(crate) async fn receive(&self, clock: &Clock, buffers: &mut Buffers) -> io::Result<Received> {
+    pub(crate) async fn receive<'b>(
+        &self,
+        clock: &Clock,
+        buffers: &'b mut Buffers,
+    ) -> io::Result<Received<'b>> {
         loop {
             self.io.readable().await?;
             let mut arrived = None;
@@ -154,6 +187,21 @@ impl Socket {
     }
 }
 
+/// Has the system not pass with each datagram what nobody reads: its time of arrival, its destination and its traffic class,
+/// which quinn-udp asks for. Each of them takes the system time with every datagram.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+fn leave_out_control_messages(socket: &std::net::UdpSocket) {
+    use nix::sys::socket::{setsockopt, sockopt};
+    use socket2::SockRef;
+
+    // A socket has the options of its family, and works with what is not left out.
+    let _ = setsockopt(socket, sockopt::ReceiveTimestampns, &false);
+    let _ = setsockopt(socket, sockopt::Ipv4PacketInfo, &false);
+    let _ = setsockopt(socket, sockopt::Ipv6RecvPacketInfo, &false);
+    let _ = setsockopt(socket, sockopt::IpRecvTos, &false);
+    let _ = SockRef::from(socket).set_recv_tclass_v6(false);
+}
+
 /// The destination for a socket at `local`: an IPv6 socket needs IPv4-mapped addresses.
 pub(crate) fn route(local: SocketAddr, to: SocketAddr) -> SocketAddr {
     match (local, to.ip()) {
@@ -192,29 +240,31 @@ impl Buffers {
         state.recv(UdpSockRef::from(io), &mut slices, &mut self.metas)
     }
 
-    fn received(&self, at: rakwire::Instant, count: usize) -> Received {
-        let mut received = Received::default();
-        let buffers = self.bytes.chunks(BUFFER);
-        for (meta, buffer) in self.metas.iter().zip(buffers).take(count) {
-            let bytes = buffer.get(..meta.len).unwrap_or(buffer);
-            if meta.stride > LONGEST_DATAGRAM {
-                received.too_long += bytes.chunks(meta.stride).count() as u64;
-            } else if !bytes.is_empty() {
-                received.batches.push(RecvBatch {
-                    at,
-                    from: canonical(meta.addr),
-                    stride: meta.stride,
-                    bytes: bytes.into(),
-                });
-            }
-        }
-        received
+    fn received(&self, at: rakwire::Instant, count: usize) -> Received<'_> {
+        Received { at, metas: self.metas.get(..count).unwrap_or(&self.metas), bytes: &self.bytes }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    #[tokio::test]
+    async fn the_system_passes_no_control_messages_that_nobody_reads() {
+        use nix::sys::socket::{getsockopt, sockopt};
+
+        for address in ["127.0.0.1:0", "[::1]:0"] {
+            // A machine may have no IPv6.
+            let Ok(Socket { io, .. }) = Socket::open(address).await else { continue };
+            assert_eq!(getsockopt(&io, sockopt::ReceiveTimestampns), Ok(false));
+            assert_eq!(getsockopt(&io, sockopt::Ipv4PacketInfo), Ok(false));
+            assert_eq!(getsockopt(&io, sockopt::IpRecvTos), Ok(false));
+            if address.starts_with('[') {
+                assert_eq!(getsockopt(&io, sockopt::Ipv6RecvPacketInfo), Ok(false));
+            }
+        }
+    }
 
     #[test]
     fn addresses_are_canonical() {

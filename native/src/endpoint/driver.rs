@@ -11,6 +11,7 @@ use super::io::{Counters, Io};
 use super::shared::Shared;
 use super::state::Next;
 use super::timer::Timer;
+use crate::arrival_queue::RecvBatch;
 use crate::network_emulator::{Direction, NetworkEmulator};
 use crate::outgoing::{Outgoing, Transmit};
 use crate::simulation::Simulation;
@@ -82,7 +83,7 @@ async fn stop(task: JoinHandle<()>) {
 async fn sleep(io: &Io, timer: &mut Timer, until: Option<rakwire::Instant>) {
     let until = until.and_then(|until| io.clock.deadline(until));
     tokio::select! {
-        () = io.arrival_queue.wait() => {}
+        biased;
         () = io.wake.notified() => {}
         () = timer.wait(until) => {}
     }
@@ -131,7 +132,8 @@ async fn deliver_all(io: &Io, socket: &Socket, network: &mut NetworkEmulator) {
 /// Receives datagrams with their times of arrival. It never waits for the protocol's lock.
 ///
 /// On a runtime of one thread tasks run in the order in which they are woken. There a single batch is handled here, so
-/// that the application runs before the driver, whose next turn then sends what the application answers.
+/// that the application runs before the driver, whose next turn then sends what the application answers. It is handled where
+/// the system has put it, without a place in the queue.
 async fn receive<P: Protocol>(shared: Arc<Shared<P>>, socket: Arc<Socket>) {
     let io = &shared.io;
     let mut buffers = Buffers::new();
@@ -139,13 +141,13 @@ async fn receive<P: Protocol>(shared: Arc<Shared<P>>, socket: Arc<Socket>) {
     loop {
         match socket.receive(&io.clock, &mut buffers).await {
             Ok(received) => {
-                Counters::add(&io.counters.too_long, received.too_long);
-                let is_single_batch = received.batches.len() == 1;
-                io.arrival_queue.push(received.batches.into_iter());
-                if is_current_thread && is_single_batch {
-                    shared.try_catch_up();
+                Counters::add(&io.counters.too_long, received.too_long());
+                let only = if is_current_thread { received.only() } else { None };
+                if !only.is_some_and(|batch| shared.try_handle(&batch)) {
+                    let batches: Vec<RecvBatch> = received.batches().map(RecvBatch::into_owned).collect();
+                    io.arrival_queue.push(batches.into_iter());
                 }
-                io.arrival_queue.notify();
+                io.wake.notify();
             }
             Err(error) => {
                 io.span.receive_failed(io.clock.now(), &error);

@@ -5,6 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{Notify, watch};
 
+use super::signal::Signal;
 use super::spans::EndpointSpan;
 use crate::arrival_queue::ArrivalQueue;
 use crate::clock::Clock;
@@ -16,8 +17,8 @@ use crate::socket::Socket;
 pub(crate) struct Io {
     pub(crate) arrival_queue: ArrivalQueue,
     pub(crate) clock: Clock,
-    /// Wakes the driver after a call of the application.
-    pub(crate) wake: Notify,
+    /// Wakes the driver after a call of the application, and for what has arrived.
+    pub(crate) wake: Signal,
     /// Notified when the driver has nothing to send at the moment.
     pub(crate) idle: Notify,
     /// How many tasks wait for that.
@@ -39,7 +40,7 @@ impl Io {
         Self {
             arrival_queue: ArrivalQueue::new(arrival_queue, simulation),
             clock,
-            wake: Notify::new(),
+            wake: Signal::default(),
             idle: Notify::new(),
             flushes: AtomicUsize::new(0),
             ended: watch::Sender::new(false),
@@ -53,7 +54,7 @@ impl Io {
     pub(crate) fn replace_socket(&self, socket: Socket) {
         let before = self.next_socket().replace(socket);
         drop(before);
-        self.wake.notify_one();
+        self.wake.notify();
     }
 
     /// The socket that the driver is to use from now on, if there is another one.
@@ -77,7 +78,7 @@ impl Io {
         idle.as_mut().enable();
         let _flush = Flush::new(&self.flushes);
         if !*self.ended.borrow() {
-            self.wake.notify_one();
+            self.wake.notify();
             idle.await;
         }
     }

@@ -63,6 +63,7 @@ mod requests;
 mod shards;
 mod shared;
 mod shared_hook;
+mod signal;
 #[cfg(feature = "tracing")]
 pub(crate) mod spans;
 #[cfg(not(feature = "tracing"))]
@@ -212,7 +213,7 @@ impl<P: Protocol> Endpoint<P> {
 
     /// Has the driver run now: after a [`SharedHook`] or a plugin was changed from outside and may have something to send.
     pub fn wake(&self) {
-        self.shared.io.wake.notify_one();
+        self.shared.io.wake.notify();
     }
 
     fn start(socket: Socket, options: Options<P>, hook: BoxedHook<P>) -> Self {

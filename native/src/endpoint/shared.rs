@@ -18,6 +18,7 @@ use super::pending_wake::PendingWake;
 use super::spans::EndpointSpan;
 use super::state::{Next, State};
 use super::stats::EndpointStats;
+use crate::arrival_queue::RecvBatch;
 use crate::clock::Clock;
 use crate::outgoing::Outgoing;
 
@@ -60,21 +61,24 @@ impl<P: Protocol> Shared<P> {
         let result = act(&mut state, now);
         let woken = state.dispatcher.blocked_senders.take();
         drop(state);
-        self.io.wake.notify_one();
+        self.io.wake.notify();
         woken.into_iter().for_each(Waker::wake);
         result
     }
 
-    /// Handles the datagrams that have arrived, unless somebody else has the protocol and does it.
-    pub(crate) fn try_catch_up(&self) {
-        let state = match self.state.try_lock() {
-            Ok(state) => Some(state),
-            Err(TryLockError::Poisoned(error)) => Some(error.into_inner()),
-            Err(TryLockError::WouldBlock) => None,
-        };
-        if let Some(mut state) = state {
-            state.catch_up(&self.io.arrival_queue, &self.io.clock);
+    /// Handles datagrams that have just arrived, unless others have to be handled before, or somebody else has the protocol.
+    /// False if they have to be queued.
+    pub(crate) fn try_handle(&self, batch: &RecvBatch<&[u8]>) -> bool {
+        if self.io.arrival_queue.may_have_batches() {
+            return false;
         }
+        let mut state = match self.state.try_lock() {
+            Ok(state) => state,
+            Err(TryLockError::Poisoned(error)) => error.into_inner(),
+            Err(TryLockError::WouldBlock) => return false,
+        };
+        state.handle_arrived(batch);
+        true
     }
 
     /// Handles timeouts, writes datagrams to `outgoing`, and wakes the tasks that wait for the results.
@@ -224,7 +228,7 @@ impl<P: Protocol> ConnectionRef<P> {
         }
         drop(state);
         if sent.is_ok() {
-            io.wake.notify_one();
+            io.wake.notify();
         }
         sent
     }

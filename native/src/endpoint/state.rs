@@ -149,13 +149,20 @@ impl<P: Protocol> State<P> {
             return now;
         }
         for batch in batches {
-            self.handle_batch(&batch);
-            self.dispatch(batch.at);
+            self.handle_arrived(&batch.borrowed());
         }
         clock.now()
     }
 
-    fn handle_batch(&mut self, batch: &RecvBatch) {
+    /// Handles datagrams, of which none that are still queued have arrived before.
+    pub(crate) fn handle_arrived(&mut self, batch: &RecvBatch<&[u8]>) {
+        // What is sent after them must not have an earlier time.
+        self.pending_wake = None;
+        self.handle_batch(batch);
+        self.dispatch(batch.at);
+    }
+
+    fn handle_batch(&mut self, batch: &RecvBatch<&[u8]>) {
         for datagram in batch.datagrams() {
             if P::is_request(datagram) {
                 // A closed endpoint does not answer.
