@@ -80,10 +80,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
             Role::Echo | Role::Sink(_) => serve(command, secure).await,
             Role::Blast(traffic) | Role::PingPong(traffic) => {
                 let (_endpoint, connection) = connect(command.address, traffic.size, secure).await?;
-                let connection = Ours::reliable(connection);
-                // A task, since the runtime asks the system for events before it goes on with what it blocks on.
-                let client = tokio::spawn(role::client(connection, command.role));
-                client.await?.map_err(|error| anyhow!(error))
+                role::client(Ours::reliable(connection), command.role).await.map_err(|error| anyhow!(error))
             }
         }
     });

@@ -44,7 +44,7 @@ pub(crate) struct Flood {
     batched: bool,
 }
 
-#[derive(Debug, Args)]
+#[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct Pingpong {
     server: SocketAddr,
     #[arg(long, default_value_t = 10_000)]
@@ -58,13 +58,14 @@ pub(crate) fn run(role: &Role) -> Result<()> {
         Role::Sink => sink(),
         Role::Flood(options) => flood(options),
         Role::Echo => on_tokio(echo()),
-        Role::Pingpong(options) => on_tokio(pingpong(options)),
+        Role::Pingpong(options) => on_tokio(pingpong(*options)),
     }
 }
 
-fn on_tokio(role: impl Future<Output = Result<()>>) -> Result<()> {
+/// Runs a role in a task, as the peers do.
+fn on_tokio(role: impl Future<Output = Result<()>> + Send + 'static) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let result = runtime.block_on(role);
+    let result = runtime.block_on(async { tokio::spawn(role).await? });
     runtime.shutdown_background();
     result
 }
@@ -183,7 +184,7 @@ async fn echo() -> Result<()> {
     }
 }
 
-async fn pingpong(options: &Pingpong) -> Result<()> {
+async fn pingpong(options: Pingpong) -> Result<()> {
     let socket = tokio::net::UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).await?;
     print_line("connected")?;
     wait_for_line().await?;

@@ -16,9 +16,9 @@ const HEADER: usize = 13;
 const DONE: &[u8] = b"\xFEdone";
 
 /// A connection whose messages are reliable and ordered.
-pub trait BenchConnection: Sync {
+pub trait BenchConnection: Send + Sync + 'static {
     /// A received message.
-    type Message: AsRef<[u8]>;
+    type Message: AsRef<[u8]> + Send;
     /// Sends a message.
     fn send(&self, message: &[u8]) -> impl Future<Output = Result<(), String>> + Send;
     /// Sends a message that the sender needs no more: who can do without a copy makes none.
@@ -200,8 +200,12 @@ pub async fn sink(mut connection: impl BenchConnection, traffic: Traffic) -> Res
 }
 
 /// Plays the role of a client: prints `connected`, waits for a line, sends, prints the result and waits for the end of
-/// the input.
-pub async fn client(mut connection: impl BenchConnection, role: Role) -> Result<(), String> {
+/// the input. It is a task, since most runtimes look for events before they go on with what `block_on` runs.
+pub async fn client(connection: impl BenchConnection, role: Role) -> Result<(), String> {
+    tokio::spawn(play(connection, role)).await.map_err(|error| error.to_string())?
+}
+
+async fn play(mut connection: impl BenchConnection, role: Role) -> Result<(), String> {
     print_line("connected")?;
     wait_for_line().await?;
     match role {
@@ -213,15 +217,17 @@ pub async fn client(mut connection: impl BenchConnection, role: Role) -> Result<
 }
 
 async fn blast(connection: &mut impl BenchConnection, traffic: Traffic) -> Result<(), String> {
-    let mut message = vec![0; traffic.size];
+    // Not zero, so that its memory is written before the clock starts.
+    let mut message = vec![ID; traffic.size];
     let began = Instant::now();
-    let last = traffic.count.saturating_sub(1);
-    for number in 0..last {
+    for number in 0..traffic.count.saturating_sub(1) {
         fill(&mut message, number, traffic.timestamps);
         connection.send(&message).await?;
     }
-    fill(&mut message, last, traffic.timestamps);
-    connection.send_vec(message).await?;
+    if let Some(last) = traffic.count.checked_sub(1) {
+        fill(&mut message, last, traffic.timestamps);
+        connection.send_vec(message).await?;
+    }
     let done = connection.recv().await?;
     let seconds = began.elapsed().as_secs_f64();
     if done.as_ref() != DONE {
