@@ -239,7 +239,8 @@ fn write_capsule(
 
 /// Writes a part of a message that stands outside as a whole. All parts are as long as this one, but the last, which ends with
 /// the message.
-#[inline(never)]
+// Cold, so that smaller messages, which are most, are written without a detour.
+#[cold]
 fn write_part(
     writer: &mut Writer<'_>,
     whole: &[u8],

@@ -130,12 +130,10 @@ impl SendQueue {
             if !SPLITTING || payload.len() <= part_size { 1 } else { payload.len().div_ceil(part_size) };
         let is_split = count > 1;
         let is_recorded = is_split && Self::is_followed(cx, delivery);
-        let copied = Self::blocks_for(cx, payload.len(), part_size) + usize::from(is_recorded);
-        let blocks = if outside.is_none() { copied } else { count + usize::from(is_recorded) };
-        // Another peer may have no more blocks than this one, and promises as many as a copy takes.
-        if outside.is_some() && !cx.pool.shares.could_hold(&self.share, copied, 0, claim) {
-            return Err(SendError::NeverFits);
-        }
+        let of_copy = Self::blocks_for(cx, payload.len(), part_size);
+        let of_parts =
+            if outside.is_some() { self.without_copies(cx, of_copy, count, claim)? } else { of_copy };
+        let blocks = of_parts + usize::from(is_recorded);
         self.admit(cx, payload.len(), blocks, delivery, claim)?;
         let mut message = self.number(cx, delivery, is_split);
         if is_split {
@@ -213,6 +211,20 @@ impl SendQueue {
             NoRoom::InShare => SendError::QuotaExceeded,
             NoRoom::InPool => SendError::PoolExhausted,
         }
+    }
+
+    /// Blocks for the `count` parts of a message of which no copy is made, if one could be, which would take `of_copy` blocks:
+    /// another peer may have no more blocks than this one, and promises that many.
+    #[cold]
+    fn without_copies(
+        &self,
+        cx: &Context<'_, '_>,
+        of_copy: usize,
+        count: usize,
+        claim: Claim,
+    ) -> Result<usize, SendError> {
+        let fits = cx.pool.shares.could_hold(&self.share, of_copy, 0, claim);
+        if fits { Ok(count) } else { Err(SendError::NeverFits) }
     }
 
     /// How many blocks the parts of a message take.
