@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 use clap::{Args, Subcommand};
+use nix::sys::socket::{setsockopt, sockopt};
 use quinn_udp::{BATCH_SIZE, RecvMeta, Transmit, UdpSockRef, UdpSocketState};
 
 use crate::role;
@@ -91,7 +92,17 @@ pub(crate) fn bind() -> Result<(UdpSocket, UdpSocketState)> {
     let _ = state.set_recv_buffer_size(UdpSockRef::from(&socket), 4 << 20);
     let _ = state.set_send_buffer_size(UdpSockRef::from(&socket), 4 << 20);
     socket.set_nonblocking(false)?;
+    leave_out_control_messages(&socket)?;
     Ok((socket, state))
+}
+
+/// Has the system not pass with each datagram what nobody reads, as the native driver does: its time of arrival, its
+/// destination and its traffic class, which quinn-udp asks for.
+pub(crate) fn leave_out_control_messages(socket: &UdpSocket) -> Result<()> {
+    setsockopt(socket, sockopt::ReceiveTimestampns, &false)?;
+    setsockopt(socket, sockopt::Ipv4PacketInfo, &false)?;
+    setsockopt(socket, sockopt::IpRecvTos, &false)?;
+    Ok(())
 }
 
 fn sink() -> Result<()> {

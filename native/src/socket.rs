@@ -262,6 +262,7 @@ mod tests {
             assert_eq!(getsockopt(&io, sockopt::IpRecvTos), Ok(false));
             if address.starts_with('[') {
                 assert_eq!(getsockopt(&io, sockopt::Ipv6RecvPacketInfo), Ok(false));
+                assert!(!socket2::SockRef::from(&io).recv_tclass_v6().unwrap());
             }
         }
     }

@@ -16,6 +16,7 @@ use clap::Subcommand;
 
 use self::measure::{Cores, Measured, Subject};
 use self::size::Size;
+use self::socket::ControlMessages;
 use crate::core_only::Effort;
 use crate::pairing::{Bench, median};
 use crate::report::{Better, Row};
@@ -47,6 +48,9 @@ pub(crate) enum Role {
     Udp {
         #[arg(long)]
         clients: u16,
+        /// Without the control messages that quinn-udp asks for, as the native driver
+        #[arg(long)]
+        without_control_messages: bool,
     },
     /// All clients
     Load {
@@ -63,7 +67,10 @@ pub(crate) fn run(role: &Role) -> Result<()> {
     match role {
         Role::Server { clients, shards } => server::run(*clients, *shards),
         Role::Alternate { clients, shards, seconds } => alternate::run(*clients, *shards, *seconds),
-        Role::Udp { clients } => udp_server::run(*clients),
+        Role::Udp { clients, without_control_messages } => udp_server::run(
+            *clients,
+            if *without_control_messages { ControlMessages::Off } else { ControlMessages::On },
+        ),
         Role::Load { server, clients, udp } => load::run(*server, *clients, *udp),
     }
 }
@@ -74,11 +81,13 @@ fn of(runs: &[Measured], value: fn(&Measured) -> f64) -> f64 {
 
 /// The server on one core and the clients on another, in rounds with a socket that has the same load.
 pub(crate) fn rows(bench: &Bench, effort: Effort) -> Result<Vec<Row>> {
-    let (mut ours, mut udp, mut baseline) = (Vec::new(), Vec::new(), UdpBaseline::default());
+    let (mut ours, mut udp, mut bare) = (Vec::new(), Vec::new(), Vec::new());
+    let mut baseline = UdpBaseline::default();
     for _ in 0..bench.runs {
         let cores = Cores::Apart(bench.cores);
         baseline.wake_up(bench, effort)?;
         udp.push(measure::once(Subject::Udp, cores, Size::of(effort), bench.limit)?);
+        bare.push(measure::once(Subject::BareUdp, cores, Size::of(effort), bench.limit)?);
         ours.push(measure::once(Subject::Shards(1), cores, Size::of(effort), bench.limit)?);
     }
     let wake_up = baseline.wake_up_us();
@@ -88,9 +97,12 @@ pub(crate) fn rows(bench: &Bench, effort: Effort) -> Result<Vec<Row>> {
     };
     let carried = row("clients_1000", "messages/s", Better::Higher, |run| run.per_second);
     let micros = |name, value| Row::new(name, value, "µs", Better::Lower).with_wake_up(wake_up);
+    let bare = of(&bare, |run| 1e6 / run.cpu_us);
     Ok(vec![
         Row { cpu_us: Some(of(&ours, |run| run.cpu_us)), ..carried },
         row("clients_1000_per_core", "messages/s of CPU time", Better::Higher, |run| 1e6 / run.cpu_us),
+        Row::new("udp_clients_1000_per_core", bare, "messages/s of CPU time", Better::Higher)
+            .with_wake_up(wake_up),
         micros("clients_1000_tick_p99", of(&ours, |run| run.tick_p99_us)),
         micros("clients_1000_late_p99", of(&ours, |run| run.late_p99_us)),
     ])

@@ -11,6 +11,8 @@ use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::time::TimeSpec;
 use quinn_udp::{BATCH_SIZE, RecvMeta, Transmit, UdpSockRef, UdpSocketState};
 
+use crate::udp::leave_out_control_messages;
+
 /// The longest that one buffer receives: many datagrams of one sender.
 const BUFFER: usize = 65_535;
 
@@ -35,6 +37,14 @@ pub(super) struct Socket {
     io: UdpSocket,
     state: UdpSocketState,
     bytes: Vec<u8>,
+    control: ControlMessages,
+}
+
+/// Whether the system passes control messages with datagrams, as quinn-udp asks it to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ControlMessages {
+    On,
+    Off,
 }
 
 impl Socket {
@@ -46,7 +56,14 @@ impl Socket {
         // The system may grant less.
         let _ = state.set_recv_buffer_size(UdpSockRef::from(&io), 4 << 20);
         let _ = state.set_send_buffer_size(UdpSockRef::from(&io), 4 << 20);
-        Ok(Self { io, state, bytes: vec![0; BATCH_SIZE * BUFFER] })
+        Ok(Self { io, state, bytes: vec![0; BATCH_SIZE * BUFFER], control: ControlMessages::On })
+    }
+
+    /// On a free port of this address, without control messages: what is sent to the socket has no address here.
+    pub(super) fn bind_without_control_messages(address: Ipv4Addr) -> Result<Self> {
+        let socket = Self { control: ControlMessages::Off, ..Self::bind(address)? };
+        leave_out_control_messages(&socket.io)?;
+        Ok(socket)
     }
 
     pub(super) fn port(&self) -> Result<u16> {
@@ -85,6 +102,10 @@ impl Socket {
 
     /// Sends a datagram, from this address if the socket has several. One for which the system has no room is lost.
     pub(super) fn send(&self, from: Option<IpAddr>, to: SocketAddr, contents: &[u8]) {
+        if self.control == ControlMessages::Off {
+            let _ = self.io.send_to(contents, to);
+            return;
+        }
         let transmit = Transmit { destination: to, ecn: None, contents, segment_size: None, src_ip: from };
         let _ = self.state.try_send(UdpSockRef::from(&self.io), &transmit);
     }

@@ -6,11 +6,14 @@ use std::time::Instant;
 use anyhow::Result;
 
 use super::size::{DATAGRAM, TICK};
-use super::socket::{Socket, client_at};
+use super::socket::{ControlMessages, Socket, client_at};
 use super::window::{Record, print_line};
 
-pub(super) fn run(clients: u16) -> Result<()> {
-    let socket = Socket::bind(Ipv4Addr::LOCALHOST)?;
+pub(super) fn run(clients: u16, control: ControlMessages) -> Result<()> {
+    let socket = match control {
+        ControlMessages::On => Socket::bind(Ipv4Addr::LOCALHOST)?,
+        ControlMessages::Off => Socket::bind_without_control_messages(Ipv4Addr::LOCALHOST)?,
+    };
     print_line(&format!("ready {}", socket.port()?))?;
     let record = Record::begin();
     let server = Server { socket, clients: vec![None; clients.into()], record: record.clone() };

@@ -126,9 +126,13 @@ impl Step {
                 "fair_rtt_200ms",
                 "fair_500mbit",
             ],
-            Self::Clients => {
-                &["clients_1000", "clients_1000_per_core", "clients_1000_tick_p99", "clients_1000_late_p99"]
-            }
+            Self::Clients => &[
+                "clients_1000",
+                "clients_1000_per_core",
+                "udp_clients_1000_per_core",
+                "clients_1000_tick_p99",
+                "clients_1000_late_p99",
+            ],
             Self::Shards => &[
                 "shards_1",
                 "shards_2",

@@ -10,13 +10,22 @@ use tokio_raknet::transport::{Message, RaknetListener, RaknetListenerConfig, Rak
 
 struct Stream(RaknetStream);
 
+impl Stream {
+    async fn send_bytes(&self, message: Bytes) -> Result<(), String> {
+        // Reliable and ordered, on channel 0.
+        self.0.send(Message::new(message)).await.map_err(|error| format!("{error:?}"))
+    }
+}
+
 impl BenchConnection for Stream {
     type Message = Bytes;
 
     async fn send(&self, message: &[u8]) -> Result<(), String> {
-        // Reliable and ordered, on channel 0.
-        let message = Message::new(Bytes::copy_from_slice(message));
-        self.0.send(message).await.map_err(|error| format!("{error:?}"))
+        self.send_bytes(Bytes::copy_from_slice(message)).await
+    }
+
+    async fn send_vec(&self, message: Vec<u8>) -> Result<(), String> {
+        self.send_bytes(message.into()).await
     }
 
     async fn recv(&mut self) -> Result<Bytes, String> {

@@ -44,7 +44,9 @@ impl Signal {
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
-    use std::time::Duration;
+    use std::sync::atomic::AtomicUsize;
+    use std::task::{Wake, Waker};
+    use std::time::{Duration, Instant};
 
     use super::*;
 
@@ -76,6 +78,51 @@ mod tests {
         signal.notify();
         let is_set_again = tokio::time::timeout(Duration::from_secs(10), task).await;
         assert!(!is_set_again.expect("the task is woken").expect("it ends"));
+    }
+
+    /// Set when the task is woken.
+    #[derive(Default)]
+    struct Woken(AtomicBool);
+
+    impl Wake for Woken {
+        fn wake(self: Arc<Self>) {
+            self.0.store(true, Ordering::Release);
+        }
+    }
+
+    /// Whether something becomes true soon.
+    fn soon(mut is_true: impl FnMut() -> bool) -> bool {
+        let began = Instant::now();
+        while !is_true() {
+            if began.elapsed() > Duration::from_secs(10) {
+                return false;
+            }
+            std::thread::yield_now();
+        }
+        true
+    }
+
+    /// Each notification comes as soon as the one before was noticed, which is when the waiting side begins to wait again.
+    #[test]
+    fn no_notification_is_lost_to_one_who_begins_to_wait() {
+        const COUNT: usize = 200_000;
+        let (signal, noticed) = (Signal::default(), AtomicUsize::new(0));
+        let woken = Arc::new(Woken::default());
+        let waker = Waker::from(Arc::clone(&woken));
+        let is_notified = || signal.poll(&Context::from_waker(&waker)).is_ready();
+        let wait = || is_notified() || soon(|| woken.0.swap(false, Ordering::AcqRel) && is_notified());
+        std::thread::scope(|threads| {
+            threads.spawn(|| {
+                while noticed.load(Ordering::Acquire) < COUNT && wait() {
+                    noticed.fetch_add(1, Ordering::AcqRel);
+                }
+            });
+            for number in 1..=COUNT {
+                signal.notify();
+                let is_noticed = soon(|| noticed.load(Ordering::Acquire) >= number);
+                assert!(is_noticed, "notification {number} is lost");
+            }
+        });
     }
 
     #[tokio::test]
