@@ -13,6 +13,11 @@ impl BenchConnection for Socket {
         self.0.send(message, Reliability::ReliableOrdered).await.map_err(|error| error.to_string())
     }
 
+    async fn send_vec(&self, message: Vec<u8>) -> Result<(), String> {
+        let sent = self.0.send_bytes(message.into(), Reliability::ReliableOrdered).await;
+        sent.map_err(|error| error.to_string())
+    }
+
     async fn recv(&mut self) -> Result<Vec<u8>, String> {
         self.0.recv().await.map_err(|error| error.to_string())
     }
