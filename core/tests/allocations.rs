@@ -1,8 +1,7 @@
 //! Unknown addresses cost no memory at all: a counting allocator under a peer that is flooded (attacks A1, A7, A9, A10).
-//!
-//! The allocator is one of the whole process, and so is its count: beside other tests it would count theirs. So this is a
-//! program of its own, and has one test.
 
+#[path = "it/support/allocator.rs"]
+mod allocator;
 #[path = "it/support/forged.rs"]
 #[allow(dead_code, reason = "this test uses a part")]
 mod forged;
@@ -10,21 +9,18 @@ mod forged;
 #[allow(dead_code, reason = "this test uses a part")]
 mod raknet;
 
-use std::alloc::System;
 use std::hint::black_box;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use allocator::ALLOCATOR;
 use forged::{bytes_out, capsule, data, request_2, written};
 use raknet::{peer, server_config};
 use rakwire::Instant;
 use rakwire::raknet::{Guid, Peer, Reliability};
 use rakwire::wire::capsule::{CapsuleHeader, Split};
 use rakwire::wire::offline::{ClientSecurity, Offline, PingScope};
-use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
-
-#[global_allocator]
-static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+use stats_alloc::Region;
 
 const FLOOD: u32 = 1_000_000;
 

@@ -1,9 +1,8 @@
 //! Large messages that are put together outside of the blocks: whatever the lengths and the order of their parts, a message
 //! takes no more memory than the blocks that were charged for it have.
-//!
-//! The allocator is one of the whole process, and so is its count: beside other tests it would count theirs. So this is a
-//! program of its own, and has one test.
 
+#[path = "it/support/allocator.rs"]
+mod allocator;
 #[path = "it/support/forged.rs"]
 #[allow(dead_code, reason = "this test uses a part")]
 mod forged;
@@ -14,15 +13,13 @@ mod raknet;
 use std::alloc::System;
 use std::time::Duration;
 
+use allocator::ALLOCATOR;
 use forged::{capsule, data};
 use raknet::{Net, client_config, messages, peer, server_config};
 use rakwire::raknet::{ConnectionId, DropReason, Event, Reliability};
 use rakwire::sim::Conditions;
 use rakwire::wire::capsule::{CapsuleHeader, Split};
-use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
-
-#[global_allocator]
-static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+use stats_alloc::Region;
 
 const COUNT: u32 = 500;
 const BLOCK: usize = 512;
