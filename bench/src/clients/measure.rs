@@ -19,7 +19,7 @@ pub(super) enum Subject {
     /// A socket as quinn-udp sets it up.
     Udp,
     /// The same without control messages, as the native driver.
-    BareUdp,
+    PlainUdp,
     /// Ours, with so many endpoints.
     Shards(u32),
 }
@@ -62,7 +62,7 @@ pub(super) fn once(subject: Subject, cores: Cores, size: Size, limit: Duration) 
     let address = format!("127.0.0.1:{}", server.port()?);
     let clients = size.clients.to_string();
     let mut role = vec!["load", &address, "--clients", &clients];
-    role.extend(matches!(subject, Subject::Udp | Subject::BareUdp).then_some("--udp"));
+    role.extend(matches!(subject, Subject::Udp | Subject::PlainUdp).then_some("--udp"));
     let role: Vec<String> = role.into_iter().map(str::to_owned).collect();
     let mut load = start(cores, |cores| cores.sender, &role, limit)?;
     load.connected().context("the clients did not connect")?;
@@ -92,7 +92,7 @@ fn server_role(subject: Subject, size: Size) -> Vec<String> {
     let clients = size.clients.to_string();
     match subject {
         Subject::Udp => ["udp", "--clients", &clients].map(str::to_owned).to_vec(),
-        Subject::BareUdp => {
+        Subject::PlainUdp => {
             ["udp", "--without-control-messages", "--clients", &clients].map(str::to_owned).to_vec()
         }
         Subject::Shards(shards) => {

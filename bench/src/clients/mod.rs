@@ -81,13 +81,13 @@ fn of(runs: &[Measured], value: fn(&Measured) -> f64) -> f64 {
 
 /// The server on one core and the clients on another, in rounds with a socket that has the same load.
 pub(crate) fn rows(bench: &Bench, effort: Effort) -> Result<Vec<Row>> {
-    let (mut ours, mut udp, mut bare) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut ours, mut udp, mut plain) = (Vec::new(), Vec::new(), Vec::new());
     let mut baseline = UdpBaseline::default();
     for _ in 0..bench.runs {
         let cores = Cores::Apart(bench.cores);
         baseline.wake_up(bench, effort)?;
         udp.push(measure::once(Subject::Udp, cores, Size::of(effort), bench.limit)?);
-        bare.push(measure::once(Subject::BareUdp, cores, Size::of(effort), bench.limit)?);
+        plain.push(measure::once(Subject::PlainUdp, cores, Size::of(effort), bench.limit)?);
         ours.push(measure::once(Subject::Shards(1), cores, Size::of(effort), bench.limit)?);
     }
     let wake_up = baseline.wake_up_us();
@@ -97,11 +97,11 @@ pub(crate) fn rows(bench: &Bench, effort: Effort) -> Result<Vec<Row>> {
     };
     let carried = row("clients_1000", "messages/s", Better::Higher, |run| run.per_second);
     let micros = |name, value| Row::new(name, value, "µs", Better::Lower).with_wake_up(wake_up);
-    let bare = of(&bare, |run| 1e6 / run.cpu_us);
+    let plain = of(&plain, |run| 1e6 / run.cpu_us);
     Ok(vec![
         Row { cpu_us: Some(of(&ours, |run| run.cpu_us)), ..carried },
         row("clients_1000_per_core", "messages/s of CPU time", Better::Higher, |run| 1e6 / run.cpu_us),
-        Row::new("udp_clients_1000_per_core", bare, "messages/s of CPU time", Better::Higher)
+        Row::new("udp_clients_1000_per_core", plain, "messages/s of CPU time", Better::Higher)
             .with_wake_up(wake_up),
         micros("clients_1000_tick_p99", of(&ours, |run| run.tick_p99_us)),
         micros("clients_1000_late_p99", of(&ours, |run| run.late_p99_us)),

@@ -102,25 +102,25 @@ mod tests {
         true
     }
 
-    /// Each notification comes as soon as the one before was noticed, which is when the waiting side begins to wait again.
+    /// Each notification comes as soon as the one before was seen, which is when the waiting side begins to wait again.
     #[test]
     fn no_notification_is_lost_to_one_who_begins_to_wait() {
         const COUNT: usize = 200_000;
-        let (signal, noticed) = (Signal::default(), AtomicUsize::new(0));
+        let (signal, seen) = (Signal::default(), AtomicUsize::new(0));
         let woken = Arc::new(Woken::default());
         let waker = Waker::from(Arc::clone(&woken));
         let is_notified = || signal.poll(&Context::from_waker(&waker)).is_ready();
         let wait = || is_notified() || soon(|| woken.0.swap(false, Ordering::AcqRel) && is_notified());
         std::thread::scope(|threads| {
             threads.spawn(|| {
-                while noticed.load(Ordering::Acquire) < COUNT && wait() {
-                    noticed.fetch_add(1, Ordering::AcqRel);
+                while seen.load(Ordering::Acquire) < COUNT && wait() {
+                    seen.fetch_add(1, Ordering::AcqRel);
                 }
             });
             for number in 1..=COUNT {
                 signal.notify();
-                let is_noticed = soon(|| noticed.load(Ordering::Acquire) >= number);
-                assert!(is_noticed, "notification {number} is lost");
+                let is_seen = soon(|| seen.load(Ordering::Acquire) >= number);
+                assert!(is_seen, "notification {number} is lost");
             }
         });
     }
