@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
+use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -19,17 +20,13 @@ pub(crate) struct RecvBatch<B = Box<[u8]>> {
     pub(crate) bytes: B,
 }
 
-impl RecvBatch {
-    pub(crate) fn borrowed(&self) -> RecvBatch<&[u8]> {
-        RecvBatch { at: self.at, from: self.from, stride: self.stride, bytes: &self.bytes }
+impl<B: Deref<Target = [u8]>> RecvBatch<B> {
+    pub(crate) fn datagrams(&self) -> impl Iterator<Item = &[u8]> {
+        self.bytes.chunks(self.stride.max(1))
     }
 }
 
-impl<'b> RecvBatch<&'b [u8]> {
-    pub(crate) fn datagrams(&self) -> impl Iterator<Item = &'b [u8]> + use<'b> {
-        self.bytes.chunks(self.stride.max(1))
-    }
-
+impl RecvBatch<&[u8]> {
     pub(crate) fn into_owned(self) -> RecvBatch {
         RecvBatch { at: self.at, from: self.from, stride: self.stride, bytes: self.bytes.into() }
     }
@@ -74,12 +71,9 @@ impl ArrivalQueue {
         let mut queue = self.lock();
         for batch in batches {
             if let Some(network) = &mut queue.network {
-                batch
-                    .borrowed()
-                    .datagrams()
-                    .for_each(|datagram| network.send(batch.at, batch.from, datagram));
+                batch.datagrams().for_each(|datagram| network.send(batch.at, batch.from, datagram));
             } else if queue.bytes >= self.limit {
-                queue.dropped += batch.borrowed().datagrams().count() as u64;
+                queue.dropped += batch.datagrams().count() as u64;
             } else {
                 queue.bytes += batch.bytes.len() + OVERHEAD;
                 queue.batches.push_back(batch);
@@ -135,7 +129,7 @@ mod tests {
     #[test]
     fn a_batch_is_split_into_its_datagrams() {
         let batch = batch(&[1, 2, 3, 4, 5], 2);
-        let datagrams: Vec<&[u8]> = batch.borrowed().datagrams().collect();
+        let datagrams: Vec<&[u8]> = batch.datagrams().collect();
         assert_eq!(datagrams, [&[1, 2][..], &[3, 4], &[5]]);
     }
 
@@ -157,7 +151,7 @@ mod tests {
         assert_eq!(queue.next(), Some(end));
         assert!(queue.take(Instant::from_micros(1_999)).is_empty());
         let arrived = queue.take(end);
-        assert!(arrived.iter().all(|batch| batch.at == end && batch.borrowed().datagrams().count() == 1));
+        assert!(arrived.iter().all(|batch| batch.at == end && batch.datagrams().count() == 1));
         assert_eq!((arrived.len(), queue.dropped()), (2, 0));
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
+use std::ops::Deref;
 use std::sync::Arc;
 
 use rakwire::endpoint::{
@@ -149,20 +150,20 @@ impl<P: Protocol> State<P> {
             return now;
         }
         for batch in batches {
-            self.handle_arrived(&batch.borrowed());
+            self.handle_arrived(&batch);
         }
         clock.now()
     }
 
     /// Handles datagrams, of which none that are still queued have arrived before.
-    pub(crate) fn handle_arrived(&mut self, batch: &RecvBatch<&[u8]>) {
+    pub(crate) fn handle_arrived<B: Deref<Target = [u8]>>(&mut self, batch: &RecvBatch<B>) {
         // What is sent after them must not have an earlier time.
         self.pending_wake = None;
         self.handle_batch(batch);
         self.dispatch(batch.at);
     }
 
-    fn handle_batch(&mut self, batch: &RecvBatch<&[u8]>) {
+    fn handle_batch<B: Deref<Target = [u8]>>(&mut self, batch: &RecvBatch<B>) {
         for datagram in batch.datagrams() {
             if P::is_request(datagram) {
                 // A closed endpoint does not answer.
