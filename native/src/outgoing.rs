@@ -57,6 +57,14 @@ impl Outgoing {
         self.datagrams.push((to, length));
     }
 
+    /// Adds a copy of a datagram, if there is space.
+    pub(crate) fn push_copy(&mut self, to: SocketAddr, datagram: &[u8]) {
+        if let Some(room) = self.room().and_then(|room| room.get_mut(..datagram.len())) {
+            room.copy_from_slice(datagram);
+            self.push(to, datagram.len());
+        }
+    }
+
     /// Takes the next datagrams that one call can send, at most `segments`. Clears the buffer if none are left.
     pub(crate) fn next(&mut self, segments: usize) -> Option<Transmit<'_>> {
         let waiting = self.datagrams.get(self.sent..).unwrap_or(&[]);

@@ -158,19 +158,22 @@ impl Socket {
 
     /// Sends datagrams; waits while the system's buffer is full.
     pub(crate) async fn send(&self, transmit: &Transmit<'_>) -> io::Result<()> {
-        let destination = route(self.local, transmit.to);
         loop {
-            let sent = if transmit.count > 1 {
-                self.send_segments(destination, transmit)
-            } else {
-                // The system has less to read than with segments.
-                self.io.try_send_to(transmit.bytes, destination).map(drop)
-            };
-            match sent {
+            match self.try_send(transmit) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.io.writable().await?,
                 other => return other,
             }
         }
+    }
+
+    /// Sends datagrams, if the system has room for them now.
+    pub(crate) fn try_send(&self, transmit: &Transmit<'_>) -> io::Result<()> {
+        let destination = route(self.local, transmit.to);
+        if transmit.count > 1 {
+            return self.send_segments(destination, transmit);
+        }
+        // The system has less to read than with segments.
+        self.io.try_send_to(transmit.bytes, destination).map(drop)
     }
 
     /// Sends several datagrams of one length, but the last, which may be shorter, by one call.

@@ -1,6 +1,7 @@
 //! The two tasks of an endpoint: one receives, one drives the protocol and sends.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use rakwire::endpoint::Protocol;
@@ -66,6 +67,7 @@ pub(crate) async fn run<P: Protocol>(
         deliver_all(io, &socket, network).await;
     }
     stop(receiver).await;
+    shared.lock().direct.forbid();
     // The socket is closed before `ended` is set, so that the address is free by then.
     drop(socket);
     io.span.closed();
@@ -90,9 +92,11 @@ async fn sleep(io: &Io, timer: &mut Timer, until: Option<rakwire::Instant>) {
 }
 
 async fn flush(io: &Io, socket: &Socket, outgoing: &mut Outgoing) {
+    io.is_sending.store(true, Ordering::Release);
     while let Some(transmit) = outgoing.next(socket.max_segments()) {
         send(io, socket, &transmit).await;
     }
+    io.is_sending.store(false, Ordering::Release);
 }
 
 async fn send(io: &Io, socket: &Socket, transmit: &Transmit<'_>) {
@@ -132,7 +136,7 @@ async fn deliver_all(io: &Io, socket: &Socket, network: &mut NetworkEmulator) {
 /// Receives datagrams with their times of arrival. It never waits for the protocol's lock.
 ///
 /// On a runtime of one thread tasks run in the order in which they are woken. There a single batch is handled here, so
-/// that the application runs before the driver, whose next turn then sends what the application answers. It is handled where
+/// that the application runs before the driver, and the first message that it sends leaves at once. The batch is handled where
 /// the system has put it, without a place in the queue.
 async fn receive<P: Protocol>(shared: Arc<Shared<P>>, socket: Arc<Socket>) {
     let io = &shared.io;
@@ -143,7 +147,7 @@ async fn receive<P: Protocol>(shared: Arc<Shared<P>>, socket: Arc<Socket>) {
             Ok(received) => {
                 Counters::add(&io.counters.too_long, received.too_long());
                 let only = if is_current_thread { received.only() } else { None };
-                if !only.is_some_and(|batch| shared.try_handle(&batch)) {
+                if !only.is_some_and(|batch| shared.try_handle(&batch, &socket)) {
                     let batches: Vec<RecvBatch> = received.batches().map(RecvBatch::into_owned).collect();
                     io.arrival_queue.push(batches.into_iter());
                 }

@@ -1,6 +1,6 @@
 //! What an endpoint and its tasks share outside of the protocol's lock.
 
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{Notify, watch};
@@ -19,6 +19,8 @@ pub(crate) struct Io {
     pub(crate) clock: Clock,
     /// Wakes the driver after a call of the application, and for what has arrived.
     pub(crate) wake: Signal,
+    /// Whether the driver has composed datagrams that have yet to be sent.
+    pub(crate) is_sending: AtomicBool,
     /// Notified when the driver has nothing to send at the moment.
     pub(crate) idle: Notify,
     /// How many tasks wait for that.
@@ -41,6 +43,7 @@ impl Io {
             arrival_queue: ArrivalQueue::new(arrival_queue, simulation),
             clock,
             wake: Signal::default(),
+            is_sending: AtomicBool::new(false),
             idle: Notify::new(),
             flushes: AtomicUsize::new(0),
             ended: watch::Sender::new(false),

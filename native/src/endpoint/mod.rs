@@ -45,6 +45,7 @@ mod bind_shards;
 mod blocked_senders;
 mod boxed_hook;
 mod connection;
+mod direct_send;
 mod driver;
 mod error;
 mod inbox;

@@ -21,6 +21,7 @@ use super::stats::EndpointStats;
 use crate::arrival_queue::RecvBatch;
 use crate::clock::Clock;
 use crate::outgoing::Outgoing;
+use crate::socket::Socket;
 
 /// The protocol and its lock, and the notifications that tasks wait for.
 #[derive(Debug)]
@@ -67,8 +68,8 @@ impl<P: Protocol> Shared<P> {
     }
 
     /// Handles datagrams that have just arrived, unless others have to be handled before, or somebody else has the protocol.
-    /// False if they have to be queued.
-    pub(crate) fn try_handle(&self, batch: &RecvBatch<&[u8]>) -> bool {
+    /// False if they have to be queued, as over a simulated network. The next message may leave through `socket` at once.
+    pub(crate) fn try_handle(&self, batch: &RecvBatch<&[u8]>, socket: &Arc<Socket>) -> bool {
         if self.io.arrival_queue.may_have_batches() {
             return false;
         }
@@ -78,6 +79,9 @@ impl<P: Protocol> Shared<P> {
             Err(TryLockError::WouldBlock) => return false,
         };
         state.handle_arrived(batch);
+        if !self.io.is_sending.load(Ordering::Acquire) {
+            state.direct.allow(socket);
+        }
         true
     }
 
@@ -224,6 +228,7 @@ impl<P: Protocol> ConnectionRef<P> {
             otherwise(&mut state.dispatcher.blocked_senders);
         }
         if sent.is_ok() {
+            state.send_directly(now);
             state.pending_wake = Some(PendingWake::new(now));
         }
         drop(state);
@@ -358,6 +363,24 @@ mod tests {
         let sent = connection.try_send(Bytes::Lent(&[0x86]), P::Delivery::default());
         assert_eq!(sent, Err(SendError::NotConnected));
         assert!(wakes().await.is_err());
+    }
+
+    /// Its datagrams would be overtaken.
+    #[tokio::test]
+    async fn no_message_leaves_before_what_the_driver_has_composed() {
+        let options = Options::new(RakNet::config([7; 32]));
+        let shared = Shared::<RakNet>::new(options, BoxedHook::NONE, Clock::start());
+        let socket = Arc::new(Socket::open("127.0.0.1:0").await.expect("a free port"));
+        let from = ([127, 0, 0, 1], 9).into();
+        let arrive = || {
+            let batch = RecvBatch { at: shared.io.clock.now(), from, stride: 1, bytes: &[0x84][..] };
+            assert!(shared.try_handle(&batch, &socket));
+            Arc::strong_count(&socket) > 1
+        };
+        shared.io.is_sending.store(true, Ordering::Release);
+        assert!(!arrive());
+        shared.io.is_sending.store(false, Ordering::Release);
+        assert!(arrive());
     }
 
     #[cfg(feature = "metrics")]

@@ -15,6 +15,7 @@ use super::accept_queue::{AcceptQueue, Unaccepted};
 use super::admission::{Deferred, DeferredAdmission, LockedAdmission};
 use super::blocked_senders::BlockedSenders;
 use super::boxed_hook::BoxedHook;
+use super::direct_send::DirectSend;
 use super::inbox::{Inbox, Phase};
 use super::inboxes::Inboxes;
 use super::message::Message;
@@ -38,6 +39,7 @@ pub(crate) struct State<P: Protocol> {
     /// The clients for which the application decides, if it does.
     pub(crate) deferred: Option<Arc<Deferred>>,
     pub(crate) pending_wake: Option<PendingWake>,
+    pub(crate) direct: DirectSend,
 }
 
 /// Hands each event to the tasks that wait for it.
@@ -97,8 +99,14 @@ impl<P: Protocol> State<P> {
         let peer = Peer::with_capacity(options.capacity, config_of_one::<P>(options.config));
         huge_pages::advise_for_blocks(peer.block_memory());
         let hooked = Hooked::new(peer, hook);
-        let mut state =
-            Self { hooked, dispatcher, requests: Requests::default(), deferred, pending_wake: None };
+        let mut state = Self {
+            hooked,
+            dispatcher,
+            requests: Requests::default(),
+            deferred,
+            pending_wake: None,
+            direct: DirectSend::new(P::MAX_DATAGRAM),
+        };
         if state.deferred.is_some() {
             state.share_admission(LockedAdmission::default());
         }
@@ -219,6 +227,7 @@ impl<P: Protocol> State<P> {
 
     /// Handles timeouts and queued requests, and writes datagrams to `outgoing`.
     pub(crate) fn drive(&mut self, now: Instant, outgoing: &mut Outgoing) -> Next {
+        self.direct.hand_over(outgoing);
         self.hooked.handle_timeout(now);
         if !self.requests.is_empty() {
             P::tell_unix_time(&mut self.hooked.peer, now, unix_time());
@@ -243,6 +252,15 @@ impl<P: Protocol> State<P> {
         } else {
             Next::Again
         }
+    }
+
+    /// Sends what there is to send after a message, if that is allowed.
+    pub(crate) fn send_directly(&mut self, now: Instant) {
+        let Self { hooked, direct, .. } = self;
+        direct.send(|buffer| {
+            let transmit = hooked.poll_transmit(now, buffer)?;
+            Some((transmit.to, transmit.payload.len()))
+        });
     }
 
     /// Wakes those who wait for room, of a few connections. False if there may be more of them.

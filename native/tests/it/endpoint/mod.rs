@@ -1,5 +1,6 @@
 //! What endpoints of both protocols do, over loopback. Each test runs by both.
 
+mod answers;
 mod fairness;
 mod hooks;
 mod incoming;

@@ -1,0 +1,76 @@
+//! On a runtime of one thread an answer leaves from the task that sends it.
+
+use std::net::SocketAddr;
+use std::sync::Mutex;
+use std::sync::mpsc::{Receiver, channel};
+
+use rakwire::game_protocol::GameProtocol;
+use rakwire::raknet::RakNet;
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+
+use super::subject::{Subject, client, message, receive, server, until};
+use crate::support::DEADLINE;
+
+const ROUNDS: usize = 100;
+const ANSWERS: [usize; 3] = [100, 101, 102];
+
+/// A client with a runtime of its own, which asks when it may, and tells the lengths of the answers.
+fn ask<P: Subject>(server: SocketAddr, mut may_ask: UnboundedReceiver<()>) -> Mutex<Receiver<usize>> {
+    let (told, answers) = channel();
+    std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        runtime.block_on(async {
+            let connection = client::<P>(|_| {}).await.connect(server).await.expect("a connection");
+            while may_ask.recv().await.is_some() {
+                connection.send(&message(20, 0), P::RELIABLE).await.expect("an open connection");
+                for _ in ANSWERS {
+                    let _ = told.send(receive(&connection).await.bytes.len());
+                }
+            }
+        });
+    });
+    Mutex::new(answers)
+}
+
+/// Nothing else runs on this runtime while the test waits for the thread of the client.
+async fn an_answer_leaves_without_the_driver<P: Subject>() {
+    let server = server::<P>(|_| {}).await;
+    let (go, may_ask) = unbounded_channel();
+    let answers = ask::<P>(server.local_addr(), may_ask);
+    let connection = server.accept().await.expect("a connection");
+    let mut direct = 0;
+    for _ in 0..ROUNDS {
+        go.send(()).expect("the client waits");
+        receive(&connection).await;
+        let before = server.stats().peer.datagrams_sent;
+        for length in ANSWERS {
+            connection.try_send(&message(length, 0), P::RELIABLE).expect("room for a message");
+        }
+        let sent = server.stats().peer.datagrams_sent - before;
+        assert!(sent <= 2, "an acknowledgement and a message");
+        let mut others = ANSWERS.len();
+        // A question does not always come alone.
+        if sent > 0 {
+            let answer = answers.lock().expect("no panic").recv_timeout(DEADLINE);
+            assert_eq!(answer, Ok(ANSWERS[0]));
+            others -= 1;
+            direct += 1;
+        }
+        for _ in 0..others {
+            until("an answer arrives", || answers.lock().expect("no panic").try_recv().is_ok()).await;
+        }
+    }
+    assert!(direct > 0);
+}
+
+#[tokio::test]
+async fn an_answer_of_raknet_leaves_without_the_driver() {
+    // What `block_on` runs comes behind the driver.
+    tokio::spawn(an_answer_leaves_without_the_driver::<RakNet>()).await.expect("no panic");
+}
+
+#[tokio::test]
+async fn an_answer_of_the_game_protocol_leaves_without_the_driver() {
+    // What `block_on` runs comes behind the driver.
+    tokio::spawn(an_answer_leaves_without_the_driver::<GameProtocol>()).await.expect("no panic");
+}
