@@ -166,6 +166,12 @@ impl Socket {
         }
     }
 
+    /// Waits until the runtime knows that the system has room.
+    #[cfg(test)]
+    pub(crate) async fn writable(&self) {
+        self.io.writable().await.expect("a socket of this system");
+    }
+
     /// Sends datagrams, if the system has room for them now.
     pub(crate) fn try_send(&self, transmit: &Transmit<'_>) -> io::Result<()> {
         let destination = route(self.local, transmit.to);

@@ -16,6 +16,10 @@ impl<P: Protocol> BoxedHook<P> {
         Self(Some(Box::new(hook)))
     }
 
+    pub(crate) const fn is_none(&self) -> bool {
+        self.0.is_none()
+    }
+
     fn call(&mut self, method: impl FnOnce(&mut dyn Hook<P>) -> Verdict) -> Verdict {
         match &mut self.0 {
             Some(hook) => method(hook.as_mut()),

@@ -1,20 +1,21 @@
-//! The datagram that the task of the application sends itself.
+//! The datagrams that the task of the application sends itself.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use crate::outgoing::{Outgoing, Transmit};
 use crate::socket::Socket;
 
-/// The datagrams that leave with a message: it is behind an acknowledgement that is due.
+/// At most so many leave at once: an acknowledgement that is due goes before the message.
 const DATAGRAMS: usize = 2;
 
-/// Has the first message after an arrival leave at once, because it may be the answer for which the other peer waits. Further
-/// messages are sent by the driver, so that many leave in few calls.
+/// Has the first message after an arrival leave at once, because it may be the answer for which the other peer waits. What was
+/// due before goes first, and may leave the message to the driver. Further messages are sent by the driver, so that many leave
+/// in few calls.
 #[derive(Debug)]
 pub(crate) struct DirectSend {
-    /// The socket, from an arrival to the next message or to the next run of the driver, whichever is first.
-    socket: Option<Arc<Socket>>,
+    /// The socket, from an arrival to the next message or to the next run of the driver, whichever is first. The tasks own it.
+    socket: Weak<Socket>,
     buffer: Box<[u8]>,
     /// The datagram in the buffer that the driver has to send.
     unsent: Option<(SocketAddr, usize)>,
@@ -23,22 +24,26 @@ pub(crate) struct DirectSend {
 impl DirectSend {
     /// For datagrams of at most `max_datagram` bytes.
     pub(crate) fn new(max_datagram: usize) -> Self {
-        Self { socket: None, buffer: vec![0; max_datagram].into(), unsent: None }
+        Self { socket: Weak::new(), buffer: vec![0; max_datagram].into(), unsent: None }
     }
 
-    /// Lets the next message leave through this socket. The driver must have nothing left to send, which would be overtaken.
+    /// Lets the next message leave through this socket, if no datagram is left that it would overtake. The driver must have none
+    /// left either.
     pub(crate) fn allow(&mut self, socket: &Arc<Socket>) {
-        self.socket = Some(Arc::clone(socket));
+        if self.unsent.is_none() {
+            self.socket = Arc::downgrade(socket);
+        }
     }
 
-    /// Takes that back.
+    /// Has the next message wait for the driver.
     pub(crate) fn forbid(&mut self) {
-        self.socket = None;
+        self.socket = Weak::new();
     }
 
-    /// Sends the datagrams that `compose` writes, if one may leave now. What the system does not take, the driver sends.
+    /// Sends the datagrams that `compose` writes, if the next message may leave now. What the system does not take, the driver
+    /// sends.
     pub(crate) fn send(&mut self, mut compose: impl FnMut(&mut [u8]) -> Option<(SocketAddr, usize)>) {
-        let Some(socket) = self.socket.take() else { return };
+        let Some(socket) = std::mem::take(&mut self.socket).upgrade() else { return };
         for _ in 0..DATAGRAMS {
             let Some((to, size)) = compose(&mut self.buffer) else { return };
             let bytes = self.buffer.get(..size).unwrap_or(&self.buffer);
@@ -62,7 +67,9 @@ mod tests {
     use super::*;
 
     async fn socket() -> Arc<Socket> {
-        Arc::new(Socket::open("127.0.0.1:0").await.expect("a free port"))
+        let socket = Socket::open("127.0.0.1:0").await.expect("a free port");
+        socket.writable().await;
+        Arc::new(socket)
     }
 
     /// Writes datagrams without end.
@@ -73,36 +80,40 @@ mod tests {
         }
     }
 
+    fn is_allowed(direct: &mut DirectSend) -> bool {
+        let mut is_allowed = false;
+        direct.send(|_| {
+            is_allowed = true;
+            None
+        });
+        is_allowed
+    }
+
     #[tokio::test]
     async fn a_datagram_that_the_system_refuses_is_left_to_the_driver() {
         let nowhere = ([127, 0, 0, 1], 0).into();
-        let (mut direct, mut outgoing) = (DirectSend::new(8), Outgoing::new(8));
-        direct.allow(&socket().await);
+        let (mut direct, mut outgoing, socket) = (DirectSend::new(8), Outgoing::new(8), socket().await);
+        direct.allow(&socket);
         direct.send(compose(nowhere));
+        direct.allow(&socket);
+        assert!(!is_allowed(&mut direct), "nothing overtakes it, or takes its place");
         direct.hand_over(&mut outgoing);
         let transmit = outgoing.next(1);
         assert_eq!(transmit, Some(Transmit { to: nowhere, size: 3, count: 1, bytes: &[1, 2, 3] }));
         assert_eq!(outgoing.next(1), None);
         direct.hand_over(&mut outgoing);
         assert!(outgoing.is_empty(), "it is handed over once");
+        direct.allow(&socket);
+        assert!(is_allowed(&mut direct));
     }
 
     #[tokio::test]
     async fn few_datagrams_are_sent_for_an_arrival() {
         let receiver = std::net::UdpSocket::bind("127.0.0.1:0").expect("a free port");
+        receiver.set_read_timeout(Some(std::time::Duration::from_secs(10))).expect("a timeout");
         let to = receiver.local_addr().expect("it is bound");
         let (mut direct, mut outgoing, socket) = (DirectSend::new(8), Outgoing::new(8), socket().await);
-        let is_allowed = |direct: &mut DirectSend| {
-            let mut is_allowed = false;
-            direct.send(|_| {
-                is_allowed = true;
-                None
-            });
-            is_allowed
-        };
         assert!(!is_allowed(&mut direct), "nothing has arrived");
-        // The runtime has to learn that the socket can be written to.
-        tokio::task::yield_now().await;
         direct.allow(&socket);
         direct.send(compose(to));
         for _ in 0..DATAGRAMS {
@@ -114,6 +125,16 @@ mod tests {
         direct.allow(&socket);
         direct.hand_over(&mut outgoing);
         assert!(!is_allowed(&mut direct), "the driver has run");
-        assert_eq!((outgoing.is_empty(), Arc::strong_count(&socket)), (true, 1));
+        assert!(outgoing.is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_socket_is_closed_by_its_tasks() {
+        let (mut direct, socket) = (DirectSend::new(8), socket().await);
+        let address = socket.local_addr();
+        direct.allow(&socket);
+        drop(socket);
+        std::net::UdpSocket::bind(address).expect("the address is free");
+        assert!(!is_allowed(&mut direct));
     }
 }

@@ -67,7 +67,6 @@ pub(crate) async fn run<P: Protocol>(
         deliver_all(io, &socket, network).await;
     }
     stop(receiver).await;
-    shared.lock().direct.forbid();
     // The socket is closed before `ended` is set, so that the address is free by then.
     drop(socket);
     io.span.closed();
@@ -159,5 +158,29 @@ async fn receive<P: Protocol>(shared: Arc<Shared<P>>, socket: Arc<Socket>) {
                 tokio::time::sleep(RECEIVE_PAUSE).await;
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+    use std::task::{Context, Poll, Waker};
+
+    use super::super::spans::EndpointSpan;
+    use super::*;
+    use crate::clock::Clock;
+
+    #[tokio::test]
+    async fn what_waits_for_the_system_counts_as_composed() {
+        let io = Io::new(0, None, Clock::start(), EndpointSpan::new(""));
+        let socket = Socket::open("127.0.0.1:0").await.expect("a free port");
+        let mut outgoing = Outgoing::new(8);
+        outgoing.push_copy(socket.local_addr(), &[1, 2, 3]);
+        let mut flush = pin!(flush(&io, &socket, &mut outgoing));
+        // The runtime has yet to learn that the system has room.
+        let polled = flush.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+        assert_eq!((polled, io.is_sending.load(Ordering::Acquire)), (Poll::Pending, true));
+        flush.await;
+        assert!(io.is_driver_done());
     }
 }

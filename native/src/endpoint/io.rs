@@ -19,7 +19,7 @@ pub(crate) struct Io {
     pub(crate) clock: Clock,
     /// Wakes the driver after a call of the application, and for what has arrived.
     pub(crate) wake: Signal,
-    /// Whether the driver has composed datagrams that have yet to be sent.
+    /// Whether the driver has composed datagrams that the socket has yet to take.
     pub(crate) is_sending: AtomicBool,
     /// Notified when the driver has nothing to send at the moment.
     pub(crate) idle: Notify,
@@ -63,6 +63,11 @@ impl Io {
     /// The socket that the driver is to use from now on, if there is another one.
     pub(crate) fn take_socket(&self) -> Option<Socket> {
         self.next_socket().take()
+    }
+
+    /// Whether the driver has sent what it has composed, and is to use no other socket.
+    pub(crate) fn is_driver_done(&self) -> bool {
+        !self.is_sending.load(Ordering::Acquire) && self.next_socket().is_none()
     }
 
     fn next_socket(&self) -> MutexGuard<'_, Option<Socket>> {

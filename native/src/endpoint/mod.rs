@@ -426,7 +426,7 @@ impl<P: Protocol> Endpoint<P> {
         P::tell_addresses(&mut self.shared.lock().hooked.peer, &interfaces::own_addresses(local));
         *self.handles.local.lock().unwrap_or_else(PoisonError::into_inner) = local;
         self.shared.io.span.bound(local);
-        self.shared.io.replace_socket(socket);
+        self.shared.replace_socket(socket);
         Ok(())
     }
 

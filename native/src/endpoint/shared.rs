@@ -68,7 +68,8 @@ impl<P: Protocol> Shared<P> {
     }
 
     /// Handles datagrams that have just arrived, unless others have to be handled before, or somebody else has the protocol.
-    /// False if they have to be queued, as over a simulated network. The next message may leave through `socket` at once.
+    /// False if they have to be queued, as over a simulated network. If it was one datagram, the next message may leave
+    /// through `socket` at once; not if there is a hook, which sees what leaves in the tasks of the endpoint.
     pub(crate) fn try_handle(&self, batch: &RecvBatch<&[u8]>, socket: &Arc<Socket>) -> bool {
         if self.io.arrival_queue.may_have_batches() {
             return false;
@@ -79,10 +80,17 @@ impl<P: Protocol> Shared<P> {
             Err(TryLockError::WouldBlock) => return false,
         };
         state.handle_arrived(batch);
-        if !self.io.is_sending.load(Ordering::Acquire) {
+        let is_lone = batch.bytes.len() <= batch.stride;
+        if is_lone && state.hooked.hook.is_none() && self.io.is_driver_done() {
             state.direct.allow(socket);
         }
         true
+    }
+
+    /// Has everything that is sent from now on leave through another socket.
+    pub(crate) fn replace_socket(&self, socket: Socket) {
+        self.io.replace_socket(socket);
+        self.lock().direct.forbid();
     }
 
     /// Handles timeouts, writes datagrams to `outgoing`, and wakes the tasks that wait for the results.
@@ -365,22 +373,73 @@ mod tests {
         assert!(wakes().await.is_err());
     }
 
-    /// Its datagrams would be overtaken.
+    /// An endpoint at which a datagram arrives.
+    struct Arrivals {
+        shared: Shared<RakNet>,
+        socket: Arc<Socket>,
+    }
+
+    impl Arrivals {
+        async fn new(hook: BoxedHook<RakNet>) -> Self {
+            let options = Options::new(RakNet::config([7; 32]));
+            let shared = Shared::new(options, hook, Clock::start());
+            Self { shared, socket: Arc::new(Self::socket().await) }
+        }
+
+        async fn socket() -> Socket {
+            Socket::open("127.0.0.1:0").await.expect("a free port")
+        }
+
+        /// Whether the next message may leave at once, after datagrams of these bytes.
+        fn arrive(&self, datagrams: &[u8]) -> bool {
+            let (at, from) = (self.shared.io.clock.now(), ([127, 0, 0, 1], 9).into());
+            assert!(
+                self.shared.try_handle(&RecvBatch { at, from, stride: 1, bytes: datagrams }, &self.socket)
+            );
+            self.is_allowed()
+        }
+
+        fn is_allowed(&self) -> bool {
+            Arc::weak_count(&self.socket) > 0
+        }
+
+        fn drive(&self) {
+            self.shared.drive(&mut Outgoing::new(RakNet::MAX_DATAGRAM));
+        }
+    }
+
+    #[tokio::test]
+    async fn after_one_datagram_a_message_may_leave_at_once_until_the_driver_runs() {
+        let arrivals = Arrivals::new(BoxedHook::NONE).await;
+        assert!(!arrivals.arrive(&[0x84, 0x84]), "two datagrams");
+        assert!(arrivals.arrive(&[0x84]));
+        arrivals.drive();
+        assert!(!arrivals.is_allowed());
+    }
+
     #[tokio::test]
     async fn no_message_leaves_before_what_the_driver_has_composed() {
-        let options = Options::new(RakNet::config([7; 32]));
-        let shared = Shared::<RakNet>::new(options, BoxedHook::NONE, Clock::start());
-        let socket = Arc::new(Socket::open("127.0.0.1:0").await.expect("a free port"));
-        let from = ([127, 0, 0, 1], 9).into();
-        let arrive = || {
-            let batch = RecvBatch { at: shared.io.clock.now(), from, stride: 1, bytes: &[0x84][..] };
-            assert!(shared.try_handle(&batch, &socket));
-            Arc::strong_count(&socket) > 1
-        };
-        shared.io.is_sending.store(true, Ordering::Release);
-        assert!(!arrive());
-        shared.io.is_sending.store(false, Ordering::Release);
-        assert!(arrive());
+        let arrivals = Arrivals::new(BoxedHook::NONE).await;
+        arrivals.shared.io.is_sending.store(true, Ordering::Release);
+        assert!(!arrivals.arrive(&[0x84]));
+        arrivals.shared.io.is_sending.store(false, Ordering::Release);
+        assert!(arrivals.arrive(&[0x84]));
+    }
+
+    #[tokio::test]
+    async fn no_message_leaves_through_a_socket_that_was_replaced() {
+        let arrivals = Arrivals::new(BoxedHook::NONE).await;
+        assert!(arrivals.arrive(&[0x84]));
+        arrivals.shared.replace_socket(Arrivals::socket().await);
+        assert!(!arrivals.is_allowed());
+        assert!(!arrivals.arrive(&[0x84]), "the driver has yet to take the other one");
+    }
+
+    #[tokio::test]
+    async fn a_hook_sees_what_leaves_in_the_tasks_of_the_endpoint() {
+        struct Passes;
+        impl rakwire::endpoint::Hook<RakNet> for Passes {}
+        assert!(!Arrivals::new(BoxedHook::new(Passes)).await.arrive(&[0x84]));
     }
 
     #[cfg(feature = "metrics")]

@@ -3,14 +3,16 @@
 use std::net::SocketAddr;
 use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
 
 use rakwire::game_protocol::GameProtocol;
 use rakwire::raknet::RakNet;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use super::subject::{Subject, client, message, receive, server, until};
-use crate::support::DEADLINE;
 
+/// How long an answer takes at the most that leaves at once.
+const PATIENCE: Duration = Duration::from_secs(2);
 const ROUNDS: usize = 100;
 const ANSWERS: [usize; 3] = [100, 101, 102];
 
@@ -49,10 +51,8 @@ async fn an_answer_leaves_without_the_driver<P: Subject>() {
         let sent = server.stats().peer.datagrams_sent - before;
         assert!(sent <= 2, "an acknowledgement and a message");
         let mut others = ANSWERS.len();
-        // A question does not always come alone.
-        if sent > 0 {
-            let answer = answers.lock().expect("no panic").recv_timeout(DEADLINE);
-            assert_eq!(answer, Ok(ANSWERS[0]));
+        // A question does not always come alone, and what leaves is not always the answer.
+        if sent > 0 && answers.lock().expect("no panic").recv_timeout(PATIENCE) == Ok(ANSWERS[0]) {
             others -= 1;
             direct += 1;
         }
@@ -60,7 +60,7 @@ async fn an_answer_leaves_without_the_driver<P: Subject>() {
             until("an answer arrives", || answers.lock().expect("no panic").try_recv().is_ok()).await;
         }
     }
-    assert!(direct > 0);
+    assert!(direct > ROUNDS / 4, "{direct} of {ROUNDS}");
 }
 
 #[tokio::test]
