@@ -70,6 +70,8 @@ pub mod polled;
 #[cfg(feature = "port-mapping")]
 pub mod port_mapping;
 pub mod raknet;
+#[cfg(target_os = "linux")]
+mod send_many;
 mod simulation;
 mod socket;
 #[cfg(feature = "sqlite")]

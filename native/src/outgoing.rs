@@ -15,9 +15,6 @@ pub(crate) struct Outgoing {
     max_datagram: usize,
     filled: usize,
     datagrams: Vec<(SocketAddr, usize)>,
-    /// How many of the datagrams and of their bytes have been sent.
-    sent: usize,
-    sent_bytes: usize,
 }
 
 /// Datagrams to one address that one call sends: all `size` bytes long except the last one, which may be shorter.
@@ -37,8 +34,6 @@ impl Outgoing {
             max_datagram,
             filled: 0,
             datagrams: Vec::with_capacity(DATAGRAMS),
-            sent: 0,
-            sent_bytes: 0,
         }
     }
 
@@ -65,36 +60,43 @@ impl Outgoing {
         }
     }
 
-    /// Takes the next datagrams that one call can send, at most `segments`. Clears the buffer if none are left.
-    pub(crate) fn next(&mut self, segments: usize) -> Option<Transmit<'_>> {
-        let waiting = self.datagrams.get(self.sent..).unwrap_or(&[]);
-        let Some(&(to, size)) = waiting.first() else {
-            self.clear();
-            return None;
-        };
-        let (mut count, mut length) = (0, 0);
-        for &(other, bytes) in waiting.iter().take(segments.max(1)) {
-            if other != to || bytes > size || length + bytes > LONGEST_TRANSMIT {
-                break;
-            }
-            count += 1;
-            length += bytes;
-            if bytes < size {
-                break;
-            }
+    /// What is to be sent: datagrams that can leave together, at most `segments` of them, are one transmit.
+    pub(crate) fn transmits(&self, segments: usize) -> Vec<Transmit<'_>> {
+        let (mut waiting, mut bytes) = (&*self.datagrams, &*self.bytes);
+        let mut transmits = Vec::with_capacity(waiting.len());
+        while let Some(&(to, size)) = waiting.first() {
+            let (count, length) = together(waiting, segments);
+            let Some((transmit, others)) = bytes.split_at_checked(length) else { break };
+            transmits.push(Transmit { to, size, count, bytes: transmit });
+            waiting = waiting.get(count..).unwrap_or(&[]);
+            bytes = others;
         }
-        let start = self.sent_bytes;
-        self.sent += count;
-        self.sent_bytes += length;
-        Some(Transmit { to, size, count, bytes: self.bytes.get(start..start + length)? })
+        transmits
     }
 
-    fn clear(&mut self) {
+    /// Forgets what has been sent.
+    pub(crate) fn clear(&mut self) {
         self.datagrams.clear();
         self.filled = 0;
-        self.sent = 0;
-        self.sent_bytes = 0;
     }
+}
+
+/// How many of the first datagrams can leave together, and their bytes: those to one address and of one size, of which the last
+/// may be shorter.
+fn together(datagrams: &[(SocketAddr, usize)], segments: usize) -> (usize, usize) {
+    let (mut count, mut length) = (0, 0);
+    let Some(&(to, size)) = datagrams.first() else { return (0, 0) };
+    for &(other, bytes) in datagrams.iter().take(segments.max(1)) {
+        if other != to || bytes > size || length + bytes > LONGEST_TRANSMIT {
+            break;
+        }
+        count += 1;
+        length += bytes;
+        if bytes < size {
+            break;
+        }
+    }
+    (count, length)
 }
 
 #[cfg(test)]
@@ -111,13 +113,14 @@ mod tests {
             outgoing.room().expect("room for eight")[..length].fill(7);
             outgoing.push(to, length);
         }
-        let mut found = Vec::new();
-        while let Some(transmit) = outgoing.next(2) {
-            found.push((transmit.to, transmit.size, transmit.count, transmit.bytes.len()));
-        }
+        let transmits = outgoing.transmits(2);
+        let shape =
+            |transmit: &Transmit<'_>| (transmit.to, transmit.size, transmit.count, transmit.bytes.len());
+        let found: Vec<_> = transmits.iter().map(shape).collect();
         let expected = [(a, 10, 2, 20), (a, 4, 2, 8), (a, 5, 1, 5), (b, 5, 2, 10), (b, 5, 1, 5)];
         assert_eq!(found, expected);
-        assert!(outgoing.is_empty());
+        outgoing.clear();
+        assert!(outgoing.is_empty() && outgoing.transmits(2).is_empty());
     }
 
     #[test]
@@ -127,9 +130,8 @@ mod tests {
         for length in [10, 4, 10] {
             outgoing.push(to, length);
         }
-        assert_eq!(outgoing.next(64).map(|transmit| transmit.count), Some(2));
-        assert_eq!(outgoing.next(64).map(|transmit| transmit.count), Some(1));
-        assert_eq!(outgoing.next(64), None);
+        let counts: Vec<usize> = outgoing.transmits(64).iter().map(|transmit| transmit.count).collect();
+        assert_eq!(counts, [2, 1]);
     }
 
     #[test]
@@ -141,7 +143,8 @@ mod tests {
             count += 1;
         }
         assert_eq!(count, DATAGRAMS);
-        let first = outgoing.next(64).map(|transmit| transmit.bytes.len());
-        assert!(first.is_some_and(|length| length <= LONGEST_TRANSMIT));
+        let transmits = outgoing.transmits(64);
+        assert!(transmits.iter().all(|transmit| transmit.bytes.len() <= LONGEST_TRANSMIT));
+        assert_eq!(transmits.iter().map(|transmit| transmit.count).sum::<usize>(), DATAGRAMS);
     }
 }

@@ -11,6 +11,8 @@ use crate::arrival_queue::RecvBatch;
 use crate::bind_error::BindError;
 use crate::clock::Clock;
 use crate::outgoing::Transmit;
+#[cfg(target_os = "linux")]
+use crate::send_many;
 
 /// The size of a receive buffer in bytes: the maximum of a UDP payload, and of a batch.
 const BUFFER: usize = 65_535;
@@ -156,14 +158,27 @@ impl Socket {
         }
     }
 
-    /// Sends datagrams; waits while the system's buffer is full.
-    pub(crate) async fn send(&self, transmit: &Transmit<'_>) -> io::Result<()> {
+    /// Sends the first of these, and as many of the others as one call can send; waits while the system's buffer is full. Returns
+    /// how many were sent; an error is about the first.
+    pub(crate) async fn send_some(&self, transmits: &[Transmit<'_>]) -> io::Result<usize> {
         loop {
-            match self.try_send(transmit) {
+            match self.try_send_some(transmits) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.io.writable().await?,
                 other => return other,
             }
         }
+    }
+
+    fn try_send_some(&self, transmits: &[Transmit<'_>]) -> io::Result<usize> {
+        #[cfg(target_os = "linux")]
+        {
+            let single = transmits.iter().take_while(|transmit| transmit.count == 1).count();
+            if let Some(single @ [_, _, ..]) = transmits.get(..single) {
+                let call = || send_many::send(&self.io, single, |to| route(self.local, to));
+                return self.io.try_io(Interest::WRITABLE, call);
+            }
+        }
+        transmits.first().map_or(Ok(0), |transmit| self.try_send(transmit).map(|()| 1))
     }
 
     /// Waits until the runtime knows that the system has room.

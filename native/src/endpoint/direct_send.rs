@@ -98,9 +98,9 @@ mod tests {
         direct.allow(&socket);
         assert!(!is_allowed(&mut direct), "nothing overtakes it, or takes its place");
         direct.hand_over(&mut outgoing);
-        let transmit = outgoing.next(1);
-        assert_eq!(transmit, Some(Transmit { to: nowhere, size: 3, count: 1, bytes: &[1, 2, 3] }));
-        assert_eq!(outgoing.next(1), None);
+        let left = [Transmit { to: nowhere, size: 3, count: 1, bytes: &[1, 2, 3] }];
+        assert_eq!(outgoing.transmits(1), left);
+        outgoing.clear();
         direct.hand_over(&mut outgoing);
         assert!(outgoing.is_empty(), "it is handed over once");
         direct.allow(&socket);

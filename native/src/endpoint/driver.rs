@@ -92,26 +92,40 @@ async fn sleep(io: &Io, timer: &mut Timer, until: Option<rakwire::Instant>) {
 
 async fn flush(io: &Io, socket: &Socket, outgoing: &mut Outgoing) {
     io.is_sending.store(true, Ordering::Release);
-    while let Some(transmit) = outgoing.next(socket.max_segments()) {
-        send(io, socket, &transmit).await;
+    let transmits = outgoing.transmits(socket.max_segments());
+    let mut unsent = &*transmits;
+    while let Some((first, others)) = unsent.split_first() {
+        unsent = match socket.send_some(unsent).await {
+            Ok(count) => unsent.get(count..).unwrap_or(&[]),
+            Err(error) => {
+                send_failed(io, first, &error);
+                others
+            }
+        };
     }
+    outgoing.clear();
     io.is_sending.store(false, Ordering::Release);
 }
 
 async fn send(io: &Io, socket: &Socket, transmit: &Transmit<'_>) {
-    if let Err(error) = socket.send(transmit).await {
-        // The protocol treats this as a loss.
-        io.span.send_failed(io.clock.now(), transmit.to, &error);
-        Counters::add(&io.counters.send_failures, transmit.count as u64);
+    if let Err(error) = socket.send_some(std::slice::from_ref(transmit)).await {
+        send_failed(io, transmit, &error);
     }
+}
+
+/// The protocol treats this as a loss.
+fn send_failed(io: &Io, transmit: &Transmit<'_>, error: &std::io::Error) {
+    io.span.send_failed(io.clock.now(), transmit.to, error);
+    Counters::add(&io.counters.send_failures, transmit.count as u64);
 }
 
 /// Sends the composed datagrams into a simulated network.
 fn enter_network(io: &Io, network: &mut NetworkEmulator, outgoing: &mut Outgoing) {
     let now = io.clock.now();
-    while let Some(transmit) = outgoing.next(1) {
+    for transmit in outgoing.transmits(1) {
         network.send(now, transmit.to, transmit.bytes);
     }
+    outgoing.clear();
 }
 
 /// Sends the datagrams that have passed a simulated network.
@@ -182,5 +196,39 @@ mod tests {
         assert_eq!((polled, io.is_sending.load(Ordering::Acquire)), (Poll::Pending, true));
         flush.await;
         assert!(io.is_driver_done());
+    }
+
+    async fn one_that_cannot_be_sent_keeps_no_other(local: &str) {
+        let io = Io::new(0, None, Clock::start(), EndpointSpan::new(""));
+        // A machine may have no IPv6.
+        let Ok(socket) = Socket::open(local).await else { return };
+        let receivers = [1, 2, 3].map(|number| {
+            let receiver = std::net::UdpSocket::bind("127.0.0.1:0").expect("a free port");
+            receiver.set_read_timeout(Some(Duration::from_secs(10))).expect("a timeout");
+            (number, receiver)
+        });
+        let mut outgoing = Outgoing::new(8);
+        for (number, receiver) in &receivers {
+            outgoing.push_copy(receiver.local_addr().expect("it is bound"), &[*number; 3]);
+            outgoing.push_copy(([127, 0, 0, 1], 0).into(), &[9]);
+        }
+        flush(&io, &socket, &mut outgoing).await;
+        for (number, receiver) in &receivers {
+            let mut buffer = [0; 8];
+            assert_eq!(receiver.recv(&mut buffer).expect("a datagram"), 3);
+            assert_eq!(buffer[..3], [*number; 3]);
+        }
+        assert_eq!(io.counters.send_failures.load(Ordering::Relaxed), 3);
+        assert!(outgoing.is_empty());
+    }
+
+    #[tokio::test]
+    async fn one_datagram_that_cannot_be_sent_keeps_no_other() {
+        one_that_cannot_be_sent_keeps_no_other("127.0.0.1:0").await;
+    }
+
+    #[tokio::test]
+    async fn one_datagram_that_cannot_be_sent_by_ipv6_keeps_no_other() {
+        one_that_cannot_be_sent_keeps_no_other("[::]:0").await;
     }
 }

@@ -374,12 +374,12 @@ mod tests {
     }
 
     /// An endpoint at which a datagram arrives.
-    struct Arrivals {
+    struct Subject {
         shared: Shared<RakNet>,
         socket: Arc<Socket>,
     }
 
-    impl Arrivals {
+    impl Subject {
         async fn new(hook: BoxedHook<RakNet>) -> Self {
             let options = Options::new(RakNet::config([7; 32]));
             let shared = Shared::new(options, hook, Clock::start());
@@ -410,36 +410,36 @@ mod tests {
 
     #[tokio::test]
     async fn after_one_datagram_a_message_may_leave_at_once_until_the_driver_runs() {
-        let arrivals = Arrivals::new(BoxedHook::NONE).await;
-        assert!(!arrivals.arrive(&[0x84, 0x84]), "two datagrams");
-        assert!(arrivals.arrive(&[0x84]));
-        arrivals.drive();
-        assert!(!arrivals.is_allowed());
+        let subject = Subject::new(BoxedHook::NONE).await;
+        assert!(!subject.arrive(&[0x84, 0x84]), "two datagrams");
+        assert!(subject.arrive(&[0x84]));
+        subject.drive();
+        assert!(!subject.is_allowed());
     }
 
     #[tokio::test]
     async fn no_message_leaves_before_what_the_driver_has_composed() {
-        let arrivals = Arrivals::new(BoxedHook::NONE).await;
-        arrivals.shared.io.is_sending.store(true, Ordering::Release);
-        assert!(!arrivals.arrive(&[0x84]));
-        arrivals.shared.io.is_sending.store(false, Ordering::Release);
-        assert!(arrivals.arrive(&[0x84]));
+        let subject = Subject::new(BoxedHook::NONE).await;
+        subject.shared.io.is_sending.store(true, Ordering::Release);
+        assert!(!subject.arrive(&[0x84]));
+        subject.shared.io.is_sending.store(false, Ordering::Release);
+        assert!(subject.arrive(&[0x84]));
     }
 
     #[tokio::test]
     async fn no_message_leaves_through_a_socket_that_was_replaced() {
-        let arrivals = Arrivals::new(BoxedHook::NONE).await;
-        assert!(arrivals.arrive(&[0x84]));
-        arrivals.shared.replace_socket(Arrivals::socket().await);
-        assert!(!arrivals.is_allowed());
-        assert!(!arrivals.arrive(&[0x84]), "the driver has yet to take the other one");
+        let subject = Subject::new(BoxedHook::NONE).await;
+        assert!(subject.arrive(&[0x84]));
+        subject.shared.replace_socket(Subject::socket().await);
+        assert!(!subject.is_allowed());
+        assert!(!subject.arrive(&[0x84]), "the driver has yet to take the other one");
     }
 
     #[tokio::test]
     async fn a_hook_sees_what_leaves_in_the_tasks_of_the_endpoint() {
         struct Passes;
         impl rakwire::endpoint::Hook<RakNet> for Passes {}
-        assert!(!Arrivals::new(BoxedHook::new(Passes)).await.arrive(&[0x84]));
+        assert!(!Subject::new(BoxedHook::new(Passes)).await.arrive(&[0x84]));
     }
 
     #[cfg(feature = "metrics")]

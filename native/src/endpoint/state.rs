@@ -512,7 +512,7 @@ mod tests {
         let mut outgoing = Outgoing::new(GameProtocol::MAX_DATAGRAM);
         let now = server.catch_up(&arrived, clock);
         server.drive(now, &mut outgoing);
-        while let Some(transmit) = outgoing.next(1) {
+        for transmit in outgoing.transmits(1) {
             client.handle_datagram(clock.now(), to, transmit.bytes);
         }
         sent

@@ -173,7 +173,7 @@ const NATIVE: Crate = Crate {
             "wakers",
             "wall_clock",
         ]),
-        Layer::apart(&["key_file", "key_log_file", "port_mapping"]),
+        Layer::apart(&["key_file", "key_log_file", "port_mapping", "send_many"]),
         // For programs, whatever they do.
         Layer::together(&["crash_report"]),
         // What datagrams pass between the socket and the endpoint.

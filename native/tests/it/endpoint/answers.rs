@@ -12,7 +12,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use super::subject::{Subject, client, message, receive, server, until};
 
 /// How long an answer takes at the most that leaves at once.
-const PATIENCE: Duration = Duration::from_secs(2);
+const AT_ONCE: Duration = Duration::from_secs(2);
 const ROUNDS: usize = 100;
 const ANSWERS: [usize; 3] = [100, 101, 102];
 
@@ -52,7 +52,7 @@ async fn an_answer_leaves_without_the_driver<P: Subject>() {
         assert!(sent <= 2, "an acknowledgement and a message");
         let mut others = ANSWERS.len();
         // A question does not always come alone, and what leaves is not always the answer.
-        if sent > 0 && answers.lock().expect("no panic").recv_timeout(PATIENCE) == Ok(ANSWERS[0]) {
+        if sent > 0 && answers.lock().expect("no panic").recv_timeout(AT_ONCE) == Ok(ANSWERS[0]) {
             others -= 1;
             direct += 1;
         }
