@@ -21,7 +21,7 @@ pub(crate) struct RecvBatch<B = Box<[u8]>> {
 }
 
 impl<B: Deref<Target = [u8]>> RecvBatch<B> {
-    pub(crate) fn datagrams(&self) -> impl Iterator<Item = &[u8]> {
+    pub(crate) fn datagrams(&self) -> impl ExactSizeIterator<Item = &[u8]> {
         self.bytes.chunks(self.stride.max(1))
     }
 }
@@ -73,7 +73,7 @@ impl ArrivalQueue {
             if let Some(network) = &mut queue.network {
                 batch.datagrams().for_each(|datagram| network.send(batch.at, batch.from, datagram));
             } else if queue.bytes >= self.limit {
-                queue.dropped += batch.datagrams().count() as u64;
+                queue.dropped += batch.datagrams().len() as u64;
             } else {
                 queue.bytes += batch.bytes.len() + OVERHEAD;
                 queue.batches.push_back(batch);

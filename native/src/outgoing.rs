@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-/// The number of datagrams that are composed before they are sent.
+/// The number of datagrams of the greatest length that are composed before they are sent.
 const DATAGRAMS: usize = 64;
 /// The longest UDP payload.
 const LONGEST_TRANSMIT: usize = 65_507;
@@ -18,12 +18,42 @@ pub(crate) struct Outgoing {
 }
 
 /// Datagrams to one address that one call sends: all `size` bytes long except the last one, which may be shorter.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Transmit<'b> {
     pub(crate) to: SocketAddr,
     pub(crate) size: usize,
     pub(crate) count: usize,
     pub(crate) bytes: &'b [u8],
+}
+
+/// Transmits of datagrams that are contiguous.
+#[derive(Clone, Debug)]
+pub(crate) struct Transmits<'b> {
+    datagrams: &'b [(SocketAddr, usize)],
+    bytes: &'b [u8],
+    segments: usize,
+}
+
+impl Transmits<'_> {
+    /// Leaves the first ones out.
+    pub(crate) fn skip_first(&mut self, count: usize) {
+        for _ in 0..count {
+            self.next();
+        }
+    }
+}
+
+impl<'b> Iterator for Transmits<'b> {
+    type Item = Transmit<'b>;
+
+    fn next(&mut self) -> Option<Transmit<'b>> {
+        let &(to, size) = self.datagrams.first()?;
+        let (count, length) = together(self.datagrams, self.segments);
+        let (bytes, others) = self.bytes.split_at_checked(length)?;
+        self.datagrams = self.datagrams.get(count..)?;
+        self.bytes = others;
+        Some(Transmit { to, size, count, bytes })
+    }
 }
 
 impl Outgoing {
@@ -61,17 +91,8 @@ impl Outgoing {
     }
 
     /// What is to be sent: datagrams that can leave together, at most `segments` of them, are one transmit.
-    pub(crate) fn transmits(&self, segments: usize) -> Vec<Transmit<'_>> {
-        let (mut waiting, mut bytes) = (&*self.datagrams, &*self.bytes);
-        let mut transmits = Vec::with_capacity(waiting.len());
-        while let Some(&(to, size)) = waiting.first() {
-            let (count, length) = together(waiting, segments);
-            let Some((transmit, others)) = bytes.split_at_checked(length) else { break };
-            transmits.push(Transmit { to, size, count, bytes: transmit });
-            waiting = waiting.get(count..).unwrap_or(&[]);
-            bytes = others;
-        }
-        transmits
+    pub(crate) fn transmits(&self, segments: usize) -> Transmits<'_> {
+        Transmits { datagrams: &self.datagrams, bytes: &self.bytes, segments }
     }
 
     /// Forgets what has been sent.
@@ -113,14 +134,13 @@ mod tests {
             outgoing.room().expect("room for eight")[..length].fill(7);
             outgoing.push(to, length);
         }
-        let transmits = outgoing.transmits(2);
         let shape =
-            |transmit: &Transmit<'_>| (transmit.to, transmit.size, transmit.count, transmit.bytes.len());
-        let found: Vec<_> = transmits.iter().map(shape).collect();
+            |transmit: Transmit<'_>| (transmit.to, transmit.size, transmit.count, transmit.bytes.len());
+        let found: Vec<_> = outgoing.transmits(2).map(shape).collect();
         let expected = [(a, 10, 2, 20), (a, 4, 2, 8), (a, 5, 1, 5), (b, 5, 2, 10), (b, 5, 1, 5)];
         assert_eq!(found, expected);
         outgoing.clear();
-        assert!(outgoing.is_empty() && outgoing.transmits(2).is_empty());
+        assert!(outgoing.is_empty() && outgoing.transmits(2).next().is_none());
     }
 
     #[test]
@@ -130,7 +150,7 @@ mod tests {
         for length in [10, 4, 10] {
             outgoing.push(to, length);
         }
-        let counts: Vec<usize> = outgoing.transmits(64).iter().map(|transmit| transmit.count).collect();
+        let counts: Vec<usize> = outgoing.transmits(64).map(|transmit| transmit.count).collect();
         assert_eq!(counts, [2, 1]);
     }
 
@@ -143,8 +163,7 @@ mod tests {
             count += 1;
         }
         assert_eq!(count, DATAGRAMS);
-        let transmits = outgoing.transmits(64);
-        assert!(transmits.iter().all(|transmit| transmit.bytes.len() <= LONGEST_TRANSMIT));
-        assert_eq!(transmits.iter().map(|transmit| transmit.count).sum::<usize>(), DATAGRAMS);
+        assert!(outgoing.transmits(64).all(|transmit| transmit.bytes.len() <= LONGEST_TRANSMIT));
+        assert_eq!(outgoing.transmits(64).map(|transmit| transmit.count).sum::<usize>(), DATAGRAMS);
     }
 }

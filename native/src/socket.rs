@@ -10,7 +10,7 @@ use tokio::net::{ToSocketAddrs, UdpSocket};
 use crate::arrival_queue::RecvBatch;
 use crate::bind_error::BindError;
 use crate::clock::Clock;
-use crate::outgoing::Transmit;
+use crate::outgoing::{Transmit, Transmits};
 #[cfg(target_os = "linux")]
 use crate::send_many;
 
@@ -56,9 +56,9 @@ impl<'b> Received<'b> {
         too_long.map(|(meta, bytes)| bytes.chunks(meta.stride).count() as u64).sum()
     }
 
-    /// The only batch, if there is just one.
-    pub(crate) fn only(&self) -> Option<RecvBatch<&'b [u8]>> {
-        if self.metas.len() == 1 { self.batches().next() } else { None }
+    /// Whether it filled all buffers, so that more may have arrived.
+    pub(crate) const fn is_full(&self) -> bool {
+        self.metas.len() == BATCH_SIZE
     }
 
     fn buffers(&self) -> impl Iterator<Item = (&'b RecvMeta, &'b [u8])> + use<'b> {
@@ -158,27 +158,39 @@ impl Socket {
         }
     }
 
-    /// Sends the first of these, and as many of the others as one call can send; waits while the system's buffer is full. Returns
-    /// how many were sent; an error is about the first.
-    pub(crate) async fn send_some(&self, transmits: &[Transmit<'_>]) -> io::Result<usize> {
+    /// Sends `first`, and as many of the others as the same call can send; waits while the system's buffer is full. Returns how
+    /// many of the others were sent; an error is about the first.
+    #[cfg(target_os = "linux")]
+    pub(crate) async fn send_with(&self, first: &Transmit<'_>, others: &Transmits<'_>) -> io::Result<usize> {
+        let all = std::iter::once(first.clone()).chain(others.clone());
+        let single: send_many::Datagrams<'_> =
+            all.take_while(|transmit| transmit.count == 1).take(send_many::MOST).collect();
+        if single.len() < 2 {
+            return self.send(first).await.map(|()| 0);
+        }
+        let call = || send_many::send(&self.io, &single, |to| route(self.local, to));
+        let sent = self.when_writable(|| self.io.try_io(Interest::WRITABLE, call)).await?;
+        Ok(sent.saturating_sub(1))
+    }
+
+    /// Other systems send to one address by a call.
+    #[cfg(not(target_os = "linux"))]
+    pub(crate) async fn send_with(&self, first: &Transmit<'_>, _others: &Transmits<'_>) -> io::Result<usize> {
+        self.send(first).await.map(|()| 0)
+    }
+
+    /// Sends datagrams; waits while the system's buffer is full.
+    pub(crate) async fn send(&self, transmit: &Transmit<'_>) -> io::Result<()> {
+        self.when_writable(|| self.try_send(transmit)).await
+    }
+
+    async fn when_writable<T>(&self, send: impl Fn() -> io::Result<T>) -> io::Result<T> {
         loop {
-            match self.try_send_some(transmits) {
+            match send() {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.io.writable().await?,
                 other => return other,
             }
         }
-    }
-
-    fn try_send_some(&self, transmits: &[Transmit<'_>]) -> io::Result<usize> {
-        #[cfg(target_os = "linux")]
-        {
-            let single = transmits.iter().take_while(|transmit| transmit.count == 1).count();
-            if let Some(single @ [_, _, ..]) = transmits.get(..single) {
-                let call = || send_many::send(&self.io, single, |to| route(self.local, to));
-                return self.io.try_io(Interest::WRITABLE, call);
-            }
-        }
-        transmits.first().map_or(Ok(0), |transmit| self.try_send(transmit).map(|()| 1))
     }
 
     /// Waits until the runtime knows that the system has room.

@@ -79,6 +79,11 @@ fn of(runs: &[Measured], value: fn(&Measured) -> f64) -> f64 {
     median(runs.iter().map(value)).unwrap_or(f64::NAN)
 }
 
+/// The median of what is computed from two runs of the same round, between which a machine changes little.
+fn of_pairs<T>(first: &[T], second: &[T], value: impl Fn(&T, &T) -> f64) -> f64 {
+    median(first.iter().zip(second).map(|(first, second)| value(first, second))).unwrap_or(f64::NAN)
+}
+
 /// The server on one core and the clients on another, in rounds with a socket that has the same load.
 pub(crate) fn rows(bench: &Bench, effort: Effort) -> Result<Vec<Row>> {
     let (mut ours, mut udp, mut plain) = (Vec::new(), Vec::new(), Vec::new());
@@ -109,10 +114,10 @@ pub(crate) fn rows(bench: &Bench, effort: Effort) -> Result<Vec<Row>> {
 }
 
 /// The server with one and with two shards: beside the clients, with which they share two cores, and alternately with them.
-pub(crate) fn shards(bench: &Bench, effort: Effort) -> Result<Vec<Row>> {
+pub(crate) fn shards(bench: &Bench, rounds: u32, effort: Effort) -> Result<Vec<Row>> {
     let size = Size::of(effort);
     let (mut one, mut two) = (OfShards::default(), OfShards::default());
-    for _ in 0..bench.runs {
+    for _ in 0..rounds {
         for (shards, runs) in [(1, &mut one), (2, &mut two)] {
             runs.shared.push(measure::once(Subject::Shards(shards), Cores::Shared, size, bench.limit)?);
             runs.ticks.push(measure::tick_ms(shards, size, bench.limit)?);
@@ -122,10 +127,10 @@ pub(crate) fn shards(bench: &Bench, effort: Effort) -> Result<Vec<Row>> {
     Ok(vec![
         one.shared("shards_1"),
         two.shared("shards_2"),
-        times("shards_scaling", 2.0 * one.cpu_us() / two.cpu_us()),
+        times("shards_scaling", of_pairs(&one.shared, &two.shared, |one, two| 2.0 * one.cpu_us / two.cpu_us)),
         one.tick("shards_tick_1"),
         two.tick("shards_tick_2"),
-        times("shards_tick_scaling", one.tick_ms() / two.tick_ms()),
+        times("shards_tick_scaling", of_pairs(&one.ticks, &two.ticks, |one, two| one / two)),
     ])
 }
 
@@ -154,5 +159,16 @@ impl OfShards {
 
     fn tick(&self, name: &str) -> Row {
         Row::new(name, self.tick_ms(), "ms", Better::Lower)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_of_one_round_are_compared() {
+        let ratio = of_pairs(&[2.0, 30.0, 8.0], &[1.0, 10.0, 2.0], |first, second| first / second);
+        assert!((ratio - 3.0).abs() < f64::EPSILON);
     }
 }

@@ -172,7 +172,7 @@ fn rows_of(step: Step, runner: &mut Runner) -> Result<Vec<Row>> {
         Step::Core => core_only::core(runner.effort, runner.bench.runs),
         Step::Fairness => Ok(fairness::rows(runner.effort)),
         Step::Clients => clients::rows(&runner.bench, runner.effort),
-        Step::Shards => clients::shards(&runner.bench, runner.effort),
+        Step::Shards => clients::shards(&runner.bench, step.rounds(runner.bench.runs), runner.effort),
         Step::Idle => idle::rows(&runner.bench, runner.effort),
     }
 }

@@ -73,7 +73,7 @@ impl Step {
             Self::Loss5 => 430.0,
             Self::Loss15 | Self::Bursts => 70.0,
             Self::Clients => 55.0,
-            Self::Shards => 80.0,
+            Self::Shards => 240.0,
             Self::Idle => 65.0,
         }
     }
@@ -84,6 +84,8 @@ impl Step {
             Self::Fairness | Self::Idle => 1,
             // How fast a core wakes up varies more from run to run than what is compared.
             Self::PingPong if runs > 1 => 4 * runs,
+            // Two servers are compared that cost nearly the same.
+            Self::Shards if runs > 1 => 3 * runs,
             Self::Messages
             | Self::BulkLarge
             | Self::BulkSmall

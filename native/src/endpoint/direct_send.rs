@@ -99,7 +99,7 @@ mod tests {
         assert!(!is_allowed(&mut direct), "nothing overtakes it, or takes its place");
         direct.hand_over(&mut outgoing);
         let left = [Transmit { to: nowhere, size: 3, count: 1, bytes: &[1, 2, 3] }];
-        assert_eq!(outgoing.transmits(1), left);
+        assert!(outgoing.transmits(1).eq(left));
         outgoing.clear();
         direct.hand_over(&mut outgoing);
         assert!(outgoing.is_empty(), "it is handed over once");

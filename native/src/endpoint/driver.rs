@@ -92,23 +92,19 @@ async fn sleep(io: &Io, timer: &mut Timer, until: Option<rakwire::Instant>) {
 
 async fn flush(io: &Io, socket: &Socket, outgoing: &mut Outgoing) {
     io.is_sending.store(true, Ordering::Release);
-    let transmits = outgoing.transmits(socket.max_segments());
-    let mut unsent = &*transmits;
-    while let Some((first, others)) = unsent.split_first() {
-        unsent = match socket.send_some(unsent).await {
-            Ok(count) => unsent.get(count..).unwrap_or(&[]),
-            Err(error) => {
-                send_failed(io, first, &error);
-                others
-            }
-        };
+    let mut unsent = outgoing.transmits(socket.max_segments());
+    while let Some(first) = unsent.next() {
+        match socket.send_with(&first, &unsent).await {
+            Ok(sent) => unsent.skip_first(sent),
+            Err(error) => send_failed(io, &first, &error),
+        }
     }
     outgoing.clear();
     io.is_sending.store(false, Ordering::Release);
 }
 
 async fn send(io: &Io, socket: &Socket, transmit: &Transmit<'_>) {
-    if let Err(error) = socket.send_some(std::slice::from_ref(transmit)).await {
+    if let Err(error) = socket.send(transmit).await {
         send_failed(io, transmit, &error);
     }
 }
@@ -148,9 +144,9 @@ async fn deliver_all(io: &Io, socket: &Socket, network: &mut NetworkEmulator) {
 
 /// Receives datagrams with their times of arrival. It never waits for the protocol's lock.
 ///
-/// On a runtime of one thread tasks run in the order in which they are woken. There a single batch is handled here, so
-/// that the application runs before the driver, and the first message that it sends leaves at once. The batch is handled where
-/// the system has put it, without a place in the queue.
+/// On a runtime of one thread tasks run in the order in which they are woken. There datagrams are handled here, so that the
+/// application runs before the driver, and the first message that it sends leaves at once. They are handled where the system
+/// has put them, without a place in the queue.
 async fn receive<P: Protocol>(shared: Arc<Shared<P>>, socket: Arc<Socket>) {
     let io = &shared.io;
     let mut buffers = Buffers::new();
@@ -159,12 +155,15 @@ async fn receive<P: Protocol>(shared: Arc<Shared<P>>, socket: Arc<Socket>) {
         match socket.receive(&io.clock, &mut buffers).await {
             Ok(received) => {
                 Counters::add(&io.counters.too_long, received.too_long());
-                let only = if is_current_thread { received.only() } else { None };
-                if !only.is_some_and(|batch| shared.try_handle(&batch, &socket)) {
+                if !is_current_thread || !shared.try_handle(received.batches(), &socket) {
                     let batches: Vec<RecvBatch> = received.batches().map(RecvBatch::into_owned).collect();
                     io.arrival_queue.push(batches.into_iter());
                 }
                 io.wake.notify();
+                if received.is_full() && is_current_thread {
+                    // Acknowledgements leave before more is handled.
+                    tokio::task::yield_now().await;
+                }
             }
             Err(error) => {
                 io.span.receive_failed(io.clock.now(), &error);

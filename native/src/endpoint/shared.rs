@@ -70,7 +70,11 @@ impl<P: Protocol> Shared<P> {
     /// Handles datagrams that have just arrived, unless others have to be handled before, or somebody else has the protocol.
     /// False if they have to be queued, as over a simulated network. If it was one datagram, the next message may leave
     /// through `socket` at once; not if there is a hook, which sees what leaves in the tasks of the endpoint.
-    pub(crate) fn try_handle(&self, batch: &RecvBatch<&[u8]>, socket: &Arc<Socket>) -> bool {
+    pub(crate) fn try_handle<'b>(
+        &self,
+        batches: impl Iterator<Item = RecvBatch<&'b [u8]>>,
+        socket: &Arc<Socket>,
+    ) -> bool {
         if self.io.arrival_queue.may_have_batches() {
             return false;
         }
@@ -79,9 +83,12 @@ impl<P: Protocol> Shared<P> {
             Err(TryLockError::Poisoned(error)) => error.into_inner(),
             Err(TryLockError::WouldBlock) => return false,
         };
-        state.handle_arrived(batch);
-        let is_lone = batch.bytes.len() <= batch.stride;
-        if is_lone && state.hooked.hook.is_none() && self.io.is_driver_done() {
+        let mut count = 0;
+        for batch in batches {
+            count += batch.datagrams().len();
+            state.handle_arrived(&batch);
+        }
+        if count == 1 && state.hooked.hook.is_none() && self.io.is_driver_done() {
             state.direct.allow(socket);
         }
         true
@@ -390,12 +397,11 @@ mod tests {
             Socket::open("127.0.0.1:0").await.expect("a free port")
         }
 
-        /// Whether the next message may leave at once, after datagrams of these bytes.
-        fn arrive(&self, datagrams: &[u8]) -> bool {
+        /// Whether the next message may leave at once, after batches of datagrams of a byte each.
+        fn arrive<const N: usize>(&self, batches: [&[u8]; N]) -> bool {
             let (at, from) = (self.shared.io.clock.now(), ([127, 0, 0, 1], 9).into());
-            assert!(
-                self.shared.try_handle(&RecvBatch { at, from, stride: 1, bytes: datagrams }, &self.socket)
-            );
+            let batches = batches.map(|bytes| RecvBatch { at, from, stride: 1, bytes });
+            assert!(self.shared.try_handle(batches.into_iter(), &self.socket));
             self.is_allowed()
         }
 
@@ -411,8 +417,10 @@ mod tests {
     #[tokio::test]
     async fn after_one_datagram_a_message_may_leave_at_once_until_the_driver_runs() {
         let subject = Subject::new(BoxedHook::NONE).await;
-        assert!(!subject.arrive(&[0x84, 0x84]), "two datagrams");
-        assert!(subject.arrive(&[0x84]));
+        assert!(!subject.arrive([&[0x84, 0x84]]), "two datagrams");
+        assert!(!subject.arrive([&[0x84], &[0x84]]), "two batches");
+        assert_eq!(subject.shared.lock().hooked.peer.stats().datagrams_received, 4);
+        assert!(subject.arrive([&[0x84]]));
         subject.drive();
         assert!(!subject.is_allowed());
     }
@@ -421,25 +429,25 @@ mod tests {
     async fn no_message_leaves_before_what_the_driver_has_composed() {
         let subject = Subject::new(BoxedHook::NONE).await;
         subject.shared.io.is_sending.store(true, Ordering::Release);
-        assert!(!subject.arrive(&[0x84]));
+        assert!(!subject.arrive([&[0x84]]));
         subject.shared.io.is_sending.store(false, Ordering::Release);
-        assert!(subject.arrive(&[0x84]));
+        assert!(subject.arrive([&[0x84]]));
     }
 
     #[tokio::test]
     async fn no_message_leaves_through_a_socket_that_was_replaced() {
         let subject = Subject::new(BoxedHook::NONE).await;
-        assert!(subject.arrive(&[0x84]));
+        assert!(subject.arrive([&[0x84]]));
         subject.shared.replace_socket(Subject::socket().await);
         assert!(!subject.is_allowed());
-        assert!(!subject.arrive(&[0x84]), "the driver has yet to take the other one");
+        assert!(!subject.arrive([&[0x84]]), "the driver has yet to take the other one");
     }
 
     #[tokio::test]
     async fn a_hook_sees_what_leaves_in_the_tasks_of_the_endpoint() {
         struct Passes;
         impl rakwire::endpoint::Hook<RakNet> for Passes {}
-        assert!(!Subject::new(BoxedHook::new(Passes)).await.arrive(&[0x84]));
+        assert!(!Subject::new(BoxedHook::new(Passes)).await.arrive([&[0x84]]));
     }
 
     #[cfg(feature = "metrics")]
