@@ -56,9 +56,9 @@ impl<'b> Received<'b> {
         too_long.map(|(meta, bytes)| bytes.chunks(meta.stride).count() as u64).sum()
     }
 
-    /// Whether it filled all buffers, so that more may have arrived.
+    /// Whether a call that takes many datagrams filled all buffers, so that more may have arrived.
     pub(crate) const fn is_full(&self) -> bool {
-        self.metas.len() == BATCH_SIZE
+        RECEIVES_BATCHES && self.metas.len() == BATCH_SIZE
     }
 
     fn buffers(&self) -> impl Iterator<Item = (&'b RecvMeta, &'b [u8])> + use<'b> {
