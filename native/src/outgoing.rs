@@ -35,6 +35,11 @@ pub(crate) struct Transmits<'b> {
 }
 
 impl Transmits<'_> {
+    /// Has at most so many datagrams leave together from now on.
+    pub(crate) const fn set_segments(&mut self, segments: usize) {
+        self.segments = segments;
+    }
+
     /// Leaves the first ones out.
     pub(crate) fn skip_first(&mut self, count: usize) {
         for _ in 0..count {
@@ -139,6 +144,10 @@ mod tests {
         let found: Vec<_> = outgoing.transmits(2).map(shape).collect();
         let expected = [(a, 10, 2, 20), (a, 4, 2, 8), (a, 5, 1, 5), (b, 5, 2, 10), (b, 5, 1, 5)];
         assert_eq!(found, expected);
+        let mut others = outgoing.transmits(2);
+        others.skip_first(1);
+        others.set_segments(1);
+        assert!(others.all(|transmit| transmit.count == 1));
         outgoing.clear();
         assert!(outgoing.is_empty() && outgoing.transmits(2).next().is_none());
     }

@@ -96,7 +96,11 @@ async fn flush(io: &Io, socket: &Socket, outgoing: &mut Outgoing) {
     while let Some(first) = unsent.next() {
         match socket.send_with(&first, &unsent).await {
             Ok(sent) => unsent.skip_first(sent),
-            Err(error) => send_failed(io, &first, &error),
+            Err(error) => {
+                send_failed(io, &first, &error);
+                // A network that takes no segments shows that by the first ones.
+                unsent.set_segments(socket.max_segments());
+            }
         }
     }
     outgoing.clear();
@@ -160,6 +164,8 @@ async fn receive<P: Protocol>(shared: Arc<Shared<P>>, socket: Arc<Socket>) {
                     io.arrival_queue.push(batches.into_iter());
                 }
                 io.wake.notify();
+                // Where a call takes one datagram, nothing else lets other tasks run while more arrive.
+                tokio::task::coop::consume_budget().await;
                 if received.is_full() && is_current_thread {
                     // Acknowledgements leave before more is handled.
                     tokio::task::yield_now().await;
