@@ -11,29 +11,29 @@ use crate::shell::Shell;
 use crate::targets::WASM;
 
 /// The WebAssembly file of the npm package.
-pub(crate) const WASM_FILE: &str = "wasm/pkg/rakwire.wasm";
+pub const WASM_FILE: &str = "wasm/pkg/rakwire.wasm";
 /// The page, ready to be served.
-pub(crate) const PAGE: &str = "web/dist";
+pub const PAGE: &str = "web/dist";
 
 /// Prints the sizes and the imported modules of a WebAssembly file as JSON.
 const INSPECT: &str = include_str!("inspect.mjs");
 
 /// Builds the npm package as its README tells: the WebAssembly and its glue in wasm/pkg, the TypeScript face in wasm/dist.
-pub(crate) fn npm_package(shell: &Shell) -> Result<String> {
+pub fn npm_package(shell: &Shell) -> Result<String> {
     shell.cmd_for(WASM, "wasm", "npm", ["run", "build"]).run()?;
     let Inspection { raw, gzip, .. } = inspect_wasm(shell)?;
     Ok(format!("{WASM_FILE} has {raw} bytes, {gzip} with gzip"))
 }
 
 /// Builds the package of the game's client and messages, in snowfight/wasm/pkg.
-pub(crate) fn game_package(shell: &Shell) -> Result<String> {
+pub fn game_package(shell: &Shell) -> Result<String> {
     let build = "build --mode no-install --no-opt --target web --profile npm";
     shell.cmd_for(WASM, "snowfight/wasm", "wasm-pack", build.split(' ')).run()?;
     Ok("snowfight/wasm/pkg".to_owned())
 }
 
 /// Builds the page.
-pub(crate) fn page(shell: &Shell) -> Result<String> {
+pub fn page(shell: &Shell) -> Result<String> {
     shell.cmd_in("web", "npm", ["run", "build"]).run()?;
     for page in ["index.html", "echo.html", "overhead.html", "servers.html"] {
         if !shell.path(PAGE).join(page).is_file() {
@@ -44,34 +44,34 @@ pub(crate) fn page(shell: &Shell) -> Result<String> {
 }
 
 /// The programs that a person runs: the command-line tool, the relay and the game's server.
-pub(crate) struct Programs {
-    pub(crate) rakwire: PathBuf,
-    pub(crate) relay: PathBuf,
-    pub(crate) snowfight: PathBuf,
+pub struct Programs {
+    pub rakwire: PathBuf,
+    pub relay: PathBuf,
+    pub snowfight: PathBuf,
 }
 
 /// Builds the programs. What only shows that they work need not be as fast as can be, but be there soon.
-pub(crate) fn programs(shell: &Shell) -> Result<String> {
+pub fn programs(shell: &Shell) -> Result<String> {
     shell.cmd("cargo", ["build", "--bins"].into_iter().chain(PROGRAM_PACKAGES)).run()?;
     built_programs(shell).map(|programs| format!("{}, and others", programs.rakwire.display()))
 }
 
 /// The tests of all crates. One command for them builds each dependency once: its features are those of all of them.
-pub(crate) const HOST_TESTS: [&str; 4] = ["test", "--workspace", "--exclude", "rakwire-interop"];
+pub const HOST_TESTS: [&str; 4] = ["test", "--workspace", "--exclude", "rakwire-interop"];
 
 /// Builds the tests of all crates, and with them the programs.
-pub(crate) fn host_tests(shell: &Shell) -> Result<String> {
+pub fn host_tests(shell: &Shell) -> Result<String> {
     shell.cmd("cargo", HOST_TESTS.into_iter().chain(["--no-run"])).run()?;
     built_programs(shell).map(|programs| format!("{}, and others", programs.rakwire.display()))
 }
 
 /// The programs as [`programs`] or [`host_tests`] built them; all children know them from now on.
-pub(crate) fn built_programs(shell: &Shell) -> Result<Programs> {
+pub fn built_programs(shell: &Shell) -> Result<Programs> {
     programs_of(shell, "debug")
 }
 
 /// Builds the programs for speed.
-pub(crate) fn fast_programs(shell: &Shell) -> Result<Programs> {
+pub fn fast_programs(shell: &Shell) -> Result<Programs> {
     shell.cmd("cargo", ["build", "--release", "--bins"].into_iter().chain(PROGRAM_PACKAGES)).run()?;
     programs_of(shell, "release")
 }
@@ -95,7 +95,7 @@ fn programs_of(shell: &Shell, profile: &str) -> Result<Programs> {
 }
 
 /// Builds the relay for speed; all children know it from now on.
-pub(crate) fn fast_relay(shell: &Shell) -> Result<String> {
+pub fn fast_relay(shell: &Shell) -> Result<String> {
     shell.cmd("cargo", ["build", "--release", "--package", "rakwire-relay"]).run()?;
     let relay = target_dir(shell)?.join("release/rakwire-relay");
     shell.set("RAKWIRE_RELAY_BIN", &relay);
@@ -103,21 +103,21 @@ pub(crate) fn fast_relay(shell: &Shell) -> Result<String> {
 }
 
 /// Builds the program that measures.
-pub(crate) fn benchmark(shell: &Shell) -> Result<String> {
+pub fn benchmark(shell: &Shell) -> Result<String> {
     shell.cmd("cargo", ["build", "--release", "--package", "rakwire-bench"]).run()?;
     Ok("rakwire-bench".to_owned())
 }
 
 /// What is known of a WebAssembly file.
-pub(crate) struct Inspection {
+pub struct Inspection {
     raw: u64,
     /// Compressed at the highest level.
-    pub(crate) gzip: u64,
+    pub gzip: u64,
     /// The modules that it imports from.
-    pub(crate) imports: Vec<String>,
+    pub imports: Vec<String>,
 }
 
-pub(crate) fn inspect_wasm(shell: &Shell) -> Result<Inspection> {
+pub fn inspect_wasm(shell: &Shell) -> Result<Inspection> {
     let output = shell.cmd("node", ["--input-type=module", "--eval", INSPECT, WASM_FILE]).output()?;
     if !output.status.success() {
         bail!("{WASM_FILE} cannot be inspected");
@@ -136,7 +136,7 @@ fn parse_inspection(printed: &str) -> Option<Inspection> {
 }
 
 /// Where cargo puts what it builds here.
-pub(crate) fn target_dir(shell: &Shell) -> Result<PathBuf> {
+pub fn target_dir(shell: &Shell) -> Result<PathBuf> {
     let output = shell.cmd("cargo", ["metadata", "--no-deps", "--format-version", "1"]).output()?;
     let metadata: Value = serde_json::from_str(&output.stdout).context("`cargo metadata` printed no JSON")?;
     let folder = metadata.get("target_directory").and_then(Value::as_str);
@@ -144,7 +144,7 @@ pub(crate) fn target_dir(shell: &Shell) -> Result<PathBuf> {
 }
 
 /// Removes a file that an earlier run may have left.
-pub(crate) fn remove_file(path: &Path) -> Result<()> {
+pub fn remove_file(path: &Path) -> Result<()> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != ErrorKind::NotFound => {
             Err(error).with_context(|| format!("{} cannot be removed", path.display()))

@@ -1,56 +1,228 @@
 //! The commands and their options.
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Arg, ArgAction, ArgMatches, Command};
 
-use crate::{bench, demo, fuzz, mcu, mutants, relay_package, release, size};
+use crate::demo;
+use crate::stage::Tier;
 
-/// The commands of this repository.
-#[derive(Parser)]
-#[command(bin_name = "cargo xtask")]
-pub(crate) struct Cli {
-    #[command(subcommand)]
-    pub(crate) command: Command,
-}
+/// The commands of `xtask-tools`, and what each of them is for.
+pub const OF_TOOLS: [(&str, &str); 8] = [
+    ("mcu", "Run the firmware of microcontrollers in QEMU"),
+    ("size", "Measure how much memory everything takes, and compare with the committed tables"),
+    ("fuzz", "Look for faults of the core with generated input"),
+    ("soak", "Run the core over bad networks, thousands of times"),
+    ("mutants", "Put faults into a copy of the core, one at a time: the tests must find each of them"),
+    ("bench", "Measure speed beside other RakNets and beside the bare socket"),
+    ("package-relay", "Build the Debian package of the relay, in target/relay-package"),
+    ("release", "Check and pack a release, and print the commands that upload it"),
+];
 
-#[derive(Subcommand)]
-pub(crate) enum Command {
-    /// Install everything that the other commands need.
+/// What is asked for.
+pub enum Request {
     Setup,
-    /// Build the npm package: wasm/pkg and wasm/dist.
     Wasm,
-    /// Build the page: web/dist.
     Web,
-    /// Run a game server, the relay and the page until Ctrl-C.
     Demo(demo::Options),
-    /// Run the firmware of microcontrollers in QEMU.
-    Mcu(mcu::Options),
-    /// Measure how much memory everything takes, and compare with the committed tables.
-    Size(size::Options),
-    /// Run every test of every part.
-    Test(Selection),
-    /// Look for faults of the core with generated input.
-    Fuzz(fuzz::FuzzOptions),
-    /// Run the core over bad networks, thousands of times.
-    Soak(fuzz::SoakOptions),
-    /// Put faults into a copy of the core, one at a time: the tests must find each of them.
-    Mutants(mutants::Options),
-    /// Measure speed beside other RakNets and beside the bare socket.
-    Bench(bench::Options),
-    /// Build the Debian package of the relay, in target/relay-package.
-    PackageRelay(relay_package::Options),
-    /// Check and pack a release, and print the commands that upload it.
-    Release(release::Options),
-    /// What a change must pass: formatting, lints, docs, dependency policy and every test.
-    Ci(Selection),
+    Tier(Tier, Selection),
+    /// A command of `xtask-tools`, with its name and its arguments.
+    Tools(Vec<String>),
 }
 
 /// Which stages to run.
-#[derive(Args)]
-pub(crate) struct Selection {
-    /// Run this stage only, with the set-up that it needs.
-    #[arg(long, value_name = "NAME")]
-    pub(crate) only: Option<String>,
-    /// List the stages and run none.
-    #[arg(long, conflicts_with = "only")]
-    pub(crate) list: bool,
+#[derive(Debug, PartialEq, Eq)]
+pub enum Selection {
+    All,
+    Only(Vec<String>),
+    List,
+    Table,
+}
+
+/// Reads the arguments of this process. Ends it where they make no sense or ask for help.
+pub fn parse() -> Request {
+    request(&command().get_matches())
+}
+
+/// All commands.
+pub fn command() -> Command {
+    let plain = [
+        ("setup", "Install everything that the other commands need"),
+        ("wasm", "Build the npm package: wasm/pkg and wasm/dist"),
+        ("web", "Build the page: web/dist"),
+    ];
+    let tiers = [
+        (Tier::Check, "What to run before a commit: formatting, lints and the checks of texts"),
+        (Tier::Test, "Run the tests of every part, with one foreign RakNet"),
+        (Tier::Ci, "What a change must pass: `check`, `test`, all foreign RakNets, sizes, packages"),
+        (Tier::Nightly, "Run everything: `ci`, and what takes long or finds something rarely"),
+    ];
+    Command::new("xtask")
+        .bin_name("cargo xtask")
+        .about("The commands of this repository")
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .subcommands(plain.map(|(name, about)| Command::new(name).about(about)))
+        .subcommand(demo_command())
+        .subcommands(tiers.map(|(tier, about)| tier_command(tier).about(about)))
+        .subcommands(OF_TOOLS.map(|(name, about)| forwarded(name).about(about)))
+}
+
+/// A command whose arguments are those of `xtask-tools`.
+fn forwarded(name: &'static str) -> Command {
+    let arguments = Arg::new("arguments").num_args(0..).trailing_var_arg(true).allow_hyphen_values(true);
+    Command::new(name).disable_help_flag(true).arg(arguments.help("Its own: see --help"))
+}
+
+fn flag(name: &'static str, help: &'static str) -> Arg {
+    Arg::new(name).long(name).action(ArgAction::SetTrue).help(help)
+}
+
+fn tier_command(tier: Tier) -> Command {
+    let only = Arg::new("only").long("only").value_name("NAME,…").action(ArgAction::Append);
+    let only = only
+        .value_delimiter(',')
+        .help("Run these stages only, of whatever tier, with the set-up that they need");
+    let list = flag(
+        "list",
+        "List the stages with tier, seconds of the last time, needs and what they check; run none",
+    );
+    let command = Command::new(tier.name()).arg(only).arg(list.conflicts_with("only"));
+    let table = flag("table", "Print the table of CONTRIBUTING.md: which command runs which stage");
+    if tier == Tier::Ci { command.arg(table.conflicts_with_all(["only", "list"])) } else { command }
+}
+
+fn demo_command() -> Command {
+    let number = |name: &'static str, value: &'static str, default: &'static str| {
+        Arg::new(name).long(name).value_name(value).default_value(default).requires("slow-page")
+    };
+    let port = Arg::new("port").long("port").value_name("PORT").value_parser(clap::value_parser!(u16));
+    let percent = clap::value_parser!(u8).range(0..100);
+    let seconds = clap::value_parser!(u16).range(1..=600);
+    Command::new("demo")
+        .about("Run a game server, the relay and the page until Ctrl-C")
+        .arg(port.help("The page's port. Without it: 8080, or a free one where that is taken"))
+        .arg(
+            flag(
+                "smoke",
+                "On free ports, let two pages in headless Chromium play against each other by each protocol; \
+                 print the outcome as a line of JSON",
+            )
+            .conflicts_with("port"),
+        )
+        .arg(
+            flag(
+                "slow-page",
+                "Instead of a game, measure a page that does not keep up beside one that does, with and without \
+                 pacing of snapshots: round trips, ages of what is shown, snapshots, drops",
+            )
+            .requires("smoke"),
+        )
+        .arg(
+            number("blocked", "MS", "90")
+                .value_parser(percent)
+                .help("For how many of every 100 ms the main thread of the slow page is blocked"),
+        )
+        .arg(number("seconds", "SECONDS", "10").value_parser(seconds).help("How long each case is measured"))
+        .arg(
+            number("runs", "N", "1")
+                .value_parser(clap::value_parser!(u32))
+                .help("How often each case is measured"),
+        )
+        .arg(
+            flag("mcu", "Let a microcontroller play along, emulated by QEMU; its log stands in this terminal")
+                .conflicts_with("smoke"),
+        )
+}
+
+fn request(matches: &ArgMatches) -> Request {
+    let Some((name, of_command)) = matches.subcommand() else { return Request::Setup };
+    if let Some(tier) = Tier::ALL.into_iter().find(|tier| tier.name() == name) {
+        return Request::Tier(tier, selection(of_command));
+    }
+    match name {
+        "wasm" => Request::Wasm,
+        "web" => Request::Web,
+        "demo" => Request::Demo(demo_options(of_command)),
+        "setup" => Request::Setup,
+        of_tools => {
+            let arguments = of_command.get_many::<String>("arguments").into_iter().flatten();
+            Request::Tools([of_tools.to_owned()].into_iter().chain(arguments.cloned()).collect())
+        }
+    }
+}
+
+fn selection(matches: &ArgMatches) -> Selection {
+    // Only `ci` knows the table.
+    let is_set = |name| matches!(matches.try_get_one::<bool>(name), Ok(Some(true)));
+    match matches.get_many::<String>("only") {
+        Some(names) => Selection::Only(names.cloned().collect()),
+        None if is_set("list") => Selection::List,
+        None if is_set("table") => Selection::Table,
+        None => Selection::All,
+    }
+}
+
+fn demo_options(matches: &ArgMatches) -> demo::Options {
+    demo::Options {
+        port: matches.get_one("port").copied(),
+        smoke: matches.get_flag("smoke"),
+        slow_page: matches.get_flag("slow-page"),
+        // These have defaults.
+        blocked: matches.get_one("blocked").copied().unwrap_or_default(),
+        seconds: matches.get_one("seconds").copied().unwrap_or_default(),
+        runs: matches.get_one("runs").copied().unwrap_or_default(),
+        mcu: matches.get_flag("mcu"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(line: &str) -> Request {
+        let words = ["xtask"].into_iter().chain(line.split_whitespace());
+        request(&command().try_get_matches_from(words).unwrap())
+    }
+
+    fn is_refused(line: &str) -> bool {
+        command().try_get_matches_from(["xtask"].into_iter().chain(line.split_whitespace())).is_err()
+    }
+
+    #[test]
+    fn the_commands_make_sense_to_clap() {
+        command().debug_assert();
+    }
+
+    #[test]
+    fn stages_are_named_with_commas_and_again() {
+        let Request::Tier(Tier::Test, Selection::Only(names)) = parsed("test --only a,b --only c") else {
+            panic!("not these stages")
+        };
+        assert_eq!(names, ["a", "b", "c"]);
+        assert!(matches!(parsed("check"), Request::Tier(Tier::Check, Selection::All)));
+        assert!(matches!(parsed("nightly --list"), Request::Tier(Tier::Nightly, Selection::List)));
+        assert!(matches!(parsed("ci --table"), Request::Tier(Tier::Ci, Selection::Table)));
+        assert!(is_refused("test --table") && is_refused("ci --list --only a"));
+    }
+
+    #[test]
+    fn commands_of_the_tools_get_all_their_arguments() {
+        let Request::Tools(args) = parsed("size mcu --profile a --help") else { panic!("not of the tools") };
+        assert_eq!(args, ["size", "mcu", "--profile", "a", "--help"]);
+        let Request::Tools(args) = parsed("bench -h") else { panic!("not of the tools") };
+        assert_eq!(args, ["bench", "-h"]);
+        assert!(matches!(parsed("fuzz"), Request::Tools(args) if args == ["fuzz"]));
+    }
+
+    #[test]
+    fn the_options_of_the_demo_have_defaults_and_limits() {
+        let Request::Demo(options) = parsed("demo --smoke --slow-page --seconds 3") else {
+            panic!("no demo")
+        };
+        assert_eq!((options.blocked, options.seconds, options.runs), (90, 3, 1));
+        assert!(options.smoke && options.slow_page && !options.mcu && options.port.is_none());
+        let Request::Demo(options) = parsed("demo --port 81 --mcu") else { panic!("no demo") };
+        assert_eq!((options.port, options.mcu, options.smoke), (Some(81), true, false));
+        assert!(is_refused("demo --smoke --port 1") && is_refused("demo --smoke --slow-page --blocked 100"));
+        assert!(is_refused("demo --slow-page") && is_refused("demo --smoke --mcu"));
+    }
 }

@@ -7,7 +7,6 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use clap::Args;
 
 use crate::artifacts::{self, PAGE};
 use crate::log::Log;
@@ -36,35 +35,18 @@ const REPORT_INTERVAL: Duration = Duration::from_millis(1_200);
 const NEEDS: [Need; 2] = [Need::Page, Need::Programs];
 const SMOKE_NEEDS: [Need; 3] = [Need::Page, Need::Programs, Need::Chromium];
 
-/// How to run the demo.
-#[derive(Args)]
-pub(crate) struct Options {
-    /// The page's port. Without it: 8080, or a free one where that is taken.
-    #[arg(long)]
-    port: Option<u16>,
-    /// On free ports, let two pages in headless Chromium play against each other by each protocol; print the outcome as
-    /// a line of JSON.
-    #[arg(long, conflicts_with = "port")]
-    smoke: bool,
-    /// Instead of a game, measure a page that does not keep up beside one that does, with and without pacing of snapshots:
-    /// round trips, ages of what is shown, snapshots, drops.
-    #[arg(long, requires = "smoke")]
-    slow_page: bool,
-    /// For how many of every 100 ms the main thread of the slow page is blocked.
-    #[arg(long, value_name = "MS", default_value_t = 90, value_parser = clap::value_parser!(u8).range(0..100), requires = "slow_page")]
-    blocked: u8,
-    /// How long each case is measured.
-    #[arg(long, value_name = "SECONDS", default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..=600), requires = "slow_page")]
-    seconds: u16,
-    /// How often each case is measured.
-    #[arg(long, value_name = "N", default_value_t = 1, requires = "slow_page")]
-    runs: u32,
-    /// Let a microcontroller play along, emulated by QEMU; its log stands in this terminal.
-    #[arg(long, conflicts_with = "smoke")]
-    mcu: bool,
+/// How to run the demo. The command line has words for each of these.
+pub struct Options {
+    pub port: Option<u16>,
+    pub smoke: bool,
+    pub slow_page: bool,
+    pub blocked: u8,
+    pub seconds: u16,
+    pub runs: u32,
+    pub mcu: bool,
 }
 
-pub(crate) fn run(shell: &Shell, options: &Options) -> Result<()> {
+pub fn run(shell: &Shell, options: &Options) -> Result<()> {
     if options.smoke {
         // The last line of the standard output is the outcome, so nothing else goes there.
         let quiet = shell.with_free_stdout();
@@ -92,7 +74,7 @@ pub(crate) fn run(shell: &Shell, options: &Options) -> Result<()> {
 }
 
 /// Lets pages play the demo, which was built, and gives back the line of JSON that says how it went.
-pub(crate) fn smoke_test(shell: &Shell) -> Result<String> {
+pub fn smoke_test(shell: &Shell) -> Result<String> {
     play(shell, BOTS, smoke::look)?;
     play(shell, NO_BOTS, smoke::fight)
 }

@@ -14,7 +14,7 @@ const TARGET_DIR: &str = "target/fields";
 const GNS: &str = "game-networking-sockets-sys";
 
 /// Builds them for speed.
-pub(crate) fn build(shell: &Shell) -> Result<String> {
+pub fn build(shell: &Shell) -> Result<String> {
     cargo(shell, &["build", "--release", "--locked"]).run()?;
     build_gns(shell)?;
     Ok(format!("in {TARGET_DIR}"))
@@ -43,7 +43,7 @@ fn gns_source(shell: &Shell) -> Result<PathBuf> {
 }
 
 /// The one in Rust is formatted, and no lint warns.
-pub(crate) fn lints(shell: &Shell) -> Result<()> {
+pub fn lints(shell: &Shell) -> Result<()> {
     cargo(shell, &["fmt", "--check"]).run()?;
     cargo(shell, &["clippy", "--release", "--locked", "--", "-D", "warnings"]).run()
 }

@@ -10,17 +10,17 @@ use crate::targets::{RISCV, THUMB, THUMB_M4, THUMB_M33};
 /// Where all of them are built, so that what they share is built once.
 const TARGET_DIR: &str = "target/firmware";
 /// The firmware for QEMU.
-pub(crate) const EMULATED: &str = "embedded/firmware/qemu-mps2";
+pub const EMULATED: &str = "embedded/firmware/qemu-mps2";
 /// The firmware for the Nucleo.
-pub(crate) const NUCLEO: &str = "embedded/firmware/nucleo-h743zi2";
+pub const NUCLEO: &str = "embedded/firmware/nucleo-h743zi2";
 /// The firmware for the Pico 2.
-pub(crate) const PICO: &str = "embedded/firmware/pico2-w5500";
+pub const PICO: &str = "embedded/firmware/pico2-w5500";
 /// The examples with Wi-Fi: the Pico W, the Pico 2 W, and the ESP32-C3.
-pub(crate) const PICO_W: &str = "embedded/firmware/pico-w";
-pub(crate) const PICO_2_W: &str = "embedded/firmware/pico2-w";
-pub(crate) const ESP32C3: &str = "embedded/firmware/esp32c3";
+pub const PICO_W: &str = "embedded/firmware/pico-w";
+pub const PICO_2_W: &str = "embedded/firmware/pico2-w";
+pub const ESP32C3: &str = "embedded/firmware/esp32c3";
 /// The programs that do nothing but be measured.
-pub(crate) const SIZE_PROGRAMS: &str = "bench/size";
+pub const SIZE_PROGRAMS: &str = "bench/size";
 
 /// What the examples with Wi-Fi take from the environment. No program that is built here ever runs on a board.
 const WIFI: [(&str, &str); 2] =
@@ -39,7 +39,7 @@ const PACKAGES: [(&str, &str, &[&str]); 8] = [
 ];
 
 /// Formatting and lints of everything that only builds for microcontrollers.
-pub(crate) fn lints(shell: &Shell) -> Result<()> {
+pub fn lints(shell: &Shell) -> Result<()> {
     let target_dir = shell.path(TARGET_DIR);
     let clippy = |target: &'static str, folder: &str, more: &[&str]| {
         let args = ["clippy", "--release", "--locked", "--target", target].into_iter();
@@ -57,7 +57,7 @@ pub(crate) fn lints(shell: &Shell) -> Result<()> {
 }
 
 /// Builds a firmware, and gives back where its binaries are.
-pub(crate) fn build(shell: &Shell, folder: &str, target: &'static str, more: &[&str]) -> Result<PathBuf> {
+pub fn build(shell: &Shell, folder: &str, target: &'static str, more: &[&str]) -> Result<PathBuf> {
     let target_dir = shell.path(TARGET_DIR);
     let args = ["build", "--release", "--locked", "--target", target].into_iter().chain(more.iter().copied());
     shell
@@ -70,7 +70,7 @@ pub(crate) fn build(shell: &Shell, folder: &str, target: &'static str, more: &[&
 }
 
 /// The firmware of this folder and name, built.
-pub(crate) fn built(target_dir: &Path, target: &str, name: &str) -> Result<PathBuf> {
+pub fn built(target_dir: &Path, target: &str, name: &str) -> Result<PathBuf> {
     let path = target_dir.join(target).join("release").join(name);
     if !path.is_file() {
         bail!("the build left no {}", path.display());
@@ -79,7 +79,7 @@ pub(crate) fn built(target_dir: &Path, target: &str, name: &str) -> Result<PathB
 }
 
 /// The compiler of the firmwares, as it names itself.
-pub(crate) fn rustc(shell: &Shell) -> Result<String> {
+pub fn rustc(shell: &Shell) -> Result<String> {
     let version = shell.cmd_for(THUMB_M4, ".", "rustc", ["--version"]).probe()?;
     Ok(version.context("rustc does not tell its version")?.trim().to_owned())
 }

@@ -11,7 +11,7 @@ use anyhow::{Context, Result};
 
 /// The output of this process and of its children.
 #[derive(Clone, Debug)]
-pub(crate) enum Log {
+pub enum Log {
     /// Results go to the standard output, all else to the standard error.
     Terminal,
     /// Everything goes to the standard error: the standard output is for one result alone.
@@ -22,7 +22,7 @@ pub(crate) enum Log {
 
 impl Log {
     /// An empty file.
-    pub(crate) fn create(path: &Path) -> Result<Self> {
+    pub fn create(path: &Path) -> Result<Self> {
         let folder = path.parent().context("a log lies in no folder")?;
         let open = || {
             fs::create_dir_all(folder)?;
@@ -35,7 +35,7 @@ impl Log {
     }
 
     /// A line of a result.
-    pub(crate) fn print(&self, line: impl Display) {
+    pub fn print(&self, line: impl Display) {
         match self {
             Self::Terminal => println!("{line}"),
             Self::Stderr | Self::File(_) => self.note(line),
@@ -43,7 +43,7 @@ impl Log {
     }
 
     /// A line about what goes on.
-    pub(crate) fn note(&self, line: impl Display) {
+    pub fn note(&self, line: impl Display) {
         match self {
             Self::Terminal | Self::Stderr => eprintln!("{line}"),
             Self::File(file) => {
@@ -54,7 +54,7 @@ impl Log {
     }
 
     /// The standard output of a child.
-    pub(crate) fn stdout(&self) -> Stdio {
+    pub fn stdout(&self) -> Stdio {
         match self {
             Self::Terminal => Stdio::inherit(),
             Self::Stderr => io::stderr().into(),
@@ -63,7 +63,7 @@ impl Log {
     }
 
     /// The standard error of a child.
-    pub(crate) fn stderr(&self) -> Stdio {
+    pub fn stderr(&self) -> Stdio {
         match self {
             Self::Terminal | Self::Stderr => Stdio::inherit(),
             // Better seen in a wrong place than lost.

@@ -5,14 +5,14 @@ use anyhow::Result;
 use crate::setup::{MIRI_TOOLCHAIN, Need};
 use crate::shell::Shell;
 
-pub(crate) const NEEDS: [Need; 1] = [Need::Miri];
+pub const NEEDS: [Need; 1] = [Need::Miri];
 
 /// The modules of the core whose tests it runs: those that compute with indices and bits. The core itself has no unsafe
 /// code, but what it uses has.
 const MODULES: [&str; 4] = ["storage::", "cursor::", "codec::bits::", "codec::rabbit::"];
 
 /// The stage of `cargo xtask test`.
-pub(crate) fn stage(shell: &Shell) -> Result<()> {
+pub fn stage(shell: &Shell) -> Result<()> {
     let args = ["miri", "test", "--package", "rakwire", "--lib", "--"].into_iter().chain(MODULES);
     let target_dir = shell.path("target/miri");
     let command = shell.cmd("cargo", args).with(|command| {

@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 use crate::setup::Need;
 use crate::shell::Shell;
 
-pub(crate) const NEEDS: [Need; 1] = [Need::Verifpal];
+pub const NEEDS: [Need; 1] = [Need::Verifpal];
 
 /// Each model, with as many queries as it has.
 const MODELS: [(&str, usize); 2] = [("docs/models/secure-nk.vp", 2), ("docs/models/secure-xk.vp", 6)];
@@ -16,7 +16,7 @@ const PINNED: &str = "Server -> Client: [gs]";
 const UNPINNED: &str = "Server -> Client: gs";
 
 /// The stage of `cargo xtask test`.
-pub(crate) fn stage(shell: &Shell) -> Result<()> {
+pub fn stage(shell: &Shell) -> Result<()> {
     for (model, queries) in MODELS {
         let said = verify(shell, model)?;
         if !said.contains(&format!("All {queries} queries pass.")) {

@@ -46,7 +46,7 @@ struct Row {
 
 /// Measures the entries, prints and writes what was found, and checks it. A compiler that the table does not know is told and
 /// no failure.
-pub(crate) fn check(shell: &Shell) -> Result<()> {
+pub fn check(shell: &Shell) -> Result<()> {
     let output = shell.cmd_in("wasm", "node", [SCRIPT]).output()?;
     if !output.status.success() {
         bail!("wasm/{SCRIPT} cannot measure the package");

@@ -9,7 +9,7 @@ use crate::shell::Shell;
 use crate::tracked;
 
 /// Checks every path that goes up in a file below a folder `tests` of a package.
-pub(crate) fn check(shell: &Shell) -> Result<()> {
+pub fn check(shell: &Shell) -> Result<()> {
     let root = &shell.path(".");
     let mut looked_at = 0;
     let mut wrong = Vec::new();

@@ -20,16 +20,17 @@ const POLL: Duration = Duration::from_millis(20);
 const GRACE: Duration = Duration::from_secs(5);
 
 /// A command line to run, with its words for messages.
-pub(crate) struct Cmd {
+pub struct Cmd {
     command: Command,
     line: String,
     limit: Option<Duration>,
+    grace: Duration,
     log: Log,
     stop: Stop,
 }
 
 impl Cmd {
-    pub(crate) fn new<'a>(program: &str, args: impl IntoIterator<Item = &'a str>) -> Self {
+    pub fn new<'a>(program: &str, args: impl IntoIterator<Item = &'a str>) -> Self {
         let mut command = Command::new(program);
         command.stdin(Stdio::null()).process_group(0);
         let mut line = program.to_owned();
@@ -38,36 +39,42 @@ impl Cmd {
             line.push(' ');
             line.push_str(arg);
         }
-        Self { command, line, limit: None, log: Log::Terminal, stop: Stop::default() }
+        Self { command, line, limit: None, grace: GRACE, log: Log::Terminal, stop: Stop::default() }
     }
 
     /// Sends its output there. What is piped after this stays so.
-    pub(crate) fn logged(mut self, log: &Log) -> Self {
+    pub fn logged(mut self, log: &Log) -> Self {
         self.command.stdout(log.stdout()).stderr(log.stderr());
         self.log = log.clone();
         self
     }
 
     /// Ends it when told so.
-    pub(crate) fn until(mut self, stop: &Stop) -> Self {
+    pub fn until(mut self, stop: &Stop) -> Self {
         self.stop = stop.clone();
         self
     }
 
     /// Changes the command itself: its variables, folder or output.
-    pub(crate) fn with(mut self, change: impl FnOnce(&mut Command)) -> Self {
+    pub fn with(mut self, change: impl FnOnce(&mut Command)) -> Self {
         change(&mut self.command);
         self
     }
 
     /// Ends the command, as failed, after this time.
-    pub(crate) fn limit(mut self, limit: Duration) -> Self {
+    pub fn limit(mut self, limit: Duration) -> Self {
         self.limit = Some(limit);
         self
     }
 
+    /// Leaves it this time to end once it was asked to, before it is killed.
+    pub fn grace(mut self, grace: Duration) -> Self {
+        self.grace = grace;
+        self
+    }
+
     /// Shows the command and runs it; anything but success is an error.
-    pub(crate) fn run(self) -> Result<()> {
+    pub fn run(self) -> Result<()> {
         self.log.note(format_args!("$ {}", self.line));
         let line = self.line.clone();
         let limit = self.limit;
@@ -79,7 +86,7 @@ impl Cmd {
     }
 
     /// Runs the command without showing it and gives back what it printed, whether it succeeded or not.
-    pub(crate) fn output(self) -> Result<Output> {
+    pub fn output(self) -> Result<Output> {
         let limit = self.limit;
         let mut running = self
             .with(|command| {
@@ -97,7 +104,7 @@ impl Cmd {
     }
 
     /// What the command prints, or `None` where there is no such program or it fails. Its complaints are not shown.
-    pub(crate) fn probe(self) -> Result<Option<String>> {
+    pub fn probe(self) -> Result<Option<String>> {
         let output = self
             .with(|command| {
                 command.stderr(Stdio::null());
@@ -112,51 +119,52 @@ impl Cmd {
     }
 
     /// Starts the command and leaves it running.
-    pub(crate) fn spawn(mut self) -> Result<Running> {
+    pub fn spawn(mut self) -> Result<Running> {
         if self.stop.is_set() {
             bail!("interrupted");
         }
         let child = self.command.spawn().with_context(|| format!("`{}` cannot be started", self.line))?;
-        Ok(Running { child, line: self.line, stop: self.stop })
+        Ok(Running { child, line: self.line, grace: self.grace, stop: self.stop })
     }
 }
 
 /// What a finished command left.
-pub(crate) struct Output {
-    pub(crate) status: ExitStatus,
-    pub(crate) stdout: String,
+pub struct Output {
+    pub status: ExitStatus,
+    pub stdout: String,
 }
 
 /// A started command. Dropping it ends it and all that it started.
-pub(crate) struct Running {
+pub struct Running {
     child: Child,
     line: String,
+    grace: Duration,
     stop: Stop,
 }
 
 impl Running {
     /// The standard output of a child that was started with a pipe for it.
-    pub(crate) fn take_stdout(&mut self) -> Result<ChildStdout> {
+    pub fn take_stdout(&mut self) -> Result<ChildStdout> {
         self.child.stdout.take().with_context(|| format!("`{}` has no output to read", self.line))
     }
 
     /// The standard input of a child that was started with a pipe for it.
-    pub(crate) fn take_stdin(&mut self) -> Result<ChildStdin> {
+    pub fn take_stdin(&mut self) -> Result<ChildStdin> {
         self.child.stdin.take().with_context(|| format!("`{}` reads no input", self.line))
     }
 
     /// Whether it is to end before its time.
-    pub(crate) fn is_told_to_stop(&self) -> bool {
+    pub fn is_told_to_stop(&self) -> bool {
         self.stop.is_set()
     }
 
     /// How the child ended, if it has.
-    pub(crate) fn poll(&mut self) -> Result<Option<ExitStatus>> {
+    pub fn poll(&mut self) -> Result<Option<ExitStatus>> {
         self.child.try_wait().with_context(|| format!("`{}` cannot be waited for", self.line))
     }
 
     /// Waits for the child's end; ends it when the time is up or this process is told to stop.
-    pub(crate) fn wait(&mut self, limit: Option<Duration>) -> Result<ExitStatus> {
+    pub fn wait(&mut self, limit: Option<Duration>) -> Result<ExitStatus> {
         let started = Instant::now();
         loop {
             if let Some(status) = self.poll()? {
@@ -175,19 +183,19 @@ impl Running {
     }
 
     /// Ends the child and its group at once, without a chance to clean up.
-    pub(crate) fn kill(&mut self) {
+    pub fn kill(&mut self) {
         self.signal(Signal::SIGKILL);
         let _ = self.child.wait();
     }
 
     /// Ends the child and its group: asks first, kills after some seconds.
-    pub(crate) fn stop(&mut self) {
+    pub fn stop(&mut self) {
         if !matches!(self.child.try_wait(), Ok(None)) {
             return;
         }
         self.signal(Signal::SIGTERM);
         let asked = Instant::now();
-        while asked.elapsed() < GRACE {
+        while asked.elapsed() < self.grace {
             if !matches!(self.child.try_wait(), Ok(None)) {
                 break;
             }
@@ -213,7 +221,7 @@ impl Drop for Running {
 }
 
 /// An exit status in plain words.
-pub(crate) fn describe(status: ExitStatus) -> String {
+pub fn describe(status: ExitStatus) -> String {
     match (status.code(), status.signal()) {
         (Some(code), _) => format!("exit code {code}"),
         (None, Some(signal)) => format!("signal {signal}"),

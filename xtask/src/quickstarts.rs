@@ -31,7 +31,7 @@ const USED_PORTS: [&str; 3] = ["19132", "8999", "8080"];
 const LIMIT: Duration = Duration::from_secs(300);
 
 /// Checks every quickstart.
-pub(crate) fn check(shell: &Shell) -> Result<()> {
+pub fn check(shell: &Shell) -> Result<()> {
     let readme = shell.read(README)?;
     let mut checked = 0;
     for user in DOCUMENTS {

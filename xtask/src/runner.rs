@@ -2,28 +2,48 @@
 
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeVal;
 
+use crate::history;
+use crate::numbers::Numbers;
 use crate::schedule::Outcome;
 use crate::shell::Shell;
-use crate::stage::Stage;
+use crate::stage::{Stage, Tier};
+use crate::stop;
 use crate::tasks::{self, Row};
 
-/// Runs the stages side by side, with the set-up that they need, and ends with a table.
-pub(crate) fn run(shell: &Shell, stages: &[Stage]) -> Result<()> {
+/// Runs the stages of a tier side by side, with the set-up that they need. Ends with a table and the first error of each that
+/// failed, and keeps the numbers.
+pub fn run_tier(shell: &Shell, tier: Tier, stages: &[Stage]) -> Result<()> {
+    let numbers = run(shell, stages)?;
+    numbers.keep(shell, tier)?;
+    numbers.result()
+}
+
+/// Runs some stages side by side, with the set-up that they need.
+pub fn run_several(shell: &Shell, stages: &[Stage]) -> Result<()> {
+    run(shell, stages)?.result()
+}
+
+fn run(shell: &Shell, stages: &[Stage]) -> Result<Numbers> {
     let started = Instant::now();
     let report = tasks::run(shell, &[], stages);
-    shell.print(format_args!("\n{}", table(&report.rows, started.elapsed(), busy()?)));
-    report.into_result()
+    if stop::interrupted() {
+        bail!("interrupted");
+    }
+    let numbers = Numbers { rows: report.rows, total: started.elapsed(), busy: busy()? };
+    shell.print(format_args!("\n{}{}", table(&numbers), failures(&numbers.rows)));
+    Ok(numbers)
 }
 
 /// Sees to what a stage needs, and runs it with its output in the terminal.
-pub(crate) fn run_only(shell: &Shell, stage: &Stage) -> Result<()> {
-    tasks::set_up(shell, stage.needs)?;
+pub fn run_only(shell: &Shell, stage: &Stage) -> Result<()> {
+    tasks::set_up(shell, &stage.needs())?;
     let started = Instant::now();
     stage.run(shell).map_err(|error| stage.explain(error))?;
+    history::keep(shell, stage.name, started.elapsed());
     shell.print(format_args!("{}: passed in {:.1} s", stage.name, started.elapsed().as_secs_f64()));
     Ok(())
 }
@@ -38,23 +58,45 @@ fn busy() -> Result<Duration> {
     Ok(duration(usage.user_time()) + duration(usage.system_time()))
 }
 
-fn table(rows: &[Row], total: Duration, busy: Duration) -> String {
+fn table(numbers: &Numbers) -> String {
+    let rows = &numbers.rows;
     let width = rows.iter().map(|row| row.name.len()).max().unwrap_or(0).max("in all".len());
-    let mut text = format!("{:<width$} {:>9}  result\n", "stage", "seconds");
+    let mut text = format!("{:<width$} {:>9} {:>7}  result\n", "stage", "seconds", "tests");
     for row in rows {
         let seconds = match row.outcome {
             Outcome::NotRun => "-".to_owned(),
             Outcome::Passed | Outcome::Failed | Outcome::Stopped => format!("{:.1}", row.took.as_secs_f64()),
         };
-        text += &format!("{:<width$} {seconds:>9}  {}\n", row.name, row.outcome.word());
+        let tests = row.tests.map_or_else(|| "-".to_owned(), |tests| tests.all().to_string());
+        text += &format!("{:<width$} {seconds:>9} {tests:>7}  {}\n", row.name, row.outcome.word());
     }
-    let cores = busy.as_secs_f64() / total.as_secs_f64().max(f64::EPSILON);
-    text + &format!("{:<width$} {:>9.1}  {cores:.1} cores busy", "in all", total.as_secs_f64())
+    let (total, busy) = (numbers.total.as_secs_f64(), numbers.busy.as_secs_f64());
+    let cores = busy / total.max(f64::EPSILON);
+    let tests = numbers.tests();
+    text + &format!(
+        "{:<width$} {total:>9.1} {tests:>7}  {busy:.1} CPU seconds, {cores:.1} cores busy",
+        "in all"
+    )
+}
+
+/// The first error of each part that failed with its log, and why others did not run.
+fn failures(rows: &[Row]) -> String {
+    let mut text = String::new();
+    for row in rows.iter().filter(|row| row.outcome == Outcome::Failed) {
+        let reason = row.reason.as_deref().unwrap_or_default();
+        text += &format!("\n{} FAILED: {reason}\n    log: {}", row.name, row.log);
+    }
+    for row in rows.iter().filter(|row| row.outcome == Outcome::NotRun) {
+        let reason = row.reason.as_deref().unwrap_or("the run ended before");
+        text += &format!("\n{} not run: {reason}", row.name);
+    }
+    if text.is_empty() { text } else { format!("\n{text}") }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::results::Tests;
 
     const STAGES: [Stage; 2] = [
         Stage::new("good", "passes", &[], |_| Ok(())),
@@ -70,25 +112,53 @@ mod tests {
     }
 
     #[test]
-    fn the_table_tells_each_stage() {
-        let row = |name: &str, millis, outcome| Row {
+    fn several_stages_end_with_the_names_of_those_that_failed() {
+        let shell = Shell::new().unwrap();
+        run_several(&shell, &STAGES[..1]).unwrap();
+        let error = run_several(&shell, &STAGES).unwrap_err();
+        assert_eq!(error.to_string(), "1 of 2 parts failed or did not run: bad");
+    }
+
+    fn rows() -> Vec<Row> {
+        let row = |name: &str, millis, outcome, tests, reason: Option<&str>| Row {
             name: name.to_owned(),
             took: Duration::from_millis(millis),
             outcome,
+            tests,
+            reason: reason.map(str::to_owned),
+            log: format!("target/xtask/{name}.log"),
         };
-        let rows = [
-            row("set-up one", 1250, Outcome::Passed),
-            row("two", 2000, Outcome::Failed),
-            row("three", 500, Outcome::Stopped),
-            row("four", 0, Outcome::NotRun),
-        ];
+        let tests = Some(Tests { passed: 12, failed: 1 });
+        vec![
+            row("set-up one", 1250, Outcome::Passed, None, None),
+            row("two", 2000, Outcome::Failed, tests, Some("error: no")),
+            row("three", 500, Outcome::Stopped, None, None),
+            row("four", 0, Outcome::NotRun, None, Some("needs one, which failed")),
+        ]
+    }
+
+    #[test]
+    fn the_table_tells_each_stage() {
+        let total = Duration::from_millis(3250);
+        let numbers = Numbers { rows: rows(), total, busy: Duration::from_millis(4875) };
         let expected = "\
-stage        seconds  result
-set-up one       1.2  passed
-two              2.0  FAILED
-three            0.5  ended early
-four               -  not run
-in all           3.2  1.5 cores busy";
-        assert_eq!(table(&rows, Duration::from_millis(3250), Duration::from_millis(4875)), expected);
+stage        seconds   tests  result
+set-up one       1.2       -  passed
+two              2.0      13  FAILED
+three            0.5       -  ended early
+four               -       -  not run
+in all           3.2      13  4.9 CPU seconds, 1.5 cores busy";
+        assert_eq!(table(&numbers), expected);
+    }
+
+    #[test]
+    fn every_failure_has_its_first_error_and_its_log() {
+        let expected = "
+
+two FAILED: error: no
+    log: target/xtask/two.log
+four not run: needs one, which failed";
+        assert_eq!(failures(&rows()), expected);
+        assert_eq!(failures(&rows()[..1]), "");
     }
 }

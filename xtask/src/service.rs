@@ -18,18 +18,18 @@ const START: Duration = Duration::from_secs(120);
 const POLL: Duration = Duration::from_millis(50);
 
 /// A running server.
-pub(crate) struct Service {
+pub struct Service {
     name: &'static str,
     running: Running,
     /// Where it listens: `HOST:PORT`, `http://HOST:PORT`, or just the port.
-    pub(crate) address: String,
+    pub address: String,
     /// Its first line, which may say more.
-    pub(crate) first_line: String,
+    pub first_line: String,
 }
 
 impl Service {
     /// Starts a program and waits until it listens.
-    pub(crate) fn start(shell: &Shell, name: &'static str, program: &Path, args: &[&str]) -> Result<Self> {
+    pub fn start(shell: &Shell, name: &'static str, program: &Path, args: &[&str]) -> Result<Self> {
         let program = program.to_string_lossy();
         // Drop and signals end the program in all cases but a kill of this process; for that one there is the kernel.
         let command = if can_die_with_parent(shell)? {
@@ -56,12 +56,12 @@ impl Service {
     }
 
     /// Ends the program at once, as a power failure would.
-    pub(crate) fn kill(mut self) {
+    pub fn kill(mut self) {
         self.running.kill();
     }
 
     /// Fails if the program has ended.
-    pub(crate) fn check(&mut self) -> Result<()> {
+    pub fn check(&mut self) -> Result<()> {
         match self.running.poll()? {
             None => Ok(()),
             Some(status) => bail!("{}", ended(self.name, status)),

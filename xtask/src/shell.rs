@@ -7,6 +7,7 @@ use std::fmt::Display;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 
@@ -15,13 +16,17 @@ use crate::process::Cmd;
 use crate::stop::Stop;
 
 /// The name of the linked toolchain that `.ci/cross-toolchain` makes.
-pub(crate) const CROSS_TOOLCHAIN: &str = "cross";
+pub const CROSS_TOOLCHAIN: &str = "cross";
+/// Names to a child that is a part of xtask the targets that only the linked toolchain can build for.
+const CROSS_TARGETS: &str = "RAKWIRE_XTASK_CROSS_TARGETS";
+/// How long a part of xtask may take to end, which has children of its own to end.
+const PART_GRACE: Duration = Duration::from_secs(15);
 
 /// The surroundings of every child process. Clones share everything but the log and what ends them.
 #[derive(Clone)]
-pub(crate) struct Shell {
+pub struct Shell {
     shared: Arc<Shared>,
-    pub(crate) log: Log,
+    pub log: Log,
     stop: Stop,
 }
 
@@ -38,14 +43,15 @@ struct State {
     /// For all children.
     variables: BTreeMap<&'static str, OsString>,
     /// The targets that only the linked toolchain can build for.
-    cross_targets: BTreeSet<&'static str>,
+    cross_targets: BTreeSet<String>,
 }
 
 impl Shell {
-    pub(crate) fn new() -> Result<Self> {
+    pub fn new() -> Result<Self> {
         let here = env::var_os("CARGO_MANIFEST_DIR")
             .map_or_else(|| env!("CARGO_MANIFEST_DIR").into(), PathBuf::from);
-        let root = here.parent().context("this crate lies in no folder")?.to_path_buf();
+        let root = here.ancestors().skip(1).find(|folder| folder.join("Cargo.lock").is_file());
+        let root = root.context("this crate lies in no workspace")?.to_path_buf();
         let cargo_home = match env::var_os("CARGO_HOME") {
             Some(home) => home.into(),
             None => PathBuf::from(env::var_os("HOME").context("neither CARGO_HOME nor HOME is set")?)
@@ -55,17 +61,20 @@ impl Shell {
         let inherited = env::var_os("PATH").unwrap_or_default();
         let path = env::join_paths(own.into_iter().chain(env::split_paths(&inherited)))
             .context("a folder of this machine has a colon in its name")?;
-        let shared = Shared { root, cargo_home, path, state: Mutex::default() };
+        let cross = env::var(CROSS_TARGETS).unwrap_or_default();
+        let cross_targets = cross.split_whitespace().map(str::to_owned).collect();
+        let state = Mutex::new(State { cross_targets, ..State::default() });
+        let shared = Shared { root, cargo_home, path, state };
         Ok(Self { shared: Arc::new(shared), log: Log::Terminal, stop: Stop::default() })
     }
 
     /// The same for a part of a run, which says what it does elsewhere and can be ended by itself.
-    pub(crate) fn for_part(&self, log: Log, stop: &Stop) -> Self {
+    pub fn for_part(&self, log: Log, stop: &Stop) -> Self {
         Self { shared: Arc::clone(&self.shared), log, stop: stop.clone() }
     }
 
     /// The same, with the standard output left to the one result of a command.
-    pub(crate) fn with_free_stdout(&self) -> Self {
+    pub fn with_free_stdout(&self) -> Self {
         let log = match &self.log {
             Log::Terminal => Log::Stderr,
             Log::Stderr | Log::File(_) => self.log.clone(),
@@ -74,17 +83,17 @@ impl Shell {
     }
 
     /// The same, with another log.
-    pub(crate) fn with_log(&self, log: Log) -> Self {
+    pub fn with_log(&self, log: Log) -> Self {
         self.for_part(log, &self.stop)
     }
 
     /// Prints a line of a result.
-    pub(crate) fn print(&self, line: impl Display) {
+    pub fn print(&self, line: impl Display) {
         self.log.print(line);
     }
 
     /// Prints a line about what goes on.
-    pub(crate) fn note(&self, line: impl Display) {
+    pub fn note(&self, line: impl Display) {
         self.log.note(line);
     }
 
@@ -93,44 +102,44 @@ impl Shell {
     }
 
     /// A path inside the repository.
-    pub(crate) fn path(&self, relative: &str) -> PathBuf {
+    pub fn path(&self, relative: &str) -> PathBuf {
         self.shared.root.join(relative)
     }
 
-    pub(crate) fn cargo_home(&self) -> &Path {
+    pub fn cargo_home(&self) -> &Path {
         &self.shared.cargo_home
     }
 
     /// Where tools go that must not, or cannot, go into the user's cargo home.
-    pub(crate) fn tools_dir(&self) -> PathBuf {
+    pub fn tools_dir(&self) -> PathBuf {
         tools_dir(&self.shared.root)
     }
 
-    pub(crate) fn read(&self, relative: &str) -> Result<String> {
+    pub fn read(&self, relative: &str) -> Result<String> {
         fs::read_to_string(self.path(relative)).with_context(|| format!("{relative} cannot be read"))
     }
 
     /// Sets a variable for all children from now on.
-    pub(crate) fn set(&self, name: &'static str, value: impl AsRef<OsStr>) {
+    pub fn set(&self, name: &'static str, value: impl AsRef<OsStr>) {
         self.state().variables.insert(name, value.as_ref().to_owned());
     }
 
-    pub(crate) fn variable(&self, name: &str) -> Option<OsString> {
+    pub fn variable(&self, name: &str) -> Option<OsString> {
         self.state().variables.get(name).cloned().or_else(|| env::var_os(name))
     }
 
     /// Builds for this target with the linked toolchain from now on.
-    pub(crate) fn use_cross_toolchain(&self, target: &'static str) {
-        self.state().cross_targets.insert(target);
+    pub fn use_cross_toolchain(&self, target: &'static str) {
+        self.state().cross_targets.insert(target.to_owned());
     }
 
     /// Where the children would find a program.
-    pub(crate) fn find_program(&self, name: &str) -> Option<PathBuf> {
+    pub fn find_program(&self, name: &str) -> Option<PathBuf> {
         env::split_paths(&self.shared.path).map(|folder| folder.join(name)).find(|program| program.is_file())
     }
 
     /// A command at the root of the repository.
-    pub(crate) fn cmd<'a>(&self, program: &str, args: impl IntoIterator<Item = &'a str>) -> Cmd {
+    pub fn cmd<'a>(&self, program: &str, args: impl IntoIterator<Item = &'a str>) -> Cmd {
         let command = Cmd::new(program, args).with(|command| {
             // `cargo run` describes this crate to us; to a build below, that would only be a reason to start anew.
             for (name, _) in env::vars_os().filter(|(name, _)| describes_this_crate(name)) {
@@ -142,20 +151,23 @@ impl Shell {
         command.logged(&self.log).until(&self.stop)
     }
 
+    /// A command that is a part of xtask, which gets to know what this one has found out.
+    pub fn cmd_of_xtask<'a>(&self, program: &str, args: impl IntoIterator<Item = &'a str>) -> Cmd {
+        let cross_targets: Vec<_> = self.state().cross_targets.iter().cloned().collect();
+        self.cmd(program, args).grace(PART_GRACE).with(|command| {
+            command.env(CROSS_TARGETS, cross_targets.join(" "));
+        })
+    }
+
     /// A command in a folder of the repository.
-    pub(crate) fn cmd_in<'a>(
-        &self,
-        folder: &str,
-        program: &str,
-        args: impl IntoIterator<Item = &'a str>,
-    ) -> Cmd {
+    pub fn cmd_in<'a>(&self, folder: &str, program: &str, args: impl IntoIterator<Item = &'a str>) -> Cmd {
         self.cmd(program, args).with(|command| {
             command.current_dir(self.path(folder));
         })
     }
 
     /// A cargo (or wasm-pack) command in a folder of the repository which builds for this target.
-    pub(crate) fn cmd_for<'a>(
+    pub fn cmd_for<'a>(
         &self,
         target: &str,
         folder: &str,
@@ -191,6 +203,16 @@ mod tests {
         assert!(describes_this_crate(OsStr::new("CARGO_MANIFEST_DIR")));
         assert!(!describes_this_crate(OsStr::new("CARGO_TARGET_DIR")));
         assert!(!describes_this_crate(OsStr::new("CARGO_HOME")));
+    }
+
+    #[test]
+    fn a_part_of_xtask_knows_which_targets_the_linked_toolchain_builds_for() {
+        let shell = Shell::new().unwrap();
+        shell.use_cross_toolchain("b");
+        shell.use_cross_toolchain("a");
+        let script = format!("echo ${CROSS_TARGETS}");
+        let printed = shell.cmd_of_xtask("sh", ["-c", &script]).probe().unwrap();
+        assert_eq!(printed.as_deref(), Some("a b\n"));
     }
 
     #[test]

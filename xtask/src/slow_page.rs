@@ -11,11 +11,11 @@ use crate::shell::Shell;
 
 const DRIVER: &str = "web/tests/slow-page.mjs";
 /// What a demo says while it is measured, in the folder of the smoke test.
-pub(crate) const LOG: &str = "target/demo/slow-page.log";
+pub const LOG: &str = "target/demo/slow-page.log";
 const LIMIT: Duration = Duration::from_secs(300);
 /// The protocols and the kinds of snapshots, each without pacing and with it: in turns, so that what else the machine does
 /// is the same for both.
-pub(crate) const CASES: [Case; 8] = [
+pub const CASES: [Case; 8] = [
     Case { protocol: "game", snapshots: "whole", paced: false },
     Case { protocol: "game", snapshots: "whole", paced: true },
     Case { protocol: "raknet", snapshots: "whole", paced: false },
@@ -30,7 +30,7 @@ const COUNTS: [&str; 4] = ["snapshots", "thinned", "backlogged", "datagrams"];
 
 /// What is measured.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Case {
+pub struct Case {
     protocol: &'static str,
     snapshots: &'static str,
     paced: bool,
@@ -38,13 +38,13 @@ pub(crate) struct Case {
 
 impl Case {
     /// The arguments of the game server.
-    pub(crate) const fn server(self) -> &'static [&'static str] {
+    pub const fn server(self) -> &'static [&'static str] {
         if self.paced { &["--report", "1"] } else { &["--report", "1", "--unpaced"] }
     }
 }
 
 /// Lets two pages walk about at this address, and gives back the line of the driver.
-pub(crate) fn drive(shell: &Shell, url: &str, case: Case, blocked_ms: u8, seconds: u16) -> Result<Value> {
+pub fn drive(shell: &Shell, url: &str, case: Case, blocked_ms: u8, seconds: u16) -> Result<Value> {
     let (blocked_ms, seconds) = (blocked_ms.to_string(), seconds.to_string());
     let args = [DRIVER, url, case.protocol, case.snapshots, &blocked_ms, &seconds];
     let output = shell.cmd("node", args).limit(LIMIT).output()?;
@@ -57,7 +57,7 @@ pub(crate) fn drive(shell: &Shell, url: &str, case: Case, blocked_ms: u8, second
 
 /// The row of a case: what the pages have shown, and what the game server and the relay have counted until they ended,
 /// according to what they said.
-pub(crate) fn row(case: Case, run: u32, pages: &Value, said: &str) -> Result<Value> {
+pub fn row(case: Case, run: u32, pages: &Value, said: &str) -> Result<Value> {
     let Case { protocol, snapshots, paced } = case;
     let mut row = json!({ "protocol": protocol, "snapshots": snapshots, "paced": paced, "run": run });
     for part in ["slow", "other"] {
@@ -96,7 +96,7 @@ fn dropped(counted: &str) -> Map<String, Value> {
 }
 
 /// The line of JSON of all rows.
-pub(crate) fn line(blocked_ms: u8, seconds: u16, rows: &[Value]) -> impl Display {
+pub fn line(blocked_ms: u8, seconds: u16, rows: &[Value]) -> impl Display {
     json!({ "blocked_ms_of_100": blocked_ms, "seconds": seconds, "rows": rows })
 }
 

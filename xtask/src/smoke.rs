@@ -28,7 +28,7 @@ const HEALTH: u64 = 3;
 
 /// Two pages play against each other at this address, by each protocol. Leaves pictures, and gives back the driver's line
 /// of JSON. What the relay counted is at the other address.
-pub(crate) fn fight(shell: &Shell, url: &str, metrics: &str) -> Result<String> {
+pub fn fight(shell: &Shell, url: &str, metrics: &str) -> Result<String> {
     let line = drive(shell, [url, metrics], &[], check_fight)?;
     let pictures = fs::read_dir(shell.path(FOLDER)).map_or(0, Iterator::count);
     if pictures < 2 * WAYS.len() {
@@ -40,7 +40,7 @@ pub(crate) fn fight(shell: &Shell, url: &str, metrics: &str) -> Result<String> {
 }
 
 /// A page joins a game with bots at this address, and sees them.
-pub(crate) fn look(shell: &Shell, url: &str, metrics: &str) -> Result<String> {
+pub fn look(shell: &Shell, url: &str, metrics: &str) -> Result<String> {
     drive(shell, [url, metrics], &["--look"], check_look)
 }
 

@@ -1,84 +1,207 @@
-//! Stages: named parts of a test run.
+//! Stages: named parts of a test run, each of a tier.
 
-use anyhow::{Context, Error, Result};
+use anyhow::{Context, Error, Result, bail};
 
 use crate::schedule::{Constraints, Load, Resource};
 use crate::setup::Need;
 use crate::shell::Shell;
+use crate::tools_of_xtask;
+
+/// How often a stage runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Tier {
+    /// Before a commit.
+    Check,
+    /// The tests of everything, with what is there in minutes.
+    Test,
+    /// All that a change must pass.
+    Ci,
+    /// All that there is.
+    Nightly,
+}
+
+impl Tier {
+    pub const ALL: [Self; 4] = [Self::Check, Self::Test, Self::Ci, Self::Nightly];
+
+    /// Its name, which is that of the command.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Check => "check",
+            Self::Test => "test",
+            Self::Ci => "ci",
+            Self::Nightly => "nightly",
+        }
+    }
+
+    /// Whether its command runs the stages of this other tier. `test` is for what `check` does not look at.
+    pub fn runs(self, other: Self) -> bool {
+        other <= self && !(self == Self::Test && other == Self::Check)
+    }
+}
+
+/// Where a stage runs.
+#[derive(Clone, Copy)]
+enum Run {
+    Here(fn(&Shell) -> Result<()>),
+    /// In the program of the package `xtask-tools`, by the name of the stage.
+    InTools,
+}
 
 /// A named part of a test run.
 #[derive(Clone)]
-pub(crate) struct Stage {
-    pub(crate) name: &'static str,
-    pub(crate) about: &'static str,
-    pub(crate) needs: &'static [Need],
+pub struct Stage {
+    pub name: &'static str,
+    pub about: &'static str,
+    pub tier: Tier,
+    /// Why it is of this tier.
+    pub why: &'static str,
+    /// The stage that does the same and more, and takes its place where both would run.
+    pub part_of: Option<&'static str>,
+    own_needs: &'static [Need],
     load: Load,
     resource: Option<Resource>,
-    run: fn(&Shell) -> Result<()>,
+    run: Run,
 }
 
 impl Stage {
     /// A stage that keeps a core busy.
-    pub(crate) const fn new(
+    pub const fn new(
         name: &'static str,
         about: &'static str,
-        needs: &'static [Need],
+        own_needs: &'static [Need],
         run: fn(&Shell) -> Result<()>,
     ) -> Self {
-        Self { name, about, needs, load: Load::Full, resource: None, run }
+        Self::with(name, about, own_needs, Run::Here(run))
+    }
+
+    /// The same, which runs in the program of the package `xtask-tools`.
+    pub const fn in_tools(name: &'static str, about: &'static str, own_needs: &'static [Need]) -> Self {
+        Self::with(name, about, own_needs, Run::InTools)
+    }
+
+    const fn with(name: &'static str, about: &'static str, own_needs: &'static [Need], run: Run) -> Self {
+        let (tier, why, part_of) = (Tier::Nightly, "", None);
+        Self { name, about, tier, why, part_of, own_needs, load: Load::Full, resource: None, run }
+    }
+
+    /// The same, of this tier and for this reason.
+    pub const fn tier(mut self, tier: Tier, why: &'static str) -> Self {
+        self.tier = tier;
+        self.why = why;
+        self
+    }
+
+    /// The same, which is left out where this larger one runs.
+    pub const fn part_of(mut self, larger: &'static str) -> Self {
+        self.part_of = Some(larger);
+        self
     }
 
     /// The same, which takes so much of the machine.
-    pub(crate) const fn load(mut self, load: Load) -> Self {
+    pub const fn load(mut self, load: Load) -> Self {
         self.load = load;
         self
     }
 
     /// The same, which needs this for itself.
-    pub(crate) const fn uses(mut self, resource: Resource) -> Self {
+    pub const fn uses(mut self, resource: Resource) -> Self {
         self.resource = Some(resource);
         self
     }
 
-    pub(crate) fn constraints(&self, after: Vec<usize>) -> Constraints {
+    /// All that it needs.
+    pub fn needs(&self) -> Vec<Need> {
+        let program = self.is_in_tools().then_some(Need::Tools);
+        program.into_iter().chain(self.own_needs.iter().copied()).collect()
+    }
+
+    /// Whether it runs in the program of the package `xtask-tools`.
+    pub const fn is_in_tools(&self) -> bool {
+        matches!(self.run, Run::InTools)
+    }
+
+    pub fn constraints(&self, after: Vec<usize>) -> Constraints {
         Constraints { load: self.load, resource: self.resource, after }
     }
 
-    pub(crate) fn run(&self, shell: &Shell) -> Result<()> {
-        (self.run)(shell)
+    pub fn run(&self, shell: &Shell) -> Result<()> {
+        match self.run {
+            Run::Here(run) => run(shell),
+            Run::InTools => tools_of_xtask::stage(shell, self.name),
+        }
     }
 
     /// A failure of the stage, with its name.
-    pub(crate) fn explain(&self, error: Error) -> Error {
+    pub fn explain(&self, error: Error) -> Error {
         error.context(format!("the stage {:?} failed", self.name))
     }
 }
 
-pub(crate) fn list(stages: &[Stage]) {
-    for stage in stages {
-        println!("{:<12} {}", stage.name, stage.about);
-    }
+/// The stages that the command of a tier runs.
+pub fn of_tier(stages: &[Stage], tier: Tier) -> Vec<Stage> {
+    let has_larger =
+        |stage: &Stage| stages.iter().any(|other| stage.part_of == Some(other.name) && tier.runs(other.tier));
+    stages.iter().filter(|stage| tier.runs(stage.tier) && !has_larger(stage)).cloned().collect()
 }
 
-pub(crate) fn find<'s>(stages: &'s [Stage], name: &str) -> Result<&'s Stage> {
-    let names: Vec<_> = stages.iter().map(|stage| stage.name).collect();
-    let found = stages.iter().find(|stage| stage.name == name);
-    found.with_context(|| format!("there is no stage {name:?}; there are {}", names.join(", ")))
+/// The stages of these names, in their own order and each once.
+pub fn find(stages: &[Stage], names: &[String]) -> Result<Vec<Stage>> {
+    let known: Vec<_> = stages.iter().map(|stage| stage.name).collect();
+    let unknown = names.iter().find(|name| !known.contains(&name.as_str()));
+    if let Some(name) = unknown {
+        bail!("there is no stage {name:?}; there are {}", known.join(", "));
+    }
+    let found: Vec<_> =
+        stages.iter().filter(|stage| names.iter().any(|name| name == stage.name)).cloned().collect();
+    found.first().context("no stage is named")?;
+    Ok(found)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const STAGES: [Stage; 2] = [
-        Stage::new("good", "passes", &[], |_| Ok(())),
-        Stage::new("bad", "fails", &[], |_| anyhow::bail!("broken")),
-    ];
+    fn stages() -> [Stage; 5] {
+        [
+            Stage::new("good", "passes", &[], |_| Ok(())).tier(Tier::Check, ""),
+            Stage::new("bad", "fails", &[], |_| bail!("broken")).tier(Tier::Test, ""),
+            Stage::new("small", "is a part", &[], |_| Ok(())).tier(Tier::Test, "").part_of("large"),
+            Stage::new("large", "does more", &[], |_| Ok(())).tier(Tier::Ci, ""),
+            Stage::in_tools("slow", "takes hours", &[Need::Node]).tier(Tier::Nightly, ""),
+        ]
+    }
+
+    fn names(stages: &[Stage]) -> Vec<&str> {
+        stages.iter().map(|stage| stage.name).collect()
+    }
 
     #[test]
     fn a_stage_is_found_by_its_name() {
-        assert_eq!(find(&STAGES, "bad").unwrap().about, "fails");
-        let error = find(&STAGES, "worse").map(|_| ()).unwrap_err();
+        let found = find(&stages(), &["bad".to_owned()]).unwrap();
+        assert_eq!(found[0].about, "fails");
+        let error = find(&stages()[..2], &["worse".to_owned()]).map(|_| ()).unwrap_err();
         assert_eq!(error.to_string(), "there is no stage \"worse\"; there are good, bad");
+    }
+
+    #[test]
+    fn several_stages_are_found_in_their_order_and_once() {
+        let wanted = ["slow", "good", "slow"].map(str::to_owned);
+        assert_eq!(names(&find(&stages(), &wanted).unwrap()), ["good", "slow"]);
+        assert!(find(&stages(), &[]).is_err());
+    }
+
+    #[test]
+    fn a_tier_has_what_is_below_it_and_no_part_beside_the_whole() {
+        let of = |tier| of_tier(&stages(), tier).iter().map(|stage| stage.name).collect::<Vec<_>>();
+        assert_eq!(of(Tier::Check), ["good"]);
+        assert_eq!(of(Tier::Test), ["bad", "small"]);
+        assert_eq!(of(Tier::Ci), ["good", "bad", "large"]);
+        assert_eq!(of(Tier::Nightly), ["good", "bad", "large", "slow"]);
+    }
+
+    #[test]
+    fn a_stage_in_the_tools_needs_these() {
+        assert_eq!(stages()[4].needs(), [Need::Tools, Need::Node]);
+        assert!(stages()[0].needs().is_empty());
     }
 }

@@ -8,26 +8,26 @@ use anyhow::{Context, Result};
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
 /// Turns SIGINT, SIGTERM and SIGHUP into [`interrupted`].
-pub(crate) fn watch_signals() -> Result<()> {
+pub fn watch_signals() -> Result<()> {
     ctrlc::set_handler(|| INTERRUPTED.store(true, Ordering::SeqCst))
         .context("the signal handler cannot be set")
 }
 
 /// Whether this process has been told to stop.
-pub(crate) fn interrupted() -> bool {
+pub fn interrupted() -> bool {
     INTERRUPTED.load(Ordering::SeqCst)
 }
 
 /// Ends the children of a run before their time, once it is set or this process has been told to stop.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Stop(Arc<AtomicBool>);
+pub struct Stop(Arc<AtomicBool>);
 
 impl Stop {
-    pub(crate) fn set(&self) {
+    pub fn set(&self) {
         self.0.store(true, Ordering::SeqCst);
     }
 
-    pub(crate) fn is_set(&self) -> bool {
+    pub fn is_set(&self) -> bool {
         interrupted() || self.0.load(Ordering::SeqCst)
     }
 }

@@ -1,12 +1,12 @@
 //! The targets that we build for besides the machine at hand, as rustc names them.
 
 /// The microcontroller target: the smallest of Arm's cores, without atomic compare-and-swap.
-pub(crate) const THUMB: &str = "thumbv6m-none-eabi";
+pub const THUMB: &str = "thumbv6m-none-eabi";
 /// The target of Cortex-M4 and M7: the emulated board and the Nucleo.
-pub(crate) const THUMB_M4: &str = "thumbv7em-none-eabihf";
+pub const THUMB_M4: &str = "thumbv7em-none-eabihf";
 /// The target of Cortex-M33: the Pico 2.
-pub(crate) const THUMB_M33: &str = "thumbv8m.main-none-eabihf";
+pub const THUMB_M33: &str = "thumbv8m.main-none-eabihf";
 /// The target of small RISC-V cores.
-pub(crate) const RISCV: &str = "riscv32imc-unknown-none-elf";
+pub const RISCV: &str = "riscv32imc-unknown-none-elf";
 /// The browser target.
-pub(crate) const WASM: &str = "wasm32-unknown-unknown";
+pub const WASM: &str = "wasm32-unknown-unknown";

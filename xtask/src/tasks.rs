@@ -3,11 +3,13 @@
 use std::fs;
 use std::sync::OnceLock;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Error, Result, anyhow};
 
+use crate::history;
 use crate::log::Log;
+use crate::results::{self, Tests};
 use crate::schedule::{self, Constraints, Ended, Event, Job, Load, Outcome, Resource};
 use crate::setup::{self, Done, Need};
 use crate::shell::Shell;
@@ -33,61 +35,79 @@ struct Task<'s> {
 }
 
 /// How a task went, for the table.
-pub(crate) struct Row {
-    pub(crate) name: String,
-    pub(crate) took: Duration,
-    pub(crate) outcome: Outcome,
+#[derive(Debug)]
+pub struct Row {
+    pub name: String,
+    pub took: Duration,
+    pub outcome: Outcome,
+    /// The tests that its log tells of.
+    pub tests: Option<Tests>,
+    /// The first error of one that failed, or why it did not run.
+    pub reason: Option<String>,
+    /// The file with all that it printed, in the repository.
+    pub log: String,
 }
 
 /// How a run went.
-pub(crate) struct Report {
+pub struct Report {
     /// The stages and the notable steps of the set-up, in the order in which they could start.
-    pub(crate) rows: Vec<Row>,
-    pub(crate) failure: Option<Error>,
+    pub rows: Vec<Row>,
+    pub failure: Option<Error>,
 }
 
 impl Report {
-    pub(crate) fn into_result(self) -> Result<()> {
+    pub fn into_result(self) -> Result<()> {
         self.failure.map_or(Ok(()), Err)
     }
 }
 
-/// Sees to it that all this is there.
-pub(crate) fn set_up(shell: &Shell, needs: &[Need]) -> Result<()> {
+/// Sees to it that all this is there. The first failure ends it.
+pub fn set_up(shell: &Shell, needs: &[Need]) -> Result<()> {
     run(shell, needs, &[]).into_result()
 }
 
 /// Runs stages and sees to what they need, and to these needs. What each prints is shown in one piece when it ends, and
 /// stands in a file below target/ meanwhile.
-pub(crate) fn run(shell: &Shell, needs: &[Need], stages: &[Stage]) -> Report {
+pub fn run(shell: &Shell, needs: &[Need], stages: &[Stage]) -> Report {
     let tasks = tasks(needs, stages);
     let stop = Stop::default();
     let jobs = tasks.iter().map(|task| {
-        let after = task.requires().iter().filter_map(|need| {
-            let is_it = |other: &Task<'_>| matches!(other.work, Work::Need(other) if other == *need);
+        let after = task.requires().into_iter().filter_map(|need| {
+            let is_it = |other: &Task<'_>| matches!(other.work, Work::Need(other) if other == need);
             tasks.iter().position(is_it)
         });
         Job::new(task.work.constraints(after.collect()), || task.run(shell, &stop))
     });
     let cores = thread::available_parallelism().map_or(1, usize::from);
-    let show = |event: Event<'_>| match (tasks.get(event.job), event.ended) {
-        (Some(task), None) => task.announce(shell),
-        (Some(task), Some(ended)) => task.show(shell, ended),
-        (None, _) => {}
+    let show = |job: usize, event: Event<'_>| {
+        let Some(task) = tasks.get(job) else { return };
+        match event {
+            Event::Starts if task.is_mostly_short() => {}
+            Event::IsSlow if !task.is_mostly_short() => {}
+            Event::Starts | Event::IsSlow => task.announce(shell),
+            Event::Ends(ended) => {
+                let cause = ended.barred_by.and_then(|cause| tasks.get(cause));
+                task.show(shell, ended, cause);
+                // There is nothing to be learnt from the rest of a set-up.
+                if ended.outcome == Outcome::Failed && stages.is_empty() {
+                    stop.set();
+                }
+            }
+        }
     };
     let ended = schedule::run(jobs.collect(), cores, &stop, show);
     // Others may be at work in the folder of the tools where this run was not.
     if tasks.iter().any(|task| task.work.constraints(vec![]).resource == Some(Resource::Tools)) {
         setup::clean(shell);
     }
-    report(&tasks, ended)
+    report(shell, &tasks, ended)
 }
 
 /// Each stage behind what it needs, and each need once.
 fn tasks<'s>(needs: &[Need], stages: &'s [Stage]) -> Vec<Task<'s>> {
     let mut work: Vec<Work<'_>> = Need::with_required(needs).into_iter().map(Work::Need).collect();
     for stage in stages {
-        for need in Need::with_required(stage.needs) {
+        for need in Need::with_required(&stage.needs()) {
             if !work.iter().any(|other| matches!(other, Work::Need(other) if *other == need)) {
                 work.push(Work::Need(need));
             }
@@ -121,10 +141,10 @@ impl Work<'_> {
 }
 
 impl Task<'_> {
-    fn requires(&self) -> &'static [Need] {
+    fn requires(&self) -> Vec<Need> {
         match self.work {
-            Work::Need(need) => need.requires(),
-            Work::Stage(stage) => stage.needs,
+            Work::Need(need) => need.requires().to_vec(),
+            Work::Stage(stage) => stage.needs(),
         }
     }
 
@@ -133,28 +153,54 @@ impl Task<'_> {
         format!("{LOGS}/{}.log", self.work.name().replace(' ', "-"))
     }
 
+    fn text(&self, shell: &Shell) -> String {
+        let text = fs::read(shell.path(&self.log())).unwrap_or_default();
+        String::from_utf8_lossy(&text).into_owned()
+    }
+
     fn run(&self, shell: &Shell, stop: &Stop) -> Result<()> {
-        let shell = shell.for_part(Log::create(&shell.path(&self.log()))?, stop);
-        match self.work {
-            Work::Need(need) => {
-                let done = setup::install(need, &shell)?;
-                // Nobody else sets it.
-                let _ = self.done.set(done);
+        let log = Log::create(&shell.path(&self.log()))?;
+        let shell = shell.for_part(log.clone(), stop);
+        let started = Instant::now();
+        let result = match self.work {
+            Work::Need(need) => setup::install(need, &shell).map(Some),
+            Work::Stage(stage) => stage.run(&shell).map(|()| None),
+        };
+        match result {
+            Ok(done) => {
+                // A step of the set-up that had nothing to do says nothing about one that has.
+                if !matches!(done, Some(Done::Present(_))) {
+                    history::keep(&shell, &self.work.name(), started.elapsed());
+                }
+                // It is set once, here.
+                let _ = done.map(|done| self.done.set(done));
                 Ok(())
             }
-            Work::Stage(stage) => stage.run(&shell),
+            Err(error) => {
+                log.note(format_args!("Error: {error:#}"));
+                Err(error)
+            }
         }
+    }
+
+    /// Whether it is there already as a rule, so that its beginning is not worth a line.
+    fn is_mostly_short(&self) -> bool {
+        matches!(self.work, Work::Need(need) if need.constraints(vec![]).load == Load::None)
     }
 
     fn announce(&self, shell: &Shell) {
-        let is_short = matches!(self.work, Work::Need(need) if need.constraints(vec![]).load == Load::None);
-        if !is_short {
-            shell.note(format_args!("--> {} (log: {})", self.work.name(), self.log()));
-        }
+        let name = self.work.name();
+        let what = match self.work {
+            Work::Need(need) => setup::doing(need),
+            Work::Stage(stage) => stage.about,
+        };
+        let expected = history::expected(shell, &name).map_or_else(String::new, |time| format!("{time}; "));
+        shell.note(format_args!("--> {name}: {what} ({expected}log: {})", self.log()));
     }
 
-    /// Shows how it went: of set-up that succeeded a line, and all that a stage printed, or what failed.
-    fn show(&self, shell: &Shell, ended: &Ended) {
+    /// Shows how it went: of set-up that succeeded a line, and all that a stage printed, or what failed. `cause` is what
+    /// failed before it.
+    fn show(&self, shell: &Shell, ended: &Ended, cause: Option<&Self>) {
         let (name, seconds) = (self.work.name(), ended.took.as_secs_f64());
         match (ended.outcome, self.done.get()) {
             (Outcome::Passed, Some(Done::Present(what))) => shell.note(format_args!("{name}: {what}")),
@@ -162,25 +208,45 @@ impl Task<'_> {
                 shell.note(format_args!("{name}: {what} ({seconds:.1} s)"));
             }
             (Outcome::Passed | Outcome::Failed, _) => {
-                let text = fs::read(shell.path(&self.log())).unwrap_or_default();
-                let text = String::from_utf8_lossy(&text);
-                let word = ended.outcome.word();
+                let (text, word) = (self.text(shell), ended.outcome.word());
                 shell.print(format_args!("\n==> {name}\n{text}<== {name}: {word} in {seconds:.1} s\n"));
             }
             (Outcome::Stopped | Outcome::NotRun, _) => {
-                shell.note(format_args!("{name}: {}", ended.outcome.word()));
+                let because = cause.map_or_else(String::new, |cause| format!(": {}", cause.as_reason()));
+                shell.note(format_args!("{name}: {}{because}", ended.outcome.word()));
             }
+        }
+    }
+
+    /// Why another one does not run when this one has failed.
+    fn as_reason(&self) -> String {
+        match self.work {
+            Work::Need(need) => format!("needs {}, which failed", need.name()),
+            Work::Stage(stage) => format!("needs {}, which failed", stage.name),
         }
     }
 }
 
-fn report(tasks: &[Task<'_>], ended: Vec<Ended>) -> Report {
+fn report(shell: &Shell, tasks: &[Task<'_>], ended: Vec<Ended>) -> Report {
     let mut report = Report { rows: Vec::new(), failure: None };
     let is_complete = ended.iter().all(|ended| ended.outcome == Outcome::Passed);
-    for (task, Ended { outcome, error, took }) in tasks.iter().zip(ended) {
+    for (task, Ended { outcome, error, barred_by, took }) in tasks.iter().zip(ended) {
         let is_stage = matches!(task.work, Work::Stage(_));
         if is_stage || took >= NOTABLE || outcome == Outcome::Failed {
-            report.rows.push(Row { name: task.work.name(), took, outcome });
+            let has_log = matches!(outcome, Outcome::Passed | Outcome::Failed);
+            let text = if has_log { task.text(shell) } else { String::new() };
+            let barred = barred_by.and_then(|cause| tasks.get(cause)).map(Task::as_reason);
+            let failed = error
+                .as_ref()
+                .map(|error| results::first_error(&text).unwrap_or_else(|| format!("{error:#}")));
+            report.rows.push(Row {
+                name: task.work.name(),
+                took,
+                outcome,
+                tests: if is_stage { results::tests(&text) } else { None },
+                reason: failed.or(barred),
+                log: task.log(),
+            });
         }
         let error = error.map(|error| task.work.explain(error));
         report.failure = report.failure.or(error);
@@ -212,23 +278,54 @@ mod tests {
     }
 
     #[test]
-    fn the_failure_is_that_of_the_stage_that_failed_and_nothing_else_runs() {
+    fn the_failure_is_that_of_the_stage_that_failed_and_the_others_run() {
         let stages = [
             Stage::new("good-task", "passes", &[], |shell| {
                 shell.print("fine");
                 Ok(())
             }),
-            Stage::new("bad-task", "fails", &[], |_| anyhow::bail!("broken")).load(Load::Alone),
-            Stage::new("never-task", "is not reached", &[], |_| panic!("reached")).load(Load::Alone),
+            Stage::new("bad-task", "fails", &[], |shell| {
+                shell.print("error: no such thing\ntest result: FAILED. 2 passed; 1 failed; 0 ignored");
+                anyhow::bail!("broken")
+            })
+            .load(Load::Alone),
+            Stage::new("last-task", "is reached", &[], |_| anyhow::bail!("broken, too")).load(Load::Alone),
         ];
         let shell = Shell::new().unwrap();
         let report = run(&shell, &[], &stages);
-        let rows: Vec<_> = report.rows.iter().map(|row| (row.name.as_str(), row.outcome)).collect();
-        let expected =
-            [("good-task", Outcome::Passed), ("bad-task", Outcome::Failed), ("never-task", Outcome::NotRun)];
+        let rows: Vec<_> = report
+            .rows
+            .iter()
+            .map(|row| (row.name.as_str(), row.outcome, row.reason.as_deref(), row.tests.map(Tests::all)))
+            .collect();
+        let expected = [
+            ("good-task", Outcome::Passed, None, None),
+            ("bad-task", Outcome::Failed, Some("error: no such thing"), Some(3)),
+            ("last-task", Outcome::Failed, Some("Error: broken, too"), None),
+        ];
         assert_eq!(rows, expected);
         let error = format!("{:#}", report.into_result().unwrap_err());
         assert_eq!(error, "the stage \"bad-task\" failed: broken");
         assert_eq!(fs::read_to_string(shell.path("target/xtask/good-task.log")).unwrap(), "fine\n");
+        assert!(history::seconds(&shell, "good-task").is_some());
+    }
+
+    #[test]
+    fn what_needs_something_that_failed_is_not_run_and_says_why() {
+        // No step of the set-up fails on purpose, so this is how one that did is told.
+        let never = Stage::new("never-task", "is not reached", &[Need::Page], |_| panic!("reached"));
+        let stages = [never];
+        let tasks = tasks(&[], &stages);
+        let place = |name: &str| tasks.iter().position(|task| task.work.name() == name).unwrap();
+        let ended = tasks.iter().map(|task| match task.work.name().as_str() {
+            "set-up wasm-bindgen" => Ended::failed(anyhow!("no network")),
+            "set-up page" | "never-task" => Ended::barred_by(place("set-up wasm-bindgen")),
+            _ => Ended::passed(),
+        });
+        let report = report(&Shell::new().unwrap(), &tasks, ended.collect());
+        let row = report.rows.iter().find(|row| row.name == "never-task").unwrap();
+        assert_eq!(row.outcome, Outcome::NotRun);
+        assert_eq!(row.reason.as_deref(), Some("needs wasm-bindgen, which failed"));
+        assert_eq!(format!("{:#}", report.into_result().unwrap_err()), "no network");
     }
 }

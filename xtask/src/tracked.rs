@@ -5,7 +5,7 @@ use anyhow::{Result, bail};
 use crate::shell::Shell;
 
 /// All files that are committed or could be, by their paths in the repository, sorted.
-pub(crate) fn files(shell: &Shell) -> Result<Vec<String>> {
+pub fn files(shell: &Shell) -> Result<Vec<String>> {
     let args = ["ls-files", "--cached", "--others", "--exclude-standard", "--deduplicate"];
     let output = shell.cmd("git", args).output()?;
     if !output.status.success() {

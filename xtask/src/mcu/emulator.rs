@@ -16,16 +16,16 @@ use crate::setup::{Need, QEMU};
 use crate::shell::Shell;
 
 /// What a machine in QEMU needs.
-pub(crate) const NEEDS: [Need; 3] = [Need::FirmwareTargets, Need::Qemu, Need::DefmtPrint];
+pub const NEEDS: [Need; 3] = [Need::FirmwareTargets, Need::Qemu, Need::DefmtPrint];
 /// What QEMU calls the network of a machine.
-pub(super) const NETWORK: &str = "network";
+pub const NETWORK: &str = "network";
 
 /// How long a machine that has ended may take to have its last lines printed.
 const LAST_LINES: Duration = Duration::from_secs(60);
 const POLL: Duration = Duration::from_millis(100);
 
 /// A running machine.
-pub(crate) struct Machine {
+pub struct Machine {
     qemu: Running,
     printer: Running,
     lines: Receiver<String>,
@@ -35,14 +35,14 @@ pub(crate) struct Machine {
 }
 
 /// What a machine said, and how it ended.
-pub(crate) struct Report {
-    pub(crate) status: ExitStatus,
+pub struct Report {
+    pub status: ExitStatus,
     lines: Vec<String>,
 }
 
 impl Machine {
     /// Starts a firmware with arguments `name=value`; QEMU itself gets `more`.
-    pub(crate) fn start(
+    pub fn start(
         shell: &Shell,
         firmware: &Path,
         arguments: &[String],
@@ -84,7 +84,7 @@ impl Machine {
     }
 
     /// Waits until the machine says something with these words in it.
-    pub(crate) fn wait_for(&mut self, words: &str) -> Result<()> {
+    pub fn wait_for(&mut self, words: &str) -> Result<()> {
         loop {
             match self.lines.recv_timeout(POLL) {
                 Ok(line) => {
@@ -101,7 +101,7 @@ impl Machine {
     }
 
     /// Fails if the machine has ended, which one that is not waited for should not.
-    pub(crate) fn check(&mut self) -> Result<()> {
+    pub fn check(&mut self) -> Result<()> {
         // Its lines were shown already.
         self.lines.try_iter().for_each(drop);
         match self.qemu.poll()? {
@@ -121,7 +121,7 @@ impl Machine {
     }
 
     /// Waits until the machine ends.
-    pub(crate) fn finish(mut self) -> Result<Report> {
+    pub fn finish(mut self) -> Result<Report> {
         let rest = self.limit.saturating_sub(self.started.elapsed());
         let status = self.qemu.wait(Some(rest))?;
         self.printer.wait(Some(LAST_LINES))?;
@@ -130,7 +130,7 @@ impl Machine {
     }
 
     /// Waits until the machine ends as it should.
-    pub(crate) fn succeed(self) -> Result<Report> {
+    pub fn succeed(self) -> Result<Report> {
         let report = self.finish()?;
         if !report.status.success() {
             bail!("the firmware failed: {}", describe(report.status));
@@ -141,18 +141,18 @@ impl Machine {
 
 impl Report {
     /// Whether a line has these words in it.
-    pub(crate) fn says(&self, words: &str) -> bool {
+    pub fn says(&self, words: &str) -> bool {
         self.lines.iter().any(|line| line.contains(words))
     }
 
     /// The number `name` in the line `RESULT name=value ...`.
-    pub(crate) fn number(&self, name: &str) -> Result<f64> {
+    pub fn number(&self, name: &str) -> Result<f64> {
         let found = self.lines.iter().find_map(|line| number_in(line, name));
         found.with_context(|| format!("the firmware reported no {name}"))
     }
 
     /// The number `name` in the line of results that has this word in it.
-    pub(crate) fn number_of(&self, word: &str, name: &str) -> Result<f64> {
+    pub fn number_of(&self, word: &str, name: &str) -> Result<f64> {
         let mut lines = self.lines.iter().filter(|line| line.split_whitespace().any(|found| found == word));
         let found = lines.find_map(|line| number_in(line, name));
         found.with_context(|| format!("the firmware reported no {name} for {word}"))

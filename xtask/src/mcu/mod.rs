@@ -1,170 +1,30 @@
-//! `cargo xtask mcu`: the firmware in QEMU, with real servers on the host.
+//! The board that QEMU emulates, and a player of the demo on it.
 
-pub(crate) mod bench;
 mod emulator;
-mod games;
-mod link;
-mod scenarios;
-mod server_key;
 
 use std::time::Duration;
 
-use anyhow::{Result, bail};
-use clap::Args;
-use serde_json::json;
+use anyhow::Result;
 
-pub(crate) use self::emulator::{Machine, NEEDS as PLAYER_NEEDS};
-use self::games::Games;
-use self::scenarios::{FOREIGN, Scenarios};
-use crate::artifacts;
+pub use self::emulator::{Machine, NEEDS as PLAYER_NEEDS, NETWORK, Report};
 use crate::firmware::{self, EMULATED};
-use crate::setup::{Need, PEERS};
 use crate::shell::Shell;
 use crate::targets::THUMB_M4;
-use crate::tasks;
-
-/// What the runs in QEMU need besides the programs on the host.
-const NEEDS: [Need; 4] = [Need::FirmwareTargets, Need::Qemu, Need::DefmtPrint, Need::Peers];
-
-/// What the stage of the tests needs.
-pub(crate) const TEST_NEEDS: [Need; 5] =
-    [Need::FirmwareTargets, Need::Qemu, Need::DefmtPrint, Need::Peers, Need::HostTests];
 
 /// How long a player may take until it plays.
 const JOINS_WITHIN: Duration = Duration::from_secs(300);
 
-/// Bytes of stack, at most: what the painted stack of the scenarios shows, and some more for interrupts.
-const MOST_STACK: f64 = 12_288.0;
-/// The same with secure connections: the handshake computes on a curve.
-const MOST_STACK_SECURE: f64 = 20_480.0;
-
-/// How the scenarios with secure connections are built.
-const SECURE_SCENARIOS: [&str; 4] = ["--bin", "secure-scenarios", "--features", "secure"];
-
-/// What to do with the firmware.
-#[derive(Args)]
-pub(crate) struct Options {
-    /// Run every scenario, and print one line of JSON.
-    #[arg(long)]
-    smoke: bool,
-    /// Run them so often, one time after the other.
-    #[arg(long, value_name = "N", default_value_t = 1, requires = "smoke")]
-    repeat: u32,
-    /// Then exchange messages for so many minutes in real time.
-    #[arg(long, value_name = "MINUTES", requires = "smoke")]
-    soak: Option<u64>,
-}
-
-/// `cargo xtask mcu`.
-pub(crate) fn command(shell: &Shell, options: &Options) -> Result<()> {
-    if !options.smoke {
-        bail!("say what to do: --smoke runs every scenario in QEMU");
-    }
-    tasks::set_up(shell, &[&NEEDS[..], &[Need::Programs]].concat())?;
-    run(shell, options)
-}
-
-/// Runs what was built of the host's side.
-fn run(result: &Shell, options: &Options) -> Result<()> {
-    let shell = &result.with_free_stdout();
-    let programs = artifacts::built_programs(shell)?;
-    let folder = firmware::build(shell, EMULATED, THUMB_M4, &[])?;
-    let built = |name| firmware::built(&folder, THUMB_M4, name);
-    firmware::build(shell, EMULATED, THUMB_M4, &SECURE_SCENARIOS)?;
-    let peers = shell.path(PEERS);
-    let scenarios = Scenarios {
-        shell,
-        firmware: built("scenarios")?,
-        secure: built("secure-scenarios")?,
-        quickstart: built("quickstart")?,
-        rakwire: programs.rakwire,
-        peers,
-    };
-    let games = Games {
-        shell,
-        firmware: built("player")?,
-        replication: built("replication")?,
-        server: programs.snowfight,
-    };
-    for run in 0..options.repeat {
-        let line = smoke(&scenarios, &games)?;
-        shell.note(format_args!("mcu: run {} of {} passed", run + 1, options.repeat));
-        if run + 1 == options.repeat && options.soak.is_none() {
-            result.print(line);
-        }
-    }
-    if let Some(minutes) = options.soak {
-        let soak = scenarios.soak(minutes)?;
-        result.print(json!({
-            "ok": true,
-            "minutes": minutes,
-            "round_trips": soak.round_trips as u64,
-            "rtt_us_median": soak.rtt_us_median as u64,
-            "loss_percent": rounded(soak.loss_percent),
-        }));
-    }
-    Ok(())
-}
-
 /// Lets a player on the emulated board join the game of this server, which takes [`PLAYER_NEEDS`]. It plays until the
 /// machine is dropped.
-pub(crate) fn player(shell: &Shell, server: &str) -> Result<Machine> {
+pub fn player(shell: &Shell, server: &str) -> Result<Machine> {
     let folder = firmware::build(shell, EMULATED, THUMB_M4, &["--bin", "player"])?;
     let firmware = firmware::built(&folder, THUMB_M4, "player")?;
-    let mut machine = Machine::start(shell, &firmware, &[games::at(server)], &[], JOINS_WITHIN)?;
+    let mut machine = Machine::start(shell, &firmware, &[at(server)], &[], JOINS_WITHIN)?;
     machine.wait_for("joined as player")?;
     Ok(machine)
 }
 
-/// The stage of `cargo xtask test`.
-pub(crate) fn stage(shell: &Shell) -> Result<()> {
-    bench::instructions(shell, false)?;
-    run(shell, &Options { smoke: true, repeat: 1, soak: None })
-}
-
-/// Every scenario; the result in one line of JSON.
-fn smoke(scenarios: &Scenarios<'_>, games: &Games<'_>) -> Result<String> {
-    let clean = scenarios.clean()?;
-    if clean.round_trips < 2_000.0 {
-        bail!("there were only {} round trips", clean.round_trips);
-    }
-    let lossy = scenarios.lossy()?;
-    let secure = scenarios.secure()?;
-    let fixed = scenarios.fixed_address()?;
-    let other_version = scenarios.other_version()?;
-    let own = [&clean, &lossy, &secure, &fixed, &other_version];
-    let mut round_trips: f64 = own.iter().map(|exchange| exchange.round_trips).sum();
-    let mut foreign = Vec::new();
-    for peer in FOREIGN {
-        let exchange = scenarios.foreign(peer)?;
-        round_trips += exchange.round_trips;
-        foreign.push(peer.0);
-    }
-    let stack = clean.stack.max(lossy.stack).max(games.all()?);
-    if stack > MOST_STACK {
-        bail!("{stack} bytes of stack were used, more than {MOST_STACK}");
-    }
-    if secure.stack > MOST_STACK_SECURE {
-        bail!("{} bytes of stack were used, more than {MOST_STACK_SECURE}", secure.stack);
-    }
-    scenarios.full_pool()?;
-    scenarios.restart()?;
-    scenarios.link_loss()?;
-    scenarios.telemetry()?;
-    scenarios.quickstart()?;
-    scenarios.wrong_servers()?;
-    let result = json!({
-        "ok": true,
-        "round_trips": round_trips as u64,
-        "rtt_us_median": clean.rtt_us_median as u64,
-        "loss_percent": rounded(lossy.loss_percent),
-        "stack_bytes": stack as u64,
-        "stack_bytes_secure": secure.stack as u64,
-        "foreign": foreign,
-    });
-    Ok(result.to_string())
-}
-
-fn rounded(number: f64) -> f64 {
-    (number * 10.0).round() / 10.0
+/// The player's argument for a server on the host.
+pub fn at(address: &str) -> String {
+    format!("server=10.0.2.2:{}", address.rsplit(':').next().unwrap_or_default())
 }

@@ -5,7 +5,7 @@ pub(super) const CORE: usize = 2;
 
 /// How much of the machine a job keeps busy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Load {
+pub enum Load {
     /// It waits for the network or a disk.
     None,
     /// It waits about half of its time.
@@ -30,7 +30,7 @@ impl Load {
 
 /// What only one job at a time may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Resource {
+pub enum Resource {
     /// The system's package manager.
     SystemPackages,
     /// Rustup, and the toolchains that it keeps.
@@ -47,9 +47,9 @@ pub(crate) enum Resource {
 
 /// What the choice of the next job depends on.
 #[derive(Clone, Debug)]
-pub(crate) struct Constraints {
-    pub(crate) load: Load,
-    pub(crate) resource: Option<Resource>,
+pub struct Constraints {
+    pub load: Load,
+    pub resource: Option<Resource>,
     /// The numbers of the jobs that must have passed.
-    pub(crate) after: Vec<usize>,
+    pub after: Vec<usize>,
 }

@@ -10,36 +10,36 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Error, Result, anyhow};
 
-pub(crate) use self::constraints::{Constraints, Load, Resource};
+pub use self::constraints::{Constraints, Load, Resource};
 use self::plan::{Plan, State};
 use crate::stop::Stop;
 
 type Action<'a> = Box<dyn FnOnce() -> Result<()> + Send + 'a>;
 
 /// A part of a run.
-pub(crate) struct Job<'a> {
+pub struct Job<'a> {
     constraints: Constraints,
     action: Action<'a>,
 }
 
 impl<'a> Job<'a> {
-    pub(crate) fn new(constraints: Constraints, action: impl FnOnce() -> Result<()> + Send + 'a) -> Self {
+    pub fn new(constraints: Constraints, action: impl FnOnce() -> Result<()> + Send + 'a) -> Self {
         Self { constraints, action: Box::new(action) }
     }
 }
 
 /// How a job went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Outcome {
+pub enum Outcome {
     Passed,
     Failed,
-    /// It was ended because another one failed, or the run was interrupted.
+    /// It was ended with the run.
     Stopped,
     NotRun,
 }
 
 impl Outcome {
-    pub(crate) fn word(self) -> &'static str {
+    pub fn word(self) -> &'static str {
         match self {
             Self::Passed => "passed",
             Self::Failed => "FAILED",
@@ -51,60 +51,102 @@ impl Outcome {
 
 /// A job that has ended.
 #[derive(Debug)]
-pub(crate) struct Ended {
-    pub(crate) outcome: Outcome,
+pub struct Ended {
+    pub outcome: Outcome,
     /// Why it failed.
-    pub(crate) error: Option<Error>,
-    pub(crate) took: Duration,
+    pub error: Option<Error>,
+    /// The job whose failure kept it from running.
+    pub barred_by: Option<usize>,
+    pub took: Duration,
 }
 
 impl Ended {
-    const NOT_RUN: Self = Self { outcome: Outcome::NotRun, error: None, took: Duration::ZERO };
+    const NOT_RUN: Self =
+        Self { outcome: Outcome::NotRun, error: None, barred_by: None, took: Duration::ZERO };
+
+    /// One that could not run, since this job has failed.
+    pub fn barred_by(job: usize) -> Self {
+        Self { barred_by: Some(job), ..Self::NOT_RUN }
+    }
 }
 
-/// A job that starts or ends.
-pub(crate) struct Event<'e> {
-    pub(crate) job: usize,
-    /// `None` at its start.
-    pub(crate) ended: Option<&'e Ended>,
+#[cfg(test)]
+impl Ended {
+    pub fn passed() -> Self {
+        Self { outcome: Outcome::Passed, ..Self::NOT_RUN }
+    }
+
+    pub fn failed(error: Error) -> Self {
+        Self { outcome: Outcome::Failed, error: Some(error), ..Self::NOT_RUN }
+    }
 }
 
-/// Runs the jobs; of those that could start, the first in their order does. After the first failure the others are told
-/// to stop, and no more are started.
-pub(crate) fn run(
+/// Something that happens to a job.
+#[derive(Clone, Copy)]
+pub enum Event<'e> {
+    Starts,
+    /// It has been running for more than [`SLOW`].
+    IsSlow,
+    Ends(&'e Ended),
+}
+
+/// How long a job may take before that is worth a word.
+const SLOW: Duration = Duration::from_secs(1);
+
+/// Runs the jobs; of those that could start, the first in their order does. After a failure the others go on, but for
+/// those that depend on it.
+pub fn run(
     jobs: Vec<Job<'_>>,
     cores: usize,
     stop: &Stop,
-    mut on: impl FnMut(Event<'_>),
+    mut on: impl FnMut(usize, Event<'_>),
 ) -> Vec<Ended> {
     let mut ended: Vec<Ended> = jobs.iter().map(|_| Ended::NOT_RUN).collect();
     let mut plan = Plan::new(jobs.iter().map(|job| job.constraints.clone()), cores);
     let mut actions: Vec<Option<Action<'_>>> = jobs.into_iter().map(|job| Some(job.action)).collect();
     let (sender, results) = mpsc::channel();
+    let mut fresh: Vec<(usize, Instant)> = Vec::new();
     thread::scope(|scope| {
         loop {
+            while let Some((job, cause)) = plan.barred().filter(|_| !stop.is_set()) {
+                plan.set(job, State::Barred(cause));
+                let barred = Ended::barred_by(cause);
+                on(job, Event::Ends(&barred));
+                put(&mut ended, job, barred);
+            }
             while let Some(job) = plan.next().filter(|_| !stop.is_set()) {
                 plan.set(job, State::Running);
-                on(Event { job, ended: None });
+                on(job, Event::Starts);
+                fresh.push((job, Instant::now()));
                 let (action, sender) = (actions.get_mut(job).and_then(Option::take), sender.clone());
                 scope.spawn(move || sender.send((job, finish(action, stop))));
             }
             if plan.running().next().is_none() {
                 return;
             }
-            let Ok((job, result)) = results.recv() else { return };
+            let result = results.recv_timeout(SLOW);
+            let is_done = |job: usize| result.as_ref().is_ok_and(|(done, _)| *done == job);
+            fresh.retain(|(job, started)| {
+                let is_slow = started.elapsed() >= SLOW && !is_done(*job);
+                if is_slow {
+                    on(*job, Event::IsSlow);
+                }
+                !is_slow && !is_done(*job)
+            });
+            let Ok((job, result)) = result else { continue };
             let has_passed = result.outcome == Outcome::Passed;
             plan.set(job, if has_passed { State::Passed } else { State::Failed });
-            if !has_passed {
-                stop.set();
-            }
-            on(Event { job, ended: Some(&result) });
-            if let Some(place) = ended.get_mut(job) {
-                *place = result;
-            }
+            on(job, Event::Ends(&result));
+            put(&mut ended, job, result);
         }
     });
     ended
+}
+
+fn put(all: &mut [Ended], job: usize, ended: Ended) {
+    if let Some(place) = all.get_mut(job) {
+        *place = ended;
+    }
 }
 
 /// Runs one job in its thread.
@@ -116,7 +158,7 @@ fn finish(action: Option<Action<'_>>, stop: &Stop) -> Ended {
         Err(_) if stop.is_set() => (Outcome::Stopped, None),
         Err(error) => (Outcome::Failed, Some(error)),
     };
-    Ended { outcome, error, took: started.elapsed() }
+    Ended { outcome, error, barred_by: None, took: started.elapsed() }
 }
 
 #[cfg(test)]
@@ -149,13 +191,42 @@ mod tests {
             Job::new(after(&[]), || meet("first")),
             Job::new(after(&[0, 1]), || say("last")),
         ];
-        let ended = run(jobs, 2, &Stop::default(), |_| {});
+        let ended = run(jobs, 2, &Stop::default(), |_, _| {});
         assert!(ended.iter().all(|job| job.outcome == Outcome::Passed), "{ended:?}");
         assert_eq!(*said.lock().unwrap(), ["first", "first", "last"]);
     }
 
     #[test]
-    fn the_first_failure_stops_the_others() {
+    fn after_a_failure_the_others_go_on_but_for_what_depends_on_it() {
+        let jobs = vec![
+            Job::new(after(&[]), || bail!("broken")),
+            Job::new(after(&[0]), || panic!("started without what it depends on")),
+            Job::new(after(&[1]), || panic!("started without what it depends on")),
+            Job::new(after(&[]), || Ok(())),
+        ];
+        let mut events = Vec::new();
+        let ended = run(jobs, 1, &Stop::default(), |job, event| {
+            if let Event::Ends(ended) = event {
+                events.push((job, ended.outcome));
+            }
+        });
+        let outcomes: Vec<_> = ended.iter().map(|job| (job.outcome, job.barred_by)).collect();
+        assert_eq!(
+            outcomes,
+            [
+                (Outcome::Failed, None),
+                (Outcome::NotRun, Some(0)),
+                (Outcome::NotRun, Some(0)),
+                (Outcome::Passed, None)
+            ]
+        );
+        assert_eq!(ended[0].error.as_ref().unwrap().to_string(), "broken");
+        let order = [(0, Outcome::Failed), (1, Outcome::NotRun), (2, Outcome::NotRun), (3, Outcome::Passed)];
+        assert_eq!(events, order);
+    }
+
+    #[test]
+    fn the_end_of_the_run_stops_those_that_run_and_starts_no_more() {
         let stop = Stop::default();
         let until_told = || {
             let started = Instant::now();
@@ -164,23 +235,45 @@ mod tests {
             }
             bail!("told to stop")
         };
+        let end = || {
+            stop.set();
+            Ok(())
+        };
+        let never = || panic!("started after the end");
         let jobs = vec![
             Job::new(after(&[]), until_told),
-            Job::new(after(&[]), || bail!("broken")),
-            Job::new(after(&[]), || panic!("started after a failure")),
+            Job::new(after(&[]), end),
+            Job::new(after(&[]), never),
+            Job::new(after(&[0]), never),
         ];
-        let mut events = Vec::new();
-        let ended = run(jobs, 2, &stop, |event| events.push((event.job, event.ended.is_some())));
-        let outcomes: Vec<_> = ended.iter().map(|job| job.outcome).collect();
-        assert_eq!(outcomes, [Outcome::Stopped, Outcome::Failed, Outcome::NotRun]);
-        assert_eq!(ended[1].error.as_ref().unwrap().to_string(), "broken");
-        assert_eq!(events, [(0, false), (1, false), (1, true), (0, true)]);
+        let ended = run(jobs, 2, &stop, |_, _| {});
+        let outcomes: Vec<_> = ended.iter().map(|job| (job.outcome, job.barred_by)).collect();
+        assert_eq!(
+            outcomes,
+            [
+                (Outcome::Stopped, None),
+                (Outcome::Passed, None),
+                (Outcome::NotRun, None),
+                (Outcome::NotRun, None)
+            ]
+        );
+    }
+
+    #[test]
+    fn a_job_that_takes_long_is_told_once() {
+        let jobs = vec![Job::new(after(&[]), || {
+            thread::sleep(SLOW * 5 / 2);
+            Ok(())
+        })];
+        let mut slow = 0;
+        run(jobs, 1, &Stop::default(), |_, event| slow += usize::from(matches!(event, Event::IsSlow)));
+        assert_eq!(slow, 1);
     }
 
     #[test]
     fn a_panic_is_a_failure() {
         let jobs = vec![Job::new(after(&[]), || panic!("expected"))];
-        let ended = run(jobs, 1, &Stop::default(), |_| {});
+        let ended = run(jobs, 1, &Stop::default(), |_, _| {});
         assert_eq!(ended[0].outcome, Outcome::Failed);
         assert_eq!(ended[0].error.as_ref().unwrap().to_string(), "it panicked");
     }

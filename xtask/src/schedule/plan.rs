@@ -9,6 +9,8 @@ pub(super) enum State {
     Running,
     Passed,
     Failed,
+    /// It cannot run, since this job has failed.
+    Barred(usize),
 }
 
 /// The jobs, and where each of them is.
@@ -38,6 +40,19 @@ impl Plan {
             || self.running().all(|other| other.resource != constraints.resource);
         let has_passed = |job: &usize| self.jobs.get(*job).is_some_and(|(_, state)| *state == State::Passed);
         fits && is_resource_free && constraints.after.iter().all(has_passed)
+    }
+
+    /// A job that waits in vain, and the job whose failure is the cause of that.
+    pub(super) fn barred(&self) -> Option<(usize, usize)> {
+        let waiting = self.jobs.iter().enumerate().filter(|(_, (_, state))| *state == State::Waiting);
+        waiting.into_iter().find_map(|(job, (constraints, _))| {
+            let cause = constraints.after.iter().find_map(|other| match self.jobs.get(*other)?.1 {
+                State::Failed => Some(*other),
+                State::Barred(cause) => Some(cause),
+                State::Waiting | State::Running | State::Passed => None,
+            })?;
+            Some((job, cause))
+        })
     }
 
     pub(super) fn running(&self) -> impl Iterator<Item = &Constraints> {
@@ -98,6 +113,19 @@ mod tests {
         assert_eq!(start(&mut plan), [0]);
         plan.set(0, State::Failed);
         assert!(start(&mut plan).is_empty());
+    }
+
+    #[test]
+    fn what_waits_in_vain_is_found_with_the_failure_behind_it() {
+        let mut plan =
+            plan(&[(Load::Full, &[]), (Load::Full, &[0]), (Load::Full, &[1]), (Load::Full, &[])], 1);
+        assert_eq!(plan.barred(), None);
+        plan.set(0, State::Failed);
+        assert_eq!(plan.barred(), Some((1, 0)));
+        plan.set(1, State::Barred(0));
+        assert_eq!(plan.barred(), Some((2, 0)));
+        plan.set(2, State::Barred(0));
+        assert_eq!(plan.barred(), None);
     }
 
     #[test]

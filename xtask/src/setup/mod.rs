@@ -11,17 +11,19 @@ mod tools;
 
 use anyhow::{Result, anyhow};
 
-pub(crate) use self::done::Done;
-pub(crate) use self::need::Need;
-pub(crate) use self::peers::{PROGRAMS as PEERS, websockify};
-pub(crate) use self::rust::{MIRI_TOOLCHAIN, promised_rust};
+pub use self::done::Done;
+pub use self::need::Need;
+pub use self::peers::{PROGRAMS as PEERS, websockify};
+pub use self::rust::{MIRI_TOOLCHAIN, promised_rust};
 use crate::artifacts;
 use crate::fields;
+use crate::schedule::Resource;
 use crate::shell::Shell;
 use crate::targets::{RISCV, THUMB, THUMB_M4, THUMB_M33, WASM};
+use crate::tools_of_xtask;
 
 /// QEMU for Arm boards: the program, and the package of the distribution.
-pub(crate) const QEMU: &str = "qemu-system-arm";
+pub const QEMU: &str = "qemu-system-arm";
 
 /// What makes and boots a bare Debian.
 const BARE_DEBIAN: [(&str, &str); 2] =
@@ -36,7 +38,7 @@ const CMAKE: [(&str, &str); 4] = [
 ];
 
 /// Sees to it that what is needed is there.
-pub(crate) fn install(need: Need, shell: &Shell) -> Result<Done> {
+pub fn install(need: Need, shell: &Shell) -> Result<Done> {
     let done = match need {
         Need::Node => npm::node(shell),
         Need::Components => rust::components(shell),
@@ -73,7 +75,10 @@ pub(crate) fn install(need: Need, shell: &Shell) -> Result<Done> {
         Need::Miri => rust::miri(shell),
         Need::Verifpal => tools::verifpal(shell),
         Need::Packages => npm::packages(shell),
-        Need::Peers => peers::build(shell),
+        Need::PythonPeer => peers::build(shell, &["python"]),
+        Need::CppPeer => peers::build(shell, &["cpp"]),
+        Need::Peers => peers::build(shell, &[]),
+        Need::Tools => tools_of_xtask::build(shell).map(Done::Installed),
         Need::NpmPackage => artifacts::npm_package(shell).map(Done::Installed),
         Need::GamePackage => artifacts::game_package(shell).map(Done::Installed),
         Need::Page => artifacts::page(shell).map(Done::Installed),
@@ -88,6 +93,30 @@ pub(crate) fn install(need: Need, shell: &Shell) -> Result<Done> {
         let by_hand = by_hand.map_or_else(String::new, |by_hand| format!("\n  by hand: {by_hand}"));
         anyhow!("the set-up step \"{}\" failed: {reason:#}{by_hand}", need.name())
     })
+}
+
+/// What is done for a need that is not there.
+pub fn doing(need: Need) -> &'static str {
+    match need {
+        Need::Tools => "compiles the part of xtask that not every command has",
+        Need::NpmPackage => "compiles the client for browsers and its TypeScript",
+        Need::GamePackage => "compiles the game for browsers",
+        Need::Page => "bundles the page",
+        Need::Programs => "compiles the game server, the relay and the command-line tool",
+        Need::HostTests => "compiles the tests of all crates",
+        Need::FastRelay | Need::Benchmark | Need::FieldsPeer => "compiles it for speed",
+        Need::Packages => "npm fetches packages",
+        Need::PythonPeer => "fetches a wheel of the original RakNet",
+        Need::CppPeer | Need::Peers => "fetches and compiles other RakNets",
+        other => match other.constraints(vec![]).resource {
+            Some(Resource::Tools) => "cargo compiles and installs it",
+            Some(Resource::Toolchains) => "rustup fetches it",
+            Some(Resource::SystemPackages) => "the system's package manager installs it",
+            Some(Resource::DevProfile | Resource::ReleaseProfile | Resource::NpmProfile) | None => {
+                "looks for it"
+            }
+        },
+    }
 }
 
 /// What a person can do where the step failed.
@@ -139,8 +168,11 @@ fn by_hand(need: Need, shell: &Shell) -> Option<String> {
         Need::Miri => rust::miri_by_hand(),
         Need::Verifpal => tools::verifpal_by_hand(),
         Need::Packages => "`npm ci` in wasm/, wasm/tests/bundlers/ and web/".to_owned(),
+        Need::PythonPeer => format!("`bash {} python`, and read what it says", peers::SCRIPT),
+        Need::CppPeer => format!("`bash {} cpp`, and read what it says", peers::SCRIPT),
         Need::Peers => format!("`bash {}`, and read what it says", peers::SCRIPT),
-        Need::NpmPackage
+        Need::Tools
+        | Need::NpmPackage
         | Need::GamePackage
         | Need::Page
         | Need::Programs
@@ -153,6 +185,6 @@ fn by_hand(need: Need, shell: &Shell) -> Option<String> {
 }
 
 /// Removes what the installation left behind.
-pub(crate) fn clean(shell: &Shell) {
+pub fn clean(shell: &Shell) {
     tools::clean(shell);
 }

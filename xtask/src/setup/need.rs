@@ -4,7 +4,7 @@ use crate::schedule::{Constraints, Load, Resource};
 
 /// One thing that a command needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Need {
+pub enum Need {
     Node,
     Components,
     OldestRust,
@@ -55,7 +55,14 @@ pub(crate) enum Need {
     /// What looks for attacks in models of protocols.
     Verifpal,
     Packages,
+    /// The foreign RakNet that is there in seconds: a wheel.
+    PythonPeer,
+    /// The original RakNet.
+    CppPeer,
+    /// All foreign RakNets.
     Peers,
+    /// The part of xtask that takes long to compile.
+    Tools,
     /// The npm package.
     NpmPackage,
     /// The package of the game's client.
@@ -76,7 +83,7 @@ pub(crate) enum Need {
 
 impl Need {
     /// What is installed, not built from this repository.
-    pub(crate) const TOOLS: [Self; 34] = [
+    pub(crate) const TOOLS: [Self; 36] = [
         Self::Node,
         Self::Components,
         Self::OldestRust,
@@ -110,6 +117,8 @@ impl Need {
         Self::Miri,
         Self::Verifpal,
         Self::Packages,
+        Self::PythonPeer,
+        Self::CppPeer,
         Self::Peers,
     ];
 
@@ -153,7 +162,10 @@ impl Need {
             Self::Verifpal => ("verifpal", Load::Full, Some(Resource::Tools), &[Self::Miri]),
             Self::Packages => ("npm packages", Load::None, None, &[Self::Node]),
             // Its script installs packages of the system, too.
+            Self::PythonPeer => ("foreign RakNet from Python", Load::None, Some(Resource::SystemPackages), &[]),
+            Self::CppPeer => ("foreign RakNet in C++", Load::Full, Some(Resource::SystemPackages), &[]),
             Self::Peers => ("foreign RakNet peers", Load::Full, Some(Resource::SystemPackages), &[]),
+            Self::Tools => ("tools of xtask", Load::Full, Some(Resource::DevProfile), &[]),
             Self::NpmPackage => ("npm package", Load::Full, Some(Resource::NpmProfile), &Self::FOR_NPM_PACKAGE),
             Self::GamePackage => ("game package", Load::Full, Some(Resource::NpmProfile), &Self::FOR_GAME_PACKAGE),
             Self::Page => ("page", Load::Full, None, &[Self::NpmPackage, Self::GamePackage, Self::Packages]),

@@ -7,18 +7,18 @@ use crate::shell::Shell;
 
 pub(super) const SCRIPT: &str = "interop/setup.sh";
 /// Where their programs lie.
-pub(crate) const PROGRAMS: &str = "target/interop/bin";
+pub const PROGRAMS: &str = "target/interop/bin";
 
 /// What `bench relay` measures beside the relay.
-pub(crate) fn websockify(shell: &Shell) -> Result<()> {
+pub fn websockify(shell: &Shell) -> Result<()> {
     shell.cmd("bash", [SCRIPT, "websockify"]).run()?;
     shell.set("INTEROP_BIN_DIR", shell.path(PROGRAMS));
     Ok(())
 }
 
-/// The script itself looks at what is there and builds the rest.
-pub(super) fn build(shell: &Shell) -> Result<Done> {
-    shell.cmd("bash", [SCRIPT]).run()?;
+/// Has the script build the peers of these names, or all of them; it looks itself at what is there.
+pub(super) fn build(shell: &Shell, peers: &[&str]) -> Result<Done> {
+    shell.cmd("bash", [SCRIPT].into_iter().chain(peers.iter().copied())).run()?;
     let programs = shell.path(PROGRAMS);
     shell.set("INTEROP_BIN_DIR", &programs);
     Ok(Done::Installed(format!("in {PROGRAMS}")))

@@ -29,7 +29,7 @@ pub(super) fn components(shell: &Shell) -> Result<Done> {
 }
 
 /// The published packages of the workspace, each with the oldest Rust that its manifest promises, as rustup names it.
-pub(crate) fn promised_rust(shell: &Shell) -> Result<Vec<(String, String)>> {
+pub fn promised_rust(shell: &Shell) -> Result<Vec<(String, String)>> {
     let output = shell.cmd("cargo", ["metadata", "--no-deps", "--format-version", "1"]).output()?;
     let metadata: Value = serde_json::from_str(&output.stdout).context("`cargo metadata` printed no JSON")?;
     let promised = parse_promised(&metadata).context("`cargo metadata` names no packages")?;
@@ -76,7 +76,7 @@ pub(super) fn oldest(shell: &Shell) -> Result<Done> {
 }
 
 /// The compiler that has Miri; no stable one does.
-pub(crate) const MIRI_TOOLCHAIN: &str = "nightly";
+pub const MIRI_TOOLCHAIN: &str = "nightly";
 const MIRI_INSTALL: [&str; 9] = [
     "toolchain",
     "install",

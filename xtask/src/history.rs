@@ -1,0 +1,89 @@
+//! How long each part of a run took the last time, so that a person who waits knows for how long.
+
+use std::fs;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::shell::Shell;
+
+const FOLDER: &str = "target/xtask/seconds";
+
+/// The parts that take longest, in seconds on two cores with nothing built: what is said before the first time.
+const ESTIMATES: [(&str, u32); 22] = [
+    ("set-up tools of xtask", 40),
+    ("set-up wasm-bindgen", 60),
+    ("set-up wasm-pack", 120),
+    ("set-up cargo-deny", 240),
+    ("set-up npm packages", 30),
+    ("set-up npm package", 150),
+    ("set-up game package", 60),
+    ("set-up page", 30),
+    ("set-up programs", 240),
+    ("set-up host tests", 900),
+    ("set-up foreign RakNet in C++", 90),
+    ("set-up foreign RakNet peers", 300),
+    ("set-up chromium", 60),
+    ("set-up benchmark", 200),
+    ("set-up relay for the benchmark", 200),
+    ("clippy", 300),
+    ("cargo", 600),
+    ("wasm", 300),
+    ("interop", 400),
+    ("package", 600),
+    ("mutants", 900),
+    ("fuzz", 600),
+];
+
+/// The seconds that a part took when it last passed.
+pub fn seconds(shell: &Shell, part: &str) -> Option<f64> {
+    fs::read_to_string(file(shell, part)).ok()?.trim().parse().ok()
+}
+
+/// Keeps how long a part took, which has passed.
+pub fn keep(shell: &Shell, part: &str, took: Duration) {
+    let file = file(shell, part);
+    // Without it there is an estimate the next time, or nothing.
+    let _ = file.parent().map_or(Ok(()), fs::create_dir_all);
+    let _ = fs::write(file, format!("{:.1}\n", took.as_secs_f64()));
+}
+
+/// How long a part will take, in words: as long as the last time, or about as long as elsewhere.
+pub fn expected(shell: &Shell, part: &str) -> Option<String> {
+    let estimate = ESTIMATES.iter().find(|(name, _)| *name == part);
+    let known = seconds(shell, part).map(|seconds| format!("usually {}", words(seconds)));
+    known.or_else(|| {
+        estimate.map(|(_, seconds)| format!("about {} the first time", words(f64::from(*seconds))))
+    })
+}
+
+/// A time as a person says it.
+fn words(seconds: f64) -> String {
+    if seconds < 120.0 { format!("{seconds:.0} s") } else { format!("{:.0} min", seconds / 60.0) }
+}
+
+fn file(shell: &Shell, part: &str) -> PathBuf {
+    shell.path(FOLDER).join(part.replace(' ', "-"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_time_counts_and_before_it_the_estimate() {
+        let shell = Shell::new().unwrap();
+        let part = "a part of the tests of xtask";
+        let _ = fs::remove_file(file(&shell, part));
+        assert_eq!(expected(&shell, part), None);
+        keep(&shell, part, Duration::from_millis(41_600));
+        assert_eq!(expected(&shell, part).as_deref(), Some("usually 42 s"));
+        assert_eq!(seconds(&shell, part), Some(41.6));
+        fs::remove_file(file(&shell, part)).unwrap();
+    }
+
+    #[test]
+    fn long_times_are_minutes() {
+        assert_eq!(words(90.0), "90 s");
+        assert_eq!(words(600.0), "10 min");
+    }
+}

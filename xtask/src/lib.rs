@@ -1,0 +1,106 @@
+//! The commands of this repository, run as `cargo xtask COMMAND`.
+//!
+//! Each command does its own set-up on a machine which has only stable Rust, Node and npm; what is there already is
+//! not installed again. Every child process ends with the command that started it. What takes long to compile is in
+//! the package `xtask-tools`, which is built when a command or a stage needs it.
+
+// A library for two programs of this repository: a name that says all needs no comment.
+#![allow(missing_docs)]
+
+pub mod artifacts;
+pub mod checks;
+pub mod cli;
+pub mod demo;
+pub mod fields;
+pub mod firmware;
+pub mod history;
+pub mod interop;
+pub mod listing;
+pub mod log;
+pub mod mcu;
+pub mod miri;
+pub mod models;
+pub mod npm_size;
+pub mod numbers;
+pub mod own_files;
+pub mod process;
+pub mod quickstarts;
+pub mod results;
+pub mod runner;
+pub mod schedule;
+pub mod service;
+pub mod setup;
+pub mod shell;
+pub mod slow_page;
+pub mod smoke;
+pub mod stage;
+pub mod stages;
+pub mod stop;
+pub mod targets;
+pub mod tasks;
+pub mod tools_of_xtask;
+pub mod tracked;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+
+use crate::cli::{Request, Selection};
+use crate::setup::Need;
+use crate::shell::Shell;
+use crate::stage::Tier;
+
+/// Does what the command line asks for.
+pub fn main() -> ExitCode {
+    match run(cli::parse()) {
+        Ok(code) => code,
+        Err(_) if stop::interrupted() => {
+            eprintln!("\nxtask: interrupted");
+            ExitCode::from(130)
+        }
+        Err(error) => {
+            eprintln!("\nxtask: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(request: Request) -> Result<ExitCode> {
+    stop::watch_signals()?;
+    let shell = Shell::new()?;
+    match request {
+        Request::Setup => tasks::set_up(&shell, &Need::TOOLS)?,
+        Request::Wasm => tasks::set_up(&shell, &[Need::NpmPackage])?,
+        Request::Web => tasks::set_up(&shell, &[Need::Page])?,
+        Request::Demo(options) => demo::run(&shell, &options)?,
+        Request::Tier(tier, selection) => run_stages(&shell, tier, &selection)?,
+        Request::Tools(args) => {
+            // The standard output is for the result of the command.
+            tasks::set_up(&shell.with_free_stdout(), &[Need::Tools])?;
+            let args: Vec<_> = args.iter().map(String::as_str).collect();
+            if !tools_of_xtask::forward(&shell, &args)? {
+                return Ok(ExitCode::FAILURE);
+            }
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn run_stages(shell: &Shell, tier: Tier, selection: &Selection) -> Result<()> {
+    let all = stages::all();
+    match selection {
+        Selection::All => runner::run_tier(shell, tier, &stage::of_tier(&all, tier)),
+        Selection::Only(names) => match &stage::find(&all, names)?[..] {
+            [stage] => runner::run_only(shell, stage),
+            several => runner::run_several(shell, several),
+        },
+        Selection::List => {
+            shell.print(listing::list(shell, &stage::of_tier(&all, tier)));
+            Ok(())
+        }
+        Selection::Table => {
+            shell.print(listing::table(&all));
+            Ok(())
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! What there is to run: the list for a terminal, and the table for the document.
+
+use std::fmt::Write;
+
+use crate::history;
+use crate::shell::Shell;
+use crate::stage::{Stage, Tier, of_tier};
+
+/// A line for each stage: its tier, how long it took the last time, what it checks and what it needs.
+pub fn list(shell: &Shell, stages: &[Stage]) -> String {
+    let lines = stages.iter().map(|stage| {
+        let seconds = history::seconds(shell, stage.name);
+        let seconds = seconds.map_or_else(|| "-".to_owned(), |seconds| format!("{seconds:.0} s"));
+        let needs: Vec<_> = stage.needs().iter().map(|need| need.name()).collect();
+        let needs = if needs.is_empty() { String::new() } else { format!(" (needs {})", needs.join(", ")) };
+        format!("{:<15} {:<8} {seconds:>7}  {}{needs}", stage.name, stage.tier.name(), stage.about)
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// A row for each stage: which commands run it, and why it is of its tier.
+pub fn table(stages: &[Stage]) -> String {
+    let mut text = "| stage | checks that | `check` | `test` | `ci` | `nightly` | why there |\n|---|---|---|---|---|---|---|".to_owned();
+    let tiers = Tier::ALL.map(|tier| of_tier(stages, tier));
+    for stage in stages {
+        let marks = tiers.iter().map(|tier| tier.iter().any(|other| other.name == stage.name));
+        let marks: Vec<_> = marks.map(|is_in| if is_in { "x" } else { "" }).collect();
+        // Writing to a string cannot fail.
+        let _ =
+            write!(text, "\n| `{}` | {} | {} | {} |", stage.name, stage.about, marks.join(" | "), stage.why);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::setup::Need;
+
+    fn stages() -> [Stage; 2] {
+        [
+            Stage::new("quick", "all is well", &[], |_| Ok(())).tier(Tier::Check, "a second"),
+            Stage::new("never-ran", "more is well", &[Need::Node, Need::Qemu], |_| Ok(()))
+                .tier(Tier::Ci, "slow"),
+        ]
+    }
+
+    #[test]
+    fn the_list_begins_each_line_with_the_name_of_the_stage() {
+        let shell = Shell::new().unwrap();
+        let expected = "\
+quick           check          -  all is well
+never-ran       ci             -  more is well (needs node, qemu)";
+        assert_eq!(list(&shell, &stages()), expected);
+    }
+
+    #[test]
+    fn the_table_tells_which_command_runs_which_stage() {
+        let expected = "\
+| stage | checks that | `check` | `test` | `ci` | `nightly` | why there |
+|---|---|---|---|---|---|---|
+| `quick` | all is well | x |  | x | x | a second |
+| `never-ran` | more is well |  |  | x | x | slow |";
+        assert_eq!(table(&stages()), expected);
+    }
+}

@@ -1,0 +1,152 @@
+//! The numbers of a run: kept in files, one for each tier.
+
+use std::fs;
+use std::time::{Duration, SystemTime};
+
+use anyhow::{Context, Result, bail};
+use serde_json::{Value, json};
+
+use crate::results::Tests;
+use crate::schedule::Outcome;
+use crate::shell::Shell;
+use crate::stage::Tier;
+use crate::tasks::Row;
+
+/// The numbers of the last run of everything, which are committed.
+const NIGHTLY: &str = ".ci/nightly.json";
+const DAY: u64 = 86_400;
+
+/// What is known of a run.
+pub struct Numbers {
+    pub rows: Vec<Row>,
+    pub total: Duration,
+    /// How long cores were busy with it.
+    pub busy: Duration,
+}
+
+impl Numbers {
+    /// How many tests there were in all.
+    pub fn tests(&self) -> u64 {
+        self.rows.iter().filter_map(|row| row.tests).map(Tests::all).sum()
+    }
+
+    /// An error that names all that did not pass.
+    pub fn result(&self) -> Result<()> {
+        let others: Vec<_> = self.rows.iter().filter(|row| row.outcome != Outcome::Passed).collect();
+        if others.is_empty() {
+            return Ok(());
+        }
+        let names: Vec<_> = others.iter().map(|row| row.name.as_str()).collect();
+        bail!("{} of {} parts failed or did not run: {}", others.len(), self.rows.len(), names.join(", "))
+    }
+
+    /// Writes the numbers below target/, and those of a run of everything to where they are committed.
+    pub fn keep(&self, shell: &Shell, tier: Tier) -> Result<()> {
+        let numbers = self.json();
+        write(shell, &format!("target/xtask/last-{}.json", tier.name()), &numbers)?;
+        if tier == Tier::Nightly {
+            let commit = shell.cmd("git", ["rev-parse", "HEAD"]).probe()?.unwrap_or_default();
+            let changes = shell.cmd("git", ["status", "--porcelain"]).probe()?.unwrap_or_default();
+            let mut dated = json!({
+                "commit": commit.trim(),
+                "dirty": !changes.trim().is_empty(),
+                "date": utc(SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?),
+            });
+            if let (Some(dated), Some(numbers)) = (dated.as_object_mut(), numbers.as_object()) {
+                dated.extend(numbers.clone());
+            }
+            write(shell, NIGHTLY, &dated)?;
+        }
+        Ok(())
+    }
+
+    fn json(&self) -> Value {
+        let stage = |row: &Row| {
+            json!({
+                "name": row.name,
+                "seconds": tenths(row.took),
+                "tests": row.tests.map(Tests::all),
+                "result": row.outcome.word(),
+                "reason": row.reason,
+            })
+        };
+        json!({
+            "seconds": tenths(self.total),
+            "cpu_seconds": tenths(self.busy),
+            "tests": self.tests(),
+            "stages": self.rows.iter().map(stage).collect::<Vec<_>>(),
+        })
+    }
+}
+
+fn write(shell: &Shell, path: &str, value: &Value) -> Result<()> {
+    fs::write(shell.path(path), format!("{value:#}\n")).with_context(|| format!("{path} cannot be written"))
+}
+
+fn tenths(time: Duration) -> f64 {
+    (time.as_secs_f64() * 10.0).round() / 10.0
+}
+
+/// A time since the beginning of 1970, as `2030-01-31T12:00:00Z`.
+fn utc(since: Duration) -> String {
+    let seconds = since.as_secs();
+    let (mut days, time) = (seconds / DAY, seconds % DAY);
+    let is_leap =
+        |year: u64| year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
+    let mut year = 1970;
+    while days >= 365 + u64::from(is_leap(year)) {
+        days -= 365 + u64::from(is_leap(year));
+        year += 1;
+    }
+    let months = [31, 28 + u64::from(is_leap(year)), 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
+    let mut month = 1;
+    for length in months {
+        if days < length {
+            break;
+        }
+        days -= length;
+        month += 1;
+    }
+    let (hour, minute, second) = (time / 3600, time / 60 % 60, time % 60);
+    format!("{year}-{month:02}-{:02}T{hour:02}:{minute:02}:{second:02}Z", days + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_date_is_that_of_the_calendar() {
+        let at = |seconds| utc(Duration::from_secs(seconds));
+        assert_eq!(at(0), "1970-01-01T00:00:00Z");
+        assert_eq!(at(951_827_696), "2000-02-29T12:34:56Z");
+        assert_eq!(at(1_798_761_599), "2026-12-31T23:59:59Z");
+        assert_eq!(at(4_107_542_400), "2100-03-01T00:00:00Z");
+    }
+
+    #[test]
+    fn the_numbers_have_each_stage_and_the_sums() {
+        let row = |name: &str, tests: Option<Tests>, outcome| Row {
+            name: name.to_owned(),
+            took: Duration::from_millis(1240),
+            outcome,
+            tests,
+            reason: None,
+            log: String::new(),
+        };
+        let some = |passed| Some(Tests { passed, failed: 0 });
+        let rows = vec![
+            row("one", some(2), Outcome::Passed),
+            row("two", some(3), Outcome::Passed),
+            row("three", None, Outcome::Failed),
+        ];
+        let numbers = Numbers { rows, total: Duration::from_secs(9), busy: Duration::from_secs(12) };
+        let json = numbers.json();
+        assert_eq!(json["tests"], 5);
+        assert_eq!((&json["seconds"], &json["cpu_seconds"]), (&json!(9.0), &json!(12.0)));
+        let first = json!({"name": "one", "seconds": 1.2, "tests": 2, "result": "passed", "reason": null});
+        assert_eq!(json["stages"][0], first);
+        assert_eq!(json["stages"][2]["result"], "FAILED");
+        assert_eq!(numbers.result().unwrap_err().to_string(), "1 of 3 parts failed or did not run: three");
+    }
+}

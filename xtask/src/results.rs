@@ -1,0 +1,171 @@
+//! What a log says of how a part of a run went: its first error, and how many tests there were.
+
+/// How many tests a part of a run had.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tests {
+    pub passed: u64,
+    pub failed: u64,
+}
+
+impl Tests {
+    pub const fn all(self) -> u64 {
+        self.passed + self.failed
+    }
+
+    const fn plus(self, other: Self) -> Self {
+        Self { passed: self.passed + other.passed, failed: self.failed + other.failed }
+    }
+}
+
+/// The first line of a log that looks like an error, with what belongs to it.
+pub fn first_error(log: &str) -> Option<String> {
+    let lines: Vec<String> = log.lines().map(plain).collect();
+    let (place, kind) =
+        lines.iter().enumerate().find_map(|(place, line)| Some((place, kind(line.trim())?)))?;
+    let line = lines.get(place)?.trim();
+    let after = |place: usize| {
+        let rest = lines.get(place + 1..).unwrap_or_default();
+        rest.iter().map(|line| line.trim()).find(|line| !line.is_empty()).unwrap_or_default()
+    };
+    Some(match kind {
+        Kind::Message if line.ends_with(':') => format!("{line} {}", after(place)),
+        Kind::Message => line.to_owned(),
+        Kind::Panic => format!("{line} {}", after(place)),
+        // The panic stands below, where cargo shows what the test printed.
+        Kind::Test => {
+            let is_panic = |(_, line): &(usize, &String)| line.contains(PANIC);
+            let panic = lines.iter().enumerate().skip(place).find(is_panic);
+            panic.map_or_else(|| line.to_owned(), |(panic, _)| format!("{line}: {}", after(panic)))
+        }
+    })
+}
+
+const PANIC: &str = "panicked at ";
+
+/// What kind of error a line is.
+#[derive(Clone, Copy)]
+enum Kind {
+    Message,
+    Panic,
+    Test,
+}
+
+fn kind(line: &str) -> Option<Kind> {
+    let is_test = line.starts_with("test ") && line.ends_with("... FAILED");
+    if is_test || line.starts_with("FAIL [") {
+        Some(Kind::Test)
+    } else if line.contains(PANIC) {
+        Some(Kind::Panic)
+    } else {
+        let words = ["error[", "error:", "Error:", "not ok ", "✖ "];
+        words.iter().any(|word| line.starts_with(word)).then_some(Kind::Message)
+    }
+}
+
+/// How many tests a log tells of, if it tells of any.
+pub fn tests(log: &str) -> Option<Tests> {
+    let found = log.lines().filter_map(|line| tests_in(plain(line).trim()));
+    found.reduce(Tests::plus)
+}
+
+fn tests_in(line: &str) -> Option<Tests> {
+    // Of cargo and Miri.
+    if let Some(result) = line.strip_prefix("test result: ") {
+        let (_, counts) = result.split_once(". ")?;
+        return Some(Tests { passed: before(counts, " passed")?, failed: before(counts, " failed")? });
+    }
+    // Of nextest.
+    if line.starts_with("Summary [") {
+        let (_, counts) = line.split_once(" run: ")?;
+        return Some(Tests {
+            passed: before(counts, " passed")?,
+            failed: before(counts, " failed").unwrap_or(0),
+        });
+    }
+    // Of xtask, which counts the mutants of the list.
+    if let Some((counts, _)) = line.split_once(" mutants were killed") {
+        let (passed, all) = counts.split_once(" of ")?;
+        let (passed, all): (u64, u64) = (passed.parse().ok()?, all.parse().ok()?);
+        return Some(Tests { passed, failed: all.saturating_sub(passed) });
+    }
+    // Of Node, for a person and for a program.
+    let count = line.strip_prefix("ℹ ").or_else(|| line.strip_prefix("# "))?;
+    match count.split_once(' ')? {
+        ("pass", passed) => Some(Tests { passed: passed.parse().ok()?, failed: 0 }),
+        ("fail", failed) => Some(Tests { passed: 0, failed: failed.parse().ok()? }),
+        _ => None,
+    }
+}
+
+/// The number before these words.
+fn before(text: &str, words: &str) -> Option<u64> {
+    let (head, _) = text.split_once(words)?;
+    head.rsplit(' ').next()?.parse().ok()
+}
+
+/// A line without the colours of a terminal.
+fn plain(line: &str) -> String {
+    let mut parts = line.split("\u{1b}[");
+    let mut text = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        text += part.split_once('m').map_or(part, |(_, rest)| rest);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_error_of_a_compiler_is_found() {
+        let log = "$ cargo test\nwarning: unused\n\u{1b}[1m\u{1b}[91merror[E0425]\u{1b}[0m: no `x`\n --> a.rs\nerror: two";
+        assert_eq!(first_error(log).as_deref(), Some("error[E0425]: no `x`"));
+        assert_eq!(
+            first_error("error: could not compile `a`\n").as_deref(),
+            Some("error: could not compile `a`")
+        );
+        assert_eq!(first_error("all is well, no error at all\n"), None);
+    }
+
+    #[test]
+    fn a_failed_test_has_its_name_and_the_message_of_its_panic() {
+        let log = "test a::good ... ok\ntest a::bad ... FAILED\n\nfailures:\n\n---- a::bad stdout ----\n\n\
+                   thread 'a::bad' panicked at core/src/a.rs:1:2:\nassertion failed: x\nnote: run with\n\n\
+                   test result: FAILED. 1 passed; 1 failed; 0 ignored\n\nerror: test failed, to rerun pass `--lib`\n";
+        assert_eq!(first_error(log).as_deref(), Some("test a::bad ... FAILED: assertion failed: x"));
+        let log = "        FAIL [   0.005s] rakwire a::bad\n  stdout\n";
+        assert_eq!(first_error(log).as_deref(), Some("FAIL [   0.005s] rakwire a::bad"));
+    }
+
+    #[test]
+    fn a_panic_has_its_message() {
+        let log =
+            "thread 'main' panicked at src/a.rs:1:2:\n\n  it broke\nnote: run with `RUST_BACKTRACE=1`\n";
+        assert_eq!(first_error(log).as_deref(), Some("thread 'main' panicked at src/a.rs:1:2: it broke"));
+    }
+
+    #[test]
+    fn failures_of_node_and_of_xtask_are_found() {
+        assert_eq!(first_error("ok 1 - a\n  not ok 2 - b\n").as_deref(), Some("not ok 2 - b"));
+        assert_eq!(first_error("✔ a (1ms)\n✖ b (2ms)\n").as_deref(), Some("✖ b (2ms)"));
+        let log = "$ cargo metadata\nError: documents name what does not exist:\n  docs/a.md:1: no b\n  docs/c.md\n";
+        let expected = "Error: documents name what does not exist: docs/a.md:1: no b";
+        assert_eq!(first_error(log).as_deref(), Some(expected));
+    }
+
+    #[test]
+    fn tests_are_counted_as_each_runner_prints_them() {
+        let passed = |passed| Some(Tests { passed, failed: 0 });
+        let cargo = "test result: ok. 5 passed; 0 failed; 0 ignored\ntest result: FAILED. 2 passed; 1 failed; 0 ignored";
+        assert_eq!(tests(cargo), Some(Tests { passed: 7, failed: 1 }));
+        assert_eq!(tests(cargo).map(Tests::all), Some(8));
+        assert_eq!(tests("     Summary [   1.250s] 12 tests run: 12 passed, 3 skipped"), passed(12));
+        let nextest = "     Summary [   1.250s] 12 tests run: 10 passed (1 slow), 2 failed, 3 skipped";
+        assert_eq!(tests(nextest), Some(Tests { passed: 10, failed: 2 }));
+        assert_eq!(tests("ℹ tests 4\nℹ pass 3\nℹ fail 1\n"), Some(Tests { passed: 3, failed: 1 }));
+        assert_eq!(tests("# tests 4\n# pass 4\n# fail 0\n"), passed(4));
+        assert_eq!(tests("9 of 9 mutants were killed, and nothing is found"), passed(9));
+        assert_eq!(tests("nothing\n# passage 3\n"), None);
+    }
+}

@@ -1,0 +1,541 @@
+//! All stages: what each checks, what it needs, and how often it runs.
+
+use std::fs;
+
+use anyhow::{Context, Result, bail};
+
+use crate::artifacts;
+use crate::checks;
+use crate::demo;
+use crate::fields;
+use crate::firmware;
+use crate::interop;
+use crate::miri;
+use crate::models;
+use crate::npm_size;
+use crate::own_files;
+use crate::quickstarts;
+use crate::schedule::{Load, Resource};
+use crate::setup::Need;
+use crate::shell::Shell;
+use crate::stage::{Stage, Tier};
+use crate::targets::{THUMB, WASM};
+
+/// What the tests of the npm package need that run in Node and Chromium.
+const NODE_AND_CHROMIUM: [Need; 5] =
+    [Need::Node, Need::NpmPackage, Need::Chromium, Need::HostTests, Need::CppPeer];
+
+/// What a page in several browsers needs that talks to our programs and to foreign ones.
+const BROWSERS: [Need; 9] = [
+    Need::Node,
+    Need::NpmPackage,
+    Need::Chromium,
+    Need::Firefox,
+    Need::OpenSsl,
+    Need::CertUtil,
+    Need::IpRoute,
+    Need::HostTests,
+    Need::CppPeer,
+];
+
+/// What the packed npm package is tried with.
+const BUNDLERS: [Need; 7] =
+    [Need::Node, Need::NpmPackage, Need::Chromium, Need::Firefox, Need::WebKit, Need::Xvfb, Need::HostTests];
+
+/// What measuring the memory of microcontrollers needs.
+pub const SIZE: [Need; 2] = [Need::ThumbTarget, Need::FirmwareTargets];
+/// What fuzzing needs.
+pub const FUZZ: [Need; 2] = [Need::CargoFuzz, Need::CppCompiler];
+
+/// All stages, those of lower tiers first. Of those that could start the first does, so those whose preparation takes long
+/// stand before others of their tier.
+pub fn all() -> Vec<Stage> {
+    let mut stages = checks_of_texts().to_vec();
+    stages.extend(lints());
+    stages.extend(tests());
+    stages.extend(tests_of_all_peers());
+    stages.extend(packages());
+    stages.extend(boards());
+    stages.extend(generated_input());
+    stages.extend(products());
+    stages
+}
+
+/// What reads the files of the repository and compiles nothing of them.
+#[rustfmt::skip]
+fn checks_of_texts() -> [Stage; 8] {
+    [
+        Stage::new("fmt", "the code is formatted", &[Need::Components], fmt)
+            .tier(Tier::Check, "a second"),
+        Stage::new("edges", "no part depends on what it must not", &[], checks::edges)
+            .tier(Tier::Check, "a second"),
+        Stage::in_tools("modules", "modules use each other in no circle and not upwards", &[])
+            .tier(Tier::Check, "seconds"),
+        Stage::in_tools("words", "names and texts use the words of the glossary", &[])
+            .tier(Tier::Check, "seconds"),
+        Stage::in_tools("citations", "what comments cite of docs/ exists", &[])
+            .tier(Tier::Check, "a second"),
+        Stage::in_tools("docs", "what documents name exists: tests, files, commands; the table of the stages", &[])
+            .tier(Tier::Check, "seconds"),
+        Stage::in_tools("features", "the public items exist that the table of features names", &[])
+            .tier(Tier::Check, "a second"),
+        Stage::new("own-files", "no test reads outside of its package", &[], own_files::check)
+            .tier(Tier::Check, "a second"),
+    ]
+}
+
+/// What the compiler has to say, without running anything.
+fn lints() -> [Stage; 8] {
+    let ci = |stage: Stage, why| stage.tier(Tier::Ci, why);
+    [
+        Stage::new("clippy", "no lint warns", &[Need::Components], clippy)
+            .uses(Resource::DevProfile)
+            .tier(Tier::Check, "seconds once the dependencies are compiled"),
+        ci(
+            Stage::new("deny", "licences, bans and sources", &[Need::CargoDeny], deny),
+            "only dependencies change it, and its tool takes minutes to install",
+        ),
+        ci(
+            Stage::new(
+                "clippy-browsers",
+                "no lint warns in what runs in browsers",
+                &[Need::Components, Need::WasmTarget],
+                clippy_for_browsers,
+            )
+            .uses(Resource::DevProfile),
+            "compiles the dependencies for another target",
+        ),
+        ci(
+            Stage::new(
+                "firmware",
+                "the firmwares are formatted, and no lint warns",
+                &[Need::Components, Need::ThumbTarget, Need::FirmwareTargets],
+                firmware::lints,
+            ),
+            "compiles the dependencies for four targets",
+        ),
+        ci(
+            Stage::in_tools(
+                "fuzz-lints",
+                "the targets of fuzzing are formatted, and no lint warns",
+                &[Need::Components],
+            ),
+            "a workspace of its own, which few changes reach",
+        ),
+        ci(
+            Stage::new(
+                "fields-lints",
+                "the program around libraries other than RakNet is formatted, and no lint warns",
+                &[Need::Components],
+                fields::lints,
+            ),
+            "a workspace of its own, which few changes reach",
+        ),
+        ci(
+            Stage::new(
+                "doc",
+                "the documentation builds without warnings, as its readers get it",
+                &[Need::WasmTarget],
+                doc,
+            )
+            .uses(Resource::DevProfile),
+            "minutes, and clippy finds most of it",
+        ),
+        Stage::in_tools(
+            "msrv",
+            "every published crate builds with the oldest Rust that it promises",
+            &[Need::OldestRust],
+        )
+        .uses(Resource::DevProfile)
+        .tier(Tier::Nightly, "compiles everything with other compilers"),
+    ]
+}
+
+/// The tests that a change is tried with.
+fn tests() -> [Stage; 6] {
+    [
+        Stage::new(
+            "cargo",
+            "the tests of all crates, those behind proxies and routers of the distribution too",
+            &[Need::HostTests, Need::Nginx, Need::HaProxy, Need::Caddy, Need::IpRoute, Need::Nftables],
+            cargo_tests,
+        )
+        .tier(Tier::Test, "the tests"),
+        Stage::new(
+            "wasm",
+            "the npm package in Node and Chromium: build, size, contents, tests",
+            &NODE_AND_CHROMIUM,
+            wasm_tests,
+        )
+        .load(Load::Half)
+        .tier(Tier::Test, "the same core behind another interface"),
+        Stage::new(
+            "game",
+            "the messages and the client of the game in JavaScript",
+            &[Need::Node, Need::GamePackage],
+            game_tests,
+        )
+        .tier(Tier::Test, "seconds"),
+        Stage::new(
+            "interop-smoke",
+            "our endpoint with one foreign RakNet, the original one from Python",
+            &[Need::HostTests, Need::PythonPeer],
+            interop::smoke,
+        )
+        .part_of("interop")
+        .tier(Tier::Test, "the one foreign RakNet that is there in seconds"),
+        Stage::new(
+            "web",
+            "the page in Chromium",
+            &[Need::Page, Need::Chromium, Need::HostTests, Need::CppPeer],
+            web_tests,
+        )
+        .tier(Tier::Test, "the page that `cargo xtask demo` serves"),
+        Stage::new(
+            "demo",
+            "the demo: two pages play against each other by each protocol",
+            &[Need::Page, Need::Chromium, Need::HostTests],
+            demo_smoke,
+        )
+        .tier(Tier::Test, "all parts together"),
+    ]
+}
+
+/// Tests with more programs, and of what else a change may spoil.
+fn tests_of_all_peers() -> [Stage; 4] {
+    [
+        Stage::new(
+            "interop",
+            "our endpoint and the relay with foreign programs, and the page of what was found",
+            &[Need::HostTests, Need::Peers, Need::Redis, Need::HaProxy, Need::TShark],
+            interop::stage,
+        )
+        .tier(Tier::Ci, "fetches and compiles all foreign RakNets"),
+        Stage::new(
+            "wasm-browsers",
+            "the npm package in Firefox and Chromium, by each transport and with foreign servers",
+            &BROWSERS,
+            other_browser_tests,
+        )
+        .load(Load::Half)
+        .tier(Tier::Ci, "another browser, certificates and networks"),
+        Stage::new(
+            "quickstarts",
+            "the commands of the quickstarts print what is written there",
+            &[Need::HostTests],
+            quickstarts::check,
+        )
+        .load(Load::Half)
+        .tier(Tier::Ci, "documents change less often than code"),
+        Stage::new(
+            "parts",
+            "the core keeps its word without the features that a small client leaves out, and with all of them",
+            &[],
+            parts,
+        )
+        .uses(Resource::DevProfile)
+        .part_of("parts-all")
+        .tier(Tier::Ci, "compiles the core twice more"),
+    ]
+}
+
+/// What is published.
+fn packages() -> [Stage; 2] {
+    [
+        Stage::in_tools(
+            "semver",
+            "the interfaces keep what the version promises, once there is a release to compare with",
+            &[],
+        )
+        .tier(Tier::Ci, "compares with a release"),
+        Stage::in_tools("package", "every published crate packs, and compiles from its package", &[])
+            .uses(Resource::DevProfile)
+            .tier(Tier::Ci, "compiles everything from packages"),
+    ]
+}
+
+/// What is built for microcontrollers and runs on an emulated board, and what is counted.
+fn boards() -> [Stage; 5] {
+    [
+        Stage::in_tools(
+            "mcu",
+            "the firmware in QEMU, against our server and those of others",
+            &[Need::FirmwareTargets, Need::Qemu, Need::DefmtPrint, Need::Peers, Need::HostTests],
+        )
+        .load(Load::Half)
+        .tier(Tier::Ci, "needs QEMU and all foreign RakNets"),
+        Stage::in_tools("size", "flash and RAM on microcontrollers, and no panic in the core", &SIZE)
+            .tier(Tier::Ci, "links dozens of programs"),
+        Stage::new(
+            "targets",
+            "the core and the game build for microcontrollers and for browsers",
+            &[Need::ThumbTarget, Need::WasmTarget],
+            targets,
+        )
+        .uses(Resource::DevProfile)
+        .tier(Tier::Ci, "compiles for other targets"),
+        Stage::in_tools(
+            "instructions",
+            "the hot paths take no more instructions than the table says",
+            &[Need::Valgrind, Need::Benchmark],
+        )
+        .tier(Tier::Ci, "compiles for speed"),
+        Stage::in_tools(
+            "boards",
+            "the single-file example of each board builds, and becomes what the board takes over USB",
+            &SIZE,
+        )
+        .tier(Tier::Nightly, "compiles the frameworks of six boards"),
+    ]
+}
+
+/// What looks for faults that no test names.
+fn generated_input() -> [Stage; 5] {
+    [
+        Stage::in_tools("mutants", "the models find every fault that is put into the core", &[])
+            .tier(Tier::Nightly, "a quarter of an hour, and about the tests, not the code"),
+        Stage::new(
+            "models",
+            "no attack on the models of secure connections, and one where there is one",
+            &models::NEEDS,
+            models::stage,
+        )
+        .tier(Tier::Nightly, "the models change less often than the code"),
+        Stage::new(
+            "miri",
+            "no undefined behaviour where the core computes with indices and bits",
+            &miri::NEEDS,
+            miri::stage,
+        )
+        .tier(Tier::Nightly, "an interpreter, with another compiler"),
+        Stage::in_tools("fuzz", "generated input against the core and the game, for a minute", &FUZZ)
+            .tier(Tier::Nightly, "minutes, and what it finds is rare"),
+        Stage::new(
+            "parts-all",
+            "the core keeps its word with each of the features that a small client leaves out, and without each",
+            &[],
+            all_parts,
+        )
+        .uses(Resource::DevProfile)
+        .tier(Tier::Nightly, "compiles the core sixteen times"),
+    ]
+}
+
+/// What others do with what is published, and how fast it is.
+fn products() -> [Stage; 4] {
+    [
+        Stage::new(
+            "bundlers",
+            "the packed npm package in every bundler, in Chromium, Firefox, WebKit, Bun and Deno; its reference",
+            &BUNDLERS,
+            bundler_tests,
+        )
+        .load(Load::Half)
+        .tier(Tier::Nightly, "three browsers and all bundlers"),
+        Stage::new(
+            "examples",
+            "the examples of pages build, and hear from a server in Chromium",
+            &[Need::Node, Need::NpmPackage, Need::Chromium, Need::HostTests],
+            example_tests,
+        )
+        .load(Load::Half)
+        .tier(Tier::Nightly, "the frameworks of pages, which few changes reach"),
+        Stage::in_tools(
+            "relay-package",
+            "the Debian package of the relay is installed, started, drained and removed; its units and Dockerfile",
+            &[Need::HostTests, Need::Systemd],
+        )
+        .load(Load::Half)
+        .tier(Tier::Nightly, "needs a root of its own"),
+        Stage::in_tools(
+            "bench",
+            "the benchmarks, small, beside a foreign RakNet, other libraries and a WebSocket echo",
+            &[Need::Peers, Need::FastRelay, Need::Benchmark, Need::FieldsPeer],
+        )
+        .load(Load::Alone)
+        .tier(Tier::Nightly, "has the machine for itself"),
+    ]
+}
+
+fn fmt(shell: &Shell) -> Result<()> {
+    shell.cmd("cargo", ["fmt", "--all", "--check"]).run()
+}
+
+fn deny(shell: &Shell) -> Result<()> {
+    shell.cmd("cargo", ["deny", "check", "--hide-inclusion-graph", "bans", "licenses", "sources"]).run()
+}
+
+fn clippy(shell: &Shell) -> Result<()> {
+    let args = ["clippy", "--workspace", "--all-targets", "--all-features", "--", "-D", "warnings"];
+    shell.cmd("cargo", args).run()
+}
+
+fn clippy_for_browsers(shell: &Shell) -> Result<()> {
+    let package = ["clippy", "-p", "rakwire-wasm", "--all-features", "--lib", "--examples"];
+    let for_browsers = package.into_iter().chain(["--target", WASM, "--", "-D", "warnings"]);
+    shell.cmd_for(WASM, ".", "cargo", for_browsers).run()
+}
+
+/// With the features and targets that the manifests name in `[package.metadata.docs.rs]`.
+fn doc(shell: &Shell) -> Result<()> {
+    let here = ["doc", "--no-deps", "--all-features", "--workspace"];
+    let for_browsers = ["doc", "--no-deps", "--all-features", "-p", "rakwire-wasm", "--target", WASM];
+    for doc in [shell.cmd("cargo", here), shell.cmd_for(WASM, ".", "cargo", for_browsers)] {
+        doc.with(|command| {
+            command.env("RUSTDOCFLAGS", "-D warnings");
+        })
+        .run()?;
+    }
+    Ok(())
+}
+
+/// The features that a small client leaves out.
+const PARTS: [&str; 7] =
+    ["channels", "connections", "packing", "priorities", "sequencing", "splitting", "statistics"];
+
+/// Tests the core without the features that a small client leaves out, and with all of them.
+fn parts(shell: &Shell) -> Result<()> {
+    shell.cmd_in(MINIMAL, "cargo", ["fmt", "--check"]).run()?;
+    [String::new(), PARTS.join(",")].iter().try_for_each(|features| test_with(shell, features))
+}
+
+/// The same, with each of them alone and without each of them besides.
+fn all_parts(shell: &Shell) -> Result<()> {
+    parts(shell)?;
+    let without =
+        PARTS.map(|part| PARTS.into_iter().filter(|other| *other != part).collect::<Vec<_>>().join(","));
+    let single = PARTS.map(str::to_owned);
+    single.iter().chain(&without).try_for_each(|features| test_with(shell, features))
+}
+
+/// The core with few features, in a workspace of its own.
+const MINIMAL: &str = "core/minimal";
+
+fn test_with(shell: &Shell, features: &str) -> Result<()> {
+    let target_dir = shell.path("target/minimal");
+    let test = shell.cmd_in(MINIMAL, "cargo", ["test", "--locked", "--features", features]);
+    test.with(|command| {
+        command.env("CARGO_TARGET_DIR", target_dir);
+    })
+    .run()
+}
+
+fn targets(shell: &Shell) -> Result<()> {
+    for target in [THUMB, WASM] {
+        for package in ["rakwire", "snowfight"] {
+            let args = ["build", "-p", package, "--no-default-features", "--target", target];
+            shell.cmd_for(target, ".", "cargo", args).run()?;
+        }
+    }
+    Ok(())
+}
+
+fn cargo_tests(shell: &Shell) -> Result<()> {
+    shell.cmd("cargo", artifacts::HOST_TESTS).run()?;
+    // In the whole workspace the driver for boards has chosen the smaller BLAKE2s. Servers have the other one.
+    shell.cmd("cargo", ["test", "-p", "rakwire", "--lib", "secure::"]).run()
+}
+
+fn wasm_tests(shell: &Shell) -> Result<()> {
+    let imports = artifacts::inspect_wasm(shell)?.imports;
+    if imports.iter().any(|module| module == "env") {
+        bail!("{} imports from \"env\", which no page provides", artifacts::WASM_FILE);
+    }
+    shell.print(format_args!("{} imports from: {}", artifacts::WASM_FILE, imports.join(", ")));
+    npm_size::check(shell)?;
+    npm_tests(shell, |file| !OTHER_BROWSERS.contains(&file))
+}
+
+/// The tests of the npm package with more than Node, Chromium and one foreign server.
+const OTHER_BROWSERS: [&str; 3] = ["foreign.test.mjs", "transports.test.mjs", "webrtc.test.mjs"];
+
+fn other_browser_tests(shell: &Shell) -> Result<()> {
+    npm_tests(shell, |file| OTHER_BROWSERS.contains(&file))
+}
+
+/// Those tests of the npm package that lie in files of these names.
+fn npm_tests(shell: &Shell, is_wanted: impl Fn(&str) -> bool) -> Result<()> {
+    const FOLDER: &str = "wasm/tests";
+    artifacts::built_programs(shell)?;
+    let mut files = Vec::new();
+    for entry in fs::read_dir(shell.path(FOLDER)).with_context(|| format!("{FOLDER} cannot be read"))? {
+        let name = entry?.file_name().to_string_lossy().into_owned();
+        if name.ends_with(".test.mjs") && is_wanted(&name) {
+            files.push(format!("tests/{name}"));
+        }
+    }
+    files.sort();
+    let args = ["--test", "--test-concurrency=1", "--test-reporter=spec"];
+    // The tests build an example for browsers.
+    shell.cmd_for(WASM, "wasm", "node", args.into_iter().chain(files.iter().map(String::as_str))).run()
+}
+
+fn bundler_tests(shell: &Shell) -> Result<()> {
+    artifacts::built_programs(shell)?;
+    shell.cmd_in("wasm/tests/bundlers", "npm", ["run", "doc"]).run()?;
+    shell.cmd_in("wasm/tests/bundlers", "npm", ["test"]).run()
+}
+
+fn example_tests(shell: &Shell) -> Result<()> {
+    artifacts::built_programs(shell)?;
+    shell.cmd_in("web/examples", "npm", ["test"]).run()
+}
+
+fn game_tests(shell: &Shell) -> Result<()> {
+    shell
+        .cmd_in("snowfight/wasm", "node", ["--test", "--test-reporter=spec", "tests/messages.test.mjs"])
+        .run()
+}
+
+fn web_tests(shell: &Shell) -> Result<()> {
+    artifacts::built_programs(shell)?;
+    shell.cmd_in("web", "npm", ["test"]).run()
+}
+
+fn demo_smoke(shell: &Shell) -> Result<()> {
+    let line = demo::smoke_test(shell)?;
+    shell.print(line);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::stage::of_tier;
+
+    fn names(tier: Tier) -> BTreeSet<&'static str> {
+        of_tier(&all(), tier).iter().map(|stage| stage.name).collect()
+    }
+
+    #[test]
+    fn stages_have_names_of_their_own() {
+        let stages = all();
+        let names: BTreeSet<_> = stages.iter().map(|stage| stage.name).collect();
+        assert_eq!(names.len(), stages.len());
+    }
+
+    #[test]
+    fn ci_runs_every_test_stage() {
+        let larger: Vec<_> = all().iter().filter_map(|stage| Some((stage.name, stage.part_of?))).collect();
+        for stage in names(Tier::Test).union(&names(Tier::Check)) {
+            let whole = larger.iter().find(|(part, _)| part == stage).map_or(*stage, |(_, whole)| *whole);
+            assert!(names(Tier::Ci).contains(whole), "{stage}");
+        }
+    }
+
+    #[test]
+    fn a_part_and_its_whole_are_in_no_tier_together() {
+        assert!(names(Tier::Test).contains("interop-smoke") && !names(Tier::Ci).contains("interop-smoke"));
+        assert!(names(Tier::Ci).contains("parts") && !names(Tier::Nightly).contains("parts"));
+        for stage in all().iter().filter(|stage| stage.part_of.is_some()) {
+            assert!(all().iter().any(|other| stage.part_of == Some(other.name)), "{}", stage.name);
+        }
+    }
+
+    #[test]
+    fn every_stage_says_why_it_is_of_its_tier() {
+        assert!(all().iter().all(|stage| !stage.why.is_empty()));
+    }
+}

@@ -1,0 +1,40 @@
+//! The package `xtask-tools`: those stages and commands that take long to compile, in a program of their own.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, bail};
+
+use crate::artifacts::target_dir;
+use crate::process::Cmd;
+use crate::shell::Shell;
+
+const PACKAGE: &str = "xtask-tools";
+/// The command of the program that runs a stage.
+pub const STAGE: &str = "stage";
+
+/// Builds the program.
+pub fn build(shell: &Shell) -> Result<String> {
+    shell.cmd("cargo", ["build", "--quiet", "--package", PACKAGE]).run()?;
+    Ok(program(shell)?.display().to_string())
+}
+
+/// Runs a stage in the program, which was built.
+pub fn stage(shell: &Shell, name: &str) -> Result<()> {
+    cmd(shell, &[STAGE, name])?.run()
+}
+
+/// Leaves a command to the program, which was built. What it says of a failure is all that is to be said.
+pub fn forward(shell: &Shell, args: &[&str]) -> Result<bool> {
+    Ok(cmd(shell, args)?.spawn()?.wait(None)?.success())
+}
+
+fn cmd(shell: &Shell, args: &[&str]) -> Result<Cmd> {
+    let program = program(shell)?;
+    let program = program.to_str().context("the path of this repository is not valid UTF-8")?;
+    Ok(shell.cmd_of_xtask(program, args.iter().copied()))
+}
+
+fn program(shell: &Shell) -> Result<PathBuf> {
+    let program = target_dir(shell)?.join("debug").join(PACKAGE);
+    if program.is_file() { Ok(program) } else { bail!("the build left no {}", program.display()) }
+}

@@ -1,0 +1,212 @@
+//! Measurements: the program of the crate `rakwire-bench`, built for speed.
+
+use anyhow::Result;
+use clap::{Args, Subcommand};
+
+use crate::mcu;
+use xtask::artifacts;
+use xtask::fields;
+use xtask::setup::{self, Need};
+use xtask::shell::Shell;
+use xtask::targets::WASM;
+use xtask::tasks;
+
+/// The report of a quick measurement, which leaves that of a whole session as it is.
+const QUICK_REPORT: &str = "target/bench/quick.json";
+
+/// What to measure.
+#[derive(Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(crate) struct Options {
+    #[command(subcommand)]
+    part: Option<Part>,
+    /// Every row once, small and with two peers: to see that it works, not how fast it is
+    #[arg(long)]
+    quick: bool,
+    /// Write docs/performance.md and its plots from the report, if all of it is of one session
+    #[arg(long, conflicts_with = "quick")]
+    publish: bool,
+    /// Count the instructions of the hot paths and write their table, and nothing else
+    #[arg(long, conflicts_with_all = ["quick", "publish"])]
+    instructions: bool,
+    /// Measure only rows whose names contain one of these
+    #[arg(long, value_name = "NAME,…", conflicts_with = "instructions")]
+    only: Option<String>,
+    /// Keep the rows of the last report that are not measured this time
+    #[arg(long, requires = "only")]
+    keep: bool,
+    /// Go on with a session that was interrupted, if commit and boot of the machine are the same
+    #[arg(long, conflicts_with_all = ["keep", "instructions"])]
+    resume: bool,
+    /// How often each pairing is measured; the median counts
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    runs: u32,
+}
+
+/// What is measured apart from RakNet on this machine.
+#[derive(Subcommand)]
+enum Part {
+    /// The firmware in QEMU: instructions, and datagrams a second
+    Mcu(mcu::bench::Options),
+    /// The npm package in Chromium: what a message costs, a busy page with and without a worker, bytes to load
+    Npm {
+        /// A short run: to see that it works
+        #[arg(long)]
+        quick: bool,
+    },
+    /// The relay beside a WebSocket echo: packets per second and core, latency, memory and CPU time of clients
+    Relay {
+        /// A short run with few clients: to see that it works
+        #[arg(long)]
+        quick: bool,
+        /// How many rounds; the median counts
+        #[arg(long, value_name = "N", default_value_t = 5)]
+        runs: u32,
+    },
+    /// Secure connections beside plain ones, over loopback; what they cost in instructions is among those of --instructions
+    Secure {
+        /// A short run: to see that it works
+        #[arg(long)]
+        quick: bool,
+        /// How many rounds; the median counts
+        #[arg(long, value_name = "N", default_value_t = 5)]
+        runs: u32,
+    },
+    /// The transports of the npm package over a path with latency and loss. It needs root, Linux and the device /dev/net/tun
+    Transports(Transports),
+    /// Libraries other than RakNet, with the same work: quinn, ENet, KCP, renet and GameNetworkingSockets
+    Fields {
+        /// Everything once and small: to see that it works
+        #[arg(long, conflicts_with = "publish")]
+        quick: bool,
+        /// How often each is measured; the median counts
+        #[arg(long, value_name = "N", default_value_t = 3)]
+        runs: u32,
+        /// Only this work: messages, bulk, unreliable, round-trips, loss-1 or loss-5
+        #[arg(long, value_name = "NAME,…")]
+        only: Option<String>,
+        /// Write the table into docs/alternatives.md
+        #[arg(long, conflicts_with = "only")]
+        publish: bool,
+    },
+    /// The server of the snowball fight under load: how many players it carries
+    Game {
+        /// Few players for a short time: to see that it works
+        #[arg(long)]
+        quick: bool,
+    },
+}
+
+#[derive(Args)]
+struct Transports {
+    /// One loss and a short time: to see that it works
+    #[arg(long)]
+    quick: bool,
+    /// How often each row is measured; the median counts
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    runs: u32,
+    /// Only rows with this loss: 0, 1, 5 or 15
+    #[arg(long, value_name = "PERCENT")]
+    loss: Option<String>,
+    /// Only rows of this transport: websocket, webtransport or webrtc
+    #[arg(long, value_name = "NAME")]
+    transport: Option<String>,
+    /// Only how long it takes to connect
+    #[arg(long, conflicts_with_all = ["loss", "transport"])]
+    connect: bool,
+}
+
+pub(crate) fn command(shell: &Shell, options: &Options) -> Result<()> {
+    match &options.part {
+        Some(Part::Mcu(options)) => mcu::bench::command(shell, options),
+        Some(Part::Game { quick }) => {
+            artifacts::fast_programs(shell)?;
+            run(shell, if *quick { &["game", "--quick"] } else { &["game"] })
+        }
+        Some(Part::Relay { quick, runs }) => {
+            artifacts::fast_relay(shell)?;
+            setup::websockify(shell)?;
+            let runs = runs.to_string();
+            let args = ["relay", "--runs", &runs].into_iter().chain(quick.then_some("--quick"));
+            run(shell, &args.collect::<Vec<_>>())
+        }
+        Some(Part::Secure { quick, runs }) => {
+            let runs = runs.to_string();
+            let args = ["secure", "--runs", &runs].into_iter().chain(quick.then_some("--quick"));
+            run(shell, &args.collect::<Vec<_>>())
+        }
+        Some(Part::Fields { quick, runs, only, publish }) => {
+            fields::build(shell)?;
+            let runs = runs.to_string();
+            let mut args = vec!["fields", "--runs", &runs];
+            args.extend(quick.then_some("--quick"));
+            args.extend(publish.then_some("--publish"));
+            args.extend(only.as_deref().into_iter().flat_map(|only| ["--only", only]));
+            run(shell, &args)
+        }
+        Some(Part::Npm { quick }) => npm(shell, *quick),
+        Some(Part::Transports(options)) => transports(shell, options),
+        None => raknet(shell, options),
+    }
+}
+
+fn npm(shell: &Shell, quick: bool) -> Result<()> {
+    tasks::set_up(shell, &[Need::NpmPackage, Need::Chromium])?;
+    artifacts::fast_programs(shell)?;
+    let script = ["bench/run.mjs"].into_iter().chain(quick.then_some("--quick"));
+    shell.cmd_for(WASM, "wasm", "node", script).run()
+}
+
+fn transports(shell: &Shell, options: &Transports) -> Result<()> {
+    tasks::set_up(shell, &[Need::NpmPackage, Need::Chromium, Need::IpRoute])?;
+    artifacts::fast_relay(shell)?;
+    let runs = options.runs.to_string();
+    let mut args = vec!["transports", "--runs", &runs];
+    args.extend(options.quick.then_some("--quick"));
+    args.extend(options.connect.then_some("--connect"));
+    for (name, value) in [("--loss", &options.loss), ("--transport", &options.transport)] {
+        args.extend(value.as_deref().into_iter().flat_map(|value| [name, value]));
+    }
+    run(shell, &args)
+}
+
+fn raknet(shell: &Shell, options: &Options) -> Result<()> {
+    if options.instructions {
+        tasks::set_up(shell, &[Need::Valgrind])?;
+        return run(shell, &["instructions", "--write"]);
+    }
+    tasks::set_up(shell, &[Need::Peers])?;
+    let runs = options.runs.to_string();
+    let mut args = vec!["run", "--runs", &runs];
+    if options.quick {
+        args.extend(["--quick", "--report", QUICK_REPORT]);
+    }
+    if let Some(only) = &options.only {
+        args.extend(["--only", only]);
+    }
+    args.extend(options.keep.then_some("--keep"));
+    args.extend(options.resume.then_some("--resume"));
+    run(shell, &args)?;
+    if options.publish { run(shell, &["publish"]) } else { Ok(()) }
+}
+
+/// The hot paths take no more instructions than the committed table says.
+pub(crate) fn instructions(shell: &Shell) -> Result<()> {
+    run(shell, &["instructions"])
+}
+
+/// The commands work.
+pub(crate) fn smoke(shell: &Shell) -> Result<()> {
+    run(shell, &["run", "--quick", "--report", QUICK_REPORT])?;
+    run(shell, &["secure", "--quick", "--runs", "1"])?;
+    fields::build(shell)?;
+    run(shell, &["fields", "--quick", "--report", "target/bench/fields-quick.json"])?;
+    artifacts::fast_relay(shell)?;
+    setup::websockify(shell)?;
+    run(shell, &["relay", "--quick", "--report", "target/bench/relay-quick.json"])
+}
+
+fn run(shell: &Shell, args: &[&str]) -> Result<()> {
+    let program = ["run", "--quiet", "--release", "--package", "rakwire-bench", "--"];
+    shell.cmd("cargo", program.into_iter().chain(args.iter().copied())).run()
+}

@@ -1,0 +1,183 @@
+//! Checks that what comments and documents cite of docs/ exists, down to the anchor.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+
+use anyhow::{Result, bail};
+
+use xtask::shell::Shell;
+use xtask::tracked;
+
+/// This file, whose tests cite what does not exist.
+const NOT_READ: &str = "xtask/tools/src/citations.rs";
+
+/// The stage of `cargo xtask test`.
+pub(crate) fn stage(shell: &Shell) -> Result<()> {
+    let files = tracked::files(shell)?;
+    let mut documents = BTreeMap::new();
+    for path in files.iter().filter(|path| path.ends_with(".md")) {
+        documents.insert(path.clone(), anchors(&shell.read(path)?));
+    }
+    let mut problems = Vec::new();
+    let mut count = 0;
+    for path in files.iter().filter(|path| *path != NOT_READ) {
+        // The links of a document are relative to its own folder, not to that of a symbolic link to it.
+        if shell.path(path).is_symlink() {
+            continue;
+        }
+        // What is no text cites nothing.
+        let Ok(text) = fs::read_to_string(shell.path(path)) else { continue };
+        let all = citations(path, &text);
+        count += all.len();
+        let wrong = all.iter().filter_map(|citation| Some((citation.line, citation.problem(&documents)?)));
+        problems.extend(wrong.map(|(line, problem)| format!("{path}:{line}: {problem}")));
+    }
+    if !problems.is_empty() {
+        bail!("what is cited does not exist:\n\n{}", problems.join("\n"));
+    }
+    shell.print(format_args!("{count} citations lead to places in docs/ that exist"));
+    Ok(())
+}
+
+/// A mention of a document, or of a place in it.
+#[derive(Debug, PartialEq, Eq)]
+struct Citation {
+    line: usize,
+    /// The path in the repository.
+    document: String,
+    anchor: Option<String>,
+}
+
+impl Citation {
+    fn problem(&self, documents: &BTreeMap<String, BTreeSet<String>>) -> Option<String> {
+        let Self { document, anchor, .. } = self;
+        match (documents.get(document), anchor) {
+            (None, _) => Some(format!("there is no {document}")),
+            (Some(anchors), Some(anchor)) if !anchors.contains(anchor) => {
+                Some(format!("{document} has no anchor {anchor}"))
+            }
+            (Some(_), _) => None,
+        }
+    }
+}
+
+/// All citations of a file: `docs/NAME.md`, `docs/NAME.md#anchor`, and the links of a document to documents.
+fn citations(path: &str, text: &str) -> Vec<Citation> {
+    let mut found = Vec::new();
+    for (line, content) in (1..).zip(text.lines()) {
+        for (at, _) in content.match_indices("docs/") {
+            // A longer path or an address is another folder.
+            if !content[..at].ends_with(|c: char| c.is_alphanumeric() || "/-_.".contains(c)) {
+                found.extend(citation(line, "", &content[at..]));
+            }
+        }
+        let links = if path.ends_with(".md") { content.split("](").skip(1) } else { "".split("](").skip(1) };
+        for target in links.filter(|target| !target.contains("://") && !target.starts_with("docs/")) {
+            let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
+            match target.strip_prefix('#') {
+                Some(rest) => {
+                    let anchor = Some(anchor_at(rest).to_owned());
+                    found.push(Citation { line, document: path.to_owned(), anchor });
+                }
+                None => found.extend(citation(line, folder, target)),
+            }
+        }
+    }
+    found
+}
+
+/// The citation at the beginning of a text, with a path that is relative to a folder.
+fn citation(line: usize, folder: &str, text: &str) -> Option<Citation> {
+    let end = text.find(|c: char| !c.is_alphanumeric() && !"/-_.".contains(c)).unwrap_or(text.len());
+    let name = text[..end].trim_end_matches('.');
+    if !name.ends_with(".md") {
+        return None;
+    }
+    let mut folders: Vec<_> = folder.split('/').filter(|part| !part.is_empty()).collect();
+    for part in name.split('/') {
+        if part == ".." {
+            folders.pop();
+        } else {
+            folders.push(part);
+        }
+    }
+    let anchor = text[name.len()..].strip_prefix('#').map(|rest| anchor_at(rest).to_owned());
+    Some(Citation { line, document: folders.join("/"), anchor })
+}
+
+fn anchor_at(text: &str) -> &str {
+    let end = text.find(|c: char| !c.is_alphanumeric() && c != '-' && c != '_').unwrap_or(text.len());
+    &text[..end]
+}
+
+/// What can be linked to in a document: its headings and its `<a id="…">`.
+fn anchors(text: &str) -> BTreeSet<String> {
+    let mut anchors = BTreeSet::new();
+    let mut is_fenced = false;
+    for line in text.lines() {
+        is_fenced ^= line.starts_with("```");
+        let heading = line.trim_start_matches('#').strip_prefix(' ').filter(|_| line.starts_with('#'));
+        anchors.extend(heading.filter(|_| !is_fenced).map(slug));
+        anchors.extend(
+            line.split("<a id=\"").skip(1).filter_map(|rest| Some(rest.split_once('"')?.0.to_owned())),
+        );
+    }
+    anchors
+}
+
+/// A heading as the address of its place, as GitHub makes it.
+fn slug(heading: &str) -> String {
+    let kept = heading.trim().chars().filter(|c| c.is_alphanumeric() || "-_ ".contains(*c));
+    kept.flat_map(char::to_lowercase).map(|c| if c == ' ' { '-' } else { c }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PAGE: &str = "\
+# The wire, in `our` words
+
+<a id=\"cookies\"></a>
+## Opening a connection
+```
+# no heading
+```
+";
+
+    fn problems(path: &str, text: &str) -> Vec<String> {
+        let documents = BTreeMap::from([
+            ("docs/raknet.md".to_owned(), anchors(PAGE)),
+            ("README.md".to_owned(), BTreeSet::new()),
+        ]);
+        let all = citations(path, text);
+        all.iter().filter_map(|citation| citation.problem(&documents)).collect()
+    }
+
+    #[test]
+    fn headings_and_ids_are_anchors() {
+        let expected = ["cookies", "opening-a-connection", "the-wire-in-our-words"];
+        assert_eq!(anchors(PAGE).into_iter().collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
+    fn what_is_cited_in_a_comment_must_exist() {
+        assert!(problems("core/src/lib.rs", "// See docs/raknet.md, docs/raknet.md#cookies.").is_empty());
+        assert_eq!(
+            problems("core/src/lib.rs", "//! (docs/raknet.md#cookie) and `docs/wire.md`."),
+            ["docs/raknet.md has no anchor cookie", "there is no docs/wire.md"]
+        );
+        assert!(problems("a.ts", "const url = 'https://example.org/docs/other.md'").is_empty());
+        assert!(problems("a.rs", "the tables of docs/ are read").is_empty());
+    }
+
+    #[test]
+    fn links_of_documents_must_lead_somewhere() {
+        let good = "[a](#cookies) [b](../README.md) [c](https://example.org/x.md) [d](raknet.md#opening-a-connection)";
+        assert!(problems("docs/raknet.md", good).is_empty());
+        assert_eq!(
+            problems("docs/raknet.md", "[a](#gone) [b](gone.md)"),
+            ["docs/raknet.md has no anchor gone", "there is no docs/gone.md"]
+        );
+    }
+}

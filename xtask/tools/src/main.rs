@@ -1,0 +1,58 @@
+//! Those commands and stages of `cargo xtask` that take long to compile, since they read Rust, programs for
+//! microcontrollers or archives. `xtask` builds this program when one of them is asked for, and runs it.
+
+mod bench;
+mod boards;
+mod citations;
+mod cli;
+mod corpus;
+mod documents;
+mod features;
+mod fuzz;
+mod mcu;
+mod measurements;
+mod modules;
+mod msrv;
+mod mutants;
+mod package;
+mod relay_package;
+mod release;
+mod size;
+mod stages;
+mod words;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::Parser;
+use xtask::shell::Shell;
+use xtask::stop;
+
+use crate::cli::{Cli, Command};
+
+fn main() -> ExitCode {
+    match run(Cli::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) if stop::interrupted() => ExitCode::from(130),
+        Err(error) => {
+            eprintln!("\nError: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(cli: Cli) -> Result<()> {
+    stop::watch_signals()?;
+    let shell = Shell::new()?;
+    match cli.command {
+        Command::Stage { name } => stages::run(&shell, &name),
+        Command::Size(options) => size::command(&shell, &options),
+        Command::Mcu(options) => mcu::command(&shell, &options),
+        Command::Fuzz(options) => fuzz::command(&shell, &options),
+        Command::Soak(options) => fuzz::soak(&shell, &options),
+        Command::Mutants(options) => mutants::command(&shell, &options),
+        Command::Bench(options) => bench::command(&shell, &options),
+        Command::PackageRelay(options) => relay_package::command(&shell, &options),
+        Command::Release(options) => release::command(&shell, &options),
+    }
+}

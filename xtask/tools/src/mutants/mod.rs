@@ -1,0 +1,207 @@
+//! Faults that are put into a copy of the core: the models must find each of them, and nothing without.
+//!
+//! All of `fuzz/mutants.toml` is compiled into one program, and a variable of the process says which one is on. What is
+//! built and tested elsewhere has none of it.
+
+mod list;
+mod site;
+mod tree;
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+
+use self::list::Mutant;
+use crate::fuzz;
+use xtask::process::describe;
+use xtask::setup::Need;
+use xtask::shell::Shell;
+use xtask::tasks;
+
+const LIST: &str = "fuzz/mutants.toml";
+const TREE: &str = "target/mutants/tree";
+const TARGET_DIR: &str = "target/mutants/build";
+/// The program that runs the models, and its exit status when it found something.
+const PROGRAM: &str = "models";
+const FOUND: i32 = 1;
+/// The number under which no mutant is on.
+const NONE: usize = 0;
+/// The models take seconds, and end a case that does not end by itself.
+const LIMIT: Duration = Duration::from_secs(900);
+/// Where cargo-mutants writes what it did.
+const REPORT: &str = "target/mutants/all";
+/// How much of a finding stands in the table.
+const FINDING: usize = 110;
+
+/// Which mutants to look for.
+#[derive(Args)]
+pub(crate) struct Options {
+    /// Try only the mutants of the list whose names contain this.
+    #[arg(long, value_name = "NAME", conflicts_with = "all")]
+    only: Option<String>,
+    /// Have cargo-mutants change every function of the protocols and run all tests of the core: a file takes
+    /// minutes to hours, everything takes days.
+    #[arg(long)]
+    all: bool,
+    /// The part of all mutants to try, from 0/N to N-1/N.
+    #[arg(long, value_name = "K/N", requires = "all")]
+    shard: Option<String>,
+    /// Try only the mutants in the files that match.
+    #[arg(long, value_name = "GLOB", requires = "all")]
+    file: Option<String>,
+}
+
+/// `cargo xtask mutants`.
+pub(crate) fn command(shell: &Shell, options: &Options) -> Result<()> {
+    if options.all {
+        return cargo_mutants(shell, options);
+    }
+    run(shell, options.only.as_deref())
+}
+
+/// The stage of `cargo xtask test`.
+pub(crate) fn stage(shell: &Shell) -> Result<()> {
+    run(shell, None)
+}
+
+/// Has the models look for each mutant whose name contains `only`.
+fn run(shell: &Shell, only: Option<&str>) -> Result<()> {
+    let mutants = list::parse(&shell.read(LIST)?).with_context(|| format!("{LIST} is wrong"))?;
+    let chosen = choose(&mutants, only)?;
+    tree::make(&shell.path("."), &shell.path(TREE), &mutants).with_context(|| format!("{LIST} is wrong"))?;
+    build(shell)?;
+    let inputs = fuzz::input_folders(shell)?;
+    let without = models(shell, &inputs, NONE)?;
+    if let MutantResult::Killed(finding) = without {
+        bail!("the models find something without any mutant: {finding}");
+    }
+    let width = chosen.iter().map(|(_, mutant)| mutant.name.chars().count()).max().unwrap_or_default();
+    shell.print(format_args!("{:<width$}  {:>7}  killed by", "mutant", "seconds"));
+    let mut survivors = Vec::new();
+    for &(number, mutant) in &chosen {
+        let started = Instant::now();
+        let result = models(shell, &inputs, number)?;
+        shell.print(format_args!("{}", row(&mutant.name, width, started.elapsed(), &result)));
+        if result == MutantResult::Survived {
+            survivors.push(format!("\n  \"{}\": {}", mutant.name, mutant.breaks));
+        }
+    }
+    if !survivors.is_empty() {
+        bail!("{} of {} mutants survived:{}", survivors.len(), chosen.len(), survivors.concat());
+    }
+    shell.print(format_args!(
+        "{0} of {0} mutants were killed, and nothing is found without them",
+        chosen.len()
+    ));
+    Ok(())
+}
+
+/// The mutants whose names contain `only`, with their numbers.
+fn choose<'a>(mutants: &'a [Mutant], only: Option<&str>) -> Result<Vec<(usize, &'a Mutant)>> {
+    let only = only.unwrap_or_default();
+    let chosen: Vec<_> = (1..).zip(mutants).filter(|(_, mutant)| mutant.name.contains(only)).collect();
+    if chosen.is_empty() {
+        let names: Vec<_> = mutants.iter().map(|mutant| format!("\n  {}", mutant.name)).collect();
+        bail!("no mutant's name contains {only:?}; there are:{}", names.concat());
+    }
+    Ok(chosen)
+}
+
+fn build(shell: &Shell) -> Result<()> {
+    let args = ["build", "--quiet", "-p", "rakwire", "--example", PROGRAM];
+    let build = shell.cmd_in(TREE, "cargo", args).with(|command| {
+        // What is wrong on purpose gives warnings that nobody needs.
+        command.env("CARGO_TARGET_DIR", shell.path(TARGET_DIR)).env("RUSTFLAGS", "--cap-lints=allow");
+    });
+    build.run().with_context(|| {
+        format!("the core does not build with the mutants; if one stands in a `const fn`, {LIST} needs another place")
+    })
+}
+
+/// What became of a mutant.
+#[derive(Debug, PartialEq, Eq)]
+enum MutantResult {
+    Killed(String),
+    Survived,
+}
+
+/// Runs the models, over the inputs in the folders of `inputs` among others, while mutant `number` is on.
+fn models(shell: &Shell, inputs: &Path, number: usize) -> Result<MutantResult> {
+    let program = path(&shell.path(TARGET_DIR).join("debug/examples").join(PROGRAM));
+    let command = shell.cmd(&program, [path(inputs).as_str()]).limit(LIMIT);
+    let command = command.with(|command| {
+        command.env(tree::VARIABLE, number.to_string());
+    });
+    let output = command.output()?;
+    match output.status.code() {
+        Some(0) => Ok(MutantResult::Survived),
+        Some(FOUND) => Ok(MutantResult::Killed(output.stdout.trim().to_owned())),
+        Some(_) => bail!("the models could not be run: {}", describe(output.status)),
+        None => Ok(MutantResult::Killed(describe(output.status))),
+    }
+}
+
+fn path(path: &Path) -> String {
+    path.to_string_lossy().into_owned()
+}
+
+fn row(name: &str, width: usize, took: Duration, result: &MutantResult) -> String {
+    let killer = match result {
+        MutantResult::Killed(finding) => finding.chars().take(FINDING).collect(),
+        MutantResult::Survived => "NOTHING".to_owned(),
+    };
+    format!("{name:<width$}  {:>7.1}  {killer}", took.as_secs_f64())
+}
+
+/// Runs cargo-mutants, which reads `.cargo/mutants.toml`, over a copy of its own.
+fn cargo_mutants(shell: &Shell, options: &Options) -> Result<()> {
+    tasks::set_up(shell, &[Need::CargoMutants])?;
+    let report = path(&shell.path(REPORT));
+    let mut args = vec!["mutants", "--package", "rakwire", "--jobs", "1", "--output", report.as_str()];
+    for (option, value) in [("--shard", &options.shard), ("--file", &options.file)] {
+        args.extend(value.iter().flat_map(|value| [option, value.as_str()]));
+    }
+    let ran = shell.cmd("cargo", args).run();
+    ran.with_context(|| format!("what survived is listed in {REPORT}/mutants.out/missed.txt"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mutant(name: &str) -> Mutant {
+        let list = format!(
+            "[[mutant]]\nname = {name:?}\nbreaks = \"Something.\"\nfile = \"a.rs\"\nfrom = \"one\"\nto = \"two\"\n"
+        );
+        list::parse(&list).unwrap().remove(0)
+    }
+
+    #[test]
+    fn the_list_fits_the_sources() {
+        let shell = Shell::new().unwrap();
+        let mutants = list::parse(&shell.read(LIST).unwrap()).unwrap();
+        let sources = tree::read_sources(&shell.path(".")).unwrap();
+        assert_eq!(tree::locate_all(&sources, &mutants).unwrap().len(), mutants.len());
+    }
+
+    #[test]
+    fn a_part_of_the_name_chooses_and_the_numbers_stay() {
+        let mutants = [mutant("first one"), mutant("second one")];
+        let numbers = |only| -> Vec<_> {
+            choose(&mutants, only).unwrap().into_iter().map(|(number, _)| number).collect()
+        };
+        assert_eq!(numbers(None), [1, 2]);
+        assert_eq!(numbers(Some("second")), [2]);
+        let error = choose(&mutants, Some("third")).unwrap_err();
+        assert!(error.to_string().ends_with("there are:\n  first one\n  second one"), "{error}");
+    }
+
+    #[test]
+    fn a_row_says_what_killed_the_mutant() {
+        let took = Duration::from_millis(1_250);
+        assert_eq!(row("one", 5, took, &MutantResult::Killed("seed 3".to_owned())), "one        1.2  seed 3");
+        assert_eq!(row("other", 5, took, &MutantResult::Survived), "other      1.2  NOTHING");
+    }
+}

@@ -1,0 +1,221 @@
+//! The package in a root of its own: installed, started, drained, removed.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::path::Path;
+use std::process::{ChildStdin, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use nix::unistd::Uid;
+
+use super::contents::FOLDER;
+use super::guide::{self, ORIGIN};
+use xtask::process::describe;
+use xtask::shell::Shell;
+
+const SCRIPT: &str = include_str!("root.sh");
+/// How long each step may take.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// Goes through the life of the package.
+pub(super) fn check(shell: &Shell, package: &Path) -> Result<()> {
+    let root = shell.path(FOLDER).join("root");
+    std::fs::create_dir_all(&root)?;
+    let [listen, admin] = [free_address()?, free_address()?];
+    let game = UdpSocket::bind(("127.0.0.1", 0))?;
+    game.set_read_timeout(Some(LIMIT))?;
+    let guide = root.with_file_name("guide.toml");
+    std::fs::write(&guide, guide::config(shell)?)?;
+    let arguments = [
+        package.display().to_string(),
+        root.display().to_string(),
+        listen.to_string(),
+        admin.to_string(),
+        guide.display().to_string(),
+        game.local_addr()?.to_string(),
+    ];
+    let unshare = ["unshare", "--mount", "--propagation", "private", "sh", "-c", SCRIPT, "sh"];
+    let line = unshare.into_iter().chain(arguments.iter().map(String::as_str));
+    let mut running = if Uid::effective().is_root() {
+        let mut line = line;
+        let program = line.next().unwrap_or_default();
+        shell.cmd(program, line)
+    } else {
+        shell.cmd("sudo", ["-n"].into_iter().chain(line))
+    }
+    .with(|command| {
+        command.stdin(Stdio::piped());
+    })
+    .spawn()?;
+    let mut input = running.take_stdin()?;
+    let mut is_running = || Ok(running.poll()?.is_none());
+    let used = wait_until_ready(admin, &mut is_running)
+        .and_then(|()| use_relay(listen, admin, &mut input))
+        .and_then(|()| wait_until_guarded(listen, admin, &mut is_running))
+        .and_then(|()| follow_guide(listen))
+        .and_then(|()| play(listen, &std::fs::read_to_string(root.with_extension("token"))?, &game))
+        .and_then(|()| Ok(writeln!(input)?));
+    drop(input);
+    let status = running.wait(Some(LIMIT))?;
+    // Without its input the script fails too, so what the relay did wrong is told first.
+    used?;
+    if !status.success() {
+        bail!("the package failed in its root: {}", describe(status));
+    }
+    shell.print(
+        "installed, started, drained, configured as docs/relay.md tells, started, played on with a token, drained and removed",
+    );
+    Ok(())
+}
+
+/// Waits until the relay accepts clients.
+fn wait_until_ready(admin: SocketAddr, mut is_running: impl FnMut() -> Result<bool>) -> Result<()> {
+    let started = Instant::now();
+    while started.elapsed() < LIMIT {
+        // A relay that ends may accept a request and not answer it any more.
+        if get(admin, "/readyz").is_ok_and(|answer| answer.starts_with("HTTP/1.1 200")) {
+            return Ok(());
+        }
+        if !is_running()? {
+            bail!("the relay ended before it was ready");
+        }
+        thread::sleep(Duration::from_millis(100));
+    }
+    bail!("the relay was not ready within {} s", LIMIT.as_secs())
+}
+
+/// Connects a client, and lets the relay end: the client is told.
+fn use_relay(listen: SocketAddr, admin: SocketAddr, input: &mut ChildStdin) -> Result<()> {
+    let ready = get(admin, "/readyz")?;
+    if !ready.starts_with("HTTP/1.1 200") {
+        bail!("/readyz says {ready}");
+    }
+    let metrics = get(admin, "/metrics")?;
+    if !metrics.contains("rakwire_relay_ready 1") {
+        bail!("/metrics says {metrics}");
+    }
+    let mut client = open_websocket(listen)?;
+    writeln!(input)?;
+    let mut received = Vec::new();
+    client.read_to_end(&mut received).context("the relay does not end the connection")?;
+    // A close frame with the code 1001.
+    if !received.windows(2).any(|code| code == 1001u16.to_be_bytes()) {
+        bail!("the client was not told that the relay ends: {received:02x?}");
+    }
+    Ok(())
+}
+
+/// A client of the target `game` that sends nothing.
+fn open_websocket(relay: SocketAddr) -> Result<TcpStream> {
+    let (head, stream) = ask_for_websocket(relay, "", "")?;
+    if !head.starts_with("HTTP/1.1 101") {
+        bail!("the relay opens no WebSocket: {head}");
+    }
+    Ok(stream)
+}
+
+/// The header of the answer, and what comes behind it.
+fn ask_for_websocket(relay: SocketAddr, query: &str, header: &str) -> Result<(String, TcpStream)> {
+    let mut stream = connect(relay)?;
+    write!(
+        stream,
+        "GET /ws?target=game{query} HTTP/1.1\r\nHost: {relay}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
+         Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n{header}\r\n"
+    )?;
+    let mut head = Vec::new();
+    let mut byte = [0];
+    while !head.ends_with(b"\r\n\r\n") && stream.read(&mut byte)? == 1 {
+        head.extend(byte);
+    }
+    Ok((String::from_utf8_lossy(&head).into_owned(), stream))
+}
+
+/// Waits until the relay runs with the configuration of the guide, which turns clients without an origin away.
+fn wait_until_guarded(
+    listen: SocketAddr,
+    admin: SocketAddr,
+    mut is_running: impl FnMut() -> Result<bool>,
+) -> Result<()> {
+    let started = Instant::now();
+    while started.elapsed() < LIMIT {
+        wait_until_ready(admin, &mut is_running)?;
+        if ask_for_websocket(listen, "", "").is_ok_and(|(head, _)| head.starts_with("HTTP/1.1 403")) {
+            return Ok(());
+        }
+        thread::sleep(Duration::from_millis(100));
+    }
+    bail!("the relay did not start again within {} s", LIMIT.as_secs())
+}
+
+/// A foreign page gets nothing, and neither does a client without a token.
+fn follow_guide(listen: SocketAddr) -> Result<()> {
+    let (head, _) = ask_for_websocket(listen, "", "Origin: https://example.com\r\n")?;
+    if !head.starts_with("HTTP/1.1 403") {
+        bail!("a foreign page is answered with {head}");
+    }
+    let (head, mut client) = ask_for_websocket(listen, "", &format!("Origin: {ORIGIN}\r\n"))?;
+    if !head.starts_with("HTTP/1.1 101") {
+        bail!("the page of the guide is answered with {head}");
+    }
+    let mut received = Vec::new();
+    client.read_to_end(&mut received).context("a client without a token stays")?;
+    // A close frame with the code 4401.
+    if !received.windows(2).any(|code| code == 4401u16.to_be_bytes()) {
+        bail!("a client without a token was not told: {received:02x?}");
+    }
+    Ok(())
+}
+
+/// With a token the first request of a RakNet client reaches the game server, and what that sends reaches the client.
+fn play(listen: SocketAddr, token: &str, game: &UdpSocket) -> Result<()> {
+    const MAGIC: &[u8] = b"\x00\xff\xff\x00\xfe\xfe\xfe\xfe\xfd\xfd\xfd\xfd\x12\x34\x56\x78";
+
+    let (head, mut client) =
+        ask_for_websocket(listen, &format!("&token={}", token.trim()), &format!("Origin: {ORIGIN}\r\n"))?;
+    if !head.starts_with("HTTP/1.1 101") {
+        bail!("a client with a token is answered with {head}");
+    }
+    let request = [b"\x05", MAGIC, b"\x0b", &[0; 82]].concat();
+    // A binary message of 100 bytes, with a mask of zeros.
+    client.write_all(&[&[0x82, 0x80 | 100, 0, 0, 0, 0], &request[..]].concat())?;
+    let mut buffer = [0; 2_048];
+    let deadline = Instant::now() + LIMIT;
+    loop {
+        let (length, from) = game.recv_from(&mut buffer).context("the game server receives nothing")?;
+        // The relay itself sends pings.
+        if buffer[..length] == request {
+            game.send_to(&request, from)?;
+            break;
+        }
+        if Instant::now() > deadline {
+            bail!("the game server receives pings, and not what the client sends");
+        }
+    }
+    let mut echo = [0; 102];
+    client.read_exact(&mut echo).context("the client receives nothing")?;
+    if echo[..2] != [0x82, 100] || echo[2..] != request {
+        bail!("the client received {echo:02x?}");
+    }
+    Ok(())
+}
+
+fn get(address: SocketAddr, path: &str) -> Result<String> {
+    let mut stream = connect(address)?;
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n")?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer)?;
+    Ok(answer)
+}
+
+fn connect(address: SocketAddr) -> Result<TcpStream> {
+    let stream = TcpStream::connect_timeout(&address, LIMIT)?;
+    stream.set_read_timeout(Some(LIMIT))?;
+    Ok(stream)
+}
+
+/// An address that nobody uses at the moment.
+fn free_address() -> Result<SocketAddr> {
+    Ok(TcpListener::bind(("127.0.0.1", 0))?.local_addr()?)
+}

@@ -1,0 +1,59 @@
+//! The Debian package of the relay: builds it, and tests it in a root of its own.
+
+mod contents;
+mod debian;
+mod dockerfile;
+mod guide;
+mod installed;
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+use clap::Args;
+
+use xtask::artifacts;
+use xtask::setup::Need;
+use xtask::shell::Shell;
+use xtask::tasks;
+
+/// Options of `cargo xtask package-relay`.
+#[derive(Args)]
+pub(crate) struct Options {
+    /// Install the package into a root of its own, start the relay, drain it and remove the package.
+    #[arg(long)]
+    test: bool,
+    /// Follow docs/relay.md in a bare Debian with systemd, made by debootstrap and booted by systemd-nspawn. It needs root
+    #[arg(long)]
+    debian: bool,
+}
+
+/// Builds the relay for speed, and its package.
+pub(crate) fn command(shell: &Shell, options: &Options) -> Result<()> {
+    if options.debian {
+        tasks::set_up(shell, &[Need::BareDebian])?;
+    }
+    let programs = artifacts::fast_programs(shell)?;
+    let package = build(shell, &programs.relay)?;
+    if options.test {
+        installed::check(shell, &package)?;
+    }
+    if options.debian {
+        debian::check(shell, &package)?;
+    }
+    Ok(())
+}
+
+/// The stage of `cargo xtask test`. What is in the package need not be fast.
+pub(crate) fn stage(shell: &Shell) -> Result<()> {
+    dockerfile::check(shell)?;
+    let programs = artifacts::built_programs(shell)?;
+    let package = build(shell, &programs.relay)?;
+    installed::check(shell, &package)
+}
+
+fn build(shell: &Shell, relay: &Path) -> Result<PathBuf> {
+    let package = contents::build(shell, relay)?;
+    let size = std::fs::metadata(&package)?.len();
+    shell.print(format_args!("{}: {size} bytes", package.display()));
+    Ok(package)
+}

@@ -1,0 +1,338 @@
+//! `cargo xtask size`: how much memory everything takes, compared with the committed table; and whether a panic is left
+//! in the core.
+
+mod elf;
+mod known_panics;
+mod profile;
+mod secure_parts;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use clap::{Args, Subcommand};
+use serde_json::json;
+
+use self::elf::Program;
+use crate::measurements::Measurements;
+use xtask::firmware::{self, EMULATED, NUCLEO, PICO, SIZE_PROGRAMS};
+use xtask::npm_size;
+use xtask::setup::Need;
+use xtask::shell::Shell;
+use xtask::stages::SIZE;
+use xtask::targets::{RISCV, THUMB, THUMB_M4, THUMB_M33};
+use xtask::tasks;
+
+const TARGET_DIR: &str = "target/size";
+const TABLE: &str = "bench/size/table.md";
+const RESULT: &str = "target/size/mcu.json";
+const UPDATE: &str = "cargo xtask size mcu --update";
+/// Variables with a first value, at most, in each firmware.
+const MOST_DATA: u64 = 1_024;
+
+const INTRODUCTION: &str = "\
+# Sizes on microcontrollers
+
+Sizes in bytes, measured by `cargo xtask size mcu`, which compares them with this table;
+`cargo xtask size mcu --update` rewrites the table. `core_raknet_client` is a RakNet client without a driver,
+`core_raknet_minimal_client` the same without `channels`, `connections`, `packing`, `priorities`, `sequencing`, `splitting` and `statistics`, with
+16 blocks in place of 24 and an MTU of 576, `core_raknet_secure_client` the first one with secure connections (`cargo xtask size secure` says what these consist of), and `core_game_client` one of the Game Protocol; `snowfight_player` unpacks the messages of the game's server with
+Rabbit, stores the world and decides, without a transport. Without an `opt` in its name a program is optimised for size
+(`z`). `firmware` are the programs of the boards, with embassy, network and logging (`s`): a plain UDP echo, the
+telemetry example with RakNet, and the player of the game with the Game Protocol and Rabbit. `added` is the flash of
+these two beyond that of the echo: protocol, driver and the program itself. RAM excludes the stack; `data` is the part of
+it whose initial values also take flash. `resources` is the memory of the protocol for a profile, `state` includes that
+of the driver and the socket; `game` are those of the Game Protocol.
+";
+
+/// The targets of the core alone, with their names in the table.
+const CORES: [(&str, &str); 3] = [(THUMB, "thumbv6m"), (THUMB_M4, "thumbv7em"), (RISCV, "riscv32imc")];
+const LEVELS: [&str; 3] = ["z", "s", "3"];
+/// The other programs without a driver, measured at one level: program, features, name in the table.
+const OTHERS: [(&str, &[&str], &str); 2] =
+    [("game", &[], "core_game_client"), ("player", &["player"], "snowfight_player")];
+const LEVEL_OF_OTHERS: &str = "s";
+
+/// The boards: folder, target, what the names of its programs begin with, name in the table.
+const BOARDS: [Board; 3] = [
+    (EMULATED, THUMB_M4, "", "qemu"),
+    (NUCLEO, THUMB_M4, "nucleo-", "nucleo"),
+    (PICO, THUMB_M33, "pico2-", "pico2"),
+];
+/// What the profile of a build says where nobody asks for the source of its code.
+const NO_DEBUG: &str = "none";
+/// What each board has besides its UDP echo: the program, and what is in it beyond the echo.
+const PROGRAMS_OF_A_BOARD: [(&str, &str); 2] = [("telemetry", "raknet"), ("player", "game")];
+
+/// What to measure.
+#[derive(Args)]
+pub(crate) struct Options {
+    /// Write the committed table anew instead of comparing with it.
+    #[arg(long, global = true)]
+    update: bool,
+    /// Everything, if none is named.
+    #[command(subcommand)]
+    part: Option<Part>,
+}
+
+/// What can be measured by itself.
+#[derive(Clone, Subcommand)]
+enum Part {
+    /// Flash and RAM on microcontrollers.
+    Mcu {
+        /// Print which source files the flash of this program comes from, by its name in the table without `_flash`.
+        #[arg(long, conflicts_with = "update")]
+        profile: Option<String>,
+    },
+    /// The entries of the npm package.
+    Npm,
+    /// What takes the flash of secure connections on a microcontroller, part by part.
+    Secure,
+}
+
+/// `cargo xtask size`.
+pub(crate) fn command(shell: &Shell, options: &Options) -> Result<()> {
+    if matches!(options.part, Some(Part::Secure)) {
+        tasks::set_up(shell, &SIZE)?;
+        return print_secure_parts(shell);
+    }
+    if let Some(Part::Mcu { profile: Some(name) }) = &options.part {
+        tasks::set_up(shell, &SIZE)?;
+        return print_profile(shell, name);
+    }
+    if !matches!(options.part, Some(Part::Npm)) {
+        tasks::set_up(shell, &SIZE)?;
+        mcu(shell, options.update)?;
+    }
+    if !matches!(options.part, Some(Part::Mcu { .. })) {
+        tasks::set_up(shell, &[Need::NpmPackage])?;
+        npm_size::check(shell)?;
+    }
+    Ok(())
+}
+
+/// The stage of `cargo xtask test`.
+pub(crate) fn stage(shell: &Shell) -> Result<()> {
+    mcu(shell, false)?;
+    no_panic(shell)
+}
+
+/// A program without a driver.
+struct CoreProgram {
+    /// What its rows in the table begin with.
+    name: String,
+    target: &'static str,
+    level: &'static str,
+    binary: &'static str,
+    features: &'static [&'static str],
+}
+
+impl CoreProgram {
+    fn new(
+        what: &str,
+        target: (&'static str, &str),
+        level: &'static str,
+        binary: &'static str,
+        features: &'static [&'static str],
+    ) -> Self {
+        let (target, target_name) = target;
+        let opt = if level == "z" { String::new() } else { format!("_opt_{level}") };
+        Self { name: format!("{what}_{target_name}{opt}"), target, level, binary, features }
+    }
+
+    fn build(&self, shell: &Shell, debug: &str) -> Result<Program> {
+        let built = build(shell, self.target, self.level, self.binary, self.features, debug)?;
+        Program::read(&built)
+    }
+}
+
+/// All programs without a driver.
+fn core_programs() -> Vec<CoreProgram> {
+    let mut programs = Vec::new();
+    for core in CORES {
+        for level in LEVELS {
+            programs.push(CoreProgram::new("core_raknet_client", core, level, "client", &["messages"]));
+        }
+        programs.push(CoreProgram::new("core_raknet_minimal_client", core, "z", "client", &[]));
+        for (binary, features, what) in OTHERS {
+            programs.push(CoreProgram::new(what, core, LEVEL_OF_OTHERS, binary, features));
+        }
+        // Measured on one target, since building its primitives takes long.
+        if core.0 == THUMB_M4 {
+            let (what, features) = ("core_raknet_secure_client", &["messages", "secure"]);
+            programs.push(CoreProgram::new(what, core, LEVEL_OF_OTHERS, "client", features));
+        }
+    }
+    programs
+}
+
+/// Prints which source files the flash of a program comes from.
+fn print_profile(shell: &Shell, name: &str) -> Result<()> {
+    let programs = core_programs();
+    let program = if let Some(program) = programs.iter().find(|program| program.name == name) {
+        program.build(shell, "line-tables-only")?
+    } else {
+        let firmware = firmware_programs().find(|(_, firmware)| firmware == name);
+        let names = programs.iter().map(|program| program.name.clone());
+        let names: Vec<_> = names.chain(firmware_programs().map(|(_, name)| name)).collect();
+        let ((board, program), _) = firmware
+            .with_context(|| format!("there is no program {name:?}; there are {}", names.join(", ")))?;
+        built_firmware(shell, board, program)?
+    };
+    let flash = program.footprint()?.flash;
+    for (file, bytes) in program.code_by_file(&shell.path(""))? {
+        shell.print(format_args!("{bytes:>7}  {file}"));
+    }
+    shell.print(format_args!("{flash:>7}  bytes of flash in all, with constants"));
+    Ok(())
+}
+
+type Board = (&'static str, &'static str, &'static str, &'static str);
+
+/// The programs of all boards, with their names in the table.
+fn firmware_programs() -> impl Iterator<Item = ((Board, &'static str), String)> {
+    let programs = ["echo"].into_iter().chain(PROGRAMS_OF_A_BOARD.map(|(program, _)| program));
+    BOARDS.into_iter().flat_map(move |board| {
+        programs.clone().map(move |program| ((board, program), format!("firmware_{}_{program}", board.3)))
+    })
+}
+
+fn mcu(shell: &Shell, update: bool) -> Result<()> {
+    let mut rows = BTreeMap::new();
+    for program in core_programs() {
+        let footprint = program.build(shell, NO_DEBUG)?.footprint()?;
+        rows.insert(format!("{}_flash", program.name), footprint.flash);
+        rows.insert(format!("{}_ram", program.name), footprint.ram);
+    }
+    let profiles = build(shell, THUMB_M4, "s", "profiles", &["driver", "messages"], NO_DEBUG)?;
+    rows.extend(Program::read(&profiles)?.symbols(&["resources_", "state_"])?);
+    for board in BOARDS {
+        firmwares(shell, board, &mut rows)?;
+    }
+    let measured = Measurements { rustc: firmware::rustc(shell)?, rows };
+    write_result(&shell.path(RESULT), &measured)?;
+    let path = shell.path(TABLE);
+    if update {
+        fs::write(&path, measured.write(INTRODUCTION))
+            .with_context(|| format!("{TABLE} cannot be written"))?;
+        return Ok(());
+    }
+    Measurements::parse(&shell.read(TABLE)?)?.check(&measured, UPDATE, &shell.log)?;
+    shell.print(format_args!("{} sizes are as {TABLE} says, or smaller", measured.rows.len()));
+    Ok(())
+}
+
+/// Prints what a secure client has more than a plain one.
+fn print_secure_parts(shell: &Shell) -> Result<()> {
+    let client = |features: &[&str]| {
+        Program::read(&build(shell, THUMB_M4, LEVEL_OF_OTHERS, "client", features, NO_DEBUG)?)
+    };
+    let (plain, secure) = (client(&["messages"])?, client(&["messages", "secure"])?);
+    let more = secure.footprint()?.flash.saturating_sub(plain.footprint()?.flash);
+    shell.print(secure_parts::table(&plain.symbols(&[""])?, &secure.symbols(&[""])?, more));
+    Ok(())
+}
+
+/// The programs of a board, and what they add to its UDP echo.
+fn firmwares(shell: &Shell, board: Board, rows: &mut BTreeMap<String, u64>) -> Result<()> {
+    let mut measure = |program: &str| -> Result<u64> {
+        let footprint = built_firmware(shell, board, program)?.footprint()?;
+        let (.., board) = board;
+        if footprint.data >= MOST_DATA {
+            bail!(
+                "the firmware {program} of {board} has {} bytes of variables that take flash, too",
+                footprint.data
+            );
+        }
+        rows.insert(format!("firmware_{board}_{program}_flash"), footprint.flash);
+        rows.insert(format!("firmware_{board}_{program}_ram"), footprint.ram);
+        rows.insert(format!("firmware_{board}_{program}_data"), footprint.data);
+        Ok(footprint.flash)
+    };
+    let echo = measure("echo")?;
+    let mut added = Vec::new();
+    for (program, what) in PROGRAMS_OF_A_BOARD {
+        added.push((format!("added_{}_{what}_flash", board.3), measure(program)?.saturating_sub(echo)));
+    }
+    rows.extend(added);
+    Ok(())
+}
+
+fn built_firmware(shell: &Shell, (folder, target, prefix, _): Board, program: &str) -> Result<Program> {
+    let binary = format!("{prefix}{program}");
+    let built = firmware::build(shell, folder, target, &["--bin", &binary])?;
+    Program::read(&firmware::built(&built, target, &binary)?)
+}
+
+/// Links the clients with a panic handler that nobody defines: only a program without a reachable panic links.
+fn no_panic(shell: &Shell) -> Result<()> {
+    for (target, name) in CORES {
+        for level in ["s", "3"] {
+            let clients: [(_, &[_], _); 2] = [("client", &["messages"], ""), ("client", &[], "")];
+            for (program, features, _) in clients.into_iter().chain(OTHERS) {
+                let features = [&["no-panic"], features].concat();
+                build(shell, target, level, program, &features, NO_DEBUG).with_context(|| {
+                    format!("a panic can be reached in {program} on {name} at level {level}")
+                })?;
+            }
+        }
+    }
+    if build(shell, THUMB_M4, "s", "client", &["no-panic", "deliberate-panic"], NO_DEBUG).is_ok() {
+        bail!("a deliberate panic went unnoticed");
+    }
+    known_panics::check(&secure_client(shell, "messages,secure")?.panicking()?)?;
+    if known_panics::check(&secure_client(shell, "messages,secure,deliberate-panic")?.panicking()?).is_ok() {
+        bail!("a deliberate panic in the secure client went unnoticed");
+    }
+    shell.print("the secure client has the panics of its primitives that xtask/tools/src/size/known_panics.rs lists, and no others");
+    shell.print("no panic can be reached in the clients and the player, and a deliberate one is noticed");
+    Ok(())
+}
+
+/// The secure client with its relocations, in which calls can be found.
+fn secure_client(shell: &Shell, features: &str) -> Result<Program> {
+    let args = ["rustc", "--release", "--locked", "--target", THUMB_M4, "--bin", "client", "--features"];
+    let args = args.into_iter().chain([features, "--", "-C", "link-arg=--emit-relocs"]);
+    let folder = shell.path(TARGET_DIR).join(LEVEL_OF_OTHERS);
+    shell
+        .cmd_for(THUMB_M4, SIZE_PROGRAMS, "cargo", args)
+        .with(|command| {
+            command.env("CARGO_TARGET_DIR", &folder).env("CARGO_PROFILE_RELEASE_OPT_LEVEL", LEVEL_OF_OTHERS);
+        })
+        .run()?;
+    Program::read(&firmware::built(&folder, THUMB_M4, "client")?)
+}
+
+fn build(
+    shell: &Shell,
+    target: &'static str,
+    level: &str,
+    binary: &str,
+    features: &[&str],
+    debug: &str,
+) -> Result<PathBuf> {
+    let features = features.join(",");
+    let args =
+        ["build", "--release", "--locked", "--target", target, "--bin", binary, "--features", &features];
+    // Each level has a folder, so that a second run has nothing to do.
+    let folder = shell.path(TARGET_DIR).join(level);
+    shell
+        .cmd_for(target, SIZE_PROGRAMS, "cargo", args)
+        .with(|command| {
+            command.env("CARGO_TARGET_DIR", &folder).env("CARGO_PROFILE_RELEASE_OPT_LEVEL", level);
+            command.env("CARGO_PROFILE_RELEASE_DEBUG", debug);
+        })
+        .run()?;
+    firmware::built(&folder, target, binary)
+}
+
+fn write_result(path: &Path, measured: &Measurements) -> Result<()> {
+    let mut object = json!({ "rustc": measured.rustc });
+    for (name, number) in &measured.rows {
+        object[name] = (*number).into();
+    }
+    let folder = path.parent().context("the result lies in no folder")?;
+    fs::create_dir_all(folder).and_then(|()| fs::write(path, format!("{object:#}\n")))?;
+    Ok(())
+}

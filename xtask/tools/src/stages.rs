@@ -1,0 +1,55 @@
+//! The stages of this program. What else is to be known of them is in the list of all stages, `xtask::stages`.
+
+use anyhow::{Context, Result};
+use xtask::shell::Shell;
+
+use crate::{
+    bench, boards, citations, documents, features, fuzz, mcu, modules, msrv, mutants, package, relay_package,
+    release, size, words,
+};
+
+type Run = fn(&Shell) -> Result<()>;
+
+const STAGES: [(&str, Run); 17] = [
+    ("modules", modules::stage),
+    ("words", words::stage),
+    ("citations", citations::stage),
+    ("docs", documents::stage),
+    ("features", features::check),
+    ("fuzz-lints", fuzz::lints),
+    ("msrv", msrv::stage),
+    ("semver", release::semver::stage),
+    ("package", package::stage),
+    ("mcu", mcu::stage),
+    ("size", size::stage),
+    ("instructions", bench::instructions),
+    ("boards", boards::stage),
+    ("mutants", mutants::stage),
+    ("fuzz", fuzz::stage),
+    ("relay-package", relay_package::stage),
+    ("bench", bench::smoke),
+];
+
+/// Runs a stage, whose needs are there.
+pub(crate) fn run(shell: &Shell, name: &str) -> Result<()> {
+    let stage = STAGES.iter().find(|(stage, _)| *stage == name);
+    let (_, run) = stage.with_context(|| format!("the stage {name:?} is not one of this program"))?;
+    run(shell)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn the_stages_are_those_that_xtask_leaves_to_this_program() {
+        let own: BTreeSet<_> = STAGES.iter().map(|(name, _)| *name).collect();
+        let all = xtask::stages::all();
+        let left: BTreeSet<_> =
+            all.iter().filter(|stage| stage.is_in_tools()).map(|stage| stage.name).collect();
+        assert_eq!(own, left);
+        assert!(run(&Shell::new().unwrap(), "fmt").unwrap_err().to_string().contains("\"fmt\""));
+    }
+}
