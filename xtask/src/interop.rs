@@ -12,7 +12,7 @@ const PAGE: &str = "docs/interop.md";
 /// Writes the page anew instead of comparing it.
 const UPDATE: &str = "UPDATE_INTEROP";
 
-/// The stage of `cargo xtask test`.
+/// The stage of `cargo xtask ci`.
 pub fn stage(shell: &Shell) -> Result<()> {
     let found = target_dir(shell)?.join("tmp/interop.md");
     // What an earlier run found says nothing about this one.

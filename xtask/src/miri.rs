@@ -11,7 +11,7 @@ pub const NEEDS: [Need; 1] = [Need::Miri];
 /// code, but what it uses has.
 const MODULES: [&str; 4] = ["storage::", "cursor::", "codec::bits::", "codec::rabbit::"];
 
-/// The stage of `cargo xtask test`.
+/// The stage of `cargo xtask nightly`.
 pub fn stage(shell: &Shell) -> Result<()> {
     let args = ["miri", "test", "--package", "rakwire", "--lib", "--"].into_iter().chain(MODULES);
     let target_dir = shell.path("target/miri");

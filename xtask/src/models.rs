@@ -15,7 +15,7 @@ const MODELS: [(&str, usize); 2] = [("docs/models/secure-nk.vp", 2), ("docs/mode
 const PINNED: &str = "Server -> Client: [gs]";
 const UNPINNED: &str = "Server -> Client: gs";
 
-/// The stage of `cargo xtask test`.
+/// The stage of `cargo xtask nightly`.
 pub fn stage(shell: &Shell) -> Result<()> {
     for (model, queries) in MODELS {
         let said = verify(shell, model)?;

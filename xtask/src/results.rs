@@ -149,8 +149,8 @@ mod tests {
     fn failures_of_node_and_of_xtask_are_found() {
         assert_eq!(first_error("ok 1 - a\n  not ok 2 - b\n").as_deref(), Some("not ok 2 - b"));
         assert_eq!(first_error("✔ a (1ms)\n✖ b (2ms)\n").as_deref(), Some("✖ b (2ms)"));
-        let log = "$ cargo metadata\nError: documents name what does not exist:\n  docs/a.md:1: no b\n  docs/c.md\n";
-        let expected = "Error: documents name what does not exist: docs/a.md:1: no b";
+        let log = "$ cargo metadata\nError: documents name what does not exist:\n  a.md:1: no b\n  c.md\n";
+        let expected = "Error: documents name what does not exist: a.md:1: no b";
         assert_eq!(first_error(log).as_deref(), Some(expected));
     }
 

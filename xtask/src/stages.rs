@@ -85,7 +85,7 @@ fn checks_of_texts() -> [Stage; 8] {
 }
 
 /// What the compiler has to say, without running anything.
-fn lints() -> [Stage; 8] {
+fn lints() -> [Stage; 7] {
     let ci = |stage: Stage, why| stage.tier(Tier::Ci, why);
     [
         Stage::new("clippy", "no lint warns", &[Need::Components], clippy)
@@ -141,13 +141,6 @@ fn lints() -> [Stage; 8] {
             .uses(Resource::DevProfile),
             "minutes, and clippy finds most of it",
         ),
-        Stage::in_tools(
-            "msrv",
-            "every published crate builds with the oldest Rust that it promises",
-            &[Need::OldestRust],
-        )
-        .uses(Resource::DevProfile)
-        .tier(Tier::Nightly, "compiles everything with other compilers"),
     ]
 }
 
@@ -240,7 +233,7 @@ fn tests_of_all_peers() -> [Stage; 4] {
 }
 
 /// What is published.
-fn packages() -> [Stage; 2] {
+fn packages() -> [Stage; 3] {
     [
         Stage::in_tools(
             "semver",
@@ -251,6 +244,13 @@ fn packages() -> [Stage; 2] {
         Stage::in_tools("package", "every published crate packs, and compiles from its package", &[])
             .uses(Resource::DevProfile)
             .tier(Tier::Ci, "compiles everything from packages"),
+        Stage::in_tools(
+            "msrv",
+            "every published crate builds with the oldest Rust that it promises",
+            &[Need::OldestRust],
+        )
+        .uses(Resource::DevProfile)
+        .tier(Tier::Nightly, "compiles everything with other compilers"),
     ]
 }
 

@@ -95,28 +95,36 @@ pub fn install(need: Need, shell: &Shell) -> Result<Done> {
     })
 }
 
+/// What is done for those needs that take longest.
+const DOING: [(Need, &str); 13] = [
+    (Need::Tools, "compiles the part of xtask that not every command has"),
+    (Need::NpmPackage, "compiles the client for browsers and its TypeScript"),
+    (Need::GamePackage, "compiles the game for browsers"),
+    (Need::Page, "bundles the page"),
+    (Need::Programs, "compiles the game server, the relay and the command-line tool"),
+    (Need::HostTests, "compiles the tests of all crates"),
+    (Need::FastRelay, "compiles it for speed"),
+    (Need::Benchmark, "compiles it for speed"),
+    (Need::FieldsPeer, "compiles them for speed"),
+    (Need::Packages, "npm fetches them"),
+    (Need::PythonPeer, "fetches a wheel of the original RakNet"),
+    (Need::CppPeer, "fetches and compiles the original RakNet"),
+    (Need::Peers, "fetches and compiles other RakNets"),
+];
+
 /// What is done for a need that is not there.
 pub fn doing(need: Need) -> &'static str {
-    match need {
-        Need::Tools => "compiles the part of xtask that not every command has",
-        Need::NpmPackage => "compiles the client for browsers and its TypeScript",
-        Need::GamePackage => "compiles the game for browsers",
-        Need::Page => "bundles the page",
-        Need::Programs => "compiles the game server, the relay and the command-line tool",
-        Need::HostTests => "compiles the tests of all crates",
-        Need::FastRelay | Need::Benchmark | Need::FieldsPeer => "compiles it for speed",
-        Need::Packages => "npm fetches packages",
-        Need::PythonPeer => "fetches a wheel of the original RakNet",
-        Need::CppPeer | Need::Peers => "fetches and compiles other RakNets",
-        other => match other.constraints(vec![]).resource {
+    let slow = DOING.iter().find(|(other, _)| *other == need);
+    slow.map_or_else(
+        || match need.constraints(vec![]).resource {
             Some(Resource::Tools) => "cargo compiles and installs it",
             Some(Resource::Toolchains) => "rustup fetches it",
             Some(Resource::SystemPackages) => "the system's package manager installs it",
-            Some(Resource::DevProfile | Resource::ReleaseProfile | Resource::NpmProfile) | None => {
-                "looks for it"
-            }
+            Some(Resource::DevProfile | Resource::ReleaseProfile | Resource::NpmProfile) => "compiles it",
+            None => "looks for it",
         },
-    }
+        |(_, doing)| doing,
+    )
 }
 
 /// What a person can do where the step failed.
@@ -126,11 +134,7 @@ fn by_hand(need: Need, shell: &Shell) -> Option<String> {
             "install Node 20 or newer with npm, for example `apt-get install nodejs npm`".to_owned()
         }
         Need::Components => "`rustup component add rustfmt clippy`".to_owned(),
-        Need::OldestRust => {
-            let versions = rust::promised_versions(shell).unwrap_or_default();
-            let versions: Vec<&str> = versions.iter().map(String::as_str).collect();
-            format!("`rustup toolchain install {} --profile minimal`", versions.join(" "))
-        }
+        Need::OldestRust => rust::oldest_by_hand(shell),
         Need::ThumbTarget => rust::by_hand(THUMB),
         Need::WasmTarget => rust::by_hand(WASM),
         Need::Chromium => "`apt-get install chromium`, or set CHROMIUM to its path".to_owned(),
@@ -168,9 +172,9 @@ fn by_hand(need: Need, shell: &Shell) -> Option<String> {
         Need::Miri => rust::miri_by_hand(),
         Need::Verifpal => tools::verifpal_by_hand(),
         Need::Packages => "`npm ci` in wasm/, wasm/tests/bundlers/ and web/".to_owned(),
-        Need::PythonPeer => format!("`bash {} python`, and read what it says", peers::SCRIPT),
-        Need::CppPeer => format!("`bash {} cpp`, and read what it says", peers::SCRIPT),
-        Need::Peers => format!("`bash {}`, and read what it says", peers::SCRIPT),
+        Need::PythonPeer | Need::CppPeer | Need::Peers => {
+            format!("`bash {}`, and read what it says", peers::SCRIPT)
+        }
         Need::Tools
         | Need::NpmPackage
         | Need::GamePackage

@@ -50,7 +50,7 @@ fn parse_promised(metadata: &Value) -> Option<Vec<(String, String)>> {
 }
 
 /// The versions of [`promised_rust`], each once.
-pub(super) fn promised_versions(shell: &Shell) -> Result<BTreeSet<String>> {
+fn promised_versions(shell: &Shell) -> Result<BTreeSet<String>> {
     Ok(promised_rust(shell)?.into_iter().map(|(_, version)| version).collect())
 }
 
@@ -73,6 +73,12 @@ pub(super) fn oldest(shell: &Shell) -> Result<Done> {
     let args = ["toolchain", "install"].into_iter().chain(absent.iter().copied());
     shell.cmd("rustup", args.chain(["--profile", "minimal"])).limit(DOWNLOAD).run()?;
     Ok(Done::Installed(format!("Rust {}", absent.join(" and "))))
+}
+
+pub(super) fn oldest_by_hand(shell: &Shell) -> String {
+    let versions = promised_versions(shell).unwrap_or_default();
+    let versions: Vec<&str> = versions.iter().map(String::as_str).collect();
+    format!("`rustup toolchain install {} --profile minimal`", versions.join(" "))
 }
 
 /// The compiler that has Miri; no stable one does.

@@ -11,7 +11,7 @@ use xtask::tracked;
 /// This file, whose tests cite what does not exist.
 const NOT_READ: &str = "xtask/tools/src/citations.rs";
 
-/// The stage of `cargo xtask test`.
+/// The stage of `cargo xtask check`.
 pub(crate) fn stage(shell: &Shell) -> Result<()> {
     let files = tracked::files(shell)?;
     let mut documents = BTreeMap::new();

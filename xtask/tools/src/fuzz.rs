@@ -86,7 +86,7 @@ fn update(shell: &Shell, target: &str) -> Result<()> {
     Ok(())
 }
 
-/// The stage of `cargo xtask test`.
+/// The stage of `cargo xtask nightly`.
 pub(crate) fn stage(shell: &Shell) -> Result<()> {
     replay(shell)?;
     cargo_fuzz(shell, &["build", "--sanitizer", "none"])?;

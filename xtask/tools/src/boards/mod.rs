@@ -40,7 +40,7 @@ const EXAMPLES: [Example; 6] = [
     Example { folder: ESP32C3, target: RISCV, binary: "esp32c3", source: "src/main.rs", chip: None },
 ];
 
-/// The stage of `cargo xtask test`.
+/// The stage of `cargo xtask nightly`.
 pub(crate) fn stage(shell: &Shell) -> Result<()> {
     let mut same = None;
     for example in &EXAMPLES {

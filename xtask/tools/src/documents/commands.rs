@@ -156,7 +156,7 @@ impl Known {
 fn built_cli() -> Command {
     let mut cli = xtask::cli::command();
     for own in Cli::command().get_subcommands().filter(|own| !own.is_hide_set()) {
-        cli = cli.mut_subcommand(own.get_name().to_owned(), |_| own.clone());
+        cli = cli.mut_subcommand(own.get_name(), |_| own.clone());
     }
     cli.build();
     cli

@@ -95,7 +95,7 @@ fn run(result: &Shell, options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// The stage of `cargo xtask test`.
+/// The stage of `cargo xtask ci`.
 pub(crate) fn stage(shell: &Shell) -> Result<()> {
     bench::instructions(shell, false)?;
     run(shell, &Options { smoke: true, repeat: 1, soak: None })

@@ -21,7 +21,7 @@ use self::tree::Tree;
 use xtask::shell::Shell;
 use xtask::tracked;
 
-/// The stage of `cargo xtask test`.
+/// The stage of `cargo xtask check`.
 pub(crate) fn stage(shell: &Shell) -> Result<()> {
     let sources: Vec<_> = tracked::files(shell)?.into_iter().filter(|path| is_source(path)).collect();
     let root = shell.path(".");

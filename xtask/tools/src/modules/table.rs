@@ -39,8 +39,19 @@ impl Layer {
 /// An entry `a::b` stands for the module and all below it, `a::b::*` for what is below it only. The longest entry that
 /// fits a module counts; a folder whose modules stand in several layers has an entry for each of them. The root of a
 /// crate is `crate`.
-pub(super) const CRATES: &[Crate] =
-    &[CORE, NATIVE, EMBEDDED, WASM, RELAY, PLUGINS, CLI, SNOWFIGHT, SNOWFIGHT_REPLICATION, XTASK];
+pub(super) const CRATES: &[Crate] = &[
+    CORE,
+    NATIVE,
+    EMBEDDED,
+    WASM,
+    RELAY,
+    PLUGINS,
+    CLI,
+    SNOWFIGHT,
+    SNOWFIGHT_REPLICATION,
+    XTASK,
+    XTASK_TOOLS,
+];
 
 const CORE: Crate = Crate {
     root: "core/src/lib.rs",
@@ -312,52 +323,70 @@ const SNOWFIGHT_REPLICATION: Crate = Crate {
 };
 
 const XTASK: Crate = Crate {
-    root: "xtask/src/main.rs",
+    root: "xtask/src/lib.rs",
     layers: &[
         // What knows no child process.
-        Layer::apart(&["log", "stop", "targets", "corpus", "schedule::constraints"]),
-        Layer::together(&["measurements", "process", "schedule", "schedule::plan"]),
+        Layer::apart(&["log", "stop", "targets", "results", "schedule::constraints"]),
+        Layer::together(&["process", "schedule", "schedule::plan"]),
         // What all commands have.
         Layer::together(&["shell"]),
-        Layer::apart(&["tracked", "service", "artifacts", "fields", "firmware"]),
+        Layer::apart(&["tracked", "service", "artifacts", "fields", "firmware", "history"]),
+        Layer::together(&["tools_of_xtask"]),
         // How each thing comes to this machine; then all of them under one name.
         Layer::together(&["setup::*"]),
         Layer::together(&["setup"]),
         // Parts of a run, and what runs them.
         Layer::together(&["stage"]),
         Layer::together(&["tasks"]),
-        Layer::together(&["runner"]),
+        Layer::together(&["numbers"]),
+        Layer::apart(&["runner", "listing"]),
         // What several stages and commands do.
-        Layer::together(&["npm_size"]),
+        Layer::apart(&["npm_size", "mcu"]),
+        // What the stages and the commands do.
+        Layer::apart(&[
+            "checks",
+            "interop",
+            "miri",
+            "models",
+            "own_files",
+            "quickstarts",
+            "slow_page",
+            "smoke",
+        ]),
+        // Commands that have others as parts.
+        Layer::together(&["demo"]),
+        // What can be asked for, and the list of all stages.
+        Layer::apart(&["cli", "stages"]),
+        Layer::together(&["crate"]),
+    ],
+    never: &[],
+};
+
+const XTASK_TOOLS: Crate = Crate {
+    root: "xtask/tools/src/main.rs",
+    layers: &[
+        // What several stages and commands do.
+        Layer::apart(&["corpus", "measurements"]),
         // What the stages and the commands do.
         Layer::apart(&[
             "boards",
-            "checks",
             "citations",
             "features",
             "fuzz",
-            "interop",
             "mcu",
-            "miri",
-            "models",
             "modules",
             "msrv",
-            "own_files",
             "package",
-            "quickstarts",
             "relay_package",
             "size",
-            "slow_page",
-            "smoke",
             "words",
         ]),
         // Commands that have others as parts.
-        Layer::apart(&["bench", "demo", "mutants", "release"]),
+        Layer::apart(&["bench", "mutants", "release"]),
         // What can be asked for, and the documents that tell of it.
         Layer::together(&["cli"]),
         Layer::together(&["documents"]),
-        // The list of all stages.
-        Layer::together(&["test"]),
+        Layer::together(&["stages"]),
         Layer::together(&["crate"]),
     ],
     never: &[],

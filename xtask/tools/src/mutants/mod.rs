@@ -61,7 +61,7 @@ pub(crate) fn command(shell: &Shell, options: &Options) -> Result<()> {
     run(shell, options.only.as_deref())
 }
 
-/// The stage of `cargo xtask test`.
+/// The stage of `cargo xtask nightly`.
 pub(crate) fn stage(shell: &Shell) -> Result<()> {
     run(shell, None)
 }

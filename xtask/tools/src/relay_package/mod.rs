@@ -43,7 +43,7 @@ pub(crate) fn command(shell: &Shell, options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// The stage of `cargo xtask test`. What is in the package need not be fast.
+/// The stage of `cargo xtask nightly`. What is in the package need not be fast.
 pub(crate) fn stage(shell: &Shell) -> Result<()> {
     dockerfile::check(shell)?;
     let programs = artifacts::built_programs(shell)?;

@@ -112,7 +112,7 @@ pub(crate) fn command(shell: &Shell, options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// The stage of `cargo xtask test`.
+/// The stage of `cargo xtask ci`.
 pub(crate) fn stage(shell: &Shell) -> Result<()> {
     mcu(shell, false)?;
     no_panic(shell)

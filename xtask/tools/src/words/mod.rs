@@ -30,7 +30,7 @@ const NOT_READ: [&str; 8] = [
 ];
 const ENDINGS_NOT_READ: [&str; 5] = [".lock", "-lock.json", ".png", ".svg", ".stderr"];
 
-/// The stage of `cargo xtask test`.
+/// The stage of `cargo xtask check`.
 pub(crate) fn stage(shell: &Shell) -> Result<()> {
     let glossary =
         Glossary::parse(&shell.read(GLOSSARY)?).with_context(|| format!("{GLOSSARY} is no glossary"))?;
