@@ -50,7 +50,9 @@ pub fn keep(shell: &Shell, part: &str, took: Duration) {
 /// How long a part will take, in words: as long as the last time, or about as long as elsewhere.
 pub fn expected(shell: &Shell, part: &str) -> Option<String> {
     let estimate = ESTIMATES.iter().find(|(name, _)| *name == part);
-    let known = seconds(shell, part).map(|seconds| format!("usually {}", words(seconds)));
+    let known = seconds(shell, part);
+    // A step that had nothing to do says nothing about one that has.
+    let known = known.filter(|seconds| *seconds >= 1.0).map(|seconds| format!("usually {}", words(seconds)));
     known.or_else(|| {
         estimate.map(|(_, seconds)| format!("about {} the first time", words(f64::from(*seconds))))
     })
@@ -78,6 +80,8 @@ mod tests {
         keep(&shell, part, Duration::from_millis(41_600));
         assert_eq!(expected(&shell, part).as_deref(), Some("usually 42 s"));
         assert_eq!(seconds(&shell, part), Some(41.6));
+        keep(&shell, part, Duration::from_millis(90));
+        assert_eq!(expected(&shell, part), None);
         fs::remove_file(file(&shell, part)).unwrap();
     }
 

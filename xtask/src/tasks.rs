@@ -10,7 +10,7 @@ use anyhow::{Error, Result, anyhow};
 use crate::history;
 use crate::log::Log;
 use crate::results::{self, Tests};
-use crate::schedule::{self, Constraints, Ended, Event, Job, Load, Outcome, Resource};
+use crate::schedule::{self, Constraints, Ended, Event, Job, Outcome, Resource};
 use crate::setup::{self, Done, Need};
 use crate::shell::Shell;
 use crate::stage::Stage;
@@ -82,9 +82,10 @@ pub fn run(shell: &Shell, needs: &[Need], stages: &[Stage]) -> Report {
     let show = |job: usize, event: Event<'_>| {
         let Some(task) = tasks.get(job) else { return };
         match event {
-            Event::Starts if task.is_mostly_short() => {}
-            Event::IsSlow if !task.is_mostly_short() => {}
-            Event::Starts | Event::IsSlow => task.announce(shell),
+            // What is needed is there already as a rule, so that its beginning is not worth a line.
+            Event::Starts if matches!(task.work, Work::Stage(_)) => task.announce(shell),
+            Event::IsSlow if matches!(task.work, Work::Need(_)) => task.announce(shell),
+            Event::Starts | Event::IsSlow => {}
             Event::Ends(ended) => {
                 let cause = ended.barred_by.and_then(|cause| tasks.get(cause));
                 task.show(shell, ended, cause);
@@ -183,11 +184,6 @@ impl Task<'_> {
         }
     }
 
-    /// Whether it is there already as a rule, so that its beginning is not worth a line.
-    fn is_mostly_short(&self) -> bool {
-        matches!(self.work, Work::Need(need) if need.constraints(vec![]).load == Load::None)
-    }
-
     fn announce(&self, shell: &Shell) {
         let name = self.work.name();
         let what = match self.work {
@@ -260,6 +256,7 @@ fn report(shell: &Shell, tasks: &[Task<'_>], ended: Vec<Ended>) -> Report {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::schedule::Load;
 
     fn names(tasks: &[Task<'_>]) -> Vec<String> {
         tasks.iter().map(|task| task.work.name()).collect()
