@@ -17,7 +17,7 @@ pub const OF_TOOLS: [(&str, &str); 8] = [
     ("release", "Check and pack a release, and print the commands that upload it"),
 ];
 
-/// What is asked for.
+/// A command with its options.
 pub enum Request {
     Setup,
     Wasm,

@@ -1,4 +1,4 @@
-//! How long each part of a run took the last time, so that a person who waits knows for how long.
+//! Keeps how long each part of a run took the last time, which is shown while a person waits for the next time.
 
 use std::fs;
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use crate::shell::Shell;
 
 const FOLDER: &str = "target/xtask/seconds";
 
-/// The parts that take longest, in seconds on two cores with nothing built: what is said before the first time.
+/// The parts that take longest, in seconds on two cores with nothing built: the words for the first time.
 const ESTIMATES: [(&str, u32); 22] = [
     ("set-up tools of xtask", 40),
     ("set-up wasm-bindgen", 60),

@@ -1,4 +1,4 @@
-//! What there is to run: the list for a terminal, and the table for the document.
+//! Lists the stages: for a terminal, and as the table of the document.
 
 use std::fmt::Write;
 

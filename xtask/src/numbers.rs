@@ -16,7 +16,7 @@ use crate::tasks::Row;
 const NIGHTLY: &str = ".ci/nightly.json";
 const DAY: u64 = 86_400;
 
-/// What is known of a run.
+/// The rows of a run, and its times.
 pub struct Numbers {
     pub rows: Vec<Row>,
     pub total: Duration,

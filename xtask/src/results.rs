@@ -1,4 +1,4 @@
-//! What a log says of how a part of a run went: its first error, and how many tests there were.
+//! Reads the log of a part of a run: its first error, and how many tests there were.
 
 /// How many tests a part of a run had.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -42,7 +42,7 @@ pub fn first_error(log: &str) -> Option<String> {
 
 const PANIC: &str = "panicked at ";
 
-/// What kind of error a line is.
+/// The kinds of lines that are errors.
 #[derive(Clone, Copy)]
 enum Kind {
     Message,

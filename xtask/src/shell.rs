@@ -151,7 +151,7 @@ impl Shell {
         command.logged(&self.log).until(&self.stop)
     }
 
-    /// A command that is a part of xtask, which gets to know what this one has found out.
+    /// A command that is a part of xtask, which gets the findings of the set-up.
     pub fn cmd_of_xtask<'a>(&self, program: &str, args: impl IntoIterator<Item = &'a str>) -> Cmd {
         let cross_targets: Vec<_> = self.state().cross_targets.iter().cloned().collect();
         self.cmd(program, args).grace(PART_GRACE).with(|command| {

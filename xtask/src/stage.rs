@@ -12,7 +12,7 @@ use crate::tools_of_xtask;
 pub enum Tier {
     /// Before a commit.
     Check,
-    /// The tests of everything, with what is there in minutes.
+    /// The tests of every part that need no long preparation.
     Test,
     /// All that a change must pass.
     Ci,

@@ -21,11 +21,11 @@ use crate::shell::Shell;
 use crate::stage::{Stage, Tier};
 use crate::targets::{THUMB, WASM};
 
-/// What the tests of the npm package need that run in Node and Chromium.
+/// The needs of the tests of the npm package that run in Node and Chromium.
 const NODE_AND_CHROMIUM: [Need; 5] =
     [Need::Node, Need::NpmPackage, Need::Chromium, Need::HostTests, Need::CppPeer];
 
-/// What a page in several browsers needs that talks to our programs and to foreign ones.
+/// The needs of a page in several browsers that talks to our programs and to foreign ones.
 const BROWSERS: [Need; 9] = [
     Need::Node,
     Need::NpmPackage,
@@ -38,13 +38,13 @@ const BROWSERS: [Need; 9] = [
     Need::CppPeer,
 ];
 
-/// What the packed npm package is tried with.
+/// The needs of the trial of the packed npm package.
 const BUNDLERS: [Need; 7] =
     [Need::Node, Need::NpmPackage, Need::Chromium, Need::Firefox, Need::WebKit, Need::Xvfb, Need::HostTests];
 
-/// What measuring the memory of microcontrollers needs.
+/// The needs of measuring the memory of microcontrollers.
 pub const SIZE: [Need; 2] = [Need::ThumbTarget, Need::FirmwareTargets];
-/// What fuzzing needs.
+/// The needs of fuzzing.
 pub const FUZZ: [Need; 2] = [Need::CargoFuzz, Need::CppCompiler];
 
 /// All stages, those of lower tiers first. Of those that could start the first does, so those whose preparation takes long
@@ -61,7 +61,7 @@ pub fn all() -> Vec<Stage> {
     stages
 }
 
-/// What reads the files of the repository and compiles nothing of them.
+/// Stages that read the files of the repository and compile nothing of them.
 #[rustfmt::skip]
 fn checks_of_texts() -> [Stage; 8] {
     [
@@ -84,7 +84,7 @@ fn checks_of_texts() -> [Stage; 8] {
     ]
 }
 
-/// What the compiler has to say, without running anything.
+/// Stages that compile, and run nothing.
 fn lints() -> [Stage; 7] {
     let ci = |stage: Stage, why| stage.tier(Tier::Ci, why);
     [
@@ -194,7 +194,7 @@ fn tests() -> [Stage; 6] {
     ]
 }
 
-/// Tests with more programs, and of what else a change may spoil.
+/// Tests with more programs, and of other parts that a change may spoil.
 fn tests_of_all_peers() -> [Stage; 4] {
     [
         Stage::new(
@@ -232,7 +232,7 @@ fn tests_of_all_peers() -> [Stage; 4] {
     ]
 }
 
-/// What is published.
+/// Stages about the crates that are published.
 fn packages() -> [Stage; 3] {
     [
         Stage::in_tools(
@@ -254,7 +254,7 @@ fn packages() -> [Stage; 3] {
     ]
 }
 
-/// What is built for microcontrollers and runs on an emulated board, and what is counted.
+/// Stages that build for microcontrollers, run an emulated board, or count.
 fn boards() -> [Stage; 5] {
     [
         Stage::in_tools(
@@ -289,7 +289,7 @@ fn boards() -> [Stage; 5] {
     ]
 }
 
-/// What looks for faults that no test names.
+/// Searches for faults that no test names.
 fn generated_input() -> [Stage; 5] {
     [
         Stage::in_tools("mutants", "the models find every fault that is put into the core", &[])
@@ -321,7 +321,7 @@ fn generated_input() -> [Stage; 5] {
     ]
 }
 
-/// What others do with what is published, and how fast it is.
+/// Trials of the published packages as their users have them, and of their speed.
 fn products() -> [Stage; 4] {
     [
         Stage::new(

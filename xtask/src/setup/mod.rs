@@ -95,7 +95,7 @@ pub fn install(need: Need, shell: &Shell) -> Result<Done> {
     })
 }
 
-/// What is done for those needs that take longest.
+/// How those needs are met that take longest.
 const DOING: [(Need, &str); 13] = [
     (Need::Tools, "compiles the part of xtask that not every command has"),
     (Need::NpmPackage, "compiles the client for browsers and its TypeScript"),
@@ -112,7 +112,7 @@ const DOING: [(Need, &str); 13] = [
     (Need::Peers, "fetches and compiles other RakNets"),
 ];
 
-/// What is done for a need that is not there.
+/// Says how a need is met that is not there.
 pub fn doing(need: Need) -> &'static str {
     let slow = DOING.iter().find(|(other, _)| *other == need);
     slow.map_or_else(
