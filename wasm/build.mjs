@@ -5,15 +5,21 @@
 // With `--typescript` it leaves the WebAssembly of the last build as it is. With `--entry NAME` it only makes the WebAssembly of one
 // entry, and with `--server FOLDER`, for measurements, the one whose peers accept a connection, too.
 //
+// With `--development` it takes seconds: all entries share one WebAssembly, which is large and not optimised, and nothing checks
+// types. The arguments behind it go to cargo, for crates of pages that are built along. `--check` fails after such a build.
+//
 // pkg/NAME.wasm, NAME.js  the WebAssembly of an entry, and the same as a text inside a module
 // pkg/worker*.js          the script of the worker, as a file and as a text inside a module
 // pkg/voice-worklet*.js   the same of the audio worklet of voice
+// pkg/DEVELOPMENT         the mark of a development build
 // dist/                   what tsc makes of ts/
 
-import { execFileSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { execFileSync, spawn } from "node:child_process";
+import { createHash } from "node:crypto";
+import { once } from "node:events";
+import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { gzipSync } from "node:zlib";
 
@@ -23,14 +29,24 @@ const HERE = dirname(fileURLToPath(import.meta.url));
 const TARGET = "wasm32-unknown-unknown";
 /** The features of the crate for each WebAssembly. */
 const ENTRIES = { "rakwire": "npm", "raknet": "npm-raknet", "game-protocol": "npm-game-protocol", "secure": "npm-secure", "server": "npm-raknet-server" };
+/** All of them, and the standard library, which the crates beside it have. */
+const DEVELOPMENT_FEATURES = ["npm", "npm-secure", "npm-raknet-server", "std"].map((feature) => `rakwire-wasm/${feature}`).join(",");
+const DEVELOPMENT_MARK = join(HERE, "pkg/DEVELOPMENT");
 /** What rustc lets its WebAssembly use, which every browser that the package supports knows. */
 const WASM_FEATURES = ["bulk-memory", "multivalue", "mutable-globals", "nontrapping-float-to-int", "reference-types", "sign-ext"];
+const OPTIMISE = [
+  ...["-Oz", "--converge", "--strip-debug", "--strip-producers", "--strip-target-features"],
+  ...WASM_FEATURES.map((feature) => `--enable-${feature}`),
+];
 /** The modules that run in threads of their own, and the names of their scripts. */
 const SCRIPTS = [["worker/script.js", "worker"], ["voice/worklet.js", "voice-worklet"]];
 const BIN = join(HERE, "node_modules/.bin");
 
-function run(program, ...args) {
-  execFileSync(program, args, { cwd: HERE, stdio: ["ignore", "inherit", "inherit"] });
+async function run(program, ...args) {
+  const [code] = await once(spawn(program, args, { cwd: HERE, stdio: ["ignore", "inherit", "inherit"] }), "exit");
+  if (code !== 0) {
+    throw new Error(`${program} failed`);
+  }
 }
 
 function read(program, ...args) {
@@ -48,22 +64,89 @@ function writeText(file, text) {
   write(`${file}.d.ts`, "declare const text: string;\nexport default text;\n");
 }
 
-function buildWasm(entry, features, pkg = join(HERE, "pkg")) {
-  // A folder for each: cargo gives the WebAssembly of all of them the same name.
-  const target = join(JSON.parse(read("cargo", "metadata", "--no-deps", "--format-version", "1")).target_directory, "npm", entry);
-  const chosen = ["--no-default-features", "--features", features];
-  run("cargo", "build", "--quiet", "--locked", "-p", "rakwire-wasm", "--lib", "--profile", "npm", "--target", TARGET, "--target-dir", target, ...chosen);
+/** The module of an entry, beside its WebAssembly. */
+function writePacked(file, level) {
+  writeText(file, gzipSync(readFileSync(`${file}.wasm`), { level }).toString("base64"));
+}
+
+function targetDirectory() {
+  return JSON.parse(read("cargo", "metadata", "--no-deps", "--format-version", "1")).target_directory;
+}
+
+/** What wasm-bindgen makes of a WebAssembly. Only numbers pass between it and JavaScript, so the glue is not needed. */
+async function bind(built) {
   const folder = mkdtempSync(join(tmpdir(), "rakwire-build-"));
-  const built = join(target, TARGET, "npm", "rakwire_wasm.wasm");
-  // Only numbers pass between the WebAssembly and JavaScript, so the glue is not needed.
-  run("wasm-bindgen", built, "--out-dir", folder, "--out-name", "rakwire", "--target", "web", "--no-typescript");
+  try {
+    await run("wasm-bindgen", built, "--out-dir", folder, "--out-name", "rakwire", "--target", "web", "--no-typescript");
+    return readFileSync(join(folder, "rakwire_bg.wasm"));
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}
+
+/** The WebAssembly of an entry before wasm-opt. */
+async function compile(npm, entry, features) {
+  // A folder for each: cargo gives the WebAssembly of all of them the same name, also where it looks whether it is new.
+  const target = join(npm, entry);
+  const other = Object.keys(ENTRIES).find((entry) => existsSync(join(npm, entry)));
+  if (!existsSync(target) && other !== undefined) {
+    // The crates below are the same for several.
+    await run("cp", "-Rp", join(npm, other), target);
+    const own = readdirSync(target, { recursive: true }).filter((name) => /^rakwire[-_]wasm/.test(basename(name)));
+    own.forEach((name) => rmSync(join(target, name), { recursive: true, force: true }));
+  }
+  const chosen = ["--no-default-features", "--features", features];
+  await run("cargo", "build", "--quiet", "--locked", "-p", "rakwire-wasm", "--lib", "--profile", "npm", "--target", TARGET, "--target-dir", target, ...chosen);
+  return bind(join(target, TARGET, "npm", "rakwire_wasm.wasm"));
+}
+
+/** Leaves the WebAssembly as wasm-opt makes it, which takes long and is kept for the next time. */
+async function optimise(npm, entry, input, file) {
+  const { version } = JSON.parse(readFileSync(join(HERE, "node_modules/binaryen/package.json"), "utf8"));
+  const hash = createHash("sha256").update(JSON.stringify([version, OPTIMISE])).update(input).digest("hex");
+  const folder = join(npm, "optimised");
+  const kept = join(folder, `${entry}-${hash}.wasm`);
+  if (!existsSync(kept)) {
+    mkdirSync(folder, { recursive: true });
+    readdirSync(folder).filter((name) => name.startsWith(`${entry}-`)).forEach((name) => rmSync(join(folder, name)));
+    const [before, after] = ["before", "after"].map((name) => join(folder, `${name}-${entry}.wasm`));
+    writeFileSync(before, input);
+    await run(join(BIN, "wasm-opt"), ...OPTIMISE, before, "-o", after);
+    rmSync(before);
+    // It is there only when it is whole.
+    renameSync(after, kept);
+  }
+  copyFileSync(kept, file);
+}
+
+/** Builds the WebAssembly of entries: while one is optimised, the next one is compiled. */
+async function buildWasm(entries, pkg = join(HERE, "pkg")) {
+  const npm = join(targetDirectory(), "npm");
   mkdirSync(pkg, { recursive: true });
-  const wasm = join(pkg, `${entry}.wasm`);
-  const optimise = ["-Oz", "--converge", "--strip-debug", "--strip-producers", "--strip-target-features"];
-  const enable = WASM_FEATURES.map((feature) => `--enable-${feature}`);
-  run(join(BIN, "wasm-opt"), ...optimise, ...enable, join(folder, "rakwire_bg.wasm"), "-o", wasm);
-  rmSync(folder, { recursive: true });
-  writeText(join(pkg, entry), gzipSync(readFileSync(wasm), { level: 9 }).toString("base64"));
+  let optimised = Promise.resolve();
+  for (const [entry, features] of entries) {
+    const input = await compile(npm, entry, features);
+    optimised = optimised.then(async () => {
+      await optimise(npm, entry, input, join(pkg, `${entry}.wasm`));
+      writePacked(join(pkg, entry), 9);
+    });
+  }
+  await optimised;
+}
+
+/** Builds one WebAssembly for all entries, and the packages that `more` names to cargo. */
+async function buildDevelopmentWasm(more) {
+  const chosen = ["-p", "rakwire-wasm", ...more, "--lib", "--target", TARGET, "--features", DEVELOPMENT_FEATURES];
+  await run("cargo", "build", "--locked", ...chosen);
+  write(DEVELOPMENT_MARK, "This is a development build, which is not published: `npm run build` replaces it.\n");
+  const [first, ...others] = Object.keys(ENTRIES);
+  const file = (entry, end) => join(HERE, "pkg", `${entry}${end}`);
+  writeFileSync(file(first, ".wasm"), await bind(join(targetDirectory(), TARGET, "debug", "rakwire_wasm.wasm")));
+  writePacked(file(first, ""), 1);
+  for (const entry of others) {
+    copyFileSync(file(first, ".wasm"), file(entry, ".wasm"));
+    [".js", ".d.ts"].forEach((end) => writeFileSync(file(entry, end), `export { default } from "./${first}.js";\n`));
+  }
 }
 
 /** Makes a script of its own out of a module, as a file and as a text. */
@@ -81,25 +164,38 @@ async function buildScript(module, name) {
   writeText(join(HERE, "pkg", `${name}-source`), text);
 }
 
-async function buildTypeScript() {
+/** With more options for tsc. */
+async function buildTypeScript(...more) {
   rmSync(join(HERE, "dist"), { recursive: true, force: true });
   // tsc wants to know the type of what is made of its own output.
   SCRIPTS.forEach(([, name]) => writeText(join(HERE, "pkg", `${name}-source`), ""));
-  run(join(BIN, "tsc"));
+  await run(join(BIN, "tsc"), ...more);
   for (const [module, name] of SCRIPTS) {
     await buildScript(module, name);
   }
 }
 
-const [option, value] = process.argv.slice(2);
+const [option, ...values] = process.argv.slice(2);
 if (option === "--server") {
-  buildWasm("accepting", "npm,npm-server", value);
+  await buildWasm([["accepting", "npm,npm-server"]], values[0]);
 } else if (option === "--entry") {
-  buildWasm(value, ENTRIES[value]);
+  await buildWasm([[values[0], ENTRIES[values[0]]]]);
+} else if (option === "--check") {
+  if (existsSync(DEVELOPMENT_MARK)) {
+    console.error("rakwire: pkg/ has a development build, which is not for others; `npm run build` makes the package");
+    process.exitCode = 1;
+  }
 } else {
   if (option !== "--typescript") {
     rmSync(join(HERE, "pkg"), { recursive: true, force: true });
-    Object.entries(ENTRIES).forEach(([entry, features]) => buildWasm(entry, features));
   }
-  await buildTypeScript();
+  if (option === "--development") {
+    await buildDevelopmentWasm(values);
+    await buildTypeScript("--noCheck");
+  } else {
+    if (option === undefined) {
+      await buildWasm(Object.entries(ENTRIES));
+    }
+    await buildTypeScript();
+  }
 }

@@ -6,13 +6,15 @@
 //!   `RakNetServer`.
 //! - Feature `web`: the module `web` with `connect`, `send` and `recv` for games that are Rust themselves. It exports
 //!   nothing to JavaScript. Such games turn the default features off. Feature `secure` adds secure connections of RakNet.
+//!
+//! With the feature `std`, which `web` turns on, panics are those of the standard library. The npm package is built without it.
 #![forbid(unsafe_code)]
 // The npm package has an allocator and a panic handler of its own, which are smaller.
 #![cfg_attr(
     all(
         target_arch = "wasm32",
         any(feature = "npm-raknet", feature = "npm-game-protocol"),
-        not(feature = "web")
+        not(feature = "std")
     ),
     no_std
 )]

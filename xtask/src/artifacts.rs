@@ -12,6 +12,8 @@ use crate::targets::WASM;
 
 /// The WebAssembly file of the npm package.
 pub const WASM_FILE: &str = "wasm/pkg/rakwire.wasm";
+/// The package of the game's client and messages.
+pub(crate) const GAME_PACKAGE: &str = "snowfight/wasm/pkg";
 /// The page, ready to be served.
 pub const PAGE: &str = "web/dist";
 
@@ -27,14 +29,46 @@ pub fn npm_package(shell: &Shell) -> Result<String> {
 
 /// Builds the package of the game's client and messages, in snowfight/wasm/pkg.
 pub fn game_package(shell: &Shell) -> Result<String> {
-    let build = "build --mode no-install --no-opt --target web --profile npm";
-    shell.cmd_for(WASM, "snowfight/wasm", "wasm-pack", build.split(' ')).run()?;
-    Ok("snowfight/wasm/pkg".to_owned())
+    let build = ["build", "-p", "snowfight-wasm", "--lib", "--profile", "npm", "--target", WASM];
+    shell.cmd_for(WASM, ".", "cargo", build).run()?;
+    bind_game(shell, "npm")
+}
+
+/// Builds the WebAssembly of the demo with one call of cargo and without optimisation for size: a development build of the npm
+/// package, and the game's client and messages.
+pub(crate) fn demo_wasm(shell: &Shell) -> Result<String> {
+    let build = ["build.mjs", "--development", "-p", "snowfight-wasm"];
+    shell.cmd_for(WASM, "wasm", "node", build).run()?;
+    bind_game(shell, "debug").map(|game| format!("wasm/pkg and {game}"))
+}
+
+/// Makes a package of the WebAssembly of the game that cargo left in the folder of a profile.
+fn bind_game(shell: &Shell, profile: &str) -> Result<String> {
+    let built = target_dir(shell)?.join(WASM).join(profile).join("snowfight_wasm.wasm");
+    let built = built.to_str().context("the path of the target folder is not valid UTF-8")?;
+    shell.cmd("wasm-bindgen", [built, "--out-dir", GAME_PACKAGE, "--target", "web"]).run()?;
+    Ok(GAME_PACKAGE.to_owned())
+}
+
+/// Builds the package of the game with wasm-pack, in a folder of its own.
+pub(crate) fn wasm_pack(shell: &Shell, folder: &str) -> Result<()> {
+    let build = ["build", "--mode", "no-install", "--no-opt", "--target", "web", "--out-dir", folder];
+    shell.cmd_for(WASM, "snowfight/wasm", "wasm-pack", build.into_iter().chain(["--profile", "npm"])).run()
+}
+
+/// Builds the page with that, and does not check its types.
+pub(crate) fn demo_page(shell: &Shell) -> Result<String> {
+    shell.cmd_in("web", "node_modules/.bin/vite", ["build"]).run()?;
+    built_page(shell)
 }
 
 /// Builds the page.
 pub fn page(shell: &Shell) -> Result<String> {
     shell.cmd_in("web", "npm", ["run", "build"]).run()?;
+    built_page(shell)
+}
+
+fn built_page(shell: &Shell) -> Result<String> {
     for page in ["index.html", "echo.html", "overhead.html", "servers.html"] {
         if !shell.path(PAGE).join(page).is_file() {
             bail!("the build of the pages left no {PAGE}/{page}");
@@ -54,6 +88,40 @@ pub struct Programs {
 pub fn programs(shell: &Shell) -> Result<String> {
     shell.cmd("cargo", ["build", "--bins"].into_iter().chain(PROGRAM_PACKAGES)).run()?;
     built_programs(shell).map(|programs| format!("{}, and others", programs.rakwire.display()))
+}
+
+const DEMO_PROGRAMS: [&str; 3] = ["rakwire-relay", "snowfight-server", "demo-echo"];
+
+/// The programs that the demo runs.
+pub(crate) struct DemoPrograms {
+    pub(crate) relay: PathBuf,
+    pub(crate) snowfight: PathBuf,
+    pub(crate) echo: PathBuf,
+}
+
+/// Builds the programs of the demo, without what it does not use: the command-line tool, and certificates of the relay.
+pub(crate) fn demo_programs(shell: &Shell) -> Result<String> {
+    let packages = ["build", "-p", "rakwire-relay", "--no-default-features", "-p", "snowfight-server"];
+    let programs = DEMO_PROGRAMS.iter().flat_map(|name| ["--bin", name]);
+    shell.cmd("cargo", packages.into_iter().chain(programs)).run()?;
+    built_demo_programs(shell).map(|programs| format!("{}, and others", programs.snowfight.display()))
+}
+
+/// The programs of the demo as [`demo_programs`] or [`host_tests`] built them.
+pub(crate) fn built_demo_programs(shell: &Shell) -> Result<DemoPrograms> {
+    let folder = target_dir(shell)?.join("debug");
+    let [relay, snowfight, echo] = DEMO_PROGRAMS.map(|name| folder.join(name));
+    for program in [&relay, &snowfight, &echo] {
+        check_is_there(program)?;
+    }
+    Ok(DemoPrograms { relay, snowfight, echo })
+}
+
+fn check_is_there(program: &Path) -> Result<()> {
+    if !program.is_file() {
+        bail!("the build left no {}", program.display());
+    }
+    Ok(())
 }
 
 /// The tests of all crates. One command for them builds each dependency once: its features are those of all of them.
@@ -84,9 +152,7 @@ fn programs_of(shell: &Shell, profile: &str) -> Result<Programs> {
         ["rakwire", "rakwire-relay", "snowfight-server"].map(|name| folder.join(name));
     let programs = Programs { rakwire, relay, snowfight };
     for program in [&programs.rakwire, &programs.relay, &programs.snowfight] {
-        if !program.is_file() {
-            bail!("the build left no {}", program.display());
-        }
+        check_is_there(program)?;
     }
     shell.set("RAKWIRE_BIN", &programs.rakwire);
     shell.set("RAKWIRE_RELAY_BIN", &programs.relay);

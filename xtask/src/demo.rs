@@ -2,15 +2,15 @@
 
 use std::fs;
 use std::net::{Ipv4Addr, TcpListener};
-use std::path::Path;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
 use crate::artifacts::{self, PAGE};
 use crate::log::Log;
 use crate::mcu::{self, Machine};
+use crate::runner;
 use crate::service::Service;
 use crate::setup::Need;
 use crate::shell::Shell;
@@ -31,9 +31,11 @@ const POLL: Duration = Duration::from_millis(50);
 /// A little more than the interval at which a game server reports while it is measured.
 const REPORT_INTERVAL: Duration = Duration::from_millis(1_200);
 
-/// What the demo needs. The page takes longest, so it comes first.
-const NEEDS: [Need; 2] = [Need::Page, Need::Programs];
-const SMOKE_NEEDS: [Need; 3] = [Need::Page, Need::Programs, Need::Chromium];
+/// What the demo needs. What is left to do for the page after cargo is done beside the programs, so it comes first.
+const NEEDS: [Need; 2] = [Need::DemoPage, Need::DemoPrograms];
+const SMOKE_NEEDS: [Need; 3] = [Need::DemoPage, Need::DemoPrograms, Need::Chromium];
+/// What is measured is the page as it is published.
+const SLOW_PAGE_NEEDS: [Need; 3] = [Need::Page, Need::DemoPrograms, Need::Chromium];
 
 /// How to run the demo. The command line has words for each of these.
 pub struct Options {
@@ -47,13 +49,15 @@ pub struct Options {
 }
 
 pub fn run(shell: &Shell, options: &Options) -> Result<()> {
+    let started = Instant::now();
     if options.smoke {
         // The last line of the standard output is the outcome, so nothing else goes there.
         let quiet = shell.with_free_stdout();
-        tasks::set_up(&quiet, &SMOKE_NEEDS)?;
         if options.slow_page {
+            tasks::set_up(&quiet, &SLOW_PAGE_NEEDS)?;
             return measure_slow_page(&quiet, options).map(|line| shell.print(line));
         }
+        tasks::set_up(&quiet, &SMOKE_NEEDS)?;
         shell.print(smoke_test(&quiet)?);
         return Ok(());
     }
@@ -64,6 +68,8 @@ pub fn run(shell: &Shell, options: &Options) -> Result<()> {
     let mut board = if options.mcu { Some(mcu::player(shell, &demo.game.address)?) } else { None };
     let (game, url) = (demo.game_url(), demo.url());
     println!("\n    Play at  {game}\n    Echoes   {url}/echo.html\n\n    Ctrl-C ends it.\n");
+    let (took, busy) = (started.elapsed().as_secs_f64(), runner::busy()?.as_secs_f64());
+    println!("Ready after {took:.0} s ({busy:.0} CPU seconds).");
     while !stop::interrupted() {
         demo.check()?;
         board.as_mut().map_or(Ok(()), Machine::check)?;
@@ -160,14 +166,15 @@ struct Demo {
 impl Demo {
     /// Starts what was built, with more arguments for the game server.
     fn start(shell: &Shell, port: u16, bots: &str, more: &[&str]) -> Result<Self> {
-        let programs = artifacts::built_programs(shell)?;
+        let programs = artifacts::built_demo_programs(shell)?;
         let any = "127.0.0.1:0";
-        let (file, key) = new_key(shell, &programs.rakwire)?;
-        let args =
-            [&["--listen", any, "--listen-raknet", any, "--bots", bots, "--secure", &file], more].concat();
+        let file = free_key_file(shell)?;
+        let secure = ["--secure", &*file, "--new-key"];
+        let args = [&["--listen", any, "--listen-raknet", any, "--bots", bots], &secure[..], more].concat();
         let game = Service::start(shell, "the game server", &programs.snowfight, &args)?;
         let raknet = game.first_line.rsplit(' ').next().unwrap_or_default();
-        let echo = Service::start(shell, "the echo server", &programs.rakwire, &["echo", "--listen", any])?;
+        let key = key_hash(&game.first_line).context("the game server named no key hash")?.to_owned();
+        let echo = Service::start(shell, "the echo server", &programs.echo, &["--listen", any])?;
         let listen = format!("127.0.0.1:{port}");
         let targets = [
             format!("snowfight={},kind=game-protocol", game.address),
@@ -199,19 +206,19 @@ impl Demo {
     }
 }
 
-/// Makes a key for the game server, and gives back its file and the 32 characters of its hash.
-fn new_key(shell: &Shell, rakwire: &Path) -> Result<(String, String)> {
-    let rakwire = rakwire.to_str().context("the path of the programs is not valid UTF-8")?;
+/// The file for the key of the game server, which makes it.
+fn free_key_file(shell: &Shell) -> Result<String> {
     let file = shell.path(KEY_FILE);
-    if file.exists() {
-        fs::remove_file(&file).with_context(|| format!("{KEY_FILE} cannot be removed"))?;
-    }
+    artifacts::remove_file(&file)?;
     let folder = file.parent().context("the key lies in no folder")?;
     fs::create_dir_all(folder).with_context(|| format!("{KEY_FILE} has no folder"))?;
-    let file = file.to_str().context("the path of this repository is not valid UTF-8")?.to_owned();
-    let output = shell.cmd(rakwire, ["keygen", &file]).output()?;
-    let hash = output.stdout.lines().find_map(|line| line.strip_prefix("rakwire-key-hash-1:"));
-    Ok((file, hash.context("`rakwire keygen` printed no key hash")?.to_owned()))
+    Ok(file.to_str().context("the path of this repository is not valid UTF-8")?.to_owned())
+}
+
+/// The 32 characters of the key hash in the first line of the game server.
+fn key_hash(line: &str) -> Option<&str> {
+    let (_, hash) = line.split_once("rakwire-key-hash-1:")?;
+    hash.split(',').next()
 }
 
 #[cfg(test)]
@@ -226,6 +233,14 @@ mod tests {
         assert!(Port::Exactly(port).choose().unwrap_err().to_string().contains("is taken"));
         drop(taken);
         assert_eq!(Port::Exactly(port).choose().unwrap(), port);
+    }
+
+    #[test]
+    fn the_key_hash_stands_on_the_first_line() {
+        let line =
+            "listening on 127.0.0.1:1 and, with RakNet and the key rakwire-key-hash-1:abc, on 127.0.0.1:2";
+        assert_eq!(key_hash(line), Some("abc"));
+        assert_eq!(key_hash("listening on 127.0.0.1:1 and, with RakNet, on 127.0.0.1:2"), None);
     }
 
     #[test]

@@ -49,7 +49,7 @@ pub fn run_only(shell: &Shell, stage: &Stage) -> Result<()> {
 }
 
 /// How long cores have been busy with the children of this process.
-fn busy() -> Result<Duration> {
+pub(crate) fn busy() -> Result<Duration> {
     let usage = getrusage(UsageWho::RUSAGE_CHILDREN).context("the system does not tell the time used")?;
     let duration = |time: TimeVal| {
         let whole = Duration::from_secs(time.tv_sec().unsigned_abs());

@@ -1,6 +1,7 @@
 //! All stages: what each checks, what it needs, and how often it runs.
 
 use std::fs;
+use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 
@@ -39,8 +40,16 @@ const BROWSERS: [Need; 9] = [
 ];
 
 /// The needs of the trial of the packed npm package.
-const BUNDLERS: [Need; 7] =
-    [Need::Node, Need::NpmPackage, Need::Chromium, Need::Firefox, Need::WebKit, Need::Xvfb, Need::HostTests];
+const BUNDLERS: [Need; 8] = [
+    Need::Node,
+    Need::NpmPackage,
+    Need::BundlerPackages,
+    Need::Chromium,
+    Need::Firefox,
+    Need::WebKit,
+    Need::Xvfb,
+    Need::HostTests,
+];
 
 /// The needs of measuring the memory of microcontrollers.
 pub const SIZE: [Need; 2] = [Need::ThumbTarget, Need::FirmwareTargets];
@@ -195,8 +204,23 @@ fn tests() -> [Stage; 6] {
 }
 
 /// Tests with more programs, and of other parts that a change may spoil.
-fn tests_of_all_peers() -> [Stage; 4] {
+fn tests_of_all_peers() -> [Stage; 6] {
     [
+        Stage::new(
+            "secure",
+            "the tests of secure connections with the BLAKE2s of servers",
+            &[],
+            secure_tests,
+        )
+        .uses(Resource::DevProfile)
+        .tier(Tier::Ci, "compiles the core once more, for one hash"),
+        Stage::new(
+            "wasm-pack",
+            "the package of the game as wasm-pack builds it",
+            &[Need::Node, Need::WasmPack],
+            wasm_pack_tests,
+        )
+        .tier(Tier::Ci, "its tool takes minutes to install"),
         Stage::new(
             "interop",
             "our endpoint and the relay with foreign programs, and the page of what was found",
@@ -335,7 +359,7 @@ fn products() -> [Stage; 4] {
         Stage::new(
             "examples",
             "the examples of pages build, and hear from a server in Chromium",
-            &[Need::Node, Need::NpmPackage, Need::Chromium, Need::HostTests],
+            &[Need::Node, Need::NpmPackage, Need::ExamplePackages, Need::Chromium, Need::HostTests],
             example_tests,
         )
         .load(Load::Half)
@@ -431,8 +455,12 @@ fn targets(shell: &Shell) -> Result<()> {
 }
 
 fn cargo_tests(shell: &Shell) -> Result<()> {
-    shell.cmd("cargo", artifacts::HOST_TESTS).run()?;
-    // In the whole workspace the driver for boards has chosen the smaller BLAKE2s. Servers have the other one.
+    shell.cmd("cargo", artifacts::HOST_TESTS.into_iter().chain(["--no-fail-fast"])).run()
+}
+
+/// Runs the tests of secure connections with the BLAKE2s of servers: in the whole workspace the driver for boards chooses the
+/// smaller one.
+fn secure_tests(shell: &Shell) -> Result<()> {
     shell.cmd("cargo", ["test", "-p", "rakwire", "--lib", "secure::"]).run()
 }
 
@@ -482,9 +510,22 @@ fn example_tests(shell: &Shell) -> Result<()> {
 }
 
 fn game_tests(shell: &Shell) -> Result<()> {
-    shell
-        .cmd_in("snowfight/wasm", "node", ["--test", "--test-reporter=spec", "tests/messages.test.mjs"])
-        .run()
+    game_tests_with(shell, &shell.path(artifacts::GAME_PACKAGE))
+}
+
+/// Builds the package of the game with wasm-pack, and runs its tests.
+fn wasm_pack_tests(shell: &Shell) -> Result<()> {
+    let folder = shell.path("target/wasm-pack/snowfight");
+    artifacts::wasm_pack(shell, &folder.to_string_lossy())?;
+    game_tests_with(shell, &folder)
+}
+
+fn game_tests_with(shell: &Shell, package: &Path) -> Result<()> {
+    let tests = ["--test", "--test-reporter=spec", "tests/messages.test.mjs"];
+    let tests = shell.cmd_in("snowfight/wasm", "node", tests).with(|command| {
+        command.env("SNOWFIGHT_PACKAGE", package);
+    });
+    tests.run()
 }
 
 fn web_tests(shell: &Shell) -> Result<()> {

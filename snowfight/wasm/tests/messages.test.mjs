@@ -3,9 +3,10 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 
-import { initSync, isReliable, packClientMessage, unpackClientMessage, unpackServerMessage } from "../pkg/snowfight_wasm.js";
+const folder = new URL(process.env.SNOWFIGHT_PACKAGE ? `file://${process.env.SNOWFIGHT_PACKAGE}/` : "../pkg/", import.meta.url);
+const { initSync, isReliable, packClientMessage, unpackClientMessage, unpackServerMessage } = await import(new URL("snowfight_wasm.js", folder));
 
-initSync({ module: readFileSync(new URL("../pkg/snowfight_wasm_bg.wasm", import.meta.url)) });
+initSync({ module: readFileSync(new URL("snowfight_wasm_bg.wasm", folder)) });
 
 const file = new URL("./game-protocol.json", import.meta.url);
 // Floats are recorded with their bits; those that JSON cannot write come from there.

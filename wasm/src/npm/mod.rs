@@ -11,7 +11,7 @@ mod class;
 mod game_protocol;
 mod memory;
 mod numbers;
-#[cfg(all(target_arch = "wasm32", not(feature = "web")))]
+#[cfg(all(target_arch = "wasm32", not(feature = "std")))]
 mod panic;
 #[cfg(feature = "npm-raknet")]
 mod raknet;

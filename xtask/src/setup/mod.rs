@@ -74,7 +74,9 @@ pub fn install(need: Need, shell: &Shell) -> Result<Done> {
         Need::CargoSemverChecks => tools::cargo_semver_checks(shell),
         Need::Miri => rust::miri(shell),
         Need::Verifpal => tools::verifpal(shell),
-        Need::Packages => npm::packages(shell),
+        Need::Packages => npm::packages(shell, &["wasm", "web"]),
+        Need::BundlerPackages => npm::packages(shell, &["wasm/tests/bundlers"]),
+        Need::ExamplePackages => npm::packages(shell, &["web/examples"]),
         Need::PythonPeer => peers::build(shell, &["python"]),
         Need::CppPeer => peers::build(shell, &["cpp"]),
         Need::Peers => peers::build(shell, &[]),
@@ -83,6 +85,9 @@ pub fn install(need: Need, shell: &Shell) -> Result<Done> {
         Need::GamePackage => artifacts::game_package(shell).map(Done::Installed),
         Need::Page => artifacts::page(shell).map(Done::Installed),
         Need::Programs => artifacts::programs(shell).map(Done::Installed),
+        Need::DemoWasm => artifacts::demo_wasm(shell).map(Done::Installed),
+        Need::DemoPage => artifacts::demo_page(shell).map(Done::Installed),
+        Need::DemoPrograms => artifacts::demo_programs(shell).map(Done::Installed),
         Need::HostTests => artifacts::host_tests(shell).map(Done::Installed),
         Need::FastRelay => artifacts::fast_relay(shell).map(Done::Installed),
         Need::Benchmark => artifacts::benchmark(shell).map(Done::Installed),
@@ -158,10 +163,7 @@ fn by_hand(need: Need, shell: &Shell) -> Option<String> {
         Need::TShark => "`apt-get install tshark`".to_owned(),
         Need::Redis => "`apt-get install redis-server`".to_owned(),
         Need::DefmtPrint => format!("`cargo install --locked defmt-print@{}`", tools::DEFMT_PRINT),
-        Need::WasmBindgen => {
-            let version = tools::locked_version(shell).unwrap_or_else(|_| "VERSION".to_owned());
-            format!("`cargo install wasm-bindgen-cli@{version}`")
-        }
+        Need::WasmBindgen => "`cargo build --package xtask-bindgen`, and read what it says".to_owned(),
         Need::WasmPack => format!("`cargo install --locked wasm-pack@{}`", tools::WASM_PACK),
         Need::CargoDeny => format!("`cargo install --locked cargo-deny@{}`", tools::CARGO_DENY),
         Need::CargoFuzz => format!("`cargo install --locked cargo-fuzz@{}`", tools::CARGO_FUZZ),
@@ -171,7 +173,9 @@ fn by_hand(need: Need, shell: &Shell) -> Option<String> {
         }
         Need::Miri => rust::miri_by_hand(),
         Need::Verifpal => tools::verifpal_by_hand(),
-        Need::Packages => "`npm ci` in wasm/, wasm/tests/bundlers/ and web/".to_owned(),
+        Need::Packages => "`npm ci` in wasm/ and web/".to_owned(),
+        Need::BundlerPackages => "`npm ci` in wasm/tests/bundlers/".to_owned(),
+        Need::ExamplePackages => "`npm ci` in web/examples/".to_owned(),
         Need::PythonPeer | Need::CppPeer | Need::Peers => {
             format!("`bash {}`, and read what it says", peers::SCRIPT)
         }
@@ -180,6 +184,9 @@ fn by_hand(need: Need, shell: &Shell) -> Option<String> {
         | Need::GamePackage
         | Need::Page
         | Need::Programs
+        | Need::DemoWasm
+        | Need::DemoPage
+        | Need::DemoPrograms
         | Need::HostTests
         | Need::FastRelay
         | Need::Benchmark

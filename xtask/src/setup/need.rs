@@ -54,7 +54,12 @@ pub enum Need {
     Miri,
     /// What looks for attacks in models of protocols.
     Verifpal,
+    /// The npm packages that ours is built with, and the pages.
     Packages,
+    /// Those of the tests with bundlers.
+    BundlerPackages,
+    /// Those of the examples of pages.
+    ExamplePackages,
     /// The foreign RakNet that is there in seconds: a wheel.
     PythonPeer,
     /// The original RakNet.
@@ -67,10 +72,16 @@ pub enum Need {
     NpmPackage,
     /// The package of the game's client.
     GamePackage,
-    /// The page of the demo.
+    /// The page of the game, as it is published.
     Page,
-    /// The programs of the demo.
+    /// The programs for people.
     Programs,
+    /// The WebAssembly of the demo, built to be there soon.
+    DemoWasm,
+    /// The page with it.
+    DemoPage,
+    /// The programs of the demo.
+    DemoPrograms,
     /// The tests of all crates, and with them their programs.
     HostTests,
     /// The relay, built for speed.
@@ -83,7 +94,7 @@ pub enum Need {
 
 impl Need {
     /// What is installed, not built from this repository.
-    pub(crate) const TOOLS: [Self; 36] = [
+    pub(crate) const TOOLS: [Self; 38] = [
         Self::Node,
         Self::Components,
         Self::OldestRust,
@@ -117,6 +128,8 @@ impl Need {
         Self::Miri,
         Self::Verifpal,
         Self::Packages,
+        Self::BundlerPackages,
+        Self::ExamplePackages,
         Self::PythonPeer,
         Self::CppPeer,
         Self::Peers,
@@ -152,8 +165,8 @@ impl Need {
             Self::TShark => ("tshark", Load::None, Some(Resource::SystemPackages), &[]),
             Self::Redis => ("redis", Load::None, Some(Resource::SystemPackages), &[]),
             Self::DefmtPrint => ("defmt-print", Load::Full, Some(Resource::Tools), &[]),
-            Self::WasmBindgen => ("wasm-bindgen", Load::Full, Some(Resource::Tools), &[]),
-            Self::WasmPack => ("wasm-pack", Load::Full, Some(Resource::Tools), &[]),
+            Self::WasmBindgen => ("wasm-bindgen", Load::Full, Some(Resource::DevProfile), &[]),
+            Self::WasmPack => ("wasm-pack", Load::Full, Some(Resource::Tools), &[Self::WasmTarget, Self::WasmBindgen]),
             Self::CargoDeny => ("cargo-deny", Load::Full, Some(Resource::Tools), &[]),
             Self::CargoFuzz => ("cargo-fuzz", Load::Full, Some(Resource::Tools), &[]),
             Self::CargoMutants => ("cargo-mutants", Load::Full, Some(Resource::Tools), &[]),
@@ -161,6 +174,8 @@ impl Need {
             Self::Miri => ("miri", Load::None, Some(Resource::Toolchains), &[]),
             Self::Verifpal => ("verifpal", Load::Full, Some(Resource::Tools), &[Self::Miri]),
             Self::Packages => ("npm packages", Load::None, None, &[Self::Node]),
+            Self::BundlerPackages => ("npm packages of bundlers", Load::None, None, &[Self::Node]),
+            Self::ExamplePackages => ("npm packages of examples", Load::None, None, &[Self::Node]),
             // Its script installs packages of the system, too.
             Self::PythonPeer => ("foreign RakNet from Python", Load::None, Some(Resource::SystemPackages), &[]),
             Self::CppPeer => ("foreign RakNet in C++", Load::Full, Some(Resource::SystemPackages), &[]),
@@ -170,6 +185,9 @@ impl Need {
             Self::GamePackage => ("game package", Load::Full, Some(Resource::NpmProfile), &Self::FOR_GAME_PACKAGE),
             Self::Page => ("page", Load::Full, None, &[Self::NpmPackage, Self::GamePackage, Self::Packages]),
             Self::Programs => ("programs", Load::Full, Some(Resource::DevProfile), &[]),
+            Self::DemoWasm => ("WebAssembly of the demo", Load::Full, Some(Resource::DevProfile), &Self::FOR_NPM_PACKAGE),
+            Self::DemoPage => ("page of the demo", Load::Full, None, &[Self::DemoWasm]),
+            Self::DemoPrograms => ("programs of the demo", Load::Full, Some(Resource::DevProfile), &[]),
             Self::HostTests => ("host tests", Load::Full, Some(Resource::DevProfile), &[]),
             Self::FastRelay => ("relay for the benchmark", Load::Full, Some(Resource::ReleaseProfile), &[]),
             Self::Benchmark => ("benchmark", Load::Full, Some(Resource::ReleaseProfile), &[]),
@@ -178,7 +196,7 @@ impl Need {
     }
 
     const FOR_NPM_PACKAGE: [Self; 3] = [Self::WasmTarget, Self::WasmBindgen, Self::Packages];
-    const FOR_GAME_PACKAGE: [Self; 3] = [Self::WasmTarget, Self::WasmBindgen, Self::WasmPack];
+    const FOR_GAME_PACKAGE: [Self; 2] = [Self::WasmTarget, Self::WasmBindgen];
 
     pub(crate) fn name(self) -> &'static str {
         self.facts().0
@@ -219,7 +237,7 @@ mod tests {
         for need in &order {
             assert!(need.requires().iter().all(|other| place(*other) < place(*need)), "{need:?}");
         }
-        assert_eq!(order.iter().filter(|need| **need == Need::WasmPack).count(), 1);
+        assert_eq!(order.iter().filter(|need| **need == Need::WasmBindgen).count(), 1);
         assert!(!order.contains(&Need::Chromium));
     }
 }

@@ -7,7 +7,6 @@ use anyhow::{Context, Result, bail};
 use super::done::Done;
 use crate::shell::Shell;
 
-const FOLDERS: [&str; 4] = ["wasm", "wasm/tests/bundlers", "web", "web/examples"];
 const OLDEST_NODE: u32 = 20;
 
 pub(super) fn node(shell: &Shell) -> Result<Done> {
@@ -22,11 +21,11 @@ pub(super) fn node(shell: &Shell) -> Result<Done> {
 }
 
 /// Installs the packages of each folder when its lock file has changed since the last time.
-pub(super) fn packages(shell: &Shell) -> Result<Done> {
+pub(super) fn packages(shell: &Shell, folders: &[&str]) -> Result<Done> {
     let mut installed = Vec::new();
-    for folder in FOLDERS {
+    for folder in folders {
         if install(shell, folder)? {
-            installed.push(folder);
+            installed.push(*folder);
         }
     }
     if installed.is_empty() {

@@ -2,12 +2,14 @@
 //! holds another version for somebody else.
 
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
 use super::done::Done;
 use super::rust::MIRI_TOOLCHAIN;
+use crate::artifacts;
 use crate::shell::Shell;
 
 pub(super) const WASM_PACK: &str = "0.15.1";
@@ -27,25 +29,22 @@ struct Tool<'a> {
     version: &'a str,
     /// Whether a version other than the named one will do when it is there.
     any_version: bool,
-    /// Whether it is built from its own lock file. The lock file of wasm-bindgen-cli is not meant for that.
-    locked: bool,
     /// Whether it needs a newer compiler than this repository, and one that optimises.
     newest_rust: bool,
 }
 
-/// The command-line half of wasm-bindgen must be of exactly the version of the library half.
+/// Builds the command-line half of wasm-bindgen, which is a crate here. It must be of exactly the version of the library half.
 pub(super) fn wasm_bindgen(shell: &Shell) -> Result<Done> {
-    let version = locked_version(shell)?;
-    let tool = Tool {
-        package: "wasm-bindgen-cli",
-        program: "wasm-bindgen",
-        ask: &["--version"],
-        version: &version,
-        any_version: false,
-        locked: false,
-        newest_rust: false,
-    };
-    tool.install(shell)
+    shell.cmd("cargo", ["build", "--package", "xtask-bindgen"]).run()?;
+    let built = artifacts::target_dir(shell)?.join("debug/xtask-bindgen");
+    let folder = shell.tools_dir().join("bin");
+    let program = folder.join("wasm-bindgen");
+    fs::create_dir_all(&folder).with_context(|| format!("{} cannot be made", folder.display()))?;
+    if fs::read_link(&program).ok().as_ref() != Some(&built) {
+        artifacts::remove_file(&program)?;
+        symlink(&built, &program).with_context(|| format!("{} cannot be made", program.display()))?;
+    }
+    Ok(Done::Installed(program.display().to_string()))
 }
 
 pub(super) fn wasm_pack(shell: &Shell) -> Result<Done> {
@@ -55,7 +54,6 @@ pub(super) fn wasm_pack(shell: &Shell) -> Result<Done> {
         ask: &["--version"],
         version: WASM_PACK,
         any_version: false,
-        locked: true,
         newest_rust: false,
     };
     tool.install(shell)
@@ -68,7 +66,6 @@ pub(super) fn cargo_deny(shell: &Shell) -> Result<Done> {
         ask: &["--version"],
         version: CARGO_DENY,
         any_version: true,
-        locked: true,
         newest_rust: false,
     };
     tool.install(shell)
@@ -81,7 +78,6 @@ pub(super) fn cargo_fuzz(shell: &Shell) -> Result<Done> {
         ask: &["--version"],
         version: CARGO_FUZZ,
         any_version: true,
-        locked: true,
         newest_rust: false,
     };
     tool.install(shell)
@@ -95,7 +91,6 @@ pub(super) fn cargo_mutants(shell: &Shell) -> Result<Done> {
         version: CARGO_MUTANTS,
         // What it changes differs from version to version.
         any_version: false,
-        locked: true,
         newest_rust: false,
     };
     tool.install(shell)
@@ -108,7 +103,6 @@ pub(super) fn cargo_semver_checks(shell: &Shell) -> Result<Done> {
         ask: &["semver-checks", "--version"],
         version: CARGO_SEMVER_CHECKS,
         any_version: true,
-        locked: true,
         newest_rust: false,
     };
     tool.install(shell)
@@ -123,7 +117,6 @@ pub(super) fn verifpal(shell: &Shell) -> Result<Done> {
         version: VERIFPAL,
         // What it finds, and what it says of that, differs from version to version.
         any_version: false,
-        locked: true,
         newest_rust: true,
     };
     tool.install(shell)
@@ -141,7 +134,6 @@ pub(super) fn defmt_print(shell: &Shell) -> Result<Done> {
         ask: &["--version"],
         version: DEFMT_PRINT,
         any_version: true,
-        locked: true,
         newest_rust: false,
     };
     tool.install(shell)
@@ -151,12 +143,6 @@ pub(super) fn defmt_print(shell: &Shell) -> Result<Done> {
 pub(super) fn clean(shell: &Shell) {
     // Nothing left is what is wanted.
     let _ = fs::remove_dir_all(build_dir(shell));
-}
-
-/// The version of `wasm-bindgen` in this repository's lock file.
-pub(super) fn locked_version(shell: &Shell) -> Result<String> {
-    let lock = shell.read("Cargo.lock")?;
-    version_in_lock(&lock, "wasm-bindgen").map(str::to_owned).context("Cargo.lock names no wasm-bindgen")
 }
 
 impl Tool<'_> {
@@ -172,12 +158,11 @@ impl Tool<'_> {
         };
         let root = home.to_string_lossy();
         let package = format!("{}@{}", self.package, self.version);
-        let locked = self.locked.then_some("--locked");
         // Most of the tools have not much to compute, so what counts is that they are there soon.
         let build = if self.newest_rust { "--ignore-rust-version" } else { "--debug" };
-        let args = ["install", build, package.as_str(), "--bin", self.program, "--root", &root];
+        let args = ["install", "--locked", build, package.as_str(), "--bin", self.program, "--root", &root];
         shell
-            .cmd("cargo", args.into_iter().chain(locked))
+            .cmd("cargo", args)
             .with(|command| {
                 if self.newest_rust {
                     command.env("RUSTUP_TOOLCHAIN", MIRI_TOOLCHAIN);
@@ -213,18 +198,6 @@ fn can_write(folder: &Path) -> bool {
     written && fs::remove_file(&probe).is_ok()
 }
 
-/// The version of a package in a lock file.
-fn version_in_lock<'a>(lock: &'a str, package: &str) -> Option<&'a str> {
-    let mut lines = lock.lines();
-    lines.find(|line| quoted(line, "name") == Some(package))?;
-    quoted(lines.next()?, "version")
-}
-
-/// The value of a line `key = "value"`.
-fn quoted<'a>(line: &'a str, key: &str) -> Option<&'a str> {
-    line.strip_prefix(key)?.strip_prefix(" = \"")?.strip_suffix('"')
-}
-
 /// The version in the line `NAME VERSION` which tools print, some with more after it.
 fn version_printed(printed: &str) -> Option<&str> {
     let word = printed.split_whitespace().nth(1)?;
@@ -234,29 +207,6 @@ fn version_printed(printed: &str) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const LOCK: &str = r#"
-[[package]]
-name = "wasm-bindgen-shared"
-version = "0.2.1"
-dependencies = [
- "wasm-bindgen",
-]
-
-[[package]]
-name = "wasm-bindgen"
-version = "0.2.130"
-source = "registry"
-"#;
-
-    #[test]
-    fn the_version_is_that_of_the_very_package() {
-        assert_eq!(version_in_lock(LOCK, "wasm-bindgen"), Some("0.2.130"));
-        assert_eq!(version_in_lock(LOCK, "wasm-bindgen-shared"), Some("0.2.1"));
-        assert_eq!(version_in_lock(LOCK, "wasm"), None);
-        assert_eq!(version_in_lock("", "wasm-bindgen"), None);
-        assert_eq!(version_in_lock("name = \"cut\"", "cut"), None);
-    }
 
     #[test]
     fn printed_versions_are_found() {

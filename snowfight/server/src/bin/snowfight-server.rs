@@ -9,8 +9,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Args, Parser};
-use rakwire_native::Simulation;
 use rakwire_native::crash_report::{CrashEmail, CrashReports};
+use rakwire_native::{Simulation, create_key_file};
 use snowfight::server::Pacing;
 use snowfight_server::program::{self, Failure, Printer, print};
 use snowfight_server::{Host, Options, OptionsError, Protocol};
@@ -43,6 +43,9 @@ struct Arguments {
     /// Let RakNet clients have secure connections, with the key in this file (see rakwire keygen); others stay plain
     #[arg(long, value_name = "FILE")]
     secure: Option<PathBuf>,
+    /// Make that key first, in a file that does not exist yet; its hash stands on the first line
+    #[arg(long, requires = "secure")]
+    new_key: bool,
     /// Print the duration of ticks as a line of JSON at this interval
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=3_600))]
     report: Option<u64>,
@@ -81,13 +84,15 @@ async fn serve(arguments: Arguments) -> Result<(), Failure> {
         None => getrandom::u64().map_err(|error| Failure::runtime(format!("no random bytes: {error}")))?,
     };
     let crash_reports = report_crashes(&arguments.crash)?;
+    let key = new_key(&arguments)?;
     let Arguments { listen: game, listen_raknet: raknet, bots, simulate, secure, .. } = arguments;
     let pacing = if arguments.unpaced { Pacing::Unpaced } else { Pacing::Acknowledged };
     let options = Options { game, raknet, seed, bots, simulate, pacing, secure };
     let host = Host::bind(&options).await.map_err(explain)?;
     let stop = program::stop_signal()?;
     let [game, raknet] = [Protocol::GameProtocol, Protocol::RakNet].map(|protocol| host.address(protocol));
-    print(format_args!("listening on {game} and, with RakNet, on {raknet}"))?;
+    let with = key.map_or_else(String::new, |hash| format!(" and the key {hash}"));
+    print(format_args!("listening on {game} and, with RakNet{with}, on {raknet}"))?;
     if let Some(reports) = crash_reports {
         reports.note(format!("listening on {game} and {raknet}, seed {seed}, {bots} bots"));
     }
@@ -102,6 +107,16 @@ async fn serve(arguments: Arguments) -> Result<(), Failure> {
         () = stop => {}
     }
     Ok(())
+}
+
+/// Makes the key of the server if it is to be a new one, and returns its hash.
+fn new_key(arguments: &Arguments) -> Result<Option<String>, Failure> {
+    let Some(file) = arguments.secure.as_ref().filter(|_| arguments.new_key) else { return Ok(None) };
+    let key = create_key_file(file).map_err(|error| {
+        let file = file.display();
+        Failure::usage(format!("--new-key: cannot write {file}: {error}; name a file that does not exist"))
+    })?;
+    Ok(Some(key.public().hash().to_string()))
 }
 
 fn report_crashes(arguments: &CrashArguments) -> Result<Option<CrashReports>, Failure> {

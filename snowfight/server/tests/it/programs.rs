@@ -1,7 +1,8 @@
 //! The programs as child processes.
 
+use std::io::{BufRead, BufReader};
 use std::net::UdpSocket;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 /// A client that waits for a server can be interrupted. On a busy machine it may have given the server up before that.
@@ -43,5 +44,30 @@ fn where_crash_reports_cannot_go_is_said_at_the_start() {
     let secret = "ftp://user:secret@example.com";
     let wrong = ["--crash-reports", folder, "--crash-email", "us@localhost", "--crash-email-server", secret];
     fails(&wrong, "smtps://");
+    std::fs::remove_dir_all(folder).expect("a folder");
+}
+
+/// The hash of a key that the server makes stands on its first line, and a key that is there stays.
+#[test]
+fn a_new_key_is_made_once_and_named() {
+    let folder = std::env::temp_dir().join(format!("snowfight-key-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let file = folder.join("server.key");
+    let server = || {
+        let mut server = Command::new(env!("CARGO_BIN_EXE_snowfight-server"));
+        server.args(["--listen", "127.0.0.1:0", "--listen-raknet", "127.0.0.1:0", "--new-key", "--secure"]);
+        server.arg(&file);
+        server
+    };
+    let mut running = server().stdout(Stdio::piped()).spawn().expect("it was built");
+    let mut line = String::new();
+    BufReader::new(running.stdout.take().expect("a pipe")).read_line(&mut line).expect("text");
+    running.kill().expect("it runs");
+    running.wait().expect("it was started");
+    let key = rakwire_native::read_key_file(&file).expect("a key");
+    assert!(line.contains(&format!(" and the key {}, on 127.0.0.1:", key.public().hash())), "{line}");
+    let again = server().output().expect("it was built");
+    assert_eq!(again.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&again.stderr).starts_with("error: --new-key: "));
     std::fs::remove_dir_all(folder).expect("a folder");
 }
