@@ -8,12 +8,17 @@ import { build } from "esbuild";
 const PACKAGE = fileURLToPath(new URL(".", import.meta.url));
 const USE = "globalThis.page = ";
 
-/** A module for each, which uses what opens a connection. */
-export const CLIENTS = {
+/** A module for each entry, which uses what opens a connection. */
+export const OWN_CLIENTS = {
   "rakwire": `import { connect } from "rakwire/dist/index.js"; ${USE} connect;`,
   "rakwire/raknet": `import { connect } from "rakwire/dist/raknet.js"; ${USE} connect;`,
   "rakwire/game-protocol": `import { connect } from "rakwire/dist/game-protocol.js"; ${USE} connect;`,
   "rakwire/secure": `import { connect } from "rakwire/dist/secure.js"; ${USE} connect;`,
+};
+
+/** The same, and clients of others. */
+export const CLIENTS = {
+  ...OWN_CLIENTS,
   "@geckos.io/client": `import { geckos } from "@geckos.io/client"; ${USE} geckos;`,
   "colyseus.js": `import { Client } from "colyseus.js"; ${USE} Client;`,
   "a plain WebSocket": `${USE} (url) => new WebSocket(url);`,

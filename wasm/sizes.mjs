@@ -1,6 +1,6 @@
 // Prints as JSON how large each entry of the built package is for those who use it: the WebAssembly, and the glue, which is
 // all JavaScript of the entry in one minified file; both compressed with gzip at its highest level, in bytes. Then what a page
-// loads for it and for the clients of others.
+// loads for it, and with `--others` for the clients of others too, which are among the packages of tests/bundlers.
 
 import { readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -9,7 +9,7 @@ import { gzipSync } from "node:zlib";
 
 import { build } from "esbuild";
 
-import { CLIENTS, loadedBytes } from "./clients.mjs";
+import { CLIENTS, OWN_CLIENTS, loadedBytes } from "./clients.mjs";
 
 const HERE = dirname(fileURLToPath(import.meta.url));
 /** The module of each entry, and the name of the WebAssembly that is inside of it or goes with it. */
@@ -56,7 +56,8 @@ for (const [entry, [module, name]] of Object.entries(ENTRIES)) {
   sizes[entry] = { wasm, glue, total: wasm + glue, file: gzip(await bundle(module, [])) };
 }
 const clients = {};
-for (const [name, statement] of Object.entries(CLIENTS)) {
+const measured = process.argv.includes("--others") ? CLIENTS : OWN_CLIENTS;
+for (const [name, statement] of Object.entries(measured)) {
   clients[name] = await loadedBytes(statement);
 }
 console.log(JSON.stringify({ entries: sizes, clients }));

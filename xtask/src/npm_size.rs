@@ -44,10 +44,18 @@ struct Row {
     total: u64,
 }
 
-/// Measures the entries, prints and writes what was found, and checks it. A compiler that the table does not know is told and
-/// no failure.
-pub fn check(shell: &Shell) -> Result<()> {
-    let output = shell.cmd_in("wasm", "node", [SCRIPT]).output()?;
+/// Whether the clients of other packages are measured too, which are installed with the bundlers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Others {
+    Measured,
+    LeftOut,
+}
+
+/// Measures the entries, prints and writes the sizes, and checks them. A compiler that the table does not know is noted and no
+/// failure.
+pub fn check(shell: &Shell, others: Others) -> Result<()> {
+    let more = (others == Others::Measured).then_some("--others");
+    let output = shell.cmd_in("wasm", "node", [SCRIPT].into_iter().chain(more)).output()?;
     if !output.status.success() {
         bail!("wasm/{SCRIPT} cannot measure the package");
     }

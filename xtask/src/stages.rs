@@ -13,7 +13,7 @@ use crate::firmware;
 use crate::interop;
 use crate::miri;
 use crate::models;
-use crate::npm_size;
+use crate::npm_size::{self, Others};
 use crate::own_files;
 use crate::quickstarts;
 use crate::schedule::{Load, Resource};
@@ -279,7 +279,7 @@ fn packages() -> [Stage; 3] {
 }
 
 /// Stages that build for microcontrollers, run an emulated board, or count.
-fn boards() -> [Stage; 5] {
+fn boards() -> [Stage; 6] {
     [
         Stage::in_tools(
             "mcu",
@@ -288,8 +288,15 @@ fn boards() -> [Stage; 5] {
         )
         .load(Load::Half)
         .tier(Tier::Ci, "needs QEMU and all foreign RakNets"),
-        Stage::in_tools("size", "flash and RAM on microcontrollers, and no panic in the core", &SIZE)
-            .tier(Tier::Ci, "links dozens of programs"),
+        Stage::in_tools(
+            "size",
+            "flash and RAM on one microcontroller, and no panic in the core there",
+            &SIZE,
+        )
+        .part_of("size-all")
+        .tier(Tier::Ci, "one target shows what a change costs"),
+        Stage::in_tools("size-all", "flash and RAM on microcontrollers, and no panic in the core", &SIZE)
+            .tier(Tier::Nightly, "links dozens of programs"),
         Stage::new(
             "targets",
             "the core and the game build for microcontrollers and for browsers",
@@ -455,7 +462,13 @@ fn targets(shell: &Shell) -> Result<()> {
 }
 
 fn cargo_tests(shell: &Shell) -> Result<()> {
-    shell.cmd("cargo", artifacts::HOST_TESTS.into_iter().chain(["--no-fail-fast"])).run()
+    let tests = shell.cmd("cargo", artifacts::HOST_TESTS.into_iter().chain(["--no-fail-fast"]));
+    tests
+        .with(|command| {
+            // Most tests of drivers and of the relay wait for sockets and timers.
+            command.env("RUST_TEST_THREADS", "4");
+        })
+        .run()
 }
 
 /// Runs the tests of secure connections with the BLAKE2s of servers: in the whole workspace the driver for boards chooses the
@@ -470,7 +483,7 @@ fn wasm_tests(shell: &Shell) -> Result<()> {
         bail!("{} imports from \"env\", which no page provides", artifacts::WASM_FILE);
     }
     shell.print(format_args!("{} imports from: {}", artifacts::WASM_FILE, imports.join(", ")));
-    npm_size::check(shell)?;
+    npm_size::check(shell, Others::LeftOut)?;
     npm_tests(shell, |file| !OTHER_BROWSERS.contains(&file))
 }
 

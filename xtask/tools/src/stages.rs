@@ -10,7 +10,7 @@ use crate::{
 
 type Run = fn(&Shell) -> Result<()>;
 
-const STAGES: [(&str, Run); 17] = [
+const STAGES: [(&str, Run); 18] = [
     ("modules", modules::stage),
     ("words", words::stage),
     ("citations", citations::stage),
@@ -21,7 +21,8 @@ const STAGES: [(&str, Run); 17] = [
     ("semver", release::semver::stage),
     ("package", package::stage),
     ("mcu", mcu::stage),
-    ("size", size::stage),
+    ("size", size::guard),
+    ("size-all", size::all),
     ("instructions", bench::instructions),
     ("boards", boards::stage),
     ("mutants", mutants::stage),

@@ -1,10 +1,10 @@
-//! The round-trip time, and the interval after which a chunk is sent again that follows from it.
+//! The round-trip time, the interval after which a chunk is sent again that follows from it, and how many are.
 
 use core::time::Duration;
 
 use crate::endpoint::MIN_STREAM_TIMEOUT;
 use crate::game_protocol::config::ResendInterval;
-use crate::time::micros;
+use crate::time::{Instant, micros};
 
 /// How often the interval doubles at most while no acknowledgement arrives. RFC 6298 section 5.5 doubles it without such a
 /// bound; this one is ours, so that a chunk still leaves a few times before the connection counts as lost.
@@ -85,9 +85,102 @@ impl RttEstimator {
     }
 }
 
+/// The fewest chunks that may be sent again in an interval: enough to find out that the peer answers again.
+const MIN_RESENDS: u16 = 16;
+
+/// Limits how many chunks are sent again in an interval.
+///
+/// The interval is fixed by default, so a full window would be repeated ten times a second to a peer that has vanished or has no
+/// room. As long as nothing is acknowledged, the limit halves with each interval; each acknowledgement raises it again, as in a
+/// slow start (RFC 5681 section 3.1).
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ResendLimit {
+    limit: u16,
+    /// How many may still be sent again before `ends_at`.
+    left: u16,
+    resent: u16,
+    started_at: Instant,
+    ends_at: Instant,
+}
+
+impl Default for ResendLimit {
+    fn default() -> Self {
+        Self::NONE
+    }
+}
+
+impl ResendLimit {
+    pub(super) const NONE: Self = Self {
+        limit: u16::MAX,
+        left: u16::MAX,
+        resent: 0,
+        started_at: Instant::ZERO,
+        ends_at: Instant::ZERO,
+    };
+
+    /// The earliest time at which the limit allows another chunk to be sent again.
+    pub(super) const fn earliest(&self) -> Instant {
+        if self.left == 0 { self.ends_at } else { Instant::ZERO }
+    }
+
+    /// Counts a chunk that is sent again `now`, and begins another interval if the last one is over.
+    pub(super) fn count(&mut self, now: Instant, interval_micros: u32, last_acked_at: Instant) {
+        if now >= self.ends_at {
+            if self.resent > 0 && last_acked_at < self.started_at {
+                self.limit = (self.limit.min(self.resent) / 2).max(MIN_RESENDS);
+            }
+            self.started_at = now;
+            self.ends_at = now.plus_micros(interval_micros);
+            self.left = self.limit;
+            self.resent = 0;
+        }
+        self.left = self.left.saturating_sub(1);
+        self.resent = self.resent.saturating_add(1);
+    }
+
+    /// Makes room for two more chunks after an acknowledgement, so that the number doubles with each round trip.
+    pub(super) const fn on_ack(&mut self) {
+        self.limit = self.limit.saturating_add(1);
+        self.left = self.left.saturating_add(2);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const INTERVAL: u32 = 100_000;
+
+    /// Sends as many of `due` chunks again as the limit allows in the interval that begins at `now`.
+    fn resend(limit: &mut ResendLimit, now: Instant, due: u16, last_acked_at: Instant) -> u16 {
+        let mut resent = 0;
+        while resent < due && limit.earliest() <= now {
+            limit.count(now, INTERVAL, last_acked_at);
+            resent += 1;
+        }
+        resent
+    }
+
+    #[test]
+    fn resends_halve_while_nothing_is_acknowledged_and_double_afterwards() {
+        let mut limit = ResendLimit::default();
+        let at = |round: u32| Instant::ZERO.plus_micros(1 + round * INTERVAL);
+        let silent =
+            [0, 1, 2, 3, 4, 5, 6, 7].map(|round| resend(&mut limit, at(round), 1_000, Instant::ZERO));
+        assert_eq!(silent, [1_000, 500, 250, 125, 62, 31, 16, 16]);
+        (0..16).for_each(|_| limit.on_ack());
+        assert_eq!(resend(&mut limit, at(7), 1_000, at(7)), 32);
+        assert_eq!(resend(&mut limit, at(8), 1_000, at(7)), 32);
+    }
+
+    #[test]
+    fn resends_are_not_limited_while_anything_is_acknowledged() {
+        let mut limit = ResendLimit::default();
+        for round in 0..8 {
+            let now = Instant::ZERO.plus_micros(1 + round * INTERVAL);
+            assert_eq!(resend(&mut limit, now, 1_000, now), 1_000);
+        }
+    }
 
     #[test]
     fn bounds_that_contradict_each_other_give_the_shortest_time() {

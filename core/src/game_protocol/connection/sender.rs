@@ -2,7 +2,7 @@
 
 use super::block_header::{BlockHeader, OutgoingChunk, SplitSend, find, key};
 use super::context::Context;
-use super::rtt::RttEstimator;
+use super::rtt::{ResendLimit, RttEstimator};
 use super::windows::SendWindow;
 use crate::cursor::{WireError, Writer};
 use crate::endpoint::{Carrier, SendError};
@@ -26,6 +26,7 @@ pub(super) struct Sender {
     /// Blocks of all these.
     share: Share,
     rtt: RttEstimator,
+    resend_limit: ResendLimit,
     /// When something was acknowledged last.
     last_acked_at: Instant,
     /// When the newest chunk was sent that was sent once and is acknowledged.
@@ -185,7 +186,9 @@ impl Sender {
         let sent_at = cx.pool.header(oldest).sent_at();
         let resend = cx.config.resend_interval;
         let at = match self.loss_state(cx, sent_at) {
-            LossState::Plain => sent_at.plus_micros(self.rtt.interval(resend)),
+            LossState::Plain => {
+                sent_at.plus_micros(self.rtt.interval(resend)).max(self.resend_limit.earliest())
+            }
             LossState::Presumed => sent_at.max(self.last_acked_at).plus_micros(self.rtt.stream_pause(resend)),
             // As long as acknowledgements arrive the stream moves (RFC 6298 section 5.3).
             LossState::HeldBack => {
@@ -219,6 +222,7 @@ impl Sender {
     /// Something else carries the datagrams from now on.
     pub(super) const fn on_new_carrier(&mut self, now: Instant) {
         self.rtt.reset_backoff();
+        self.resend_limit = ResendLimit::NONE;
         self.carrier_since = now;
     }
 
@@ -249,6 +253,8 @@ impl Sender {
         if is_probe {
             self.probed_at = cx.now;
         }
+        let interval = self.rtt.interval(cx.config.resend_interval);
+        self.resend_limit.count(cx.now, interval, self.last_acked_at);
         self.in_flight.remove(cx.pool, chunk);
         self.in_flight.push(cx.pool, chunk);
         if let BlockHeader::InFlight(chunk, sent_at) = cx.pool.header_mut(chunk) {
@@ -320,6 +326,7 @@ impl Sender {
         }
         self.note_order(header.sent_at(), transmissions);
         self.rtt.reset_backoff();
+        self.resend_limit.on_ack();
         self.last_acked_at = cx.now;
         cx.index.remove(cx.pool, key, block);
         self.in_flight.remove(cx.pool, block);

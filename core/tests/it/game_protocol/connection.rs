@@ -124,6 +124,26 @@ fn a_chunk_is_sent_again_every_100_ms_until_it_is_acknowledged() {
 }
 
 #[test]
+fn resends_to_a_silent_peer_become_few_and_recover_with_its_acknowledgements() {
+    let (mut server, id) = server_with_client();
+    for _ in 0..1_000 {
+        server.send(START, id, &payload(400), Reliable).expect("room");
+    }
+    assert_eq!(output(&mut server, START).len(), 1_000);
+    let resent_at = |server: &mut Peer<'_>, time| {
+        server.handle_timeout(time);
+        packets(server, time).len()
+    };
+    let rounds: Vec<usize> = (1..=20).map(|tick| resent_at(&mut server, at(tick * 100))).collect();
+    assert_eq!(rounds[..3], [1_000, 500, 250]);
+    assert!(rounds[10..].iter().all(|resent| *resent == 16), "{rounds:?}");
+    for acknowledged in 0..10 {
+        server.handle_datagram(at(2_010), CLIENT.into(), &packet(6, 0, acknowledged, &[]));
+    }
+    assert_eq!(resent_at(&mut server, at(2_010)), 20);
+}
+
+#[test]
 fn by_configuration_a_chunk_is_sent_again_after_the_round_trip() {
     let resent_after = |resend, millis: u64| {
         let mut config = server_config();
