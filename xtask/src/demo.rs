@@ -58,7 +58,7 @@ pub fn run(shell: &Shell, options: &Options) -> Result<()> {
             return measure_slow_page(&quiet, options).map(|line| shell.print(line));
         }
         tasks::set_up(&quiet, &SMOKE_NEEDS)?;
-        shell.print(smoke_test(&quiet)?);
+        shell.print(smoke_test(&quiet, &smoke::WAYS)?);
         return Ok(());
     }
     let port = Port::wanted(options.port).choose()?;
@@ -79,10 +79,10 @@ pub fn run(shell: &Shell, options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// Lets pages play the demo, which was built, and gives back the line of JSON that says how it went.
-pub fn smoke_test(shell: &Shell) -> Result<String> {
+/// Lets pages play the demo, which was built, once by each of these ways, and returns a line of JSON with the results.
+pub fn smoke_test(shell: &Shell, ways: &[&str]) -> Result<String> {
     play(shell, BOTS, smoke::look)?;
-    play(shell, NO_BOTS, smoke::fight)
+    play(shell, NO_BOTS, |shell, url, metrics| smoke::fight(shell, url, metrics, ways))
 }
 
 /// Measures a slow page in all cases, each in a demo of its own, and gives back one line of JSON.
@@ -107,7 +107,7 @@ fn measure_slow_page(shell: &Shell, options: &Options) -> Result<String> {
 }
 
 /// Starts a demo with so many bots, and lets pages play it at its address. What the relay counts is at another one.
-fn play(shell: &Shell, bots: &str, game: fn(&Shell, &str, &str) -> Result<String>) -> Result<String> {
+fn play(shell: &Shell, bots: &str, game: impl Fn(&Shell, &str, &str) -> Result<String>) -> Result<String> {
     let mut demo = Demo::start(shell, ANY_PORT, bots, &[])?;
     let outcome = game(shell, &demo.game_url(), &demo.metrics);
     // A server that died is the better explanation of a page that failed.

@@ -13,7 +13,7 @@ const DRIVER: &str = "web/tests/smoke.mjs";
 const FOLDER: &str = "target/demo";
 const LIMIT: Duration = Duration::from_secs(1_500);
 /// What games are played by: the protocols, and replication over one of them.
-const WAYS: [&str; 3] = ["game", "raknet", "replication"];
+pub const WAYS: [&str; 3] = ["game", "raknet", "replication"];
 /// What the median of the round trips of each connection over loopback has to be less than.
 const ROUND_TRIP_MS: f64 = 50.0;
 /// What the lock of the winner's page says: nothing of the Game Protocol, and of a secure connection whether the link names the
@@ -26,16 +26,17 @@ const LOCKS: [(&str, &str); 3] = [
 /// Hits that a player survives not.
 const HEALTH: u64 = 3;
 
-/// Two pages play against each other at this address, by each protocol. Leaves pictures, and gives back the driver's line
-/// of JSON. What the relay counted is at the other address.
-pub fn fight(shell: &Shell, url: &str, metrics: &str) -> Result<String> {
-    let line = drive(shell, [url, metrics], &[], check_fight)?;
+/// Lets two pages play against each other at this address, once by each of these ways. Leaves pictures, and returns the driver's
+/// line of JSON. The other address has the counters of the relay.
+pub fn fight(shell: &Shell, url: &str, metrics: &str, ways: &[&str]) -> Result<String> {
+    let option = format!("--ways={}", ways.join(","));
+    let line = drive(shell, [url, metrics], &[&option], |value| check_fight(value, ways))?;
     let pictures = fs::read_dir(shell.path(FOLDER)).map_or(0, Iterator::count);
-    if pictures < 2 * WAYS.len() {
+    if pictures < 2 * ways.len() {
         bail!("{DRIVER} left {pictures} pictures");
     }
     shell.note(format_args!("pictures: {FOLDER}"));
-    shell.note(round_trips(&line)?);
+    shell.note(round_trips(&line, ways)?);
     Ok(line)
 }
 
@@ -48,7 +49,7 @@ fn drive(
     shell: &Shell,
     [url, metrics]: [&str; 2],
     more: &[&str],
-    check: fn(&Value) -> Result<()>,
+    check: impl Fn(&Value) -> Result<()>,
 ) -> Result<String> {
     let folder = shell.path(FOLDER);
     fs::create_dir_all(&folder).with_context(|| format!("{FOLDER} cannot be made"))?;
@@ -59,7 +60,7 @@ fn drive(
 }
 
 /// The line of JSON, if both it and the exit code say that all went well.
-fn outcome(output: &Output, check: fn(&Value) -> Result<()>) -> Result<String> {
+fn outcome(output: &Output, check: impl Fn(&Value) -> Result<()>) -> Result<String> {
     let line = output.stdout.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
     if !output.status.success() {
         bail!("the page failed in the browser ({}): {line}", describe(output.status));
@@ -77,8 +78,8 @@ fn check_look(value: &Value) -> Result<()> {
 }
 
 /// Checks the lock of the page, and for each protocol: positions before and after a move, the holder's id, the damage and both ends.
-fn check_fight(value: &Value) -> Result<()> {
-    for way in WAYS {
+fn check_fight(value: &Value, ways: &[&str]) -> Result<()> {
+    for &way in ways {
         let game = value.get(way).with_context(|| format!("there was no game by {way}"))?;
         check_game(game).with_context(|| format!("the game by {way}"))?;
         let world = game.get("world").and_then(Value::as_str).unwrap_or_default();
@@ -86,7 +87,7 @@ fn check_fight(value: &Value) -> Result<()> {
             bail!("the page says {world:?} of the game by {way}");
         }
     }
-    for (way, expected) in LOCKS {
+    for (way, expected) in LOCKS.into_iter().filter(|(way, _)| ways.contains(way)) {
         let lock = value.get(way).and_then(|game| game.get("lock")).and_then(Value::as_str);
         if !lock.is_some_and(|lock| lock.contains(expected) && lock.is_empty() == expected.is_empty()) {
             bail!("the lock of the game by {way} says {lock:?}, not {expected:?}");
@@ -100,14 +101,14 @@ fn check_fight(value: &Value) -> Result<()> {
 }
 
 /// How long a round trip of the connections took.
-fn round_trips(line: &str) -> Result<String> {
+fn round_trips(line: &str, ways: &[&str]) -> Result<String> {
     let value: Value = serde_json::from_str(line)?;
     let of = |way: &str| {
         let pages = pages(value.get(way).unwrap_or(&Value::Null))?;
         let trips = pages.iter().map(|page| Ok(round_trip(page)?.to_string())).collect::<Result<Vec<_>>>()?;
         Ok(format!("{way} {}", trips.join(" and ")))
     };
-    let ways = WAYS.iter().map(|way| of(way)).collect::<Result<Vec<_>>>()?;
+    let ways = ways.iter().map(|way| of(way)).collect::<Result<Vec<_>>>()?;
     Ok(format!("round trips of the pages in ms, median: {}", ways.join(", ")))
 }
 
@@ -202,6 +203,10 @@ mod tests {
         line
     }
 
+    fn check_all(value: &Value) -> Result<()> {
+        check_fight(value, &WAYS)
+    }
+
     /// The pages of a game whose round trips took so long.
     fn measured(round_trips: Value) -> Value {
         json!([{"relay_drops": {"toClient": {}, "toServer": {}}, "round_trip_ms": round_trips}])
@@ -209,17 +214,17 @@ mod tests {
 
     #[test]
     fn a_good_line_passes() {
-        check_fight(&good()).unwrap();
+        check_all(&good()).unwrap();
         check_look(&json!({"players": 5})).unwrap();
     }
 
     #[test]
     fn round_trips_are_told() {
-        let said = round_trips(&good().to_string()).unwrap();
+        let said = round_trips(&good().to_string(), &WAYS).unwrap();
         assert!(said.contains("game 4.5, raknet 4.5, replication 4.5"), "{said}");
         let mut line = good();
         line["raknet"]["pages"] = json!([{}]);
-        assert!(round_trips(&line.to_string()).is_err());
+        assert!(round_trips(&line.to_string(), &WAYS).is_err());
     }
 
     #[test]
@@ -249,7 +254,7 @@ mod tests {
         for (name, value, reason) in changes {
             let mut line = good();
             line["raknet"][name] = value;
-            let error = format!("{:#}", check_fight(&line).unwrap_err());
+            let error = format!("{:#}", check_all(&line).unwrap_err());
             assert_eq!(error, format!("the game by raknet: {reason}"));
         }
         let locks = [
@@ -262,13 +267,13 @@ mod tests {
         for (way, lock) in locks {
             let mut line = good();
             line[way]["lock"] = json!(lock);
-            let error = check_fight(&line).unwrap_err().to_string();
+            let error = check_all(&line).unwrap_err().to_string();
             assert!(error.starts_with(&format!("the lock of the game by {way} says")), "{error}");
         }
         for (way, other) in [("raknet", "replication"), ("replication", "raknet")] {
             let mut line = good();
             line[way]["world"] = line[other]["world"].clone();
-            assert!(check_fight(&line).unwrap_err().to_string().ends_with(&format!("of the game by {way}")));
+            assert!(check_all(&line).unwrap_err().to_string().ends_with(&format!("of the game by {way}")));
         }
         for (drops, reason) in [
             (json!(2), "the relay dropped 2 datagrams because a queue was full"),
@@ -276,9 +281,9 @@ mod tests {
         ] {
             let mut line = good();
             line["queue_full_drops"] = drops;
-            assert_eq!(check_fight(&line).unwrap_err().to_string(), reason);
+            assert_eq!(check_all(&line).unwrap_err().to_string(), reason);
         }
-        assert_eq!(check_fight(&json!({})).unwrap_err().to_string(), "there was no game by game");
+        assert_eq!(check_all(&json!({})).unwrap_err().to_string(), "there was no game by game");
         assert_eq!(check_look(&json!({"players": 1})).unwrap_err().to_string(), "a newcomer sees 1 players");
     }
 
@@ -287,14 +292,11 @@ mod tests {
         let print = |more: &str| {
             Cmd::new("sh", ["-c", &format!("echo talk; echo '{}'; echo{more}", good())]).output()
         };
-        assert_eq!(outcome(&print("").unwrap(), check_fight).unwrap(), good().to_string());
+        assert_eq!(outcome(&print("").unwrap(), check_all).unwrap(), good().to_string());
         assert!(
-            outcome(&print("; exit 1").unwrap(), check_fight)
-                .unwrap_err()
-                .to_string()
-                .contains("exit code 1")
+            outcome(&print("; exit 1").unwrap(), check_all).unwrap_err().to_string().contains("exit code 1")
         );
         let nonsense = Cmd::new("sh", ["-c", "echo talk"]).output().unwrap();
-        assert!(format!("{:#}", outcome(&nonsense, check_fight).unwrap_err()).contains("not a line of JSON"));
+        assert!(format!("{:#}", outcome(&nonsense, check_all).unwrap_err()).contains("not a line of JSON"));
     }
 }

@@ -19,6 +19,7 @@ use crate::quickstarts;
 use crate::schedule::{Load, Resource};
 use crate::setup::Need;
 use crate::shell::Shell;
+use crate::smoke;
 use crate::stage::{Stage, Tier};
 use crate::targets::{THUMB, WASM};
 
@@ -50,6 +51,9 @@ const BUNDLERS: [Need; 8] = [
     Need::Xvfb,
     Need::HostTests,
 ];
+
+/// The needs of the games of pages.
+const DEMO: [Need; 3] = [Need::Page, Need::Chromium, Need::HostTests];
 
 /// The needs of measuring the memory of microcontrollers.
 pub const SIZE: [Need; 2] = [Need::ThumbTarget, Need::FirmwareTargets];
@@ -195,17 +199,25 @@ fn tests() -> [Stage; 6] {
         .tier(Tier::Test, "the page that `cargo xtask demo` serves"),
         Stage::new(
             "demo",
-            "the demo: two pages play against each other by each protocol",
-            &[Need::Page, Need::Chromium, Need::HostTests],
-            demo_smoke,
+            "the demo: a page looks at a game with bots, and two pages play against each other by RakNet",
+            &DEMO,
+            demo_game,
         )
+        .part_of("demo-all")
         .tier(Tier::Test, "all parts together"),
     ]
 }
 
 /// Tests with more programs, and of other parts that a change may spoil.
-fn tests_of_all_peers() -> [Stage; 6] {
+fn tests_of_all_peers() -> [Stage; 7] {
     [
+        Stage::new(
+            "demo-all",
+            "the demo: two pages play against each other by each protocol",
+            &DEMO,
+            demo_games,
+        )
+        .tier(Tier::Ci, "minutes, since pages are drawn without a GPU"),
         Stage::new(
             "secure",
             "the tests of secure connections with the BLAKE2s of servers",
@@ -546,10 +558,13 @@ fn web_tests(shell: &Shell) -> Result<()> {
     shell.cmd_in("web", "npm", ["test"]).run()
 }
 
-fn demo_smoke(shell: &Shell) -> Result<()> {
-    let line = demo::smoke_test(shell)?;
-    shell.print(line);
-    Ok(())
+/// Plays one game, by the way that has the most parts: RakNet, secure and plain.
+fn demo_game(shell: &Shell) -> Result<()> {
+    demo::smoke_test(shell, &["raknet"]).map(|line| shell.print(line))
+}
+
+fn demo_games(shell: &Shell) -> Result<()> {
+    demo::smoke_test(shell, &smoke::WAYS).map(|line| shell.print(line))
 }
 
 #[cfg(test)]

@@ -103,7 +103,7 @@ pub(crate) fn command(shell: &Shell, options: &Options) -> Result<()> {
     }
     if !matches!(options.part, Some(Part::Npm)) {
         tasks::set_up(shell, &SIZE)?;
-        mcu(shell, Extent::All, options.update)?;
+        mcu(shell, Rows::All, options.update)?;
     }
     if !matches!(options.part, Some(Part::Mcu { .. })) {
         tasks::set_up(shell, &[Need::NpmPackage, Need::BundlerPackages])?;
@@ -114,25 +114,25 @@ pub(crate) fn command(shell: &Shell, options: &Options) -> Result<()> {
 
 /// The stage of `cargo xtask ci`: the programs for one target, and those of the emulated board.
 pub(crate) fn guard(shell: &Shell) -> Result<()> {
-    mcu(shell, Extent::Guard, false)?;
-    no_panic(shell, Extent::Guard)
+    mcu(shell, Rows::Guard, false)?;
+    no_panic(shell, Rows::Guard)
 }
 
 /// The stage of `cargo xtask nightly`: everything.
 pub(crate) fn all(shell: &Shell) -> Result<()> {
-    mcu(shell, Extent::All, false)?;
-    no_panic(shell, Extent::All)
+    mcu(shell, Rows::All, false)?;
+    no_panic(shell, Rows::All)
 }
 
 /// How much is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Extent {
+enum Rows {
     /// One target, at the levels that optimise for size, and the emulated board.
     Guard,
     All,
 }
 
-impl Extent {
+impl Rows {
     fn has_core(self, target: &str, level: &str) -> bool {
         self == Self::All || (target == THUMB_M4 && level != "3")
     }
@@ -222,16 +222,16 @@ fn firmware_programs() -> impl Iterator<Item = ((Board, &'static str), String)> 
     })
 }
 
-fn mcu(shell: &Shell, extent: Extent, update: bool) -> Result<()> {
+fn mcu(shell: &Shell, wanted: Rows, update: bool) -> Result<()> {
     let mut rows = BTreeMap::new();
-    for program in core_programs().iter().filter(|program| extent.has_core(program.target, program.level)) {
+    for program in core_programs().iter().filter(|program| wanted.has_core(program.target, program.level)) {
         let footprint = program.build(shell, NO_DEBUG)?.footprint()?;
         rows.insert(format!("{}_flash", program.name), footprint.flash);
         rows.insert(format!("{}_ram", program.name), footprint.ram);
     }
     let profiles = build(shell, THUMB_M4, "s", "profiles", &["driver", "messages"], NO_DEBUG)?;
     rows.extend(Program::read(&profiles)?.symbols(&["resources_", "state_"])?);
-    for board in extent.boards() {
+    for board in wanted.boards() {
         firmwares(shell, *board, &mut rows)?;
     }
     let measured = Measurements { rustc: firmware::rustc(shell)?, rows };
@@ -243,7 +243,7 @@ fn mcu(shell: &Shell, extent: Extent, update: bool) -> Result<()> {
         return Ok(());
     }
     let mut table = Measurements::parse(&shell.read(TABLE)?)?;
-    if extent == Extent::Guard {
+    if wanted == Rows::Guard {
         table.rows.retain(|name, _| measured.rows.contains_key(name));
     }
     table.check(&measured, UPDATE, &shell.log)?;
@@ -294,9 +294,9 @@ fn built_firmware(shell: &Shell, (folder, target, prefix, _): Board, program: &s
 }
 
 /// Links the clients with a panic handler that nobody defines: only a program without a reachable panic links.
-fn no_panic(shell: &Shell, extent: Extent) -> Result<()> {
+fn no_panic(shell: &Shell, wanted: Rows) -> Result<()> {
     for (target, name) in CORES {
-        for level in ["s", "3"].into_iter().filter(|level| extent.has_core(target, level)) {
+        for level in ["s", "3"].into_iter().filter(|level| wanted.has_core(target, level)) {
             let clients: [(_, &[_], _); 2] = [("client", &["messages"], ""), ("client", &[], "")];
             for (program, features, _) in clients.into_iter().chain(OTHERS) {
                 let features = [&["no-panic"], features].concat();
