@@ -85,7 +85,7 @@ impl Ended {
 #[derive(Clone, Copy)]
 pub enum Event<'e> {
     Starts,
-    /// It has been running for more than [`SLOW`].
+    /// It has been running for more than a second.
     IsSlow,
     Ends(&'e Ended),
 }
