@@ -157,16 +157,10 @@ fn lints() -> [Stage; 7] {
     ]
 }
 
-/// The tests that a change is tried with.
+/// The tests that a change is tried with. The first one needs a small program that cargo builds in the same folder as the tests of
+/// all crates, so it stands before these.
 fn tests() -> [Stage; 6] {
     [
-        Stage::new(
-            "cargo",
-            "the tests of all crates, those behind proxies and routers of the distribution too",
-            &[Need::HostTests, Need::Nginx, Need::HaProxy, Need::Caddy, Need::IpRoute, Need::Nftables],
-            cargo_tests,
-        )
-        .tier(Tier::Test, "the tests"),
         Stage::new(
             "wasm",
             "the npm package in Node and Chromium: build, size, contents, tests",
@@ -175,6 +169,13 @@ fn tests() -> [Stage; 6] {
         )
         .load(Load::Half)
         .tier(Tier::Test, "the same core behind another interface"),
+        Stage::new(
+            "cargo",
+            "the tests of all crates, those behind proxies and routers of the distribution too",
+            &[Need::HostTests, Need::Nginx, Need::HaProxy, Need::Caddy, Need::IpRoute, Need::Nftables],
+            cargo_tests,
+        )
+        .tier(Tier::Test, "the tests"),
         Stage::new(
             "game",
             "the messages and the client of the game in JavaScript",
