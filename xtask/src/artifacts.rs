@@ -79,8 +79,11 @@ fn built_page(shell: &Shell) -> Result<String> {
 
 /// The programs that a person runs: the command-line tool, the relay and the game's server.
 pub struct Programs {
+    /// The command-line tool.
     pub rakwire: PathBuf,
+    /// The relay.
     pub relay: PathBuf,
+    /// The game's server.
     pub snowfight: PathBuf,
 }
 
@@ -183,6 +186,7 @@ pub struct Inspection {
     pub imports: Vec<String>,
 }
 
+/// Reads the sizes and the imports of the WebAssembly file of the npm package.
 pub fn inspect_wasm(shell: &Shell) -> Result<Inspection> {
     let output = shell.cmd("node", ["--input-type=module", "--eval", INSPECT, WASM_FILE]).output()?;
     if !output.status.success() {

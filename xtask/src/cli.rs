@@ -19,10 +19,15 @@ pub const OF_TOOLS: [(&str, &str); 8] = [
 
 /// A command with its options.
 pub enum Request {
+    /// Installs the tools.
     Setup,
+    /// Builds the npm package.
     Wasm,
+    /// Builds the page.
     Web,
+    /// Runs the demo.
     Demo(demo::Options),
+    /// Runs or lists stages, as the command of a tier.
     Tier(Tier, Selection),
     /// A command of `xtask-tools`, with its name and its arguments.
     Tools(Vec<String>),
@@ -31,9 +36,13 @@ pub enum Request {
 /// Which stages to run.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Selection {
+    /// Those of the tier.
     All,
+    /// Those of these names, of whatever tier.
     Only(Vec<String>),
+    /// None: they are listed.
     List,
+    /// None: their table is printed.
     Table,
 }
 

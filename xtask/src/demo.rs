@@ -39,15 +39,23 @@ const SLOW_PAGE_NEEDS: [Need; 3] = [Need::Page, Need::DemoPrograms, Need::Chromi
 
 /// How to run the demo. The command line has words for each of these.
 pub struct Options {
+    /// The port of the page, where one was asked for.
     pub port: Option<u16>,
+    /// Lets two pages play against each other, and ends.
     pub smoke: bool,
+    /// Measures a page that does not keep up, instead of a game.
     pub slow_page: bool,
+    /// For how many of every 100 ms the main thread of the slow page is blocked.
     pub blocked: u8,
+    /// How long each case is measured.
     pub seconds: u16,
+    /// How often each case is measured.
     pub runs: u32,
+    /// Lets an emulated microcontroller play along.
     pub mcu: bool,
 }
 
+/// Runs the demo until it is interrupted, or as long as its trial takes.
 pub fn run(shell: &Shell, options: &Options) -> Result<()> {
     let started = Instant::now();
     if options.smoke {

@@ -15,9 +15,11 @@ pub const EMULATED: &str = "embedded/firmware/qemu-mps2";
 pub const NUCLEO: &str = "embedded/firmware/nucleo-h743zi2";
 /// The firmware for the Pico 2.
 pub const PICO: &str = "embedded/firmware/pico2-w5500";
-/// The examples with Wi-Fi: the Pico W, the Pico 2 W, and the ESP32-C3.
+/// The example with Wi-Fi on the Pico W.
 pub const PICO_W: &str = "embedded/firmware/pico-w";
+/// The one on the Pico 2 W.
 pub const PICO_2_W: &str = "embedded/firmware/pico2-w";
+/// The one on the ESP32-C3.
 pub const ESP32C3: &str = "embedded/firmware/esp32c3";
 /// The programs that do nothing but be measured.
 pub const SIZE_PROGRAMS: &str = "bench/size";

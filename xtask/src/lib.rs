@@ -4,9 +4,6 @@
 //! not installed again. Every child process ends with the command that started it. What takes long to compile is in
 //! the package `xtask-tools`, which is built when a command or a stage needs it.
 
-// A library for two programs of this repository: a name that says all needs no comment.
-#![allow(missing_docs)]
-
 pub mod artifacts;
 pub mod checks;
 pub mod cli;

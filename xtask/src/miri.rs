@@ -5,6 +5,7 @@ use anyhow::Result;
 use crate::setup::{MIRI_TOOLCHAIN, Need};
 use crate::shell::Shell;
 
+/// The needs of the stage.
 pub const NEEDS: [Need; 1] = [Need::Miri];
 
 /// The modules of the core whose tests it runs: those that compute with indices and bits. The core itself has no unsafe

@@ -7,6 +7,7 @@ use anyhow::{Context, Result, bail};
 use crate::setup::Need;
 use crate::shell::Shell;
 
+/// The needs of the stage.
 pub const NEEDS: [Need; 1] = [Need::Verifpal];
 
 /// Each model, with as many queries as it has.

@@ -47,7 +47,9 @@ struct Row {
 /// Whether the clients of other packages are measured too, which are installed with the bundlers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Others {
+    /// They are measured, too.
     Measured,
+    /// Only our own package is measured.
     LeftOut,
 }
 

@@ -18,7 +18,9 @@ const DAY: u64 = 86_400;
 
 /// The rows of a run, and its times.
 pub struct Numbers {
+    /// The stages and the notable steps of the set-up.
     pub rows: Vec<Row>,
+    /// How long all of it took.
     pub total: Duration,
     /// How long cores were busy with it.
     pub busy: Duration,

@@ -30,6 +30,7 @@ pub struct Cmd {
 }
 
 impl Cmd {
+    /// A program with its arguments, which reads nothing.
     pub fn new<'a>(program: &str, args: impl IntoIterator<Item = &'a str>) -> Self {
         let mut command = Command::new(program);
         command.stdin(Stdio::null()).process_group(0);
@@ -130,7 +131,9 @@ impl Cmd {
 
 /// What a finished command left.
 pub struct Output {
+    /// How it ended.
     pub status: ExitStatus,
+    /// All that it printed.
     pub stdout: String,
 }
 

@@ -3,11 +3,14 @@
 /// How many tests a part of a run had.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tests {
+    /// Those that passed.
     pub passed: u64,
+    /// Those that failed.
     pub failed: u64,
 }
 
 impl Tests {
+    /// How many there were.
     pub const fn all(self) -> u64 {
         self.passed + self.failed
     }

@@ -26,6 +26,7 @@ const PART_GRACE: Duration = Duration::from_secs(15);
 #[derive(Clone)]
 pub struct Shell {
     shared: Arc<Shared>,
+    /// Where it says what it does.
     pub log: Log,
     stop: Stop,
 }
@@ -47,6 +48,7 @@ struct State {
 }
 
 impl Shell {
+    /// The surroundings of commands in this repository.
     pub fn new() -> Result<Self> {
         let here = env::var_os("CARGO_MANIFEST_DIR")
             .map_or_else(|| env!("CARGO_MANIFEST_DIR").into(), PathBuf::from);
@@ -106,6 +108,7 @@ impl Shell {
         self.shared.root.join(relative)
     }
 
+    /// The user's cargo home.
     pub fn cargo_home(&self) -> &Path {
         &self.shared.cargo_home
     }
@@ -115,6 +118,7 @@ impl Shell {
         tools_dir(&self.shared.root)
     }
 
+    /// The text of a file of the repository.
     pub fn read(&self, relative: &str) -> Result<String> {
         fs::read_to_string(self.path(relative)).with_context(|| format!("{relative} cannot be read"))
     }
@@ -124,6 +128,7 @@ impl Shell {
         self.state().variables.insert(name, value.as_ref().to_owned());
     }
 
+    /// A variable as children see it.
     pub fn variable(&self, name: &str) -> Option<OsString> {
         self.state().variables.get(name).cloned().or_else(|| env::var_os(name))
     }

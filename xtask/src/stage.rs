@@ -21,6 +21,7 @@ pub enum Tier {
 }
 
 impl Tier {
+    /// All tiers, the smallest first.
     pub const ALL: [Self; 4] = [Self::Check, Self::Test, Self::Ci, Self::Nightly];
 
     /// Its name, which is that of the command.
@@ -50,8 +51,11 @@ enum Run {
 /// A named part of a test run.
 #[derive(Clone)]
 pub struct Stage {
+    /// Its name in commands and tables.
     pub name: &'static str,
+    /// The thing that is checked, in a few words.
     pub about: &'static str,
+    /// How often it runs.
     pub tier: Tier,
     /// Why it is of this tier.
     pub why: &'static str,
@@ -120,10 +124,12 @@ impl Stage {
         matches!(self.run, Run::InTools)
     }
 
+    /// The constraints of a job that runs it after those jobs.
     pub fn constraints(&self, after: Vec<usize>) -> Constraints {
         Constraints { load: self.load, resource: self.resource, after }
     }
 
+    /// Runs it; its needs are there.
     pub fn run(&self, shell: &Shell) -> Result<()> {
         match self.run {
             Run::Here(run) => run(shell),

@@ -23,10 +23,12 @@ pub fn interrupted() -> bool {
 pub struct Stop(Arc<AtomicBool>);
 
 impl Stop {
+    /// Ends the run.
     pub fn set(&self) {
         self.0.store(true, Ordering::SeqCst);
     }
 
+    /// Whether the run is to end.
     pub fn is_set(&self) -> bool {
         interrupted() || self.0.load(Ordering::SeqCst)
     }

@@ -37,8 +37,11 @@ struct Task<'s> {
 /// How a task went, for the table.
 #[derive(Debug)]
 pub struct Row {
+    /// The name of the stage, or of the step of the set-up.
     pub name: String,
+    /// How long it ran.
     pub took: Duration,
+    /// How it went.
     pub outcome: Outcome,
     /// The tests that its log tells of.
     pub tests: Option<Tests>,
@@ -52,10 +55,12 @@ pub struct Row {
 pub struct Report {
     /// The stages and the notable steps of the set-up, in the order in which they could start.
     pub rows: Vec<Row>,
+    /// The first failure in the order of the rows.
     pub failure: Option<Error>,
 }
 
 impl Report {
+    /// The failure, if there is one.
     pub fn into_result(self) -> Result<()> {
         self.failure.map_or(Ok(()), Err)
     }

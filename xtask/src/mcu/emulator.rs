@@ -36,6 +36,7 @@ pub struct Machine {
 
 /// What a machine said, and how it ended.
 pub struct Report {
+    /// How the emulator ended.
     pub status: ExitStatus,
     lines: Vec<String>,
 }

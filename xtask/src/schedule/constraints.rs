@@ -48,7 +48,9 @@ pub enum Resource {
 /// What the choice of the next job depends on.
 #[derive(Clone, Debug)]
 pub struct Constraints {
+    /// How much of the machine it takes.
     pub load: Load,
+    /// The one thing that it needs for itself.
     pub resource: Option<Resource>,
     /// The numbers of the jobs that must have passed.
     pub after: Vec<usize>,

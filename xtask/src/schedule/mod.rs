@@ -23,6 +23,7 @@ pub struct Job<'a> {
 }
 
 impl<'a> Job<'a> {
+    /// An action that runs as soon as these constraints are met.
     pub fn new(constraints: Constraints, action: impl FnOnce() -> Result<()> + Send + 'a) -> Self {
         Self { constraints, action: Box::new(action) }
     }
@@ -31,14 +32,18 @@ impl<'a> Job<'a> {
 /// How a job went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
+    /// It did its work.
     Passed,
+    /// It ended with an error, or panicked.
     Failed,
     /// It was ended with the run.
     Stopped,
+    /// It did not start.
     NotRun,
 }
 
 impl Outcome {
+    /// The outcome in a table.
     pub fn word(self) -> &'static str {
         match self {
             Self::Passed => "passed",
@@ -52,11 +57,13 @@ impl Outcome {
 /// A job that has ended.
 #[derive(Debug)]
 pub struct Ended {
+    /// How it went.
     pub outcome: Outcome,
     /// Why it failed.
     pub error: Option<Error>,
     /// The job whose failure kept it from running.
     pub barred_by: Option<usize>,
+    /// How long it ran.
     pub took: Duration,
 }
 
@@ -72,10 +79,12 @@ impl Ended {
 
 #[cfg(test)]
 impl Ended {
+    /// One that did its work.
     pub fn passed() -> Self {
         Self { outcome: Outcome::Passed, ..Self::NOT_RUN }
     }
 
+    /// One that failed like this.
     pub fn failed(error: Error) -> Self {
         Self { outcome: Outcome::Failed, error: Some(error), ..Self::NOT_RUN }
     }
@@ -84,9 +93,11 @@ impl Ended {
 /// Something that happens to a job.
 #[derive(Clone, Copy)]
 pub enum Event<'e> {
+    /// It begins.
     Starts,
     /// It has been running for more than a second.
     IsSlow,
+    /// It has ended, or will not run.
     Ends(&'e Ended),
 }
 

@@ -5,16 +5,25 @@ use crate::schedule::{Constraints, Load, Resource};
 /// One thing that a command needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
+    /// Node with npm.
     Node,
+    /// The formatter and the lints of Rust.
     Components,
+    /// The oldest Rust that the published crates promise.
     OldestRust,
+    /// The target of small microcontrollers.
     ThumbTarget,
+    /// The target of browsers.
     WasmTarget,
+    /// The targets of the firmwares.
     FirmwareTargets,
+    /// The browser Chromium.
     Chromium,
+    /// The browser Firefox.
     Firefox,
     /// WebKit, what drives it, and its display.
     WebKit,
+    /// A screen for programs that ask for one.
     Xvfb,
     /// What makes certificates for tests.
     OpenSsl,
@@ -26,10 +35,13 @@ pub enum Need {
     Nftables,
     /// What the fuzzer's own code is built with.
     CppCompiler,
+    /// CMake, and the libraries that GameNetworkingSockets is built with.
     Cmake,
     /// The reverse proxies that the relay is tested behind.
     Nginx,
+    /// HAProxy.
     HaProxy,
+    /// Caddy.
     Caddy,
     /// What checks the units of the relay.
     Systemd,
@@ -37,16 +49,23 @@ pub enum Need {
     BareDebian,
     /// What counts instructions.
     Valgrind,
+    /// The emulator of Arm boards.
     Qemu,
     /// What reads captures of RakNet.
     TShark,
     /// Where game servers announce themselves.
     Redis,
+    /// The reader of the logs of firmwares.
     DefmtPrint,
+    /// The program that writes the glue between WebAssembly and JavaScript.
     WasmBindgen,
+    /// The program that packs WebAssembly for npm.
     WasmPack,
+    /// The check of licences and sources.
     CargoDeny,
+    /// The program that runs the targets of fuzzing.
     CargoFuzz,
+    /// The program that puts faults into code.
     CargoMutants,
     /// What compares interfaces. Only a release needs it.
     CargoSemverChecks,
