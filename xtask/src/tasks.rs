@@ -109,18 +109,34 @@ pub fn run(shell: &Shell, needs: &[Need], stages: &[Stage]) -> Report {
     report(shell, &tasks, ended)
 }
 
-/// Each stage behind what it needs, and each need once.
+/// Programs that are compiled within a minute, in the same folder as the tests of all crates, and that others wait for.
+const SHORT: [Need; 2] = [Need::WasmBindgen, Need::Tools];
+
+/// Each stage behind its needs, and each need once. Short programs stand before the tests of all crates, so that those that
+/// wait for them run beside the long build.
 fn tasks<'s>(needs: &[Need], stages: &'s [Stage]) -> Vec<Task<'s>> {
-    let mut work: Vec<Work<'_>> = Need::with_required(needs).into_iter().map(Work::Need).collect();
+    let all: Vec<_> = needs.iter().copied().chain(stages.iter().flat_map(Stage::needs)).collect();
+    let all = Need::with_required(&all);
+    let short: Vec<_> = SHORT.into_iter().filter(|need| all.contains(need)).collect();
+    let mut work: Vec<Work<'_>> = Vec::new();
+    add(&mut work, needs, &short);
     for stage in stages {
-        for need in Need::with_required(&stage.needs()) {
+        add(&mut work, &stage.needs(), &short);
+        work.push(Work::Stage(stage));
+    }
+    work.into_iter().map(|work| Task { work, done: OnceLock::new() }).collect()
+}
+
+/// Adds those of these needs that are missing.
+fn add(work: &mut Vec<Work<'_>>, needs: &[Need], short: &[Need]) {
+    for need in Need::with_required(needs) {
+        let before = if need == Need::HostTests { Need::with_required(short) } else { Vec::new() };
+        for need in before.into_iter().chain([need]) {
             if !work.iter().any(|other| matches!(other, Work::Need(other) if *other == need)) {
                 work.push(Work::Need(need));
             }
         }
-        work.push(Work::Stage(stage));
     }
-    work.into_iter().map(|work| Task { work, done: OnceLock::new() }).collect()
 }
 
 impl Work<'_> {
@@ -277,6 +293,28 @@ mod tests {
         assert_eq!(names(&tasks(&[], &stages)), expected);
         let expected = ["set-up qemu", "set-up node", "set-up npm packages", "one"];
         assert_eq!(names(&tasks(&[Need::Qemu, Need::Node], &stages[..1])), expected);
+    }
+
+    #[test]
+    fn short_programs_stand_before_the_tests_of_all_crates_where_a_later_stage_needs_them() {
+        let stages = [
+            Stage::new("long", "", &[Need::Nginx, Need::HostTests], |_| Ok(())),
+            Stage::new("package", "", &[Need::GamePackage], |_| Ok(())),
+            Stage::in_tools("texts", "", &[]),
+        ];
+        let expected = [
+            "set-up nginx",
+            "set-up wasm-bindgen",
+            "set-up tools of xtask",
+            "set-up host tests",
+            "long",
+            "set-up rust target for browsers",
+            "set-up game package",
+            "package",
+            "texts",
+        ];
+        assert_eq!(names(&tasks(&[], &stages)), expected);
+        assert_eq!(names(&tasks(&[], &stages[..1])), ["set-up nginx", "set-up host tests", "long"]);
     }
 
     #[test]
