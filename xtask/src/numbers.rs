@@ -16,6 +16,24 @@ use crate::tasks::Row;
 const NIGHTLY: &str = ".ci/nightly.json";
 const DAY: u64 = 86_400;
 
+/// The state of the repository, which may change during a run of hours.
+pub struct Commit {
+    hash: String,
+    /// Whether there are changes besides the numbers of an earlier run.
+    is_dirty: bool,
+}
+
+impl Commit {
+    /// The state right now.
+    pub fn now(shell: &Shell) -> Result<Self> {
+        let hash = shell.cmd("git", ["rev-parse", "HEAD"]).probe()?.unwrap_or_default();
+        let others = format!(":(exclude){NIGHTLY}");
+        let changes = shell.cmd("git", ["status", "--porcelain", "--", ".", &others]).probe()?;
+        let is_dirty = !changes.unwrap_or_default().trim().is_empty();
+        Ok(Self { hash: hash.trim().to_owned(), is_dirty })
+    }
+}
+
 /// The rows of a run, and its times.
 pub struct Numbers {
     /// The stages and the notable steps of the set-up.
@@ -42,24 +60,23 @@ impl Numbers {
         bail!("{} of {} parts failed or did not run: {}", others.len(), self.rows.len(), names.join(", "))
     }
 
-    /// Writes the numbers below target/, and those of a run of everything to where they are committed.
-    pub fn keep(&self, shell: &Shell, tier: Tier) -> Result<()> {
-        let numbers = self.json();
-        write(shell, &format!("target/xtask/last-{}.json", tier.name()), &numbers)?;
+    /// Writes the numbers below target/, and those of a run of everything to where they are committed. `commit` is the state
+    /// in which the run began.
+    pub fn keep(&self, shell: &Shell, tier: Tier, commit: &Commit) -> Result<()> {
+        write(shell, &format!("target/xtask/last-{}.json", tier.name()), &self.json())?;
         if tier == Tier::Nightly {
-            let commit = shell.cmd("git", ["rev-parse", "HEAD"]).probe()?.unwrap_or_default();
-            let changes = shell.cmd("git", ["status", "--porcelain"]).probe()?.unwrap_or_default();
-            let mut dated = json!({
-                "commit": commit.trim(),
-                "dirty": !changes.trim().is_empty(),
-                "date": utc(SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?),
-            });
-            if let (Some(dated), Some(numbers)) = (dated.as_object_mut(), numbers.as_object()) {
-                dated.extend(numbers.clone());
-            }
-            write(shell, NIGHTLY, &dated)?;
+            let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?;
+            write(shell, NIGHTLY, &self.dated(commit, now))?;
         }
         Ok(())
+    }
+
+    fn dated(&self, commit: &Commit, now: Duration) -> Value {
+        let mut dated = json!({"commit": commit.hash, "dirty": commit.is_dirty, "date": utc(now)});
+        if let (Some(dated), Value::Object(numbers)) = (dated.as_object_mut(), self.json()) {
+            dated.extend(numbers);
+        }
+        dated
     }
 
     fn json(&self) -> Value {
@@ -72,7 +89,9 @@ impl Numbers {
                 "reason": row.reason,
             })
         };
+        let outcome = if self.result().is_ok() { Outcome::Passed } else { Outcome::Failed };
         json!({
+            "result": outcome.word(),
             "seconds": tenths(self.total),
             "cpu_seconds": tenths(self.busy),
             "tests": self.tests(),
@@ -148,7 +167,12 @@ mod tests {
         assert_eq!((&json["seconds"], &json["cpu_seconds"]), (&json!(9.0), &json!(12.0)));
         let first = json!({"name": "one", "seconds": 1.2, "tests": 2, "result": "passed", "reason": null});
         assert_eq!(json["stages"][0], first);
-        assert_eq!(json["stages"][2]["result"], "FAILED");
+        assert_eq!((&json["stages"][2]["result"], &json["result"]), (&json!("FAILED"), &json!("FAILED")));
+        let commit = Commit { hash: "abc".to_owned(), is_dirty: true };
+        let dated = numbers.dated(&commit, Duration::ZERO);
+        assert_eq!((&dated["commit"], &dated["dirty"]), (&json!("abc"), &json!(true)));
+        assert_eq!(dated["date"], "1970-01-01T00:00:00Z");
+        assert!(json.as_object().unwrap().iter().all(|(name, value)| dated[name] == *value));
         assert_eq!(numbers.result().unwrap_err().to_string(), "1 of 3 parts failed or did not run: three");
     }
 }

@@ -7,7 +7,7 @@ use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeVal;
 
 use crate::history;
-use crate::numbers::Numbers;
+use crate::numbers::{Commit, Numbers};
 use crate::schedule::Outcome;
 use crate::shell::Shell;
 use crate::stage::{Stage, Tier};
@@ -17,9 +17,10 @@ use crate::tasks::{self, Row};
 /// Runs the stages of a tier side by side, with the set-up that they need. Ends with a table and the first error of each that
 /// failed, and keeps the numbers.
 pub fn run_tier(shell: &Shell, tier: Tier, stages: &[Stage]) -> Result<()> {
+    let commit = Commit::now(shell)?;
     let numbers = run(shell, stages)?;
-    numbers.keep(shell, tier)?;
-    numbers.result()
+    let kept = numbers.keep(shell, tier, &commit);
+    numbers.result().and(kept)
 }
 
 /// Runs some stages side by side, with the set-up that they need.
