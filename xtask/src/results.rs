@@ -36,11 +36,27 @@ pub fn first_error(log: &str) -> Option<String> {
         Kind::Panic => format!("{line} {}", after(place)),
         // The panic stands below, where cargo shows what the test printed.
         Kind::Test => {
-            let is_panic = |(_, line): &(usize, &String)| line.contains(PANIC);
-            let panic = lines.iter().enumerate().skip(place).find(is_panic);
+            let (start, end) = printed_by(&lines, place, line);
+            let printed = lines.iter().enumerate().take(end).skip(start);
+            let panic = printed.into_iter().find(|(_, line)| line.contains(PANIC));
             panic.map_or_else(|| line.to_owned(), |(panic, _)| format!("{line}: {}", after(panic)))
         }
     })
+}
+
+/// The lines below this place that a failed test printed, where its runner is cargo, and all of them where it is another one.
+fn printed_by(lines: &[String], place: usize, line: &str) -> (usize, usize) {
+    let name = line.strip_prefix("test ").and_then(|line| line.strip_suffix(" ... FAILED"));
+    let Some(name) = name else { return (place, lines.len()) };
+    let find = |from: usize, is_it: &dyn Fn(&str) -> bool| {
+        let below = lines.iter().enumerate().skip(from);
+        below.into_iter().find(|(_, line)| is_it(line.trim())).map_or(lines.len(), |(place, _)| place)
+    };
+    let name = name.strip_suffix(" - should panic").unwrap_or(name);
+    let heading = format!("---- {name} stdout ----");
+    let start = find(place, &|line| line == heading);
+    let end = find(start + 1, &|line| line.starts_with("---- ") || line.starts_with("failures:"));
+    (start, end)
 }
 
 const PANIC: &str = "panicked at ";
@@ -139,6 +155,16 @@ mod tests {
         assert_eq!(first_error(log).as_deref(), Some("test a::bad ... FAILED: assertion failed: x"));
         let log = "        FAIL [   0.005s] rakwire a::bad\n  stdout\n";
         assert_eq!(first_error(log).as_deref(), Some("FAIL [   0.005s] rakwire a::bad"));
+    }
+
+    #[test]
+    fn a_failed_test_has_no_message_of_another_one() {
+        let log = "test a::returns ... FAILED\ntest a::panics ... FAILED\n\nfailures:\n\n\
+                   ---- a::returns stdout ----\nError: \"no\"\n\n---- a::panics stdout ----\n\
+                   thread 'a::panics' panicked at core/src/a.rs:1:2:\nassertion failed: x\n\nfailures:\n    a::returns\n";
+        assert_eq!(first_error(log).as_deref(), Some("test a::returns ... FAILED"));
+        let silent = "test b::silent ... FAILED\n\nthread 'c' panicked at c.rs:1:2:\nof another\n";
+        assert_eq!(first_error(silent).as_deref(), Some("test b::silent ... FAILED"));
     }
 
     #[test]
