@@ -31,11 +31,11 @@ pub fn run_several(shell: &Shell, stages: &[Stage]) -> Result<()> {
 fn run(shell: &Shell, stages: &[Stage]) -> Result<Numbers> {
     let started = Instant::now();
     let report = tasks::run(shell, &[], stages);
+    let numbers = Numbers { rows: report.rows, total: started.elapsed(), busy: busy()? };
+    shell.print(format_args!("\n{}{}", table(&numbers), failures(&numbers.rows)));
     if stop::interrupted() {
         bail!("interrupted");
     }
-    let numbers = Numbers { rows: report.rows, total: started.elapsed(), busy: busy()? };
-    shell.print(format_args!("\n{}{}", table(&numbers), failures(&numbers.rows)));
     Ok(numbers)
 }
 
@@ -87,8 +87,9 @@ fn failures(rows: &[Row]) -> String {
         let reason = row.reason.as_deref().unwrap_or_default();
         text += &format!("\n{} FAILED: {reason}\n    log: {}", row.name, row.log);
     }
+    // Without a reason the run ended before, which the table says.
     for row in rows.iter().filter(|row| row.outcome == Outcome::NotRun) {
-        let reason = row.reason.as_deref().unwrap_or("the run ended before");
+        let Some(reason) = &row.reason else { continue };
         text += &format!("\n{} not run: {reason}", row.name);
     }
     if text.is_empty() { text } else { format!("\n{text}") }
@@ -118,6 +119,14 @@ mod tests {
         run_several(&shell, &STAGES[..1]).unwrap();
         let error = run_several(&shell, &STAGES).unwrap_err();
         assert_eq!(error.to_string(), "1 of 2 parts failed or did not run: bad");
+    }
+
+    #[test]
+    fn the_time_of_children_of_a_part_of_xtask_counts() {
+        let before = busy().unwrap();
+        let script = "sh -c 'i=0; while [ $i -lt 300000 ]; do i=$((i + 1)); done'; exit 0";
+        Shell::new().unwrap().cmd_of_xtask("sh", ["-c", script]).run().unwrap();
+        assert!(busy().unwrap() - before > Duration::from_millis(50));
     }
 
     fn rows() -> Vec<Row> {
@@ -161,5 +170,7 @@ two FAILED: error: no
 four not run: needs one, which failed";
         assert_eq!(failures(&rows()), expected);
         assert_eq!(failures(&rows()[..1]), "");
+        let not_reached = rows().pop().map(|row| Row { reason: None, ..row });
+        assert_eq!(failures(&Vec::from_iter(not_reached)), "");
     }
 }
