@@ -157,8 +157,7 @@ fn lints() -> [Stage; 7] {
     ]
 }
 
-/// The tests that a change is tried with. The first one needs a small program that cargo builds in the same folder as the tests of
-/// all crates, so it stands before these.
+/// The tests that a change is tried with.
 fn tests() -> [Stage; 6] {
     [
         Stage::new(
