@@ -161,6 +161,13 @@ fn lints() -> [Stage; 7] {
 fn tests() -> [Stage; 6] {
     [
         Stage::new(
+            "cargo",
+            "the tests of all crates, those behind proxies and routers of the distribution too",
+            &[Need::HostTests, Need::Nginx, Need::HaProxy, Need::Caddy, Need::IpRoute, Need::Nftables],
+            cargo_tests,
+        )
+        .tier(Tier::Test, "the tests"),
+        Stage::new(
             "wasm",
             "the npm package in Node and Chromium: build, size, contents, tests",
             &NODE_AND_CHROMIUM,
@@ -168,13 +175,6 @@ fn tests() -> [Stage; 6] {
         )
         .load(Load::Half)
         .tier(Tier::Test, "the same core behind another interface"),
-        Stage::new(
-            "cargo",
-            "the tests of all crates, those behind proxies and routers of the distribution too",
-            &[Need::HostTests, Need::Nginx, Need::HaProxy, Need::Caddy, Need::IpRoute, Need::Nftables],
-            cargo_tests,
-        )
-        .tier(Tier::Test, "the tests"),
         Stage::new(
             "game",
             "the messages and the client of the game in JavaScript",
