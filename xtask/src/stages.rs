@@ -478,7 +478,7 @@ fn cargo_tests(shell: &Shell) -> Result<()> {
     tests
         .with(|command| {
             // Most tests of drivers and of the relay wait for sockets and timers.
-            command.env("RUST_TEST_THREADS", "4");
+            command.env("RUST_TEST_THREADS", "6");
         })
         .run()
 }
@@ -518,7 +518,7 @@ fn npm_tests(shell: &Shell, is_wanted: impl Fn(&str) -> bool) -> Result<()> {
         }
     }
     files.sort();
-    let args = ["--test", "--test-concurrency=1", "--test-reporter=spec"];
+    let args = ["--test", "--test-concurrency=2", "--test-reporter=spec"];
     // The tests build an example for browsers.
     shell.cmd_for(WASM, "wasm", "node", args.into_iter().chain(files.iter().map(String::as_str))).run()
 }
