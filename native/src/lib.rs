@@ -59,6 +59,7 @@ pub mod crash_report;
 pub mod endpoint;
 mod entropy;
 pub mod game_protocol;
+mod hook_scope;
 mod huge_pages;
 mod interfaces;
 mod key_file;

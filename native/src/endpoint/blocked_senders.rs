@@ -38,6 +38,12 @@ impl BlockedSenders {
         Some(waker)
     }
 
+    /// Has one task woken that waits no more.
+    pub(crate) fn wake_one(&mut self, id: ConnectionId, wait: WaitId) {
+        let waker = self.remove(id, wait);
+        self.to_wake.extend(waker);
+    }
+
     /// Marks the tasks that wait for this connection as those to wake.
     pub(crate) fn wake(&mut self, id: ConnectionId) {
         let waiting = self.waiting.remove(&id).unwrap_or_default();

@@ -83,7 +83,8 @@ impl<P: Protocol> Incoming<P> {
 
     fn apply(&mut self, decision: Decision) {
         self.is_decided = true;
-        self.shared.act(|state, now| state.decide(now, self.client.remote, decision));
+        let remote = self.client.remote;
+        self.shared.act_on_drop(move |state, now| state.decide(now, remote, decision));
     }
 }
 

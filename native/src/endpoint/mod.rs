@@ -60,6 +60,7 @@ mod meters;
 mod meters;
 mod options;
 mod pending_wake;
+mod postponed;
 mod requests;
 mod shards;
 mod shared;
@@ -483,6 +484,6 @@ struct Handles<P: Protocol> {
 
 impl<P: Protocol> Drop for Handles<P> {
     fn drop(&mut self) {
-        self.shared.act(|state, now| state.stop_accepting(now));
+        self.shared.act_on_drop(|state, now| state.stop_accepting(now));
     }
 }

@@ -15,11 +15,13 @@ use super::inbox::Inbox;
 use super::io::Io;
 use super::options::Options;
 use super::pending_wake::PendingWake;
+use super::postponed::Postponed;
 use super::spans::EndpointSpan;
 use super::state::{Next, State};
 use super::stats::EndpointStats;
 use crate::arrival_queue::RecvBatch;
 use crate::clock::Clock;
+use crate::hook_scope::{self, HookId};
 use crate::outgoing::Outgoing;
 use crate::socket::Socket;
 
@@ -27,6 +29,10 @@ use crate::socket::Socket;
 #[derive(Debug)]
 pub(crate) struct Shared<P: Protocol> {
     state: Mutex<State<P>>,
+    /// The hook inside of `state`.
+    hook: Option<HookId>,
+    /// Acts of handles that were dropped inside of a hook.
+    postponed: Postponed<P>,
     pub(crate) io: Io,
     /// Notified when more messages to peers without a connection may fit.
     pub(crate) unconnected_room: Notify,
@@ -42,6 +48,8 @@ impl<P: Protocol> Shared<P> {
     pub(crate) fn new(options: Options<P>, hook: BoxedHook<P>, clock: Clock) -> Self {
         let span = EndpointSpan::new(P::NAME);
         Self {
+            hook: hook.id(),
+            postponed: Postponed::default(),
             io: Io::new(options.arrival_queue, options.simulate, clock, span.clone()),
             state: Mutex::new(State::new(options, hook, span)),
             unconnected_room: Notify::new(),
@@ -51,11 +59,18 @@ impl<P: Protocol> Shared<P> {
         }
     }
 
+    /// Waits for the protocol.
+    ///
+    /// # Panics
+    /// Inside of a hook that the holder of the protocol waits for.
+    #[track_caller]
     pub(crate) fn lock(&self) -> MutexGuard<'_, State<P>> {
+        hook_scope::check(self.hook);
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Applies a call of the application to the protocol, after all datagrams that have arrived.
+    #[track_caller]
     pub(crate) fn act<R>(&self, act: impl FnOnce(&mut State<P>, Instant) -> R) -> R {
         let mut state = self.lock();
         let now = state.catch_up(&self.io.arrival_queue, &self.io.clock);
@@ -65,6 +80,16 @@ impl<P: Protocol> Shared<P> {
         self.io.wake.notify();
         woken.into_iter().for_each(Waker::wake);
         result
+    }
+
+    /// Applies what a dropped handle does: a handle may be dropped inside of a hook, where the driver has to do it later.
+    pub(crate) fn act_on_drop(&self, act: impl FnOnce(&mut State<P>, Instant) + Send + 'static) {
+        if hook_scope::forbids(self.hook) {
+            self.postponed.push(Box::new(act));
+            self.io.wake.notify();
+        } else {
+            self.act(act);
+        }
     }
 
     /// Handles datagrams that have just arrived, unless others have to be handled before, or somebody else has the protocol.
@@ -104,6 +129,9 @@ impl<P: Protocol> Shared<P> {
     pub(crate) fn drive(&self, outgoing: &mut Outgoing) -> Next {
         let mut state = self.lock();
         let now = state.catch_up(&self.io.arrival_queue, &self.io.clock);
+        for act in self.postponed.take() {
+            act(&mut state, now);
+        }
         let next = state.drive(now, outgoing);
         let next = self.meter(&mut state, now, next);
         let next = match next {
@@ -272,7 +300,12 @@ impl<P: Protocol> ConnectionRef<P> {
     /// Takes a task out of those that wait.
     pub(crate) fn stop_waiting(&self, wait: &mut Option<WaitId>) {
         let Some(wait) = wait.take() else { return };
-        let removed = self.shared.lock().dispatcher.blocked_senders.remove(self.id, wait);
+        let id = self.id;
+        if hook_scope::forbids(self.shared.hook) {
+            self.shared.act_on_drop(move |state, _| state.dispatcher.blocked_senders.wake_one(id, wait));
+            return;
+        }
+        let removed = self.shared.lock().dispatcher.blocked_senders.remove(id, wait);
         // A waker may own its task, which needs the lock when it is dropped.
         drop(removed);
     }
@@ -351,7 +384,8 @@ impl<P: Protocol> Clone for ConnectionRef<P> {
 impl<P: Protocol> Drop for ConnectionRef<P> {
     fn drop(&mut self) {
         if self.inbox.drop_handle() {
-            self.shared.act(|state, now| state.abandon(now, self.id));
+            let id = self.id;
+            self.shared.act_on_drop(move |state, now| state.abandon(now, id));
         }
     }
 }

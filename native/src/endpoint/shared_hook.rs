@@ -9,6 +9,8 @@ use rakwire::endpoint::{
 };
 use rakwire::{Chunks, Instant};
 
+use crate::hook_scope::{self, HookScope};
+
 /// A hook or a plugin that the endpoint and the application share. Clones refer to the same one.
 ///
 /// ```
@@ -50,14 +52,22 @@ impl<H> SharedHook<H> {
     }
 
     /// Reads or changes the hook or plugin; [`Endpoint::wake`](crate::endpoint::Endpoint::wake) has the endpoint send at once
-    /// what that made it want to send. The endpoint waits meanwhile, so the closure must be short, and must not use an endpoint
-    /// or a connection: that would wait for itself.
+    /// what that made it want to send. The endpoint waits meanwhile, so the closure must be short. Handles of endpoints and
+    /// connections may be dropped in it, but not used.
+    ///
+    /// # Panics
+    /// When the closure uses an endpoint, a connection or this hook: they would wait for the closure, and the closure for them.
+    #[track_caller]
     pub fn with<R>(&self, change: impl FnOnce(&mut H) -> R) -> R {
-        change(&mut self.lock())
+        let mut hook = self.lock();
+        let _scope = HookScope::of_with(&*self.0);
+        change(&mut hook)
     }
 
     /// A hook that panicked is used on: what it decides is no worse than before.
+    #[track_caller]
     fn lock(&self) -> MutexGuard<'_, H> {
+        hook_scope::check_with(&*self.0);
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -165,6 +165,7 @@ impl<R> Drop for PendingPing<'_, R> {
     fn drop(&mut self) {
         // This closes the channel, so that the ping counts as abandoned.
         self.receiver = None;
-        self.shared.act(|state, _| state.forget_pings(self.address));
+        let address = self.address;
+        self.shared.act_on_drop(move |state, _| state.forget_pings(address));
     }
 }

@@ -13,6 +13,7 @@ use super::connection::{Connection, Message};
 use super::error::DisconnectReason;
 use super::options::Framing;
 use crate::clock::Clock;
+use crate::hook_scope::{self, HookScope};
 
 /// The connection, as its plugin knows it.
 const ID: ConnectionId = ConnectionId::without_peer(0);
@@ -135,8 +136,14 @@ impl<T: Plugin<RakNet>> PluginConnection<T> {
     }
 
     /// Reads or changes the plugin, and has it send what that made it want to send. The closure must not wait for messages.
+    ///
+    /// # Panics
+    /// When the closure uses this connection, or an endpoint or a connection over UDP: they might wait for the closure, and the
+    /// closure for them.
+    #[track_caller]
     pub fn with<R>(&self, change: impl FnOnce(&mut T) -> R) -> R {
         let mut asked = self.asked();
+        let _scope = HookScope::of_with(&self.attached.asked);
         asked.retry_at = None;
         let result = change(&mut asked.plugin);
         drop(asked);
@@ -180,7 +187,9 @@ impl<T: Plugin<RakNet>> PluginConnection<T> {
     }
 
     /// A plugin that has panicked goes on, since what it keeps is its own.
+    #[track_caller]
     fn asked(&self) -> MutexGuard<'_, Asked<T>> {
+        hook_scope::check_with(&self.attached.asked);
         self.attached.asked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -16,7 +16,10 @@ by_both_protocols!(
     a_hook_sees_every_datagram_and_may_drop_it,
     a_hook_filters_both_ways,
     a_plugin_is_attached_at_run_time,
-    a_shared_hook_is_changed_at_run_time
+    a_shared_hook_is_changed_at_run_time,
+    a_connection_used_inside_of_with_panics,
+    a_connection_used_inside_of_its_own_hook_panics,
+    handles_may_be_dropped_inside_of_with
 );
 
 /// Drops the first datagram with a message that arrives, once.
@@ -177,4 +180,75 @@ async fn a_plugin_is_attached_at_run_time<P: Subject>() {
     assert!(host.with(|host| host.detach(key)).is_some());
     here.send(b"\x85hello", P::RELIABLE).await.expect("an open connection");
     assert_eq!(receive(&there).await.bytes, b"\x85hello");
+}
+
+/// The text of the panic of `act`.
+fn panic_of(act: impl FnOnce()) -> String {
+    let panic = std::panic::catch_unwind(std::panic::AssertUnwindSafe(act)).expect_err("a panic");
+    let text = panic.downcast_ref::<String>().cloned();
+    text.or_else(|| panic.downcast_ref::<&str>().map(ToString::to_string)).expect("a text")
+}
+
+async fn a_connection_used_inside_of_with_panics<P: Subject>() {
+    let muted = SharedHook::new(Muted::default());
+    let (options, hook) = (Options::<P>::server(1).expect("entropy"), muted.clone());
+    let server = Endpoint::bind_with_hook("127.0.0.1:0", options, |_| hook).await.expect("a free port");
+    let client = client::<P>(|_| {}).await;
+    let (here, there) = join(&client, &server).await;
+    type Use<'u> = (&'u str, Box<dyn Fn() + 'u>);
+    let uses: [Use<'_>; 5] = [
+        ("send", Box::new(|| assert!(there.try_send(b"\x90one", P::RELIABLE).is_ok()))),
+        ("stats", Box::new(|| assert!(there.stats().is_some()))),
+        ("of another endpoint", Box::new(|| assert!(here.try_send(b"\x90one", P::RELIABLE).is_ok()))),
+        ("accept", Box::new(|| drop(server.try_accept()))),
+        ("the hook itself", Box::new(|| muted.with(|_| ()))),
+    ];
+    for (name, act) in uses {
+        let text = panic_of(|| muted.with(|_| act()));
+        assert!(text.contains("inside") && text.contains("SharedHook::with"), "{name}: {text}");
+    }
+    // Nothing is held any more.
+    there.send(b"\x90still here", P::RELIABLE).await.expect("an open connection");
+    assert_eq!(receive(&here).await.bytes, b"\x90still here");
+}
+
+/// Sends from inside of its method by a handle of its own endpoint.
+struct Reentrant<P: Protocol> {
+    connection: Option<rakwire_native::endpoint::Connection<P>>,
+    panics: std::sync::mpsc::Sender<String>,
+}
+
+impl<P: Subject> Hook<P> for Reentrant<P> {
+    fn on_event(&mut self, _now: Instant, event: &Event<'_, P>) -> Verdict {
+        if let (Event::Message { .. }, Some(connection)) = (event, &self.connection) {
+            let text = panic_of(|| assert!(connection.try_send(b"\x90echo", P::RELIABLE).is_ok()));
+            let _ = self.panics.send(text);
+        }
+        Verdict::Pass
+    }
+}
+
+async fn a_connection_used_inside_of_its_own_hook_panics<P: Subject>() {
+    let (panics, texts) = std::sync::mpsc::channel();
+    let reentrant = SharedHook::new(Reentrant::<P> { connection: None, panics });
+    let (options, hook) = (Options::<P>::server(1).expect("entropy"), reentrant.clone());
+    let server = Endpoint::bind_with_hook("127.0.0.1:0", options, |_| hook).await.expect("a free port");
+    let client = client::<P>(|_| {}).await;
+    let (here, there) = join(&client, &server).await;
+    let own = there.clone();
+    reentrant.with(|reentrant| reentrant.connection = Some(own));
+    here.send(b"\x90one", P::RELIABLE).await.expect("an open connection");
+    assert_eq!(receive(&there).await.bytes, b"\x90one");
+    let text = texts.recv().expect("the hook has seen a message");
+    assert!(text.contains("inside a method of its own hook"), "{text}");
+}
+
+async fn handles_may_be_dropped_inside_of_with<P: Subject>() {
+    let muted = SharedHook::new(Muted::default());
+    let (options, hook) = (Options::<P>::server(1).expect("entropy"), muted.clone());
+    let server = Endpoint::bind_with_hook("127.0.0.1:0", options, |_| hook).await.expect("a free port");
+    let client = client::<P>(|_| {}).await;
+    let (here, there) = join(&client, &server).await;
+    muted.with(|_| drop((there, server)));
+    here.closed().await;
 }
