@@ -5,7 +5,7 @@ use core::time::Duration;
 
 use super::message::Message;
 use super::protocol::Protocol;
-use super::types::{ConnectionId, ConnectionState, Outcome, Progress, Receipt, Side};
+use super::types::{ConnectionId, ConnectionState, Outcome, Progress, Receipt, RefuseReason, Side};
 
 /// Something that happened. It lends what it carries until the next call that changes the peer.
 ///
@@ -58,6 +58,18 @@ pub enum Event<'p, P: Protocol> {
         remote: SocketAddr,
         /// Why.
         reason: P::DisconnectReason,
+    },
+    /// This peer, as a server, has refused a client after it had shown its address: by its password, its identity or its
+    /// connect token. No other event is about that connection. Only in RakNet.
+    Refused {
+        /// The connection that did not open.
+        id: ConnectionId,
+        /// Where the client is.
+        remote: SocketAddr,
+        /// Who the client says it is.
+        identity: P::Identity,
+        /// Why.
+        reason: RefuseReason,
     },
     /// A message of the application arrived.
     Message {
@@ -153,6 +165,9 @@ impl<P: Protocol> defmt::Format for Event<'_, P> {
             }
             Self::Disconnected { id, remote, reason } => {
                 defmt::write!(f, "Disconnected({}, {}, {})", id, remote, reason);
+            }
+            Self::Refused { id, remote, identity, reason } => {
+                defmt::write!(f, "Refused({}, {}, {}, {})", id, remote, identity, reason);
             }
             Self::Message { id, delivery, message } => {
                 defmt::write!(f, "Message({}, {}, {})", id, delivery, message);

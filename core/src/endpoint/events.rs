@@ -297,6 +297,9 @@ impl<P: Protocol> Peer<'_, P> {
                 let (identity, side) = (slot.connection.identity(), slot.connection.side());
                 Event::Connected { id, remote, identity, side }
             }
+            ConnectionEvent::Refused(reason) => {
+                Event::Refused { id, remote, identity: slot.connection.identity(), reason }
+            }
             ConnectionEvent::Progress(progress) => Event::Progress { id, progress },
             ConnectionEvent::Ended(Ending::Failed(reason)) => Event::ConnectFailed { id, remote, reason },
             ConnectionEvent::Ended(Ending::Disconnected(reason)) => {

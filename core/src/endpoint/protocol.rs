@@ -10,7 +10,7 @@ use super::error::{ConnectError, SendError};
 use super::format::Format;
 use super::stats::{DropReasons, PeerStats};
 use super::tables::Tables;
-use super::types::{ConnectionId, ConnectionState, Outcome, Progress, Receipt, Side};
+use super::types::{ConnectionId, ConnectionState, Outcome, Progress, Receipt, RefuseReason, Side};
 use crate::storage::{Block, Index, OutsideId, Pool, Share};
 use crate::time::Instant;
 
@@ -363,6 +363,8 @@ impl<'m> MessageToSend<'m> {
 #[derive(Clone, Copy)]
 pub(crate) enum ConnectionEvent<P: Protocol> {
     Opened,
+    /// The client was not let in.
+    Refused(RefuseReason),
     /// A message or a receipt, as the block's header says.
     Message(Block),
     Progress(Progress),

@@ -60,6 +60,32 @@ pub enum Side {
     Server,
 }
 
+error_enum! {
+    /// Why a server has refused a client that had shown its address. The client learns less: a token that has expired and one
+    /// that was used before look alike to it.
+    #[non_exhaustive]
+    pub enum RefuseReason {
+        /// The password is another one.
+        WrongPassword => "wrong password",
+        /// The server wants to know an identity, and the client has shown none.
+        NoIdentity => "no identity was shown",
+        /// The identity does not belong to the handshake.
+        InvalidIdentity => "the identity is not right",
+        /// The connect token does not open under any key of the server, or is none.
+        NoToken => "no connect token of this backend",
+        /// The time of the connect token is over, or the server was not given the time.
+        TokenExpired => "the connect token has expired, or the server does not know the time",
+        /// The connect token is for other servers.
+        TokenForOtherServer => "the connect token is for another server",
+        /// The client has not shown the identity that the connect token is for.
+        TokenOfOtherClient => "the connect token belongs to another client",
+        /// The connect token was used before.
+        TokenUsed => "the connect token was used before",
+        /// There is no room to remember that the connect token was used.
+        TokenStoreFull => "too many connect tokens are in use at once",
+    }
+}
+
 /// What carries the datagrams of a peer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Carrier {

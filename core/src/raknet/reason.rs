@@ -28,11 +28,12 @@ pub enum ConnectFailure {
     ServerWithoutSecurity,
     /// The server wants a client that shows its identity, which only an encrypted connection can.
     IdentityRequired,
-    /// The server says that the identity of the client is not right.
+    /// The server says that the identity of the client is not right, or that its connect token belongs to another one.
     InvalidIdentity,
     /// The server has another public key than the client expects, or says so.
     PublicKeyMismatch,
-    /// The server wants another password. If both peers dialled each other at once: one of them does.
+    /// The server wants another password or connect token: a token that has expired, was used before, or is for another server or
+    /// of another backend gets this answer. The server's event [`Refused`](crate::endpoint::Event::Refused) says which. If both peers dialled each other at once: one of them does.
     InvalidPassword,
     /// The server ended the connection before it was open.
     Closed,
@@ -67,10 +68,15 @@ macro_rules! write_text {
             ConnectFailure::ServerWithoutSecurity => $write!($f, "the server has no security"),
             ConnectFailure::IdentityRequired => $write!($f, "the server wants to know the client's identity"),
             ConnectFailure::InvalidIdentity => {
-                $write!($f, "the server does not believe the client's identity")
+                $write!($f, "the server does not believe the client's identity, or the connect token belongs to another client")
             }
             ConnectFailure::PublicKeyMismatch => $write!($f, "the server has another public key"),
-            ConnectFailure::InvalidPassword => $write!($f, "the server wants another password"),
+            ConnectFailure::InvalidPassword => {
+                $write!(
+                    $f,
+                    "the server wants another password, or a connect token that is its own, has not expired and was not used"
+                )
+            }
             ConnectFailure::Closed => $write!($f, "the server ended the connection before it was open"),
             ConnectFailure::Cancelled => $write!($f, "the attempt was cancelled"),
         }

@@ -53,6 +53,12 @@ drop_reasons! {
         Unauthentic,
         /// A secure handshake beyond what its network or all together may have computed.
         HandshakeLimit,
+        /// A connection request with another password than the server's.
+        WrongPassword,
+        /// A connection request whose identity is missing or not right.
+        InvalidIdentity,
+        /// A connection request without a connect token that counts now, here and for this client.
+        RefusedToken,
     }
 }
 

@@ -27,6 +27,8 @@ impl EndpointSpan {
 
     pub(crate) const fn decided(&self, _: SocketAddr, _: Decision) {}
 
+    pub(crate) const fn refused_client(&self, _: SocketAddr, _: &dyn Display) {}
+
     pub(crate) const fn backlog_full(&self, _: SocketAddr) {}
 
     #[cfg(feature = "tcp")]

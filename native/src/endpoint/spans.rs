@@ -90,6 +90,12 @@ impl EndpointSpan {
         debug!(target: TARGET, parent: &self.span, %remote, ?decision, "decided about a client");
     }
 
+    /// A client was not let in, by its password, identity or connect token. Its address is proven and its handshake was paid
+    /// for, so that these events need no ration.
+    pub(crate) fn refused_client(&self, remote: SocketAddr, reason: &dyn Display) {
+        debug!(target: TARGET, parent: &self.span, %remote, %reason, "refused a client");
+    }
+
     /// A connection that opened is closed at once.
     pub(crate) fn backlog_full(&self, remote: SocketAddr) {
         debug!(target: TARGET, parent: &self.span, %remote, "refused: too many connections wait to be accepted");

@@ -369,6 +369,7 @@ impl<P: Protocol> Dispatcher<P> {
                 self.meters.ended(&reason);
                 self.finish(id, Phase::Disconnected(reason));
             }
+            Event::Refused { remote, reason, .. } => self.span.refused_client(remote, &reason),
             Event::Receipt { id, receipt, outcome } => {
                 if let Some(inbox) = self.inboxes.get(id) {
                     inbox.push_receipt(receipt, outcome);

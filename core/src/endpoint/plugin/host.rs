@@ -232,6 +232,7 @@ impl<P: Protocol, T: Plugin<P>, const N: usize> Hook<P> for PluginHost<T, N> {
                 return self.first_to_drop(|plugin| plugin.on_out_of_band(now, *from, *identity, data));
             }
             Event::ConnectFailed { .. }
+            | Event::Refused { .. }
             | Event::Progress { .. }
             | Event::Pong { .. }
             | Event::Advertisement { .. } => {}

@@ -10,14 +10,14 @@ use super::key_state::{ClientProof, Dialling, IdentityData, Sealed, Stage, Store
 use super::offer::{Acceptance, Offer, Reply2Fields, accept_in_plain};
 use super::protection::ConnectionProtection;
 use crate::cursor::Writer;
-use crate::endpoint::ConnectError;
+use crate::endpoint::{ConnectError, RefuseReason};
 use crate::raknet::config::Config;
 use crate::raknet::reason::ConnectFailure;
 use crate::raknet::security::SecurePeer;
 use crate::raknet::stats::DropReason;
 use crate::raknet::types::ConnectOptions;
 use crate::raknet::wire::Wire;
-use crate::raknet::wire::control::{KeyProblem, Proof};
+use crate::raknet::wire::control::Proof;
 use crate::raknet::wire::offline::{ClientSecurity, Offline, ServerSecurity};
 use crate::secure::{
     ANSWER, AcceptedToken, CHALLENGE, ClientHandshake, DatagramProtection, Established, HandshakeError,
@@ -140,33 +140,36 @@ impl ConnectionProtection {
         }
     }
 
-    /// Server: takes the proof of a connection request, and the password or what stands in its place. False if that is not
-    /// accepted.
+    /// Server: takes the proof of a connection request, and the password or what stands in its place.
     pub(super) fn admit(
         &mut self,
         cx: &Context<'_, '_>,
         proof: Option<Proof<'_>>,
         password: &[u8],
-    ) -> Result<bool, KeyProblem> {
+    ) -> Result<(), RefuseReason> {
         self.verify(cx, proof)?;
         let server = cx.config.server_identity();
         let Some((server, tokens)) = server.and_then(|server| Some((server, server.tokens.as_ref()?))) else {
-            return Ok(cx.state.accepts_password(password));
+            let is_accepted = cx.state.accepts_password(password);
+            return if is_accepted { Ok(()) } else { Err(RefuseReason::WrongPassword) };
         };
-        match self.use_token(cx, server, tokens, password) {
-            Ok(()) => Ok(true),
-            Err(TokenError::OtherClient) => Err(KeyProblem::IdentityInvalid),
-            Err(_) => Ok(false),
-        }
+        self.use_token(cx, server, tokens, password).map_err(|error| match error {
+            TokenError::Expired => RefuseReason::TokenExpired,
+            TokenError::OtherServer => RefuseReason::TokenForOtherServer,
+            TokenError::OtherClient => RefuseReason::TokenOfOtherClient,
+            TokenError::Used => RefuseReason::TokenUsed,
+            TokenError::NoRoom => RefuseReason::TokenStoreFull,
+            TokenError::DoesNotOpen | TokenError::TooLong => RefuseReason::NoToken,
+        })
     }
 
     /// Server: takes the proof of a connection request.
-    fn verify(&mut self, cx: &Context<'_, '_>, proof: Option<Proof<'_>>) -> Result<(), KeyProblem> {
+    fn verify(&mut self, cx: &Context<'_, '_>, proof: Option<Proof<'_>>) -> Result<(), RefuseReason> {
         let Self::Sealed(sealed) = self else { return Ok(()) };
         let (Stage::HalfOpen { mut handshake, .. }, Some(shown)) =
             (mem::replace(&mut sealed.stage, Stage::Open { token: None }), proof)
         else {
-            return Err(KeyProblem::IdentityInvalid);
+            return Err(RefuseReason::InvalidIdentity);
         };
         let handshake = place(&mut handshake);
         log_keys(cx.config, false, handshake.answer(), &sealed.datagrams);
@@ -178,8 +181,8 @@ impl ConnectionProtection {
                 sealed.peer = SecurePeer::Client(identity);
                 Ok(())
             }
-            Err(IdentityError::Missing) => Err(KeyProblem::IdentityMissing),
-            Err(_) => Err(KeyProblem::IdentityInvalid),
+            Err(IdentityError::Missing) => Err(RefuseReason::NoIdentity),
+            Err(_) => Err(RefuseReason::InvalidIdentity),
         }
     }
 

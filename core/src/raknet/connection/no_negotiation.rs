@@ -5,10 +5,10 @@ use core::net::SocketAddr;
 use super::context::Context;
 use super::offer::{Acceptance, Offer, Reply2Fields, accept_in_plain};
 use super::protection::ConnectionProtection;
-use crate::endpoint::ConnectError;
+use crate::endpoint::{ConnectError, RefuseReason};
 use crate::raknet::reason::ConnectFailure;
 use crate::raknet::types::ConnectOptions;
-use crate::raknet::wire::control::{KeyProblem, Proof};
+use crate::raknet::wire::control::Proof;
 use crate::raknet::wire::offline::ClientSecurity;
 
 /// What a client writes into its connection request: nothing can be made of it.
@@ -59,14 +59,14 @@ impl ConnectionProtection {
         None
     }
 
-    /// Server: takes the password of a connection request. False if it is not accepted.
+    /// Server: takes the password of a connection request.
     pub(super) fn admit(
         &self,
         cx: &Context<'_, '_>,
         _: Option<Proof<'_>>,
         password: &[u8],
-    ) -> Result<bool, KeyProblem> {
-        Ok(cx.state.accepts_password(password))
+    ) -> Result<(), RefuseReason> {
+        if cx.state.accepts_password(password) { Ok(()) } else { Err(RefuseReason::WrongPassword) }
     }
 
     /// Server: writes reply 2, if it is to be sent by the connection.

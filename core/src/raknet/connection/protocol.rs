@@ -132,6 +132,9 @@ impl endpoint::Connection<RakNet> for Connection {
             return Some(ConnectionEvent::Opened);
         }
         self.handshake.forget_internal_addresses(cx);
+        if let Some(reason) = self.handshake.take_refused() {
+            return Some(ConnectionEvent::Refused(reason));
+        }
         if let Some(progress) = self.take_progress() {
             Some(ConnectionEvent::Progress(progress))
         } else if let Some(message) = self.receiver.take_message(cx, || self.sender.pings.clock_difference())

@@ -3,7 +3,8 @@
 use core::time::Duration;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rakwire::raknet::{Config, ConnectFailure, ConnectOptions, SecurePeer};
+use rakwire::endpoint::RefuseReason;
+use rakwire::raknet::{Config, ConnectFailure, ConnectOptions, DropReason, SecurePeer};
 use rakwire::secure::{
     AcceptedToken, ConnectToken, KeyHash, SeededRandom, ServerTrust, StaticKey, TokenClaims, TokenError,
     TokenKey, TokenServer, TokenVerifier, UsedTokenStore, UsedTokens,
@@ -211,4 +212,42 @@ fn the_options_of_a_token_trust_its_server_alone() {
     let expected =
         ConnectOptions { password: b"sealed", trust, identity: Some(&key), ..ConnectOptions::default() };
     assert_eq!(options, expected);
+}
+
+/// The client learns little, so that the application of the server has to learn all of it.
+#[test]
+fn a_server_learns_why_a_client_was_refused() {
+    const ELSEWHERE: [KeyHash; 1] = [KeyHash([7; 24])];
+    let store = Arc::<Store>::default();
+    let fresh = || peers(secure_client(None), server_with_tokens(&[1], &store));
+    let mut used = fresh();
+    assert!(show(&mut used, &good(1)).is_ok());
+    let cases = [
+        (sealed(2, |claims| claims.expires = TODAY), client_key(), RefuseReason::TokenExpired),
+        (sealed(2, |claims| claims.servers = &ELSEWHERE), client_key(), RefuseReason::TokenForOtherServer),
+        (good(2)[..20].to_vec(), client_key(), RefuseReason::NoToken),
+        (Vec::new(), client_key(), RefuseReason::NoToken),
+        (good(1), client_key(), RefuseReason::TokenUsed),
+        (good(2), StaticKey::from_bytes([0x7F; 32]), RefuseReason::TokenOfOtherClient),
+    ];
+    for (token, key, reason) in cases {
+        let mut net = fresh();
+        let failure = show_as(&mut net, &token, &key).expect_err("a refusal");
+        assert_eq!(net.refused, [reason]);
+        assert_eq!(net.pair.b.stats().dropped(DropReason::RefusedToken), 1, "{reason}");
+        assert!(failure.to_string().contains("token"), "{failure}");
+    }
+    assert!(show(&mut fresh(), &good(2)).is_ok());
+    let mut full = fresh();
+    assert!(show(&mut full, &good(3)).is_err());
+    assert_eq!(full.refused, [RefuseReason::TokenStoreFull]);
+}
+
+/// What is true of tokens is true of passwords and identities.
+#[test]
+fn a_server_learns_that_a_password_or_an_identity_was_refused() {
+    let mut net = peers(secure_client(None), requiring_server());
+    assert_eq!(show(&mut net, &good(1)), Err(ConnectFailure::InvalidPassword));
+    assert_eq!(net.refused, [RefuseReason::WrongPassword]);
+    assert_eq!(net.pair.b.stats().dropped(DropReason::WrongPassword), 1);
 }

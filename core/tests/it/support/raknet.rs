@@ -3,6 +3,7 @@
 use core::time::Duration;
 
 use rakwire::Instant;
+use rakwire::endpoint::RefuseReason;
 use rakwire::raknet::{
     Capacity, Config, ConnectFailure, ConnectionId, Delivery, DisconnectReason, Event, Outcome, Peer,
     Progress, Receipt,
@@ -41,6 +42,8 @@ pub(crate) struct Net {
     /// What the client, `a`, was told, and what the server, `b`, was told.
     pub(crate) client: Vec<OwnedEvent>,
     pub(crate) server: Vec<OwnedEvent>,
+    /// Why the server has refused clients.
+    pub(crate) refused: Vec<RefuseReason>,
 }
 
 impl Net {
@@ -49,7 +52,7 @@ impl Net {
     }
 
     pub(crate) fn with(a: Peer<'static>, b: Peer<'static>, conditions: Conditions, seed: u64) -> Self {
-        Self { pair: Pair::new(a, b, conditions, seed), client: Vec::new(), server: Vec::new() }
+        Self { pair: Pair::new(a, b, conditions, seed), client: Vec::new(), server: Vec::new(), refused: Vec::new() }
     }
 
     pub(crate) fn now(&self) -> Instant {
@@ -57,8 +60,8 @@ impl Net {
     }
 
     pub(crate) fn poll(&mut self) {
-        tell(&mut self.pair.a, &mut self.client);
-        tell(&mut self.pair.b, &mut self.server);
+        tell(&mut self.pair.a, &mut self.client, &mut Vec::new());
+        tell(&mut self.pair.b, &mut self.server, &mut self.refused);
     }
 
     /// Steps until `done`, at most for `time`.
@@ -106,11 +109,15 @@ fn connected_id(events: &[OwnedEvent]) -> ConnectionId {
     connected(events).expect("it is connected")
 }
 
-fn tell(peer: &mut Peer<'_>, events: &mut Vec<OwnedEvent>) {
+fn tell(peer: &mut Peer<'_>, events: &mut Vec<OwnedEvent>, refused: &mut Vec<RefuseReason>) {
     while let Some(event) = peer.poll_event() {
         events.push(match event {
             Event::Connected { id, .. } => OwnedEvent::Connected(id),
             Event::ConnectFailed { id, reason, .. } => OwnedEvent::Failed(id, reason),
+            Event::Refused { reason, .. } => {
+                refused.push(reason);
+                continue;
+            }
             Event::Disconnected { id, reason, .. } => OwnedEvent::Disconnected(id, reason),
             Event::Message { id, delivery, message } => OwnedEvent::Message(id, delivery, message.to_vec()),
             Event::Pong { latency, data, .. } => OwnedEvent::Pong(latency, data.to_vec()),

@@ -150,6 +150,19 @@ async fn what_becomes_of_clients_is_told() {
     assert!(collector.has(&format!("{server_span}: closed")), "{:#?}", collector.lines());
 }
 
+/// The client learns that the server wants another password; why is for the server to write down.
+#[tokio::test]
+async fn a_refused_client_is_written_down_with_the_reason() {
+    let (collector, _guard) = Collector::start();
+    let server = server::<RakNet>(|_| {}).await;
+    let client = client::<RakNet>(|_| {}).await;
+    server.set_password(b"friends").expect("it is short");
+    assert!(client.connect(server.local_addr()).await.is_err());
+    let at = format!("endpoint{{protocol=\"RakNet\" local={}}}", server.local_addr());
+    let line = format!("{at}: refused a client remote={} reason=wrong password", client.local_addr());
+    assert!(collector.has(&line), "no {line} in {:#?}", collector.lines());
+}
+
 /// Whom datagrams go to may be forged, as in a ping, and every one of them may fail.
 #[tokio::test]
 async fn failed_sends_are_counted_and_few_are_told() {

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
-use rakwire::endpoint::Event;
+use rakwire::endpoint::{Event, Hook, RefuseReason, Verdict};
 use rakwire::raknet::RakNet;
+use rakwire_native::endpoint::SharedHook;
 use rakwire_native::secure::{
     AcceptedToken, ConnectToken, ServerIdentity, StaticKey, TokenClaims, TokenKey, TokenServer, TokenVerifier,
 };
 use rakwire_native::{
-    ConnectError, ConnectFailure, ConnectOptions, Connection, Endpoint, Options, UsedTokenTable, polled,
+    ConnectError, ConnectFailure, ConnectOptions, Connection, DropReason, Endpoint, Options, UsedTokenTable, polled,
     system_random,
 };
 
@@ -42,6 +43,32 @@ async fn server(limit: usize) -> Endpoint {
 
 async fn client() -> Endpoint {
     subject::client(|options: &mut Options| options.secure().map(drop).expect("entropy")).await
+}
+
+/// Keeps the reasons for which clients were refused.
+#[derive(Default)]
+struct Refusals(Vec<RefuseReason>);
+
+impl Hook<RakNet> for Refusals {
+    fn on_event(&mut self, _now: rakwire::Instant, event: &Event<'_, RakNet>) -> Verdict {
+        if let Event::Refused { reason, .. } = event {
+            self.0.push(*reason);
+        }
+        Verdict::Pass
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_server_learns_why_a_token_was_refused() {
+    let refusals = SharedHook::new(Refusals::default());
+    let (mut options, hook) = (Options::server(8).expect("entropy"), refusals.clone());
+    ask_for_tokens(&mut options, 16);
+    let server = Endpoint::bind_with_hook("127.0.0.1:0", options, |_| hook).await.expect("a free port");
+    let expired = sealed(|claims| claims.expires = 1);
+    let failure = show(&server, &expired, &client_key()).await.expect_err("a refusal");
+    assert!(failure.to_string().contains("connect token"), "{failure}");
+    assert_eq!(refusals.with(|refusals| refusals.0.clone()), [RefuseReason::TokenExpired]);
+    assert_eq!(server.stats().peer.dropped(DropReason::RefusedToken), 1);
 }
 
 /// An hour from now.

@@ -16,7 +16,7 @@ use super::context::{Context, Ending};
 use super::protection::ConnectionProtection;
 use super::sender::Sender;
 use crate::cursor::{Reader, Source, WireError};
-use crate::endpoint::{ConnectError, ConnectionState, Side};
+use crate::endpoint::{ConnectError, ConnectionState, RefuseReason, Side};
 use crate::raknet::delivery::{Delivery, Priority};
 use crate::raknet::features::SERVER;
 use crate::raknet::internal_addresses::{MAX_ADDRESS_LIST, StoredAddresses, is_assigned};
@@ -61,6 +61,8 @@ pub(super) struct Handshake {
     opened: bool,
     /// The connection is open, or was before it ended.
     was_open: bool,
+    /// Server: the client was not let in, and the application was not notified yet.
+    refused: Option<RefuseReason>,
     /// The connection ended, and the application was not told yet.
     ending: Option<Ending>,
     /// Why the attempt of this end failed, if only that of the other peer goes on.
@@ -189,11 +191,15 @@ impl Handshake {
 
     /// Whether there is something to tell the application, or to free when it asks.
     pub(super) const fn has_events(&self) -> bool {
-        self.opened || self.ending.is_some() || self.internal_addresses.is_some()
+        self.opened || self.refused.is_some() || self.ending.is_some() || self.internal_addresses.is_some()
     }
 
     pub(super) const fn take_opened(&mut self) -> bool {
         core::mem::replace(&mut self.opened, false)
+    }
+
+    pub(super) const fn take_refused(&mut self) -> Option<RefuseReason> {
+        self.refused.take()
     }
 
     pub(super) const fn take_ending(&mut self) -> Option<Ending> {
@@ -504,10 +510,8 @@ impl Handshake {
         remote: SocketAddr,
         client: Introduction<'_>,
     ) -> Result<(), End> {
-        match protection.admit(cx, client.proof, client.password) {
-            Ok(true) => {}
-            Ok(false) => return self.reject_password(cx, sender),
-            Err(problem) => return self.reject_key(cx, sender, problem),
+        if let Err(reason) = protection.admit(cx, client.proof, client.password) {
+            return self.refuse(cx, sender, reason);
         }
         if self.guid != client.guid {
             cx.stats.drop(DropReason::BadControl);
@@ -544,6 +548,34 @@ impl Handshake {
             time: cx.now.as_millis(),
         };
         self.send(cx, sender, &accepted, Delivery::RELIABLE_ORDERED)
+    }
+
+    /// Server: the client is not let in. The application learns the reason, and the client what is for it to know.
+    fn refuse(
+        &mut self,
+        cx: &mut Context<'_, '_>,
+        sender: &mut Sender,
+        reason: RefuseReason,
+    ) -> Result<(), End> {
+        self.refused = Some(reason);
+        let (count, problem) = match reason {
+            RefuseReason::WrongPassword => (DropReason::WrongPassword, None),
+            RefuseReason::NoIdentity => (DropReason::InvalidIdentity, Some(KeyProblem::IdentityMissing)),
+            RefuseReason::InvalidIdentity => (DropReason::InvalidIdentity, Some(KeyProblem::IdentityInvalid)),
+            RefuseReason::TokenOfOtherClient => {
+                (DropReason::RefusedToken, Some(KeyProblem::IdentityInvalid))
+            }
+            RefuseReason::NoToken
+            | RefuseReason::TokenExpired
+            | RefuseReason::TokenForOtherServer
+            | RefuseReason::TokenUsed
+            | RefuseReason::TokenStoreFull => (DropReason::RefusedToken, None),
+        };
+        cx.stats.drop(count);
+        match problem {
+            Some(problem) => self.reject_key(cx, sender, problem),
+            None => self.reject_password(cx, sender),
+        }
     }
 
     /// Server: says why, and holds the slot until that was acknowledged.
