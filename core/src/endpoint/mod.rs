@@ -56,7 +56,9 @@ pub use protocol::{Peer, Protocol};
 pub use resources::Capacity;
 pub use resources::Resources;
 pub use stats::{DropReasons, PeerStats};
-pub use types::{Carrier, ConnectionId, ConnectionState, Direction, Outcome, Progress, Receipt, RefuseReason, Side};
+pub use types::{
+    Carrier, ConnectionId, ConnectionState, Direction, Outcome, Progress, Receipt, RefuseReason, Side,
+};
 
 pub(crate) use protocol::{
     Connection, ConnectionEvent, Context, Ending, Internals, MessageToSend, State, Storage, Unconnected,

@@ -52,7 +52,12 @@ impl Net {
     }
 
     pub(crate) fn with(a: Peer<'static>, b: Peer<'static>, conditions: Conditions, seed: u64) -> Self {
-        Self { pair: Pair::new(a, b, conditions, seed), client: Vec::new(), server: Vec::new(), refused: Vec::new() }
+        Self {
+            pair: Pair::new(a, b, conditions, seed),
+            client: Vec::new(),
+            server: Vec::new(),
+            refused: Vec::new(),
+        }
     }
 
     pub(crate) fn now(&self) -> Instant {

@@ -10,8 +10,8 @@ use rakwire_native::secure::{
     AcceptedToken, ConnectToken, ServerIdentity, StaticKey, TokenClaims, TokenKey, TokenServer, TokenVerifier,
 };
 use rakwire_native::{
-    ConnectError, ConnectFailure, ConnectOptions, Connection, DropReason, Endpoint, Options, UsedTokenTable, polled,
-    system_random,
+    ConnectError, ConnectFailure, ConnectOptions, Connection, DropReason, Endpoint, Options, UsedTokenTable,
+    polled, system_random,
 };
 
 use crate::endpoint::subject;

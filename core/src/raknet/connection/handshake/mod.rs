@@ -562,9 +562,7 @@ impl Handshake {
             RefuseReason::WrongPassword => (DropReason::WrongPassword, None),
             RefuseReason::NoIdentity => (DropReason::InvalidIdentity, Some(KeyProblem::IdentityMissing)),
             RefuseReason::InvalidIdentity => (DropReason::InvalidIdentity, Some(KeyProblem::IdentityInvalid)),
-            RefuseReason::TokenOfOtherClient => {
-                (DropReason::RefusedToken, Some(KeyProblem::IdentityInvalid))
-            }
+            RefuseReason::TokenOfOtherClient => (DropReason::RefusedToken, Some(KeyProblem::IdentityInvalid)),
             RefuseReason::NoToken
             | RefuseReason::TokenExpired
             | RefuseReason::TokenForOtherServer
