@@ -67,6 +67,7 @@ mod key_file;
 mod key_log_file;
 mod network_emulator;
 mod outgoing;
+mod path_mtu;
 pub mod polled;
 #[cfg(feature = "port-mapping")]
 pub mod port_mapping;

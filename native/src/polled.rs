@@ -55,6 +55,7 @@ use crate::clock::{Clock, unix_time};
 use crate::endpoint::{ConnectError, Options, config_of_one};
 use crate::huge_pages;
 use crate::interfaces;
+use crate::path_mtu::{allow_fragmentation, is_too_large, send_datagram};
 use crate::socket::{LONGEST_DATAGRAM, canonical, route};
 
 /// Datagrams that are handled before the answers are sent: fewer than the answers that the protocol keeps.
@@ -138,6 +139,7 @@ impl<P: Protocol> Endpoint<P> {
     /// If the system refuses that, or cannot tell the address of the socket.
     pub fn from_std(socket: UdpSocket, options: Options<P>) -> io::Result<Self> {
         socket.set_nonblocking(true)?;
+        allow_fragmentation(&socket);
         let local = socket.local_addr()?;
         let mut peer = Peer::with_capacity(options.capacity, config_of_one::<P>(options.config));
         huge_pages::advise_for_blocks(peer.block_memory());
@@ -192,13 +194,20 @@ impl<P: Protocol> Endpoint<P> {
             let next = self.unsent.take().or_else(|| self.compose(now));
             let Some((to, length)) = next else { return };
             let datagram = self.outgoing.get(..length).unwrap_or_default();
-            match self.socket.send_to(datagram, route(self.local, to)) {
+            let destination = route(self.local, to);
+            let send = || self.socket.send_to(datagram, destination);
+            match send_datagram(&self.socket, destination, datagram, send) {
                 Ok(_) => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     self.unsent = Some((to, length));
                     return;
                 }
-                Err(_) => self.counters.send_failures += 1,
+                Err(error) => {
+                    self.counters.send_failures += 1;
+                    if is_too_large(&error) {
+                        self.peer.handle_too_large(now, to, length);
+                    }
+                }
             }
         }
     }

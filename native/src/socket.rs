@@ -2,8 +2,10 @@
 
 use std::io::{self, IoSliceMut};
 use std::net::{IpAddr, SocketAddr, SocketAddrV6};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use quinn_udp::{BATCH_SIZE, RecvMeta, UdpSockRef, UdpSocketState};
+use rakwire::wire::offline::is_mtu_probe;
 use tokio::io::Interest;
 use tokio::net::{ToSocketAddrs, UdpSocket};
 
@@ -11,6 +13,7 @@ use crate::arrival_queue::RecvBatch;
 use crate::bind_error::BindError;
 use crate::clock::Clock;
 use crate::outgoing::{Transmit, Transmits};
+use crate::path_mtu::{allow_fragmentation, is_too_large, send_datagram};
 #[cfg(target_os = "linux")]
 use crate::send_many;
 
@@ -18,6 +21,8 @@ use crate::send_many;
 const BUFFER: usize = 65_535;
 /// The requested size of the system's buffer in each direction, in bytes.
 const SYSTEM_BUFFER: usize = 4 << 20;
+/// Bytes of a datagram that every path of IPv6 carries in one piece, whose links take 1,280 bytes at least (RFC 8200 section 5).
+const ALWAYS_FITS: usize = 1_280 - 48;
 /// Longer datagrams are not of either protocol; they are dropped and counted.
 pub(crate) const LONGEST_DATAGRAM: usize = 2_048;
 
@@ -30,6 +35,8 @@ const RECEIVES_BATCHES: bool = cfg!(any(target_os = "linux", target_os = "androi
 pub(crate) struct Socket {
     io: UdpSocket,
     state: UdpSocketState,
+    /// How many datagrams a call may send to one address.
+    segments: AtomicUsize,
     local: SocketAddr,
 }
 
@@ -113,7 +120,8 @@ impl Socket {
     /// Uses a socket that is bound.
     pub(crate) fn over(socket: std::net::UdpSocket) -> io::Result<Self> {
         socket.set_nonblocking(true)?;
-        let state = UdpSocketState::new(UdpSockRef::from(&socket))?;
+        let state = new_state(&socket)?;
+        allow_fragmentation(&socket);
         #[cfg(any(target_os = "linux", target_os = "android"))]
         leave_out_control_messages(&socket);
         // The system may limit the sizes; any size works.
@@ -122,7 +130,8 @@ impl Socket {
         // For discovery. Without it, sending to broadcast addresses fails.
         let _ = socket.set_broadcast(true);
         let local = socket.local_addr()?;
-        Ok(Self { io: UdpSocket::from_std(socket)?, state, local })
+        let segments = AtomicUsize::new(state.max_gso_segments());
+        Ok(Self { io: UdpSocket::from_std(socket)?, state, segments, local })
     }
 
     pub(crate) const fn local_addr(&self) -> SocketAddr {
@@ -131,7 +140,7 @@ impl Socket {
 
     /// How many datagrams to one address a call can send.
     pub(crate) fn max_segments(&self) -> usize {
-        self.state.max_gso_segments()
+        self.segments.load(Ordering::Relaxed)
     }
 
     /// Waits for datagrams. Their time of arrival is that of the receive call.
@@ -163,8 +172,10 @@ impl Socket {
     #[cfg(target_os = "linux")]
     pub(crate) async fn send_with(&self, first: &Transmit<'_>, others: &Transmits<'_>) -> io::Result<usize> {
         let all = std::iter::once(first.clone()).chain(others.clone());
-        let single: send_many::Datagrams<'_> =
-            all.take_while(|transmit| transmit.count == 1).take(send_many::MOST).collect();
+        let single: send_many::Datagrams<'_> = all
+            .take_while(|transmit| transmit.count == 1 && !is_mtu_probe(transmit.bytes))
+            .take(send_many::MOST)
+            .collect();
         if single.len() < 2 {
             return self.send(first).await.map(|()| 0);
         }
@@ -206,7 +217,8 @@ impl Socket {
             return self.send_segments(destination, transmit);
         }
         // The system has less to read than with segments.
-        self.io.try_send_to(transmit.bytes, destination).map(drop)
+        let send = || self.io.try_send_to(transmit.bytes, destination).map(drop);
+        send_datagram(&self.io, destination, transmit.bytes, send)
     }
 
     /// Sends several datagrams of one length, but the last, which may be shorter, by one call.
@@ -219,8 +231,30 @@ impl Socket {
             src_ip: None,
         };
         let call = || self.state.try_send(UdpSockRef::from(&self.io), &segments);
-        self.io.try_io(Interest::WRITABLE, call)
+        let sent = self.io.try_io(Interest::WRITABLE, call);
+        if sent.as_ref().is_err_and(|error| !is_narrow(error, transmit.size)) {
+            // Whether the network takes segments at all, as quinn-udp has just learnt.
+            self.segments.store(self.state.max_gso_segments(), Ordering::Relaxed);
+        }
+        sent
     }
+}
+
+/// Whether segments were refused because they are larger than the path to their receiver, which concerns no other receiver:
+/// the system fragments only datagrams that are sent one at a time.
+fn is_narrow(error: &io::Error, size: usize) -> bool {
+    size > ALWAYS_FITS && (error.kind() == io::ErrorKind::InvalidInput || is_too_large(error))
+}
+
+/// What quinn-udp has to know of a socket. It forbids fragmentation, for which only Linux has a way back; so on other systems it
+/// is shown another socket of the same kind.
+fn new_state(socket: &std::net::UdpSocket) -> io::Result<UdpSocketState> {
+    if cfg!(any(target_os = "linux", target_os = "android")) {
+        return UdpSocketState::new(UdpSockRef::from(socket));
+    }
+    let mut similar = socket.local_addr()?;
+    similar.set_port(0);
+    UdpSocketState::new(UdpSockRef::from(&std::net::UdpSocket::bind(similar)?))
 }
 
 /// Has the system not pass with each datagram what nobody reads: its time of arrival, its destination and its traffic class,

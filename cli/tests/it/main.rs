@@ -5,6 +5,10 @@ mod decode;
 mod facilitator;
 mod key_log;
 mod log;
+#[cfg(target_os = "linux")]
+mod namespaces;
+#[cfg(target_os = "linux")]
+mod narrow_paths;
 mod path;
 #[cfg(target_os = "linux")]
 mod routers;

@@ -314,6 +314,15 @@ impl<P: Protocol> Peer<'_, P> {
         P::route(self, from, datagram);
     }
 
+    /// Handles that the system refused to send a datagram of `length` bytes to this address because it is too large for the
+    /// path (`EMSGSIZE`). A client of RakNet then probes the next smaller MTU at once. The datagram itself is lost.
+    pub fn handle_too_large(&mut self, now: Instant, to: SocketAddr, length: usize) {
+        self.advance(now);
+        if let Some(slot) = self.find(&to) {
+            self.with(slot, |connection, cx| connection.on_too_large(cx, length));
+        }
+    }
+
     /// Does what is due at `now`.
     pub fn handle_timeout(&mut self, now: Instant) {
         self.advance(now);

@@ -289,6 +289,11 @@ pub(crate) trait Connection<P: Protocol>: Debug + Default {
     /// Writes the next datagram at the front of `buffer` and returns its length.
     fn poll_transmit(&mut self, cx: &mut Context<'_, '_, P>, buffer: &mut [u8]) -> Option<usize>;
 
+    /// Handles that the system refused a datagram of this length because it is too large for the path.
+    fn on_too_large(&mut self, cx: &mut Context<'_, '_, P>, length: usize) {
+        let _ = (cx, length);
+    }
+
     /// When something is due next.
     fn deadline(&self, cx: &Context<'_, '_, P>) -> Option<Instant>;
 

@@ -1,12 +1,13 @@
 //! How a peer behaves: everything but its memory.
 
+use core::net::SocketAddr;
 use core::time::Duration;
 
 use heapless::Vec;
 
 #[cfg(feature = "secure")]
 use super::security::Security;
-use super::wire::{Guid, MAX_MTU, MIN_MTU, PongFraming};
+use super::wire::{Guid, MAX_MTU, MAX_MTU_IPV6, MIN_MTU, PongFraming};
 use crate::endpoint::Carrier;
 use crate::rate_limit::Allowance;
 #[cfg(feature = "secure")]
@@ -321,8 +322,9 @@ impl Config {
         }
     }
 
-    pub(crate) fn clamp_mtu(&self, mtu: u16) -> u16 {
-        mtu.min(self.mtu).clamp(MIN_MTU, MAX_MTU)
+    /// The MTU closest to `mtu` that may be used with a peer at this address.
+    pub(crate) fn clamp_mtu(&self, mtu: u16, remote: SocketAddr) -> u16 {
+        mtu.min(self.mtu).clamp(MIN_MTU, if remote.is_ipv6() { MAX_MTU_IPV6 } else { MAX_MTU })
     }
 }
 

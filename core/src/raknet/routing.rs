@@ -67,7 +67,7 @@ impl Peer<'_, RakNet> {
                         let challenge = Challenge::in_request(security, server, mtu);
                         // Who has no key cannot answer it.
                         let challenge = challenge.filter(|_| self.config.has_server_key());
-                        let mtu = self.config.clamp_mtu(mtu);
+                        let mtu = self.config.clamp_mtu(mtu, from);
                         self.handle_request_2(&Request2 { from, guid, mtu, source, challenge });
                     }
                 }
@@ -169,7 +169,7 @@ impl Peer<'_, RakNet> {
             self.stats.drop(DropReason::Banned);
             self.state.responder.answer(&mut self.stats, from, Answer::Refused(Refusal::Banned));
         } else if self.config.accepted_versions.contains(&protocol) {
-            let (mtu, asks_cookie) = (self.config.clamp_mtu(mtu), self.asks_cookies());
+            let (mtu, asks_cookie) = (self.config.clamp_mtu(mtu, from), self.asks_cookies());
             let Self { state, config, stats, .. } = self;
             state.responder.answer_request_1(config, stats, from, mtu, asks_cookie, length);
         } else {

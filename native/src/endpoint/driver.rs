@@ -1,5 +1,6 @@
 //! The two tasks of an endpoint: one receives, one drives the protocol and sends.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -15,6 +16,7 @@ use super::timer::Timer;
 use crate::arrival_queue::RecvBatch;
 use crate::network_emulator::{Direction, NetworkEmulator};
 use crate::outgoing::{Outgoing, Transmit};
+use crate::path_mtu::is_too_large;
 use crate::simulation::Simulation;
 use crate::socket::{Buffers, Socket};
 
@@ -41,7 +43,10 @@ pub(crate) async fn run<P: Protocol>(
         let next = shared.drive(&mut outgoing);
         if !outgoing.is_empty() {
             match &mut network {
-                None => flush(io, &socket, &mut outgoing).await,
+                None => {
+                    let too_large = flush(io, &socket, &mut outgoing).await;
+                    shared.on_too_large(&too_large);
+                }
                 Some(network) => {
                     enter_network(io, network, &mut outgoing);
                     deliver(io, &socket, network).await;
@@ -90,21 +95,33 @@ async fn sleep(io: &Io, timer: &mut Timer, until: Option<rakwire::Instant>) {
     }
 }
 
-async fn flush(io: &Io, socket: &Socket, outgoing: &mut Outgoing) {
+/// Sends the composed datagrams. Returns where those were to go that are too large for the path, and their lengths.
+async fn flush(io: &Io, socket: &Socket, outgoing: &mut Outgoing) -> Vec<(SocketAddr, usize)> {
     io.is_sending.store(true, Ordering::Release);
+    let mut too_large = Vec::new();
     let mut unsent = outgoing.transmits(socket.max_segments());
     while let Some(first) = unsent.next() {
         match socket.send_with(&first, &unsent).await {
             Ok(sent) => unsent.skip_first(sent),
-            Err(error) => {
-                send_failed(io, &first, &error);
+            Err(_) if first.count > 1 => {
                 // A network that takes no segments shows that by the first ones.
                 unsent.set_segments(socket.max_segments());
+                for bytes in first.bytes.chunks(first.size) {
+                    let (to, size) = (first.to, bytes.len());
+                    send(io, socket, &Transmit { to, size, count: 1, bytes }).await;
+                }
+            }
+            Err(error) => {
+                send_failed(io, &first, &error);
+                if is_too_large(&error) {
+                    too_large.push((first.to, first.size));
+                }
             }
         }
     }
     outgoing.clear();
     io.is_sending.store(false, Ordering::Release);
+    too_large
 }
 
 async fn send(io: &Io, socket: &Socket, transmit: &Transmit<'_>) {

@@ -1,5 +1,6 @@
 //! What an endpoint, its connections and its tasks share.
 
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
@@ -117,6 +118,20 @@ impl<P: Protocol> Shared<P> {
             state.direct.allow(socket);
         }
         true
+    }
+
+    /// Handles that the system refused datagrams of these lengths because they are too large for the path.
+    pub(crate) fn on_too_large(&self, datagrams: &[(SocketAddr, usize)]) {
+        if datagrams.is_empty() {
+            return;
+        }
+        let mut state = self.lock();
+        let now = state.catch_up(&self.io.arrival_queue, &self.io.clock);
+        for (to, length) in datagrams {
+            state.hooked.peer.handle_too_large(now, *to, *length);
+        }
+        drop(state);
+        self.io.wake.notify();
     }
 
     /// Has everything that is sent from now on leave through another socket.

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use rakwire::raknet::Guid;
 use rakwire::wire::offline::{ClientSecurity, Offline, PingScope, Refusal, ServerSecurity};
-use rakwire::wire::{IP_UDP_OVERHEAD, MAX_MTU, MIN_MTU, Reader, Wire};
+use rakwire::wire::{IP_UDP_OVERHEAD, MAX_MTU, MAX_MTU_IPV6, MIN_MTU, Reader, Wire};
 
 use super::counters::FrontDropReason;
 use super::flow::{FlowProtocol, RakNetFlow, Stage, is_connected};
@@ -304,7 +304,8 @@ impl<A: Admit> Front<A> {
             let header = offer.announced_to.map_or(0, |server| ProxyHeader { client, server }.length());
             offer.payload_max.min(largest_behind(header))
         });
-        let limit = payload_max.saturating_add(IP_UDP_OVERHEAD).clamp(MIN_MTU, MAX_MTU);
+        let largest = if client.is_ipv6() { MAX_MTU_IPV6 } else { MAX_MTU };
+        let limit = payload_max.saturating_add(IP_UDP_OVERHEAD).clamp(MIN_MTU, largest);
         mtu.clamp(MIN_MTU, limit)
     }
 }

@@ -8,8 +8,11 @@ use quinn_udp::{Transmit, UdpSockRef, UdpSocketState};
 use socket2::SockRef;
 use tokio::net::UdpSocket;
 
+use super::path_mtu::{allow_fragmentation, forbid_again, fragmenting_state, send_datagram};
 use super::receive::{Received, try_receive};
 
+/// Bytes of a datagram that every path of IPv6 carries in one piece, whose links take 1,280 bytes at least (RFC 8200 section 5).
+const ALWAYS_FITS: usize = 1_280 - 48;
 /// The longest that one call sends.
 const LONGEST: usize = 65_507;
 /// The size that a socket of many peers requests for the system's buffer in each direction, in bytes.
@@ -21,6 +24,8 @@ pub(crate) struct BatchSocket {
     socket: UdpSocket,
     state: UdpSocketState,
     local: SocketAddr,
+    /// Whether QUIC sends at the same port, which must not be fragmented.
+    is_beside_quic: bool,
     /// How many buffers the next call receives into.
     expected: AtomicUsize,
 }
@@ -34,9 +39,23 @@ impl BatchSocket {
 
     /// Over a socket that does not block.
     pub(crate) fn new(socket: std::net::UdpSocket) -> io::Result<Self> {
+        let state = fragmenting_state(&socket)?;
+        Self::with_state(socket, state, false)
+    }
+
+    /// Over a socket that does not block and through which QUIC sends, too.
+    pub(crate) fn beside_quic(socket: std::net::UdpSocket) -> io::Result<Self> {
         let state = UdpSocketState::new(UdpSockRef::from(&socket))?;
-        let local = socket.local_addr()?;
-        Ok(Self { socket: UdpSocket::from_std(socket)?, state, local, expected: AtomicUsize::new(1) })
+        Self::with_state(socket, state, true)
+    }
+
+    fn with_state(
+        socket: std::net::UdpSocket,
+        state: UdpSocketState,
+        is_beside_quic: bool,
+    ) -> io::Result<Self> {
+        let (local, expected) = (socket.local_addr()?, AtomicUsize::new(1));
+        Ok(Self { socket: UdpSocket::from_std(socket)?, state, local, is_beside_quic, expected })
     }
 
     /// Asks the system for large buffers, for a socket that has many peers. It may limit them; any size works.
@@ -75,6 +94,16 @@ impl BatchSocket {
     /// take at once is lost, as on any path; returns how many datagrams that are.
     pub(crate) fn send(&self, to: SocketAddr, bytes: &[u8], stride: usize) -> u64 {
         let stride = stride.max(1);
+        if !self.is_beside_quic || stride <= ALWAYS_FITS {
+            return self.send_all(to, bytes, stride);
+        }
+        allow_fragmentation(&self.socket);
+        let lost = self.send_all(to, bytes, stride);
+        forbid_again(&self.socket);
+        lost
+    }
+
+    fn send_all(&self, to: SocketAddr, bytes: &[u8], stride: usize) -> u64 {
         let count = self.state.max_gso_segments().min(LONGEST / stride).max(1);
         bytes.chunks(stride * count).map(|batch| self.send_batch(to, batch, stride)).sum()
     }
@@ -90,8 +119,11 @@ impl BatchSocket {
     /// Not through tokio, whose socket would have to be asked whether it is writable before its first datagram.
     fn send_once(&self, to: SocketAddr, contents: &[u8], segment_size: Option<usize>) -> bool {
         let destination = route(self.local, to);
-        let transmit = Transmit { destination, ecn: None, contents, segment_size, src_ip: None };
-        self.state.try_send(UdpSockRef::from(&self.socket), &transmit).is_ok()
+        let send = |contents: &[u8]| {
+            let transmit = Transmit { destination, ecn: None, contents, segment_size, src_ip: None };
+            self.state.try_send(UdpSockRef::from(&self.socket), &transmit)
+        };
+        send_datagram(&self.socket, to, contents, send).is_ok()
     }
 }
 

@@ -133,7 +133,7 @@ where
         admission: A,
         counters: Arc<FrontCounters>,
     ) -> io::Result<Self> {
-        Ok(Self::over(BatchSocket::new(socket)?, settings, admission, counters))
+        Ok(Self::over(BatchSocket::beside_quic(socket)?, settings, admission, counters))
     }
 
     fn over(clients: BatchSocket, settings: Settings, admission: A, counters: Arc<FrontCounters>) -> Self {

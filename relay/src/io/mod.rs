@@ -16,6 +16,7 @@ mod handover;
 mod handshakes;
 mod http;
 mod list_cache;
+mod path_mtu;
 mod prober;
 mod probes;
 mod read_ahead;

@@ -12,6 +12,7 @@ use tokio::io::Interest;
 use tokio::net::UdpSocket;
 use tracing::warn;
 
+use super::path_mtu::{fragmenting_state, send_datagram};
 use super::receive::{Received, try_receive};
 use super::source::bind_source;
 use crate::flow::{Batch, Flow, FromServer, Sending, Source};
@@ -62,7 +63,9 @@ impl ServerSocket {
     /// Connects a socket. What arrived before that is of anybody.
     async fn over(socket: UdpSocket, server: SocketAddr, max_datagram: usize) -> io::Result<Self> {
         socket.connect(server).await?;
-        let state = UdpSocketState::new(UdpSockRef::from(&socket))?;
+        let socket = socket.into_std()?;
+        let state = fragmenting_state(&socket)?;
+        let socket = UdpSocket::from_std(socket)?;
         Ok(Self { socket, state, server, longest: max_datagram.max(RECEIVE_MIN), expected: 1 })
     }
 
@@ -107,11 +110,13 @@ impl ServerSocket {
     }
 
     fn try_send_single(&self, datagram: &[u8]) -> Poll<Sent> {
-        let mut result = self.socket.try_send(datagram);
+        let send = |datagram: &[u8]| self.socket.try_send(datagram).map(drop);
+        let send = || send_datagram(&self.socket, self.server, datagram, send);
+        let mut result = send();
         let is_unreachable = result.as_ref().is_err_and(is_unreachable);
         if is_unreachable {
             // Usually this is an ICMP error caused by an earlier datagram. It has been reported now, so retry.
-            result = self.socket.try_send(datagram);
+            result = send();
         }
         let sending = match result {
             Ok(_) => Sending::Sent,

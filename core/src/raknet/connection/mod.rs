@@ -93,8 +93,9 @@ use crate::secure::AcceptedToken;
 use crate::serial::U24;
 use crate::time::{Instant, divide, long_micros};
 
-/// Bytes of the longest datagram that is read: what fits an Ethernet frame, whatever MTU the peers agreed on.
-const LONGEST_DATAGRAM: usize = 1500 - IP_UDP_OVERHEAD as usize;
+/// Bytes of the longest datagram of a secure connection that is read: what fits an Ethernet frame. Plain ones may be as long as
+/// the driver receives them: others send up to 1,492 bytes.
+const LONGEST_SEALED: usize = 1500 - IP_UDP_OVERHEAD as usize;
 
 /// One other peer.
 #[derive(Debug, Default)]
@@ -227,6 +228,11 @@ impl Connection {
         self.receiver.take_progress().or_else(|| self.sender.take_progress())
     }
 
+    /// Handles that the system refused a datagram of this length because it is too large for the path.
+    fn on_too_large(&mut self, cx: &mut Context<'_, '_>, length: usize) {
+        self.handshake.on_too_large(cx, length);
+    }
+
     /// Takes an offline message that answers a client's request.
     pub(crate) fn handle_offline(&mut self, cx: &mut Context<'_, '_>, message: &Offline<'_>) {
         let result = self.handshake.on_offline(cx, &mut self.protection, &mut self.sender, message);
@@ -278,10 +284,6 @@ impl Connection {
     /// Takes a datagram of this connection.
     pub(crate) fn handle_datagram(&mut self, cx: &mut Context<'_, '_>, datagram: &[u8]) {
         self.receiver.on_datagram(cx.now, datagram.len());
-        if datagram.len() > LONGEST_DATAGRAM {
-            cx.stats.drop(DropReason::BadDatagram);
-            return;
-        }
         if self.protection.is_plain() {
             self.handle_opened(cx, datagram);
         } else {
@@ -292,7 +294,11 @@ impl Connection {
     /// Its buffer costs plain datagrams nothing.
     #[inline(never)]
     fn handle_sealed(&mut self, cx: &mut Context<'_, '_>, datagram: &[u8]) {
-        let mut buffer = [0; LONGEST_DATAGRAM];
+        if datagram.len() > LONGEST_SEALED {
+            cx.stats.drop(DropReason::BadDatagram);
+            return;
+        }
+        let mut buffer = [0; LONGEST_SEALED];
         match self.protection.open(cx.now, datagram, &mut buffer) {
             Some(opened) => self.handle_opened(cx, opened),
             None => cx.stats.drop(DropReason::Unauthentic),

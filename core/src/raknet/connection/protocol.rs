@@ -108,6 +108,10 @@ impl endpoint::Connection<RakNet> for Connection {
         Some(length)
     }
 
+    fn on_too_large(&mut self, cx: &mut Context<'_, '_>, length: usize) {
+        self.on_too_large(cx, length);
+    }
+
     fn deadline(&self, cx: &Context<'_, '_>) -> Option<Instant> {
         let state = self.handshake.state();
         if matches!(state, State::Free | State::Aborting | State::Closed) {

@@ -73,6 +73,11 @@ pub const IP_UDP_OVERHEAD: u16 = 28;
 pub const MIN_MTU: u16 = 576;
 /// The largest MTU that is ever used.
 pub const MAX_MTU: u16 = 1492;
+/// The largest MTU over IPv6, whose header is 20 bytes longer: with it a datagram has the 1,500 bytes of an Ethernet frame at
+/// most, minus 8.
+pub const MAX_MTU_IPV6: u16 = MAX_MTU - IPV6_EXTRA;
+/// Bytes that the header of IPv6 has more than that of IPv4, which MTU values count.
+const IPV6_EXTRA: u16 = 20;
 /// The longest datagram that the core composes, in bytes of UDP payload: room that a transmit buffer needs.
 pub const MAX_DATAGRAM: usize = (MAX_MTU - IP_UDP_OVERHEAD) as usize;
 

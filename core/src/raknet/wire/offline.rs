@@ -332,6 +332,25 @@ fn read_request_1<'a, S: Source<'a>>(source: &mut S, whole: usize) -> Result<Off
     Ok(Offline::Request1 { protocol, mtu: mtu.ok_or(WireError::BadLength)? })
 }
 
+/// Whether a datagram is request 1, whose length probes the MTU of the path: a driver sends it so that no router may fragment
+/// it.
+///
+/// ```
+/// use rakwire::wire::offline::{Offline, is_mtu_probe};
+/// use rakwire::wire::{Wire, Writer};
+///
+/// let mut buffer = [0; 1464];
+/// let mut writer = Writer::new(&mut buffer);
+/// Offline::Request1 { protocol: 6, mtu: 1492 }.write(&mut writer)?;
+/// assert!(is_mtu_probe(writer.finish()));
+/// # Ok::<(), rakwire::wire::WireError>(())
+/// ```
+#[must_use]
+pub fn is_mtu_probe(datagram: &[u8]) -> bool {
+    let magic = datagram.strip_prefix(&[id::OPEN_CONNECTION_REQUEST_1]);
+    magic.is_some_and(|rest| rest.starts_with(&MAGIC))
+}
+
 fn write_request_1(writer: &mut Writer<'_>, protocol: u8, mtu: u16) -> Result<(), WireError> {
     write_head(writer, id::OPEN_CONNECTION_REQUEST_1)?;
     writer.u8(protocol)?;

@@ -20,6 +20,7 @@ mod memory;
 mod never_opened;
 mod operations;
 mod outcomes;
+mod path_mtu;
 mod pauses;
 mod readable;
 mod receipts;

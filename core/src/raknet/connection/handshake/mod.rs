@@ -348,6 +348,13 @@ impl Handshake {
         }
     }
 
+    /// Handles that the system refused a datagram of this length because it is too large for the path.
+    pub(super) fn on_too_large(&mut self, cx: &Context<'_, '_>, length: usize) {
+        if self.state == State::Opening {
+            self.opening.on_too_large(cx, length);
+        }
+    }
+
     /// Handles an offline message that answers a client's request.
     pub(super) fn on_offline(
         &mut self,

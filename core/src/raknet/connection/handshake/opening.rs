@@ -14,11 +14,14 @@ use crate::raknet::stats::DropReason;
 use crate::raknet::types::ConnectOptions;
 use crate::raknet::wire::address::UNASSIGNED;
 use crate::raknet::wire::offline::{Offline, ServerSecurity};
-use crate::raknet::wire::{Guid, MAX_MTU, Wire};
+use crate::raknet::wire::{Guid, IP_UDP_OVERHEAD, MAX_MTU, MAX_MTU_IPV6, MIN_MTU, Wire};
 use crate::time::{Instant, long_micros, micros};
 
 /// MTUs that a client tries, a third of its attempts each (docs/raknet.md#connection-attempts).
-const MTUS: [u16; 3] = [MAX_MTU, 1200, 576];
+const MTUS: [u16; 3] = [MAX_MTU, 1200, MIN_MTU];
+/// MTUs over IPv6: for links of 1,500 and 1,420 bytes, and for the smallest, of 1,280 (RFC 8200 section 5), less the 20 bytes
+/// that an MTU does not count.
+const IPV6_MTUS: [u16; 3] = [MAX_MTU_IPV6, 1400, 1260];
 
 /// How long a client goes on after the server named another version, unless the application says how long: go-raknet, for
 /// one, hears nothing from an address for 10 to 20 s after a request with a version that it does not speak.
@@ -29,6 +32,8 @@ const BLOCKED: Duration = Duration::from_secs(21);
 pub(in super::super) struct Opening {
     /// First requests since the largest MTU was tried first.
     requests: u8,
+    /// The MTU of the last first request. No reply raises it.
+    probed: u16,
     attempts: u8,
     version: Version,
     /// Microseconds between two first requests.
@@ -67,6 +72,7 @@ impl Opening {
         let all_attempts = long_micros(interval).saturating_mul(u64::from(attempts) + 1);
         Self {
             attempts,
+            probed: MAX_MTU,
             version: Version::new(options, known, cx.config),
             interval: micros(interval),
             next_request: cx.now,
@@ -117,7 +123,7 @@ impl Opening {
                 if !protection.on_reply_2(cx, &Reply2Fields { guid, client, mtu, answer })? {
                     return Ok(None);
                 }
-                let mtu = cx.config.clamp_mtu(mtu);
+                let mtu = self.clamp_mtu(mtu);
                 if !self.has_timeout {
                     self.deadline = cx.now + cx.config.handshake_timeout;
                 }
@@ -152,7 +158,7 @@ impl Opening {
         mtu: u16,
     ) -> Result<(), ConnectFailure> {
         let Some(remote) = *cx.remote else { return Ok(()) };
-        let mtu = cx.config.clamp_mtu(mtu);
+        let mtu = self.clamp_mtu(mtu);
         let server_address = dialled(cx.config, remote);
         let versions = [self.version.announced, self.version.first];
         let offer = Offer { guid, security, server_address, mtu, versions };
@@ -196,7 +202,7 @@ impl Opening {
                 guid: cx.config.guid,
             },
             None if self.next_request <= cx.now && cx.now < self.deadline => {
-                let mtu = self.next_mtu(cx.config);
+                let mtu = self.next_mtu(cx.config, remote);
                 self.next_request = cx.now.plus_micros(self.interval);
                 Offline::Request1 { protocol: self.version.announced, mtu }
             }
@@ -218,14 +224,43 @@ impl Opening {
     }
 
     /// The MTU that the next request probes. After all attempts the largest one is tried anew.
-    fn next_mtu(&mut self, config: &Config) -> u16 {
-        let third = (self.attempts / 3).max(1);
-        let index = usize::from(self.requests / third).min(MTUS.len() - 1);
+    fn next_mtu(&mut self, config: &Config, remote: SocketAddr) -> u16 {
+        let index = usize::from(self.requests / self.attempts_at_each_mtu()).min(MTUS.len() - 1);
         if !self.version.was_changed() {
             self.requests = if self.requests < self.attempts { self.requests + 1 } else { 0 };
         }
-        config.clamp_mtu(MTUS.get(index).copied().unwrap_or(MAX_MTU))
+        self.probed = config.clamp_mtu(mtus(remote).get(index).copied().unwrap_or(MAX_MTU), remote);
+        self.probed
     }
+
+    fn attempts_at_each_mtu(&self) -> u8 {
+        (self.attempts / 3).max(1)
+    }
+
+    /// Handles that the system refused a datagram of this length because it is too large for the path: the next smaller MTU
+    /// is probed at once.
+    pub(super) fn on_too_large(&mut self, cx: &Context<'_, '_>, length: usize) {
+        let Some(remote) = *cx.remote else { return };
+        if length + usize::from(IP_UDP_OVERHEAD) != usize::from(self.probed) {
+            return;
+        }
+        let is_smaller = |mtu: &u16| cx.config.clamp_mtu(*mtu, remote) < self.probed;
+        let smaller = (0..).zip(mtus(remote)).find(|(_, mtu)| is_smaller(mtu));
+        if let Some((index, _)) = smaller {
+            self.requests = self.attempts_at_each_mtu().saturating_mul(index);
+            self.next_request = cx.now;
+        }
+    }
+
+    /// The MTU that a reply names, as far as a request of that size has left.
+    fn clamp_mtu(&self, mtu: u16) -> u16 {
+        mtu.min(self.probed).max(MIN_MTU)
+    }
+}
+
+/// The MTUs that a client tries with a server at this address.
+const fn mtus(remote: SocketAddr) -> &'static [u16; 3] {
+    if remote.is_ipv6() { &IPV6_MTUS } else { &MTUS }
 }
 
 /// The address of the server as the client writes it.
