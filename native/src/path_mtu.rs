@@ -54,7 +54,7 @@ pub(crate) fn send_datagram<T>(
     // sends it again if it is lost.
     #[cfg(any(target_os = "linux", target_os = "android"))]
     {
-        let is_ipv4 = crate::socket::canonical(to).is_ipv4();
+        let is_ipv4 = to.ip().to_canonical().is_ipv4();
         let _ = if is_ipv4 { linux::probe_ipv4(socket) } else { linux::probe_ipv6(socket) };
         let sent = send();
         let _ = if is_ipv4 { linux::fragment_ipv4(socket) } else { linux::fragment_ipv6(socket) };

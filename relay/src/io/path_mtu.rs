@@ -2,7 +2,7 @@
 //! `rakwire-native` (docs/raknet.md#path-mtu).
 
 use std::io;
-use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::net::{SocketAddr, UdpSocket};
 
 use quinn_udp::{UdpSockRef, UdpSocketState};
 use rakwire::wire::offline::is_mtu_probe;
@@ -84,10 +84,7 @@ pub(super) fn forbid_again(socket: &impl Descriptor) {
 
 fn forbid_fragmentation(socket: &impl Descriptor, to: SocketAddr) {
     // Two options, so that datagrams of the other family are not concerned.
-    let is_ipv4 = match to.ip() {
-        IpAddr::V4(_) => true,
-        IpAddr::V6(ip) => ip.to_ipv4_mapped().is_some(),
-    };
+    let is_ipv4 = to.ip().to_canonical().is_ipv4();
     #[cfg(any(target_os = "linux", target_os = "android"))]
     linux::set(socket, if is_ipv4 { Dont::Ipv4 } else { Dont::Ipv6 });
     #[cfg(not(any(target_os = "linux", target_os = "android")))]

@@ -180,6 +180,7 @@ const NATIVE: Crate = Crate {
             "huge_pages",
             "interfaces",
             "outgoing",
+            "path_mtu",
             "simulation",
             "wakers",
             "wall_clock",
