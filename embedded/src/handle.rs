@@ -10,6 +10,7 @@ use crate::connection::Connection;
 use crate::error::ConnectError;
 use crate::reference::ConnectionRef;
 use crate::shared::Shared;
+use crate::unsent::UnsentDatagrams;
 
 /// A handle of a peer: opens and accepts connections. It can be copied to all tasks of the executor.
 ///
@@ -100,6 +101,24 @@ impl<'d, P: Protocol, H: Hook<P>> Handle<'d, P, H> {
     #[must_use]
     pub fn stats(&self) -> PeerStats<P::DropReason> {
         self.shared.read(|inner| *inner.hooked.peer.stats())
+    }
+
+    /// The number of datagrams that the network did not take, by reason.
+    ///
+    /// ```
+    /// use rakwire::raknet::RakNet;
+    /// use rakwire_embassy::UnsentDatagrams;
+    ///
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/doc/loopback.rs"));
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> { loopback::run(async |stack| {
+    /// # let (client, _server) = loopback::peers::<RakNet>(stack);
+    /// client.connect(loopback::SERVER).await?;
+    /// assert_eq!(client.unsent(), UnsentDatagrams::default());
+    /// # Ok(()) }) }
+    /// ```
+    #[must_use]
+    pub fn unsent(&self) -> UnsentDatagrams {
+        self.shared.read(|inner| inner.unsent)
     }
 
     /// The number of connections, with those that are being opened or are ending.

@@ -91,6 +91,7 @@ mod socket;
 mod state;
 #[cfg(feature = "tcp")]
 pub mod tcp;
+mod unsent;
 
 pub use connection::{Connection, Event};
 pub use error::ConnectError;
@@ -99,6 +100,7 @@ pub use mac_address::mac_address;
 pub use received::Received;
 pub use runner::Runner;
 pub use state::{State, new, new_with_hook};
+pub use unsent::UnsentDatagrams;
 
 /// 32 random bytes for a configuration. The generator must not be predictable; use that of the chip.
 pub fn entropy(rng: &mut impl rand_core::RngCore) -> [u8; 32] {

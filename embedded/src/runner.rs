@@ -10,47 +10,68 @@ use rakwire::endpoint::{Hook, Protocol};
 
 use crate::clock;
 use crate::shared::Shared;
-use crate::socket::Socket;
+use crate::socket::{Outbox, Sockets, Storage, Successor};
 
 /// The maximum number of datagrams that are handled before the task yields.
 const BATCH: usize = 8;
 /// The interval of timeouts while the send buffer is full.
 const RETRY: Duration = Duration::from_millis(10);
 
-/// The task of a peer, with its socket and timer. The [crate] has an example.
+/// The task of a peer, with its sockets and timer. The [crate] has an example.
 #[derive(Debug)]
 pub struct Runner<'d, P: Protocol, H: Hook<P> = ()> {
-    socket: Socket<'d>,
+    storage: Storage<'d>,
+    turn: Turn<'d, P, H>,
+}
+
+/// What stays when the sockets are replaced.
+#[derive(Debug)]
+struct Turn<'d, P: Protocol, H: Hook<P>> {
+    outbox: Outbox<'d>,
     shared: &'d Shared<'d, P, H>,
     timer: Timer,
 }
 
 impl<'d, P: Protocol, H: Hook<P>> Runner<'d, P, H> {
-    pub(crate) fn new(socket: Socket<'d>, shared: &'d Shared<'d, P, H>) -> Self {
-        Self { socket, shared, timer: Timer::at(embassy_time::Instant::MAX) }
+    pub(crate) fn new((storage, outbox): (Storage<'d>, Outbox<'d>), shared: &'d Shared<'d, P, H>) -> Self {
+        let timer = Timer::at(embassy_time::Instant::MAX);
+        Self { storage, turn: Turn { outbox, shared, timer } }
     }
 
     /// Receives and sends datagrams, and handles timeouts. The peer does nothing while this future is not polled.
     pub async fn run(&mut self) -> ! {
-        poll_fn(|cx| self.poll(cx)).await
+        loop {
+            let Self { storage, turn } = self;
+            let mut sockets = storage.open();
+            let successor = poll_fn(|cx| turn.poll(&mut sockets, cx)).await;
+            drop(sockets);
+            storage.follow(successor);
+        }
     }
+}
 
-    /// Receives and sends once. Yields to other tasks even if there is more to do.
-    fn poll<T>(&mut self, cx: &mut Context<'_>) -> Poll<T> {
+impl<P: Protocol, H: Hook<P>> Turn<'_, P, H> {
+    /// Receives and sends once. Yields to other tasks even if there is more to do. Ready when other sockets are needed.
+    fn poll(&mut self, sockets: &mut Sockets<'_>, cx: &mut Context<'_>) -> Poll<Successor> {
         let shared = self.shared;
         if shared.takes_fresh_port() {
-            self.socket.change_port();
+            sockets.change_port(&mut self.outbox);
         }
-        let received = self.receive(cx);
+        let received = self.receive(sockets, cx);
         let now = clock::now();
         shared.handle_timeout(now);
-        let sent = self.socket.poll_send(now, cx, |buffer| shared.poll_transmit(now, buffer));
+        let sent = sockets.poll_send(now, &mut self.outbox, shared, cx);
+        if let Some(successor) = sockets.successor()
+            && received < BATCH
+        {
+            return Poll::Ready(successor);
+        }
         let next = match shared.poll_timeout(cx) {
             // Nothing can be sent until there is space in the send buffer, which also wakes this task.
             Some(_) if sent.is_pending() => Some(now + RETRY),
             next => next,
         };
-        let next = [next, self.socket.deadline()].into_iter().flatten().min();
+        let next = [next, sockets.deadline(now, &self.outbox)].into_iter().flatten().min();
         self.timer = Timer::at(next.map_or(embassy_time::Instant::MAX, clock::timer));
         if received == BATCH || next.is_some() && Pin::new(&mut self.timer).poll(cx).is_ready() {
             cx.waker().wake_by_ref();
@@ -58,13 +79,14 @@ impl<'d, P: Protocol, H: Hook<P>> Runner<'d, P, H> {
         Poll::Pending
     }
 
-    fn receive(&mut self, cx: &mut Context<'_>) -> usize {
-        let shared = self.shared;
+    fn receive(&mut self, sockets: &mut Sockets<'_>, cx: &mut Context<'_>) -> usize {
+        let Self { outbox, shared, .. } = self;
         let mut count = 0;
         while count < BATCH
-            && self
-                .socket
-                .poll_receive(cx, |from, datagram| shared.handle_datagram(clock::now(), from, datagram))
+            && sockets
+                .poll_receive(clock::now(), outbox, cx, |from, datagram| {
+                    shared.handle_datagram(clock::now(), from, datagram);
+                })
                 .is_ready()
         {
             count += 1;

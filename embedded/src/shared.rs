@@ -13,6 +13,7 @@ use rakwire::{Instant, Machine as _};
 
 use crate::clock;
 use crate::slots::{Phase, Slot, Slots};
+use crate::unsent::{UnsentDatagrams, UnsentReason};
 
 /// The maximum number of waiting tasks. Further ones wake the others, which then register again.
 const WAKERS: usize = 8;
@@ -38,6 +39,7 @@ pub(crate) struct Inner<'d, P: Protocol, H: Hook<P>> {
     pub(crate) pending_pings: u8,
     /// Whether messages from peers without a connection are kept for a task that reads them.
     pub(crate) keeps_messages: bool,
+    pub(crate) unsent: UnsentDatagrams,
     runner: WakerRegistration,
     wakers: MultiWakerRegistration<WAKERS>,
 }
@@ -57,6 +59,7 @@ impl<'d, P: Protocol, H: Hook<P>> Shared<'d, P, H> {
             wants_fresh_port: false,
             pending_pings: 0,
             keeps_messages: false,
+            unsent: UnsentDatagrams::new(),
             runner: WakerRegistration::new(),
             wakers: MultiWakerRegistration::new(),
         };
@@ -128,6 +131,17 @@ impl<P: Protocol, H: Hook<P>> Shared<'_, P, H> {
         let mut inner = self.inner.borrow_mut();
         let transmit = inner.hooked.poll_transmit(now, buffer)?;
         Some((transmit.to, transmit.payload.len()))
+    }
+
+    /// Whether a task has a connection with the peer at `address`, or waits to have one; `None` if there is no connection.
+    pub(crate) fn has_task(&self, address: SocketAddr) -> Option<bool> {
+        let inner = self.inner.borrow();
+        inner.hooked.peer.connection_at(address).map(|id| inner.slots.contains(id))
+    }
+
+    /// Counts composed datagrams that were not sent.
+    pub(crate) fn count_unsent(&self, reason: UnsentReason, datagrams: u32) {
+        self.inner.borrow_mut().unsent.add(reason, datagrams);
     }
 
     /// Takes the request for another port.

@@ -11,7 +11,7 @@ use crate::handle::Handle;
 use crate::runner::Runner;
 use crate::shared::Shared;
 use crate::slots::Slot;
-use crate::socket::{Buffers, Socket};
+use crate::socket::{Buffers, Neighbour, Neighbours, Storage};
 
 /// The memory of a peer and its socket: `CONNECTIONS` connections that share `BLOCKS` blocks of `BLOCK_SIZE` bytes (see
 /// [`Resources`]), and a receive buffer for `DATAGRAMS` datagrams of `DATAGRAM_SIZE` bytes, the
@@ -33,6 +33,7 @@ pub struct State<
     // `ManuallyDrop`, because a field that is never dropped may borrow from another one.
     resources: ManuallyDrop<Resources<P, CONNECTIONS, BLOCKS, BLOCK_SIZE>>,
     slots: ManuallyDrop<Vec<Option<Slot<P>>, CONNECTIONS>>,
+    neighbours: Vec<Option<Neighbour>, CONNECTIONS>,
     buffers: Buffers<DATAGRAMS, DATAGRAM_SIZE>,
     shared: OnceCell<ManuallyDrop<Shared<'d, P, H>>>,
 }
@@ -60,6 +61,7 @@ impl<
         Self {
             resources: ManuallyDrop::new(Resources::new()),
             slots: ManuallyDrop::new(Vec::new()),
+            neighbours: Vec::new(),
             buffers: Buffers::new(),
             shared: OnceCell::new(),
         }
@@ -87,8 +89,8 @@ impl<
 /// A peer accepts connections if `max_incoming` of the configuration is above 0; it should have a fixed port then.
 ///
 /// # Panics
-/// If the [`StackResources`](embassy_net::StackResources) of the stack have no space for another socket. DHCP and DNS use
-/// one each.
+/// If the [`StackResources`](embassy_net::StackResources) of the stack have no space for two more sockets. DHCP and DNS
+/// use one each.
 pub fn new<
     'd,
     P: Protocol,
@@ -159,10 +161,12 @@ pub fn new_with_hook<
     config: P::Config,
     hook: H,
 ) -> (Handle<'d, P, H>, Runner<'d, P, H>) {
-    let State { resources, slots, buffers, shared } = state;
+    let State { resources, slots, neighbours, buffers, shared } = state;
     slots.clear();
     while slots.push(None).is_ok() {}
+    neighbours.clear();
+    while neighbours.push(None).is_ok() {}
     let hooked = Hooked::new(Peer::new(resources, config), hook);
     let shared: &'d Shared<'d, P, H> = shared.get_or_init(|| ManuallyDrop::new(Shared::new(hooked, slots)));
-    (Handle { shared }, Runner::new(Socket::new(buffers, stack, port), shared))
+    (Handle { shared }, Runner::new(Storage::new(buffers, Neighbours::new(neighbours), stack, port), shared))
 }

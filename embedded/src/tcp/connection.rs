@@ -5,17 +5,19 @@ use core::net::SocketAddr;
 
 use embassy_net::Stack;
 use embassy_net::tcp::{self, TcpSocket};
-use embassy_time::{Duration, with_timeout};
+use embassy_time::{Duration, with_deadline, with_timeout};
 use rakwire::codec::frames::FrameReader;
 use rakwire::endpoint::SendError;
 use rakwire::raknet::{Delivery, Receipt};
 
 use super::error::{AcceptError, ConnectError, DisconnectReason};
 use super::halves::{Reader, Receiver, Sender, Writer};
-use crate::socket::endpoint;
+use crate::socket::{endpoint, reach};
 
 /// How long the other side may be silent, and take to answer and to close. It is that of RakNet's connections.
 const TIMEOUT: Duration = Duration::from_secs(10);
+/// How long a client may take to finish the handshake of TCP, before the next one can be accepted.
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(3);
 /// How often an idle connection is asked whether it is there.
 const KEEP_ALIVE: Duration = Duration::from_secs(4);
 
@@ -85,8 +87,13 @@ impl<'d> Connection<'d> {
         server: SocketAddr,
     ) -> Result<Self, ConnectError> {
         let server = endpoint(server).ok_or(ConnectError::NoRoute)?;
+        let deadline = embassy_time::Instant::now() + TIMEOUT;
+        match with_deadline(deadline, reach(stack, server)).await {
+            Ok(reached) => reached.map_err(|_| ConnectError::NoRoute)?,
+            Err(_) => return Err(ConnectError::NoAnswer),
+        }
         let mut connection = Self::new(stack, memory);
-        match with_timeout(TIMEOUT, connection.socket.connect(server)).await {
+        match with_deadline(deadline, connection.socket.connect(server)).await {
             Ok(Ok(())) => Ok(connection.opened()),
             Ok(Err(tcp::ConnectError::ConnectionReset)) => Err(ConnectError::Refused),
             Ok(Err(tcp::ConnectError::NoRoute | tcp::ConnectError::InvalidState)) => {
@@ -106,12 +113,17 @@ impl<'d> Connection<'d> {
         port: u16,
     ) -> Result<Self, AcceptError> {
         let mut connection = Self::new(stack, memory);
-        match connection.socket.accept(port).await {
-            Ok(()) => Ok(connection.opened()),
-            Err(tcp::AcceptError::InvalidPort | tcp::AcceptError::InvalidState) => {
-                Err(AcceptError::InvalidPort)
+        connection.socket.set_timeout(Some(HANDSHAKE_TIMEOUT));
+        loop {
+            match connection.socket.accept(port).await {
+                // The client, whose address may be forged, has not finished the handshake in time.
+                Ok(()) if connection.socket.state() == tcp::State::Closed => {}
+                Ok(()) => return Ok(connection.opened()),
+                Err(tcp::AcceptError::InvalidPort | tcp::AcceptError::InvalidState) => {
+                    return Err(AcceptError::InvalidPort);
+                }
+                Err(tcp::AcceptError::ConnectionReset) => return Err(AcceptError::Closed),
             }
-            Err(tcp::AcceptError::ConnectionReset) => Err(AcceptError::Closed),
         }
     }
 

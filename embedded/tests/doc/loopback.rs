@@ -41,7 +41,7 @@ mod loopback {
         });
         let address = Ipv4Cidr::new(ADDRESS, 24);
         let config = StaticConfigV4 { address, gateway: None, dns_servers: Default::default() };
-        let resources = Box::leak(Box::new(StackResources::<3>::new()));
+        let resources = Box::leak(Box::new(StackResources::<6>::new()));
         let (stack, mut runner) = embassy_net::new(driver, Config::ipv4_static(config), resources, 7);
         tokio::task::spawn_local(async move { runner.run().await });
         stack

@@ -2,6 +2,7 @@
 
 mod common;
 mod game_protocol;
+mod neighbours;
 mod raknet;
 mod support;
 mod tcp;

@@ -1,12 +1,14 @@
 //! Two or more machines on one network, in one thread.
 
 use std::cell::Cell;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::rc::Rc;
 use std::time::Duration;
 
 use embassy_net::driver::HardwareAddress;
-use embassy_net::{Config as NetConfig, Ipv4Cidr, Stack, StackResources, StaticConfigV4};
+use embassy_net::driver::LinkState;
+use embassy_net::{Config as NetConfig, ConfigV6, Ipv4Cidr, Ipv6Cidr, Stack, StackResources};
+use embassy_net::{StaticConfigV4, StaticConfigV6};
 use embassy_net_driver_channel as channel;
 use heapless::Vec as FixedVec;
 use rakwire::endpoint::{Hook, Protocol};
@@ -76,6 +78,11 @@ pub(crate) struct Net {
     wire: Wire,
     medium: Medium,
     machines: Rc<std::cell::RefCell<Vec<mpsc::UnboundedSender<Vec<u8>>>>>,
+    /// The links of the machines.
+    links: Rc<std::cell::RefCell<Vec<channel::StateRunner<'static>>>>,
+    stacks: Vec<Stack<'static>>,
+    /// The gateway of the machines to come.
+    pub(crate) gateway: Option<Ipv4Addr>,
     next: u8,
 }
 
@@ -183,7 +190,8 @@ impl Net {
     }
 
     pub(crate) fn with_medium(wire: Wire, medium: Medium) -> Self {
-        Self { wire, medium, machines: Rc::default(), next: 1 }
+        let (machines, links) = (Rc::default(), Rc::default());
+        Self { wire, medium, machines, links, stacks: Vec::new(), gateway: None, next: 1 }
     }
 
     /// Adds a machine with a peer on this port, 0 for any. Must be called in a `LocalSet`.
@@ -254,11 +262,27 @@ impl Net {
         self.machines.borrow()[usize::from(to) - 1].send(packet).expect("a machine");
     }
 
-    fn stack(&self, number: u8) -> Stack<'static> {
+    /// Connects a machine with the network, or disconnects it.
+    pub(crate) fn set_link(&self, machine: u8, state: LinkState) {
+        self.links.borrow()[usize::from(machine) - 1].set_link_state(state);
+    }
+
+    /// Has nothing arrive at a machine any more.
+    pub(crate) fn cut(&self, machine: u8) {
+        self.machines.borrow_mut()[usize::from(machine) - 1] = mpsc::unbounded_channel().0;
+    }
+
+    /// The network stack of a machine.
+    pub(crate) fn stack_of(&self, machine: u8) -> Stack<'static> {
+        self.stacks[usize::from(machine) - 1]
+    }
+
+    fn stack(&mut self, number: u8) -> Stack<'static> {
         let state = Box::leak(Box::new(channel::State::<MTU, 32, 32>::new()));
         let (driver, device) = channel::new(state, self.medium.address(number));
         let (status, mut rx, mut tx) = driver.split();
-        status.set_link_state(embassy_net::driver::LinkState::Up);
+        status.set_link_state(LinkState::Up);
+        self.links.borrow_mut().push(status);
         let (sender, mut arriving) = mpsc::unbounded_channel::<Vec<u8>>();
         self.machines.borrow_mut().push(sender);
         tokio::task::spawn_local(async move {
@@ -276,19 +300,32 @@ impl Net {
                 for (at, machine) in machines.borrow().iter().enumerate() {
                     let own = at + 1 == usize::from(number);
                     if !own && (to == 255 || usize::from(to) == at + 1) && !wire.loses() {
-                        machine.send(packet.clone()).expect("a machine");
+                        // A machine that was cut off takes nothing.
+                        let _ = machine.send(packet.clone());
                     }
                 }
             }
         });
         let address = Ipv4Cidr::new(Ipv4Addr::new(10, 0, 0, number), 24);
-        let config = StaticConfigV4 { address, gateway: None, dns_servers: FixedVec::new() };
-        let resources = Box::leak(Box::new(StackResources::<2>::new()));
+        let config = StaticConfigV4 { address, gateway: self.gateway, dns_servers: FixedVec::new() };
+        let mut config = NetConfig::ipv4_static(config);
+        let address = Ipv6Cidr::new(ipv6(number), 64);
+        if matches!(self.medium, Medium::Ethernet) {
+            config.ipv6 =
+                ConfigV6::Static(StaticConfigV6 { address, gateway: None, dns_servers: FixedVec::new() });
+        }
+        let resources = Box::leak(Box::new(StackResources::<6>::new()));
         let (stack, mut runner) =
-            embassy_net::new(device, NetConfig::ipv4_static(config), resources, number.into());
+            embassy_net::new(device, config, resources, number.into());
         tokio::task::spawn_local(async move { runner.run().await });
+        self.stacks.push(stack);
         stack
     }
+}
+
+/// The IPv6 address of a machine.
+pub(crate) const fn ipv6(number: u8) -> Ipv6Addr {
+    Ipv6Addr::new(0xFD00, 0, 0, 0, 0, 0, 0, number as u16)
 }
 
 /// Runs a test on one thread.

@@ -4,5 +4,5 @@ mod both;
 mod own;
 mod secure;
 mod server;
-mod silence;
+pub(crate) mod silence;
 mod unconnected;

@@ -6,7 +6,7 @@ use rakwire::wire::offline::Offline;
 use rakwire::wire::{Wire as _, Writer};
 use rakwire_embassy::raknet::{Connection, PingError};
 
-use crate::support::{Machine, Medium, Net, PORT, Wire, bytes, connect, message, run};
+use crate::support::{Machine, Medium, Net, PORT, Wire, bytes, connect, ipv6, message, run};
 
 /// Longer than the socket may stand still.
 const TIME_LIMIT: Duration = Duration::from_secs(60);
@@ -27,24 +27,64 @@ async fn say(number: u32, from: &Connection<'static>, to: &Connection<'static>) 
 }
 
 /// A ping that says that it comes from `from`, as it arrives at machine `to`.
-fn forged_ping(from: u8, to: u8) -> Vec<u8> {
+pub(crate) fn forged_ping(from: u8, to: u8) -> Vec<u8> {
+    let ping = ping();
+    // A checksum of 0 is none.
+    [ipv4_header(from, to, 17, 8 + ping.len()), udp_header(&ping, [0, 0]), ping].concat()
+}
+
+/// The first segment of a connection over TCP.
+pub(crate) fn forged_syn(from: u8, to: u8) -> Vec<u8> {
+    let mut segment = [PORT.to_be_bytes(), PORT.to_be_bytes()].concat();
+    segment.extend([0, 0, 0, 1, 0, 0, 0, 0, 0x50, 2, 16, 0, 0, 0, 0, 0]);
+    let pseudo = [&[10, 0, 0, from, 10, 0, 0, to, 0, 6, 0, 20], &segment[..]].concat();
+    segment[16..18].copy_from_slice(&checksum(&pseudo));
+    [ipv4_header(from, to, 6, segment.len()), segment].concat()
+}
+
+fn ipv4_header(from: u8, to: u8, protocol: u8, length: usize) -> Vec<u8> {
+    let mut ip = [0x45, 0, 0, 0, 0, 0, 0, 0, 64, protocol, 0, 0, 10, 0, 0, from, 10, 0, 0, to];
+    ip[2..4].copy_from_slice(&((20 + length) as u16).to_be_bytes());
+    let sum = checksum(&ip);
+    ip[10..12].copy_from_slice(&sum);
+    [&frame(from, to, [8, 0]), &ip[..]].concat()
+}
+
+/// The same over IPv6.
+pub(crate) fn forged_ping_v6(from: u8, to: u8) -> Vec<u8> {
+    let ping = ping();
+    let length = ((8 + ping.len()) as u16).to_be_bytes();
+    let addresses = [ipv6(from).octets(), ipv6(to).octets()].concat();
+    let ip = [&[0x60, 0, 0, 0], &length[..], &[17, 64], &addresses].concat();
+    let pseudo = [&addresses, &[0, 0][..], &length, &[0, 0, 0, 17], &udp_header(&ping, [0, 0]), &ping].concat();
+    [&frame(from, to, [0x86, 0xDD]), &ip[..], &udp_header(&ping, checksum(&pseudo)), &ping].concat()
+}
+
+fn ping() -> Vec<u8> {
     let mut ping = [0; 64];
     let mut writer = Writer::new(&mut ping);
     Offline::Ping { scope: PingScope::Any, time: 1, guid: Some(rakwire::raknet::Guid(1)) }
         .write(&mut writer)
         .expect("room");
-    let ping = writer.finish();
-    let length = |header: usize| ((header + ping.len()) as u16).to_be_bytes();
-    let mut frame = vec![2, 0, 0, 0, 0, to, 2, 0, 0, 0, 0, from, 8, 0];
-    let mut ip = [0x45, 0, 0, 0, 0, 0, 0, 0, 64, 17, 0, 0, 10, 0, 0, from, 10, 0, 0, to];
-    ip[2..4].copy_from_slice(&length(28));
-    let sum: u32 = ip.chunks(2).map(|pair| u32::from(u16::from_be_bytes([pair[0], pair[1]]))).sum();
-    ip[10..12].copy_from_slice(&(!((sum & 0xFFFF) + (sum >> 16)) as u16).to_be_bytes());
-    frame.extend(ip);
-    // A checksum of 0 is none.
-    frame.extend([PORT.to_be_bytes(), PORT.to_be_bytes(), length(8), [0, 0]].concat());
-    frame.extend(ping);
-    frame
+    writer.finish().to_vec()
+}
+
+fn frame(from: u8, to: u8, kind: [u8; 2]) -> Vec<u8> {
+    [&[2, 0, 0, 0, 0, to, 2, 0, 0, 0, 0, from], &kind[..]].concat()
+}
+
+fn udp_header(payload: &[u8], checksum: [u8; 2]) -> Vec<u8> {
+    [PORT.to_be_bytes(), PORT.to_be_bytes(), ((8 + payload.len()) as u16).to_be_bytes(), checksum].concat()
+}
+
+/// The checksum of RFC 1071.
+fn checksum(bytes: &[u8]) -> [u8; 2] {
+    let word = |pair: &[u8]| u32::from(pair[0]) << 8 | pair.get(1).map_or(0, |low| u32::from(*low));
+    let mut sum: u32 = bytes.chunks(2).map(word).sum();
+    while sum > 0xFFFF {
+        sum = (sum & 0xFFFF) + (sum >> 16);
+    }
+    (!sum as u16).to_be_bytes()
 }
 
 #[test]

@@ -1,0 +1,92 @@
+//! The memory of the sockets of a peer.
+
+use embassy_net::Stack;
+use embassy_net::udp::{PacketMetadata, UdpSocket};
+use heapless::Vec;
+
+/// The send buffer in datagrams of full size.
+const OUTGOING_DATAGRAMS: usize = 2;
+/// How many datagrams can share the space of one of full size, if they are short.
+pub(super) const METADATA_PER_DATAGRAM: usize = 4;
+
+/// The memory of the sockets, with a receive buffer for `DATAGRAMS` datagrams of the full size of `SIZE` bytes.
+#[derive(Debug)]
+pub(crate) struct Buffers<const DATAGRAMS: usize, const SIZE: usize> {
+    received: [[u8; SIZE]; DATAGRAMS],
+    received_metadata: Vec<[PacketMetadata; METADATA_PER_DATAGRAM], DATAGRAMS>,
+    sent: [[u8; SIZE]; OUTGOING_DATAGRAMS],
+    sent_metadata: Vec<[PacketMetadata; METADATA_PER_DATAGRAM], OUTGOING_DATAGRAMS>,
+    /// For datagrams to neighbours whose hardware address may be unknown.
+    resolving: [u8; SIZE],
+    resolving_metadata: Vec<[PacketMetadata; METADATA_PER_DATAGRAM], 1>,
+    /// The datagram that is composed, or waits for space in the send buffer.
+    composed: [u8; SIZE],
+}
+
+impl<const DATAGRAMS: usize, const SIZE: usize> Buffers<DATAGRAMS, SIZE> {
+    pub(crate) const fn new() -> Self {
+        Self {
+            received: [[0; SIZE]; DATAGRAMS],
+            // Filled later: empty metadata is not all zero bytes, so a static would take flash.
+            received_metadata: Vec::new(),
+            sent: [[0; SIZE]; OUTGOING_DATAGRAMS],
+            sent_metadata: Vec::new(),
+            resolving: [0; SIZE],
+            resolving_metadata: Vec::new(),
+            composed: [0; SIZE],
+        }
+    }
+
+    /// The memory without its sizes, and the buffer of the datagram that is composed.
+    pub(super) fn lend(&mut self) -> (Memory<'_>, &mut [u8]) {
+        fill(&mut self.received_metadata);
+        fill(&mut self.sent_metadata);
+        fill(&mut self.resolving_metadata);
+        let memory = Memory {
+            received: self.received.as_flattened_mut(),
+            received_metadata: self.received_metadata.as_flattened_mut(),
+            sent: self.sent.as_flattened_mut(),
+            sent_metadata: self.sent_metadata.as_flattened_mut(),
+            resolving: &mut self.resolving,
+            resolving_metadata: self.resolving_metadata.as_flattened_mut(),
+        };
+        (memory, &mut self.composed)
+    }
+}
+
+/// The memory of both sockets.
+pub(super) struct Memory<'d> {
+    received: &'d mut [u8],
+    received_metadata: &'d mut [PacketMetadata],
+    sent: &'d mut [u8],
+    sent_metadata: &'d mut [PacketMetadata],
+    resolving: &'d mut [u8],
+    resolving_metadata: &'d mut [PacketMetadata],
+}
+
+impl Memory<'_> {
+    /// Opens the socket that receives everything, and the one that only sends. Both have `port`; 0 picks a free one.
+    ///
+    /// Of two sockets with one port smoltcp gives a datagram to the one in the lower place, which is the one that is added
+    /// first. Therefore they are opened and closed together.
+    pub(super) fn open<'m>(&'m mut self, stack: Stack<'m>, port: u16) -> (UdpSocket<'m>, UdpSocket<'m>) {
+        let mut main = UdpSocket::new(
+            stack,
+            self.received_metadata,
+            self.received,
+            self.sent_metadata,
+            self.sent,
+        );
+        // These cannot fail: the sockets are new, and the address is unspecified.
+        let _ = main.bind(port);
+        let mut resolving =
+            UdpSocket::new(stack, &mut [], &mut [], self.resolving_metadata, self.resolving);
+        let _ = resolving.bind(main.endpoint().port);
+        (main, resolving)
+    }
+}
+
+fn fill<const N: usize>(metadata: &mut Vec<[PacketMetadata; METADATA_PER_DATAGRAM], N>) {
+    metadata.clear();
+    while metadata.push([PacketMetadata::EMPTY; METADATA_PER_DATAGRAM]).is_ok() {}
+}

@@ -1,0 +1,404 @@
+//! The UDP sockets: the only module that uses those of embassy-net.
+//!
+//! smoltcp sends the datagrams of a socket in order. One for a receiver whose hardware address is unknown stays at the
+//! head until the receiver answers, and holds up all others. Therefore the main socket gets only datagrams for receivers
+//! that are known to be reachable, and all others go through a second socket with the same port ([`resolution`]). A
+//! socket that is blocked stays so for a second even if it is emptied, and is replaced by a new one instead.
+
+mod buffers;
+mod neighbours;
+#[cfg(feature = "tcp")]
+mod reach;
+mod resolution;
+mod route;
+
+use core::net::{IpAddr, SocketAddr};
+use core::pin::pin;
+use core::task::{Context, Poll, ready};
+use core::time::Duration;
+
+use embassy_net::udp::UdpSocket;
+use embassy_net::{IpAddress, IpEndpoint, Stack};
+use heapless::Vec;
+use rakwire::Instant;
+use rakwire::endpoint::{Hook, Protocol};
+
+pub(crate) use buffers::Buffers;
+use buffers::Memory;
+pub(crate) use neighbours::{Neighbour, Neighbours};
+use neighbours::Knowledge;
+use resolution::{Decision, Purpose, Resolution};
+#[cfg(feature = "tcp")]
+pub(crate) use reach::reach;
+use route::{Network, Route};
+
+use crate::shared::Shared;
+use crate::unsent::UnsentReason;
+
+/// How long the main socket may be blocked before it is replaced, in two parts: the task of the network stack needs a turn
+/// in between, which it does not get while this task computes.
+const SEND_TIMEOUT: Duration = Duration::from_millis(50);
+/// The senders that are remembered until they have been answered.
+const SENDERS: usize = 16;
+
+/// The memory of the sockets, from which they are opened again.
+pub(crate) struct Storage<'d> {
+    memory: Memory<'d>,
+    stack: Stack<'d>,
+    /// The requested port.
+    requested_port: u16,
+    /// The port that the sockets had; the requested one before they are first opened.
+    port: u16,
+}
+
+impl<'d> Storage<'d> {
+    /// Sockets on `port` of `stack`, and what they send; port 0 picks a free one.
+    pub(crate) fn new<const DATAGRAMS: usize, const SIZE: usize>(
+        buffers: &'d mut Buffers<DATAGRAMS, SIZE>,
+        neighbours: Neighbours<'d>,
+        stack: Stack<'d>,
+        port: u16,
+    ) -> (Self, Outbox<'d>) {
+        let (memory, composed) = buffers.lend();
+        let mut storage = Self { memory, stack, requested_port: port, port };
+        // Panics here, and not in the task, if the stack has no space for the sockets.
+        drop(storage.open());
+        let outbox = Outbox {
+            composed,
+            pending: None,
+            neighbours,
+            resolution: Resolution::default(),
+            network: Network::of(stack),
+            senders: Vec::new(),
+        };
+        (storage, outbox)
+    }
+
+    /// Opens the sockets, on the same port as before.
+    pub(crate) fn open(&mut self) -> Sockets<'_> {
+        let (main, resolving) = self.memory.open(self.stack, self.port);
+        self.port = main.endpoint().port;
+        Sockets {
+            main,
+            resolving,
+            stack: self.stack,
+            is_port_free: self.requested_port == 0,
+            last_progress: None,
+            is_suspect: false,
+            queued: 0,
+            is_full: false,
+            wake_at: None,
+            successor: None,
+        }
+    }
+
+    /// Prepares for the sockets that follow the closed ones.
+    pub(crate) const fn follow(&mut self, successor: Successor) {
+        if matches!(successor, Successor::OnFreshPort) {
+            self.port = self.requested_port;
+        }
+    }
+}
+
+impl core::fmt::Debug for Storage<'_> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Storage").field("port", &self.port).finish_non_exhaustive()
+    }
+}
+
+/// What the peer sends, and what is known of the network. It stays when the sockets are replaced.
+#[derive(Debug)]
+pub(crate) struct Outbox<'d> {
+    composed: &'d mut [u8],
+    /// The datagram in `composed`, if it still has to be sent.
+    pending: Option<(IpEndpoint, usize)>,
+    neighbours: Neighbours<'d>,
+    resolution: Resolution,
+    network: Network,
+    /// The senders of datagrams that may not have been answered yet.
+    senders: Vec<IpAddress, SENDERS>,
+}
+
+impl Outbox<'_> {
+    /// Remembers the sender of a datagram.
+    fn heard(&mut self, now: Instant, from: IpAddress) {
+        self.neighbours.heard(now, from);
+        if !self.senders.contains(&from) {
+            // If there is no room every unknown receiver counts as one of them.
+            let _ = self.senders.push(from);
+        }
+    }
+
+    /// The next datagram.
+    fn next<P: Protocol, H: Hook<P>>(
+        &mut self,
+        now: Instant,
+        shared: &Shared<'_, P, H>,
+    ) -> Option<(IpEndpoint, usize)> {
+        if let Some(pending) = self.pending.take() {
+            return Some(pending);
+        }
+        loop {
+            let (to, length) = shared.poll_transmit(now, self.composed)?;
+            if let Some(to) = endpoint(to) {
+                return Some((to, length));
+            }
+            shared.count_unsent(UnsentReason::NoRoute, 1);
+        }
+    }
+
+    /// Why a datagram is sent. `has_task` is whether a task has a connection with its receiver, if there is a connection.
+    fn purpose(&self, to: IpAddress, has_task: Option<bool>) -> Purpose {
+        match has_task {
+            Some(true) => Purpose::Wanted,
+            None if !self.senders.is_full() && !self.senders.contains(&to) => Purpose::Wanted,
+            Some(false) | None => Purpose::Answer,
+        }
+    }
+
+    /// Discards what waits for a hardware address.
+    fn discard<P: Protocol, H: Hook<P>>(&mut self, now: Instant, shared: &Shared<'_, P, H>) {
+        let discarded = self.resolution.discarded(now);
+        if let Some(hop) = discarded.failed {
+            self.neighbours.failed(now, hop);
+        }
+        shared.count_unsent(UnsentReason::Unanswered, discarded.datagrams);
+    }
+}
+
+/// The sockets that follow closed ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Successor {
+    OnSamePort,
+    OnFreshPort,
+}
+
+/// The main socket, which receives everything, and the one for receivers whose hardware address may be unknown.
+pub(crate) struct Sockets<'m> {
+    main: UdpSocket<'m>,
+    resolving: UdpSocket<'m>,
+    stack: Stack<'m>,
+    /// Whether no port was requested.
+    is_port_free: bool,
+    /// The last known progress of the main socket; `None` while it is empty.
+    last_progress: Option<Instant>,
+    /// Whether it has been without progress for `SEND_TIMEOUT` once.
+    is_suspect: bool,
+    /// The number of datagrams that were put into the main socket since it was empty.
+    queued: u32,
+    /// Whether a datagram waits for space in the main socket.
+    is_full: bool,
+    /// When the datagram that waits is looked at again.
+    wake_at: Option<Instant>,
+    /// Set when the sockets have to be replaced.
+    successor: Option<Successor>,
+}
+
+impl Sockets<'_> {
+    /// The sockets that have to replace these.
+    pub(crate) const fn successor(&self) -> Option<Successor> {
+        self.successor
+    }
+
+    /// Asks for sockets on another free port, unless a port was requested. Everything that is buffered is lost.
+    pub(crate) const fn change_port(&mut self, outbox: &mut Outbox<'_>) {
+        if self.is_port_free {
+            outbox.pending = None;
+            self.successor = Some(Successor::OnFreshPort);
+        }
+    }
+
+    /// Passes the next received datagram to `take` without copying it.
+    pub(crate) fn poll_receive(
+        &mut self,
+        now: Instant,
+        outbox: &mut Outbox<'_>,
+        cx: &mut Context<'_>,
+        take: impl FnOnce(SocketAddr, &[u8]),
+    ) -> Poll<()> {
+        let received = self.main.recv_from_with(|bytes, meta| {
+            outbox.heard(now, meta.endpoint.addr);
+            take(address(meta.endpoint), bytes);
+        });
+        pin!(received).poll(cx)
+    }
+
+    /// When to call `poll_send` at the latest, if there is something in the sockets.
+    pub(crate) fn deadline(&self, now: Instant, outbox: &Outbox<'_>) -> Option<Instant> {
+        let main = self.last_progress.map(|at| at + SEND_TIMEOUT);
+        // Once it has passed, the main socket has to become empty first, which wakes the task.
+        let resolving = outbox.resolution.deadline().filter(|at| *at > now);
+        [main, resolving, self.wake_at].into_iter().flatten().min()
+    }
+
+    /// Sends datagrams until the peer has none, until the send buffer is full, or until the sockets have to be replaced.
+    pub(crate) fn poll_send<P: Protocol, H: Hook<P>>(
+        &mut self,
+        now: Instant,
+        outbox: &mut Outbox<'_>,
+        shared: &Shared<'_, P, H>,
+        cx: &mut Context<'_>,
+    ) -> Poll<()> {
+        self.wake_at = None;
+        self.check(now, outbox, shared, cx);
+        while self.successor.is_none() {
+            let Some((to, length)) = outbox.next(now, shared) else {
+                outbox.senders.clear();
+                return Poll::Ready(());
+            };
+            match self.send(now, outbox, shared, (to, length), cx) {
+                Poll::Ready(Ok(())) => {}
+                Poll::Ready(Err(reason)) => shared.count_unsent(reason, 1),
+                Poll::Pending => {
+                    outbox.pending = Some((to, length));
+                    return Poll::Pending;
+                }
+            }
+        }
+        Poll::Pending
+    }
+
+    /// Looks at what has become of the datagrams in the sockets.
+    fn check<P: Protocol, H: Hook<P>>(
+        &mut self,
+        now: Instant,
+        outbox: &mut Outbox<'_>,
+        shared: &Shared<'_, P, H>,
+        cx: &mut Context<'_>,
+    ) {
+        let network = Network::of(self.stack);
+        if network != outbox.network {
+            outbox.network = network;
+            outbox.neighbours.clear();
+            outbox.resolution.clear();
+        }
+        if let Some(since) = self.last_progress {
+            if is_empty(&mut self.main, cx) {
+                (self.last_progress, self.is_suspect, self.queued) = (None, false, 0);
+                outbox.neighbours.flushed();
+            } else if now >= since + SEND_TIMEOUT && !self.is_suspect {
+                (self.last_progress, self.is_suspect) = (Some(now), true);
+            } else if now >= since + SEND_TIMEOUT {
+                shared.count_unsent(UnsentReason::Unanswered, self.queued);
+                outbox.neighbours.blocked();
+                self.replace(now, outbox, shared);
+                return;
+            }
+        }
+        if outbox.resolution.is_empty() {
+            return;
+        }
+        if is_empty(&mut self.resolving, cx) {
+            for hop in outbox.resolution.flushed() {
+                outbox.neighbours.reached(now, hop);
+            }
+        } else if self.last_progress.is_none() && outbox.resolution.deadline().is_some_and(|at| now >= at) {
+            self.replace(now, outbox, shared);
+        }
+    }
+
+    /// Has the sockets replaced by empty ones.
+    fn replace<P: Protocol, H: Hook<P>>(
+        &mut self,
+        now: Instant,
+        outbox: &mut Outbox<'_>,
+        shared: &Shared<'_, P, H>,
+    ) {
+        outbox.discard(now, shared);
+        self.successor = Some(Successor::OnSamePort);
+    }
+
+    /// Puts a datagram into the socket for its receiver.
+    fn send<P: Protocol, H: Hook<P>>(
+        &mut self,
+        now: Instant,
+        outbox: &mut Outbox<'_>,
+        shared: &Shared<'_, P, H>,
+        (to, length): (IpEndpoint, usize),
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<(), UnsentReason>> {
+        let hop = match outbox.network.route(to.addr) {
+            Route::Direct => return self.send_main(now, outbox, (to, length), cx).map(Ok),
+            Route::Via(hop) => hop,
+            Route::None => return Poll::Ready(Err(UnsentReason::NoRoute)),
+        };
+        let knowledge = outbox.neighbours.knowledge(now, hop, hop != to.addr);
+        if knowledge == Knowledge::Reachable {
+            ready!(self.send_main(now, outbox, (to, length), cx));
+            outbox.neighbours.queued(hop);
+            return Poll::Ready(Ok(()));
+        }
+        let purpose = outbox.purpose(to.addr, shared.has_task(address(to)));
+        match outbox.resolution.decide(now, hop, purpose, knowledge) {
+            Decision::Send => {
+                let Some(datagram) = outbox.composed.get(..length) else { return Poll::Ready(Ok(())) };
+                if self.resolving.poll_send_to(datagram, to, cx).is_pending() {
+                    return Poll::Ready(Err(UnsentReason::Unanswered));
+                }
+                outbox.resolution.sent(now, hop, purpose);
+                Poll::Ready(Ok(()))
+            }
+            Decision::Wait(until) => {
+                self.wake_at = Some(until);
+                Poll::Pending
+            }
+            Decision::Displace if self.last_progress.is_none() => {
+                self.replace(now, outbox, shared);
+                Poll::Pending
+            }
+            // The main socket is not empty, and would lose what is in it.
+            Decision::Displace if purpose == Purpose::Answer => Poll::Ready(Err(UnsentReason::Rationed)),
+            Decision::Displace => Poll::Pending,
+            Decision::Drop(reason) => Poll::Ready(Err(reason)),
+        }
+    }
+
+    /// Puts a datagram into the main socket.
+    fn send_main(
+        &mut self,
+        now: Instant,
+        outbox: &Outbox<'_>,
+        (to, length): (IpEndpoint, usize),
+        cx: &mut Context<'_>,
+    ) -> Poll<()> {
+        let Some(datagram) = outbox.composed.get(..length) else { return Poll::Ready(()) };
+        if self.main.poll_send_to(datagram, to, cx).is_pending() {
+            self.is_full = true;
+            return Poll::Pending;
+        }
+        // A datagram that had to wait got space, so earlier ones have been sent.
+        if core::mem::take(&mut self.is_full) || self.last_progress.is_none() {
+            (self.last_progress, self.is_suspect) = (Some(now), false);
+        }
+        self.queued = self.queued.saturating_add(1);
+        Poll::Ready(())
+    }
+}
+
+impl core::fmt::Debug for Sockets<'_> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Sockets").field("successor", &self.successor).finish_non_exhaustive()
+    }
+}
+
+/// Whether all datagrams have left the socket. If not, the task is woken when one does.
+fn is_empty(socket: &mut UdpSocket<'_>, cx: &mut Context<'_>) -> bool {
+    pin!(socket.flush()).poll(cx).is_ready()
+}
+
+fn address(endpoint: IpEndpoint) -> SocketAddr {
+    SocketAddr::new(endpoint.addr.into(), endpoint.port)
+}
+
+/// The address for embassy-net; `None` if the network does not support its family.
+pub(crate) const fn endpoint(address: SocketAddr) -> Option<IpEndpoint> {
+    let addr = match address.ip() {
+        #[cfg(feature = "ipv4")]
+        IpAddr::V4(address) => IpAddress::Ipv4(address),
+        #[cfg(feature = "ipv6")]
+        IpAddr::V6(address) => IpAddress::Ipv6(address),
+        #[cfg(not(all(feature = "ipv4", feature = "ipv6")))]
+        _ => return None,
+    };
+    Some(IpEndpoint { addr, port: address.port() })
+}

@@ -1,0 +1,193 @@
+//! The next hops that are known to answer, or not to.
+
+use core::time::Duration;
+
+use embassy_net::IpAddress;
+use rakwire::Instant;
+
+/// How long smoltcp keeps a hardware address after the last packet from its owner (`Cache::ENTRY_LIFETIME`), less a
+/// margin.
+const LIFETIME: Duration = Duration::from_secs(55);
+/// The pause after the first request without an answer; it doubles with each further one.
+const BACK_OFF: Duration = Duration::from_secs(1);
+/// The longest pause is `BACK_OFF` times two to the power of this.
+const MAX_DOUBLINGS: u8 = 2;
+/// Neighbours beyond those of the connections.
+const OTHERS: usize = 4;
+
+/// A neighbour.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Neighbour {
+    address: IpAddress,
+    /// The requests without an answer; 0 if its hardware address is known.
+    failures: u8,
+    /// When its address was last known to be in use; the end of the pause if it does not answer.
+    at: Instant,
+    /// Whether a datagram for it may be in the send buffer.
+    is_queued: bool,
+}
+
+/// What is known of a next hop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Knowledge {
+    /// Its hardware address is known.
+    Reachable,
+    Unknown,
+    /// It has not answered; the next request is due at this time.
+    Unanswered(Instant),
+}
+
+/// All neighbours that are known; the one that was used least recently is forgotten first.
+#[derive(Debug)]
+pub(crate) struct Neighbours<'d> {
+    /// One for each connection.
+    of_connections: &'d mut [Option<Neighbour>],
+    others: [Option<Neighbour>; OTHERS],
+}
+
+impl<'d> Neighbours<'d> {
+    pub(crate) const fn new(of_connections: &'d mut [Option<Neighbour>]) -> Self {
+        Self { of_connections, others: [None; OTHERS] }
+    }
+
+    fn all(&mut self) -> impl Iterator<Item = &mut Option<Neighbour>> {
+        self.of_connections.iter_mut().chain(&mut self.others)
+    }
+
+    fn get_mut(&mut self, address: IpAddress) -> Option<&mut Neighbour> {
+        self.all().flatten().find(|neighbour| neighbour.address == address)
+    }
+
+    /// What is known of a next hop. That of a gateway does not expire, because the packets that it forwards do not show that
+    /// smoltcp renewed it.
+    pub(super) fn knowledge(&mut self, now: Instant, address: IpAddress, is_gateway: bool) -> Knowledge {
+        match self.get_mut(address) {
+            Some(known) if known.failures > 0 => Knowledge::Unanswered(known.at),
+            Some(known) if is_gateway || now < known.at + LIFETIME => Knowledge::Reachable,
+            Some(_) | None => Knowledge::Unknown,
+        }
+    }
+
+    /// A datagram for this reachable neighbour goes into the send buffer.
+    pub(super) fn queued(&mut self, address: IpAddress) {
+        if let Some(known) = self.get_mut(address) {
+            known.is_queued = true;
+        }
+    }
+
+    /// The send buffer is empty.
+    pub(super) fn flushed(&mut self) {
+        self.all().flatten().for_each(|known| known.is_queued = false);
+    }
+
+    /// The send buffer is blocked: one of the neighbours in it has gone.
+    pub(super) fn blocked(&mut self) {
+        self.all().filter(|known| known.is_some_and(|known| known.is_queued)).for_each(|known| *known = None);
+    }
+
+    /// A datagram arrived from this address.
+    pub(super) fn heard(&mut self, now: Instant, address: IpAddress) {
+        if let Some(known) = self.get_mut(address) {
+            known.at = now;
+        }
+    }
+
+    /// A datagram left for this neighbour, so its hardware address is known.
+    pub(super) fn reached(&mut self, now: Instant, address: IpAddress) {
+        self.put(Neighbour { address, failures: 0, at: now, is_queued: false });
+    }
+
+    /// This neighbour has not answered a request.
+    pub(super) fn failed(&mut self, now: Instant, address: IpAddress) {
+        let before = self.get_mut(address).map_or(0, |known| known.failures);
+        let pause = BACK_OFF * (1 << before.min(MAX_DOUBLINGS));
+        let failures = before.saturating_add(1);
+        self.put(Neighbour { address, failures, at: now + pause, is_queued: false });
+    }
+
+    /// Forgets everything.
+    pub(super) fn clear(&mut self) {
+        self.all().for_each(|known| *known = None);
+    }
+
+    fn put(&mut self, neighbour: Neighbour) {
+        let rank = |known: &Option<Neighbour>| match known {
+            Some(known) if known.address == neighbour.address => (0, Instant::ZERO),
+            None => (1, Instant::ZERO),
+            Some(known) if known.failures > 0 => (2, known.at),
+            Some(known) => (3, known.at),
+        };
+        if let Some(place) = self.all().min_by_key(|known| rank(known)) {
+            *place = Some(neighbour);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn address(number: u8) -> IpAddress {
+        IpAddress::v4(10, 0, 0, number)
+    }
+
+    #[test]
+    fn the_pause_doubles_up_to_its_limit_and_ends_with_a_sign_of_life() {
+        let mut places = [None; 1];
+        let mut neighbours = Neighbours::new(&mut places);
+        let now = Instant::ZERO + Duration::from_secs(100);
+        for seconds in [1, 2, 4, 4] {
+            neighbours.failed(now, address(1));
+            let due = now + Duration::from_secs(seconds);
+            assert_eq!(neighbours.knowledge(now, address(1), false), Knowledge::Unanswered(due));
+        }
+        neighbours.heard(now, address(1));
+        assert_eq!(neighbours.knowledge(now, address(1), false), Knowledge::Unanswered(now));
+        neighbours.reached(now, address(1));
+        assert_eq!(neighbours.knowledge(now, address(1), false), Knowledge::Reachable);
+    }
+
+    #[test]
+    fn addresses_that_do_not_answer_displace_no_reachable_ones() {
+        let mut places = [None; 1];
+        let mut neighbours = Neighbours::new(&mut places);
+        let now = Instant::ZERO;
+        for number in 0..OTHERS as u8 {
+            neighbours.reached(now, address(number));
+        }
+        for number in 100..200 {
+            neighbours.failed(now, address(number));
+        }
+        for number in 0..OTHERS as u8 {
+            assert_eq!(neighbours.knowledge(now, address(number), false), Knowledge::Reachable);
+        }
+    }
+
+    #[test]
+    fn silent_neighbours_expire_before_their_hardware_addresses_and_gateways_do_not() {
+        let mut neighbours = Neighbours::new(&mut []);
+        let start = Instant::ZERO;
+        neighbours.reached(start, address(1));
+        neighbours.heard(start + Duration::from_secs(30), address(1));
+        let later = start + Duration::from_secs(60);
+        assert_eq!(neighbours.knowledge(later, address(1), false), Knowledge::Reachable);
+        let latest = start + Duration::from_secs(90);
+        assert_eq!(neighbours.knowledge(latest, address(1), false), Knowledge::Unknown);
+        assert_eq!(neighbours.knowledge(latest, address(1), true), Knowledge::Reachable);
+    }
+
+    #[test]
+    fn a_blocked_buffer_makes_only_what_was_in_it_unknown() {
+        let mut neighbours = Neighbours::new(&mut []);
+        neighbours.reached(Instant::ZERO, address(1));
+        neighbours.reached(Instant::ZERO, address(2));
+        neighbours.reached(Instant::ZERO, address(3));
+        neighbours.queued(address(3));
+        neighbours.flushed();
+        neighbours.queued(address(1));
+        neighbours.blocked();
+        assert_eq!(neighbours.knowledge(Instant::ZERO, address(1), false), Knowledge::Unknown);
+        assert_eq!(neighbours.knowledge(Instant::ZERO, address(2), false), Knowledge::Reachable);
+        assert_eq!(neighbours.knowledge(Instant::ZERO, address(3), false), Knowledge::Reachable);
+    }
+}

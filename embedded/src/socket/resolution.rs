@@ -1,0 +1,269 @@
+//! Who may use the requests for hardware addresses, of which smoltcp sends one a second for all sockets of an interface.
+//!
+//! Datagrams for next hops whose hardware address may be unknown wait in a socket of their own. At most one next hop has
+//! that socket, so that another one never waits behind it for longer than [`PATIENCE`].
+
+use core::time::Duration;
+
+use embassy_net::IpAddress;
+use heapless::Vec;
+use rakwire::Instant;
+
+use super::buffers::METADATA_PER_DATAGRAM;
+use super::neighbours::Knowledge;
+use crate::unsent::UnsentReason;
+
+/// The pause after a request, for all sockets of the interface (smoltcp's `Cache::SILENT_TIME`, and
+/// `Meta::DISCOVERY_SILENT_TIME` for the socket that caused it).
+const SILENCE: Duration = Duration::from_secs(1);
+/// The part of that pause in which a datagram certainly causes no request.
+const CERTAIN_SILENCE: Duration = Duration::from_millis(900);
+/// How long a datagram of the application may wait, during which smoltcp sends two requests, or one if others had the first.
+const WANTED_LIMIT: Duration = Duration::from_millis(1_900);
+/// After a request without an answer the next one is left to others, such as connections over TCP, which repeat theirs
+/// after [`SILENCE`].
+const NEXT_REQUEST: Duration = Duration::from_millis(2_100);
+/// How long a datagram has the socket for itself. If the hardware address is known it leaves at the next turn of the network
+/// stack.
+const PATIENCE: Duration = Duration::from_millis(5);
+/// How long an answer to a peer without a connection may wait.
+const ANSWER_LIMIT: Duration = Duration::from_millis(50);
+/// How long such answers do not displace a datagram that the application wants to be sent.
+const WANTED_PATIENCE: Duration = Duration::from_millis(100);
+
+/// Why a datagram is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Purpose {
+    /// The application has asked for it, or has a connection with its receiver.
+    Wanted,
+    /// It answers a peer without a connection, which may have forged its address.
+    Answer,
+}
+
+/// What happens to a datagram for a next hop that is not known to be reachable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Decision {
+    /// It goes into the socket.
+    Send,
+    /// It is looked at again at this time.
+    Wait(Instant),
+    /// It goes into the socket after what is in there has been discarded.
+    Displace,
+    Drop(UnsentReason),
+}
+
+/// What waits in the socket.
+#[derive(Debug)]
+struct Pending {
+    hops: Vec<IpAddress, METADATA_PER_DATAGRAM>,
+    datagrams: u32,
+    purpose: Purpose,
+    /// Whether smoltcp can have sent a request for it at once.
+    is_asked: bool,
+    since: Instant,
+}
+
+impl Pending {
+    /// When to give up.
+    fn limit(&self) -> Instant {
+        self.since
+            + match self.purpose {
+                Purpose::Answer => ANSWER_LIMIT,
+                Purpose::Wanted => WANTED_LIMIT,
+            }
+    }
+
+    /// When the last request for it was sent, if there was one by `now`.
+    fn requested(&self, now: Instant) -> Option<Instant> {
+        let second = self.since + SILENCE;
+        if now >= second { Some(second) } else { self.is_asked.then_some(self.since) }
+    }
+
+    /// Whether nothing but datagrams for this next hop waits.
+    fn is_only(&self, hop: IpAddress) -> bool {
+        self.hops.iter().all(|waiting| *waiting == hop)
+    }
+}
+
+/// What has been discarded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Discarded {
+    pub(super) datagrams: u32,
+    /// The next hop that has not answered a request.
+    pub(super) failed: Option<IpAddress>,
+}
+
+/// What waits in the socket, and the last request without an answer.
+#[derive(Debug, Default)]
+pub(super) struct Resolution {
+    pending: Option<Pending>,
+    last_request: Option<Instant>,
+}
+
+impl Resolution {
+    /// What to do with a datagram.
+    pub(super) fn decide(
+        &self,
+        now: Instant,
+        hop: IpAddress,
+        purpose: Purpose,
+        knowledge: Knowledge,
+    ) -> Decision {
+        let is_first = purpose == Purpose::Wanted && knowledge == Knowledge::Unknown;
+        if !is_first && !self.may_try(now, knowledge) {
+            return Decision::Drop(match purpose {
+                Purpose::Wanted => UnsentReason::BackedOff,
+                Purpose::Answer => UnsentReason::Rationed,
+            });
+        }
+        let Some(pending) = &self.pending else { return Decision::Send };
+        let age = now.saturating_since(pending.since);
+        match (purpose, pending.purpose) {
+            _ if pending.is_only(hop) => Decision::Send,
+            (Purpose::Answer, Purpose::Answer) if age < PATIENCE => Decision::Send,
+            (Purpose::Answer, Purpose::Wanted) if age < WANTED_PATIENCE => {
+                Decision::Drop(UnsentReason::Rationed)
+            }
+            (Purpose::Wanted, _) if age < PATIENCE => Decision::Wait(pending.since + PATIENCE),
+            _ => Decision::Displace,
+        }
+    }
+
+    /// Whether a datagram may be tried, which costs a request unless its hardware address is known after all. During the
+    /// pause after a request there is none, so any may be tried.
+    fn may_try(&self, now: Instant, knowledge: Knowledge) -> bool {
+        let pending = self.pending.as_ref().and_then(|pending| pending.requested(now));
+        let since = pending.max(self.last_request).map(|last| now.saturating_since(last));
+        let is_due = !matches!(knowledge, Knowledge::Unanswered(due) if now < due);
+        since.is_none_or(|since| since >= NEXT_REQUEST) && is_due
+            || since.is_some_and(|since| since < CERTAIN_SILENCE)
+    }
+
+    /// A datagram went into the socket.
+    pub(super) fn sent(&mut self, now: Instant, hop: IpAddress, purpose: Purpose) {
+        let is_asked = self.last_request.is_none_or(|last| now >= last + SILENCE);
+        let pending = self.pending.get_or_insert_with(|| Pending {
+            hops: Vec::new(),
+            datagrams: 0,
+            purpose,
+            is_asked,
+            since: now,
+        });
+        if purpose == Purpose::Wanted {
+            pending.purpose = Purpose::Wanted;
+        }
+        pending.datagrams = pending.datagrams.saturating_add(1);
+        if !pending.hops.contains(&hop) {
+            // There is room for one for each datagram that the socket takes.
+            let _ = pending.hops.push(hop);
+        }
+    }
+
+    /// Everything has left the socket. Returns the next hops, whose hardware addresses are known now.
+    pub(super) fn flushed(&mut self) -> Vec<IpAddress, METADATA_PER_DATAGRAM> {
+        self.pending.take().map_or_else(Vec::new, |pending| pending.hops)
+    }
+
+    /// What is in the socket is discarded.
+    pub(super) fn discarded(&mut self, now: Instant) -> Discarded {
+        let Some(pending) = self.pending.take() else { return Discarded { datagrams: 0, failed: None } };
+        let requested = pending.requested(now);
+        self.last_request = requested.max(self.last_request);
+        let failed = match pending.hops[..] {
+            [hop] if requested.is_some() && pending.purpose == Purpose::Wanted => Some(hop),
+            _ => None,
+        };
+        Discarded { datagrams: pending.datagrams, failed }
+    }
+
+    /// When to discard what is in the socket.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        self.pending.as_ref().map(Pending::limit)
+    }
+
+    pub(super) const fn is_empty(&self) -> bool {
+        self.pending.is_none()
+    }
+
+    /// The network is another one.
+    pub(super) fn clear(&mut self) {
+        self.last_request = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const UNKNOWN: Knowledge = Knowledge::Unknown;
+
+    fn at(millis: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis(10_000 + millis)
+    }
+
+    fn hop(number: u8) -> IpAddress {
+        IpAddress::v4(10, 0, 0, number)
+    }
+
+    /// A datagram for a next hop that does not answer.
+    fn lose(resolution: &mut Resolution, from: u64, until: u64, purpose: Purpose) {
+        resolution.sent(at(from), hop(99), purpose);
+        resolution.discarded(at(until));
+    }
+
+    #[test]
+    fn after_a_request_without_an_answer_the_interface_is_free_for_a_second() {
+        let mut resolution = Resolution::default();
+        lose(&mut resolution, 0, 50, Purpose::Answer);
+        let decide = |time| resolution.decide(at(time), hop(1), Purpose::Answer, UNKNOWN);
+        assert_eq!(decide(100), Decision::Send, "costs no request");
+        for time in [950, 1_000, 1_500, 2_050] {
+            assert_eq!(decide(time), Decision::Drop(UnsentReason::Rationed));
+        }
+        assert_eq!(decide(2_100), Decision::Send);
+    }
+
+    #[test]
+    fn a_first_datagram_of_the_application_does_not_wait_for_failed_ones() {
+        let mut resolution = Resolution::default();
+        lose(&mut resolution, 0, 900, Purpose::Wanted);
+        assert_eq!(resolution.decide(at(1_500), hop(1), Purpose::Wanted, UNKNOWN), Decision::Send);
+        let failed = Knowledge::Unanswered(at(1_000));
+        assert_eq!(
+            resolution.decide(at(1_500), hop(99), Purpose::Wanted, failed),
+            Decision::Drop(UnsentReason::BackedOff),
+            "the interface is left to others"
+        );
+        let later = Knowledge::Unanswered(at(5_000));
+        assert_eq!(
+            resolution.decide(at(3_000), hop(99), Purpose::Wanted, later),
+            Decision::Drop(UnsentReason::BackedOff)
+        );
+    }
+
+    #[test]
+    fn a_next_hop_that_does_not_answer_has_the_socket_for_a_moment_only() {
+        let mut resolution = Resolution::default();
+        resolution.sent(at(0), hop(1), Purpose::Wanted);
+        let decide = |time, purpose| resolution.decide(at(time), hop(2), purpose, UNKNOWN);
+        assert_eq!(decide(1, Purpose::Wanted), Decision::Wait(at(5)));
+        assert_eq!(decide(5, Purpose::Wanted), Decision::Displace);
+        assert_eq!(decide(99, Purpose::Answer), Decision::Drop(UnsentReason::Rationed));
+        assert_eq!(decide(100, Purpose::Answer), Decision::Displace);
+        assert_eq!(resolution.deadline(), Some(at(1_900)));
+        assert_eq!(resolution.discarded(at(5)), Discarded { datagrams: 1, failed: Some(hop(1)) });
+    }
+
+    #[test]
+    fn a_next_hop_is_blamed_for_its_own_request_only() {
+        let mut resolution = Resolution::default();
+        lose(&mut resolution, 0, 5, Purpose::Wanted);
+        resolution.sent(at(5), hop(1), Purpose::Wanted);
+        assert_eq!(resolution.discarded(at(500)).failed, None);
+        resolution.sent(at(500), hop(1), Purpose::Wanted);
+        assert_eq!(resolution.discarded(at(2_400)).failed, Some(hop(1)));
+        resolution.sent(at(9_000), hop(1), Purpose::Answer);
+        resolution.sent(at(9_001), hop(2), Purpose::Answer);
+        assert_eq!(resolution.discarded(at(9_050)), Discarded { datagrams: 2, failed: None });
+    }
+}

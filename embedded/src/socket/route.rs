@@ -1,0 +1,80 @@
+//! The next hop of a datagram, by the configuration of the network stack.
+
+use embassy_net::{HardwareAddress, IpAddress, Stack};
+#[cfg(feature = "ipv4")]
+use embassy_net::{Ipv4Address, Ipv4Cidr};
+#[cfg(feature = "ipv6")]
+use embassy_net::{Ipv6Address, Ipv6Cidr};
+
+/// Where the network stack sends a datagram.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Route {
+    /// To all machines, or over a medium without hardware addresses.
+    Direct,
+    /// To this address of the link, whose hardware address the stack has to know.
+    Via(IpAddress),
+    /// Nowhere: the stack has no address of this family, or no gateway.
+    None,
+}
+
+/// What routes depend on. A change means that the neighbours may be others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Network {
+    is_link_up: bool,
+    has_neighbours: bool,
+    #[cfg(feature = "ipv4")]
+    v4: Option<(Ipv4Cidr, Option<Ipv4Address>)>,
+    #[cfg(feature = "ipv6")]
+    v6: Option<(Ipv6Cidr, Option<Ipv6Address>)>,
+}
+
+impl Network {
+    pub(super) fn of(stack: Stack<'_>) -> Self {
+        Self {
+            is_link_up: stack.is_link_up(),
+            has_neighbours: matches!(stack.hardware_address(), HardwareAddress::Ethernet(_)),
+            #[cfg(feature = "ipv4")]
+            v4: stack.config_v4().map(|config| (config.address, config.gateway)),
+            #[cfg(feature = "ipv6")]
+            v6: stack.config_v6().map(|config| (config.address, config.gateway)),
+        }
+    }
+
+    /// The route to an address, as smoltcp chooses it.
+    pub(super) fn route(&self, to: IpAddress) -> Route {
+        match to {
+            #[cfg(feature = "ipv4")]
+            IpAddress::Ipv4(address) => self.route_v4(address),
+            #[cfg(feature = "ipv6")]
+            IpAddress::Ipv6(address) => self.route_v6(address),
+        }
+    }
+
+    #[cfg(feature = "ipv4")]
+    fn route_v4(&self, to: Ipv4Address) -> Route {
+        let Some((own, gateway)) = self.v4 else { return Route::None };
+        if !self.has_neighbours || to.is_broadcast() || to.is_multicast() || own.broadcast() == Some(to) {
+            return Route::Direct;
+        }
+        if own.contains_addr(&to) {
+            return Route::Via(to.into());
+        }
+        gateway.map_or(Route::None, |gateway| Route::Via(gateway.into()))
+    }
+
+    #[cfg(feature = "ipv6")]
+    fn route_v6(&self, to: Ipv6Address) -> Route {
+        if !self.has_neighbours && (self.v6.is_some() || to.is_unicast_link_local()) || to.is_multicast() {
+            return Route::Direct;
+        }
+        // With SLAAC the stack has a link-local address before it has another one.
+        if to.is_unicast_link_local() {
+            return Route::Via(to.into());
+        }
+        let Some((own, gateway)) = self.v6 else { return Route::None };
+        if own.contains_addr(&to) {
+            return Route::Via(to.into());
+        }
+        gateway.map_or(Route::None, |gateway| Route::Via(gateway.into()))
+    }
+}

@@ -1,0 +1,45 @@
+//! Counters of datagrams that were not sent.
+
+/// Why a datagram was not sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub(crate) enum UnsentReason {
+    NoRoute,
+    Unanswered,
+    BackedOff,
+    Rationed,
+}
+
+/// The number of datagrams that the peer composed and the network did not take, by reason.
+/// [`Handle::unsent`](crate::Handle::unsent) has an example.
+///
+/// The protocols treat them like datagrams that were lost on the way: reliable messages are sent again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[non_exhaustive]
+pub struct UnsentDatagrams {
+    /// The network stack had no address of the family of the receiver, or no gateway.
+    pub no_route: u32,
+    /// The receiver, or the gateway to it, did not answer the request for its hardware address (ARP or NDP).
+    pub unanswered: u32,
+    /// The receiver, or the gateway to it, had not answered before, and the next request was not due.
+    pub backed_off: u32,
+    /// Answers to peers without a connection, such as pongs, while others had not been taken.
+    pub rationed: u32,
+}
+
+impl UnsentDatagrams {
+    pub(crate) const fn new() -> Self {
+        Self { no_route: 0, unanswered: 0, backed_off: 0, rationed: 0 }
+    }
+
+    pub(crate) const fn add(&mut self, reason: UnsentReason, datagrams: u32) {
+        let counter = match reason {
+            UnsentReason::NoRoute => &mut self.no_route,
+            UnsentReason::Unanswered => &mut self.unanswered,
+            UnsentReason::BackedOff => &mut self.backed_off,
+            UnsentReason::Rationed => &mut self.rationed,
+        };
+        *counter = counter.saturating_add(datagrams);
+    }
+}

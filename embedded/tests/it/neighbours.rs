@@ -1,0 +1,54 @@
+//! Machines that are absent from an Ethernet, and others that go on beside them.
+//!
+//! A test makes more round trips than its time limit would allow if each of them waited for a request for the hardware
+//! address of an absent machine.
+
+mod beside_tcp;
+mod changes;
+mod dialling;
+mod forged;
+
+use rakwire::endpoint::Protocol;
+use rakwire_embassy::{Connection, Handle};
+
+use crate::support::{Machine, Medium, Net, Tested, Wire, connect, echo, round_trips};
+
+/// Round trips of which each could wait for the better part of a second.
+const MANY: u32 = 300;
+/// The number of an address that no machine has.
+const ABSENT: u8 = 99;
+
+/// A network, a client, which is machine 1 and has room for more connections, and a server, which is machine 2.
+fn ethernet<P: Tested>() -> (Net, Machine<P>, Machine<P>) {
+    let mut net = Net::with_medium(Wire::losing(0), Medium::Ethernet);
+    let (client, server) = (net.client::<P, 8, 192, 128, 8>(), net.server::<P, 4, 96, 128, 8>());
+    (net, client, server)
+}
+
+/// A connection of these two whose server echoes everything.
+async fn echoing<P: Tested>(client: &Machine<P>, server: &Machine<P>) -> Connection<'static, P> {
+    let (here, there) = connect(client, server).await;
+    tokio::task::spawn_local(echo(there));
+    here
+}
+
+/// Dials an address again and again.
+async fn dial<P: Protocol>(handle: Handle<'static, P>, to: std::net::SocketAddr) {
+    loop {
+        if handle.connect(to).await.is_ok() {
+            panic!("a connection with an absent machine");
+        }
+    }
+}
+
+/// Round trips while another task runs.
+async fn go_on_beside<P: Tested>(connection: &Connection<'static, P>, other: impl Future<Output = ()> + 'static) {
+    let other = tokio::task::spawn_local(other);
+    for _ in 0..MANY / 10 {
+        round_trips(connection, 10, 40).await;
+        // The other task has its turns.
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    assert!(!other.is_finished());
+    other.abort();
+}

@@ -1,0 +1,84 @@
+//! Requests that say that they come from machines that are absent.
+
+use std::time::Duration;
+
+use rakwire::raknet::RakNet;
+
+use super::{ABSENT, echoing, ethernet, go_on_beside};
+use crate::raknet::silence::{forged_ping, forged_ping_v6};
+use crate::support::{Net, PORT, join, run};
+
+/// Has a ping arrive at machine 2 every `pause`, from one absent machine after the other.
+async fn forge(net: std::rc::Rc<Net>, pause: Duration, ping: fn(u8, u8) -> Vec<u8>) {
+    loop {
+        for from in ABSENT..=u8::MAX - 1 {
+            net.forge(2, ping(from, 2));
+            tokio::time::sleep(pause).await;
+        }
+    }
+}
+
+fn a_server_goes_on_while_pings_are_forged(pause: Duration, ping: fn(u8, u8) -> Vec<u8>) {
+    run(async {
+        let (net, client, server) = ethernet::<RakNet>();
+        let connection = echoing(&client, &server).await;
+        go_on_beside(&connection, forge(net.into(), pause, ping)).await;
+        let unsent = server.handle.unsent();
+        assert!(unsent.unanswered + unsent.rationed > 0, "{unsent:?}");
+        assert_eq!(unsent.backed_off, 0, "of its connection");
+    });
+}
+
+#[test]
+fn a_server_goes_on_while_pings_are_forged_twice_a_second() {
+    a_server_goes_on_while_pings_are_forged(Duration::from_millis(500), forged_ping);
+}
+
+#[test]
+fn a_server_goes_on_while_pings_are_forged_all_the_time() {
+    a_server_goes_on_while_pings_are_forged(Duration::from_millis(1), forged_ping);
+}
+
+#[test]
+fn a_server_goes_on_while_pings_are_forged_over_ipv6() {
+    a_server_goes_on_while_pings_are_forged(Duration::from_millis(100), forged_ping_v6);
+}
+
+#[test]
+fn newcomers_are_let_in_while_pings_are_forged() {
+    run(async {
+        let (mut net, _client, server) = ethernet::<RakNet>();
+        let newcomers: Vec<_> = (0..4).map(|_| net.client::<RakNet, 1, 48, 128, 4>()).collect();
+        let forging =
+            tokio::task::spawn_local(forge(net.into(), Duration::from_millis(300), forged_ping));
+        for newcomer in newcomers {
+            let (here, there) = tokio::join!(join(&newcomer, server.address), server.handle.accept());
+            tokio::task::spawn_local(crate::support::echo(there));
+            crate::support::round_trips(&here, 10, 40).await;
+        }
+        assert!(!forging.is_finished());
+        forging.abort();
+    });
+}
+
+#[test]
+fn a_machine_that_only_asks_all_machines_has_its_answer() {
+    run(async {
+        let (mut net, client, server) = ethernet::<RakNet>();
+        let _connection = echoing(&client, &server).await;
+        // The server has to ask for its hardware address.
+        let seeker = net.client::<RakNet, 1, 24, 128, 4>();
+        let forging =
+            tokio::task::spawn_local(forge(net.into(), Duration::from_millis(500), forged_ping));
+        let all = (std::net::Ipv4Addr::BROADCAST, PORT).into();
+        loop {
+            let limit = embassy_time::Duration::from_millis(300);
+            if let Ok(pong) = seeker.handle.discover(all, limit).await {
+                assert_eq!(pong.from(), server.address);
+                break;
+            }
+        }
+        assert!(!forging.is_finished());
+        forging.abort();
+    });
+}
