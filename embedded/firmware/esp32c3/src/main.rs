@@ -39,8 +39,8 @@ esp_bootloader_esp_idf::esp_app_desc!();
 
 #[esp_rtos::main]
 async fn main(spawner: Spawner) {
-    // Sockets: DHCP and the peer.
-    static RESOURCES: StaticCell<StackResources<2>> = StaticCell::new();
+    // Sockets: one of DHCP and two of the peer.
+    static RESOURCES: StaticCell<StackResources<3>> = StaticCell::new();
     let p = esp_hal::init(esp_hal::Config::default());
     // The memory of the driver of the radio; rakwire takes none of it.
     esp_alloc::heap_allocator!(size: 96 * 1024);

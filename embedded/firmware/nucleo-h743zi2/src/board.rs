@@ -17,8 +17,8 @@ use static_cell::{ConstStaticCell, StaticCell};
 const WATCHDOG_MICROS: u32 = 8_000_000;
 /// It must be longer than two checks of the heartbeat.
 const _: () = assert!(WATCHDOG_MICROS as u64 > 2 * PERIOD.as_micros());
-/// DHCP, and two sockets of the program.
-const SOCKETS: usize = 3;
+/// One of DHCP, and two of each of two peers.
+const SOCKETS: usize = 5;
 
 bind_interrupts!(struct Interrupts {
     ETH => InterruptHandler;

@@ -47,8 +47,8 @@ bind_interrupts!(struct Interrupts {
 #[embassy_executor::main]
 async fn main(spawner: Spawner) {
     static STATE: StaticCell<State> = StaticCell::new();
-    // Sockets: DHCP and the peer.
-    static RESOURCES: StaticCell<StackResources<2>> = StaticCell::new();
+    // Sockets: one of DHCP and two of the peer.
+    static RESOURCES: StaticCell<StackResources<3>> = StaticCell::new();
     let p = embassy_rp::init(Default::default());
     let Pio { mut common, irq0, sm0, .. } = Pio::new(p.PIO0, Interrupts);
     let (power, select) = (Output::new(p.PIN_23, Level::Low), Output::new(p.PIN_25, Level::High));

@@ -22,8 +22,8 @@ use static_cell::StaticCell;
 pub const WATCHDOG: Duration = Duration::from_secs(8);
 /// It must be longer than two checks of the heartbeat.
 const _: () = assert!(WATCHDOG.as_micros() > 2 * PERIOD.as_micros());
-/// DHCP, and two sockets of the program.
-const SOCKETS: usize = 3;
+/// One of DHCP, and two of each of two peers.
+const SOCKETS: usize = 5;
 /// The clock of the SPI bus.
 const SPI_HZ: u32 = 50_000_000;
 

@@ -10,8 +10,8 @@ use crate::executor::Executor;
 use crate::lan9118::{self, Lan9118};
 use crate::{exit, registers, time_driver};
 
-/// DHCP, and two sockets of the program.
-const SOCKETS: usize = 3;
+/// One of DHCP, and two of each of two peers.
+const SOCKETS: usize = 5;
 
 /// QEMU's exit code after a panic.
 const PANICKED: i32 = 101;

@@ -42,8 +42,8 @@ type Device = Ethernet<'static, ETH, GenericPhy<Sma<'static, ETH_SMA>>>;
 #[embassy_executor::main]
 async fn main(spawner: Spawner) {
     static PACKETS: ConstStaticCell<PacketQueue<4, 4>> = ConstStaticCell::new(PacketQueue::new());
-    // Sockets: DHCP and the peer.
-    static RESOURCES: StaticCell<StackResources<2>> = StaticCell::new();
+    // Sockets: one of DHCP and two of the peer.
+    static RESOURCES: StaticCell<StackResources<3>> = StaticCell::new();
     let mut config = embassy_stm32::Config::default();
     // The generator of random numbers needs this clock.
     config.rcc.hsi48 = Some(Default::default());

@@ -46,8 +46,8 @@ type Bus = ExclusiveDevice<Spi<'static, SPI0, Async>, Output<'static>, Delay>;
 #[embassy_executor::main]
 async fn main(spawner: Spawner) {
     static STATE: StaticCell<State<4, 4>> = StaticCell::new();
-    // Sockets: DHCP and the peer.
-    static RESOURCES: StaticCell<StackResources<2>> = StaticCell::new();
+    // Sockets: one of DHCP and two of the peer.
+    static RESOURCES: StaticCell<StackResources<3>> = StaticCell::new();
     let p = embassy_rp::init(Default::default());
     let mut rng = Trng::new(p.TRNG, Interrupts, trng::Config::default());
     let (mut seed, mut fallback, mut entropy) = ([0; 8], [0; 8], [0; 32]);
