@@ -34,7 +34,7 @@ pub use unconnected::{Unconnected, UnconnectedKind};
 ///
 /// The sender of a large message sends as many datagrams at once as its window allows. Those that do not fit into the
 /// receive buffer are lost and resent, so `DATAGRAMS` is a matter of speed: 2 for occasional small messages, 4 to 8 for
-/// large ones. Each takes about 1.5 KB; the rest of the socket takes another 4.5 KB.
+/// large ones. Each takes about 1.5 KB; the rest of the sockets takes another 6 KB.
 ///
 /// ```
 /// use rakwire_embassy::raknet::State;

@@ -70,17 +70,11 @@ impl Memory<'_> {
     /// Of two sockets with one port smoltcp gives a datagram to the one in the lower place, which is the one that is added
     /// first. Therefore they are opened and closed together.
     pub(super) fn open<'m>(&'m mut self, stack: Stack<'m>, port: u16) -> (UdpSocket<'m>, UdpSocket<'m>) {
-        let mut main = UdpSocket::new(
-            stack,
-            self.received_metadata,
-            self.received,
-            self.sent_metadata,
-            self.sent,
-        );
+        let mut main =
+            UdpSocket::new(stack, self.received_metadata, self.received, self.sent_metadata, self.sent);
         // These cannot fail: the sockets are new, and the address is unspecified.
         let _ = main.bind(port);
-        let mut resolving =
-            UdpSocket::new(stack, &mut [], &mut [], self.resolving_metadata, self.resolving);
+        let mut resolving = UdpSocket::new(stack, &mut [], &mut [], self.resolving_metadata, self.resolving);
         let _ = resolving.bind(main.endpoint().port);
         (main, resolving)
     }

@@ -25,11 +25,11 @@ use rakwire::endpoint::{Hook, Protocol};
 
 pub(crate) use buffers::Buffers;
 use buffers::Memory;
-pub(crate) use neighbours::{Neighbour, Neighbours};
 use neighbours::Knowledge;
-use resolution::{Decision, Purpose, Resolution};
+pub(crate) use neighbours::{Neighbour, Neighbours};
 #[cfg(feature = "tcp")]
 pub(crate) use reach::reach;
+use resolution::{Decision, Purpose, Resolution};
 use route::{Network, Route};
 
 use crate::shared::Shared;

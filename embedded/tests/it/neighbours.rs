@@ -42,7 +42,10 @@ async fn dial<P: Protocol>(handle: Handle<'static, P>, to: std::net::SocketAddr)
 }
 
 /// Round trips while another task runs.
-async fn go_on_beside<P: Tested>(connection: &Connection<'static, P>, other: impl Future<Output = ()> + 'static) {
+async fn go_on_beside<P: Tested>(
+    connection: &Connection<'static, P>,
+    other: impl Future<Output = ()> + 'static,
+) {
     let other = tokio::task::spawn_local(other);
     for _ in 0..MANY / 10 {
         round_trips(connection, 10, 40).await;

@@ -315,8 +315,7 @@ impl Net {
                 ConfigV6::Static(StaticConfigV6 { address, gateway: None, dns_servers: FixedVec::new() });
         }
         let resources = Box::leak(Box::new(StackResources::<6>::new()));
-        let (stack, mut runner) =
-            embassy_net::new(device, config, resources, number.into());
+        let (stack, mut runner) = embassy_net::new(device, config, resources, number.into());
         tokio::task::spawn_local(async move { runner.run().await });
         self.stacks.push(stack);
         stack

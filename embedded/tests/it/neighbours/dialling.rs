@@ -110,8 +110,10 @@ fn peers_that_dial_each_other_meet_beside_candidates_that_are_absent() {
                 tokio::task::spawn_local(dial(machine.handle, ([10, 0, 0, candidate], PORT).into()));
             }
         }
-        let (there, here) =
-            tokio::join!(crate::support::join(&one, other.address), crate::support::join(&other, one.address));
+        let (there, here) = tokio::join!(
+            crate::support::join(&one, other.address),
+            crate::support::join(&other, one.address)
+        );
         tokio::task::spawn_local(crate::support::echo(there));
         round_trips(&here, 100, 40).await;
     });

@@ -49,8 +49,7 @@ fn newcomers_are_let_in_while_pings_are_forged() {
     run(async {
         let (mut net, _client, server) = ethernet::<RakNet>();
         let newcomers: Vec<_> = (0..4).map(|_| net.client::<RakNet, 1, 48, 128, 4>()).collect();
-        let forging =
-            tokio::task::spawn_local(forge(net.into(), Duration::from_millis(300), forged_ping));
+        let forging = tokio::task::spawn_local(forge(net.into(), Duration::from_millis(300), forged_ping));
         for newcomer in newcomers {
             let (here, there) = tokio::join!(join(&newcomer, server.address), server.handle.accept());
             tokio::task::spawn_local(crate::support::echo(there));
@@ -68,8 +67,7 @@ fn a_machine_that_only_asks_all_machines_has_its_answer() {
         let _connection = echoing(&client, &server).await;
         // The server has to ask for its hardware address.
         let seeker = net.client::<RakNet, 1, 24, 128, 4>();
-        let forging =
-            tokio::task::spawn_local(forge(net.into(), Duration::from_millis(500), forged_ping));
+        let forging = tokio::task::spawn_local(forge(net.into(), Duration::from_millis(500), forged_ping));
         let all = (std::net::Ipv4Addr::BROADCAST, PORT).into();
         loop {
             let limit = embassy_time::Duration::from_millis(300);

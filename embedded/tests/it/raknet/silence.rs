@@ -56,7 +56,8 @@ pub(crate) fn forged_ping_v6(from: u8, to: u8) -> Vec<u8> {
     let length = ((8 + ping.len()) as u16).to_be_bytes();
     let addresses = [ipv6(from).octets(), ipv6(to).octets()].concat();
     let ip = [&[0x60, 0, 0, 0], &length[..], &[17, 64], &addresses].concat();
-    let pseudo = [&addresses, &[0, 0][..], &length, &[0, 0, 0, 17], &udp_header(&ping, [0, 0]), &ping].concat();
+    let pseudo =
+        [&addresses, &[0, 0][..], &length, &[0, 0, 0, 17], &udp_header(&ping, [0, 0]), &ping].concat();
     [&frame(from, to, [0x86, 0xDD]), &ip[..], &udp_header(&ping, checksum(&pseudo)), &ping].concat()
 }
 

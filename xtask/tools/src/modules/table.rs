@@ -203,9 +203,10 @@ const NATIVE: Crate = Crate {
 const EMBEDDED: Crate = Crate {
     root: "embedded/src/lib.rs",
     layers: &[
-        Layer::apart(&["clock", "error", "mac_address", "slots", "socket"]),
+        Layer::apart(&["clock", "error", "mac_address", "slots", "unsent"]),
         // What the tasks share, and who may look at it.
         Layer::together(&["shared"]),
+        Layer::together(&["socket"]),
         Layer::apart(&["read_guard", "reference", "runner"]),
         Layer::together(&["received", "connection"]),
         Layer::together(&["handle"]),
