@@ -43,6 +43,7 @@ impl<'d, P: Protocol, H: Hook<P>> Runner<'d, P, H> {
         loop {
             let Self { storage, turn } = self;
             let mut sockets = storage.open();
+            turn.outbox.discard(clock::now(), turn.shared);
             let successor = poll_fn(|cx| turn.poll(&mut sockets, cx)).await;
             drop(sockets);
             storage.follow(successor);

@@ -156,12 +156,13 @@ impl Outbox<'_> {
         }
     }
 
-    /// Discards what waits for a hardware address.
-    fn discard<P: Protocol, H: Hook<P>>(&mut self, now: Instant, shared: &Shared<'_, P, H>) {
+    /// Takes note that the sockets have been replaced by empty ones.
+    pub(crate) fn discard<P: Protocol, H: Hook<P>>(&mut self, now: Instant, shared: &Shared<'_, P, H>) {
         let discarded = self.resolution.discarded(now);
         if let Some(hop) = discarded.failed {
             self.neighbours.failed(now, hop);
         }
+        self.neighbours.flushed();
         shared.count_unsent(UnsentReason::Unanswered, discarded.datagrams);
     }
 }
@@ -281,7 +282,7 @@ impl Sockets<'_> {
             } else if now >= since + SEND_TIMEOUT {
                 shared.count_unsent(UnsentReason::Unanswered, self.queued);
                 outbox.neighbours.blocked();
-                self.replace(now, outbox, shared);
+                self.successor = Some(Successor::OnSamePort);
                 return;
             }
         }
@@ -292,20 +293,9 @@ impl Sockets<'_> {
             for hop in outbox.resolution.flushed() {
                 outbox.neighbours.reached(now, hop);
             }
-        } else if self.last_progress.is_none() && outbox.resolution.deadline().is_some_and(|at| now >= at) {
-            self.replace(now, outbox, shared);
+        } else if outbox.resolution.deadline().is_some_and(|at| now >= at) && is_empty(&mut self.main, cx) {
+            self.successor = Some(Successor::OnSamePort);
         }
-    }
-
-    /// Has the sockets replaced by empty ones.
-    fn replace<P: Protocol, H: Hook<P>>(
-        &mut self,
-        now: Instant,
-        outbox: &mut Outbox<'_>,
-        shared: &Shared<'_, P, H>,
-    ) {
-        outbox.discard(now, shared);
-        self.successor = Some(Successor::OnSamePort);
     }
 
     /// Puts a datagram into the socket for its receiver.
@@ -342,8 +332,8 @@ impl Sockets<'_> {
                 self.wake_at = Some(until);
                 Poll::Pending
             }
-            Decision::Displace if self.last_progress.is_none() => {
-                self.replace(now, outbox, shared);
+            Decision::Displace if is_empty(&mut self.main, cx) => {
+                self.successor = Some(Successor::OnSamePort);
                 Poll::Pending
             }
             // The main socket is not empty, and would lose what is in it.

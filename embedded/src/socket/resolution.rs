@@ -170,7 +170,11 @@ impl Resolution {
         let requested = pending.requested(now);
         self.last_request = requested.max(self.last_request);
         let failed = match pending.hops[..] {
-            [hop] if requested.is_some() && pending.purpose == Purpose::Wanted => Some(hop),
+            [hop]
+                if requested.is_some_and(|at| now >= at + PATIENCE) && pending.purpose == Purpose::Wanted =>
+            {
+                Some(hop)
+            }
             _ => None,
         };
         Discarded { datagrams: pending.datagrams, failed }
@@ -260,10 +264,12 @@ mod tests {
         lose(&mut resolution, 0, 5, Purpose::Wanted);
         resolution.sent(at(5), hop(1), Purpose::Wanted);
         assert_eq!(resolution.discarded(at(500)).failed, None);
-        resolution.sent(at(500), hop(1), Purpose::Wanted);
-        assert_eq!(resolution.discarded(at(2_400)).failed, Some(hop(1)));
-        resolution.sent(at(9_000), hop(1), Purpose::Answer);
-        resolution.sent(at(9_001), hop(2), Purpose::Answer);
-        assert_eq!(resolution.discarded(at(9_050)), Discarded { datagrams: 2, failed: None });
+        resolution.sent(at(6_000), hop(1), Purpose::Wanted);
+        assert_eq!(resolution.discarded(at(6_001)).failed, None, "too early");
+        resolution.sent(at(7_000), hop(1), Purpose::Wanted);
+        assert_eq!(resolution.discarded(at(8_900)).failed, Some(hop(1)));
+        resolution.sent(at(19_000), hop(1), Purpose::Answer);
+        resolution.sent(at(19_001), hop(2), Purpose::Answer);
+        assert_eq!(resolution.discarded(at(19_050)), Discarded { datagrams: 2, failed: None });
     }
 }
