@@ -10,7 +10,7 @@ use rakwire::endpoint::{Hook, Protocol};
 
 use crate::clock;
 use crate::shared::Shared;
-use crate::socket::{Outbox, Sockets, Storage, Successor};
+use crate::socket::{SendQueue, Sockets, Storage, Successor};
 
 /// The maximum number of datagrams that are handled before the task yields.
 const BATCH: usize = 8;
@@ -27,15 +27,15 @@ pub struct Runner<'d, P: Protocol, H: Hook<P> = ()> {
 /// What stays when the sockets are replaced.
 #[derive(Debug)]
 struct Turn<'d, P: Protocol, H: Hook<P>> {
-    outbox: Outbox<'d>,
+    queue: SendQueue<'d>,
     shared: &'d Shared<'d, P, H>,
     timer: Timer,
 }
 
 impl<'d, P: Protocol, H: Hook<P>> Runner<'d, P, H> {
-    pub(crate) fn new((storage, outbox): (Storage<'d>, Outbox<'d>), shared: &'d Shared<'d, P, H>) -> Self {
+    pub(crate) fn new((storage, queue): (Storage<'d>, SendQueue<'d>), shared: &'d Shared<'d, P, H>) -> Self {
         let timer = Timer::at(embassy_time::Instant::MAX);
-        Self { storage, turn: Turn { outbox, shared, timer } }
+        Self { storage, turn: Turn { queue, shared, timer } }
     }
 
     /// Receives and sends datagrams, and handles timeouts. The peer does nothing while this future is not polled.
@@ -43,7 +43,7 @@ impl<'d, P: Protocol, H: Hook<P>> Runner<'d, P, H> {
         loop {
             let Self { storage, turn } = self;
             let mut sockets = storage.open();
-            turn.outbox.discard(clock::now(), turn.shared);
+            turn.queue.discard(clock::now(), turn.shared);
             let successor = poll_fn(|cx| turn.poll(&mut sockets, cx)).await;
             drop(sockets);
             storage.follow(successor);
@@ -56,12 +56,12 @@ impl<P: Protocol, H: Hook<P>> Turn<'_, P, H> {
     fn poll(&mut self, sockets: &mut Sockets<'_>, cx: &mut Context<'_>) -> Poll<Successor> {
         let shared = self.shared;
         if shared.takes_fresh_port() {
-            sockets.change_port(&mut self.outbox);
+            sockets.change_port(&mut self.queue);
         }
         let received = self.receive(sockets, cx);
         let now = clock::now();
         shared.handle_timeout(now);
-        let sent = sockets.poll_send(now, &mut self.outbox, shared, cx);
+        let sent = sockets.poll_send(now, &mut self.queue, shared, cx);
         if let Some(successor) = sockets.successor()
             && received < BATCH
         {
@@ -72,7 +72,7 @@ impl<P: Protocol, H: Hook<P>> Turn<'_, P, H> {
             Some(_) if sent.is_pending() => Some(now + RETRY),
             next => next,
         };
-        let next = [next, sockets.deadline(now, &self.outbox)].into_iter().flatten().min();
+        let next = [next, sockets.deadline(now, &self.queue)].into_iter().flatten().min();
         self.timer = Timer::at(next.map_or(embassy_time::Instant::MAX, clock::timer));
         if received == BATCH || next.is_some() && Pin::new(&mut self.timer).poll(cx).is_ready() {
             cx.waker().wake_by_ref();
@@ -81,11 +81,11 @@ impl<P: Protocol, H: Hook<P>> Turn<'_, P, H> {
     }
 
     fn receive(&mut self, sockets: &mut Sockets<'_>, cx: &mut Context<'_>) -> usize {
-        let Self { outbox, shared, .. } = self;
+        let Self { queue, shared, .. } = self;
         let mut count = 0;
         while count < BATCH
             && sockets
-                .poll_receive(clock::now(), outbox, cx, |from, datagram| {
+                .poll_receive(clock::now(), queue, cx, |from, datagram| {
                     shared.handle_datagram(clock::now(), from, datagram);
                 })
                 .is_ready()

@@ -17,7 +17,7 @@ use core::pin::pin;
 use core::task::{Context, Poll, ready};
 use core::time::Duration;
 
-use embassy_net::udp::UdpSocket;
+use embassy_net::udp::{PacketMetadata, UdpSocket};
 use embassy_net::{IpAddress, IpEndpoint, Stack};
 use heapless::Vec;
 use rakwire::Instant;
@@ -58,12 +58,12 @@ impl<'d> Storage<'d> {
         neighbours: Neighbours<'d>,
         stack: Stack<'d>,
         port: u16,
-    ) -> (Self, Outbox<'d>) {
+    ) -> (Self, SendQueue<'d>) {
         let (memory, composed) = buffers.lend();
         let mut storage = Self { memory, stack, requested_port: port, port };
         // Panics here, and not in the task, if the stack has no space for the sockets.
         drop(storage.open());
-        let outbox = Outbox {
+        let queue = SendQueue {
             composed,
             pending: None,
             neighbours,
@@ -71,7 +71,7 @@ impl<'d> Storage<'d> {
             network: Network::of(stack),
             senders: Vec::new(),
         };
-        (storage, outbox)
+        (storage, queue)
     }
 
     /// Opens the sockets, on the same port as before.
@@ -108,7 +108,7 @@ impl core::fmt::Debug for Storage<'_> {
 
 /// What the peer sends, and what is known of the network. It stays when the sockets are replaced.
 #[derive(Debug)]
-pub(crate) struct Outbox<'d> {
+pub(crate) struct SendQueue<'d> {
     composed: &'d mut [u8],
     /// The datagram in `composed`, if it still has to be sent.
     pending: Option<(IpEndpoint, usize)>,
@@ -119,7 +119,7 @@ pub(crate) struct Outbox<'d> {
     senders: Vec<IpAddress, SENDERS>,
 }
 
-impl Outbox<'_> {
+impl SendQueue<'_> {
     /// Remembers the sender of a datagram.
     fn heard(&mut self, now: Instant, from: IpAddress) {
         self.neighbours.heard(now, from);
@@ -202,9 +202,9 @@ impl Sockets<'_> {
     }
 
     /// Asks for sockets on another free port, unless a port was requested. Everything that is buffered is lost.
-    pub(crate) const fn change_port(&mut self, outbox: &mut Outbox<'_>) {
+    pub(crate) const fn change_port(&mut self, queue: &mut SendQueue<'_>) {
         if self.is_port_free {
-            outbox.pending = None;
+            queue.pending = None;
             self.successor = Some(Successor::OnFreshPort);
         }
     }
@@ -213,22 +213,22 @@ impl Sockets<'_> {
     pub(crate) fn poll_receive(
         &mut self,
         now: Instant,
-        outbox: &mut Outbox<'_>,
+        queue: &mut SendQueue<'_>,
         cx: &mut Context<'_>,
         take: impl FnOnce(SocketAddr, &[u8]),
     ) -> Poll<()> {
         let received = self.main.recv_from_with(|bytes, meta| {
-            outbox.heard(now, meta.endpoint.addr);
+            queue.heard(now, meta.endpoint.addr);
             take(address(meta.endpoint), bytes);
         });
         pin!(received).poll(cx)
     }
 
     /// When to call `poll_send` at the latest, if there is something in the sockets.
-    pub(crate) fn deadline(&self, now: Instant, outbox: &Outbox<'_>) -> Option<Instant> {
+    pub(crate) fn deadline(&self, now: Instant, queue: &SendQueue<'_>) -> Option<Instant> {
         let main = self.last_progress.map(|at| at + SEND_TIMEOUT);
         // Once it has passed, the main socket has to become empty first, which wakes the task.
-        let resolving = outbox.resolution.deadline().filter(|at| *at > now);
+        let resolving = queue.resolution.deadline().filter(|at| *at > now);
         [main, resolving, self.wake_at].into_iter().flatten().min()
     }
 
@@ -236,22 +236,22 @@ impl Sockets<'_> {
     pub(crate) fn poll_send<P: Protocol, H: Hook<P>>(
         &mut self,
         now: Instant,
-        outbox: &mut Outbox<'_>,
+        queue: &mut SendQueue<'_>,
         shared: &Shared<'_, P, H>,
         cx: &mut Context<'_>,
     ) -> Poll<()> {
         self.wake_at = None;
-        self.check(now, outbox, shared, cx);
+        self.check(now, queue, shared, cx);
         while self.successor.is_none() {
-            let Some((to, length)) = outbox.next(now, shared) else {
-                outbox.senders.clear();
+            let Some((to, length)) = queue.next(now, shared) else {
+                queue.senders.clear();
                 return Poll::Ready(());
             };
-            match self.send(now, outbox, shared, (to, length), cx) {
+            match self.send(now, queue, shared, (to, length), cx) {
                 Poll::Ready(Ok(())) => {}
                 Poll::Ready(Err(reason)) => shared.count_unsent(reason, 1),
                 Poll::Pending => {
-                    outbox.pending = Some((to, length));
+                    queue.pending = Some((to, length));
                     return Poll::Pending;
                 }
             }
@@ -263,37 +263,37 @@ impl Sockets<'_> {
     fn check<P: Protocol, H: Hook<P>>(
         &mut self,
         now: Instant,
-        outbox: &mut Outbox<'_>,
+        queue: &mut SendQueue<'_>,
         shared: &Shared<'_, P, H>,
         cx: &mut Context<'_>,
     ) {
         let network = Network::of(self.stack);
-        if network != outbox.network {
-            outbox.network = network;
-            outbox.neighbours.clear();
-            outbox.resolution.clear();
+        if network != queue.network {
+            queue.network = network;
+            queue.neighbours.clear();
+            queue.resolution.clear();
         }
         if let Some(since) = self.last_progress {
             if is_empty(&mut self.main, cx) {
                 (self.last_progress, self.is_suspect, self.queued) = (None, false, 0);
-                outbox.neighbours.flushed();
+                queue.neighbours.flushed();
             } else if now >= since + SEND_TIMEOUT && !self.is_suspect {
                 (self.last_progress, self.is_suspect) = (Some(now), true);
             } else if now >= since + SEND_TIMEOUT {
                 shared.count_unsent(UnsentReason::Unanswered, self.queued);
-                outbox.neighbours.blocked();
+                queue.neighbours.blocked();
                 self.successor = Some(Successor::OnSamePort);
                 return;
             }
         }
-        if outbox.resolution.is_empty() {
+        if queue.resolution.is_empty() {
             return;
         }
         if is_empty(&mut self.resolving, cx) {
-            for hop in outbox.resolution.flushed() {
-                outbox.neighbours.reached(now, hop);
+            for hop in queue.resolution.flushed() {
+                queue.neighbours.reached(now, hop);
             }
-        } else if outbox.resolution.deadline().is_some_and(|at| now >= at) && is_empty(&mut self.main, cx) {
+        } else if queue.resolution.deadline().is_some_and(|at| now >= at) && is_empty(&mut self.main, cx) {
             self.successor = Some(Successor::OnSamePort);
         }
     }
@@ -302,30 +302,30 @@ impl Sockets<'_> {
     fn send<P: Protocol, H: Hook<P>>(
         &mut self,
         now: Instant,
-        outbox: &mut Outbox<'_>,
+        queue: &mut SendQueue<'_>,
         shared: &Shared<'_, P, H>,
         (to, length): (IpEndpoint, usize),
         cx: &mut Context<'_>,
     ) -> Poll<Result<(), UnsentReason>> {
-        let hop = match outbox.network.route(to.addr) {
-            Route::Direct => return self.send_main(now, outbox, (to, length), cx).map(Ok),
+        let hop = match queue.network.route(to.addr) {
+            Route::Direct => return self.send_main(now, queue, (to, length), cx).map(Ok),
             Route::Via(hop) => hop,
             Route::None => return Poll::Ready(Err(UnsentReason::NoRoute)),
         };
-        let knowledge = outbox.neighbours.knowledge(now, hop, hop != to.addr);
+        let knowledge = queue.neighbours.knowledge(now, hop, hop != to.addr);
         if knowledge == Knowledge::Reachable {
-            ready!(self.send_main(now, outbox, (to, length), cx));
-            outbox.neighbours.queued(hop);
+            ready!(self.send_main(now, queue, (to, length), cx));
+            queue.neighbours.queued(hop);
             return Poll::Ready(Ok(()));
         }
-        let purpose = outbox.purpose(to.addr, shared.has_task(address(to)));
-        match outbox.resolution.decide(now, hop, purpose, knowledge) {
+        let purpose = queue.purpose(to.addr, shared.has_task(address(to)));
+        match queue.resolution.decide(now, hop, purpose, knowledge) {
             Decision::Send => {
-                let Some(datagram) = outbox.composed.get(..length) else { return Poll::Ready(Ok(())) };
+                let Some(datagram) = queue.composed.get(..length) else { return Poll::Ready(Ok(())) };
                 if self.resolving.poll_send_to(datagram, to, cx).is_pending() {
                     return Poll::Ready(Err(UnsentReason::Unanswered));
                 }
-                outbox.resolution.sent(now, hop, purpose);
+                queue.resolution.sent(now, hop, purpose);
                 Poll::Ready(Ok(()))
             }
             Decision::Wait(until) => {
@@ -347,11 +347,11 @@ impl Sockets<'_> {
     fn send_main(
         &mut self,
         now: Instant,
-        outbox: &Outbox<'_>,
+        queue: &SendQueue<'_>,
         (to, length): (IpEndpoint, usize),
         cx: &mut Context<'_>,
     ) -> Poll<()> {
-        let Some(datagram) = outbox.composed.get(..length) else { return Poll::Ready(()) };
+        let Some(datagram) = queue.composed.get(..length) else { return Poll::Ready(()) };
         if self.main.poll_send_to(datagram, to, cx).is_pending() {
             self.is_full = true;
             return Poll::Pending;

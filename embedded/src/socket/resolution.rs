@@ -1,7 +1,7 @@
 //! Who may use the requests for hardware addresses, of which smoltcp sends one a second for all sockets of an interface.
 //!
 //! Datagrams for next hops whose hardware address may be unknown wait in a socket of their own. At most one next hop has
-//! that socket, so that another one never waits behind it for longer than [`PATIENCE`].
+//! that socket, so that another one never waits behind it for longer than [`MIN_TURN`].
 
 use core::time::Duration;
 
@@ -25,11 +25,11 @@ const WANTED_LIMIT: Duration = Duration::from_millis(1_900);
 const NEXT_REQUEST: Duration = Duration::from_millis(2_100);
 /// How long a datagram has the socket for itself. If the hardware address is known it leaves at the next turn of the network
 /// stack.
-const PATIENCE: Duration = Duration::from_millis(5);
+const MIN_TURN: Duration = Duration::from_millis(5);
 /// How long an answer to a peer without a connection may wait.
 const ANSWER_LIMIT: Duration = Duration::from_millis(50);
 /// How long such answers do not displace a datagram that the application wants to be sent.
-const WANTED_PATIENCE: Duration = Duration::from_millis(100);
+const MIN_WANTED_TURN: Duration = Duration::from_millis(100);
 
 /// Why a datagram is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -120,11 +120,11 @@ impl Resolution {
         let age = now.saturating_since(pending.since);
         match (purpose, pending.purpose) {
             _ if pending.is_only(hop) => Decision::Send,
-            (Purpose::Answer, Purpose::Answer) if age < PATIENCE => Decision::Send,
-            (Purpose::Answer, Purpose::Wanted) if age < WANTED_PATIENCE => {
+            (Purpose::Answer, Purpose::Answer) if age < MIN_TURN => Decision::Send,
+            (Purpose::Answer, Purpose::Wanted) if age < MIN_WANTED_TURN => {
                 Decision::Drop(UnsentReason::Rationed)
             }
-            (Purpose::Wanted, _) if age < PATIENCE => Decision::Wait(pending.since + PATIENCE),
+            (Purpose::Wanted, _) if age < MIN_TURN => Decision::Wait(pending.since + MIN_TURN),
             _ => Decision::Displace,
         }
     }
@@ -171,7 +171,7 @@ impl Resolution {
         self.last_request = requested.max(self.last_request);
         let failed = match pending.hops[..] {
             [hop]
-                if requested.is_some_and(|at| now >= at + PATIENCE) && pending.purpose == Purpose::Wanted =>
+                if requested.is_some_and(|at| now >= at + MIN_TURN) && pending.purpose == Purpose::Wanted =>
             {
                 Some(hop)
             }
