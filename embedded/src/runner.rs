@@ -21,12 +21,12 @@ const RETRY: Duration = Duration::from_millis(10);
 #[derive(Debug)]
 pub struct Runner<'d, P: Protocol, H: Hook<P> = ()> {
     storage: Storage<'d>,
-    turn: Turn<'d, P, H>,
+    exchange: Exchange<'d, P, H>,
 }
 
 /// What stays when the sockets are replaced.
 #[derive(Debug)]
-struct Turn<'d, P: Protocol, H: Hook<P>> {
+struct Exchange<'d, P: Protocol, H: Hook<P>> {
     queue: SendQueue<'d>,
     shared: &'d Shared<'d, P, H>,
     timer: Timer,
@@ -35,23 +35,23 @@ struct Turn<'d, P: Protocol, H: Hook<P>> {
 impl<'d, P: Protocol, H: Hook<P>> Runner<'d, P, H> {
     pub(crate) fn new((storage, queue): (Storage<'d>, SendQueue<'d>), shared: &'d Shared<'d, P, H>) -> Self {
         let timer = Timer::at(embassy_time::Instant::MAX);
-        Self { storage, turn: Turn { queue, shared, timer } }
+        Self { storage, exchange: Exchange { queue, shared, timer } }
     }
 
     /// Receives and sends datagrams, and handles timeouts. The peer does nothing while this future is not polled.
     pub async fn run(&mut self) -> ! {
         loop {
-            let Self { storage, turn } = self;
+            let Self { storage, exchange } = self;
             let mut sockets = storage.open();
-            turn.queue.discard(clock::now(), turn.shared);
-            let successor = poll_fn(|cx| turn.poll(&mut sockets, cx)).await;
+            exchange.queue.discard(clock::now(), exchange.shared);
+            let successor = poll_fn(|cx| exchange.poll(&mut sockets, cx)).await;
             drop(sockets);
             storage.follow(successor);
         }
     }
 }
 
-impl<P: Protocol, H: Hook<P>> Turn<'_, P, H> {
+impl<P: Protocol, H: Hook<P>> Exchange<'_, P, H> {
     /// Receives and sends once. Yields to other tasks even if there is more to do. Ready when other sockets are needed.
     fn poll(&mut self, sockets: &mut Sockets<'_>, cx: &mut Context<'_>) -> Poll<Successor> {
         let shared = self.shared;

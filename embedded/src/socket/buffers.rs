@@ -1,9 +1,8 @@
 //! The memory of the sockets of a peer.
 
 use embassy_net::Stack;
+use embassy_net::udp::{PacketMetadata, UdpSocket};
 use heapless::Vec;
-
-use super::{PacketMetadata, UdpSocket};
 
 /// The send buffer in datagrams of full size.
 const OUTGOING_DATAGRAMS: usize = 2;

@@ -17,7 +17,7 @@ use core::pin::pin;
 use core::task::{Context, Poll, ready};
 use core::time::Duration;
 
-use embassy_net::udp::{PacketMetadata, UdpSocket};
+use embassy_net::udp::UdpSocket;
 use embassy_net::{IpAddress, IpEndpoint, Stack};
 use heapless::Vec;
 use rakwire::Instant;

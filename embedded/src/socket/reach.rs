@@ -2,11 +2,11 @@
 
 use core::future::poll_fn;
 
+use embassy_net::udp::{PacketMetadata, UdpSocket};
 use embassy_net::{IpEndpoint, Stack};
 use embassy_time::{Duration, Timer, with_timeout};
 
 use super::route::{Network, Route};
-use super::{PacketMetadata, UdpSocket};
 
 /// How long to wait for the hardware address, during which smoltcp sends three requests, or one if others had two.
 const LIMIT: Duration = Duration::from_millis(2_900);

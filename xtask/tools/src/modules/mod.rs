@@ -162,7 +162,8 @@ fn beside(tree: &Tree, rule: &Foreign) -> Vec<String> {
     let mut problems = Vec::new();
     for (id, module) in tree.modules.iter().enumerate() {
         let file = &tree.files[module.file];
-        if module_name(&file.module) == rule.only_in {
+        let name = module_name(&file.module);
+        if name.strip_prefix(rule.only_in).is_some_and(|rest| rest.is_empty() || rest.starts_with("::")) {
             continue;
         }
         let imports = module.imports.iter().map(|import| (&import.path, import.line));
@@ -285,7 +286,8 @@ mod tests {
         const RULE: Foreign = Foreign { root: "src/lib.rs", path: &["net", "udp"], only_in: "a" };
         let tree = Tree::of_texts(&[
             ("src/lib.rs", "mod a;\nmod b;\nmod c;\nuse net as other;\n"),
-            ("src/a.rs", "use net::udp;"),
+            ("src/a.rs", "mod part;\nuse net::udp;"),
+            ("src/a/part.rs", "use super::udp;\nuse net::udp::Socket;"),
             ("src/b.rs", "use net as n;\nfn f() { n::udp::bind() }\nfn g() { super::other::udp::bind() }"),
             ("src/c.rs", "use net::*;\nfn f() { udp::bind() }\nfn g() { tcp::bind() }"),
         ]);
