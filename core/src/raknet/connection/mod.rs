@@ -229,7 +229,7 @@ impl Connection {
     }
 
     /// Handles that the system refused a datagram of this length because it is too large for the path.
-    fn on_too_large(&mut self, cx: &mut Context<'_, '_>, length: usize) {
+    fn on_too_large(&mut self, cx: &Context<'_, '_>, length: usize) {
         self.handshake.on_too_large(cx, length);
     }
 
