@@ -6,7 +6,7 @@ import { test } from "node:test";
 import { Loop } from "../dist/loop.js";
 
 function fixture({ datagrams = 0, hasRoom = true, timeout } = {}) {
-  const seen = { timeouts: [], sent: 0, errors: [], runs: 0 };
+  const seen = { timeouts: [], sent: 0, errors: [], looks: 0, runs: 0 };
   const peer = {
     waiting: datagrams,
     timeout,
@@ -15,7 +15,7 @@ function fixture({ datagrams = 0, hasRoom = true, timeout } = {}) {
     pollTimeout: () => (peer.waiting > 0 ? 0 : (peer.timeout ?? Infinity)),
   };
   const sink = { name: "udp", hasRoom, send: () => seen.sent++ };
-  const loop = new Loop(peer, sink, () => seen.runs++, (error) => seen.errors.push(error));
+  const loop = new Loop(peer, sink, () => seen.looks++, (error) => seen.errors.push(error), () => seen.runs++);
   return { seen, peer, sink, loop };
 }
 
@@ -52,6 +52,19 @@ test("requests of one task are one run", async (t) => {
   await Promise.resolve();
   assert.equal(seen.runs, 1);
   assert.equal(seen.sent, 3);
+});
+
+test("what a datagram that is sent leads to is looked at in the same run", (t) => {
+  const { seen, peer, loop } = fixture({ datagrams: 1 });
+  t.after(() => loop.stop());
+  let looksBefore;
+  const { pollTransmit } = peer;
+  peer.pollTransmit = () => {
+    looksBefore = seen.looks;
+    return pollTransmit();
+  };
+  loop.run();
+  assert.deepEqual([seen.sent, seen.runs, seen.looks > looksBefore], [1, 1, true]);
 });
 
 test("nothing is sent while the socket is full, and sending resumes by itself", (t) => {

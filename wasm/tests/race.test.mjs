@@ -27,6 +27,11 @@ class FakeClock {
     this.#timers.delete(timer);
   }
 
+  /** Time passes in which no timer fires. */
+  block(ms) {
+    this.#now += ms;
+  }
+
   async pass(ms) {
     const end = this.#now + ms;
     for (;;) {
@@ -37,7 +42,7 @@ class FakeClock {
         return;
       }
       this.#timers.delete(next[0]);
-      this.#now = next[1].at;
+      this.#now = Math.max(this.#now, next[1].at);
       next[1].callback();
     }
   }
@@ -367,7 +372,7 @@ test("a better carrier that does not get the flow leaves the one before", async 
 });
 
 /** A transport over a WebSocket, and the better carrier that it tries then. */
-async function startClimb(t) {
+async function startClimb(t, { opens = true } = {}) {
   const started = startTransport(t);
   const { carriers, clock } = started;
   carriers[0].events.onClose({ code: 1006, reason: "" });
@@ -375,7 +380,7 @@ async function startClimb(t) {
   await settled();
   carriers[1].tell(false);
   await clock.pass(16_000);
-  carriers[2].open();
+  if (opens) carriers[2].open();
   return started;
 }
 
@@ -412,6 +417,86 @@ test("what is too long for a better carrier is not sent, and RakNet's first requ
   transport.send(new Uint8Array(1_024));
   transport.send(new Uint8Array(1_025).fill(0x84));
   assert.deepEqual([carriers[1].sent, transport.dropped], [[1_024, 1_024], 1]);
+});
+
+/** A transport over WebTransport that has lost it, and the two carriers of its first attempt to come back. */
+async function startInterrupted(t, more) {
+  const started = startTransport(t, more);
+  const { carriers, clock } = started;
+  carriers[0].open();
+  await settled();
+  carriers[0].tell(false);
+  await clock.pass(1_000);
+  carriers[0].events.onClose({ code: 1006, reason: "" });
+  await clock.pass(HEAD_START_MS);
+  return started;
+}
+
+test("an attempt to come back that nothing answers is followed by others, until the flow waits no longer", async (t) => {
+  const { transport, carriers, clock, events } = await startInterrupted(t);
+  await clock.pass(2_000);
+  assert.equal(carriers.length, 3);
+  await clock.pass(1_500);
+  assert.deepEqual([carriers[1].isClosed, carriers[2].isClosed], [true, true]);
+  assert.ok(carriers.length > 3);
+  await clock.pass(25_000);
+  assert.deepEqual(events, ["open", "interrupted"]);
+  await clock.pass(1_500);
+  assert.deepEqual([transport.name, events], [undefined, ["open", "interrupted", "relay-closed 1006"]]);
+  assert.ok(carriers.every(({ isClosed }, index) => isClosed || index === 0), "what was opened is closed");
+  const count = carriers.length;
+  await clock.pass(60_000);
+  assert.equal(carriers.length, count);
+});
+
+test("a carrier that opens and does not tell the flow does not keep a connection longer than the flow waits", async (t) => {
+  const { carriers, clock, events } = await startInterrupted(t, { carriers: ["websocket"] });
+  for (let passed = 0; passed < 30_000; passed += 100) {
+    carriers.filter(({ isOpen, isClosed }) => !isOpen && !isClosed).forEach((carrier) => {
+      carrier.isOpen = true;
+      carrier.open();
+    });
+    await clock.pass(100);
+  }
+  assert.deepEqual(events, ["open", "interrupted", "relay-closed 1006"]);
+});
+
+test("a better carrier that never opens is given up and tried again later", async (t) => {
+  const { transport, carriers, clock } = await startClimb(t, { opens: false });
+  await clock.pass(30_000);
+  assert.deepEqual([carriers[2].isClosed, transport.name], [true, "websocket"]);
+  await clock.pass(31_000);
+  assert.ok(carriers.length >= 4);
+});
+
+test("a WebSocket is silent only if nothing of what waits leaves it, and the page was there to hear", async (t) => {
+  const { transport, carriers, clock, events } = startTransport(t, { carriers: ["websocket"] });
+  const [socket] = carriers;
+  socket.open();
+  socket.tell(false);
+  socket.bufferedAmount = 60_000;
+  transport.send(new Uint8Array(100));
+  for (let passed = 0; passed < 10_000; passed += 500) {
+    await clock.pass(500);
+    socket.bufferedAmount -= 1_000;
+  }
+  assert.deepEqual(events, ["open"], "it leaves slowly");
+  socket.tell(false);
+  transport.send(new Uint8Array(100));
+  clock.block(20_000);
+  await clock.pass(1_000);
+  assert.deepEqual(events, ["open"], "the page was blocked");
+  await clock.pass(3_600);
+  assert.deepEqual(events, ["open", "interrupted"]);
+  assert.match(carriers[1].request.url.search, /resume=secret/);
+});
+
+test("a relay without flows is not asked for one by a WebSocket", async (t) => {
+  const { transport, carriers, clock, events } = startTransport(t, { carriers: ["websocket"] });
+  carriers[0].open();
+  transport.send(new Uint8Array(100));
+  await clock.pass(60_000);
+  assert.deepEqual([carriers[0].requests, events], [0, ["open"]]);
 });
 
 test("a refusal of the relay is told as such, and one carrier alone is not deferred", async (t) => {
@@ -532,6 +617,7 @@ for (const [what, status, body] of [
     const { transport, carriers, clock, events, offered } = await startAnswered(t, status, body);
     assert.deepEqual(offered, {});
     transport.send(new Uint8Array(1_464).fill(5));
+    carriers[1].events.onDatagram(new Uint8Array(7));
     await clock.pass(60_000);
     assert.deepEqual([carriers[1].sent, carriers.length], [[1_464], 2]);
     // It has WebTransport now, which would not carry what the server sends.
@@ -544,7 +630,7 @@ for (const [what, status, body] of [
     await clock.pass(60_000);
     assert.deepEqual(carriers.map(({ name }) => name), ["webtransport", "websocket", "websocket"]);
     transport.send(new Uint8Array(1_464).fill(0x84));
-    assert.deepEqual([carriers[2].sent, transport.dropped, events], [[1_464], 0, ["open", "interrupted", "resumed"]]);
+    assert.deepEqual([carriers[2].sent, transport.dropped, events], [[1_464], 0, ["open", 7, "interrupted", "resumed"]]);
   });
 }
 

@@ -95,6 +95,46 @@ test("a connection that cannot go on ends, and says why", async (t) => {
   assert.deepEqual(events, ["interrupted", "resumed"]);
 });
 
+test("an attempt to come back that nothing answers is given up, and the next one succeeds", async (t) => {
+  const echo = await startEcho(t);
+  const way = await startTcpWay(t, await startRelay(t, { game: echo.address }));
+  const connection = await connect(way.url, USUAL);
+  way.isSilent = true;
+  way.cut();
+  await until(() => way.unanswered > 0, "the way is tried");
+  way.isSilent = false;
+  await new Promise((resolve) => connection.addEventListener("resumed", resolve));
+  assert.deepEqual((await echoOf(connection, pattern(100))).bytes, pattern(100));
+  assert.equal((await connection.close()).code, "local");
+});
+
+for (const protocol of PROTOCOLS) {
+  test(`${protocol.name}: a connection that is closed while its relay is gone ends`, async (t) => {
+    const echo = await startEcho(t, ...protocol.echo);
+    const way = await startTcpWay(t, await startRelay(t, { game: echo.address }));
+    const connection = await connect(way.url, { ...USUAL, ...protocol.options });
+    way.isSilent = true;
+    way.cut();
+    await until(() => way.unanswered > 0, "the way is tried");
+    assert.equal((await connection.close()).code, "local");
+  });
+}
+
+test("a WebSocket that goes silent without a close is replaced", async (t) => {
+  const echo = await startEcho(t);
+  const way = await startTcpWay(t, await startRelay(t, { game: echo.address }));
+  const connection = await connect(way.url, { ...USUAL, silenceTimeoutMs: LIMIT_MS });
+  const events = [];
+  for (const name of ["interrupted", "resumed"]) connection.addEventListener(name, ({ type }) => events.push(type));
+  // What is open stays so, and passes nothing on in either direction.
+  way.stall();
+  connection.send(pattern(100));
+  await until(() => events.includes("resumed"), "the connection goes on");
+  assert.deepEqual(events, ["interrupted", "resumed"]);
+  assert.deepEqual((await next(connection)).bytes, pattern(100));
+  assert.equal((await connection.close()).code, "local");
+});
+
 /** A relay that the test plays: `play(socket, request, count)` for each WebSocket. */
 async function startFakeRelay(t, play) {
   const server = new WebSocketServer({ host: "127.0.0.1", port: 0, handleProtocols: (offered) => [...offered][0] });
@@ -215,6 +255,50 @@ for (const [name, answer] of Object.entries(FORGETFUL)) {
     const { events, ended } = watch(t, url, { token: "t0k.en-_" });
     assert.deepEqual(await ended, { code: "relay-closed", reason: "the relay no longer knew the flow of the connection" });
     assert.deepEqual(events, ["open", "interrupted"]);
+  });
+}
+
+/** How the connection of a WebSocket that was open ends by a proxy, and how an attempt to come back does by a proxy or the relay. */
+const PROXY_CODES = [1001, 1011, 1012, 1013, 1014];
+const LATER_CODES = [...PROXY_CODES, 4408, 4429];
+
+for (const code of PROXY_CODES) {
+  test(`a connection goes on after a proxy has closed it with ${code}`, async (t) => {
+    const url = await startFakeRelay(t, (socket, _, count) => {
+      socket.send(flow({ resumed: count > 1 }));
+      if (count === 1) setTimeout(() => socket.close(code, "upstream"), 20);
+    });
+    const { events } = watch(t, url);
+    await until(() => events.includes("resumed"), "the connection goes on");
+    assert.deepEqual(events, ["open", "interrupted", "resumed"]);
+  });
+}
+
+for (const code of LATER_CODES) {
+  test(`a connection goes on although attempts to come back were closed with ${code}`, async (t) => {
+    const url = await startFakeRelay(t, (socket, _, count) => {
+      if (count === 2 || count === 3) {
+        socket.close(code, "try again later");
+        return;
+      }
+      socket.send(flow({ resumed: count > 1 }));
+      if (count === 1) setTimeout(() => socket.terminate(), 20);
+    });
+    const { events } = watch(t, url);
+    await until(() => events.includes("resumed"), "the connection goes on");
+    assert.deepEqual(events, ["open", "interrupted", "resumed"]);
+  });
+}
+
+for (const [code, reason] of [[1001, "relay is shutting down"], [1011, "UDP socket to the game server failed"], [4409, "resumed by another connection"], [4404, "unknown target"]]) {
+  test(`a connection ends at once when the relay says: ${reason}`, async (t) => {
+    const url = await startFakeRelay(t, (socket) => {
+      socket.send(flow());
+      setTimeout(() => socket.close(code, reason), 20);
+    });
+    const { events, ended } = watch(t, url);
+    assert.deepEqual(await ended, { code: "relay-closed", reason: `relay closed: ${reason} (code ${code})`, relayCode: code });
+    assert.deepEqual(events, ["open"]);
   });
 }
 

@@ -9,8 +9,16 @@ export async function startTcpWay(t, relay) {
   const sockets = new Set();
   /** The two ends of each connection. */
   const pairs = [];
-  const way = { isOpen: true, opened: 0, refused: 0 };
+  const way = { isOpen: true, isSilent: false, opened: 0, refused: 0, unanswered: 0 };
   const server = createServer((near) => {
+    if (way.isSilent) {
+      // It is accepted, and nothing more.
+      way.unanswered += 1;
+      sockets.add(near);
+      near.on("error", () => undefined);
+      near.pause();
+      return;
+    }
     if (!way.isOpen) {
       way.refused += 1;
       near.destroy();
@@ -31,6 +39,7 @@ export async function startTcpWay(t, relay) {
   way.cut = () => sockets.forEach((socket) => socket.destroy());
   // Nobody reads what the relay writes, until its system takes no more of it.
   way.pause = () => pairs.forEach(([near, far]) => far.unpipe(near).pause());
+  way.stall = () => pairs.forEach(([near, far]) => [near.unpipe(far), far.unpipe(near)].forEach((socket) => socket.pause()));
   way.resume = () => pairs.forEach(([near, far]) => far.pipe(near));
   t.after(() => {
     way.cut();

@@ -5,9 +5,9 @@ import type { ErrorCode } from "./errors.js";
 import { RakwireError } from "./errors.js";
 import { ConnectionEvent } from "./events.js";
 import type { Listener } from "./listeners.js";
-import { isCapturing, isListener, ListenerSet } from "./listeners.js";
+import { guardedListener, isCapturing, isListener, ListenerSet } from "./listeners.js";
 import { MAX_TIMEOUT_MS, readInteger } from "./options.js";
-import { report } from "./plugin/report.js";
+import { guarded } from "./plugin/report.js";
 import { ReceiveQueue } from "./receive-queue.js";
 import type { SessionEnd, SessionLike, SessionOwner } from "./session.js";
 import type {
@@ -185,8 +185,12 @@ export class PeerConnection extends EventTarget implements Connection {
     listener: Listener | null,
     options?: AddEventListenerOptions | boolean,
   ): void {
-    if (type !== "message" || !isListener(listener)) {
+    if (!isListener(listener)) {
       super.addEventListener(type, listener, options);
+      return;
+    }
+    if (type !== "message") {
+      super.addEventListener(type, guardedListener(listener), options);
       return;
     }
     super.addEventListener(type, this.#listeners.add(listener, options), options);
@@ -199,8 +203,12 @@ export class PeerConnection extends EventTarget implements Connection {
     listener: Listener | null,
     options?: EventListenerOptions | boolean,
   ): void {
-    if (type !== "message" || !isListener(listener)) {
+    if (!isListener(listener)) {
       super.removeEventListener(type, listener, options);
+      return;
+    }
+    if (type !== "message") {
+      super.removeEventListener(type, guardedListener(listener), { capture: isCapturing(options) });
       return;
     }
     // Node 20 does not know `true` for `options` here.
@@ -233,11 +241,9 @@ export class PeerConnection extends EventTarget implements Connection {
     if (!this.#listeners.isEmpty) {
       this.dispatchEvent(new ConnectionEvent("message", { message }));
     }
-    try {
-      this.#callback?.(message);
-    } catch (error) {
-      // As that of a listener: it is reported, and the connection goes on.
-      report(error);
+    if (this.#callback !== undefined) {
+      // As a listener: what it throws is reported, and the connection goes on.
+      guarded(this.#callback, message);
     }
   }
 

@@ -15,11 +15,16 @@ export async function withDeadline<T>(
   [code, message]: [ErrorCode, string],
   work: (deadline: AbortSignal) => Promise<T>,
 ): Promise<T> {
-  const timeout = AbortSignal.timeout(readTimeout(timeoutMs));
+  const controller = new AbortController();
+  const timeout = controller.signal;
+  // Not that of `AbortSignal.timeout`, for which a process does not stay alive.
+  const timer = setTimeout(() => controller.abort(), readTimeout(timeoutMs));
   const deadline = signal === undefined ? timeout : AbortSignal.any([signal, timeout]);
   try {
     return await work(deadline);
   } catch (error) {
     throw timeout.aborted && error === timeout.reason ? new RakwireError(code, message) : error;
+  } finally {
+    clearTimeout(timer);
   }
 }

@@ -31,6 +31,8 @@ export type ErrorCode =
   | "invalid-password"
   | "invalid-token"
   | "closed-by-server"
+  // connect: the page was left meanwhile
+  | "page-left"
   | "failed"
   // send
   | "not-connected"

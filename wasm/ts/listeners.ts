@@ -1,5 +1,7 @@
 /** Knows how many listeners an event has, which an `EventTarget` does not tell. */
 
+import { guarded } from "./plugin/report.js";
+
 /** A function, or an object with the method `handleEvent`. */
 export type Listener = ((event: any) => void) | { handleEvent(event: any): void };
 
@@ -36,11 +38,7 @@ export class ListenerSet {
       if (once) {
         forget();
       }
-      if (typeof listener === "function") {
-        listener.call(event.currentTarget, event);
-      } else {
-        listener.handleEvent(event);
-      }
+      guardedListener(listener)(event);
     };
     const wrapper = { call, forget };
     if (signal?.aborted !== true) {
@@ -60,6 +58,20 @@ export class ListenerSet {
   #of(options: EventListenerOptions | boolean | undefined) {
     return this.#wrappers[isCapturing(options) ? 1 : 0];
   }
+}
+
+const guards = new WeakMap<Listener, (event: Event) => void>();
+
+/** The function that stands for a listener, always the same one: what the listener throws is reported, and nothing ends by it. */
+export function guardedListener(listener: Listener): (event: Event) => void {
+  let guard = guards.get(listener);
+  if (guard === undefined) {
+    const call = (event: Event): unknown =>
+      typeof listener === "function" ? listener.call(event.currentTarget, event) : listener.handleEvent(event);
+    guard = (event) => guarded(call, event);
+    guards.set(listener, guard);
+  }
+  return guard;
 }
 
 /** Whether these options are those of a listener for the capturing phase. */

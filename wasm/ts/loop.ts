@@ -44,7 +44,10 @@ export class Loop {
   };
   readonly #runTimer = (): void => this.#onTimer();
 
-  /** Every run calls `onEvents` before it sends datagrams and `onRun` at its end; exceptions go to `onError`. */
+  /**
+   * Every run calls `onEvents` before it sends datagrams and once more when they are sent, as what is sent last may end the
+   * peer, and `onRun` at its end; exceptions go to `onError`.
+   */
   constructor(
     peer: Driven,
     sink: Sink,
@@ -88,7 +91,10 @@ export class Loop {
         // What is told of events may have taken long.
         const later = performance.now();
         this.#transmit(later);
-        this.#setTimer(later);
+        this.#onEvents();
+      }
+      if (!this.#isStopped) {
+        this.#setTimer(performance.now());
         this.#onRun();
       }
     } catch (thrown) {

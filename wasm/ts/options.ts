@@ -68,6 +68,7 @@ export function readSettings(url: string | URL, options: ConnectOptions, only?: 
     silenceTimeoutMs: readOptional("silenceTimeoutMs", options.silenceTimeoutMs, MAX_TIMEOUT_MS),
     outgoingLimit: readOptional("outgoingLimit", options.outgoingLimit, MAX_OUTGOING_LIMIT),
     transport: readTransport(url, options),
+    endWithPage: options.endWithPage !== false,
   };
 }
 

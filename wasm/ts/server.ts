@@ -18,7 +18,14 @@ const wasm = /* @__PURE__ */ new Wasm(() => inflate(packed));
  * await using server = await listen({ host: "127.0.0.1", port: 19_132 });
  * for await (const connection of server) {
  *   console.log("connected", connection.remoteAddress);
- *   connection.onMessage = ({ bytes }) => connection.send(bytes);
+ *   echo(connection).catch(console.error);
+ * }
+ *
+ * async function echo(connection: ServerConnection): Promise<void> {
+ *   for await (const { bytes } of connection) {
+ *     await connection.ready({ length: bytes.length });
+ *     connection.send(bytes);
+ *   }
  * }
  * ```
  *

@@ -4,6 +4,7 @@ import { readDelivery, withReceipt } from "./delivery.js";
 import type { ErrorCode } from "./errors.js";
 import { fromThrown, notConnected, RakwireError } from "./errors.js";
 import { Loop } from "./loop.js";
+import { onPageLeft, PAGE_LEFT } from "./page.js";
 import type { Peer, PeerEvents, PeerSettings } from "./peer.js";
 import type { PeerStats } from "./stats.js";
 import { describeStats } from "./stats.js";
@@ -13,6 +14,12 @@ import type { CloseCode, Message, Outcome, Progress, Protocol, ReadyOptions, Rel
 import { WaitingSenders } from "./waiting-senders.js";
 import type { WaitOptions } from "./waits.js";
 import { beforeAbort, deferred } from "./waits.js";
+
+/**
+ * How long a session that is closed may take. Rust gives up after 5 s, but tells so in a datagram, for which there may be no
+ * carrier.
+ */
+const CLOSE_MS = 6_000;
 
 /** How a session ended, before or after it was open. */
 export interface SessionEnd {
@@ -39,6 +46,8 @@ export interface SessionOwner {
 /** What a session is made with. */
 export interface SessionSettings extends PeerSettings {
   transport: TransportSettings;
+  /** Whether it ends with the page. */
+  endWithPage?: boolean;
 }
 
 /** What a connection needs of its session, which may run in another thread. */
@@ -79,11 +88,13 @@ export class Session implements SessionLike, TransportEvents, PeerEvents {
   /** The resolvers of pending receipts, by receipt number. */
   readonly #receipts = new Map<number, (outcome: Outcome) => void>();
   #lastStats: PeerStats | undefined;
+  #closeTimer: ReturnType<typeof setTimeout> | undefined;
+  readonly #stay: () => void;
 
   /** The connections of a server have neither a transport nor a loop of their own. */
   constructor(
     peer: Peer,
-    { protocol, transport }: SessionSettings,
+    { protocol, transport, endWithPage = false }: SessionSettings,
     owner: SessionOwner,
     open = openTransport,
     start = (...parts: [Peer, Transport, ...LoopCallbacks]): SessionLoop => new Loop(...parts),
@@ -100,6 +111,7 @@ export class Session implements SessionLike, TransportEvents, PeerEvents {
       (thrown) => this.#fail(thrown),
       () => this.#senders.update(),
     );
+    this.#stay = endWithPage ? onPageLeft(() => this.leave()) : () => undefined;
   }
 
   send(bytes: Uint8Array, options: SendOptions): void {
@@ -161,6 +173,20 @@ export class Session implements SessionLike, TransportEvents, PeerEvents {
   /** Disconnects; `onEnd` follows. */
   disconnect(): void {
     this.#change((now) => this.#peer.disconnect(now));
+    if (!this.#isOver) {
+      const reason = "it was closed while nothing carried datagrams to the server";
+      this.#closeTimer ??= setTimeout(() => this.#end({ code: "local", reason }), CLOSE_MS);
+    }
+  }
+
+  /** Disconnects at once, although earlier messages may not have arrived: there is no later. */
+  leave(): void {
+    if (!this.#isOver) {
+      this.disconnect();
+      // The time to wait for them is over.
+      this.#guard(() => this.#peer.handleTimeout(performance.now() + CLOSE_MS));
+      this.#end(PAGE_LEFT);
+    }
   }
 
   /** Disconnects at once and without `onEnd`. */
@@ -325,6 +351,8 @@ export class Session implements SessionLike, TransportEvents, PeerEvents {
   }
 
   #release(): void {
+    clearTimeout(this.#closeTimer);
+    this.#stay();
     // After a failure the peer may be unusable.
     try {
       this.#lastStats = this.#currentStats();

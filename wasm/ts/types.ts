@@ -91,6 +91,7 @@ export interface Message {
  * How a connection ended.
  *
  * - `local`: `close()` was called. `remote`: the server disconnected. `lost`: the server stopped responding.
+ * - `page-left`: its page was closed, reloaded, navigated away from, or kept by the browser for a return.
  * - `relay-closed`: the connection to the relay ended.
  * - `message-too-large`, `receive-memory`: the server sent more than the connection's memory can hold.
  * - `message-unfinished`: the server never completed a reliable message.
@@ -100,6 +101,7 @@ export interface Message {
  */
 export type CloseCode =
   | "local"
+  | "page-left"
   | "remote"
   | "lost"
   | "relay-closed"
@@ -275,6 +277,11 @@ export interface ConnectOptions {
    * false, and `token` needs this one, too: browsers close a WebSocket whose server does not know the subprotocol.
    */
   resume?: boolean;
+  /**
+   * Whether the connection ends with `page-left` when its page is closed, reloaded, navigated away from, or kept for a return
+   * (`pagehide`), so that the server has no player who has gone. What is on its way then may be lost. Default: true.
+   */
+  endWithPage?: boolean;
   /** The protocol of the server. Default `raknet`, or the one that the entry of the package has. */
   protocol?: Protocol;
   /**
@@ -395,8 +402,8 @@ export interface Connection extends AsyncIterable<Message>, AsyncDisposable {
   messages(options?: WaitOptions): AsyncIterableIterator<Message>;
 
   /**
-   * Closes the connection once earlier messages have arrived, or after 5 s; in a worker, after 10 s. Unread messages are
-   * discarded and counted. The signal ends only the wait.
+   * Closes the connection once earlier messages have arrived, or after 5 s; in a worker, after 10 s. It takes a second more where
+   * there is no transport just then. Unread messages are discarded and counted. The signal ends only the wait.
    */
   close(options?: WaitOptions): Promise<CloseInfo>;
 

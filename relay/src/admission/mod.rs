@@ -246,16 +246,18 @@ impl Admission {
             return Err(Refusal::Forbidden(Forbidden::Origin));
         }
         // Before a signature is verified, which takes much more time. Of several connections the one that opens its flow counts
-        // as a client, in `check_deferred`.
-        let limiter = if request.is_deferred { &policy.deferred } else { &policy.clients };
-        limiter.check_rate(now.at, ip).map_err(|excess| policy.excess(excess))?;
+        // as a client, in `check_new`, and so does one whose flow has gone before it came back.
+        if !request.is_returning {
+            let limiter = if request.is_deferred { &policy.deferred } else { &policy.clients };
+            limiter.check_rate(now.at, ip).map_err(|excess| policy.excess(excess))?;
+        }
         let target = policy.target(request.target.as_deref())?;
         let claims = policy.claims(request, &target.name, now.wall);
         Ok(Permission { target, client: request.client, claims, policy })
     }
 
-    /// Decides whether a client whose request was deferred may go on now, which counts as a new client.
-    pub(crate) fn check_deferred(&self, now: Now, client: IpAddr) -> Result<(), CloseReason> {
+    /// Decides whether a client that [`check`](Self::check) has not counted may have a new flow, which counts as a new client.
+    pub(crate) fn check_new(&self, now: Now, client: IpAddr) -> Result<(), CloseReason> {
         let policy = self.policy();
         policy.clients.check_rate(now.at, client).map_err(|excess| policy.excess(excess))
     }

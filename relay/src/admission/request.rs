@@ -39,6 +39,8 @@ pub(crate) struct Request {
     pub(crate) token: Option<Token>,
     /// Whether it opens several connections and goes on with one of them.
     pub(crate) is_deferred: bool,
+    /// Whether it has the secret of a flow, to which it comes back.
+    pub(crate) is_returning: bool,
 }
 
 impl Request {
@@ -51,6 +53,7 @@ impl Request {
             target: parameter(query, "target"),
             token: token.map(Token),
             is_deferred: parameter(query, "defer").is_some(),
+            is_returning: false,
         }
     }
 
@@ -63,12 +66,23 @@ impl Request {
             target: given(target),
             token: given(token).map(Token),
             is_deferred: false,
+            is_returning: false,
         }
     }
 
     /// The same of a client that may open several connections.
     pub(crate) fn deferred(self, is_deferred: bool) -> Self {
         Self { is_deferred, ..self }
+    }
+
+    /// Whether [`Admission::check`](super::Admission::check) counts it as a new client.
+    pub(crate) const fn is_counted(&self) -> bool {
+        !self.is_deferred && !self.is_returning
+    }
+
+    /// The same of a client that may have the secret of a flow.
+    pub(crate) fn returning(self, is_returning: bool) -> Self {
+        Self { is_returning, ..self }
     }
 }
 

@@ -267,7 +267,7 @@ async fn requests_that_may_not_go_on_are_limited_apart_from_new_clients() {
     let admitted = (0..50).filter(|_| admission.check(Now::read(), &deferred).is_ok()).count();
     assert_eq!(admitted, 8, "four times the burst of clients");
     let client = deferred.client.ip();
-    assert_eq!((0..50).filter(|_| admission.check_deferred(Now::read(), client).is_ok()).count(), 2);
+    assert_eq!((0..50).filter(|_| admission.check_new(Now::read(), client).is_ok()).count(), 2);
     assert!(admission.check(Now::read(), &request("192.0.2.1", "target=game")).is_err(), "the same ration");
 }
 

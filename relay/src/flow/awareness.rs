@@ -22,6 +22,10 @@ impl Inspect for Awareness {
         pass(self.handle_server(now, datagram), datagram)
     }
 
+    fn parting(&self) -> Option<Bytes> {
+        Self::parting(self).map(Bytes::from)
+    }
+
     fn set_carried(&mut self, longest: Option<usize>) {
         Self::set_carried(self, longest.and_then(|longest| u16::try_from(longest).ok()));
     }

@@ -28,6 +28,9 @@ pub trait Inspect: Send + fmt::Debug {
     /// A datagram of the game server.
     fn to_client(&mut self, now: Instant, datagram: &[u8]) -> Verdict;
 
+    /// What tells the game server that the client has gone, if the protocol has something for that.
+    fn parting(&self) -> Option<Bytes>;
+
     /// The transport of the client carries datagrams of so many bytes in one piece from now on; `None` is any.
     fn set_carried(&mut self, longest: Option<usize>);
 }

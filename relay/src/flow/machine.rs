@@ -222,7 +222,7 @@ impl Flow {
             FromClient::Text => self.finish(FlowEnd::TextMessage),
             FromClient::Unacknowledged { time } => self.lose_client(now, FlowEnd::Unresponsive(time)),
             FromClient::Violation => self.finish(FlowEnd::ProtocolViolation),
-            FromClient::Closed => self.finish(FlowEnd::ClientClosed),
+            FromClient::Closed => self.part(now, FlowEnd::ClientClosed),
             FromClient::Vanished => self.lose_client(now, FlowEnd::ClientVanished),
         }
     }
@@ -276,7 +276,7 @@ impl Flow {
             return self.finish(FlowEnd::Idle(self.limits.idle_timeout));
         }
         match self.client {
-            Client::Detached { until, lost } if now >= until => return self.finish(lost),
+            Client::Detached { until, lost } if now >= until => return self.part(now, lost),
             Client::Detached { .. } => return,
             Client::Attached => {}
         }
@@ -549,11 +549,22 @@ impl Flow {
 
     fn lose_client(&mut self, now: Instant, lost: FlowEnd) {
         if self.reports.is_none() || self.limits.resume_within.is_zero() {
-            return self.finish(lost);
+            return self.part(now, lost);
         }
         self.client = Client::Detached { until: now + self.limits.resume_within, lost };
         self.counters.clients.decrement();
         self.counters.detached.increment();
+    }
+
+    /// Ends the flow because its client has gone, which the game server is told, or it would keep a player until that has been
+    /// silent for long.
+    fn part(&mut self, now: Instant, end: FlowEnd) {
+        if self.end.is_none()
+            && let Some(parting) = self.inspect.as_ref().and_then(|inspect| inspect.parting())
+        {
+            self.queue_to_server(now, parting);
+        }
+        self.finish(end);
     }
 
     /// Ends the flow for the first reason; later ones are its consequences.

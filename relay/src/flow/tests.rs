@@ -527,7 +527,25 @@ impl Inspect for Strict {
         self.to_server(Instant::now(), datagram)
     }
 
+    fn parting(&self) -> Option<Bytes> {
+        Some(Bytes::from_static(b"gone"))
+    }
+
     fn set_carried(&mut self, _: Option<usize>) {}
+}
+
+#[test]
+fn the_server_is_told_when_the_client_has_gone_for_good() {
+    let strict = || Setup { inspect: Some(Box::new(Strict)), ..Setup::default() };
+    for input in [FromClient::Closed, FromClient::Vanished] {
+        let mut fixture = fixture_of(limits(), strict());
+        fixture.client(input);
+        assert!(fixture.end().is_some());
+        assert_eq!(fixture.batch(), [4]);
+    }
+    let mut refused = fixture_of(limits(), strict());
+    refused.client(FromClient::Text);
+    assert!(refused.batch().is_empty(), "what a flow is ended for otherwise is no farewell of its client");
 }
 
 /// The length of the request 1 that reaches the server when a client with a transport asks for the largest MTU.

@@ -18,7 +18,7 @@ use super::transport::Connection;
 use crate::admission::Admission;
 use crate::config::{Config, Limits};
 use crate::counters::Counters;
-use crate::flow::ResumeTable;
+use crate::flow::{ResumeTable, Secret};
 use crate::front::FrontCounters;
 use crate::front_target::FrontTarget;
 use crate::ops::{AddressLog, Gauges, Health, Reloading, render_metrics};
@@ -108,6 +108,11 @@ impl App {
     /// The flows that clients can come back to.
     pub(crate) fn resumable(&self) -> MutexGuard<'_, ResumeTable<Arc<Connections>>> {
         self.resumable.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether there is a flow with this secret and target, to which a client can come back.
+    pub(crate) fn has_flow(&self, secret: Option<&Secret>, target: Option<&str>) -> bool {
+        secret.zip(target).is_some_and(|(secret, target)| self.resumable().find(secret, target).is_some())
     }
 
     /// Makes the relay unready for good, for a reason.

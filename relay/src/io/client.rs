@@ -31,13 +31,15 @@ pub(crate) struct Opening {
     pub(crate) resume: Option<Secret>,
     /// Whether the flow opens, or is resumed, once the client sends something.
     pub(crate) is_deferred: bool,
+    /// Whether it has been counted as a new client.
+    pub(crate) is_counted: bool,
 }
 
 /// Serves a client until its flow ends, or passes it on to its earlier flow.
 pub(crate) async fn serve(app: &App, mut connection: Box<Connection>, opening: &Opening) {
     if opening.is_deferred
         && opening.permission.is_ok()
-        && let Err(reason) = wait_for_first(app, &mut connection, opening.client).await
+        && let Err(reason) = wait_for_first(app, &mut connection).await
     {
         return close(app, connection, &reason).await;
     }
@@ -45,7 +47,10 @@ pub(crate) async fn serve(app: &App, mut connection: Box<Connection>, opening: &
         return log_return(app, opening);
     };
     let slot = match &opening.permission {
-        Ok(permission) => take_slot(app, permission).await,
+        Ok(permission) => match count(app, opening) {
+            Ok(()) => take_slot(app, permission).await,
+            Err(excess) => Err(excess),
+        },
         Err(reason) => Err(reason.clone()),
     };
     match slot {
@@ -56,15 +61,11 @@ pub(crate) async fn serve(app: &App, mut connection: Box<Connection>, opening: &
 
 /// Waits for the first datagram of a client that opens several connections and goes on with one of them. The others take
 /// neither a slot nor a socket.
-async fn wait_for_first(
-    app: &App,
-    connection: &mut Connection,
-    client: SocketAddr,
-) -> Result<(), CloseReason> {
+async fn wait_for_first(app: &App, connection: &mut Connection) -> Result<(), CloseReason> {
     let time_limit = app.limits.header_timeout;
     let end = tokio::select! {
         first = timeout(time_limit, connection.wait_for_first()) => match first {
-            Ok(Ok(())) => return app.admission.check_deferred(Now::read(), client.ip()),
+            Ok(Ok(())) => return Ok(()),
             Ok(Err(FromClient::Text)) => FlowEnd::TextMessage,
             Ok(Err(FromClient::Oversized { len })) => {
                 FlowEnd::MessageTooBig { len, max: app.admission.limits().max_datagram }
@@ -77,6 +78,11 @@ async fn wait_for_first(
         () = app.drain.cancelled() => FlowEnd::ShuttingDown,
     };
     Err(CloseReason::Flow(end))
+}
+
+/// Counts a client that needs a new flow, unless its request has been counted.
+fn count(app: &App, opening: &Opening) -> Result<(), CloseReason> {
+    if opening.is_counted { Ok(()) } else { app.admission.check_new(Now::read(), opening.client.ip()) }
 }
 
 /// Serves an admitted client. The grant is kept until the WebSocket is closed, so that closing clients count too.

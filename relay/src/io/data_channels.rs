@@ -282,7 +282,10 @@ fn place(app: &App, client: SocketAddr) -> Result<Connected, Failure> {
 fn open(app: &App, client: SocketAddr, request: OpenRequest) -> Result<Opening, Failure> {
     let OpenRequest { target, token, resume, defer, .. } = request;
     let is_deferred = defer.is_some_and(|value| !value.is_empty());
-    let request = Request::without_origin(client, target, token.map(|token| token.0)).deferred(is_deferred);
+    let resume = resume.and_then(|secret| secret.0.parse().ok());
+    let is_returning = app.has_flow(resume.as_ref(), target.as_deref());
+    let request = Request::without_origin(client, target, token.map(|token| token.0));
+    let request = request.deferred(is_deferred).returning(is_returning);
     let permission = match app.admission.check(Now::read(), &request) {
         Ok(permission) => Ok(permission),
         Err(Refusal::Close(reason)) => Err(reason),
@@ -298,8 +301,9 @@ fn open(app: &App, client: SocketAddr, request: OpenRequest) -> Result<Opening, 
         client,
         permission,
         has_control: true,
-        resume: resume.and_then(|secret| secret.0.parse().ok()),
+        resume,
         is_deferred,
+        is_counted: request.is_counted(),
     })
 }
 

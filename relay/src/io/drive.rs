@@ -90,6 +90,8 @@ impl<'a> Driver<'a> {
             self.check_time(now);
             self.write(context, now);
             if let Some(end) = self.flow.end() {
+                // What the server is told of the end.
+                self.send(context, now);
                 return Poll::Ready(end);
             }
             let is_busy = has_more_to_read || has_more_to_receive;

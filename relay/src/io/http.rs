@@ -55,7 +55,10 @@ async fn open(
     };
     let query = query.unwrap_or_default();
     let client = app.admission.client_of(connected.peer(), &headers);
+    let resume = parameter(&query, "resume").and_then(|secret| secret.parse().ok());
     let request = Request::from_http(client, &headers, &query);
+    let is_returning = app.has_flow(resume.as_ref(), request.target.as_deref());
+    let request = request.returning(is_returning);
     let permission = match app.admission.check(Now::read(), &request) {
         Ok(permission) => Ok(permission),
         Err(Refusal::Close(reason)) => Err(reason),
@@ -67,8 +70,9 @@ async fn open(
         client,
         permission,
         has_control: upgrade.selected_protocol().is_some(),
-        resume: parameter(&query, "resume").and_then(|secret| secret.parse().ok()),
+        resume,
         is_deferred: request.is_deferred,
+        is_counted: request.is_counted(),
     };
     // Taken before the upgrade, so that a shutdown in between waits for it.
     let tracked = app.sessions.token();

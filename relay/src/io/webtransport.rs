@@ -267,7 +267,10 @@ async fn decide(
 ) -> Option<(ClientConnection, Opening)> {
     let Requested { request: asked, mut streams } = requested;
     let query = asked.url.query().unwrap_or_default();
+    let resume = parameter(query, "resume").and_then(|secret| secret.parse().ok());
     let request = Request::from_http(connected.peer(), &asked.headers, query);
+    let is_returning = app.has_flow(resume.as_ref(), request.target.as_deref());
+    let request = request.returning(is_returning);
     let permission = match app.admission.check(Now::read(), &request) {
         _ if asked.url.path() != PATH => {
             app.counters.handshakes_failed.increment();
@@ -284,8 +287,9 @@ async fn decide(
         client: request.client,
         permission,
         has_control: parameter(query, "protocol").as_deref() == Some(FLOW_PROTOCOL),
-        resume: parameter(query, "resume").and_then(|secret| secret.parse().ok()),
+        resume,
         is_deferred: request.is_deferred,
+        is_counted: request.is_counted(),
     };
     let answer = async { Ok(ConnectResponse::OK.write(&mut streams.request.0).await?) };
     within(app, app.limits.header_timeout, answer).await?;

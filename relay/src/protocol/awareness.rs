@@ -53,6 +53,16 @@ impl Awareness {
         }
     }
 
+    /// The datagram that tells the server that the client has disconnected, if the server knows the client.
+    #[must_use]
+    pub fn parting(&self) -> Option<Vec<u8>> {
+        match &self.0 {
+            Flow::RakNet(flow) => flow.parting(),
+            Flow::GameProtocol(flow) => flow.parting(),
+            Flow::Raw => None,
+        }
+    }
+
     /// The transport of the client carries datagrams of so many bytes in one piece from now on; `None` is any.
     pub const fn set_carried(&mut self, longest: Option<u16>) {
         if let Flow::RakNet(flow) = &mut self.0 {

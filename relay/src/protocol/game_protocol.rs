@@ -2,7 +2,8 @@
 
 use std::time::Instant;
 
-use rakwire::game_protocol::wire::HEADER;
+use rakwire::game_protocol::wire::{HEADER, Header};
+use rakwire::wire::Writer;
 
 use super::budget::{Budget, Handshake};
 use super::verdict::{Change, Refusal, Verdict};
@@ -24,6 +25,14 @@ impl GameProtocolFlow {
 
     pub(super) const fn is_open(&self) -> bool {
         self.is_open
+    }
+
+    /// The packet that tells the server that the client has disconnected.
+    pub(super) fn parting(&self) -> Option<Vec<u8>> {
+        let mut buffer = [0; HEADER];
+        let mut writer = Writer::new(&mut buffer);
+        Header::End.write(&mut writer).ok().filter(|()| self.is_open)?;
+        Some(writer.finish().to_vec())
     }
 
     pub(super) fn handle_client(&mut self, now: Instant, datagram: &[u8]) -> Verdict {
@@ -60,12 +69,14 @@ mod tests {
         let now = Instant::now();
         let mut flow = flow(now);
         assert_eq!(flow.handle_client(now, &PACKET), Verdict::Drop(Refusal::NoHandshake));
+        assert_eq!(flow.parting(), None);
         assert_eq!(flow.handle_client(now, &SALT[..3]), Verdict::Drop(Refusal::NoHandshake));
         assert_eq!(flow.handle_client(now, &SALT), Verdict::Pass(Change::None));
         flow.handle_server(&[1, 2, 3]);
         assert!(!flow.is_open());
         flow.handle_server(&[0xA1, 0xB2, 0xC3, 0xD4]);
         assert!(flow.is_open());
+        assert_eq!(Header::read(&flow.parting().unwrap()).unwrap().0, Header::End);
         assert_eq!(flow.handle_client(now, &PACKET), Verdict::Pass(Change::None));
     }
 

@@ -3,8 +3,12 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use rakwire::U24;
+use rakwire::raknet::Reliability;
+use rakwire::wire::capsule::CapsuleHeader;
+use rakwire::wire::datagram::DatagramHeader;
 use rakwire::wire::offline::{Offline, PingScope};
-use rakwire::wire::{Reader, Wire};
+use rakwire::wire::{Reader, Wire, WireError, Writer, id};
 
 use super::budget::{Budget, Handshake};
 use super::mtu::clamp;
@@ -13,6 +17,9 @@ use super::verdict::{Change, Refusal, Verdict};
 
 /// Set in the first byte of every datagram of a connection.
 const VALID: u8 = 0x80;
+
+/// More bytes than a datagram with a disconnection notification has.
+const PARTING_MAX: usize = 32;
 
 /// See the module.
 #[derive(Debug)]
@@ -26,6 +33,8 @@ pub(super) struct RakNetFlow {
     is_open: bool,
     /// The ping that was passed on last: what it carries and whom it asks.
     pinged: Option<(u64, PingScope)>,
+    /// The number of the client's last datagram with messages, and its hints.
+    last_data: Option<(U24, u8)>,
 }
 
 impl RakNetFlow {
@@ -37,6 +46,7 @@ impl RakNetFlow {
             pongs,
             is_open: false,
             pinged: None,
+            last_data: None,
         }
     }
 
@@ -62,9 +72,29 @@ impl RakNetFlow {
             Some(message @ (Offline::Request1 { .. } | Offline::Request2 { .. })) => {
                 self.pass(now, datagram.len(), self.clamp(&message, datagram))
             }
-            Some(_) | None if self.is_open => Verdict::Pass(Change::None),
+            Some(_) | None if self.is_open => {
+                self.follow(datagram);
+                Verdict::Pass(Change::None)
+            }
             Some(_) | None => Verdict::Drop(Refusal::NoHandshake),
         }
+    }
+
+    /// Notes how far the client has counted its datagrams.
+    fn follow(&mut self, datagram: &[u8]) {
+        if let Ok(DatagramHeader::Data { number, hints }) = DatagramHeader::read(&mut Reader::new(datagram)) {
+            self.last_data = Some((number, hints));
+        }
+    }
+
+    /// The datagram that tells the server that the client has disconnected: an unreliable disconnection notification in the next
+    /// datagram of the client. A secure connection does not take it, as it is not sealed.
+    pub(super) fn parting(&self) -> Option<Vec<u8>> {
+        let (number, hints) = self.last_data.filter(|_| self.is_open)?;
+        let mut buffer = [0; PARTING_MAX];
+        let mut writer = Writer::new(&mut buffer);
+        write_disconnection(&mut writer, DatagramHeader::Data { hints, number: number.next() }).ok()?;
+        Some(writer.finish().to_vec())
     }
 
     fn handle_ping(&mut self, now: Instant, scope: PingScope, time: u64, length: usize) -> Verdict {
@@ -103,6 +133,22 @@ impl RakNetFlow {
         let scope = asked.map_or(PingScope::Any, |(_, scope)| scope);
         self.pongs.learn(scope, Pong { guid, data: data.to_vec(), at: now, latency: None });
     }
+}
+
+fn write_disconnection(writer: &mut Writer<'_>, header: DatagramHeader) -> Result<(), WireError> {
+    header.write(writer)?;
+    let none = U24::new(0);
+    let capsule = CapsuleHeader {
+        reliability: Reliability::Unreliable,
+        bits: u8::BITS as u16,
+        reliable: none,
+        sequence: none,
+        order: none,
+        channel: 0,
+        split: None,
+    };
+    capsule.write(writer)?;
+    writer.u8(id::DISCONNECTION_NOTIFICATION)
 }
 
 /// The offline message that a datagram is, if it is one. The first byte tells most datagrams from it.

@@ -143,3 +143,22 @@ fn a_pong_tells_of_room_only_if_it_answers_that_question() {
         assert_eq!(flow.handle_client(now, &open(9)), expected);
     }
 }
+
+#[test]
+fn the_server_is_told_of_a_client_that_has_gone_in_its_next_datagram() {
+    let (mut flow, now) = flow(Handshake::default());
+    flow.handle_server(now, &reply_2());
+    assert_eq!(flow.parting(), None, "the client has sent nothing that the server could follow");
+    flow.handle_client(now, &[0x84, 0xFF, 0xFF, 0x00, 0, 0, 8, 0xFE]);
+    // An acknowledgement has no number.
+    flow.handle_client(now, &[0xC0, 0, 1, 1, 7, 0, 0]);
+    assert_eq!(flow.parting().unwrap(), [0x84, 0, 0, 1, 0, 0, 8, 0x15]);
+}
+
+#[test]
+fn a_server_that_has_accepted_nobody_is_told_nothing() {
+    let (mut flow, now) = flow(Handshake::default());
+    flow.handle_client(now, &request_1(1_492));
+    flow.handle_client(now, &CONNECTED);
+    assert_eq!(flow.parting(), None);
+}

@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use rakwire_relay::flow::FLOW_PROTOCOL;
+use rakwire_relay::flow::{FLOW_PROTOCOL, FLOW_REQUEST};
 use rakwire_relay::{CloseKind, DropReason};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::sleep;
+use tokio_tungstenite::tungstenite::Message;
 
 use crate::support::{Client, Flow, Running, Server, TIMEOUT, config, eventually, game, within};
 
@@ -95,6 +96,36 @@ async fn a_return_takes_one_round_trip_after_that_of_tcp() {
     let message = [&[0x82, 0x80 | 10, 0, 0, 0, 0][..], b"here again"].concat();
     stream.write_all(&message).await.unwrap();
     assert_eq!(game.server.receive().await, (b"here again".to_vec(), game.from));
+}
+
+/// Players behind one address that lose their way together come back together.
+#[tokio::test]
+async fn a_client_that_comes_back_is_no_new_client_to_the_limits() {
+    let game = Game::start_with(|config| {
+        config.admission.exempt.clear();
+        config.clients.rate_per_address = 1;
+        config.clients.burst_per_address = 2;
+    })
+    .await;
+    let path = |secret: &str, more: &str| format!("/ws?target=game&resume={secret}{more}");
+    let (_second, _) = Client::with_control(game.relay.address, "/ws?target=game").await;
+    let new = Client::connect_with_control(game.relay.address, "/ws?target=game").await;
+    assert_eq!(new.closed().await.0, 4429);
+    let (_client, flow) = game.come_back().await;
+    assert!(flow.resumed);
+    let mut deferred =
+        Client::connect_with_control(game.relay.address, &path(&game.flow.resume, "&defer=1")).await;
+    deferred.message(Message::text(FLOW_REQUEST)).await;
+    assert!(deferred.text().await.contains(r#""resumed":true"#));
+    // A secret that fits nothing helps nobody.
+    for more in ["", "&defer=1"] {
+        let mut stranger =
+            Client::connect_with_control(game.relay.address, &path("AAAAAAAAAAAAAAAAAAAAAA", more)).await;
+        if !more.is_empty() {
+            stranger.message(Message::text(FLOW_REQUEST)).await;
+        }
+        assert_eq!(stranger.closed().await.0, 4429, "{more}");
+    }
 }
 
 /// An address that has changed: the old connection is not known to be lost.

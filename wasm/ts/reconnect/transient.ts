@@ -3,6 +3,8 @@
 /** The codes of ends of connections and of errors of `connect`. `relay-closed` is one of them by the code of the relay. */
 const TRANSIENT_CODES: readonly unknown[] = [
   "lost",
+  // It may come back, where the browser kept it.
+  "page-left",
   "relay-unreachable",
   "server-unreachable",
   "no-answer",

@@ -58,9 +58,16 @@ export interface ServerStats {
  * A RakNet server. Iterating over it accepts its connections:
  *
  * ```ts
- * async function echo(server: Server) {
+ * async function acceptAll(server: Server) {
  *   for await (const connection of server) {
- *     connection.onMessage = ({ bytes, reliability, channel }) => connection.send(bytes, { reliability, channel });
+ *     echo(connection).catch(console.error);
+ *   }
+ * }
+ *
+ * async function echo(connection: ServerConnection) {
+ *   for await (const { bytes, reliability, channel } of connection) {
+ *     await connection.ready({ length: bytes.length, reliability, channel });
+ *     connection.send(bytes, { reliability, channel });
  *   }
  * }
  * ```

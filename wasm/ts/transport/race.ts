@@ -40,21 +40,24 @@ export class Race {
   #yielding: unknown;
   /** Lets the WebSocket win that yields. */
   #standby: (() => void) | undefined;
+  #deadline: unknown;
   #isOver = false;
 
-  /** The entrants in the order of preference, at least one. */
-  constructor(entrants: readonly Entrant[], owner: RaceOwner, timers: Timers) {
+  /** The entrants in the order of preference, at least one. With `withinMs` it fails if none is open after that time. */
+  constructor(entrants: readonly Entrant[], owner: RaceOwner, timers: Timers, withinMs?: number) {
     this.#owner = owner;
     this.#timers = timers;
     this.#waiting = [...entrants];
+    if (withinMs !== undefined) {
+      this.#deadline = timers.set(() => this.#giveUp(withinMs), withinMs);
+    }
     this.#startNext();
   }
 
   /** Ends the race without a winner. */
   cancel(): void {
     this.#isOver = true;
-    this.#timers.clear(this.#headStart);
-    this.#timers.clear(this.#yielding);
+    [this.#headStart, this.#yielding, this.#deadline].forEach((timer) => this.#timers.clear(timer));
     this.#running.forEach((carrier) => carrier.close());
     this.#running.clear();
   }
@@ -120,8 +123,14 @@ export class Race {
     } else if (this.#running.size === 1) {
       this.#standby?.();
     } else if (this.#running.size === 0) {
-      this.#isOver = true;
+      this.cancel();
       this.#owner.onFailed(this.#failure);
     }
+  }
+
+  /** Those that still open are not waited for any longer. */
+  #giveUp(withinMs: number): void {
+    this.cancel();
+    this.#owner.onFailed(this.#failure ?? { code: LOST, reason: `no answer within ${withinMs} ms` });
   }
 }

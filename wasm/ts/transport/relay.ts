@@ -13,6 +13,8 @@ import { describeClose } from "./close.js";
 import { fit } from "./fit.js";
 import type { Flow } from "./flow.js";
 import { readFlow, readText } from "./flow.js";
+import { Interruption } from "./interruption.js";
+import { isLoss, mayComeBack } from "./loss.js";
 import type { Entrant } from "./race.js";
 import { Race } from "./race.js";
 import { readDrops } from "./relay-drops.js";
@@ -22,23 +24,20 @@ import type { Transport, TransportEnd, TransportEvents, TransportSettings } from
 
 /** The code of a relay that wants another token, or one at all. */
 const TOKEN_REFUSED = 4401;
-/** The code of a relay that heard nothing. */
-const UNRESPONSIVE = 4408;
 /** The code of a connection whose flow another one has taken over. */
 const TAKEN_OVER = 4409;
-/** The time before the second attempt to come back, the first being made at once; it doubles until the longest. */
-const SECOND_DELAY_MS = 100;
-const LONGEST_DELAY_MS = 2_000;
-/** A carrier that does not last so long is replaced with a delay, or a way that never holds would be tried incessantly. */
-const LASTING_MS = 1_000;
 /** The time before a flow is asked for again; it doubles. */
 const FIRST_REQUEST_MS = 250;
 const REQUESTS = 5;
 /** Another carrier is tried after so many, which leaves time for the handshake of the protocol. */
 const FIRST_REQUESTS = 3;
-/** How often it is looked whether a carrier without retransmission is silent, and for how long it may be. */
+/** How often it is looked whether a carrier is silent, and for how long it may be. */
 const WATCH_MS = 500;
 const SILENT_MS = 3_000;
+/** A look this late means that the page was blocked or suspended, so that what has come may not have been heard yet. */
+const LATE_MS = 250;
+/** How long a better carrier may take to open. */
+const CLIMB_MS = 30_000;
 /** The time before a better carrier is tried again; it doubles until the longest. */
 const FIRST_CLIMB_MS = 10_000;
 const LONGEST_CLIMB_MS = 300_000;
@@ -53,12 +52,14 @@ interface Leg {
   carrier: Carrier;
   /** When something was sent that nothing has followed yet. */
   unansweredSince: number | undefined;
+  /** What it had not sent at the last look. */
+  unsent: number;
   /** Whether anything has come by it. */
   isHeard: boolean;
 }
 
 /** What a timer is for: a leg has one while it asks for its flow. */
-type Purpose = "retry" | "watch" | "climb" | Leg;
+type Purpose = "retry" | "end" | "watch" | "climb" | Leg;
 
 /** Starts to open carriers to a relay. */
 export function openRelay(settings: TransportSettings, events: TransportEvents): Transport {
@@ -93,8 +94,8 @@ export class RelayTransport implements Transport {
   #longest: number | undefined;
   /** What the relay said of its transports last. */
   #offered: Announced | undefined;
-  #lostAt: number | undefined;
-  #delayMs = 0;
+  /** From the loss of a carrier until another one has the flow. */
+  #interruption: Interruption | undefined;
   /** When the relay said which flow the carrier has. */
   #heldSince = 0;
   #climbMs = FIRST_CLIMB_MS;
@@ -194,10 +195,12 @@ export class RelayTransport implements Transport {
       open: (events) => carrierKinds[name].open({ url, token, fingerprint, hasControl, webSocket, announced }, events),
     }));
     const owner = {
-      onWon: (name: CarrierName, carrier: Carrier) => this.#onWon({ name, carrier, unansweredSince: undefined, isHeard: false }),
+      onWon: (name: CarrierName, carrier: Carrier) => this.#onWon({ name, carrier, unansweredSince: undefined, unsent: 0, isHeard: false }),
       onFailed: (close: CarrierClose) => this.#onFailed(close),
     };
-    this.#race = new Race(entrants, owner, this.#timers);
+    // The first one ends with the attempt to connect, whose time the caller knows.
+    const withinMs = this.#flow === undefined ? undefined : (this.#interruption?.nextAttemptMs() ?? CLIMB_MS);
+    this.#race = new Race(entrants, owner, this.#timers, withinMs);
   }
 
   async #ask(): Promise<Announced> {
@@ -284,26 +287,33 @@ export class RelayTransport implements Transport {
   #settle(leg: Leg): void {
     this.#events?.onCarrier?.(leg.name === STREAM);
     this.#stop("watch", "climb");
-    if (this.#settings.resume && isLossy(leg)) {
+    if (this.#settings.resume) {
       this.#watch(leg);
     }
     this.#planClimb(leg);
   }
 
   #watch(leg: Leg): void {
+    const dueAt = this.#timers.now() + WATCH_MS;
     this.#after(WATCH_MS, "watch", () => {
       if (leg !== this.#active) {
         return;
       }
-      const silentMs = this.#timers.now() - (leg.unansweredSince ?? Infinity);
+      const now = this.#timers.now();
+      const unsent = leg.carrier.bufferedAmount;
+      if (leg.unansweredSince !== undefined && (now - dueAt > LATE_MS || unsent < leg.unsent)) {
+        leg.unansweredSince = now;
+      }
+      leg.unsent = unsent;
+      const silentMs = now - (leg.unansweredSince ?? Infinity);
       if (silentMs > SILENT_MS && this.#flow !== undefined) {
         this.#silent = leg.carrier;
         this.#active = undefined;
         this.#lose({ code: LOST, reason: "" });
         return;
       }
-      if (silentMs > SILENT_MS / 3) {
-        // The relay answers, whatever the server does.
+      if (silentMs > SILENT_MS / 3 && (isLossy(leg) || this.#flow !== undefined)) {
+        // The relay answers, whatever the server does. One that has no flows takes no text for what it is.
         leg.carrier.requestFlow();
       }
       this.#watch(leg);
@@ -386,8 +396,9 @@ export class RelayTransport implements Transport {
     this.#heldSince = this.#timers.now();
     this.#mute.clear();
     this.#settle(leg);
-    if (this.#lostAt !== undefined) {
-      this.#lostAt = undefined;
+    if (this.#interruption !== undefined) {
+      this.#interruption = undefined;
+      this.#stop("end");
       this.#events?.onResumed();
     }
   }
@@ -403,18 +414,14 @@ export class RelayTransport implements Transport {
         return;
       }
       this.#active = undefined;
-      if (this.#flow === undefined || !this.#isLoss(close)) {
+      // It is the next carrier that has taken the flow over, or else another connection, which goes on with it.
+      const isReplaced = close.code === TAKEN_OVER && this.#next !== undefined;
+      if (this.#flow === undefined || !(isLoss(close) || isReplaced)) {
         this.#end(describeClose(this.#url, close, true));
       } else {
         this.#lose(close);
       }
     }
-  }
-
-  /** Whether a connection with this end can go on. */
-  #isLoss({ code }: CarrierClose): boolean {
-    // It is the next carrier that has taken the flow over, or else another connection, which goes on with it.
-    return code === LOST || code === UNRESPONSIVE || (code === TAKEN_OVER && this.#next !== undefined);
   }
 
   /** No carrier was there. */
@@ -425,31 +432,30 @@ export class RelayTransport implements Transport {
     } else if (this.#flow !== undefined && close.code === TOKEN_REFUSED) {
       // A secret that the relay knows needs no token, and the token may have expired since.
       this.#endForgotten();
-    } else if (this.#flow === undefined || !this.#isLoss(close)) {
+    } else if (this.#flow === undefined || !mayComeBack(close)) {
       this.#end(describeClose(this.#url, close, this.#flow !== undefined));
     } else {
       this.#lose(close);
     }
   }
 
-  /** There is no carrier, until another one has the flow. */
+  /** There is no carrier, until another one has the flow or the flow does not wait any longer. */
   #lose(close: CarrierClose): void {
+    const { withinMs } = this.#flow as Flow;
     const now = this.#timers.now();
-    if (this.#lostAt === undefined) {
-      this.#lostAt = now;
-      this.#delayMs = now - this.#heldSince >= LASTING_MS ? 0 : SECOND_DELAY_MS;
+    if (this.#interruption === undefined) {
+      this.#interruption = new Interruption(now, withinMs, now - this.#heldSince);
+      this.#after(withinMs, "end", () => this.#end(describeClose(this.#url, close, true)));
       this.#events?.onInterrupted();
     }
-    if (this.#next !== undefined || this.#flow === undefined) {
+    if (this.#next !== undefined || this.#events === undefined) {
       return;
     }
-    // Many pages that lost the same relay shall not come back at the same moment.
-    const delay = this.#delayMs * (0.5 + Math.random());
-    if (now + delay - this.#lostAt > this.#flow.withinMs) {
+    const delay = this.#interruption.nextDelay(now);
+    if (delay === undefined) {
       this.#end(describeClose(this.#url, close, true));
       return;
     }
-    this.#delayMs = Math.min(Math.max(2 * this.#delayMs, SECOND_DELAY_MS), LONGEST_DELAY_MS);
     this.#stop("retry");
     if (delay === 0) {
       // Without a timer: those of a tab in the background fire once a second.

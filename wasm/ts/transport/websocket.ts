@@ -3,7 +3,7 @@
 import { RakwireError } from "../errors.js";
 import type { WebSocketConstructor, WebSocketLike } from "../types.js";
 import type { Carrier, CarrierClose, CarrierEvents, CarrierKind, CarrierRequest } from "./carrier.js";
-import { CONTROL_PROTOCOL, FLOW_REQUEST, MAX_BUFFERED_BYTES, NORMAL_CLOSURE } from "./carrier.js";
+import { CONTROL_PROTOCOL, FLOW_REQUEST, LOST, MAX_BUFFERED_BYTES, NORMAL_CLOSURE } from "./carrier.js";
 
 /** What a token is preceded by among the subprotocols, where no log has it. */
 const TOKEN = "rakwire.token.";
@@ -16,6 +16,9 @@ export function readWebSocket(given: WebSocketConstructor | undefined): WebSocke
   }
   return webSocket;
 }
+
+/** How long after an error an open WebSocket may take to say how it has ended; one that was never open has nothing to say. */
+const CLOSE_MS = 1_000;
 
 /** What a WebSocket is opened for. */
 type WebSocketRequest = Pick<CarrierRequest, "url" | "token" | "hasControl" | "webSocket">;
@@ -53,12 +56,12 @@ class WebSocketCarrier implements Carrier {
         this.#events?.onControl(data);
       }
     });
-    this.#socket.addEventListener("close", ({ code, reason }: CarrierClose) => {
-      this.#isOpen = false;
-      this.#events?.onClose({ code, reason });
+    this.#socket.addEventListener("close", (close: CarrierClose) => this.#end(close));
+    // A close event, which has more details, follows an error by the standard, but not in Node 22, nor in Chromium if the policy
+    // of the page forbids the URL.
+    this.#socket.addEventListener("error", () => {
+      setTimeout(() => this.#end({ code: LOST, reason: "" }), this.#isOpen ? CLOSE_MS : 0);
     });
-    // Every error is followed by a close event, which has more details.
-    this.#socket.addEventListener("error", () => undefined);
   }
 
   get hasRoom(): boolean {
@@ -81,5 +84,13 @@ class WebSocketCarrier implements Carrier {
     this.#events = undefined;
     this.#isOpen = false;
     this.#socket.close(NORMAL_CLOSURE);
+  }
+
+  #end({ code, reason }: CarrierClose): void {
+    const events = this.#events;
+    this.#events = undefined;
+    this.#isOpen = false;
+    // Deno has the code 0 for a WebSocket that was never open.
+    events?.onClose({ code: code === 0 ? LOST : code, reason });
   }
 }

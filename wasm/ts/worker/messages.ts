@@ -23,6 +23,8 @@ export type ToWorker = { session: number } & (
   /** The page has room for so many messages and bytes more. */
   | { type: "room"; messages: number; bytes: number }
   | { type: "disconnect" }
+  /** The page is left, and with it this worker ends. */
+  | { type: "leave" }
   | { type: "cancel" }
 );
 

@@ -119,6 +119,10 @@ class WorkerSession implements SessionOwner {
     void this.#sent.then(disconnect);
   }
 
+  leave(): void {
+    this.#session.leave();
+  }
+
   cancel(): void {
     this.#session.cancel();
     this.#forget();
@@ -259,6 +263,9 @@ self.addEventListener("message", ({ data }: MessageEvent<ToWorker>) => {
       break;
     case "disconnect":
       session?.disconnect();
+      break;
+    case "leave":
+      session?.leave();
       break;
     case "cancel":
       session?.cancel();

@@ -4,7 +4,9 @@ import { readDelivery, withReceipt } from "../delivery.js";
 import { ASYNC_DISPOSE } from "../dispose.js";
 import { notConnected, RakwireError } from "../errors.js";
 import { FIRST_ALLOWED_ID } from "../ids.js";
+import { onPageLeft, PAGE_LEFT } from "../page.js";
 import type { PeerWorker } from "../peer-worker.js";
+import { report } from "../plugin/report.js";
 import type { SessionEnd, SessionLike, SessionOwner, SessionSettings } from "../session.js";
 import type { PeerStats } from "../stats.js";
 import { describeStats } from "../stats.js";
@@ -44,7 +46,7 @@ export class WorkerThread implements PeerWorker {
     const post: Post = (command, transfer = []) => {
       this.#worker?.postMessage({ session: number, ...command }, transfer);
     };
-    const session = new RemoteSession(post, settings.protocol, owner, () => this.#forget(number));
+    const session = new RemoteSession(post, settings, owner, () => this.#forget(number));
     this.#sessions.set(number, session);
     try {
       this.#worker ??= this.#listen(this.#start());
@@ -117,15 +119,20 @@ class RemoteSession implements SessionLike {
   #withheldBytes = 0;
   #isOpen = false;
   #isOver = false;
+  #closeTimer: ReturnType<typeof setTimeout> | undefined;
   #guid: bigint | undefined;
   #transport: TransportName | undefined;
   #addresses: string[] = [];
 
-  constructor(post: Post, protocol: Protocol, owner: SessionOwner, onEnd: () => void) {
+  constructor(post: Post, { protocol, endWithPage = false }: SessionSettings, owner: SessionOwner, onEnd: () => void) {
     this.#post = post;
     this.#protocol = protocol;
     this.#owner = owner;
-    this.#onEnd = onEnd;
+    const stay = endWithPage ? onPageLeft(() => this.#leave()) : () => undefined;
+    this.#onEnd = () => {
+      stay();
+      onEnd();
+    };
     this.#senders = new WaitingSenders({ canSend: (length) => this.#canSend(length) });
   }
 
@@ -170,6 +177,16 @@ class RemoteSession implements SessionLike {
     this.#isOpen = false;
     this.#flush();
     this.#post({ type: "disconnect" });
+    this.#closeTimer ??= setTimeout(() => {
+      this.#post({ type: "cancel" });
+      this.end({ code: "worker-unavailable", reason: "the worker does not end the connection" });
+    }, CLOSE_MS);
+  }
+
+  /** The worker has what it takes to disconnect at once, and little time for it. */
+  #leave(): void {
+    this.#post({ type: "leave" });
+    this.end(PAGE_LEFT);
   }
 
   /** Disconnects; a connection that was never open ends at once. */
@@ -266,6 +283,7 @@ class RemoteSession implements SessionLike {
     }
     this.#isOver = true;
     this.#isOpen = false;
+    clearTimeout(this.#closeTimer);
     this.#onEnd();
     this.#receipts.forEach(({ resolve }) => resolve("unknown"));
     this.#receipts.clear();
@@ -343,7 +361,7 @@ class RemoteSession implements SessionLike {
       waiting.reject(error);
     } else if (this.#isOpen || error.code !== "not-connected") {
       // What a closed connection had no time for is no error.
-      reportError(error);
+      report(error);
     }
   }
 }

@@ -1,0 +1,72 @@
+// What a server learns of a player whose page has gone: by the page itself, or by the relay in its place.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { WebSocket } from "ws";
+
+import { connect } from "rakwire";
+
+import { openWith } from "./package-page.mjs";
+import { PROTOCOLS } from "./protocols.mjs";
+import { LIMIT_MS, next, startLoggedEcho, startRelay, until } from "./support.mjs";
+
+/** How a page is left. */
+const LEAVE = {
+  closed: (page) => page.close(),
+  reloaded: (page) => page.reload(),
+  "navigated away from": (page) => page.goto("about:blank"),
+};
+
+const DISCONNECTED = /disconnected .*the other peer disconnected/;
+
+for (const protocol of PROTOCOLS) {
+  const kind = protocol.name === "RakNet" ? "raknet" : "game-protocol";
+  for (const [how, leave] of Object.entries(LEAVE)) {
+    test(`${protocol.name}: the server of a page with a WebSocket that is ${how} hears that the player has gone`, async (t) => {
+      const echo = await startLoggedEcho(t, ...protocol.echo);
+      // What the page sends last may be lost with it, so that the relay says it as well.
+      const { page, url } = await openWith(t, { game: `${echo.address},kind=${kind}` });
+      await page.evaluate(async ([address, options]) => {
+        const { connect } = await import("/dist/index.js");
+        globalThis.connection = await connect(address, { target: "game", transport: "websocket", timeoutMs: 60_000, ...options });
+        // Something is on its way when the page goes.
+        globalThis.addEventListener("pagehide", () => globalThis.connection.send(new Uint8Array(1_000).fill(0xfe)), { capture: true });
+      }, [url, protocol.options]);
+      await leave(page);
+      await until(() => DISCONNECTED.test(echo.logged()), "the server hears of it");
+    });
+  }
+
+  test(`${protocol.name}: a relay that knows the protocol tells the server of a client that has closed its WebSocket`, async (t) => {
+    const echo = await startLoggedEcho(t, ...protocol.echo);
+    const relay = await startRelay(t, { game: `${echo.address},kind=${kind}` });
+    const sockets = [];
+    class Kept extends WebSocket {
+      constructor(...given) {
+        super(...given);
+        sockets.push(this);
+      }
+    }
+    const connection = await connect(`ws://${relay.address}/ws`, { target: "game", webSocket: Kept, timeoutMs: LIMIT_MS, ...protocol.options });
+    connection.send(Uint8Array.of(0xfe));
+    await next(connection);
+    // As a browser does for a page that is gone.
+    sockets[0].close(1001);
+    await until(() => DISCONNECTED.test(echo.logged()), "the server hears of it");
+  });
+}
+
+test("a connection says that it ended with its page, unless it is to outlive it", async (t) => {
+  const echo = await startLoggedEcho(t);
+  const { page, url } = await openWith(t, { game: echo.address });
+  const codes = await page.evaluate(async (address) => {
+    const { connect } = await import("/dist/index.js");
+    const options = { target: "game", timeoutMs: 60_000 };
+    const one = await connect(address, options);
+    const other = await connect(address, { ...options, endWithPage: false });
+    // A page that is kept for a return hears the same event.
+    dispatchEvent(new PageTransitionEvent("pagehide", { persisted: true }));
+    return [(await one.closed).code, (await other.close()).code];
+  }, url);
+  assert.deepEqual(codes, ["page-left", "local"]);
+});
