@@ -127,7 +127,7 @@ test("a WebSocket that goes silent without a close is replaced", async (t) => {
   const events = [];
   for (const name of ["interrupted", "resumed"]) connection.addEventListener(name, ({ type }) => events.push(type));
   // What is open stays so, and passes nothing on in either direction.
-  way.stall();
+  way.silence();
   connection.send(pattern(100));
   await until(() => events.includes("resumed"), "the connection goes on");
   assert.deepEqual(events, ["interrupted", "resumed"]);

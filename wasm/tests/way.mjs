@@ -39,7 +39,7 @@ export async function startTcpWay(t, relay) {
   way.cut = () => sockets.forEach((socket) => socket.destroy());
   // Nobody reads what the relay writes, until its system takes no more of it.
   way.pause = () => pairs.forEach(([near, far]) => far.unpipe(near).pause());
-  way.stall = () => pairs.forEach(([near, far]) => [near.unpipe(far), far.unpipe(near)].forEach((socket) => socket.pause()));
+  way.silence = () => pairs.forEach(([near, far]) => [near.unpipe(far), far.unpipe(near)].forEach((socket) => socket.pause()));
   way.resume = () => pairs.forEach(([near, far]) => far.pipe(near));
   t.after(() => {
     way.cut();
