@@ -79,7 +79,7 @@ async fn serve(listen: &str, arguments: &Arguments) -> Result<(), Failure> {
     let mut options = Options::server(64).map_err(host::no_entropy)?;
     options.capacity = capacity(64);
     options.simulate = arguments.simulate;
-    let endpoint = Endpoint::bind(listen, options).await;
+    let endpoint = Endpoint::bind(&host::listening(listen).await?[..], options).await;
     let endpoint = endpoint.map_err(|error| host::bind_failure(listen, &error))?;
     endpoint.set_advertisement(b"rakwire bench").map_err(|error| Failure::runtime(error.to_string()))?;
     host::serve(&endpoint, |connection| {

@@ -9,7 +9,7 @@ use rakwire_native::{BindError, Options, endpoint, raknet};
 
 use crate::failure::{Failure, print};
 
-/// Resolves HOST:PORT. Of a name with IPv4 and IPv6 addresses the first IPv4 one is used, because nearly every RakNet
+/// Resolves HOST:PORT, where HOST may have the name of an interface. Of a name with IPv4 and IPv6 addresses the first IPv4 one is used, because nearly every RakNet
 /// server has one.
 pub(crate) async fn resolve(target: &str) -> Result<SocketAddr, Failure> {
     let failure = |reason: &dyn std::fmt::Display| {
@@ -17,8 +17,7 @@ pub(crate) async fn resolve(target: &str) -> Result<SocketAddr, Failure> {
             "{target:?} is not an address: {reason}; use HOST:PORT, as in 127.0.0.1:19132 or [::1]:19132"
         ))
     };
-    let found = tokio::net::lookup_host(target).await;
-    let addresses: Vec<SocketAddr> = found.map_err(|error| failure(&error))?.collect();
+    let addresses = rakwire_native::lookup(target).await.map_err(|error| failure(&error))?;
     let preferred = addresses.iter().find(|address| address.is_ipv4());
     let address =
         *preferred.or_else(|| addresses.first()).ok_or_else(|| failure(&"the name has no address"))?;
@@ -29,6 +28,11 @@ pub(crate) async fn resolve(target: &str) -> Result<SocketAddr, Failure> {
         return Err(failure(&"no host has it"));
     }
     Ok(address)
+}
+
+/// The addresses to listen on that ADDR:PORT stands for.
+pub(crate) async fn listening(address: &str) -> Result<Vec<SocketAddr>, Failure> {
+    rakwire_native::lookup(address).await.map_err(|error| bind_failure(address, &BindError::Resolve(error)))
 }
 
 /// The address of a socket that can reach `server`.

@@ -1,4 +1,5 @@
-//! Cookies: what a stateless server gives a client to prove that its address is its own.
+//! Cookies: what a stateless server gives a client to prove that its address is its own. A cookie brings back one of two
+//! kinds, by which the server remembers what it does not keep.
 
 use core::hash::{Hash, Hasher};
 use core::net::SocketAddr;
@@ -11,31 +12,40 @@ use crate::time::Instant;
 /// How long a cookie is made; it is accepted for one to two such epochs.
 const EPOCH_MICROS: u64 = 5_000_000;
 
-/// A keyed hash of address, port and epoch, cut to the 32 bits that the wire has room for.
-fn cookie(secret: &[u8; 16], address: &SocketAddr, epoch: u64) -> u32 {
+/// A keyed hash of address, port and epoch in two halves, each the 32 bits that the wire has room for: the cookies of the
+/// two kinds.
+fn cookies(secret: &[u8; 16], address: &SocketAddr, epoch: u64) -> [u32; 2] {
     let mut hasher = SipHasher24::new_with_key(secret);
     AddressKey(*address).hash(&mut hasher);
     hasher.write_u64(epoch);
     let hash = hasher.finish();
-    u32::try_from(hash >> 32).unwrap_or(0)
+    [hash >> 32, hash & 0xFFFF_FFFF].map(|half| u32::try_from(half).unwrap_or(0))
 }
 
-/// The cookie for `address` at `now`.
-pub(crate) fn issue(secret: &[u8; 16], address: &SocketAddr, now: Instant) -> u32 {
-    cookie(secret, address, now.as_micros() / EPOCH_MICROS)
+/// The cookie of one kind for `address` at `now`.
+pub(crate) fn issue(secret: &[u8; 16], address: &SocketAddr, now: Instant, kind: bool) -> u32 {
+    let [of_first, of_second] = cookies(secret, address, now.as_micros() / EPOCH_MICROS);
+    if kind { of_second } else { of_first }
 }
 
-/// Whether `given` was issued to `address` in this epoch or the one before.
-pub(crate) fn verify(secret: &[u8; 16], address: &SocketAddr, now: Instant, given: u32) -> bool {
-    // Both differences are always computed, so the time taken tells nothing of either.
-    let [current, previous] = live(secret, address, now).map(|cookie| cookie ^ given);
-    (current == 0) | (previous == 0)
+/// The kind of `given` if it was issued to `address` in this epoch or the one before.
+pub(crate) fn verify(secret: &[u8; 16], address: &SocketAddr, now: Instant, given: u32) -> Option<bool> {
+    // All differences are always computed, so the time taken tells nothing of any.
+    let [now, before] = epochs(now).map(|epoch| cookies(secret, address, epoch).map(|cookie| cookie ^ given));
+    let is_first = (now[0] == 0) | (before[0] == 0);
+    let is_second = (now[1] == 0) | (before[1] == 0);
+    (is_first | is_second).then_some(is_second)
 }
 
-/// The cookies of `address` that are accepted at `now`: this epoch's and the last one's.
+/// The cookies of the first kind that are accepted of `address` at `now`: this epoch's and the last one's.
 pub(crate) fn live(secret: &[u8; 16], address: &SocketAddr, now: Instant) -> [u32; 2] {
+    epochs(now).map(|epoch| cookies(secret, address, epoch)[0])
+}
+
+/// The epoch of `now` and the one before.
+const fn epochs(now: Instant) -> [u64; 2] {
     let epoch = now.as_micros() / EPOCH_MICROS;
-    [epoch, epoch.wrapping_sub(1)].map(|epoch| cookie(secret, address, epoch))
+    [epoch, epoch.wrapping_sub(1)]
 }
 
 #[cfg(test)]
@@ -48,13 +58,17 @@ mod tests {
     fn a_cookie_holds_for_its_address_and_a_while() {
         let address = SocketAddr::from(([192, 0, 2, 1], 1_000));
         let now = Instant::from_micros(7 * EPOCH_MICROS + 1);
-        let cookie = issue(&SECRET, &address, now);
-        assert!(verify(&SECRET, &address, now, cookie));
-        assert!(verify(&SECRET, &address, Instant::from_micros(8 * EPOCH_MICROS), cookie));
-        assert!(!verify(&SECRET, &address, Instant::from_micros(9 * EPOCH_MICROS), cookie));
-        assert!(!verify(&SECRET, &SocketAddr::from(([192, 0, 2, 1], 1_001)), now, cookie));
-        assert!(!verify(&SECRET, &SocketAddr::from(([192, 0, 2, 2], 1_000)), now, cookie));
-        assert!(!verify(&[4; 16], &address, now, cookie));
-        assert!(!verify(&SECRET, &address, now, cookie ^ 1));
+        for kind in [false, true] {
+            let cookie = issue(&SECRET, &address, now, kind);
+            assert_eq!(verify(&SECRET, &address, now, cookie), Some(kind));
+            let later = Instant::from_micros(8 * EPOCH_MICROS);
+            assert_eq!(verify(&SECRET, &address, later, cookie), Some(kind));
+            let too_late = Instant::from_micros(9 * EPOCH_MICROS);
+            assert_eq!(verify(&SECRET, &address, too_late, cookie), None);
+            assert_eq!(verify(&SECRET, &SocketAddr::from(([192, 0, 2, 1], 1_001)), now, cookie), None);
+            assert_eq!(verify(&SECRET, &SocketAddr::from(([192, 0, 2, 2], 1_000)), now, cookie), None);
+            assert_eq!(verify(&[4; 16], &address, now, cookie), None);
+            assert_eq!(verify(&SECRET, &address, now, cookie ^ 1), None);
+        }
     }
 }

@@ -160,12 +160,14 @@ mod serial;
 pub mod sim;
 mod storage;
 mod time;
+mod zoned_host;
 
 pub use chunks::{Chunks, Piece};
 pub use host_prefix::HostPrefix;
 pub use machine::{Machine, Transmit};
 pub use serial::U24;
 pub use time::Instant;
+pub use zoned_host::split_zoned_host;
 
 /// The bytes of RakNet, and the cursors that read and write them.
 pub mod wire {

@@ -65,6 +65,7 @@ mod interfaces;
 mod key_file;
 #[cfg(feature = "key-log")]
 mod key_log_file;
+mod lookup;
 mod network_emulator;
 mod outgoing;
 mod path_mtu;
@@ -95,6 +96,7 @@ pub use key_file::{
 };
 #[cfg(feature = "key-log")]
 pub use key_log_file::KeyLogFile;
+pub use lookup::{lookup, lookup_blocking};
 #[cfg(feature = "ring")]
 pub use raknet::RingCipher;
 pub use raknet::{

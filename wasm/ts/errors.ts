@@ -18,6 +18,7 @@ export type ErrorCode =
   // connect: the server
   | "server-unreachable"
   | "no-answer"
+  | "handshake-timeout"
   | "already-connected"
   | "server-full"
   | "banned"

@@ -61,11 +61,12 @@ impl Capture {
         options: Options<P>,
     ) -> Result<(Endpoint<P>, Statistics), Failure> {
         let (file, database) = (self.file()?, self.database()?);
+        let addresses = &host::listening(address).await?[..];
         let bound = if self.is_enabled() {
             let sink = |local| PacketLogger(Records::<P>::new(local, file, database.as_ref(), self.log));
-            Endpoint::bind_with_hook(address, options, sink).await
+            Endpoint::bind_with_hook(addresses, options, sink).await
         } else {
-            Endpoint::bind(address, options).await
+            Endpoint::bind(addresses, options).await
         };
         let endpoint = bound.map_err(|error| host::bind_failure(address, &error))?;
         let statistics = Statistics::of(database, &endpoint);

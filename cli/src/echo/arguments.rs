@@ -32,7 +32,8 @@ pub(crate) struct Arguments {
     /// The data of pongs, at most 399 bytes, or 397 with a length before them
     #[arg(long, value_name = "TEXT", default_value = ADVERTISEMENT)]
     pub(super) advertise: String,
-    /// What stands before the data of pongs: nothing, or their length (default: the length if every --protocol is above 6)
+    /// What stands before the data of pongs: nothing, or their length (default: the length if every --protocol is above 6, or some and the data
+    /// begin with MCPE; or MCEE;)
     #[arg(long, value_enum, value_name = "FRAMING")]
     pub(super) pong_framing: Option<PongFramingArgument>,
     /// The largest MTU to offer, in bytes including IP and UDP headers

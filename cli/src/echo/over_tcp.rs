@@ -11,7 +11,8 @@ use crate::{host, tls};
 
 /// Echoes every message that arrives over TCP, until a signal ends the program.
 pub(super) async fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let endpoint = Endpoint::bind(&arguments.listen, options(arguments)?).await;
+    let addresses = host::listening(&arguments.listen).await?;
+    let endpoint = Endpoint::bind(&addresses[..], options(arguments)?).await;
     let endpoint = endpoint.map_err(|error| host::bind_failure(&arguments.listen, &error))?;
     start_logging();
     let accept = async {

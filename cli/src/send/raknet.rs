@@ -185,6 +185,8 @@ fn explain(failure: ConnectFailure, timeout: Duration) -> String {
     } else if failure == ConnectFailure::NoAnswer {
         let check = "check the address, and that UDP is not blocked, or allow more time with --timeout";
         format!(" within {seconds} s; {check}")
+    } else if failure == ConnectFailure::HandshakeTimeout {
+        format!(" ({seconds} s); allow more with --timeout, or look at both ends with `rakwire decode`")
     } else {
         String::new()
     };

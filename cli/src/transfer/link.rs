@@ -126,6 +126,8 @@ fn advice(failure: ConnectFailure) -> &'static str {
         "; show one with --identity"
     } else if failure == ConnectFailure::NoAnswer {
         "; check the address, and that UDP is not blocked, or allow more time with --timeout"
+    } else if failure == ConnectFailure::HandshakeTimeout {
+        "; allow more with --timeout"
     } else {
         ""
     }

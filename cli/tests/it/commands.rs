@@ -127,6 +127,16 @@ fn nobody_answers() {
     fails(&["send", &address, "x"], 1, "check the address");
 }
 
+/// A link-local address means nothing without its interface, which has a name.
+#[cfg(target_os = "linux")]
+#[test]
+fn an_address_may_have_the_name_of_an_interface() {
+    // Nobody has it, but it is an address.
+    fails(&["ping", "[fe80::1%lo]:19132", "--timeout", "0.2"], 1, "[fe80::1%1]:19132");
+    fails(&["ping", "[fe80::1%nothing0]:19132"], 2, "is not an address");
+    fails(&["echo", "--listen", "[fe80::1%nothing0]:0"], 2, "is not an address to listen on");
+}
+
 #[test]
 fn ping_shows_what_a_server_says() {
     let server = start_echo(&["--advertise", "a \u{1b}[31mgame; it's \"on\""]);

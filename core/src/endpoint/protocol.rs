@@ -95,6 +95,12 @@ pub trait Protocol: Internals {
         let _ = (peer, now, seconds);
     }
 
+    /// What the counters show that an operator should hear of once: clients of a kind that cannot come in.
+    fn advice(peer: &Peer<'_, Self>) -> Option<&'static str> {
+        let _ = peer;
+        None
+    }
+
     /// The GUID of a peer, where the protocol has one.
     fn guid(identity: Self::Identity) -> Option<u64> {
         let _ = identity;

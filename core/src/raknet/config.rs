@@ -33,8 +33,14 @@ pub type ProtocolVersions = Vec<u8, 8>;
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CookiePolicy {
-    /// Reply 1 carries a keyed cookie; request 2 without it is dropped. A forged source leaves no trace.
+    /// [`UnderLoad`](Self::UnderLoad) with an eighth of [`max_incoming`](Config::max_incoming) as `unvalidated`, at least 1
+    /// and at most 16: every client comes in as long as few come at once, those of
+    /// rust-raknet, jsp-raknet, raknet-node and Cloudburst Network too, which know no cookies. `docs/attacks.md` (A4) says
+    /// what forged addresses get then.
     #[default]
+    Automatic,
+    /// Reply 1 carries a keyed cookie; request 2 without it is dropped, counted as
+    /// [`MissingCookie`](super::DropReason::MissingCookie). A forged source leaves no trace.
     Required,
     /// Reply 1 carries a cookie only while the server is under load, as TCP does it with SYN cookies: `unvalidated` clients
     /// may be let in without one, and within each [`handshake_timeout`](Config::handshake_timeout) as many again, one
@@ -58,6 +64,9 @@ pub enum CookiePolicy {
     /// bytes (`docs/attacks.md`, A4).
     Off,
 }
+
+/// How many clients [`CookiePolicy::Automatic`] lets in without a cookie, at most.
+const MOST_UNVALIDATED: u16 = 16;
 
 /// What a client writes where the protocol wants the server's address.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -104,6 +113,14 @@ pub struct Config {
     /// ([`ConnectOptions::protocol_version`](super::ConnectOptions::protocol_version)). Default: 6, that of the original; Minecraft Bedrock of today has
     /// 11 ([`Config::bedrock`]).
     pub protocol_version: u8,
+    /// Whether `connect` asks a server for its version before the first request, with an unconnected ping: some servers hear
+    /// nothing from an address for 10 to 20 s after a request with another version than theirs. It costs a round trip, or
+    /// where no pong comes the `connect_interval` (a quarter of a shorter `connect_timeout`), and is left out where the
+    /// version is known: if `protocol_version` is above 6, if the server has named its own before, with
+    /// [`ConnectOptions::protocol_version`](super::ConnectOptions::protocol_version), and for secure connections. It needs
+    /// the feature `alloc`. Default: no; the drivers for sockets of a system do, whose defaults are
+    /// [`Protocol::config`](crate::endpoint::Protocol::config).
+    pub learn_version: bool,
     /// The protocol versions that a server accepts, at most eight. Default: 6, 10 and 11, those of the original and of
     /// current versions of Minecraft Bedrock.
     pub accepted_versions: ProtocolVersions,
@@ -129,12 +146,13 @@ pub struct Config {
     /// one network cannot have all pongs.
     pub pongs_per_network: u16,
     /// What stands before the data of pongs, in those that this peer sends and in those that it receives. Default: what
-    /// goes with the version. A server that accepts only versions above 6 writes the length before the data, as Minecraft
-    /// Bedrock does, and any other none; a client takes the length away if the data begin with it
-    /// (`docs/raknet.md#advertisements`). Advertisements and the data of [`Event::Pong`](super::Event::Pong) are always
-    /// without it.
+    /// goes with the version. A server writes the length before the data, as Minecraft Bedrock does, if it accepts only
+    /// versions above 6, or some and advertises what begins like a server of Minecraft Bedrock (`MCPE;` or `MCEE;`), and
+    /// otherwise none; a client takes the length away if the data begin with it (`docs/raknet.md#advertisements`).
+    /// Advertisements and the data of [`Event::Pong`](super::Event::Pong) are always without it.
     pub pong_framing: Option<PongFraming>,
-    /// Whether clients must prove their address. Default: they must, so that forged addresses take no slots.
+    /// Whether clients must prove their address. Default: once several have come at about the same time without a proof, so
+    /// that forged addresses take few slots.
     pub cookies: CookiePolicy,
     /// What a client writes where the protocol wants the server's address. Default: the address, as the original does.
     pub dialled_address: DialledAddress,
@@ -143,9 +161,10 @@ pub struct Config {
     /// The largest MTU that is offered or accepted, 576 to 1492 bytes with 28 bytes of IP and UDP headers. Default:
     /// 1492, the largest one of the original (`docs/raknet.md#connection-attempts`).
     pub mtu: u16,
-    /// How many addresses "connection request accepted" and "new incoming connection" list, at most 20. Default: 10, as
-    /// in the original; Minecraft Bedrock has 20.
-    pub address_count: u8,
+    /// How many addresses "connection request accepted" and "new incoming connection" list, at most 20. Default: none,
+    /// which goes by the version that the two peers speak: 10 up to 8, as in the original, and 20 from 9 on, as in
+    /// Minecraft Bedrock, whose peers often read no other number (`docs/raknet.md#internal-addresses`).
+    pub address_count: Option<u8>,
     /// How often a client repeats its first request, at least 3: a third of them at each MTU. Default: 12, as in the
     /// original, which sends it once more than this (`docs/raknet.md#connection-attempts`).
     pub connect_attempts: u8,
@@ -198,7 +217,7 @@ pub struct Config {
 
 debug_without_secrets! {
     Config as "Config";
-    shown: guid, protocol_version, accepted_versions, max_incoming, connection_blocks,
+    shown: guid, protocol_version, learn_version, accepted_versions, max_incoming, connection_blocks,
         max_half_open_per_network, connection_interval, pongs_per_second, pongs_per_network,
         pong_framing, cookies, dialled_address, carrier, mtu, address_count, connect_attempts,
         connect_interval, handshake_timeout, timeout, close_timeout, ping_interval, ack_delay,
@@ -244,6 +263,7 @@ impl Config {
             guid: Guid(u64::from_be_bytes(guid)),
             secret,
             protocol_version: 6,
+            learn_version: false,
             accepted_versions: Vec::from_array([6, 10, 11]),
             max_incoming: 0,
             connection_blocks: None,
@@ -252,11 +272,11 @@ impl Config {
             pongs_per_second: 1_000,
             pongs_per_network: 20,
             pong_framing: None,
-            cookies: CookiePolicy::Required,
+            cookies: CookiePolicy::Automatic,
             dialled_address: DialledAddress::Known,
             carrier: Carrier::Datagrams,
             mtu: MAX_MTU,
-            address_count: 10,
+            address_count: None,
             connect_attempts: 12,
             connect_interval: Duration::from_millis(500),
             handshake_timeout: Duration::from_secs(10),
@@ -278,33 +298,35 @@ impl Config {
         }
     }
 
-    /// The original RakNet 4: protocol 6, ten addresses.
+    /// The original RakNet 4: protocol 6.
     #[must_use]
     pub fn original(entropy: [u8; 32]) -> Self {
         Self { accepted_versions: versions(&[6]), ..Self::new(entropy) }
     }
 
-    /// Minecraft Bedrock: protocol 11 (10 and 9 are accepted), twenty addresses, cookies. Its pongs have the length
-    /// before their data.
+    /// Minecraft Bedrock: protocol 11 (10 and 9 are accepted). Its pongs have the length before their data.
     #[must_use]
     pub fn bedrock(entropy: [u8; 32]) -> Self {
-        Self {
-            protocol_version: 11,
-            accepted_versions: versions(&[9, 10, 11]),
-            address_count: 20,
-            cookies: CookiePolicy::Required,
-            ..Self::new(entropy)
-        }
+        Self { protocol_version: 11, accepted_versions: versions(&[9, 10, 11]), ..Self::new(entropy) }
     }
 
-    /// What stands before the data of the pongs that this peer sends.
-    pub(crate) fn sent_pong_framing(&self) -> PongFraming {
+    /// What stands before `data` in the pongs that this peer sends. An unconnected ping does not show what its sender
+    /// reads, but the data show for which clients they are meant.
+    pub(crate) fn sent_pong_framing(&self, data: &[u8]) -> PongFraming {
         let versions = &self.accepted_versions;
         let is_prefixed = |version: &u8| PongFraming::of_version(*version) == PongFraming::Prefixed;
         self.pong_framing.unwrap_or_else(|| {
-            let all_prefixed = !versions.is_empty() && versions.iter().all(is_prefixed);
-            if all_prefixed { PongFraming::Prefixed } else { PongFraming::Raw }
+            let is_like_bedrock = data.starts_with(b"MCPE;") || data.starts_with(b"MCEE;");
+            let any_prefixed = versions.iter().any(is_prefixed);
+            let fits = any_prefixed && (is_like_bedrock || versions.iter().all(is_prefixed));
+            if fits { PongFraming::Prefixed } else { PongFraming::Raw }
         })
+    }
+
+    /// Whether the version of a server that nothing is known of is asked for: a pong shows that of Minecraft Bedrock, and
+    /// no other.
+    pub(super) fn asks_version(&self) -> bool {
+        self.learn_version && PongFraming::of_version(self.protocol_version) == PongFraming::Raw
     }
 
     /// What stands before the data of a pong that arrived.
@@ -313,13 +335,13 @@ impl Config {
     }
 
     /// How many clients may be let in without a cookie, where that depends on the load.
-    pub(super) const fn unvalidated(&self) -> Option<Allowance> {
-        match self.cookies {
-            CookiePolicy::UnderLoad { unvalidated } => {
-                Some(Allowance { events: unvalidated, period: self.handshake_timeout })
-            }
-            CookiePolicy::Required | CookiePolicy::Off => None,
-        }
+    pub(super) fn unvalidated(&self) -> Option<Allowance> {
+        let unvalidated = match self.cookies {
+            CookiePolicy::UnderLoad { unvalidated } => unvalidated,
+            CookiePolicy::Automatic => (self.max_incoming / 8).clamp(1, MOST_UNVALIDATED),
+            CookiePolicy::Required | CookiePolicy::Off => return None,
+        };
+        Some(Allowance { events: unvalidated, period: self.handshake_timeout })
     }
 
     /// The MTU closest to `mtu` that may be used with a peer at this address.

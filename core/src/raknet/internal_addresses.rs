@@ -15,6 +15,41 @@ pub(super) const MAX_ADDRESSES: usize = 20;
 /// Bytes of the longest list.
 pub(super) const MAX_ADDRESS_LIST: usize = MAX_ADDRESSES * MAX_ADDRESS;
 
+/// How many addresses a list has: peers that read a fixed number take no other, and misread what follows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum ListLength {
+    /// The original, up to protocol version 8.
+    #[default]
+    Ten,
+    /// Minecraft Bedrock, from protocol version 9 on.
+    Twenty,
+}
+
+impl ListLength {
+    /// The newest protocol version with ten addresses.
+    const NEWEST_TEN: u8 = 8;
+
+    /// The length of the lists of peers that speak `version`.
+    pub(super) const fn of_version(version: u8) -> Self {
+        if version <= Self::NEWEST_TEN { Self::Ten } else { Self::Twenty }
+    }
+
+    /// As one bit, which a cookie brings back.
+    pub(super) const fn is_twenty(self) -> bool {
+        matches!(self, Self::Twenty)
+    }
+
+    pub(super) const fn from_bit(is_twenty: bool) -> Self {
+        if is_twenty { Self::Twenty } else { Self::Ten }
+    }
+
+    /// How many addresses a list has with this configuration.
+    fn addresses(self, config: &Config) -> usize {
+        let by_version = if self.is_twenty() { 20 } else { 10 };
+        config.address_count.map_or(by_version, usize::from).min(MAX_ADDRESSES)
+    }
+}
+
 /// The addresses that a peer says are its own, at most 20.
 pub type InternalAddresses = Vec<SocketAddr, MAX_ADDRESSES>;
 
@@ -63,17 +98,21 @@ impl StoredAddresses {
         self.0.map_or(0, |list| pool.blocks_for(pool.size(list)))
     }
 
-    /// The list as this peer sends it. One that no addresses were given to sends unassigned ones.
+    /// The list as this peer sends it to one that reads lists of `length`: the first addresses, and unassigned ones for
+    /// what is missing.
     pub(super) fn listed<'b>(
         self,
         pool: &Pool<'_, BlockHeader>,
         config: &Config,
+        length: ListLength,
         buffer: &'b mut [u8; MAX_ADDRESS_LIST],
     ) -> AddressList<'b> {
-        match self.0 {
-            Some(_) => self.copy(pool, buffer),
-            None => AddressList::unassigned(config.address_count.into()),
+        let count = length.addresses(config);
+        if self.0.is_none() {
+            return AddressList::unassigned(count);
         }
+        let own = self.get(pool).into_iter().chain(core::iter::repeat(UNASSIGNED));
+        AddressList::encode(own.take(count), buffer).unwrap_or_else(|_| AddressList::unassigned(count))
     }
 
     fn copy<'b>(
@@ -89,8 +128,7 @@ impl StoredAddresses {
 pub(super) fn is_assigned(address: &SocketAddr) -> bool {
     *address != UNASSIGNED
 }
-
-/// The addresses as a list of this peer has them: as many as the configuration says, the last ones unassigned.
-pub(super) fn padded(config: &Config, addresses: &[SocketAddr]) -> impl Iterator<Item = SocketAddr> {
-    addresses.iter().copied().chain(core::iter::repeat(UNASSIGNED)).take(config.address_count.into())
+/// The most addresses that a peer may say are its own.
+pub(super) fn most_addresses(config: &Config) -> usize {
+    config.address_count.map_or(MAX_ADDRESSES, usize::from).min(MAX_ADDRESSES)
 }

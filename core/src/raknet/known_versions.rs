@@ -4,10 +4,12 @@ use core::net::SocketAddr;
 
 use heapless::Deque;
 
-use super::features::room;
+use super::features::{UNCONNECTED, room};
 
 /// Whether versions are remembered. A board that knows its server sets the version.
 const REMEMBERS: bool = cfg!(feature = "alloc");
+/// Whether a client can ask for the version of a server before it connects.
+pub(super) const ASKS: bool = REMEMBERS && UNCONNECTED;
 /// Servers whose version is remembered; a further one pushes the oldest out.
 const SERVERS: usize = room(REMEMBERS, 16);
 

@@ -8,7 +8,7 @@ use super::config::Config;
 use super::connection::{BlockHeader, Connection};
 use super::delivery::Delivery;
 use super::error::SetError;
-use super::internal_addresses::{InternalAddresses, MAX_ADDRESSES, padded};
+use super::internal_addresses::{InternalAddresses, most_addresses};
 use super::reason::{ConnectFailure, DisconnectReason};
 use super::state::{State, StateTables, Storage};
 use super::stats::{ConnectionStats, DropReason};
@@ -37,7 +37,7 @@ impl Protocol for RakNet {
     type ConnectionStats = ConnectionStats;
 
     fn config(entropy: [u8; 32]) -> Config {
-        Config::new(entropy)
+        Config { learn_version: true, ..Config::new(entropy) }
     }
 
     fn max_incoming(config: &mut Config) -> &mut u16 {
@@ -56,13 +56,18 @@ impl Protocol for RakNet {
         peer.set_unix_time(now, seconds);
     }
 
+    fn advice(peer: &Peer<'_, Self>) -> Option<&'static str> {
+        let is_due = peer.stats.dropped(DropReason::MissingCookie) > 0;
+        is_due.then_some("a client asks for a connection and does not return its cookie: it is forged, or knows no cookies")
+    }
+
     fn guid(identity: Guid) -> Option<u64> {
         Some(identity.0)
     }
 
     fn tell_addresses(peer: &mut Peer<'_, Self>, addresses: &[SocketAddr]) {
         // What does not fit is not said.
-        let most = addresses.len().min(peer.config.address_count.into());
+        let most = addresses.len().min(most_addresses(&peer.config));
         let _ = peer.set_internal_addresses(addresses.get(..most).unwrap_or(addresses));
     }
 
@@ -168,7 +173,7 @@ impl Peer<'_, RakNet> {
 
     /// Sets the addresses that this peer says are its own in the handshake of every connection from now on: those of its
     /// interfaces with the port of its socket. Without any, which is the default, it says none. They take memory of the
-    /// pool, 7 or 29 bytes each.
+    /// pool, 7 or 29 bytes each. Peers that speak protocol version 8 or an older one are told the first ten.
     ///
     /// ```
     /// use rakwire::raknet::{Config, Peer, Resources, SetError};
@@ -176,21 +181,21 @@ impl Peer<'_, RakNet> {
     /// let mut resources = Resources::<1, 32, 128>::new();
     /// let mut peer = Peer::new(&mut resources, Config::new([7; 32]));
     /// peer.set_internal_addresses(&["192.0.2.7:19132".parse()?])?;
-    /// let many = ["192.0.2.7:19132".parse()?; 11];
+    /// let many = ["192.0.2.7:19132".parse()?; 21];
     /// assert_eq!(peer.set_internal_addresses(&many), Err(SetError::TooManyAddresses));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
     /// # Errors
-    /// [`SetError::TooManyAddresses`] if there are more than the configuration's `address_count`, and
+    /// [`SetError::TooManyAddresses`] if there are more than the configuration's `address_count`, or than 20, and
     /// [`SetError::NoMemory`], after which this peer says none.
     pub fn set_internal_addresses(&mut self, addresses: &[SocketAddr]) -> Result<(), SetError> {
-        if addresses.len() > usize::from(self.config.address_count).min(MAX_ADDRESSES) {
+        if addresses.len() > most_addresses(&self.config) {
             return Err(SetError::TooManyAddresses);
         }
         let (stored, pool) = (&mut self.state.internal_addresses, &mut self.tables.pool);
         stored.forget(pool);
-        let is_kept = addresses.is_empty() || stored.keep(pool, padded(&self.config, addresses));
+        let is_kept = addresses.is_empty() || stored.keep(pool, addresses.iter().copied());
         pool.shares.set_permanent(stored.blocks(pool));
         if is_kept { Ok(()) } else { Err(SetError::NoMemory) }
     }

@@ -8,6 +8,9 @@ use super::wire::offline::Refusal;
 pub enum ConnectFailure {
     /// Nothing came back.
     NoAnswer,
+    /// The server answered, and then the handshake went no further: the server is of another kind, too busy, or something
+    /// between the two passes small datagrams alone.
+    HandshakeTimeout,
     /// The server refused.
     Refused(Refusal),
     /// The server speaks another version of the protocol than the one that the application insists on, or none that it
@@ -46,6 +49,9 @@ macro_rules! write_text {
     ($write:ident, $f:expr, $failure:expr) => {
         match $failure {
             ConnectFailure::NoAnswer => $write!($f, "the server does not answer"),
+            ConnectFailure::HandshakeTimeout => {
+                $write!($f, "the server answered, but did not finish the handshake in time")
+            }
             ConnectFailure::Refused(Refusal::AttemptFailed) => $write!($f, "the server gave the attempt up"),
             ConnectFailure::Refused(Refusal::AlreadyConnected) => {
                 $write!($f, "the server has a connection of this address or GUID already")

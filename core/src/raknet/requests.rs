@@ -3,6 +3,7 @@
 use core::net::SocketAddr;
 
 use super::connection::ClientAddress;
+use super::internal_addresses::ListLength;
 use super::wire::Guid;
 use super::wire::offline::ClientSecurity;
 
@@ -13,9 +14,17 @@ pub(super) struct Request2<'r> {
     pub(super) guid: Guid,
     /// The MTU of the connection.
     pub(super) mtu: u16,
-    pub(super) source: ClientAddress,
+    pub(super) source: Source,
     /// What the client wants keys with; none for a plain connection.
     pub(super) challenge: Option<Challenge<'r>>,
+}
+
+/// What a second request shows of its sender.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Source {
+    pub(super) address: ClientAddress,
+    /// By the version of the first request.
+    pub(super) list_length: ListLength,
 }
 
 /// A challenge, and what belongs to it in the request.

@@ -9,6 +9,7 @@ use super::amplification_budget::AmplificationBudget;
 use super::config::Config;
 use super::connection::BlockHeader;
 use super::features::{SERVER, UNCONNECTED, room};
+use super::internal_addresses::ListLength;
 use super::stats::DropReason;
 use super::wire::offline::{
     MAX_OUT_OF_BAND_DATA, MAX_PONG_DATA, Offline, PingScope, Refusal, ServerSecurity,
@@ -39,10 +40,19 @@ const REPLY_1: usize = 28;
 const REPLY_2_IPV4: usize = 35;
 const REPLY_2_IPV6: usize = 57;
 
+/// The answer to a first request.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Reply1 {
+    pub(super) mtu: u16,
+    pub(super) asks_cookie: bool,
+    /// By the version of the request, which the second one does not say: the cookie brings it back.
+    pub(super) list_length: ListLength,
+}
+
 /// An answer, kept as what it says; it is written when it is sent.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Answer {
-    Reply1 { mtu: u16, asks_cookie: bool },
+    Reply1(Reply1),
     Reply2 { mtu: u16 },
     Incompatible,
     Refused(Refusal),
@@ -134,14 +144,18 @@ impl StatelessResponder {
         config: &Config,
         stats: &mut PeerStats<DropReason>,
         to: SocketAddr,
-        mtu: u16,
-        asks_cookie: bool,
+        reply: Reply1,
         length: usize,
     ) {
-        if !asks_cookie {
-            self.amplification_budget.add(&config.secret, &to, length, REPLY_1);
+        if !reply.asks_cookie {
+            self.amplification_budget.add(&config.secret, &to, reply.list_length, length, REPLY_1);
         }
-        self.answer(stats, to, Answer::Reply1 { mtu, asks_cookie });
+        self.answer(stats, to, Answer::Reply1(reply));
+    }
+
+    /// The lists of addresses that a client without a cookie has asked for with its first request.
+    pub(super) fn list_length(&mut self, config: &Config, of: &SocketAddr) -> ListLength {
+        self.amplification_budget.list_length(&config.secret, of)
     }
 
     /// Whether a second request of `length` bytes without a cookie may be answered: its source may be forged, and the
@@ -218,7 +232,7 @@ impl StatelessResponder {
     /// Sets what pongs say; false when it is longer than a pong may be. Data that begin with their length already get no
     /// other.
     pub(super) fn advertise(&mut self, config: &Config, data: &[u8]) -> bool {
-        let framing = match config.sent_pong_framing() {
+        let framing = match config.sent_pong_framing(data) {
             PongFraming::Prefixed if PongFraming::of(data) == PongFraming::Raw => PongFraming::Prefixed,
             PongFraming::Prefixed | PongFraming::Raw => PongFraming::Raw,
         };
@@ -317,10 +331,11 @@ fn write_answer(
 ) -> Written {
     let guid = config.guid;
     let message = match answer {
-        Answer::Reply1 { mtu, asks_cookie } => {
+        Answer::Reply1(Reply1 { mtu, asks_cookie, list_length }) => {
             let mut field = [0; 64];
             let security = if asks_cookie {
-                config.server_security(cookie::issue(&config.secret, &to, now), mtu, &mut field)
+                let cookie = cookie::issue(&config.secret, &to, now, list_length.is_twenty());
+                config.server_security(cookie, mtu, &mut field)
             } else {
                 ServerSecurity::None
             };

@@ -8,9 +8,10 @@ use super::bans::AddressPattern;
 use super::config::{CookiePolicy, OutOfBand};
 use super::connection::{BlockHeader, ClientAddress, Connection, ConnectionProtection};
 use super::features::{SERVER, UNCONNECTED};
+use super::internal_addresses::ListLength;
 use super::known_versions;
-use super::requests::{Challenge, Request2};
-use super::responder::{self, Answer};
+use super::requests::{Challenge, Request2, Source};
+use super::responder::{self, Answer, Reply1};
 use super::stats::DropReason;
 use super::types::RakNet;
 use super::wire::offline::{ClientSecurity, Offline, PingScope, Refusal};
@@ -108,14 +109,25 @@ impl Peer<'_, RakNet> {
     }
 
     fn handle_pong(&mut self, from: SocketAddr, guid: Guid, data: &[u8]) {
-        match self.state.responder.take_ping(from, self.last_now) {
+        let sent = self.state.responder.take_ping(from, self.last_now);
+        let found = self.find(&from);
+        let is_awaited = |slot: &u16| self.slot(*slot).is_some_and(|slot| slot.connection.awaits_pong());
+        let attempt = found.filter(is_awaited);
+        if sent.is_some() || attempt.is_some() {
+            self.learn_version(from, data);
+        }
+        if let Some(slot) = attempt {
+            let version = self.state.known_versions.of(from);
+            self.with(slot, |connection, cx| connection.on_pong(cx.now, version));
+        }
+        match sent {
             Some(sent) => {
                 let latency = self.last_now.saturating_since(sent);
-                self.learn_version(from, data);
                 // What is shorter than it says is left as it came.
                 let data = self.config.received_pong_framing(data).unframe(data).unwrap_or(data);
                 self.hear(from, guid, UnconnectedKind::Pong(latency), data);
             }
+            None if attempt.is_some() => {}
             None => self.stats.drop(DropReason::Unexpected),
         }
     }
@@ -170,8 +182,9 @@ impl Peer<'_, RakNet> {
             self.state.responder.answer(&mut self.stats, from, Answer::Refused(Refusal::Banned));
         } else if self.config.accepted_versions.contains(&protocol) {
             let (mtu, asks_cookie) = (self.config.clamp_mtu(mtu, from), self.asks_cookies());
+            let reply = Reply1 { mtu, asks_cookie, list_length: ListLength::of_version(protocol) };
             let Self { state, config, stats, .. } = self;
-            state.responder.answer_request_1(config, stats, from, mtu, asks_cookie, length);
+            state.responder.answer_request_1(config, stats, from, reply, length);
         } else {
             self.state.responder.answer(&mut self.stats, from, Answer::Incompatible);
         }
@@ -229,29 +242,38 @@ impl Peer<'_, RakNet> {
         from: SocketAddr,
         security: ClientSecurity<'_>,
         length: usize,
-    ) -> Result<ClientAddress, DropReason> {
+    ) -> Result<Source, DropReason> {
         if self.config.max_incoming == 0 {
             return Err(DropReason::Unexpected);
         }
-        let source = self.source(from, security).ok_or(DropReason::BadCookie)?;
-        let is_paid = source == ClientAddress::Validated
+        let source = self.source(from, security)?;
+        let is_paid = source.address == ClientAddress::Validated
             || self.state.responder.affords_reply_2(&self.config, &from, length);
-        if is_paid { Ok(source) } else { Err(DropReason::WouldAmplify) }
+        if is_paid {
+            Ok(source)
+        } else if self.asks_cookies() {
+            Err(DropReason::MissingCookie)
+        } else {
+            Err(DropReason::WouldAmplify)
+        }
     }
 
-    /// Nothing if the cookie is wrong, or missing where one is always asked for.
-    fn source(&self, from: SocketAddr, security: ClientSecurity<'_>) -> Option<ClientAddress> {
+    /// An error if the cookie is wrong, or missing where one is always asked for.
+    fn source(&mut self, from: SocketAddr, security: ClientSecurity<'_>) -> Result<Source, DropReason> {
         match (self.cookie_policy(), security) {
-            (CookiePolicy::Off, _) | (CookiePolicy::UnderLoad { .. }, ClientSecurity::None) => {
-                Some(ClientAddress::Unvalidated)
+            (CookiePolicy::Off, _)
+            | (CookiePolicy::UnderLoad { .. } | CookiePolicy::Automatic, ClientSecurity::None) => {
+                let list_length = self.state.responder.list_length(&self.config, &from);
+                Ok(Source { address: ClientAddress::Unvalidated, list_length })
             }
-            (CookiePolicy::Required, ClientSecurity::None) => None,
+            (CookiePolicy::Required, ClientSecurity::None) => Err(DropReason::MissingCookie),
             (
-                CookiePolicy::Required | CookiePolicy::UnderLoad { .. },
+                CookiePolicy::Required | CookiePolicy::UnderLoad { .. } | CookiePolicy::Automatic,
                 ClientSecurity::Cookie(cookie) | ClientSecurity::Challenge { cookie, .. },
             ) => {
-                let is_right = cookie::verify(&self.config.secret, &from, self.last_now, cookie);
-                is_right.then_some(ClientAddress::Validated)
+                let is_twenty = cookie::verify(&self.config.secret, &from, self.last_now, cookie);
+                let list_length = ListLength::from_bit(is_twenty.ok_or(DropReason::BadCookie)?);
+                Ok(Source { address: ClientAddress::Validated, list_length })
             }
         }
     }
@@ -266,7 +288,7 @@ impl Peer<'_, RakNet> {
         match self.cookie_policy() {
             CookiePolicy::Required => true,
             CookiePolicy::Off => false,
-            CookiePolicy::UnderLoad { .. } => !self.has_unvalidated_left(),
+            CookiePolicy::UnderLoad { .. } | CookiePolicy::Automatic => !self.has_unvalidated_left(),
         }
     }
 
@@ -294,7 +316,7 @@ impl Peer<'_, RakNet> {
 
     /// Gives a client a slot, or says why not. No answer lets it try again.
     fn accept(&mut self, request: &Request2<'_>) -> Option<Answer> {
-        let Request2 { from, guid, mtu, source, .. } = *request;
+        let Request2 { from, guid, mtu, source: Source { address: source, list_length }, .. } = *request;
         if self.is_banned(from) {
             return Some(Answer::Refused(Refusal::Banned));
         }
@@ -303,7 +325,7 @@ impl Peer<'_, RakNet> {
         }
         // Before a connection of others has to make room.
         if source == ClientAddress::Unvalidated && !self.has_unvalidated_left() {
-            self.stats.drop(DropReason::BadCookie);
+            self.stats.drop(DropReason::MissingCookie);
             return None;
         }
         if self.incoming >= self.config.max_incoming {
@@ -335,7 +357,7 @@ impl Peer<'_, RakNet> {
             self.with_unvalidated(Ration::take);
         }
         let accepted = self.insert(slot, from, |connection, cx| {
-            connection.accept(cx, guid, mtu, source, protection);
+            connection.accept(cx, guid, mtu, source, list_length, protection);
             Ok::<_, Infallible>(())
         });
         // A connection with keys writes its own answer.

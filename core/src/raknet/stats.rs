@@ -17,8 +17,11 @@ drop_reasons! {
         UnknownSource,
         /// An offline message that nobody here asked for.
         Unexpected,
-        /// Request 2 with a wrong, old or missing cookie.
+        /// Request 2 with a wrong or old cookie.
         BadCookie,
+        /// Request 2 without the cookie that was asked for, or that would have been needed: of a client that does not know
+        /// cookies, which never gets in while they are asked ([`CookiePolicy`](super::CookiePolicy)), or forged.
+        MissingCookie,
         /// A request too short to be worth its answer.
         WouldAmplify,
         /// An answer that a later one pushed out of its queue.

@@ -29,6 +29,8 @@ impl EndpointSpan {
 
     pub(crate) const fn refused_client(&self, _: SocketAddr, _: &dyn Display) {}
 
+    pub(crate) const fn advise(&self, _: &str) {}
+
     pub(crate) const fn backlog_full(&self, _: SocketAddr) {}
 
     #[cfg(feature = "tcp")]

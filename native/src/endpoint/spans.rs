@@ -1,7 +1,8 @@
 //! Spans and events for the crate `tracing` (feature `tracing`).
 //!
 //! No event is about a single message, nor about datagrams from peers without a connection, which may be forged.
-//! What such datagrams make fail, for example a pong to a forged address, is rationed. The protocol has validated the
+//! What such datagrams make fail, for example a pong to a forged address, is rationed, and that clients do not return their
+//! cookies is written once. The protocol has validated the
 //! address of a client that asks for a connection, unless RakNet's cookies are off or asked for under load; then events
 //! about clients may be about forged ones (docs/attacks.md, A10).
 
@@ -14,7 +15,7 @@ use std::time::Duration;
 use rakwire::Instant;
 use rakwire::endpoint::{Client, Decision, Side};
 use tracing::field::{Empty, display};
-use tracing::{Span, debug, info_span};
+use tracing::{Span, debug, info_span, warn};
 
 const TARGET: &str = "rakwire_native";
 
@@ -90,10 +91,15 @@ impl EndpointSpan {
         debug!(target: TARGET, parent: &self.span, %remote, ?decision, "decided about a client");
     }
 
-    /// A client was not let in, by its password, identity or connect token. Its address is proven and its handshake was paid
-    /// for, so that these events need no ration.
+    /// A client was not let in, by its password, identity or connect token. Its address is proven, or it is one
+    /// of the few that need no proof, and its handshake was paid for, so that these events need no ration.
     pub(crate) fn refused_client(&self, remote: SocketAddr, reason: &dyn Display) {
         debug!(target: TARGET, parent: &self.span, %remote, %reason, "refused a client");
+    }
+
+    /// The counters show something that an operator should hear of, written once for each endpoint.
+    pub(crate) fn advise(&self, advice: &str) {
+        warn!(target: TARGET, parent: &self.span, "{advice}");
     }
 
     /// A connection that opened is closed at once.

@@ -40,6 +40,8 @@ pub(crate) struct State<P: Protocol> {
     pub(crate) deferred: Option<Arc<Deferred>>,
     pub(crate) pending_wake: Option<PendingWake>,
     pub(crate) direct: DirectSend,
+    /// Whether the operator has been told what the counters show.
+    is_advised: bool,
 }
 
 /// Hands each event to the tasks that wait for it.
@@ -106,6 +108,7 @@ impl<P: Protocol> State<P> {
             deferred,
             pending_wake: None,
             direct: DirectSend::new(P::MAX_DATAGRAM),
+            is_advised: false,
         };
         if state.deferred.is_some() {
             state.share_admission(LockedAdmission::default());
@@ -237,6 +240,12 @@ impl<P: Protocol> State<P> {
             if let Some(client) = self.deferred.as_ref().and_then(|deferred| deferred.keep(&request)) {
                 self.dispatcher.span.asked(&client);
             }
+        }
+        if !self.is_advised
+            && let Some(advice) = P::advice(&self.hooked.peer)
+        {
+            self.is_advised = true;
+            self.dispatcher.span.advise(advice);
         }
         self.dispatch(now);
         let all_is_written = self.write(now, outgoing);

@@ -38,7 +38,8 @@ impl Endpoint<RakNet> {
     }
 
     /// Sets the data of pongs, 0 to 399 bytes, or 397 if the configuration's
-    /// [`pong_framing`](rakwire::raknet::Config::pong_framing) adds their length.
+    /// [`pong_framing`](rakwire::raknet::Config::pong_framing) adds their length: by default where clients of Minecraft Bedrock
+    /// expect it, which is where the data begin with `MCPE;` or `MCEE;`, or no other version is accepted.
     ///
     /// # Errors
     /// [`SetError::AdvertisementTooLong`]; the data does not change then.

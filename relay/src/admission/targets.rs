@@ -116,7 +116,13 @@ async fn look_up_all<'a>(addresses: impl Iterator<Item = &'a HostPort>) -> Vec<F
 
 /// Resolves a name, or fails after some time.
 pub(super) async fn look_up(address: &HostPort) -> Found {
-    in_time(async { Ok(tokio::net::lookup_host(address.as_str()).await?.collect()) }).await
+    in_time(async {
+        Ok(match rakwire::split_zoned_host(address.as_str()) {
+            Some(host) => tokio::net::lookup_host(host).await?.collect(),
+            None => tokio::net::lookup_host(address.as_str()).await?.collect(),
+        })
+    })
+    .await
 }
 
 async fn in_time(lookup: impl Future<Output = Found>) -> Found {

@@ -41,6 +41,7 @@ impl<H: Hook<RakNet>> Client<RakNet, H> {
     ) -> Result<Self, OutOfMemory> {
         let mut config = RakNet::config(entropy);
         config.protocol_version = settings.protocol_version;
+        config.learn_version = false;
         config.progress_interval = settings.progress_interval;
         config.timeout = settings.timeout.unwrap_or(config.timeout);
         config.outgoing_limit = settings.outgoing_limit;

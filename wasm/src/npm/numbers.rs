@@ -149,6 +149,7 @@ mod tests {
         ];
         let mut failures = vec![
             Failure::NoAnswer,
+            Failure::HandshakeTimeout,
             Failure::IncompatibleProtocol { server: 7 },
             Failure::SilentSinceIncompatible { server: 250 },
             Failure::SecurityRequired,

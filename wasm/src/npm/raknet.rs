@@ -128,6 +128,7 @@ impl Numbers for RakNet {
             ConnectFailure::InvalidPassword => (14, 0),
             ConnectFailure::Closed => (15, 0),
             ConnectFailure::ServerWithoutSecurity => (16, 0),
+            ConnectFailure::HandshakeTimeout => (17, 0),
             _ => (0, 0),
         }
     }

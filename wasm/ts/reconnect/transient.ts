@@ -8,6 +8,7 @@ const TRANSIENT_CODES: readonly unknown[] = [
   "relay-unreachable",
   "server-unreachable",
   "no-answer",
+  "handshake-timeout",
   "timeout",
   "server-full",
   "recently-connected",

@@ -76,7 +76,7 @@ use sizes::Sizes;
 
 use super::delivery::Channel;
 use super::features::PACKING;
-use super::internal_addresses::StoredAddresses;
+use super::internal_addresses::{ListLength, StoredAddresses};
 use super::reason::{ConnectFailure, DisconnectReason};
 #[cfg(feature = "secure")]
 use super::security::SecurePeer;
@@ -122,11 +122,12 @@ impl Connection {
         guid: Guid,
         mtu: u16,
         address: ClientAddress,
+        list_length: ListLength,
         protection: ConnectionProtection,
     ) {
         self.begin(cx, mtu, protection);
         self.set_timeout(cx.config.timeout);
-        self.handshake.await_request(cx.now, guid, address);
+        self.handshake.await_request(cx.now, guid, address, list_length);
     }
 
     /// The other peer, which this end dials, dials this end. False if this end does not dial, or has come too far.
@@ -239,6 +240,16 @@ impl Connection {
         self.end_on_error(cx, result);
     }
 
+    /// Whether a pong is waited for that shows the version of the server.
+    pub(crate) fn awaits_pong(&self) -> bool {
+        self.handshake.awaits_pong()
+    }
+
+    /// The pong has come, and shows the version or not.
+    pub(crate) fn on_pong(&mut self, now: Instant, version: Option<u8>) {
+        self.handshake.on_pong(now, version);
+    }
+
     /// Takes a datagram that is neither of this connection nor marked as offline. False if it is none that counts.
     pub(crate) fn handle_unmarked(&mut self, cx: &mut Context<'_, '_>, datagram: &[u8]) -> bool {
         // Whoever has keys says everything with them.
@@ -348,22 +359,28 @@ impl Connection {
                 cx.stats.drop(DropReason::OutsideWindow);
                 return Ok(());
             }
-            DatagramStatus::Duplicate => {
-                cx.stats.drop(DropReason::DuplicateDatagram);
-                Ok(())
-            }
-            DatagramStatus::New | DatagramStatus::Deferred => {
+            // Some peers number two datagrams alike: the numbers of messages say what is new.
+            DatagramStatus::New | DatagramStatus::Deferred | DatagramStatus::Duplicate => {
+                let is_repeated = status == DatagramStatus::Duplicate;
+                if is_repeated {
+                    cx.stats.drop(DropReason::DuplicateDatagram);
+                }
                 match self.handle_capsules(cx, reader, status) {
                     Err(error) => {
                         cx.stats.drop(match error {
                             ReceiveError::NoMemory | ReceiveError::MessageTooLarge => DropReason::NoMemory,
                             ReceiveError::OutsideWindow => DropReason::OutsideWindow,
                         });
-                        self.receiver.defer(cx, number);
+                        // The number is acknowledged already.
+                        if !is_repeated {
+                            self.receiver.defer(cx, number);
+                        }
                         return Ok(());
                     }
                     Ok(parsed) => {
-                        self.receiver.on_datagram_taken();
+                        if !is_repeated {
+                            self.receiver.on_datagram_taken();
+                        }
                         if self.receiver.is_stalled() {
                             self.deliver_stalled(cx);
                         }
@@ -400,7 +417,7 @@ impl Connection {
             };
             match reader.take(capsule.length()) {
                 // Unreliable messages were delivered when the datagram arrived first.
-                Ok(_) if status == DatagramStatus::Deferred && !capsule.reliability.has_number_on_wire() => {}
+                Ok(_) if status != DatagramStatus::New && !capsule.reliability.has_number_on_wire() => {}
                 Ok(payload) => taken = self.handle_capsule(cx, &capsule, payload).and(taken),
                 Err(error) => {
                     parsed = Err(error);

@@ -79,7 +79,7 @@ impl endpoint::Connection<RakNet> for Connection {
 
     fn handle_timeout(&mut self, cx: &mut Context<'_, '_>) {
         if self.silence_deadline().is_some_and(|at| at <= cx.now) {
-            return self.abort(cx, DisconnectReason::Lost, ConnectFailure::NoAnswer);
+            return self.abort(cx, DisconnectReason::Lost, ConnectFailure::HandshakeTimeout);
         }
         if self.memory_deadline().is_some_and(|at| at <= cx.now) {
             return self.abort(cx, DisconnectReason::ReceiveMemory, ConnectFailure::Closed);
@@ -88,7 +88,7 @@ impl endpoint::Connection<RakNet> for Connection {
         if self.handshake.state() == State::Connected {
             self.sender.keep_alive(cx, self.timeout_micros());
         } else {
-            let result = self.handshake.on_timeout(cx);
+            let result = self.handshake.on_timeout(cx, &self.protection, &mut self.sender);
             self.end_on_error(cx, result);
         }
     }

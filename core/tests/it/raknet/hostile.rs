@@ -147,7 +147,8 @@ fn a_second_request_without_its_cookie_leaves_no_state() {
         let request = Offline::Request2 { security, server: address, mtu: 1_492, guid: Guid(5) };
         server.handle_datagram(Instant::ZERO, address, &written(&request));
     }
-    assert_eq!(server.stats().dropped(DropReason::BadCookie), 3);
+    assert_eq!(server.stats().dropped(DropReason::MissingCookie), 1);
+    assert_eq!(server.stats().dropped(DropReason::BadCookie), 2);
     assert_eq!((server.connections().count(), drain(&mut server, Instant::ZERO)), (0, 0));
 }
 

@@ -109,8 +109,12 @@ fn their_memory_comes_back_with_the_end() {
 #[test]
 fn more_than_the_configuration_lists_are_refused() {
     let mut config = client_config();
-    config.address_count = 20;
-    let (mut twenty, mut ten) = (peer(config), peer(server_config()));
+    config.address_count = Some(20);
+    let mut of_ten = server_config();
+    of_ten.address_count = Some(10);
+    let (mut twenty, mut ten, mut usual) = (peer(config), peer(of_ten), peer(server_config()));
+    assert_eq!(usual.set_internal_addresses(&addresses(19)), Ok(()));
+    assert_eq!(usual.set_internal_addresses(&addresses(20)), Err(SetError::TooManyAddresses));
     assert_eq!(ten.set_internal_addresses(&addresses(10)), Err(SetError::TooManyAddresses));
     assert_eq!(twenty.set_internal_addresses(&addresses(19)), Ok(()));
     assert_eq!(twenty.set_internal_addresses(&addresses(20)), Err(SetError::TooManyAddresses));

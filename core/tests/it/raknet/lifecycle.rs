@@ -194,7 +194,7 @@ fn it_works_without_cookies_and_through_a_relay() {
     let mut client = client_config();
     client.dialled_address = DialledAddress::Unknown;
     client.mtu = 600;
-    client.address_count = 20;
+    client.address_count = Some(20);
     let mut net = Net::with(peer(client), peer(server), latency(1), 1);
     let (client, server) = net.connect();
     assert_eq!(net.pair.a.connection_stats(client).map(|stats| stats.mtu), Some(600));

@@ -19,6 +19,7 @@ mod lossy;
 mod memory;
 mod never_opened;
 mod operations;
+mod other_makes;
 mod outcomes;
 mod path_mtu;
 mod pauses;

@@ -280,7 +280,7 @@ const NEWCOMERS: [Row; 21] = [
     (as_it_is,      Before::Came(Connected),  OTHER_HOST, Proof::Given,   Accepted),
     (as_it_is,      Before::Came(Connected),  SAME_HOST,  Proof::Given,   Accepted),
     (as_it_is,      Before::Nothing,          OTHER_HOST, Proof::Wrong,   Dropped(DropReason::BadCookie)),
-    (as_it_is,      Before::Nothing,          OTHER_HOST, Proof::Missing, Dropped(DropReason::BadCookie)),
+    (as_it_is,      Before::Nothing,          OTHER_HOST, Proof::Missing, Dropped(DropReason::MissingCookie)),
     (no_cookies,    Before::Nothing,          OTHER_HOST, Proof::Given,   Accepted),
     (no_cookies,    Before::Nothing,          OTHER_HOST, Proof::Wrong,   Accepted),
     (no_cookies,    Before::Nothing,          OTHER_HOST, Proof::Unasked, Dropped(DropReason::WouldAmplify)),
@@ -298,7 +298,7 @@ const NEWCOMERS: [Row; 21] = [
     (one_unvalidated,  Before::Nothing,          OTHER_HOST, Proof::Wrong,   Dropped(DropReason::BadCookie)),
     (one_unvalidated,  Before::Came(Connected),  OTHER_HOST, Proof::Given,   Accepted),
     (one_unvalidated,  Before::Came(Connected),  OTHER_HOST, Proof::Wrong,   Dropped(DropReason::BadCookie)),
-    (one_unvalidated,  Before::Came(Connected),  OTHER_HOST, Proof::Unasked, Dropped(DropReason::WouldAmplify)),
+    (one_unvalidated,  Before::Came(Connected),  OTHER_HOST, Proof::Unasked, Dropped(DropReason::MissingCookie)),
 ];
 
 #[test]

@@ -122,7 +122,7 @@ fn a_client_outlasts_a_server_that_blocks_it() {
     client.hear(&Offline::Reply1 { guid: GUID, security: ServerSecurity::None, mtu: 1492 });
     assert_eq!(client.second_requests, 1);
     client.wait(60_000);
-    assert_eq!(client.failure, Some((ConnectFailure::NoAnswer, 21_600)));
+    assert_eq!(client.failure, Some((ConnectFailure::HandshakeTimeout, 21_600)));
 
     client.connect(&ConnectOptions::default());
     assert_eq!(client.requests, [(11, 1492, 21_600)], "the next attempt begins with it");
@@ -221,7 +221,7 @@ fn an_attempt_takes_the_time_that_it_is_given_until_it_is_open() {
         client.hear(&Offline::Reply1 { guid: GUID, security: ServerSecurity::None, mtu: 1492 });
         client.hear(&Offline::Reply2 { guid: GUID, client: SERVER, mtu: 1492, answer: None });
         client.wait(60_000);
-        assert_eq!(client.failure, Some((ConnectFailure::NoAnswer, end)));
+        assert_eq!(client.failure, Some((ConnectFailure::HandshakeTimeout, end)));
     }
 }
 
@@ -256,6 +256,26 @@ fn the_framing_of_pongs_follows_the_versions_of_the_server() {
     }
     assert_eq!(pong_of(accepting(&[11]), client_config(), b"").0, [0, 0]);
     assert_eq!(pong_of(accepting(&[11]), client_config(), &prefixed), (prefixed, raw), "there is one length");
+}
+
+/// Clients of Minecraft Bedrock misread a pong without its length, and a server that says that it is one of theirs is
+/// asked by them.
+#[test]
+fn an_advertisement_like_bedrocks_has_its_length() {
+    for said in [&b"MCPE;a game;594;1.20.13;2;20;"[..], b"MCEE;a class;594;1.20.13;2;20;"] {
+        let mut prefixed = vec![0, u8::try_from(said.len()).expect("a short text")];
+        prefixed.extend(said);
+        assert_eq!(pong_of(server_config(), client_config(), said), (prefixed.clone(), said.to_vec()));
+        assert_eq!(
+            pong_of(accepting(&[6]), client_config(), said).0,
+            said,
+            "no client of theirs could connect"
+        );
+        let mut raw = server_config();
+        raw.pong_framing = Some(PongFraming::Raw);
+        assert_eq!(pong_of(raw, client_config(), said).0, said);
+    }
+    assert_eq!(pong_of(server_config(), client_config(), b"MCPE").0, b"MCPE");
 }
 
 #[test]

@@ -5,8 +5,8 @@ use core::time::Duration;
 use rakwire::Instant;
 use rakwire::endpoint::RefuseReason;
 use rakwire::raknet::{
-    Capacity, Config, ConnectFailure, ConnectionId, Delivery, DisconnectReason, Event, Outcome, Peer,
-    Progress, Receipt,
+    Capacity, Config, ConnectFailure, ConnectionId, CookiePolicy, Delivery, DisconnectReason, Event, Outcome,
+    Peer, Progress, Receipt,
 };
 use rakwire::sim::{Conditions, Pair};
 
@@ -29,6 +29,7 @@ pub(crate) fn client_config() -> Config {
 pub(crate) fn server_config() -> Config {
     let mut config = Config::new([2; 32]);
     config.max_incoming = 8;
+    config.cookies = CookiePolicy::Required;
     config
 }
 

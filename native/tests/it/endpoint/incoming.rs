@@ -79,7 +79,7 @@ async fn an_ignored_client_hears_nothing<P: Subject>() {
         }
     });
     match client.connect(server.local_addr()).await {
-        Err(error) => assert_eq!(error, ConnectError::Failed(P::NO_ANSWER)),
+        Err(error) => assert_eq!(error, ConnectError::Failed(P::STUCK)),
         Ok(connection) => {
             // A client of the Game Protocol counts as connected when it is challenged.
             let sent = connection.send(&message(10, 0), P::RELIABLE).await;

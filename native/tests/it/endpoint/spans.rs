@@ -5,7 +5,9 @@ use std::net::{SocketAddr, UdpSocket};
 use std::sync::{Arc, LazyLock, Mutex};
 
 use rakwire::game_protocol::GameProtocol;
-use rakwire::raknet::RakNet;
+use rakwire::raknet::{CookiePolicy, DropReason, Guid, RakNet};
+use rakwire::wire::offline::{ClientSecurity, Offline};
+use rakwire::wire::{Wire, Writer};
 use tracing::Dispatch;
 use tracing::subscriber::{DefaultGuard, NoSubscriber};
 
@@ -66,6 +68,30 @@ async fn raknet_tells_the_life_of_a_connection_in_its_span() {
 #[tokio::test]
 async fn the_game_protocol_tells_the_life_of_a_connection_in_its_span() {
     the_life_of_a_connection_is_told::<GameProtocol>(|_| String::new()).await;
+}
+
+/// Clients that know no cookies never get in where one is asked for, and say nothing of it.
+#[tokio::test]
+async fn clients_that_return_no_cookie_are_told_of_once() {
+    let (collector, _guard) = Collector::start();
+    let server = server::<RakNet>(|options| options.config.cookies = CookiePolicy::Required).await;
+    let client = UdpSocket::bind("127.0.0.1:0").expect("a free port");
+    let mut buffer = [0; 64];
+    let mut writer = Writer::new(&mut buffer);
+    let (security, guid) = (ClientSecurity::None, Guid(5));
+    let request = Offline::Request2 { security, server: server.local_addr(), mtu: 1_492, guid };
+    request.write(&mut writer).expect("the buffer is large enough");
+    let request = writer.finish();
+    let dropped = || server.stats().peer.dropped(DropReason::MissingCookie);
+    for count in 1..=3 {
+        client.send_to(request, server.local_addr()).expect("a server");
+        until("the request was dropped", || dropped() >= count).await;
+    }
+    // What happens next in the driver is later than what it has written.
+    join(&super::subject::client::<RakNet>(|_| {}).await, &server).await;
+    let lines = collector.lines();
+    let advice = lines.iter().filter(|line| line.contains("does not return its cookie"));
+    assert_eq!(advice.count(), 1, "{lines:#?}");
 }
 
 async fn the_life_of_a_connection_is_told<P: Subject>(

@@ -30,6 +30,8 @@ pub(crate) trait Subject: Protocol {
     const REMOTE: Self::DisconnectReason;
     const LOST: Self::DisconnectReason;
     const NO_ANSWER: Self::ConnectFailure;
+    /// Of a handshake that was answered and went no further.
+    const STUCK: Self::ConnectFailure;
 
     /// Lets connections open and last although threads are late.
     fn be_patient(config: &mut Self::Config);
@@ -57,6 +59,7 @@ impl Subject for RakNet {
     const REMOTE: raknet::DisconnectReason = raknet::DisconnectReason::Remote;
     const LOST: raknet::DisconnectReason = raknet::DisconnectReason::Lost;
     const NO_ANSWER: raknet::ConnectFailure = raknet::ConnectFailure::NoAnswer;
+    const STUCK: raknet::ConnectFailure = raknet::ConnectFailure::HandshakeTimeout;
 
     fn be_patient(config: &mut raknet::Config) {
         config.connect_attempts = 240;
@@ -102,6 +105,7 @@ impl Subject for GameProtocol {
     const REMOTE: game_protocol::DisconnectReason = game_protocol::DisconnectReason::Remote;
     const LOST: game_protocol::DisconnectReason = game_protocol::DisconnectReason::Lost;
     const NO_ANSWER: game_protocol::ConnectFailure = game_protocol::ConnectFailure::NoAnswer;
+    const STUCK: game_protocol::ConnectFailure = game_protocol::ConnectFailure::NoAnswer;
 
     fn be_patient(config: &mut game_protocol::Config) {
         // The kernel drops datagrams of a handshake, too, where others fill the socket of the server.

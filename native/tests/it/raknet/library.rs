@@ -163,7 +163,11 @@ async fn block_after_another_version(server: SocketAddr, blocked: usize) -> Sock
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_blocks_after_another_version_is_waited_for() {
     let server = echo_all(server(only_bedrock).await);
-    let client = client(|options| options.config.connect_interval = Duration::from_millis(20)).await;
+    let client = client(|options| {
+        options.config.connect_interval = Duration::from_millis(20);
+        options.config.learn_version = false;
+    })
+    .await;
     let address = block_after_another_version(server.local_addr(), 30).await;
     let patient = ConnectOptions { connect_timeout: Some(DEADLINE), ..ConnectOptions::default() };
     let connection = client.connect_with(address, &patient).await.expect("a connection");
@@ -183,6 +187,17 @@ async fn a_server_that_blocks_after_another_version_is_waited_for() {
         assert_eq!(failure, ConnectFailure::NoAnswer, "the answer was late");
     }
     panic!("no answer was in time");
+}
+
+/// By default the version is asked for, and the server never hears another one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_blocks_after_another_version_is_asked_for_its_own() {
+    let server = echo_all(server(only_bedrock).await);
+    let client = client(|_| {}).await;
+    let address = block_after_another_version(server.local_addr(), usize::MAX).await;
+    let connection = client.connect(address).await.expect("a connection");
+    connection.send(&message(10, 0), Delivery::RELIABLE).await.expect("an open connection");
+    receive(&connection).await;
 }
 
 /// Whoever lists servers before it connects knows the version of each.

@@ -67,6 +67,7 @@ const CORE: Crate = Crate {
             "storage",
             "rate_limit",
             "host_prefix",
+            "zoned_host",
             "cookie",
             "machine",
         ]),
@@ -185,7 +186,7 @@ const NATIVE: Crate = Crate {
             "wakers",
             "wall_clock",
         ]),
-        Layer::apart(&["key_file", "key_log_file", "port_mapping", "send_many"]),
+        Layer::apart(&["key_file", "key_log_file", "lookup", "port_mapping", "send_many"]),
         // For programs, whatever they do.
         Layer::together(&["crash_report"]),
         // What datagrams pass between the socket and the endpoint.

@@ -19,7 +19,7 @@ use crate::cursor::{Reader, Source, WireError};
 use crate::endpoint::{ConnectError, ConnectionState, RefuseReason, Side};
 use crate::raknet::delivery::{Delivery, Priority};
 use crate::raknet::features::SERVER;
-use crate::raknet::internal_addresses::{MAX_ADDRESS_LIST, StoredAddresses, is_assigned};
+use crate::raknet::internal_addresses::{ListLength, MAX_ADDRESS_LIST, StoredAddresses, is_assigned};
 use crate::raknet::reason::{ConnectFailure, DisconnectReason};
 use crate::raknet::stats::DropReason;
 use crate::raknet::types::ConnectOptions;
@@ -29,6 +29,10 @@ use crate::raknet::wire::offline::Offline;
 use crate::raknet::wire::{Guid, Wire};
 use crate::storage::BlockLink;
 use crate::time::Instant;
+
+/// How long a client waits for the answer to its connection request before it repeats it: some servers send the answer
+/// unreliably, and only another request brings another one (docs/raknet.md#connection-attempts).
+const REPEAT_REQUEST: Duration = Duration::from_secs(1);
 
 /// How long a connection that is over still answers what the other peer sends again.
 const DRAIN: Duration = Duration::from_secs(1);
@@ -50,7 +54,9 @@ pub(super) struct Handshake {
     /// What is known of the other peer's address while only that peer opens the connection.
     address: ClientAddress,
     state: State,
-    /// The requests of a client while its state is [`State::Opening`].
+    /// How many addresses this end lists, by the version that the two peers speak.
+    list_length: ListLength,
+    /// The requests of a client until the server accepted.
     opening: Opening,
     /// When the connection came into its state.
     since: Instant,
@@ -79,8 +85,14 @@ pub(super) struct Handshake {
 
 impl Handshake {
     /// Begins to wait for the connection request of a peer whose second request is answered.
-    pub(super) fn await_request(&mut self, now: Instant, guid: Guid, address: ClientAddress) {
-        (self.side, self.address) = (Side::Server, address);
+    pub(super) fn await_request(
+        &mut self,
+        now: Instant,
+        guid: Guid,
+        address: ClientAddress,
+        list_length: ListLength,
+    ) {
+        (self.side, self.address, self.list_length) = (Side::Server, address, list_length);
         self.enter(now, State::Unverified);
         self.guid = guid;
     }
@@ -125,6 +137,7 @@ impl Handshake {
         let crosses = self.state == State::Opening && !self.opening.is_crossed();
         if crosses {
             self.opening.cross();
+            self.list_length = ListLength::of_version(self.opening.version());
             self.guid = guid;
             self.owes_acceptance = true;
         }
@@ -291,7 +304,7 @@ impl Handshake {
         match self.state {
             State::Free | State::Connected | State::Closed => None,
             State::Opening => Some(self.opening.next_deadline()),
-            State::Requested => Some(self.opening.deadline()),
+            State::Requested => Some(self.opening.next_deadline()),
             State::Unverified | State::AwaitingNewIncoming => {
                 Some(self.opening.deadline_or(self.since + cx.config.handshake_timeout))
             }
@@ -300,14 +313,28 @@ impl Handshake {
         }
     }
 
-    pub(super) fn on_timeout(&mut self, cx: &Context<'_, '_>) -> Result<(), End> {
+    pub(super) fn on_timeout(
+        &mut self,
+        cx: &mut Context<'_, '_>,
+        protection: &ConnectionProtection,
+        sender: &mut Sender,
+    ) -> Result<(), End> {
         if self.deadline(cx).is_none_or(|at| at > cx.now) {
             return Ok(());
         }
         match self.state {
             State::Opening if self.opening.is_over(cx.now) => self.on_failure(cx.now, self.opening.failure()),
+            State::Requested if !self.opening.is_over(cx.now) => {
+                self.opening.postpone(cx.now, REPEAT_REQUEST);
+                // With keys the request cannot be repeated, and the servers that know them answer reliably.
+                if sender.is_delivered() && !protection.is_secure() {
+                    // Where there is no memory for it, the first one has to do.
+                    let _ = self.ask(cx, sender, None);
+                }
+                Ok(())
+            }
             State::Requested | State::Unverified | State::AwaitingNewIncoming => {
-                Err(self.abort(DisconnectReason::Lost, ConnectFailure::NoAnswer))
+                Err(self.abort(DisconnectReason::Lost, ConnectFailure::HandshakeTimeout))
             }
             State::Closing | State::Rejecting => {
                 Err(self.abort(DisconnectReason::Local, ConnectFailure::Cancelled))
@@ -374,6 +401,16 @@ impl Handshake {
         }
     }
 
+    /// Whether a pong is waited for that shows the version of the server.
+    pub(super) fn awaits_pong(&self) -> bool {
+        self.state == State::Opening && self.opening.awaits_pong()
+    }
+
+    /// The pong has come.
+    pub(super) fn on_pong(&mut self, now: Instant, version: Option<u8>) {
+        self.opening.on_pong(now, version);
+    }
+
     /// Handles a datagram that is neither of the connection nor marked as offline: one that tells of keys ends the attempt.
     /// None if it is nothing of the kind.
     pub(super) fn on_unmarked(&mut self, now: Instant, datagram: &[u8]) -> Option<Result<(), End>> {
@@ -399,21 +436,30 @@ impl Handshake {
         // What the other peer found out, if it dialled too, bounds what this end has found out.
         let mtu = if self.is_unverified() { sender.sizes().mtu().min(reply.mtu) } else { reply.mtu };
         self.guid = reply.guid;
+        self.list_length = ListLength::of_version(self.opening.version());
         sender.set_mtu(cx, mtu);
         self.enter(cx.now, State::Requested);
+        self.opening.postpone(cx.now, REPEAT_REQUEST);
+        let shown = protection.take_proof();
+        self.ask(cx, sender, shown.as_ref().map(|shown| shown.as_field()))
+    }
+
+    /// Client: sends the connection request.
+    fn ask(
+        &mut self,
+        cx: &mut Context<'_, '_>,
+        sender: &mut Sender,
+        proof: Option<Proof<'_>>,
+    ) -> Result<(), End> {
         let mut password = [0; MAX_PASSWORD];
         let password = match self.password {
             Some(stored) => cx.pool.copy(stored, &mut password).unwrap_or(&[]),
             None => &[],
         };
         let (guid, time) = (cx.config.guid, cx.now.as_millis());
-        let shown = protection.take_proof();
-        let proof = shown.as_ref().map(|shown| shown.as_field());
         let request = Control::Request { guid, time, proof, password };
         sender.pings.on_ping_sent(cx.now);
-        let sent = self.send(cx, sender, &request, Delivery::RELIABLE);
-        self.forget_password(cx);
-        sent
+        self.send(cx, sender, &request, Delivery::RELIABLE)
     }
 
     /// Sends a message without which the connection cannot open.
@@ -550,7 +596,7 @@ impl Handshake {
         let accepted = Control::Accepted {
             client: remote,
             system_index: cx.slot,
-            addresses: cx.state.internal_addresses.listed(cx.pool, cx.config, &mut buffer),
+            addresses: cx.state.internal_addresses.listed(cx.pool, cx.config, self.list_length, &mut buffer),
             request_time,
             time: cx.now.as_millis(),
         };
@@ -617,11 +663,14 @@ impl Handshake {
         let mut buffer = [0; MAX_ADDRESS_LIST];
         let incoming = Control::NewIncoming {
             server: dialled(cx.config, remote),
-            addresses: cx.state.internal_addresses.listed(cx.pool, cx.config, &mut buffer),
+            addresses: cx.state.internal_addresses.listed(cx.pool, cx.config, self.list_length, &mut buffer),
             accepted_time,
             time: cx.now.as_millis(),
         };
         self.send(cx, sender, &incoming, Delivery::RELIABLE_ORDERED)?;
+        self.forget_password(cx);
+        // Some servers read the first message of a datagram alone, and some take nothing before this one.
+        sender.pings.follow_messages();
         self.on_open(cx, sender);
         Ok(())
     }

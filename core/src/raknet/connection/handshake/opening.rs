@@ -9,11 +9,12 @@ use crate::raknet::config::{Config, DialledAddress};
 use crate::raknet::connection::context::Context;
 use crate::raknet::connection::offer::{Acceptance, Offer, Reply2Fields};
 use crate::raknet::connection::protection::ConnectionProtection;
+use crate::raknet::known_versions;
 use crate::raknet::reason::ConnectFailure;
 use crate::raknet::stats::DropReason;
 use crate::raknet::types::ConnectOptions;
 use crate::raknet::wire::address::UNASSIGNED;
-use crate::raknet::wire::offline::{Offline, ServerSecurity};
+use crate::raknet::wire::offline::{Offline, PingScope, ServerSecurity};
 use crate::raknet::wire::{Guid, IP_UDP_OVERHEAD, MAX_MTU, MAX_MTU_IPV6, MIN_MTU, Wire};
 use crate::time::{Instant, long_micros, micros};
 
@@ -26,6 +27,18 @@ const IPV6_MTUS: [u16; 3] = [MAX_MTU_IPV6, 1400, 1260];
 /// How long a client goes on after the server named another version, unless the application says how long: go-raknet, for
 /// one, hears nothing from an address for 10 to 20 s after a request with a version that it does not speak.
 const BLOCKED: Duration = Duration::from_secs(21);
+
+/// Whether a client asks for the version of the server before its first request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Question {
+    /// It does not, or has heard the answer.
+    #[default]
+    None,
+    /// The unconnected ping is to be sent.
+    Due,
+    /// The pong is waited for. The first request waits only until it is due.
+    Asked,
+}
 
 /// The requests of a client.
 #[derive(Clone, Copy, Debug, Default)]
@@ -43,6 +56,7 @@ pub(in super::super) struct Opening {
     deadline: Instant,
     /// Whether the application has set the deadline, which then is that of the whole handshake.
     has_timeout: bool,
+    question: Question,
     reply_1: Option<Reply1>,
     /// Whether the other peer dials this one, too, and its second request was answered.
     is_crossed: bool,
@@ -70,21 +84,39 @@ impl Opening {
         let attempts = options.attempts.unwrap_or(cx.config.connect_attempts).clamp(3, 254);
         let interval = options.interval.unwrap_or(cx.config.connect_interval);
         let all_attempts = long_micros(interval).saturating_mul(u64::from(attempts) + 1);
+        let timeout = options.connect_timeout.map_or(all_attempts, long_micros);
+        let is_unknown = options.protocol_version.is_none() && known.is_none() && !options.wants_security();
+        let asks = known_versions::ASKS && is_unknown && cx.config.asks_version();
+        // As long as for a lost request, and no long part of a short time.
+        let answer_time = if asks { u64::from(micros(interval)).min(timeout / 4) } else { 0 };
         Self {
             attempts,
             probed: MAX_MTU,
             version: Version::new(options, known, cx.config),
             interval: micros(interval),
-            next_request: cx.now,
-            deadline: cx.now.plus_long(options.connect_timeout.map_or(all_attempts, long_micros)),
+            next_request: cx.now.plus_long(answer_time),
+            deadline: cx.now.plus_long(timeout),
             has_timeout: options.connect_timeout.is_some(),
+            question: if asks { Question::Due } else { Question::None },
             ..Self::default()
         }
     }
 
-    /// When nothing more is waited for: a reply at first, the end of the handshake after reply 2.
-    pub(super) const fn deadline(&self) -> Instant {
-        self.deadline
+    /// Whether a pong is waited for that shows the version of the server.
+    pub(super) fn awaits_pong(&self) -> bool {
+        known_versions::ASKS && self.question == Question::Asked
+    }
+
+    /// The server has answered the question for its version, with one that is known from the pong or with none.
+    pub(super) fn on_pong(&mut self, now: Instant, version: Option<u8>) {
+        self.question = Question::None;
+        let learned = version.filter(|version| *version != self.version.announced);
+        if let Some(version) = learned {
+            self.version.learn(version, self.requests);
+        }
+        if learned.is_some() || self.requests == 0 {
+            self.next_request = now;
+        }
     }
 
     /// When a handshake ends that without the application's wish would end at `usual`.
@@ -102,7 +134,18 @@ impl Opening {
         self.is_crossed = true;
     }
 
-    /// When the next request is due, or the attempt is over.
+    /// The version that is announced.
+    pub(super) const fn version(&self) -> u8 {
+        self.version.announced
+    }
+
+    /// Lets the next request be due `wait` from now.
+    pub(super) fn postpone(&mut self, now: Instant, wait: Duration) {
+        self.next_request = now + wait;
+    }
+
+    /// When the next request is due, or the attempt is over: when a reply is missing, and after reply 2 when the rest of
+    /// the handshake is.
     pub(super) fn next_deadline(&self) -> Instant {
         self.next_request.min(self.deadline)
     }
@@ -194,6 +237,13 @@ impl Opening {
         remote: SocketAddr,
         buffer: &mut [u8],
     ) -> Option<usize> {
+        if known_versions::ASKS && self.question == Question::Due {
+            self.question = Question::Asked;
+            let (time, guid) = (cx.now.as_millis(), Some(cx.config.guid));
+            let mut writer = Writer::new(buffer);
+            Offline::Ping { scope: PingScope::Any, time, guid }.write(&mut writer).ok()?;
+            return Some(writer.written());
+        }
         let request = match self.reply_1.take() {
             Some(reply) => Offline::Request2 {
                 security: protection.client_security(reply.acceptance),

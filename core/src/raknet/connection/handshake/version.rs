@@ -57,6 +57,14 @@ impl Version {
         Ok(Reaction::Ignored)
     }
 
+    /// A pong shows which version the server speaks, after it was sent so many requests with the announced one.
+    pub(super) const fn learn(&mut self, server: u8, requests: u8) {
+        if !self.is_fixed && !self.is_accepted && !self.was_changed() {
+            (self.announced, self.first) = (server, server);
+            self.late_answers = requests;
+        }
+    }
+
     pub(super) const fn on_accepted(&mut self) {
         self.is_accepted = true;
     }
@@ -66,10 +74,12 @@ impl Version {
         self.changes > 0
     }
 
-    /// Why an attempt failed at which end nothing came back.
+    /// Why an attempt failed at which end nothing more came back.
     pub(super) const fn silence(&self) -> ConnectFailure {
         if self.was_changed() && !self.is_accepted {
             ConnectFailure::SilentSinceIncompatible { server: self.announced }
+        } else if self.is_accepted {
+            ConnectFailure::HandshakeTimeout
         } else {
             ConnectFailure::NoAnswer
         }

@@ -23,7 +23,7 @@ const TOP: U24 = U24::new(0xFF_FFFF);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) enum DatagramStatus {
     New,
-    /// Arrived before: acknowledged again, but not read again.
+    /// Arrived before: acknowledged again, and read for the reliable messages that were not in it then.
     Duplicate,
     /// Arrived before, but there was no memory for some of its reliable messages.
     Deferred,

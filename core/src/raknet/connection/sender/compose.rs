@@ -20,22 +20,34 @@ use crate::storage::{Block, HAND_OVER, Queue};
 const MAX_RESEND_GAP: u32 = 32;
 /// Bytes of the longest message that is sent without being queued: a pong.
 const MAX_UNQUEUED: usize = 17;
+/// Bytes of a ping and a pong with their headers.
+const PINGS: usize = 9 + MAX_UNQUEUED + 2 * 3;
 
 impl Sender {
-    /// Composes a data datagram: pings first, then messages as the window, the pace and the limit allow.
+    /// Composes a data datagram: pings first, unless a message has to precede them, then messages as the window, the pace
+    /// and the limit allow.
     pub(in super::super) fn compose(&mut self, cx: &mut Context<'_, '_>, buffer: &mut [u8]) -> Option<usize> {
         let limit = self.sizes.data_datagram().min(buffer.len());
         let mut writer = Writer::new(buffer);
         let number = self.recovery.next_number();
         DatagramHeader::Data { hints: self.hints(), number }.write(&mut writer).ok()?;
         let header = writer.written();
-        self.compose_pings(cx, &mut writer).ok()?;
+        let follows = self.pings.follows_messages();
+        if !follows {
+            self.compose_pings(cx, &mut writer).ok()?;
+        }
         let (mut tracked, mut source) = (Queue::default(), SendSource::Usual);
         if self.may_send(cx) {
             source = self.compose_capsules(cx, &mut writer, limit, &mut tracked);
         }
         if writer.written() == header {
             return None;
+        }
+        if follows {
+            self.pings.on_messages_sent();
+            if writer.written() + PINGS <= limit {
+                self.compose_pings(cx, &mut writer).ok()?;
+            }
         }
         self.recovery.take_number();
         self.datagrams_sent.add_one();

@@ -15,6 +15,8 @@ pub(in super::super) struct Pings {
     pinged_at: Option<Instant>,
     /// Whether the next datagram carries a ping.
     ping_due: bool,
+    /// Whether pings and pongs stand behind the messages of the next datagram that has some.
+    follows: bool,
     /// Whether the next datagram carries a pong.
     pong_due: bool,
     /// The time in the last ping of the other peer. Only that one is answered: a flood of pings takes no memory.
@@ -35,6 +37,21 @@ impl Pings {
     /// Lets the next datagram carry a ping.
     pub(super) const fn request_ping(&mut self) {
         self.ping_due = true;
+    }
+
+    /// Lets what is due stand behind the messages of the next datagram.
+    pub(in super::super) const fn follow_messages(&mut self) {
+        self.follows = true;
+    }
+
+    /// Whether what is due waits for messages.
+    pub(super) const fn follows_messages(&self) -> bool {
+        self.follows
+    }
+
+    /// The messages are sent now.
+    pub(super) const fn on_messages_sent(&mut self) {
+        self.follows = false;
     }
 
     /// A ping is sent now, or a message of the handshake that serves as one.

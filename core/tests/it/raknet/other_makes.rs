@@ -1,0 +1,336 @@
+//! Peers of other makes: what they read, what they leave out, and what they do not expect.
+
+use core::net::SocketAddr;
+use core::time::Duration;
+
+use rakwire::Instant;
+use rakwire::raknet::{
+    Config, ConnectFailure, ConnectOptions, ConnectionId, CookiePolicy, DropReason, Event, Guid, Peer,
+    Reliability,
+};
+use rakwire::wire::address::AddressList;
+use rakwire::wire::capsule::CapsuleHeader;
+use rakwire::wire::control::Control;
+use rakwire::wire::datagram::{DatagramHeader, Record};
+use rakwire::wire::offline::{ClientSecurity, Offline, ServerSecurity};
+use rakwire::wire::{MAX_DATAGRAM, Reader, Source, Wire};
+
+use crate::support::forged::{answers, capsule, data, request_2, written};
+use crate::support::raknet::{Net, OwnedEvent, client_config, messages, peer, server_config};
+
+const CLIENT: SocketAddr =
+    SocketAddr::new(core::net::IpAddr::V4(core::net::Ipv4Addr::new(192, 0, 2, 9)), 4_000);
+const SERVER: SocketAddr =
+    SocketAddr::new(core::net::IpAddr::V4(core::net::Ipv4Addr::new(192, 0, 2, 1)), 19132);
+
+/// The ids of the messages of RakNet itself in a datagram, each with the number of addresses that it lists.
+fn controls(datagram: &[u8]) -> Vec<(u8, usize)> {
+    let mut reader = Reader::new(datagram);
+    let Ok(DatagramHeader::Data { .. }) = DatagramHeader::read(&mut reader) else { return Vec::new() };
+    let mut found = Vec::new();
+    while let Ok(capsule) = CapsuleHeader::read(&mut reader) {
+        let payload = reader.take(capsule.length()).expect("a whole message");
+        let addresses = match Control::read(&mut Reader::new(payload)) {
+            Ok(Control::Accepted { addresses, .. } | Control::NewIncoming { addresses, .. }) => {
+                addresses.iter().count()
+            }
+            _ => 0,
+        };
+        found.push((payload[0], addresses));
+    }
+    found
+}
+
+/// Lets a client connect to a server, and returns the messages of RakNet itself in each datagram of both.
+fn handshake(client: Config, server: Config) -> [Vec<Vec<(u8, usize)>>; 2] {
+    let (mut client, mut server) = (peer(client), peer(server));
+    client.connect(Instant::ZERO, SERVER).expect("a free slot");
+    let mut said = [Vec::new(), Vec::new()];
+    for milliseconds in 0..300 {
+        let now = Instant::from_micros(milliseconds * 1_000);
+        client.handle_timeout(now);
+        server.handle_timeout(now);
+        for (_, datagram) in answers(&mut client, now) {
+            said[0].push(controls(&datagram));
+            server.handle_datagram(now, CLIENT, &datagram);
+        }
+        for (_, datagram) in answers(&mut server, now) {
+            said[1].push(controls(&datagram));
+            client.handle_datagram(now, SERVER, &datagram);
+        }
+    }
+    assert!(matches!(client.poll_event(), Some(Event::Connected { .. })));
+    said
+}
+
+fn addresses_of(said: &[Vec<(u8, usize)>], id: u8) -> usize {
+    let all = said.iter().flatten();
+    all.filter(|(found, _)| *found == id).map(|(_, addresses)| *addresses).next().expect("it was sent")
+}
+
+/// Two servers of the npm registry end their process at a list of ten, and the original misreads one of twenty.
+#[test]
+fn both_peers_list_as_many_addresses_as_their_version_has() {
+    let policies = [CookiePolicy::Required, CookiePolicy::Off, CookiePolicy::Automatic];
+    for cookies in policies {
+        for (version, accepted, expected) in [
+            (6, &[6, 10, 11][..], 10),
+            (8, &[8, 9], 10),
+            (9, &[8, 9], 20),
+            (11, &[6, 10, 11], 20),
+            (6, &[10], 20),
+        ] {
+            let (mut client, mut server) = (client_config(), server_config());
+            client.protocol_version = version;
+            server.accepted_versions = accepted.iter().copied().collect();
+            server.cookies = cookies;
+            let [of_client, of_server] = handshake(client, server);
+            let lists = (addresses_of(&of_client, 0x13), addresses_of(&of_server, 0x10));
+            assert_eq!(lists, (expected, expected), "version {version}, {accepted:?}, {cookies:?}");
+        }
+    }
+}
+
+/// The addresses of this peer keep their places, and a list of ten has the first ones.
+#[test]
+fn a_list_of_any_length_has_the_addresses_of_the_peer() {
+    let own: Vec<SocketAddr> = (1..=12).map(|host| ([198, 51, 100, host], 7).into()).collect();
+    for (version, expected) in [(6, 10), (11, 12)] {
+        let mut config = client_config();
+        config.protocol_version = version;
+        let mut net = Net::with(peer(config), peer(server_config()), Default::default(), 1);
+        assert_eq!(net.pair.a.set_internal_addresses(&own), Ok(()));
+        net.pair.a.connect(net.pair.now, net.pair.b_address).expect("a free slot");
+        let told = loop {
+            if let Some(Event::Connected { id, .. }) = net.pair.b.poll_event() {
+                break net.pair.b.internal_addresses(id);
+            }
+            assert!(net.pair.step(), "it connects");
+        };
+        assert_eq!(told[..], own[..expected]);
+    }
+}
+
+/// The original sends "new incoming connection" first, and some servers read the first message of a datagram alone.
+#[test]
+fn nothing_precedes_the_message_that_opens_a_connection() {
+    for version in [6, 11] {
+        let mut client = client_config();
+        client.protocol_version = version;
+        let [of_client, _] = handshake(client, server_config());
+        let ids = of_client.iter().map(|datagram| datagram.iter().map(|(id, _)| *id).collect::<Vec<u8>>());
+        let after_request: Vec<Vec<u8>> =
+            ids.skip_while(|ids| !ids.contains(&0x09)).skip(1).filter(|ids| !ids.is_empty()).collect();
+        assert_eq!(after_request[0][0], 0x13, "{after_request:?}");
+        assert!(after_request.concat().contains(&0), "a ping follows");
+    }
+}
+
+/// A client whose server is written by hand, with its connection request on the way.
+struct Requested {
+    client: Peer<'static>,
+    id: ConnectionId,
+    now: Instant,
+    /// How many connection requests were sent.
+    requests: usize,
+}
+
+impl Requested {
+    fn new(options: &ConnectOptions<'_>) -> Self {
+        let mut client = peer(client_config());
+        let id = client.connect_with(Instant::ZERO, SERVER, options).expect("a free slot");
+        let mut requested = Self { client, id, now: Instant::ZERO, requests: 0 };
+        requested.look();
+        requested.hear(&written(&Offline::Reply1 {
+            guid: Guid(7),
+            security: ServerSecurity::None,
+            mtu: 1492,
+        }));
+        requested.hear(&written(&Offline::Reply2 { guid: Guid(7), client: CLIENT, mtu: 1492, answer: None }));
+        requested
+    }
+
+    fn hear(&mut self, datagram: &[u8]) {
+        self.client.handle_datagram(self.now, SERVER, datagram);
+        self.look();
+    }
+
+    /// Takes what the client sends, and acknowledges it.
+    fn look(&mut self) {
+        let mut buffer = [0; MAX_DATAGRAM];
+        while let Some(transmit) = self.client.poll_transmit(self.now, &mut buffer) {
+            let mut reader = Reader::new(transmit.payload);
+            if let Ok(DatagramHeader::Data { number, .. }) = DatagramHeader::read(&mut reader) {
+                let requests = controls(transmit.payload).iter().filter(|(id, _)| *id == 0x09).count();
+                self.requests += requests;
+                let mut ack = written(&DatagramHeader::Ack { records: 1, arrival_speed: None });
+                ack.extend(written(&Record { first: number, last: number }));
+                self.client.handle_datagram(self.now, SERVER, &ack);
+            }
+        }
+    }
+
+    fn wait(&mut self, end: Duration) {
+        let end = Instant::ZERO + end;
+        while let Some(next) = self.client.poll_timeout().filter(|next| *next <= end) {
+            self.now = next.max(self.now);
+            self.client.handle_timeout(self.now);
+            self.look();
+        }
+        self.now = end;
+    }
+
+    /// The acceptance of a server that sends it unreliably.
+    fn accept(&mut self, number: u32) {
+        let accepted = Control::Accepted {
+            client: CLIENT,
+            system_index: 0,
+            addresses: AddressList::unassigned(10),
+            request_time: 0,
+            time: 0,
+        };
+        self.hear(&data(number, capsule(Reliability::Unreliable, 0, 0), &written(&accepted)));
+    }
+
+    fn event(&mut self) -> Option<OwnedEvent> {
+        let event = self.client.poll_event()?;
+        if let Event::Connected { id, .. } = event {
+            return Some(OwnedEvent::Connected(id));
+        }
+        let Event::ConnectFailed { id, reason, .. } = event else { panic!("{event:?}") };
+        Some(OwnedEvent::Failed(id, reason))
+    }
+}
+
+/// A server that sends its acceptance unreliably sends it once for each request.
+#[test]
+fn a_lost_acceptance_is_asked_for_again() {
+    let password = ConnectOptions { password: b"friends", ..ConnectOptions::default() };
+    for options in [ConnectOptions::default(), password] {
+        let mut requested = Requested::new(&options);
+        requested.wait(Duration::from_millis(999));
+        assert_eq!(requested.requests, 1);
+        requested.wait(Duration::from_millis(1_001));
+        assert_eq!(requested.requests, 2, "after a second");
+        requested.wait(Duration::from_millis(4_500));
+        assert_eq!(requested.requests, 5, "and each second after it");
+        requested.accept(0);
+        assert_eq!(requested.event(), Some(OwnedEvent::Connected(requested.id)));
+        requested.wait(Duration::from_secs(8));
+        assert_eq!((requested.requests, requested.event()), (5, None));
+    }
+}
+
+/// A server that answered and then says nothing is another finding than one that is not there.
+#[test]
+fn a_handshake_that_was_answered_and_stuck_has_its_own_reason() {
+    let mut requested = Requested::new(&ConnectOptions::default());
+    requested.wait(Duration::from_secs(30));
+    let stuck = OwnedEvent::Failed(requested.id, ConnectFailure::HandshakeTimeout);
+    assert_eq!(requested.event(), Some(stuck));
+
+    let mut client = peer(client_config());
+    let id = client.connect(Instant::ZERO, SERVER).expect("a free slot");
+    let reply = Offline::Reply1 { guid: Guid(7), security: ServerSecurity::None, mtu: 1492 };
+    let mut only_first = Requested { client, id, now: Instant::ZERO, requests: 0 };
+    only_first.look();
+    only_first.hear(&written(&reply));
+    only_first.wait(Duration::from_secs(30));
+    assert_eq!(only_first.event(), Some(OwnedEvent::Failed(id, ConnectFailure::HandshakeTimeout)));
+}
+
+/// Some peers number two datagrams alike. What was not there is not lost, and what was is not repeated.
+#[test]
+fn a_repeated_datagram_number_hides_no_reliable_message() {
+    let mut net = Net::new(Default::default(), 1);
+    net.connect();
+    net.run_for(Duration::from_millis(100));
+    let client = net.pair.a_address;
+    let next = 20;
+    let bits = |kind, number| data(next, capsule(kind, number, 100), &[0x86, number as u8]);
+    for datagram in [
+        bits(Reliability::Unreliable, 1),
+        bits(Reliability::Unreliable, 2),
+        bits(Reliability::Reliable, 100),
+        bits(Reliability::Reliable, 101),
+        bits(Reliability::Reliable, 100),
+    ] {
+        net.pair.b.handle_datagram(net.pair.now, client, &datagram);
+    }
+    net.poll();
+    assert_eq!(messages(&net.server), [&[0x86, 1][..], &[0x86, 100], &[0x86, 101]]);
+    assert_eq!(net.pair.b.stats().dropped(DropReason::DuplicateDatagram), 4);
+    assert_eq!(net.pair.b.stats().dropped(DropReason::DuplicateMessage), 1);
+}
+
+/// Three of eight foreign clients do not give a cookie back. A server of default options lets them in, and notes those that
+/// come while it asks for cookies.
+#[test]
+fn a_client_that_knows_no_cookies_comes_in_by_default_and_is_noted_under_load() {
+    let mut config = Config::new([2; 32]);
+    config.max_incoming = 16;
+    let mut server = peer(config);
+    let mut open = |number: u8| {
+        let from = SocketAddr::from(([203, 0, number, 1], 4_000));
+        let request_1 = written(&Offline::Request1 { protocol: 10, mtu: 1_464 });
+        server.handle_datagram(Instant::ZERO, from, &request_1);
+        answers(&mut server, Instant::ZERO);
+        server.handle_datagram(Instant::ZERO, from, &request_2(ClientSecurity::None, number.into()));
+        let is_in = answers(&mut server, Instant::ZERO).iter().any(|(_, answer)| answer[0] == 0x08);
+        (is_in, server.stats().dropped(DropReason::MissingCookie))
+    };
+    assert_eq!([1, 2].map(&mut open), [(true, 0), (true, 0)]);
+    assert_eq!(open(3), (false, 1), "two are an eighth of sixteen");
+}
+
+/// A server that blocks an address after a request with another version never sees one: the version is asked for.
+#[test]
+fn a_client_asks_for_the_version_before_its_first_request() {
+    let answer = |pong: Option<&[u8]>, server_version: u8| {
+        let mut config = client_config();
+        config.learn_version = true;
+        let mut client = peer(config);
+        client.connect(Instant::ZERO, SERVER).expect("a free slot");
+        let (mut said, mut now) = (Vec::new(), Instant::ZERO);
+        while said.last() != Some(&(5, server_version)) {
+            for (_, datagram) in answers(&mut client, now) {
+                let version = if datagram[0] == 5 { datagram[17] } else { 0 };
+                said.push((datagram[0], version));
+                if let (1, Some(data)) = (datagram[0], pong) {
+                    let pong = Offline::Pong { time: 0, guid: Guid(7), data };
+                    client.handle_datagram(now, SERVER, &written(&pong));
+                }
+            }
+            if said.last().is_some_and(|(id, _)| *id == 5) {
+                break;
+            }
+            now = client.poll_timeout().unwrap_or(now).max(now);
+            client.handle_timeout(now);
+        }
+        assert!(client.poll_event().is_none(), "the application has not asked");
+        (said, now.as_millis())
+    };
+    assert_eq!(answer(Some(b"\0\x05MCPE;"), 11), (vec![(1, 0), (5, 11)], 0));
+    assert_eq!(answer(Some(b"another game"), 6), (vec![(1, 0), (5, 6)], 0));
+    assert_eq!(answer(None, 6), (vec![(1, 0), (5, 6)], 500), "a server without pongs");
+}
+
+/// Nothing is asked where nothing can be learned, and a short time is not spent on it.
+#[test]
+fn the_version_is_asked_for_once_and_within_the_time() {
+    let first = |version: u8, options: ConnectOptions<'_>| {
+        let mut config = client_config();
+        (config.learn_version, config.protocol_version) = (true, version);
+        let mut client = peer(config);
+        client.connect_with(Instant::ZERO, SERVER, &options).expect("a free slot");
+        let first = answers(&mut client, Instant::ZERO)[0].1[0];
+        let next = client.poll_timeout().expect("a deadline");
+        (first, next.as_millis())
+    };
+    let usual = ConnectOptions::default;
+    assert_eq!(first(6, usual()), (1, 500));
+    assert_eq!(first(11, usual()).0, 5);
+    assert_eq!(first(6, ConnectOptions { protocol_version: Some(6), ..usual() }).0, 5);
+    let short = ConnectOptions { connect_timeout: Some(Duration::from_millis(200)), ..usual() };
+    assert_eq!(first(6, short), (1, 50));
+}
