@@ -545,7 +545,7 @@ fn the_server_is_told_when_the_client_has_gone_for_good() {
     }
     let mut refused = fixture_of(limits(), strict());
     refused.client(FromClient::Text);
-    assert!(refused.batch().is_empty(), "what a flow is ended for otherwise is no farewell of its client");
+    assert!(refused.batch().is_empty(), "what a flow is ended for otherwise is no end by its client");
 }
 
 /// The length of the request 1 that reaches the server when a client with a transport asks for the largest MTU.

@@ -119,12 +119,12 @@ async fn a_client_that_comes_back_is_no_new_client_to_the_limits() {
     assert!(deferred.text().await.contains(r#""resumed":true"#));
     // A secret that fits nothing helps nobody.
     for more in ["", "&defer=1"] {
-        let mut stranger =
+        let mut foreign =
             Client::connect_with_control(game.relay.address, &path("AAAAAAAAAAAAAAAAAAAAAA", more)).await;
         if !more.is_empty() {
-            stranger.message(Message::text(FLOW_REQUEST)).await;
+            foreign.message(Message::text(FLOW_REQUEST)).await;
         }
-        assert_eq!(stranger.closed().await.0, 4429, "{more}");
+        assert_eq!(foreign.closed().await.0, 4429, "{more}");
     }
 }
 
