@@ -34,6 +34,22 @@ in `interop/tests/it/plugins.rs` ([mesh.md](plugins/mesh.md#connection-graph), [
 
 Over TCP, where reliabilities mean nothing, `interop/tests/it/tcp.rs` runs both forms of the original both ways
 ([tcp.md](tcp.md)).
+
+## Sizes that peers take
+
+A message that is longer than a part of a datagram (1,432 bytes at the MTU of 1492, 1,140 at 1200, 516 at 576) travels in parts, and
+peers bound how many. What is above that is dropped there, and nothing says so: the message stays unanswered, or the connection
+ends later. `Config::mtu` and the path decide the MTU, so the safe size is that of the smallest one.
+
+| peer | parts of one message | bytes at MTU 1492 | bytes at MTU 576 |
+|---|---|---|---|
+| RakLib (PocketMine) | 128, of four messages at once | 183,296 | 66,048 |
+| go-raknet, servers | 512; older ones 256 | 733,184; 366,592 | 264,192; 132,096 |
+| `tokio-raknet` 0.2.0 | 8,192 | 11,730,944 | 4,227,072 |
+| `rust-raknet` 1.4.0 | 65,536 | 93,847,552 | 33,816,576 |
+| C++ RakNet, SLikeNet, MafiaNet | as memory lasts | | |
+
+## The matrix
 ";
 
 /// Fails when a cell did, and writes the page.
