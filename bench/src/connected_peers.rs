@@ -130,6 +130,7 @@ impl ConnectedPeers {
         let connections = usize::from(clients);
         let mut config = Config::new([1; 32]);
         config.max_incoming = clients;
+        config.max_message_len = u32::MAX;
         protection.of_server(&mut config);
         let capacity =
             Capacity { connections, blocks: (connections * 64).max(2 * blocks), block_size: BLOCK };
@@ -162,6 +163,7 @@ impl ConnectedPeers {
     fn add_client(&mut self, number: u16, blocks: usize) {
         let mut config = Config::new([2; 32]);
         config.guid = Guid(1_000 + u64::from(number));
+        config.max_message_len = u32::MAX;
         let options = self.protection.of_client(&mut config, number);
         let capacity = Capacity { connections: 1, blocks, block_size: BLOCK };
         let mut peer = Peer::with_capacity(capacity, config);

@@ -125,6 +125,7 @@ pub(crate) fn server_options(connections: u16, secure: bool) -> Result<Options> 
     // Two of the peers do not support cookies, which secure connections need.
     options.config.cookies = if secure { CookiePolicy::Required } else { CookiePolicy::Off };
     options.config.max_half_open_per_network = u16::MAX;
+    options.config.max_message_len = u32::MAX;
     if secure {
         options.secure()?.server = Some(ServerIdentity::new(StaticKey::from_bytes([5; 32])));
     }
@@ -155,6 +156,7 @@ async fn connect(address: SocketAddr, size: usize, secure: bool) -> Result<(Endp
     let mut options = Options::client()?;
     options.config.protocol_version = PROTOCOL;
     options.capacity = capacity(size, 1);
+    options.config.max_message_len = u32::MAX;
     let mut connect = ConnectOptions::default();
     if secure {
         options.secure()?;

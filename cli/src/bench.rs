@@ -58,6 +58,7 @@ fn capacity(connections: usize) -> Capacity {
 async fn client(server: SocketAddr, arguments: &Arguments) -> Result<(), Failure> {
     let mut options = Options::client().map_err(host::no_entropy)?;
     options.capacity = capacity(1);
+    options.config.max_message_len = u32::MAX;
     options.simulate = arguments.simulate;
     let endpoint = host::endpoint_for(server, options).await?;
     let connected = endpoint.connect(server).await;
@@ -78,6 +79,7 @@ async fn client(server: SocketAddr, arguments: &Arguments) -> Result<(), Failure
 async fn serve(listen: &str, arguments: &Arguments) -> Result<(), Failure> {
     let mut options = Options::server(64).map_err(host::no_entropy)?;
     options.capacity = capacity(64);
+    options.config.max_message_len = u32::MAX;
     options.simulate = arguments.simulate;
     let endpoint = Endpoint::bind(&host::listening(listen).await?[..], options).await;
     let endpoint = endpoint.map_err(|error| host::bind_failure(listen, &error))?;

@@ -27,6 +27,11 @@ impl Bucket {
         self.taken + 1_000 <= u32::from(rate) * 1_000
     }
 
+    /// Whether a token may be taken in advance after [`fill_up`](Self::fill_up), of half a second's worth.
+    const fn has_advance(&self, rate: u16) -> bool {
+        self.taken.saturating_add(1_000) <= rate as u32 * 1_500
+    }
+
     /// Takes a token, of which one is left after [`fill_up`](Self::fill_up).
     pub(crate) const fn spend(&mut self) {
         self.taken = self.taken.saturating_add(1_000);
@@ -88,40 +93,61 @@ impl Ration {
 pub(crate) struct Rates {
     pub(crate) all: u16,
     pub(crate) network: u16,
+    /// What an address is sure of within its network; 0 if all of them share what that gets.
+    pub(crate) address: u16,
 }
 
-/// A bucket for each of a fixed number of groups of networks, by a keyed hash.
+/// A bucket for each of a fixed number of groups of networks or addresses, by a keyed hash.
 #[derive(Debug)]
-pub(crate) struct NetworkBuckets<const GROUPS: usize>([Bucket; GROUPS]);
+pub(crate) struct HashedBuckets<const GROUPS: usize>([Bucket; GROUPS]);
 
-impl<const GROUPS: usize> Default for NetworkBuckets<GROUPS> {
+impl<const GROUPS: usize> Default for HashedBuckets<GROUPS> {
     fn default() -> Self {
         Self([Bucket::default(); GROUPS])
     }
 }
 
-impl<const GROUPS: usize> NetworkBuckets<GROUPS> {
+impl<const GROUPS: usize> HashedBuckets<GROUPS> {
     /// The bucket of the group of this network.
     pub(crate) fn of(&mut self, secret: &[u8; 16], network: u128) -> Option<&mut Bucket> {
         let mut hasher = SipHasher13::new_with_key(secret);
         hasher.write_u128(network);
-        let place = usize::try_from(hasher.finish() % GROUPS as u64).unwrap_or(0);
+        let place = usize::try_from(hasher.finish().checked_rem(GROUPS as u64)?).unwrap_or(0);
         self.0.get_mut(place)
     }
 }
 
-/// A bucket for all and one for each group of networks.
+/// A bucket for all, one for each group of networks, and one for each group of addresses.
+///
+/// What a network gets is rationed fairly among its addresses: one that has had less than its share takes in advance what
+/// flows in next, which then those have to wait for that have had more. An address that is alone gets all.
 #[derive(Debug, Default)]
-pub(crate) struct RateLimit<const NETWORKS: usize = 32> {
+pub(crate) struct RateLimit<const NETWORKS: usize = 32, const ADDRESSES: usize = 0> {
     all: Bucket,
-    networks: NetworkBuckets<NETWORKS>,
+    networks: HashedBuckets<NETWORKS>,
+    addresses: HashedBuckets<ADDRESSES>,
 }
 
-impl<const NETWORKS: usize> RateLimit<NETWORKS> {
+impl<const NETWORKS: usize, const ADDRESSES: usize> RateLimit<NETWORKS, ADDRESSES> {
     /// Whether `to` may have another answer.
     pub(crate) fn admits(&mut self, secret: &[u8; 16], rates: Rates, now: Instant, to: IpAddr) -> bool {
+        let address = if rates.address > 0 { self.addresses.of(secret, address_bits(to)) } else { None };
+        let is_within_share = address.is_some_and(|address| address.take(rates.address, now));
         let Some(network) = self.networks.of(secret, network(to)) else { return false };
-        network.take(rates.network, now) && self.all.take(rates.all, now)
+        let has_token = network.fill_up(rates.network, now);
+        if !has_token && !(is_within_share && network.has_advance(rates.network)) {
+            return false;
+        }
+        network.spend();
+        self.all.take(rates.all, now)
+    }
+}
+
+/// The bits of an address, and one more that no network has.
+const fn address_bits(address: IpAddr) -> u128 {
+    match address.to_canonical() {
+        IpAddr::V4(ip) => ip.to_bits() as u128 | 1 << 64,
+        IpAddr::V6(ip) => ip.to_bits(),
     }
 }
 
@@ -142,7 +168,7 @@ mod tests {
 
     #[test]
     fn a_network_gets_its_share_and_all_together_no_more_than_theirs() {
-        let rates = Rates { network: 5, all: 12 };
+        let rates = Rates { network: 5, all: 12, address: 0 };
         let mut limit = <RateLimit>::default();
         let mut count = |now, network: u8| {
             let to = IpAddr::from([10, network, 0, 1]);
@@ -154,6 +180,28 @@ mod tests {
         assert_eq!(others, 7);
         assert_eq!(count(1_200_000, 1), 1);
         assert_eq!(count(900_000_000, 1), 5);
+    }
+
+    #[test]
+    fn an_address_that_asks_without_end_leaves_its_neighbours_their_share() {
+        let rates = Rates { network: 20, all: 1_000, address: 5 };
+        let mut limit = RateLimit::<32, 32>::default();
+        let mut asks = |now: u64, host: u8, times: usize| {
+            let to = IpAddr::from([10, 1, 1, host]);
+            (0..times).filter(|_| limit.admits(&SECRET, rates, Instant::from_micros(now), to)).count()
+        };
+        let mut greedy = 0;
+        for second in 1..=20 {
+            for tenth in 0..10 {
+                let now = second * 1_000_000 + tenth * 100_000;
+                greedy += asks(now, 1, 1_000);
+                // Two others ask once a second, like a list of servers that is open.
+                assert_eq!(asks(now + 1, 2, usize::from(tenth == 3)), usize::from(tenth == 3), "{now}");
+                assert_eq!(asks(now + 1, 3, usize::from(tenth == 7)), usize::from(tenth == 7), "{now}");
+            }
+        }
+        // What they leave is for the first one.
+        assert!((330..=390).contains(&greedy), "{greedy}");
     }
 
     #[test]
@@ -177,7 +225,7 @@ mod tests {
 
     #[test]
     fn a_rate_of_zero_answers_nobody() {
-        let rates = Rates { network: 5, all: 0 };
+        let rates = Rates { network: 5, all: 0, address: 0 };
         let to = IpAddr::from([127, 0, 0, 1]);
         assert!(!<RateLimit>::default().admits(&SECRET, rates, Instant::ZERO, to));
     }

@@ -201,6 +201,13 @@ impl<'d, P: Protocol, H: Hook<P>> Connection<'d, P, H> {
         self.reference.closed_reason()
     }
 
+    /// The longest message in bytes that [`send`](Self::send) takes, and that a peer with the same configuration and memory
+    /// can receive; `None` once the connection has ended.
+    #[must_use]
+    pub fn max_message_len(&self) -> Option<usize> {
+        self.reference.update(|hooked, _, id| hooked.peer.max_message_len(id?))
+    }
+
     /// The counters and measurements of the connection; `None` once it has ended.
     #[must_use]
     pub fn stats(&self) -> Option<P::ConnectionStats> {

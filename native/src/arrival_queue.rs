@@ -82,6 +82,11 @@ impl ArrivalQueue {
         self.may_have_batches.store(true, Ordering::Release);
     }
 
+    /// Whether a simulated network stands before the queue.
+    pub(crate) fn is_simulated(&self) -> bool {
+        self.lock().network.is_some()
+    }
+
     /// Whether there may be datagrams that wait.
     pub(crate) fn may_have_batches(&self) -> bool {
         self.may_have_batches.load(Ordering::Acquire)

@@ -63,6 +63,9 @@ const BATCH: usize = 16;
 /// Datagrams that one call of [`Endpoint::update`] handles at the most, so that a flood does not stop the game.
 const DATAGRAMS_AN_UPDATE: usize = 4_096;
 
+/// Updates in a row that leave datagrams in the socket before time passes all the same: a flood does not stop it.
+const FULL_UPDATES: u8 = 4;
+
 /// A UDP socket with a protocol, which works only while it is called. [The module](self) has an example.
 ///
 /// Dropping it closes the socket at once. Before that, [`disconnect`](Self::disconnect) and call
@@ -77,6 +80,8 @@ pub struct Endpoint<P: Protocol> {
     outgoing: Box<[u8]>,
     /// The datagram in `outgoing` for which the system had no room.
     unsent: Option<(SocketAddr, usize)>,
+    /// How many updates in a row did not empty the socket.
+    full_updates: u8,
     counters: Counters,
 }
 
@@ -153,6 +158,7 @@ impl<P: Protocol> Endpoint<P> {
             incoming: vec![0; LONGEST_DATAGRAM + 1].into(),
             outgoing: vec![0; P::MAX_DATAGRAM].into(),
             unsent: None,
+            full_updates: 0,
             counters: Counters::default(),
         })
     }
@@ -160,14 +166,23 @@ impl<P: Protocol> Endpoint<P> {
     /// Handles the datagrams that have arrived, at most 4,096, does what is due, and sends what may be sent now.
     pub fn update(&mut self) {
         P::tell_unix_time(&mut self.peer, self.clock.now(), unix_time());
+        let mut start = self.clock.now();
+        let mut is_empty = false;
         for _ in 0..DATAGRAMS_AN_UPDATE / BATCH {
-            let is_last = !self.receive_batch();
-            self.peer.handle_timeout(self.clock.now());
-            self.flush();
-            if is_last {
+            start = self.clock.now();
+            is_empty = !self.receive_batch();
+            if is_empty {
                 break;
             }
+            // Answers leave before others push them out. Time does not pass: what waits may be from a peer that would
+            // count as silent.
+            self.flush();
         }
+        self.full_updates = if is_empty { 0 } else { self.full_updates.saturating_add(1) };
+        if is_empty || self.full_updates >= FULL_UPDATES {
+            self.peer.handle_timeout(start);
+        }
+        self.flush();
     }
 
     /// Handles a few datagrams. False if no more are waiting.
@@ -258,6 +273,11 @@ impl<P: Protocol> Endpoint<P> {
         delivery: P::Delivery,
     ) -> Result<Option<Receipt>, SendError> {
         self.peer.send(self.clock.now(), id, message, delivery)
+    }
+
+    /// The longest message in bytes that [`send`](Self::send) takes; `None` if there is no such connection.
+    pub fn max_message_len(&mut self, id: ConnectionId) -> Option<usize> {
+        self.peer.max_message_len(id)
     }
 
     /// As [`send`](Self::send), without a copy of a large message, as

@@ -68,6 +68,11 @@ impl<'b> Received<'b> {
         RECEIVES_BATCHES && self.metas.len() == BATCH_SIZE
     }
 
+    /// Whether nothing more had arrived at the time of the call.
+    pub(crate) const fn are_all(&self) -> bool {
+        RECEIVES_BATCHES && self.metas.len() < BATCH_SIZE
+    }
+
     fn buffers(&self) -> impl Iterator<Item = (&'b RecvMeta, &'b [u8])> + use<'b> {
         let of_meta =
             |(meta, buffer): (&'b RecvMeta, &'b [u8])| (meta, buffer.get(..meta.len).unwrap_or(buffer));
@@ -143,28 +148,41 @@ impl Socket {
         self.segments.load(Ordering::Relaxed)
     }
 
-    /// Waits for datagrams. Their time of arrival is that of the receive call.
-    pub(crate) async fn receive<'b>(
+    /// Waits until the runtime knows that datagrams have arrived.
+    pub(crate) async fn readable(&self) -> io::Result<()> {
+        self.io.readable().await
+    }
+
+    /// Receives datagrams that the runtime knows of; nothing if there are none. Their time of arrival is that of the receive
+    /// call.
+    pub(crate) fn try_receive<'b>(
+        &self,
+        clock: &Clock,
+        buffers: &'b mut Buffers,
+    ) -> io::Result<Option<Received<'b>>> {
+        let mut arrived = None;
+        let call = || {
+            let count = buffers.receive(&self.state, &self.io)?;
+            arrived = Some((clock.now(), count));
+            let are_all = RECEIVES_BATCHES && count < BATCH_SIZE;
+            if are_all { Err(io::ErrorKind::WouldBlock.into()) } else { Ok(()) }
+        };
+        let called = self.io.try_io(Interest::READABLE, call);
+        match (arrived, called) {
+            (Some((at, count)), _) => Ok(Some(buffers.received(at, count))),
+            (None, Err(error)) if error.kind() != io::ErrorKind::WouldBlock => Err(error),
+            (None, _) => Ok(None),
+        }
+    }
+
+    /// Receives datagrams of which the runtime may not know yet, since it asks the system only between tasks.
+    pub(crate) fn receive_now<'b>(
         &self,
         clock: &Clock,
         buffers: &'b mut Buffers,
     ) -> io::Result<Received<'b>> {
-        loop {
-            self.io.readable().await?;
-            let mut arrived = None;
-            let call = || {
-                let count = buffers.receive(&self.state, &self.io)?;
-                arrived = Some((clock.now(), count));
-                let are_all = RECEIVES_BATCHES && count < BATCH_SIZE;
-                if are_all { Err(io::ErrorKind::WouldBlock.into()) } else { Ok(()) }
-            };
-            let called = self.io.try_io(Interest::READABLE, call);
-            match (arrived, called) {
-                (Some((at, count)), _) => return Ok(buffers.received(at, count)),
-                (None, Err(error)) if error.kind() != io::ErrorKind::WouldBlock => return Err(error),
-                (None, _) => {}
-            }
-        }
+        let count = buffers.receive(&self.state, &self.io)?;
+        Ok(buffers.received(clock.now(), count))
     }
 
     /// Sends `first`, and as many of the others as the same call can send; waits while the system's buffer is full. Returns how

@@ -38,7 +38,7 @@ pub struct Memory {
 
 impl Memory {
     /// The default of RakNet, about 10 MB: messages of 1 MB pass both ways with room to spare.
-    pub const RAKNET: Self = Self { blocks: 16_384, block_size: 512 };
+    pub const RAKNET: Self = Self { blocks: 32_768, block_size: 512 };
     /// The default of the Game Protocol, about 2.5 MB: room for eight messages of the longest kind each way.
     pub const GAME_PROTOCOL: Self = Self { blocks: 4_096, block_size: 512 };
 
@@ -142,6 +142,11 @@ impl<P: Protocol, H: Hook<P>> Client<P, H> {
     /// Whether a message of so many bytes would be taken for sending now.
     pub(crate) fn can_send(&mut self, length: usize, delivery: P::Delivery) -> Result<(), SendError> {
         self.hooked.peer.can_send(self.id.ok_or(SendError::NotConnected)?, length, delivery)
+    }
+
+    /// The longest message that would be taken for sending.
+    pub(crate) fn max_message_len(&mut self) -> Option<usize> {
+        self.hooked.peer.max_message_len(self.id?)
     }
 
     pub(crate) fn disconnect(&mut self, now: Instant) {

@@ -138,6 +138,33 @@ test("after a suspension, received datagrams are handled before the timeout, als
   assert.equal(seen.sent, 1);
 });
 
+test("after a suspension, the timeout waits as long as datagrams come, but not for ever", async (t) => {
+  const { jump } = standingClock(t);
+  const { seen, peer, loop } = fixture({ timeout: performance.now() + 10 });
+  t.after(() => loop.stop());
+  loop.run();
+  peer.timeout = undefined;
+  // Just over the timeout: nothing shows how long nothing ran.
+  jump(70);
+  loop.run();
+  const receive = async (tasks) => {
+    for (let task = 0; task < tasks; task++) {
+      loop.schedule();
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+  };
+  await receive(100);
+  assert.equal(seen.timeouts.length, 1);
+  await tasksUntil(() => seen.timeouts.length === 2);
+  peer.timeout = performance.now() + 10;
+  loop.run();
+  jump(70);
+  loop.run();
+  jump(10_000);
+  await receive(100);
+  assert.ok(seen.timeouts.length > 3, "a flood does not keep time from passing");
+});
+
 test("a loop that is stopped while it catches up does nothing more", async (t) => {
   const { jump } = standingClock(t);
   const { seen, loop } = fixture({ timeout: performance.now() + 10 });

@@ -159,6 +159,10 @@ export class PeerConnection extends EventTarget implements Connection {
     return this.#session.bufferedAmount;
   }
 
+  get maxMessageLength(): number {
+    return this.#session.stats().maxMessageLength;
+  }
+
   get transport(): TransportName | undefined {
     return this.#session.transport;
   }

@@ -8,7 +8,9 @@ const FULL_SOCKET_POLL_MS = 5;
 /** The interval at which a peer without a transport is called that wants to send: it may have timeouts as well. */
 const NO_TRANSPORT_POLL_MS = 250;
 /** A timer this late means that the tab is hidden or was suspended, and that received datagrams may be queued. */
-const SUSPENDED_MS = 250;
+const SUSPENDED_MS = 50;
+/** For how long queued datagrams are handled first, if they do not end before: a flood does not keep time from passing. */
+const CATCH_UP_MS = 500;
 
 /** The destination of datagrams. */
 export interface Sink {
@@ -37,6 +39,8 @@ export class Loop {
   #isStopped = false;
   /** Whether datagrams that arrived during a suspension are handled before the loop goes on. */
   #isCatchingUp = false;
+  /** Whether there was something to run for meanwhile, as a datagram. */
+  #hasCaught = false;
   /** Made once, as many messages cause a run each. */
   readonly #runScheduled = (): void => {
     this.#isScheduled = false;
@@ -78,6 +82,7 @@ export class Loop {
   /** Handles timeouts, sends as many datagrams as possible, and sets the timer. */
   run(now = performance.now()): void {
     if (this.#isStopped || this.#isCatchingUp) {
+      this.#hasCaught = true;
       return;
     }
     if (now - this.#due >= SUSPENDED_MS) {
@@ -152,13 +157,24 @@ export class Loop {
     this.run(now);
   }
 
-  /** The peer must see the datagrams that arrived meanwhile before it sees the new time. */
+  /**
+   * The peer must see the datagrams that arrived meanwhile before it sees the new time. Node reads a few of them between two
+   * tasks, and those of the peers that send most may come first, so that this goes on until none came.
+   */
   #catchUp(): void {
     this.#clearTimer();
     this.#isCatchingUp = true;
-    afterTask(() => {
+    const end = performance.now() + CATCH_UP_MS;
+    const next = (): void => {
+      if (this.#hasCaught && !this.#isStopped && performance.now() < end) {
+        this.#hasCaught = false;
+        afterTask(next);
+        return;
+      }
       this.#isCatchingUp = false;
       this.run();
-    });
+    };
+    this.#hasCaught = true;
+    next();
   }
 }

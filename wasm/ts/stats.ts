@@ -19,6 +19,7 @@ const NAMES = [
   "bytesSentLastSecond",
   "bytesReceivedLastSecond",
   "lossLastSecond",
+  "maxMessageLength",
   "bytesSent",
   "bytesReceived",
 ] as const;

@@ -94,6 +94,7 @@ export interface Message {
  * - `page-left`: its page was closed, reloaded, navigated away from, or kept by the browser for a return.
  * - `relay-closed`: the connection to the relay ended.
  * - `message-too-large`, `receive-memory`: the server sent more than the connection's memory can hold.
+ * - `sent-too-large`: a message of this side was larger than the server can hold.
  * - `message-unfinished`: the server never completed a reliable message.
  * - `no-memory`: the platform has no memory for a message that arrived.
  * - `worker-unavailable`: the worker of the connection failed, or was closed before the connection was open.
@@ -106,6 +107,7 @@ export type CloseCode =
   | "lost"
   | "relay-closed"
   | "message-too-large"
+  | "sent-too-large"
   | "receive-memory"
   | "message-unfinished"
   | "no-memory"
@@ -176,6 +178,11 @@ export interface ConnectionStats {
   readonly bytesReceivedLastSecond?: number;
   /** The share of the bytes of messages that were resent in the last whole second, 0 to 1. None in the Game Protocol. */
   readonly lossLastSecond?: number;
+  /**
+   * The longest message in bytes that `send` takes, and that a server with as much memory can receive: 4,000,000 by default,
+   * 129,024 in the Game Protocol. 0 while there is no connection.
+   */
+  readonly maxMessageLength: number;
   /** What the relay says that it dropped; nothing with `resume: false`, and nothing without a relay. */
   readonly relayDrops: RelayDrops;
   /** The number of dropped datagrams and messages by reason; only reasons that occurred. */
@@ -204,7 +211,7 @@ export type WebSocketConstructor = new (url: string, protocols?: string[]) => We
  * message may be long depends on it, and how much may be on the way.
  */
 export interface MemoryOptions {
-  /** How many blocks there are, 4 to 65,535. Default: 16,384; 4,096 with the Game Protocol. */
+  /** How many blocks there are, 4 to 65,535. Default: 32,768; 4,096 with the Game Protocol. */
   blocks?: number;
   /** Bytes of a block, 32 to 65,535. Default: 512. */
   blockSize?: number;
@@ -426,6 +433,9 @@ export interface Connection extends AsyncIterable<Message>, AsyncDisposable {
 
   /** Bytes of messages that wait to be sent, in the connection and in its WebSocket. */
   readonly bufferedAmount: number;
+
+  /** The longest message in bytes that `send` takes now, as `stats()` has it. */
+  readonly maxMessageLength: number;
 
   /** Gets every message, as a listener of `message` does, without an event for each. */
   onMessage: ((message: Message) => void) | undefined;

@@ -29,9 +29,12 @@ pub(super) async fn run(arguments: &Arguments) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Clients with one address, if nothing else is said.
+const MAX_PER_ADDRESS: usize = 64;
+
 fn options(arguments: &Arguments) -> Result<Options, Failure> {
     let mut options = Options::server(arguments.max_connections.into());
-    options.max_incoming_per_address = arguments.max_per_address.into();
+    options.max_incoming_per_address = arguments.max_per_address.map_or(MAX_PER_ADDRESS, usize::from);
     options.max_message = MAX_TCP_MESSAGE;
     if let (Some(certificate), Some(key)) = (&arguments.tls_cert, &arguments.tls_key) {
         options.tls = Some(tls::server(certificate, key)?);

@@ -84,6 +84,8 @@ fn game_protocol_options(arguments: &Arguments) -> Result<game_protocol::Options
     let mut options = game_protocol::Options::server(arguments.max_connections).map_err(host::no_entropy)?;
     options.backlog = BACKLOG;
     options.simulate = arguments.simulate;
+    options.config.max_per_address = arguments.max_per_address;
+    options.config.max_per_network = arguments.max_per_network;
     Ok(options)
 }
 
@@ -93,6 +95,10 @@ fn raknet_options(arguments: &Arguments) -> Result<raknet::Options, Failure> {
     options.capacity = Capacity { connections, blocks: BLOCKS.max(64 * connections), block_size: 1_024 };
     options.receive_queue = RECEIVE_QUEUE;
     options.config.mtu = arguments.mtu;
+    options.config.max_per_address = arguments.max_per_address;
+    options.config.max_per_network = arguments.max_per_network;
+    // What fits the memory is echoed.
+    options.config.max_message_len = u32::MAX;
     options.config.pong_framing = arguments.pong_framing.map(Into::into);
     options.simulate = arguments.simulate;
     if arguments.no_cookies {

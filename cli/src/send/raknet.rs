@@ -101,6 +101,7 @@ fn options(arguments: &Arguments) -> Result<Options, Failure> {
     }
     options.config.close_timeout = CLOSE_TIMEOUT;
     options.capacity = Capacity { connections: 2, blocks: 131_072, block_size: 1_024 };
+    options.config.max_message_len = u32::MAX;
     Ok(options)
 }
 

@@ -123,6 +123,7 @@ fn wrong_arguments_get_one_line() {
         (&["--password", "friends"], "--password"),
         (&["--pcap", &missing], "--pcap"),
         (&["--max-per-address", "0"], "--max-per-address"),
+        (&["--max-per-network", "9"], "--max-per-network"),
         (&["--tls-cert", &certificate], "--tls-key"),
         (&["--tls-key", &key], "--tls-cert"),
         (&["--tls-cert", &missing, "--tls-key", &key], "missing.pem"),
@@ -148,7 +149,6 @@ fn wrong_arguments_get_one_line() {
     let without = |arguments: &[&str]| fails(&run(rakwire(), arguments, ""), 2, "--tcp");
     without(&["send", "127.0.0.1:1", "x", "--tls"]);
     without(&["echo", "--listen", "127.0.0.1:0", "--tls-cert", &certificate, "--tls-key", &key]);
-    without(&["echo", "--listen", "127.0.0.1:0", "--max-per-address", "3"]);
     let taken = start_echo(&[]);
     fails(&run(rakwire(), &["echo", "--tcp", "--listen", &taken.announced], ""), 2, &taken.announced);
 }

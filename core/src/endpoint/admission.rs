@@ -7,6 +7,7 @@ use core::fmt::Debug;
 use core::net::{IpAddr, SocketAddr};
 use core::time::Duration;
 
+use super::client_limits::Origin;
 use super::reservation::{Rejection, Request};
 use crate::rate_limit::{RateLimit, Rates, Ration, network};
 use crate::time::Instant;
@@ -17,8 +18,8 @@ const RECENT: usize = 1_024;
 /// Whom the peers of one server have let in, and what they have answered: for servers whose clients are spread over
 /// several peers, each with its own socket and lock. It counts all connections that others opened against
 /// `max_incoming`, knows their GUIDs in RakNet, so that nobody comes in twice, and rations what clients cause: how
-/// many connections an address opens one after the other, how many of a network are half open, and the answers to
-/// pings and first messages, and clients that come in without a cookie.
+/// many connections an address opens one after the other, how many it and its network have, how many of a network are half open,
+/// and the answers to pings and first messages, and clients that come in without a cookie.
 ///
 /// A place is reserved before a connection is made, and free again when the connection has ended. The peers must have
 /// the same configuration and clocks with the same epoch.
@@ -27,12 +28,17 @@ pub struct Admission {
     members: u32,
     places: BTreeMap<Place, Guest>,
     identities: BTreeSet<u64>,
-    half_open: BTreeMap<u128, u16>,
+    half_open: Counts,
+    addresses: Counts,
+    networks: Counts,
     recent: BTreeMap<IpAddr, Instant>,
-    answers: RateLimit,
+    answers: RateLimit<32, 32>,
     /// Clients that may be let in without a validated address.
     unvalidated: Ration,
 }
+
+/// How many connections each address or network has, of those that have any.
+type Counts = BTreeMap<u128, u16>;
 
 /// A slot of one of the peers.
 type Place = (u32, u16);
@@ -43,6 +49,8 @@ struct Guest {
     identity: Option<u64>,
     /// The network of a connection that is half open, where those are counted.
     half_open: Option<u128>,
+    /// Where it comes from, if such clients are limited.
+    origin: Option<Origin>,
 }
 
 /// Gives several peers one [`Admission`]. It is asked for each connection that begins or ends and for each answer to a
@@ -171,6 +179,16 @@ impl Admission {
         if self.places.len() >= request.max_incoming.into() {
             return Err(Rejection::Full);
         }
+        let origin = Origin::of(request.address.ip());
+        if let Some(Origin { address, network }) = origin {
+            let has_place = |counts: &Counts, key, limit| counts.get(&key).is_none_or(|count| *count < limit);
+            let limits = request.limits;
+            if !has_place(&self.addresses, address, limits.address)
+                || !has_place(&self.networks, network, limits.network)
+            {
+                return Err(Rejection::Crowded);
+            }
+        }
         let half_open = request.half_open.map(|limit| (network(request.address.ip()), limit));
         if let Some((network, limit)) = half_open {
             let count = self.half_open.entry(network).or_default();
@@ -179,9 +197,13 @@ impl Admission {
             }
             *count += 1;
         }
+        if let Some(Origin { address, network }) = origin {
+            *self.addresses.entry(address).or_default() += 1;
+            *self.networks.entry(network).or_default() += 1;
+        }
         self.identities.extend(request.identity);
         let half_open = half_open.map(|(network, _)| network);
-        self.places.insert(place, Guest { identity: request.identity, half_open });
+        self.places.insert(place, Guest { identity: request.identity, half_open, origin });
         Ok(())
     }
 
@@ -203,11 +225,8 @@ impl Admission {
     /// A connection is not half open any more.
     fn open(&mut self, place: Place) {
         let network = self.places.get_mut(&place).and_then(|guest| guest.half_open.take());
-        let Some(network) = network else { return };
-        let Some(count) = self.half_open.get_mut(&network) else { return };
-        *count = count.saturating_sub(1);
-        if *count == 0 {
-            self.half_open.remove(&network);
+        if let Some(network) = network {
+            count_out(&mut self.half_open, network);
         }
     }
 
@@ -218,6 +237,18 @@ impl Admission {
         if let Some(identity) = guest.identity {
             self.identities.remove(&identity);
         }
+        if let Some(Origin { address, network }) = guest.origin {
+            count_out(&mut self.addresses, address);
+            count_out(&mut self.networks, network);
+        }
+    }
+}
+
+fn count_out(counts: &mut Counts, key: u128) {
+    let Some(count) = counts.get_mut(&key) else { return };
+    *count = count.saturating_sub(1);
+    if *count == 0 {
+        counts.remove(&key);
     }
 }
 

@@ -19,6 +19,7 @@ mod admission;
 #[cfg(not(all(feature = "alloc", feature = "server")))]
 #[path = "no_admission.rs"]
 mod admission;
+mod client_limits;
 mod error;
 mod event;
 mod events;
@@ -60,6 +61,7 @@ pub use types::{
     Carrier, ConnectionId, ConnectionState, Direction, Outcome, Progress, Receipt, RefuseReason, Side,
 };
 
+pub(crate) use client_limits::ClientLimits;
 pub(crate) use protocol::{
     Connection, ConnectionEvent, Context, Ending, Internals, MessageToSend, State, Storage, Unconnected,
     UnconnectedKind,

@@ -238,6 +238,27 @@ impl<P: Protocol> Peer<'_, P> {
         connection.can_send(&cx, length, delivery)
     }
 
+    /// The longest message in bytes that a connection takes, and that a peer with the same configuration and memory can
+    /// receive; `None` if there is no such connection. It is the least of what the protocol, the configuration and the
+    /// memory allow. In RakNet a connection has it once the MTU is agreed on, and the first message on each of the channels
+    /// from 4 on may be a few blocks shorter, which the channel then takes.
+    ///
+    /// ```
+    /// use rakwire::Instant;
+    /// use rakwire::raknet::{Capacity, Config, Peer};
+    ///
+    /// let mut peer = Peer::with_capacity(Capacity::for_connections(1), Config::new([7; 32]));
+    /// let id = peer.connect(Instant::ZERO, ([192, 0, 2, 1], 19132).into())?;
+    /// assert_eq!(peer.max_message_len(id), Some(4_000_000));
+    /// # Ok::<(), rakwire::raknet::ConnectError>(())
+    /// ```
+    #[must_use]
+    pub fn max_message_len(&mut self, id: ConnectionId) -> Option<usize> {
+        self.get(id)?;
+        let (connection, cx) = self.borrow(id.slot)?;
+        Some(connection.max_message_len(&cx))
+    }
+
     /// Keeps everything that happens on a connection, its end too, until [`resume`](Self::resume): for an application
     /// that cannot take more of its messages now and does not want to stop those of others. What arrives meanwhile
     /// stays here as long as there is room, and is refused to its sender beyond. False if there is no such connection.

@@ -2,6 +2,7 @@
 
 use core::net::IpAddr;
 
+use super::client_limits::{ClientLimits, Origin};
 use super::protocol::{Connection, Peer, Protocol};
 use super::reservation::{Rejection, Request};
 use crate::rate_limit::{Rates, Ration};
@@ -57,5 +58,22 @@ impl<P: Protocol> Peer<'_, P> {
     /// A connection that another peer opened has ended: its place is free.
     pub(crate) fn give_place_back(&self, slot: u16) {
         self.member.iter().for_each(|member| member.release(slot));
+    }
+
+    /// Whether the limits let another client of this address in, as far as this peer knows of others.
+    pub(crate) fn has_place_for(&self, address: IpAddr, limits: ClientLimits) -> bool {
+        // As long as there are fewer clients in all, none of them has to be looked at.
+        if self.incoming < limits.least() {
+            return true;
+        }
+        let Some(origin) = Origin::of(address) else { return true };
+        let (mut of_address, mut of_network) = (0_u16, 0_u16);
+        let incoming = self.occupied().filter(|(_, slot)| slot.is_counted);
+        let origins = incoming.filter_map(|(_, slot)| Origin::of(slot.remote?.ip()));
+        for other in origins {
+            of_address += u16::from(other.address == origin.address);
+            of_network += u16::from(other.network == origin.network);
+        }
+        of_address < limits.address && of_network < limits.network
     }
 }

@@ -283,6 +283,9 @@ pub(crate) trait Connection<P: Protocol>: Debug + Default {
         delivery: P::Delivery,
     ) -> Result<(), SendError>;
 
+    /// The longest message that the connection takes and that an equal peer can receive.
+    fn max_message_len(&self, cx: &Context<'_, '_, P>) -> usize;
+
     /// Sets whether datagrams of messages are dropped as if they had not arrived.
     fn refuse_data(&mut self, refuses: bool);
 
@@ -345,6 +348,12 @@ pub(crate) trait Connection<P: Protocol>: Debug + Default {
 
     /// Whether the connection has ended and only waits to answer what the other peer resends: it can make room.
     fn is_lingering(&self) -> bool;
+
+    /// Whether a connection that begins may have the slot of this one, which was refused or has ended and has nothing left
+    /// but to answer what the other peer resends.
+    fn makes_way(&self) -> bool {
+        self.is_lingering()
+    }
 
     /// Whether the other peer has opened the connection and not proved itself yet.
     fn is_half_open(&self) -> bool {

@@ -3,6 +3,8 @@
 use core::net::SocketAddr;
 use core::time::Duration;
 
+use super::client_limits::ClientLimits;
+
 /// A client that wants a connection.
 #[derive(Clone, Copy, Debug)]
 #[cfg_attr(
@@ -18,6 +20,8 @@ pub(crate) struct Request {
     pub(crate) interval: Option<Duration>,
     /// How many connections of a network may be half open, if that is limited.
     pub(crate) half_open: Option<u16>,
+    /// How many connections may come from one address and from one network.
+    pub(crate) limits: ClientLimits,
 }
 
 /// Why a client gets no connection.
@@ -33,6 +37,8 @@ pub(crate) enum Rejection {
     Recent,
     /// There are as many connections as there may be.
     Full,
+    /// The address or its network has as many connections as it may have.
+    Crowded,
     /// As many connections of the network as may be are half open.
     HalfOpen,
     /// The application turns the client away.

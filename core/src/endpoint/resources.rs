@@ -188,8 +188,8 @@ pub struct Capacity {
 
 #[cfg(feature = "alloc")]
 impl Default for Capacity {
-    /// A client or a small server: 64 connections, 32,768 blocks of 512 bytes, about 19 MB of addresses. Each connection
-    /// is sure of 64 KB in each direction, and may hold 4 MB while the others leave it.
+    /// A client or a small server: 64 connections, 65,536 blocks of 512 bytes, about 38 MB of addresses. Each connection
+    /// is sure of 128 KB in each direction, and may hold a message of 4,000,000 bytes while the others leave it.
     fn default() -> Self {
         Self::for_connections(64)
     }
@@ -198,23 +198,24 @@ impl Default for Capacity {
 #[cfg(feature = "alloc")]
 impl Capacity {
     /// Memory for so many connections, which takes none of the machine before it is used: 128 blocks of 512 bytes a
-    /// connection, at least 32,768 blocks in all and at most 2,097,152, which is 1 GiB. A single connection has 16,384.
+    /// connection, at least 65,536 blocks in all and at most 2,097,152, which is 1 GiB. A single connection has 32,768.
     ///
-    /// Half of the blocks are guaranteed to the connections, in equal parts: 16 KB in each direction with 256 to 16,384
-    /// connections. Alone, a connection may hold 4 MB in a direction, with 1 to 256 connections.
+    /// Half of the blocks are guaranteed to the connections, in equal parts: 16 KB in each direction with 512 to 16,384
+    /// connections. Alone, a connection may hold 8 MiB in a direction, with 1 to 512 connections: enough for a message of
+    /// 4,000,000 bytes at any MTU, since a part of the shortest ones fills two blocks by little more than a half.
     ///
     /// ```
     /// use rakwire::raknet::Capacity;
     ///
-    /// assert_eq!(Capacity::for_connections(1).blocks, 16_384);
+    /// assert_eq!(Capacity::for_connections(1).blocks, 32_768);
     /// assert_eq!(Capacity::for_connections(1_000).blocks, 128_000);
     /// ```
     #[must_use]
     pub const fn for_connections(connections: usize) -> Self {
         let blocks = match connections.saturating_mul(128) {
-            0..=128 => 16_384,
-            129..=32_768 => 32_768,
-            blocks @ 32_769..=2_097_152 => blocks,
+            0..=128 => 32_768,
+            129..=65_536 => 65_536,
+            blocks @ 65_537..=2_097_152 => blocks,
             _ => 2_097_152,
         };
         Self { connections, blocks, block_size: 512 }

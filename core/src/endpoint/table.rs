@@ -66,17 +66,23 @@ impl<'a, P: Protocol> Peer<'a, P> {
         })
     }
 
-    /// A slot for a new connection; if need be, that of one that only lingers.
+    /// A slot for a new connection; if need be, that of one that makes way.
     pub(crate) fn vacant_slot(&mut self) -> Option<u16> {
         if let Some(slot) = self.tables.vacant.pop() {
             return Some(slot);
         }
-        let is_idle = |slot: &Slot<P::Connection>| {
-            !slot.in_ready && !slot.in_readable && slot.connection.is_lingering()
-        };
-        let (at, _) = self.occupied().find(|(_, slot)| is_idle(slot))?;
+        let (at, _) = self.occupied().find(|(_, slot)| makes_way::<P>(slot))?;
         self.release(at);
         self.tables.vacant.pop()
+    }
+
+    /// Frees the slot of a connection that makes way; false if it does not, or not yet.
+    pub(crate) fn release_if_it_makes_way(&mut self, at: u16) -> bool {
+        let makes_way = self.slot(at).is_some_and(makes_way::<P>);
+        if makes_way {
+            self.release(at);
+        }
+        makes_way
     }
 
     /// Enters a new connection into the tables. `begin` sets it up; if that fails the slot stays vacant.
@@ -309,6 +315,11 @@ fn list_events<P: Protocol>(
         readable.push(at);
     }
     was_counted && !is_incoming
+}
+
+/// Whether a connection makes way for another one and stands in no queue.
+fn makes_way<P: Protocol>(slot: &Slot<P::Connection>) -> bool {
+    !slot.in_ready && !slot.in_readable && !slot.is_vacant() && slot.connection.makes_way()
 }
 
 /// Whether a connection is over and stands in no queue.

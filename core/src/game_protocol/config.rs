@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use crate::endpoint::Carrier;
+use crate::endpoint::{Carrier, ClientLimits};
 
 /// When a reliable chunk that was not acknowledged is sent again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,6 +70,14 @@ pub struct Config {
     /// How many connections others may open, within the slots that there are. Default: 0, a pure client, so that a
     /// peer is a server only by intent. Without the feature `server` none may.
     pub max_incoming: u16,
+    /// How many connections one address (64 bits of IPv6) may have open, of those that others open. Default: three quarters
+    /// of [`max_incoming`](Self::max_incoming), so that a school or a carrier's NAT may fill most of a server, and nobody
+    /// all of it. Addresses that the Internet does not pass on (loopback, private, link-local and unique local ones) are
+    /// not limited, so that a relay or a gateway of containers brings as many clients as there are places.
+    pub max_per_address: Option<u16>,
+    /// The same for one network (24 bits of IPv4, 48 of IPv6). Default: seven eighths of
+    /// [`max_incoming`](Self::max_incoming).
+    pub max_per_network: Option<u16>,
     /// The most blocks that one connection may hold for what it sends, and as many for what it receives; never more
     /// than half of all. Default: none, since a connection is sure of its part in any case: half of the blocks are
     /// guaranteed to the connections, and what one borrows of the others is bounded ([`Resources`](super::Resources)). A
@@ -110,7 +118,7 @@ pub struct Config {
 
 debug_without_secrets! {
     Config as "Config";
-    shown: max_incoming, connection_blocks, resend_interval, carrier, redial, handshake_timeout, timeout,
+    shown: max_incoming, max_per_address, max_per_network, connection_blocks, resend_interval, carrier, redial, handshake_timeout, timeout,
         close_timeout, linger, unreliable_timeout, challenges_per_second, challenges_per_network;
     hidden: secret, salt_key;
 }
@@ -130,6 +138,8 @@ impl Config {
             secret,
             salt_key,
             max_incoming: 0,
+            max_per_address: None,
+            max_per_network: None,
             connection_blocks: None,
             resend_interval: ResendInterval::default(),
             carrier: Carrier::Datagrams,
@@ -142,5 +152,10 @@ impl Config {
             challenges_per_second: 10_000,
             challenges_per_network: 200,
         }
+    }
+
+    /// How many connections may come from one address and from one network.
+    pub(super) const fn client_limits(&self) -> ClientLimits {
+        ClientLimits::new(self.max_incoming, self.max_per_address, self.max_per_network)
     }
 }

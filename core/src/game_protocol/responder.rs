@@ -59,7 +59,7 @@ pub(super) fn is_proof(config: &Config, address: &SocketAddr, now: Instant, answ
 
 /// How many challenges a second there are.
 pub(super) const fn challenge_rates(config: &Config) -> Rates {
-    Rates { all: config.challenges_per_second, network: config.challenges_per_network }
+    Rates { all: config.challenges_per_second, network: config.challenges_per_network, address: 0 }
 }
 
 impl StatelessResponder {

@@ -68,13 +68,17 @@ impl Peer<'_, GameProtocol> {
     /// What is asked of the peers that decide together with this one.
     fn reservation(&self, from: SocketAddr) -> Request {
         let max_incoming = self.config.max_incoming;
-        Request { identity: None, address: from, max_incoming, interval: None, half_open: None }
+        let limits = self.config.client_limits();
+        Request { identity: None, address: from, max_incoming, interval: None, half_open: None, limits }
     }
 
     /// Gives a client that has proved its address a slot, or tells it that there is none.
     fn accept(&mut self, from: SocketAddr, token: HandshakeWord) {
         // A connection with this address that is over is evicted.
         self.find_or_evict(&from);
+        if !self.has_place_for(from.ip(), self.config.client_limits()) {
+            return self.turn_away(from, DropReason::AddressLimit);
+        }
         let slot = if self.incoming < self.config.max_incoming { self.vacant_slot() } else { None };
         let reserved = slot.map(|slot| {
             let reserved = self.reserve(slot, &self.reservation(from));
@@ -91,10 +95,14 @@ impl Peer<'_, GameProtocol> {
                 });
             }
             Some(Err(Rejection::Ignored)) => {}
-            Some(Err(_)) | None => {
-                self.stats.drop(DropReason::Full);
-                self.state.responder.reject(&mut self.stats, from);
-            }
+            Some(Err(Rejection::Crowded)) => self.turn_away(from, DropReason::AddressLimit),
+            Some(Err(_)) | None => self.turn_away(from, DropReason::Full),
         }
+    }
+
+    /// Tells a client that there is no place for it.
+    fn turn_away(&mut self, from: SocketAddr, reason: DropReason) {
+        self.stats.drop(reason);
+        self.state.responder.reject(&mut self.stats, from);
     }
 }

@@ -20,6 +20,8 @@ drop_reasons! {
         AnswersFull,
         /// A right answer to a challenge while every place is taken.
         Full,
+        /// A right answer to a challenge from an address or network that has as many connections as it may have.
+        AddressLimit,
         /// A chunk that breaks the rules: an inner one that is not 504 bytes long, a last one that is longer, chunk 255
         /// that is not the last, or one that contradicts the others of its payload.
         BadChunk,

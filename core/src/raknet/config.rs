@@ -8,7 +8,7 @@ use heapless::Vec;
 #[cfg(feature = "secure")]
 use super::security::Security;
 use super::wire::{Guid, MAX_MTU, MAX_MTU_IPV6, MIN_MTU, PongFraming};
-use crate::endpoint::Carrier;
+use crate::endpoint::{Carrier, ClientLimits};
 use crate::rate_limit::Allowance;
 #[cfg(feature = "secure")]
 use crate::secure::{DatagramCipher, RustCrypto};
@@ -136,6 +136,14 @@ pub struct Config {
     /// asks for another one; those that give a cookie back are not limited. Default: 8, enough for players behind one
     /// address who join together, and too few to take the slots of a server with forged addresses.
     pub max_half_open_per_network: u16,
+    /// How many connections one address (64 bits of IPv6) may have open, of those that others open. Default: three quarters
+    /// of [`max_incoming`](Self::max_incoming), so that a school or a carrier's NAT may fill most of a server, and nobody
+    /// all of it. Addresses that the Internet does not pass on (loopback, private, link-local and unique local ones) are
+    /// not limited, so that a relay or a gateway of containers brings as many clients as there are places.
+    pub max_per_address: Option<u16>,
+    /// The same for one network (24 bits of IPv4, 48 of IPv6). Default: seven eighths of
+    /// [`max_incoming`](Self::max_incoming).
+    pub max_per_network: Option<u16>,
     /// How long an address must wait between two connections, if at all; addresses of this machine never wait. Default:
     /// none, as in the original, whose interval is 100 ms where it is switched on (`docs/raknet.md#request-2`).
     pub connection_interval: Option<Duration>,
@@ -143,7 +151,8 @@ pub struct Config {
     /// payload a second, however many addresses are forged.
     pub pongs_per_second: u16,
     /// How many pongs a second one network (24 bits of IPv4, 64 of IPv6) gets. Default: 20, a fiftieth of all, so that
-    /// one network cannot have all pongs.
+    /// one network cannot have all pongs. Within the network an address is sure of a quarter of them, for which half a
+    /// second's worth may be given in advance, and gets the rest if the others leave it.
     pub pongs_per_network: u16,
     /// What stands before the data of pongs, in those that this peer sends and in those that it receives. Default: what
     /// goes with the version. A server writes the length before the data, as Minecraft Bedrock does, if it accepts only
@@ -188,6 +197,11 @@ pub struct Config {
     /// After how many parts of a message [`Event::Progress`](super::Event::Progress) tells how far it has come.
     /// Default: 0, which is never, as in the original.
     pub progress_interval: u32,
+    /// The longest message that `send` takes, in bytes, as far as the memory of the connection goes
+    /// ([`Peer::max_message_len`](super::Peer::max_message_len)). Default: 4,000,000, which each peer with the memory of
+    /// [`Capacity::for_connections`](super::Capacity::for_connections) can receive at any MTU. A peer whose messages go to
+    /// others with more memory sets it higher.
+    pub max_message_len: u32,
     /// How long an unreliable message may wait to be sent before it is dropped. Default: 1 s, as in the original.
     pub unreliable_timeout: Duration,
     /// The shortest time after which a datagram counts as lost without any other sign. Default: 50 ms, more than
@@ -218,10 +232,11 @@ pub struct Config {
 debug_without_secrets! {
     Config as "Config";
     shown: guid, protocol_version, learn_version, accepted_versions, max_incoming, connection_blocks,
-        max_half_open_per_network, connection_interval, pongs_per_second, pongs_per_network,
+        max_half_open_per_network, max_per_address, max_per_network, connection_interval,
+        pongs_per_second, pongs_per_network,
         pong_framing, cookies, dialled_address, carrier, mtu, address_count, connect_attempts,
         connect_interval, handshake_timeout, timeout, close_timeout, ping_interval, ack_delay,
-        progress_interval, unreliable_timeout, min_resend_timeout, max_resend_timeout,
+        progress_interval, max_message_len, unreliable_timeout, min_resend_timeout, max_resend_timeout,
         resend_backoff, congestion_control, outgoing_limit, out_of_band,
         #[cfg(feature = "secure")] security, protection;
     hidden: secret;
@@ -268,6 +283,8 @@ impl Config {
             max_incoming: 0,
             connection_blocks: None,
             max_half_open_per_network: 8,
+            max_per_address: None,
+            max_per_network: None,
             connection_interval: None,
             pongs_per_second: 1_000,
             pongs_per_network: 20,
@@ -285,6 +302,7 @@ impl Config {
             ping_interval: Some(Duration::from_secs(5)),
             ack_delay: Duration::from_millis(10),
             progress_interval: 0,
+            max_message_len: 4_000_000,
             unreliable_timeout: Duration::from_secs(1),
             min_resend_timeout: Duration::from_millis(50),
             max_resend_timeout: Duration::from_secs(2),
@@ -342,6 +360,11 @@ impl Config {
             CookiePolicy::Required | CookiePolicy::Off => return None,
         };
         Some(Allowance { events: unvalidated, period: self.handshake_timeout })
+    }
+
+    /// How many connections may come from one address and from one network.
+    pub(super) const fn client_limits(&self) -> ClientLimits {
+        ClientLimits::new(self.max_incoming, self.max_per_address, self.max_per_network)
     }
 
     /// The MTU closest to `mtu` that may be used with a peer at this address.

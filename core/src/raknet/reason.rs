@@ -118,6 +118,8 @@ error_enum! {
         Lost => "the other peer fell silent",
         /// A message of the other peer can never fit into the memory that one connection may take.
         MessageTooLarge => "a message of the other peer is larger than a connection may hold",
+        /// The other peer has ended the connection because it cannot hold a message of this side. Peers of this crate say so.
+        SentTooLarge => "the other peer cannot hold a message as large as one that this side sent",
         /// The other peer leaves gaps that hold more memory than one connection may take.
         ReceiveMemory => "the other peer left gaps that hold too much memory",
     }

@@ -31,6 +31,8 @@ const PINGS: usize = room(UNCONNECTED, 8);
 const OUT_OF_BAND: usize = room(UNCONNECTED, 8);
 /// Groups of networks that have a share of the pongs each.
 const NETWORKS: usize = room(SERVER, 32);
+/// How many addresses of a network may ask more often than their neighbours do before those go short.
+const ADDRESSES: u16 = 4;
 /// Bytes that a pong may say.
 const ADVERTISEMENT: usize = room(SERVER, MAX_PONG_DATA);
 
@@ -102,7 +104,7 @@ pub(super) struct StatelessResponder {
     pongs: BoundedQueue<(SocketAddr, u64), ANSWERS>,
     pings: Deque<Ping, PINGS>,
     out_of_band: Deque<(SocketAddr, Block), OUT_OF_BAND>,
-    limit: RateLimit<NETWORKS>,
+    limit: RateLimit<NETWORKS, NETWORKS>,
     amplification_budget: AmplificationBudget,
     /// Clients that may be let in without a cookie, where that depends on the load.
     pub(super) unvalidated: Ration,
@@ -112,7 +114,9 @@ pub(super) struct StatelessResponder {
 
 /// How many pongs a second there are.
 pub(super) const fn pong_rates(config: &Config) -> Rates {
-    Rates { all: config.pongs_per_second, network: config.pongs_per_network }
+    let network = config.pongs_per_network;
+    let share = network / ADDRESSES;
+    Rates { all: config.pongs_per_second, network, address: if share > 0 { share } else { 1 } }
 }
 
 impl StatelessResponder {

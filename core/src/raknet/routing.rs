@@ -193,6 +193,7 @@ impl Peer<'_, RakNet> {
     /// The table of outcomes in docs/raknet.md#request-2, after the cookie has validated the address or the source
     /// has paid.
     fn handle_request_2(&mut self, request: &Request2<'_>) {
+        self.forget_rejections(request);
         let by_address = self.find_or_evict(&request.from);
         let answer = match (by_address, self.knows_guid(request.guid)) {
             (Some(slot), is_known) => self.answer_known_address(slot, request, is_known),
@@ -202,6 +203,18 @@ impl Peer<'_, RakNet> {
         };
         if let Some(answer) = answer {
             self.state.responder.answer(&mut self.stats, request.from, answer);
+        }
+    }
+
+    /// A client that was refused asks again: its address and its GUID are free, whether or not it has acknowledged the refusal.
+    fn forget_rejections(&mut self, request: &Request2<'_>) {
+        let slots = [self.slot_at(&request.from), self.slot_of(request.guid)];
+        for at in slots.into_iter().flatten() {
+            let is_rejecting = self.slot(at).is_some_and(|slot| slot.connection.is_rejecting());
+            // One whose refusal was not even sent yet ends, and its slot is free the next time.
+            if is_rejecting && !self.release_if_it_makes_way(at) {
+                self.with(at, Connection::forget_rejection);
+            }
         }
     }
 
@@ -328,12 +341,16 @@ impl Peer<'_, RakNet> {
             self.stats.drop(DropReason::MissingCookie);
             return None;
         }
-        if self.incoming >= self.config.max_incoming {
-            return self.evict_half_open(source);
-        }
-        if source == ClientAddress::Unvalidated && !self.admits_half_open(from) {
+        let is_full = self.incoming >= self.config.max_incoming;
+        if source == ClientAddress::Unvalidated && !is_full && !self.admits_half_open(from) {
             self.stats.drop(DropReason::HalfOpenLimit);
             return None;
+        }
+        if !self.has_place_for(from.ip(), self.config.client_limits()) {
+            return self.turn_away(Rejection::Crowded, source);
+        }
+        if is_full {
+            return self.evict_half_open(source);
         }
         let Some(slot) = self.vacant_slot() else {
             return self.evict_half_open(source);
@@ -373,6 +390,7 @@ impl Peer<'_, RakNet> {
             max_incoming: self.config.max_incoming,
             interval: self.config.connection_interval,
             half_open: limits_half_open.then_some(self.config.max_half_open_per_network),
+            limits: self.config.client_limits(),
         }
     }
 
@@ -382,6 +400,10 @@ impl Peer<'_, RakNet> {
             Rejection::Known => Some(Answer::Refused(Refusal::AlreadyConnected)),
             Rejection::Recent => Some(Answer::Refused(Refusal::RecentlyConnected)),
             Rejection::Full => self.evict_half_open(source),
+            Rejection::Crowded => {
+                self.stats.drop(DropReason::AddressLimit);
+                Some(Answer::Refused(Refusal::NoFreeIncomingConnections))
+            }
             Rejection::HalfOpen => {
                 self.stats.drop(DropReason::HalfOpenLimit);
                 None

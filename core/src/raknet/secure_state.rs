@@ -6,7 +6,7 @@ use core::net::IpAddr;
 use super::config::Config;
 use super::features::{SERVER, room};
 use super::security::Security;
-use crate::rate_limit::{Bucket, NetworkBuckets, Rates, network};
+use crate::rate_limit::{Bucket, HashedBuckets, Rates, network};
 use crate::secure::SeededRandom;
 use crate::time::Instant;
 
@@ -20,9 +20,9 @@ const NETWORKS_OF_SITE: u16 = 4;
 #[derive(Debug, Default)]
 struct HandshakeLimit {
     all: Bucket,
-    networks: NetworkBuckets<NETWORKS>,
+    networks: HashedBuckets<NETWORKS>,
     /// For IPv6 alone.
-    sites: NetworkBuckets<NETWORKS>,
+    sites: HashedBuckets<NETWORKS>,
 }
 
 impl HandshakeLimit {
@@ -98,7 +98,7 @@ mod tests {
 
     use super::*;
 
-    const RATES: Rates = Rates { all: 1_000, network: 50 };
+    const RATES: Rates = Rates { all: 1_000, network: 50, address: 0 };
 
     /// How many handshakes clients from so many networks of a site get at once, of 100 that each asks for.
     fn admitted(limit: &mut HandshakeLimit, site: u16, networks: u16) -> usize {

@@ -76,7 +76,7 @@ impl Security {
     }
 
     pub(super) const fn rates(&self) -> Rates {
-        Rates { all: self.handshakes_per_second, network: self.handshakes_per_network }
+        Rates { all: self.handshakes_per_second, network: self.handshakes_per_network, address: 0 }
     }
 }
 

@@ -52,6 +52,8 @@ drop_reasons! {
         Banned,
         /// A connection that was half open and had to make room, or that its network had no room for.
         HalfOpenLimit,
+        /// A client whose address or network has as many connections as it may have.
+        AddressLimit,
         /// A part of a secure handshake or a sealed datagram that was forged, damaged or there before.
         Unauthentic,
         /// A secure handshake beyond what its network or all together may have computed.

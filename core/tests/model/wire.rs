@@ -116,7 +116,11 @@ pub fn control(bytes: &[u8]) -> Kept {
 
 fn control_form(message: &Control<'_>, bytes: &[u8]) -> Form {
     Form::canonical_if(match message {
-        Control::Ping { .. } | Control::Pong { .. } | Control::DetectLost | Control::Disconnect => true,
+        Control::Ping { .. }
+        | Control::Pong { .. }
+        | Control::DetectLost
+        | Control::Disconnect
+        | Control::DisconnectTooLarge => true,
         Control::Request { proof, .. } => {
             bytes[17] < 2 && proof.is_none_or(|proof| bytes[50] == u8::from(proof.identity.is_some()))
         }

@@ -228,6 +228,27 @@ impl<P: Protocol> Connection<P> {
         reference.inbox.ended().await;
     }
 
+    /// The longest message in bytes that [`send`](Self::send) takes, and that a peer with the same configuration and memory
+    /// can receive; `None` once the connection has ended. By default 4,000,000 in RakNet and 129,024 in the Game Protocol.
+    /// [`Peer::max_message_len`](rakwire::endpoint::Peer::max_message_len) has more.
+    ///
+    /// ```
+    /// use rakwire_native::{Endpoint, Options};
+    ///
+    /// # #[tokio::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = Endpoint::bind("127.0.0.1:0", Options::server(1)?).await?;
+    /// # let client = Endpoint::bind("127.0.0.1:0", Options::client()?).await?;
+    /// let connection = client.connect(server.local_addr()).await?;
+    /// assert_eq!(connection.max_message_len(), Some(4_000_000));
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn max_message_len(&self) -> Option<usize> {
+        self.reference.shared.act(|state, _| state.hooked.peer.max_message_len(self.reference.id))
+    }
+
     /// The counters and measurements of the connection; `None` once it has ended.
     #[must_use]
     pub fn stats(&self) -> Option<P::ConnectionStats> {

@@ -18,7 +18,7 @@ use crate::network_emulator::{Direction, NetworkEmulator};
 use crate::outgoing::{Outgoing, Transmit};
 use crate::path_mtu::is_too_large;
 use crate::simulation::Simulation;
-use crate::socket::{Buffers, Socket};
+use crate::socket::Socket;
 
 /// How long to wait after a failed receive call.
 const RECEIVE_PAUSE: Duration = Duration::from_millis(10);
@@ -30,6 +30,7 @@ pub(crate) async fn run<P: Protocol>(
     simulation: Option<Simulation>,
 ) {
     let io = &shared.io;
+    io.reader().use_socket(Some(Arc::clone(&socket)));
     let mut receiver = tokio::spawn(receive(Arc::clone(&shared), Arc::clone(&socket)));
     let mut outgoing = Outgoing::new(P::MAX_DATAGRAM);
     let mut timer = Timer::default();
@@ -38,6 +39,7 @@ pub(crate) async fn run<P: Protocol>(
         if let Some(next) = io.take_socket() {
             stop(receiver).await;
             socket = Arc::new(next);
+            io.reader().use_socket(Some(Arc::clone(&socket)));
             receiver = tokio::spawn(receive(Arc::clone(&shared), Arc::clone(&socket)));
         }
         let next = shared.drive(&mut outgoing);
@@ -72,6 +74,7 @@ pub(crate) async fn run<P: Protocol>(
         deliver_all(io, &socket, network).await;
     }
     stop(receiver).await;
+    io.reader().use_socket(None);
     // The socket is closed before `ended` is set, so that the address is free by then.
     drop(socket);
     io.span.closed();
@@ -170,20 +173,19 @@ async fn deliver_all(io: &Io, socket: &Socket, network: &mut NetworkEmulator) {
 /// has put them, without a place in the queue.
 async fn receive<P: Protocol>(shared: Arc<Shared<P>>, socket: Arc<Socket>) {
     let io = &shared.io;
-    let mut buffers = Buffers::new();
     let is_current_thread = Handle::current().runtime_flavor() == RuntimeFlavor::CurrentThread;
     loop {
-        match socket.receive(&io.clock, &mut buffers).await {
-            Ok(received) => {
-                Counters::add(&io.counters.too_long, received.too_long());
-                if !is_current_thread || !shared.try_handle(received.batches(), &socket) {
-                    let batches: Vec<RecvBatch> = received.batches().map(RecvBatch::into_owned).collect();
-                    io.arrival_queue.push(batches.into_iter());
-                }
+        let read = match socket.readable().await {
+            Ok(()) => read(&shared, is_current_thread),
+            Err(error) => Err(error),
+        };
+        match read {
+            Ok(None) => {}
+            Ok(Some(is_full)) => {
                 io.wake.notify();
                 // Where a call takes one datagram, nothing else lets other tasks run while more arrive.
                 tokio::task::coop::consume_budget().await;
-                if received.is_full() && is_current_thread {
+                if is_full && is_current_thread {
                     // Acknowledgements leave before more is handled.
                     tokio::task::yield_now().await;
                 }
@@ -195,6 +197,20 @@ async fn receive<P: Protocol>(shared: Arc<Shared<P>>, socket: Arc<Socket>) {
             }
         }
     }
+}
+
+/// Reads the socket once, and handles or queues what has arrived before anybody else reads it. True if more may have arrived;
+/// nothing if nothing has.
+fn read<P: Protocol>(shared: &Shared<P>, is_current_thread: bool) -> std::io::Result<Option<bool>> {
+    let io = &shared.io;
+    let mut reader = io.reader();
+    let Some((received, socket)) = reader.read(&io.clock)? else { return Ok(None) };
+    Counters::add(&io.counters.too_long, received.too_long());
+    if !is_current_thread || !shared.try_handle(received.batches(), &socket) {
+        let batches: Vec<RecvBatch> = received.batches().map(RecvBatch::into_owned).collect();
+        io.arrival_queue.push(batches.into_iter());
+    }
+    Ok(Some(received.is_full()))
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{Notify, watch};
 
+use super::reader::Reader;
 use super::signal::Signal;
 use super::spans::EndpointSpan;
 use crate::arrival_queue::ArrivalQueue;
@@ -28,6 +29,8 @@ pub(crate) struct Io {
     pub(crate) ended: watch::Sender<bool>,
     pub(crate) counters: Counters,
     pub(crate) span: EndpointSpan,
+    /// Reads the socket, for the task that receives and for whoever lets time pass.
+    reader: Mutex<Reader>,
     /// The socket that the driver is to use from now on.
     next_socket: Mutex<Option<Socket>>,
 }
@@ -49,8 +52,14 @@ impl Io {
             ended: watch::Sender::new(false),
             counters: Counters::default(),
             span,
+            reader: Mutex::default(),
             next_socket: Mutex::default(),
         }
+    }
+
+    /// Keeps others from reading the socket. What was read is handled or queued before others may.
+    pub(crate) fn reader(&self) -> MutexGuard<'_, Reader> {
+        self.reader.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Has the driver use another socket.

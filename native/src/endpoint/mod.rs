@@ -61,6 +61,7 @@ mod meters;
 mod options;
 mod pending_wake;
 mod postponed;
+mod reader;
 mod requests;
 mod shards;
 mod shared;

@@ -40,8 +40,8 @@ pub struct Options<P: Protocol> {
     /// and one larger than that and a quarter of all blocks never fits. An endpoint for a single connection may use half
     /// of all blocks in each direction.
     ///
-    /// Default: 64 connections with 32,768 blocks of 512 bytes: 64 KB are guaranteed to each in each direction, and a
-    /// message may have 4 MB. [`server`](Self::server) has more for more connections. Memory of the machine is taken only
+    /// Default: 64 connections with 65,536 blocks of 512 bytes: 128 KB are guaranteed to each in each direction, and a
+    /// message may have 4,000,000 bytes. [`server`](Self::server) has more for more connections. Memory of the machine is taken only
     /// as far as blocks are used, and large messages of RakNet that arrive may take as much again in vectors of their own, which
     /// [`recv`](super::Connection::recv) returns. Blocks are taken by pages, and on Linux beyond the first 2 MiB by huge pages of 2 MiB, where
     /// `/sys/kernel/mm/transparent_hugepage/enabled` lets a program ask for them.

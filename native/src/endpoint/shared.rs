@@ -13,7 +13,7 @@ use tokio::sync::Notify;
 use super::blocked_senders::{BlockedSenders, WaitId};
 use super::boxed_hook::BoxedHook;
 use super::inbox::Inbox;
-use super::io::Io;
+use super::io::{Counters, Io};
 use super::options::Options;
 use super::pending_wake::PendingWake;
 use super::postponed::Postponed;
@@ -25,6 +25,10 @@ use crate::clock::Clock;
 use crate::hook_scope::{self, HookId};
 use crate::outgoing::Outgoing;
 use crate::socket::Socket;
+
+/// Calls that read what waits in the socket before time passes. Each takes one datagram to as many as quinn-udp has buffers for;
+/// together they take more than fits the system's buffer of 4 MiB, and a flood does not keep time from passing.
+const MAX_READS: usize = 16_384;
 
 /// The protocol and its lock, and the notifications that tasks wait for.
 #[derive(Debug)]
@@ -140,12 +144,51 @@ impl<P: Protocol> Shared<P> {
         self.lock().direct.forbid();
     }
 
+    /// Handles what waits in the socket before time passes: after a pause of the process or of its threads, a peer that kept
+    /// sending is not silent. Returns the time that may pass, which is before the socket was read for the last time.
+    fn read_first(&self, state: &mut State<P>, now: Instant) -> Instant {
+        let (queue, clock) = (&self.io.arrival_queue, &self.io.clock);
+        let mut reader = self.io.reader();
+        if !reader.may_have_waiting(now) {
+            // Another thread may have read since.
+            queue.take(now).iter().for_each(|batch| state.handle_arrived(batch));
+            return now;
+        }
+        let now = state.catch_up(queue, clock);
+        for _ in 0..MAX_READS {
+            let Some((received, _)) = reader.read_now(clock) else { break };
+            Counters::add(&self.io.counters.too_long, received.too_long());
+            if queue.is_simulated() {
+                queue.push(received.batches().map(RecvBatch::into_owned));
+            } else {
+                received.batches().for_each(|batch| state.handle_arrived(&batch));
+            }
+            if received.are_all() {
+                break;
+            }
+        }
+        now
+    }
+
+    /// Handles what has arrived before somebody gives up waiting for it.
+    pub(crate) fn receive_waiting(&self) {
+        let mut state = self.lock();
+        let now = state.catch_up(&self.io.arrival_queue, &self.io.clock);
+        self.read_first(&mut state, now);
+        state.dispatch(now);
+        drop(state);
+        self.io.wake.notify();
+    }
+
     /// Handles timeouts, writes datagrams to `outgoing`, and wakes the tasks that wait for the results.
     pub(crate) fn drive(&self, outgoing: &mut Outgoing) -> Next {
         let mut state = self.lock();
-        let now = state.catch_up(&self.io.arrival_queue, &self.io.clock);
+        let mut now = state.catch_up(&self.io.arrival_queue, &self.io.clock);
         for act in self.postponed.take() {
             act(&mut state, now);
+        }
+        if state.is_due(now) {
+            now = self.read_first(&mut state, now);
         }
         let next = state.drive(now, outgoing);
         let next = self.meter(&mut state, now, next);

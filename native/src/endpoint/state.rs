@@ -228,6 +228,11 @@ impl<P: Protocol> State<P> {
         }
     }
 
+    /// Whether time has something to do.
+    pub(crate) fn is_due(&self, now: Instant) -> bool {
+        self.hooked.poll_timeout().is_some_and(|at| at <= now)
+    }
+
     /// Handles timeouts and queued requests, and writes datagrams to `outgoing`.
     pub(crate) fn drive(&mut self, now: Instant, outgoing: &mut Outgoing) -> Next {
         self.direct.hand_over(outgoing);

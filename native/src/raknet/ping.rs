@@ -93,7 +93,12 @@ impl Endpoint<RakNet> {
         let Some(receiver) = &mut pending.receiver else { return Err(PingError::NoAnswer) };
         match tokio::time::timeout(timeout, receiver).await {
             Ok(pong) => pong.map_err(|_| PingError::EndpointClosed),
-            Err(_) => Err(PingError::NoAnswer),
+            Err(_) => {
+                // After a pause of the process the pong may wait in the socket.
+                self.shared.receive_waiting();
+                let waiting = pending.receiver.as_mut().and_then(|receiver| receiver.try_recv().ok());
+                waiting.ok_or(PingError::NoAnswer)
+            }
         }
     }
 
@@ -148,6 +153,12 @@ impl Endpoint<RakNet> {
                 Ok(Some(pong)) => found.push(pong),
                 Ok(None) => return Err(PingError::EndpointClosed),
                 Err(_) => {}
+            }
+        }
+        self.shared.receive_waiting();
+        while let Some(pong) = pending.receiver.as_mut().and_then(|receiver| receiver.try_recv().ok()) {
+            if found.iter().all(|other| other.from != pong.from) {
+                found.push(pong);
             }
         }
         Ok(found)

@@ -98,6 +98,50 @@ fn messages_go_both_ways_and_the_end_is_told<P: Subject>() {
     assert_eq!((stats.send_failures, stats.receive_failures, stats.too_long), (0, 0, 0));
 }
 
+/// Those that are behind many others in the socket are no more silent than these.
+fn players_outlast_a_frame_that_takes_longer_than_the_timeout<P: Subject>() {
+    /// Their datagrams do not fit what is handled at once.
+    const PLAYERS: usize = 24;
+    let mut options = Options::<P>::server(PLAYERS as u16).expect("entropy");
+    P::set_timeout(&mut options.config, Duration::from_millis(400));
+    let mut server = Endpoint::bind(LOCAL, options).expect("a free port");
+    let mut players: Vec<(Endpoint<P>, Events<P>)> = Vec::new();
+    for _ in 0..PLAYERS {
+        let mut options = Options::client().expect("entropy");
+        P::be_patient(&mut options.config);
+        let mut player = Endpoint::bind(LOCAL, options).expect("a free port");
+        player.connect(server.local_addr()).expect("a free slot");
+        players.push((player, Events::default()));
+    }
+    let mut there = Events::default();
+    let mut turn = |server: &mut Endpoint<P>, is_paused: bool| {
+        for (player, told) in &mut players {
+            frame(player, told);
+            if let Some(id) = told.connected {
+                // A message that finds no room is one of many.
+                let _ = player.send(id, &[0x90], P::UNRELIABLE);
+                player.flush();
+            }
+        }
+        if !is_paused {
+            frame(server, &mut there);
+        }
+        std::thread::sleep(Duration::from_millis(5));
+        (players.iter().all(|(_, told)| told.connected.is_some()), there.ended)
+    };
+    let begin = Instant::now();
+    while !turn(&mut server, false).0 {
+        assert!(begin.elapsed() < DEADLINE, "all are connected");
+    }
+    let pause = Instant::now();
+    while pause.elapsed() < Duration::from_millis(1_000) {
+        turn(&mut server, true);
+    }
+    for _ in 0..20 {
+        assert_eq!(turn(&mut server, false).1, None);
+    }
+}
+
 fn a_server_that_does_not_answer_is_told<P: Subject>() {
     let (_socket, silent) = silent_socket();
     let mut options = Options::<P>::client().expect("entropy");
@@ -150,6 +194,7 @@ macro_rules! by_both_protocols {
 
 by_both_protocols!(
     messages_go_both_ways_and_the_end_is_told,
+    players_outlast_a_frame_that_takes_longer_than_the_timeout,
     a_server_that_does_not_answer_is_told,
     what_no_peer_sends_is_counted,
 );

@@ -11,6 +11,7 @@ use std::time::Instant;
 use tokio::time::{Sleep, sleep_until};
 
 use super::app::{App, Connections};
+use super::catch_up::CatchUp;
 use super::handover::Request;
 use super::transport::Connection;
 use super::udp::ServerSocket;
@@ -45,6 +46,7 @@ pub(crate) struct Driver<'a> {
     /// Where the client was last.
     client: SocketAddr,
     returning: Arc<Connections>,
+    catch_up: CatchUp,
 }
 
 impl<'a> Driver<'a> {
@@ -56,7 +58,8 @@ impl<'a> Driver<'a> {
         returning: Arc<Connections>,
     ) -> Self {
         let client = connection.client();
-        Self { app, flow, server, connection: Some(connection), client, returning }
+        let catch_up = CatchUp::default();
+        Self { app, flow, server, connection: Some(connection), client, returning, catch_up }
     }
 
     /// Runs until the flow ends.
@@ -192,7 +195,7 @@ impl<'a> Driver<'a> {
 
     /// Ready if time has changed something.
     fn poll_timer(&mut self, context: &mut Context<'_>, mut timer: Pin<&mut Sleep>) -> Poll<()> {
-        let due = self.flow.poll_timeout().into();
+        let due = self.catch_up.postponed(self.flow.poll_timeout()).into();
         // A timer that is too early only fires once more. Moving it with each datagram would cost more.
         if due < timer.deadline() {
             timer.as_mut().reset(due);
@@ -201,13 +204,14 @@ impl<'a> Driver<'a> {
             return Poll::Pending;
         }
         self.check_time(Instant::now());
-        timer.reset(self.flow.poll_timeout().into());
+        timer.reset(self.catch_up.postponed(self.flow.poll_timeout()).into());
         Poll::Ready(())
     }
 
     /// Tells the flow the time if it has waited for it.
     fn check_time(&mut self, now: Instant) {
-        if self.flow.poll_timeout() <= now {
+        let due = self.flow.poll_timeout();
+        if due <= now && self.catch_up.is_over(due, now) {
             self.flow.handle_timeout(now);
             self.check_connection();
         }
@@ -271,6 +275,7 @@ mod tests {
             connection: None,
             client,
             returning: Arc::new(Connections::new()),
+            catch_up: CatchUp::default(),
         };
         let mut timer = pin!(sleep_until(driver.flow.poll_timeout().into()));
         let first_turn = poll_fn(|context| Poll::Ready(driver.poll(context, timer.as_mut()))).await;

@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
 use super::batch::BatchSocket;
+use super::catch_up::CatchUp;
 use super::front_gate::{Gate, Taken, WaitingRoom};
 use super::receive::Received;
 use super::source::bind_source;
@@ -183,6 +184,7 @@ where
         let mut tick = interval(TICK);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let shared = Arc::clone(&self.shared);
+        let mut catch_up = CatchUp::default();
         loop {
             tokio::select! {
                 arrived = arrived(&shared.clients, self.taken.as_mut()) => match arrived? {
@@ -192,8 +194,11 @@ where
                     }
                     None => self.receive(),
                 },
-                _ = tick.tick() => {
-                    self.shared.front().handle_timeout(Instant::now());
+                due = tick.tick() => {
+                    let now = Instant::now();
+                    if catch_up.is_over(due.into(), now) {
+                        self.shared.front().handle_timeout(now);
+                    }
                     self.forget_closed();
                 }
                 () = stop.cancelled() => return Ok(()),

@@ -4,6 +4,7 @@ mod admin;
 mod announced;
 mod app;
 mod batch;
+mod catch_up;
 mod client;
 mod connected;
 mod data_channels;

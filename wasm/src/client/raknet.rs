@@ -65,6 +65,10 @@ impl<H: Hook<RakNet>> Client<RakNet, H> {
             #[cfg(feature = "npm-secure")]
             identity: None,
         };
+        if settings.memory != Memory::RAKNET {
+            // Who chooses the memory decides about the messages.
+            config.max_message_len = u32::MAX;
+        }
         let dial: Dial<RakNet> = |peer, now, dialling| {
             let options = ConnectOptions {
                 password: &dialling.password,

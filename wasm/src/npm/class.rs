@@ -97,8 +97,9 @@ macro_rules! class {
             /// The address of the counters, as numbers of 64 bits: those of the connection, the bytes sent and received,
             /// and how often something was dropped, for each reason.
             pub fn stats(&mut self) -> *const u8 {
+                let longest = count(self.client.max_message_len().unwrap_or(0) as u64);
                 let (connection, peer) = self.client.stats();
-                let of_peer = [count(peer.bytes_sent), count(peer.bytes_received)];
+                let of_peer = [longest, count(peer.bytes_sent), count(peer.bytes_received)];
                 let measures = <$protocol>::measure(&connection).into_iter().chain(of_peer);
                 self.buffer.write_floats(measures.chain(peer.drops().map(|(_, times)| count(times))))
             }

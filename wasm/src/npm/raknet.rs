@@ -32,7 +32,7 @@ pub struct RakNetPeer {
 #[wasm_bindgen]
 impl RakNetPeer {
     /// A peer that is not connected, from 256 random bits; nothing when there is not so much memory. Every so many parts of
-    /// a large message it tells how far that has come; 0 is never. The memory has 16,384 blocks of 512 bytes, a silent
+    /// a large message it tells how far that has come; 0 is never. The memory has 32,768 blocks of 512 bytes, a silent
     /// server is given up after 10 s, and as many bits a second leave as the path carries, where it is told 0.
     #[allow(clippy::too_many_arguments, reason = "JavaScript pays for an object, not for numbers")]
     pub fn create(
@@ -140,6 +140,7 @@ impl Numbers for RakNet {
             DisconnectReason::Lost => 3,
             DisconnectReason::MessageTooLarge => 4,
             DisconnectReason::ReceiveMemory => 5,
+            DisconnectReason::SentTooLarge => 7,
             _ => 0,
         }
     }

@@ -53,6 +53,10 @@ impl RakNetServer {
         }
         let mut config = RakNet::config(entropy([a, b, c, d]));
         config.max_incoming = connections;
+        if memory != default {
+            // Who chooses the memory decides about the messages.
+            config.max_message_len = u32::MAX;
+        }
         config.timeout = timeout(timeout_ms).unwrap_or(config.timeout);
         let capacity = Capacity { blocks: memory.blocks, block_size: memory.block_size, ..capacity };
         Some(Self {
@@ -170,7 +174,9 @@ impl RakNetServer {
     /// for all together.
     pub fn stats(&mut self, connection: u16) -> *const u8 {
         let stats = self.id(connection).and_then(|id| self.peer.connection_stats(id)).unwrap_or_default();
-        let bytes = [count(stats.actual_bytes_sent.total), count(stats.actual_bytes_received.total)];
+        let longest = self.id(connection).and_then(|id| self.peer.max_message_len(id)).unwrap_or(0);
+        let bytes =
+            [longest as u64, stats.actual_bytes_sent.total, stats.actual_bytes_received.total].map(count);
         self.buffer.write_floats(RakNet::measure(&stats).into_iter().chain(bytes))
     }
 

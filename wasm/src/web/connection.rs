@@ -89,6 +89,13 @@ impl<P: Protocol> Connection<P> {
         self.driver.borrow().client.stats().0
     }
 
+    /// The longest message in bytes that `send` takes, and that a server with the same memory can receive; `None` while there
+    /// is no connection.
+    #[must_use]
+    pub fn max_message_len(&self) -> Option<usize> {
+        self.driver.borrow_mut().client.max_message_len()
+    }
+
     /// Has the hook do soon what it has to do: call it after a change of a plugin that makes it want to send.
     pub fn wake(&self) {
         self.driver.borrow_mut().pump_soon();

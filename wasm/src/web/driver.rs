@@ -17,7 +17,9 @@ use crate::client::{Client, OutOfMemory, millis};
 /// How long to wait until a full WebSocket is looked at again: browsers do not tell when there is room.
 const FULL_SOCKET_MS: f64 = 5.0;
 /// A timer this late belongs to a page that was asleep, and datagrams may wait behind it.
-const LATE_MS: f64 = 250.0;
+const LATE_MS: f64 = 50.0;
+/// For how long datagrams that wait are then handled first.
+const CATCH_UP_MS: f64 = 100.0;
 
 /// A client with a hook of any type, so that connections have none in theirs.
 pub(super) type HookedClient<P> = Client<P, Box<dyn Hook<P>>>;
@@ -35,6 +37,8 @@ pub(super) struct Driver<P: Protocol> {
     /// Whether one of these waits for room to send.
     has_waiting_sender: bool,
     pump_is_queued: bool,
+    /// Whether datagrams that arrived while the page was asleep are handled first.
+    is_catching_up: bool,
     me: Weak<RefCell<Self>>,
 }
 
@@ -64,6 +68,7 @@ impl<P: Protocol> Driver<P> {
                 wakers: Vec::new(),
                 has_waiting_sender: false,
                 pump_is_queued: false,
+                is_catching_up: false,
                 me: me.clone(),
             })
         });
@@ -153,20 +158,32 @@ impl<P: Protocol> Driver<P> {
     }
 
     fn on_timer(&mut self) {
-        let late = self.timer.take().is_some_and(|(due, _)| millis(now()) - millis(due) > LATE_MS);
-        if late {
-            self.timer = Some((now(), Timer::start(&self.on_timer, 0.0)));
-        } else {
-            self.pump();
+        if core::mem::take(&mut self.is_catching_up) || !self.was_asleep(now()) {
+            self.timer = None;
         }
+        self.pump();
+    }
+
+    /// Whether the page was asleep, so that datagrams may wait that have to be handled before time passes. Whatever runs first
+    /// after that may find out: the timer, a datagram or a message of the application.
+    fn was_asleep(&mut self, now: Instant) -> bool {
+        let is_late = |(due, _): &(Instant, Timer)| millis(now) - millis(*due) > LATE_MS;
+        if !self.is_catching_up && self.timer.as_ref().is_some_and(is_late) {
+            self.is_catching_up = true;
+            self.timer = Some((now, Timer::start(&self.on_timer, CATCH_UP_MS)));
+        }
+        self.is_catching_up
     }
 
     /// Does what is due, sends what there is room for, and sets the timer.
     fn pump(&mut self) {
+        let now = now();
+        if self.was_asleep(now) {
+            return;
+        }
         let Some(socket) = self.socket.as_ref().filter(|socket| socket.is_open()) else {
             return;
         };
-        let now = now();
         self.client.handle_timeout(now);
         while socket.has_room() {
             match self.client.poll_transmit(now) {

@@ -16,8 +16,8 @@ export interface ListenOptions {
   /** What the server answers to pings, at most 399 bytes (UTF-8). Default: nothing. */
   advertisement?: string | Uint8Array;
   /**
-   * The memory of all connections together. Default: 128 blocks of 512 bytes for each of `maxConnections`, at least 32,768;
-   * 16,384 for a single one.
+   * The memory of all connections together. Default: 128 blocks of 512 bytes for each of `maxConnections`, at least 65,536;
+   * 32,768 for a single one.
    */
   memory?: MemoryOptions;
   /**

@@ -43,6 +43,10 @@ impl endpoint::Connection<GameProtocol> for Connection {
         }
     }
 
+    fn max_message_len(&self, cx: &Context<'_, '_>) -> usize {
+        self.sender.max_message_len(cx)
+    }
+
     fn refuse_data(&mut self, refuses: bool) {
         self.refuses_data = refuses;
     }

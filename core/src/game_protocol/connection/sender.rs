@@ -152,9 +152,22 @@ impl Sender {
             return Err(SendError::TooLong);
         }
         let inner = chunks_of(length) - 1;
+        if inner > 0 && length > self.max_message_len(cx) {
+            return Err(SendError::NeverFits);
+        }
         let record = usize::from(inner > 0 && reliability.is_reliable());
         let blocks = inner * cx.pool.blocks_for(CHUNK) + cx.pool.blocks_for(length - inner * CHUNK) + record;
         if self.would_wrap(cx) { Err(SendError::QuotaExceeded) } else { Ok(blocks) }
+    }
+
+    /// The longest message that is taken and that an equal peer can receive: that promises blocks for all chunks, and one for
+    /// the record of them.
+    pub(super) fn max_message_len(&self, cx: &Context<'_, '_>) -> usize {
+        let shares = &cx.pool.shares;
+        let blocks = shares.most(&self.share, Claim::Send).min(shares.most(&self.share, Claim::Receive));
+        let in_one = blocks.saturating_mul(cx.pool.block_size()).min(CHUNK);
+        let chunks = blocks.saturating_sub(1).checked_div(cx.pool.blocks_for(CHUNK)).unwrap_or(0);
+        chunks.saturating_mul(CHUNK).max(in_one).min(MAX_PAYLOAD)
     }
 
     /// Why a message of so many blocks is not accepted.

@@ -221,6 +221,16 @@ impl Connection {
         self.handshake.was_open() && (self.receiver.has_progress() || self.sender.has_progress())
     }
 
+    /// Whether the other peer was refused and has not acknowledged that.
+    pub(crate) fn is_rejecting(&self) -> bool {
+        self.handshake.state() == State::Rejecting
+    }
+
+    /// The client whose refusal waits to be acknowledged asks again, and so gets another connection: this one ends.
+    pub(crate) fn forget_rejection(&mut self, cx: &mut Context<'_, '_>) {
+        self.end(cx, End::failed(ConnectFailure::Closed));
+    }
+
     /// Takes how far a message in parts has come.
     fn take_progress(&mut self) -> Option<Progress> {
         if !self.has_progress() {
@@ -492,8 +502,8 @@ impl Connection {
         let sizes = self.sender.sizes();
         let buffer = buffer.split_at_mut_checked(sizes.datagram()).map(|(front, _)| front)?;
         if matches!(self.handshake.state(), State::Aborting) {
-            let due = self.handshake.take_disconnection_notification();
-            return if due { self.sender.compose_disconnection_notification(cx, buffer) } else { None };
+            let notification = self.handshake.take_disconnection_notification()?;
+            return self.sender.compose_disconnection_notification(cx, &notification, buffer);
         }
         // Acknowledgements do not wait for the congestion window: they are what opens it.
         if let Some(length) = self.receiver.compose(cx, sizes, buffer) {
@@ -513,10 +523,15 @@ impl Connection {
         }
     }
 
-    /// When the other peer counts as lost; only one that owes an acknowledgement can be.
+    /// When the other peer counts as lost: the timeout after its last sign of life. Only one that owes an acknowledgement can
+    /// be, and has half of the timeout for it, so that a shorter timeout, or a time in which nothing ran here, ends nothing
+    /// before the other peer was asked.
     fn silence_deadline(&self) -> Option<Instant> {
-        let unacked_since = self.sender.unacked_since()?;
-        Some(unacked_since.max(self.last_received).plus_long(self.timeout_micros()))
+        let (unacked_since, timeout) = (self.sender.unacked_since()?, self.timeout_micros());
+        if !self.handshake.state().is_open() {
+            return Some(unacked_since.max(self.last_received).plus_long(timeout));
+        }
+        Some(self.last_received.plus_long(timeout).max(unacked_since.plus_long(timeout / 2)))
     }
 
     /// When a connection ends into whose memory nothing more fits.

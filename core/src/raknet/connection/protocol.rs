@@ -68,6 +68,10 @@ impl endpoint::Connection<RakNet> for Connection {
         self.sender.can_send(cx, length, delivery)
     }
 
+    fn max_message_len(&self, cx: &Context<'_, '_>) -> usize {
+        self.sender.max_message_len(cx)
+    }
+
     fn refuse_data(&mut self, refuses: bool) {
         self.refuses_data = refuses;
     }
@@ -86,7 +90,7 @@ impl endpoint::Connection<RakNet> for Connection {
         }
         self.sender.on_timeout(cx);
         if self.handshake.state() == State::Connected {
-            self.sender.keep_alive(cx, self.timeout_micros());
+            self.sender.keep_alive(cx, self.last_received, self.timeout_micros());
         } else {
             let result = self.handshake.on_timeout(cx, &self.protection, &mut self.sender);
             self.end_on_error(cx, result);
@@ -118,7 +122,7 @@ impl endpoint::Connection<RakNet> for Connection {
             return self.handshake.deadline(cx);
         }
         let in_state = if matches!(state, State::Connected) {
-            self.sender.keep_alive_deadline(self.timeout_micros())
+            self.sender.keep_alive_deadline(self.last_received, self.timeout_micros())
         } else {
             self.handshake.deadline(cx)
         };
@@ -202,6 +206,11 @@ impl endpoint::Connection<RakNet> for Connection {
 
     fn is_lingering(&self) -> bool {
         false
+    }
+
+    fn makes_way(&self) -> bool {
+        let state = self.handshake.state();
+        (state.is_over() || state == State::Rejecting) && !self.has_own_events() && self.receiver.is_read()
     }
 
     fn is_half_open(&self) -> bool {

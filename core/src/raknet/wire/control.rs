@@ -87,6 +87,9 @@ pub enum Control<'a> {
     DetectLost,
     /// 15: id.
     Disconnect,
+    /// 15 01: id, reason. A disconnection notification of a peer that cannot hold a message of the other peer; peers that
+    /// know only the id read it as [`Disconnect`](Self::Disconnect) (docs/raknet.md#closing-for-size).
+    DisconnectTooLarge,
     /// 18: id, GUID of the server; the original cuts it to nine bits, so the GUID may be missing.
     InvalidPassword {
         /// The server.
@@ -150,7 +153,7 @@ impl<'a> Control<'a> {
             id::CONNECTION_REQUEST_ACCEPTED => read_accepted(source),
             id::NEW_INCOMING_CONNECTION => read_new_incoming(source),
             id::DETECT_LOST_CONNECTIONS => Ok(Self::DetectLost),
-            id::DISCONNECTION_NOTIFICATION => Ok(Self::Disconnect),
+            id::DISCONNECTION_NOTIFICATION => read_disconnect(source),
             id::INVALID_PASSWORD => read_invalid_password(source),
             _ => Err(WireError::UnknownId),
         }
@@ -165,7 +168,7 @@ impl<'a> Control<'a> {
             }
             id::CONNECTION_REQUEST_ACCEPTED => read_accepted(source),
             id::DETECT_LOST_CONNECTIONS => Ok(Self::DetectLost),
-            id::DISCONNECTION_NOTIFICATION => Ok(Self::Disconnect),
+            id::DISCONNECTION_NOTIFICATION => read_disconnect(source),
             id::INVALID_PASSWORD => read_invalid_password(source),
             _ => Err(WireError::UnknownId),
         }
@@ -211,12 +214,24 @@ impl Control<'_> {
                 write_new_incoming(writer, &server, addresses, [accepted_time, time])
             }
             Self::Disconnect => writer.u8(id::DISCONNECTION_NOTIFICATION),
+            Self::DisconnectTooLarge => {
+                writer.u8(id::DISCONNECTION_NOTIFICATION)?;
+                writer.u8(TOO_LARGE)
+            }
             Self::RequiresPublicKey { .. }
             | Self::Accepted { .. }
             | Self::DetectLost
             | Self::InvalidPassword { .. } => Err(WireError::NoRoom),
         }
     }
+}
+
+/// The reason behind the id of a disconnection notification.
+const TOO_LARGE: u8 = 1;
+
+fn read_disconnect<'a, S: Source<'a>>(source: &mut S) -> Result<Control<'a>, WireError> {
+    let is_too_large = source.remaining() == 1 && source.u8("reason")? == TOO_LARGE;
+    Ok(if is_too_large { Control::DisconnectTooLarge } else { Control::Disconnect })
 }
 
 /// Writes an id and times behind it.
@@ -266,6 +281,10 @@ impl<'a> Wire<'a> for Control<'a> {
             }
             Self::DetectLost => writer.u8(id::DETECT_LOST_CONNECTIONS),
             Self::Disconnect => writer.u8(id::DISCONNECTION_NOTIFICATION),
+            Self::DisconnectTooLarge => {
+                writer.u8(id::DISCONNECTION_NOTIFICATION)?;
+                writer.u8(TOO_LARGE)
+            }
             Self::InvalidPassword { guid } => {
                 writer.u8(id::INVALID_PASSWORD)?;
                 guid.map_or(Ok(()), |guid| writer.u64(guid.0))
@@ -368,6 +387,8 @@ mod tests {
         law::check(&Control::Pong { ping_time: 5, time: 6 }, &[&[3][..], &time(5), &time(6)].concat());
         law::check(&Control::DetectLost, &[4]);
         law::check(&Control::Disconnect, &[0x15]);
+        law::check(&Control::DisconnectTooLarge, &[0x15, 1]);
+        assert_eq!(Control::read(&mut Reader::new(&[0x15, 2])), Ok(Control::Disconnect));
     }
 
     #[test]

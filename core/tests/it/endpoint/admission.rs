@@ -349,3 +349,30 @@ fn the_application_decides_about_clients_of_the_game_protocol() {
     let client = |number: u64, now| game_client(u8::try_from(number).expect("a small number"), now);
     the_application_decides(config, client, None, &LastEvent::Ended, &LastEvent::Connected);
 }
+
+#[test]
+fn an_address_gets_no_more_places_than_it_may_have_at_all_peers() {
+    let mut config = raknet_config();
+    config.max_incoming = 8;
+    config.max_per_address = Some(2);
+    let (mut servers, admission) = servers::<RakNet>(&config);
+    let mut now = Instant::from_micros(1_000_000);
+    let mut clients = Vec::new();
+    for number in 0..4_u8 {
+        let from = ([198, 51, 100, 1], 4_000 + u16::from(number)).into();
+        let mut client = raknet_client(u64::from(number) + 1, now);
+        let last = talk(&mut client, &mut servers[usize::from(number % 2)], from, &mut now);
+        let expected =
+            if number < 2 { LastEvent::Connected } else { refused(Refusal::NoFreeIncomingConnections) };
+        assert_eq!(last, expected, "client {number}");
+        clients.push(client);
+    }
+    assert_eq!(admission.incoming(), 2);
+    let id = servers[0].connection_of(Guid(1)).expect("the first");
+    servers[0].disconnect(now, id);
+    let from = ([198, 51, 100, 1], 4_000).into();
+    assert_eq!(talk(&mut clients[0], &mut servers[0], from, &mut now), LastEvent::Ended);
+    let mut next = raknet_client(9, now);
+    let from = ([198, 51, 100, 1], 5_000).into();
+    assert_eq!(talk(&mut next, &mut servers[1], from, &mut now), LastEvent::Connected);
+}

@@ -137,7 +137,8 @@ fn losses_cost_little() {
 #[test]
 fn a_lost_acknowledgement_makes_nothing_look_lost() {
     for (seed, loss) in [(1, 0.05), (2, 0.1), (3, 0.15)] {
-        let run = transfer(Capacity::for_connections(1), Acks::Usual, lossy(0.0), lossy(loss), seed);
+        let capacity = Capacity { blocks: 16_384, ..Capacity::for_connections(1) };
+        let run = transfer(capacity, Acks::Usual, lossy(0.0), lossy(loss), seed);
         assert!(run.back.lost >= 3, "{loss}: {} lost", run.back.lost);
         assert!(run.sender.datagrams_lost <= 16, "{loss}: {} resent", run.sender.datagrams_lost);
     }

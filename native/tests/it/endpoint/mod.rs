@@ -7,6 +7,7 @@ mod incoming;
 mod lifecycle;
 mod messages;
 mod meters;
+mod pauses;
 #[cfg(target_os = "linux")]
 mod shards;
 mod simulation;

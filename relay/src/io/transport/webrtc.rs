@@ -14,6 +14,7 @@ use bytes::Bytes;
 use futures_util::task::AtomicWaker;
 use tokio::time::{Sleep, sleep_until, timeout};
 
+use super::super::catch_up::CatchUp;
 use super::broken::Broken;
 use crate::close::CloseReason;
 use crate::flow::{Carriage, FLOW_REQUEST, Flow, FromClient, ToClient};
@@ -123,6 +124,7 @@ pub(crate) struct WebRtcTransport {
     inbox: Inbox,
     port: Arc<dyn Port>,
     timer: Pin<Box<Sleep>>,
+    catch_up: CatchUp,
 }
 
 impl fmt::Debug for WebRtcTransport {
@@ -137,7 +139,8 @@ impl WebRtcTransport {
         Carriage { max_datagram: None, max_unfragmented: Some(UNFRAGMENTED), has_control_datagrams: false };
 
     pub(crate) fn new(session: Session, client: SocketAddr, inbox: Inbox, port: Arc<dyn Port>) -> Self {
-        Self { session, client, inbox, port, timer: Box::pin(sleep_until(Instant::now().into())) }
+        let timer = Box::pin(sleep_until(Instant::now().into()));
+        Self { session, client, inbox, port, timer, catch_up: CatchUp::default() }
     }
 
     /// The next event of the session. One that has ended has none any more.
@@ -273,7 +276,8 @@ impl WebRtcTransport {
 
     /// When the session is to be looked at. A deadline that does not move must not keep the thread busy.
     fn due(&self, now: Instant) -> tokio::time::Instant {
-        self.session.poll_timeout().unwrap_or(now + IDLE).max(now + TICK).into()
+        let due = self.session.poll_timeout().unwrap_or(now + IDLE).max(now + TICK);
+        self.catch_up.postponed(due).into()
     }
 
     /// Ready if time has changed something.
@@ -287,7 +291,9 @@ impl WebRtcTransport {
             return Poll::Pending;
         }
         let now = Instant::now();
-        self.session.handle_timeout(now);
+        if self.catch_up.is_over(self.timer.deadline().into(), now) {
+            self.session.handle_timeout(now);
+        }
         let at = self.due(now);
         self.timer.as_mut().reset(at);
         Poll::Ready(())

@@ -81,6 +81,8 @@ pub(super) struct Handshake {
     /// Whether the disconnection notification was sent. What was sent before it must be acknowledged first: a peer that
     /// has received the notification takes nothing more.
     disconnection_notification_sent: bool,
+    /// Whether the connection is aborted because a message of the other peer is too large.
+    ends_for_size: bool,
 }
 
 impl Handshake {
@@ -241,6 +243,7 @@ impl Handshake {
     /// The end of the connection for `reason` or, if it was not open yet, for `failure`.
     pub(super) fn abort(&mut self, reason: DisconnectReason, failure: ConnectFailure) -> End {
         self.disconnection_notification_sent = false;
+        self.ends_for_size = reason == DisconnectReason::MessageTooLarge;
         let is_open = self.state.is_open();
         // To the other peer the connection may be open before it is so here. A silent peer would not receive a
         // notification.
@@ -278,9 +281,12 @@ impl Handshake {
         self.disconnection_notification_sent = false;
     }
 
-    /// Whether a connection that is aborted has to notify the other peer now.
-    pub(super) const fn take_disconnection_notification(&mut self) -> bool {
-        !core::mem::replace(&mut self.disconnection_notification_sent, true)
+    /// What a connection that is aborted has to notify the other peer of now.
+    pub(super) fn take_disconnection_notification(&mut self) -> Option<Control<'static>> {
+        if core::mem::replace(&mut self.disconnection_notification_sent, true) {
+            return None;
+        }
+        Some(if self.ends_for_size { Control::DisconnectTooLarge } else { Control::Disconnect })
     }
 
     /// Frees what stands in the pool.
@@ -543,7 +549,12 @@ impl Handshake {
             ) => {
                 cx.stats.drop(DropReason::Unexpected);
             }
-            (Ok(Control::Disconnect), _) => return Err(self.on_disconnection_notification()),
+            (Ok(Control::Disconnect), _) => {
+                return Err(self.on_disconnection_notification(DisconnectReason::Remote));
+            }
+            (Ok(Control::DisconnectTooLarge), _) => {
+                return Err(self.on_disconnection_notification(DisconnectReason::SentTooLarge));
+            }
             (Err(WireError::UnknownId), _) => cx.stats.drop(DropReason::ReservedId),
             (Ok(_) | Err(_), _) => cx.stats.drop(DropReason::BadControl),
         }
@@ -683,9 +694,9 @@ impl Handshake {
     }
 
     /// The end of the connection by a disconnection notification of the other peer.
-    const fn on_disconnection_notification(&self) -> End {
+    const fn on_disconnection_notification(&self, reason: DisconnectReason) -> End {
         let ending = if matches!(self.state, State::Connected) {
-            Ending::Disconnected(DisconnectReason::Remote)
+            Ending::Disconnected(reason)
         } else if matches!(self.state, State::Closing) {
             Ending::Disconnected(DisconnectReason::Local)
         } else {

@@ -33,7 +33,7 @@ pub(in super::super) struct End {
 
 impl End {
     /// The connection could not be opened.
-    pub(super) const fn failed(failure: ConnectFailure) -> Self {
+    pub(in super::super) const fn failed(failure: ConnectFailure) -> Self {
         Self { state: State::Closed, ending: Ending::Failed(failure) }
     }
 

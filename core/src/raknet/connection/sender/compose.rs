@@ -86,12 +86,13 @@ impl Sender {
     pub(in super::super) fn compose_disconnection_notification(
         &mut self,
         cx: &Context<'_, '_>,
+        notification: &Control<'_>,
         buffer: &mut [u8],
     ) -> Option<usize> {
         let mut writer = Writer::new(buffer);
         let number = self.recovery.take_number();
         DatagramHeader::Data { hints: self.hints(), number }.write(&mut writer).ok()?;
-        self.compose_unqueued(cx, &mut writer, &Control::Disconnect).ok()?;
+        self.compose_unqueued(cx, &mut writer, notification).ok()?;
         self.datagrams_sent.add_one();
         Some(writer.written())
     }

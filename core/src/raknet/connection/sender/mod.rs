@@ -133,6 +133,11 @@ impl Sender {
         self.queue.can_push(cx, self.sizes, length, delivery)
     }
 
+    /// The longest message that is taken and that an equal peer can receive.
+    pub(super) fn max_message_len(&self, cx: &Context<'_, '_>) -> usize {
+        self.queue.max_message_len(cx, self.sizes)
+    }
+
     /// Queues a message of RakNet itself; false when there is no memory for it.
     pub(super) fn send_control(
         &mut self,
@@ -240,25 +245,29 @@ impl Sender {
         self.recovery.on_timeout(cx);
     }
 
-    /// When [`keep_alive`](Self::keep_alive) is due, where the other peer may be silent for `timeout` microseconds.
-    pub(super) fn keep_alive_deadline(&self, timeout: u64) -> Option<Instant> {
-        let probe = self.is_delivered().then(|| self.probe_at(timeout));
+    /// When [`keep_alive`](Self::keep_alive) is due, where the other peer was last heard at `last_received` and may be silent
+    /// for `timeout` microseconds.
+    pub(super) fn keep_alive_deadline(&self, last_received: Instant, timeout: u64) -> Option<Instant> {
+        let probe = self.is_delivered().then(|| self.probe_at(last_received, timeout));
         [self.pings.deadline(), probe].into_iter().flatten().min()
     }
 
     /// Pings at the configured interval, and makes sure that an idle peer still acknowledges.
-    pub(super) fn keep_alive(&mut self, cx: &mut Context<'_, '_>, timeout: u64) {
+    pub(super) fn keep_alive(&mut self, cx: &mut Context<'_, '_>, last_received: Instant, timeout: u64) {
         if self.pings.deadline().is_some_and(|at| at <= cx.now) {
             self.ping(cx, Delivery::UNRELIABLE);
         }
-        if self.is_delivered() && self.probe_at(timeout) <= cx.now {
+        if self.is_delivered() && self.probe_at(last_received, timeout) <= cx.now {
             self.last_sent = cx.now;
             self.ping(cx, Delivery::RELIABLE);
         }
     }
 
-    fn probe_at(&self, timeout: u64) -> Instant {
-        self.last_sent.plus_long(timeout / 2)
+    /// When a peer is asked for an acknowledgement that nothing was asked of for half of the timeout, or that has been silent
+    /// for as long although something was sent an eighth of the timeout ago. It is asked again and again in the other half.
+    fn probe_at(&self, last_received: Instant, timeout: u64) -> Instant {
+        let silent = last_received.plus_long(timeout / 2).max(self.last_sent.plus_long(timeout / 8));
+        self.last_sent.plus_long(timeout / 2).min(silent)
     }
 
     /// Takes the receipts for the application, one block each, which stay charged.

@@ -129,6 +129,9 @@ impl SendQueue {
         let count =
             if !SPLITTING || payload.len() <= part_size { 1 } else { payload.len().div_ceil(part_size) };
         let is_split = count > 1;
+        if is_split {
+            self.check_length(cx, sizes, payload.len())?;
+        }
         let is_recorded = is_split && Self::is_followed(cx, delivery);
         let of_copy = Self::blocks_for(cx, payload.len(), part_size);
         let of_parts =
@@ -172,6 +175,9 @@ impl SendQueue {
         }
         let part_size = sizes.part();
         check_is_built_in(bytes, part_size, delivery)?;
+        if SPLITTING && bytes > part_size {
+            self.check_length(cx, sizes, bytes)?;
+        }
         let is_recorded = SPLITTING && bytes > part_size && Self::is_followed(cx, delivery);
         let blocks = Self::blocks_for(cx, bytes, part_size) + usize::from(is_recorded);
         let missing = self.missing_blocks(cx, delivery);
@@ -182,6 +188,30 @@ impl SendQueue {
             charged = Err(NoRoom::InPool);
         }
         charged.map_err(|no_room| self.refusal(cx, blocks, missing, Claim::Send, no_room))
+    }
+
+    /// The longest message that is taken and that an equal peer can receive: that promises blocks for the longest parts that
+    /// any peer sends, and one for the record of the parts, and takes only what needs less than all that it may hold.
+    pub(super) fn max_message_len(&self, cx: &Context<'_, '_>, sizes: Sizes) -> usize {
+        let shares = &cx.pool.shares;
+        let sent = shares.most(&self.share, Claim::Send);
+        let in_one = sent.saturating_mul(cx.pool.block_size()).min(sizes.part());
+        if !SPLITTING || in_one < sizes.part() {
+            return in_one;
+        }
+        let received = shares.most(&self.share, Claim::Receive);
+        let parts_of = |blocks: usize, part: usize| {
+            blocks.saturating_sub(1).checked_div(cx.pool.blocks_for(part)).unwrap_or(0)
+        };
+        let parts = parts_of(sent, sizes.part()).min(parts_of(received, sizes.foreign_part()));
+        let limit = usize::try_from(cx.config.max_message_len).unwrap_or(usize::MAX);
+        parts.saturating_mul(sizes.part()).min(limit).max(in_one)
+    }
+
+    /// Whether a message in parts is short enough.
+    #[cold]
+    fn check_length(&self, cx: &Context<'_, '_>, sizes: Sizes, bytes: usize) -> Result<(), SendError> {
+        if bytes > self.max_message_len(cx, sizes) { Err(SendError::NeverFits) } else { Ok(()) }
     }
 
     /// Whether a message in parts has a record of them, for its receipt or its progress.

@@ -1,0 +1,257 @@
+//! When the place of a client is free for the next one, and how many places clients from one address get.
+
+use core::net::SocketAddr;
+use core::time::Duration;
+
+use rakwire::Instant;
+use rakwire::raknet::{
+    Capacity, Config, ConnectFailure, ConnectOptions, DisconnectReason, DropReason, Event, Guid, Peer,
+    Refusal,
+};
+use rakwire::wire::MAX_DATAGRAM;
+
+const SERVER: ([u8; 4], u16) = ([192, 0, 2, 1], 1);
+const START: Instant = Instant::from_micros(1_000_000);
+
+/// A server and its clients, whose datagrams arrive at once.
+struct Lan {
+    server: Peer<'static>,
+    clients: Vec<Client>,
+    now: Instant,
+    /// What the server was told of ends.
+    ended: Vec<DisconnectReason>,
+}
+
+struct Client {
+    address: SocketAddr,
+    peer: Peer<'static>,
+    hears: bool,
+    speaks: bool,
+    is_connected: bool,
+    failure: Option<ConnectFailure>,
+}
+
+impl Lan {
+    fn new(places: u16, change: impl FnOnce(&mut Config)) -> Self {
+        let mut config = Config::new([2; 32]);
+        config.max_incoming = places;
+        change(&mut config);
+        let capacity = Capacity { connections: places.into(), blocks: 512, block_size: 512 };
+        let server = Peer::with_capacity(capacity, config);
+        Self { server, clients: Vec::new(), now: START, ended: Vec::new() }
+    }
+
+    /// Has a client ask for a connection, and returns its number.
+    fn dial(&mut self, address: impl Into<SocketAddr>, guid: u64, password: &[u8]) -> usize {
+        let mut config = Config::new([1; 32]);
+        config.guid = Guid(guid);
+        let capacity = Capacity { connections: 1, blocks: 64, block_size: 512 };
+        let mut peer = Peer::with_capacity(capacity, config);
+        let options = ConnectOptions { password, ..ConnectOptions::default() };
+        peer.connect_with(self.now, SERVER.into(), &options).expect("a free slot");
+        self.clients.push(Client {
+            address: address.into(),
+            peer,
+            hears: true,
+            speaks: true,
+            is_connected: false,
+            failure: None,
+        });
+        self.clients.len() - 1
+    }
+
+    /// Delivers everything that there is to send now.
+    fn deliver(&mut self) {
+        let mut buffer = [0; MAX_DATAGRAM];
+        let mut is_moving = true;
+        while is_moving {
+            is_moving = false;
+            for client in &mut self.clients {
+                client.peer.handle_timeout(self.now);
+                while let Some(transmit) = client.peer.poll_transmit(self.now, &mut buffer) {
+                    is_moving = true;
+                    if client.speaks {
+                        self.server.handle_datagram(self.now, client.address, transmit.payload);
+                    }
+                }
+                while let Some(event) = client.peer.poll_event() {
+                    match event {
+                        Event::Connected { .. } => client.is_connected = true,
+                        Event::ConnectFailed { reason, .. } => client.failure = Some(reason),
+                        Event::Disconnected { .. } => client.is_connected = false,
+                        _ => {}
+                    }
+                }
+            }
+            self.server.handle_timeout(self.now);
+            while let Some(transmit) = self.server.poll_transmit(self.now, &mut buffer) {
+                is_moving = true;
+                let (to, clients) = (transmit.to, &mut self.clients);
+                for client in clients.iter_mut().filter(|client| client.address == to && client.hears) {
+                    client.peer.handle_datagram(self.now, SERVER.into(), transmit.payload);
+                }
+            }
+            while let Some(event) = self.server.poll_event() {
+                if let Event::Disconnected { reason, .. } = event {
+                    self.ended.push(reason);
+                }
+            }
+        }
+    }
+
+    fn run_for(&mut self, time: Duration) {
+        let end = self.now + time;
+        while self.now < end {
+            self.deliver();
+            self.now = self.now + Duration::from_millis(5);
+        }
+        self.deliver();
+    }
+
+    /// Lets a client come in, if it may.
+    fn enter(&mut self, address: impl Into<SocketAddr>, guid: u64) -> Result<usize, Option<ConnectFailure>> {
+        let number = self.dial(address, guid, b"");
+        self.run_for(Duration::from_millis(200));
+        let client = &self.clients[number];
+        if client.is_connected { Ok(number) } else { Err(client.failure) }
+    }
+
+    fn vanish(&mut self, number: usize) {
+        (self.clients[number].hears, self.clients[number].speaks) = (false, false);
+    }
+}
+
+const NO_PLACE: Result<usize, Option<ConnectFailure>> =
+    Err(Some(ConnectFailure::Refused(Refusal::NoFreeIncomingConnections)));
+
+#[test]
+fn a_full_server_has_a_place_as_soon_as_a_player_has_left() {
+    let mut lan = Lan::new(1, |_| {});
+    let first = lan.enter(([10, 0, 0, 2], 1), 1).expect("a free place");
+    assert_eq!(lan.enter(([10, 0, 0, 3], 1), 2), NO_PLACE);
+    let id = lan.clients[first].peer.connections().next().expect("a connection");
+    lan.clients[first].peer.disconnect(lan.now, id);
+    lan.deliver();
+    assert_eq!(lan.ended, [DisconnectReason::Remote]);
+    assert_eq!(lan.enter(([10, 0, 0, 4], 1), 3), Ok(2));
+}
+
+#[test]
+fn a_full_server_has_a_place_as_soon_as_it_has_sent_a_player_away() {
+    let mut lan = Lan::new(1, |_| {});
+    let first = lan.enter(([10, 0, 0, 2], 1), 1).expect("a free place");
+    let id = lan.server.connections().next().expect("a connection");
+    lan.server.disconnect(lan.now, id);
+    lan.deliver();
+    assert!(!lan.clients[first].is_connected);
+    assert_eq!(lan.enter(([10, 0, 0, 4], 1), 3), Ok(1));
+}
+
+#[test]
+fn a_vanished_client_keeps_its_address_and_guid_for_the_timeout_and_no_longer() {
+    for ping_interval in [None, Some(Duration::from_secs(5)), Some(Duration::from_secs(3))] {
+        let mut lan = Lan::new(4, |config| config.ping_interval = ping_interval);
+        let first = lan.enter(([10, 0, 0, 2], 1), 1).expect("a free place");
+        lan.run_for(Duration::from_millis(61_234));
+        assert!(lan.clients[first].is_connected && lan.ended.is_empty(), "an idle connection lives");
+        // Its last sign of life.
+        let id = lan.clients[first].peer.connections().next().expect("a connection");
+        let sent = lan.clients[first].peer.send(lan.now, id, &[0x90], rakwire::raknet::Delivery::RELIABLE);
+        assert!(sent.is_ok());
+        lan.deliver();
+        lan.vanish(first);
+        let vanished = lan.now;
+        lan.run_for(Duration::from_millis(9_990));
+        assert_eq!(lan.ended, [], "{ping_interval:?}");
+        while lan.ended.is_empty() {
+            lan.run_for(Duration::from_millis(5));
+        }
+        assert_eq!(lan.ended, [DisconnectReason::Lost]);
+        assert!(lan.now.saturating_since(vanished) <= Duration::from_millis(10_010), "{ping_interval:?}");
+        assert_eq!(lan.enter(([10, 0, 0, 2], 1), 1), Ok(1), "{ping_interval:?}");
+    }
+}
+
+#[test]
+fn no_single_loss_ends_an_idle_connection() {
+    let mut lan = Lan::new(4, |_| {});
+    let first = lan.enter(([10, 0, 0, 2], 1), 1).expect("a free place");
+    for round in 0..200 {
+        // A second without a way there or back, at every place between two pings.
+        lan.run_for(Duration::from_millis(9_000 + round * 50));
+        (lan.clients[first].hears, lan.clients[first].speaks) = (round % 2 == 0, round % 2 == 1);
+        lan.run_for(Duration::from_secs(1));
+        (lan.clients[first].hears, lan.clients[first].speaks) = (true, true);
+    }
+    assert!(lan.clients[first].is_connected && lan.ended.is_empty());
+}
+
+#[test]
+fn a_refused_password_that_is_not_acknowledged_frees_its_place_at_once() {
+    // Another client gets the place, and the same one, which now knows the password.
+    for (address, guid) in [([10, 0, 0, 3], 2), ([10, 0, 0, 2], 1)] {
+        let mut lan = Lan::new(1, |_| {});
+        lan.server.set_password(b"right").expect("a short password");
+        let first = lan.dial(([10, 0, 0, 2], 1), 1, b"wrong");
+        // It has asked for the connection, and does not hear that it is refused.
+        let mut buffer = [0; MAX_DATAGRAM];
+        for _ in 0..4 {
+            let client = &mut lan.clients[first];
+            let Some(transmit) = client.peer.poll_transmit(lan.now, &mut buffer) else { break };
+            lan.server.handle_datagram(lan.now, client.address, transmit.payload);
+            let mut answers = Vec::new();
+            let mut answer = [0; MAX_DATAGRAM];
+            while let Some(transmit) = lan.server.poll_transmit(lan.now, &mut answer) {
+                answers.push(transmit.payload.to_vec());
+            }
+            for answer in answers.iter().filter(|answer| answer[0] & 0x80 == 0) {
+                client.peer.handle_datagram(lan.now, SERVER.into(), answer);
+            }
+        }
+        lan.vanish(first);
+        let next = lan.dial((address, 1), guid, b"right");
+        lan.run_for(Duration::from_millis(200));
+        assert_eq!((lan.clients[next].is_connected, lan.clients[next].failure), (true, None), "{address:?}");
+    }
+}
+
+#[test]
+fn one_address_leaves_a_quarter_of_the_places_to_others() {
+    let mut lan = Lan::new(8, |_| {});
+    for number in 0..6 {
+        assert!(lan.enter(([198, 51, 100, 1], 1_000 + number), number.into()).is_ok(), "{number}");
+    }
+    assert_eq!(lan.enter(([198, 51, 100, 1], 2_000), 20), NO_PLACE);
+    assert_eq!(lan.server.stats().dropped(DropReason::AddressLimit), 1);
+    // Another address of its network gets one more, and no network the last place that others have.
+    assert!(lan.enter(([198, 51, 100, 2], 1_000), 21).is_ok());
+    assert_eq!(lan.enter(([198, 51, 100, 3], 1_000), 22), NO_PLACE);
+    assert!(lan.enter(([203, 0, 113, 1], 1_000), 23).is_ok());
+    // What has ended counts no more.
+    let id = lan.clients[0].peer.connections().next().expect("a connection");
+    lan.clients[0].peer.disconnect(lan.now, id);
+    lan.deliver();
+    assert!(lan.enter(([198, 51, 100, 1], 3_000), 24).is_ok());
+}
+
+#[test]
+fn one_site_of_ipv6_is_limited_however_many_addresses_it_has() {
+    let mut lan = Lan::new(8, |config| {
+        (config.max_per_address, config.max_per_network) = (Some(2), Some(3));
+    });
+    let at = |text: &str| SocketAddr::new(text.parse().expect("a literal address"), 1_000);
+    assert!(lan.enter(at("2001:db8:0:1::1"), 1).is_ok());
+    assert!(lan.enter(at("2001:db8:0:1::2"), 2).is_ok());
+    assert_eq!(lan.enter(at("2001:db8:0:1::3"), 3), NO_PLACE);
+    assert!(lan.enter(at("2001:db8:0:2::1"), 4).is_ok());
+    assert_eq!(lan.enter(at("2001:db8:0:3::1"), 5), NO_PLACE);
+    assert!(lan.enter(at("2001:db8:1::1"), 6).is_ok());
+}
+
+#[test]
+fn a_relay_of_the_operator_brings_as_many_clients_as_there_are_places() {
+    let mut lan = Lan::new(8, |_| {});
+    for number in 0..8 {
+        assert!(lan.enter(([10, 0, 0, 7], 1_000 + number), number.into()).is_ok(), "{number}");
+    }
+}
