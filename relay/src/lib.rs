@@ -50,6 +50,7 @@ mod counted;
 mod admission;
 mod close;
 pub mod config;
+mod congestion;
 mod counters;
 pub mod directory;
 pub mod discovery;

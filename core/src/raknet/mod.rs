@@ -47,6 +47,8 @@ pub mod wire;
 
 pub use bans::{AddressPattern, BanList, BanListFull, MAX_BANS, PatternSyntaxError};
 pub use config::{Config, CongestionControl, CookiePolicy, DialledAddress, OutOfBand, ProtocolVersions};
+#[cfg(feature = "delay-based")]
+pub use connection::{PathSample, PathWindow};
 pub use delivery::{Channel, Delivery, Priority, Reliability};
 pub use error::{OutOfBandError, PingError, SetError};
 pub use internal_addresses::InternalAddresses;

@@ -25,6 +25,7 @@ use super::shared_socket::{Beside, SharedSocket};
 use super::transport::{Connection as ClientConnection, Streams, Transport, WebTransportTransport};
 use crate::admission::{Refusal, Request, parameter};
 use crate::config::Limits;
+use crate::congestion::QuicCongestionConfig;
 use crate::flow::FLOW_PROTOCOL;
 use crate::now::Now;
 use crate::tls::{QuicCertificate, TlsError, quic_config};
@@ -182,6 +183,7 @@ fn transport_config(limits: &Limits) -> TransportConfig {
     // As many as the pings of a WebSocket that may remain unanswered.
     let silence = limits.ping_interval.saturating_mul(3);
     config
+        .congestion_controller_factory(Arc::new(QuicCongestionConfig))
         .max_idle_timeout(silence.try_into().ok())
         .keep_alive_interval(Some(limits.ping_interval))
         .datagram_send_buffer_size(SEND_BUFFER)

@@ -66,6 +66,8 @@ use core::time::Duration;
 pub(crate) use block_header::BlockHeader;
 #[cfg(feature = "secure")]
 pub(crate) use challenge::ChallengeRequest;
+#[cfg(feature = "delay-based")]
+pub use congestion::{PathSample, PathWindow};
 use context::Context;
 pub(crate) use handshake::ClientAddress;
 use handshake::{End, Handshake, State};

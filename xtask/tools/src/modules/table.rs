@@ -238,7 +238,7 @@ const RELAY: Crate = Crate {
         // How values are written.
         Layer::together(&["syntax"]),
         // What decides without a socket.
-        Layer::apart(&["counted", "now"]),
+        Layer::apart(&["congestion", "counted", "now"]),
         Layer::together(&["protocol"]),
         // The flows of browsers, and above them those of clients with UDP of their own, which have the same rates.
         Layer::together(&["flow"]),

@@ -132,6 +132,21 @@ impl DelayBased {
         self.window
     }
 
+    /// The smallest window, in bytes.
+    pub(super) const fn min_window(&self) -> u32 {
+        MIN_DATAGRAMS * self.datagram
+    }
+
+    /// Changes the length of a full datagram.
+    pub(super) const fn set_datagram(&mut self, datagram: u32) {
+        self.datagram = datagram;
+    }
+
+    /// Cuts a window that has grown beyond a bound, which a larger one could never use.
+    pub(super) fn bound_window(&mut self, max: u32) {
+        self.window = self.window.min(max.max(self.min_window()));
+    }
+
     pub(super) const fn pace(&self) -> Pace {
         match self.state {
             State::SlowStart => Pace::SlowStart,
@@ -226,7 +241,7 @@ impl DelayBased {
     }
 
     fn reduce(&mut self, window: u32, now: Instant) {
-        self.window = window.max(MIN_DATAGRAMS * self.datagram);
+        self.window = window.max(self.min_window());
         self.reduced_at = now;
         self.step = 1;
     }
@@ -402,7 +417,7 @@ impl DelayBased {
 
     pub(super) fn on_persistent_congestion(&mut self) {
         self.state = State::SlowStart;
-        self.window = MIN_DATAGRAMS * self.datagram;
+        self.window = self.min_window();
         self.futile_reductions = 0;
     }
 }

@@ -3,11 +3,15 @@
 #[cfg(feature = "delay-based")]
 mod delay_based;
 mod new_reno;
+#[cfg(feature = "delay-based")]
+mod path_window;
 mod types;
 
 #[cfg(feature = "delay-based")]
 use delay_based::DelayBased;
 use new_reno::NewReno;
+#[cfg(feature = "delay-based")]
+pub use path_window::{PathSample, PathWindow};
 use types::Pace;
 pub(super) use types::{AckSample, INITIAL_DATAGRAMS, Loss, LossTrigger};
 

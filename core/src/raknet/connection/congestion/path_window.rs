@@ -1,0 +1,165 @@
+//! The delay-based controller for carriers that are not RakNet.
+
+use super::delay_based::DelayBased;
+use super::types::{AckSample, Loss, LossTrigger};
+use crate::serial::U24;
+use crate::time::Instant;
+
+/// Datagrams that one acknowledgement of a carrier has acknowledged for the first time.
+#[derive(Clone, Copy, Debug)]
+pub struct PathSample {
+    /// When the acknowledgement arrived.
+    pub now: Instant,
+    /// When the oldest of the datagrams was sent.
+    pub oldest_sent_at: Instant,
+    /// When the newest of them was sent.
+    pub newest_sent_at: Instant,
+    /// Their bytes.
+    pub bytes: u32,
+    /// Bytes in flight before the acknowledgement.
+    pub in_flight: u32,
+    /// The highest number that was ever acknowledged.
+    pub newest: u64,
+    /// The number of the next datagram that will be sent.
+    pub next: u64,
+}
+
+/// The delay-based congestion control of RakNet, for something else that carries datagrams.
+///
+/// A relay that carries RakNet in QUIC or SCTP needs a controller there too, and one that takes each loss for congestion
+/// would limit the connection inside. `docs/congestion.md` describes the controller and has its measurements.
+///
+/// ```
+/// use core::time::Duration;
+/// use rakwire::Instant;
+/// use rakwire::raknet::{PathSample, PathWindow};
+///
+/// let mut path = PathWindow::new(1_200, 1 << 20);
+/// let window = path.bytes();
+/// let sent_at = Instant::from_micros(1_000);
+/// let now = sent_at + Duration::from_millis(50);
+/// let sample = PathSample {
+///     now,
+///     oldest_sent_at: sent_at,
+///     newest_sent_at: sent_at,
+///     bytes: window,
+///     in_flight: window,
+///     newest: 9,
+///     next: 10,
+/// };
+/// path.on_ack(&sample);
+/// assert_eq!(path.bytes(), 2 * window);
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct PathWindow {
+    controller: DelayBased,
+    max: u32,
+}
+
+impl PathWindow {
+    /// A window for datagrams of this length that never exceeds `max` bytes, but for its minimum of eight datagrams.
+    #[must_use]
+    pub fn new(datagram: u32, max: u32) -> Self {
+        let mut controller = DelayBased::new(datagram);
+        controller.bound_window(max);
+        Self { controller, max }
+    }
+
+    /// Bytes that may be in flight.
+    #[must_use]
+    pub const fn bytes(&self) -> u32 {
+        self.controller.window()
+    }
+
+    /// Sets the length of a full datagram, which growth and minimum are multiples of.
+    pub const fn set_datagram(&mut self, datagram: u32) {
+        self.controller.set_datagram(datagram);
+    }
+
+    /// Takes an acknowledgement.
+    pub fn on_ack(&mut self, sample: &PathSample) {
+        self.controller.on_ack(&AckSample {
+            now: sample.now,
+            bytes: sample.bytes,
+            bytes_after_recovery: sample.bytes,
+            in_flight: sample.in_flight,
+            newest: number(sample.newest),
+            next: number(sample.next),
+            rtt: sample.now.micros_since(sample.newest_sent_at).max(1),
+            ack_span: sample.newest_sent_at.micros_since(sample.oldest_sent_at),
+            is_over_stream: false,
+        });
+        self.controller.bound_window(self.max);
+    }
+
+    /// Takes a loss of `bytes`, of which the newest were sent at `sent_at`.
+    pub fn on_lost(&mut self, now: Instant, sent_at: Instant, bytes: u32) {
+        self.controller.on_lost(&Loss {
+            now,
+            sent_at,
+            bytes,
+            ordinal: 0,
+            trigger: LossTrigger::TimeThreshold,
+        });
+    }
+
+    /// Nothing arrived for several timeouts (RFC 9002 section 7.6): the window becomes the smallest, and doubles again.
+    pub fn on_persistent_congestion(&mut self) {
+        self.controller.on_persistent_congestion();
+    }
+}
+
+/// The number as the controller compares it: it needs the order within a window alone.
+fn number(number: u64) -> U24 {
+    U24::new(u32::try_from(number & 0xff_ffff).unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use core::time::Duration;
+
+    use super::*;
+
+    const DATAGRAM: u32 = 1_200;
+
+    /// Acknowledges windows that are in flight completely, as a peer can claim whatever has arrived.
+    fn acknowledge(path: &mut PathWindow, rounds: u64) {
+        for round in 1..=rounds {
+            let sent_at = Instant::from_micros(round * 50_000);
+            path.on_ack(&PathSample {
+                now: sent_at + Duration::from_millis(50),
+                oldest_sent_at: sent_at,
+                newest_sent_at: sent_at,
+                bytes: path.bytes(),
+                in_flight: path.bytes(),
+                newest: round * 100,
+                next: round * 100 + 100,
+            });
+        }
+    }
+
+    #[test]
+    fn the_window_stays_below_its_maximum_whatever_is_acknowledged() {
+        let mut path = PathWindow::new(DATAGRAM, 1 << 20);
+        acknowledge(&mut path, 1_000);
+        assert_eq!(path.bytes(), 1 << 20);
+    }
+
+    #[test]
+    fn a_maximum_below_the_smallest_window_leaves_that() {
+        let mut path = PathWindow::new(DATAGRAM, 0);
+        acknowledge(&mut path, 10);
+        path.on_persistent_congestion();
+        assert_eq!(path.bytes(), 8 * DATAGRAM);
+    }
+
+    #[test]
+    fn random_losses_leave_the_window() {
+        let mut path = PathWindow::new(DATAGRAM, 1 << 20);
+        acknowledge(&mut path, 3);
+        let before = path.bytes();
+        let now = Instant::from_micros(300_000);
+        path.on_lost(now, now, before / 20);
+        assert_eq!(path.bytes(), before);
+    }
+}
