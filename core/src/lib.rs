@@ -81,7 +81,7 @@
 //!
 //! `alloc`: memory sized at run time ([`raknet::Peer::with_capacity`]). `hand-over`: large messages in vectors that are not
 //! copied ([`endpoint::Peer::send_vec`], [`endpoint::Peer::take_lent`]). `deflate`: compressed aggregates of messages
-//! ([`codec::aggregate`]). `sim`: the simulator. `derive`: `#[derive(Pack)]` for [`codec::rabbit`]. `secure`: secure connections. `key-log`: their keys
+//! ([`codec::aggregate`]). `sim`: the simulator. `derive`: `#[derive(Pack, Unpack)]` for [`codec::rabbit`]. `secure`: secure connections. `key-log`: their keys
 //! for who asks for them. `defmt`: events,
 //! reasons, errors and names implement `defmt::Format`. None of these is on by default.
 //!

@@ -44,7 +44,7 @@
 //! - `sqlite`: `sqlite_log`, a log of datagrams and statistics in an SQLite file.
 //! - `tcp`, `tls`: messages over TCP, with the same verbs, and over TLS by rustls.
 //! - `port-mapping`: `port_mapping`, ports that routers are asked to open, by PCP, NAT-PMP and UPnP.
-//! - `deflate`, `derive`: compressed aggregates and `#[derive(Pack)]` of the [`codec`]s.
+//! - `deflate`, `derive`: compressed aggregates and `#[derive(Pack, Unpack)]` of the [`codec`]s.
 //!
 //! All futures of this crate are cancel safe: a message is sent or received completely or not at all.
 
@@ -73,6 +73,7 @@ pub mod polled;
 #[cfg(feature = "port-mapping")]
 pub mod port_mapping;
 pub mod raknet;
+pub mod reconnect;
 #[cfg(target_os = "linux")]
 mod send_many;
 mod simulation;
@@ -97,6 +98,7 @@ pub use key_file::{
 #[cfg(feature = "key-log")]
 pub use key_log_file::KeyLogFile;
 pub use lookup::{lookup, lookup_blocking};
+pub use raknet::RakNet;
 #[cfg(feature = "ring")]
 pub use raknet::RingCipher;
 pub use raknet::{
@@ -106,6 +108,9 @@ pub use raknet::{
     Outcome, PeerStats, PingError, PingScope, Pong, PongFraming, Priority, Progress, Receipt, Reliability,
     SecurePeer, Security, SendError, SetError, Unconnected, UnconnectedKind, UsedTokenTable, id,
 };
+/// The core, for what has no name here.
+pub use rakwire;
+pub use rakwire::{Chunks, Instant};
 pub use simulation::{Simulation, SimulationSyntaxError};
 pub use wall_clock::WallClock;
 

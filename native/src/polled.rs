@@ -48,11 +48,12 @@ use std::net::{SocketAddr, ToSocketAddrs, UdpSocket};
 use std::time::Duration;
 
 use rakwire::Instant;
-use rakwire::endpoint::{ConnectionId, Event, Peer, PeerStats, Protocol, Receipt, SendError};
+use rakwire::Machine;
+use rakwire::endpoint::{ConnectionId, Event, Hook, Hooked, Peer, PeerStats, Protocol, Receipt, SendError};
 
 use crate::bind_error::BindError;
 use crate::clock::{Clock, unix_time};
-use crate::endpoint::{ConnectError, Options, config_of_one};
+use crate::endpoint::{BoxedHook, Broadcast, ConnectError, Options, config_of_one};
 use crate::huge_pages;
 use crate::interfaces;
 use crate::path_mtu::{allow_fragmentation, is_too_large, send_datagram};
@@ -75,7 +76,7 @@ pub struct Endpoint<P: Protocol> {
     socket: UdpSocket,
     local: SocketAddr,
     clock: Clock,
-    peer: Peer<'static, P>,
+    hooked: Hooked<'static, P, BoxedHook<P>>,
     incoming: Box<[u8]>,
     outgoing: Box<[u8]>,
     /// The datagram in `outgoing` for which the system had no room.
@@ -125,13 +126,48 @@ impl<P: Protocol> Endpoint<P> {
     /// # Errors
     /// A [`BindError`] with the address.
     pub fn bind(address: impl ToSocketAddrs, options: Options<P>) -> Result<Self, BindError> {
+        let (socket, address) = Self::open(address)?;
+        Self::start(socket, options, BoxedHook::NONE).map_err(|source| BindError::Socket { address, source })
+    }
+
+    /// As [`bind`](Self::bind), with a hook that sees, filters and injects datagrams, messages and events; a
+    /// [`PluginHost`](rakwire::endpoint::PluginHost) is the hook that plugins live in. `hook` makes it from the address of the
+    /// socket. A [`SharedHook`](crate::endpoint::SharedHook) is reached between two calls of the endpoint; what it wants to send
+    /// then leaves with the next [`flush`](Self::flush) or [`update`](Self::update).
+    ///
+    /// ```
+    /// use rakwire_native::Options;
+    /// use rakwire_native::endpoint::SharedHook;
+    /// use rakwire_native::polled::Endpoint;
+    /// use rakwire_native::raknet::{FilterGroup, MessageFilter, RakNet};
+    ///
+    /// let filter = SharedHook::new(MessageFilter::<8>::new());
+    /// let (options, hook) = (Options::server(8)?, filter.clone());
+    /// let mut server = Endpoint::<RakNet>::bind_with_hook("127.0.0.1:0", options, |_| hook)?;
+    /// filter.with(|filter| filter.forbid_all(FilterGroup::EVERYONE));
+    /// server.update();
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// A [`BindError`] with the address.
+    pub fn bind_with_hook<H: Hook<P> + Send + 'static>(
+        address: impl ToSocketAddrs,
+        options: Options<P>,
+        hook: impl FnOnce(SocketAddr) -> H,
+    ) -> Result<Self, BindError> {
+        let (socket, address) = Self::open(address)?;
+        let failed = |source| BindError::Socket { address, source };
+        let hook = BoxedHook::new(hook(socket.local_addr().map_err(failed)?));
+        Self::start(socket, options, hook).map_err(failed)
+    }
+
+    /// Binds a socket to the first address that works.
+    fn open(address: impl ToSocketAddrs) -> Result<(UdpSocket, SocketAddr), BindError> {
         let mut refused = BindError::NoAddress;
         for address in address.to_socket_addrs().map_err(BindError::Resolve)? {
             match UdpSocket::bind(address) {
-                Ok(socket) => {
-                    return Self::from_std(socket, options)
-                        .map_err(|source| BindError::Socket { address, source });
-                }
+                Ok(socket) => return Ok((socket, address)),
                 Err(source) => refused = BindError::Socket { address, source },
             }
         }
@@ -143,6 +179,10 @@ impl<P: Protocol> Endpoint<P> {
     /// # Errors
     /// If the system refuses that, or cannot tell the address of the socket.
     pub fn from_std(socket: UdpSocket, options: Options<P>) -> io::Result<Self> {
+        Self::start(socket, options, BoxedHook::NONE)
+    }
+
+    fn start(socket: UdpSocket, options: Options<P>, hook: BoxedHook<P>) -> io::Result<Self> {
         socket.set_nonblocking(true)?;
         allow_fragmentation(&socket);
         let local = socket.local_addr()?;
@@ -153,7 +193,7 @@ impl<P: Protocol> Endpoint<P> {
             socket,
             local,
             clock: Clock::start(),
-            peer,
+            hooked: Hooked::new(peer, hook),
             // One byte more than the longest, so that a longer one is seen.
             incoming: vec![0; LONGEST_DATAGRAM + 1].into(),
             outgoing: vec![0; P::MAX_DATAGRAM].into(),
@@ -165,7 +205,7 @@ impl<P: Protocol> Endpoint<P> {
 
     /// Handles the datagrams that have arrived, at most 4,096, does what is due, and sends what may be sent now.
     pub fn update(&mut self) {
-        P::tell_unix_time(&mut self.peer, self.clock.now(), unix_time());
+        P::tell_unix_time(&mut self.hooked.peer, self.clock.now(), unix_time());
         let mut start = self.clock.now();
         let mut is_empty = false;
         for _ in 0..DATAGRAMS_AN_UPDATE / BATCH {
@@ -180,7 +220,7 @@ impl<P: Protocol> Endpoint<P> {
         }
         self.full_updates = if is_empty { 0 } else { self.full_updates.saturating_add(1) };
         if is_empty || self.full_updates >= FULL_UPDATES {
-            self.peer.handle_timeout(start);
+            self.hooked.handle_timeout(start);
         }
         self.flush();
     }
@@ -192,7 +232,7 @@ impl<P: Protocol> Endpoint<P> {
                 Ok((length, _)) if length > LONGEST_DATAGRAM => self.counters.too_long += 1,
                 Ok((length, from)) => {
                     let datagram = self.incoming.get(..length).unwrap_or_default();
-                    self.peer.handle_datagram(self.clock.now(), canonical(from), datagram);
+                    self.hooked.handle_datagram(self.clock.now(), canonical(from), datagram);
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return false,
                 // Some systems tell here that a datagram did not arrive.
@@ -220,7 +260,7 @@ impl<P: Protocol> Endpoint<P> {
                 Err(error) => {
                     self.counters.send_failures += 1;
                     if is_too_large(&error) {
-                        self.peer.handle_too_large(now, to, length);
+                        self.hooked.peer.handle_too_large(now, to, length);
                     }
                 }
             }
@@ -228,14 +268,14 @@ impl<P: Protocol> Endpoint<P> {
     }
 
     fn compose(&mut self, now: Instant) -> Option<(SocketAddr, usize)> {
-        let transmit = self.peer.poll_transmit(now, &mut self.outgoing)?;
+        let transmit = self.hooked.poll_transmit(now, &mut self.outgoing)?;
         Some((transmit.to, transmit.payload.len()))
     }
 
     /// Takes the next event. It lends the bytes of a message, which use the memory of the connection until they are taken:
     /// a game that does not take its events slows the other peers down.
     pub fn poll_event(&mut self) -> Option<Event<'_, P>> {
-        self.peer.poll_event()
+        self.hooked.poll_event()
     }
 
     /// Starts to open a connection to `address`. An event tells when it is open, or why it is not.
@@ -259,7 +299,7 @@ impl<P: Protocol> Endpoint<P> {
         if address.is_ipv6() && self.local.is_ipv4() {
             return Err(ConnectError::AddressFamily);
         }
-        Ok(self.peer.connect_with(self.clock.now(), address, options)?)
+        Ok(self.hooked.peer.connect_with(self.clock.now(), address, options)?)
     }
 
     /// Accepts a message for sending. It is sent by [`flush`](Self::flush) or [`update`](Self::update).
@@ -272,12 +312,12 @@ impl<P: Protocol> Endpoint<P> {
         message: &[u8],
         delivery: P::Delivery,
     ) -> Result<Option<Receipt>, SendError> {
-        self.peer.send(self.clock.now(), id, message, delivery)
+        self.hooked.send(self.clock.now(), id, message, delivery)
     }
 
     /// The longest message in bytes that [`send`](Self::send) takes; `None` if there is no such connection.
     pub fn max_message_len(&mut self, id: ConnectionId) -> Option<usize> {
-        self.peer.max_message_len(id)
+        self.hooked.peer.max_message_len(id)
     }
 
     /// As [`send`](Self::send), without a copy of a large message, as
@@ -291,31 +331,74 @@ impl<P: Protocol> Endpoint<P> {
         message: &mut Vec<u8>,
         delivery: P::Delivery,
     ) -> Result<Option<Receipt>, SendError> {
-        self.peer.send_vec(self.clock.now(), id, message, delivery)
+        self.hooked.send_vec(self.clock.now(), id, message, delivery)
     }
 
     /// Takes the bytes that the last event lent in a vector of their own, without a copy of a large message of RakNet.
     pub fn take_lent(&mut self) -> Vec<u8> {
-        self.peer.take_lent()
+        self.hooked.peer.take_lent()
     }
 
     /// Starts to end a connection: reliable messages that were sent before are delivered first. An event tells when it is
     /// over.
     pub fn disconnect(&mut self, id: ConnectionId) {
-        self.peer.disconnect(self.clock.now(), id);
+        self.hooked.peer.disconnect(self.clock.now(), id);
+    }
+
+    /// Sends a last message and starts to end the connection: the message, and reliable ones that were sent before, arrive
+    /// before the other peer learns of the end.
+    ///
+    /// # Errors
+    /// Those of [`send`](Self::send). The connection ends all the same.
+    pub fn disconnect_with(
+        &mut self,
+        id: ConnectionId,
+        message: &[u8],
+        delivery: P::Delivery,
+    ) -> Result<(), SendError> {
+        let sent = self.send(id, message, delivery);
+        self.disconnect(id);
+        sent.map(|_| ())
+    }
+
+    /// Accepts a message for every open connection. Those without room do not get it.
+    pub fn broadcast(&mut self, message: &[u8], delivery: P::Delivery) -> Broadcast {
+        self.send_to_all(None, message, delivery)
+    }
+
+    /// As [`broadcast`](Self::broadcast), for all connections but one.
+    pub fn broadcast_except(
+        &mut self,
+        except: ConnectionId,
+        message: &[u8],
+        delivery: P::Delivery,
+    ) -> Broadcast {
+        self.send_to_all(Some(except), message, delivery)
+    }
+
+    fn send_to_all(
+        &mut self,
+        except: Option<ConnectionId>,
+        message: &[u8],
+        delivery: P::Delivery,
+    ) -> Broadcast {
+        let mut all = Broadcast::default();
+        let refused = |id, error| all.refused.push((id, error));
+        let sent = self.hooked.broadcast(self.clock.now(), message, delivery, except, refused);
+        Broadcast { sent, ..all }
     }
 
     /// How long the game may sleep if no datagram arrives; nothing if only a datagram or a call changes anything.
     #[must_use]
     pub fn timeout(&self) -> Option<Duration> {
         let now = self.clock.now();
-        self.peer.poll_timeout().map(|at| at.saturating_since(now))
+        self.hooked.poll_timeout().map(|at| at.saturating_since(now))
     }
 
     /// How many connections there are, including those that are being opened or closed.
     #[must_use]
     pub fn connections(&self) -> usize {
-        self.peer.connections().count()
+        self.hooked.peer.connections().count()
     }
 
     /// The address of the socket, with its actual port.
@@ -327,13 +410,13 @@ impl<P: Protocol> Endpoint<P> {
     /// The protocol, for what has no method here: counters and measurements of connections, pings, bans.
     #[must_use]
     pub const fn peer(&self) -> &Peer<'static, P> {
-        &self.peer
+        &self.hooked.peer
     }
 
     /// As [`peer`](Self::peer), to change it. Pass [`now`](Self::now) where it asks for the time, and take events and
     /// datagrams through this endpoint.
     pub const fn peer_mut(&mut self) -> &mut Peer<'static, P> {
-        &mut self.peer
+        &mut self.hooked.peer
     }
 
     /// The time in the clock of the protocol.
@@ -346,6 +429,6 @@ impl<P: Protocol> Endpoint<P> {
     #[must_use]
     pub fn stats(&self) -> Stats<P> {
         let Counters { too_long, send_failures, receive_failures } = self.counters;
-        Stats { peer: *self.peer.stats(), too_long, send_failures, receive_failures }
+        Stats { peer: *self.hooked.peer.stats(), too_long, send_failures, receive_failures }
     }
 }

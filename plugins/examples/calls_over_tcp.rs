@@ -60,16 +60,6 @@ async fn bind<C: Send + 'static>(
     Ok(raknet::Endpoint::bind_with_hook("127.0.0.1:0", options, |_| host).await?)
 }
 
-/// Waits until there is something.
-async fn until<T>(mut poll: impl FnMut() -> Option<T>) -> T {
-    loop {
-        if let Some(something) = poll() {
-            return something;
-        }
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
-}
-
 /// Over UDP one plugin has all connections of an endpoint, which drives it.
 async fn over_udp(sums: &Sums) -> Result<u32, Failure> {
     let server = bind(raknet::Options::server(8)?, &SharedHook::new(adding(sums)?)).await?;
@@ -79,7 +69,7 @@ async fn over_udp(sums: &Sums) -> Result<u32, Failure> {
 
     calls.with(|calls| add(calls, connection.id()))?;
     client.wake();
-    Ok(until(|| calls.with(RemoteCalls::poll_finished)).await.answer::<Add>()?)
+    Ok(calls.next(RemoteCalls::poll_finished).await.answer::<Add>()?)
 }
 
 /// Over TCP each connection has a plugin of its own, which acts while somebody receives.
@@ -95,7 +85,7 @@ async fn over_tcp(sums: &Sums) -> Result<u32, Failure> {
     tokio::spawn(async move { while receiving.recv().await.is_some() {} });
 
     here.with(|calls| add(calls, here.id()))?;
-    let finished = until(|| here.with(RemoteCalls::poll_finished)).await;
+    let finished = here.next(RemoteCalls::poll_finished).await;
     here.connection().disconnect().await;
     Ok(finished.answer::<Add>()?)
 }

@@ -108,12 +108,11 @@ pub(crate) async fn main() -> Result<(), Box<dyn std::error::Error>> {
     downloads.with(|downloads| downloads.fetch(connection.id()))?;
     client.wake();
     let progress = loop {
-        match downloads.with(FileReceiver::poll_event) {
-            Some(ReceiverEvent::Progress(progress)) => {
+        match downloads.next(FileReceiver::poll_event).await {
+            ReceiverEvent::Progress(progress) => {
                 println!("{} of {} bytes", progress.done.bytes, progress.total.bytes);
             }
-            Some(ReceiverEvent::Ended(result)) => break result?,
-            None => tokio::time::sleep(Duration::from_millis(5)).await,
+            ReceiverEvent::Ended(result) => break result?,
         }
     };
     println!("{} files are here:", progress.done.files);

@@ -80,16 +80,6 @@ async fn bind<C: Send + 'static>(
     Ok(Endpoint::bind_with_hook("127.0.0.1:0", options, |_| host).await?)
 }
 
-/// Waits until there is something.
-async fn until<T>(mut poll: impl FnMut() -> Option<T>) -> T {
-    loop {
-        if let Some(something) = poll() {
-            return something;
-        }
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
-}
-
 struct Player {
     endpoint: Endpoint,
     ready: Ready,
@@ -107,7 +97,7 @@ impl Player {
         let delivery = Delivery::RELIABLE_ORDERED;
         calls.with(|calls| calls.call::<Join>(here.id(), &(), TIMEOUT, delivery))?;
         endpoint.wake();
-        let number = until(|| calls.with(RemoteCalls::poll_finished)).await.answer::<Join>()?;
+        let number = calls.next(RemoteCalls::poll_finished).await.answer::<Join>()?;
         let team = *TEAMS.get(usize::from(number)).ok_or("there are two teams")?;
         ready.with(|ready| ready.wait_for(team, here.id()))?;
         Ok(Self { endpoint, ready, team, _connections: [here, there] })
@@ -142,7 +132,7 @@ pub(crate) async fn main() -> Result<(), Failure> {
     for player in players.iter().filter(|player| player.team == first) {
         player.is_ready()?;
     }
-    until(|| completed(first).then_some(())).await;
+    ready.next(|ready| ready.is_completed(first).then_some(())).await;
     println!("the first team is ready, and the second one is: {}", completed(second));
 
     let late = Player::join(&server).await?;
@@ -154,7 +144,7 @@ pub(crate) async fn main() -> Result<(), Failure> {
     for player in players.iter().filter(|player| player.team == second) {
         player.is_ready()?;
     }
-    until(|| TEAMS.iter().all(|team| completed(*team)).then_some(())).await;
+    ready.next(|ready| TEAMS.iter().all(|team| ready.is_completed(*team)).then_some(())).await;
     let sizes = calls.with(|calls| [0, 1].map(|team| calls.context.size(team)));
     println!("the round begins: {} against {} players", sizes[0], sizes[1]);
     Ok(())

@@ -1,7 +1,5 @@
 //! Three players that wait for each other, each with a connection to one server that waits for all; over real sockets.
 
-use std::time::Duration;
-
 use rakwire::endpoint::PluginHost;
 use rakwire_native::endpoint::SharedHook;
 use rakwire_native::raknet::{Endpoint, Options, RakNet};
@@ -40,9 +38,7 @@ pub(crate) async fn main() -> Result<(), Box<dyn std::error::Error>> {
         ready.with(|ready| ready.set(START, true))?;
         endpoint.wake();
     }
-    while at_server.with(ReadyEvents::poll_completed).is_none() {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    at_server.next(ReadyEvents::poll_completed).await;
     println!("all are ready");
     Ok(())
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use rakwire::endpoint::{ConnectionId, PluginHost};
 use rakwire_native::endpoint::SharedHook;
 use rakwire_native::raknet::{Delivery, Endpoint, Options, RakNet};
+use rakwire_plugins::caller::Caller;
 use rakwire_plugins::calls::{Function, Handler, Refusal, RemoteCalls};
 
 /// Adds two numbers.
@@ -54,17 +55,9 @@ pub(crate) async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let client = bind(Options::client()?, &client_calls).await?;
     let connection = client.connect(server.local_addr()).await?;
 
-    let id = connection.id();
-    let (timeout, delivery) = (Duration::from_secs(5), Delivery::RELIABLE_ORDERED);
+    let caller = Caller::new(&client, &client_calls, Duration::from_secs(5), Delivery::RELIABLE_ORDERED);
     for (a, b) in [(1, 2), (u32::MAX, 1)] {
-        client_calls.with(|calls| calls.call::<Add>(id, &(a, b), timeout, delivery))?;
-        client.wake();
-        let finished = loop {
-            if let Some(finished) = client_calls.with(RemoteCalls::poll_finished) {
-                break finished;
-            }
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        };
+        let finished = caller.call::<Add>(connection.id(), &(a, b)).await?;
         match finished.answer::<Add>() {
             Ok(sum) => println!("{a} + {b} = {sum}"),
             Err(failure) => println!("{a} + {b}: {failure}"),

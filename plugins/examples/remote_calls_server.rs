@@ -6,6 +6,7 @@ use std::time::Duration;
 use rakwire::endpoint::{ConnectionId, PluginHost};
 use rakwire_native::endpoint::SharedHook;
 use rakwire_native::raknet::{Connection, Delivery, Endpoint, Options, RakNet};
+use rakwire_plugins::caller::Caller;
 use rakwire_plugins::calls::{Function, Handler, Refusal, RemoteCalls};
 
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -56,15 +57,8 @@ async fn ask(
     client: &Connection,
 ) -> Result<(), Box<dyn std::error::Error>> {
     let (id, delivery) = (client.id(), Delivery::RELIABLE_ORDERED);
-    calls.with(|calls| calls.call::<Square>(id, &1_000_000, TIMEOUT, delivery))?;
-    endpoint.wake();
-    let finished = loop {
-        if let Some(finished) = calls.with(RemoteCalls::poll_finished) {
-            break finished;
-        }
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    };
-    let square = finished.answer::<Square>()?;
+    let caller = Caller::new(endpoint, calls, TIMEOUT, delivery);
+    let square = caller.call::<Square>(id, &1_000_000).await?.answer::<Square>()?;
     calls.with(|calls| calls.signal::<Squared>(id, &square, delivery))?;
     endpoint.wake();
     Ok(())

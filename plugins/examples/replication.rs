@@ -7,7 +7,10 @@ use std::time::Duration;
 use rakwire::endpoint::{ConnectionId, Plugin, PluginHost};
 use rakwire_native::endpoint::SharedHook;
 use rakwire_native::raknet::{Delivery, Endpoint, Options, RakNet};
-use rakwire_plugins::replication::{Authority, Class, EntityInfo, Field, ReplicaEvent, Replicas, Scope};
+use rakwire_plugins::replication::{
+    AuthorityConfig, Class, EntityInfo, Field, HeapAuthority, HeapReplicas, ReplicaEvent, Replicas,
+    ReplicasConfig, Scope,
+};
 
 /// Where something is, by the centimetre.
 static CLASSES: [Class; 1] = [Class { fields: &[Field::new(16).or_short(8), Field::new(16).or_short(8)] }];
@@ -35,10 +38,13 @@ async fn bind<T: Plugin<RakNet> + Send + 'static>(
 #[tokio::main]
 pub(crate) async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let delivery = Delivery::UNRELIABLE;
-    let authority = Authority::<RakNet, _, 8, 64, 2, 16, 1_024>::new(&CLASSES, WestEnd, delivery)?;
+    let config = AuthorityConfig { connections: 8, entities: 64, ..AuthorityConfig::default() };
+    let authority = HeapAuthority::<RakNet, _>::new(&CLASSES, WestEnd, delivery, &config)?;
     let authority = SharedHook::new(authority);
     let server = bind(Options::server(8)?, &authority).await?;
-    let replicas = SharedHook::new(Replicas::<RakNet, 64, 2, 1_024>::new(&CLASSES, delivery)?);
+    let config = ReplicasConfig { entities: 64, ..ReplicasConfig::default() };
+    let replicas = HeapReplicas::<RakNet>::new(&CLASSES, delivery, &config)?;
+    let replicas = SharedHook::new(replicas);
     let client = bind(Options::client()?, &replicas).await?;
     let connection = client.connect(server.local_addr()).await?;
     let accepted = server.accept().await.ok_or("the endpoint is closed")?;

@@ -14,7 +14,8 @@ use rakwire::sim::{Conditions, Pair};
 use rakwire::wire::WireError;
 use rakwire::{Instant, Machine};
 use rakwire_plugins::replication::{
-    Authority, Class, EntityInfo, EverythingInScope, Field, NetworkId, Replicas, Scope, SentBits,
+    AuthorityConfig, Class, EntityInfo, EverythingInScope, Field, HeapAuthority, HeapReplicas, NetworkId,
+    ReplicasConfig, Scope, SentBits,
 };
 
 const PLAYERS: usize = 200;
@@ -45,8 +46,12 @@ static CLASSES: [Class; 1] = [Class {
 }];
 
 type Values = [u32; WIDTHS.len()];
-type Server<S> = Authority<RakNet, S, 1, PLAYERS, 9, 16, BYTES>;
-type Client = Replicas<RakNet, PLAYERS, 9, BYTES>;
+type Server<S> = HeapAuthority<RakNet, S>;
+type Client = HeapReplicas<RakNet>;
+
+const AUTHORITY: AuthorityConfig =
+    AuthorityConfig { connections: 1, entities: PLAYERS, history: 16, max_message: BYTES };
+const REPLICAS: ReplicasConfig = ReplicasConfig { entities: PLAYERS, max_message: BYTES };
 type Peered<T> = Hooked<'static, RakNet, PluginHost<T, 1>>;
 
 /// A linear congruential generator, with the constants of Knuth's MMIX.
@@ -247,14 +252,14 @@ impl<W: Way> Game<W> {
     fn new(conditions: Conditions) -> Result<Self, Failure> {
         let mut random = Random(7);
         let players: Vec<Player> = (0..PLAYERS).map(|_| Player::new(&mut random)).collect();
-        let mut authority = Server::<W::Scope>::new(&CLASSES, W::scope(), Delivery::UNRELIABLE)?;
+        let mut authority = Server::<W::Scope>::new(&CLASSES, W::scope(), Delivery::UNRELIABLE, &AUTHORITY)?;
         let mut ids = Vec::new();
         for (player, number) in players.iter().zip(0..) {
             ids.push(authority.spawn(0, number, &player.values)?);
         }
         let (mut there, mut here) = (PluginHost::new(), PluginHost::new());
         let server = there.attach::<RakNet>(authority)?;
-        let client = here.attach::<RakNet>(Client::new(&CLASSES, Delivery::UNRELIABLE)?)?;
+        let client = here.attach::<RakNet>(Client::new(&CLASSES, Delivery::UNRELIABLE, &REPLICAS)?)?;
         let mut config = Config::new([1; 32]);
         config.max_incoming = 1;
         let b = Hooked::new(Peer::with_capacity(Capacity::default(), config), there);

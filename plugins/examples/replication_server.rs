@@ -7,10 +7,12 @@ use rakwire::endpoint::{PluginHost, Protocol};
 use rakwire::game_protocol::{GameProtocol, Reliability};
 use rakwire::raknet::{Delivery, RakNet};
 use rakwire_native::endpoint::{Connection, Endpoint, Options, SharedHook};
-use rakwire_plugins::replication::{Authority, Class, EverythingInScope, Field, NetworkId};
+use rakwire_plugins::replication::{
+    AuthorityConfig, Class, EverythingInScope, Field, HeapAuthority, NetworkId,
+};
 
 type Failure = Box<dyn std::error::Error>;
-type World<P> = Authority<P, EverythingInScope, 8, 64, 2, 16, 1_024>;
+type World<P> = HeapAuthority<P, EverythingInScope>;
 
 /// Where a player is, by the centimetre, and how bright a flare is.
 static CLASSES: [Class; 2] = [
@@ -70,7 +72,8 @@ fn go_on<P: Protocol>(world: &mut World<P>, walker: NetworkId, tick: u32) -> Res
 }
 
 async fn serve<P: Protocol>(unreliable: P::Delivery) -> Result<(), Failure> {
-    let world = SharedHook::new(World::<P>::new(&CLASSES, EverythingInScope, unreliable)?);
+    let config = AuthorityConfig { connections: 8, entities: 64, ..AuthorityConfig::default() };
+    let world = SharedHook::new(World::<P>::new(&CLASSES, EverythingInScope, unreliable, &config)?);
     let mut host = PluginHost::<_, 1>::new();
     host.attach::<P>(world.clone())?;
     let server = Endpoint::<P>::bind_with_hook("127.0.0.1:0", Options::server(8)?, |_| host).await?;

@@ -61,16 +61,6 @@ async fn bind<C: Send + 'static>(options: Options, calls: &Calls<C>) -> Result<E
     Ok(Endpoint::bind_with_hook("127.0.0.1:0", options, |_| host).await?)
 }
 
-/// Waits until there is something.
-async fn until<T>(mut poll: impl FnMut() -> Option<T>) -> T {
-    loop {
-        if let Some(something) = poll() {
-            return something;
-        }
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
-}
-
 #[tokio::main]
 pub(crate) async fn main() -> Result<(), Failure> {
     let (at_server, at_client) = (Calls::new(shop()?), Calls::new(Rpc4::new(())));
@@ -82,13 +72,13 @@ pub(crate) async fn main() -> Result<(), Failure> {
     at_client.with(|calls| calls.signal(id, "Entered", |bits| bits.string(b"Ada"), delivery))?;
     at_client.with(|calls| calls.call_answered(id, "Buy", |bits| bits.write(30_u32), TIMEOUT))?;
     client.wake();
-    let answer = until(|| at_client.with(Rpc4::poll_answer)).await.outcome?;
+    let answer = at_client.next(Rpc4::poll_answer).await.outcome?;
     println!("the shop has {} coins", BitStreamReader::new(&answer).read::<u32>()?);
     at_server.with(|calls| println!("it heard {}", calls.context.heard.join(" and ")));
 
     at_client.with(|calls| calls.call(id, "Steal", |_| Ok(()), delivery))?;
     client.wake();
-    let (_, name) = until(|| at_client.with(Rpc4::poll_unknown)).await;
+    let (_, name) = at_client.next(Rpc4::poll_unknown).await;
     println!("nobody may call {}", String::from_utf8_lossy(&name));
     Ok(())
 }

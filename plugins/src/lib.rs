@@ -26,7 +26,19 @@
     )
 )]
 
+#[cfg(feature = "alloc")]
+extern crate alloc;
+
+/// The driver for tokio, so that a program needs no other dependency of rakwire (feature `native`).
+#[cfg(feature = "native")]
+pub use rakwire_native as native;
+
+/// The core: what the plugins are attached to.
+pub use rakwire;
+
 mod bytes;
+#[cfg(feature = "native")]
+pub mod caller;
 pub mod calls;
 pub mod files;
 pub mod mesh;

@@ -331,7 +331,8 @@ test("a flood of calls is bounded", async () => {
   calls.connect("said", { isAllowed: anybody, handle: () => (++running, new Promise(() => undefined)) });
   const signal = encodeCall({ kind: "signal", name: "said", payload: rabbit.pack(SCHEMA.signals.said, "x") });
   say(...Array.from({ length: 1_000 }, () => callOf(7, "wait", [1])), ...Array(1_000).fill(signal));
-  assert.deepEqual([running, calls.stats().busy, sent.length], [4, 1_996, 0]);
+  assert.deepEqual([running, calls.stats().busy, sent.length], [4, 1_996, 996]);
+  assert.deepEqual(sent[0], { kind: "refusal", number: 7, reason: 5, code: 0 });
   // The answers of who does not read them.
   const other = await hostile({ maxCalls: 4 });
   delete other.peer.send;

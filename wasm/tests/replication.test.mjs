@@ -49,6 +49,9 @@ async function hostile(options = LIMITS, protocol = "raknet") {
   const { send } = fake.peer;
   fake.peer.send = function (bytes, delivery) {
     send.call(this, bytes);
+    if (bytes[0] === 0x83 && bytes[1] === 2) {
+      return;
+    }
     sent.push({ bytes: bytes.slice(), reliability: delivery & 7 });
   };
   const say = (...all) => {
@@ -87,7 +90,17 @@ test("messages have the bytes of the vectors", async () => {
   assert.deepEqual(sent.map(({ reliability }) => reliability), [3]);
   assert.deepEqual(takeSent(), [told]);
   await check(removed, "");
-  assert.deepEqual([replicas.stats(), replicas.tick], [{ updates: 4, late: 0, malformed: 0 }, 4]);
+  assert.deepEqual([replicas.stats(), replicas.tick], [{ updates: 4, late: 0, malformed: 0, mismatched: 0 }, 4]);
+});
+
+test("a server with other classes is shown, and none of its updates is", async () => {
+  const { replicas, say } = await hostile();
+  const mismatches = [];
+  replicas.onMismatch = () => mismatches.push(replicas.stats().mismatched);
+  say(hex("82000000000000000000000000"), hex(VECTORS[0].hex));
+  await settle();
+  assert.deepEqual([mismatches, replicas.stats()], [[0], { updates: 0, late: 0, malformed: 0, mismatched: 2 }]);
+  assert.equal(state(replicas), "");
 });
 
 for (const [name, steps] of Object.entries(RUNS)) {
@@ -258,7 +271,7 @@ test("updates of the last 32 ticks before the latest count, and no older ones", 
   await acknowledged(43, 2 ** 31);
   say(given(3, 11), given(4, 10));
   await acknowledged(43, 2 ** 31);
-  assert.deepEqual([replicas.stats(), [...replicas].length], [{ updates: 4, late: 1, malformed: 0 }, 4]);
+  assert.deepEqual([replicas.stats(), [...replicas].length], [{ updates: 4, late: 1, malformed: 0, mismatched: 0 }, 4]);
   say(given(5, 76));
   await acknowledged(76, 0);
 });
@@ -285,7 +298,7 @@ test("there may be as many entities as indices", async () => {
   const { replicas, say } = await hostile({ ...NARROW, maxEntities: 65_536 });
   say(given(65_535, 1), update(65_536, 2, "11"));
   assert.deepEqual([...replicas].map(nameOf), ["65535.1"]);
-  assert.deepEqual(replicas.stats(), { updates: 1, late: 0, malformed: 1 });
+  assert.deepEqual(replicas.stats(), { updates: 1, late: 0, malformed: 1, mismatched: 0 });
 });
 
 test("all changes until the next microtask are one message, or as few as hold them", async () => {

@@ -52,6 +52,7 @@ export type ErrorCode =
   | "function-failed"
   | "bad-answer"
   | "refused"
+  | "busy"
   // file transfer, beside `not-connected`
   | "transfer-failed"
   | "file-changed"

@@ -7,7 +7,14 @@ use syn::{Data, DataEnum, DeriveInput, Error, Fields, Generics, Lifetime, Result
 
 use crate::field::Packed;
 
-pub(crate) fn expand(input: &DeriveInput) -> Result<TokenStream> {
+/// Which of the two traits is implemented.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Direction {
+    Pack,
+    Unpack,
+}
+
+pub(crate) fn expand(input: &DeriveInput, direction: Direction) -> Result<TokenStream> {
     if let Some(attribute) = input.attrs.iter().find(|attribute| attribute.path().is_ident("pack")) {
         return Err(Error::new(attribute.span(), "`pack` is an attribute of fields"));
     }
@@ -17,7 +24,10 @@ pub(crate) fn expand(input: &DeriveInput) -> Result<TokenStream> {
         Data::Union(data) => return Err(Error::new(data.union_token.span, "a union cannot be packed")),
     };
     let lifetime = lifetime(&input.generics)?;
-    Ok(implementations(input, &lifetime, &body))
+    Ok(match direction {
+        Direction::Pack => pack(input, &body),
+        Direction::Unpack => unpack(input, &lifetime, &body),
+    })
 }
 
 /// What differs from type to type.
@@ -30,24 +40,19 @@ struct Body {
     checks: TokenStream,
 }
 
-fn implementations(input: &DeriveInput, lifetime: &Lifetime, body: &Body) -> TokenStream {
+fn pack(input: &DeriveInput, body: &Body) -> TokenStream {
     let name = &input.ident;
-    let Body { pack, unpack, min_bits, checks } = body;
+    let Body { pack, checks, .. } = body;
     let (_, type_generics, _) = input.generics.split_for_impl();
-
-    let mut packing = input.generics.clone();
-    let mut unpacking = input.generics.clone();
+    let mut generics = input.generics.clone();
     for parameter in input.generics.type_params() {
         let parameter = &parameter.ident;
-        packing.make_where_clause().predicates.push(parse_quote!(#parameter: ::rakwire::codec::rabbit::Pack));
-        let bound = parse_quote!(#parameter: ::rakwire::codec::rabbit::Unpack<#lifetime>);
-        unpacking.make_where_clause().predicates.push(bound);
+        generics
+            .make_where_clause()
+            .predicates
+            .push(parse_quote!(#parameter: ::rakwire::codec::rabbit::Pack));
     }
-    if input.generics.lifetimes().next().is_none() {
-        unpacking.params.insert(0, parse_quote!(#lifetime));
-    }
-    let (pack_generics, _, pack_where) = packing.split_for_impl();
-    let (unpack_generics, _, unpack_where) = unpacking.split_for_impl();
+    let (pack_generics, _, pack_where) = generics.split_for_impl();
     quote! {
         #checks
 
@@ -62,6 +67,25 @@ fn implementations(input: &DeriveInput, lifetime: &Lifetime, body: &Body) -> Tok
                 ::core::result::Result::Ok(())
             }
         }
+    }
+}
+
+fn unpack(input: &DeriveInput, lifetime: &Lifetime, body: &Body) -> TokenStream {
+    let name = &input.ident;
+    let Body { unpack, min_bits, checks, .. } = body;
+    let (_, type_generics, _) = input.generics.split_for_impl();
+    let mut generics = input.generics.clone();
+    for parameter in input.generics.type_params() {
+        let parameter = &parameter.ident;
+        let bound = parse_quote!(#parameter: ::rakwire::codec::rabbit::Unpack<#lifetime>);
+        generics.make_where_clause().predicates.push(bound);
+    }
+    if input.generics.lifetimes().next().is_none() {
+        generics.params.insert(0, parse_quote!(#lifetime));
+    }
+    let (unpack_generics, _, unpack_where) = generics.split_for_impl();
+    quote! {
+        #checks
 
         #[automatically_derived]
         impl #unpack_generics ::rakwire::codec::rabbit::Unpack<#lifetime> for #name #type_generics #unpack_where {

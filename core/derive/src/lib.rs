@@ -1,11 +1,11 @@
-//! `#[derive(Pack)]` for Rabbit. The crate `rakwire` has it as `rakwire::codec::rabbit::Pack` with the feature `derive`; its
+//! `#[derive(Pack, Unpack)]` for Rabbit. The crate `rakwire` has them in `rakwire::codec::rabbit` with the feature `derive`; its
 //! module `rabbit` tells what the encoding is.
 //!
 //! ```
-//! use rakwire::codec::rabbit::{Pack, unpack, to_vec};
+//! use rakwire::codec::rabbit::{Pack, Unpack, to_vec, unpack};
 //!
 //! /// The fields one after the other.
-//! #[derive(Debug, PartialEq, Pack)]
+//! #[derive(Debug, PartialEq, Pack, Unpack)]
 //! struct Shot {
 //!     /// In just so many bits, 1 to 64: for `u8`, `u16`, `u32` and `u64`.
 //!     #[pack(bits = 3)]
@@ -16,7 +16,7 @@
 //! }
 //!
 //! /// The index of the variant in as many bits as the last one needs, then its fields.
-//! #[derive(Debug, PartialEq, Pack)]
+//! #[derive(Debug, PartialEq, Pack, Unpack)]
 //! enum Action {
 //!     Wait,
 //!     Shoot(Shot),
@@ -36,14 +36,23 @@ mod field;
 use proc_macro::TokenStream;
 use syn::{DeriveInput, parse_macro_input};
 
-/// Implements `Pack` and `Unpack` for a struct or an enum.
+use self::expand::Direction;
+
+/// Implements `Pack` for a struct or an enum: values can be written. `#[derive(Unpack)]` is for reading them.
 ///
 /// Fields may have `#[pack(bits = N)]`, a raw width, or `#[pack(max = N)]`, the largest number of elements or bytes.
 /// A type with one lifetime borrows from the input; more than one it cannot have.
 #[proc_macro_derive(Pack, attributes(pack))]
 pub fn derive_pack(input: TokenStream) -> TokenStream {
     let input = parse_macro_input!(input as DeriveInput);
-    expand::expand(&input).unwrap_or_else(syn::Error::into_compile_error).into()
+    expand::expand(&input, Direction::Pack).unwrap_or_else(syn::Error::into_compile_error).into()
+}
+
+/// Implements `Unpack` for a struct or an enum: values can be read. Fields have the attributes of `#[derive(Pack)]`.
+#[proc_macro_derive(Unpack, attributes(pack))]
+pub fn derive_unpack(input: TokenStream) -> TokenStream {
+    let input = parse_macro_input!(input as DeriveInput);
+    expand::expand(&input, Direction::Unpack).unwrap_or_else(syn::Error::into_compile_error).into()
 }
 
 #[cfg(doctest)]

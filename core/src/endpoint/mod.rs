@@ -19,6 +19,7 @@ mod admission;
 #[cfg(not(all(feature = "alloc", feature = "server")))]
 #[path = "no_admission.rs"]
 mod admission;
+mod broadcast;
 mod client_limits;
 mod error;
 mod event;

@@ -24,9 +24,10 @@ pub trait DropReasons: Copy + 'static {
 /// peer.handle_datagram(rakwire::Instant::ZERO, "192.0.2.1:9".parse()?, &[0]);
 /// assert_eq!(peer.stats().datagrams_received, 1);
 /// assert_eq!(peer.stats().dropped(DropReason::TooShort), 1);
+/// assert!(format!("{:?}", peer.stats()).ends_with("drops: {TooShort: 1} }"));
 /// # Ok::<(), core::net::AddrParseError>(())
 /// ```
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 #[non_exhaustive]
 pub struct PeerStats<R: DropReasons> {
     /// Datagrams that arrived.
@@ -40,6 +41,28 @@ pub struct PeerStats<R: DropReasons> {
     /// Bytes of them, without IP and UDP headers.
     pub bytes_sent: u64,
     drops: R::Counts,
+}
+
+/// Names the reasons for which something was dropped, and leaves out those for which nothing was.
+impl<R: DropReasons + core::fmt::Debug> core::fmt::Debug for PeerStats<R> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        struct Drops<'s, R: DropReasons>(&'s PeerStats<R>);
+
+        impl<R: DropReasons + core::fmt::Debug> core::fmt::Debug for Drops<'_, R> {
+            fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+                f.debug_map().entries(self.0.drops().filter(|(_, count)| *count > 0)).finish()
+            }
+        }
+
+        f.debug_struct("PeerStats")
+            .field("datagrams_received", &self.datagrams_received)
+            .field("bytes_received", &self.bytes_received)
+            .field("datagrams_refused", &self.datagrams_refused)
+            .field("datagrams_sent", &self.datagrams_sent)
+            .field("bytes_sent", &self.bytes_sent)
+            .field("drops", &Drops(self))
+            .finish()
+    }
 }
 
 impl<R: DropReasons> Default for PeerStats<R> {

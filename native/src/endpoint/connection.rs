@@ -249,6 +249,34 @@ impl<P: Protocol> Connection<P> {
         self.reference.shared.act(|state, _| state.hooked.peer.max_message_len(self.reference.id))
     }
 
+    /// Sends a last message and closes the connection: the message, and reliable ones that were sent before, arrive before the
+    /// other peer learns of the end. Waits for the end like [`disconnect`](Self::disconnect). Without room for the message, it
+    /// waits for that first.
+    ///
+    /// ```
+    /// use rakwire_native::{Delivery, Endpoint, Options};
+    ///
+    /// # #[tokio::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = Endpoint::bind("127.0.0.1:0", Options::server(1)?).await?;
+    /// # let client = Endpoint::bind("127.0.0.1:0", Options::client()?).await?;
+    /// # let here = client.connect(server.local_addr()).await?;
+    /// # let there = server.accept().await.ok_or("the server is closed")?;
+    /// there.disconnect_with(b"\x90you were kicked", Delivery::RELIABLE_ORDERED).await?;
+    /// assert_eq!(here.recv().await.ok_or("it came")?.bytes, b"\x90you were kicked");
+    /// assert!(here.recv().await.is_none());
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`send`](Self::send). The connection is closed all the same.
+    pub async fn disconnect_with(&self, message: &[u8], delivery: P::Delivery) -> Result<(), SendError> {
+        let sent = self.send(message, delivery).await;
+        self.disconnect().await;
+        sent.map(|_| ())
+    }
+
     /// The counters and measurements of the connection; `None` once it has ended.
     #[must_use]
     pub fn stats(&self) -> Option<P::ConnectionStats> {

@@ -41,9 +41,9 @@
 
 mod accept_queue;
 mod admission;
-mod bind_shards;
 mod blocked_senders;
 mod boxed_hook;
+mod broadcast;
 mod connection;
 mod direct_send;
 mod driver;
@@ -81,10 +81,8 @@ mod unconnected;
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rakwire::endpoint::Hook;
 use tokio::net::ToSocketAddrs;
 
-use self::boxed_hook::BoxedHook;
 use self::shards::Shards;
 use self::shared::ConnectionRef;
 use crate::bind_error::BindError;
@@ -93,6 +91,7 @@ use crate::interfaces;
 use crate::simulation::Simulation;
 use crate::socket::{Socket, canonical};
 
+pub use self::broadcast::Broadcast;
 pub use self::connection::Connection;
 pub use self::error::{ConnectError, TryAcceptError, TryRecvError};
 pub use self::incoming::Incoming;
@@ -103,8 +102,12 @@ pub use self::stats::EndpointStats;
 pub use self::streams::{MessageSink, Messages};
 pub use self::unconnected::{Pong, Unconnected, UnconnectedKind};
 
-pub use rakwire::endpoint::{ConnectionId, Protocol};
+pub use rakwire::endpoint::{
+    ConnectionId, Event, Hook, Injected, MessageIds, MessageSender, Outcome, Plugin, PluginHost, PluginKey,
+    Protocol, Receipt, RefuseReason, Side, Verdict,
+};
 
+pub(crate) use self::boxed_hook::BoxedHook;
 pub(crate) use self::options::config_of_one;
 pub(crate) use self::shared::{Shared, retry};
 pub(crate) use self::state::State;
@@ -488,3 +491,7 @@ impl<P: Protocol> Drop for Handles<P> {
         self.shared.act_on_drop(|state, now| state.stop_accepting(now));
     }
 }
+
+// Behind the methods above, so that the page of `Endpoint` begins with `bind`.
+mod bind_shards;
+mod to_all;

@@ -24,6 +24,8 @@
 
 mod dial;
 
+use std::time::Duration;
+
 pub use rakwire::game_protocol::{
     Capacity, Config, ConnectFailure, ConnectionId, ConnectionStats, DisconnectReason, DropReason,
     GameProtocol, Hook, LineWriter, LogSink, PacketLogger, PcapWriter, PeerStats, Redial, Reliability,
@@ -47,3 +49,11 @@ pub type Message = crate::endpoint::Message<Reliability>;
 pub type ConnectError = crate::endpoint::ConnectError<ConnectFailure>;
 /// The counters of an endpoint.
 pub type EndpointStats = crate::endpoint::EndpointStats<GameProtocol>;
+
+impl crate::endpoint::Connection<GameProtocol> {
+    /// The smoothed round-trip time; `None` before the first measurement, and once the connection has ended.
+    #[must_use]
+    pub fn rtt(&self) -> Option<Duration> {
+        self.stats().map(|stats| stats.round_trip).filter(|rtt| !rtt.is_zero())
+    }
+}

@@ -8,6 +8,28 @@ use rakwire::raknet::{Guid, Outcome, Progress, RakNet, Receipt, SetError};
 use crate::endpoint::Connection;
 
 impl Connection<RakNet> {
+    /// The smoothed round-trip time; `None` before the first measurement, and once the connection has ended. It contains the
+    /// other peer's wait before it acknowledges.
+    ///
+    /// ```
+    /// use rakwire_native::{Delivery, Endpoint, Options};
+    ///
+    /// # #[tokio::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = Endpoint::bind("127.0.0.1:0", Options::server(1)?).await?;
+    /// # let client = Endpoint::bind("127.0.0.1:0", Options::client()?).await?;
+    /// let connection = client.connect(server.local_addr()).await?;
+    /// println!("{:?}", connection.rtt());
+    /// connection.disconnect().await;
+    /// assert_eq!(connection.rtt(), None);
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn rtt(&self) -> Option<Duration> {
+        self.stats().map(|stats| stats.round_trip).filter(|rtt| !rtt.is_zero())
+    }
+
     /// Waits for the next outcome of a message that was sent with receipt. Returns `None` once the connection has ended and
     /// all receipts have been received; messages without an outcome until then may or may not have arrived. Unread receipts
     /// use memory until the connection is dropped.

@@ -13,6 +13,7 @@ use super::connection::{Connection, Message};
 use super::error::DisconnectReason;
 use super::options::Framing;
 use crate::clock::Clock;
+use crate::endpoint::retry;
 use crate::hook_scope::{self, HookScope};
 
 /// The connection, as its plugin knows it.
@@ -82,6 +83,8 @@ struct Attached<T> {
     clock: Clock,
     /// The application has changed the plugin.
     changed: Notify,
+    /// The plugin may have changed.
+    acted: Notify,
     /// The plugin was told that the connection has ended.
     is_ended: AtomicBool,
 }
@@ -119,8 +122,8 @@ impl<T: Plugin<RakNet>> PluginConnection<T> {
         let clock = Clock::start();
         plugin.on_connected(clock.now(), ID, connection.remote(), Guid::UNASSIGNED, side);
         let asked = Mutex::new(Asked { plugin, retry_at: None });
-        let (changed, is_ended) = (Notify::new(), AtomicBool::new(false));
-        Ok(Self { connection, attached: Arc::new(Attached { asked, clock, changed, is_ended }) })
+        let (changed, acted, is_ended) = (Notify::new(), Notify::new(), AtomicBool::new(false));
+        Ok(Self { connection, attached: Arc::new(Attached { asked, clock, changed, acted, is_ended }) })
     }
 
     /// The connection as its plugin knows it, whom calls are made to.
@@ -148,7 +151,19 @@ impl<T: Plugin<RakNet>> PluginConnection<T> {
         let result = change(&mut asked.plugin);
         drop(asked);
         self.attached.changed.notify_one();
+        self.attached.acted.notify_waiters();
         result
+    }
+
+    /// Waits until `poll` returns something, such as the next event of the plugin. It is asked at once and whenever the plugin may have
+    /// changed, which it does while another task waits in [`recv`](Self::recv). If the future is dropped, nothing is taken.
+    pub async fn next<R>(&self, mut poll: impl FnMut(&mut T) -> Option<R>) -> R {
+        let attempt = || {
+            let mut asked = self.asked();
+            let _scope = HookScope::of_with(&self.attached.asked);
+            poll(&mut asked.plugin)
+        };
+        retry(&self.attached.acted, attempt).await
     }
 
     /// As [`Connection::send`], if the plugin lets the message pass.
@@ -200,6 +215,7 @@ impl<T: Plugin<RakNet>> PluginConnection<T> {
             asked.plugin.update(now, &mut Sender(&self.connection));
             let is_still_due = asked.plugin.poll_timeout().is_some_and(|due| due <= now);
             asked.retry_at = is_still_due.then_some(now + RETRY);
+            self.attached.acted.notify_waiters();
         }
         asked.due()
     }
@@ -221,7 +237,10 @@ impl<T: Plugin<RakNet>> PluginConnection<T> {
         let (now, plugin) = (self.attached.clock.now(), &mut self.asked().plugin);
         let first = message.bytes.first().copied().unwrap_or(0);
         let is_shown = plugin.watches_all() || plugin.message_ids().contains(first);
-        !is_shown || plugin.on_message(now, ID, message.delivery, &message.bytes.as_slice()) == Verdict::Pass
+        let passes = !is_shown
+            || plugin.on_message(now, ID, message.delivery, &message.bytes.as_slice()) == Verdict::Pass;
+        self.attached.acted.notify_waiters();
+        passes
     }
 
     /// The next message of the plugin for the application. Those that are empty or for another connection are dropped.
@@ -247,6 +266,7 @@ impl<T: Plugin<RakNet>> PluginConnection<T> {
         if !self.attached.is_ended.swap(true, Ordering::Relaxed) {
             let reason = self.connection.closed_reason().map_or(raknet::DisconnectReason::Local, of_raknet);
             self.asked().plugin.on_disconnected(self.attached.clock.now(), ID, reason);
+            self.attached.acted.notify_waiters();
         }
     }
 }

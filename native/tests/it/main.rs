@@ -6,6 +6,7 @@ mod game_protocol;
 mod polled;
 mod port_mapping;
 mod raknet;
+mod reconnect;
 mod sqlite_log;
 mod support;
 mod tcp;

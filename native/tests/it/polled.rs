@@ -6,9 +6,10 @@ use rakwire::endpoint::{ConnectionId, Event, SendError};
 use rakwire::game_protocol::GameProtocol;
 use rakwire::raknet::RakNet;
 use rakwire_native::BindError;
-use rakwire_native::endpoint::{ConnectError, Options};
+use rakwire_native::endpoint::{ConnectError, Options, PluginHost, SharedHook};
 use rakwire_native::polled::Endpoint;
 
+use crate::endpoint::hooks::Greeter;
 use crate::endpoint::subject::{Subject, message, silent_socket};
 use crate::support::DEADLINE;
 
@@ -198,3 +199,61 @@ by_both_protocols!(
     a_server_that_does_not_answer_is_told,
     what_no_peer_sends_is_counted,
 );
+
+/// A frame loop has the same plugins as a server with tasks.
+fn a_plugin_speaks_with_its_like<P: Subject>() {
+    let greeter = SharedHook::new(Greeter::default());
+    let hook = greeter.clone();
+    let bind = |address| {
+        Endpoint::<P>::bind_with_hook(address, Options::server(8).expect("entropy"), |_| {
+            let mut host = PluginHost::<_, 1>::new();
+            host.attach::<P>(hook).expect("room");
+            host
+        })
+    };
+    let mut pair = Pair::<P> { server: bind(LOCAL).expect("a free port"), ..Pair::new() };
+    let id = pair.client.connect(pair.server.local_addr()).expect("a free slot");
+    pair.until("the plugin has greeted", |pair| pair.here.messages == [b"\x85hello"]);
+    pair.client.send(id, b"\x85hello", P::RELIABLE).expect("an open connection");
+    pair.until("the plugin has announced the answer", |pair| pair.there.messages == [b"\x90it has answered"]);
+    let used = std::panic::AssertUnwindSafe(|| {
+        greeter.with(|_| pair.server.broadcast(b"\x90all", P::RELIABLE));
+    });
+    assert!(std::panic::catch_unwind(used).is_err(), "it says so, and does not wait for itself");
+}
+
+#[test]
+fn a_plugin_of_raknet_speaks_with_its_like() {
+    a_plugin_speaks_with_its_like::<RakNet>();
+}
+
+#[test]
+fn a_plugin_of_the_game_protocol_speaks_with_its_like() {
+    a_plugin_speaks_with_its_like::<GameProtocol>();
+}
+
+fn a_broadcast_reaches_all_but_one_and_a_last_message_arrives<P: Subject>() {
+    let mut pair = Pair::<P>::new();
+    let id = pair.client.connect(pair.server.local_addr()).expect("a free slot");
+    assert_eq!(pair.server.broadcast(b"\x90nobody", P::RELIABLE).sent, 0);
+    pair.until("the connection is open", |pair| {
+        pair.here.connected == Some(id) && pair.there.connected.is_some()
+    });
+    let there = pair.there.connected.expect("it is open");
+    assert_eq!(pair.server.broadcast_except(there, b"\x90others", P::RELIABLE).sent, 0);
+    let broadcast = pair.server.broadcast(b"\x90all", P::RELIABLE);
+    assert_eq!((broadcast.sent, broadcast.refused.len()), (1, 0));
+    pair.server.disconnect_with(there, b"\x90kicked", P::RELIABLE).expect("an open connection");
+    pair.until("the connection has ended", |pair| pair.here.ended.is_some());
+    assert_eq!(pair.here.messages, [&b"\x90all"[..], b"\x90kicked"]);
+}
+
+#[test]
+fn a_broadcast_of_raknet_reaches_all_but_one() {
+    a_broadcast_reaches_all_but_one_and_a_last_message_arrives::<RakNet>();
+}
+
+#[test]
+fn a_broadcast_of_the_game_protocol_reaches_all_but_one() {
+    a_broadcast_reaches_all_but_one_and_a_last_message_arrives::<GameProtocol>();
+}

@@ -33,6 +33,34 @@ pub trait Handler<F: Function, C> {
     ) -> Result<F::Answer<'c>, Refusal>;
 }
 
+/// What begins the work of a function whose answer comes later: by
+/// [`RemoteCalls::answer`](super::RemoteCalls::answer) or [`RemoteCalls::refuse`](super::RemoteCalls::refuse), with the ticket.
+pub trait LaterHandler<F: Function, C> {
+    /// As [`Handler::is_allowed`].
+    fn is_allowed(context: &C, caller: ConnectionId) -> bool;
+
+    /// Begins what was asked for, and keeps the ticket. It runs while the peer waits, so it should be short.
+    ///
+    /// # Errors
+    /// A [`Refusal`], if it is clear already that nothing comes of it.
+    fn begin(context: &mut C, ticket: Ticket, arguments: F::Arguments<'_>) -> Result<(), Refusal>;
+}
+
+/// A call that is answered later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Ticket {
+    pub(super) number: u32,
+    pub(super) caller: ConnectionId,
+}
+
+impl Ticket {
+    /// Whose call it is.
+    #[must_use]
+    pub const fn caller(self) -> ConnectionId {
+        self.caller
+    }
+}
+
 /// Reads the arguments of a call or a signal, does what it asks for, and writes the answer; what it writes for a signal goes
 /// nowhere. It runs while the peer waits, so it should be short. [`WireError::NoRoom`] becomes [`Refusal::AnswerTooLong`], any other
 /// error [`Refusal::BadArguments`], by whichever of both it is: what the writer refuses of an answer is better mapped to
@@ -49,11 +77,23 @@ impl From<WireError> for Refusal {
 /// Runs a handler with packed arguments, and gives the length of its packed answer.
 type HandlePacked<C> = fn(&mut C, ConnectionId, &[u8], &mut [u8]) -> Result<usize, Refusal>;
 
+/// Runs a handler with packed arguments that is answered later.
+type BeginPacked<C> = fn(&mut C, Ticket, &[u8]) -> Result<(), Refusal>;
+
 /// What runs.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Run<C> {
     Rabbit(HandlePacked<C>),
     Bits(HandleBits<C>),
+    Later(BeginPacked<C>),
+}
+
+/// What has come of a call at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ran {
+    /// The length of the answer.
+    Answer(usize),
+    Later,
 }
 
 /// What is registered under a name. Several signal handlers may have one name.
@@ -70,17 +110,26 @@ impl<C> Registered<C> {
         Self { name: F::NAME, order, is_allowed: H::is_allowed, run: Run::Rabbit(run::<C, F, H>) }
     }
 
-    /// Runs the handler, and gives the length of its answer at the front of the buffer.
+    pub(super) const fn later<F: Function, H: LaterHandler<F, C>>() -> Self {
+        Self { name: F::NAME, order: None, is_allowed: H::is_allowed, run: Run::Later(begin::<C, F, H>) }
+    }
+
+    pub(super) const fn is_later(&self) -> bool {
+        matches!(self.run, Run::Later(_))
+    }
+
+    /// Runs the handler, whose answer is at the front of the buffer then, or comes later.
     pub(super) fn run(
         &self,
         context: &mut C,
-        caller: ConnectionId,
+        ticket: Ticket,
         arguments: &[u8],
         answer: &mut [u8],
-    ) -> Result<usize, Refusal> {
+    ) -> Result<Ran, Refusal> {
         match self.run {
-            Run::Rabbit(run) => run(context, caller, arguments, answer),
-            Run::Bits(handle) => run_bits(handle, context, caller, arguments, answer),
+            Run::Rabbit(run) => run(context, ticket.caller, arguments, answer).map(Ran::Answer),
+            Run::Bits(handle) => run_bits(handle, context, ticket.caller, arguments, answer).map(Ran::Answer),
+            Run::Later(begin) => begin(context, ticket, arguments).map(|()| Ran::Later),
         }
     }
 }
@@ -95,6 +144,15 @@ fn run<C, F: Function, H: Handler<F, C>>(
     let arguments = unpack(arguments).map_err(|_| Refusal::BadArguments)?;
     let value = H::handle(context, caller, arguments)?;
     pack(&value, answer).map(<[u8]>::len).map_err(|_| Refusal::AnswerTooLong)
+}
+
+/// Calls a handler that is answered later with packed arguments.
+fn begin<C, F: Function, H: LaterHandler<F, C>>(
+    context: &mut C,
+    ticket: Ticket,
+    arguments: &[u8],
+) -> Result<(), Refusal> {
+    H::begin(context, ticket, unpack(arguments).map_err(|_| Refusal::BadArguments)?)
 }
 
 /// Calls a handler of bit streams, and gives the length of its answer.

@@ -50,6 +50,7 @@ mod queue;
 pub mod rpc4;
 mod wire;
 
+use core::task::{Poll, Waker};
 use core::time::Duration;
 
 use heapless::{Deque, Vec};
@@ -57,11 +58,11 @@ use rakwire::codec::rabbit::{pack, unpack};
 use rakwire::endpoint::{ConnectionId, MessageIds, MessageSender, Plugin, Protocol, SendError, Verdict};
 use rakwire::{Chunks, Instant};
 
-use self::function::Registered;
+use self::function::{Ran, Registered};
 use self::queue::{Queued, SendQueue};
 use crate::bytes;
 
-pub use self::function::{Function, HandleBits, Handler};
+pub use self::function::{Function, HandleBits, Handler, LaterHandler, Ticket};
 pub use self::wire::{MAX_HEADER, MAX_NAME, MESSAGE_ID, Message, Refusal};
 
 const BAD_NAME: &str = "a name has 1 to 64 bytes";
@@ -167,6 +168,12 @@ pub struct Finished<const BYTES: usize> {
 }
 
 impl<const BYTES: usize> Finished<BYTES> {
+    /// The end of a call of which nothing else is known.
+    #[cfg(feature = "native")]
+    pub(crate) const fn lost(id: CallId) -> Self {
+        Self { id, outcome: Err(CallFailure::Disconnected) }
+    }
+
     /// What the function has answered. `F` must be what was called.
     ///
     /// # Errors
@@ -186,8 +193,8 @@ pub struct CallStats {
     pub signals: u64,
     /// Calls that were refused, for whatever reason, and signals that nobody was allowed to give.
     pub refused: u64,
-    /// Calls that were dropped, since too many answers for the caller wait to be sent, and answers that were, since others need
-    /// their places.
+    /// Calls that were refused ([`Refusal::Busy`]), since too many answers for the caller wait to be sent or to be given, and answers
+    /// that were dropped ([`Refusal::AnswerDropped`]), since others need their places.
     pub busy: u64,
     /// Answers, refusals and signals that the connection does not take, now or later: it has ended, a hook drops them, or they are
     /// longer than it can ever take. Whoever called is told of the last by [`Refusal::AnswerTooLong`], and in RPC4, which has no word
@@ -200,12 +207,36 @@ pub struct CallStats {
 }
 
 /// A call whose answer is waited for.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 struct OpenCall {
     id: CallId,
     timeout: Duration,
     /// From the first attempt to send it on.
     deadline: Option<Instant>,
+    waiter: Waiter,
+}
+
+/// Where the end of a call goes.
+#[derive(Debug)]
+enum Waiter {
+    /// To whichever caller of [`RemoteCalls::poll_finished`] comes first.
+    Anyone,
+    /// To the caller of [`RemoteCalls::poll_call`] alone, which is woken if it has asked.
+    Claimed(Option<Waker>),
+}
+
+/// A call that has ended, and whether [`RemoteCalls::poll_call`] alone may take it.
+#[derive(Debug)]
+struct Ended<const BYTES: usize> {
+    finished: Finished<BYTES>,
+    is_claimed: bool,
+}
+
+/// A call that is answered later, or a refusal that waits to be sent: neither takes the room of a message.
+#[derive(Debug)]
+struct Unanswered<P: Protocol> {
+    ticket: Ticket,
+    delivery: P::Delivery,
 }
 
 /// The plugin. `C` is what handlers work on. It has room for `FUNCTIONS` functions and signal handlers; for `CALLS` calls that
@@ -220,7 +251,11 @@ pub struct RemoteCalls<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usiz
     pub context: C,
     registered: Vec<Registered<C>, FUNCTIONS>,
     open: Vec<OpenCall, CALLS>,
-    finished: Deque<Finished<BYTES>, CALLS>,
+    finished: Deque<Ended<BYTES>, CALLS>,
+    /// Calls whose handlers answer later.
+    later: Vec<Unanswered<P>, CALLS>,
+    /// Refusals of calls for which there was no room, to be sent.
+    refused: Deque<(Unanswered<P>, Refusal), CALLS>,
     outgoing: SendQueue<P, CALLS, BYTES>,
     answers: SendQueue<P, CALLS, BYTES>,
     next_number: u32,
@@ -238,6 +273,8 @@ impl<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: us
             registered: Vec::new(),
             open: Vec::new(),
             finished: Deque::new(),
+            later: Vec::new(),
+            refused: Deque::new(),
             outgoing: SendQueue::new(),
             answers: SendQueue::new(),
             next_number: 0,
@@ -251,6 +288,109 @@ impl<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: us
     /// See [`RegisterError`].
     pub fn register<F: Function, H: Handler<F, C>>(&mut self) -> Result<(), RegisterError> {
         self.register_function(Registered::new::<F, H>(None))
+    }
+
+    /// Lets a function be called whose answer comes later, of which one caller may have half of the places.
+    ///
+    /// ```
+    /// use rakwire::endpoint::ConnectionId;
+    /// use rakwire::raknet::RakNet;
+    /// use rakwire_plugins::calls::{Function, LaterHandler, Refusal, RemoteCalls, Ticket};
+    ///
+    /// /// Loads how many coins a player has.
+    /// struct Coins;
+    ///
+    /// impl Function for Coins {
+    ///     const NAME: &'static str = "coins";
+    ///     type Arguments<'a> = u32;
+    ///     type Answer<'a> = u64;
+    /// }
+    ///
+    /// /// What the database is asked for.
+    /// #[derive(Default)]
+    /// struct Queries(Vec<(Ticket, u32)>);
+    ///
+    /// impl LaterHandler<Coins, Queries> for Coins {
+    ///     fn is_allowed(_: &Queries, _: ConnectionId) -> bool {
+    ///         true
+    ///     }
+    ///
+    ///     fn begin(queries: &mut Queries, ticket: Ticket, player: u32) -> Result<(), Refusal> {
+    ///         queries.0.push((ticket, player));
+    ///         Ok(())
+    ///     }
+    /// }
+    ///
+    /// let mut calls = RemoteCalls::<RakNet, Queries, 4, 16, 256>::new(Queries::default());
+    /// calls.register_later::<Coins, Coins>()?;
+    /// // When the database has answered:
+    /// for (ticket, player) in core::mem::take(&mut calls.context.0) {
+    ///     calls.answer::<Coins>(ticket, &u64::from(player));
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// See [`RegisterError`].
+    pub fn register_later<F: Function, H: LaterHandler<F, C>>(&mut self) -> Result<(), RegisterError> {
+        self.register_function(Registered::later::<F, H>())
+    }
+
+    /// Answers a call whose handler has left that for later; have the driver run afterwards. False if the call does not wait: it was
+    /// answered, or its caller has gone.
+    pub fn answer<F: Function>(&mut self, ticket: Ticket, answer: &F::Answer<'_>) -> bool {
+        let mut packed = [0; BYTES];
+        let Some(call) = self.take_later(ticket) else { return false };
+        let number = ticket.number;
+        let bytes = pack(answer, &mut packed).ok();
+        let bytes = bytes.and_then(|answer| encoded(&Message::Answer { number, answer }));
+        self.reply(call, bytes.ok_or(Refusal::AnswerTooLong));
+        true
+    }
+
+    /// As [`answer`](Self::answer), with a refusal, by custom [`Refusal::Failed`] with a code.
+    pub fn refuse(&mut self, ticket: Ticket, refusal: Refusal) -> bool {
+        let call = self.take_later(ticket);
+        call.map(|call| self.reply(call, Err(refusal))).is_some()
+    }
+
+    fn take_later(&mut self, ticket: Ticket) -> Option<Unanswered<P>> {
+        let at = self.later.iter().position(|call| call.ticket == ticket)?;
+        Some(self.later.swap_remove(at))
+    }
+
+    /// Has the answer of a call sent, or a refusal.
+    fn reply(&mut self, call: Unanswered<P>, answer: Result<Vec<u8, BYTES>, Refusal>) {
+        let Unanswered { ticket, delivery } = call;
+        if answer.is_err() {
+            self.stats.refused = self.stats.refused.saturating_add(1);
+        }
+        let refusal = |refusal| encoded(&Message::Refusal { number: ticket.number, refusal });
+        let bytes = answer.or_else(|reason| refusal(reason).ok_or(reason));
+        let Ok(bytes) = bytes else { return };
+        if self.answers.is_full() {
+            self.drop_answer();
+        }
+        if !self.answers.push(Queued { to: ticket.caller, delivery, call: None, bytes }) {
+            self.stats.busy = self.stats.busy.saturating_add(1);
+        }
+    }
+
+    /// Drops an answer of the caller that has most of them, which learns that.
+    fn drop_answer(&mut self) {
+        let Some(Queued { to: caller, delivery, bytes, .. }) = self.answers.pop_of_fullest() else { return };
+        self.stats.busy = self.stats.busy.saturating_add(1);
+        if let Some(Message::Answer { number, .. } | Message::Refusal { number, .. }) =
+            Message::decode(&bytes)
+        {
+            let call = Unanswered { ticket: Ticket { number, caller }, delivery };
+            self.refuse_shortly(call, Refusal::AnswerDropped);
+        }
+    }
+
+    /// Refuses a call for which there is no room. There are refusals for as many as fit; a flood beyond that gets none.
+    fn refuse_shortly(&mut self, call: Unanswered<P>, refusal: Refusal) {
+        let _ = self.refused.push_back((call, refusal));
     }
 
     fn register_function(&mut self, function: Registered<C>) -> Result<(), RegisterError> {
@@ -326,7 +466,10 @@ impl<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: us
         let message = Message::Call { number, name: name.as_bytes(), arguments };
         self.enqueue(to, delivery, Some(number), &message)?;
         let id = CallId { number, to };
-        self.open.push(OpenCall { id, timeout, deadline: None }).map_err(|_| CallError::TooManyCalls)?;
+        let waiter = Waiter::Anyone;
+        self.open
+            .push(OpenCall { id, timeout, deadline: None, waiter })
+            .map_err(|_| CallError::TooManyCalls)?;
         self.next_number = number.wrapping_add(1);
         Ok(id)
     }
@@ -378,9 +521,52 @@ impl<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: us
         self.close(id).is_some()
     }
 
-    /// A call that has ended since.
+    /// A call that has ended since, but none that is [claimed](Self::claim).
     pub fn poll_finished(&mut self) -> Option<Finished<BYTES>> {
-        self.finished.pop_front()
+        self.take_finished(|ended| !ended.is_claimed)
+    }
+
+    /// Keeps the end of a call for [`poll_call`](Self::poll_call): nothing else takes it. False if the call is not under way. A
+    /// claimed call keeps its place until its end is taken or it is [forgotten](Self::forget).
+    pub fn claim(&mut self, id: CallId) -> bool {
+        let open = self.open.iter_mut().find(|open| open.id == id);
+        open.map(|open| open.waiter = Waiter::Claimed(None)).is_some()
+    }
+
+    /// The end of a call that was [claimed](Self::claim); `None` if there is no such call any more. While it is under way, `waker` is
+    /// woken when it ends. A future awaits a call by this.
+    pub fn poll_call(&mut self, id: CallId, waker: &Waker) -> Poll<Option<Finished<BYTES>>> {
+        if let Some(finished) = self.take_finished(|ended| ended.finished.id == id) {
+            return Poll::Ready(Some(finished));
+        }
+        match self.open.iter_mut().find(|open| open.id == id) {
+            Some(open) => {
+                open.waiter = Waiter::Claimed(Some(waker.clone()));
+                Poll::Pending
+            }
+            None => Poll::Ready(None),
+        }
+    }
+
+    /// Forgets a call that nothing waits for any more: it is cancelled, or its end is dropped.
+    pub fn forget(&mut self, id: CallId) {
+        if !self.cancel(id) {
+            drop(self.take_finished(|ended| ended.finished.id == id));
+        }
+    }
+
+    fn take_finished(&mut self, is_wanted: impl Fn(&Ended<BYTES>) -> bool) -> Option<Finished<BYTES>> {
+        let mut taken = None;
+        for _ in 0..self.finished.len() {
+            let ended = self.finished.pop_front()?;
+            if taken.is_none() && is_wanted(&ended) {
+                taken = Some(ended.finished);
+            } else {
+                // It was there before.
+                let _ = self.finished.push_back(ended);
+            }
+        }
+        taken
     }
 
     /// How many calls are under way.
@@ -401,13 +587,17 @@ impl<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: us
     }
 
     fn finish(&mut self, id: CallId, outcome: Result<&[u8], CallFailure>) {
-        if self.close(id).is_none() {
+        let Some(open) = self.close(id) else {
             self.stats.unexpected = self.stats.unexpected.saturating_add(1);
             return;
-        }
+        };
         let outcome = outcome.and_then(|bytes| Vec::from_slice(bytes).map_err(|_| CallFailure::BadAnswer));
         // Together with the open calls there are never more than fit.
-        let _ = self.finished.push_back(Finished { id, outcome });
+        let is_claimed = matches!(open.waiter, Waiter::Claimed(_));
+        let _ = self.finished.push_back(Ended { finished: Finished { id, outcome }, is_claimed });
+        if let Waiter::Claimed(Some(waker)) = open.waiter {
+            waker.wake();
+        }
     }
 
     fn on_call(
@@ -418,56 +608,89 @@ impl<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: us
         name: &[u8],
         arguments: &[u8],
     ) {
-        if self.answers.waiting_for(caller) >= CALLS.div_ceil(2) {
+        let ticket = Ticket { number, caller };
+        let call = Unanswered { ticket, delivery };
+        if self.is_busy(caller, name) {
             self.stats.busy = self.stats.busy.saturating_add(1);
+            self.refuse_shortly(call, Refusal::Busy);
             return;
         }
         // Before it runs: what was done and is not answered would be done again.
         if self.answers.is_full() {
-            self.answers.drop_of_fullest();
-            self.stats.busy = self.stats.busy.saturating_add(1);
+            self.drop_answer();
         }
         let mut answer = [0; BYTES];
-        let message = match self.run(caller, name, arguments, &mut answer) {
-            Ok(answer) => Message::Answer { number, answer },
-            Err(refusal) => {
-                self.stats.refused = self.stats.refused.saturating_add(1);
-                Message::Refusal { number, refusal }
+        let ran = self.run(ticket, name, arguments, &mut answer);
+        let bytes = match ran {
+            Ok(Ran::Later) => {
+                // There was room before it ran.
+                let _ = self.later.push(call);
+                return;
             }
+            Ok(Ran::Answer(length)) => {
+                let answer = answer.get(..length);
+                answer
+                    .and_then(|answer| encoded(&Message::Answer { number, answer }))
+                    .ok_or(Refusal::AnswerTooLong)
+            }
+            Err(refusal) => Err(refusal),
         };
-        let too_long = Message::Refusal { number, refusal: Refusal::AnswerTooLong };
-        let Some(bytes) = encoded(&message).or_else(|| encoded(&too_long)) else { return };
-        if !self.answers.push(Queued { to: caller, delivery, call: None, bytes }) {
-            self.stats.busy = self.stats.busy.saturating_add(1);
-        }
+        self.reply(call, bytes);
     }
 
-    fn run<'b>(
+    /// Whether there is no place for the answer of a function, now or later: one caller has half of them.
+    fn is_busy(&self, caller: ConnectionId, name: &[u8]) -> bool {
+        let half = CALLS.div_ceil(2);
+        if self.registered.iter().any(|other| other.is_later() && other.name.as_bytes() == name) {
+            let of_caller = self.later.iter().filter(|call| call.ticket.caller == caller).count();
+            return of_caller >= half || self.later.is_full();
+        }
+        self.answers.waiting_for(caller) >= half
+    }
+
+    fn run(
         &mut self,
-        caller: ConnectionId,
+        ticket: Ticket,
         name: &[u8],
         arguments: &[u8],
-        answer: &'b mut [u8],
-    ) -> Result<&'b [u8], Refusal> {
+        answer: &mut [u8],
+    ) -> Result<Ran, Refusal> {
         let mut functions = self.registered.iter().filter(|other| other.order.is_none());
         let function = functions.find(|function| function.name.as_bytes() == name).ok_or(Refusal::Unknown)?;
-        if !(function.is_allowed)(&self.context, caller) {
+        if !(function.is_allowed)(&self.context, ticket.caller) {
             return Err(Refusal::Forbidden);
         }
         self.stats.calls = self.stats.calls.saturating_add(1);
-        let length = function.run(&mut self.context, caller, arguments, answer)?;
-        answer.get(..length).ok_or(Refusal::AnswerTooLong)
+        function.run(&mut self.context, ticket, arguments, answer)
+    }
+
+    /// Sends the refusals of calls that there was no room for. Those for a connection without room wait.
+    fn send_refusals(&mut self, sender: &mut dyn MessageSender<P>) {
+        for _ in 0..self.refused.len() {
+            let Some((call, refusal)) = self.refused.pop_front() else { return };
+            let message = Message::Refusal { number: call.ticket.number, refusal };
+            let mut bytes = [0; MAX_HEADER];
+            let Some(length) = message.encode(&mut bytes) else { continue };
+            let bytes = bytes.get(..length).unwrap_or_default();
+            match sender.send(call.ticket.caller, bytes, call.delivery) {
+                Ok(_) => {}
+                Err(SendError::QuotaExceeded | SendError::PoolExhausted) => {
+                    let _ = self.refused.push_back((call, refusal));
+                }
+                Err(_) => self.stats.unsent = self.stats.unsent.saturating_add(1),
+            }
+        }
     }
 
     fn on_signal(&mut self, caller: ConnectionId, name: &[u8], arguments: &[u8]) {
         self.stats.signals = self.stats.signals.saturating_add(1);
-        let mut nothing = [0; BYTES];
+        let (mut nothing, ticket) = ([0; BYTES], Ticket { number: 0, caller });
         for handler in &self.registered {
             if handler.order.is_none() || handler.name.as_bytes() != name {
                 continue;
             }
             let is_refused = !(handler.is_allowed)(&self.context, caller)
-                || handler.run(&mut self.context, caller, arguments, &mut nothing).is_err();
+                || handler.run(&mut self.context, ticket, arguments, &mut nothing).is_err();
             self.stats.refused = self.stats.refused.saturating_add(u64::from(is_refused));
         }
     }
@@ -498,8 +721,15 @@ impl<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: us
     fn on_disconnected(&mut self, _now: Instant, id: ConnectionId, _reason: P::DisconnectReason) {
         self.answers.retain(|message| message.to != id);
         self.outgoing.retain(|message| message.to != id);
-        while let Some(open) = self.open.iter().find(|open| open.id.to == id) {
-            self.finish(open.id, Err(CallFailure::Disconnected));
+        self.later.retain(|call| call.ticket.caller != id);
+        for _ in 0..self.refused.len() {
+            let Some(refused) = self.refused.pop_front() else { break };
+            if refused.0.ticket.caller != id {
+                let _ = self.refused.push_back(refused);
+            }
+        }
+        while let Some(open) = self.open.iter().find(|open| open.id.to == id).map(|open| open.id) {
+            self.finish(open, Err(CallFailure::Disconnected));
         }
     }
 
@@ -540,6 +770,8 @@ impl<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: us
             let is_too_long = matches!(error, SendError::NeverFits | SendError::TooLong);
             if is_too_long { refusal_of(&answer.bytes) } else { None }
         });
+        self.send_refusals(sender);
+        let stats = &mut self.stats;
         let mut unsent: Vec<(u32, SendError), CALLS> = Vec::new();
         self.outgoing.send(sender, |message, error| {
             match message.call {
@@ -550,15 +782,15 @@ impl<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: us
             None
         });
         for (number, error) in unsent {
-            let open = self.open.iter().find(|open| open.id.number == number).copied();
-            if let Some(open) = open {
-                self.finish(open.id, Err(CallFailure::NotSent(error)));
+            let open = self.open.iter().find(|open| open.id.number == number).map(|open| open.id);
+            if let Some(id) = open {
+                self.finish(id, Err(CallFailure::NotSent(error)));
             }
         }
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
-        if !self.answers.is_empty() || !self.outgoing.is_empty() {
+        if !self.answers.is_empty() || !self.outgoing.is_empty() || !self.refused.is_empty() {
             return Some(Instant::ZERO);
         }
         self.open.iter().filter_map(|open| open.deadline).min()

@@ -45,16 +45,20 @@ impl<P: Protocol, const N: usize, const BYTES: usize> SendQueue<P, N, BYTES> {
         self.messages.push_back(message).is_ok()
     }
 
-    /// Drops the oldest message for whom most are waiting.
-    pub(super) fn drop_of_fullest(&mut self) {
+    /// Takes out the oldest message of the connection for which most are waiting.
+    pub(super) fn pop_of_fullest(&mut self) -> Option<Queued<P, BYTES>> {
         let counted = self.messages.iter().map(|message| (self.waiting_for(message.to), message.to));
-        let Some((_, fullest)) = counted.max_by_key(|(count, _)| *count) else { return };
-        let mut is_dropped = false;
-        self.retain(|message| {
-            let is_it = !is_dropped && message.to == fullest;
-            is_dropped |= is_it;
-            !is_it
-        });
+        let (_, fullest) = counted.max_by_key(|(count, _)| *count)?;
+        let mut popped = None;
+        for _ in 0..self.messages.len() {
+            let message = self.messages.pop_front()?;
+            if popped.is_none() && message.to == fullest {
+                popped = Some(message);
+            } else {
+                self.push(message);
+            }
+        }
+        popped
     }
 
     /// Drops the messages for which `keep` says no; the others stay in order.

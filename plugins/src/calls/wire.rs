@@ -26,6 +26,11 @@ pub enum Refusal {
     AnswerTooLong,
     /// The function failed, with a code of its own.
     Failed(u8),
+    /// Too many answers for the caller, or answers to give later, wait at the other peer. The function has not run: try again a
+    /// little later, or have fewer calls under way.
+    Busy,
+    /// The function has run, and its answer had to make room for that of another caller.
+    AnswerDropped,
     /// Another reason, which this version does not know.
     Other(u8),
 }
@@ -38,6 +43,8 @@ impl Refusal {
             Self::BadArguments => (2, 0),
             Self::AnswerTooLong => (3, 0),
             Self::Failed(code) => (4, code),
+            Self::Busy => (5, 0),
+            Self::AnswerDropped => (6, 0),
             Self::Other(kind) => (kind, 0),
         }
     }
@@ -49,6 +56,8 @@ impl Refusal {
             2 => Self::BadArguments,
             3 => Self::AnswerTooLong,
             4 => Self::Failed(code),
+            5 => Self::Busy,
+            6 => Self::AnswerDropped,
             _ => Self::Other(kind),
         }
     }
@@ -62,6 +71,12 @@ impl core::fmt::Display for Refusal {
             Self::BadArguments => f.write_str("the arguments are not those of the function"),
             Self::AnswerTooLong => f.write_str("the answer does not fit into a message"),
             Self::Failed(code) => write!(f, "the function failed with code {code}"),
+            Self::Busy => {
+                f.write_str("the other peer has too many calls to answer; try again a little later")
+            }
+            Self::AnswerDropped => {
+                f.write_str("the function has run, and its answer was dropped for want of room")
+            }
             Self::Other(kind) => write!(f, "the call was refused for a reason unknown here, {kind}"),
         }
     }

@@ -122,3 +122,20 @@ pub(super) fn check(classes: &[Class], fields: usize, room: usize) -> Result<(),
     let fits = |class: &Class| class.bits() + 2 * class.fields.len() <= room;
     if classes.iter().all(fits) { Ok(()) } else { Err(ClassError::TooLong) }
 }
+
+/// Names the classes: two lists with the same fields in the same order have the same. FNV-1a with 64 bits, over the number of
+/// fields of each class, and of each field its bits and those of its short form.
+pub(super) fn fingerprint(classes: &[Class]) -> u64 {
+    let of_class = |class: &'static [Field]| {
+        let count = u8::try_from(class.len()).unwrap_or(u8::MAX);
+        core::iter::once(count).chain(class.iter().flat_map(|field| [field.bits, field.short]))
+    };
+    let bytes = classes.iter().flat_map(|class| of_class(class.fields));
+    bytes.fold(0xCBF2_9CE4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01B3))
+}
+
+/// The most fields that one of the classes has.
+#[cfg(feature = "alloc")]
+pub(super) fn most_fields(classes: &[Class]) -> usize {
+    classes.iter().map(|class| class.fields.len()).max().unwrap_or(0)
+}

@@ -9,7 +9,7 @@
 //! ```
 //! use rakwire::endpoint::PluginHost;
 //! use rakwire::raknet::{Delivery, RakNet};
-//! use rakwire_plugins::replication::{Authority, Class, EverythingInScope, Field};
+//! use rakwire_plugins::replication::{Class, EverythingInScope, Field, FixedAuthority};
 //!
 //! /// Where a player is, by the centimetre, and which way it looks; both change a little at a time.
 //! static CLASSES: [Class; 1] = [Class {
@@ -17,7 +17,8 @@
 //! }];
 //!
 //! // 8 clients, 64 entities of up to 3 fields, short forms for 16 ticks, messages of up to 1,024 bytes.
-//! let mut authority = Authority::<RakNet, _, 8, 64, 3, 16, 1_024>::new(&CLASSES, EverythingInScope, Delivery::UNRELIABLE)?;
+//! let delivery = Delivery::UNRELIABLE;
+//! let mut authority = FixedAuthority::<RakNet, _, 8, 64, 3, 16, 1_024>::new(&CLASSES, EverythingInScope, delivery)?;
 //! let player = authority.spawn(0, 7, &[5_000, 5_000, 0])?;
 //! authority.set(player, 0, 5_010)?;
 //! authority.tick();
@@ -27,7 +28,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! `plugins/examples/replication.rs` has both sides.
+//! With the feature `alloc` `HeapAuthority` and `HeapReplicas` have their sizes from a configuration, and never stand on a stack:
+//! `plugins/examples/replication.rs` has both sides. The peers compare a fingerprint of their classes first; an authority sends
+//! nothing to a client with others, and [`Authority::poll_mismatch`] and [`Replicas::poll_mismatch`] say so.
 
 mod authority;
 mod class;
@@ -35,13 +38,22 @@ mod error;
 mod id;
 mod received;
 mod replicas;
+mod rows;
 mod wire;
 
 pub use self::authority::{
-    Authority, AuthorityStats, EntityInfo, EverythingInScope, PeerStats, Scope, SentBits,
+    Authority, AuthorityMemory, AuthorityStats, EntityInfo, EverythingInScope, FixedAuthority,
+    FixedAuthorityMemory, PeerStats, Scope, SentBits,
 };
+#[cfg(feature = "alloc")]
+pub use self::authority::{AuthorityConfig, HeapAuthority, HeapAuthorityMemory};
 pub use self::class::{Class, ClassError, Field, MAX_FIELDS};
 pub use self::error::{SetError, SpawnError};
 pub use self::id::NetworkId;
-pub use self::replicas::{RemoveReason, ReplicaEvent, ReplicaInfo, Replicas, ReplicasStats};
+pub use self::replicas::{
+    FixedReplicas, FixedReplicasMemory, RemoveReason, ReplicaEvent, ReplicaInfo, Replicas, ReplicasMemory,
+    ReplicasStats,
+};
+#[cfg(feature = "alloc")]
+pub use self::replicas::{HeapReplicas, HeapReplicasMemory, ReplicasConfig};
 pub use self::wire::{REPLY_ID, UPDATE_ID};

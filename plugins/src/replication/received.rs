@@ -12,6 +12,8 @@ pub(super) struct Received {
 }
 
 impl Received {
+    pub(super) const NONE: Self = Self { latest: 0, bits: 0 };
+
     /// What an acknowledgement says.
     pub(super) const fn of(latest: u32, before: u32) -> Self {
         Self { latest, bits: ((before as u64) << 1) | 1 }

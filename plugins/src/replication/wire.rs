@@ -3,7 +3,7 @@
 use rakwire::codec::bits::{BitReader, BitWriter, Msb};
 use rakwire::wire::WireError;
 
-use super::class::{Class, Field};
+use super::class::{Class, Field, MAX_FIELDS};
 use super::received::Received;
 
 /// The first byte of every message to replicas.
@@ -15,6 +15,10 @@ pub const REPLY_ID: u8 = 131;
 pub(super) const ACKNOWLEDGEMENT: u8 = 0;
 /// The second byte of what owners send.
 pub(super) const STATE: u8 = 1;
+/// The second byte of the fingerprint of a client's classes.
+pub(super) const CLASSES: u8 = 2;
+/// The tick of the message with the fingerprint of an authority's classes, which no update has.
+const NO_TICK: u32 = 0;
 /// The bytes of a message before its records.
 pub(super) const HEADER: usize = 5;
 pub(super) const STATE_HEADER: usize = 6;
@@ -44,6 +48,28 @@ pub(super) const fn acknowledgement(received: Received) -> [u8; ACKNOWLEDGEMENT_
     let [a, b, c, d] = received.latest().to_be_bytes();
     let [e, f, g, h] = received.before().to_be_bytes();
     [REPLY_ID, ACKNOWLEDGEMENT, a, b, c, d, e, f, g, h]
+}
+
+/// The message by which an authority shows its classes.
+pub(super) fn classes_of_authority(fingerprint: u64) -> [u8; HEADER + 8] {
+    let mut message = [0; HEADER + 8];
+    let (header, rest) = message.split_at_mut(HEADER);
+    header.copy_from_slice(&update_header(NO_TICK));
+    rest.copy_from_slice(&fingerprint.to_be_bytes());
+    message
+}
+
+/// The fingerprint in such a message.
+pub(super) fn read_classes_of_authority(message: &[u8]) -> Option<u64> {
+    let (header, rest) = message.split_first_chunk::<HEADER>()?;
+    (*header == update_header(NO_TICK)).then_some(())?;
+    rest.try_into().ok().map(u64::from_be_bytes)
+}
+
+/// The message by which a client shows its classes, as long as an acknowledgement.
+pub(super) const fn classes_of_client(fingerprint: u64) -> [u8; ACKNOWLEDGEMENT_LENGTH] {
+    let [a, b, c, d, e, f, g, h] = fingerprint.to_be_bytes();
+    [REPLY_ID, CLASSES, a, b, c, d, e, f, g, h]
 }
 
 /// The bits of a number in Elias' gamma code.
@@ -79,8 +105,8 @@ pub(super) enum Change {
 
 /// What a message says of an entity beside its values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Record<const FIELDS: usize> {
-    Delta([Change; FIELDS]),
+pub(super) enum Record {
+    Delta([Change; MAX_FIELDS]),
     Full(Full),
     Removed { is_destroyed: bool },
 }
@@ -96,7 +122,7 @@ pub(super) struct Full {
     pub(super) is_owner: bool,
 }
 
-impl<const FIELDS: usize> Record<FIELDS> {
+impl Record {
     pub(super) fn bits(&self, class: &Class) -> usize {
         match self {
             Self::Delta(changes) => {
@@ -111,7 +137,7 @@ impl<const FIELDS: usize> Record<FIELDS> {
     }
 
     /// The bits of each field, and those of the rest; nothing of a record without fields.
-    pub(super) fn split_bits(&self, class: &Class, fields: &mut [u16; FIELDS]) -> Option<u16> {
+    pub(super) fn split_bits(&self, class: &Class, fields: &mut [u16; MAX_FIELDS]) -> Option<u16> {
         let places = fields.iter_mut().zip(class.fields);
         match self {
             Self::Delta(changes) => {

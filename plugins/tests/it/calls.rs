@@ -1,11 +1,12 @@
 //! Remote calls, in both protocols where they differ.
 
+use core::task::Poll;
 use core::time::Duration;
 
 use proptest::prelude::*;
 use rakwire::Instant;
 use rakwire::codec::bitstream::{BitStreamReader, BitStreamWriter};
-use rakwire::codec::rabbit::{List, Pack, Text};
+use rakwire::codec::rabbit::{List, Pack, Text, Unpack};
 use rakwire::endpoint::{
     Capacity, ConnectionId, Event, Hooked, Peer, Plugin, PluginHost, PluginKey, Protocol, SendError, Verdict,
 };
@@ -13,7 +14,8 @@ use rakwire::game_protocol::GameProtocol;
 use rakwire::raknet::{Channel, Delivery, DisconnectReason, RakNet};
 use rakwire::sim::{Conditions, Pair};
 use rakwire_plugins::calls::{
-    CallError, CallFailure, Function, Handler, MAX_NAME, Message, Refusal, RegisterError, RemoteCalls,
+    CallError, CallFailure, Function, Handler, LaterHandler, MAX_NAME, Message, Refusal, RegisterError,
+    RemoteCalls, Ticket,
 };
 use serde_json::Value;
 
@@ -42,20 +44,20 @@ function!(Nameless, "", (), ());
 function!(Long, "a name of 65 bytes, which is one more than the names of functions have", (), ());
 
 /// How hard a ball is thrown.
-#[derive(Clone, Copy, Debug, PartialEq, Pack)]
+#[derive(Clone, Copy, Debug, PartialEq, Pack, Unpack)]
 enum Power {
     Weak,
     Charged(u8),
 }
 
-#[derive(Clone, Debug, PartialEq, Pack)]
+#[derive(Clone, Debug, PartialEq, Pack, Unpack)]
 struct Shot<'a> {
     at: (i16, i16),
     power: Power,
     name: Text<'a>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Pack)]
+#[derive(Clone, Copy, Debug, PartialEq, Pack, Unpack)]
 struct Hit {
     distance: u32,
     is_deadly: bool,
@@ -533,7 +535,8 @@ fn places_for_answers_go_from_those_who_have_most_to_others() {
     let plugin: &mut dyn Plugin<RakNet> = &mut server;
     plugin.update(Instant::ZERO, &mut sender);
     let to = |id| sender.messages.iter().filter(|(to, ..)| *to == id).count();
-    assert_eq!((to(ids[0]) + to(ids[1]), to(ids[2])), (3, 1));
+    // Three answers, two refusals, and the one whose answer has made room.
+    assert_eq!((to(ids[0]) + to(ids[1]), to(ids[2])), (6, 1));
 }
 
 /// One caller that reads no answers leaves room for those of others, and no memory is taken for what it wants.
@@ -557,6 +560,116 @@ fn a_flood_of_calls_is_bounded_by_caller() {
     assert_eq!(sender.messages.iter().map(|(to, ..)| *to).collect::<Vec<_>>(), [ids[1]]);
     plugin.on_disconnected(Instant::ZERO, ids[0], DisconnectReason::Lost);
     assert_eq!(plugin.poll_timeout(), None, "its answers are gone with it");
+}
+
+/// No time passes: each call has an answer or learns at once that there was no place.
+#[test]
+fn no_call_of_sixteen_at_once_runs_into_its_timeout() {
+    type Many<C> = RemoteCalls<RakNet, C, 6, 16, 128>;
+    let id = connections::<RakNet>(1)[0];
+    let (mut client, mut server) = (Many::new(()), Many::new(Game::default()));
+    server.register::<Add, Add>().expect("room");
+    for _ in 0..16 {
+        client.call::<Add>(id, &(1, 2), TIMEOUT, ORDERED).expect("room");
+    }
+    transmit(&mut client, Instant::ZERO).iter().for_each(|call| receive(&mut server, id, call));
+    transmit(&mut server, Instant::ZERO).iter().for_each(|answer| receive(&mut client, id, answer));
+    let (mut sums, mut busy) = (0, 0);
+    while let Some(finished) = client.poll_finished() {
+        match finished.answer::<Add>() {
+            Ok(3) => sums += 1,
+            Err(CallFailure::Refused(Refusal::Busy)) => busy += 1,
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!((sums, busy, client.open_calls()), (8, 8, 0));
+    assert_eq!((server.stats().calls, server.stats().busy), (8, 8));
+}
+
+/// A caller whose answer has made room for that of another one learns that.
+#[test]
+fn a_dropped_answer_is_reported_to_its_caller() {
+    let ids = connections::<RakNet>(3);
+    let mut server = server();
+    let mut buffer = [0; 64];
+    for (number, id) in [(1, ids[0]), (2, ids[0]), (3, ids[1]), (4, ids[1]), (5, ids[2])] {
+        let call = Message::Call { number, name: b"add", arguments: &[0x04, 0x20, 0x00] };
+        let length = call.encode(&mut buffer).expect("room");
+        receive(&mut server, id, &buffer[..length]);
+    }
+    let mut sender = Collector::new();
+    Plugin::<RakNet>::update(&mut server, Instant::ZERO, &mut sender);
+    let dropped: Vec<_> = sender
+        .messages
+        .iter()
+        .filter(|(_, bytes, _)| {
+            matches!(Message::decode(bytes), Some(Message::Refusal { refusal: Refusal::AnswerDropped, .. }))
+        })
+        .collect();
+    assert_eq!((sender.messages.len(), dropped.len()), (5, 1), "every call has an end");
+}
+
+/// Keeps the tickets of what was asked.
+#[derive(Default)]
+struct Queries(Vec<(Ticket, (u32, u32))>);
+
+impl LaterHandler<Add, Queries> for Add {
+    fn is_allowed(_: &Queries, _: ConnectionId) -> bool {
+        true
+    }
+
+    fn begin(queries: &mut Queries, ticket: Ticket, arguments: (u32, u32)) -> Result<(), Refusal> {
+        queries.0.push((ticket, arguments));
+        Ok(())
+    }
+}
+
+#[test]
+fn a_handler_may_answer_later_and_one_caller_has_half_of_the_places() {
+    let ids = connections::<RakNet>(2);
+    let mut server = RemoteCalls::<RakNet, Queries, 2, 4, 128>::new(Queries::default());
+    server.register_later::<Add, Add>().expect("room");
+    let mut client = Client::new(());
+    for number in 0..4 {
+        client.call::<Add>(ids[0], &(number, 1), TIMEOUT, ORDERED).expect("room");
+    }
+    transmit(&mut client, Instant::ZERO).iter().for_each(|call| receive(&mut server, ids[0], call));
+    let refusals = transmit(&mut server, Instant::ZERO);
+    assert_eq!((server.context.0.len(), refusals.len()), (2, 2));
+    refusals.iter().for_each(|refusal| receive(&mut client, ids[0], refusal));
+
+    let [(one, (a, b)), (other, _)] = server.context.0[..] else { panic!("two") };
+    assert_eq!(one.caller(), ids[0]);
+    assert!(server.answer::<Add>(one, &(a + b)) && server.refuse(other, Refusal::Failed(7)));
+    assert!(!server.answer::<Add>(one, &0), "it was answered");
+    transmit(&mut server, Instant::ZERO).iter().for_each(|answer| receive(&mut client, ids[0], answer));
+    let ends: Vec<_> = std::iter::from_fn(|| client.poll_finished()).map(|end| end.answer::<Add>()).collect();
+    let busy = Err(CallFailure::Refused(Refusal::Busy));
+    assert_eq!(ends, [busy, busy, Ok(1), Err(CallFailure::Refused(Refusal::Failed(7)))]);
+
+    // The end of a connection ends its calls.
+    client.call::<Add>(ids[0], &(1, 1), TIMEOUT, ORDERED).expect("room");
+    transmit(&mut client, Instant::ZERO).iter().for_each(|call| receive(&mut server, ids[0], call));
+    let (ticket, _) = server.context.0[2];
+    Plugin::<RakNet>::on_disconnected(&mut server, Instant::ZERO, ids[0], DisconnectReason::Lost);
+    assert!(!server.answer::<Add>(ticket, &2));
+}
+
+#[test]
+fn nothing_else_takes_the_end_of_a_claimed_call() {
+    let id = connections::<RakNet>(1)[0];
+    let (mut client, mut server) = (Client::new(()), server());
+    let mine = client.call::<Add>(id, &(1, 2), TIMEOUT, ORDERED).expect("room");
+    let other = client.call::<Add>(id, &(3, 4), TIMEOUT, ORDERED).expect("room");
+    assert!(client.claim(mine));
+    let waker = core::task::Waker::noop();
+    assert!(client.poll_call(mine, waker).is_pending());
+    exchange(&mut client, &mut server, id);
+    assert_eq!(client.poll_finished().map(|finished| finished.id), Some(other));
+    assert!(client.poll_finished().is_none());
+    let Poll::Ready(Some(finished)) = client.poll_call(mine, waker) else { panic!("it has ended") };
+    assert_eq!(finished.answer::<Add>(), Ok(3));
+    assert!(matches!(client.poll_call(mine, waker), Poll::Ready(None)), "once");
 }
 
 #[test]

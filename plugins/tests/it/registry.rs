@@ -11,7 +11,7 @@ use rakwire_plugins::mesh::{ConnectionGraph, Mesh};
 use rakwire_plugins::nat::{Facilitator, Traversal};
 use rakwire_plugins::ready::ReadyEvents;
 use rakwire_plugins::registry::{Owner, REGISTRY, lookup};
-use rakwire_plugins::replication::{Authority, Class, EverythingInScope, Field, Replicas};
+use rakwire_plugins::replication::{Class, EverythingInScope, Field, FixedAuthority, FixedReplicas};
 
 static CLASSES: [Class; 1] = [Class { fields: &[Field::new(8)] }];
 
@@ -97,10 +97,10 @@ fn plugins_have_the_ids_that_the_registry_says() {
     let receiver: &dyn Plugin<RakNet> = &FileReceiver::<RakNet, _, 1, 1, MIN_BYTES>::new(Nothing, limits);
     assert_eq!(sender.message_ids().first_of_both(receiver.message_ids()), None, "a peer may have both");
     let authority: &dyn Plugin<RakNet> =
-        &Authority::<RakNet, _, 1, 1, 1, 2, 40>::new(&CLASSES, EverythingInScope, Delivery::UNRELIABLE)
+        &FixedAuthority::<RakNet, _, 1, 1, 1, 2, 40>::new(&CLASSES, EverythingInScope, Delivery::UNRELIABLE)
             .expect("a class");
     let replicas: &dyn Plugin<RakNet> =
-        &Replicas::<RakNet, 1, 1, 40>::new(&CLASSES, Delivery::UNRELIABLE).expect("a class");
+        &FixedReplicas::<RakNet, 1, 1, 40>::new(&CLASSES, Delivery::UNRELIABLE).expect("a class");
     assert_eq!(authority.message_ids().first_of_both(replicas.message_ids()), None, "a peer may have both");
     for plugin in [authority, replicas] {
         assert!(plugin.message_ids().first_of_both(owned_by(Owner::Rakwire, "replication")).is_some());

@@ -34,15 +34,19 @@
 
 mod class;
 mod near_players;
+#[cfg(feature = "alloc")]
 mod world;
 
 use rakwire::endpoint::Protocol;
-use rakwire_plugins::replication::{Authority, ClassError, Replicas};
+#[cfg(feature = "alloc")]
+use rakwire_plugins::replication::{AuthorityConfig, HeapAuthority};
+use rakwire_plugins::replication::{ClassError, FixedReplicas};
 use snowfight::message::Entity;
 use snowfight::world::{MAX_OBJECTS, MAX_PLAYERS, TICKS_PER_SECOND};
 
 pub use class::{FIELDS, POSITION_SCALE};
 pub use near_players::{NEAR, NearPlayers};
+#[cfg(feature = "alloc")]
 pub use world::ReplicatedWorld;
 
 /// The entities that a world has at once.
@@ -54,23 +58,27 @@ pub const UPDATES_PER_SECOND: u32 = TICKS_PER_SECOND / UPDATE_TICKS;
 /// The size of an update in bytes, at most. It fits into a datagram.
 pub const BYTES: usize = 1_024;
 /// For so many updates, half a second, changes have a short form.
+#[cfg(feature = "alloc")]
 const HISTORY: usize = 16;
 
 /// The authority of a server with so many connections, which takes about 20 KB for each of them.
-pub type WorldAuthority<P, const PEERS: usize> =
-    Authority<P, NearPlayers<PEERS>, PEERS, ENTITIES, FIELDS, HISTORY, BYTES>;
+#[cfg(feature = "alloc")]
+pub type WorldAuthority<P, const PEERS: usize> = HeapAuthority<P, NearPlayers<PEERS>>;
 
 /// What a client has of the world.
-pub type WorldReplicas<P> = Replicas<P, ENTITIES, FIELDS, BYTES>;
+pub type WorldReplicas<P> = FixedReplicas<P, ENTITIES, FIELDS, BYTES>;
 
 /// An authority without entities, whose messages travel by this delivery, which should be unreliable.
 ///
 /// # Errors
 /// Never: the classes are those of this crate.
+#[cfg(feature = "alloc")]
 pub fn authority<P: Protocol, const PEERS: usize>(
     delivery: P::Delivery,
 ) -> Result<WorldAuthority<P, PEERS>, ClassError> {
-    Authority::new(&class::CLASSES, NearPlayers::new(), delivery)
+    let config =
+        AuthorityConfig { connections: PEERS, entities: ENTITIES, history: HISTORY, max_message: BYTES };
+    HeapAuthority::new(&class::CLASSES, NearPlayers::new(), delivery, &config)
 }
 
 /// Replicas without entities, whose acknowledgements travel by this delivery, which should be unreliable.
@@ -78,7 +86,7 @@ pub fn authority<P: Protocol, const PEERS: usize>(
 /// # Errors
 /// Never: the classes are those of this crate.
 pub fn replicas<P: Protocol>(delivery: P::Delivery) -> Result<WorldReplicas<P>, ClassError> {
-    Replicas::new(&class::CLASSES, delivery)
+    FixedReplicas::new(&class::CLASSES, delivery)
 }
 
 /// The entities of the game that a client has, players first.

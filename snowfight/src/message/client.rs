@@ -1,4 +1,4 @@
-use rakwire::codec::rabbit::Pack;
+use rakwire::codec::rabbit::{Pack, Unpack};
 
 use super::{Channel, Direction, EntityId, Point};
 
@@ -11,7 +11,7 @@ use super::{Channel, Direction, EntityId, Point};
 /// let init = Request { channel: Channel(255), kind: RequestKind::Init };
 /// assert_eq!(unpack(&[0xF8, 0x0F]), Ok(ClientMessage::Request(init)));
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Pack)]
+#[derive(Clone, Copy, Debug, PartialEq, Pack, Unpack)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum ClientMessage {
     /// A request, which has a response.
@@ -21,7 +21,7 @@ pub enum ClientMessage {
 }
 
 /// A request, which has a response.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Pack)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Pack, Unpack)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Request {
     /// The channel of the response.
@@ -31,7 +31,7 @@ pub struct Request {
 }
 
 /// The kind of a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Pack)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Pack, Unpack)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum RequestKind {
     /// Requests a pong.
@@ -41,7 +41,7 @@ pub enum RequestKind {
 }
 
 /// An action of the player.
-#[derive(Clone, Copy, Debug, PartialEq, Pack)]
+#[derive(Clone, Copy, Debug, PartialEq, Pack, Unpack)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(transparent))]
 pub struct Action {
@@ -50,7 +50,7 @@ pub struct Action {
 }
 
 /// The kind of an action.
-#[derive(Clone, Copy, Debug, PartialEq, Pack)]
+#[derive(Clone, Copy, Debug, PartialEq, Pack, Unpack)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum ActionKind {
     /// Starts or stops breaking something.
@@ -62,7 +62,7 @@ pub enum ActionKind {
 }
 
 /// Starts to break an entity, or stops.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Pack)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Pack, Unpack)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Break {
     /// The entity to break; `None` to stop.
@@ -70,7 +70,7 @@ pub struct Break {
 }
 
 /// Throws the held object.
-#[derive(Clone, Copy, Debug, PartialEq, Pack)]
+#[derive(Clone, Copy, Debug, PartialEq, Pack, Unpack)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Throw {
     /// Where it should land.
@@ -78,7 +78,7 @@ pub struct Throw {
 }
 
 /// Walks in a direction until the next `Move`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Pack)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Pack, Unpack)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Move {
     /// The direction.

@@ -1,7 +1,7 @@
 use core::fmt;
 use core::ops::BitOr;
 
-use rakwire::codec::rabbit::Pack;
+use rakwire::codec::rabbit::{Pack, Unpack};
 
 /// A set of four directions; undefined bits are kept (docs/game.md#messages).
 ///
@@ -12,7 +12,7 @@ use rakwire::codec::rabbit::Pack;
 /// assert!(direction.has(Direction::WEST) && !direction.has(Direction::EAST));
 /// assert_eq!(format!("{direction:?}"), "NORTH | WEST");
 /// ```
-#[derive(Clone, Copy, Default, PartialEq, Eq, Hash, Pack)]
+#[derive(Clone, Copy, Default, PartialEq, Eq, Hash, Pack, Unpack)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Direction(pub u8);
 

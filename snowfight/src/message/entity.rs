@@ -1,9 +1,9 @@
-use rakwire::codec::rabbit::Pack;
+use rakwire::codec::rabbit::{Pack, Unpack};
 
 use super::{Direction, EntityId, PlayerId, Point};
 
 /// An entity in a snapshot.
-#[derive(Clone, Copy, Debug, PartialEq, Pack)]
+#[derive(Clone, Copy, Debug, PartialEq, Pack, Unpack)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Entity {
     /// Its id.
@@ -36,7 +36,7 @@ impl Entity {
 /// assert_eq!(unpack::<EntityKind>(&[0b10]), Ok(EntityKind::Dead));
 /// assert!(unpack::<EntityKind>(&[0b11]).is_err());
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Pack)]
+#[derive(Clone, Copy, Debug, PartialEq, Pack, Unpack)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum EntityKind {
     /// A tree or a mushroom.
@@ -48,7 +48,7 @@ pub enum EntityKind {
 }
 
 /// A tree or a mushroom on the ground, held, or flying.
-#[derive(Clone, Copy, Debug, PartialEq, Pack)]
+#[derive(Clone, Copy, Debug, PartialEq, Pack, Unpack)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Object {
     /// The position of its base.
@@ -64,7 +64,7 @@ pub struct Object {
 }
 
 /// The kind of an object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Pack)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Pack, Unpack)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum ObjectKind {
     /// Tall.
@@ -74,7 +74,7 @@ pub enum ObjectKind {
 }
 
 /// A player.
-#[derive(Clone, Copy, Debug, PartialEq, Pack)]
+#[derive(Clone, Copy, Debug, PartialEq, Pack, Unpack)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Player {
     /// The position of the feet.

@@ -1,5 +1,5 @@
 //! Every message of the Game Protocol (docs/game.md#messages), packed as
-//! [Rabbit](rakwire::codec::rabbit) by `#[derive(Pack)]`.
+//! [Rabbit](rakwire::codec::rabbit) by `#[derive(Pack, Unpack)]`.
 //!
 //! ```
 //! use rakwire::codec::rabbit::{pack, unpack};

@@ -1,6 +1,6 @@
 use core::ops::{Add, Mul, Sub};
 
-use rakwire::codec::rabbit::Pack;
+use rakwire::codec::rabbit::{Pack, Unpack};
 
 /// A position, a distance or a velocity; x to the east, y to the north, z up, in tiles.
 ///
@@ -10,7 +10,7 @@ use rakwire::codec::rabbit::Pack;
 /// let point = Point::new(3.0, 0.0, 4.0);
 /// assert_eq!((point.length(), point * 2.0 - point), (5.0, point));
 /// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Pack)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Pack, Unpack)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Point {
     /// To the east.

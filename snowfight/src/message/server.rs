@@ -1,4 +1,4 @@
-use rakwire::codec::rabbit::{List, Pack, Text};
+use rakwire::codec::rabbit::{List, Pack, Text, Unpack};
 
 use super::{Channel, Entity, PlayerId};
 
@@ -11,7 +11,7 @@ use super::{Channel, Entity, PlayerId};
 /// let lost = Event { time: 7, kind: EventKind::GameOver(GameOver::Loser) };
 /// assert_eq!(unpack(&[0x38, 0x08]), Ok(ServerMessage::Event(lost)));
 /// ```
-#[derive(Clone, Debug, PartialEq, Pack)]
+#[derive(Clone, Debug, PartialEq, Pack, Unpack)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub enum ServerMessage<'a> {
     /// Something happened.
@@ -21,7 +21,7 @@ pub enum ServerMessage<'a> {
 }
 
 /// An event and its tick.
-#[derive(Clone, Debug, PartialEq, Pack)]
+#[derive(Clone, Debug, PartialEq, Pack, Unpack)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Event<'a> {
     /// The tick: 60 per second since the start of the server, with wrapping.
@@ -31,7 +31,7 @@ pub struct Event<'a> {
 }
 
 /// The kind of an event.
-#[derive(Clone, Debug, PartialEq, Pack)]
+#[derive(Clone, Debug, PartialEq, Pack, Unpack)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub enum EventKind<'a> {
     /// A tick has passed.
@@ -41,7 +41,7 @@ pub enum EventKind<'a> {
 }
 
 /// How a game ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Pack)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Pack, Unpack)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub enum GameOver {
     /// The client has lost.
@@ -51,7 +51,7 @@ pub enum GameOver {
 }
 
 /// The world: players, then objects, then dead entities.
-#[derive(Clone, Debug, Default, PartialEq, Pack)]
+#[derive(Clone, Debug, Default, PartialEq, Pack, Unpack)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Snapshot<'a> {
     /// Every entity.
@@ -60,7 +60,7 @@ pub struct Snapshot<'a> {
 }
 
 /// A response.
-#[derive(Clone, Debug, PartialEq, Pack)]
+#[derive(Clone, Debug, PartialEq, Pack, Unpack)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Response<'a> {
     /// The channel of the request.
@@ -70,7 +70,7 @@ pub struct Response<'a> {
 }
 
 /// The kind of a response.
-#[derive(Clone, Debug, PartialEq, Pack)]
+#[derive(Clone, Debug, PartialEq, Pack, Unpack)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub enum ResponseKind<'a> {
     /// The request is rejected for this reason.
@@ -82,7 +82,7 @@ pub enum ResponseKind<'a> {
 }
 
 /// The response to a client that joins.
-#[derive(Clone, Debug, PartialEq, Pack)]
+#[derive(Clone, Debug, PartialEq, Pack, Unpack)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Connect<'a> {
     /// The player of the client.

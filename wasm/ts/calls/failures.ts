@@ -25,6 +25,8 @@ const REFUSALS: Readonly<Record<number, readonly [ErrorCode, string]>> = {
   [REASONS.forbidden]: ["forbidden", "the other peer does not let this one call the function"],
   [REASONS.badArguments]: ["bad-arguments", "the arguments are not those of the function"],
   [REASONS.answerTooLong]: ["answer-too-long", "the answer does not fit into a message"],
+  [REASONS.busy]: ["busy", "the other peer has too many calls to answer; try again a little later"],
+  [REASONS.answerDropped]: ["refused", "the function has run, and its answer was dropped for want of room"],
 };
 
 /** What a refusal of the other peer is for who has called. */

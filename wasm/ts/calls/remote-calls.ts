@@ -226,6 +226,11 @@ export class RemoteCalls<S extends CallSchema> {
   #onCall(number: number, name: string, payload: Uint8Array, delivery: SendOptions): void {
     if (this.#running + this.#answers.length >= this.#maxCalls) {
       this.#stats.busy += 1;
+      // Refusals are short, and a flood gets no more of them than there are calls.
+      if (this.#answers.length < 2 * this.#maxCalls) {
+        const bytes = this.#encodeReply(number, new Refusal(REASONS.busy));
+        this.#answers.push({ bytes, options: delivery, onFailed: () => undefined });
+      }
       return;
     }
     const registered = this.#registered.get(name);

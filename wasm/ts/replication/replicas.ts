@@ -12,8 +12,8 @@ import { Places } from "./places.js";
 import { Received } from "./received.js";
 import { indexOf } from "./replica.js";
 import type { EntityClass, EntityClasses, ReplicaOf } from "./schema.js";
-import { readClasses } from "./schema.js";
-import { encodeAcknowledgement, encodeStates, HEADER, UPDATE_ID } from "./wire.js";
+import { fingerprintOf, readClasses } from "./schema.js";
+import { encodeAcknowledgement, encodeClasses, encodeStates, HEADER, readFingerprint, UPDATE_ID } from "./wire.js";
 
 export type { RemoveReason } from "./places.js";
 
@@ -47,6 +47,8 @@ export interface ReplicasStats {
   readonly late: number;
   /** Messages that say nothing, that are too long, or of more entities than there is room for. */
   readonly malformed: number;
+  /** Servers whose classes are others, and updates of them, which are dropped. */
+  readonly mismatched: number;
 }
 
 /**
@@ -62,16 +64,22 @@ export interface ReplicasStats {
 export class Replicas<C extends EntityClasses, H = unknown> {
   /** Is told what has become of entities, each time after the whole update that says so. */
   onEvent: ((event: ReplicaEvent<C, H>) => void) | undefined;
+  /** Is called when the server has other classes: it is of another version of the game, and shows nothing here. */
+  onMismatch: (() => void) | undefined;
   readonly #classes: readonly EntityClass[];
+  readonly #fingerprint: bigint;
   readonly #maxBytes: number;
   readonly #places: Places;
   readonly #events: PlaceEvent[] = [];
-  readonly #stats = { updates: 0, late: 0, malformed: 0 };
+  readonly #stats = { updates: 0, late: 0, malformed: 0, mismatched: 0 };
   #isTelling = false;
   #connection: Connection | undefined;
   #detach: (() => void) | undefined;
   #received = new Received();
   #isUnacknowledged = false;
+  /** The server was not sent the fingerprint of the classes. */
+  #owesClasses = false;
+  #hasOtherClasses = false;
   /** It sends in the next microtask. */
   #isSending = false;
   /** The connection that has no room for states. */
@@ -83,6 +91,7 @@ export class Replicas<C extends EntityClasses, H = unknown> {
   constructor({ classes, maxEntities = MAX_ENTITIES, maxBytes = MAX_BYTES }: ReplicasOptions<C>) {
     this.#maxBytes = readInteger("maxBytes", maxBytes, 1, MOST_BYTES);
     this.#classes = readClasses(classes, maxBytes);
+    this.#fingerprint = fingerprintOf(this.#classes);
     const count = readInteger("maxEntities", maxEntities, 1, MOST_ENTITIES);
     this.#places = new Places(this.#classes, count, (event) => this.#events.push(event), () => this.#sendLater());
   }
@@ -102,6 +111,8 @@ export class Replicas<C extends EntityClasses, H = unknown> {
     const plugin = { ids: [UPDATE_ID], onMessage: ({ bytes }: Message) => this.#onMessage(bytes) };
     this.#detach = attachUntilEnd(connection, plugin, () => this.leave());
     this.#connection = connection;
+    this.#owesClasses = true;
+    this.#sendLater();
   }
 
   /** Removes all entities, and takes no more. */
@@ -109,7 +120,7 @@ export class Replicas<C extends EntityClasses, H = unknown> {
     this.#detach?.();
     this.#detach = this.#connection = undefined;
     this.#received = new Received();
-    this.#isUnacknowledged = false;
+    this.#isUnacknowledged = this.#owesClasses = this.#hasOtherClasses = false;
     this.#places.clear();
     this.#tell();
   }
@@ -145,12 +156,15 @@ export class Replicas<C extends EntityClasses, H = unknown> {
   }
 
   #onMessage(bytes: Uint8Array): void {
-    this.#stats[this.#take(bytes)] += 1;
+    const counter = this.#take(bytes);
+    if (counter !== undefined) {
+      this.#stats[counter] += 1;
+    }
     this.#tell();
   }
 
   /** Takes an update wholly or not at all. */
-  #take(bytes: Uint8Array): keyof ReplicasStats {
+  #take(bytes: Uint8Array): keyof ReplicasStats | undefined {
     try {
       return bytes.length > this.#maxBytes ? "malformed" : this.#read(bytes);
     } catch (error) {
@@ -161,12 +175,15 @@ export class Replicas<C extends EntityClasses, H = unknown> {
     }
   }
 
-  #read(bytes: Uint8Array): keyof ReplicasStats {
+  #read(bytes: Uint8Array): keyof ReplicasStats | undefined {
     const header = new BitReader(bytes, "msb");
     header.bits(8);
     const tick = header.bits(32);
     if (tick === 0) {
-      return "malformed";
+      return this.#compareClasses(readFingerprint(bytes));
+    }
+    if (this.#hasOtherClasses) {
+      return "mismatched";
     }
     const records = bytes.subarray(HEADER);
     // Nothing of a message counts unless all of it says something.
@@ -178,6 +195,25 @@ export class Replicas<C extends EntityClasses, H = unknown> {
     this.#isUnacknowledged = true;
     this.#sendLater();
     return "updates";
+  }
+
+  /** The server shows its classes, and has those of this peer shown. */
+  #compareClasses(fingerprint: bigint | undefined): "malformed" | "mismatched" | undefined {
+    if (fingerprint === undefined) {
+      return "malformed";
+    }
+    this.#owesClasses = true;
+    this.#sendLater();
+    this.#hasOtherClasses = fingerprint !== this.#fingerprint;
+    if (!this.#hasOtherClasses) {
+      return undefined;
+    }
+    try {
+      this.onMismatch?.();
+    } catch (error) {
+      report(error);
+    }
+    return "mismatched";
   }
 
   /** Tells of events in their order, also of those that come while it does. */
@@ -211,6 +247,11 @@ export class Replicas<C extends EntityClasses, H = unknown> {
     const connection = this.#connection;
     if (connection === undefined) {
       return;
+    }
+    if (this.#owesClasses) {
+      // One that finds no room is sent when the server repeats its own.
+      this.#owesClasses = false;
+      failureOf(() => connection.send(encodeClasses(this.#fingerprint)));
     }
     if (this.#isUnacknowledged) {
       this.#isUnacknowledged = false;

@@ -60,6 +60,17 @@ export function readClasses(classes: EntityClasses, maxBytes: number): readonly 
   return all;
 }
 
+/** Names the classes, without their names: FNV-1a with 64 bits, over the number of fields of each and the bits of each field. */
+export function fingerprintOf(classes: readonly EntityClass[]): bigint {
+  let hash = 0xcbf2_9ce4_8422_2325n;
+  for (const { fields } of classes) {
+    for (const byte of [fields.length, ...fields.flatMap(({ bits, short }) => [bits, short])]) {
+      hash = BigInt.asUintN(64, (hash ^ BigInt(byte)) * 0x0100_0000_01b3n);
+    }
+  }
+  return hash;
+}
+
 function readClass(name: string, described: Readonly<Record<string, Field>>): EntityClass {
   const entries = entriesOf(described);
   if (entries.length > MAX_FIELDS) {

@@ -11,6 +11,9 @@ export const UPDATE_ID = 130;
 /** The bytes of an update before its records. */
 export const HEADER = 5;
 /** The first two bytes of what replicas send. */
+/** The first bytes of a message with the fingerprint of the classes, and the bytes of that. */
+const CLASSES = 0x8302;
+const FINGERPRINT = 8;
 const ACKNOWLEDGEMENT = 0x8300;
 const STATE = 0x8301;
 const STATE_HEADER = 6;
@@ -94,6 +97,21 @@ function lengthen(was: number, low: number, bits: number, short: number): number
 /** The part of a number that a field can hold. */
 export function truncate(value: number, bits: number): number {
   return (value & (0xffff_ffff >>> (32 - bits))) >>> 0;
+}
+
+/** The message by which a client shows its classes. */
+export function encodeClasses(fingerprint: bigint): Uint8Array<ArrayBuffer> {
+  const bytes = new Uint8Array(2 + FINGERPRINT);
+  const view = new DataView(bytes.buffer);
+  view.setUint16(0, CLASSES);
+  view.setBigUint64(2, fingerprint);
+  return bytes;
+}
+
+/** The fingerprint in a message of the server that has no tick; nothing if it is none. */
+export function readFingerprint(bytes: Uint8Array): bigint | undefined {
+  const { buffer, byteOffset, length } = bytes;
+  return length === HEADER + FINGERPRINT ? new DataView(buffer, byteOffset, length).getBigUint64(HEADER) : undefined;
 }
 
 export function encodeAcknowledgement({ latest, before }: Received): Uint8Array<ArrayBuffer> {

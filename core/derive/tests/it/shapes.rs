@@ -2,13 +2,13 @@
 
 use rakwire::codec::rabbit::{ErrorKind, List, Pack, Reader, Text, Unpack, to_vec, unpack};
 
-#[derive(Clone, Debug, PartialEq, Pack)]
+#[derive(Clone, Debug, PartialEq, Pack, Unpack)]
 struct Unit;
 
-#[derive(Clone, Debug, PartialEq, Pack)]
+#[derive(Clone, Debug, PartialEq, Pack, Unpack)]
 struct Id(u32);
 
-#[derive(Clone, Debug, PartialEq, Pack)]
+#[derive(Clone, Debug, PartialEq, Pack, Unpack)]
 struct Fields {
     #[pack(bits = 5)]
     a: u8,
@@ -18,7 +18,7 @@ struct Fields {
     c: u32,
 }
 
-#[derive(Clone, Debug, PartialEq, Pack)]
+#[derive(Clone, Debug, PartialEq, Pack, Unpack)]
 struct Bounded<'a> {
     #[pack(max = 2)]
     ids: Vec<Id>,
@@ -30,12 +30,12 @@ struct Bounded<'a> {
 
 const LONGEST: usize = 4;
 
-#[derive(Clone, Debug, PartialEq, Pack)]
+#[derive(Clone, Debug, PartialEq, Pack, Unpack)]
 enum One {
     Only(bool),
 }
 
-#[derive(Clone, Debug, PartialEq, Pack)]
+#[derive(Clone, Debug, PartialEq, Pack, Unpack)]
 enum Five<T> {
     A,
     B(T),
@@ -44,7 +44,7 @@ enum Five<T> {
     E(#[pack(bits = 64)] u64, Unit),
 }
 
-#[derive(Clone, Debug, PartialEq, Pack)]
+#[derive(Clone, Debug, PartialEq, Pack, Unpack)]
 struct Pair<A: Clone, B>
 where
     B: PartialEq,
@@ -106,4 +106,20 @@ fn bounds_hold_on_both_sides() {
         let same = to_vec(&(value.ids.clone(), value.name.clone(), value.list.clone())).unwrap();
         assert!(matches!(unpack::<Bounded<'_>>(&same).unwrap_err().kind, ErrorKind::TooMany { .. }));
     }
+}
+
+/// What one side only writes, and the other one only reads.
+#[derive(Debug, Pack)]
+struct Sent<'a>(u16, Text<'a>);
+
+#[derive(Debug, PartialEq, Unpack)]
+struct Received {
+    number: u16,
+    text: String,
+}
+
+#[test]
+fn each_direction_is_derived_by_itself() {
+    let bytes = to_vec(&Sent(7, Text::new("hey"))).expect("it fits");
+    assert_eq!(unpack(&bytes), Ok(Received { number: 7, text: "hey".to_owned() }));
 }

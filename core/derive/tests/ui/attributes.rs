@@ -1,18 +1,18 @@
-use rakwire::codec::rabbit::Pack;
+use rakwire::codec::rabbit::{Pack, Unpack};
 
-#[derive(Pack)]
+#[derive(Pack, Unpack)]
 struct Unknown(#[pack(width = 3)] u8);
 
-#[derive(Pack)]
+#[derive(Pack, Unpack)]
 struct Empty(#[pack()] u8);
 
-#[derive(Pack)]
+#[derive(Pack, Unpack)]
 struct Both(#[pack(bits = 3, max = 3)] u8);
 
-#[derive(Pack)]
+#[derive(Pack, Unpack)]
 struct Twice(#[pack(bits = 3)] #[pack(bits = 3)] u8);
 
-#[derive(Pack)]
+#[derive(Pack, Unpack)]
 #[pack(bits = 3)]
 struct OnTheType(u8);
 

@@ -1,6 +1,6 @@
-use rakwire::codec::rabbit::Pack;
+use rakwire::codec::rabbit::{Pack, Unpack};
 
-#[derive(Pack)]
+#[derive(Pack, Unpack)]
 struct Small(#[pack(max = 3)] u32);
 
 fn main() {}

@@ -1,6 +1,6 @@
-use rakwire::codec::rabbit::{Pack, Text};
+use rakwire::codec::rabbit::{Pack, Text, Unpack};
 
-#[derive(Pack)]
+#[derive(Pack, Unpack)]
 struct Names<'a, 'b> {
     first: Text<'a>,
     last: Text<'b>,

@@ -1,6 +1,6 @@
-use rakwire::codec::rabbit::Pack;
+use rakwire::codec::rabbit::{Pack, Unpack};
 
-#[derive(Pack)]
+#[derive(Pack, Unpack)]
 union Either {
     a: u32,
     b: f32,

@@ -1,6 +1,6 @@
-use rakwire::codec::rabbit::Pack;
+use rakwire::codec::rabbit::{Pack, Unpack};
 
-#[derive(Pack)]
+#[derive(Pack, Unpack)]
 struct Half(#[pack(bits = 16)] f32);
 
 fn main() {}

@@ -1,4 +1,4 @@
-//! What `#[derive(Pack)]` writes for fields with attributes. Code by hand may use it too.
+//! What `#[derive(Pack, Unpack)]` writes for fields with attributes. Code by hand may use it too.
 //!
 //! ```
 //! use rakwire::codec::rabbit::{Reader, Writer, field};

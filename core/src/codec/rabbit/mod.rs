@@ -27,14 +27,14 @@
 //! ```
 //! use rakwire::codec::rabbit::{List, Pack, Reader, Unpack, pack};
 //!
-//! #[derive(Clone, Debug, PartialEq, Pack)]
+//! #[derive(Clone, Debug, PartialEq, Pack, Unpack)]
 //! struct Score {
 //!     #[pack(bits = 4)]
 //!     team: u8,
 //!     points: u32,
 //! }
 //!
-//! #[derive(Debug, PartialEq, Pack)]
+//! #[derive(Debug, PartialEq, Pack, Unpack)]
 //! enum Update<'a> {
 //!     Nothing,
 //!     Scores(#[pack(max = 100)] List<'a, Score>),
@@ -74,7 +74,7 @@ pub use list::{List, ListIter};
 pub use pack::to_vec;
 pub use pack::{Counted, Pack, Unpack, UnpackBounded, pack, unpack};
 #[cfg(feature = "derive")]
-pub use rakwire_derive::Pack;
+pub use rakwire_derive::{Pack, Unpack};
 pub use reader::{MAX_DEPTH, Reader};
 pub use text::{Chars, Text};
 pub use writer::Writer;

@@ -6,7 +6,7 @@ use super::error::ErrorKind;
 use super::reader::Reader;
 use super::writer::Writer;
 
-/// A value that can be packed. `#[derive(Pack)]` (feature `derive`) writes it and [`Unpack`].
+/// A value that can be packed. `#[derive(Pack)]` (feature `derive`) writes it.
 ///
 /// ```
 /// use rakwire::codec::rabbit::{Error, Pack, Writer};
@@ -52,7 +52,7 @@ pub trait Pack {
 /// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be unpacked",
-    note = "`#[derive(Pack)]` makes a struct or an enum unpackable; `usize`, `i8` and `char` have no encoding"
+    note = "`#[derive(Unpack)]` makes a struct or an enum unpackable; `usize`, `i8` and `char` have no encoding"
 )]
 pub trait Unpack<'a>: Sized {
     /// The fewest bits that a value can have. It bounds how many of them there can be.

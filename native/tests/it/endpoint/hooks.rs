@@ -118,7 +118,7 @@ async fn a_shared_hook_is_changed_at_run_time<P: Subject>() {
 
 /// Greets whoever is connected, and tells the application of each message of its own.
 #[derive(Default)]
-pub(super) struct Greeter {
+pub(crate) struct Greeter {
     ungreeted: Vec<ConnectionId>,
     untold: Vec<ConnectionId>,
 }

@@ -2,7 +2,7 @@
 
 mod answers;
 mod fairness;
-mod hooks;
+pub(crate) mod hooks;
 mod incoming;
 mod lifecycle;
 mod messages;

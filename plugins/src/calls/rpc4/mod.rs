@@ -293,7 +293,7 @@ impl<C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: usize> Rpc4<C, 
         }
         // Before it runs: what was done and is not answered would be done again.
         if self.answers.is_full() {
-            self.answers.drop_of_fullest();
+            drop(self.answers.pop_of_fullest());
             self.stats.busy = self.stats.busy.saturating_add(1);
         }
         let mut buffer = [0; BYTES];

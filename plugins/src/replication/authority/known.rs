@@ -15,7 +15,8 @@ pub(super) enum Knowledge {
     Removing,
 }
 
-#[derive(Clone, Copy, Debug, Default)]
+/// What a client knows of one entity.
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Known {
     pub(super) knowledge: Knowledge,
     pub(super) generation: u16,
@@ -39,6 +40,16 @@ pub(super) struct Wanted {
 }
 
 impl Known {
+    pub(super) const NOTHING: Self = Self {
+        knowledge: Knowledge::Absent,
+        generation: 0,
+        term: 0,
+        is_owner: false,
+        acked: 0,
+        sent: Received::NONE,
+        priority: 0,
+    };
+
     fn become_anew(&mut self, knowledge: Knowledge) {
         (self.knowledge, self.sent, self.priority) = (knowledge, Received::default(), 0);
     }
@@ -88,7 +99,7 @@ impl Known {
         match self.knowledge {
             Knowledge::Creating => (self.knowledge, self.acked) = (Knowledge::Present, tick),
             Knowledge::Present => self.acked = self.acked.max(tick),
-            Knowledge::Removing => *self = Self::default(),
+            Knowledge::Removing => *self = Self::NOTHING,
             Knowledge::Absent => {}
         }
     }

@@ -2,63 +2,75 @@
 
 mod entity;
 mod known;
+mod memory;
 mod peer;
+mod replies;
 mod scope;
 mod stats;
+mod table;
 
 use core::net::SocketAddr;
 
-use heapless::Vec;
-use rakwire::endpoint::{BySlot, ConnectionId, MessageIds, MessageSender, Plugin, Protocol, Side, Verdict};
-use rakwire::wire::WireError;
+use rakwire::endpoint::{ConnectionId, MessageIds, MessageSender, Plugin, Protocol, Side, Verdict};
 use rakwire::{Chunks, Instant};
 
 use self::entity::Entity;
-use self::peer::{Peer, Tick};
-pub use self::scope::{EntityInfo, EverythingInScope, Scope, SentBits};
-pub use self::stats::PeerStats;
+use self::known::Known;
+use self::memory::Parts;
+use self::peer::{ClientClasses, Peer, Tick, report};
+use self::replies::Replies;
+use self::table::Table;
+#[cfg(feature = "alloc")]
+use super::class::MAX_FIELDS;
 use super::class::{self, Class, ClassError};
 use super::error::{SetError, SpawnError};
 use super::id::NetworkId;
-use super::received::Received;
-use super::wire::{ACKNOWLEDGEMENT, Full, OVERHEAD_BITS, REPLY_ID, Reader, STATE, read_gamma, read_values};
+use super::rows::row_mut;
+use super::wire::{OVERHEAD_BITS, REPLY_ID, classes_of_authority};
 use crate::bytes;
 
-/// Counters of an authority.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct AuthorityStats {
-    /// Messages that say nothing, or of ticks to come.
-    pub malformed: u64,
-    /// States of entities that their sender does not own.
-    pub unauthorised: u64,
-    /// Connections that were left out, since the plugin was made for fewer than the peer can have.
-    pub without_room: u64,
+#[cfg(feature = "alloc")]
+pub use self::memory::{AuthorityConfig, HeapAuthorityMemory};
+pub use self::memory::{AuthorityMemory, FixedAuthorityMemory};
+pub use self::scope::{EntityInfo, EverythingInScope, Scope, SentBits};
+pub use self::stats::{AuthorityStats, PeerStats};
+
+/// A client that does not show its classes is shown the authority's again after so many ticks.
+const GREETING_TICKS: u32 = 32;
+
+/// The plugin of the side that says how the entities are. `S` is the [`Scope`], and `M` where it keeps what it knows:
+/// [`FixedAuthority`] has the sizes of its type, [`HeapAuthority`] those of an [`AuthorityConfig`]. [The module](super) has an
+/// example.
+#[derive(Debug)]
+pub struct Authority<P: Protocol, S, M> {
+    /// Who sees what.
+    pub scope: S,
+    classes: &'static [Class],
+    fingerprint: u64,
+    memory: M,
+    tick: u32,
+    delivery: P::Delivery,
+    /// A client with other classes that the application does not know of.
+    mismatch: Option<ConnectionId>,
+    stats: AuthorityStats,
 }
 
-/// The plugin of the side that says how the entities are: up to `PEERS` connections and `ENTITIES` entities of up to `FIELDS`
-/// fields; short forms are used for what was acknowledged less than `HISTORY` ticks ago; messages of up to `BYTES` bytes.
-/// [The module](super) has an example.
-#[derive(Debug)]
-pub struct Authority<
-    P: Protocol,
+/// An [`Authority`] without an allocator: up to `PEERS` connections and `ENTITIES` entities of up to `FIELDS` fields; short forms
+/// are used for what was acknowledged less than `HISTORY` ticks ago; messages of up to `BYTES` bytes. It is as large as all that
+/// together, also where it is made: on a stack, most often.
+pub type FixedAuthority<
+    P,
     S,
     const PEERS: usize,
     const ENTITIES: usize,
     const FIELDS: usize,
     const HISTORY: usize,
     const BYTES: usize,
-> {
-    /// Who sees what.
-    pub scope: S,
-    classes: &'static [Class],
-    entities: [Option<Entity<FIELDS, HISTORY>>; ENTITIES],
-    generations: [u16; ENTITIES],
-    peers: BySlot<Peer<ENTITIES>, PEERS>,
-    due: Vec<(u32, u16), ENTITIES>,
-    tick: u32,
-    delivery: P::Delivery,
-    stats: AuthorityStats,
-}
+> = Authority<P, S, FixedAuthorityMemory<PEERS, ENTITIES, FIELDS, HISTORY, BYTES>>;
+
+/// An [`Authority`] on the heap, with sizes that are chosen when it is made.
+#[cfg(feature = "alloc")]
+pub type HeapAuthority<P, S> = Authority<P, S, HeapAuthorityMemory>;
 
 impl<
     P: Protocol,
@@ -68,7 +80,7 @@ impl<
     const FIELDS: usize,
     const HISTORY: usize,
     const BYTES: usize,
-> Authority<P, S, PEERS, ENTITIES, FIELDS, HISTORY, BYTES>
+> FixedAuthority<P, S, PEERS, ENTITIES, FIELDS, HISTORY, BYTES>
 {
     /// An authority without entities. Its messages should travel unreliably: what is lost is not sent again, but what is true
     /// then.
@@ -76,19 +88,56 @@ impl<
     /// # Errors
     /// [`ClassError`].
     pub fn new(classes: &'static [Class], scope: S, delivery: P::Delivery) -> Result<Self, ClassError> {
-        const { assert!(ENTITIES > 0 && ENTITIES <= 1 << 16 && HISTORY > 1) };
         class::check(classes, FIELDS, (BYTES * 8).saturating_sub(OVERHEAD_BITS))?;
-        Ok(Self {
+        Ok(Self::over(FixedAuthorityMemory::new(), classes, scope, delivery))
+    }
+}
+
+#[cfg(feature = "alloc")]
+impl<P: Protocol, S: Scope> HeapAuthority<P, S> {
+    /// An authority without entities, of these sizes. Its messages should travel unreliably: what is lost is not sent again, but
+    /// what is true then.
+    ///
+    /// ```
+    /// use rakwire::raknet::{Delivery, RakNet};
+    /// use rakwire_plugins::replication::{AuthorityConfig, Class, EverythingInScope, Field, HeapAuthority};
+    ///
+    /// static CLASSES: [Class; 1] = [Class { fields: &[Field::new(16).or_short(6), Field::new(10)] }];
+    ///
+    /// let config = AuthorityConfig { connections: 200, entities: 2_000, ..AuthorityConfig::default() };
+    /// let delivery = Delivery::UNRELIABLE;
+    /// let mut authority = HeapAuthority::<RakNet, _>::new(&CLASSES, EverythingInScope, delivery, &config)?;
+    /// authority.spawn(0, 7, &[5_000, 512])?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ClassError`].
+    pub fn new(
+        classes: &'static [Class],
+        scope: S,
+        delivery: P::Delivery,
+        config: &AuthorityConfig,
+    ) -> Result<Self, ClassError> {
+        let room = config.max_message.saturating_mul(8).saturating_sub(OVERHEAD_BITS);
+        class::check(classes, MAX_FIELDS, room)?;
+        let memory = HeapAuthorityMemory::new(config, class::most_fields(classes));
+        Ok(Self::over(memory, classes, scope, delivery))
+    }
+}
+
+impl<P: Protocol, S: Scope, M: AuthorityMemory> Authority<P, S, M> {
+    fn over(memory: M, classes: &'static [Class], scope: S, delivery: P::Delivery) -> Self {
+        Self {
             scope,
             classes,
-            entities: [const { None }; ENTITIES],
-            generations: [0; ENTITIES],
-            peers: BySlot::new(),
-            due: Vec::new(),
+            fingerprint: class::fingerprint(classes),
+            memory,
             tick: 0,
             delivery,
+            mismatch: None,
             stats: AuthorityStats::default(),
-        })
+        }
     }
 
     /// Makes an entity, which clients learn of at the next [tick](Self::tick). `handle` is the application's own number for it.
@@ -100,21 +149,22 @@ impl<
         if fields.len() != values.len() {
             return Err(SpawnError::BadClass);
         }
-        let place = self.entities.iter_mut().zip(&mut self.generations).zip(0..=u16::MAX);
-        let free = place.into_iter().find(|((entity, _), _)| entity.is_none());
-        let ((entity, generation), index) = free.ok_or(SpawnError::TooMany)?;
+        let mut parts = self.memory.parts();
+        let free = parts.entities.iter().position(Option::is_none).ok_or(SpawnError::TooMany)?;
+        let index = u16::try_from(free).map_err(|_| SpawnError::TooMany)?;
+        parts.fill(free, values.iter().zip(fields).map(|(value, field)| field.truncate(*value)));
+        let Parts { entities, generations, .. } = parts;
+        let (Some(entity), Some(generation)) = (entities.get_mut(free), generations.get_mut(free)) else {
+            return Err(SpawnError::TooMany);
+        };
         *generation = generation.wrapping_add(1);
-        let mut all = [0; FIELDS];
-        for ((place, value), field) in all.iter_mut().zip(values).zip(fields) {
-            *place = field.truncate(*value);
-        }
-        *entity = Some(Entity::new(*generation, class, handle, all));
+        *entity = Some(Entity::new(*generation, class, handle));
         Ok(NetworkId { index, generation: *generation })
     }
 
     /// Ends an entity, which clients learn at the next tick; false if there is none of this name.
     pub fn despawn(&mut self, id: NetworkId) -> bool {
-        let place = self.entities.get_mut(usize::from(id.index));
+        let place = self.memory.parts().entities.get_mut(usize::from(id.index));
         place.and_then(|place| place.take_if(|entity| entity.generation == id.generation)).is_some()
     }
 
@@ -124,38 +174,39 @@ impl<
     /// [`SetError`].
     pub fn set(&mut self, id: NetworkId, field: usize, value: u32) -> Result<(), SetError> {
         let classes = self.classes;
-        let entity = self.find_mut(id).ok_or(SetError::Unknown)?;
+        let mut parts = self.memory.parts();
+        let entity = find(&mut parts, id).ok_or(SetError::Unknown)?;
         if entity.owner.is_some() {
             return Err(SetError::NotOwner);
         }
         let class = classes.get(usize::from(entity.class)).ok_or(SetError::Unknown)?;
         let width = class.fields.get(field).ok_or(SetError::NoField)?;
-        *entity.values.get_mut(field).ok_or(SetError::NoField)? = width.truncate(value);
+        let values = row_mut(parts.values, id.index.into(), parts.fields);
+        *values.get_mut(field).ok_or(SetError::NoField)? = width.truncate(value);
         Ok(())
     }
 
     /// Lets a client say how an entity is, or nobody but this authority. A client that leaves owns nothing any more. False if
     /// there is no such entity, or no such client.
     pub fn set_owner(&mut self, id: NetworkId, owner: Option<ConnectionId>) -> bool {
-        if owner.is_some_and(|owner| self.peers.get(owner).is_none()) {
+        let mut parts = self.memory.parts();
+        if owner.is_some_and(|owner| parts.peer(owner).is_none()) {
             return false;
         }
-        self.find_mut(id).map(|entity| entity.set_owner(owner)).is_some()
+        find(&mut parts, id).map(|entity| entity.set_owner(owner)).is_some()
     }
 
     /// An entity.
     #[must_use]
     pub fn get(&self, id: NetworkId) -> Option<EntityInfo<'_>> {
-        let entity = self.entities.get(usize::from(id.index))?.as_ref();
-        entity
-            .filter(|entity| entity.generation == id.generation)
-            .map(|entity| EntityInfo::of(id.index, entity))
+        let table = self.memory.view().table;
+        let entity = table.get(id.index.into()).filter(|entity| entity.generation == id.generation)?;
+        Some(table.info(id.index, entity))
     }
 
     /// The entities, in the order of their indices.
-    pub fn iter(&self) -> impl Iterator<Item = EntityInfo<'_>> {
-        let entities = (0..=u16::MAX).zip(&self.entities);
-        entities.filter_map(|(index, entity)| Some(EntityInfo::of(index, entity.as_ref()?)))
+    pub fn iter(&self) -> impl Iterator<Item = EntityInfo<'_>> + use<'_, P, S, M> {
+        self.memory.view().table.iter()
     }
 
     /// The first entity that has this number of the application's.
@@ -169,21 +220,26 @@ impl<
     pub fn tick(&mut self) -> u32 {
         let Some(tick) = self.tick.checked_add(1) else { return self.tick };
         self.tick = tick;
-        self.entities.iter_mut().flatten().for_each(|entity| entity.on_tick(tick));
-        self.peers.iter_mut().for_each(|(_, peer)| peer.is_due = peer.budget > 0);
+        let mut parts = self.memory.parts();
+        parts.on_tick(tick);
+        for (_, peer) in parts.peers.iter_mut().flatten() {
+            peer.is_due = peer.budget > 0 && peer.classes == ClientClasses::Same;
+            // A client whose driver has no plugins may answer unreliably.
+            peer.owes_classes |= peer.classes == ClientClasses::Unknown && tick % GREETING_TICKS == 0;
+        }
         tick
     }
 
-    /// Sends a client no more than so many bytes in a tick, `BYTES` at the most. Fewer than the longest entity of a class needs
+    /// Sends a client no more than so many bytes in a tick, as many as a message has at the most. Fewer than the longest entity of a class needs
     /// keep that from the client; one that gets none costs nothing. False if there is no such client.
     pub fn set_budget(&mut self, id: ConnectionId, bytes: usize) -> bool {
-        self.peers.get_mut(id).map(|peer| peer.budget = bytes).is_some()
+        self.memory.parts().peer(id).map(|peer| peer.budget = bytes).is_some()
     }
 
     /// What a client was sent.
     #[must_use]
     pub fn peer_stats(&self, id: ConnectionId) -> Option<PeerStats> {
-        self.peers.get(id).map(|peer| peer.stats)
+        self.memory.view().peer(id).map(|peer| peer.stats)
     }
 
     /// The counters.
@@ -192,115 +248,98 @@ impl<
         self.stats
     }
 
-    fn find_mut(&mut self, id: NetworkId) -> Option<&mut Entity<FIELDS, HISTORY>> {
-        let entity = self.entities.get_mut(usize::from(id.index))?.as_mut();
-        entity.filter(|entity| entity.generation == id.generation)
-    }
-
-    /// A message of a client; nothing if it says nothing.
-    fn on_reply(&mut self, id: ConnectionId, message: &[u8]) -> Option<()> {
-        let (&[REPLY_ID, kind, a, b, c, d], rest) = message.split_first_chunk()? else { return None };
-        let number = u32::from_be_bytes([a, b, c, d]);
-        match kind {
-            ACKNOWLEDGEMENT => {
-                let received = Received::of(number, u32::from_be_bytes(rest.try_into().ok()?));
-                self.peers.get_mut(id)?.on_acknowledgement(received, self.tick).then_some(())
-            }
-            STATE => {
-                // Nothing of a message counts unless all of it says something.
-                self.on_state(id, number, rest, false).ok()?;
-                self.on_state(id, number, rest, true).ok()
-            }
-            _ => None,
-        }
-    }
-
-    /// How a client says that its entities are.
-    fn on_state(
-        &mut self,
-        from: ConnectionId,
-        number: u32,
-        records: &[u8],
-        is_applied: bool,
-    ) -> Result<(), WireError> {
-        let mut reader = Reader::new(records);
-        let (count, mut next) = (read_gamma(&mut reader)?, 0);
-        for _ in 0..count {
-            next += read_gamma(&mut reader)?;
-            let name = Full::read_name(&mut reader)?;
-            let class = self.classes.get(usize::from(name.class)).ok_or(WireError::BadValue)?;
-            let mut values = [0; FIELDS];
-            read_values(&mut reader, class, &mut values)?;
-            let entity = self.entities.get_mut(next - 1).ok_or(WireError::BadValue)?.as_mut();
-            let entity = entity.filter(|entity| {
-                let is_named = (entity.generation, entity.class, entity.term)
-                    == (name.generation, name.class, name.term);
-                is_named && entity.owner == Some(from)
-            });
-            match entity {
-                _ if !is_applied => {}
-                Some(entity) if number > entity.owner_number => {
-                    (entity.owner_number, entity.values) = (number, values);
-                }
-                Some(_) => {}
-                None => self.stats.unauthorised = self.stats.unauthorised.saturating_add(1),
-            }
-        }
-        Ok(())
+    /// A client that has other classes than this authority, of several the last one. Each is named once, and is sent nothing.
+    pub fn poll_mismatch(&mut self) -> Option<ConnectionId> {
+        self.mismatch.take()
     }
 }
 
-impl<
-    P: Protocol,
-    S: Scope,
-    const PEERS: usize,
-    const ENTITIES: usize,
-    const FIELDS: usize,
-    const HISTORY: usize,
-    const BYTES: usize,
-> Plugin<P> for Authority<P, S, PEERS, ENTITIES, FIELDS, HISTORY, BYTES>
-{
+/// An entity, to be changed.
+fn find<'p>(parts: &'p mut Parts<'_>, id: NetworkId) -> Option<&'p mut Entity> {
+    let entity = parts.entities.get_mut(usize::from(id.index))?.as_mut();
+    entity.filter(|entity| entity.generation == id.generation)
+}
+
+impl<P: Protocol, S: Scope, M: AuthorityMemory> Plugin<P> for Authority<P, S, M> {
     fn message_ids(&self) -> MessageIds {
         MessageIds::of(&[REPLY_ID])
     }
 
     fn on_connected(&mut self, _: Instant, id: ConnectionId, _: SocketAddr, _: P::Identity, _: Side) {
-        if self.peers.get(id).is_none() && !self.peers.insert(id, Peer::new(BYTES)) {
-            self.stats.without_room = self.stats.without_room.saturating_add(1);
+        let parts = self.memory.parts();
+        let (slot, entities) = (usize::from(id.slot()), parts.entities.len());
+        match parts.peers.get_mut(slot) {
+            Some(Some((owner, _))) if *owner == id => {}
+            Some(place) => {
+                *place = Some((id, Peer::new(parts.buffer.len())));
+                row_mut(parts.known, slot, entities).fill(Known::NOTHING);
+            }
+            None => self.stats.without_room = self.stats.without_room.saturating_add(1),
         }
     }
 
     fn on_disconnected(&mut self, _now: Instant, id: ConnectionId, _reason: P::DisconnectReason) {
-        self.peers.remove(id);
-        let entities = self.entities.iter_mut().flatten();
+        let parts = self.memory.parts();
+        if let Some(place) = parts.peers.get_mut(usize::from(id.slot())) {
+            place.take_if(|(owner, _)| *owner == id);
+        }
+        let entities = parts.entities.iter_mut().flatten();
         entities.filter(|entity| entity.owner == Some(id)).for_each(|entity| entity.set_owner(None));
     }
 
     fn on_message(&mut self, _: Instant, id: ConnectionId, _: P::Delivery, message: &dyn Chunks) -> Verdict {
-        let mut buffer = [0; BYTES];
-        let message = bytes::copy(message, &mut buffer);
-        if message.and_then(|message| self.on_reply(id, message)).is_none() {
+        let mut parts = self.memory.parts();
+        let message = bytes::copy(message, core::mem::take(&mut parts.buffer));
+        let mut replies = Replies {
+            parts,
+            classes: self.classes,
+            fingerprint: self.fingerprint,
+            tick: self.tick,
+            mismatch: &mut self.mismatch,
+            stats: &mut self.stats,
+        };
+        if message.and_then(|message| replies.on_reply(id, message)).is_none() {
             self.stats.malformed = self.stats.malformed.saturating_add(1);
         }
         Verdict::Drop
     }
 
     fn update(&mut self, _now: Instant, sender: &mut dyn MessageSender<P>) {
-        let mut buffer = [0; BYTES];
-        let Self { scope, classes, entities, peers, due, tick, delivery, .. } = self;
-        for (id, peer) in peers.iter_mut().filter(|(_, peer)| peer.is_due) {
-            peer.is_due = false;
-            let mut cx = Tick { tick: *tick, classes, entities, scope, due };
-            let Some((length, chosen)) = peer.write(&mut cx, id, &mut buffer) else { continue };
+        let (classes, tick, delivery) = (self.classes, self.tick, self.delivery);
+        let greeting = classes_of_authority(self.fingerprint);
+        let parts = self.memory.parts();
+        let entities = parts.entities.len();
+        for (slot, place) in parts.peers.iter_mut().enumerate() {
+            let Some((id, peer)) = place else { continue };
+            if peer.owes_classes {
+                peer.owes_classes = sender.send(*id, &greeting, P::Delivery::default()).is_err();
+            }
+            if !core::mem::take(&mut peer.is_due) {
+                continue;
+            }
+            let table = Table {
+                entities: parts.entities,
+                values: parts.values,
+                field_changed_at: parts.field_changed_at,
+                past: parts.past,
+                fields: parts.fields,
+                history: parts.history,
+            };
+            let known = row_mut(parts.known, slot, entities);
+            let (scope, due) = (&mut self.scope, &mut *parts.due);
+            let mut cx = Tick { tick, classes, table, scope, due, is_chosen: &mut *parts.is_chosen };
+            let Some((length, chosen)) = peer.write(known, &mut cx, *id, parts.buffer) else { continue };
             // What finds no room now is older than what the next tick sends.
-            if sender.send(id, buffer.get(..length).unwrap_or_default(), *delivery).is_ok() {
-                peer.report(&mut cx, id, &chosen);
-                peer.on_sent(&chosen, *tick, length);
+            if sender.send(*id, parts.buffer.get(..length).unwrap_or_default(), delivery).is_ok() {
+                report(known, &mut cx, *id);
+                peer.on_sent(known, &cx, &chosen, length);
             }
         }
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
-        self.peers.iter().any(|(_, peer)| peer.is_due).then_some(Instant::ZERO)
+        let view = self.memory.view();
+        let mut peers = view.peers.iter().flatten();
+        peers.any(|(_, peer)| peer.is_due || peer.owes_classes).then_some(Instant::ZERO)
     }
 }

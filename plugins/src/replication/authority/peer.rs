@@ -1,14 +1,13 @@
 //! One client, as the authority knows it.
 
-use heapless::Vec;
 use rakwire::endpoint::ConnectionId;
 use rakwire::wire::WireError;
 
-use super::entity::Entity;
 use super::known::{Knowledge, Known, Wanted};
-use super::scope::{EntityInfo, Scope, SentBits};
+use super::scope::{Scope, SentBits};
 use super::stats::PeerStats;
-use crate::replication::class::Class;
+use super::table::Table;
+use crate::replication::class::{Class, MAX_FIELDS};
 use crate::replication::received::Received;
 use crate::replication::wire::{Full, HEADER, Record, Writer, gamma_bits, update_header, write_gamma};
 
@@ -17,42 +16,58 @@ const REMOVAL_PRIORITY: u32 = 1 << 24;
 /// An acknowledgement is waited for so many ticks longer than it has taken before.
 const RESEND_MARGIN: u32 = 2;
 
+/// What is known of the classes of a client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ClientClasses {
+    /// It has not shown them. It is sent nothing yet.
+    Unknown,
+    Same,
+    /// They are others. It is sent nothing.
+    Other,
+}
+
+/// What an authority keeps of a client beside what it knows of each entity.
 #[derive(Debug)]
-pub(super) struct Peer<const ENTITIES: usize> {
-    known: [Known; ENTITIES],
+pub(super) struct Peer {
     /// Acknowledged since the last tick.
     received: Received,
     /// So many ticks an acknowledgement takes, or has lately taken.
     ack_delay: u32,
+    pub(super) classes: ClientClasses,
+    /// It was not sent the fingerprint of the authority's classes yet.
+    pub(super) owes_classes: bool,
     pub(super) is_due: bool,
     pub(super) budget: usize,
     pub(super) stats: PeerStats,
 }
 
 /// What the messages of a tick are made of.
-pub(super) struct Tick<'a, S, const ENTITIES: usize, const FIELDS: usize, const HISTORY: usize> {
+pub(super) struct Tick<'a, S> {
     pub(super) tick: u32,
     pub(super) classes: &'static [Class],
-    pub(super) entities: &'a [Option<Entity<FIELDS, HISTORY>>; ENTITIES],
+    pub(super) table: Table<'a>,
     pub(super) scope: &'a mut S,
-    pub(super) due: &'a mut Vec<(u32, u16), ENTITIES>,
+    /// Room for the entities of which there is something to send, with their priorities.
+    pub(super) due: &'a mut [(u32, u16)],
+    /// The entities that are sent in the message.
+    pub(super) is_chosen: &'a mut [bool],
 }
 
-/// The entities to be sent in a message, and their bits.
-pub(super) struct Chosen<const ENTITIES: usize> {
-    is_chosen: [bool; ENTITIES],
+/// How many entities are to be sent in a message, and their bits.
+pub(super) struct Chosen {
     count: usize,
     bits: usize,
     /// The counters as they are once the message was sent.
     stats: PeerStats,
 }
 
-impl<const ENTITIES: usize> Peer<ENTITIES> {
+impl Peer {
     pub(super) fn new(budget: usize) -> Self {
         Self {
-            known: [Known::default(); ENTITIES],
             received: Received::default(),
             ack_delay: 1,
+            classes: ClientClasses::Unknown,
+            owes_classes: true,
             is_due: false,
             budget,
             stats: PeerStats::default(),
@@ -73,39 +88,35 @@ impl<const ENTITIES: usize> Peer<ENTITIES> {
     }
 
     /// Writes the message of a tick to the front of a buffer, and returns its length; nothing if there is nothing to say.
-    pub(super) fn write<const FIELDS: usize, const HISTORY: usize>(
+    pub(super) fn write(
         &mut self,
-        cx: &mut Tick<'_, impl Scope, ENTITIES, FIELDS, HISTORY>,
+        known: &mut [Known],
+        cx: &mut Tick<'_, impl Scope>,
         id: ConnectionId,
         buffer: &mut [u8],
-    ) -> Option<(usize, Chosen<ENTITIES>)> {
+    ) -> Option<(usize, Chosen)> {
         let received = self.received;
-        self.known.iter_mut().for_each(|known| known.on_received(received));
-        self.refresh(cx, id);
-        let mut chosen = self.choose(cx, buffer.len().min(self.budget));
-        self.stats.waiting = u32::try_from(cx.due.len() - chosen.count).unwrap_or(u32::MAX);
+        known.iter_mut().for_each(|known| known.on_received(received));
+        let due = self.refresh(known, cx, id);
+        let mut chosen = self.choose(known, cx, due, buffer.len().min(self.budget));
+        self.stats.waiting = u32::try_from(due - chosen.count).unwrap_or(u32::MAX);
         if chosen.count == 0 {
             return None;
         }
         let (header, records) = buffer.split_first_chunk_mut()?;
         *header = update_header(cx.tick);
-        let length = self.write_records(cx, &mut chosen, records).ok()?;
+        let length = write_records(known, cx, &mut chosen, records).ok()?;
         Some((HEADER + length, chosen))
     }
 
-    /// Finds out what is to be sent.
-    fn refresh<const FIELDS: usize, const HISTORY: usize>(
-        &mut self,
-        cx: &mut Tick<'_, impl Scope, ENTITIES, FIELDS, HISTORY>,
-        id: ConnectionId,
-    ) {
+    /// Finds out what is to be sent, and returns of how many entities.
+    fn refresh(&mut self, known: &mut [Known], cx: &mut Tick<'_, impl Scope>, id: ConnectionId) -> usize {
         let resend = self.ack_delay.saturating_add(RESEND_MARGIN);
-        let (mut in_scope, tick) = (0, cx.tick);
-        cx.due.clear();
-        for (index, (known, entity)) in (0..=u16::MAX).zip(self.known.iter_mut().zip(cx.entities)) {
+        let (mut in_scope, mut due, tick) = (0, 0, cx.tick);
+        for (index, (known, entity)) in (0..=u16::MAX).zip(known.iter_mut().zip(cx.table.entities)) {
             let entity = entity.as_ref().filter(|entity| entity.created_at > 0);
             let priority = entity.and_then(|entity| {
-                let priority = cx.scope.priority(id, &EntityInfo::of(index, entity));
+                let priority = cx.scope.priority(id, &cx.table.info(index, entity));
                 // Whoever says how an entity is must know that it does.
                 priority
                     .map(|priority| u32::from(priority.get()))
@@ -120,28 +131,32 @@ impl<const ENTITIES: usize> Peer<ENTITIES> {
             in_scope += u32::from(wanted.is_some());
             if known.refresh(wanted, tick, resend) {
                 known.priority = known.priority.saturating_add(priority.unwrap_or(REMOVAL_PRIORITY));
-                let _ = cx.due.push((known.priority, index));
+                if let Some(place) = cx.due.get_mut(due) {
+                    *place = (known.priority, index);
+                    due += 1;
+                }
             }
         }
         self.stats.in_scope = in_scope;
+        due
     }
 
     /// Chooses what fits, the highest priority first.
-    fn choose<const FIELDS: usize, const HISTORY: usize>(
-        &self,
-        cx: &mut Tick<'_, impl Scope, ENTITIES, FIELDS, HISTORY>,
-        bytes: usize,
-    ) -> Chosen<ENTITIES> {
+    fn choose(&self, known: &[Known], cx: &mut Tick<'_, impl Scope>, due: usize, bytes: usize) -> Chosen {
         let room = bytes.saturating_sub(HEADER) * 8;
-        cx.due.sort_unstable_by(|a, b| b.cmp(a));
-        let mut chosen = Chosen { is_chosen: [false; ENTITIES], count: 0, bits: 0, stats: self.stats };
-        for (_, index) in cx.due.iter() {
-            let Some((record, class)) = self.record(cx, usize::from(*index)) else { continue };
+        if let Some(due) = cx.due.get_mut(..due) {
+            due.sort_unstable_by(|a, b| b.cmp(a));
+        }
+        cx.is_chosen.fill(false);
+        let mut chosen = Chosen { count: 0, bits: 0, stats: self.stats };
+        for at in 0..due {
+            let Some(&(_, index)) = cx.due.get(at) else { break };
+            let Some((record, class)) = record(known, cx, usize::from(index)) else { continue };
             let (count, bits) = (chosen.count + 1, chosen.bits + record.bits(class));
-            if bits + gamma_bits(count) + count * index_bits(ENTITIES, count) > room {
+            if bits + gamma_bits(count) + count * index_bits(cx.table.entities.len(), count) > room {
                 continue;
             }
-            if let Some(is_chosen) = chosen.is_chosen.get_mut(usize::from(*index)) {
+            if let Some(is_chosen) = cx.is_chosen.get_mut(usize::from(index)) {
                 *is_chosen = true;
                 (chosen.count, chosen.bits) = (count, bits);
             }
@@ -149,80 +164,79 @@ impl<const ENTITIES: usize> Peer<ENTITIES> {
         chosen
     }
 
-    /// What the client is to be told of an entity, and how its fields are sent.
-    fn record<'c, const FIELDS: usize, const HISTORY: usize>(
-        &self,
-        cx: &Tick<'c, impl Scope, ENTITIES, FIELDS, HISTORY>,
-        index: usize,
-    ) -> Option<(Record<FIELDS>, &'c Class)> {
-        let known = self.known.get(index)?;
-        let entity = cx.entities.get(index)?.as_ref();
-        if known.knowledge == Knowledge::Removing {
-            let is_destroyed = entity.is_none_or(|entity| entity.generation != known.generation);
-            return Some((Record::Removed { is_destroyed }, cx.classes.first()?));
-        }
-        let entity = entity?;
-        let class = cx.classes.get(usize::from(entity.class))?;
-        let record = if known.knowledge == Knowledge::Present {
-            Record::Delta(entity.changes(class, known.acked, cx.tick))
-        } else {
-            let Known { generation, term, is_owner, .. } = *known;
-            Record::Full(Full { generation, class: entity.class, term, is_owner })
-        };
-        Some((record, class))
-    }
-
-    /// Writes what was chosen, in the order of the indices.
-    fn write_records<const FIELDS: usize, const HISTORY: usize>(
-        &self,
-        cx: &Tick<'_, impl Scope, ENTITIES, FIELDS, HISTORY>,
-        chosen: &mut Chosen<ENTITIES>,
-        buffer: &mut [u8],
-    ) -> Result<usize, WireError> {
-        let mut writer = Writer::new(buffer);
-        write_gamma(&mut writer, chosen.count)?;
-        let mut next = 0;
-        for (index, _) in chosen.is_chosen.iter().enumerate().filter(|(_, is_chosen)| **is_chosen) {
-            let Some((record, class)) = self.record(cx, index) else { return Err(WireError::BadValue) };
-            write_gamma(&mut writer, index + 1 - next)?;
-            next = index + 1;
-            let values = cx.entities.get(index).and_then(Option::as_ref);
-            let values = values.map_or(&[][..], |entity| entity.values_at(cx.tick));
-            record.write(&mut writer, class, values)?;
-            chosen.stats.count(&record, record.bits(class));
-        }
-        Ok(writer.finish().len())
-    }
-
-    /// Tells the scope what each entity took in a message that was sent, if it wants to know.
-    pub(super) fn report<const FIELDS: usize, const HISTORY: usize>(
-        &self,
-        cx: &mut Tick<'_, impl Scope, ENTITIES, FIELDS, HISTORY>,
-        id: ConnectionId,
-        chosen: &Chosen<ENTITIES>,
-    ) {
-        if !cx.scope.watches_bandwidth() {
-            return;
-        }
-        let entities = (0..=u16::MAX).zip(cx.entities).zip(chosen.is_chosen);
-        for ((index, entity), _) in entities.filter(|(_, is_chosen)| *is_chosen) {
-            let Some(((record, class), entity)) = self.record(cx, index.into()).zip(entity.as_ref()) else {
-                continue;
-            };
-            let mut fields = [0; FIELDS];
-            let Some(header) = record.split_bits(class, &mut fields) else { continue };
-            let fields = fields.get(..class.fields.len()).unwrap_or_default();
-            cx.scope.on_sent(id, &EntityInfo::of(index, entity), SentBits { fields, header });
-        }
-    }
-
     /// The message of a tick was sent.
-    pub(super) fn on_sent(&mut self, chosen: &Chosen<ENTITIES>, tick: u32, length: usize) {
-        let known = self.known.iter_mut().zip(chosen.is_chosen);
-        known.filter(|(_, is_chosen)| *is_chosen).for_each(|(known, _)| known.on_sent(tick));
+    pub(super) fn on_sent(
+        &mut self,
+        known: &mut [Known],
+        cx: &Tick<'_, impl Scope>,
+        chosen: &Chosen,
+        length: usize,
+    ) {
+        let known = known.iter_mut().zip(&*cx.is_chosen);
+        known.filter(|(_, is_chosen)| **is_chosen).for_each(|(known, _)| known.on_sent(cx.tick));
         self.stats = PeerStats { waiting: self.stats.waiting, ..chosen.stats };
         self.stats.messages = self.stats.messages.saturating_add(1);
         self.stats.bytes = self.stats.bytes.saturating_add(length as u64);
+    }
+}
+
+/// The record of an entity for the client, and its class.
+fn record(known: &[Known], cx: &Tick<'_, impl Scope>, index: usize) -> Option<(Record, &'static Class)> {
+    let known = known.get(index)?;
+    let entity = cx.table.get(index);
+    if known.knowledge == Knowledge::Removing {
+        let is_destroyed = entity.is_none_or(|entity| entity.generation != known.generation);
+        return Some((Record::Removed { is_destroyed }, cx.classes.first()?));
+    }
+    let entity = entity?;
+    let class = cx.classes.get(usize::from(entity.class))?;
+    let record = if known.knowledge == Knowledge::Present {
+        Record::Delta(cx.table.changes(index, class, known.acked, cx.tick))
+    } else {
+        let Known { generation, term, is_owner, .. } = *known;
+        Record::Full(Full { generation, class: entity.class, term, is_owner })
+    };
+    Some((record, class))
+}
+
+/// Writes what was chosen, in the order of the indices.
+fn write_records(
+    known: &[Known],
+    cx: &Tick<'_, impl Scope>,
+    chosen: &mut Chosen,
+    buffer: &mut [u8],
+) -> Result<usize, WireError> {
+    let mut writer = Writer::new(buffer);
+    write_gamma(&mut writer, chosen.count)?;
+    let mut next = 0;
+    for (index, _) in cx.is_chosen.iter().enumerate().filter(|(_, is_chosen)| **is_chosen) {
+        let Some((record, class)) = record(known, cx, index) else { return Err(WireError::BadValue) };
+        write_gamma(&mut writer, index + 1 - next)?;
+        next = index + 1;
+        let values = if cx.table.get(index).is_some() { cx.table.values_at(index, cx.tick) } else { &[] };
+        record.write(&mut writer, class, values)?;
+        chosen.stats.count(&record, record.bits(class));
+    }
+    Ok(writer.finish().len())
+}
+
+/// Reports to the scope what each entity took in a message that was sent, if it wants to know.
+pub(super) fn report(known: &[Known], cx: &mut Tick<'_, impl Scope>, id: ConnectionId) {
+    if !cx.scope.watches_bandwidth() {
+        return;
+    }
+    for index in 0..=u16::MAX {
+        match cx.is_chosen.get(usize::from(index)) {
+            Some(true) => {}
+            Some(false) => continue,
+            None => return,
+        }
+        let found = record(known, cx, index.into()).zip(cx.table.get(index.into()));
+        let Some(((record, class), entity)) = found else { continue };
+        let mut fields = [0; MAX_FIELDS];
+        let Some(header) = record.split_bits(class, &mut fields) else { continue };
+        let fields = fields.get(..class.fields.len()).unwrap_or_default();
+        cx.scope.on_sent(id, &cx.table.info(index, entity), SentBits { fields, header });
     }
 }
 

@@ -4,7 +4,6 @@ use core::num::NonZeroU16;
 
 use rakwire::endpoint::ConnectionId;
 
-use super::entity::Entity;
 use crate::replication::id::NetworkId;
 
 /// An entity, as its authority shows it.
@@ -20,16 +19,6 @@ pub struct EntityInfo<'e> {
     pub owner: Option<ConnectionId>,
     /// Its fields; those behind the fields of its class mean nothing.
     pub values: &'e [u32],
-}
-
-impl<'e> EntityInfo<'e> {
-    pub(super) fn of<const FIELDS: usize, const HISTORY: usize>(
-        index: u16,
-        entity: &'e Entity<FIELDS, HISTORY>,
-    ) -> Self {
-        let Entity { generation, class, handle, owner, .. } = *entity;
-        Self { id: NetworkId { index, generation }, class, handle, owner, values: &entity.values }
-    }
 }
 
 /// What a record took in a message to a client. The header of the message and the distances between the indices of its entities are

@@ -1,6 +1,19 @@
-//! The counters of one client.
+//! The counters of an authority, and of one client.
 
 use crate::replication::wire::Record;
+
+/// Counters of an authority.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AuthorityStats {
+    /// Messages that say nothing, or of ticks to come.
+    pub malformed: u64,
+    /// States of entities that their sender does not own.
+    pub unauthorised: u64,
+    /// Connections that were left out, since the plugin was made for fewer than the peer can have.
+    pub without_room: u64,
+    /// Clients whose classes are others. They are sent nothing.
+    pub mismatched: u64,
+}
 
 /// What a client was sent, from which a graph of its bandwidth can be drawn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -22,7 +35,7 @@ pub struct PeerStats {
 }
 
 impl PeerStats {
-    pub(super) fn count<const FIELDS: usize>(&mut self, record: &Record<FIELDS>, bits: usize) {
+    pub(super) fn count(&mut self, record: &Record, bits: usize) {
         let total = match record {
             Record::Full(_) => &mut self.full_bits,
             Record::Delta(_) => &mut self.delta_bits,

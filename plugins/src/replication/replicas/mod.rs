@@ -1,24 +1,33 @@
 //! The side that has the entities of an authority.
 
 mod event;
+mod memory;
 mod replica;
+mod states;
+mod updates;
 
 use core::net::SocketAddr;
 
 use rakwire::endpoint::{ConnectionId, MessageIds, MessageSender, Plugin, Protocol, Side, Verdict};
-use rakwire::wire::WireError;
 use rakwire::{Chunks, Instant};
 
 pub use self::event::{RemoveReason, ReplicaEvent};
+pub use self::memory::{FixedReplicasMemory, ReplicasMemory};
+#[cfg(feature = "alloc")]
+pub use self::memory::{HeapReplicasMemory, ReplicasConfig};
+use self::memory::{Parts, View};
 use self::replica::{Place, Replica};
+use self::states::send_states;
+use self::updates::{AuthorityClasses, Handled, UpdateError, Updates};
+#[cfg(feature = "alloc")]
+use super::class::MAX_FIELDS;
 use super::class::{self, Class, ClassError};
 use super::error::SetError;
 use super::id::NetworkId;
 use super::received::Received;
+use super::rows::{row, row_mut};
 use super::wire::{
-    ACKNOWLEDGEMENT_LENGTH, Full, NAME_BITS, OVERHEAD_BITS, Reader, STATE_HEADER, UPDATE_ID, Writer,
-    acknowledgement, gamma_bits, read_changes, read_gamma, read_values, state_header, write_gamma,
-    write_values,
+    ACKNOWLEDGEMENT_LENGTH, Full, OVERHEAD_BITS, UPDATE_ID, acknowledgement, classes_of_client,
 };
 use crate::bytes;
 
@@ -38,10 +47,11 @@ pub struct ReplicaInfo<'r> {
 }
 
 impl<'r> ReplicaInfo<'r> {
-    const fn of<const FIELDS: usize>(index: u16, replica: &'r Replica<FIELDS>) -> Self {
+    fn of(index: u16, replica: &Replica, view: View<'r>) -> Self {
         let Full { generation, class, is_owner, .. } = replica.name;
         let id = NetworkId { index, generation };
-        Self { id, class, handle: replica.handle, is_owner, values: &replica.values }
+        let values = row(view.values, index.into(), view.fields);
+        Self { id, class, handle: replica.handle, is_owner, values }
     }
 }
 
@@ -56,15 +66,24 @@ pub struct ReplicasStats {
     pub malformed: u64,
     /// Messages of others than the authority.
     pub refused: u64,
+    /// Authorities whose classes are others, and updates of them, which are dropped.
+    pub mismatched: u64,
 }
 
-/// The plugin of a client: up to `ENTITIES` entities of up to `FIELDS` fields, as many as the authority has, and messages of up
-/// to `BYTES` bytes. Its authority is the peer that this one has connected to first, until that connection ends.
+/// The plugin of a client. `M` is where it keeps its entities: [`FixedReplicas`] has the sizes of its type, [`HeapReplicas`] those
+/// of a [`ReplicasConfig`]; both need the sizes that the authority has. Its authority is the peer that this one has connected to
+/// first, until that connection ends.
 #[derive(Debug)]
-pub struct Replicas<P: Protocol, const ENTITIES: usize, const FIELDS: usize, const BYTES: usize> {
+pub struct Replicas<P: Protocol, M> {
     classes: &'static [Class],
-    places: [Place<FIELDS>; ENTITIES],
+    fingerprint: u64,
+    memory: M,
     authority: Option<ConnectionId>,
+    authority_classes: AuthorityClasses,
+    /// The authority was not sent the fingerprint of the classes.
+    owes_classes: bool,
+    /// The authority has other classes, and the application does not know of it.
+    has_untold_mismatch: bool,
     received: Received,
     is_unacknowledged: bool,
     /// An entity may have a state that was not sent.
@@ -77,22 +96,17 @@ pub struct Replicas<P: Protocol, const ENTITIES: usize, const FIELDS: usize, con
     stats: ReplicasStats,
 }
 
-/// Why an update is not heeded.
-enum UpdateError {
-    /// It is older than what is known.
-    Late,
-    /// It says nothing.
-    Malformed,
-}
+/// [`Replicas`] without an allocator: up to `ENTITIES` entities of up to `FIELDS` fields, as many as the authority has, and
+/// messages of up to `BYTES` bytes. They are as large as all that together.
+pub type FixedReplicas<P, const ENTITIES: usize, const FIELDS: usize, const BYTES: usize> =
+    Replicas<P, FixedReplicasMemory<ENTITIES, FIELDS, BYTES>>;
 
-impl From<WireError> for UpdateError {
-    fn from(_: WireError) -> Self {
-        Self::Malformed
-    }
-}
+/// [`Replicas`] on the heap, with sizes that are chosen when they are made.
+#[cfg(feature = "alloc")]
+pub type HeapReplicas<P> = Replicas<P, HeapReplicasMemory>;
 
 impl<P: Protocol, const ENTITIES: usize, const FIELDS: usize, const BYTES: usize>
-    Replicas<P, ENTITIES, FIELDS, BYTES>
+    FixedReplicas<P, ENTITIES, FIELDS, BYTES>
 {
     /// Without entities. Acknowledgements should travel unreliably; what owners say travels by the default delivery, which is
     /// reliable.
@@ -100,12 +114,40 @@ impl<P: Protocol, const ENTITIES: usize, const FIELDS: usize, const BYTES: usize
     /// # Errors
     /// [`ClassError`].
     pub fn new(classes: &'static [Class], delivery: P::Delivery) -> Result<Self, ClassError> {
-        const { assert!(ENTITIES > 0 && ENTITIES <= 1 << 16) };
         class::check(classes, FIELDS, (BYTES * 8).saturating_sub(OVERHEAD_BITS))?;
-        Ok(Self {
+        Ok(Self::over(FixedReplicasMemory::new(), classes, delivery))
+    }
+}
+
+#[cfg(feature = "alloc")]
+impl<P: Protocol> HeapReplicas<P> {
+    /// Without entities, of these sizes. Acknowledgements should travel unreliably; what owners say travels by the default
+    /// delivery, which is reliable.
+    ///
+    /// # Errors
+    /// [`ClassError`].
+    pub fn new(
+        classes: &'static [Class],
+        delivery: P::Delivery,
+        config: &ReplicasConfig,
+    ) -> Result<Self, ClassError> {
+        let room = config.max_message.saturating_mul(8).saturating_sub(OVERHEAD_BITS);
+        class::check(classes, MAX_FIELDS, room)?;
+        let memory = HeapReplicasMemory::new(config, class::most_fields(classes));
+        Ok(Self::over(memory, classes, delivery))
+    }
+}
+
+impl<P: Protocol, M: ReplicasMemory> Replicas<P, M> {
+    fn over(memory: M, classes: &'static [Class], delivery: P::Delivery) -> Self {
+        Self {
             classes,
-            places: [Place::EMPTY; ENTITIES],
+            fingerprint: class::fingerprint(classes),
+            memory,
             authority: None,
+            authority_classes: AuthorityClasses::Unknown,
+            owes_classes: false,
+            has_untold_mismatch: false,
             received: Received::default(),
             is_unacknowledged: false,
             has_unsent: false,
@@ -113,12 +155,13 @@ impl<P: Protocol, const ENTITIES: usize, const FIELDS: usize, const BYTES: usize
             next_event: 0,
             delivery,
             stats: ReplicasStats::default(),
-        })
+        }
     }
 
     /// What has become of the entities since it was asked for last.
     pub fn poll_event(&mut self) -> Option<(NetworkId, ReplicaEvent)> {
-        let (before, from) = self.places.split_at_mut_checked(self.next_event)?;
+        let places = self.memory.parts().places;
+        let (before, from) = places.split_at_mut_checked(self.next_event)?;
         let first = u16::try_from(self.next_event).ok()?;
         let mut places = (first..=u16::MAX).zip(from).chain((0..first).zip(before));
         let found = places.find_map(|(index, place)| {
@@ -131,16 +174,17 @@ impl<P: Protocol, const ENTITIES: usize, const FIELDS: usize, const BYTES: usize
     /// An entity.
     #[must_use]
     pub fn get(&self, id: NetworkId) -> Option<ReplicaInfo<'_>> {
-        let replica = self.places.get(usize::from(id.index))?.replica.as_ref();
-        replica
-            .filter(|replica| replica.name.generation == id.generation)
-            .map(|replica| ReplicaInfo::of(id.index, replica))
+        let view = self.memory.view();
+        let replica = view.places.get(usize::from(id.index))?.replica.as_ref();
+        let replica = replica.filter(|replica| replica.name.generation == id.generation)?;
+        Some(ReplicaInfo::of(id.index, replica, view))
     }
 
     /// The entities, in the order of their indices.
-    pub fn iter(&self) -> impl Iterator<Item = ReplicaInfo<'_>> {
-        let places = (0..=u16::MAX).zip(&self.places);
-        places.filter_map(|(index, place)| Some(ReplicaInfo::of(index, place.replica.as_ref()?)))
+    pub fn iter(&self) -> impl Iterator<Item = ReplicaInfo<'_>> + use<'_, P, M> {
+        let view = self.memory.view();
+        let places = (0..=u16::MAX).zip(view.places);
+        places.filter_map(move |(index, place)| Some(ReplicaInfo::of(index, place.replica.as_ref()?, view)))
     }
 
     /// The first entity that has this number of the application's.
@@ -151,7 +195,8 @@ impl<P: Protocol, const ENTITIES: usize, const FIELDS: usize, const BYTES: usize
 
     /// Gives an entity a number of the application's; false if there is no such entity.
     pub fn set_handle(&mut self, id: NetworkId, handle: u32) -> bool {
-        self.find_mut(id).map(|replica| replica.handle = Some(handle)).is_some()
+        let mut parts = self.memory.parts();
+        find(&mut parts, id).map(|replica| replica.handle = Some(handle)).is_some()
     }
 
     /// Changes a field of an entity that this peer owns. Bits beyond its width are cut off. Have the driver run afterwards.
@@ -160,14 +205,16 @@ impl<P: Protocol, const ENTITIES: usize, const FIELDS: usize, const BYTES: usize
     /// [`SetError`].
     pub fn set(&mut self, id: NetworkId, field: usize, value: u32) -> Result<(), SetError> {
         let classes = self.classes;
-        let replica = self.find_mut(id).ok_or(SetError::Unknown)?;
+        let mut parts = self.memory.parts();
+        let replica = find(&mut parts, id).ok_or(SetError::Unknown)?;
         if !replica.name.is_owner {
             return Err(SetError::NotOwner);
         }
         let class = classes.get(usize::from(replica.name.class)).ok_or(SetError::Unknown)?;
         let width = class.fields.get(field).ok_or(SetError::NoField)?;
-        *replica.values.get_mut(field).ok_or(SetError::NoField)? = width.truncate(value);
         replica.is_unsent = true;
+        let values = row_mut(parts.values, id.index.into(), parts.fields);
+        *values.get_mut(field).ok_or(SetError::NoField)? = width.truncate(value);
         self.has_unsent = true;
         Ok(())
     }
@@ -184,147 +231,66 @@ impl<P: Protocol, const ENTITIES: usize, const FIELDS: usize, const BYTES: usize
         self.stats
     }
 
+    /// True once after the authority has shown other classes than these replicas have. It sends nothing then, and what it sent is
+    /// not shown: the programs at both ends are of different versions.
+    pub fn poll_mismatch(&mut self) -> bool {
+        core::mem::take(&mut self.has_untold_mismatch)
+    }
+
     /// An update of the authority, of a program whose connection is in a driver without plugins: the page around a program of
     /// WebAssembly, say. Messages are told by their first byte, [`UPDATE_ID`].
     pub fn handle_update(&mut self, message: &[u8]) {
-        let count = match self.on_update(message) {
-            Ok(()) => &mut self.stats.updates,
+        let parts = self.memory.parts();
+        let handled = Updates {
+            parts,
+            classes: self.classes,
+            fingerprint: self.fingerprint,
+            received: &mut self.received,
+            authority: &mut self.authority_classes,
+        }
+        .on_message(message);
+        self.count(handled);
+    }
+
+    fn count(&mut self, handled: Result<Handled, UpdateError>) {
+        let count = match handled {
+            Ok(Handled::Update) => {
+                self.is_unacknowledged = true;
+                &mut self.stats.updates
+            }
+            Ok(Handled::Classes { is_same }) => {
+                // An authority that shows its classes may lack those of this client.
+                self.owes_classes = true;
+                if is_same {
+                    return;
+                }
+                self.has_untold_mismatch = true;
+                &mut self.stats.mismatched
+            }
             Err(UpdateError::Late) => &mut self.stats.late,
             Err(UpdateError::Malformed) => &mut self.stats.malformed,
+            Err(UpdateError::OtherClasses) => &mut self.stats.mismatched,
         };
         *count = count.saturating_add(1);
     }
 
-    /// The message that answers the updates since the last one, for such a program to send to the authority.
+    /// The message that answers those of the authority since the last one, for such a program to send to the authority. The
+    /// first one shows the classes; a program that sends it unreliably gets another one when the authority repeats its own.
     pub fn poll_acknowledgement(&mut self) -> Option<[u8; ACKNOWLEDGEMENT_LENGTH]> {
+        if core::mem::take(&mut self.owes_classes) {
+            return Some(classes_of_client(self.fingerprint));
+        }
         core::mem::take(&mut self.is_unacknowledged).then(|| acknowledgement(self.received))
     }
-
-    fn find_mut(&mut self, id: NetworkId) -> Option<&mut Replica<FIELDS>> {
-        let replica = self.places.get_mut(usize::from(id.index))?.replica.as_mut();
-        replica.filter(|replica| replica.name.generation == id.generation)
-    }
-
-    fn on_update(&mut self, message: &[u8]) -> Result<(), UpdateError> {
-        let Some((&[UPDATE_ID, a, b, c, d], records)) = message.split_first_chunk() else {
-            return Err(UpdateError::Malformed);
-        };
-        let tick = u32::from_be_bytes([a, b, c, d]);
-        if tick == 0 {
-            return Err(UpdateError::Malformed);
-        }
-        if self.received.is_too_old(tick) {
-            return Err(UpdateError::Late);
-        }
-        // Nothing of a message counts unless all of it says something.
-        self.read(tick, records, false)?;
-        self.read(tick, records, true)?;
-        self.received.merge(Received::of(tick, 0));
-        self.is_unacknowledged = true;
-        Ok(())
-    }
-
-    fn read(&mut self, tick: u32, records: &[u8], is_applied: bool) -> Result<(), UpdateError> {
-        let mut reader = Reader::new(records);
-        let (count, mut next) = (read_gamma(&mut reader)?, 0);
-        for _ in 0..count {
-            next += read_gamma(&mut reader)?;
-            let place = self.places.get_mut(next - 1).ok_or(UpdateError::Malformed)?;
-            read_record(&mut reader, self.classes, place, tick, is_applied)?;
-        }
-        if reader.remaining() < 8 { Ok(()) } else { Err(UpdateError::Malformed) }
-    }
-
-    /// Writes a message with states of entities that this peer owns to the front of a buffer, as many as fit, and returns the
-    /// length and the place behind the last one; nothing if there is none from a place on.
-    fn write_states(&self, number: u32, from: usize, buffer: &mut [u8]) -> Option<(usize, usize)> {
-        let room = buffer.len().saturating_sub(STATE_HEADER) * 8;
-        let (mut bits, mut count, mut end, mut next) = (0, 0, from, 0);
-        for (index, _, class) in self.unsent(from) {
-            let all = bits + gamma_bits(index + 1 - next) + NAME_BITS + class.bits();
-            if all + gamma_bits(count + 1) > room {
-                break;
-            }
-            (bits, count, end, next) = (all, count + 1, index + 1, index + 1);
-        }
-        let (header, records) = buffer.split_first_chunk_mut()?;
-        *header = state_header(number);
-        let mut writer = Writer::new(records);
-        write_gamma(&mut writer, count).ok()?;
-        let mut next = 0;
-        for (index, replica, class) in self.unsent(from).take(count) {
-            write_gamma(&mut writer, index + 1 - next).ok()?;
-            next = index + 1;
-            replica.name.write_name(&mut writer).ok()?;
-            write_values(&mut writer, class, &replica.values).ok()?;
-        }
-        (count > 0).then(|| (STATE_HEADER + writer.finish().len(), end))
-    }
-
-    fn unsent(&self, from: usize) -> impl Iterator<Item = (usize, &Replica<FIELDS>, &'static Class)> {
-        self.places.iter().enumerate().skip(from).filter_map(|(index, place)| {
-            let replica = place.replica.as_ref().filter(|replica| replica.is_unsent)?;
-            Some((index, replica, self.classes.get(usize::from(replica.name.class))?))
-        })
-    }
-
-    /// Sends what was not sent of the entities that this peer owns; false if there was no room for all of it.
-    fn send_states(&mut self, authority: ConnectionId, sender: &mut dyn MessageSender<P>) -> bool {
-        let (mut buffer, mut from) = ([0; BYTES], 0);
-        while from < ENTITIES {
-            let Some(number) = self.number.checked_add(1) else { return true };
-            let Some((length, end)) = self.write_states(number, from, &mut buffer) else { return true };
-            self.number = number;
-            let message = buffer.get(..length).unwrap_or_default();
-            if sender.send(authority, message, P::Delivery::default()).is_err() {
-                return false;
-            }
-            let sent = self.places.iter_mut().take(end).skip(from);
-            sent.filter_map(|place| place.replica.as_mut()).for_each(|replica| replica.is_unsent = false);
-            from = end;
-        }
-        true
-    }
 }
 
-/// Reads what is said of a place.
-fn read_record<const FIELDS: usize>(
-    reader: &mut Reader<'_>,
-    classes: &'static [Class],
-    place: &mut Place<FIELDS>,
-    tick: u32,
-    is_applied: bool,
-) -> Result<(), UpdateError> {
-    let class_of = |class: u8| classes.get(usize::from(class)).ok_or(UpdateError::Malformed);
-    if !reader.bit()? {
-        // Without the entity it cannot be known how long the record is.
-        let replica = place.at(tick).ok_or(UpdateError::Late)?;
-        let (class, mut values) = (class_of(replica.name.class)?, replica.values);
-        read_changes(reader, class, &mut values)?;
-        if is_applied {
-            place.on_delta(tick, values);
-        }
-    } else if reader.bit()? {
-        let is_destroyed = reader.bit()?;
-        let reason = if is_destroyed { RemoveReason::Destroyed } else { RemoveReason::OutOfScope };
-        if is_applied {
-            place.on_remove(tick, reason);
-        }
-    } else {
-        let mut name = Full::read_name(reader)?;
-        name.is_owner = reader.bit()?;
-        let mut values = [0; FIELDS];
-        read_values(reader, class_of(name.class)?, &mut values)?;
-        if is_applied {
-            place.on_full(tick, name, values);
-        }
-    }
-    Ok(())
+/// An entity, to be changed.
+fn find<'p>(parts: &'p mut Parts<'_>, id: NetworkId) -> Option<&'p mut Replica> {
+    let replica = parts.places.get_mut(usize::from(id.index))?.replica.as_mut();
+    replica.filter(|replica| replica.name.generation == id.generation)
 }
 
-impl<P: Protocol, const ENTITIES: usize, const FIELDS: usize, const BYTES: usize> Plugin<P>
-    for Replicas<P, ENTITIES, FIELDS, BYTES>
-{
+impl<P: Protocol, M: ReplicasMemory> Plugin<P> for Replicas<P, M> {
     fn message_ids(&self) -> MessageIds {
         MessageIds::of(&[UPDATE_ID])
     }
@@ -332,14 +298,16 @@ impl<P: Protocol, const ENTITIES: usize, const FIELDS: usize, const BYTES: usize
     fn on_connected(&mut self, _: Instant, id: ConnectionId, _: SocketAddr, _: P::Identity, side: Side) {
         if self.authority.is_none() && side == Side::Client {
             self.authority = Some(id);
+            self.owes_classes = true;
         }
     }
 
     fn on_disconnected(&mut self, _now: Instant, id: ConnectionId, _reason: P::DisconnectReason) {
         if self.authority == Some(id) {
-            self.places.iter_mut().for_each(Place::on_disconnected);
+            self.memory.parts().places.iter_mut().for_each(Place::on_disconnected);
             (self.authority, self.received) = (None, Received::default());
-            (self.is_unacknowledged, self.has_unsent) = (false, false);
+            self.authority_classes = AuthorityClasses::Unknown;
+            (self.owes_classes, self.is_unacknowledged, self.has_unsent) = (false, false, false);
         }
     }
 
@@ -348,22 +316,41 @@ impl<P: Protocol, const ENTITIES: usize, const FIELDS: usize, const BYTES: usize
             self.stats.refused = self.stats.refused.saturating_add(1);
             return Verdict::Drop;
         }
-        let mut buffer = [0; BYTES];
+        let mut parts = self.memory.parts();
         // One that is too long says nothing, like an empty one.
-        self.handle_update(bytes::copy(message, &mut buffer).unwrap_or_default());
+        let message = bytes::copy(message, core::mem::take(&mut parts.buffer)).unwrap_or_default();
+        let handled = Updates {
+            parts,
+            classes: self.classes,
+            fingerprint: self.fingerprint,
+            received: &mut self.received,
+            authority: &mut self.authority_classes,
+        }
+        .on_message(message);
+        self.count(handled);
         Verdict::Drop
     }
 
     fn update(&mut self, _now: Instant, sender: &mut dyn MessageSender<P>) {
         let Some(authority) = self.authority else { return };
-        if let Some(acknowledgement) = self.poll_acknowledgement() {
-            // A lost one matters little: the next one says the same and more.
-            let _ = sender.send(authority, &acknowledgement, self.delivery);
+        if self.owes_classes {
+            let message = classes_of_client(self.fingerprint);
+            self.owes_classes = sender.send(authority, &message, P::Delivery::default()).is_err();
         }
-        self.has_unsent = self.has_unsent && !self.send_states(authority, sender);
+        if core::mem::take(&mut self.is_unacknowledged) {
+            // A lost one matters little: the next one says the same and more.
+            let _ = sender.send(authority, &acknowledgement(self.received), self.delivery);
+        }
+        let classes = self.classes;
+        let is_sent = self.has_unsent
+            && send_states(self.memory.parts(), classes, &mut self.number, |message| {
+                sender.send(authority, message, P::Delivery::default()).is_ok()
+            });
+        self.has_unsent = self.has_unsent && !is_sent;
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
-        (self.is_unacknowledged || self.has_unsent).then_some(Instant::ZERO)
+        let is_due = self.is_unacknowledged || self.has_unsent || self.owes_classes;
+        is_due.then_some(Instant::ZERO)
     }
 }

@@ -4,10 +4,9 @@ use super::event::{RemoveReason, ReplicaEvent};
 use crate::replication::wire::Full;
 
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Replica<const FIELDS: usize> {
+pub(super) struct Replica {
     pub(super) name: Full,
     pub(super) handle: Option<u32>,
-    pub(super) values: [u32; FIELDS],
     /// The application knows of it.
     is_told: bool,
     has_changed: bool,
@@ -16,10 +15,10 @@ pub(super) struct Replica<const FIELDS: usize> {
     pub(super) is_unsent: bool,
 }
 
-/// A place: the entity that is there, and what was there before.
+/// A place: the entity that is there, and what was there before. Its fields are in a row of their own.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place<const FIELDS: usize> {
-    pub(super) replica: Option<Replica<FIELDS>>,
+pub(super) struct Place {
+    pub(super) replica: Option<Replica>,
     /// An entity that the application knows of, and that is not here any more.
     removed: Option<(u16, RemoveReason)>,
     /// The last tick that has said anything of this place.
@@ -28,11 +27,11 @@ pub(super) struct Place<const FIELDS: usize> {
     filled_at: u32,
 }
 
-impl<const FIELDS: usize> Place<FIELDS> {
+impl Place {
     pub(super) const EMPTY: Self = Self { replica: None, removed: None, tick: 0, filled_at: 0 };
 
     /// The entity to which a delta of a tick belongs.
-    pub(super) fn at(&self, tick: u32) -> Option<&Replica<FIELDS>> {
+    pub(super) fn at(&self, tick: u32) -> Option<&Replica> {
         self.replica.as_ref().filter(|_| tick >= self.filled_at)
     }
 
@@ -43,34 +42,32 @@ impl<const FIELDS: usize> Place<FIELDS> {
         is_latest
     }
 
-    pub(super) fn on_delta(&mut self, tick: u32, values: [u32; FIELDS]) {
-        if let Some(replica) =
-            self.replica.as_mut().filter(|replica| tick > self.tick && !replica.name.is_owner)
-        {
-            (replica.values, replica.has_changed) = (values, true);
-        }
+    /// Changes of a tick; true if the fields become those of the record.
+    pub(super) fn on_delta(&mut self, tick: u32) -> bool {
+        let replica = self.replica.as_mut().filter(|replica| tick > self.tick && !replica.name.is_owner);
+        let counts = replica.map(|replica| replica.has_changed = true).is_some();
         self.advance(tick);
+        counts
     }
 
-    pub(super) fn on_full(&mut self, tick: u32, name: Full, values: [u32; FIELDS]) {
+    /// All of an entity at a tick; true if the fields become those of the record.
+    pub(super) fn on_full(&mut self, tick: u32, name: Full) -> bool {
         if !self.advance(tick) {
-            return;
+            return false;
         }
         match &mut self.replica {
-            Some(replica) if replica.name == name && name.is_owner => {}
+            Some(replica) if replica.name == name && name.is_owner => return false,
             Some(replica)
                 if replica.name.generation == name.generation && replica.name.class == name.class =>
             {
                 replica.owner_has_changed |= replica.name.is_owner != name.is_owner;
-                (replica.name, replica.values, replica.has_changed) = (name, values, true);
-                replica.is_unsent = false;
+                (replica.name, replica.has_changed, replica.is_unsent) = (name, true, false);
             }
             Some(_) | None => {
                 self.on_removed(tick, RemoveReason::Destroyed);
                 self.replica = Some(Replica {
                     name,
                     handle: None,
-                    values,
                     is_told: false,
                     has_changed: false,
                     owner_has_changed: name.is_owner,
@@ -78,6 +75,7 @@ impl<const FIELDS: usize> Place<FIELDS> {
                 });
             }
         }
+        true
     }
 
     /// A record of a tick has removed the entity.

@@ -5,7 +5,7 @@ use rakwire::Instant;
 use rakwire::endpoint::{Plugin, Side};
 use rakwire::raknet::{DisconnectReason, RakNet};
 
-use super::world::{Fate, World, authority, client, connect, receive, sent};
+use super::world::{Fate, World, authority, client, connect, greet, receive, sent};
 use crate::support::connections;
 
 /// A state with one record, as its owner would send it: the entity 0 of the class 1 has the value 9.
@@ -111,6 +111,7 @@ fn updates_of_others_than_the_authority_are_refused() {
     connect(&mut here, ids[2], Side::Client);
     let mut server = authority();
     connect(&mut server, ids[1], Side::Server);
+    greet(&mut server, &mut here, ids[1]);
     server.spawn(1, 1, &[5]).expect("room");
     server.tick();
     let update = sent(&mut server).remove(0).1;
@@ -130,6 +131,7 @@ fn an_update_counts_wholly_or_not_at_all() {
     let (mut server, mut here) = (authority(), client());
     connect(&mut server, id, Side::Server);
     connect(&mut here, id, Side::Client);
+    greet(&mut server, &mut here, id);
     server.spawn(1, 1, &[5]).expect("room");
     server.tick();
     let update = sent(&mut server).remove(0).1;

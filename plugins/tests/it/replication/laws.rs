@@ -8,7 +8,8 @@ use rakwire::raknet::RakNet;
 use rakwire_plugins::replication::{RemoveReason, ReplicaEvent, SetError};
 
 use super::world::{
-    CLASSES, CLIENTS, Client, ENTITIES, Fate, TestAuthority, World, authority, client, connect, receive, sent,
+    CLASSES, CLIENTS, Client, ENTITIES, Fate, TestAuthority, World, authority, client, connect, greet,
+    receive, sent,
 };
 use crate::support::connections;
 
@@ -273,6 +274,7 @@ fn long_round_trips_end_in_deltas_and_silence() {
         let id = connections::<RakNet>(1)[0];
         connect(&mut authority, id, Side::Server);
         connect(&mut client, id, Side::Client);
+        greet(&mut authority, &mut client, id);
         let entity = authority.spawn(0, 1, &[1, 2, 1, 3]).expect("room");
         let (mut updates, mut replies) = (VecDeque::new(), VecDeque::new());
         let mut run = |authority: &mut TestAuthority, client: &mut Client, ticks: u32, is_moving: bool| {
@@ -319,6 +321,10 @@ fn updates_may_come_by_another_connection() {
     let id = connections::<RakNet>(1)[0];
     let (mut server, mut here) = (authority(), client());
     connect(&mut server, id, Side::Server);
+    for (_, classes) in sent(&mut server) {
+        here.handle_update(&classes);
+    }
+    receive(&mut server, id, &here.poll_acknowledgement().expect("its classes"));
     let entity = server.spawn(1, 1, &[5]).expect("room");
     for value in 6..20 {
         server.tick();

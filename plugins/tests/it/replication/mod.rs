@@ -1,5 +1,6 @@
 //! Replication, in both protocols where they differ.
 
+mod classes;
 mod hostile;
 mod laws;
 mod recorded;

@@ -8,7 +8,7 @@ use rakwire::raknet::{DisconnectReason, RakNet};
 use rakwire_plugins::replication::{NetworkId, ReplicaEvent, ReplicaInfo, ReplicasStats, SetError};
 use serde_json::{Value, json};
 
-use super::world::{CLASSES, Client, TestAuthority, authority, client, connect, hex, receive, sent};
+use super::world::{CLASSES, Client, TestAuthority, authority, client, connect, greet, hex, receive, sent};
 use crate::support::connections;
 
 const FILE: &str = include_str!("../../vectors/replication_runs.json");
@@ -55,8 +55,13 @@ impl Run {
     fn record(seed: u64, is_hostile: bool) -> Vec<Value> {
         let ids = connections::<RakNet>(2);
         let (mut authority, mut client) = (authority(), client());
-        ids.iter().for_each(|id| connect(&mut authority, *id, Side::Server));
+        connect(&mut authority, ids[1], Side::Server);
         connect(&mut client, ids[0], Side::Client);
+        let mut other = super::world::client();
+        connect(&mut other, ids[1], Side::Client);
+        greet(&mut authority, &mut other, ids[1]);
+        connect(&mut authority, ids[0], Side::Server);
+        greet(&mut authority, &mut client, ids[0]);
         let (random, under_way, steps) = (Random(seed), Vec::new(), Vec::new());
         let mut run = Self { random, is_hostile, authority, client, ids, under_way, steps };
         for tick in 1..=TICKS {
@@ -159,6 +164,7 @@ impl Run {
         self.step(json!({ "leave": true }));
         connect(&mut self.authority, self.ids[0], Side::Server);
         connect(&mut self.client, self.ids[0], Side::Client);
+        greet(&mut self.authority, &mut self.client, self.ids[0]);
     }
 
     fn tick(&mut self, tick: u32) {

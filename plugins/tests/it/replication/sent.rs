@@ -5,7 +5,7 @@ use core::num::NonZeroU16;
 use rakwire::Instant;
 use rakwire::endpoint::{ConnectionId, Plugin, Side};
 use rakwire::raknet::{Delivery, Guid, RakNet};
-use rakwire_plugins::replication::{Authority, Class, EntityInfo, Field, Scope, SentBits};
+use rakwire_plugins::replication::{Class, EntityInfo, Field, FixedAuthority, Scope, SentBits};
 
 use crate::support::{Collector, connections};
 
@@ -32,7 +32,7 @@ impl Scope for Graph {
     }
 }
 
-type Server = Authority<RakNet, Graph, 1, 4, 3, 8, 64>;
+type Server = FixedAuthority<RakNet, Graph, 1, 4, 3, 8, 64>;
 
 /// The bytes of the update of a tick.
 fn tick(authority: &mut Server) -> usize {
@@ -47,6 +47,13 @@ fn the_bits_of_each_field_are_told() {
     let id = connections::<RakNet>(1)[0];
     let mut authority = Server::new(&CLASSES, Graph::default(), Delivery::UNRELIABLE).expect("a class");
     authority.on_connected(Instant::ZERO, id, ([10, 0, 0, 1], 1).into(), Guid(1), Side::Server);
+    // The client has the same classes: one with fields of 16, 10 and 7 bits.
+    let fingerprint = [3, 16, 6, 10, 0, 7, 0]
+        .iter()
+        .fold(0xCBF2_9CE4_8422_2325_u64, |hash, byte| (hash ^ byte).wrapping_mul(0x0100_0000_01B3));
+    let classes: &[u8] = &[&[131, 2][..], &fingerprint.to_be_bytes()].concat();
+    authority.on_message(Instant::ZERO, id, Delivery::UNRELIABLE, &classes);
+    authority.update(Instant::ZERO, &mut Collector::<RakNet>::new());
     authority.scope.is_watching = true;
     let (near, far) = (authority.spawn(0, 7, &[0; 3]).expect("room"), authority.spawn(0, 8, &[0; 3]));
     let bytes = tick(&mut authority);

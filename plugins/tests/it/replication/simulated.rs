@@ -8,10 +8,10 @@ use rakwire::game_protocol::{GameProtocol, Reliability};
 use rakwire::raknet::{Delivery, RakNet};
 use rakwire::sim::{Conditions, Pair};
 use rakwire::{Instant, Machine};
-use rakwire_plugins::replication::{Authority, Class, EverythingInScope, Field, Replicas};
+use rakwire_plugins::replication::{Class, EverythingInScope, Field, FixedAuthority, FixedReplicas};
 
-type Server<P> = Authority<P, EverythingInScope, 2, 16, 3, 16, 200>;
-type Client<P> = Replicas<P, 16, 3, 200>;
+type Server<P> = FixedAuthority<P, EverythingInScope, 2, 16, 3, 16, 200>;
+type Client<P> = FixedReplicas<P, 16, 3, 200>;
 type Peered<P, T> = Hooked<'static, P, PluginHost<T, 1>>;
 
 static CLASSES: [Class; 1] =

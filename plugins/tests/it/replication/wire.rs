@@ -2,10 +2,10 @@
 
 use rakwire::endpoint::{ConnectionId, Side};
 use rakwire::raknet::{Delivery, RakNet};
-use rakwire_plugins::replication::{Class, ClassError, Field, MAX_FIELDS, Replicas};
+use rakwire_plugins::replication::{Class, ClassError, Field, FixedReplicas, MAX_FIELDS};
 use serde_json::Value;
 
-use super::world::{Client, TestAuthority, authority, client, connect, hex, receive, sent};
+use super::world::{Client, TestAuthority, authority, client, connect, greet, hex, receive, sent};
 use crate::support::connections;
 
 /// Both sides, and the messages that they have exchanged.
@@ -22,6 +22,7 @@ impl Exchange {
         let (mut server, mut client) = (authority(), client());
         connect(&mut server, id, Side::Server);
         connect(&mut client, id, Side::Client);
+        greet(&mut server, &mut client, id);
         Self { id, server, client, messages: Vec::new() }
     }
 
@@ -85,7 +86,7 @@ static MOST: [Class; 1] = [Class { fields: &[Field::new(32).or_short(31); MAX_FI
 #[test]
 fn classes_that_cannot_be_replicated_are_refused() {
     fn error<const FIELDS: usize, const BYTES: usize>(classes: &'static [Class]) -> Option<ClassError> {
-        Replicas::<RakNet, 1, FIELDS, BYTES>::new(classes, Delivery::UNRELIABLE).err()
+        FixedReplicas::<RakNet, 1, FIELDS, BYTES>::new(classes, Delivery::UNRELIABLE).err()
     }
     assert_eq!(error::<1, 100>(&NONE), Some(ClassError::BadCount));
     for classes in [&WIDE, &ZERO, &NOT_SHORT] {

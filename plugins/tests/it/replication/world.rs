@@ -6,7 +6,9 @@ use std::num::NonZeroU16;
 use rakwire::Instant;
 use rakwire::endpoint::{ConnectionId, Plugin, Side};
 use rakwire::raknet::{Delivery, DisconnectReason, Guid, RakNet};
-use rakwire_plugins::replication::{Authority, Class, EntityInfo, Field, NetworkId, Replicas, Scope};
+use rakwire_plugins::replication::{
+    Class, EntityInfo, Field, FixedAuthority, FixedReplicas, NetworkId, Scope,
+};
 
 use crate::support::{Collector, connections};
 
@@ -40,21 +42,36 @@ impl Scope for Hidden {
     }
 }
 
-pub(super) type TestAuthority = Authority<RakNet, Hidden, CLIENTS, ENTITIES, 4, 8, 48>;
-pub(super) type Client = Replicas<RakNet, ENTITIES, 4, 48>;
+pub(super) type TestAuthority = FixedAuthority<RakNet, Hidden, CLIENTS, ENTITIES, 4, 8, 48>;
+pub(super) type Client = FixedReplicas<RakNet, ENTITIES, 4, 48>;
 /// Everything of an entity that both sides know.
 pub(super) type State = (u8, bool, Vec<u32>);
 
 pub(super) fn authority() -> TestAuthority {
-    Authority::new(&CLASSES, Hidden::default(), Delivery::UNRELIABLE).expect("good classes")
+    TestAuthority::new(&CLASSES, Hidden::default(), Delivery::UNRELIABLE).expect("good classes")
 }
 
 pub(super) fn client() -> Client {
-    Replicas::new(&CLASSES, Delivery::UNRELIABLE).expect("good classes")
+    Client::new(&CLASSES, Delivery::UNRELIABLE).expect("good classes")
 }
 
 pub(super) fn connect(plugin: &mut dyn Plugin<RakNet>, id: ConnectionId, side: Side) {
     plugin.on_connected(Instant::ZERO, id, ([10, 0, 0, 1], 1).into(), Guid(1), side);
+}
+
+/// Lets both sides show their classes, which travels reliably.
+pub(super) fn greet(authority: &mut TestAuthority, client: &mut Client, id: ConnectionId) {
+    for (_, message) in sent(client) {
+        receive(authority, id, &message);
+    }
+    for (to, message) in sent(authority) {
+        if to == id {
+            receive(client, id, &message);
+        }
+    }
+    for (_, message) in sent(client) {
+        receive(authority, id, &message);
+    }
 }
 
 /// What a plugin sends now.
@@ -106,6 +123,7 @@ impl World {
             let mut joined = client();
             connect(&mut self.authority, self.ids[number], Side::Server);
             connect(&mut joined, self.ids[number], Side::Client);
+            greet(&mut self.authority, &mut joined, self.ids[number]);
             self.clients[number] = Some(joined);
         }
     }
@@ -159,7 +177,7 @@ impl World {
             for (_, message) in replies {
                 // What owners say travels reliably, which may be late all the same.
                 let fate = fate();
-                let is_state = message[1] == 1;
+                let is_state = message[1] != 0;
                 let fate = if is_state && matches!(fate, Fate::Lost) { Fate::Arrives } else { fate };
                 self.carry(fate, true, number, message);
             }

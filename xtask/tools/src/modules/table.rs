@@ -178,6 +178,7 @@ const NATIVE: Crate = Crate {
             "bind_error",
             "clock",
             "entropy",
+            "hook_scope",
             "huge_pages",
             "interfaces",
             "outgoing",
@@ -193,7 +194,7 @@ const NATIVE: Crate = Crate {
         Layer::together(&["arrival_queue", "network_emulator", "socket"]),
         // The driver, generic over the protocol.
         Layer::together(&["endpoint"]),
-        Layer::apart(&["polled", "raknet", "game_protocol", "tcp"]),
+        Layer::apart(&["polled", "raknet", "game_protocol", "reconnect", "tcp"]),
         // Which writes down what both protocols count.
         Layer::together(&["sqlite_log"]),
         Layer::together(&["crate"]),
@@ -268,7 +269,7 @@ const PLUGINS: Crate = Crate {
         Layer::together(&["bytes"]),
         // The plugins, which do not know each other.
         Layer::apart(&["calls", "files", "mesh", "nat", "ready", "replication", "voice"]),
-        Layer::together(&["registry"]),
+        Layer::apart(&["caller", "registry"]),
         Layer::together(&["crate"]),
     ],
     never: &[],

@@ -1,0 +1,135 @@
+//! Connections one after the other: when one is lost, the next one is opened.
+
+use std::time::{Duration, Instant};
+
+use rakwire::endpoint::Protocol;
+use rakwire::raknet::{ConnectFailure, Refusal};
+
+use crate::endpoint::{ConnectError, Connection};
+
+/// How long the pauses between attempts to connect are. Each is twice as long as the one before, less up to a half at random, so
+/// that the players of a server that was restarted do not come back all at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pauses {
+    /// The first pause. Default: 500 ms.
+    pub first: Duration,
+    /// The longest pause. A connection that was open longer than this makes the next pause the first again. Default: 30 s.
+    pub longest: Duration,
+    /// How many attempts may fail one after the other; `None` for any number. Default: `None`.
+    pub attempts: Option<u32>,
+}
+
+impl Default for Pauses {
+    fn default() -> Self {
+        Self { first: Duration::from_millis(500), longest: Duration::from_secs(30), attempts: None }
+    }
+}
+
+/// Opens a connection, and another one each time that it is asked for, after pauses that grow while attempts fail.
+///
+/// Each is a new connection, and a new player to the server: what the one before had under way is not sent again.
+///
+/// ```
+/// use rakwire_native::reconnect::{Reconnect, is_transient};
+/// use rakwire_native::{Endpoint, Options};
+///
+/// # #[tokio::main]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let server = Endpoint::bind("127.0.0.1:0", Options::server(8)?).await?;
+/// let client = Endpoint::bind("127.0.0.1:0", Options::client()?).await?;
+/// let address = server.local_addr();
+/// let mut connections = Reconnect::new(async || client.connect(address).await, is_transient);
+/// let mut played = 0;
+/// while played < 2 {
+///     let connection = connections.next().await?;
+///     // Plays until `recv` returns `None`; here the server ends it at once.
+///     server.accept().await.ok_or("the server is closed")?.disconnect().await;
+///     while connection.recv().await.is_some() {}
+///     played += 1;
+/// }
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct Reconnect<F, R> {
+    open: F,
+    should_retry: R,
+    /// How long the pauses are.
+    pub pauses: Pauses,
+    /// Attempts that have failed, or connections that were lost soon, one after the other.
+    failures: u32,
+    opened_at: Option<Instant>,
+}
+
+impl<F, R> Reconnect<F, R> {
+    /// `open` opens a connection; `should_retry` says of an error that another attempt may succeed, as [`is_transient`] does.
+    pub fn new<P: Protocol, E>(open: F, should_retry: R) -> Self
+    where
+        F: AsyncFnMut() -> Result<Connection<P>, E>,
+        R: FnMut(&E) -> bool,
+    {
+        Self { open, should_retry, pauses: Pauses::default(), failures: 0, opened_at: None }
+    }
+
+    /// The next connection. The first attempt for the first one is made at once.
+    ///
+    /// # Errors
+    /// That of the last attempt, if no other one may succeed, or as many have failed as may.
+    pub async fn next<P: Protocol, E>(&mut self) -> Result<Connection<P>, E>
+    where
+        F: AsyncFnMut() -> Result<Connection<P>, E>,
+        R: FnMut(&E) -> bool,
+    {
+        if let Some(opened_at) = self.opened_at.take() {
+            let is_stable = opened_at.elapsed() > self.pauses.longest;
+            self.failures = if is_stable { 0 } else { self.failures + 1 };
+            tokio::time::sleep(self.pauses.after(self.failures)).await;
+        }
+        loop {
+            let error = match (self.open)().await {
+                Ok(connection) => {
+                    self.opened_at = Some(Instant::now());
+                    return Ok(connection);
+                }
+                Err(error) => error,
+            };
+            self.failures = self.failures.saturating_add(1);
+            let is_over = self.pauses.attempts.is_some_and(|attempts| self.failures >= attempts);
+            if is_over || !(self.should_retry)(&error) {
+                self.failures = 0;
+                return Err(error);
+            }
+            tokio::time::sleep(self.pauses.after(self.failures)).await;
+        }
+    }
+}
+
+impl Pauses {
+    /// The pause after so many failures one after the other.
+    fn after(self, failures: u32) -> Duration {
+        let doubled = 1_u32.checked_shl(failures.saturating_sub(1)).unwrap_or(u32::MAX);
+        let longest = self.first.saturating_mul(doubled).min(self.longest);
+        // Without entropy all wait for the whole pause.
+        let mut random = [0];
+        let _ = getrandom::fill(&mut random);
+        let [random] = random;
+        longest - longest * u32::from(random) / 512
+    }
+}
+
+/// Whether another attempt to connect by RakNet may succeed where this one has failed: the server did not answer, was full, or had
+/// the address connected a moment ago. What it wants of the client, such as a password, will not change by itself.
+#[must_use]
+pub fn is_transient(error: &ConnectError<ConnectFailure>) -> bool {
+    match error {
+        ConnectError::Failed(failure) => match failure {
+            ConnectFailure::NoAnswer
+            | ConnectFailure::SilentSinceIncompatible { .. }
+            | ConnectFailure::Closed => true,
+            ConnectFailure::Refused(refusal) => *refusal != Refusal::Banned,
+            _ => false,
+        },
+        ConnectError::AlreadyConnected | ConnectError::Disconnected => true,
+        _ => false,
+    }
+}

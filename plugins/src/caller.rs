@@ -1,0 +1,125 @@
+//! Calls that are awaited, with the driver `rakwire-native`.
+
+use core::future;
+use core::time::Duration;
+
+use rakwire::endpoint::{ConnectionId, Protocol};
+use rakwire_native::endpoint::{Endpoint, SharedHook};
+
+use crate::calls::{CallError, CallId, Finished, Function, RemoteCalls};
+
+/// Calls functions of other peers, each awaited by the one that calls. Clones share the plugin.
+///
+/// ```
+/// use std::time::Duration;
+/// use rakwire_plugins::caller::Caller;
+/// use rakwire_plugins::calls::{Function, Handler, Refusal, RemoteCalls};
+/// use rakwire_plugins::native::endpoint::{ConnectionId, PluginHost, SharedHook};
+/// use rakwire_plugins::native::{Delivery, Endpoint, Options, RakNet};
+///
+/// /// Adds two numbers.
+/// struct Add;
+///
+/// impl Function for Add {
+///     const NAME: &'static str = "add";
+///     type Arguments<'a> = (u32, u32);
+///     type Answer<'a> = u32;
+/// }
+///
+/// impl Handler<Add, ()> for Add {
+///     fn is_allowed(_: &(), _: ConnectionId) -> bool {
+///         true
+///     }
+///
+///     fn handle(_: &mut (), _: ConnectionId, (a, b): (u32, u32)) -> Result<u32, Refusal> {
+///         a.checked_add(b).ok_or(Refusal::Failed(1))
+///     }
+/// }
+///
+/// type Calls = SharedHook<RemoteCalls<RakNet, (), 4, 16, 256>>;
+///
+/// async fn bind(options: Options, calls: &Calls) -> Result<Endpoint, Box<dyn std::error::Error>> {
+///     let mut host = PluginHost::<_, 1>::new();
+///     host.attach::<RakNet>(calls.clone())?;
+///     Ok(Endpoint::bind_with_hook("127.0.0.1:0", options, |_| host).await?)
+/// }
+///
+/// # #[tokio::main]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let (there, here) = (Calls::new(RemoteCalls::new(())), Calls::new(RemoteCalls::new(())));
+/// there.with(|calls| calls.register::<Add, Add>())?;
+/// let server = bind(Options::server(8)?, &there).await?;
+/// let client = bind(Options::client()?, &here).await?;
+/// let connection = client.connect(server.local_addr()).await?;
+/// let caller = Caller::new(&client, &here, Duration::from_secs(5), Delivery::RELIABLE_ORDERED);
+/// let sum = caller.call::<Add>(connection.id(), &(20, 22)).await?;
+/// assert_eq!(sum.answer::<Add>()?, 42);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Caller<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: usize> {
+    endpoint: Endpoint<P>,
+    calls: SharedHook<RemoteCalls<P, C, FUNCTIONS, CALLS, BYTES>>,
+    /// How long an answer is waited for.
+    pub timeout: Duration,
+    /// How a call travels, and its answer.
+    pub delivery: P::Delivery,
+}
+
+impl<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: usize>
+    Caller<P, C, FUNCTIONS, CALLS, BYTES>
+{
+    /// Calls by a plugin that is attached to this endpoint.
+    #[must_use]
+    pub fn new(
+        endpoint: &Endpoint<P>,
+        calls: &SharedHook<RemoteCalls<P, C, FUNCTIONS, CALLS, BYTES>>,
+        timeout: Duration,
+        delivery: P::Delivery,
+    ) -> Self {
+        Self { endpoint: endpoint.clone(), calls: calls.clone(), timeout, delivery }
+    }
+
+    /// Calls a function of another peer, and waits until the call has ended; [`Finished::answer`] has the answer. Where as many calls
+    /// are under way as there may be, it waits for a place first. Nothing else can take the answer. If the future is dropped, the
+    /// call is cancelled.
+    ///
+    /// # Errors
+    /// [`CallError::TooLong`] and [`CallError::BadName`].
+    pub async fn call<F: Function>(
+        &self,
+        to: ConnectionId,
+        arguments: &F::Arguments<'_>,
+    ) -> Result<Finished<BYTES>, CallError> {
+        let begin = |calls: &mut RemoteCalls<P, C, FUNCTIONS, CALLS, BYTES>| match calls.call::<F>(
+            to,
+            arguments,
+            self.timeout,
+            self.delivery,
+        ) {
+            Err(CallError::TooManyCalls) => None,
+            begun => Some(begun.inspect(|id| _ = calls.claim(*id))),
+        };
+        let id = self.calls.next(begin).await?;
+        let call = UnderWay { caller: self, id };
+        self.endpoint.wake();
+        let finished = future::poll_fn(|cx| self.calls.with(|calls| calls.poll_call(id, cx.waker()))).await;
+        drop(call);
+        Ok(finished.unwrap_or(Finished::lost(id)))
+    }
+}
+
+/// A call that is waited for.
+struct UnderWay<'c, P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: usize> {
+    caller: &'c Caller<P, C, FUNCTIONS, CALLS, BYTES>,
+    id: CallId,
+}
+
+impl<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: usize> Drop
+    for UnderWay<'_, P, C, FUNCTIONS, CALLS, BYTES>
+{
+    fn drop(&mut self) {
+        self.caller.calls.with(|calls| calls.forget(self.id));
+    }
+}

@@ -1,0 +1,105 @@
+//! Peers whose programs have other classes.
+
+use rakwire::endpoint::Side;
+use rakwire::raknet::{Delivery, RakNet};
+use rakwire_plugins::replication::{
+    AuthorityConfig, Class, EverythingInScope, Field, FixedReplicas, HeapAuthority, HeapReplicas,
+    ReplicasConfig,
+};
+
+use super::world::{CLASSES, ENTITIES, authority, client, connect, greet, hex, receive, sent};
+use crate::support::connections;
+
+/// As those of the authority, but for one field that has gained a bit.
+static NEWER: [Class; 2] = [
+    Class {
+        fields: &[
+            Field::new(17).or_short(5),
+            Field::new(32).or_short(1),
+            Field::new(1),
+            Field::new(10).or_short(9),
+        ],
+    },
+    Class { fields: &[Field::new(7).or_short(3)] },
+];
+
+type Newer = FixedReplicas<RakNet, ENTITIES, 4, 48>;
+
+#[test]
+fn a_client_with_other_classes_is_shown_nothing_and_both_sides_learn_it() {
+    let id = connections::<RakNet>(1)[0];
+    let mut authority = authority();
+    let mut newer = Newer::new(&NEWER, Delivery::UNRELIABLE).expect("good classes");
+    connect(&mut authority, id, Side::Server);
+    connect(&mut newer, id, Side::Client);
+    greet(&mut authority, &mut newer, id);
+    assert_eq!((authority.poll_mismatch(), authority.poll_mismatch()), (Some(id), None));
+    assert_eq!((newer.poll_mismatch(), newer.poll_mismatch()), (true, false));
+    assert_eq!((authority.stats().mismatched, newer.stats().mismatched), (1, 1));
+
+    authority.spawn(0, 1, &[1, 2, 1, 3]).expect("room");
+    authority.tick();
+    assert_eq!(sent(&mut authority), []);
+    // An authority that sent all the same would not be believed.
+    receive(&mut newer, id, &[130, 0, 0, 0, 1, 0b1000_0000]);
+    assert_eq!((newer.iter().count(), newer.stats().mismatched, newer.stats().malformed), (0, 2, 0));
+}
+
+#[test]
+fn nothing_is_sent_before_a_client_has_shown_its_classes() {
+    let id = connections::<RakNet>(1)[0];
+    let (mut authority, mut client) = (authority(), client());
+    connect(&mut authority, id, Side::Server);
+    authority.spawn(1, 1, &[5]).expect("room");
+    authority.tick();
+    let greeting: Vec<_> = sent(&mut authority).into_iter().map(|(_, message)| hex(&message)).collect();
+    assert_eq!(greeting, ["820000000067eff05c687ec6c4"]);
+    // The plugin of the client may be attached to a connection that is open already, and answers.
+    connect(&mut client, id, Side::Client);
+    assert_eq!(
+        sent(&mut client).iter().map(|(_, message)| hex(message)).collect::<Vec<_>>(),
+        ["830267eff05c687ec6c4"]
+    );
+    // That message is lost: the authority asks again, and the client answers.
+    (0..32).for_each(|_| _ = authority.tick());
+    greet(&mut authority, &mut client, id);
+    authority.tick();
+    for (_, message) in sent(&mut authority) {
+        receive(&mut client, id, &message);
+    }
+    assert_eq!(client.iter().map(|replica| replica.values[0]).collect::<Vec<_>>(), [5]);
+}
+
+/// 200 players and a world of 4,000 entities would be 60 MB on the stack of a test, which has 2 MB.
+#[test]
+fn sizes_of_a_large_server_are_chosen_at_run_time() {
+    let ids = connections::<RakNet>(1);
+    let config = AuthorityConfig { connections: 200, entities: 4_000, ..AuthorityConfig::default() };
+    let delivery = Delivery::UNRELIABLE;
+    let mut authority = HeapAuthority::<RakNet, _>::new(&CLASSES, EverythingInScope, delivery, &config)
+        .expect("good classes");
+    let config = ReplicasConfig { entities: 4_000, ..ReplicasConfig::default() };
+    let mut client = HeapReplicas::<RakNet>::new(&CLASSES, delivery, &config).expect("good classes");
+    connect(&mut authority, ids[0], Side::Server);
+    connect(&mut client, ids[0], Side::Client);
+    for (_, message) in sent(&mut client) {
+        receive(&mut authority, ids[0], &message);
+    }
+    for number in 0..4_000 {
+        authority.spawn(0, number, &[number, 0, 0, 0]).expect("room");
+    }
+    assert!(authority.spawn(0, 0, &[0; 4]).is_err());
+    for _ in 0..200 {
+        authority.tick();
+        for (_, message) in sent(&mut authority) {
+            receive(&mut client, ids[0], &message);
+        }
+        for (_, message) in sent(&mut client) {
+            receive(&mut authority, ids[0], &message);
+        }
+    }
+    assert_eq!(
+        client.iter().map(|replica| replica.values[0]).collect::<Vec<_>>(),
+        (0..4_000).collect::<Vec<_>>()
+    );
+}
