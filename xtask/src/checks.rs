@@ -76,7 +76,7 @@ const OURS: [(&str, &[&str]); 17] = [
     ("rakwire-cli", &["rakwire", "rakwire-native", "rakwire-plugins"]),
     ("rakwire-embassy", &["rakwire"]),
     ("rakwire-wasm", &["rakwire"]),
-    ("rakwire-plugins", &["rakwire"]),
+    ("rakwire-plugins", &["rakwire", "rakwire-native"]),
     ("rakwire-relay", &["rakwire"]),
     ("rakwire-interop", &[]),
     ("rakwire-bench", &["rakwire", "rakwire-native", "snowfight"]),
