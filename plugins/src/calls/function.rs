@@ -34,26 +34,26 @@ pub trait Handler<F: Function, C> {
 }
 
 /// What begins the work of a function whose answer comes later: by
-/// [`RemoteCalls::answer`](super::RemoteCalls::answer) or [`RemoteCalls::refuse`](super::RemoteCalls::refuse), with the ticket.
+/// [`RemoteCalls::answer`](super::RemoteCalls::answer) or [`RemoteCalls::refuse`](super::RemoteCalls::refuse), with the pending call.
 pub trait LaterHandler<F: Function, C> {
     /// As [`Handler::is_allowed`].
     fn is_allowed(context: &C, caller: ConnectionId) -> bool;
 
-    /// Begins what was asked for, and keeps the ticket. It runs while the peer waits, so it should be short.
+    /// Begins what was asked for, and keeps the pending call. It runs while the peer waits, so it should be short.
     ///
     /// # Errors
     /// A [`Refusal`], if it is clear already that nothing comes of it.
-    fn begin(context: &mut C, ticket: Ticket, arguments: F::Arguments<'_>) -> Result<(), Refusal>;
+    fn begin(context: &mut C, pending: PendingCall, arguments: F::Arguments<'_>) -> Result<(), Refusal>;
 }
 
 /// A call that is answered later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Ticket {
+pub struct PendingCall {
     pub(super) number: u32,
     pub(super) caller: ConnectionId,
 }
 
-impl Ticket {
+impl PendingCall {
     /// Whose call it is.
     #[must_use]
     pub const fn caller(self) -> ConnectionId {
@@ -78,7 +78,7 @@ impl From<WireError> for Refusal {
 type HandlePacked<C> = fn(&mut C, ConnectionId, &[u8], &mut [u8]) -> Result<usize, Refusal>;
 
 /// Runs a handler with packed arguments that is answered later.
-type BeginPacked<C> = fn(&mut C, Ticket, &[u8]) -> Result<(), Refusal>;
+type BeginPacked<C> = fn(&mut C, PendingCall, &[u8]) -> Result<(), Refusal>;
 
 /// What runs.
 #[derive(Clone, Copy, Debug)]
@@ -122,14 +122,16 @@ impl<C> Registered<C> {
     pub(super) fn run(
         &self,
         context: &mut C,
-        ticket: Ticket,
+        pending: PendingCall,
         arguments: &[u8],
         answer: &mut [u8],
     ) -> Result<Ran, Refusal> {
         match self.run {
-            Run::Rabbit(run) => run(context, ticket.caller, arguments, answer).map(Ran::Answer),
-            Run::Bits(handle) => run_bits(handle, context, ticket.caller, arguments, answer).map(Ran::Answer),
-            Run::Later(begin) => begin(context, ticket, arguments).map(|()| Ran::Later),
+            Run::Rabbit(run) => run(context, pending.caller, arguments, answer).map(Ran::Answer),
+            Run::Bits(handle) => {
+                run_bits(handle, context, pending.caller, arguments, answer).map(Ran::Answer)
+            }
+            Run::Later(begin) => begin(context, pending, arguments).map(|()| Ran::Later),
         }
     }
 }
@@ -149,10 +151,10 @@ fn run<C, F: Function, H: Handler<F, C>>(
 /// Calls a handler that is answered later with packed arguments.
 fn begin<C, F: Function, H: LaterHandler<F, C>>(
     context: &mut C,
-    ticket: Ticket,
+    pending: PendingCall,
     arguments: &[u8],
 ) -> Result<(), Refusal> {
-    H::begin(context, ticket, unpack(arguments).map_err(|_| Refusal::BadArguments)?)
+    H::begin(context, pending, unpack(arguments).map_err(|_| Refusal::BadArguments)?)
 }
 
 /// Calls a handler of bit streams, and gives the length of its answer.

@@ -62,7 +62,7 @@ use self::function::{Ran, Registered};
 use self::queue::{Queued, SendQueue};
 use crate::bytes;
 
-pub use self::function::{Function, HandleBits, Handler, LaterHandler, Ticket};
+pub use self::function::{Function, HandleBits, Handler, LaterHandler, PendingCall};
 pub use self::wire::{MAX_HEADER, MAX_NAME, MESSAGE_ID, Message, Refusal};
 
 const BAD_NAME: &str = "a name has 1 to 64 bytes";
@@ -235,7 +235,7 @@ struct Ended<const BYTES: usize> {
 /// A call that is answered later, or a refusal that waits to be sent: neither takes the room of a message.
 #[derive(Debug)]
 struct Unanswered<P: Protocol> {
-    ticket: Ticket,
+    pending: PendingCall,
     delivery: P::Delivery,
 }
 
@@ -295,7 +295,7 @@ impl<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: us
     /// ```
     /// use rakwire::endpoint::ConnectionId;
     /// use rakwire::raknet::RakNet;
-    /// use rakwire_plugins::calls::{Function, LaterHandler, Refusal, RemoteCalls, Ticket};
+    /// use rakwire_plugins::calls::{Function, LaterHandler, Refusal, RemoteCalls, PendingCall};
     ///
     /// /// Loads how many coins a player has.
     /// struct Coins;
@@ -308,15 +308,15 @@ impl<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: us
     ///
     /// /// What the database is asked for.
     /// #[derive(Default)]
-    /// struct Queries(Vec<(Ticket, u32)>);
+    /// struct Queries(Vec<(PendingCall, u32)>);
     ///
     /// impl LaterHandler<Coins, Queries> for Coins {
     ///     fn is_allowed(_: &Queries, _: ConnectionId) -> bool {
     ///         true
     ///     }
     ///
-    ///     fn begin(queries: &mut Queries, ticket: Ticket, player: u32) -> Result<(), Refusal> {
-    ///         queries.0.push((ticket, player));
+    ///     fn begin(queries: &mut Queries, pending: PendingCall, player: u32) -> Result<(), Refusal> {
+    ///         queries.0.push((pending, player));
     ///         Ok(())
     ///     }
     /// }
@@ -324,8 +324,8 @@ impl<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: us
     /// let mut calls = RemoteCalls::<RakNet, Queries, 4, 16, 256>::new(Queries::default());
     /// calls.register_later::<Coins, Coins>()?;
     /// // When the database has answered:
-    /// for (ticket, player) in core::mem::take(&mut calls.context.0) {
-    ///     calls.answer::<Coins>(ticket, &u64::from(player));
+    /// for (pending, player) in core::mem::take(&mut calls.context.0) {
+    ///     calls.answer::<Coins>(pending, &u64::from(player));
     /// }
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -338,10 +338,10 @@ impl<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: us
 
     /// Answers a call whose handler has left that for later; have the driver run afterwards. False if the call does not wait: it was
     /// answered, or its caller has gone.
-    pub fn answer<F: Function>(&mut self, ticket: Ticket, answer: &F::Answer<'_>) -> bool {
+    pub fn answer<F: Function>(&mut self, pending: PendingCall, answer: &F::Answer<'_>) -> bool {
         let mut packed = [0; BYTES];
-        let Some(call) = self.take_later(ticket) else { return false };
-        let number = ticket.number;
+        let Some(call) = self.take_later(pending) else { return false };
+        let number = pending.number;
         let bytes = pack(answer, &mut packed).ok();
         let bytes = bytes.and_then(|answer| encoded(&Message::Answer { number, answer }));
         self.reply(call, bytes.ok_or(Refusal::AnswerTooLong));
@@ -349,29 +349,29 @@ impl<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: us
     }
 
     /// As [`answer`](Self::answer), with a refusal, by custom [`Refusal::Failed`] with a code.
-    pub fn refuse(&mut self, ticket: Ticket, refusal: Refusal) -> bool {
-        let call = self.take_later(ticket);
+    pub fn refuse(&mut self, pending: PendingCall, refusal: Refusal) -> bool {
+        let call = self.take_later(pending);
         call.map(|call| self.reply(call, Err(refusal))).is_some()
     }
 
-    fn take_later(&mut self, ticket: Ticket) -> Option<Unanswered<P>> {
-        let at = self.later.iter().position(|call| call.ticket == ticket)?;
+    fn take_later(&mut self, pending: PendingCall) -> Option<Unanswered<P>> {
+        let at = self.later.iter().position(|call| call.pending == pending)?;
         Some(self.later.swap_remove(at))
     }
 
     /// Has the answer of a call sent, or a refusal.
     fn reply(&mut self, call: Unanswered<P>, answer: Result<Vec<u8, BYTES>, Refusal>) {
-        let Unanswered { ticket, delivery } = call;
+        let Unanswered { pending, delivery } = call;
         if answer.is_err() {
             self.stats.refused = self.stats.refused.saturating_add(1);
         }
-        let refusal = |refusal| encoded(&Message::Refusal { number: ticket.number, refusal });
+        let refusal = |refusal| encoded(&Message::Refusal { number: pending.number, refusal });
         let bytes = answer.or_else(|reason| refusal(reason).ok_or(reason));
         let Ok(bytes) = bytes else { return };
         if self.answers.is_full() {
             self.drop_answer();
         }
-        if !self.answers.push(Queued { to: ticket.caller, delivery, call: None, bytes }) {
+        if !self.answers.push(Queued { to: pending.caller, delivery, call: None, bytes }) {
             self.stats.busy = self.stats.busy.saturating_add(1);
         }
     }
@@ -383,7 +383,7 @@ impl<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: us
         if let Some(Message::Answer { number, .. } | Message::Refusal { number, .. }) =
             Message::decode(&bytes)
         {
-            let call = Unanswered { ticket: Ticket { number, caller }, delivery };
+            let call = Unanswered { pending: PendingCall { number, caller }, delivery };
             self.refuse_shortly(call, Refusal::AnswerDropped);
         }
     }
@@ -608,8 +608,8 @@ impl<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: us
         name: &[u8],
         arguments: &[u8],
     ) {
-        let ticket = Ticket { number, caller };
-        let call = Unanswered { ticket, delivery };
+        let pending = PendingCall { number, caller };
+        let call = Unanswered { pending, delivery };
         if self.is_busy(caller, name) {
             self.stats.busy = self.stats.busy.saturating_add(1);
             self.refuse_shortly(call, Refusal::Busy);
@@ -620,7 +620,7 @@ impl<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: us
             self.drop_answer();
         }
         let mut answer = [0; BYTES];
-        let ran = self.run(ticket, name, arguments, &mut answer);
+        let ran = self.run(pending, name, arguments, &mut answer);
         let bytes = match ran {
             Ok(Ran::Later) => {
                 // There was room before it ran.
@@ -642,7 +642,7 @@ impl<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: us
     fn is_busy(&self, caller: ConnectionId, name: &[u8]) -> bool {
         let half = CALLS.div_ceil(2);
         if self.registered.iter().any(|other| other.is_later() && other.name.as_bytes() == name) {
-            let of_caller = self.later.iter().filter(|call| call.ticket.caller == caller).count();
+            let of_caller = self.later.iter().filter(|call| call.pending.caller == caller).count();
             return of_caller >= half || self.later.is_full();
         }
         self.answers.waiting_for(caller) >= half
@@ -650,29 +650,29 @@ impl<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: us
 
     fn run(
         &mut self,
-        ticket: Ticket,
+        pending: PendingCall,
         name: &[u8],
         arguments: &[u8],
         answer: &mut [u8],
     ) -> Result<Ran, Refusal> {
         let mut functions = self.registered.iter().filter(|other| other.order.is_none());
         let function = functions.find(|function| function.name.as_bytes() == name).ok_or(Refusal::Unknown)?;
-        if !(function.is_allowed)(&self.context, ticket.caller) {
+        if !(function.is_allowed)(&self.context, pending.caller) {
             return Err(Refusal::Forbidden);
         }
         self.stats.calls = self.stats.calls.saturating_add(1);
-        function.run(&mut self.context, ticket, arguments, answer)
+        function.run(&mut self.context, pending, arguments, answer)
     }
 
     /// Sends the refusals of calls that there was no room for. Those for a connection without room wait.
     fn send_refusals(&mut self, sender: &mut dyn MessageSender<P>) {
         for _ in 0..self.refused.len() {
             let Some((call, refusal)) = self.refused.pop_front() else { return };
-            let message = Message::Refusal { number: call.ticket.number, refusal };
+            let message = Message::Refusal { number: call.pending.number, refusal };
             let mut bytes = [0; MAX_HEADER];
             let Some(length) = message.encode(&mut bytes) else { continue };
             let bytes = bytes.get(..length).unwrap_or_default();
-            match sender.send(call.ticket.caller, bytes, call.delivery) {
+            match sender.send(call.pending.caller, bytes, call.delivery) {
                 Ok(_) => {}
                 Err(SendError::QuotaExceeded | SendError::PoolExhausted) => {
                     let _ = self.refused.push_back((call, refusal));
@@ -684,13 +684,13 @@ impl<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: us
 
     fn on_signal(&mut self, caller: ConnectionId, name: &[u8], arguments: &[u8]) {
         self.stats.signals = self.stats.signals.saturating_add(1);
-        let (mut nothing, ticket) = ([0; BYTES], Ticket { number: 0, caller });
+        let (mut nothing, pending) = ([0; BYTES], PendingCall { number: 0, caller });
         for handler in &self.registered {
             if handler.order.is_none() || handler.name.as_bytes() != name {
                 continue;
             }
             let is_refused = !(handler.is_allowed)(&self.context, caller)
-                || handler.run(&mut self.context, ticket, arguments, &mut nothing).is_err();
+                || handler.run(&mut self.context, pending, arguments, &mut nothing).is_err();
             self.stats.refused = self.stats.refused.saturating_add(u64::from(is_refused));
         }
     }
@@ -721,10 +721,10 @@ impl<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: us
     fn on_disconnected(&mut self, _now: Instant, id: ConnectionId, _reason: P::DisconnectReason) {
         self.answers.retain(|message| message.to != id);
         self.outgoing.retain(|message| message.to != id);
-        self.later.retain(|call| call.ticket.caller != id);
+        self.later.retain(|call| call.pending.caller != id);
         for _ in 0..self.refused.len() {
             let Some(refused) = self.refused.pop_front() else { break };
-            if refused.0.ticket.caller != id {
+            if refused.0.pending.caller != id {
                 let _ = self.refused.push_back(refused);
             }
         }

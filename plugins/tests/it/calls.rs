@@ -14,8 +14,8 @@ use rakwire::game_protocol::GameProtocol;
 use rakwire::raknet::{Channel, Delivery, DisconnectReason, RakNet};
 use rakwire::sim::{Conditions, Pair};
 use rakwire_plugins::calls::{
-    CallError, CallFailure, Function, Handler, LaterHandler, MAX_NAME, Message, Refusal, RegisterError,
-    RemoteCalls, Ticket,
+    CallError, CallFailure, Function, Handler, LaterHandler, MAX_NAME, Message, PendingCall, Refusal,
+    RegisterError, RemoteCalls,
 };
 use serde_json::Value;
 
@@ -609,17 +609,17 @@ fn a_dropped_answer_is_reported_to_its_caller() {
     assert_eq!((sender.messages.len(), dropped.len()), (5, 1), "every call has an end");
 }
 
-/// Keeps the tickets of what was asked.
+/// Keeps the pending calls of what was asked.
 #[derive(Default)]
-struct Queries(Vec<(Ticket, (u32, u32))>);
+struct Queries(Vec<(PendingCall, (u32, u32))>);
 
 impl LaterHandler<Add, Queries> for Add {
     fn is_allowed(_: &Queries, _: ConnectionId) -> bool {
         true
     }
 
-    fn begin(queries: &mut Queries, ticket: Ticket, arguments: (u32, u32)) -> Result<(), Refusal> {
-        queries.0.push((ticket, arguments));
+    fn begin(queries: &mut Queries, pending: PendingCall, arguments: (u32, u32)) -> Result<(), Refusal> {
+        queries.0.push((pending, arguments));
         Ok(())
     }
 }
@@ -650,9 +650,9 @@ fn a_handler_may_answer_later_and_one_caller_has_half_of_the_places() {
     // The end of a connection ends its calls.
     client.call::<Add>(ids[0], &(1, 1), TIMEOUT, ORDERED).expect("room");
     transmit(&mut client, Instant::ZERO).iter().for_each(|call| receive(&mut server, ids[0], call));
-    let (ticket, _) = server.context.0[2];
+    let (pending, _) = server.context.0[2];
     Plugin::<RakNet>::on_disconnected(&mut server, Instant::ZERO, ids[0], DisconnectReason::Lost);
-    assert!(!server.answer::<Add>(ticket, &2));
+    assert!(!server.answer::<Add>(pending, &2));
 }
 
 #[test]
