@@ -135,7 +135,8 @@ impl<const NETWORKS: usize, const ADDRESSES: usize> RateLimit<NETWORKS, ADDRESSE
         let is_within_share = address.is_some_and(|address| address.take(rates.address, now));
         let Some(network) = self.networks.of(secret, network(to)) else { return false };
         let has_token = network.fill_up(rates.network, now);
-        if !has_token && !(is_within_share && network.has_advance(rates.network)) {
+        let may_advance = || is_within_share && network.has_advance(rates.network);
+        if !has_token && !may_advance() {
             return false;
         }
         network.spend();

@@ -121,15 +121,13 @@ impl Pauses {
 /// the address connected a moment ago. What it wants of the client, such as a password, will not change by itself.
 #[must_use]
 pub fn is_transient(error: &ConnectError<ConnectFailure>) -> bool {
-    match error {
-        ConnectError::Failed(failure) => match failure {
-            ConnectFailure::NoAnswer
-            | ConnectFailure::SilentSinceIncompatible { .. }
-            | ConnectFailure::Closed => true,
-            ConnectFailure::Refused(refusal) => *refusal != Refusal::Banned,
-            _ => false,
-        },
-        ConnectError::AlreadyConnected | ConnectError::Disconnected => true,
-        _ => false,
+    use ConnectFailure::{Closed, HandshakeTimeout, NoAnswer, SilentSinceIncompatible};
+    if let ConnectError::Failed(ConnectFailure::Refused(refusal)) = error {
+        return *refusal != Refusal::Banned;
     }
+    let silent = matches!(
+        error,
+        ConnectError::Failed(NoAnswer | HandshakeTimeout | SilentSinceIncompatible { .. } | Closed)
+    );
+    silent || matches!(error, ConnectError::AlreadyConnected | ConnectError::Disconnected)
 }

@@ -6,7 +6,7 @@ use core::net::SocketAddr;
 use siphasher::sip::SipHasher13;
 
 use super::features::{SERVER, room};
-use super::internal_addresses::ListLength;
+use super::list_length::ListLength;
 use crate::storage::AddressKey;
 
 /// Groups of addresses.

@@ -7,6 +7,7 @@ use heapless::Vec;
 
 use super::config::Config;
 use super::connection::BlockHeader;
+use super::list_length::ListLength;
 use super::wire::address::{AddressList, MAX_ADDRESS, UNASSIGNED};
 use crate::storage::{BlockLink, Pool};
 
@@ -14,41 +15,6 @@ use crate::storage::{BlockLink, Pool};
 pub(super) const MAX_ADDRESSES: usize = 20;
 /// Bytes of the longest list.
 pub(super) const MAX_ADDRESS_LIST: usize = MAX_ADDRESSES * MAX_ADDRESS;
-
-/// How many addresses a list has: peers that read a fixed number take no other, and misread what follows.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum ListLength {
-    /// The original, up to protocol version 8.
-    #[default]
-    Ten,
-    /// Minecraft Bedrock, from protocol version 9 on.
-    Twenty,
-}
-
-impl ListLength {
-    /// The newest protocol version with ten addresses.
-    const NEWEST_TEN: u8 = 8;
-
-    /// The length of the lists of peers that speak `version`.
-    pub(super) const fn of_version(version: u8) -> Self {
-        if version <= Self::NEWEST_TEN { Self::Ten } else { Self::Twenty }
-    }
-
-    /// As one bit, which a cookie brings back.
-    pub(super) const fn is_twenty(self) -> bool {
-        matches!(self, Self::Twenty)
-    }
-
-    pub(super) const fn from_bit(is_twenty: bool) -> Self {
-        if is_twenty { Self::Twenty } else { Self::Ten }
-    }
-
-    /// How many addresses a list has with this configuration.
-    fn addresses(self, config: &Config) -> usize {
-        let by_version = if self.is_twenty() { 20 } else { 10 };
-        config.address_count.map_or(by_version, usize::from).min(MAX_ADDRESSES)
-    }
-}
 
 /// The addresses that a peer says are its own, at most 20.
 pub type InternalAddresses = Vec<SocketAddr, MAX_ADDRESSES>;
@@ -107,7 +73,7 @@ impl StoredAddresses {
         length: ListLength,
         buffer: &'b mut [u8; MAX_ADDRESS_LIST],
     ) -> AddressList<'b> {
-        let count = length.addresses(config);
+        let count = configured_length(config, length.addresses());
         if self.0.is_none() {
             return AddressList::unassigned(count);
         }
@@ -128,7 +94,13 @@ impl StoredAddresses {
 pub(super) fn is_assigned(address: &SocketAddr) -> bool {
     *address != UNASSIGNED
 }
+
 /// The most addresses that a peer may say are its own.
 pub(super) fn most_addresses(config: &Config) -> usize {
-    config.address_count.map_or(MAX_ADDRESSES, usize::from).min(MAX_ADDRESSES)
+    configured_length(config, MAX_ADDRESSES)
+}
+
+/// The length of lists: that of the configuration, or else `otherwise`.
+fn configured_length(config: &Config, otherwise: usize) -> usize {
+    config.address_count.map_or(otherwise, usize::from).min(MAX_ADDRESSES)
 }

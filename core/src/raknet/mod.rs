@@ -19,6 +19,7 @@ mod error;
 mod features;
 mod internal_addresses;
 mod known_versions;
+mod list_length;
 #[cfg(feature = "server")]
 mod listening;
 mod loss_history;

@@ -3,7 +3,7 @@
 use core::net::SocketAddr;
 
 use super::connection::ClientAddress;
-use super::internal_addresses::ListLength;
+use super::list_length::ListLength;
 use super::wire::Guid;
 use super::wire::offline::ClientSecurity;
 

@@ -9,7 +9,7 @@ use super::amplification_budget::AmplificationBudget;
 use super::config::Config;
 use super::connection::BlockHeader;
 use super::features::{SERVER, UNCONNECTED, room};
-use super::internal_addresses::ListLength;
+use super::list_length::ListLength;
 use super::stats::DropReason;
 use super::wire::offline::{
     MAX_OUT_OF_BAND_DATA, MAX_PONG_DATA, Offline, PingScope, Refusal, ServerSecurity,

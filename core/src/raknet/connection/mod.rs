@@ -78,7 +78,8 @@ use sizes::Sizes;
 
 use super::delivery::Channel;
 use super::features::PACKING;
-use super::internal_addresses::{ListLength, StoredAddresses};
+use super::internal_addresses::StoredAddresses;
+use super::list_length::ListLength;
 use super::reason::{ConnectFailure, DisconnectReason};
 #[cfg(feature = "secure")]
 use super::security::SecurePeer;

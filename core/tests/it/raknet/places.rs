@@ -75,11 +75,10 @@ impl Lan {
                     }
                 }
                 while let Some(event) = client.peer.poll_event() {
-                    match event {
-                        Event::Connected { .. } => client.is_connected = true,
-                        Event::ConnectFailed { reason, .. } => client.failure = Some(reason),
-                        Event::Disconnected { .. } => client.is_connected = false,
-                        _ => {}
+                    if let Event::ConnectFailed { reason, .. } = event {
+                        client.failure = Some(reason);
+                    } else if matches!(event, Event::Connected { .. } | Event::Disconnected { .. }) {
+                        client.is_connected = matches!(event, Event::Connected { .. });
                     }
                 }
             }

@@ -79,6 +79,7 @@ const CORE: Crate = Crate {
             "raknet::bans",
             "raknet::delivery",
             "raknet::features",
+            "raknet::list_length",
             "raknet::network_id",
             "game_protocol::types",
         ]),

@@ -19,7 +19,8 @@ use crate::cursor::{Reader, Source, WireError};
 use crate::endpoint::{ConnectError, ConnectionState, RefuseReason, Side};
 use crate::raknet::delivery::{Delivery, Priority};
 use crate::raknet::features::SERVER;
-use crate::raknet::internal_addresses::{ListLength, MAX_ADDRESS_LIST, StoredAddresses, is_assigned};
+use crate::raknet::internal_addresses::{MAX_ADDRESS_LIST, StoredAddresses, is_assigned};
+use crate::raknet::list_length::ListLength;
 use crate::raknet::reason::{ConnectFailure, DisconnectReason};
 use crate::raknet::stats::DropReason;
 use crate::raknet::types::ConnectOptions;
@@ -500,18 +501,9 @@ impl Handshake {
         let mut reader = Reader::new(payload);
         let control = if SERVER { Control::read(&mut reader) } else { Control::read_of_server(&mut reader) };
         match (control, self.state) {
-            (
-                Ok(Control::Request { guid, time, proof, password }),
-                State::Opening | State::Unverified | State::Requested,
-            ) if SERVER => {
+            (Ok(Control::Request { guid, time, proof, password }), _) if self.expects_request(guid) => {
                 let client = Introduction { guid, time, proof, password };
                 return self.on_request(cx, protection, sender, remote, client);
-            }
-            (Ok(Control::Request { guid, time, .. }), State::Connected)
-                if SERVER && self.owes_acceptance && self.guid == guid =>
-            {
-                self.owes_acceptance = false;
-                return self.send_accepted(cx, sender, remote, time);
             }
             // What is left of an earlier connection ends no attempt of this end.
             (_, State::Opening) => cx.stats.drop(DropReason::BadControl),
@@ -561,6 +553,13 @@ impl Handshake {
         Ok(())
     }
 
+    /// Whether a connection request of this peer is handled: the first one, or a repetition because the acceptance was lost.
+    fn expects_request(&self, guid: Guid) -> bool {
+        let is_first = matches!(self.state, State::Opening | State::Unverified | State::Requested);
+        let is_repeated = self.state == State::Connected && self.owes_acceptance && self.guid == guid;
+        SERVER && (is_first || is_repeated)
+    }
+
     /// Server: the client introduced itself. Both sides may also dial each other at once.
     #[cfg_attr(
         not(feature = "secure"),
@@ -574,6 +573,10 @@ impl Handshake {
         remote: SocketAddr,
         client: Introduction<'_>,
     ) -> Result<(), End> {
+        if self.state == State::Connected {
+            self.owes_acceptance = false;
+            return self.send_accepted(cx, sender, remote, client.time);
+        }
         if let Err(reason) = protection.admit(cx, client.proof, client.password) {
             return self.refuse(cx, sender, reason);
         }
