@@ -4,8 +4,8 @@ use core::net::SocketAddr;
 use core::time::Duration;
 
 use rakwire::raknet::{
-    Capacity, Config, ConnectionId, ConnectionState, Delivery, DisconnectReason, Event, Peer, Receipt,
-    SendError,
+    Capacity, Config, ConnectionId, ConnectionState, CookiePolicy, Delivery, DisconnectReason, Event, Peer,
+    Receipt, SendError,
 };
 use rakwire::{Instant, U24};
 
@@ -113,6 +113,8 @@ pub fn run(sequence: &Sequence) -> Result<usize, Broken> {
 fn station(setup: Setup, end: End) -> Station {
     let mut config = Config::new([end.index() as u8 + 1; 32]);
     config.max_incoming = if end == End::Server { 1 } else { 0 };
+    // Without a cookie an unknown address changes nothing.
+    config.cookies = CookiePolicy::Required;
     config.mtu = setup.mtu;
     config.timeout = TIMEOUT;
     config.close_timeout = CLOSE_TIMEOUT;

@@ -230,8 +230,11 @@ impl Control<'_> {
 const TOO_LARGE: u8 = 1;
 
 fn read_disconnect<'a, S: Source<'a>>(source: &mut S) -> Result<Control<'a>, WireError> {
-    let is_too_large = source.remaining() == 1 && source.u8("reason")? == TOO_LARGE;
-    Ok(if is_too_large { Control::DisconnectTooLarge } else { Control::Disconnect })
+    if source.remaining() == 1 && source.peek().first() == Some(&TOO_LARGE) {
+        source.u8("reason")?;
+        return Ok(Control::DisconnectTooLarge);
+    }
+    Ok(Control::Disconnect)
 }
 
 /// Writes an id and times behind it.
