@@ -106,7 +106,7 @@ impl<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: us
         self.endpoint.wake();
         let finished = future::poll_fn(|cx| self.calls.with(|calls| calls.poll_call(id, cx.waker()))).await;
         drop(call);
-        Ok(finished.unwrap_or(Finished::lost(id)))
+        Ok(finished.unwrap_or_else(|| Finished::lost(id)))
     }
 }
 

@@ -29,7 +29,6 @@ async fn attempts_that_may_succeed_are_repeated_and_others_are_not() {
         let mut connections = Reconnect::new(open, is_transient);
         connections.pauses = SHORT;
         let opened = connections.next().await;
-        drop(connections);
         assert_eq!((attempts, opened.is_ok()), (expected, expected == 3), "{failure}");
         if let Ok(connection) = opened {
             connection.disconnect().await;
@@ -49,6 +48,5 @@ async fn the_number_of_attempts_is_bounded() {
     let mut connections = Reconnect::new(open, is_transient);
     connections.pauses = SHORT;
     assert!(connections.next().await.is_err());
-    drop(connections);
     assert_eq!(attempts, 5);
 }

@@ -613,7 +613,7 @@ fn a_dropped_answer_is_reported_to_its_caller() {
 #[derive(Default)]
 struct Queries(Vec<(PendingCall, (u32, u32))>);
 
-impl LaterHandler<Add, Queries> for Add {
+impl LaterHandler<Self, Queries> for Add {
     fn is_allowed(_: &Queries, _: ConnectionId) -> bool {
         true
     }
