@@ -15,7 +15,7 @@ pub(crate) struct ClientLimits {
 
 impl ClientLimits {
     /// The limits of a configuration with so many places. What it does not say leaves a quarter of the places to other
-    /// addresses, and an eighth to other networks.
+    /// addresses, and an eighth to other networks; [`SMALL`] servers leave none, since one household may fill them.
     pub(crate) const fn new(max_incoming: u16, address: Option<u16>, network: Option<u16>) -> Self {
         Self { address: or_share(address, max_incoming, 4), network: or_share(network, max_incoming, 8) }
     }
@@ -25,12 +25,14 @@ impl ClientLimits {
     }
 }
 
-/// All places but one part in so many, which is at least one place; a single place is for whoever comes.
+/// Servers with fewer places have no limits by default: they are games among friends, who may share an address.
+const SMALL: u16 = 16;
+
+/// All places but one part in so many.
 const fn or_share(limit: Option<u16>, places: u16, parts: u16) -> u16 {
     match (limit, places) {
         (Some(limit), _) => limit,
-        (None, 0 | 1) => u16::MAX,
-        (None, _) if places < parts => places - 1,
+        (None, _) if places < SMALL => u16::MAX,
         (None, _) => places - places / parts,
     }
 }
@@ -79,9 +81,13 @@ mod tests {
 
     #[test]
     fn a_quarter_of_the_places_is_for_other_addresses_and_an_eighth_for_other_networks() {
-        for (places, address, network) in
-            [(1, u16::MAX, u16::MAX), (2, 1, 1), (8, 6, 7), (100, 75, 88), (1_000, 750, 875)]
-        {
+        for (places, address, network) in [
+            (1, u16::MAX, u16::MAX),
+            (15, u16::MAX, u16::MAX),
+            (16, 12, 14),
+            (100, 75, 88),
+            (1_000, 750, 875),
+        ] {
             assert_eq!(ClientLimits::new(places, None, None), ClientLimits { address, network }, "{places}");
         }
         assert_eq!(ClientLimits::new(8, Some(2), Some(9)), ClientLimits { address: 2, network: 9 });

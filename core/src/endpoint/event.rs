@@ -60,7 +60,8 @@ pub enum Event<'p, P: Protocol> {
         reason: P::DisconnectReason,
     },
     /// This peer, as a server, has refused a client after it had shown its address: by its password, its identity or its
-    /// connect token. No other event is about that connection. Only in RakNet.
+    /// connect token. No other event is about that connection, unless this peer dials the other one at the same time: then
+    /// its own attempt fails. Only in RakNet.
     Refused {
         /// The connection that did not open.
         id: ConnectionId,

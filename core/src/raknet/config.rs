@@ -137,8 +137,8 @@ pub struct Config {
     /// address who join together, and too few to take the slots of a server with forged addresses.
     pub max_half_open_per_network: u16,
     /// How many connections one address (64 bits of IPv6) may have open, of those that others open. Default: three quarters
-    /// of [`max_incoming`](Self::max_incoming), so that a school or a carrier's NAT may fill most of a server, and nobody
-    /// all of it. Addresses that the Internet does not pass on (loopback, private, link-local and unique local ones) are
+    /// of [`max_incoming`](Self::max_incoming), so that a school or a carrier's NAT may fill most of a server, but not
+    /// all of it; no limit below 16 places, which one household may fill. Addresses that the Internet does not pass on (loopback, private, link-local and unique local ones) are
     /// not limited, so that a relay or a gateway of containers brings as many clients as there are places.
     pub max_per_address: Option<u16>,
     /// The same for one network (24 bits of IPv4, 48 of IPv6). Default: seven eighths of

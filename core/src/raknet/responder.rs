@@ -188,6 +188,11 @@ impl StatelessResponder {
         }
     }
 
+    /// Whether another reply 1 may go to `to` within the ration of pongs.
+    pub(super) fn may_ask_again(&mut self, config: &Config, now: Instant, to: SocketAddr) -> bool {
+        self.limit.admits(&config.secret, pong_rates(config), now, to.ip())
+    }
+
     /// Queues a ping; false when too many wait.
     pub(super) fn ping(
         &mut self,

@@ -339,12 +339,12 @@ impl Peer<'_, RakNet> {
         // Before a connection of others has to make room.
         if source == ClientAddress::Unvalidated && !self.has_unvalidated_left() {
             self.stats.drop(DropReason::MissingCookie);
-            return None;
+            return self.ask_for_cookie(request);
         }
         let is_full = self.incoming >= self.config.max_incoming;
         if source == ClientAddress::Unvalidated && !is_full && !self.admits_half_open(from) {
             self.stats.drop(DropReason::HalfOpenLimit);
-            return None;
+            return self.ask_for_cookie(request);
         }
         if !self.has_place_for(from.ip(), self.config.client_limits()) {
             return self.turn_away(Rejection::Crowded, source);
@@ -379,6 +379,17 @@ impl Peer<'_, RakNet> {
         });
         // A connection with keys writes its own answer.
         accepted.ok().filter(|()| request.challenge.is_none()).map(|()| Answer::Reply2 { mtu })
+    }
+
+    /// Asks a client for a cookie after all: others have taken the places without one since it got its reply 1. A client that
+    /// knows no cookies repeats its request for each reply, so these are rationed as pongs are. The answer is shorter than
+    /// the request.
+    fn ask_for_cookie(&mut self, request: &Request2<'_>) -> Option<Answer> {
+        let Request2 { from, mtu, source, .. } = *request;
+        let Self { state, config, last_now, .. } = self;
+        let asks = config.cookies != CookiePolicy::Off;
+        let may_ask = asks && state.responder.may_ask_again(config, *last_now, from);
+        may_ask.then_some(Answer::Reply1(Reply1 { mtu, asks_cookie: true, list_length: source.list_length }))
     }
 
     /// What is asked of the peers that decide together with this one.

@@ -38,6 +38,9 @@ enum Ours {
 
 async fn serve(ours: Ours) -> Endpoint {
     let mut options = Options::server(8).expect("entropy");
+    if ours == Ours::Plain {
+        options.config.cookies = CookiePolicy::Required;
+    }
     if ours == Ours::PlainWithoutCookies {
         options.config.cookies = CookiePolicy::Off;
     }

@@ -95,7 +95,7 @@ impl<P: Protocol> Options<P> {
 
     /// Options of an endpoint that accepts up to `max_incoming` connections and can open as many as it has room for.
     /// There is [memory](Capacity::for_connections) for `max_incoming` connections or the default, whichever is more: with
-    /// 256 to 16,384 connections each is sure of 16 KB in each direction, whatever the others do.
+    /// 512 to 16,384 connections each is sure of 16 KB in each direction, whatever the others do.
     ///
     /// # Errors
     /// If the system provides no random bytes.
@@ -103,7 +103,7 @@ impl<P: Protocol> Options<P> {
     /// ```
     /// let options = rakwire_native::Options::server(500)?;
     /// assert_eq!((options.config.max_incoming, options.capacity.connections), (500, 500));
-    /// assert_eq!(options.capacity.blocks, 64_000);
+    /// assert_eq!(options.capacity.blocks, 65_536);
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn server(max_incoming: u16) -> io::Result<Self> {

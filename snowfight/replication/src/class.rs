@@ -56,6 +56,7 @@ pub(crate) static CLASSES: [Class; 2] = [
 ];
 
 /// The fields of an entity behind the class, and their number; nothing of one that has ended.
+#[cfg(feature = "alloc")]
 pub(crate) fn fields(entity: &Entity) -> Option<(u8, [u32; FIELDS], usize)> {
     let Entity { id, kind } = *entity;
     match kind {
@@ -102,11 +103,13 @@ pub(crate) fn entity(class: u8, values: &[u32]) -> Option<Entity> {
 }
 
 /// The position along the ground as it stands in the fields.
+#[cfg(feature = "alloc")]
 pub(crate) fn along(point: Point) -> [u32; 2] {
     let [x, y, _] = from_point(point);
     [x, y]
 }
 
+#[cfg(feature = "alloc")]
 fn from_point(Point { x, y, z }: Point) -> [u32; 3] {
     let along = |way: f32| scaled(way + HALF_WIDTH, POSITION_SCALE, 0x1_FFFF);
     [along(x), along(y), scaled(z, POSITION_SCALE, 0x3FFF)]
@@ -118,6 +121,7 @@ fn to_point([x, y, z]: [u32; 3]) -> Point {
 }
 
 /// The nearest whole number of parts, from 0 to so many.
+#[cfg(feature = "alloc")]
 fn scaled(value: f32, scale: f32, most: u32) -> u32 {
     ((value * scale + 0.5) as u32).min(most)
 }

@@ -6,10 +6,8 @@ use rakwire::endpoint::{BySlot, ConnectionId};
 use rakwire_plugins::replication::{EntityInfo, Scope};
 use snowfight::message::Point;
 
+use crate::NEAR;
 use crate::class::{POSITION_SCALE, along};
-
-/// How far a player sees in tiles: farther than the corners of a page are.
-pub const NEAR: f32 = 20.0;
 
 /// A player sees what is near it, and the nearer it is the more it matters.
 #[derive(Debug)]

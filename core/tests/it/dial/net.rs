@@ -150,6 +150,10 @@ impl<P: Dialled> Net<P> {
                 self.under_way.push(Datagram { to: who.other(), bytes: transmit.payload.to_vec() });
             }
             while let Some(event) = peer.poll_event() {
+                // The failure of the own attempt follows.
+                if matches!(event, Event::Refused { .. }) {
+                    continue;
+                }
                 self.events[who as usize].push(match event {
                     Event::Connected { id, .. } => OwnedEvent::Connected(id),
                     Event::ConnectFailed { id, .. } => OwnedEvent::Failed(id),

@@ -41,17 +41,20 @@ fn ten_thousand_half_open_handshakes_leave_no_state_and_amplify_nothing() {
 
 #[test]
 fn one_address_leaves_a_quarter_of_the_places_to_others() {
-    let mut server = peer(server_config());
+    let mut config = server_config();
+    config.max_incoming = 16;
+    let mut server = peer(config);
     let crowded = |port: u16| SocketAddr::from(([198, 51, 100, 1], port));
-    for port in 1..=6 {
+    for port in 1..=12 {
         enter(&mut server, START, crowded(port), 9);
     }
-    let answer = seasoning(&mut server, START, crowded(7), 9);
-    server.handle_datagram(START, crowded(7), &answer);
-    assert_eq!(output(&mut server, START), [(crowded(7), vec![0x0C, 0, 0, 0])]);
+    let answer = seasoning(&mut server, START, crowded(13), 9);
+    server.handle_datagram(START, crowded(13), &answer);
+    assert_eq!(output(&mut server, START), [(crowded(13), vec![0x0C, 0, 0, 0])]);
     assert_eq!(dropped(&server, DropReason::AddressLimit), 1);
-    // Its neighbour gets the last place of the network, and others the last one of the server.
+    // Its neighbour gets the last places of the network, and others the last ones of the server.
     enter(&mut server, START, ([198, 51, 100, 2], 1).into(), 9);
+    enter(&mut server, START, ([198, 51, 100, 2], 2).into(), 9);
     let neighbour = SocketAddr::from(([198, 51, 100, 3], 1));
     let answer = seasoning(&mut server, START, neighbour, 9);
     server.handle_datagram(START, neighbour, &answer);

@@ -245,13 +245,15 @@ fn a_delay_based_and_a_new_reno_flow_share_a_long_path() {
 /// Four flows of the same kind tell each other from NewReno even where the queue could be long.
 #[test]
 fn delay_based_flows_keep_a_long_queue_short() {
-    for gap in [0, 3] {
-        let flows = (0..4).map(|number| Flow::from(DelayBased, seconds(gap * number))).collect();
+    // The length depends on when in a round of the others a flow begins.
+    for (gap, shift) in [(0, 0), (3, 0), (3, 7), (3, 14), (3, 21), (3, 28)] {
+        let start = |number| seconds(gap * number) + Duration::from_millis(shift * number);
+        let flows = (0..4).map(|number| Flow::from(DelayBased, start(number))).collect();
         let mut race = Race::new(path(20_000_000, 4 * ROUND_TRIP), flows, 4);
         let outcome = race.run(seconds(3 * gap), seconds(3 * gap + 60));
-        print(&format!("4 DelayBased flows, {gap} s apart, queue of 200 ms"), &outcome);
+        print(&format!("4 DelayBased flows, {gap}.{shift:03} s apart, queue of 200 ms"), &outcome);
         assert!(outcome.jain() >= 0.95, "{outcome:?}");
-        assert!(outcome.mean_queueing < Duration::from_millis(30), "{outcome:?}");
+        assert!(outcome.mean_queueing < Duration::from_millis(40), "{outcome:?}");
     }
 }
 

@@ -216,14 +216,15 @@ fn a_refused_password_that_is_not_acknowledged_frees_its_place_at_once() {
 
 #[test]
 fn one_address_leaves_a_quarter_of_the_places_to_others() {
-    let mut lan = Lan::new(8, |_| {});
-    for number in 0..6 {
+    let mut lan = Lan::new(16, |_| {});
+    for number in 0..12 {
         assert!(lan.enter(([198, 51, 100, 1], 1_000 + number), number.into()).is_ok(), "{number}");
     }
     assert_eq!(lan.enter(([198, 51, 100, 1], 2_000), 20), NO_PLACE);
     assert_eq!(lan.server.stats().dropped(DropReason::AddressLimit), 1);
-    // Another address of its network gets one more, and no network the last place that others have.
+    // Other addresses of its network get two more, and no network the last two places, which others have.
     assert!(lan.enter(([198, 51, 100, 2], 1_000), 21).is_ok());
+    assert!(lan.enter(([198, 51, 100, 2], 1_001), 25).is_ok());
     assert_eq!(lan.enter(([198, 51, 100, 3], 1_000), 22), NO_PLACE);
     assert!(lan.enter(([203, 0, 113, 1], 1_000), 23).is_ok());
     // What has ended counts no more.
@@ -231,6 +232,15 @@ fn one_address_leaves_a_quarter_of_the_places_to_others() {
     lan.clients[0].peer.disconnect(lan.now, id);
     lan.deliver();
     assert!(lan.enter(([198, 51, 100, 1], 3_000), 24).is_ok());
+}
+
+/// A game among friends: all of them may share an address.
+#[test]
+fn one_address_may_fill_a_small_server() {
+    let mut lan = Lan::new(8, |_| {});
+    for number in 0..8 {
+        assert!(lan.enter(([198, 51, 100, 1], 1_000 + number), number.into()).is_ok(), "{number}");
+    }
 }
 
 #[test]

@@ -42,7 +42,8 @@ pub(crate) fn server_config() -> Config {
 }
 
 pub(crate) fn peer(config: Config) -> Peer<'static> {
-    Peer::with_capacity(Capacity { connections: 8, blocks: 8_192, block_size: 512 }, config)
+    let connections = usize::from(config.max_incoming.max(8));
+    Peer::with_capacity(Capacity { connections, blocks: 8_192, block_size: 512 }, config)
 }
 
 /// The payload of the golden vectors.
