@@ -9,6 +9,8 @@ use snowfight::message::{
 pub const FIELDS: usize = 10;
 /// Positions are sent in parts of a tile, so many for one.
 pub const POSITION_SCALE: f32 = 256.0;
+/// How far a player sees in tiles: farther than the corners of a page are.
+pub const NEAR: f32 = 20.0;
 /// How far from the middle positions can be, in tiles: farther than a throw from the shore.
 const HALF_WIDTH: f32 = 256.0;
 /// The bits of a position along the ground.

@@ -45,14 +45,12 @@ use rakwire_plugins::replication::{ClassError, FixedReplicas};
 use snowfight::message::Entity;
 use snowfight::world::{MAX_OBJECTS, MAX_PLAYERS, TICKS_PER_SECOND};
 
-pub use class::{FIELDS, POSITION_SCALE};
+pub use class::{FIELDS, NEAR, POSITION_SCALE};
 #[cfg(feature = "alloc")]
 pub use near_players::NearPlayers;
 #[cfg(feature = "alloc")]
 pub use world::ReplicatedWorld;
 
-/// How far a player sees in tiles: farther than the corners of a page are.
-pub const NEAR: f32 = 20.0;
 /// The entities that a world has at once.
 pub const ENTITIES: usize = MAX_PLAYERS + MAX_OBJECTS;
 /// The interval of updates in ticks of the world, that of snapshots of changes.

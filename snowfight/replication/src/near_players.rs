@@ -6,8 +6,7 @@ use rakwire::endpoint::{BySlot, ConnectionId};
 use rakwire_plugins::replication::{EntityInfo, Scope};
 use snowfight::message::Point;
 
-use crate::NEAR;
-use crate::class::{POSITION_SCALE, along};
+use crate::class::{NEAR, POSITION_SCALE, along};
 
 /// A player sees what is near it, and the nearer it is the more it matters.
 #[derive(Debug)]
