@@ -111,7 +111,7 @@ test("a Rust program connects with a connect token, once", { timeout: 600_000 },
   const claims = ["--user", "7", "--client-key", client.key, "--server", `${key}@game`];
   const token = rakwire("token", "--token-key", tokenKey, ...claims);
   const play = await openExample(t, { game: address });
-  assert.match(await play("play_with_token", token, readFileSync(client.file, "utf8")), /^the server.*password$/);
+  assert.match(await play("play_with_token", token, readFileSync(client.file, "utf8")), /^the server.*connect token/);
 });
 
 test("a Rust program uses the Game Protocol", { timeout: 600_000 }, async (t) => {
