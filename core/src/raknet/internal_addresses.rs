@@ -101,6 +101,7 @@ pub(super) fn most_addresses(config: &Config) -> usize {
 }
 
 /// The length of lists: that of the configuration, or else `otherwise`.
+#[inline(always)] // or the bound is unknown where lists are cut
 fn configured_length(config: &Config, otherwise: usize) -> usize {
     config.address_count.map_or(otherwise, usize::from).min(MAX_ADDRESSES)
 }
