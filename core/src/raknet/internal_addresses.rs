@@ -56,7 +56,12 @@ impl StoredAddresses {
             return InternalAddresses::new();
         }
         let mut buffer = [0; MAX_ADDRESS_LIST];
-        self.copy(pool, &mut buffer).iter().collect()
+        let mut addresses = InternalAddresses::new();
+        for address in self.copy(pool, &mut buffer).iter() {
+            // The list has no more than there is room for.
+            let _ = addresses.push(address);
+        }
+        addresses
     }
 
     /// How many blocks they take.
@@ -77,8 +82,9 @@ impl StoredAddresses {
         if self.0.is_none() {
             return AddressList::unassigned(count);
         }
-        let own = self.get(pool).into_iter().chain(core::iter::repeat(UNASSIGNED));
-        AddressList::encode(own.take(count), buffer).unwrap_or_else(|_| AddressList::unassigned(count))
+        let own = self.get(pool);
+        let padded = own.iter().copied().chain(core::iter::repeat(UNASSIGNED));
+        AddressList::encode(padded.take(count), buffer).unwrap_or_else(|_| AddressList::unassigned(count))
     }
 
     fn copy<'b>(
