@@ -62,6 +62,8 @@ mod io;
 mod now;
 mod ops;
 pub mod protocol;
+#[cfg(test)]
+mod quic_pair;
 mod relay;
 mod reload;
 mod syntax;

@@ -8,20 +8,16 @@ use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
 use quinn::congestion::{ControllerFactory, CubicConfig, NewRenoConfig};
-use quinn::crypto::rustls::{QuicClientConfig, QuicServerConfig};
 use quinn_proto::{
     ClientConfig, Connection, ConnectionHandle, DatagramEvent, Endpoint, EndpointConfig, ServerConfig,
     TransportConfig,
 };
 use rakwire::sim::{Conditions, Dumbbell};
 use rakwire::{Machine, Transmit};
-use rustls::RootCertStore;
-use rustls::crypto::ring;
-use rustls::pki_types::PrivateKeyDer;
-use rustls::version::TLS13;
 
 use super::QuicCongestionConfig;
 use super::quic::WINDOW_MAX;
+use crate::quic_pair::quic_pair;
 
 /// Bytes of a datagram, as the npm package's MTU has it.
 const DATAGRAM: usize = 1_024;
@@ -121,27 +117,11 @@ impl Machine for Quic {
 
 /// The configurations of a server and its client.
 fn configs(controller: Arc<dyn ControllerFactory + Send + Sync>) -> (ServerConfig, ClientConfig) {
-    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
-    let key = PrivateKeyDer::try_from(made.key_pair.serialize_der()).unwrap();
-    let mut roots = RootCertStore::empty();
-    roots.add(made.cert.der().clone()).unwrap();
-    let provider = Arc::new(ring::default_provider());
-    let tls = rustls::ServerConfig::builder_with_provider(Arc::clone(&provider))
-        .with_protocol_versions(&[&TLS13])
-        .unwrap()
-        .with_no_client_auth()
-        .with_single_cert(vec![made.cert.der().clone()], key)
-        .unwrap();
-    let mut server = ServerConfig::with_crypto(Arc::new(QuicServerConfig::try_from(tls).unwrap()));
+    let (mut server, client) = quic_pair();
     let mut transport = TransportConfig::default();
     transport.congestion_controller_factory(controller).datagram_send_buffer_size(32 * 1024);
     server.transport_config(Arc::new(transport));
-    let tls = rustls::ClientConfig::builder_with_provider(provider)
-        .with_protocol_versions(&[&TLS13])
-        .unwrap()
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    (server, ClientConfig::new(Arc::new(QuicClientConfig::try_from(tls).unwrap())))
+    (server, client)
 }
 
 /// Flows on one bottleneck, from servers to clients.

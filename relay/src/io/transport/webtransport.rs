@@ -266,15 +266,11 @@ mod tests {
     use std::net::Ipv4Addr;
     use std::sync::Arc;
 
-    use quinn::crypto::rustls::{QuicClientConfig, QuicServerConfig};
-    use quinn::{ClientConfig, Endpoint, ServerConfig};
-    use rustls::RootCertStore;
-    use rustls::crypto::ring;
-    use rustls::pki_types::PrivateKeyDer;
-    use rustls::version::TLS13;
+    use quinn::Endpoint;
     use tokio::task::yield_now;
 
     use super::*;
+    use crate::quic_pair::quic_pair;
 
     /// More than QUIC keeps.
     const DATAGRAMS: u64 = 200;
@@ -282,28 +278,11 @@ mod tests {
 
     /// Endpoints that know each other.
     fn endpoints() -> (Endpoint, Endpoint) {
-        let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
-        let key = PrivateKeyDer::try_from(made.key_pair.serialize_der()).unwrap();
-        let mut roots = RootCertStore::empty();
-        roots.add(made.cert.der().clone()).unwrap();
-        let provider = Arc::new(ring::default_provider());
-        let tls = rustls::ServerConfig::builder_with_provider(Arc::clone(&provider))
-            .with_protocol_versions(&[&TLS13])
-            .unwrap()
-            .with_no_client_auth()
-            .with_single_cert(vec![made.cert.der().clone()], key)
-            .unwrap();
-        let mut config = ServerConfig::with_crypto(Arc::new(QuicServerConfig::try_from(tls).unwrap()));
+        let (mut config, client_config) = quic_pair();
         Arc::get_mut(&mut config.transport).unwrap().datagram_receive_buffer_size(Some(RECEIVE_BUFFER));
         let server = Endpoint::server(config, (Ipv4Addr::LOCALHOST, 0).into()).unwrap();
-        let tls = rustls::ClientConfig::builder_with_provider(provider)
-            .with_protocol_versions(&[&TLS13])
-            .unwrap()
-            .with_root_certificates(roots)
-            .with_no_client_auth();
         let mut client = Endpoint::client((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
-        client
-            .set_default_client_config(ClientConfig::new(Arc::new(QuicClientConfig::try_from(tls).unwrap())));
+        client.set_default_client_config(client_config);
         (client, server)
     }
 
