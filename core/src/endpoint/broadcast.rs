@@ -25,16 +25,13 @@ impl<P: Protocol> Peer<'_, P> {
         message: &[u8],
         delivery: P::Delivery,
         except: Option<ConnectionId>,
-        mut refused: impl FnMut(ConnectionId, SendError),
+        refused: impl FnMut(ConnectionId, SendError),
     ) -> usize {
-        let (mut sent, mut from) = (0, 0);
-        while let Some(id) = self.next_receiver(&mut from, except) {
-            match self.send(now, id, message, delivery) {
-                Ok(_) => sent += 1,
-                Err(error) => refused(id, error),
-            }
-        }
-        sent
+        let send_next = |from: &mut u16| {
+            let id = self.next_receiver(from, except)?;
+            Some((id, self.send(now, id, message, delivery).map(|_| ())))
+        };
+        count_sent(send_next, refused)
     }
 
     /// The next open connection from a slot on, which becomes the slot behind it.
@@ -60,15 +57,27 @@ impl<P: Protocol, H: Hook<P>> Hooked<'_, P, H> {
         message: &[u8],
         delivery: P::Delivery,
         except: Option<ConnectionId>,
-        mut refused: impl FnMut(ConnectionId, SendError),
+        refused: impl FnMut(ConnectionId, SendError),
     ) -> usize {
-        let (mut sent, mut from) = (0, 0);
-        while let Some(id) = self.peer.next_receiver(&mut from, except) {
-            match self.send(now, id, message, delivery) {
-                Ok(_) => sent += 1,
-                Err(error) => refused(id, error),
-            }
-        }
-        sent
+        let send_next = |from: &mut u16| {
+            let id = self.peer.next_receiver(from, except)?;
+            Some((id, self.send(now, id, message, delivery).map(|_| ())))
+        };
+        count_sent(send_next, refused)
     }
+}
+
+/// Calls `send_next` with the slot behind the last receiver until there is none, and returns how many sends succeeded.
+fn count_sent(
+    mut send_next: impl FnMut(&mut u16) -> Option<(ConnectionId, Result<(), SendError>)>,
+    mut refused: impl FnMut(ConnectionId, SendError),
+) -> usize {
+    let (mut sent, mut from) = (0, 0);
+    while let Some((id, result)) = send_next(&mut from) {
+        match result {
+            Ok(()) => sent += 1,
+            Err(error) => refused(id, error),
+        }
+    }
+    sent
 }

@@ -43,7 +43,6 @@ mod accept_queue;
 mod admission;
 mod blocked_senders;
 mod boxed_hook;
-mod broadcast;
 mod connection;
 mod direct_send;
 mod driver;
@@ -494,4 +493,4 @@ impl<P: Protocol> Drop for Handles<P> {
 
 // Behind the methods above, so that the page of `Endpoint` begins with `bind`.
 mod bind_shards;
-mod to_all;
+mod broadcast;
