@@ -82,8 +82,8 @@ impl StoredAddresses {
         if self.0.is_none() {
             return AddressList::unassigned(count);
         }
-        let own = self.get(pool);
-        let padded = own.iter().copied().chain(core::iter::repeat(UNASSIGNED));
+        let mut own = [0; MAX_ADDRESS_LIST];
+        let padded = self.copy(pool, &mut own).iter().chain(core::iter::repeat(UNASSIGNED));
         AddressList::encode(padded.take(count), buffer).unwrap_or_else(|_| AddressList::unassigned(count))
     }
 
@@ -107,7 +107,6 @@ pub(super) fn most_addresses(config: &Config) -> usize {
 }
 
 /// The length of lists: that of the configuration, or else `otherwise`.
-#[inline(always)] // or the bound is unknown where lists are cut
 fn configured_length(config: &Config, otherwise: usize) -> usize {
     config.address_count.map_or(otherwise, usize::from).min(MAX_ADDRESSES)
 }
