@@ -17,7 +17,7 @@ type Plugin = Voice<8, 16, MAX_FRAME>;
 const FRAME: Duration = Duration::from_millis(20);
 const MESSAGE_ID: u8 = 0x90;
 const BITS_PER_SECOND: u32 = 24_000;
-const TONE_FRAMES: usize = 10;
+const TONE_FRAMES: usize = 25;
 
 /// Who speaks, and what is known of it.
 struct Speaker {

@@ -184,13 +184,15 @@ test("pages speak with each other, and with a native server, which decodes the O
   }
   await page.evaluate(() => call.microphone.startTalking());
   await hear(other);
-  await page.evaluate(async () => {
-    await call.until(() => call.voice.stats().sent >= 100, "enough is said");
-    call.microphone.stopTalking();
-  });
-  // Those of the microphone are a hundred times less.
-  const hearTone = (one) => one.evaluate(() => call.until(() => call.energy() > 0.01, "the tone of the server is played"));
+  await page.evaluate(() => call.until(() => call.voice.stats().sent >= 100, "enough is said"));
+  // The microphone's energy is a hundred times less. The tone is short, so the pages listen before it can begin.
+  const hearTone = (one) =>
+    one.evaluate(() => {
+      call.tone = call.until(() => call.energy() > 0.01, "the tone of the server is played");
+    });
   await Promise.all([hearTone(page), hearTone(other)]);
+  await page.evaluate(() => call.microphone.stopTalking());
+  await Promise.all([page, other].map((one) => one.evaluate(() => call.tone)));
   await until(() => server.printed().includes("dB"), "the server says how loud it was");
   const counted = () => ({ malformed: call.loudspeaker.stats().malformed + call.voice.stats().malformed, ...call.voice.speakerStats(call.connection) });
   // Before the levels are counted: the server says each before it plays a tone.

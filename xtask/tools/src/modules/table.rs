@@ -238,7 +238,7 @@ const RELAY: Crate = Crate {
     root: "relay/src/lib.rs",
     layers: &[
         // How values are written, and what tests of QUIC begin with.
-        Layer::apart(&["quic_pair", "syntax"]),
+        Layer::apart(&["syntax"]),
         // What decides without a socket.
         Layer::apart(&["congestion", "counted", "now"]),
         Layer::together(&["protocol"]),
