@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Fetches other RakNet implementations by name and exact version and builds the peers around them.
-# Usage: interop/setup.sh [cpp|rust-raknet|tokio-raknet|python|secure|websockify ...]   (default: all but the last)
+# Usage: interop/setup.sh [cpp|rust-raknet|tokio-raknet|python|npm|pypi|secure|websockify ...]   (default: all but the last)
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -12,6 +12,8 @@ cpp_sha256=c94d59e3620a3cd9e182941c9e04000d2a5d18f5cd3495158424eafab87c5ca5
 rust_raknet_version=rust-raknet@1.4.0
 tokio_raknet_version=tokio-raknet@0.2.0
 python_version=raknet==0.3.0
+npm_version="@serenityjs/raknet@0.8.21 @jsprismarine/raknet@1.4.7 jsp-raknet@2.2.0 raknet-node@0.5.0"
+pypi_version="PieRakNet==2.3.2.1 rak-net==1.9 binary-utils==1.3 pybedrock-net==1.3.4"
 websockify_version="websockify==0.13.0 numpy==2.0.2"
 secure_version="cryptography==50.0.2 cffi==2.1.1 pycparser==3.12"
 
@@ -70,9 +72,10 @@ build_tokio_raknet() {
     build_rust tokio-raknet
 }
 
-# Makes a virtual environment and the program in it: `build_venv PEER SCRIPT "PACKAGE..."`.
+# Makes a virtual environment and the program in it: `build_venv PEER SCRIPT "PACKAGE..." [BUILT]`, with packages that are built
+# already, or with `:none:` from source too.
 build_venv() {
-    local peer=$1 script=$2 packages=$3 python="" candidate venv=$out/$1/venv
+    local peer=$1 script=$2 packages=$3 built=${4:-:all:} python="" candidate venv=$out/$1/venv
     # The wheel `raknet` exists for CPython 3.9 to 3.12.
     for candidate in python3 python3.12 python3.11 python3.10 python3.9 /usr/bin/python3; do
         if "$candidate" -c 'import sys; sys.exit(not (3, 9) <= sys.version_info < (3, 13))' 2>/dev/null; then
@@ -85,7 +88,7 @@ build_venv() {
     rm -rf "$venv"
     "$python" -m venv "$venv" || fail "cannot make a virtual environment with $python"
     # shellcheck disable=SC2086 # There may be several packages.
-    "$venv/bin/pip" install --quiet --disable-pip-version-check --no-deps --only-binary :all: $packages ||
+    "$venv/bin/pip" install --quiet --disable-pip-version-check --no-deps --only-binary "$built" $packages ||
         fail "pip install $packages failed"
     cat >"$bin/$peer-peer" <<EOF
 #!/bin/sh
@@ -97,6 +100,28 @@ EOF
 
 build_python() {
     build_venv python peer.py "$python_version"
+}
+
+# Small RakNets of the npm registry. No script of theirs runs.
+build_npm() {
+    need npm npm --version
+    local work=$out/npm
+    rm -rf "$work/node_modules"
+    echo '{ "private": true }' >"$work/package.json"
+    # shellcheck disable=SC2086 # There are several packages.
+    (cd "$work" && npm install --silent --ignore-scripts --no-audit --no-fund --save-exact $npm_version >/dev/null) ||
+        fail "npm install $npm_version failed"
+    cat >"$bin/npm-peer" <<'EOF'
+#!/bin/sh
+out=$(cd "$(dirname "$0")/.." && pwd)
+NODE_PATH=$out/npm/node_modules exec node "$out/../../interop/npm/peer.js" "$@"
+EOF
+    chmod +x "$bin/npm-peer"
+}
+
+# Small RakNets of PyPI, two of which are there as source alone.
+build_pypi() {
+    build_venv pypi peer.py "$pypi_version" :none:
 }
 
 # What the relay is measured beside: no RakNet either.
@@ -116,9 +141,9 @@ stamp() {
     find "$1" shared -type f -not -path '*/target/*' -not -path '*/__pycache__/*' | LC_ALL=C sort | xargs sha256sum setup.sh
 }
 
-[ $# -gt 0 ] || set -- cpp rust-raknet tokio-raknet python secure
+[ $# -gt 0 ] || set -- cpp rust-raknet tokio-raknet python npm pypi secure
 for peer; do
-    case $peer in cpp | rust-raknet | tokio-raknet | python | secure | websockify) ;; *) fail "unknown peer '$peer', known: cpp rust-raknet tokio-raknet python secure websockify" ;; esac
+    case $peer in cpp | rust-raknet | tokio-raknet | python | npm | pypi | secure | websockify) ;; *) fail "unknown peer '$peer', known: cpp rust-raknet tokio-raknet python npm pypi secure websockify" ;; esac
 done
 mkdir -p "$bin"
 if command -v flock >/dev/null; then

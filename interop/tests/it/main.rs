@@ -4,6 +4,7 @@ mod dial;
 mod matrix;
 mod peers;
 mod plugins;
+mod registry;
 mod relay;
 mod secure;
 mod secure_cpp;

@@ -1,0 +1,135 @@
+//! Small RakNets of the npm registry and of PyPI, with our defaults. What they cannot do is in `docs/interop.md`, and stands here
+//! as it is, so that a change is seen.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use rakwire_native::{
+    ConnectError, ConnectFailure, Connection, Delivery, DropReason, Endpoint, EndpointStats, Options,
+};
+use serde_json::Value;
+
+use crate::support::{Server, TIME_LIMIT, peer, run, text};
+
+/// How long a peer is waited for that may never answer.
+const ECHO_TIME: Duration = Duration::from_secs(5);
+
+/// A server of a library, with our client connected to it: the options of both are the usual ones.
+async fn join(program: &str, library: &str) -> (Server, Endpoint, Result<Connection, ConnectError>) {
+    let server = Server::start(program, &["--library", library]).expect("a foreign server");
+    let client = Options::client().expect("entropy");
+    let client = Endpoint::bind("127.0.0.1:0", client).await.expect("a free port");
+    let connection = client.connect(server.address).await;
+    (server, client, connection)
+}
+
+/// Whether so many messages of a size come back in order.
+async fn echoes(connection: &Connection, count: u8, size: usize) -> bool {
+    for number in 0..count {
+        let mut message = vec![number; size];
+        message[0] = 0xFE;
+        connection.send(&message, Delivery::RELIABLE_ORDERED).await.expect("an open connection");
+    }
+    for number in 0..count {
+        let Ok(Some(echo)) = tokio::time::timeout(ECHO_TIME, connection.recv()).await else { return false };
+        assert_eq!((echo.bytes.len(), echo.bytes[1]), (size, number));
+    }
+    true
+}
+
+/// Small messages come back from every server that sends any back, and it says nothing of an error.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn servers_of_the_npm_registry_echo() {
+    for library in ["@serenityjs/raknet", "@jsprismarine/raknet", "jsp-raknet", "raknet-node"] {
+        let (server, client, connection) = join("npm", library).await;
+        let connection = connection.unwrap_or_else(|error| panic!("{library}: {error}"));
+        assert!(echoes(&connection, 50, 100).await, "{library}");
+        assert_eq!(server.printed_lines().collect::<Vec<_>>(), [""; 0], "{library}");
+        client.close().await;
+    }
+}
+
+/// What comes in parts: raknet-node's are those of rust-raknet.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_of_the_npm_registry_echoes_large_messages() {
+    let (_server, client, connection) = join("npm", "raknet-node").await;
+    assert!(echoes(&connection.expect("a connection"), 2, 100_000).await);
+    client.close().await;
+}
+
+/// A client of another make with a server of default options, and what the server has counted.
+async fn serve(library: &'static str) -> (Value, EndpointStats) {
+    let server =
+        Endpoint::bind("127.0.0.1:0", Options::server(8).expect("entropy")).await.expect("a free port");
+    let address = server.local_addr().to_string();
+    let client = tokio::task::spawn_blocking(move || {
+        run(&peer("npm"), &["client", &address, "--library", library, "--timeout", "20"]).expect("a verdict")
+    });
+    let echo = async {
+        while let Some(connection) = server.accept().await {
+            while let Some(message) = connection.recv().await {
+                // The client may have gone with what it wanted.
+                let _ = connection.send(&message.bytes, message.delivery).await;
+            }
+        }
+    };
+    let client = tokio::select! {
+        client = client => client.expect("no panic"),
+        () = echo => unreachable!("the endpoint is open"),
+    };
+    let verdict = text(&client.stdout);
+    (serde_json::from_str(verdict.lines().next().unwrap_or("null")).expect("JSON"), server.stats())
+}
+
+/// Clients that know no cookies come in, since a server asks for them only under load.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn clients_of_the_npm_registry_come_in_with_default_options() {
+    for library in ["jsp-raknet", "raknet-node"] {
+        let (verdict, stats) =
+            tokio::time::timeout(TIME_LIMIT, serve(library)).await.expect("an end in time");
+        assert_eq!(
+            (&verdict["connected"], &verdict["echoed"]),
+            (&true.into(), &10.into()),
+            "{library}: {verdict}"
+        );
+        assert_eq!(stats.peer.dropped(DropReason::MissingCookie), 0, "{library}");
+    }
+}
+
+/// A pong of a server that says that it is Minecraft's is read whole, though the server accepts the original's version too.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn pongs_are_read_by_clients_of_minecraft() {
+    let server =
+        Endpoint::bind("127.0.0.1:0", Options::server(8).expect("entropy")).await.expect("a free port");
+    server.set_advertisement(b"MCPE;our game;800;1.21.80;0;10;1;sub;Survival;1;").expect("a short one");
+    for (program, library) in [("npm", "jsp-raknet"), ("npm", "raknet-node"), ("pypi", "pybedrock-net")] {
+        let said = pinged_by(program, library, server.local_addr()).await;
+        assert!(said.contains("our game"), "{library}: {said}");
+    }
+}
+
+async fn pinged_by(program: &'static str, library: &'static str, server: SocketAddr) -> String {
+    let output = tokio::task::spawn_blocking(move || {
+        run(&peer(program), &["ping", &server.to_string(), "--library", library]).expect("an answer")
+    });
+    let output = output.await.expect("no panic");
+    format!("{}{}", text(&output.stdout), text(&output.stderr))
+}
+
+/// Both reach the handshake inside the connection: rak-net opens, PieRakNet is a finding of its own.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn servers_of_pypi_open() {
+    for library in ["rak-net", "PieRakNet"] {
+        let (server, client, connection) = join("pypi", library).await;
+        match connection {
+            Ok(_) => assert_eq!(server.next_line().as_deref(), Ok("incoming"), "{library}"),
+            Err(error) => {
+                assert!(
+                    matches!(error, ConnectError::Failed(ConnectFailure::HandshakeTimeout)),
+                    "{library}: {error}"
+                );
+            }
+        }
+        client.close().await;
+    }
+}
