@@ -8,8 +8,6 @@ import socket
 import sys
 import threading
 
-RELIABLE_ORDERED = 3
-
 
 def free_port(port):
     """A port that was free a moment ago: not every library says which one it has."""
@@ -21,7 +19,7 @@ def free_port(port):
 
 
 class Interface:
-    """What the servers call."""
+    """Callbacks of the servers."""
 
     def on_new_incoming_connection(self, connection):
         print("incoming", flush=True)
@@ -32,14 +30,16 @@ class Interface:
     def on_frame(self, packet, connection):
         from rak_net.protocol.frame import frame
 
+        # It writes every reliability but 0 into bits that say something else.
         echo = frame()
-        echo.reliability, echo.order_channel, echo.body = RELIABLE_ORDERED, 0, packet.body
+        echo.reliability, echo.body = 0, packet.body
         connection.add_to_queue(echo)
 
     def on_game_packet(self, packet, connection):
-        print("message", flush=True)
+        print(f"message {packet['body'][0]:02x}", flush=True)
 
-    on_unknown_packet = on_game_packet
+    def on_unknown_packet(self, body, connection):
+        print(f"unknown {body[0]:02x}", flush=True)
 
 
 def serve_rak_net(port):

@@ -56,11 +56,11 @@ ends later. `Config::mtu` and the path decide the MTU, so the safe size is that 
 | package | role | protocol | what passes | limits |
 |---|---|---|---|---|
 | `@serenityjs/raknet` 0.8.21 (npm) | server | 11 | 50 x 100 B | fills datagrams to 1,480 bytes; acknowledges no disconnection |
-| `@jsprismarine/raknet` 1.4.7 (npm) | server | 10 | 50 x 100 B | reads one message a datagram, and exactly twenty addresses |
+| `@jsprismarine/raknet` 1.4.7 (npm) | server | 10 | 50 x 100 B, one at a time | reads one message a datagram, and exactly twenty addresses |
 | `jsp-raknet` 2.2.0 (npm) | server, client | 10 | 50 x 100 B, 10 x 100 B | knows no cookies; its server ends with its first client |
 | `raknet-node` 0.5.0 (npm) | server, client | 10, 11 | 50 x 100 B, 2 x 100 KB, 10 x 100 B | knows no cookies; it is `rust-raknet` |
-| `rak-net` 1.9 (PyPI) | server | 10 | the handshake | reads exactly twenty addresses; ends in its own code for parts |
-| `PieRakNet` 2.3.2.1 (PyPI) | server | 11 | the handshake | numbers its ping and its acceptance alike |
+| `rak-net` 1.9 (PyPI) | server | 10 | 10 x 100 B, one at a time | reads exactly twenty addresses; sends unreliably only, since it writes reliabilities into the wrong bits; ends in its own code for parts |
+| `PieRakNet` 2.3.2.1 (PyPI) | server | 11 | 1 x 100 B, no echo | its ping and its acceptance have one datagram number |
 | `pybedrock-net` 1.3.4 (PyPI) | client | 11 | pings | wrong lengths of headers in a connection |
 
 ## The matrix
