@@ -74,6 +74,7 @@
     )
 )]
 
+mod backlog;
 mod clock;
 mod connection;
 mod error;

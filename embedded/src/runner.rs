@@ -8,6 +8,7 @@ use core::time::Duration;
 use embassy_time::Timer;
 use rakwire::endpoint::{Hook, Protocol};
 
+use crate::backlog::Backlog;
 use crate::clock;
 use crate::shared::Shared;
 use crate::socket::{SendQueue, Sockets, Storage, Successor};
@@ -30,12 +31,13 @@ struct Exchange<'d, P: Protocol, H: Hook<P>> {
     queue: SendQueue<'d>,
     shared: &'d Shared<'d, P, H>,
     timer: Timer,
+    backlog: Backlog,
 }
 
 impl<'d, P: Protocol, H: Hook<P>> Runner<'d, P, H> {
     pub(crate) fn new((storage, queue): (Storage<'d>, SendQueue<'d>), shared: &'d Shared<'d, P, H>) -> Self {
         let timer = Timer::at(embassy_time::Instant::MAX);
-        Self { storage, exchange: Exchange { queue, shared, timer } }
+        Self { storage, exchange: Exchange { queue, shared, timer, backlog: Backlog::default() } }
     }
 
     /// Receives and sends datagrams, and handles timeouts. The peer does nothing while this future is not polled.
@@ -60,10 +62,15 @@ impl<P: Protocol, H: Hook<P>> Exchange<'_, P, H> {
         }
         let received = self.receive(sockets, cx);
         let now = clock::now();
-        shared.handle_timeout(now);
+        let is_empty = received < BATCH;
+        let lets_time_pass = self.backlog.lets_time_pass(now, received, is_empty, sockets.receive_capacity());
+        if lets_time_pass {
+            shared.handle_timeout(now);
+        }
+        shared.wake(now);
         let sent = sockets.poll_send(now, &mut self.queue, shared, cx);
         if let Some(successor) = sockets.successor()
-            && received < BATCH
+            && is_empty
         {
             return Poll::Ready(successor);
         }
@@ -73,8 +80,9 @@ impl<P: Protocol, H: Hook<P>> Exchange<'_, P, H> {
             next => next,
         };
         let next = [next, sockets.deadline(now, &self.queue)].into_iter().flatten().min();
+        self.backlog.expect(now, next);
         self.timer = Timer::at(next.map_or(embassy_time::Instant::MAX, clock::timer));
-        if received == BATCH || next.is_some() && Pin::new(&mut self.timer).poll(cx).is_ready() {
+        if !is_empty || !lets_time_pass || next.is_some() && Pin::new(&mut self.timer).poll(cx).is_ready() {
             cx.waker().wake_by_ref();
         }
         Poll::Pending

@@ -118,10 +118,14 @@ impl<P: Protocol, H: Hook<P>> Shared<'_, P, H> {
         self.inner.borrow_mut().hooked.handle_datagram(now, from, datagram);
     }
 
-    /// Handles timeouts, and wakes all waiting tasks.
+    /// Handles timeouts.
     pub(crate) fn handle_timeout(&self, now: Instant) {
+        self.inner.borrow_mut().hooked.handle_timeout(now);
+    }
+
+    /// Takes the events that no task waits for, and wakes all waiting tasks.
+    pub(crate) fn wake(&self, now: Instant) {
         let mut inner = self.inner.borrow_mut();
-        inner.hooked.handle_timeout(now);
         inner.take_unclaimed(now);
         inner.wakers.wake();
     }

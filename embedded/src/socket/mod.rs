@@ -209,6 +209,11 @@ impl Sockets<'_> {
         }
     }
 
+    /// The maximum number of datagrams that wait to be received.
+    pub(crate) fn receive_capacity(&self) -> usize {
+        self.main.packet_recv_capacity()
+    }
+
     /// Passes the next received datagram to `take` without copying it.
     pub(crate) fn poll_receive(
         &mut self,

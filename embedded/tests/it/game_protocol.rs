@@ -2,7 +2,7 @@
 
 use rakwire::game_protocol::GameProtocol;
 
-use crate::common::{cancellation, exchange, hooks};
+use crate::common::{cancellation, exchange, hooks, pause};
 
 #[test]
 fn twelve_kilobytes_travel_in_chunks_both_ways() {
@@ -97,4 +97,14 @@ fn a_hook_sees_and_drops_what_passes_a_machine() {
 #[test]
 fn a_plugin_answers_while_its_machine_reads() {
     hooks::a_plugin_answers_while_its_machine_reads::<GameProtocol>();
+}
+
+#[test]
+fn all_that_waits_is_read_before_a_peer_is_lost() {
+    pause::all_that_waits_is_read_before_a_peer_is_lost::<GameProtocol>();
+}
+
+#[test]
+fn what_is_on_its_way_to_the_socket_is_read_before_a_peer_is_lost() {
+    pause::what_is_on_its_way_to_the_socket_is_read_before_a_peer_is_lost::<GameProtocol>();
 }

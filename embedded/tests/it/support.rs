@@ -113,6 +113,9 @@ pub(crate) trait Tested: Protocol {
     /// Has a client give up soon.
     fn hurry(config: &mut Self::Config);
 
+    /// Sets how long a peer may be silent.
+    fn set_timeout(config: &mut Self::Config, timeout: Duration);
+
     /// Datagrams with messages that a connection has received.
     fn received(stats: &Self::ConnectionStats) -> u64;
 
@@ -140,6 +143,10 @@ impl Tested for RakNet {
 
     fn hurry(config: &mut raknet::Config) {
         (config.connect_attempts, config.connect_interval) = (3, Duration::from_millis(60));
+    }
+
+    fn set_timeout(config: &mut raknet::Config, timeout: Duration) {
+        config.timeout = timeout;
     }
 
     fn received(stats: &raknet::ConnectionStats) -> u64 {
@@ -175,6 +182,10 @@ impl Tested for GameProtocol {
         config.handshake_timeout = Duration::from_millis(200);
     }
 
+    fn set_timeout(config: &mut game_protocol::Config, timeout: Duration) {
+        config.timeout = timeout;
+    }
+
     fn received(stats: &game_protocol::ConnectionStats) -> u64 {
         stats.chunks_received
     }
@@ -200,11 +211,21 @@ impl Net {
         port: u16,
         change: impl FnOnce(&mut P::Config),
     ) -> Machine<P> {
+        let (machine, mut runner) = self.idle_machine::<P, C, B, S, D>(port, change);
+        tokio::task::spawn_local(async move { runner.run().await });
+        machine
+    }
+
+    /// Adds a machine whose peer does nothing before its runner runs.
+    pub(crate) fn idle_machine<P: Tested, const C: usize, const B: usize, const S: usize, const D: usize>(
+        &mut self,
+        port: u16,
+        change: impl FnOnce(&mut P::Config),
+    ) -> (Machine<P>, Runner<'static, P>) {
         let (number, stack, mut config) = self.next::<P>();
         change(&mut config);
-        let (handle, mut runner) = P::new_peer::<C, B, S, D>(stack, port, config);
-        tokio::task::spawn_local(async move { runner.run().await });
-        Machine { handle, address: (Ipv4Addr::new(10, 0, 0, number), port).into() }
+        let (handle, runner) = P::new_peer::<C, B, S, D>(stack, port, config);
+        (Machine { handle, address: (Ipv4Addr::new(10, 0, 0, number), port).into() }, runner)
     }
 
     /// Adds a server with a hook.

@@ -3,3 +3,4 @@
 pub(crate) mod cancellation;
 pub(crate) mod exchange;
 pub(crate) mod hooks;
+pub(crate) mod pause;

@@ -1,0 +1,129 @@
+//! A board that computes or writes to its flash for longer than peers may be silent.
+
+use std::cell::{Cell, RefCell};
+use std::future::poll_fn;
+use std::pin::pin;
+use std::rc::Rc;
+use std::task::{Poll, Waker};
+use std::time::Duration;
+
+use rakwire_embassy::Runner;
+
+use crate::support::{Machine, Net, PORT, Tested, Wire, bytes, connect, message, run, until};
+
+/// How long a peer may be silent.
+const TIMEOUT: Duration = Duration::from_millis(150);
+/// How long the board stands still.
+const PAUSE: Duration = Duration::from_millis(300);
+/// How often other tasks run until everything that is under way has arrived in the sockets.
+const SETTLED: usize = 500;
+
+/// Holds up the task of a peer.
+#[derive(Clone, Default)]
+struct Gate {
+    /// How often the task is still polled; `None` while it is not held up.
+    polls: Rc<Cell<Option<u32>>>,
+    waker: Rc<RefCell<Option<Waker>>>,
+}
+
+impl Gate {
+    async fn run<P: Tested>(self, mut runner: Runner<'static, P>) {
+        let mut running = pin!(runner.run());
+        poll_fn(|cx| {
+            *self.waker.borrow_mut() = Some(cx.waker().clone());
+            match self.polls.get() {
+                Some(0) => return Poll::Pending,
+                Some(polls) => self.polls.set(Some(polls - 1)),
+                None => {}
+            }
+            running.as_mut().poll(cx).map(|never| never)
+        })
+        .await
+    }
+
+    /// Lets the task be polled only so often.
+    fn close_after(&self, polls: u32) {
+        self.polls.set(Some(polls));
+    }
+
+    fn open(&self) {
+        self.polls.set(None);
+        if let Some(waker) = self.waker.take() {
+            waker.wake();
+        }
+    }
+}
+
+async fn settle() {
+    for _ in 0..SETTLED {
+        tokio::task::yield_now().await;
+    }
+}
+
+/// The datagrams that a machine has sent.
+fn sent<P: Tested>(machine: &Machine<P>) -> u64 {
+    machine.handle.stats().datagrams_sent
+}
+
+/// More than the task reads in one poll wait in the socket, and the last is the only sign of life of its sender.
+pub(crate) fn all_that_waits_is_read_before_a_peer_is_lost<P: Tested>() {
+    run(async {
+        let mut net = Net::new(Wire::losing(0));
+        let (server, runner) = net.idle_machine::<P, 2, 64, 128, 4>(PORT, |config| {
+            *P::max_incoming(config) = 2;
+            P::set_timeout(config, TIMEOUT);
+        });
+        let gate = Gate::default();
+        tokio::task::spawn_local(gate.clone().run(runner));
+        let (first, second) = (net.client::<P, 1, 48, 128, 8>(), net.client::<P, 1, 48, 128, 8>());
+        let (noisy, to_noisy) = connect(&first, &server).await;
+        let (quiet, to_quiet) = connect(&second, &server).await;
+        settle().await;
+        // The server waits for an acknowledgement of both.
+        for connection in [&to_noisy, &to_quiet] {
+            connection.try_send(&message(0, 9), P::RELIABLE).expect("room");
+        }
+        gate.close_after(1);
+        assert!(noisy.recv().await.is_some());
+        for number in 1..11 {
+            let before = sent(&first);
+            noisy.send(&message(number, 9), P::UNRELIABLE).await.expect("an open end");
+            until(|| sent(&first) > before).await;
+        }
+        settle().await;
+        assert!(quiet.recv().await.is_some());
+        quiet.send(&message(1, 9), P::UNRELIABLE).await.expect("an open end");
+        settle().await;
+        std::thread::sleep(PAUSE);
+        gate.open();
+        assert_eq!(bytes(&to_quiet.recv().await.expect("an open end")), message(1, 9));
+        settle().await;
+        assert!(to_quiet.closed_reason().is_none() && to_noisy.closed_reason().is_none());
+    });
+}
+
+/// After a pause the task of a peer may be polled before those that bring what has arrived to its socket.
+pub(crate) fn what_is_on_its_way_to_the_socket_is_read_before_a_peer_is_lost<P: Tested>() {
+    for polls in 0..12 {
+        run(async {
+            let mut net = Net::new(Wire::losing(0));
+            let server = net.machine::<P, 1, 48, 128, 4>(PORT, |config| {
+                *P::max_incoming(config) = 1;
+                P::set_timeout(config, TIMEOUT);
+            });
+            let client = net.client::<P, 1, 48, 128, 8>();
+            let (here, there) = connect(&client, &server).await;
+            settle().await;
+            there.try_send(&message(0, 9), P::RELIABLE).expect("room");
+            here.try_send(&message(1, 9), P::RELIABLE).expect("room");
+            for _ in 0..polls {
+                tokio::task::yield_now().await;
+            }
+            std::thread::sleep(PAUSE);
+            assert_eq!(bytes(&there.recv().await.expect("an open end")), message(1, 9), "{polls}");
+            settle().await;
+            assert!(there.closed_reason().is_none(), "{polls}");
+            drop((here, client));
+        });
+    }
+}
