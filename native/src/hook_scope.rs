@@ -32,6 +32,8 @@ enum Running {
     With(usize),
     /// A method of the hook of an endpoint, which is locked meanwhile.
     Method(HookId),
+    /// A method of a shared hook, with the address of its lock.
+    SharedMethod(usize),
 }
 
 /// Lasts as long as the closure or the method.
@@ -47,6 +49,11 @@ impl HookScope {
     /// Begins the closure of `SharedHook::with` on `lock`.
     pub(crate) fn of_with<T>(lock: &T) -> Self {
         Self::enter(Running::With(address(lock)))
+    }
+
+    /// Begins a method of the shared hook behind `lock`.
+    pub(crate) fn of_shared_method<T>(lock: &T) -> Self {
+        Self::enter(Running::SharedMethod(address(lock)))
     }
 
     /// Begins a method of the hook of an endpoint.
@@ -79,7 +86,14 @@ pub(crate) fn forbids(hook: Option<HookId>) -> bool {
     is_running(|running| match running {
         Running::With(_) => true,
         Running::Method(of) => Some(*of) == hook,
+        // It runs inside of `Method`, or for an endpoint that needs no lock.
+        Running::SharedMethod(_) => false,
     })
+}
+
+/// True inside the closure of a `SharedHook::with`.
+pub(crate) fn is_inside_with() -> bool {
+    is_running(|running| matches!(running, Running::With(_)))
 }
 
 /// Panics where the lock of the endpoint with this hook must not be waited for.
@@ -92,12 +106,13 @@ pub(crate) fn check(hook: Option<HookId>) {
     );
 }
 
-/// Panics inside the closure of `SharedHook::with` on the same `lock`.
+/// Panics inside the closure of `SharedHook::with` on the same `lock`, and inside a method of the hook behind it.
 #[track_caller]
 pub(crate) fn check_with<T>(lock: &T) {
     let at = address(lock);
     assert!(
-        !is_running(|running| *running == Running::With(at)),
-        "a hook is used inside its own `SharedHook::with`: it would wait for itself; use it after the closure has returned"
+        !is_running(|running| [Running::With(at), Running::SharedMethod(at)].contains(running)),
+        "a hook is used inside its own `SharedHook::with` or inside one of its methods: it would wait for itself; use it after \
+         the closure or the method has returned"
     );
 }

@@ -115,6 +115,8 @@ pub struct Stats<P: Protocol> {
     pub send_failures: u64,
     /// Receive calls that failed.
     pub receive_failures: u64,
+    /// Methods of the hook that panicked. The endpoint goes on, and drops what such a method was asked about.
+    pub hook_panics: u64,
 }
 
 impl<P: Protocol> Endpoint<P> {
@@ -425,10 +427,27 @@ impl<P: Protocol> Endpoint<P> {
         self.clock.now()
     }
 
+    /// A sentence for the operator, once the counters show clients of a kind that cannot come in, such as those that return no
+    /// cookie. The async endpoint logs it; here the program does, and asks now and then.
+    ///
+    /// ```
+    /// use rakwire_native::polled::Endpoint;
+    /// use rakwire_native::{Options, raknet::RakNet};
+    ///
+    /// let server = Endpoint::<RakNet>::bind("127.0.0.1:0", Options::server(8)?)?;
+    /// assert_eq!(server.advice(), None);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn advice(&self) -> Option<&'static str> {
+        P::advice(&self.hooked.peer)
+    }
+
     /// The counters of the endpoint.
     #[must_use]
     pub fn stats(&self) -> Stats<P> {
         let Counters { too_long, send_failures, receive_failures } = self.counters;
-        Stats { peer: *self.hooked.peer.stats(), too_long, send_failures, receive_failures }
+        let hook_panics = self.hooked.hook.panics();
+        Stats { peer: *self.hooked.peer.stats(), too_long, send_failures, receive_failures, hook_panics }
     }
 }

@@ -13,7 +13,9 @@ use crate::arrival_queue::RecvBatch;
 use crate::bind_error::BindError;
 use crate::clock::Clock;
 use crate::outgoing::{Transmit, Transmits};
-use crate::path_mtu::{allow_fragmentation, is_too_large, send_datagram};
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+use crate::path_mtu::is_too_large;
+use crate::path_mtu::{allow_fragmentation, send_datagram};
 #[cfg(target_os = "linux")]
 use crate::send_many;
 
@@ -250,18 +252,30 @@ impl Socket {
         };
         let call = || self.state.try_send(UdpSockRef::from(&self.io), &segments);
         let sent = self.io.try_io(Interest::WRITABLE, call);
-        if sent.as_ref().is_err_and(|error| !is_narrow(error, transmit.size)) {
-            // Whether the network takes segments at all, as quinn-udp has just learnt.
+        if sent.as_ref().is_err_and(|error| refuses_segments(error, transmit.size)) {
+            // quinn-udp has just learnt the same.
             self.segments.store(self.state.max_gso_segments(), Ordering::Relaxed);
         }
         sent
     }
 }
 
-/// Whether segments were refused because they are larger than the path to their receiver, which concerns no other receiver:
-/// the system fragments only datagrams that are sent one at a time.
-fn is_narrow(error: &io::Error, size: usize) -> bool {
-    size > ALWAYS_FITS && (error.kind() == io::ErrorKind::InvalidInput || is_too_large(error))
+/// Whether an error says that the network takes no segments at all: EIO, where the interface has no offload of checksums, and
+/// EINVAL, where the kernel is older. EINVAL is also the answer to segments that are larger than the path to their receiver,
+/// which concerns no other receiver: the system fragments only datagrams that are sent one at a time.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+fn refuses_segments(error: &io::Error, size: usize) -> bool {
+    use nix::errno::Errno;
+
+    let errno = error.raw_os_error().map(Errno::from_raw);
+    errno == Some(Errno::EIO) || (errno == Some(Errno::EINVAL) && size <= ALWAYS_FITS)
+}
+
+/// Whether an error says that the network takes no segments at all. Other systems have no error of its own for that.
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+fn refuses_segments(error: &io::Error, size: usize) -> bool {
+    let is_narrow = size > ALWAYS_FITS && is_too_large(error);
+    error.kind() != io::ErrorKind::WouldBlock && !is_narrow
 }
 
 /// What quinn-udp has to know of a socket. It forbids fragmentation, for which only Linux has a way back; so on other systems it
@@ -336,6 +350,21 @@ impl Buffers {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    #[test]
+    fn only_an_error_about_segments_turns_them_off() {
+        use nix::errno::Errno;
+
+        let refuses =
+            |errno: Errno, size| refuses_segments(&io::Error::from_raw_os_error(errno as i32), size);
+        assert!(refuses(Errno::EIO, 1_464) && refuses(Errno::EINVAL, 1_000));
+        for errno in
+            [Errno::EINVAL, Errno::EAGAIN, Errno::EMSGSIZE, Errno::ENETUNREACH, Errno::ENOBUFS, Errno::EPERM]
+        {
+            assert!(!refuses(errno, 1_464), "{errno}");
+        }
+    }
 
     #[cfg(any(target_os = "linux", target_os = "android"))]
     #[tokio::test]

@@ -2,37 +2,76 @@
 
 use std::fmt;
 use std::net::SocketAddr;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use rakwire::Instant;
 use rakwire::endpoint::{ConnectionId, Event, Hook, Injected, Peer, Protocol, Verdict};
 
-use crate::hook_scope::{HookId, HookScope};
+use crate::hook_scope::{self, HookId, HookScope};
 
 /// A hook that is chosen at run time, or none.
-pub(crate) struct BoxedHook<P>(Option<(HookId, Box<dyn Hook<P> + Send>)>);
+///
+/// A method that panics ends neither the task that runs it nor the endpoint, whose other players would wait for ever: the panic is
+/// counted, and what the method was asked about is dropped, as a filter that cannot decide should.
+pub(crate) struct BoxedHook<P>(Option<Running<P>>);
+
+struct Running<P> {
+    id: HookId,
+    hook: Box<dyn Hook<P> + Send>,
+    panics: u64,
+    /// The last `update` panicked. The next one is not before something else happens, so that the driver does not repeat it
+    /// without a pause.
+    is_update_faulty: bool,
+}
+
+impl<P> Running<P> {
+    fn call<R>(&mut self, method: impl FnOnce(&mut dyn Hook<P>) -> R) -> Option<R> {
+        let scope = HookScope::of_method(self.id);
+        let result = catch_unwind(AssertUnwindSafe(|| method(self.hook.as_mut())));
+        drop(scope);
+        match result {
+            Ok(result) => Some(result),
+            // The application has this call inside of its closure, and has to learn that it must not.
+            Err(panic) if hook_scope::is_inside_with() => resume_unwind(panic),
+            Err(_) => {
+                self.panics += 1;
+                None
+            }
+        }
+    }
+
+    /// A method that changes nothing.
+    fn read<R>(&self, method: impl FnOnce(&dyn Hook<P>) -> R) -> Option<R> {
+        let _scope = HookScope::of_method(self.id);
+        catch_unwind(AssertUnwindSafe(|| method(self.hook.as_ref()))).ok()
+    }
+}
 
 impl<P: Protocol> BoxedHook<P> {
     pub(crate) const NONE: Self = Self(None);
 
     pub(crate) fn new(hook: impl Hook<P> + Send + 'static) -> Self {
-        Self(Some((HookId::new(), Box::new(hook))))
+        let (id, hook) = (HookId::new(), Box::new(hook));
+        Self(Some(Running { id, hook, panics: 0, is_update_faulty: false }))
     }
 
     /// The name by which a use of its endpoint inside of it is noticed.
     pub(crate) fn id(&self) -> Option<HookId> {
-        self.0.as_ref().map(|(id, _)| *id)
+        self.0.as_ref().map(|running| running.id)
     }
 
     pub(crate) const fn is_none(&self) -> bool {
         self.0.is_none()
     }
 
+    /// Methods that panicked.
+    pub(crate) fn panics(&self) -> u64 {
+        self.0.as_ref().map_or(0, |running| running.panics)
+    }
+
     fn call(&mut self, method: impl FnOnce(&mut dyn Hook<P>) -> Verdict) -> Verdict {
         match &mut self.0 {
-            Some((id, hook)) => {
-                let _scope = HookScope::of_method(*id);
-                method(hook.as_mut())
-            }
+            Some(running) => running.call(method).unwrap_or(Verdict::Drop),
             None => Verdict::Pass,
         }
     }
@@ -58,15 +97,15 @@ impl<P: Protocol> Hook<P> for BoxedHook<P> {
     }
 
     fn inject(&mut self, of: Option<ConnectionId>, take: &mut dyn FnMut(Injected<'_, P>) -> bool) {
-        if let Some((id, hook)) = &mut self.0 {
+        if let Some(running) = &mut self.0 {
             // `take` runs inside of the hook, and uses no endpoint.
-            let _scope = HookScope::of_method(*id);
-            hook.inject(of, take);
+            running.call(|hook| hook.inject(of, take));
         }
     }
 
     fn watches_events(&self) -> bool {
-        self.0.as_ref().is_some_and(|(_, hook)| hook.watches_events())
+        // A hook that panics here may be a filter.
+        self.0.as_ref().is_some_and(|running| running.read(|hook| hook.watches_events()).unwrap_or(true))
     }
 
     fn on_send(&mut self, now: Instant, id: ConnectionId, message: &[u8], delivery: P::Delivery) -> Verdict {
@@ -74,13 +113,13 @@ impl<P: Protocol> Hook<P> for BoxedHook<P> {
     }
 
     fn update(&mut self, now: Instant, peer: &mut Peer<'_, P>) {
-        if let Some((id, hook)) = &mut self.0 {
-            let _scope = HookScope::of_method(*id);
-            hook.update(now, peer);
+        if let Some(running) = &mut self.0 {
+            running.is_update_faulty = running.call(|hook| hook.update(now, peer)).is_none();
         }
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
-        self.0.as_ref()?.1.poll_timeout()
+        let running = self.0.as_ref().filter(|running| !running.is_update_faulty)?;
+        running.read(|hook| hook.poll_timeout()).flatten()
     }
 }

@@ -191,8 +191,7 @@ async fn receive<P: Protocol>(shared: Arc<Shared<P>>, socket: Arc<Socket>) {
                 }
             }
             Err(error) => {
-                io.span.receive_failed(io.clock.now(), &error);
-                Counters::add(&io.counters.receive_failures, 1);
+                io.receive_failed(&error);
                 tokio::time::sleep(RECEIVE_PAUSE).await;
             }
         }

@@ -101,6 +101,14 @@ impl Io {
     }
 }
 
+impl Io {
+    /// Counts and logs a receive call that failed.
+    pub(crate) fn receive_failed(&self, error: &std::io::Error) {
+        self.span.receive_failed(self.clock.now(), error);
+        Counters::add(&self.counters.receive_failures, 1);
+    }
+}
+
 /// A task that waits until the driver has nothing to send.
 struct Flush<'f>(&'f AtomicUsize);
 

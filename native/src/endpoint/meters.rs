@@ -19,7 +19,7 @@ const DROPPED: &str = "rakwire_dropped_total";
 const QUEUE_FULL: &str = "rakwire_queue_full_total";
 
 /// Counters that have no labels but the protocol: the name, the unit, what it counts.
-const PLAIN: [(&str, Unit, &str); 8] = [
+const PLAIN: [(&str, Unit, &str); 9] = [
     ("rakwire_datagrams_received_total", Unit::Count, "datagrams that arrived"),
     ("rakwire_datagrams_sent_total", Unit::Count, "datagrams that were sent"),
     (
@@ -36,6 +36,7 @@ const PLAIN: [(&str, Unit, &str); 8] = [
     ("rakwire_too_long_total", Unit::Count, "datagrams that were longer than 2,048 bytes"),
     ("rakwire_send_failures_total", Unit::Count, "datagrams that the system could not send"),
     ("rakwire_receive_failures_total", Unit::Count, "receive calls that failed"),
+    ("rakwire_hook_panics_total", Unit::Count, "methods of hooks and plugins that panicked"),
 ];
 
 /// The queues that drop what they have no room for.
@@ -107,6 +108,7 @@ impl Meters {
             stats.too_long,
             stats.send_failures,
             stats.receive_failures,
+            stats.hook_panics,
         ];
         let queue_full = [
             stats.arrival_queue_full,

@@ -12,6 +12,10 @@ use crate::socket::{Buffers, Received, Socket};
 /// timeout of a silent peer, and so much that an endpoint under load asks the system for nothing more than it would anyway.
 const FRESH: Duration = Duration::from_millis(5);
 
+/// Datagrams that are read at most before time passes. A buffer of 4 MiB holds fewer: the system charges at least 768 bytes for
+/// each, of the double size. Beside a sender that is faster than this machine time passes all the same.
+const MOST_BEFORE_TIME: usize = 16_384;
+
 /// The socket that is read, and when it was last empty.
 #[derive(Debug, Default)]
 pub(crate) struct Reader {
@@ -19,6 +23,8 @@ pub(crate) struct Reader {
     socket: Option<Arc<Socket>>,
     buffers: Option<Buffers>,
     empty_at: Option<Instant>,
+    /// Datagrams that were read while time had to wait.
+    before_time: usize,
 }
 
 impl Reader {
@@ -26,6 +32,17 @@ impl Reader {
     pub(crate) fn use_socket(&mut self, socket: Option<Arc<Socket>>) {
         self.socket = socket;
         self.empty_at = None;
+    }
+
+    /// Whether time may pass although the socket is not empty, after `count` more datagrams were read before it: together they
+    /// are more than the system's buffer held when time had to wait.
+    pub(crate) fn time_may_pass(&mut self, count: usize) -> bool {
+        self.before_time += count;
+        let may_pass = self.before_time >= MOST_BEFORE_TIME;
+        if may_pass {
+            self.before_time = 0;
+        }
+        may_pass
     }
 
     /// Whether datagrams may have waited in the socket for longer than a moment.
@@ -38,10 +55,13 @@ impl Reader {
         self.read_by(clock, |socket, buffers| socket.try_receive(clock, buffers))
     }
 
-    /// Reads what has arrived, whether or not the runtime knows; nothing if there is nothing.
-    pub(crate) fn read_now(&mut self, clock: &Clock) -> Option<(Received<'_>, Arc<Socket>)> {
-        // An error is about a datagram that was sent, or comes again where the task that receives counts it.
-        self.read_by(clock, |socket, buffers| Ok(socket.receive_now(clock, buffers).ok())).ok().flatten()
+    /// Reads what has arrived, whether or not the runtime knows; nothing if there is nothing. An error may be about a datagram
+    /// that was sent, and says nothing about what waits.
+    pub(crate) fn read_now(&mut self, clock: &Clock) -> std::io::Result<Option<(Received<'_>, Arc<Socket>)>> {
+        self.read_by(clock, |socket, buffers| match socket.receive_now(clock, buffers) {
+            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => Ok(None),
+            received => received.map(Some),
+        })
     }
 
     fn read_by<'b>(
@@ -54,6 +74,7 @@ impl Reader {
         let received = read(&socket, self.buffers.get_or_insert_with(Buffers::new))?;
         if received.as_ref().is_none_or(Received::are_all) {
             self.empty_at = Some(before);
+            self.before_time = 0;
         }
         Ok(received.map(|received| (received, socket)))
     }

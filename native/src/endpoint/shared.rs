@@ -26,9 +26,8 @@ use crate::hook_scope::{self, HookId};
 use crate::outgoing::Outgoing;
 use crate::socket::Socket;
 
-/// Calls that read what waits in the socket before time passes. Each takes one datagram to as many as quinn-udp has buffers for;
-/// together they take more than fits the system's buffer of 4 MiB, and a flood does not keep time from passing.
-const MAX_READS: usize = 16_384;
+/// Datagrams, and calls, that are read before time passes until others may have the lock and answers leave.
+const READ_AT_ONCE: usize = 256;
 
 /// The protocol and its lock, and the notifications that tasks wait for.
 #[derive(Debug)]
@@ -79,12 +78,20 @@ impl<P: Protocol> Shared<P> {
     pub(crate) fn act<R>(&self, act: impl FnOnce(&mut State<P>, Instant) -> R) -> R {
         let mut state = self.lock();
         let now = state.catch_up(&self.io.arrival_queue, &self.io.clock);
+        // The driver may have ended.
+        self.do_postponed(&mut state, now);
         let result = act(&mut state, now);
         let woken = state.dispatcher.blocked_senders.take();
         drop(state);
         self.io.wake.notify();
         woken.into_iter().for_each(Waker::wake);
         result
+    }
+
+    fn do_postponed(&self, state: &mut State<P>, now: Instant) {
+        for act in self.postponed.take() {
+            act(state, now);
+        }
     }
 
     /// Applies what a dropped handle does: a handle may be dropped inside of a hook, where the driver has to do it later.
@@ -145,52 +152,67 @@ impl<P: Protocol> Shared<P> {
     }
 
     /// Handles what waits in the socket before time passes: after a pause of the process or of its threads, a peer that kept
-    /// sending is not silent. Returns the time that may pass, which is before the socket was read for the last time.
-    fn read_first(&self, state: &mut State<P>, now: Instant) -> Instant {
+    /// sending is not silent. Returns the time that may pass, which is before the socket was read for the last time; `None` if
+    /// more waits, for which time has to wait too.
+    fn read_first(&self, state: &mut State<P>, now: Instant) -> Option<Instant> {
         let (queue, clock) = (&self.io.arrival_queue, &self.io.clock);
         let mut reader = self.io.reader();
         if !reader.may_have_waiting(now) {
             // Another thread may have read since.
             queue.take(now).iter().for_each(|batch| state.handle_arrived(batch));
-            return now;
+            return Some(now);
         }
         let now = state.catch_up(queue, clock);
-        for _ in 0..MAX_READS {
-            let Some((received, _)) = reader.read_now(clock) else { break };
+        let (mut calls, mut count) = (0, 0);
+        while calls.max(count) < READ_AT_ONCE {
+            calls += 1;
+            let received = match reader.read_now(clock) {
+                Ok(Some((received, _))) => received,
+                Ok(None) => return Some(now),
+                Err(error) => {
+                    self.io.receive_failed(&error);
+                    continue;
+                }
+            };
             Counters::add(&self.io.counters.too_long, received.too_long());
+            count += received.batches().map(|batch| batch.datagrams().len()).sum::<usize>();
             if queue.is_simulated() {
                 queue.push(received.batches().map(RecvBatch::into_owned));
             } else {
                 received.batches().for_each(|batch| state.handle_arrived(&batch));
             }
             if received.are_all() {
-                break;
+                return Some(now);
             }
         }
-        now
+        reader.time_may_pass(calls.max(count)).then_some(now)
     }
 
     /// Handles what has arrived before somebody gives up waiting for it.
     pub(crate) fn receive_waiting(&self) {
-        let mut state = self.lock();
-        let now = state.catch_up(&self.io.arrival_queue, &self.io.clock);
-        self.read_first(&mut state, now);
-        state.dispatch(now);
-        drop(state);
-        self.io.wake.notify();
+        loop {
+            let mut state = self.lock();
+            let now = state.catch_up(&self.io.arrival_queue, &self.io.clock);
+            let is_all = self.read_first(&mut state, now).is_some();
+            state.dispatch(now);
+            drop(state);
+            self.io.wake.notify();
+            if is_all {
+                return;
+            }
+        }
     }
 
     /// Handles timeouts, writes datagrams to `outgoing`, and wakes the tasks that wait for the results.
     pub(crate) fn drive(&self, outgoing: &mut Outgoing) -> Next {
         let mut state = self.lock();
-        let mut now = state.catch_up(&self.io.arrival_queue, &self.io.clock);
-        for act in self.postponed.take() {
-            act(&mut state, now);
-        }
-        if state.is_due(now) {
-            now = self.read_first(&mut state, now);
-        }
-        let next = state.drive(now, outgoing);
+        let now = state.catch_up(&self.io.arrival_queue, &self.io.clock);
+        self.do_postponed(&mut state, now);
+        let until = if state.is_due(now) { self.read_first(&mut state, now) } else { Some(now) };
+        let next = match until {
+            Some(now) => state.drive(now, outgoing),
+            None => state.answer(now, outgoing),
+        };
         let next = self.meter(&mut state, now, next);
         let next = match next {
             // Who waits for a flush is told when all has been sent.
@@ -261,6 +283,7 @@ impl<P: Protocol> Shared<P> {
             sender_wakes: state.dispatcher.blocked_senders.wakes(),
             send_failures: counters.send_failures.load(Ordering::Relaxed),
             receive_failures: counters.receive_failures.load(Ordering::Relaxed),
+            hook_panics: state.hooked.hook.panics(),
         }
     }
 }
@@ -470,6 +493,39 @@ mod tests {
         let sent = connection.try_send(Bytes::Lent(&[0x86]), P::Delivery::default());
         assert_eq!(sent, Err(SendError::NotConnected));
         assert!(wakes().await.is_err());
+    }
+
+    /// A machine that receives more than it can handle still sends, and its application still has the lock.
+    #[tokio::test]
+    async fn others_have_the_lock_while_much_waits_before_time_passes() {
+        let options = Options::new(RakNet::config([7; 32]));
+        let shared = Shared::<RakNet>::new(options, BoxedHook::NONE, Clock::start());
+        let socket = Arc::new(Socket::open("127.0.0.1:0").await.expect("a free port"));
+        shared.io.reader().use_socket(Some(Arc::clone(&socket)));
+        let sender = std::net::UdpSocket::bind("127.0.0.1:0").expect("a free port");
+        // They fit the smallest buffer that systems give.
+        let waiting = 2 * READ_AT_ONCE as u64;
+        for _ in 0..waiting {
+            sender.send_to(&[0x84; 8], socket.local_addr()).expect("room");
+        }
+        let read = || {
+            let mut state = shared.lock();
+            let now = shared.io.clock.now();
+            let may_pass = shared.read_first(&mut state, now).is_some();
+            (may_pass, state.hooked.peer.stats().datagrams_received)
+        };
+        let (may_pass, count) = read();
+        assert!(!may_pass && count < waiting, "{count} at once");
+        while !read().0 {}
+        assert_eq!(read().1, waiting);
+    }
+
+    #[test]
+    fn time_passes_beside_a_sender_that_is_faster() {
+        let mut reader = crate::endpoint::reader::Reader::default();
+        let slices = (1..).find(|_| reader.time_may_pass(READ_AT_ONCE)).expect("an end");
+        assert_eq!(slices, 64);
+        assert!(!reader.time_may_pass(READ_AT_ONCE), "the next one has to wait as long");
     }
 
     /// An endpoint at which a datagram arrives.

@@ -121,9 +121,19 @@ impl<H> SharedHook<H> {
 
     /// Lets the endpoint use the hook, after which tasks that wait for it look again.
     fn used<R>(&self, act: impl FnOnce(&mut H) -> R) -> R {
-        let result = act(&mut self.lock());
+        let mut hook = self.lock();
+        let scope = HookScope::of_shared_method(&*self.0);
+        let result = act(&mut hook);
+        drop((scope, hook));
         self.0.changed.notify_waiters();
         result
+    }
+
+    /// Lets the endpoint look at the hook.
+    fn seen<R>(&self, look: impl FnOnce(&H) -> R) -> R {
+        let hook = self.lock();
+        let _scope = HookScope::of_shared_method(&*self.0);
+        look(&hook)
     }
 
     /// A hook that panicked is used on: what it decides is no worse than before.
@@ -158,7 +168,7 @@ impl<P: Protocol, H: Hook<P>> Hook<P> for SharedHook<H> {
     }
 
     fn watches_events(&self) -> bool {
-        self.lock().watches_events()
+        self.seen(|hook| hook.watches_events())
     }
 
     fn on_send(&mut self, now: Instant, id: ConnectionId, message: &[u8], delivery: P::Delivery) -> Verdict {
@@ -170,17 +180,17 @@ impl<P: Protocol, H: Hook<P>> Hook<P> for SharedHook<H> {
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
-        self.lock().poll_timeout()
+        self.seen(|hook| hook.poll_timeout())
     }
 }
 
 impl<P: Protocol, T: Plugin<P>> Plugin<P> for SharedHook<T> {
     fn message_ids(&self) -> MessageIds {
-        self.lock().message_ids()
+        self.seen(|hook| hook.message_ids())
     }
 
     fn watches_all(&self) -> bool {
-        self.lock().watches_all()
+        self.seen(|hook| hook.watches_all())
     }
 
     fn on_connected(
@@ -235,6 +245,6 @@ impl<P: Protocol, T: Plugin<P>> Plugin<P> for SharedHook<T> {
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
-        self.lock().poll_timeout()
+        self.seen(|hook| hook.poll_timeout())
     }
 }

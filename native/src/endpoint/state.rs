@@ -233,6 +233,16 @@ impl<P: Protocol> State<P> {
         self.hooked.poll_timeout().is_some_and(|at| at <= now)
     }
 
+    /// Writes datagrams to `outgoing`, such as acknowledgements, while time has to wait for more that has arrived.
+    pub(crate) fn answer(&mut self, now: Instant, outgoing: &mut Outgoing) -> Next {
+        self.direct.hand_over(outgoing);
+        self.dispatch(now);
+        self.write(now, outgoing);
+        self.dispatch(now);
+        self.wake_senders();
+        Next::Again
+    }
+
     /// Handles timeouts and queued requests, and writes datagrams to `outgoing`.
     pub(crate) fn drive(&mut self, now: Instant, outgoing: &mut Outgoing) -> Next {
         self.direct.hand_over(outgoing);

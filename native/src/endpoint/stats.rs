@@ -49,4 +49,6 @@ pub struct EndpointStats<P: Protocol> {
     pub send_failures: u64,
     /// Receive calls that failed.
     pub receive_failures: u64,
+    /// Methods of the hook that panicked. The endpoint goes on, and drops what such a method was asked about.
+    pub hook_panics: u64,
 }

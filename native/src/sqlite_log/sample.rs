@@ -50,6 +50,7 @@ impl<P: Protocol> Sample for EndpointStats<P> {
             ("sender_wakes", self.sender_wakes as f64),
             ("send_failures", self.send_failures as f64),
             ("receive_failures", self.receive_failures as f64),
+            ("hook_panics", self.hook_panics as f64),
         ]);
         let drops = peer.drops().filter(|(_, count)| *count > 0);
         values.extend(drops.map(|(reason, count)| (format!("dropped_{reason:?}"), count as f64)));

@@ -19,6 +19,8 @@ by_both_protocols!(
     a_shared_hook_is_changed_at_run_time,
     a_connection_used_inside_of_with_panics,
     a_connection_used_inside_of_its_own_hook_panics,
+    a_shared_hook_used_inside_of_its_own_method_panics,
+    an_endpoint_goes_on_when_its_hook_panics,
     handles_may_be_dropped_inside_of_with
 );
 
@@ -241,6 +243,77 @@ async fn a_connection_used_inside_of_its_own_hook_panics<P: Subject>() {
     assert_eq!(receive(&there).await.bytes, b"\x90one");
     let text = texts.recv().expect("the hook has seen a message");
     assert!(text.contains("inside a method of its own hook"), "{text}");
+}
+
+/// Uses itself inside of its method, which is a deadlock by any other lock.
+struct Recursive {
+    itself: Option<SharedHook<Self>>,
+    panics: std::sync::mpsc::Sender<String>,
+}
+
+impl<P: Subject> Hook<P> for Recursive {
+    fn on_event(&mut self, _now: Instant, event: &Event<'_, P>) -> Verdict {
+        if let (Event::Message { .. }, Some(itself)) = (event, &self.itself) {
+            let _ = self.panics.send(panic_of(|| itself.with(|_| ())));
+        }
+        Verdict::Pass
+    }
+}
+
+async fn a_shared_hook_used_inside_of_its_own_method_panics<P: Subject>() {
+    let (panics, texts) = std::sync::mpsc::channel();
+    let recursive = SharedHook::new(Recursive { itself: None, panics });
+    let (options, hook) = (Options::<P>::server(1).expect("entropy"), recursive.clone());
+    let server = Endpoint::bind_with_hook("127.0.0.1:0", options, |_| hook).await.expect("a free port");
+    let client = client::<P>(|_| {}).await;
+    let (here, there) = join(&client, &server).await;
+    let itself = recursive.clone();
+    recursive.with(|recursive| recursive.itself = Some(itself));
+    here.send(b"\x90one", P::RELIABLE).await.expect("an open connection");
+    assert_eq!(receive(&there).await.bytes, b"\x90one");
+    let text = texts.recv().expect("the hook has seen a message");
+    assert!(text.contains("inside one of its methods"), "{text}");
+    recursive.with(|recursive| recursive.itself = None);
+}
+
+/// Cannot cope with one message, nor with the time after it.
+#[derive(Default)]
+struct Faulty {
+    has_failed: bool,
+}
+
+impl<P: Protocol> Hook<P> for Faulty {
+    fn on_event(&mut self, _now: Instant, event: &Event<'_, P>) -> Verdict {
+        if matches!(event, Event::Message { message, .. } if message.to_vec() == b"\x90bad") {
+            self.has_failed = true;
+            panic!("a fault of the hook");
+        }
+        Verdict::Pass
+    }
+
+    fn update(&mut self, _now: Instant, _peer: &mut rakwire::endpoint::Peer<'_, P>) {
+        assert!(!self.has_failed, "another fault of the hook");
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        self.has_failed.then_some(Instant::ZERO)
+    }
+}
+
+async fn an_endpoint_goes_on_when_its_hook_panics<P: Subject>() {
+    let options = Options::<P>::server(1).expect("entropy");
+    let server = Endpoint::bind_with_hook("127.0.0.1:0", options, |_| Faulty::default());
+    let (server, client) = (server.await.expect("a free port"), client::<P>(|_| {}).await);
+    let (here, there) = join(&client, &server).await;
+    here.send(b"\x90bad", P::RELIABLE).await.expect("an open connection");
+    here.send(b"\x90good", P::RELIABLE).await.expect("an open connection");
+    assert_eq!(receive(&there).await.bytes, b"\x90good", "what the hook could not decide about is dropped");
+    there.send(b"\x90still here", P::RELIABLE).await.expect("an open connection");
+    assert_eq!(receive(&here).await.bytes, b"\x90still here");
+    let panics = server.stats().hook_panics;
+    assert!((2..1_000).contains(&panics), "{panics}: a faulty update is not repeated without a pause");
+    here.disconnect().await;
+    there.closed().await;
 }
 
 async fn handles_may_be_dropped_inside_of_with<P: Subject>() {
