@@ -37,7 +37,7 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// The default of RakNet, about 10 MB: messages of 1 MB pass both ways with room to spare.
+    /// The default of RakNet, about 19 MB: messages of 4 MB pass both ways.
     pub const RAKNET: Self = Self { blocks: 32_768, block_size: 512 };
     /// The default of the Game Protocol, about 2.5 MB: room for eight messages of the longest kind each way.
     pub const GAME_PROTOCOL: Self = Self { blocks: 4_096, block_size: 512 };

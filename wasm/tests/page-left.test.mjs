@@ -1,6 +1,7 @@
 // What a server learns of a player whose page has gone: by the page itself, or by the relay in its place.
 
 import assert from "node:assert/strict";
+import { createSocket } from "node:dgram";
 import { test } from "node:test";
 import { WebSocket } from "ws";
 
@@ -52,6 +53,32 @@ for (const protocol of PROTOCOLS) {
     await next(connection);
     // As a browser does for a page that is gone.
     sockets[0].close(1001);
+    await until(() => DISCONNECTED.test(echo.logged()), "the server hears of it");
+  });
+}
+
+for (const protocol of PROTOCOLS) {
+  test(`${protocol.name}: a connection with nothing on its way, and one that is not open yet, end with their page`, async (t) => {
+    const echo = await startLoggedEcho(t, ...protocol.echo);
+    const silent = createSocket("udp4");
+    t.after(() => silent.close());
+    await new Promise((resolve) => silent.bind(0, "127.0.0.1", resolve));
+    const { page, url } = await openWith(t, { game: echo.address, silent: `127.0.0.1:${silent.address().port}` });
+    const errors = [];
+    page.on("console", (message) => message.text().startsWith("rakwire:") && errors.push(message.text()));
+    const asked = new Promise((resolve) => silent.once("message", resolve));
+    await page.evaluate(async ([address, options]) => {
+      const { connect } = await import("/dist/index.js");
+      const shared = { timeoutMs: 60_000, ...options };
+      globalThis.idle = await connect(address, { target: "game", ...shared });
+      globalThis.attempt = connect(address, { target: "silent", ...shared }).catch(({ code }) => code);
+    }, [url, protocol.options]);
+    await asked;
+    const ended = await page.evaluate(async () => {
+      dispatchEvent(new PageTransitionEvent("pagehide", { persisted: true }));
+      return [(await globalThis.idle.closed).code, await globalThis.attempt];
+    });
+    assert.deepEqual([ended, errors], [["page-left", "page-left"], []]);
     await until(() => DISCONNECTED.test(echo.logged()), "the server hears of it");
   });
 }

@@ -449,6 +449,34 @@ test("an attempt to come back that nothing answers is followed by others, until 
   assert.equal(carriers.length, count);
 });
 
+test("a carrier whose answer is missing is closed only when another one has the flow, which its close would end", async (t) => {
+  const { transport, carriers, clock } = await startInterrupted(t, { carriers: ["websocket"] });
+  const first = carriers.find(({ isClosed }) => !isClosed);
+  first.open();
+  // It is asked five times, and given up.
+  await clock.pass(10_000);
+  const second = carriers.findLast((carrier) => carrier !== first && !carrier.isClosed);
+  assert.deepEqual([first.requests > 0 || transport.name === undefined, first.isClosed], [true, false]);
+  second.open();
+  await settled();
+  second.tell(true);
+  assert.deepEqual([transport.name, first.isClosed, second.isClosed], ["websocket", true, false]);
+});
+
+test("silence is noticed in a tab whose timers are always late", async (t) => {
+  const { transport, carriers, clock, events } = startTransport(t, { carriers: ["websocket"] });
+  const [socket] = carriers;
+  socket.open();
+  socket.tell(false);
+  transport.send(new Uint8Array(100));
+  for (let look = 0; look < 6; look++) {
+    // A timer of half a second fires after one.
+    clock.block(1_000);
+    await clock.pass(0);
+  }
+  assert.deepEqual(events, ["open", "interrupted"]);
+});
+
 test("a carrier that opens and does not tell the flow does not keep a connection longer than the flow waits", async (t) => {
   const { carriers, clock, events } = await startInterrupted(t, { carriers: ["websocket"] });
   for (let passed = 0; passed < 30_000; passed += 100) {

@@ -92,6 +92,24 @@ test("a Rust program sends nothing again that its WebSockets hold back", { timeo
   assert.equal(again, 0);
 });
 
+test("a Rust program goes on in a tab whose timers do not fire", { timeout: 600_000 }, async (t) => {
+  const [raknet, game] = [await startEcho(t), await startEcho(t, "--protocol", "game")];
+  const { page, relay } = await openExamplePage(t, { raknet: raknet.address, game: game.address });
+  await page.evaluate(async (url) => {
+    const example = await import("/echo.js");
+    await example.default();
+    globalThis.open = await example.open(url, "raknet", "game");
+    // Those of a hidden tab fire once a minute.
+    globalThis.setTimeout = () => 0;
+  }, `ws://${relay.address}/ws`);
+  // Timers that were set already have fired, and those after them are overdue.
+  await sleep(1_500);
+  await page.evaluate(async () => {
+    open.send();
+    await open.receive(1);
+  });
+});
+
 test("a plugin of a Rust program speaks beside it", { timeout: 600_000 }, async (t) => {
   const play = await openExample(t, { game: (await startEcho(t)).address });
   assert.equal(await play("play_with_plugin", "game"), "2 answers");

@@ -14,6 +14,8 @@ for (const protocol of PROTOCOLS) {
     const result = await page.evaluate(async ([relay, options]) => {
       const [{ connect }, { worker }] = await Promise.all([import("/dist/index.js"), import("/dist/worker.js")]);
       const connection = await connect(relay, { target: "game", worker, timeoutMs: 60_000, ...options });
+      // It is known before the first statistics come from the worker.
+      const longest = connection.maxMessageLength;
       const count = 1_200;
       const heard = [];
       let refused = 0;
@@ -43,9 +45,10 @@ for (const protocol of PROTOCOLS) {
       const buffered = connection.bufferedAmount;
       const { code } = await connection.close();
       const { messagesSent, messagesReceived, messagesQueued } = connection.stats();
-      return { heard, refused, buffered, code, messagesSent, messagesReceived, messagesQueued };
+      return { longest, heard, refused, buffered, code, messagesSent, messagesReceived, messagesQueued };
     }, [url, protocol.options]);
     assert.deepEqual(result.heard.sort((a, b) => a - b), Array.from({ length: 1_200 }, (_, number) => number));
+    assert.ok(result.longest > 10_000, `${result.longest}`);
     assert.ok(result.refused > 0, "1.2 MB at once are more than a page may have on the way to its worker");
     const { code, messagesSent, messagesReceived, messagesQueued } = result;
     assert.deepEqual([code, messagesSent, messagesReceived, messagesQueued], ["local", 1_200, 1_200, 0]);

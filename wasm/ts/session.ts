@@ -90,6 +90,8 @@ export class Session implements SessionLike, TransportEvents, PeerEvents {
   #lastStats: PeerStats | undefined;
   #closeTimer: ReturnType<typeof setTimeout> | undefined;
   readonly #stay: () => void;
+  /** Whether it ends with its page, which the peer does not know. */
+  #isLeaving = false;
 
   /** The connections of a server have neither a transport nor a loop of their own. */
   constructor(
@@ -181,8 +183,13 @@ export class Session implements SessionLike, TransportEvents, PeerEvents {
 
   /** Disconnects at once, although earlier messages may not have arrived: there is no later. */
   leave(): void {
+    if (this.#isOver) {
+      return;
+    }
+    this.#isLeaving = true;
+    this.disconnect();
+    // Where nothing was on its way, that was the end of the peer.
     if (!this.#isOver) {
-      this.disconnect();
       // The time to wait for them is over.
       this.#guard(() => this.#peer.handleTimeout(performance.now() + CLOSE_MS));
       this.#end(PAGE_LEFT);
@@ -346,7 +353,7 @@ export class Session implements SessionLike, TransportEvents, PeerEvents {
   #end(end: SessionEnd): void {
     if (!this.#isOver) {
       this.#release();
-      this.#owner.onEnd(end);
+      this.#owner.onEnd(this.#isLeaving ? PAGE_LEFT : end);
     }
   }
 

@@ -300,7 +300,7 @@ export interface ConnectOptions {
   progressInterval?: number;
   /** What the server asks for, at most 255 bytes (UTF-8). It crosses the network in the clear. Only for RakNet. */
   password?: string | Uint8Array;
-  /** The memory of the connection. Default: about 10 MB, or 2.5 MB with the Game Protocol. */
+  /** The memory of the connection. Default: about 19 MB, or 2.5 MB with the Game Protocol. */
   memory?: MemoryOptions;
   /**
    * How long the server may be silent until the connection ends with `lost`, 1 to 2,147,483,647; in RakNet while there is

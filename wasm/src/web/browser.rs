@@ -2,6 +2,7 @@
 
 use js_sys::Function;
 use wasm_bindgen::prelude::*;
+use web_sys::MessageChannel;
 
 use crate::client::instant;
 
@@ -41,6 +42,24 @@ pub(super) fn with_target(url: &str, target: &str) -> String {
 /// Runs `task` in a microtask: after the current one, and before the browser handles other events.
 pub(super) fn soon(task: impl FnOnce() + 'static) {
     queue_microtask(Closure::once_into_js(task).unchecked_ref());
+}
+
+/// Runs `task` in a task of its own, behind those that wait, such as events of sockets. Timers of a hidden tab fire once a second,
+/// or once a minute; a message to oneself arrives at once.
+pub(super) fn after_task(task: impl FnOnce() + 'static) {
+    let Ok(channel) = MessageChannel::new() else {
+        soon(task);
+        return;
+    };
+    let (here, there) = (channel.port1(), channel.port2());
+    let port = here.clone();
+    let on_message = Closure::once_into_js(move || {
+        port.close();
+        task();
+    });
+    here.set_onmessage(Some(on_message.unchecked_ref()));
+    // It fails for values that cannot be copied, which this one can.
+    let _ = there.post_message(&JsValue::NULL);
 }
 
 /// A running timer. Dropping it cancels it.

@@ -9,7 +9,7 @@ use rakwire::Instant;
 use rakwire::endpoint::{ConnectError, Hook, Protocol, Receipt, SendError};
 use wasm_bindgen::closure::Closure;
 
-use super::browser::{Timer, entropy, now, soon};
+use super::browser::{Timer, after_task, entropy, now, soon};
 use super::error::{self, RelayClose};
 use super::socket::{FromRelay, Socket};
 use crate::client::{Client, OutOfMemory, millis};
@@ -18,8 +18,8 @@ use crate::client::{Client, OutOfMemory, millis};
 const FULL_SOCKET_MS: f64 = 5.0;
 /// A timer this late belongs to a page that was asleep, and datagrams may wait behind it.
 const LATE_MS: f64 = 50.0;
-/// For how long datagrams that wait are then handled first.
-const CATCH_UP_MS: f64 = 100.0;
+/// For how long datagrams that wait are then handled first, if they do not end before: a flood does not keep time from passing.
+const CATCH_UP_MS: f64 = 500.0;
 
 /// A client with a hook of any type, so that connections have none in theirs.
 pub(super) type HookedClient<P> = Client<P, Box<dyn Hook<P>>>;
@@ -37,9 +37,17 @@ pub(super) struct Driver<P: Protocol> {
     /// Whether one of these waits for room to send.
     has_waiting_sender: bool,
     pump_is_queued: bool,
-    /// Whether datagrams that arrived while the page was asleep are handled first.
-    is_catching_up: bool,
+    /// The handling of datagrams that arrived while the page was asleep, before time passes.
+    catching_up: Option<CatchingUp>,
     me: Weak<RefCell<Self>>,
+}
+
+/// How datagrams are handled that waited while the page was asleep.
+#[derive(Debug)]
+struct CatchingUp {
+    until_ms: f64,
+    /// Whether something has arrived since the last look.
+    has_caught: bool,
 }
 
 impl<P: Protocol> fmt::Debug for Driver<P> {
@@ -68,7 +76,7 @@ impl<P: Protocol> Driver<P> {
                 wakers: Vec::new(),
                 has_waiting_sender: false,
                 pump_is_queued: false,
-                is_catching_up: false,
+                catching_up: None,
                 me: me.clone(),
             })
         });
@@ -158,7 +166,7 @@ impl<P: Protocol> Driver<P> {
     }
 
     fn on_timer(&mut self) {
-        if core::mem::take(&mut self.is_catching_up) || !self.was_asleep(now()) {
+        if !self.is_late(now()) {
             self.timer = None;
         }
         self.pump();
@@ -166,19 +174,33 @@ impl<P: Protocol> Driver<P> {
 
     /// Whether the page was asleep, so that datagrams may wait that have to be handled before time passes. Whatever runs first
     /// after that may find out: the timer, a datagram or a message of the application.
-    fn was_asleep(&mut self, now: Instant) -> bool {
-        let is_late = |(due, _): &(Instant, Timer)| millis(now) - millis(*due) > LATE_MS;
-        if !self.is_catching_up && self.timer.as_ref().is_some_and(is_late) {
-            self.is_catching_up = true;
-            self.timer = Some((now, Timer::start(&self.on_timer, CATCH_UP_MS)));
+    fn is_late(&self, now: Instant) -> bool {
+        self.timer.as_ref().is_some_and(|(due, _)| millis(now) - millis(*due) > LATE_MS)
+    }
+
+    /// Lets the events that wait happen, until none was a datagram. This depends on no timer, which a hidden tab delays.
+    fn catch_up(&mut self) {
+        let Some(catching_up) = &mut self.catching_up else { return };
+        if core::mem::take(&mut catching_up.has_caught) && millis(now()) < catching_up.until_ms {
+            let me = self.me.clone();
+            after_task(move || change(&me, Self::catch_up));
+        } else {
+            self.catching_up = None;
+            self.pump();
         }
-        self.is_catching_up
     }
 
     /// Does what is due, sends what there is room for, and sets the timer.
     fn pump(&mut self) {
+        if let Some(catching_up) = &mut self.catching_up {
+            catching_up.has_caught = true;
+            return;
+        }
         let now = now();
-        if self.was_asleep(now) {
+        if self.is_late(now) {
+            self.timer = None;
+            self.catching_up = Some(CatchingUp { until_ms: millis(now) + CATCH_UP_MS, has_caught: true });
+            self.catch_up();
             return;
         }
         let Some(socket) = self.socket.as_ref().filter(|socket| socket.is_open()) else {

@@ -10,10 +10,10 @@ import type { EntityClass, Field } from "./schema.js";
 export const UPDATE_ID = 130;
 /** The bytes of an update before its records. */
 export const HEADER = 5;
-/** The first two bytes of what replicas send. */
 /** The first bytes of a message with the fingerprint of the classes, and the bytes of that. */
 const CLASSES = 0x8302;
 const FINGERPRINT = 8;
+/** The first two bytes of what replicas send. */
 const ACKNOWLEDGEMENT = 0x8300;
 const STATE = 0x8301;
 const STATE_HEADER = 6;

@@ -52,6 +52,8 @@ interface Leg {
   carrier: Carrier;
   /** When something was sent that nothing has followed yet. */
   unansweredSince: number | undefined;
+  /** Whether its silence was taken for that of a page which was blocked, since something came by it last. */
+  wasExcused: boolean;
   /** What it had not sent at the last look. */
   unsent: number;
   /** Whether anything has come by it. */
@@ -81,8 +83,11 @@ export class RelayTransport implements Transport {
   #active: Leg | undefined;
   /** One that is open and was asked for, to go on with the flow. */
   #next: Leg | undefined;
-  /** One that is silent; closed before another one has the flow it would end that. */
-  #silent: Carrier | undefined;
+  /**
+   * Those by which nothing comes any more. The relay may have given one of them the flow, which its close would end: they are closed
+   * once another one has it.
+   */
+  readonly #silent: Carrier[] = [];
   #flow: Flow | undefined;
   /** Those that have opened and by which nothing came, since one had the flow. */
   readonly #mute = new Set<CarrierName>();
@@ -154,8 +159,13 @@ export class RelayTransport implements Transport {
     this.#abort.abort();
     this.#running.forEach((timer) => this.#timers.clear(timer));
     this.#race?.cancel();
-    [this.#active?.carrier, this.#next?.carrier, this.#silent].forEach((carrier) => carrier?.close());
-    this.#active = this.#next = this.#silent = undefined;
+    [this.#active?.carrier, this.#next?.carrier].forEach((carrier) => carrier?.close());
+    this.#active = this.#next = undefined;
+    this.#closeSilent();
+  }
+
+  #closeSilent(): void {
+    this.#silent.splice(0).forEach((carrier) => carrier.close());
   }
 
   /** Sets the one timer for a purpose. */
@@ -195,7 +205,7 @@ export class RelayTransport implements Transport {
       open: (events) => carrierKinds[name].open({ url, token, fingerprint, hasControl, webSocket, announced }, events),
     }));
     const owner = {
-      onWon: (name: CarrierName, carrier: Carrier) => this.#onWon({ name, carrier, unansweredSince: undefined, unsent: 0, isHeard: false }),
+      onWon: (name: CarrierName, carrier: Carrier) => this.#onWon({ name, carrier, unansweredSince: undefined, wasExcused: false, unsent: 0, isHeard: false }),
       onFailed: (close: CarrierClose) => this.#onFailed(close),
     };
     // The first one ends with the attempt to connect, whose time the caller knows.
@@ -263,7 +273,12 @@ export class RelayTransport implements Transport {
         this.#requestFlow(leg, count + 1);
       } else if (leg === this.#next) {
         this.#mute.add(leg.name);
-        leg.carrier.close();
+        if (this.#active === undefined) {
+          this.#silent.push(leg.carrier);
+        } else {
+          // The relay closes the one before when it gives the flow to another.
+          leg.carrier.close();
+        }
         this.#onClose(leg, { code: LOST, reason: "" });
       }
     });
@@ -301,13 +316,16 @@ export class RelayTransport implements Transport {
       }
       const now = this.#timers.now();
       const unsent = leg.carrier.bufferedAmount;
-      if (leg.unansweredSince !== undefined && (now - dueAt > LATE_MS || unsent < leg.unsent)) {
+      // A hidden tab is late at every look, of which only the first may find what has come unheard.
+      const isExcused = now - dueAt > LATE_MS && !leg.wasExcused;
+      if (leg.unansweredSince !== undefined && (isExcused || unsent < leg.unsent)) {
         leg.unansweredSince = now;
+        leg.wasExcused ||= isExcused;
       }
       leg.unsent = unsent;
       const silentMs = now - (leg.unansweredSince ?? Infinity);
       if (silentMs > SILENT_MS && this.#flow !== undefined) {
-        this.#silent = leg.carrier;
+        this.#silent.push(leg.carrier);
         this.#active = undefined;
         this.#lose({ code: LOST, reason: "" });
         return;
@@ -344,6 +362,7 @@ export class RelayTransport implements Transport {
 
   #onDatagram(leg: Leg, datagram: Uint8Array): void {
     leg.unansweredSince = undefined;
+    leg.wasExcused = false;
     leg.isHeard = true;
     if (leg === this.#active || leg === this.#next) {
       this.#events?.onDatagram(datagram);
@@ -353,6 +372,7 @@ export class RelayTransport implements Transport {
   /** What the relay says of itself. What is none of its own is ignored. */
   #onControl(leg: Leg, text: string): void {
     leg.unansweredSince = undefined;
+    leg.wasExcused = false;
     leg.isHeard = true;
     const said = readText(text);
     const drops = readDrops(said);
@@ -389,8 +409,7 @@ export class RelayTransport implements Transport {
       return;
     }
     this.#active?.carrier.close();
-    this.#silent?.close();
-    this.#silent = undefined;
+    this.#closeSilent();
     this.#active = leg;
     this.#flow = flow;
     this.#heldSince = this.#timers.now();

@@ -226,6 +226,8 @@ class RemoteSession implements SessionLike {
       case "open":
         this.#isOpen = true;
         this.#longest = told.longest;
+        // The statistics follow at the next interval.
+        this.#stats = { ...this.#stats, maxMessageLength: told.longest };
         this.#guid = told.serverGuid;
         this.#addresses = told.internalAddresses;
         this.#transport = told.transport;
