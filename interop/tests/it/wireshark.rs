@@ -146,7 +146,7 @@ async fn wireshark_understands_every_kind_of_datagram() {
         Endpoint::bind("127.0.0.1:0", Options::client().expect("entropy")).await.expect("a free port");
     let options =
         ConnectOptions { protocol_version: Some(11), password: b"snow", ..ConnectOptions::default() };
-    let _seat = guest.connect_with(full.address, &options).await.expect("a place");
+    let _open = guest.connect_with(full.address, &options).await.expect("a place");
     full.send(&["hello"]);
     guest.close().await;
     let banning = Recorder::start("wireshark-banned.pcap", &["--ban", "127.0.0.1"]);
