@@ -249,7 +249,7 @@ mod tests {
 
     fn settings(protocol_version: u8, password: &[u8]) -> RakNetSettings<'_> {
         RakNetSettings {
-            protocol_version,
+            protocol_version: Some(protocol_version),
             progress_interval: 0,
             password,
             memory: Memory::RAKNET,

@@ -49,10 +49,12 @@ test("a ping has the bytes of RakNet, and a pong is read or recognised as none",
   assert.equal(Buffer.from(writePing("open-connections", 7n, GUID)).toString("hex"), `02${hex.slice(2)}`);
   for (const length of [0, 5, 399]) {
     const contents = readPong(pong(7n, "x".repeat(length)));
-    assert.deepEqual({ ...contents, data: contents.data.length }, { time: 7n, guid: GUID, data: length });
+    assert.deepEqual({ ...contents, data: contents.data.length }, { time: 7n, guid: GUID, data: length, protocolVersion: undefined });
   }
-  for (const [data, expected] of [["\0\x05MCPE;", "MCPE;"], ["\0\0", ""], ["\0\x06MCPE;", "\0\x06MCPE;"], ["\0", "\0"]]) {
-    assert.equal(text(readPong(pong(7n, data)).data), expected);
+  // The length before the data shows Minecraft Bedrock, and with it the version for an attempt to connect.
+  for (const [written, expected, version] of [["\0\x05MCPE;", "MCPE;", 11], ["\0\0", "", 11], ["\0\x06MCPE;", "\0\x06MCPE;"], ["\0", "\0"]]) {
+    const { data, protocolVersion } = readPong(pong(7n, written));
+    assert.deepEqual([text(data), protocolVersion], [expected, version]);
   }
   const whole = pong(7n, "");
   const others = [pong(7n, "x".repeat(400)), whole.subarray(0, 32), Buffer.alloc(0), Buffer.concat([Buffer.of(0x1d), whole.subarray(1)])];

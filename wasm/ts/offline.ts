@@ -11,6 +11,8 @@ const PING_IDS: Readonly<Record<PingScope, number>> = { "any": 0x01, "open-conne
 const PONG_ID = 0x1c;
 /** Bytes of a ping: id, time, magic, GUID. */
 const PING_LENGTH = 33;
+/** That of Minecraft Bedrock, whose servers write the length before their data. */
+const BEDROCK_VERSION = 11;
 /** Bytes of a pong before its data: id, time, GUID, magic. */
 const PONG_HEADER = 33;
 const MAX_PONG_DATA = 399;
@@ -21,6 +23,7 @@ export interface PongContents {
   time: bigint;
   guid: bigint;
   data: Uint8Array;
+  protocolVersion: number | undefined;
 }
 
 /** Whether servers with this name of a scope can be asked. */
@@ -50,9 +53,9 @@ export function readPong(datagram: Uint8Array): PongContents | undefined {
   if (!isPong) {
     return undefined;
   }
-  // Servers of Minecraft Bedrock write the length before their data.
   const hasLength =
     datagram.length >= PONG_HEADER + 2 && view.getUint16(PONG_HEADER) === datagram.length - PONG_HEADER - 2;
   const data = datagram.slice(hasLength ? PONG_HEADER + 2 : PONG_HEADER);
-  return { time: view.getBigUint64(1), guid: view.getBigUint64(9), data };
+  const protocolVersion = hasLength ? BEDROCK_VERSION : undefined;
+  return { time: view.getBigUint64(1), guid: view.getBigUint64(9), data, protocolVersion };
 }

@@ -98,9 +98,9 @@ async function ask(open: ReturnType<typeof openForPing>, target: string, scope: 
     onDatagram(datagram) {
       const contents = readPong(datagram);
       if (contents !== undefined) {
-        const { time, guid: identity, data } = contents;
+        const { time, guid: identity, data, protocolVersion } = contents;
         const latencyMs = performance.now() - (sent.get(time) ?? lastSent);
-        pong.resolve({ target, latencyMs, guid: identity, data });
+        pong.resolve({ target, latencyMs, guid: identity, data, protocolVersion });
       }
     },
     onClose({ code, reason, relayCode }) {

@@ -259,6 +259,8 @@ export interface Pong {
    * of Minecraft Bedrock write before it is removed.
    */
   readonly data: Uint8Array;
+  /** The RakNet version of a server that writes as Minecraft Bedrock does, for {@link ConnectOptions.protocolVersion}. */
+  readonly protocolVersion?: number | undefined;
 }
 
 /** How to connect. */
@@ -293,7 +295,8 @@ export interface ConnectOptions {
   protocol?: Protocol;
   /**
    * The RakNet protocol version that the server is told first: 6 is the original, 10 and 11 are Minecraft Bedrock. If the
-   * server names another one, the attempt goes on with that. Default 6.
+   * server names another one, the attempt goes on with that; some servers of other makes block an address for 10 s then, so that
+   * {@link Pong.protocolVersion} is the better choice where there is a pong. Default 6.
    */
   protocolVersion?: number;
   /** The number of parts of a large message between two `progress` events. Default 0, which means no events. */

@@ -17,7 +17,8 @@ use super::{Client, Dial, Dialling, Memory, OutOfMemory, SERVER};
 
 /// How a RakNet client differs from the usual one.
 pub(crate) struct RakNetSettings<'p> {
-    pub(crate) protocol_version: u8,
+    /// `None` asks the server by a ping, and says 6 if it shows no other.
+    pub(crate) protocol_version: Option<u8>,
     pub(crate) progress_interval: u32,
     pub(crate) password: &'p [u8],
     pub(crate) memory: Memory,
@@ -40,8 +41,8 @@ impl<H: Hook<RakNet>> Client<RakNet, H> {
         hook: H,
     ) -> Result<Self, OutOfMemory> {
         let mut config = RakNet::config(entropy);
-        config.protocol_version = settings.protocol_version;
-        config.learn_version = false;
+        config.learn_version = settings.protocol_version.is_none();
+        config.protocol_version = settings.protocol_version.unwrap_or(config.protocol_version);
         config.progress_interval = settings.progress_interval;
         config.timeout = settings.timeout.unwrap_or(config.timeout);
         config.outgoing_limit = settings.outgoing_limit;

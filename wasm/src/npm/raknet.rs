@@ -91,7 +91,8 @@ pub(super) fn settings(
     outgoing_limit: f64,
 ) -> RakNetSettings<'static> {
     RakNetSettings {
-        protocol_version,
+        // Asking for it takes 2.3 KB of the package with gzip. A page that pings its server knows it from the pong.
+        protocol_version: Some(protocol_version),
         progress_interval,
         password: &[],
         memory: memory(Memory::RAKNET, blocks, block_size),

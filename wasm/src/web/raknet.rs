@@ -32,8 +32,9 @@ pub type Message = connection::Message<RakNet>;
 #[non_exhaustive]
 pub struct Options<'p> {
     /// The protocol version that the server is told first: 6 is the original, 11 is Minecraft Bedrock of today. If the
-    /// server names another one, the attempt goes on with that.
-    pub protocol_version: u8,
+    /// server names another one, the attempt goes on with that. Default: the one that the server's pong shows, or 6; asking for
+    /// that takes a round trip, or 500 ms where no pong comes.
+    pub protocol_version: Option<u8>,
     /// After how many parts of a large message [`Connection::recv_progress`] tells how far it has come; 0 is never.
     /// A part has about 1,400 bytes.
     pub progress_interval: u32,
@@ -91,7 +92,7 @@ impl fmt::Debug for Options<'_> {
 impl Default for Options<'_> {
     fn default() -> Self {
         Self {
-            protocol_version: 6,
+            protocol_version: None,
             progress_interval: 0,
             password: &[],
             memory: Memory::RAKNET,

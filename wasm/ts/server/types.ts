@@ -13,7 +13,10 @@ export interface ListenOptions {
   maxConnections?: number;
   /** What clients must give, at most 255 bytes (UTF-8). It crosses the network in the clear. Default: nothing. */
   password?: string | Uint8Array;
-  /** What the server answers to pings, at most 399 bytes (UTF-8). Default: nothing. */
+  /**
+   * What the server answers to pings, at most 399 bytes (UTF-8). Default: nothing. Before data that begin with `MCPE;` or `MCEE;` goes
+   * their length, as clients of Minecraft Bedrock read it; before others nothing, as in the original.
+   */
   advertisement?: string | Uint8Array;
   /**
    * The memory of all connections together. Default: 128 blocks of 512 bytes for each of `maxConnections`, at least 65,536;
