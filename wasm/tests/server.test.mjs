@@ -229,6 +229,8 @@ test("wrong options and a port that is taken are named", async (t) => {
     [{ host: "localhost" }, /host/],
     [{ port: 65_536 }, /port/],
     [{ maxConnections: 0 }, /maxConnections/],
+    [{ maxPerAddress: 0 }, /maxPerAddress/],
+    [{ maxPerNetwork: 10_001 }, /maxPerNetwork/],
     [{ password: "x".repeat(256) }, /password/],
     [{ advertisement: "x".repeat(400) }, /advertisement/],
     [{ silenceTimeoutMs: 0 }, /silenceTimeoutMs/],

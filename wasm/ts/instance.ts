@@ -55,6 +55,8 @@ export interface RustServer {
     blocks: number,
     blockSize: number,
     silenceTimeoutMs: number,
+    maxPerAddress: number,
+    maxPerNetwork: number,
   ): number;
   reserve(server: number, length: number): number;
   setPassword(server: number, length: number): number;

@@ -44,6 +44,8 @@ impl RakNetServer {
         blocks: u32,
         block_size: u32,
         timeout_ms: u32,
+        per_address: u16,
+        per_network: u16,
     ) -> Option<Self> {
         let capacity = Capacity::for_connections(connections.into());
         let default = Memory { blocks: capacity.blocks, block_size: capacity.block_size };
@@ -53,6 +55,8 @@ impl RakNetServer {
         }
         let mut config = RakNet::config(entropy([a, b, c, d]));
         config.max_incoming = connections;
+        config.max_per_address = Some(per_address).filter(|most| *most > 0);
+        config.max_per_network = Some(per_network).filter(|most| *most > 0);
         if memory != default {
             // Who chooses the memory decides about the messages.
             config.max_message_len = u32::MAX;
@@ -215,6 +219,10 @@ fn read_address(bytes: [u8; address::LENGTH]) -> SocketAddr {
 
 #[cfg(test)]
 mod tests {
+    use core::time::Duration;
+
+    use rakwire::Instant;
+
     use super::*;
 
     #[test]
@@ -227,7 +235,7 @@ mod tests {
 
     #[test]
     fn what_no_connection_has_is_nothing() {
-        let mut server = RakNetServer::create(1, 2, 3, 4, 2, 64, 128, 0).unwrap();
+        let mut server = RakNetServer::create(1, 2, 3, 4, 2, 64, 128, 0, 0, 0).unwrap();
         for connection in [0, 1, 2, u16::MAX] {
             assert!(server.poll_event(connection).is_null() && server.client(connection).is_null());
             assert!(server.is_over(connection));
@@ -241,8 +249,46 @@ mod tests {
         assert!(server.poll_transmit(0.0).is_null());
     }
 
+    /// The number of connections after clients at these addresses have asked for one each.
+    fn connections(per_address: u16, per_network: u16, clients: [&str; 3]) -> usize {
+        let mut server =
+            RakNetServer::create(1, 2, 3, 4, 20, 1_024, 512, 0, per_address, per_network).unwrap();
+        let to = ([192, 0, 2, 1], 19_132).into();
+        for (seed, from) in clients.iter().enumerate() {
+            let seed = u8::try_from(seed).unwrap();
+            let capacity = Capacity { connections: 1, blocks: 64, block_size: 512 };
+            let mut client = Peer::<RakNet>::with_capacity(capacity, RakNet::config([seed; 32]));
+            let mut buffer = vec![0; RakNet::MAX_DATAGRAM];
+            let (from, mut now) = (from.parse().unwrap(), Instant::ZERO);
+            client.connect(now, to).unwrap();
+            for _ in 0..100 {
+                now = now + Duration::from_millis(10);
+                client.handle_timeout(now);
+                server.peer.handle_timeout(now);
+                while let Some(sent) = client.poll_transmit(now, &mut buffer) {
+                    server.peer.handle_datagram(now, from, sent.payload);
+                }
+                while let Some(sent) = server.peer.poll_transmit(now, &mut buffer) {
+                    if sent.to == from {
+                        client.handle_datagram(now, to, sent.payload);
+                    }
+                }
+            }
+        }
+        server.peer.connections().count()
+    }
+
+    #[test]
+    fn an_address_and_a_network_have_no_more_places_than_they_may() {
+        let same = ["198.51.100.1:1", "198.51.100.1:2", "198.51.100.1:3"];
+        let near = ["198.51.100.1:1", "198.51.100.2:1", "198.51.100.3:1"];
+        assert_eq!(connections(0, 0, same), 3);
+        assert_eq!(connections(2, 0, same), 2);
+        assert_eq!((connections(2, 0, near), connections(0, 1, near)), (3, 1));
+    }
+
     #[test]
     fn memory_that_cannot_be_had_is_refused() {
-        assert!(RakNetServer::create(1, 2, 3, 4, 1, u32::MAX, u32::MAX, 0).is_none());
+        assert!(RakNetServer::create(1, 2, 3, 4, 1, u32::MAX, u32::MAX, 0, 0, 0).is_none());
     }
 }

@@ -28,6 +28,8 @@ export async function listenWith(wasm: Wasm, options: ListenOptions): Promise<Se
     blocks,
     blockSize,
     silenceTimeoutMs: readOptional("silenceTimeoutMs", options.silenceTimeoutMs, MAX_TIMEOUT_MS),
+    maxPerAddress: readOptional("maxPerAddress", options.maxPerAddress, MAX_CONNECTIONS),
+    maxPerNetwork: readOptional("maxPerNetwork", options.maxPerNetwork, MAX_CONNECTIONS),
     password: readBytes("password", options.password, MAX_PASSWORD_BYTES),
     advertisement: readBytes("advertisement", options.advertisement, MAX_ADVERTISEMENT_BYTES),
   };

@@ -16,6 +16,8 @@ export interface ServerSettings {
   blocks: number;
   blockSize: number;
   silenceTimeoutMs: number;
+  maxPerAddress: number;
+  maxPerNetwork: number;
   password: Uint8Array;
   advertisement: Uint8Array;
 }
@@ -62,11 +64,11 @@ export class ServerPeers {
     if (rust === undefined) {
       throw new RakwireError("bad-option", "this WebAssembly is without a server; take rakwire/server.wasm");
     }
-    const { maxConnections, blocks, blockSize, silenceTimeoutMs, password, advertisement } = settings;
+    const { maxConnections, blocks, blockSize, silenceTimeoutMs, maxPerAddress, maxPerNetwork, password, advertisement } = settings;
     const [a, b, c, d] = crypto.getRandomValues(new BigUint64Array(4)) as unknown as [bigint, bigint, bigint, bigint];
     this.#loaded = loaded;
     this.#rust = rust;
-    this.#server = rust.create(a, b, c, d, maxConnections, blocks, blockSize, silenceTimeoutMs);
+    this.#server = rust.create(a, b, c, d, maxConnections, blocks, blockSize, silenceTimeoutMs, maxPerAddress, maxPerNetwork);
     if (this.#server === 0) {
       throw new RakwireError("no-memory", "there is not so much memory; give the server fewer connections or blocks");
     }

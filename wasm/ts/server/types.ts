@@ -11,6 +11,13 @@ export interface ListenOptions {
   port?: number;
   /** How many clients may be connected, 1 to 10,000. Default: 32. */
   maxConnections?: number;
+  /**
+   * How many connections one address (64 bits of IPv6) may have open. Default: three quarters of `maxConnections`, without a limit
+   * below 16. Addresses that the Internet does not pass on are not limited.
+   */
+  maxPerAddress?: number;
+  /** The same for one network (24 bits of IPv4, 48 of IPv6). Default: seven eighths of `maxConnections`. */
+  maxPerNetwork?: number;
   /** What clients must give, at most 255 bytes (UTF-8). It crosses the network in the clear. Default: nothing. */
   password?: string | Uint8Array;
   /**
