@@ -2,13 +2,13 @@
 //! the host leaves, the player who has been there longest goes on with the state of the game; over real sockets.
 
 use std::net::SocketAddr;
-use std::sync::mpsc;
 use std::time::Duration;
 
 use rakwire::endpoint::PluginHost;
 use rakwire_native::endpoint::SharedHook;
 use rakwire_native::raknet::{Connection, Delivery, Endpoint, Options, RakNet};
 use rakwire_plugins::mesh::{JoinStatus, Mesh};
+use tokio::sync::mpsc;
 
 const PLAYERS: usize = 4;
 /// A host leaves after so many rounds, so that everybody is the host once.
@@ -16,7 +16,10 @@ const ROUNDS: u32 = 10;
 const STATE: u8 = 0x86;
 /// How long the players may take for a step.
 const LIMIT: Duration = Duration::from_secs(60);
-const PAUSE: Duration = Duration::from_millis(5);
+/// How often a player reads what has come, and the host says the next round.
+const TICK: Duration = Duration::from_millis(5);
+/// The next player joins so much later, so that there is no doubt who was first.
+const PAUSE: Duration = Duration::from_millis(50);
 
 type Failure = Box<dyn std::error::Error>;
 
@@ -26,7 +29,7 @@ struct Player {
     mesh: SharedHook<Mesh<8>>,
     connections: Vec<Connection>,
     /// Connections that this player opened.
-    opened: (mpsc::Sender<Connection>, mpsc::Receiver<Connection>),
+    opened: (mpsc::UnboundedSender<Connection>, mpsc::UnboundedReceiver<Connection>),
     /// The state of the game.
     round: u32,
 }
@@ -43,27 +46,34 @@ impl Player {
             Some(friend) => connections.push(endpoint.connect(friend).await?),
             None => mesh.with(Mesh::found),
         }
-        Ok(Self { number, endpoint, mesh, connections, opened: mpsc::channel(), round: 0 })
+        Ok(Self { number, endpoint, mesh, connections, opened: mpsc::unbounded_channel(), round: 0 })
     }
 
-    /// Connects to those of whom the mesh has heard, and accepts the others.
-    fn meet_others(&mut self) {
-        while let Some(target) = self.mesh.with(Mesh::poll_connect) {
-            let (endpoint, opened) = (self.endpoint.clone(), self.opened.0.clone());
-            tokio::spawn(async move {
-                // If it fails, the mesh names the peer again.
-                if let Ok(connection) = endpoint.connect(target.address).await {
-                    let _ = opened.send(connection);
+    /// Connects to those of whom the mesh has heard, and accepts the others, until there is a connection to so many.
+    async fn meet_others(mut self, others: usize) -> Self {
+        while !self.has_joined() || self.connections.len() < others {
+            let is_waiting = !self.has_joined();
+            let has_joined = |mesh: &mut Mesh<8>| (mesh.join_status() == JoinStatus::Complete).then_some(());
+            tokio::select! {
+                target = self.mesh.next(Mesh::poll_connect) => {
+                    let (endpoint, opened) = (self.endpoint.clone(), self.opened.0.clone());
+                    tokio::spawn(async move {
+                        // If it fails, the mesh names the peer again.
+                        if let Ok(connection) = endpoint.connect(target.address).await {
+                            let _ = opened.send(connection);
+                        }
+                    });
                 }
-            });
+                Some(connection) = self.opened.1.recv() => self.connections.push(connection),
+                Some(connection) = self.endpoint.accept() => self.connections.push(connection),
+                () = self.mesh.next(has_joined), if is_waiting => {}
+            }
         }
-        self.connections.extend(self.opened.1.try_iter());
-        self.connections.extend(std::iter::from_fn(|| self.endpoint.try_accept().ok()));
+        self
     }
 
-    fn is_connected_to(&self, others: usize) -> bool {
-        let status = self.mesh.with(|mesh| mesh.join_status());
-        status == JoinStatus::Complete && self.connections.len() == others
+    fn has_joined(&self) -> bool {
+        self.mesh.with(|mesh| mesh.join_status()) == JoinStatus::Complete
     }
 
     /// Hears what the host says, or is the host. True when this player has played its rounds as the host.
@@ -101,25 +111,24 @@ async fn gather() -> Result<Vec<Player>, Failure> {
         let friend = players.last().map(|player| player.endpoint.local_addr());
         let player = tokio::time::timeout(LIMIT, Player::join(number, friend)).await??;
         players.push(player);
-        let all_met = async {
-            while number > 0 && !players.iter().all(|player| player.is_connected_to(number)) {
-                players.iter_mut().for_each(Player::meet_others);
-                tokio::time::sleep(PAUSE).await;
+        if number > 0 {
+            let meeting: Vec<_> =
+                players.drain(..).map(|player| tokio::spawn(player.meet_others(number))).collect();
+            for player in meeting {
+                players.push(tokio::time::timeout(LIMIT, player).await??);
             }
-        };
-        tokio::time::timeout(LIMIT, all_met).await?;
+        }
         println!("player {number} has met all others");
-        // The next one comes a little later, so that there is no doubt who was first.
-        tokio::time::sleep(10 * PAUSE).await;
+        tokio::time::sleep(PAUSE).await;
     }
     Ok(players)
 }
 
 /// Returns who was the host, with the round in which each of them left.
 async fn play(mut players: Vec<Player>) -> Vec<(usize, u32)> {
-    let mut hosts = Vec::new();
+    let (mut hosts, mut ticks) = (Vec::new(), tokio::time::interval(TICK));
     while !players.is_empty() {
-        tokio::time::sleep(PAUSE).await;
+        ticks.tick().await;
         let left = players.iter_mut().position(Player::play);
         if let Some(at) = left {
             let player = players.remove(at);

@@ -15,6 +15,7 @@ use rakwire_plugins::replication::{
 /// Where something is, by the centimetre.
 static CLASSES: [Class; 1] = [Class { fields: &[Field::new(16).or_short(8), Field::new(16).or_short(8)] }];
 const NEAR: u32 = 2_000;
+const TICK: Duration = Duration::from_millis(20);
 
 /// Everybody sees what is near the west end; the nearer it is, the more it matters.
 struct WestEnd;
@@ -52,22 +53,25 @@ pub(crate) async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let walker = authority.with(|authority| authority.spawn(0, 1, &[500, 700]))?;
     let own = authority.with(|authority| authority.spawn(0, 2, &[100, 100]))?;
     authority.with(|authority| authority.set_owner(own, Some(accepted.id())));
-    let mut east = 500;
+    let (mut east, mut ticks) = (500, tokio::time::interval(TICK));
     // The walker leaves the scope of the client in the end.
     while east < NEAR + 200 {
-        east += 100;
-        authority.with(|authority| {
-            authority.tick();
-            authority.set(walker, 0, east)
-        })?;
-        server.wake();
-        tokio::time::sleep(Duration::from_millis(20)).await;
-        while let Some((id, event)) = replicas.with(Replicas::poll_event) {
-            let values = replicas.with(|replicas| replicas.get(id).map(|replica| replica.values.to_vec()));
-            println!("{id}: {event:?} {values:?}");
-            if event == ReplicaEvent::OwnerChanged(true) {
-                replicas.with(|replicas| replicas.set(id, 1, 4_711))?;
-                client.wake();
+        tokio::select! {
+            _ = ticks.tick() => {
+                east += 100;
+                authority.with(|authority| {
+                    authority.tick();
+                    authority.set(walker, 0, east)
+                })?;
+                server.wake();
+            }
+            (id, event) = replicas.next(Replicas::poll_event) => {
+                let values = replicas.with(|replicas| replicas.get(id).map(|replica| replica.values.to_vec()));
+                println!("{id}: {event:?} {values:?}");
+                if event == ReplicaEvent::OwnerChanged(true) {
+                    replicas.with(|replicas| replicas.set(id, 1, 4_711))?;
+                    client.wake();
+                }
             }
         }
     }

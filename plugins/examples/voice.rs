@@ -7,12 +7,15 @@ use rakwire_native::endpoint::SharedHook;
 use rakwire_native::raknet::{Endpoint, Options, RakNet};
 use rakwire_plugins::voice::opus::{Decoder, Encoder, FRAME_SAMPLES, MAX_FRAME, SAMPLE_RATE};
 use rakwire_plugins::voice::{Playback, Voice, VoiceConfig};
+use tokio::sync::oneshot;
 
 type Failure = Box<dyn std::error::Error>;
 type Plugin = SharedHook<Voice<8, 16, MAX_FRAME>>;
 
 const FRAMES: usize = 100;
 const FRAME: Duration = Duration::from_millis(20);
+/// After so much silence the speaker has ended.
+const SILENCE: usize = 10;
 const MESSAGE_ID: u8 = 0x90;
 const BITS_PER_SECOND: u32 = 24_000;
 
@@ -43,21 +46,18 @@ async fn speak(endpoint: &Endpoint, voice: &Plugin) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What a loudspeaker would play until it is told to stop.
+/// What a loudspeaker plays, until all was said and silence follows.
 async fn listen(
     endpoint: &Endpoint,
     voice: &Plugin,
-    stop: impl Future<Output = ()>,
+    mut all_said: oneshot::Receiver<()>,
 ) -> Result<Vec<f32>, Failure> {
     let (mut decoder, mut samples) = (Decoder::new()?, [0.0; FRAME_SAMPLES]);
     let mut ticks = tokio::time::interval(FRAME);
-    let mut heard = Vec::new();
-    tokio::pin!(stop);
-    loop {
-        tokio::select! {
-            () = &mut stop => return Ok(heard),
-            _ = ticks.tick() => {}
-        }
+    let (mut heard, mut silence) = (Vec::new(), 0);
+    while silence < SILENCE || all_said.try_recv() == Err(oneshot::error::TryRecvError::Empty) {
+        ticks.tick().await;
+        silence += 1;
         let now = endpoint.now();
         voice.with(|voice| {
             let Some(speaker) = voice.speakers().next() else { return };
@@ -65,9 +65,11 @@ async fn listen(
             if playback != Playback::Silence {
                 decoder.play(playback, &mut samples);
                 heard.extend_from_slice(&samples);
+                silence = 0;
             }
         });
     }
+    Ok(heard)
 }
 
 #[tokio::main]
@@ -77,17 +79,13 @@ pub(crate) async fn main() -> Result<(), Failure> {
     let connection = client.connect(server.local_addr()).await?;
     let accepted = server.accept().await.ok_or("the server is closed")?;
 
-    let (said, all_said) = tokio::sync::oneshot::channel::<()>();
+    let (said, all_said) = oneshot::channel::<()>();
     let speak = async {
         let spoken = speak(&client, &here).await;
         drop(said);
         spoken
     };
-    let stop = async {
-        let _ = all_said.await;
-        tokio::time::sleep(10 * FRAME).await;
-    };
-    let (spoken, heard) = tokio::join!(speak, listen(&server, &there, stop));
+    let (spoken, heard) = tokio::join!(speak, listen(&server, &there, all_said));
     spoken?;
     let heard = heard?;
     let stats = there.with(|voice| voice.speaker_stats(accepted.id())).ok_or("the speaker is gone")?;

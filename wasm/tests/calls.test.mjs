@@ -68,7 +68,7 @@ async function hostile(limits) {
 const callOf = (number, name, payload) => encodeCall({ kind: "call", number, name, payload: Uint8Array.from(payload) });
 
 test("messages have the bytes of the vectors", () => {
-  assert.equal(VECTORS.length, 5);
+  assert.equal(VECTORS.length, 7);
   for (const { hex: expected, message: kind, number, name, payload, refusal, code = 0 } of VECTORS) {
     const message = {
       kind,
@@ -88,6 +88,41 @@ test("messages have the bytes of the vectors", () => {
   for (const bytes of ["7e00000000070361646463", "7f0400000000", "7f030341", "7f0341", `7f0341${"41".repeat(70)}`]) {
     assert.equal(decodeCall(hex(bytes)), undefined, bytes);
   }
+});
+
+test("calls and signals have the fingerprints of the vectors", async () => {
+  const fake = await openFake("raknet");
+  const schema = { functions: { add: { arguments: rabbit.struct({ a: rabbit.u32, b: rabbit.u32 }), answer: rabbit.u32 } }, signals: { moved: rabbit.u8 } };
+  const calls = new RemoteCalls(fake.connection, schema);
+  const sent = [];
+  fake.peer.send = (bytes) => void sent.push(Buffer.from(bytes).toString("hex"));
+  calls.call("add", { a: 2, b: 3 }).catch(() => undefined);
+  calls.signal("moved", 9);
+  await settle();
+  assert.deepEqual(sent, VECTORS.slice(5).map((vector) => vector.hex));
+  calls.detach();
+});
+
+test("calls and signals with other types do not run and are reported", async () => {
+  const pair = await openPair("raknet");
+  const [client, newer] = pair.map(({ connection }, at) => new RemoteCalls(connection, {
+    functions: { add: { arguments: rabbit.tuple(rabbit.u32, at ? rabbit.u16 : rabbit.u32), answer: rabbit.u32 }, sum: { arguments: rabbit.u8, answer: at ? rabbit.i32 : rabbit.u32 }, same: { arguments: rabbit.bool, answer: rabbit.bool } },
+    signals: { said: at ? rabbit.list(rabbit.u8) : rabbit.text() },
+  }));
+  const ran = [];
+  const handler = { isAllowed: anybody, handle: (value) => (ran.push(value), value) };
+  ["add", "sum", "same"].forEach((name) => newer.register(name, handler));
+  newer.connect("said", handler);
+  const reported = [];
+  client.onMismatch = (name) => reported.push(["client", name]);
+  newer.onMismatch = (name) => reported.push(["newer", name]);
+  await assert.rejects(client.call("add", [2, 3]), fails("other-schema", /same version/));
+  await assert.rejects(client.call("sum", 1), fails("other-schema", /same version/));
+  client.signal("said", "snow");
+  assert.equal(await client.call("same", true), true);
+  assert.deepEqual(ran, [true]);
+  assert.deepEqual(reported.filter(([side]) => side === "newer"), [["newer", "add"], ["newer", "sum"], ["newer", "said"]]);
+  assert.deepEqual([client.stats().mismatched, newer.stats().mismatched], [2, 3]);
 });
 
 for (const protocol of ["raknet", "game"]) {

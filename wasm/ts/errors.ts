@@ -49,6 +49,7 @@ export type ErrorCode =
   | "forbidden"
   | "bad-arguments"
   | "answer-too-long"
+  | "other-schema"
   | "function-failed"
   | "bad-answer"
   | "refused"

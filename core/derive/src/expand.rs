@@ -36,13 +36,15 @@ struct Body {
     pack: TokenStream,
     /// An expression that unpacks.
     unpack: TokenStream,
+    /// Statements that describe the encoding.
+    describe: TokenStream,
     min_bits: TokenStream,
     checks: TokenStream,
 }
 
 fn pack(input: &DeriveInput, body: &Body) -> TokenStream {
     let name = &input.ident;
-    let Body { pack, checks, .. } = body;
+    let Body { pack, describe, checks, .. } = body;
     let (_, type_generics, _) = input.generics.split_for_impl();
     let mut generics = input.generics.clone();
     for parameter in input.generics.type_params() {
@@ -65,6 +67,11 @@ fn pack(input: &DeriveInput, body: &Body) -> TokenStream {
             ) -> ::core::result::Result<(), ::rakwire::codec::rabbit::Error> {
                 #pack
                 ::core::result::Result::Ok(())
+            }
+
+            fn describe(fingerprint: &mut ::rakwire::codec::rabbit::Fingerprint) {
+                let _ = &fingerprint;
+                #describe
             }
         }
     }
@@ -119,6 +126,7 @@ fn of_struct(fields: &Fields) -> Result<Body> {
     Ok(Body {
         pack: quote!(let #pattern = self; #pack),
         unpack: quote!({ #unpack ::core::result::Result::Ok(#pattern) }),
+        describe: fields.each(Packed::describe),
         min_bits: fields.min_bits(),
         checks: fields.each(|field| field.check().unwrap_or_default()),
     })
@@ -130,6 +138,7 @@ fn of_enum(name: &Ident, data: &DataEnum) -> Result<Body> {
     };
     let width = usize::BITS - last.leading_zeros();
     let (mut pack, mut unpack) = (TokenStream::new(), TokenStream::new());
+    let mut describe = quote!(fingerprint.bytes(b"<"););
     let (mut min_bits, mut checks) = (quote!(usize::MAX), TokenStream::new());
     for (index, variant) in data.variants.iter().enumerate() {
         let index = index as u64;
@@ -139,6 +148,8 @@ fn of_enum(name: &Ident, data: &DataEnum) -> Result<Body> {
         let (packed, unpacked) = (fields.each(Packed::pack), fields.each(Packed::unpack));
         pack.extend(quote!(#pattern => { writer.bits(#index, #width)?; #packed }));
         unpack.extend(quote!(#index => { #unpacked ::core::result::Result::Ok(#pattern) }));
+        let described = fields.each(Packed::describe);
+        describe.extend(quote!(#described fingerprint.bytes(b"|");));
         let bits = fields.min_bits();
         min_bits = quote!({
             let (fewest, bits) = (#min_bits, #bits);
@@ -158,7 +169,8 @@ fn of_enum(name: &Ident, data: &DataEnum) -> Result<Body> {
         }
     };
     let pack = quote!(match self { #pack });
-    Ok(Body { pack, unpack, min_bits: quote!(#width as usize + #min_bits), checks })
+    describe.extend(quote!(fingerprint.bytes(b">");));
+    Ok(Body { pack, unpack, describe, min_bits: quote!(#width as usize + #min_bits), checks })
 }
 
 /// The fields of a struct or a variant.

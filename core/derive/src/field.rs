@@ -48,6 +48,15 @@ impl<'a> Packed<'a> {
         }
     }
 
+    /// Describes the encoding.
+    pub(crate) fn describe(&self) -> TokenStream {
+        let ty = self.ty;
+        match &self.form {
+            Form::Raw(width) => quote!(fingerprint.raw(#width);),
+            Form::Plain | Form::Bounded(_) => quote!(fingerprint.nested::<#ty>();),
+        }
+    }
+
     /// Unpacks the value, as a statement.
     pub(crate) fn unpack(&self) -> TokenStream {
         let (value, ty) = (&self.value, self.ty);

@@ -65,7 +65,13 @@ impl<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: us
         is_allowed: fn(&C, ConnectionId) -> bool,
         handle: HandleBits<C>,
     ) -> Result<(), RegisterError> {
-        self.register_function(Registered { name, order: None, is_allowed, run: Run::Bits(handle) })
+        self.register_function(Registered {
+            name,
+            order: None,
+            schema: None,
+            is_allowed,
+            run: Run::Bits(handle),
+        })
     }
 
     /// As [`connect`](Self::connect).
@@ -79,7 +85,7 @@ impl<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: us
         is_allowed: fn(&C, ConnectionId) -> bool,
         handle: HandleBits<C>,
     ) -> Result<(), RegisterError> {
-        self.insert(Registered { name, order: Some(order), is_allowed, run: Run::Bits(handle) })
+        self.insert(Registered { name, order: Some(order), schema: None, is_allowed, run: Run::Bits(handle) })
     }
 
     /// As [`call`](Self::call), with a bit stream that `write` writes; [`Finished::answer_bits`] is its answer.

@@ -5,6 +5,7 @@ use rakwire::codec::rabbit::{Pack, Unpack, pack, unpack};
 use rakwire::endpoint::ConnectionId;
 use rakwire::wire::WireError;
 
+use super::schema::Schema;
 use super::wire::Refusal;
 
 /// A function or a signal as both peers know it: its name, and the types of what is passed. The module has an example.
@@ -101,17 +102,40 @@ pub(super) enum Ran {
 pub(super) struct Registered<C> {
     pub(super) name: &'static str,
     pub(super) order: Option<i32>,
+    /// What callers with fingerprints must have; `None` if everything is accepted.
+    pub(super) schema: Option<Schema>,
     pub(super) is_allowed: fn(&C, ConnectionId) -> bool,
     pub(super) run: Run<C>,
 }
 
 impl<C> Registered<C> {
-    pub(super) const fn new<F: Function, H: Handler<F, C>>(order: Option<i32>) -> Self {
-        Self { name: F::NAME, order, is_allowed: H::is_allowed, run: Run::Rabbit(run::<C, F, H>) }
+    pub(super) fn new<F: Function, H: Handler<F, C>>(order: Option<i32>) -> Self {
+        let schema = if order.is_some() {
+            Schema::of_signal::<F::Arguments<'static>>()
+        } else {
+            Schema::of_function::<F::Arguments<'static>, F::Answer<'static>>()
+        };
+        Self { name: F::NAME, order, schema, is_allowed: H::is_allowed, run: Run::Rabbit(run::<C, F, H>) }
     }
 
-    pub(super) const fn later<F: Function, H: LaterHandler<F, C>>() -> Self {
-        Self { name: F::NAME, order: None, is_allowed: H::is_allowed, run: Run::Later(begin::<C, F, H>) }
+    pub(super) fn later<F: Function, H: LaterHandler<F, C>>() -> Self {
+        let (schema, run) = (
+            Schema::of_function::<F::Arguments<'static>, F::Answer<'static>>(),
+            Run::Later(begin::<C, F, H>),
+        );
+        Self { name: F::NAME, order: None, schema, is_allowed: H::is_allowed, run }
+    }
+
+    /// The arguments in a message, without a fingerprint.
+    ///
+    /// # Errors
+    /// [`Refusal::OtherSchema`] if the caller has another one.
+    pub(super) fn arguments<'m>(&self, arguments: &'m [u8]) -> Result<&'m [u8], Refusal> {
+        let Some(own) = self.schema else { return Ok(arguments) };
+        match Schema::split(self.name.as_bytes(), arguments) {
+            (_, Some(schema)) if schema != own => Err(Refusal::OtherSchema),
+            (arguments, _) => Ok(arguments),
+        }
     }
 
     pub(super) const fn is_later(&self) -> bool {

@@ -46,164 +46,32 @@
 
 mod bits;
 mod function;
+mod outcome;
 mod queue;
 pub mod rpc4;
+mod schema;
 mod wire;
 
 use core::task::{Poll, Waker};
 use core::time::Duration;
 
 use heapless::{Deque, Vec};
-use rakwire::codec::rabbit::{pack, unpack};
+use rakwire::codec::rabbit::pack;
 use rakwire::endpoint::{ConnectionId, MessageIds, MessageSender, Plugin, Protocol, SendError, Verdict};
 use rakwire::{Chunks, Instant};
 
 use self::function::{Ran, Registered};
 use self::queue::{Queued, SendQueue};
+use self::schema::Schema;
 use crate::bytes;
 
 pub use self::function::{Function, HandleBits, Handler, LaterHandler, PendingCall};
+pub use self::outcome::{CallError, CallFailure, CallId, CallStats, Finished, Mismatch, RegisterError};
 pub use self::wire::{MAX_HEADER, MAX_NAME, MESSAGE_ID, Message, Refusal};
-
-const BAD_NAME: &str = "a name has 1 to 64 bytes";
 
 /// Whether a function or a signal may be called so.
 fn is_name(name: &str) -> bool {
     (1..=MAX_NAME).contains(&name.len())
-}
-
-/// Names a call. A name comes again after four billion others.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct CallId {
-    number: u32,
-    to: ConnectionId,
-}
-
-/// Why something was not registered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum RegisterError {
-    /// There is no room for another one: give the plugin more.
-    Full,
-    /// A function of this name is registered.
-    NameTaken,
-    /// A name has 1 to [`MAX_NAME`] bytes.
-    BadName,
-}
-
-impl core::fmt::Display for RegisterError {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.write_str(match self {
-            Self::Full => "there is no room for another function; give the plugin more",
-            Self::NameTaken => "a function of this name is registered",
-            Self::BadName => BAD_NAME,
-        })
-    }
-}
-
-impl core::error::Error for RegisterError {}
-
-/// Why a call or a signal was not begun.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum CallError {
-    /// As many calls are under way, or have ended without the application knowing, as there may be.
-    TooManyCalls,
-    /// The message would be longer than messages may be.
-    TooLong,
-    /// A name has 1 to [`MAX_NAME`] bytes.
-    BadName,
-}
-
-impl core::fmt::Display for CallError {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.write_str(match self {
-            Self::TooManyCalls => "too many calls are under way; wait until some have ended",
-            Self::TooLong => {
-                "the message is longer than messages may be; pass less, or give the plugin more bytes"
-            }
-            Self::BadName => BAD_NAME,
-        })
-    }
-}
-
-impl core::error::Error for CallError {}
-
-/// Why a call has no answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum CallFailure {
-    /// The other peer has refused it.
-    Refused(Refusal),
-    /// No answer came in time. The function may have run.
-    TimedOut,
-    /// The connection has ended. The function may have run.
-    Disconnected,
-    /// What came is no answer of this function.
-    BadAnswer,
-    /// It could not be sent.
-    NotSent(SendError),
-}
-
-impl core::fmt::Display for CallFailure {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        match self {
-            Self::Refused(refusal) => refusal.fmt(f),
-            Self::TimedOut => f.write_str("no answer came in time"),
-            Self::Disconnected => f.write_str("the connection has ended"),
-            Self::BadAnswer => f.write_str("what came is no answer of this function"),
-            Self::NotSent(error) => error.fmt(f),
-        }
-    }
-}
-
-impl core::error::Error for CallFailure {}
-
-/// A call that has ended.
-#[derive(Clone, Debug)]
-pub struct Finished<const BYTES: usize> {
-    /// The call.
-    pub id: CallId,
-    outcome: Result<Vec<u8, BYTES>, CallFailure>,
-}
-
-impl<const BYTES: usize> Finished<BYTES> {
-    /// The end of a call of which nothing else is known.
-    #[cfg(feature = "native")]
-    pub(crate) const fn lost(id: CallId) -> Self {
-        Self { id, outcome: Err(CallFailure::Disconnected) }
-    }
-
-    /// What the function has answered. `F` must be what was called.
-    ///
-    /// # Errors
-    /// Why there is no answer.
-    pub fn answer<F: Function>(&self) -> Result<F::Answer<'_>, CallFailure> {
-        let bytes = self.outcome.as_ref().map_err(|failure| *failure)?;
-        unpack(bytes).map_err(|_| CallFailure::BadAnswer)
-    }
-}
-
-/// Counters of [`RemoteCalls`] and of [`Rpc4`](rpc4::Rpc4).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct CallStats {
-    /// Functions that were run for others.
-    pub calls: u64,
-    /// Signals that came.
-    pub signals: u64,
-    /// Calls that were refused, for whatever reason, and signals that nobody was allowed to give.
-    pub refused: u64,
-    /// Calls that were refused ([`Refusal::Busy`]), since too many answers for the caller wait to be sent or to be given, and answers
-    /// that were dropped ([`Refusal::AnswerDropped`]), since others need their places.
-    pub busy: u64,
-    /// Answers, refusals and signals that the connection does not take, now or later: it has ended, a hook drops them, or they are
-    /// longer than it can ever take. Whoever called is told of the last by [`Refusal::AnswerTooLong`], and in RPC4, which has no word
-    /// for it, by an empty answer. There calls without an answer count here, too.
-    pub unsent: u64,
-    /// Messages that say nothing, or are longer than messages may be.
-    pub malformed: u64,
-    /// Answers to calls that nobody waits for: they are late, or nobody has called.
-    pub unexpected: u64,
 }
 
 /// A call whose answer is waited for.
@@ -259,6 +127,8 @@ pub struct RemoteCalls<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usiz
     outgoing: SendQueue<P, CALLS, BYTES>,
     answers: SendQueue<P, CALLS, BYTES>,
     next_number: u32,
+    /// The last one that was not polled.
+    mismatch: Option<Mismatch>,
     stats: CallStats,
 }
 
@@ -278,6 +148,7 @@ impl<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: us
             outgoing: SendQueue::new(),
             answers: SendQueue::new(),
             next_number: 0,
+            mismatch: None,
             stats: CallStats::default(),
         }
     }
@@ -443,8 +314,12 @@ impl<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: us
         timeout: Duration,
         delivery: P::Delivery,
     ) -> Result<CallId, CallError> {
-        let mut packed = [0; BYTES];
-        let arguments = pack(arguments, &mut packed).map_err(|_| CallError::TooLong)?;
+        let mut buffer = [0; BYTES];
+        let arguments = packed::<F>(
+            arguments,
+            Schema::of_function::<F::Arguments<'static>, F::Answer<'static>>(),
+            &mut buffer,
+        )?;
         self.begin(to, F::NAME, arguments, timeout, delivery)
     }
 
@@ -484,8 +359,8 @@ impl<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: us
         arguments: &F::Arguments<'_>,
         delivery: P::Delivery,
     ) -> Result<(), CallError> {
-        let mut packed = [0; BYTES];
-        let arguments = pack(arguments, &mut packed).map_err(|_| CallError::TooLong)?;
+        let mut buffer = [0; BYTES];
+        let arguments = packed::<F>(arguments, Schema::of_signal::<F::Arguments<'static>>(), &mut buffer)?;
         self.give(to, F::NAME, arguments, delivery)
     }
 
@@ -567,6 +442,17 @@ impl<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: us
             }
         }
         taken
+    }
+
+    /// A call or a signal, since the last poll, whose types are not the same at both peers: another version of the game. It has
+    /// not run. Peers compare fingerprints of the types, unless one of them knows none; of several the last is reported.
+    pub fn poll_mismatch(&mut self) -> Option<Mismatch> {
+        self.mismatch.take()
+    }
+
+    fn on_mismatch(&mut self, peer: ConnectionId, name: Option<&'static str>) {
+        self.stats.mismatched = self.stats.mismatched.saturating_add(1);
+        self.mismatch = Some(Mismatch { peer, name });
     }
 
     /// How many calls are under way.
@@ -660,6 +546,14 @@ impl<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: us
         if !(function.is_allowed)(&self.context, pending.caller) {
             return Err(Refusal::Forbidden);
         }
+        let arguments = match function.arguments(arguments) {
+            Ok(arguments) => arguments,
+            Err(refusal) => {
+                let name = function.name;
+                self.on_mismatch(pending.caller, Some(name));
+                return Err(refusal);
+            }
+        };
         self.stats.calls = self.stats.calls.saturating_add(1);
         function.run(&mut self.context, pending, arguments, answer)
     }
@@ -685,15 +579,37 @@ impl<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: us
     fn on_signal(&mut self, caller: ConnectionId, name: &[u8], arguments: &[u8]) {
         self.stats.signals = self.stats.signals.saturating_add(1);
         let (mut nothing, pending) = ([0; BYTES], PendingCall { number: 0, caller });
+        let mut mismatched = None;
         for handler in &self.registered {
             if handler.order.is_none() || handler.name.as_bytes() != name {
                 continue;
             }
             let is_refused = !(handler.is_allowed)(&self.context, caller)
-                || handler.run(&mut self.context, pending, arguments, &mut nothing).is_err();
+                || match handler.arguments(arguments) {
+                    Ok(arguments) => {
+                        handler.run(&mut self.context, pending, arguments, &mut nothing).is_err()
+                    }
+                    Err(_) => {
+                        mismatched = Some(handler.name);
+                        true
+                    }
+                };
             self.stats.refused = self.stats.refused.saturating_add(u64::from(is_refused));
         }
+        if mismatched.is_some() {
+            self.on_mismatch(caller, mismatched);
+        }
     }
+}
+
+/// The arguments of a call or a signal at the front of a buffer, with the fingerprint of its schema.
+fn packed<'b, F: Function>(
+    arguments: &F::Arguments<'_>,
+    schema: Option<Schema>,
+    buffer: &'b mut [u8],
+) -> Result<&'b [u8], CallError> {
+    let length = pack(arguments, buffer).map_err(|_| CallError::TooLong)?.len();
+    Schema::append(schema, F::NAME, buffer, length).ok_or(CallError::TooLong)
 }
 
 /// The bytes of a message, if it is no longer than messages may be.
@@ -747,6 +663,10 @@ impl<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: us
             }
             Some(Message::Answer { number, answer }) => self.finish(CallId { number, to: id }, Ok(answer)),
             Some(Message::Refusal { number, refusal }) => {
+                let is_open = self.open.iter().any(|open| open.id == CallId { number, to: id });
+                if refusal == Refusal::OtherSchema && is_open {
+                    self.on_mismatch(id, None);
+                }
                 self.finish(CallId { number, to: id }, Err(CallFailure::Refused(refusal)));
             }
             Some(Message::Signal { name, arguments }) => self.on_signal(id, name, arguments),

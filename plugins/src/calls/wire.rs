@@ -4,8 +4,10 @@
 pub const MESSAGE_ID: u8 = 127;
 /// The longest name of a function or signal in bytes.
 pub const MAX_NAME: usize = 64;
-/// The most bytes of a message before arguments or an answer.
-pub const MAX_HEADER: usize = 7 + MAX_NAME;
+/// The most bytes of a message beside arguments or an answer.
+pub const MAX_HEADER: usize = 7 + MAX_NAME + MAX_SCHEMA;
+/// The bytes of a fingerprint behind arguments.
+pub(super) const MAX_SCHEMA: usize = 8;
 
 const CALL: u8 = 0;
 const ANSWER: u8 = 1;
@@ -31,6 +33,8 @@ pub enum Refusal {
     Busy,
     /// The function has run, and its answer had to make room for that of another caller.
     AnswerDropped,
+    /// The function is registered with other types of arguments or answers, and has not run.
+    OtherSchema,
     /// Another reason, which this version does not know.
     Other(u8),
 }
@@ -45,6 +49,7 @@ impl Refusal {
             Self::Failed(code) => (4, code),
             Self::Busy => (5, 0),
             Self::AnswerDropped => (6, 0),
+            Self::OtherSchema => (7, 0),
             Self::Other(kind) => (kind, 0),
         }
     }
@@ -58,6 +63,7 @@ impl Refusal {
             4 => Self::Failed(code),
             5 => Self::Busy,
             6 => Self::AnswerDropped,
+            7 => Self::OtherSchema,
             _ => Self::Other(kind),
         }
     }
@@ -77,6 +83,9 @@ impl core::fmt::Display for Refusal {
             Self::AnswerDropped => {
                 f.write_str("the function has run, and its answer was dropped for want of room")
             }
+            Self::OtherSchema => f.write_str(
+                "the other peer has this function with other arguments or another answer; run the same version there",
+            ),
             Self::Other(kind) => write!(f, "the call was refused for a reason unknown here, {kind}"),
         }
     }

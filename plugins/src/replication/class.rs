@@ -1,5 +1,7 @@
 //! What entities of a class look like.
 
+use rakwire::codec::rabbit::Fingerprint;
+
 /// The most fields that a class can have.
 pub const MAX_FIELDS: usize = 32;
 
@@ -130,8 +132,12 @@ pub(super) fn fingerprint(classes: &[Class]) -> u64 {
         let count = u8::try_from(class.len()).unwrap_or(u8::MAX);
         core::iter::once(count).chain(class.iter().flat_map(|field| [field.bits, field.short]))
     };
-    let bytes = classes.iter().flat_map(|class| of_class(class.fields));
-    bytes.fold(0xCBF2_9CE4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01B3))
+    let mut fingerprint = Fingerprint::new();
+    for byte in classes.iter().flat_map(|class| of_class(class.fields)) {
+        fingerprint.bytes(&[byte]);
+    }
+    // Every field is described.
+    fingerprint.finish().unwrap_or_default()
 }
 
 /// The most fields that one of the classes has.

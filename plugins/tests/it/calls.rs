@@ -36,6 +36,8 @@ macro_rules! function {
     };
 }
 
+mod schemas;
+
 function!(Add, "add", (u32, u32), u32);
 function!(Shout, "shout", Text<'a>, Text<'a>);
 function!(Sum, "sum", List<'a, u32>, u64);
@@ -195,7 +197,7 @@ fn bytes(hex: &str) -> Vec<u8> {
 fn messages_have_the_bytes_of_the_vectors() {
     let vectors: Vec<Value> =
         serde_json::from_str(include_str!("../vectors/calls.json")).expect("it is JSON");
-    assert_eq!(vectors.len(), 5);
+    assert_eq!(vectors.len(), 7);
     for vector in vectors {
         let text = |name: &str| vector[name].as_str().unwrap_or_default();
         let (expected, payload) = (bytes(text("hex")), bytes(text("payload")));

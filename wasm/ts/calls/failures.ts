@@ -27,6 +27,7 @@ const REFUSALS: Readonly<Record<number, readonly [ErrorCode, string]>> = {
   [REASONS.answerTooLong]: ["answer-too-long", "the answer does not fit into a message"],
   [REASONS.busy]: ["busy", "the other peer has too many calls to answer; try again a little later"],
   [REASONS.answerDropped]: ["refused", "the function has run, and its answer was dropped for want of room"],
+  [REASONS.otherSchema]: ["other-schema", "the other peer has this function with other arguments or another answer; run the same version there"],
 };
 
 /** What a refusal of the other peer is for who has called. */

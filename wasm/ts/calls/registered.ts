@@ -3,6 +3,7 @@
 import { report } from "../plugin/report.js";
 import type { Connection } from "../types.js";
 import { FunctionError } from "./failures.js";
+import { trailerOf, withoutTrailer } from "./fingerprint.js";
 import type { Encoding, FunctionSchema, ValueSchema } from "./schema.js";
 import { encodingOf } from "./schema.js";
 import { REASONS } from "./wire.js";
@@ -39,13 +40,18 @@ export class Refusal {
 /** A handler behind the bytes of its arguments and answer. */
 export class Registered {
   readonly order: number;
+  readonly name: string;
+  /** What callers with fingerprints have behind their arguments. */
+  readonly #trailer: Uint8Array | undefined;
   readonly #handler: Handler<unknown, unknown>;
   readonly #arguments: Encoding<unknown>;
   readonly #answer: Encoding<unknown> | undefined;
 
   /** A function, or without an answer the handler of a signal. */
-  constructor(schema: Pick<FunctionSchema, "arguments"> & { answer?: ValueSchema }, handler: Handler<any, any>, order = 0) {
+  constructor(name: string, schema: Pick<FunctionSchema, "arguments"> & { answer?: ValueSchema }, handler: Handler<any, any>, order = 0) {
     this.order = order;
+    this.name = name;
+    this.#trailer = trailerOf(name, schema.arguments, schema.answer);
     this.#handler = handler;
     this.#arguments = encodingOf(schema.arguments);
     this.#answer = schema.answer && encodingOf(schema.answer);
@@ -65,9 +71,13 @@ export class Registered {
     if (!this.#isAllowed(caller)) {
       return new Refusal(REASONS.forbidden);
     }
+    const bytes = this.#trailer === undefined ? payload : withoutTrailer(this.name, this.#trailer, payload);
+    if (bytes === undefined) {
+      return new Refusal(REASONS.otherSchema);
+    }
     let value: unknown;
     try {
-      value = this.#arguments.unpack(payload);
+      value = this.#arguments.unpack(bytes);
     } catch {
       return new Refusal(REASONS.badArguments);
     }

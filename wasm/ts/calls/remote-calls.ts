@@ -2,6 +2,7 @@
 
 import { notConnected, RakwireError } from "../errors.js";
 import { MAX_TIMEOUT_MS, readInteger } from "../options.js";
+import { report } from "../plugin/report.js";
 import type { WaitingMessage } from "../plugin/send-queue.js";
 import { SendQueue } from "../plugin/send-queue.js";
 import { attachUntilEnd } from "../plugin/until-end.js";
@@ -9,6 +10,7 @@ import type { Connection, Message, SendOptions } from "../types.js";
 import type { Deferred, WaitOptions } from "../waits.js";
 import { beforeAbort, deferred } from "../waits.js";
 import { refusalError } from "./failures.js";
+import { trailerOf } from "./fingerprint.js";
 import type { Caller, Handler } from "./registered.js";
 import { Refusal, Registered } from "./registered.js";
 import type { Answer, Arguments, CallSchema, FunctionName, FunctionSchema, SignalName, SignalValue, ValueSchema } from "./schema.js";
@@ -53,6 +55,8 @@ export interface CallStats {
   readonly malformed: number;
   /** Answers that nobody waits for: they are late, or nobody has called. */
   readonly unexpected: number;
+  /** Calls and signals with other arguments or another answer at the other peer, which have not run. */
+  readonly mismatched: number;
 }
 
 /**
@@ -66,6 +70,11 @@ export interface CallStats {
  * ```
  */
 export class RemoteCalls<S extends CallSchema> {
+  /**
+   * Is called when the other peer has other arguments or another answer: it is of another version of the game. `name` is what it
+   * has called or given; `undefined` if it has refused a call, which rejects with `other-schema`.
+   */
+  onMismatch: ((name: string | undefined) => void) | undefined;
   readonly #functions: ReadonlyMap<string, FunctionSchema>;
   readonly #signals: ReadonlyMap<string, ValueSchema>;
   readonly #maxCalls: number;
@@ -80,7 +89,7 @@ export class RemoteCalls<S extends CallSchema> {
   readonly #detach: () => void;
   #running = 0;
   #nextNumber = 0;
-  readonly #stats = { calls: 0, signals: 0, refused: 0, busy: 0, malformed: 0, unexpected: 0 };
+  readonly #stats = { calls: 0, signals: 0, refused: 0, busy: 0, malformed: 0, unexpected: 0, mismatched: 0 };
 
   /** @throws RakwireError with the code `bad-option`. */
   constructor(connection: Connection, schema: S, { maxCalls = MAX_CALLS, maxBytes = MAX_BYTES }: CallLimits = {}) {
@@ -99,7 +108,7 @@ export class RemoteCalls<S extends CallSchema> {
    * Calls a function of the other peer.
    *
    * @throws RakwireError when there is no answer: `timeout`, `not-connected`, `too-many-calls`, `too-long`, `unknown-function`,
-   * `forbidden`, `bad-arguments`, `answer-too-long`, `bad-answer`, `refused`, and {@link FunctionError} with the function's own
+   * `forbidden`, `bad-arguments`, `answer-too-long`, `other-schema`, `bad-answer`, `refused`, and {@link FunctionError} with the function's own
    * code; or the reason of the signal, with which a call that was not sent yet is not sent.
    */
   async call<N extends FunctionName<S>>(name: N, value: Arguments<S, N>, options: CallOptions = {}): Promise<Answer<S, N>> {
@@ -109,7 +118,7 @@ export class RemoteCalls<S extends CallSchema> {
     const schema = known(this.#functions, name);
     this.#checkRoom(this.#open.size);
     const number = this.#nextNumber;
-    const bytes = this.#encode({ kind: "call", number, name, payload: packed(schema.arguments, value) });
+    const bytes = this.#encode({ kind: "call", number, name, payload: packed(name, schema.arguments, value, schema.answer) });
     this.#nextNumber = (number + 1) >>> 0;
     const answer = deferred<Uint8Array>();
     const message: WaitingMessage = { bytes, options: delivery, onFailed: answer.reject };
@@ -133,7 +142,7 @@ export class RemoteCalls<S extends CallSchema> {
   signal<N extends SignalName<S>>(name: N, value: SignalValue<S, N>, delivery: SendOptions = {}): void {
     const schema = known(this.#signals, name);
     this.#checkRoom(this.#outgoing.length);
-    const bytes = this.#encode({ kind: "signal", name, payload: packed(schema, value) });
+    const bytes = this.#encode({ kind: "signal", name, payload: packed(name, schema, value) });
     this.#outgoing.push({ bytes, options: delivery, onFailed: () => undefined });
   }
 
@@ -143,7 +152,7 @@ export class RemoteCalls<S extends CallSchema> {
    * @throws RakwireError with the code `bad-option` if it is registered.
    */
   register<N extends FunctionName<S>>(name: N, handler: Handler<Arguments<S, N>, Answer<S, N>>): () => void {
-    const registered = new Registered(known(this.#functions, name), handler);
+    const registered = new Registered(name, known(this.#functions, name), handler);
     if (this.#registered.has(name)) {
       throw new RakwireError("bad-option", `the function ${name} is registered`);
     }
@@ -160,7 +169,7 @@ export class RemoteCalls<S extends CallSchema> {
    * same in the order in which they were connected.
    */
   connect<N extends SignalName<S>>(name: N, handler: Handler<SignalValue<S, N>, void>, order = 0): () => void {
-    const registered = new Registered({ arguments: known(this.#signals, name) }, handler, order);
+    const registered = new Registered(name, { arguments: known(this.#signals, name) }, handler, order);
     const all = [...(this.#handlers.get(name) ?? []), registered].sort((a, b) => b.order - a.order);
     this.#handlers.set(name, all);
     return () => this.#handlers.set(name, (this.#handlers.get(name) ?? []).filter((other) => other !== registered));
@@ -209,9 +218,26 @@ export class RemoteCalls<S extends CallSchema> {
       case "answer":
         return this.#take(message.number)?.resolve(message.payload);
       case "refusal":
-        return this.#take(message.number)?.reject(refusalError(message.reason, message.code));
+        return this.#onRefusal(message.number, message.reason, message.code);
       default:
         this.#stats.malformed += 1;
+    }
+  }
+
+  #onRefusal(number: number, reason: number, code: number): void {
+    const answer = this.#take(number);
+    answer?.reject(refusalError(reason, code));
+    if (answer !== undefined && reason === REASONS.otherSchema) {
+      this.#mismatched(undefined);
+    }
+  }
+
+  #mismatched(name: string | undefined): void {
+    this.#stats.mismatched += 1;
+    try {
+      this.onMismatch?.(name);
+    } catch (error) {
+      report(error);
     }
   }
 
@@ -271,6 +297,9 @@ export class RemoteCalls<S extends CallSchema> {
     const finish = (result: Uint8Array | Refusal): void => {
       this.#running -= 1;
       this.#stats.refused += result instanceof Refusal ? 1 : 0;
+      if (result instanceof Refusal && result.reason === REASONS.otherSchema) {
+        this.#mismatched(registered?.name);
+      }
       if (!this.#ended.signal.aborted) {
         done(result);
       }
@@ -291,9 +320,10 @@ function known<T>(all: ReadonlyMap<string, T>, name: string): T {
   return schema;
 }
 
-function packed(schema: ValueSchema, value: unknown): Uint8Array {
+/** The arguments of a function, or without an answer of a signal, and the fingerprint of its schema. */
+function packed(name: string, schema: ValueSchema, value: unknown, answer?: ValueSchema): Uint8Array {
   try {
-    return encodingOf(schema).pack(value);
+    return Uint8Array.of(...encodingOf(schema).pack(value), ...(trailerOf(name, schema, answer) ?? []));
   } catch (cause) {
     throw new RakwireError("bad-option", "the arguments are not those of the schema", { cause });
   }

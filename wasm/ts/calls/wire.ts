@@ -13,7 +13,7 @@ const REFUSAL = 2;
 const SIGNAL = 3;
 
 /** Why a call was refused at the other peer. */
-export const REASONS = { unknown: 0, forbidden: 1, badArguments: 2, answerTooLong: 3, failed: 4, busy: 5, answerDropped: 6 } as const;
+export const REASONS = { unknown: 0, forbidden: 1, badArguments: 2, answerTooLong: 3, failed: 4, busy: 5, answerDropped: 6, otherSchema: 7 } as const;
 
 /** A message; `payload` is arguments or an answer. */
 export type CallMessage =

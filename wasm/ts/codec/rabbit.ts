@@ -20,6 +20,8 @@ const WORD_BYTES = 4;
 export interface Schema<T> {
   /** No value takes fewer bits: so many elements can still follow, and no more are made. */
   readonly minBits: number;
+  /** How the encoding is described, for fingerprints (docs/rabbit.md#fingerprints); schemas that are made by hand need none. */
+  readonly form?: string | undefined;
   write(writer: BitWriter, value: T): void;
   read(reader: BitReader, depth: number): T;
 }
@@ -49,11 +51,22 @@ function range(value: number | bigint, least: number | bigint, most: number | bi
   }
 }
 
+const raw = (count: number): string => `r${String.fromCharCode(count)}`;
+
+/** The forms of several schemas, one after the other, if each has one. */
+function forms(schemas: readonly Schema<unknown>[], end = ""): string | undefined {
+  return schemas.every(({ form }) => form !== undefined) ? schemas.map(({ form }) => form + end).join("") : undefined;
+}
+
+const enclosed = (open: string, form: string | undefined, close: string): string | undefined =>
+  form === undefined ? undefined : open + form + close;
+
 /** A number of 1 to 32 bits, whole and not negative. */
 export function bits(count: number): Schema<number> {
   const most = 2 ** count - 1;
   return {
     minBits: count,
+    form: raw(count),
     write(writer, value) {
       range(value, 0, most);
       writer.bits(value, count);
@@ -67,6 +80,7 @@ export function bigBits(count: number): Schema<bigint> {
   const most = (1n << BigInt(count)) - 1n;
   return {
     minBits: count,
+    form: raw(count),
     write(writer, value) {
       range(value, 0n, most);
       writer.bigBits(value, count);
@@ -80,6 +94,7 @@ function variable(prefix: number, width: number): Schema<bigint> {
   const most = (1n << BigInt(width)) - 1n;
   return {
     minBits: prefix + 8,
+    form: `u${String.fromCharCode(prefix)}`,
     write(writer, value) {
       range(value, 0n, most);
       let bytes = 1;
@@ -109,6 +124,7 @@ function zigzag(unsigned: Schema<bigint>, width: number): Schema<bigint> {
   const least = -(1n << BigInt(width - 1));
   return {
     minBits: unsigned.minBits,
+    form: unsigned.form?.replace("u", "i"),
     write(writer, value) {
       range(value, least, -least - 1n);
       unsigned.write(writer, value < 0n ? -2n * value - 1n : 2n * value);
@@ -124,6 +140,7 @@ function zigzag(unsigned: Schema<bigint>, width: number): Schema<bigint> {
 function asNumber(schema: Schema<bigint>): Schema<number> {
   return {
     minBits: schema.minBits,
+    form: schema.form,
     write(writer, value) {
       range(value, Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER);
       schema.write(writer, BigInt(value));
@@ -134,6 +151,7 @@ function asNumber(schema: Schema<bigint>): Schema<number> {
 
 export const bool: Schema<boolean> = {
   minBits: 1,
+  form: "b",
   write: (writer, value) => writer.bit(value),
   read: (reader) => reader.bit(),
 };
@@ -150,6 +168,7 @@ export const i32: Schema<number> = /* @__PURE__ */ asNumber(/* @__PURE__ */ zigz
 /** A number of 32 bits with a fraction. */
 export const f32: Schema<number> = {
   minBits: 32,
+  form: "f",
   write(writer, value) {
     const view = new DataView(new ArrayBuffer(4));
     view.setFloat32(0, value);
@@ -165,6 +184,7 @@ export const f32: Schema<number> = {
 /** A number of 64 bits with a fraction, the high half first. */
 export const f64: Schema<number> = {
   minBits: 64,
+  form: "d",
   write(writer, value) {
     const view = new DataView(new ArrayBuffer(8));
     view.setFloat64(0, value);
@@ -201,6 +221,7 @@ function readCount(reader: BitReader, minBits: number, most: number): number {
 export function text(most = 0xffff_ffff): Schema<string> {
   return {
     minBits: u32.minBits,
+    form: "t",
     write(writer, value) {
       const bytes = new TextEncoder().encode(value);
       writeCount(writer, bytes.length, most);
@@ -221,6 +242,7 @@ export function text(most = 0xffff_ffff): Schema<string> {
 export function list<T>(element: Schema<T>, most = 0xffff_ffff): Schema<T[]> {
   return {
     minBits: u32.minBits,
+    form: enclosed("[", element.form, "]"),
     write(writer, values) {
       writeCount(writer, values.length, most);
       values.forEach((value) => element.write(writer, value));
@@ -239,6 +261,7 @@ export function list<T>(element: Schema<T>, most = 0xffff_ffff): Schema<T[]> {
 export function optional<T>(schema: Schema<T>): Schema<T | undefined> {
   return {
     minBits: 1,
+    form: enclosed("(", schema.form, ")"),
     write(writer, value) {
       writer.bit(value !== undefined);
       if (value !== undefined) {
@@ -254,6 +277,7 @@ export function tuple<T extends readonly unknown[]>(...schemas: { [K in keyof T]
   const all = schemas as unknown as readonly Schema<unknown>[];
   return {
     minBits: all.reduce((sum, { minBits }) => sum + minBits, 0),
+    form: forms(all),
     write: (writer, values) => all.forEach((schema, index) => schema.write(writer, values[index])),
     read: (reader, depth) => all.map((schema) => schema.read(reader, depth)) as unknown as T,
   };
@@ -264,6 +288,7 @@ export function struct<T extends object>(fields: { [K in keyof T]: Schema<T[K]> 
   const entries = Object.entries(fields) as [keyof T, Schema<unknown>][];
   return {
     minBits: entries.reduce((sum, [, { minBits }]) => sum + minBits, 0),
+    form: forms(entries.map(([, schema]) => schema)),
     write: (writer, value) => entries.forEach(([name, schema]) => schema.write(writer, value[name])),
     read: (reader, depth) => Object.fromEntries(entries.map(([name, schema]) => [name, schema.read(reader, depth)])) as T,
   };
@@ -278,6 +303,7 @@ export function variants<T extends object>(kinds: { [K in keyof T]: Schema<T[K]>
   const width = 32 - Math.clz32(entries.length - 1);
   return {
     minBits: width + Math.min(...entries.map(([, { minBits }]) => minBits)),
+    form: enclosed("<", forms(entries.map(([, schema]) => schema), "|"), ">"),
     write(writer, { kind, value }) {
       const index = entries.findIndex(([name]) => name === kind);
       if (index < 0) {
@@ -298,4 +324,4 @@ export function variants<T extends object>(kinds: { [K in keyof T]: Schema<T[K]>
 }
 
 /** A kind without contents. */
-export const nothing: Schema<undefined> = { minBits: 0, write: () => undefined, read: () => undefined };
+export const nothing: Schema<undefined> = { minBits: 0, form: "", write: () => undefined, read: () => undefined };

@@ -2,6 +2,7 @@
 
 import { RakwireError } from "../errors.js";
 import { readInteger } from "../options.js";
+import { fingerprint } from "../plugin/fingerprint.js";
 import type { Replica } from "./replica.js";
 import { OVERHEAD_BITS } from "./wire.js";
 
@@ -62,13 +63,7 @@ export function readClasses(classes: EntityClasses, maxBytes: number): readonly 
 
 /** Names the classes, without their names: FNV-1a with 64 bits, over the number of fields of each and the bits of each field. */
 export function fingerprintOf(classes: readonly EntityClass[]): bigint {
-  let hash = 0xcbf2_9ce4_8422_2325n;
-  for (const { fields } of classes) {
-    for (const byte of [fields.length, ...fields.flatMap(({ bits, short }) => [bits, short])]) {
-      hash = BigInt.asUintN(64, (hash ^ BigInt(byte)) * 0x0100_0000_01b3n);
-    }
-  }
-  return hash;
+  return fingerprint(classes.flatMap(({ fields }) => [fields.length, ...fields.flatMap(({ bits, short }) => [bits, short])]));
 }
 
 function readClass(name: string, described: Readonly<Record<string, Field>>): EntityClass {

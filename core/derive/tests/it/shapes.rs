@@ -1,6 +1,6 @@
 //! Every shape that can be derived, against the bits that the encoding says.
 
-use rakwire::codec::rabbit::{ErrorKind, List, Pack, Reader, Text, Unpack, to_vec, unpack};
+use rakwire::codec::rabbit::{ErrorKind, Fingerprint, List, Pack, Reader, Text, Unpack, to_vec, unpack};
 
 #[derive(Clone, Debug, PartialEq, Pack, Unpack)]
 struct Unit;
@@ -122,4 +122,48 @@ struct Received {
 fn each_direction_is_derived_by_itself() {
     let bytes = to_vec(&Sent(7, Text::new("hey"))).expect("it fits");
     assert_eq!(unpack(&bytes), Ok(Received { number: 7, text: "hey".to_owned() }));
+}
+
+#[derive(Clone, Debug, PartialEq, Pack, Unpack)]
+struct Tree {
+    name: String,
+    branches: Vec<Self>,
+}
+
+/// Packed by hand.
+struct ByHand;
+
+impl Pack for ByHand {
+    fn pack(
+        &self,
+        writer: &mut rakwire::codec::rabbit::Writer<'_>,
+    ) -> Result<(), rakwire::codec::rabbit::Error> {
+        writer.bits(5, 3)
+    }
+}
+
+/// FNV-1a with 64 bits over a description.
+fn hash(description: &[u8]) -> Option<u64> {
+    let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01B3);
+    Some(description.iter().fold(0xCBF2_9CE4_8422_2325, step))
+}
+
+#[test]
+fn types_with_the_same_bits_have_the_same_fingerprint() {
+    assert_eq!(Fingerprint::of::<Unit>(), hash(b""));
+    assert_eq!(Fingerprint::of::<Fields>(), hash(b"r\x05r\x07r\x02"));
+    assert_eq!(Fingerprint::of::<Bounded<'_>>(), hash(b"[u\x02]t[b]"));
+    assert_eq!(Fingerprint::of::<Bounded<'_>>(), Fingerprint::of::<(Vec<u32>, &str, Vec<bool>)>());
+    assert_eq!(Fingerprint::of::<Five<i16>>(), Fingerprint::of::<Five<&i16>>());
+    assert_ne!(Fingerprint::of::<Five<i16>>(), Fingerprint::of::<Five<u16>>());
+    assert_eq!(Fingerprint::of::<One>(), hash(b"<b|>"));
+    let numbers = Fingerprint::of::<(u16, u32, (u64, u128), (i16, i32), i64, (i128, f32, f64))>();
+    assert_eq!(numbers, hash(b"u\x01u\x02u\x03u\x04i\x01i\x02i\x03i\x04fd"));
+    assert_eq!(Fingerprint::of::<(u8, Option<bool>)>(), hash(b"r\x08(b)"));
+}
+
+#[test]
+fn types_without_a_description_have_no_fingerprint() {
+    assert_eq!(Fingerprint::of::<Option<ByHand>>(), None);
+    assert_eq!(Fingerprint::of::<Tree>(), None, "it contains itself");
 }

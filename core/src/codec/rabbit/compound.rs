@@ -1,6 +1,6 @@
 //! What is made of other values: options, tuples, references.
 
-use super::{Error, Pack, Reader, Unpack, Writer};
+use super::{Error, Fingerprint, Pack, Reader, Unpack, Writer};
 
 /// One bit, then the value if there is one.
 impl<T: Pack> Pack for Option<T> {
@@ -8,6 +8,12 @@ impl<T: Pack> Pack for Option<T> {
     fn pack(&self, writer: &mut Writer<'_>) -> Result<(), Error> {
         writer.bit(self.is_some())?;
         self.as_ref().map_or(Ok(()), |value| value.pack(writer))
+    }
+
+    fn describe(fingerprint: &mut Fingerprint) {
+        fingerprint.bytes(b"(");
+        fingerprint.nested::<T>();
+        fingerprint.bytes(b")");
     }
 }
 
@@ -25,6 +31,10 @@ impl<T: Pack + ?Sized> Pack for &T {
     fn pack(&self, writer: &mut Writer<'_>) -> Result<(), Error> {
         (**self).pack(writer)
     }
+
+    fn describe(fingerprint: &mut Fingerprint) {
+        T::describe(fingerprint);
+    }
 }
 
 macro_rules! tuples {
@@ -38,6 +48,12 @@ macro_rules! tuples {
                 let ($($name,)*) = self;
                 $($name.pack(writer)?;)*
                 Ok(())
+            }
+
+            #[expect(clippy::allow_attributes, reason = "an empty tuple uses none of them")]
+            #[allow(unused_variables, reason = "an empty tuple describes nothing")]
+            fn describe(fingerprint: &mut Fingerprint) {
+                $(fingerprint.nested::<$name>();)*
             }
         }
 

@@ -1,7 +1,7 @@
 use core::fmt;
 use core::marker::PhantomData;
 
-use super::{Counted, Error, Pack, Reader, Unpack, UnpackBounded, Writer, sequence};
+use super::{Counted, Error, Fingerprint, Pack, Reader, Unpack, UnpackBounded, Writer, sequence};
 
 /// A sequence that takes no memory: a slice of values, or packed ones that are read each time they are asked for.
 ///
@@ -117,6 +117,10 @@ impl<'a, T: Pack + Unpack<'a> + Clone> Pack for List<'a, T> {
         }
         writer.count(self.len())?;
         self.iter().try_for_each(|element| element.pack(writer))
+    }
+
+    fn describe(fingerprint: &mut Fingerprint) {
+        <[T]>::describe(fingerprint);
     }
 }
 

@@ -60,6 +60,7 @@
 mod compound;
 mod error;
 pub mod field;
+mod fingerprint;
 mod list;
 mod number;
 mod pack;
@@ -69,6 +70,7 @@ mod text;
 mod writer;
 
 pub use error::{Error, ErrorKind};
+pub use fingerprint::Fingerprint;
 pub use list::{List, ListIter};
 #[cfg(feature = "alloc")]
 pub use pack::to_vec;

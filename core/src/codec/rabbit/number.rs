@@ -1,6 +1,6 @@
 //! Numbers: whole bytes, variable lengths, floats.
 
-use super::{Error, Pack, Reader, Unpack, Writer};
+use super::{Error, Fingerprint, Pack, Reader, Unpack, Writer};
 
 /// The bytes of a number that is written in one go; longer ones are written four bytes at a time.
 const WORD_BYTES: u32 = 4;
@@ -60,6 +60,10 @@ macro_rules! variable_lengths {
             fn pack(&self, writer: &mut Writer<'_>) -> Result<(), Error> {
                 $pack($packed::from(*self), $prefix, writer)
             }
+
+            fn describe(fingerprint: &mut Fingerprint) {
+                fingerprint.bytes(&[b'u', $prefix]);
+            }
         }
 
         impl Unpack<'_> for $unsigned {
@@ -79,6 +83,10 @@ macro_rules! variable_lengths {
             fn pack(&self, writer: &mut Writer<'_>) -> Result<(), Error> {
                 let number = (*self << 1) ^ (*self >> ($signed::BITS - 1));
                 number.cast_unsigned().pack(writer)
+            }
+
+            fn describe(fingerprint: &mut Fingerprint) {
+                fingerprint.bytes(&[b'i', $prefix]);
             }
         }
 
@@ -107,6 +115,10 @@ impl Pack for bool {
     fn pack(&self, writer: &mut Writer<'_>) -> Result<(), Error> {
         writer.bit(*self)
     }
+
+    fn describe(fingerprint: &mut Fingerprint) {
+        fingerprint.bytes(b"b");
+    }
 }
 
 impl Unpack<'_> for bool {
@@ -123,6 +135,10 @@ impl Pack for u8 {
     #[inline]
     fn pack(&self, writer: &mut Writer<'_>) -> Result<(), Error> {
         writer.bits((*self).into(), 8)
+    }
+
+    fn describe(fingerprint: &mut Fingerprint) {
+        fingerprint.raw(8);
     }
 }
 
@@ -141,6 +157,10 @@ impl Pack for f32 {
     fn pack(&self, writer: &mut Writer<'_>) -> Result<(), Error> {
         writer.bits(self.to_bits().into(), WORD_BITS)
     }
+
+    fn describe(fingerprint: &mut Fingerprint) {
+        fingerprint.bytes(b"f");
+    }
 }
 
 impl Unpack<'_> for f32 {
@@ -157,6 +177,10 @@ impl Unpack<'_> for f32 {
 impl Pack for f64 {
     fn pack(&self, writer: &mut Writer<'_>) -> Result<(), Error> {
         writer.bits(self.to_bits().rotate_left(WORD_BITS), 64)
+    }
+
+    fn describe(fingerprint: &mut Fingerprint) {
+        fingerprint.bytes(b"d");
     }
 }
 

@@ -3,6 +3,7 @@
 use super::error::Error;
 #[cfg(any(doc, feature = "alloc"))]
 use super::error::ErrorKind;
+use super::fingerprint::Fingerprint;
 use super::reader::Reader;
 use super::writer::Writer;
 
@@ -31,6 +32,26 @@ pub trait Pack {
     /// # Errors
     /// [`ErrorKind::NoRoom`], or that the value breaks a bound of its type.
     fn pack(&self, writer: &mut Writer<'_>) -> Result<(), Error>;
+
+    /// Describes the encoding for a [`Fingerprint`]. A type that is packed by hand has none unless it does this.
+    fn describe(fingerprint: &mut Fingerprint) {
+        fingerprint.opaque();
+    }
+}
+
+impl Fingerprint {
+    /// The fingerprint of a type; `None` if a part of it is not described or it contains itself.
+    #[must_use]
+    pub fn of<T: Pack + ?Sized>() -> Option<u64> {
+        let mut fingerprint = Self::new();
+        fingerprint.nested::<T>();
+        fingerprint.finish()
+    }
+
+    /// Appends the description of a type that is part of another one.
+    pub fn nested<T: Pack + ?Sized>(&mut self) {
+        self.part(T::describe);
+    }
 }
 
 /// A value that can be unpacked from bytes which live as long as `'a`.

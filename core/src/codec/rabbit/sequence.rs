@@ -1,7 +1,7 @@
 //! Sequences and text with memory of their own: `heapless` ones, and with the feature `alloc` those of the standard
 //! library.
 
-use super::{Counted, Error, ErrorKind, Pack, Reader, Unpack, UnpackBounded, Writer};
+use super::{Counted, Error, ErrorKind, Fingerprint, Pack, Reader, Unpack, UnpackBounded, Writer};
 
 /// Takes a count, no more than `max` and no more than the rest of the input can hold.
 pub(super) fn count<'a, T: Unpack<'a>>(reader: &mut Reader<'a>, max: usize) -> Result<u32, Error> {
@@ -35,6 +35,12 @@ impl<T: Pack> Pack for [T] {
         writer.count(self.len())?;
         self.iter().try_for_each(|element| element.pack(writer))
     }
+
+    fn describe(fingerprint: &mut Fingerprint) {
+        fingerprint.bytes(b"[");
+        fingerprint.nested::<T>();
+        fingerprint.bytes(b"]");
+    }
 }
 
 /// The number of bytes, then UTF-8.
@@ -42,6 +48,10 @@ impl Pack for str {
     fn pack(&self, writer: &mut Writer<'_>) -> Result<(), Error> {
         writer.count(self.len())?;
         writer.bytes(self.as_bytes())
+    }
+
+    fn describe(fingerprint: &mut Fingerprint) {
+        fingerprint.bytes(b"t");
     }
 }
 
@@ -66,7 +76,7 @@ impl<T: Counted + ?Sized> Counted for &T {
 /// What `$type`, with room for `$max` elements or bytes, has of the slice or text in it, but for
 /// [`UnpackBounded::unpack_bounded`].
 macro_rules! sequence {
-    ($type:ty, $max:expr, <$($element:ident)? $(; const $n:ident: usize)?>) => {
+    ($type:ty, $slice:ty, $max:expr, <$($element:ident)? $(; const $n:ident: usize)?>) => {
         impl<$($element,)? $(const $n: usize)?> Counted for $type {
             fn count(&self) -> usize {
                 self.len()
@@ -76,6 +86,10 @@ macro_rules! sequence {
         impl<$($element: Pack,)? $(const $n: usize)?> Pack for $type {
             fn pack(&self, writer: &mut Writer<'_>) -> Result<(), Error> {
                 (**self).pack(writer)
+            }
+
+            fn describe(fingerprint: &mut Fingerprint) {
+                <$slice>::describe(fingerprint);
             }
         }
 
@@ -89,12 +103,12 @@ macro_rules! sequence {
     };
 }
 
-sequence!(heapless::Vec<T, N>, N, <T; const N: usize>);
-sequence!(heapless::String<N>, N, <; const N: usize>);
+sequence!(heapless::Vec<T, N>, [T], N, <T; const N: usize>);
+sequence!(heapless::String<N>, str, N, <; const N: usize>);
 #[cfg(feature = "alloc")]
-sequence!(alloc::vec::Vec<T>, usize::MAX, <T>);
+sequence!(alloc::vec::Vec<T>, [T], usize::MAX, <T>);
 #[cfg(feature = "alloc")]
-sequence!(alloc::string::String, usize::MAX, <>);
+sequence!(alloc::string::String, str, usize::MAX, <>);
 
 impl<'a, T: Unpack<'a>, const N: usize> UnpackBounded<'a> for heapless::Vec<T, N> {
     fn unpack_bounded(reader: &mut Reader<'a>, max: usize) -> Result<Self, Error> {

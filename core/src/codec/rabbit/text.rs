@@ -1,7 +1,7 @@
 use core::fmt;
 use core::fmt::Write as _;
 
-use super::{Counted, Error, ErrorKind, Pack, Reader, Unpack, UnpackBounded, Writer, sequence};
+use super::{Counted, Error, ErrorKind, Fingerprint, Pack, Reader, Unpack, UnpackBounded, Writer, sequence};
 
 /// Text that takes no memory: a string, or packed characters that are read each time they are asked for.
 ///
@@ -118,6 +118,10 @@ impl Pack for Text<'_> {
             let mut bytes = [0; 4];
             writer.bytes(character.encode_utf8(&mut bytes).as_bytes())
         })
+    }
+
+    fn describe(fingerprint: &mut Fingerprint) {
+        str::describe(fingerprint);
     }
 }
 

@@ -1,0 +1,77 @@
+//! Peers whose functions have the same names and other types.
+
+use rakwire::Instant;
+use rakwire::codec::rabbit::{List, Text, pack, unpack};
+use rakwire::raknet::RakNet;
+use rakwire_plugins::calls::{CallFailure, Function, Message, Mismatch, Refusal};
+
+use super::{Add, Client, First, Moved, ORDERED, TIMEOUT, bytes, exchange, receive, server, transmit};
+use crate::support::connections;
+use serde_json::Value;
+
+// The functions of another version of the game, of which the last is the same.
+function!(NewerAdd, "add", (u32, u32, bool), u32);
+function!(NewerSum, "sum", List<'a, u32>, i64);
+function!(NewerMoved, "moved", u16, ());
+function!(NewerShout, "shout", Text<'a>, Text<'a>);
+
+#[test]
+fn calls_and_signals_with_other_types_do_not_run_and_are_reported() {
+    let id = connections::<RakNet>(1)[0];
+    let (mut client, mut server) = (Client::new(()), server());
+    server.connect::<Moved, First>(0).expect("room");
+    let refused = Err(CallFailure::Refused(Refusal::OtherSchema));
+    // Another argument, another answer, and the same function of the newer version.
+    client.call::<NewerAdd>(id, &(2, 3, true), TIMEOUT, ORDERED).expect("room");
+    exchange(&mut client, &mut server, id);
+    let finished = client.poll_finished().expect("it has ended");
+    assert_eq!(finished.answer::<NewerAdd>().map(drop), refused);
+    let reported = Mismatch { peer: id, name: Some("add") };
+    assert_eq!((server.poll_mismatch(), server.poll_mismatch()), (Some(reported), None));
+    let reported = Mismatch { peer: id, name: None };
+    assert_eq!((client.poll_mismatch(), client.poll_mismatch()), (Some(reported), None));
+    client.call::<NewerSum>(id, &List::new(&[1, 2]), TIMEOUT, ORDERED).expect("room");
+    exchange(&mut client, &mut server, id);
+    let finished = client.poll_finished().expect("it has ended");
+    assert_eq!(finished.answer::<NewerSum>().map(drop), refused);
+    client.signal::<NewerMoved>(id, &7, ORDERED).expect("room");
+    exchange(&mut client, &mut server, id);
+    assert_eq!(server.poll_mismatch(), Some(Mismatch { peer: id, name: Some("moved") }));
+    assert_eq!((server.stats().mismatched, client.stats().mismatched), (3, 2));
+    assert_eq!((server.context.log.len(), server.stats().calls), (0, 0));
+    client.call::<NewerShout>(id, &Text::new("a"), TIMEOUT, ORDERED).expect("room");
+    exchange(&mut client, &mut server, id);
+    let finished = client.poll_finished().expect("it has ended");
+    assert_eq!(finished.answer::<NewerShout>().map(drop), Ok(()));
+}
+
+/// An earlier version of the plugin, or another implementation.
+#[test]
+fn peers_without_fingerprints_call_and_are_called() {
+    let id = connections::<RakNet>(1)[0];
+    let (mut client, mut server) = (Client::new(()), server());
+    server.connect::<Moved, First>(0).expect("room");
+    // What such a peer sends.
+    let (mut message, mut arguments) = ([0; 32], [0; 8]);
+    let arguments = pack(&(8_u32, 12_u32), &mut arguments).expect("room");
+    let call = Message::Call { number: 7, name: b"add", arguments };
+    let length = call.encode(&mut message).expect("room");
+    receive(&mut server, id, &message[..length]);
+    let answers = transmit(&mut server, Instant::ZERO);
+    assert_eq!(Message::decode(&answers[0]), Some(Message::Answer { number: 7, answer: &[20 << 2, 0] }));
+    receive(&mut server, id, b"\x7F\x03\x05moved\x09");
+    assert_eq!(
+        (server.context.log.last().map(String::as_str), server.stats().mismatched),
+        (Some("First 9"), 0)
+    );
+    // What it gets: bytes behind the arguments, which are ignored.
+    client.call::<Add>(id, &(2, 3), TIMEOUT, ORDERED).expect("room");
+    client.signal::<Moved>(id, &9, ORDERED).expect("room");
+    let requests = transmit(&mut client, Instant::ZERO);
+    let vectors: Vec<Value> =
+        serde_json::from_str(include_str!("../../vectors/calls.json")).expect("it is JSON");
+    let expected = vectors[5..].iter().map(|vector| bytes(vector["hex"].as_str().expect("hex")));
+    assert_eq!(requests, expected.collect::<Vec<_>>());
+    let Some(Message::Call { arguments, .. }) = Message::decode(&requests[0]) else { panic!("no call") };
+    assert_eq!(unpack(arguments), Ok((2_u32, 3_u32)));
+}
