@@ -8,6 +8,13 @@ export function element<T extends HTMLElement>(id: string, kind: new () => T): T
   return found;
 }
 
+/** A cell of a table with the name of its column, which stands before it on a phone. */
+export function labelled(label: string, className: string, text: string): HTMLElement {
+  const cell = make("td", className, text);
+  cell.dataset["label"] = label;
+  return cell;
+}
+
 /** Creates an element with a class and text. */
 export function make(tag: string, className: string, text: string): HTMLElement {
   const created = document.createElement(tag);

@@ -83,7 +83,7 @@ async function open(browser, address) {
   page.on("pageerror", (error) => console.error("page:", error.message));
   await page.addInitScript(installMeter);
   await page.goto(address);
-  await page.waitForFunction(() => document.body.dataset.ready === "yes", null, { timeout: 60_000 });
+  await page.waitForFunction(() => document.body.dataset.drawn === "yes", null, { timeout: 60_000 });
   return new Player(page);
 }
 

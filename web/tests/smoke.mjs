@@ -19,7 +19,7 @@ async function open(browser, address, options) {
   page.setDefaultTimeout(ACTION_MS);
   page.on("pageerror", (error) => console.error("page:", error.message));
   await page.goto(address);
-  await page.waitForFunction(() => document.body.dataset.ready === "yes");
+  await page.waitForFunction(() => document.body.dataset.drawn === "yes");
   return new Player(page);
 }
 

@@ -77,6 +77,11 @@ export class World {
     return this.#quality.level;
   }
 
+  /** Whether drawing is slow, and was made coarser for that. */
+  get isSlow(): boolean {
+    return this.#quality.isSlow;
+  }
+
   /** The position on the ground at a point of the window. */
   groundAt(at: Spot): Spot {
     const { x, y } = this.#map.toLocal(at);

@@ -23,6 +23,7 @@ export class Hud {
   readonly #status = element("status", HTMLParagraphElement);
   readonly #players = element("players", HTMLOListElement);
   readonly #numbers = element("numbers", HTMLParagraphElement);
+  readonly #slow = element("slow", HTMLParagraphElement);
   readonly #lock = element("lock", HTMLParagraphElement);
   readonly #lockText = element("lock-text", HTMLSpanElement);
   readonly #health = element("health", HTMLParagraphElement);
@@ -72,6 +73,11 @@ export class Hud {
       this.#health.setAttribute("aria-label", `health ${own.health} of ${own.maxHealth}`);
     }
     this.#setText(this.#hint, hint);
+  }
+
+  /** Says that drawing is slow, and not the game. */
+  showSlowness(isSlow: boolean): void {
+    this.#slow.hidden = !isSlow;
   }
 
   /** Shows a lock for a secure connection. */

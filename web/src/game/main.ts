@@ -124,6 +124,7 @@ function draw(): void {
     const me = own();
     world?.draw(round.scene, me, hud.state === "playing" ? target : undefined);
     hud.showPlayers(round.scene, round.game.player);
+    hud.showSlowness(world?.isSlow === true);
     hud.showVitals(me, hint(me));
   }
 }
@@ -261,13 +262,16 @@ async function start(): Promise<void> {
   });
   addEventListener("pagehide", () => round?.net?.close());
   await init();
-  world = await World.start(stage);
-  setInterval(runFrames, FRAME_MS / 2);
-  requestAnimationFrame(draw);
-  showNumbers({ shown: 0, bytes: 0 });
+  // The game can be joined now. Where drawing takes long to begin, the connection is there before the picture.
   document.body.dataset["ready"] = "yes";
+  setInterval(runFrames, FRAME_MS / 2);
+  showNumbers({ shown: 0, bytes: 0 });
+  world = await World.start(stage);
+  document.body.dataset["drawn"] = "yes";
+  requestAnimationFrame(draw);
 }
 
 start().catch((error: unknown) => {
+  round?.net?.close();
   hud.set("failed", `This browser cannot show the game: ${error instanceof Error ? error.message : String(error)}`);
 });

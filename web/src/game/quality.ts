@@ -16,15 +16,20 @@ const LEVELS = [
   { fps: 30, part: 1 },
   { fps: 15, part: 0.75 },
   { fps: 8, part: 0.75 },
+  { fps: 4, part: 0.5 },
+  { fps: 2, part: 0.35 },
 ] as const;
 const REDUCED_MOTION_LEVEL = 2;
 const LOW_LEVEL = 3;
+/** From here on a player sees that drawing is slow. */
+const SLOW_LEVEL = 4;
 /** How long a level is measured before it is changed. */
 const TRIAL_MS = 2_000;
 /** The factor by which frames may take longer before the level is reduced. */
 const TOLERANCE = 1.6;
-/** A longer gap means that the page was hidden, and is ignored. */
-const MAX_GAP_MS = 1_000;
+/** Frames that take so long leave the main thread little time for the network, so that they are not measured for long. */
+const LONG_FRAME_MS = 200;
+const LONG_FRAMES = 3;
 
 export const FULL_RESOLUTION = Math.min(devicePixelRatio, 2);
 
@@ -33,6 +38,7 @@ export class Quality {
   #level = IS_LOW ? LOW_LEVEL : REDUCED_MOTION ? REDUCED_MOTION_LEVEL : 0;
   #spent = 0;
   #frames = 0;
+  #wasHidden = false;
 
   constructor(app: Application) {
     this.#app = app;
@@ -45,16 +51,26 @@ export class Quality {
     return this.#level;
   }
 
+  /** Whether the machine draws so slowly that a player should be told why. */
+  get isSlow(): boolean {
+    return this.#level >= SLOW_LEVEL;
+  }
+
   #measure(elapsedMs: number): void {
-    if (elapsedMs > MAX_GAP_MS) {
+    // A hidden page draws nothing, and its first frame after that is no measure.
+    if (this.#wasHidden || document.hidden) {
+      this.#wasHidden = document.hidden;
+      this.#spent = 0;
+      this.#frames = 0;
       return;
     }
     this.#spent += elapsedMs;
     this.#frames += 1;
-    if (this.#spent < TRIAL_MS) {
+    const target = 1_000 / (LEVELS[this.#level]?.fps ?? 60);
+    const isLong = this.#frames >= LONG_FRAMES && this.#spent > this.#frames * Math.max(LONG_FRAME_MS, target * TOLERANCE);
+    if (this.#spent < TRIAL_MS && !isLong) {
       return;
     }
-    const target = 1_000 / (LEVELS[this.#level]?.fps ?? 60);
     if (this.#spent / this.#frames > target * TOLERANCE && this.#level + 1 < LEVELS.length) {
       this.#level += 1;
       this.#apply();

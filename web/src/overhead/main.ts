@@ -3,7 +3,7 @@
 import "../echo/style.css";
 import "./style.css";
 
-import { element, make } from "../dom.js";
+import { element, labelled, make } from "../dom.js";
 import { cost, layouts } from "./cost.js";
 import type { Layout, Messages } from "./cost.js";
 
@@ -15,13 +15,9 @@ const inputs = Object.fromEntries(FIELDS.map((name) => [name, element(name, HTML
 
 const NUMBERS = new Intl.NumberFormat("en");
 
-function number(text: string): HTMLElement {
-  return make("td", "number", text);
-}
-
 /** How much of the bytes is payload. */
 function bar(share: number): HTMLElement {
-  const cell = make("td", "bar", "");
+  const cell = labelled("Payload and overhead", "bar", "");
   const track = make("div", "track", "");
   const payload = make("div", "payload", "");
   payload.style.width = `${(100 * share).toFixed(2)}%`;
@@ -39,11 +35,11 @@ function row(layout: Layout, messages: Messages, rate: number): HTMLTableRowElem
   head.setAttribute("scope", "row");
   created.append(
     head,
-    number(NUMBERS.format(datagrams)),
-    number(NUMBERS.format(bytes)),
+    labelled("Datagrams", "number", NUMBERS.format(datagrams)),
+    labelled("Bytes", "number", NUMBERS.format(bytes)),
     bar(payload / bytes),
-    number(`${((100 * (bytes - payload)) / payload).toFixed(1)} %`),
-    number(NUMBERS.format(bytes * rate)),
+    labelled("Overhead", "number", `${((100 * (bytes - payload)) / payload).toFixed(1)} %`),
+    labelled("Bytes a second", "number", NUMBERS.format(bytes * rate)),
   );
   return created;
 }

@@ -3,7 +3,7 @@
 import "../echo/style.css";
 import "./style.css";
 
-import { element, make } from "../dom.js";
+import { element, labelled, make } from "../dom.js";
 import { readServers } from "./list.js";
 import type { Server } from "./list.js";
 
@@ -16,12 +16,8 @@ const body = element("servers", HTMLTableSectionElement);
 
 const PROTOCOLS = { raknet: "RakNet", "game-protocol": "Game Protocol", raw: "other" };
 
-function cell(text: string, className = ""): HTMLElement {
-  return make("td", className, text);
-}
-
 function state(server: Server): HTMLElement {
-  const found = cell("");
+  const found = labelled("State", "", "");
   if (server.online === null) {
     found.append(make("span", "state", "not known"));
   } else {
@@ -44,10 +40,10 @@ function row(server: Server): HTMLTableRowElement {
   created.append(
     head,
     state(server),
-    cell(players, "number"),
-    cell(ping, "number"),
-    cell(PROTOCOLS[server.kind]),
-    cell(server.version ?? "–"),
+    labelled("Players", "number", players),
+    labelled("Ping", "number", ping),
+    labelled("Protocol", "", PROTOCOLS[server.kind]),
+    labelled("Version", "", server.version ?? "–"),
   );
   return created;
 }
@@ -55,12 +51,19 @@ function row(server: Server): HTMLTableRowElement {
 function show(servers: Server[]): void {
   table.hidden = servers.length === 0;
   body.replaceChildren(...servers.map(row));
+  if (servers.length === 0) {
+    tell("partly", "This relay offers no servers now.");
+    return;
+  }
   const online = servers.filter((server) => server.online === true).length;
+  const silent = servers.filter((server) => server.online === false).length;
   const count = servers.length === 1 ? "One server" : `${servers.length} servers`;
-  tell("connected", servers.length === 0 ? "This relay offers no servers now." : `${count}, ${online} online.`);
+  const gone = silent === 0 ? "" : silent === 1 ? ", one does not answer" : `, ${silent} do not answer`;
+  tell(silent === 0 ? "connected" : online === 0 ? "failed" : "partly", `${count}, ${online} online${gone}.`);
 }
 
-function tell(state: "connected" | "failed", text: string): void {
+/** `partly` is neither good nor bad. */
+function tell(state: "connected" | "partly" | "failed", text: string): void {
   document.body.dataset["state"] = state;
   if (status.textContent !== text) {
     status.textContent = text;

@@ -1,0 +1,72 @@
+// The built pages on a desktop and on a phone, in light and dark: everybody can read and use them, and nothing is cut off.
+
+import assert from "node:assert/strict";
+import { fileURLToPath } from "node:url";
+import { test } from "node:test";
+
+import { assertAccessible } from "./axe.mjs";
+import { openPage, SOFTWARE_WEBGL } from "./browser.mjs";
+import { startEcho, startRelay } from "./support.mjs";
+
+const PAGE = fileURLToPath(new URL("../dist", import.meta.url));
+
+const DEVICES = {
+  desktop: { viewport: { width: 1_280, height: 800 } },
+  phone: { viewport: { width: 360, height: 740 }, hasTouch: true, isMobile: true },
+};
+
+/** Waits until a page shows what it has to show. */
+const PAGES = {
+  "index.html": (page) => page.locator('[data-ready="yes"]').waitFor(),
+  "echo.html": (page) => page.getByTestId("connect").waitFor(),
+  "overhead.html": (page) => page.locator("tr[data-mode]").first().waitFor(),
+  "servers.html": (page) => page.locator(".state.silent").waitFor(),
+};
+
+/** Elements whose text reaches over their own edge, or over that of the window. */
+function cutOff() {
+  const isShown = (element) => element.checkVisibility() && getComputedStyle(element).clipPath === "none";
+  const texts = [...document.querySelectorAll("h1, h2, p, a, label, legend, td, th, dd, button, li")].filter(isShown);
+  const isCut = (element) => {
+    const { left, right } = element.getBoundingClientRect();
+    return element.scrollWidth > element.clientWidth + 1 && getComputedStyle(element).display !== "inline" ? true : left < -1 || right > innerWidth + 1;
+  };
+  return texts.filter(isCut).map(({ outerHTML }) => outerHTML.slice(0, 120));
+}
+
+for (const [device, options] of Object.entries(DEVICES)) {
+  for (const colorScheme of ["light", "dark"]) {
+    test(`on a ${device}, ${colorScheme}, nothing of a page is cut off, and axe finds nothing`, async (t) => {
+      const echo = await startEcho(t, "--advertise", "MCPE;A snow world with a long name;594;1.20.13;3;20;");
+      const relay = await startRelay(t, { arena: `${echo.address},kind=raknet`, dead: "127.0.0.1:1,kind=raknet" }, "--serve", PAGE);
+      const page = await openPage(t, { ...options, colorScheme }, SOFTWARE_WEBGL);
+      for (const [name, shown] of Object.entries(PAGES)) {
+        await page.goto(`http://${relay.address}/${name}`);
+        await shown(page);
+        assert.deepEqual(await page.evaluate(cutOff), [], name);
+        await assertAccessible(page, name);
+        if (process.env.LOOKS) {
+          await page.screenshot({ path: `${process.env.LOOKS}/${device}-${colorScheme}-${name}.png`, fullPage: true });
+        }
+      }
+    });
+  }
+}
+
+test("the help is that of the device", async (t) => {
+  const relay = await startRelay(t, { nobody: "127.0.0.1:1" }, "--serve", PAGE);
+  for (const [device, expected] of [["desktop", [true, false]], ["phone", [false, true]]]) {
+    const page = await openPage(t, DEVICES[device], SOFTWARE_WEBGL);
+    await page.goto(`http://${relay.address}/`);
+    const shown = await Promise.all([".keyboard", ".fingers"].map((kind) => page.locator(kind).isVisible()));
+    assert.deepEqual(shown, expected, device);
+  }
+});
+
+test("a list with a server that does not answer is not shown as good", async (t) => {
+  const echo = await startEcho(t);
+  const relay = await startRelay(t, { arena: `${echo.address},kind=raknet`, dead: "127.0.0.1:1,kind=raknet" }, "--serve", PAGE);
+  const page = await openPage(t);
+  await page.goto(`http://${relay.address}/servers.html`);
+  await page.locator('[data-state="partly"]', { hasText: "2 servers, 1 online, one does not answer." }).waitFor();
+});
