@@ -37,6 +37,17 @@ pub(crate) fn verify(secret: &[u8; 16], address: &SocketAddr, now: Instant, give
     (is_first | is_second).then_some(is_second)
 }
 
+/// A number that a peer at `address` knows only if it receives what is sent there, for one connection with it: 52 bits, so that
+/// a time in milliseconds and this number together have at most 53, which every type for numbers keeps.
+pub(crate) fn nonce(secret: &[u8; 16], address: &SocketAddr, connection: u64) -> u64 {
+    let mut hasher = SipHasher24::new_with_key(secret);
+    AddressKey(*address).hash(&mut hasher);
+    hasher.write_u64(connection);
+    // Cookies are hashes of one byte less.
+    hasher.write_u8(0);
+    hasher.finish() >> 12
+}
+
 /// The cookies of the first kind that are accepted of `address` at `now`: this epoch's and the last one's.
 pub(crate) fn live(secret: &[u8; 16], address: &SocketAddr, now: Instant) -> [u32; 2] {
     epochs(now).map(|epoch| cookies(secret, address, epoch)[0])

@@ -38,7 +38,7 @@ impl Bucket {
     }
 
     /// Takes a token; false when none is left.
-    fn take(&mut self, rate: u16, now: Instant) -> bool {
+    pub(crate) fn take(&mut self, rate: u16, now: Instant) -> bool {
         let possible = self.fill_up(rate, now);
         if possible {
             self.spend();
@@ -97,6 +97,10 @@ pub(crate) struct Rates {
     pub(crate) address: u16,
 }
 
+/// Groups of addresses that are sure of a part of what their network gets. With as many, those that the groups of networks
+/// let through in a second are too few to empty the part of every group.
+pub(crate) const ADDRESS_GROUPS: usize = if cfg!(feature = "alloc") { 256 } else { 32 };
+
 /// A bucket for each of a fixed number of groups of networks or addresses, by a keyed hash.
 #[derive(Debug)]
 pub(crate) struct HashedBuckets<const GROUPS: usize>([Bucket; GROUPS]);
@@ -131,16 +135,20 @@ pub(crate) struct RateLimit<const NETWORKS: usize = 32, const ADDRESSES: usize =
 impl<const NETWORKS: usize, const ADDRESSES: usize> RateLimit<NETWORKS, ADDRESSES> {
     /// Whether `to` may have another answer.
     pub(crate) fn admits(&mut self, secret: &[u8; 16], rates: Rates, now: Instant, to: IpAddr) -> bool {
-        let address = if rates.address > 0 { self.addresses.of(secret, address_bits(to)) } else { None };
-        let is_within_share = address.is_some_and(|address| address.take(rates.address, now));
         let Some(network) = self.networks.of(secret, network(to)) else { return false };
         let has_token = network.fill_up(rates.network, now);
-        let may_advance = || is_within_share && network.has_advance(rates.network);
-        if !has_token && !may_advance() {
+        if !self.all.fill_up(rates.all, now) || !has_token && !network.has_advance(rates.network) {
             return false;
         }
-        network.spend();
-        self.all.take(rates.all, now)
+        // What is not answered takes nothing of anyone's part.
+        let address = if rates.address > 0 { self.addresses.of(secret, address_bits(to)) } else { None };
+        let is_within_share = address.is_some_and(|address| address.take(rates.address, now));
+        let is_admitted = has_token || is_within_share;
+        if is_admitted {
+            network.spend();
+            self.all.spend();
+        }
+        is_admitted
     }
 }
 
@@ -203,6 +211,32 @@ mod tests {
         }
         // What they leave is for the first one.
         assert!((330..=390).contains(&greedy), "{greedy}");
+    }
+
+    #[test]
+    fn a_network_that_asks_without_end_takes_nothing_of_the_share_of_others() {
+        let rates = Rates { network: 20, all: 1_000, address: 5 };
+        let mut limit = RateLimit::<32, 32>::default();
+        let greedy = IpAddr::from([10, 1, 1, 1]);
+        let mut asks = |now: u64, to: IpAddr| limit.admits(&SECRET, rates, Instant::from_micros(now), to);
+        for second in 1..=20_u64 {
+            let mut answered = 0;
+            for milli in 0..1_000_u64 {
+                let now = second * 1_000_000 + milli * 1_000;
+                asks(now, greedy);
+                // Another network asks from as many addresses as it likes.
+                for host in 0..4 {
+                    asks(
+                        now,
+                        IpAddr::from([0x2001, 0xDB8, 0, 7, 0, 0, host, u16::try_from(milli).unwrap_or(0)]),
+                    );
+                }
+                if milli % 500 == 499 {
+                    answered += u8::from(asks(now, IpAddr::from([10, 1, 1, 2])));
+                }
+            }
+            assert_eq!(answered, 2, "second {second}");
+        }
     }
 
     #[test]

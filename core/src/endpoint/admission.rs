@@ -7,9 +7,10 @@ use core::fmt::Debug;
 use core::net::{IpAddr, SocketAddr};
 use core::time::Duration;
 
-use super::client_limits::Origin;
+use super::client_limits::{ClientLimits, Origin};
+use super::incoming::Incoming;
 use super::reservation::{Rejection, Request};
-use crate::rate_limit::{RateLimit, Rates, Ration, network};
+use crate::rate_limit::{ADDRESS_GROUPS, Allowance, RateLimit, Rates, Ration, network};
 use crate::time::Instant;
 
 /// Recent clients that are kept before those of long ago are looked for.
@@ -28,17 +29,38 @@ pub struct Admission {
     members: u32,
     places: BTreeMap<Place, Guest>,
     identities: BTreeSet<u64>,
-    half_open: Counts,
+    /// How many connections of each network are half open, of those that have any.
+    half_open: BTreeMap<u128, u16>,
     addresses: Counts,
     networks: Counts,
-    recent: BTreeMap<IpAddr, Instant>,
-    answers: RateLimit<32, 32>,
-    /// Clients that may be let in without a validated address.
+    /// When an address opened a connection, with and without a proof that the address was its own.
+    recent: BTreeMap<(IpAddr, bool), Instant>,
+    answers: RateLimit<32, ADDRESS_GROUPS>,
+    /// Clients that may be let in without a validated address, and how many of them are there.
     unvalidated: Ration,
+    unvalidated_now: u16,
 }
 
-/// How many connections each address or network has, of those that have any.
-type Counts = BTreeMap<u128, u16>;
+/// The connections of each address or network that has any.
+type Counts = BTreeMap<u128, Count>;
+
+/// How many connections there are, with a validated address and without.
+#[derive(Clone, Copy, Debug, Default)]
+struct Count {
+    validated: u16,
+    unvalidated: u16,
+}
+
+impl Count {
+    const fn of(&mut self, is_validated: bool) -> &mut u16 {
+        if is_validated { &mut self.validated } else { &mut self.unvalidated }
+    }
+
+    /// How many keep out another client. A connection without a validated address may be forged by anyone.
+    const fn against(self, is_validated: bool) -> u16 {
+        if is_validated { self.validated } else { self.validated.saturating_add(self.unvalidated) }
+    }
+}
 
 /// A slot of one of the peers.
 type Place = (u32, u16);
@@ -47,10 +69,12 @@ type Place = (u32, u16);
 #[derive(Clone, Copy, Debug)]
 struct Guest {
     identity: Option<u64>,
+    address: IpAddr,
     /// The network of a connection that is half open, where those are counted.
     half_open: Option<u128>,
     /// Where it comes from, if such clients are limited.
     origin: Option<Origin>,
+    is_validated: bool,
 }
 
 /// Gives several peers one [`Admission`]. It is asked for each connection that begins or ends and for each answer to a
@@ -174,19 +198,18 @@ impl Admission {
             return Err(Rejection::Known);
         }
         if let Some(interval) = request.interval {
-            self.note_recent(now, request.address.ip(), interval)?;
+            self.note_recent(now, (request.address.ip(), request.is_validated), interval)?;
         }
         if self.places.len() >= request.max_incoming.into() {
             return Err(Rejection::Full);
         }
         let origin = Origin::of(request.address.ip());
-        if let Some(Origin { address, network }) = origin {
-            let has_place = |counts: &Counts, key, limit| counts.get(&key).is_none_or(|count| *count < limit);
-            let limits = request.limits;
-            if !has_place(&self.addresses, address, limits.address)
-                || !has_place(&self.networks, network, limits.network)
-            {
+        if let Some(origin) = origin {
+            if !self.has_place(origin, request.limits, true) {
                 return Err(Rejection::Crowded);
+            }
+            if !request.is_validated && !self.has_place(origin, request.limits, false) {
+                return Err(Rejection::Unvalidated);
             }
         }
         let half_open = request.half_open.map(|limit| (network(request.address.ip()), limit));
@@ -197,36 +220,117 @@ impl Admission {
             }
             *count += 1;
         }
-        if let Some(Origin { address, network }) = origin {
-            *self.addresses.entry(address).or_default() += 1;
-            *self.networks.entry(network).or_default() += 1;
-        }
         self.identities.extend(request.identity);
         let half_open = half_open.map(|(network, _)| network);
-        self.places.insert(place, Guest { identity: request.identity, half_open, origin });
+        let Request { identity, is_validated, .. } = *request;
+        let address = request.address.ip();
+        let guest = Guest { identity, address, half_open, origin, is_validated };
+        self.count_in(&guest);
+        self.places.insert(place, guest);
         Ok(())
     }
 
+    fn has_place(
+        &self,
+        Origin { address, network }: Origin,
+        limits: ClientLimits,
+        is_validated: bool,
+    ) -> bool {
+        let is_below = |counts: &Counts, key, limit| {
+            counts.get(&key).is_none_or(|count| count.against(is_validated) < limit)
+        };
+        is_below(&self.addresses, address, limits.address)
+            && is_below(&self.networks, network, limits.network)
+    }
+
+    /// Counts a guest by its origin and by what is known of its address.
+    fn count_in(&mut self, guest: &Guest) {
+        if let Some(Origin { address, network }) = guest.origin {
+            for (counts, key) in [(&mut self.addresses, address), (&mut self.networks, network)] {
+                *counts.entry(key).or_default().of(guest.is_validated) += 1;
+            }
+        }
+        self.unvalidated_now += u16::from(!guest.is_validated);
+    }
+
+    fn count_out(&mut self, guest: &Guest) {
+        if let Some(Origin { address, network }) = guest.origin {
+            for (counts, key) in [(&mut self.addresses, address), (&mut self.networks, network)] {
+                let Some(count) = counts.get_mut(&key) else { continue };
+                let of_kind = count.of(guest.is_validated);
+                *of_kind = of_kind.saturating_sub(1);
+                if count.against(false) == 0 {
+                    counts.remove(&key);
+                }
+            }
+        }
+        self.unvalidated_now = self.unvalidated_now.saturating_sub(u16::from(!guest.is_validated));
+    }
+
+    /// Whether one more client may come in without a proof of its address.
+    fn has_unvalidated_left(&self, allowance: Allowance, now: Instant) -> bool {
+        self.unvalidated_now < allowance.events && self.unvalidated.is_left(allowance, now)
+    }
+
     /// Notes when an address opens a connection, unless it has just done so.
-    fn note_recent(&mut self, now: Instant, address: IpAddr, interval: Duration) -> Result<(), Rejection> {
+    fn note_recent(
+        &mut self,
+        now: Instant,
+        (address, is_validated): (IpAddr, bool),
+        interval: Duration,
+    ) -> Result<(), Rejection> {
         if address.is_loopback() {
             return Ok(());
         }
-        if self.recent.get(&address).is_some_and(|at| *at + interval > now) {
+        let is_recent =
+            |is_validated| self.recent.get(&(address, is_validated)).is_some_and(|at| *at + interval > now);
+        if is_recent(true) {
             return Err(Rejection::Recent);
+        }
+        // One that may be forged makes no client wait that has proved its address.
+        if !is_validated && is_recent(false) {
+            return Err(Rejection::Unvalidated);
         }
         if self.recent.len() >= RECENT {
             self.recent.retain(|_, at| *at + interval > now);
         }
-        self.recent.insert(address, now);
+        self.recent.insert((address, is_validated), now);
         Ok(())
     }
 
     /// A connection is not half open any more.
     fn open(&mut self, place: Place) {
         let network = self.places.get_mut(&place).and_then(|guest| guest.half_open.take());
-        if let Some(network) = network {
-            count_out(&mut self.half_open, network);
+        let Some(network) = network else { return };
+        let Some(count) = self.half_open.get_mut(&network) else { return };
+        *count = count.saturating_sub(1);
+        if *count == 0 {
+            self.half_open.remove(&network);
+        }
+    }
+
+    /// The client of a connection has proved its address.
+    fn validate(&mut self, place: Place) {
+        let Some(mut guest) = self.places.get(&place).copied() else { return };
+        self.count_out(&guest);
+        guest.is_validated = true;
+        self.count_in(&guest);
+        if let Some(at) = self.recent.remove(&(guest.address, false)) {
+            self.recent.insert((guest.address, true), at);
+        }
+        self.places.insert(place, guest);
+    }
+
+    /// A connection that counted like `before` counts like `after`.
+    fn change(&mut self, place: Place, before: Incoming, after: Incoming) {
+        if before.is_counted() && !after.is_counted() {
+            return self.release(place);
+        }
+        if before.is_half_open() && !after.is_half_open() {
+            self.open(place);
+        }
+        if before.is_unvalidated() && !after.is_unvalidated() {
+            self.validate(place);
         }
     }
 
@@ -237,18 +341,7 @@ impl Admission {
         if let Some(identity) = guest.identity {
             self.identities.remove(&identity);
         }
-        if let Some(Origin { address, network }) = guest.origin {
-            count_out(&mut self.addresses, address);
-            count_out(&mut self.networks, network);
-        }
-    }
-}
-
-fn count_out(counts: &mut Counts, key: u128) {
-    let Some(count) = counts.get_mut(&key) else { return };
-    *count = count.saturating_sub(1);
-    if *count == 0 {
-        counts.remove(&key);
+        self.count_out(&guest);
     }
 }
 
@@ -295,16 +388,16 @@ impl Member {
         self.with(|all| all.answers.admits(secret, rates, now, to)) == Some(true)
     }
 
-    pub(crate) fn with_ration<R>(&self, mut act: impl FnMut(&mut Ration) -> R) -> Option<R> {
-        self.with(|all| act(&mut all.unvalidated))
+    pub(crate) fn has_unvalidated_left(&self, allowance: Allowance, now: Instant) -> bool {
+        self.with(|all| all.has_unvalidated_left(allowance, now)) == Some(true)
     }
 
-    pub(crate) fn open(&self, slot: u16) {
-        self.with(|all| all.open((self.number, slot)));
+    pub(crate) fn take_unvalidated(&self, allowance: Allowance, now: Instant) {
+        self.with(|all| all.unvalidated.take(allowance, now));
     }
 
-    pub(crate) fn release(&self, slot: u16) {
-        self.with(|all| all.release((self.number, slot)));
+    pub(crate) fn change(&self, slot: u16, before: Incoming, after: Incoming) {
+        self.with(|all| all.change((self.number, slot), before, after));
     }
 }
 

@@ -26,6 +26,7 @@ mod event;
 mod events;
 mod format;
 mod hook;
+mod incoming;
 mod message;
 mod output;
 mod packet_log;
@@ -63,6 +64,7 @@ pub use types::{
 };
 
 pub(crate) use client_limits::ClientLimits;
+pub(crate) use incoming::Incoming;
 pub(crate) use protocol::{
     Connection, ConnectionEvent, Context, Ending, Internals, MessageToSend, State, Storage, Unconnected,
     UnconnectedKind,

@@ -2,8 +2,9 @@
 
 use core::net::IpAddr;
 
+use super::incoming::Incoming;
 use super::reservation::{Rejection, Request};
-use crate::rate_limit::{Rates, Ration};
+use crate::rate_limit::{Allowance, Rates};
 use crate::time::Instant;
 
 /// A peer's part in a decision with others, which there is none of.
@@ -27,15 +28,15 @@ impl Member {
         match *self {}
     }
 
-    pub(crate) fn with_ration<R>(&self, _: impl FnMut(&mut Ration) -> R) -> Option<R> {
+    pub(crate) const fn has_unvalidated_left(&self, _: Allowance, _: Instant) -> bool {
         match *self {}
     }
 
-    pub(crate) const fn open(&self, _: u16) {
+    pub(crate) const fn take_unvalidated(&self, _: Allowance, _: Instant) {
         match *self {}
     }
 
-    pub(crate) const fn release(&self, _: u16) {
+    pub(crate) const fn change(&self, _: u16, _: Incoming, _: Incoming) {
         match *self {}
     }
 }

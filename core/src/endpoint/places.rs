@@ -3,9 +3,10 @@
 use core::net::IpAddr;
 
 use super::client_limits::{ClientLimits, Origin};
-use super::protocol::{Connection, Peer, Protocol};
+use super::incoming::Incoming;
+use super::protocol::{Peer, Protocol};
 use super::reservation::{Rejection, Request};
-use crate::rate_limit::{Rates, Ration};
+use crate::rate_limit::{Allowance, Rates, Ration};
 
 impl<P: Protocol> Peer<'_, P> {
     /// Lets this peer decide together with others whom it lets in and whom it answers. To be called before there are
@@ -29,7 +30,7 @@ impl<P: Protocol> Peer<'_, P> {
     pub(crate) fn all_incoming(&self) -> usize {
         match &self.member {
             Some(member) => member.incoming(),
-            None => self.incoming.into(),
+            None => self.incoming.all.into(),
         }
     }
 
@@ -38,37 +39,42 @@ impl<P: Protocol> Peer<'_, P> {
         self.member.as_ref().map(|member| member.admits_answer(secret, rates, self.last_now, to))
     }
 
-    /// What all peers together may still let in without a proof of its address; nothing if this peer decides alone.
-    pub(crate) fn with_shared_ration<R>(&self, act: impl FnMut(&mut Ration) -> R) -> Option<R> {
-        self.member.as_ref()?.with_ration(act)
+    /// Whether one more client may come in without a proof of its address: by the ration of this peer, or by that of all
+    /// peers if they decide together, and as long as fewer than the events of `allowance` are there now.
+    pub(crate) fn has_unvalidated_left(&self, own: &Ration, allowance: Allowance) -> bool {
+        match &self.member {
+            Some(member) => member.has_unvalidated_left(allowance, self.last_now),
+            None => self.incoming.unvalidated < allowance.events && own.is_left(allowance, self.last_now),
+        }
     }
 
-    /// Whether a connection counts as half open with all peers.
-    #[inline]
-    pub(crate) fn is_half_open(&self, slot: u16) -> bool {
-        self.member.is_some() && self.slot(slot).is_some_and(|slot| slot.connection.is_half_open())
+    /// Takes one client that comes in without a proof of its address from the ration of all peers; false if this peer decides
+    /// alone.
+    pub(crate) fn take_shared_unvalidated(&self, allowance: Allowance) -> bool {
+        self.member.iter().for_each(|member| member.take_unvalidated(allowance, self.last_now));
+        self.member.is_some()
     }
 
-    /// A connection is not half open any more.
-    #[cold]
-    pub(crate) fn note_opened(&self, slot: u16) {
-        self.member.iter().for_each(|member| member.open(slot));
+    /// Tells the peers that decide together with this one how a connection counts now, if it counted like `before`.
+    pub(crate) fn share_change(&self, at: u16, before: Option<Incoming>) {
+        if let (Some(before), Some(member)) = (before, &self.member)
+            && let Some(slot) = self.slot(at)
+        {
+            member.change(at, before, slot.incoming);
+        }
     }
 
-    /// A connection that another peer opened has ended: its place is free.
-    pub(crate) fn give_place_back(&self, slot: u16) {
-        self.member.iter().for_each(|member| member.release(slot));
-    }
-
-    /// Whether the limits let another client of this address in, as far as this peer knows of others.
-    pub(crate) fn has_place_for(&self, address: IpAddr, limits: ClientLimits) -> bool {
+    /// Whether the limits let another client of this address in, as far as this peer knows of others. Connections whose
+    /// address is not validated may be forged by anyone, so they keep out only clients whose address is not validated either.
+    pub(crate) fn has_place_for(&self, address: IpAddr, limits: ClientLimits, is_validated: bool) -> bool {
         // As long as there are fewer clients in all, none of them has to be looked at.
-        if self.incoming < limits.least() {
+        if self.incoming.all < limits.least() {
             return true;
         }
         let Some(origin) = Origin::of(address) else { return true };
         let (mut of_address, mut of_network) = (0_u16, 0_u16);
-        let incoming = self.occupied().filter(|(_, slot)| slot.is_counted);
+        let keeps_out = |other: Incoming| other.is_counted() && !(is_validated && other.is_unvalidated());
+        let incoming = self.occupied().filter(|(_, slot)| keeps_out(slot.incoming));
         let origins = incoming.filter_map(|(_, slot)| Origin::of(slot.remote?.ip()));
         for other in origins {
             of_address += u16::from(other.address == origin.address);

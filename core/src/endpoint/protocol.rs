@@ -8,6 +8,7 @@ use core::time::Duration;
 use super::admission::Member;
 use super::error::{ConnectError, SendError};
 use super::format::Format;
+use super::incoming::{Incoming, IncomingCounts};
 use super::stats::{DropReasons, PeerStats};
 use super::tables::Tables;
 use super::types::{ConnectionId, ConnectionState, Outcome, Progress, Receipt, RefuseReason, Side};
@@ -355,13 +356,8 @@ pub(crate) trait Connection<P: Protocol>: Debug + Default {
         self.is_lingering()
     }
 
-    /// Whether the other peer has opened the connection and not proved itself yet.
-    fn is_half_open(&self) -> bool {
-        false
-    }
-
-    /// Whether the connection counts against the limit of incoming ones.
-    fn is_incoming(&self) -> bool;
+    /// How the connection counts against the limits of incoming ones.
+    fn incoming(&self) -> Incoming;
 }
 
 /// A message to send.
@@ -475,7 +471,7 @@ pub struct Peer<'a, P: Protocol> {
     /// The slot that the last datagram was for: often the next one's, too.
     pub(crate) last_slot: u16,
     /// How many connections others opened.
-    pub(crate) incoming: u16,
+    pub(crate) incoming: IncomingCounts,
     /// How many datagrams of the connection whose turn it is were composed one after the other.
     pub(crate) in_a_row: u8,
     pub(crate) blocked: Blocked,
@@ -493,7 +489,7 @@ impl<P: Protocol> Debug for Peer<'_, P> {
         debug
             .field("config", config)
             .field("stats", stats)
-            .field("incoming", incoming)
+            .field("incoming", &incoming.all)
             .finish_non_exhaustive()
     }
 }

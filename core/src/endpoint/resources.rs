@@ -2,6 +2,7 @@
 
 use heapless::{Deque, Vec};
 
+use super::incoming::IncomingCounts;
 use super::protocol::{Blocked, Lent, Peer, Protocol, Storage};
 use super::stats::PeerStats;
 use super::tables::{Slot, Tables};
@@ -301,7 +302,7 @@ impl<'a, P: Protocol> Peer<'a, P> {
             lent: Lent::Nothing,
             last_now: Instant::ZERO,
             last_slot: 0,
-            incoming: 0,
+            incoming: IncomingCounts::default(),
             in_a_row: 0,
             last_generation: u32::MAX,
             member: None,

@@ -3,6 +3,7 @@
 use core::net::SocketAddr;
 
 use super::error::PartitionError;
+use super::incoming::{Incoming, IncomingCounts};
 use super::protocol::{Connection, Context, Peer, Protocol, State};
 use super::tables::Slot;
 use super::types::ConnectionId;
@@ -135,14 +136,10 @@ impl<'a, P: Protocol> Peer<'a, P> {
         slot: u16,
         change: impl FnOnce(&mut P::Connection, &mut Context<'_, 'a, P>) -> R,
     ) -> Option<R> {
-        let was_half_open = self.is_half_open(slot);
         let (connection, mut cx) = self.borrow(slot)?;
         let before = connection.identity();
         let result = change(connection, &mut cx);
         self.list_changed(slot, before);
-        if was_half_open && !self.is_half_open(slot) {
-            self.note_opened(slot);
-        }
         Some(result)
     }
 
@@ -152,7 +149,7 @@ impl<'a, P: Protocol> Peer<'a, P> {
         let Some(slot) = self.tables.slots.get_mut(usize::from(at)) else { return };
         let identity = slot.connection.identity();
         list_ready(slot, at, &mut self.tables.ready);
-        let has_left = list_events::<P>(slot, at, &mut self.tables.readable, &mut self.incoming);
+        let before_change = list_events::<P>(slot, at, &mut self.tables.readable, &mut self.incoming);
         let is_blocked = slot.wanted > 0;
         if before != identity {
             self.state.on_identity(at, Some(before), Some(identity));
@@ -160,9 +157,7 @@ impl<'a, P: Protocol> Peer<'a, P> {
         if is_blocked {
             self.list_writable(at);
         }
-        if has_left {
-            self.give_place_back(at);
-        }
+        self.share_change(at, before_change);
     }
 
     /// As [`with`](Self::with), for what changes neither who the other peer is nor what there is to tell.
@@ -193,9 +188,8 @@ impl<'a, P: Protocol> Peer<'a, P> {
     /// Lists a connection that has events, and counts it while others opened it.
     pub(crate) fn list_events(&mut self, at: u16) {
         let Some(slot) = self.tables.slots.get_mut(usize::from(at)) else { return };
-        if list_events::<P>(slot, at, &mut self.tables.readable, &mut self.incoming) {
-            self.give_place_back(at);
-        }
+        let before_change = list_events::<P>(slot, at, &mut self.tables.readable, &mut self.incoming);
+        self.share_change(at, before_change);
     }
 
     /// Takes the first connection out of the queue of those that have events; returns its slot.
@@ -216,11 +210,9 @@ impl<'a, P: Protocol> Peer<'a, P> {
         let now = self.last_now;
         let Some(slot) = self.tables.slots.get_mut(usize::from(at)) else { return };
         slot.in_ready = false;
-        let has_left = list_events::<P>(slot, at, &mut self.tables.readable, &mut self.incoming);
+        let before_change = list_events::<P>(slot, at, &mut self.tables.readable, &mut self.incoming);
         let is_done = is_done::<P>(slot, now);
-        if has_left {
-            self.give_place_back(at);
-        }
+        self.share_change(at, before_change);
         if is_done {
             self.release(at);
         }
@@ -298,23 +290,25 @@ fn list_ready<C>(slot: &mut Slot<C>, at: u16, ready: &mut SlotQueue<'_>) {
     }
 }
 
-/// Lists a connection that has events, and counts it while others opened it. True when it counts no more.
+/// Lists a connection that has events, and counts it while others opened it. Returns how it counted before, if that has
+/// changed.
 fn list_events<P: Protocol>(
     slot: &mut Slot<P::Connection>,
     at: u16,
     readable: &mut SlotQueue<'_>,
-    incoming: &mut u16,
-) -> bool {
-    let is_incoming = slot.connection.is_incoming();
-    let was_counted = core::mem::replace(&mut slot.is_counted, is_incoming);
-    if was_counted != is_incoming {
-        *incoming = if is_incoming { *incoming + 1 } else { incoming.saturating_sub(1) };
+    incoming: &mut IncomingCounts,
+) -> Option<Incoming> {
+    let now = slot.connection.incoming();
+    let before = core::mem::replace(&mut slot.incoming, now);
+    let has_changed = before != now;
+    if has_changed {
+        incoming.change(before, now);
     }
     if !slot.in_readable && !slot.is_paused && slot.connection.has_events() {
         slot.in_readable = true;
         readable.push(at);
     }
-    was_counted && !is_incoming
+    has_changed.then_some(before)
 }
 
 /// Whether a connection makes way for another one and stands in no queue.

@@ -2,6 +2,7 @@
 
 use core::net::SocketAddr;
 
+use super::incoming::Incoming;
 use super::types::ConnectionId;
 use crate::storage::{Deadlines, Index, Pool, SlotIndex, SlotQueue, Slots};
 
@@ -16,8 +17,8 @@ pub(crate) struct Slot<C> {
     pub(crate) in_ready: bool,
     /// Whether the slot stands in the queue of those that have events.
     pub(crate) in_readable: bool,
-    /// Whether the connection counts among the incoming ones.
-    pub(crate) is_counted: bool,
+    /// How the connection counts among the incoming ones.
+    pub(crate) incoming: Incoming,
     /// Whether the addresses lead here. Another connection with the same address may have taken the place.
     pub(crate) is_attached: bool,
     /// Whether the application takes no events for now.
@@ -40,7 +41,7 @@ impl<C: Default> Default for Slot<C> {
             generation: 0,
             in_ready: false,
             in_readable: false,
-            is_counted: false,
+            incoming: Incoming::NO,
             is_attached: false,
             is_paused: false,
             in_blocked: false,

@@ -69,17 +69,22 @@ impl Peer<'_, GameProtocol> {
     fn reservation(&self, from: SocketAddr) -> Request {
         let max_incoming = self.config.max_incoming;
         let limits = self.config.client_limits();
-        Request { identity: None, address: from, max_incoming, interval: None, half_open: None, limits }
+        let (identity, interval, half_open) = (None, None, None);
+        Request { identity, address: from, max_incoming, interval, is_validated: true, half_open, limits }
     }
 
     /// Gives a client that has proved its address a slot, or tells it that there is none.
     fn accept(&mut self, from: SocketAddr, token: HandshakeWord) {
         // A connection with this address that is over is evicted.
         self.find_or_evict(&from);
-        if !self.has_place_for(from.ip(), self.config.client_limits()) {
+        // The cheap question first: the other one looks at all connections.
+        if self.incoming.all >= self.config.max_incoming {
+            return self.turn_away(from, DropReason::Full);
+        }
+        if !self.has_place_for(from.ip(), self.config.client_limits(), true) {
             return self.turn_away(from, DropReason::AddressLimit);
         }
-        let slot = if self.incoming < self.config.max_incoming { self.vacant_slot() } else { None };
+        let slot = self.vacant_slot();
         let reserved = slot.map(|slot| {
             let reserved = self.reserve(slot, &self.reservation(from));
             if reserved.is_err() {

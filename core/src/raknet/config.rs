@@ -36,7 +36,7 @@ pub enum CookiePolicy {
     /// [`UnderLoad`](Self::UnderLoad) with an eighth of [`max_incoming`](Config::max_incoming) as `unvalidated`, at least 1
     /// and at most 16: every client comes in as long as few come at once, those of
     /// rust-raknet, jsp-raknet, raknet-node and Cloudburst Network too, which know no cookies. `docs/attacks.md` (A4) says
-    /// what forged addresses get then.
+    /// what forged addresses get then: never more than so many places.
     #[default]
     Automatic,
     /// Reply 1 carries a keyed cookie; request 2 without it is dropped, counted as
@@ -44,10 +44,11 @@ pub enum CookiePolicy {
     Required,
     /// Reply 1 carries a cookie only while the server is under load, as TCP does it with SYN cookies: `unvalidated` clients
     /// may be let in without one, and within each [`handshake_timeout`](Config::handshake_timeout) as many again, one
-    /// after the other. 0 is [`Required`](Self::Required).
+    /// after the other, as long as fewer than `unvalidated` are there that have neither given a cookie back nor answered a ping
+    /// (docs/raknet.md#address-validation). 0 is [`Required`](Self::Required).
     ///
     /// Until then a forged source is treated as with `Off`: it can have `unvalidated` places, each for ten seconds if
-    /// nothing more is forged, and have a victim sent 6.6 times its bytes for each of them (`docs/attacks.md`, A4). Then
+    /// nothing more is forged, and have a victim sent three times its bytes for each of them (`docs/attacks.md`, A4). Then
     /// it gets nothing. During such a flood clients that know cookies are let in as always, and clients that do not are
     /// turned away. A server that expects such clients sets [`max_incoming`](Config::max_incoming) to its players and
     /// twice `unvalidated`.
@@ -60,7 +61,7 @@ pub enum CookiePolicy {
     },
     /// No cookie and no flag, for clients that do not know the form: those of rust-raknet, and of the original built with
     /// its own security. A forged source can fill the connection table with half-open entries, each for ten seconds and
-    /// at most [`max_half_open_per_network`](Config::max_half_open_per_network) of a network, and have a victim sent 6.6 times its
+    /// at most [`max_half_open_per_network`](Config::max_half_open_per_network) of a network, and have a victim sent three times its
     /// bytes (`docs/attacks.md`, A4).
     Off,
 }

@@ -19,6 +19,13 @@ impl ListLength {
         if version <= Self::NEWEST_TEN { Self::Ten } else { Self::Twenty }
     }
 
+    /// The length of the lists of all peers that speak one of these versions, if it is the same.
+    pub(super) fn of_versions(versions: &[u8]) -> Option<Self> {
+        let mut lengths = versions.iter().map(|version| Self::of_version(*version));
+        let first = lengths.next()?;
+        lengths.all(|length| length == first).then_some(first)
+    }
+
     /// As one bit, which a cookie brings back.
     pub(super) const fn is_twenty(self) -> bool {
         matches!(self, Self::Twenty)

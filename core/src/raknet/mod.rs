@@ -5,6 +5,7 @@
 //! The layers, from the bottom: [`wire`](crate::wire) knows bytes, `connection` knows one other peer, `responder`
 //! answers those that are not connected, `routing` decides what a datagram is for.
 
+mod admission;
 mod amplification_budget;
 mod bans;
 #[cfg(feature = "secure")]
@@ -14,6 +15,7 @@ mod challenges;
 mod challenges;
 mod config;
 pub(crate) mod connection;
+mod cookieless;
 pub(crate) mod delivery;
 mod error;
 mod features;

@@ -2,7 +2,6 @@
 
 use core::net::SocketAddr;
 
-use super::connection::ClientAddress;
 use super::list_length::ListLength;
 use super::wire::Guid;
 use super::wire::offline::ClientSecurity;
@@ -14,9 +13,20 @@ pub(super) struct Request2<'r> {
     pub(super) guid: Guid,
     /// The MTU of the connection.
     pub(super) mtu: u16,
+    /// Bytes of the request.
+    pub(super) length: usize,
     pub(super) source: Source,
     /// What the client wants keys with; none for a plain connection.
     pub(super) challenge: Option<Challenge<'r>>,
+}
+
+/// What a client's second request shows of the address that it came from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ClientAddress {
+    /// It has given a cookie back, so the address is its own.
+    Validated,
+    /// No cookie is asked of it. It may be forged.
+    Unvalidated,
 }
 
 /// What a second request shows of its sender.

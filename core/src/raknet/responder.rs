@@ -8,17 +8,18 @@ use heapless::Deque;
 use super::amplification_budget::AmplificationBudget;
 use super::config::Config;
 use super::connection::BlockHeader;
+use super::cookieless::CookielessSources;
 use super::features::{SERVER, UNCONNECTED, room};
 use super::list_length::ListLength;
 use super::stats::DropReason;
 use super::wire::offline::{
     MAX_OUT_OF_BAND_DATA, MAX_PONG_DATA, Offline, PingScope, Refusal, ServerSecurity,
 };
-use super::wire::{PongFraming, Wire};
+use super::wire::{IP_UDP_OVERHEAD, PongFraming, Wire};
 use crate::cookie;
 use crate::cursor::{WireError, Writer};
 use crate::endpoint::PeerStats;
-use crate::rate_limit::{RateLimit, Rates, Ration};
+use crate::rate_limit::{ADDRESS_GROUPS, RateLimit, Rates, Ration};
 use crate::storage::{Block, BoundedQueue, Pool};
 use crate::time::Instant;
 
@@ -41,6 +42,13 @@ const REPLY_1: usize = 28;
 /// Bytes of reply 2.
 const REPLY_2_IPV4: usize = 35;
 const REPLY_2_IPV6: usize = 57;
+/// How many second requests of a client its first one pays for besides what its connection is sent.
+const REPEATED_REQUESTS: usize = 4;
+
+/// Bytes of reply 2 to this address.
+const fn reply_2(to: &SocketAddr) -> usize {
+    if to.is_ipv4() { REPLY_2_IPV4 } else { REPLY_2_IPV6 }
+}
 
 /// The answer to a first request.
 #[derive(Clone, Copy, Debug)]
@@ -104,8 +112,9 @@ pub(super) struct StatelessResponder {
     pongs: BoundedQueue<(SocketAddr, u64), ANSWERS>,
     pings: Deque<Ping, PINGS>,
     out_of_band: Deque<(SocketAddr, Block), OUT_OF_BAND>,
-    limit: RateLimit<NETWORKS, NETWORKS>,
+    limit: RateLimit<NETWORKS, { room(SERVER, ADDRESS_GROUPS) }>,
     amplification_budget: AmplificationBudget,
+    pub(super) cookieless: CookielessSources,
     /// Clients that may be let in without a cookie, where that depends on the load.
     pub(super) unvalidated: Ration,
     /// The data of pongs, with what stands before them.
@@ -129,6 +138,7 @@ impl StatelessResponder {
             out_of_band: Deque::new(),
             limit: RateLimit::default(),
             amplification_budget: AmplificationBudget::default(),
+            cookieless: CookielessSources::default(),
             unvalidated: Ration::default(),
             advertisement: heapless::Vec::new(),
         };
@@ -147,26 +157,40 @@ impl StatelessResponder {
         &mut self,
         config: &Config,
         stats: &mut PeerStats<DropReason>,
+        now: Instant,
         to: SocketAddr,
         reply: Reply1,
         length: usize,
     ) {
-        if !reply.asks_cookie {
-            self.amplification_budget.add(&config.secret, &to, reply.list_length, length, REPLY_1);
+        if reply.asks_cookie {
+            self.cookieless.remove(&config.secret, &to);
+        } else {
+            self.amplification_budget.add(&config.secret, &to, length, REPLY_1);
+            self.cookieless.add(&config.secret, now, &to, reply.list_length);
         }
         self.answer(stats, to, Answer::Reply1(reply));
     }
 
-    /// The lists of addresses that a client without a cookie has asked for with its first request.
-    pub(super) fn list_length(&mut self, config: &Config, of: &SocketAddr) -> ListLength {
-        self.amplification_budget.list_length(&config.secret, of)
+    /// How many bytes may be sent to a client without a cookie whose second request has `length` bytes and is answered: three
+    /// times those of its requests (RFC 9000 section 8.1), of which the first is as long as the MTU.
+    pub(super) fn connection_budget(
+        &mut self,
+        config: &Config,
+        to: &SocketAddr,
+        mtu: u16,
+        length: usize,
+    ) -> usize {
+        let most = usize::from(mtu).saturating_sub(usize::from(IP_UDP_OVERHEAD) + REPLY_1);
+        // The client may repeat its second request.
+        let rest = REPEATED_REQUESTS * reply_2(to).saturating_sub(length);
+        let of_first = self.amplification_budget.take_up_to(&config.secret, to, most, rest);
+        (3 * (of_first + length)).saturating_sub(reply_2(to))
     }
 
     /// Whether a second request of `length` bytes without a cookie may be answered: its source may be forged, and the
     /// answer is longer.
     pub(super) fn affords_reply_2(&mut self, config: &Config, to: &SocketAddr, length: usize) -> bool {
-        let answer = if to.is_ipv4() { REPLY_2_IPV4 } else { REPLY_2_IPV6 };
-        self.amplification_budget.take(&config.secret, to, length, answer)
+        self.amplification_budget.take(&config.secret, to, length, reply_2(to))
     }
 
     /// Queues a pong, unless its network or all together had enough. `is_admitted` says so if this peer does not decide
@@ -186,11 +210,6 @@ impl StatelessResponder {
         } else {
             stats.drop(DropReason::PongLimit);
         }
-    }
-
-    /// Whether another reply 1 may go to `to` within the ration of pongs.
-    pub(super) fn may_ask_again(&mut self, config: &Config, now: Instant, to: SocketAddr) -> bool {
-        self.limit.admits(&config.secret, pong_rates(config), now, to.ip())
     }
 
     /// Queues a ping; false when too many wait.

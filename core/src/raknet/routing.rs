@@ -1,16 +1,14 @@
 //! Which connection a datagram is for, and what peers without a connection are answered
 //! (docs/raknet.md#unconnected-pings, docs/raknet.md#request-2).
 
-use core::convert::Infallible;
 use core::net::SocketAddr;
 
-use super::bans::AddressPattern;
 use super::config::{CookiePolicy, OutOfBand};
-use super::connection::{BlockHeader, ClientAddress, Connection, ConnectionProtection};
+use super::connection::{BlockHeader, Connection};
 use super::features::{SERVER, UNCONNECTED};
 use super::known_versions;
 use super::list_length::ListLength;
-use super::requests::{Challenge, Request2, Source};
+use super::requests::{Challenge, ClientAddress, Request2, Source};
 use super::responder::{self, Answer, Reply1};
 use super::stats::DropReason;
 use super::types::RakNet;
@@ -18,9 +16,7 @@ use super::wire::offline::{ClientSecurity, Offline, PingScope, Refusal};
 use super::wire::{FirstByte, Guid, PongFraming, Wire, id};
 use crate::cookie;
 use crate::cursor::{Reader, WireError};
-use crate::endpoint::{Connection as _, Peer, Rejection, Request, Slot, Unconnected, UnconnectedKind};
-use crate::rate_limit::{Allowance, Ration};
-use crate::time::Instant;
+use crate::endpoint::{Peer, Unconnected, UnconnectedKind};
 
 /// Takes an offline message; one that is no answer to a client makes no sense to a pure client.
 fn read_offline(datagram: &[u8]) -> Result<Offline<'_>, WireError> {
@@ -62,14 +58,14 @@ impl Peer<'_, RakNet> {
                 self.handle_request_1(from, protocol, mtu, length)
             }
             Offline::Request2 { security, server, mtu, guid } if SERVER => {
-                match self.examine_request_2(from, security, length) {
+                match self.examine_request_2(from, guid, security, length) {
                     Err(reason) => self.stats.drop(reason),
                     Ok(source) => {
                         let challenge = Challenge::in_request(security, server, mtu);
                         // Who has no key cannot answer it.
                         let challenge = challenge.filter(|_| self.config.has_server_key());
                         let mtu = self.config.clamp_mtu(mtu, from);
-                        self.handle_request_2(&Request2 { from, guid, mtu, source, challenge });
+                        self.handle_request_2(&Request2 { from, guid, mtu, length, source, challenge });
                     }
                 }
             }
@@ -183,8 +179,8 @@ impl Peer<'_, RakNet> {
         } else if self.config.accepted_versions.contains(&protocol) {
             let (mtu, asks_cookie) = (self.config.clamp_mtu(mtu, from), self.asks_cookies());
             let reply = Reply1 { mtu, asks_cookie, list_length: ListLength::of_version(protocol) };
-            let Self { state, config, stats, .. } = self;
-            state.responder.answer_request_1(config, stats, from, reply, length);
+            let Self { state, config, stats, last_now, .. } = self;
+            state.responder.answer_request_1(config, stats, *last_now, from, reply, length);
         } else {
             self.state.responder.answer(&mut self.stats, from, Answer::Incompatible);
         }
@@ -253,30 +249,30 @@ impl Peer<'_, RakNet> {
     fn examine_request_2(
         &mut self,
         from: SocketAddr,
+        guid: Guid,
         security: ClientSecurity<'_>,
         length: usize,
     ) -> Result<Source, DropReason> {
         if self.config.max_incoming == 0 {
             return Err(DropReason::Unexpected);
         }
-        let source = self.source(from, security)?;
+        let source = self.source(from, guid, security)?;
         let is_paid = source.address == ClientAddress::Validated
             || self.state.responder.affords_reply_2(&self.config, &from, length);
-        if is_paid {
-            Ok(source)
-        } else if self.asks_cookies() {
-            Err(DropReason::MissingCookie)
-        } else {
-            Err(DropReason::WouldAmplify)
-        }
+        if is_paid { Ok(source) } else { Err(DropReason::WouldAmplify) }
     }
 
     /// An error if the cookie is wrong, or missing where one is always asked for.
-    fn source(&mut self, from: SocketAddr, security: ClientSecurity<'_>) -> Result<Source, DropReason> {
+    fn source(
+        &mut self,
+        from: SocketAddr,
+        guid: Guid,
+        security: ClientSecurity<'_>,
+    ) -> Result<Source, DropReason> {
         match (self.cookie_policy(), security) {
             (CookiePolicy::Off, _)
             | (CookiePolicy::UnderLoad { .. } | CookiePolicy::Automatic, ClientSecurity::None) => {
-                let list_length = self.state.responder.list_length(&self.config, &from);
+                let list_length = self.list_length_without_cookie(from, guid)?;
                 Ok(Source { address: ClientAddress::Unvalidated, list_length })
             }
             (CookiePolicy::Required, ClientSecurity::None) => Err(DropReason::MissingCookie),
@@ -291,6 +287,29 @@ impl Peer<'_, RakNet> {
         }
     }
 
+    /// The lists of addresses that a client without a cookie reads, or why it gets no answer: it was asked for a cookie, or so
+    /// many others have asked since its first request that it has to repeat it.
+    fn list_length_without_cookie(&mut self, from: SocketAddr, guid: Guid) -> Result<ListLength, DropReason> {
+        let kept = self.state.responder.cookieless.list_length(&self.config.secret, &from);
+        if let Some(list_length) = kept {
+            return Ok(list_length);
+        }
+        let is_repeated = self.slot_at(&from).is_some_and(|slot| self.repeats_request_2(slot, guid));
+        if !is_repeated && self.asks_cookies() {
+            return Err(DropReason::MissingCookie);
+        }
+        let only = ListLength::of_versions(&self.config.accepted_versions);
+        match self.config.cookies {
+            // It must not be kept out by others, where no cookie can help it.
+            CookiePolicy::Off => {
+                Ok(only.unwrap_or_else(|| ListLength::of_version(self.config.protocol_version)))
+            }
+            CookiePolicy::Required | CookiePolicy::UnderLoad { .. } | CookiePolicy::Automatic => {
+                only.or_else(|| is_repeated.then_some(ListLength::Ten)).ok_or(DropReason::WouldAmplify)
+            }
+        }
+    }
+
     /// A server with a key computes for nobody whose address may be forged.
     fn cookie_policy(&self) -> CookiePolicy {
         if self.config.has_server_key() { CookiePolicy::Required } else { self.config.cookies }
@@ -301,20 +320,10 @@ impl Peer<'_, RakNet> {
         match self.cookie_policy() {
             CookiePolicy::Required => true,
             CookiePolicy::Off => false,
-            CookiePolicy::UnderLoad { .. } | CookiePolicy::Automatic => !self.has_unvalidated_left(),
+            CookiePolicy::UnderLoad { .. } | CookiePolicy::Automatic => {
+                !self.may_come_unvalidated() || !self.state.responder.cookieless.has_room(self.last_now)
+            }
         }
-    }
-
-    /// Whether one more client may be let in without a cookie.
-    fn has_unvalidated_left(&mut self) -> bool {
-        self.with_unvalidated(|ration, allowance, now| ration.is_left(allowance, now))
-    }
-
-    /// Asks how many clients may be let in without a cookie, by all peers together or by this one if it decides alone.
-    fn with_unvalidated(&mut self, ask: fn(&mut Ration, Allowance, Instant) -> bool) -> bool {
-        let (Some(allowance), now) = (self.config.unvalidated(), self.last_now) else { return true };
-        let all = self.with_shared_ration(|ration| ask(ration, allowance, now));
-        all.unwrap_or_else(|| ask(&mut self.state.responder.unvalidated, allowance, now))
     }
 
     /// Whether any connection that has not ended is with the peer of this GUID.
@@ -327,146 +336,7 @@ impl Peer<'_, RakNet> {
         self.slot(slot).is_some_and(|slot| is_it(&slot.connection))
     }
 
-    /// Gives a client a slot, or says why not. No answer lets it try again.
-    fn accept(&mut self, request: &Request2<'_>) -> Option<Answer> {
-        let Request2 { from, guid, mtu, source: Source { address: source, list_length }, .. } = *request;
-        if self.is_banned(from) {
-            return Some(Answer::Refused(Refusal::Banned));
-        }
-        if self.connected_recently(from) {
-            return Some(Answer::Refused(Refusal::RecentlyConnected));
-        }
-        // Before a connection of others has to make room.
-        if source == ClientAddress::Unvalidated && !self.has_unvalidated_left() {
-            self.stats.drop(DropReason::MissingCookie);
-            return self.ask_for_cookie(request);
-        }
-        let is_full = self.incoming >= self.config.max_incoming;
-        if source == ClientAddress::Unvalidated && !is_full && !self.admits_half_open(from) {
-            self.stats.drop(DropReason::HalfOpenLimit);
-            return self.ask_for_cookie(request);
-        }
-        if !self.has_place_for(from.ip(), self.config.client_limits()) {
-            return self.turn_away(Rejection::Crowded, source);
-        }
-        if is_full {
-            return self.evict_half_open(source);
-        }
-        let Some(slot) = self.vacant_slot() else {
-            return self.evict_half_open(source);
-        };
-        let protection = match &request.challenge {
-            None => ConnectionProtection::new(self.config.protection),
-            Some(challenge) => match self.answer_challenge(request, challenge) {
-                Ok(protection) => protection,
-                Err(answer) => {
-                    self.tables.vacant.push(slot);
-                    return answer;
-                }
-            },
-        };
-        if let Err(rejection) = self.reserve(slot, &self.reservation(from, guid, source)) {
-            self.tables.vacant.push(slot);
-            return self.turn_away(rejection, source);
-        }
-        if source == ClientAddress::Unvalidated {
-            // There was one left; at worst another peer of the server has just taken it too.
-            self.with_unvalidated(Ration::take);
-        }
-        let accepted = self.insert(slot, from, |connection, cx| {
-            connection.accept(cx, guid, mtu, source, list_length, protection);
-            Ok::<_, Infallible>(())
-        });
-        // A connection with keys writes its own answer.
-        accepted.ok().filter(|()| request.challenge.is_none()).map(|()| Answer::Reply2 { mtu })
-    }
-
-    /// Asks a client for a cookie after all: others have taken the places without one since it got its reply 1. A client that
-    /// knows no cookies repeats its request for each reply, so these are rationed as pongs are. The answer is shorter than
-    /// the request.
-    fn ask_for_cookie(&mut self, request: &Request2<'_>) -> Option<Answer> {
-        let Request2 { from, mtu, source, .. } = *request;
-        let Self { state, config, last_now, .. } = self;
-        let asks = config.cookies != CookiePolicy::Off;
-        let may_ask = asks && state.responder.may_ask_again(config, *last_now, from);
-        may_ask.then_some(Answer::Reply1(Reply1 { mtu, asks_cookie: true, list_length: source.list_length }))
-    }
-
-    /// What is asked of the peers that decide together with this one.
-    fn reservation(&self, from: SocketAddr, guid: Guid, source: ClientAddress) -> Request {
-        let limits_half_open = source == ClientAddress::Unvalidated;
-        Request {
-            identity: Some(guid.0),
-            address: from,
-            max_incoming: self.config.max_incoming,
-            interval: self.config.connection_interval,
-            half_open: limits_half_open.then_some(self.config.max_half_open_per_network),
-            limits: self.config.client_limits(),
-        }
-    }
-
-    /// What a client is told for which there is no place at all the peers together, or which the application does not let in.
-    fn turn_away(&mut self, rejection: Rejection, source: ClientAddress) -> Option<Answer> {
-        match rejection {
-            Rejection::Known => Some(Answer::Refused(Refusal::AlreadyConnected)),
-            Rejection::Recent => Some(Answer::Refused(Refusal::RecentlyConnected)),
-            Rejection::Full => self.evict_half_open(source),
-            Rejection::Crowded => {
-                self.stats.drop(DropReason::AddressLimit);
-                Some(Answer::Refused(Refusal::NoFreeIncomingConnections))
-            }
-            Rejection::HalfOpen => {
-                self.stats.drop(DropReason::HalfOpenLimit);
-                None
-            }
-            Rejection::Refused => Some(Answer::Refused(Refusal::NoFreeIncomingConnections)),
-            Rejection::Ignored => None,
-        }
-    }
-
-    /// Makes room by ending the connection that has been half open the longest, if there is one: its client has had
-    /// its chance, and the newcomer asks again in half a second. A newcomer whose address is not validated ends only what
-    /// is not validated either, and no more often than clients may be let in without a cookie.
-    fn evict_half_open(&mut self, source: ClientAddress) -> Option<Answer> {
-        let may_evict = |other: &Connection| {
-            source == ClientAddress::Validated || other.address() == ClientAddress::Unvalidated
-        };
-        let half_open = self
-            .occupied()
-            .filter(|(_, slot)| may_evict(&slot.connection))
-            .filter_map(|(at, slot)| Some((slot.connection.half_open_since()?, at)));
-        let Some((_, slot)) = half_open.min() else {
-            return Some(Answer::Refused(Refusal::NoFreeIncomingConnections));
-        };
-        if source == ClientAddress::Unvalidated {
-            self.with_unvalidated(Ration::take);
-        }
-        self.stats.drop(DropReason::HalfOpenLimit);
-        self.with(slot, |connection, cx| connection.disconnect(cx));
-        None
-    }
-
-    fn is_banned(&self, address: SocketAddr) -> bool {
+    pub(super) fn is_banned(&self, address: SocketAddr) -> bool {
         self.state.bans.list().is_some_and(|bans| bans.is_banned(address.ip(), self.last_now))
-    }
-
-    /// Whether the address opened a connection a moment ago.
-    fn connected_recently(&self, from: SocketAddr) -> bool {
-        let Some(interval) = self.config.connection_interval else { return false };
-        let is_recent = |slot: &Slot<Connection>| {
-            slot.remote.is_some_and(|remote| remote.ip() == from.ip())
-                && slot.connection.made_at + interval > self.last_now
-        };
-        !from.ip().is_loopback() && self.occupied().any(|(_, slot)| is_recent(slot))
-    }
-
-    /// Without a cookie an address may be forged: one network cannot take all slots with connections that never open.
-    fn admits_half_open(&self, from: SocketAddr) -> bool {
-        let network = AddressPattern::network_of(from.ip());
-        let half_open = self.occupied().filter(|(_, slot)| {
-            slot.connection.half_open_since().is_some()
-                && slot.remote.is_some_and(|remote| network.matches(remote.ip()))
-        });
-        half_open.count() < usize::from(self.config.max_half_open_per_network)
     }
 }

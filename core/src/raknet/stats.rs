@@ -19,15 +19,21 @@ drop_reasons! {
         Unexpected,
         /// Request 2 with a wrong or old cookie.
         BadCookie,
-        /// Request 2 without the cookie that was asked for, or that would have been needed: of a client that does not know
-        /// cookies, which never gets in while they are asked ([`CookiePolicy`](super::CookiePolicy)), or forged.
+        /// Request 2 without the cookie that was asked for: of a client that does not know cookies, which never gets in while
+        /// they are asked ([`CookiePolicy`](super::CookiePolicy)), or forged.
         MissingCookie,
+        /// Request 2 of a client that was asked for no cookie, and that is asked for one after all: others have taken the places
+        /// without one meanwhile, or connections that may be forged are in its way.
+        CookieRequested,
         /// A request too short to be worth its answer.
         WouldAmplify,
         /// An answer that a later one pushed out of its queue.
         AnswersFull,
         /// A datagram that arrived before.
         DuplicateDatagram,
+        /// A reliable message in a datagram with the number of an earlier one, as some peers send it, for which there is no
+        /// memory: the number is acknowledged, so the peer does not resend it.
+        LostInDuplicate,
         /// A datagram too far ahead of or behind the others.
         OutsideWindow,
         /// A reliable message that arrived before.

@@ -7,7 +7,7 @@ use super::context::{Context, Ending};
 use super::handshake::State;
 use crate::cursor::Writer;
 use crate::endpoint::{
-    self, ConnectError, ConnectionEvent, ConnectionState, MessageToSend, Receipt, SendError, Side,
+    self, ConnectError, ConnectionEvent, ConnectionState, Incoming, MessageToSend, Receipt, SendError, Side,
 };
 use crate::game_protocol::reason::{ConnectFailure, DisconnectReason};
 use crate::game_protocol::stats::ConnectionStats;
@@ -173,7 +173,9 @@ impl endpoint::Connection<GameProtocol> for Connection {
         self.handshake.state() == State::Closed && !self.end_is_due && !self.has_events()
     }
 
-    fn is_incoming(&self) -> bool {
-        self.side == Side::Server && self.handshake.is_open()
+    fn incoming(&self) -> Incoming {
+        // A client has proved its address before it gets a slot.
+        let is_counted = self.side == Side::Server && self.handshake.is_open();
+        if is_counted { Incoming::new(false, false) } else { Incoming::NO }
     }
 }

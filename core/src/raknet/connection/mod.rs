@@ -69,7 +69,6 @@ pub(crate) use challenge::ChallengeRequest;
 #[cfg(feature = "delay-based")]
 pub use congestion::{PathSample, PathWindow};
 use context::Context;
-pub(crate) use handshake::ClientAddress;
 use handshake::{End, Handshake, State};
 pub(crate) use protection::ConnectionProtection;
 use receiver::{ControlMessage, DatagramStatus, ReceiveError, Receiver};
@@ -90,7 +89,7 @@ use super::wire::datagram::DatagramHeader;
 use super::wire::offline::Offline;
 use super::wire::{Guid, IP_UDP_OVERHEAD, Wire, id};
 use crate::cursor::{Reader, Source, WireError};
-use crate::endpoint::{Progress, Side};
+use crate::endpoint::Progress;
 #[cfg(feature = "secure")]
 use crate::secure::AcceptedToken;
 use crate::serial::U24;
@@ -124,13 +123,18 @@ impl Connection {
         cx: &Context<'_, '_>,
         guid: Guid,
         mtu: u16,
-        address: ClientAddress,
         list_length: ListLength,
         protection: ConnectionProtection,
     ) {
         self.begin(cx, mtu, protection);
         self.set_timeout(cx.config.timeout);
-        self.handshake.await_request(cx.now, guid, address, list_length);
+        self.handshake.await_request(cx.now, guid, list_length);
+    }
+
+    /// The address of the client may be forged: it is sent no more than `budget` bytes and three times those that arrive, until
+    /// it has shown what was sent to it.
+    pub(crate) fn require_validation(&mut self, budget: usize) {
+        self.sender.require_validation(budget);
     }
 
     /// The other peer, which this end dials, dials this end. False if this end does not dial, or has come too far.
@@ -168,15 +172,14 @@ impl Connection {
         self.sender.sizes().mtu()
     }
 
-    /// What the request for a connection that only the other peer opens showed of its address.
-    pub(crate) const fn address(&self) -> ClientAddress {
-        self.handshake.address()
+    /// Whether the address of the client may be forged.
+    pub(crate) fn is_unvalidated(&self) -> bool {
+        self.sender.requires_validation()
     }
 
-    /// Since when a connection that only the other peer opens has been half open.
-    pub(crate) fn half_open_since(&self) -> Option<Instant> {
-        let is_half_open = self.is_unverified() && self.handshake.side() == Side::Server;
-        is_half_open.then_some(self.handshake.since())
+    /// Since when a connection that is half open has been that.
+    pub(crate) const fn half_open_since(&self) -> Instant {
+        self.handshake.since()
     }
 
     /// Whether the second request of the other peer was answered, and nothing has come of it.
@@ -308,6 +311,7 @@ impl Connection {
     /// Takes a datagram of this connection.
     pub(crate) fn handle_datagram(&mut self, cx: &mut Context<'_, '_>, datagram: &[u8]) {
         self.receiver.on_datagram(cx.now, datagram.len());
+        self.sender.on_received(datagram.len());
         if self.protection.is_plain() {
             self.handle_opened(cx, datagram);
         } else {
@@ -381,10 +385,11 @@ impl Connection {
                 match self.handle_capsules(cx, reader, status) {
                     Err(error) => {
                         cx.stats.drop(match error {
+                            // The number is acknowledged already, so the other peer does not send it again.
+                            _ if is_repeated => DropReason::LostInDuplicate,
                             ReceiveError::NoMemory | ReceiveError::MessageTooLarge => DropReason::NoMemory,
                             ReceiveError::OutsideWindow => DropReason::OutsideWindow,
                         });
-                        // The number is acknowledged already.
                         if !is_repeated {
                             self.receiver.defer(cx, number);
                         }

@@ -5,9 +5,10 @@ use super::ConnectionProtection;
 use super::context::Context;
 use super::handshake::State;
 use crate::endpoint::{
-    self, ConnectError, ConnectionEvent, ConnectionState, MessageToSend, Receipt, SendError, Side,
+    self, ConnectError, ConnectionEvent, ConnectionState, Incoming, MessageToSend, Receipt, SendError, Side,
 };
 use crate::raknet::delivery::Delivery;
+use crate::raknet::features::SERVER;
 use crate::raknet::reason::{ConnectFailure, DisconnectReason};
 use crate::raknet::stats::ConnectionStats;
 use crate::raknet::types::{ConnectOptions, RakNet};
@@ -213,11 +214,10 @@ impl endpoint::Connection<RakNet> for Connection {
         (state.is_over() || state == State::Rejecting) && !self.has_own_events() && self.receiver.is_read()
     }
 
-    fn is_half_open(&self) -> bool {
-        self.is_unverified()
-    }
-
-    fn is_incoming(&self) -> bool {
-        self.handshake.side() == Side::Server && self.handshake.takes_incoming_slot()
+    fn incoming(&self) -> Incoming {
+        if !SERVER || self.handshake.side() != Side::Server || !self.handshake.takes_incoming_slot() {
+            return Incoming::NO;
+        }
+        Incoming::new(self.is_unverified(), self.is_unvalidated())
     }
 }

@@ -130,6 +130,13 @@ pub struct Record {
     pub last: U24,
 }
 
+impl Record {
+    /// Whether it names a number that is not before `next`.
+    pub(crate) const fn reaches(self, next: U24) -> bool {
+        !self.first.is_older_than(next) || next.since(self.first) <= self.last.since(self.first)
+    }
+}
+
 impl<'a> Wire<'a> for Record {
     fn read<S: Source<'a>>(source: &mut S) -> Result<Self, WireError> {
         let single = source.u8("single")? != 0;

@@ -233,6 +233,52 @@ fn clients_without_a_cookie_are_rationed_for_all_peers_together() {
     assert_eq!(admission.incoming(), 5);
 }
 
+/// Connections that are half open or forged at one peer keep no client out of another one that can give a cookie back.
+#[test]
+fn a_client_that_knows_cookies_comes_in_beside_forged_ones_at_another_peer() {
+    for limits in [(2, None, None), (8, Some(2), None), (8, None, Some(Duration::from_secs(60)))] {
+        let mut config = raknet_config();
+        config.max_incoming = 8;
+        config.cookies = CookiePolicy::UnderLoad { unvalidated: 4 };
+        (config.max_half_open_per_network, config.max_per_address, config.connection_interval) = limits;
+        let ([mut one, mut other], admission) = servers::<RakNet>(&config);
+        let mut now = Instant::from_micros(1_000_000);
+        let from = |port| SocketAddr::from(([198, 51, 100, 1], port));
+        for number in 1..=2 {
+            let mut client = raknet_client(number, now);
+            open_half(&mut client, &mut one, from(u16::try_from(number).expect("a small number")), now);
+        }
+        let forged = if limits.2.is_some() { 1 } else { 2 };
+        assert_eq!(admission.incoming(), forged);
+        let mut player = raknet_client(9, now);
+        let last = talk(&mut player, &mut other, from(9), &mut now);
+        assert_eq!((last, admission.incoming()), (LastEvent::Connected, forged + 1), "{limits:?}");
+    }
+}
+
+/// Forged connections that stay have cookies asked for at all peers.
+#[test]
+fn clients_without_a_cookie_are_counted_for_all_peers_together() {
+    let mut config = raknet_config();
+    config.max_incoming = 8;
+    config.cookies = CookiePolicy::UnderLoad { unvalidated: 1 };
+    let ([mut one, mut other], _) = servers::<RakNet>(&config);
+    let mut now = Instant::from_micros(1_000_000);
+    let mut first = raknet_client(1, now);
+    assert_eq!(open_half(&mut first, &mut one, address(1), now), [28, 35]);
+    let mut second = raknet_client(2, now);
+    assert_eq!(open_half(&mut second, &mut other, address(2), now), [32, 35]);
+    // It answers a ping, and the ration has filled up again.
+    assert_eq!(talk(&mut first, &mut one, address(1), &mut now), LastEvent::Connected);
+    now = now + Duration::from_secs(10);
+    let mut third = raknet_client(3, now);
+    assert_eq!(open_half(&mut third, &mut other, address(3), now), [28, 35]);
+    // That one goes no further, and is there.
+    now = now + Duration::from_millis(9_900);
+    let mut fourth = raknet_client(4, now);
+    assert_eq!(open_half(&mut fourth, &mut one, address(4), now), [32, 35]);
+}
+
 /// Passes two requests of a client and the answers to them, of which the lengths come back.
 fn open_half(
     client: &mut Peer<'_, RakNet>,

@@ -167,11 +167,11 @@ fn a04_without_cookies_the_first_request_pays_for_the_second_answer() {
     }
 }
 
-/// Nothing proves an address without cookies: a handshake that is forged to its third datagram has the server answer
-/// into the void until its timeout. What that costs is known.
+/// A handshake without a cookie that is forged to its third datagram has the server answer into the void. What that costs is
+/// known, and less than three times what was forged.
 #[test]
 fn a04_without_cookies_a_forged_handshake_costs_what_the_documentation_says() {
-    assert_eq!(cost_of_forged_handshakes(CookiePolicy::Off, 1), (94, 620), "as in docs/attacks.md");
+    assert_eq!(cost_of_forged_handshakes(CookiePolicy::Off, 1), (94, 180), "as in docs/attacks.md");
 }
 
 /// Under load a server sends nothing more of that to anybody: who forges a hundred handshakes at once has two of them go
@@ -179,10 +179,9 @@ fn a04_without_cookies_a_forged_handshake_costs_what_the_documentation_says() {
 #[test]
 fn a04_under_load_forged_handshakes_cost_what_the_documentation_says() {
     let under_load = CookiePolicy::UnderLoad { unvalidated: 2 };
-    // Where a group of networks has padded more than its share, the second request gets a reply 1 with a cookie, too.
-    assert_eq!(cost_of_forged_handshakes(under_load, 100), (9_400, 2 * 620 + (98 + 3) * 32));
+    assert_eq!(cost_of_forged_handshakes(under_load, 100), (9_400, 2 * 180 + 98 * 32));
     // By default that is an eighth of the places, which are eight here.
-    assert_eq!(cost_of_forged_handshakes(CookiePolicy::default(), 100), (9_400, 620 + (99 + 2) * 32));
+    assert_eq!(cost_of_forged_handshakes(CookiePolicy::default(), 100), (9_400, 180 + 99 * 32));
 }
 
 /// The first three datagrams of a client's handshake, which it writes without having heard anything.
@@ -335,8 +334,8 @@ fn a05_a_flood_of_pings_brings_what_the_documentation_says() {
             }
             bytes += bytes_out(&mut server, now);
         }
-        // One second's worth is there at once.
-        let most = a_second * (SECONDS + 1);
+        // One second's worth is there at once, and half of one in advance.
+        let most = a_second * (2 * SECONDS + 3) / 2;
         assert!(bytes <= most, "{bytes} bytes in {SECONDS} s for {networks} networks");
         assert!(bytes > most / 2, "a limit that is never reached shows nothing: {bytes} of {most}");
     }

@@ -9,7 +9,7 @@ use crate::support::raknet::{Net, client_config, peer, server_config};
 
 /// Bytes of the tables, with all timers, that each connection uses.
 #[cfg(target_pointer_width = "64")]
-const PLACE: usize = 1_080;
+const PLACE: usize = 1_088;
 /// Bytes that it uses in addition once something is lost or overtaken: two bits for each of 1,024 datagrams, and six bytes for each
 /// of the 16 that were lost last.
 #[cfg(target_pointer_width = "64")]

@@ -34,5 +34,6 @@ mod shares;
 mod soak;
 mod tokens;
 mod unconnected;
+mod unvalidated;
 mod versions;
 mod wire_laws;

@@ -263,6 +263,30 @@ fn a_repeated_datagram_number_hides_no_reliable_message() {
     assert_eq!(net.pair.b.stats().dropped(DropReason::DuplicateMessage), 1);
 }
 
+/// A repeated number is acknowledged, so a message in it that finds no memory is lost, which has a counter of its own.
+#[test]
+fn a_message_that_is_lost_with_a_repeated_number_is_counted() {
+    let mut config = server_config();
+    config.connection_blocks = Some(8);
+    let mut net = Net::with(peer(client_config()), peer(config), Default::default(), 1);
+    net.connect();
+    net.run_for(Duration::from_millis(100));
+    let client = net.pair.a_address;
+    let mut take = |number: u32, reliable: u32| {
+        // They wait for one that does not come.
+        let datagram = data(number, capsule(Reliability::ReliableOrdered, reliable, reliable), &[0x86; 400]);
+        net.pair.b.handle_datagram(net.pair.now, client, &datagram);
+        let stats = net.pair.b.stats();
+        (stats.dropped(DropReason::NoMemory), stats.dropped(DropReason::LostInDuplicate))
+    };
+    let mut reliable = 100;
+    while take(reliable, reliable) == (0, 0) {
+        reliable += 1;
+        assert!(reliable < 1_000, "the memory has a bound");
+    }
+    assert_eq!(take(100, reliable + 1), (1, 1));
+}
+
 /// Three of eight foreign clients do not give a cookie back. A server of default options lets them in, and notes those that
 /// come while it asks for cookies.
 #[test]

@@ -89,6 +89,7 @@ const CORE: Crate = Crate {
         // Configuration, counters, reasons.
         Layer::together(&[
             "raknet::amplification_budget",
+            "raknet::cookieless",
             "raknet::config",
             "raknet::error",
             "raknet::reason",
@@ -153,6 +154,7 @@ const CORE: Crate = Crate {
             "raknet::message_filter",
             "raknet::protocol",
             "raknet::requests",
+            "raknet::admission",
             "raknet::routing",
             "raknet::unconnected",
             "game_protocol",

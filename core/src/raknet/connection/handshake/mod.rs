@@ -38,22 +38,10 @@ const REPEAT_REQUEST: Duration = Duration::from_secs(1);
 /// How long a connection that is over still answers what the other peer sends again.
 const DRAIN: Duration = Duration::from_secs(1);
 
-/// What a client's second request shows of the address that it came from.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum ClientAddress {
-    /// It has given a cookie back, so the address is its own.
-    Validated,
-    /// No cookie is asked of it. It may be forged.
-    #[default]
-    Unvalidated,
-}
-
 /// The state of a connection, and who the other peer is.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Handshake {
     side: Side,
-    /// What is known of the other peer's address while only that peer opens the connection.
-    address: ClientAddress,
     state: State,
     /// How many addresses this end lists, by the version that the two peers speak.
     list_length: ListLength,
@@ -88,14 +76,8 @@ pub(super) struct Handshake {
 
 impl Handshake {
     /// Begins to wait for the connection request of a peer whose second request is answered.
-    pub(super) fn await_request(
-        &mut self,
-        now: Instant,
-        guid: Guid,
-        address: ClientAddress,
-        list_length: ListLength,
-    ) {
-        (self.side, self.address, self.list_length) = (Side::Server, address, list_length);
+    pub(super) fn await_request(&mut self, now: Instant, guid: Guid, list_length: ListLength) {
+        (self.side, self.list_length) = (Side::Server, list_length);
         self.enter(now, State::Unverified);
         self.guid = guid;
     }
@@ -145,10 +127,6 @@ impl Handshake {
             self.owes_acceptance = true;
         }
         crosses
-    }
-
-    pub(super) const fn address(&self) -> ClientAddress {
-        self.address
     }
 
     /// Whether the second request of the other peer was answered, and nothing has come of it.
@@ -531,6 +509,7 @@ impl Handshake {
             }
             (Ok(Control::Ping { time }), _) if reader.remaining() == 0 => sender.pings.on_ping(time),
             (Ok(Control::Pong { ping_time, time }), _) if reader.remaining() == 0 => {
+                let ping_time = sender.on_echo(cx, ping_time);
                 on_pong(cx, sender, ping_time, time);
             }
             (Ok(Control::DetectLost), _) => {}

@@ -73,7 +73,8 @@ impl Sender {
 
     /// Appends the ping and the pong that are due. They wait for no window, and carry the time at which they leave.
     fn compose_pings(&mut self, cx: &Context<'_, '_>, writer: &mut Writer<'_>) -> Result<(), WireError> {
-        if let Some(ping) = self.pings.take_ping(cx.now) {
+        if self.pings.take_ping(cx.now) {
+            let ping = self.ping_now(cx);
             self.compose_unqueued(cx, writer, &ping)?;
         }
         if let Some(pong) = self.pings.take_pong(cx.now) {
@@ -117,7 +118,8 @@ impl Sender {
     /// Whether the window, the pace and the limit let a datagram of messages leave now.
     fn may_send(&mut self, cx: &Context<'_, '_>) -> bool {
         let (datagram, recovery) = (u32::from(self.sizes.mtu()), &self.recovery);
-        recovery.has_room()
+        !self.validation.is_blocked()
+            && recovery.has_room()
             && self.pacer.allows(cx.now, datagram, || recovery.rate())
             && cx
                 .config
@@ -162,7 +164,8 @@ impl Sender {
         };
         let bytes = cx.pool.size(block);
         let Some(&message) = cx.pool.header(block).outgoing() else { return false };
-        if writer.written() + message.header_size() + bytes > limit {
+        let length = writer.written() + message.header_size() + bytes;
+        if length > limit || !self.validation.allows(length) {
             return false;
         }
         if queue == QueueId::Resend && !may_share_datagram(cx, tracked, &message) {

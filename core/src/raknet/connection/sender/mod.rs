@@ -11,10 +11,12 @@ mod pings;
 mod priority;
 mod queue;
 mod split_sends;
+mod validation;
 
 use pacing::Pacer;
 use pings::Pings;
 use queue::SendQueue;
+use validation::AddressValidation;
 
 use super::congestion::INITIAL_DATAGRAMS;
 use super::context::Context;
@@ -50,6 +52,7 @@ enum SentBytes {
 pub(super) struct Sender {
     sizes: Sizes,
     queue: SendQueue,
+    validation: AddressValidation,
     recovery: LossRecovery,
     /// Paces datagrams by what the path carries.
     pacer: Pacer,
@@ -108,6 +111,32 @@ impl Sender {
     /// Counts a datagram of any kind that leaves.
     pub(super) fn on_datagram(&mut self, now: Instant, bytes: usize) {
         self.count(now, SentBytes::Datagrams, bytes);
+        self.validation.on_sent(bytes);
+    }
+
+    /// Counts a datagram of any kind that arrives.
+    pub(super) fn on_received(&mut self, bytes: usize) {
+        self.validation.on_received(bytes);
+    }
+
+    /// Limits what is sent to a client whose address may be forged to `budget` bytes and three times those that arrive.
+    pub(super) fn require_validation(&mut self, budget: usize) {
+        self.validation.require(budget);
+    }
+
+    /// Whether the address of the client may be forged.
+    pub(super) fn requires_validation(&self) -> bool {
+        self.validation.is_required()
+    }
+
+    /// Returns the time of the ping that a pong with this one answers. One that was hard to guess validates the address.
+    pub(super) fn on_echo(&mut self, cx: &Context<'_, '_>, ping_time: u64) -> u64 {
+        self.validation.on_echo(cx, ping_time)
+    }
+
+    /// A ping that is sent now.
+    fn ping_now(&self, cx: &Context<'_, '_>) -> Control<'static> {
+        Control::Ping { time: self.validation.mask(cx, cx.now.as_millis()) }
     }
 
     /// Queues a message of the application.
@@ -158,13 +187,13 @@ impl Sender {
 
     /// Sends a ping. An unreliable one takes no memory and carries the time at which it leaves.
     pub(super) fn ping(&mut self, cx: &mut Context<'_, '_>, delivery: Delivery) {
-        self.pings.schedule(cx.now, cx.config);
+        self.pings.schedule(cx.now, self.validation.ping_interval(cx.config.ping_interval));
         if !delivery.reliability.is_reliable() {
             self.pings.request_ping();
             return;
         }
         self.pings.on_ping_sent(cx.now);
-        let ping = Control::Ping { time: cx.now.as_millis() };
+        let ping = self.ping_now(cx);
         self.send_control(cx, &ping, delivery.with_priority(Priority::Immediate));
     }
 
@@ -176,9 +205,11 @@ impl Sender {
         mut reader: Reader<'_>,
     ) -> Result<(), WireError> {
         let mut summary = AckSummary::default();
-        let queue = &mut self.queue;
+        let (queue, next) = (&mut self.queue, self.recovery.next_number());
+        let mut names_unsent = false;
         let parsed = (0..records).try_for_each(|_| {
             let record = Record::read(&mut reader)?;
+            names_unsent |= SERVER && record.reaches(next);
             self.recovery.on_ack_record(cx, record, &mut summary, |cx, message| {
                 queue.resolve(cx, message, Outcome::Acknowledged);
             });
@@ -188,7 +219,8 @@ impl Sender {
         if self.recovery.is_empty() && !self.queue.has_resends() {
             self.unacked_since = None;
         }
-        parsed
+        // Only forged acknowledgements name datagrams that were never sent (RFC 9000 section 13.1).
+        if names_unsent { Err(WireError::BadValue) } else { parsed }
     }
 
     /// Handles a negative acknowledgement of so many records.
@@ -232,7 +264,7 @@ impl Sender {
 
     /// When a datagram may leave that waits for nothing but the pace or the limit.
     fn send_deadline(&self, cx: &Context<'_, '_>) -> Option<Instant> {
-        if !self.has_more() || !self.recovery.has_room() {
+        if !self.has_more() || self.validation.is_blocked() || !self.recovery.has_room() {
             return None;
         }
         let paced = self.pacer.ready_at(self.recovery.rate());

@@ -1,7 +1,8 @@
 //! Pings and pongs of an open connection (docs/raknet.md#pings).
 
+use core::time::Duration;
+
 use super::ping_stats::PingStats;
-use crate::raknet::config::Config;
 use crate::raknet::stats::ConnectionStats;
 use crate::raknet::wire::control::Control;
 use crate::time::Instant;
@@ -30,8 +31,8 @@ impl Pings {
     }
 
     /// Schedules the ping after the one that is sent now.
-    pub(super) fn schedule(&mut self, now: Instant, config: &Config) {
-        self.ping_at = config.ping_interval.map(|interval| now + interval);
+    pub(super) fn schedule(&mut self, now: Instant, interval: Option<Duration>) {
+        self.ping_at = interval.map(|interval| now + interval);
     }
 
     /// Lets the next datagram carry a ping.
@@ -76,12 +77,12 @@ impl Pings {
     }
 
     /// Takes the ping that is due.
-    pub(super) fn take_ping(&mut self, now: Instant) -> Option<Control<'static>> {
-        if !core::mem::take(&mut self.ping_due) {
-            return None;
+    pub(super) fn take_ping(&mut self, now: Instant) -> bool {
+        let is_due = core::mem::take(&mut self.ping_due);
+        if is_due {
+            self.on_ping_sent(now);
         }
-        self.on_ping_sent(now);
-        Some(Control::Ping { time: now.as_millis() })
+        is_due
     }
 
     /// Takes the pong that is due.
