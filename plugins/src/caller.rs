@@ -1,6 +1,8 @@
 //! Calls that are awaited, with the driver `rakwire-native`.
 
-use core::future;
+use core::future::{self, Future as _};
+use core::pin::pin;
+use core::task::Poll;
 use core::time::Duration;
 
 use rakwire::endpoint::{ConnectionId, Protocol};
@@ -13,7 +15,7 @@ use crate::calls::{CallError, CallId, Finished, Function, RemoteCalls};
 /// ```
 /// use std::time::Duration;
 /// use rakwire_plugins::caller::Caller;
-/// use rakwire_plugins::calls::{Function, Handler, Refusal, RemoteCalls};
+/// use rakwire_plugins::calls::{CallError, Function, Handler, Refusal, RemoteCalls};
 /// use rakwire_plugins::native::endpoint::{ConnectionId, PluginHost, SharedHook};
 /// use rakwire_plugins::native::{Delivery, Endpoint, Options, RakNet};
 ///
@@ -54,6 +56,9 @@ use crate::calls::{CallError, CallId, Finished, Function, RemoteCalls};
 /// let caller = Caller::new(&client, &here, Duration::from_secs(5), Delivery::RELIABLE_ORDERED);
 /// let sum = caller.call::<Add>(connection.id(), &(20, 22)).await?;
 /// assert_eq!(sum.answer::<Add>()?, 42);
+/// client.close().await;
+/// let failed = caller.call::<Add>(connection.id(), &(20, 22)).await;
+/// assert_eq!(failed.err(), Some(CallError::EndpointClosed));
 /// # Ok(())
 /// # }
 /// ```
@@ -86,8 +91,23 @@ impl<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: us
     /// call is cancelled.
     ///
     /// # Errors
-    /// [`CallError::TooLong`] and [`CallError::BadName`].
+    /// [`CallError::TooLong`], [`CallError::BadName`], and [`CallError::EndpointClosed`] once the endpoint has ended, which counts the
+    /// time of no call any more.
     pub async fn call<F: Function>(
+        &self,
+        to: ConnectionId,
+        arguments: &F::Arguments<'_>,
+    ) -> Result<Finished<BYTES>, CallError> {
+        let mut call = pin!(self.call_while_open::<F>(to, arguments));
+        let mut closed = pin!(self.endpoint.closed());
+        future::poll_fn(|cx| match call.as_mut().poll(cx) {
+            Poll::Pending => closed.as_mut().poll(cx).map(|()| Err(CallError::EndpointClosed)),
+            ended @ Poll::Ready(_) => ended,
+        })
+        .await
+    }
+
+    async fn call_while_open<F: Function>(
         &self,
         to: ConnectionId,
         arguments: &F::Arguments<'_>,

@@ -467,11 +467,16 @@ impl<P: Protocol> Endpoint<P> {
     /// Closes all connections like [`Connection::disconnect`], and then the endpoint. Waits until the address is free
     /// again. This continues if the future is dropped.
     pub async fn close(&self) {
-        let mut ended = self.shared.io.ended.subscribe();
         self.shared.act(|state, now| state.close(now));
         self.shared.unaccepted.notify_waiters();
         self.shared.incoming.notify_waiters();
         self.shared.unconnected.notify_waiters();
+        self.closed().await;
+    }
+
+    /// Waits until the endpoint has ended, after [`close`](Self::close) by any of its handles.
+    pub async fn closed(&self) {
+        let mut ended = self.shared.io.ended.subscribe();
         // It cannot fail: the sender lives as long as this endpoint.
         let _ = ended.wait_for(|ended| *ended).await;
     }

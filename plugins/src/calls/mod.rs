@@ -63,6 +63,7 @@ use rakwire::{Chunks, Instant};
 use self::function::{Ran, Registered};
 use self::queue::{Queued, SendQueue};
 use self::schema::Schema;
+use self::wire::REFUSAL_BYTES;
 use crate::bytes;
 
 pub use self::function::{Function, HandleBits, Handler, LaterHandler, PendingCall};
@@ -100,7 +101,7 @@ struct Ended<const BYTES: usize> {
     is_claimed: bool,
 }
 
-/// A call that is answered later, or a refusal that waits to be sent: neither takes the room of a message.
+/// A call that is answered later, or refused: it does not take the room of a message.
 #[derive(Debug)]
 struct Unanswered<P: Protocol> {
     pending: PendingCall,
@@ -123,7 +124,7 @@ pub struct RemoteCalls<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usiz
     /// Calls whose handlers answer later.
     later: Vec<Unanswered<P>, CALLS>,
     /// Refusals of calls for which there was no room, to be sent.
-    refused: Deque<(Unanswered<P>, Refusal), CALLS>,
+    refusals: SendQueue<P, CALLS, REFUSAL_BYTES>,
     outgoing: SendQueue<P, CALLS, BYTES>,
     answers: SendQueue<P, CALLS, BYTES>,
     next_number: u32,
@@ -144,7 +145,7 @@ impl<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: us
             open: Vec::new(),
             finished: Deque::new(),
             later: Vec::new(),
-            refused: Deque::new(),
+            refusals: SendQueue::new(),
             outgoing: SendQueue::new(),
             answers: SendQueue::new(),
             next_number: 0,
@@ -259,9 +260,15 @@ impl<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: us
         }
     }
 
-    /// Refuses a call for which there is no room. There are refusals for as many as fit; a flood beyond that gets none.
+    /// Refuses a call for which there is no room. Where there is none for refusals either, those for the caller with most of them are
+    /// dropped: a flood costs no other caller its refusals.
     fn refuse_shortly(&mut self, call: Unanswered<P>, refusal: Refusal) {
-        let _ = self.refused.push_back((call, refusal));
+        let Unanswered { pending: PendingCall { number, caller: to }, delivery } = call;
+        let Some(bytes) = encoded(&Message::Refusal { number, refusal }) else { return };
+        if self.refusals.is_full() && self.refusals.pop_of_fullest().is_some() {
+            self.stats.unsent = self.stats.unsent.saturating_add(1);
+        }
+        self.refusals.push(Queued { to, delivery, call: None, bytes });
     }
 
     fn register_function(&mut self, function: Registered<C>) -> Result<(), RegisterError> {
@@ -558,24 +565,6 @@ impl<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: us
         function.run(&mut self.context, pending, arguments, answer)
     }
 
-    /// Sends the refusals of calls that there was no room for. Those for a connection without room wait.
-    fn send_refusals(&mut self, sender: &mut dyn MessageSender<P>) {
-        for _ in 0..self.refused.len() {
-            let Some((call, refusal)) = self.refused.pop_front() else { return };
-            let message = Message::Refusal { number: call.pending.number, refusal };
-            let mut bytes = [0; MAX_HEADER];
-            let Some(length) = message.encode(&mut bytes) else { continue };
-            let bytes = bytes.get(..length).unwrap_or_default();
-            match sender.send(call.pending.caller, bytes, call.delivery) {
-                Ok(_) => {}
-                Err(SendError::QuotaExceeded | SendError::PoolExhausted) => {
-                    let _ = self.refused.push_back((call, refusal));
-                }
-                Err(_) => self.stats.unsent = self.stats.unsent.saturating_add(1),
-            }
-        }
-    }
-
     fn on_signal(&mut self, caller: ConnectionId, name: &[u8], arguments: &[u8]) {
         self.stats.signals = self.stats.signals.saturating_add(1);
         let (mut nothing, pending) = ([0; BYTES], PendingCall { number: 0, caller });
@@ -638,12 +627,7 @@ impl<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: us
         self.answers.retain(|message| message.to != id);
         self.outgoing.retain(|message| message.to != id);
         self.later.retain(|call| call.pending.caller != id);
-        for _ in 0..self.refused.len() {
-            let Some(refused) = self.refused.pop_front() else { break };
-            if refused.0.pending.caller != id {
-                let _ = self.refused.push_back(refused);
-            }
-        }
+        self.refusals.retain(|message| message.to != id);
         while let Some(open) = self.open.iter().find(|open| open.id.to == id).map(|open| open.id) {
             self.finish(open, Err(CallFailure::Disconnected));
         }
@@ -690,8 +674,11 @@ impl<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: us
             let is_too_long = matches!(error, SendError::NeverFits | SendError::TooLong);
             if is_too_long { refusal_of(&answer.bytes) } else { None }
         });
-        self.send_refusals(sender);
         let stats = &mut self.stats;
+        self.refusals.send(sender, |_, _| {
+            stats.unsent = stats.unsent.saturating_add(1);
+            None
+        });
         let mut unsent: Vec<(u32, SendError), CALLS> = Vec::new();
         self.outgoing.send(sender, |message, error| {
             match message.call {
@@ -710,7 +697,7 @@ impl<P: Protocol, C, const FUNCTIONS: usize, const CALLS: usize, const BYTES: us
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
-        if !self.answers.is_empty() || !self.outgoing.is_empty() || !self.refused.is_empty() {
+        if !self.answers.is_empty() || !self.outgoing.is_empty() || !self.refusals.is_empty() {
             return Some(Instant::ZERO);
         }
         self.open.iter().filter_map(|open| open.deadline).min()

@@ -49,6 +49,8 @@ pub enum CallError {
     TooLong,
     /// A name has 1 to [`MAX_NAME`] bytes.
     BadName,
+    /// The endpoint of the plugin is closed, so that nothing is sent any more.
+    EndpointClosed,
 }
 
 impl core::fmt::Display for CallError {
@@ -59,6 +61,7 @@ impl core::fmt::Display for CallError {
                 "the message is longer than messages may be; pass less, or give the plugin more bytes"
             }
             Self::BadName => BAD_NAME,
+            Self::EndpointClosed => "the endpoint is closed",
         })
     }
 }

@@ -6,6 +6,8 @@ pub const MESSAGE_ID: u8 = 127;
 pub const MAX_NAME: usize = 64;
 /// The most bytes of a message beside arguments or an answer.
 pub const MAX_HEADER: usize = 7 + MAX_NAME + MAX_SCHEMA;
+/// The bytes of a refusal.
+pub(super) const REFUSAL_BYTES: usize = 8;
 /// The bytes of a fingerprint behind arguments.
 pub(super) const MAX_SCHEMA: usize = 8;
 

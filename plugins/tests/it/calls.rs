@@ -564,6 +564,26 @@ fn a_flood_of_calls_is_bounded_by_caller() {
     assert_eq!(plugin.poll_timeout(), None, "its answers are gone with it");
 }
 
+/// A caller that reads nothing leaves room for the refusals of others too, so that none of their calls runs into its timeout.
+#[test]
+fn a_flood_of_calls_costs_no_other_caller_its_refusals() {
+    let ids = connections::<RakNet>(2);
+    let mut server = server();
+    let mut buffer = [0; 64];
+    let call = Message::Call { number: 9, name: b"add", arguments: &[0x04, 0x20, 0x00] };
+    let length = call.encode(&mut buffer).expect("room");
+    for _ in 0..1_000 {
+        receive(&mut server, ids[0], &buffer[..length]);
+    }
+    for _ in 0..3 {
+        receive(&mut server, ids[1], &buffer[..length]);
+    }
+    let mut sender = Collector { blocked: Some(ids[0]), ..Collector::new() };
+    let plugin: &mut dyn Plugin<RakNet> = &mut server;
+    plugin.update(Instant::ZERO, &mut sender);
+    assert_eq!(sender.messages.iter().map(|(to, ..)| *to).collect::<Vec<_>>(), [ids[1]; 3]);
+}
+
 /// No time passes: each call has an answer or learns at once that there was no place.
 #[test]
 fn no_call_of_sixteen_at_once_runs_into_its_timeout() {

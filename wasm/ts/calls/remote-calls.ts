@@ -84,6 +84,8 @@ export class RemoteCalls<S extends CallSchema> {
   readonly #open = new Map<number, Deferred<Uint8Array>>();
   readonly #outgoing: SendQueue;
   readonly #answers: SendQueue;
+  /** Refusals that wait for room, which take the place of no call. */
+  readonly #refusals: SendQueue;
   readonly #ended = new AbortController();
   readonly #caller: Caller;
   readonly #detach: () => void;
@@ -99,6 +101,7 @@ export class RemoteCalls<S extends CallSchema> {
     this.#maxBytes = readInteger("maxBytes", maxBytes, LEAST_BYTES, MOST_BYTES);
     this.#outgoing = new SendQueue(connection);
     this.#answers = new SendQueue(connection);
+    this.#refusals = new SendQueue(connection);
     this.#caller = { connection, signal: this.#ended.signal };
     const plugin = { ids: [CALLS_ID], onMessage: (message: Message) => this.#onMessage(message) };
     this.#detach = attachUntilEnd(connection, plugin, () => this.detach());
@@ -190,6 +193,7 @@ export class RemoteCalls<S extends CallSchema> {
     this.#ended.abort(notConnected());
     this.#outgoing.clear();
     this.#answers.clear();
+    this.#refusals.clear();
     this.#open.forEach((answer) => answer.reject(notConnected()));
   }
 
@@ -253,9 +257,9 @@ export class RemoteCalls<S extends CallSchema> {
     if (this.#running + this.#answers.length >= this.#maxCalls) {
       this.#stats.busy += 1;
       // Refusals are short, and a flood gets no more of them than there are calls.
-      if (this.#answers.length < 2 * this.#maxCalls) {
+      if (this.#refusals.length < this.#maxCalls) {
         const bytes = this.#encodeReply(number, new Refusal(REASONS.busy));
-        this.#answers.push({ bytes, options: delivery, onFailed: () => undefined });
+        this.#refusals.push({ bytes, options: delivery, onFailed: () => undefined });
       }
       return;
     }

@@ -24,12 +24,16 @@ pub(super) struct Replies<'a> {
 }
 
 impl Replies<'_> {
-    /// The classes that a client has.
+    /// The classes that a client has. They are decided once: a client that says others later is counted once all the same, and
+    /// hides no other client's mismatch.
     fn on_classes(&mut self, id: ConnectionId, fingerprint: u64) -> Option<()> {
         let peer = self.parts.peer(id)?;
+        if peer.classes != ClientClasses::Unknown {
+            return Some(());
+        }
         let classes =
             if fingerprint == self.fingerprint { ClientClasses::Same } else { ClientClasses::Other };
-        if classes == ClientClasses::Other && peer.classes != ClientClasses::Other {
+        if classes == ClientClasses::Other {
             self.stats.mismatched = self.stats.mismatched.saturating_add(1);
             *self.mismatch = Some(id);
         }

@@ -40,6 +40,13 @@ fn a_client_with_other_classes_is_shown_nothing_and_both_sides_learn_it() {
     authority.spawn(0, 1, &[1, 2, 1, 3]).expect("room");
     authority.tick();
     assert_eq!(sent(&mut authority), []);
+    // One that says now this and now that is counted once.
+    let right = [0x83, 0x02, 0x67, 0xef, 0xf0, 0x5c, 0x68, 0x7e, 0xc6, 0xc4];
+    for said in [right, [0x83, 0x02, 9, 9, 9, 9, 9, 9, 9, 9], right] {
+        receive(&mut authority, id, &said);
+    }
+    assert_eq!((authority.stats().mismatched, authority.poll_mismatch()), (1, None));
+    assert_eq!(sent(&mut authority), []);
     // An authority that sent all the same would not be believed.
     receive(&mut newer, id, &[130, 0, 0, 0, 1, 0b1000_0000]);
     assert_eq!((newer.iter().count(), newer.stats().mismatched, newer.stats().malformed), (0, 2, 0));
