@@ -27,6 +27,8 @@ pub(crate) enum CloseReason {
     Resumed,
     TokenRefused(&'static str),
     AddressLimit(&'static str),
+    /// The client may not connect, whatever it asks for.
+    Forbidden(&'static str),
 }
 
 counted! {
@@ -42,6 +44,8 @@ counted! {
         TokenRefused,
         /// The address or prefix of the client had its share of clients, or of new ones (4429).
         AddressLimit,
+        /// The page of the client is of an origin that may not connect, or its address is banned (4403).
+        Forbidden,
         /// The client sent text (1003).
         TextMessage,
         /// The client sent a message above the limit (1009).
@@ -56,6 +60,10 @@ counted! {
         ShuttingDown,
         /// The UDP socket failed for good (1011).
         UdpFailed,
+        /// The network reported that the game server is unreachable, and the client had asked to be closed then (4502).
+        ServerUnreachable,
+        /// The client began the handshake of another protocol than that of its target (4406).
+        WrongProtocol,
         /// The client closed the WebSocket.
         ClientClosed,
         /// The connection of the client ended without a close.
@@ -75,12 +83,15 @@ impl CloseKind {
             Self::TooManyClients => Some(1013),
             Self::TokenRefused => Some(4401),
             Self::AddressLimit => Some(4429),
+            Self::Forbidden => Some(4403),
             Self::TextMessage => Some(1003),
             Self::MessageTooBig => Some(1009),
             Self::ProtocolViolation => Some(1002),
             Self::Idle | Self::Unresponsive => Some(4408),
             Self::ShuttingDown => Some(1001),
             Self::UdpFailed => Some(1011),
+            Self::ServerUnreachable => Some(4502),
+            Self::WrongProtocol => Some(4406),
             Self::Resumed => Some(4409),
             Self::ClientClosed | Self::ClientVanished => None,
         }
@@ -99,6 +110,7 @@ impl CloseReason {
             Self::Resumed => CloseKind::Resumed,
             Self::TokenRefused(_) => CloseKind::TokenRefused,
             Self::AddressLimit(_) => CloseKind::AddressLimit,
+            Self::Forbidden(_) => CloseKind::Forbidden,
         }
     }
 
@@ -121,7 +133,7 @@ impl CloseReason {
             Self::NoSocket => "UDP socket to the game server failed".to_owned(),
             Self::Flow(end) => sentence_of(end),
             Self::Resumed => "resumed by another connection".to_owned(),
-            Self::TokenRefused(text) | Self::AddressLimit(text) => (*text).to_owned(),
+            Self::TokenRefused(text) | Self::AddressLimit(text) | Self::Forbidden(text) => (*text).to_owned(),
         }
     }
 }
@@ -135,6 +147,8 @@ const fn kind_of(end: &FlowEnd) -> CloseKind {
         FlowEnd::Unresponsive(_) => CloseKind::Unresponsive,
         FlowEnd::ShuttingDown => CloseKind::ShuttingDown,
         FlowEnd::UdpFailed => CloseKind::UdpFailed,
+        FlowEnd::ServerUnreachable => CloseKind::ServerUnreachable,
+        FlowEnd::WrongProtocol(_) => CloseKind::WrongProtocol,
         FlowEnd::ClientClosed => CloseKind::ClientClosed,
         FlowEnd::ClientVanished => CloseKind::ClientVanished,
     }
@@ -151,6 +165,10 @@ fn sentence_of(end: &FlowEnd) -> String {
         FlowEnd::Unresponsive(time) => format!("no answer for {time:?}"),
         FlowEnd::ShuttingDown => "relay is shutting down".to_owned(),
         FlowEnd::UdpFailed => "UDP socket to the game server failed".to_owned(),
+        FlowEnd::ServerUnreachable => {
+            "the game server cannot be reached: nothing listens at its port".to_owned()
+        }
+        FlowEnd::WrongProtocol(kind) => format!("the game server of this target speaks {kind}"),
         FlowEnd::ClientClosed => "closed by the client".to_owned(),
         FlowEnd::ClientVanished => "connection to the client lost".to_owned(),
     }

@@ -15,6 +15,8 @@ export type ErrorCode =
   // connect: the relay
   | "relay-unreachable"
   | "relay-closed"
+  // The relay does not let this page in, by its origin; `banned` is for its address, of the relay or of the server.
+  | "origin-refused"
   // connect: the server
   | "server-unreachable"
   | "no-answer"

@@ -14,7 +14,7 @@ const REPEAT_MS = 1_000;
 /** How many servers are asked at the same time: a relay limits how many clients an address has. */
 const AT_ONCE = 16;
 /** What is wrong with one server and not with the question. */
-const UNAVAILABLE: readonly ErrorCode[] = ["no-answer", "relay-closed", "relay-unreachable", "server-unreachable"];
+const UNAVAILABLE: readonly ErrorCode[] = ["no-answer", "relay-closed", "relay-unreachable", "server-unreachable", "incompatible-protocol"];
 
 /**
  * Asks the RakNet server that the relay at `url` offers as `options.target` what it says of itself, or in Node the server at

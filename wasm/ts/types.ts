@@ -92,7 +92,8 @@ export interface Message {
  *
  * - `local`: `close()` was called. `remote`: the server disconnected. `lost`: the server stopped responding.
  * - `page-left`: its page was closed, reloaded, navigated away from, or kept by the browser for a return.
- * - `relay-closed`: the connection to the relay ended.
+ * - `relay-closed`: the connection to the relay ended. `origin-refused`, `banned`: the relay does not let the page or its address
+ *   come back to its connection.
  * - `message-too-large`, `receive-memory`: the server sent more than the connection's memory can hold.
  * - `sent-too-large`: a message of this side was larger than the server can hold.
  * - `message-unfinished`: the server never completed a reliable message.
@@ -106,6 +107,8 @@ export type CloseCode =
   | "remote"
   | "lost"
   | "relay-closed"
+  | "origin-refused"
+  | "banned"
   | "message-too-large"
   | "sent-too-large"
   | "receive-memory"

@@ -29,8 +29,8 @@ pub(crate) use bans::Bans;
 pub(crate) use discovered::DiscoveredNames;
 use limiter::Excess;
 pub(crate) use limiter::{AddressLimiter, Exempt, Share};
-pub(crate) use origin::OriginPolicy;
 pub use origin::{AllowedOrigin, Origin, OriginSyntaxError};
+pub(crate) use origin::{OriginPolicy, PageOrigin};
 use policy::Policy;
 pub(crate) use proxy::parse;
 pub(crate) use refusal::{Forbidden, Refusal};
@@ -188,12 +188,12 @@ impl Admission {
 
     /// Whether the page of a request may connect.
     pub(crate) fn admits_origin(&self, headers: &HeaderMap) -> bool {
-        self.policy().origins.admits(&origin::PageOrigin::of(headers))
+        self.policy().origins.admits(&PageOrigin::of(headers))
     }
 
     /// Whether a client may connect of which nobody knows the page. A token may be needed besides.
     pub(crate) fn admits_unknown_origins(&self) -> bool {
-        self.policy().admits_origin(&origin::PageOrigin::Unknown)
+        self.policy().admits_origin(&PageOrigin::Unknown)
     }
 
     fn policy(&self) -> Arc<Policy> {

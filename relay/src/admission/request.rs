@@ -11,6 +11,9 @@ use super::origin::PageOrigin;
 /// The prefix of a WebSocket subprotocol that carries a token.
 const TOKEN_PROTOCOL: &str = "rakwire.token.";
 
+/// The value of `unreachable` with which a client wants to be closed.
+const CLOSE: &str = "close";
+
 /// A token as a client sent it. It is never shown.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Token(String);
@@ -41,6 +44,8 @@ pub(crate) struct Request {
     pub(crate) is_deferred: bool,
     /// Whether it has the secret of a flow, to which it comes back.
     pub(crate) is_returning: bool,
+    /// Whether it is closed if its game server is unreachable.
+    pub(crate) closes_unreachable: bool,
 }
 
 impl Request {
@@ -54,6 +59,7 @@ impl Request {
             token: token.map(Token),
             is_deferred: parameter(query, "defer").is_some(),
             is_returning: false,
+            closes_unreachable: parameter(query, "unreachable").is_some_and(|value| value == CLOSE),
         }
     }
 
@@ -67,12 +73,18 @@ impl Request {
             token: given(token).map(Token),
             is_deferred: false,
             is_returning: false,
+            closes_unreachable: false,
         }
     }
 
     /// The same of a client that may open several connections.
     pub(crate) fn deferred(self, is_deferred: bool) -> Self {
         Self { is_deferred, ..self }
+    }
+
+    /// The same of a client that may have said what is to happen if its game server is unreachable.
+    pub(crate) fn when_unreachable(self, then: Option<&str>) -> Self {
+        Self { closes_unreachable: then == Some(CLOSE), ..self }
     }
 
     /// Whether [`Admission::check`](super::Admission::check) counts it as a new client.

@@ -15,6 +15,7 @@ impl Inspect for Awareness {
             protocol::Verdict::Answer(answer) => Verdict::Answer(answer.into()),
             protocol::Verdict::Drop(Refusal::NoHandshake) => Verdict::Drop(DropReason::NotHandshake),
             protocol::Verdict::Drop(Refusal::HandshakeBudget) => Verdict::Drop(DropReason::HandshakeBudget),
+            protocol::Verdict::Drop(Refusal::OtherProtocol(kind)) => Verdict::WrongProtocol(kind),
         }
     }
 
@@ -64,7 +65,11 @@ mod tests {
         assert_eq!(flow.to_server(now, &request), Verdict::Replace(cut));
         assert_eq!(flow.to_server(now, &request[..900]), Verdict::Pass);
         assert_eq!(flow.to_server(now, &request), Verdict::Drop(DropReason::HandshakeBudget));
-        assert_eq!(flow.to_server(now, &[0x84, 0, 0, 0]), Verdict::Drop(DropReason::NotHandshake));
-        assert_eq!(flow.to_client(now, &[0x84, 0, 0, 0]), Verdict::Pass);
+        assert_eq!(flow.to_server(now, &[1; 4]), Verdict::WrongProtocol(ProtocolKind::RakNet));
+        assert_eq!(
+            flow.to_server(now, &[0x84, 0, 0, 0, 0, 0, 8, 0xFE]),
+            Verdict::Drop(DropReason::NotHandshake)
+        );
+        assert_eq!(flow.to_client(now, &[0x84, 0, 0, 0, 0, 0, 8, 0xFE]), Verdict::Pass);
     }
 }

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::protocol::ProtocolKind;
+
 /// Why a flow ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
@@ -25,6 +27,13 @@ pub enum FlowEnd {
     ShuttingDown,
     /// The UDP socket failed for good.
     UdpFailed,
+    /// The network reported that the game server is unreachable before it had sent anything, and [`Setup::closes_unreachable`]
+    /// is set.
+    ///
+    /// [`Setup::closes_unreachable`]: super::Setup::closes_unreachable
+    ServerUnreachable,
+    /// The client began the handshake of another protocol than the target's, which is this one.
+    WrongProtocol(ProtocolKind),
     /// The client closed its connection.
     ClientClosed,
     /// The connection of the client ended without a close, and the client did not come back.

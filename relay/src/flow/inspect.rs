@@ -6,6 +6,7 @@ use std::time::Instant;
 use bytes::Bytes;
 
 use super::counters::DropReason;
+use crate::protocol::ProtocolKind;
 
 /// What happens to a datagram.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,6 +19,8 @@ pub enum Verdict {
     Answer(Bytes),
     /// It is dropped and counted.
     Drop(DropReason),
+    /// It begins a handshake of another protocol than the target's, which is this one: the flow ends.
+    WrongProtocol(ProtocolKind),
 }
 
 /// Decides about each datagram of one flow. A flow without it passes everything.

@@ -127,6 +127,8 @@ pub struct Setup {
     pub proxy_header: Option<ProxyHeader>,
     /// What knows the protocol of the target.
     pub inspect: Option<Box<dyn Inspect>>,
+    /// Whether the flow ends if the network reports that the game server is unreachable before it has sent anything.
+    pub closes_unreachable: bool,
 }
 
 #[derive(Debug)]
@@ -167,6 +169,8 @@ pub struct Flow {
     /// While the game server has not answered.
     announcement: Option<Announcement>,
     inspect: Option<Box<dyn Inspect>>,
+    /// Whether a game server that is unreachable ends it: not once the server has sent something.
+    closes_unreachable: bool,
     carriage: Carriage,
 }
 
@@ -192,6 +196,7 @@ impl Flow {
             reports: setup.secret.map(|secret| Box::new(Reports::new(secret, now))),
             announcement: setup.proxy_header.map(Announcement::new),
             inspect: setup.inspect,
+            closes_unreachable: setup.closes_unreachable,
             carriage: Carriage::default(),
         }
     }
@@ -254,7 +259,7 @@ impl Flow {
             FromServer::Datagram(datagram) => self.handle_server_datagram(now, datagram),
             FromServer::Oversized => self.count_drops(DropReason::DatagramTooBig, 1),
             FromServer::Foreign => self.count_drops(DropReason::ForeignSource, 1),
-            FromServer::Unreachable => self.counters.unreachable.increment(),
+            FromServer::Unreachable => self.handle_unreachable(),
             FromServer::Failed => self.finish(FlowEnd::UdpFailed),
         }
     }
@@ -446,6 +451,12 @@ impl Flow {
         self.reports.as_ref().map(|reports| reports.secret())
     }
 
+    /// Whether [`FromServer::Unreachable`] would end the flow.
+    #[must_use]
+    pub const fn closes_unreachable(&self) -> bool {
+        self.closes_unreachable
+    }
+
     /// Why the flow has ended, once it has.
     #[must_use]
     pub const fn end(&self) -> Option<FlowEnd> {
@@ -469,17 +480,28 @@ impl Flow {
             Verdict::Replace(datagram) => self.queue_to_server(now, datagram),
             Verdict::Answer(answer) => self.queue_to_client(now, answer),
             Verdict::Drop(reason) => self.count_drops(reason, 1),
+            Verdict::WrongProtocol(kind) => self.finish(FlowEnd::WrongProtocol(kind)),
+        }
+    }
+
+    /// The server may be restarting, so that a client that has heard of it waits.
+    fn handle_unreachable(&mut self) {
+        self.counters.unreachable.increment();
+        if self.closes_unreachable {
+            self.finish(FlowEnd::ServerUnreachable);
         }
     }
 
     fn handle_server_datagram(&mut self, now: Instant, datagram: &[u8]) {
         self.announcement = None;
+        self.closes_unreachable = false;
         let verdict = self.inspect.as_mut().map_or(Verdict::Pass, |inspect| inspect.to_client(now, datagram));
         match verdict {
             Verdict::Pass => self.queue_to_client(now, Bytes::copy_from_slice(datagram)),
             Verdict::Replace(datagram) => self.queue_to_client(now, datagram),
             Verdict::Answer(answer) => self.queue_to_server(now, answer),
             Verdict::Drop(reason) => self.count_drops(reason, 1),
+            Verdict::WrongProtocol(kind) => self.finish(FlowEnd::WrongProtocol(kind)),
         }
     }
 

@@ -619,3 +619,17 @@ fn a_clock_that_jumps_ends_a_flow_in_order_or_changes_nothing() {
     fixture.flow.handle_timeout(years);
     assert_eq!(fixture.end(), Some(FlowEnd::Idle(60 * SECOND)));
 }
+
+#[test]
+fn an_unreachable_server_ends_the_flow_of_a_client_that_asks_for_it_until_the_server_has_answered() {
+    let setup = || Setup { closes_unreachable: true, ..Setup::default() };
+    let mut waiting = fixture_of(limits(), setup());
+    waiting.server(FromServer::Foreign);
+    waiting.server(FromServer::Unreachable);
+    assert_eq!(waiting.end(), Some(FlowEnd::ServerUnreachable));
+    let mut answered = fixture_of(limits(), setup());
+    answered.server(FromServer::Datagram(b"hello"));
+    answered.server(FromServer::Unreachable);
+    assert_eq!(answered.end(), None);
+    assert_eq!(answered.counters.snapshot().unreachable, 1);
+}

@@ -1,9 +1,9 @@
 //! State that is shared by all connections of a relay.
 
 use std::net::SocketAddr;
-use std::num::NonZeroU16;
+use std::num::{NonZeroU16, NonZeroUsize};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::sync::{Semaphore, watch};
 use tokio_util::sync::CancellationToken;
@@ -18,7 +18,7 @@ use super::transport::Connection;
 use crate::admission::Admission;
 use crate::config::{Config, Limits};
 use crate::counters::Counters;
-use crate::flow::{ResumeTable, Secret};
+use crate::flow::{Rate, ResumeTable, Secret, SharedRate};
 use crate::front::FrontCounters;
 use crate::front_target::FrontTarget;
 use crate::ops::{AddressLog, Gauges, Health, Reloading, render_metrics};
@@ -28,6 +28,11 @@ use crate::webrtc::WebRtcCounters;
 
 /// How the connection of a client that comes back arrives at its flow.
 pub(crate) type Connections = Handover<Box<Connection>>;
+
+/// Connections of banned addresses that are told so each second, whatever addresses they are: few enough that their handshakes
+/// cost a flooded relay nothing.
+const BANS_TOLD: Rate =
+    Rate { datagrams: const { NonZeroUsize::new(8).expect("8 is not zero") }, bytes: NonZeroUsize::MAX };
 
 /// See the module.
 #[derive(Debug)]
@@ -71,6 +76,8 @@ pub(crate) struct App {
     pub(crate) server_list: ListCache,
     /// What RakNet targets answer to pings.
     pub(crate) probes: Probes,
+    /// How many connections of banned addresses are told so; the others are closed at once.
+    pub(super) bans_told: SharedRate,
 }
 
 impl App {
@@ -102,6 +109,7 @@ impl App {
             reloader: OnceLock::new(),
             server_list: ListCache::default(),
             probes: Probes::new(),
+            bans_told: SharedRate::new(BANS_TOLD, Instant::now()),
         }
     }
 

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tokio::time::timeout;
-use tracing::{info, warn};
+use tracing::{debug, info, warn};
 
 use super::app::{App, Connections};
 use super::drive::{Driver, Ended};
 use super::transport::Connection;
 use super::udp::ServerSocket;
-use crate::admission::{Grant, Permission};
+use crate::admission::{Forbidden, Grant, PageOrigin, Permission, Refusal, Request};
 use crate::close::CloseReason;
 use crate::flow::{Flow, FlowEnd, FromClient, Inspect, ProxyHeader, Secret, Setup};
 use crate::now::Now;
@@ -19,6 +19,12 @@ use crate::protocol::{Awareness, Handshake, LARGEST_PAYLOAD, ProtocolKind, large
 
 /// How long a client waits for the slot of one that is gone.
 pub(super) const EVICTION_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Texts of the close code 4403, which clients of this project tell apart by the first one.
+pub(super) const BANNED: &str = "this address is banned";
+const ORIGIN: &str = "this relay does not accept pages of this origin";
+const NO_ORIGIN: &str = "this relay accepts pages of listed origins alone, and the request names no origin";
+const UNKNOWN_ORIGIN: &str = "this relay lets no data channels in without a token";
 
 /// What a client has asked for.
 #[derive(Debug)]
@@ -33,6 +39,29 @@ pub(crate) struct Opening {
     pub(crate) is_deferred: bool,
     /// Whether it has been counted as a new client.
     pub(crate) is_counted: bool,
+    /// Whether it is closed if its game server is unreachable.
+    pub(crate) closes_unreachable: bool,
+}
+
+/// Decides what a client may have, and counts one that may not connect at all.
+pub(super) fn permission(app: &App, request: &Request) -> Result<Permission, CloseReason> {
+    app.admission.check(Now::read(), request).map_err(|refusal| match refusal {
+        Refusal::Close(reason) => reason,
+        Refusal::Forbidden(forbidden) => {
+            let (counter, text) = match (forbidden, &request.origin) {
+                (Forbidden::Banned, _) => (&app.counters.bans_refused, BANNED),
+                (Forbidden::Origin, PageOrigin::None) => (&app.counters.origins_refused, NO_ORIGIN),
+                (Forbidden::Origin, PageOrigin::Unknown) => (&app.counters.origins_refused, UNKNOWN_ORIGIN),
+                (Forbidden::Origin, PageOrigin::Page(_) | PageOrigin::Invalid) => {
+                    (&app.counters.origins_refused, ORIGIN)
+                }
+            };
+            counter.increment();
+            let client = app.addresses.show(request.client);
+            debug!(%client, origin = ?request.origin, ?forbidden, "request refused");
+            CloseReason::Forbidden(text)
+        }
+    })
 }
 
 /// Serves a client until its flow ends, or passes it on to its earlier flow.
@@ -177,7 +206,12 @@ async fn run(
     let now = Instant::now();
     let limits = grant.limits.of_flow(&target.settings);
     let proxy_header = target.settings.proxy_protocol.then_some(proxy_header);
-    let setup = Setup { secret, proxy_header, inspect: awareness(app, grant, proxy_header.as_ref()) };
+    let setup = Setup {
+        secret,
+        proxy_header,
+        inspect: awareness(app, grant, proxy_header.as_ref()),
+        closes_unreachable: opening.closes_unreachable,
+    };
     let mut flow = Flow::new(limits, app.counters.target(&target.name), setup, now);
     if let Some(rate) = app.admission.shared_rate(grant, limits.rate, now) {
         flow.share_rate(rate);

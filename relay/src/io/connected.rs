@@ -13,6 +13,7 @@ use crate::admission::Share;
 pub(crate) struct Connected {
     peer: SocketAddr,
     has_proxy_header: bool,
+    is_banned: bool,
     is_websocket: Arc<AtomicBool>,
     _place: Arc<Place>,
 }
@@ -27,7 +28,7 @@ struct Place {
 impl Connected {
     pub(super) fn new(peer: SocketAddr, permit: OwnedSemaphorePermit, share: Option<Share>) -> Self {
         let place = Arc::new(Place { _permit: permit, _share: share });
-        Self { peer, has_proxy_header: false, is_websocket: Arc::default(), _place: place }
+        Self { peer, has_proxy_header: false, is_banned: false, is_websocket: Arc::default(), _place: place }
     }
 
     /// The connection of a trusted proxy that has named this client in a PROXY protocol header.
@@ -38,6 +39,16 @@ impl Connected {
     /// Whether it began with a PROXY protocol header that names a client.
     pub(super) const fn has_proxy_header(&self) -> bool {
         self.has_proxy_header
+    }
+
+    /// The connection of a banned address, which is there to be told so.
+    pub(super) fn banned(self) -> Self {
+        Self { is_banned: true, ..self }
+    }
+
+    /// Whether its address was banned when it was opened.
+    pub(super) const fn is_banned(&self) -> bool {
+        self.is_banned
     }
 
     /// The other end of the connection: the client that a trusted proxy names in a PROXY protocol header, or the other end

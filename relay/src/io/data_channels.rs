@@ -12,15 +12,14 @@ use tracing::{debug, warn};
 use super::announced::AnnouncedWebRtc;
 use super::app::App;
 use super::batch::BatchSocket;
-use super::client::{self, Opening};
+use super::client::{self, BANNED, Opening, permission};
 use super::connected::Connected;
 use super::front_gate::Gate;
 use super::receive::Received;
 use super::serve::admit;
 use super::transport::{Connection, Inbox, Port, Transport, WebRtcTransport};
-use crate::admission::{Forbidden, Refusal, Request};
+use crate::admission::{Refusal, Request};
 use crate::close::CloseReason;
-use crate::now::Now;
 use crate::webrtc::{
     Certificate, DatagramEvent, Endpoint, Fingerprint, HANDSHAKE_TIMEOUT, NoRequest, OpenRequest, Session,
     SessionEvent, SessionSettings, WebRtcCounters, WebRtcDropReason,
@@ -28,9 +27,6 @@ use crate::webrtc::{
 
 /// How many calls receive before others get their turn.
 const CALLS_MAX: usize = 8;
-
-/// The close code of clients that may not connect whatever they ask for.
-const FORBIDDEN: u16 = 4403;
 
 /// The close code of clients for which there is no place now.
 const TRY_AGAIN_LATER: u16 = 1013;
@@ -190,33 +186,15 @@ impl From<CloseReason> for Failure {
     }
 }
 
-impl From<Refusal> for Failure {
-    fn from(refusal: Refusal) -> Self {
-        match refusal {
-            Refusal::Close(reason) => reason.into(),
-            Refusal::Forbidden(forbidden) => {
-                let text = match forbidden {
-                    Forbidden::Origin => "this relay lets no data channels in without a token",
-                    Forbidden::Banned => "this address is banned",
-                };
-                Self::Closed(FORBIDDEN, text.to_owned())
-            }
-        }
-    }
-}
-
 /// Serves a client from its first datagram to its close.
 async fn serve(app: &App, counters: &WebRtcCounters, mut transport: WebRtcTransport, client: SocketAddr) {
     let asked = tokio::select! {
         asked = timeout(HANDSHAKE_TIMEOUT, ask(app, &mut transport, client)) => asked.unwrap_or(Err(Failure::Gone)),
         () = app.drain.cancelled() => Err(Failure::Closed(1001, "the relay is shutting down".to_owned())),
     };
-    let asked = asked.and_then(|(connected, request)| {
-        let opening = open(app, client, request)?;
-        Ok((connected, opening))
-    });
     match asked {
-        Ok((connected, opening)) => {
+        Ok((connected, request)) => {
+            let opening = open(app, client, request);
             counters.session_connected();
             // Taken before the flow, so that a shutdown in between waits for it.
             let tracked = app.sessions.token();
@@ -275,36 +253,31 @@ fn place(app: &App, client: SocketAddr) -> Result<Connected, Failure> {
         let text = "this relay has too many open connections; try again later";
         return Err(Failure::Closed(TRY_AGAIN_LATER, text.to_owned()));
     };
-    Ok(admit(app, client, permit)?)
+    let refused = |refusal| match refusal {
+        Refusal::Close(reason) => reason,
+        Refusal::Forbidden(_) => CloseReason::Forbidden(BANNED),
+    };
+    Ok(admit(app, client, permit).map_err(refused)?)
 }
 
 /// Decides about the request of a client.
-fn open(app: &App, client: SocketAddr, request: OpenRequest) -> Result<Opening, Failure> {
-    let OpenRequest { target, token, resume, defer, .. } = request;
+fn open(app: &App, client: SocketAddr, request: OpenRequest) -> Opening {
+    let OpenRequest { target, token, resume, defer, unreachable, .. } = request;
     let is_deferred = defer.is_some_and(|value| !value.is_empty());
     let resume = resume.and_then(|secret| secret.0.parse().ok());
     let is_returning = app.has_flow(resume.as_ref(), target.as_deref());
     let request = Request::without_origin(client, target, token.map(|token| token.0));
-    let request = request.deferred(is_deferred).returning(is_returning);
-    let permission = match app.admission.check(Now::read(), &request) {
-        Ok(permission) => Ok(permission),
-        Err(Refusal::Close(reason)) => Err(reason),
-        Err(Refusal::Forbidden(forbidden)) => {
-            match forbidden {
-                Forbidden::Origin => app.counters.origins_refused.increment(),
-                Forbidden::Banned => app.counters.bans_refused.increment(),
-            }
-            return Err(Refusal::Forbidden(forbidden).into());
-        }
-    };
-    Ok(Opening {
+    let request =
+        request.deferred(is_deferred).returning(is_returning).when_unreachable(unreachable.as_deref());
+    Opening {
         client,
-        permission,
+        permission: permission(app, &request),
         has_control: true,
         resume,
         is_deferred,
         is_counted: request.is_counted(),
-    })
+        closes_unreachable: request.closes_unreachable,
+    }
 }
 
 /// Runs the port. If it ends before the relay does, clients come by other transports.

@@ -202,7 +202,7 @@ async fn refused_clients_are_told_the_code_and_the_text_that_a_websocket_is_clos
     }
     let relay = start(|config| config.webrtc.allow_without_origin = false).await;
     let mut client = Client::open(&relay, OPEN).await;
-    assert_eq!(client.control().await["code"], FORBIDDEN);
+    assert_eq!(client.control().await["code"], 4403);
     assert_eq!(relay.app.counters.snapshot().origins_refused, 1);
     let full = start(|config| config.limits.max_clients = 1).await;
     let mut first = Client::open(&full, OPEN).await;
@@ -217,7 +217,8 @@ async fn a_banned_client_and_one_of_too_many_are_told_which_they_are() {
     std::fs::write(&bans, "127.0.0.1\n").unwrap();
     let relay = start(|config| config.admission.bans = Some(bans.clone())).await;
     let mut banned = Client::open(&relay, OPEN).await;
-    assert_eq!(banned.control().await["code"], FORBIDDEN);
+    let told = banned.control().await;
+    assert_eq!((&told["code"], &told["reason"]), (&4403.into(), &"this address is banned".into()));
     assert_eq!(relay.app.counters.snapshot().bans_refused, 1);
     std::fs::remove_file(bans).unwrap();
 
@@ -337,4 +338,17 @@ async fn checks_are_answered_without_a_session_and_those_with_another_password_a
     assert_eq!((counts.answers, counts.begun), (1, 0));
     assert_eq!(counts.drops(WebRtcDropReason::WrongPassword), 20);
     assert_eq!(counts.drops(WebRtcDropReason::UnknownSource), 20);
+}
+
+#[tokio::test]
+async fn a_client_that_asks_for_it_is_closed_at_once_when_its_game_server_is_absent() {
+    let absent = UdpSocket::bind("127.0.0.79:0").await.unwrap().local_addr().unwrap();
+    let relay = start(|config| {
+        config.targets.values_mut().for_each(|target| target.address = absent.to_string().parse().unwrap())
+    })
+    .await;
+    let mut client = Client::open(&relay, r#"{"type":"open","target":"game","unreachable":"close"}"#).await;
+    assert_eq!(client.control().await["type"], "flow");
+    assert!(client.session.send_datagram(b"anybody there?"));
+    assert_eq!(client.control().await["code"], 4502);
 }

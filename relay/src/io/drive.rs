@@ -161,6 +161,12 @@ impl<'a> Driver<'a> {
     /// Receives datagrams of the game server; true if there may be more.
     fn receive(&mut self, context: &mut Context<'_>, now: Instant) -> bool {
         let Self { flow, server, connection, .. } = self;
+        if !flow.closes_unreachable() {
+            server.ignore_errors();
+        } else if server.poll_unreachable(context).is_ready() {
+            flow.handle_server(now, FromServer::Unreachable);
+            return false;
+        }
         for _ in 0..RECEIVES_MAX {
             match server.poll_readable(context) {
                 Poll::Ready(Ok(())) => {}

@@ -5,21 +5,21 @@ use std::sync::Arc;
 
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::extract::{RawQuery, State, WebSocketUpgrade};
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::header::CONNECTION;
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::middleware::map_response;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Extension, Router};
-use tracing::debug;
 
 use super::app::App;
-use super::client::{self, Opening};
+use super::client::{self, BANNED, Opening};
 use super::connected::Connected;
 use super::files::serve_files;
 use super::server_list::{servers, transports};
 use super::transport::{Connection, Transport, WebSocketTransport, configure};
-use crate::admission::{Forbidden, Refusal, Request, parameter};
+use crate::admission::{Request, parameter};
 use crate::flow::FLOW_PROTOCOL;
-use crate::now::Now;
 
 /// All paths of the relay.
 pub(crate) fn router(app: Arc<App>, serve: Option<&Path>) -> Router {
@@ -35,10 +35,25 @@ pub(crate) fn router(app: Arc<App>, serve: Option<&Path>) -> Router {
     }
 }
 
+/// What a banned address gets: a WebSocket that says so as it closes, and nothing else.
+pub(crate) fn router_for_banned(app: Arc<App>) -> Router {
+    let refuse = async |State(app): State<Arc<App>>| {
+        app.counters.bans_refused.increment();
+        (StatusCode::FORBIDDEN, BANNED)
+    };
+    // Its connection is there for one answer: it has no share of its address, which would bound it otherwise.
+    let close = async |mut response: Response| {
+        if response.status() != StatusCode::SWITCHING_PROTOCOLS {
+            response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        }
+        response
+    };
+    Router::new().route("/ws", get(open)).fallback(refuse).layer(map_response(close)).with_state(app)
+}
+
 /// A client's request for a WebSocket.
 ///
-/// Only pages and addresses that may not connect are rejected here. Everything else is rejected by a close code, because
-/// a page sees nothing else.
+/// It is refused by a close code, because a page sees nothing else.
 async fn open(
     State(app): State<Arc<App>>,
     Extension(connected): Extension<Connected>,
@@ -59,11 +74,7 @@ async fn open(
     let request = Request::from_http(client, &headers, &query);
     let is_returning = app.has_flow(resume.as_ref(), request.target.as_deref());
     let request = request.returning(is_returning);
-    let permission = match app.admission.check(Now::read(), &request) {
-        Ok(permission) => Ok(permission),
-        Err(Refusal::Close(reason)) => Err(reason),
-        Err(Refusal::Forbidden(forbidden)) => return forbid(&app, &request, forbidden),
-    };
+    let permission = client::permission(&app, &request);
     let upgrade = configure(upgrade, &app.admission.limits()).protocols([FLOW_PROTOCOL]);
     connected.set_websocket();
     let opening = Opening {
@@ -73,6 +84,7 @@ async fn open(
         resume,
         is_deferred: request.is_deferred,
         is_counted: request.is_counted(),
+        closes_unreachable: request.closes_unreachable,
     };
     // Taken before the upgrade, so that a shutdown in between waits for it.
     let tracked = app.sessions.token();
@@ -82,22 +94,4 @@ async fn open(
         // In a task of its own: this one has room for the request and the upgrade, which a session does not need.
         tokio::spawn(async move { client::serve(&app, connection, &opening).await });
     })
-}
-
-fn forbid(app: &App, request: &Request, forbidden: Forbidden) -> Response {
-    (StatusCode::FORBIDDEN, count_forbidden(app, request, forbidden)).into_response()
-}
-
-/// Counts a request that is forbidden, and says why it is.
-pub(super) fn count_forbidden(app: &App, request: &Request, forbidden: Forbidden) -> &'static str {
-    let (counter, text) = match forbidden {
-        Forbidden::Origin => {
-            (&app.counters.origins_refused, "this relay does not accept pages of this origin")
-        }
-        Forbidden::Banned => (&app.counters.bans_refused, "this address is banned"),
-    };
-    counter.increment();
-    let client = app.addresses.show(request.client);
-    debug!(%client, origin = ?request.origin, ?forbidden, "request refused");
-    text
 }

@@ -24,6 +24,7 @@ use tracing::{debug, error};
 
 use super::app::App;
 use super::connected::Connected;
+use super::http::router_for_banned;
 use super::read_ahead::ReadAhead;
 use super::tcp::tune;
 use super::write_deadline::WriteDeadline;
@@ -68,14 +69,23 @@ pub(crate) async fn serve(app: Arc<App>, listener: TcpListener, router: Router) 
     connections.wait().await;
 }
 
-/// Gives a connection of `peer` its place, if its address may have one more.
+/// Gives a connection of `peer` its place, if its address may have one more. Of banned addresses a few have one for as long as it
+/// takes to tell them.
 pub(super) fn admit(app: &App, peer: SocketAddr, permit: OwnedSemaphorePermit) -> Result<Connected, Refusal> {
-    let admitted = app.admission.admit_connection(Now::read(), peer.ip());
-    let share = admitted.inspect_err(|refusal| match refusal {
-        Refusal::Forbidden(_) => app.counters.bans_refused.increment(),
-        Refusal::Close(_) => app.counters.connections_refused.increment(),
-    })?;
-    Ok(Connected::new(peer, permit, share))
+    let now = Now::read();
+    match app.admission.admit_connection(now, peer.ip()) {
+        Ok(share) => Ok(Connected::new(peer, permit, share)),
+        Err(Refusal::Forbidden(_)) if app.bans_told.admits(now.at, 1) => {
+            Ok(Connected::new(peer, permit, None).banned())
+        }
+        Err(refusal) => {
+            match refusal {
+                Refusal::Forbidden(_) => app.counters.bans_refused.increment(),
+                Refusal::Close(_) => app.counters.connections_refused.increment(),
+            }
+            Err(refusal)
+        }
+    }
 }
 
 /// Serves a connection of a trusted proxy, once that has told the client.
@@ -140,6 +150,7 @@ const fn is_client_error(kind: io::ErrorKind) -> bool {
 
 /// Answers the requests of one connection, until it ends or becomes a WebSocket.
 async fn serve_connection(app: Arc<App>, stream: TcpStream, router: Router, connected: Connected) {
+    let router = if connected.is_banned() { router_for_banned(Arc::clone(&app)) } else { router };
     let Some(tls) = &app.tls else {
         return serve_requests(&app, stream, router, connected).await;
     };

@@ -1,15 +1,18 @@
 //! The UDP socket of one client, connected to its game server. It sends and receives several datagrams per call.
 
 use std::cell::RefCell;
+use std::future::pending;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::ops::ControlFlow;
-use std::task::{Context, Poll};
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 use std::time::Instant;
 
 use quinn_udp::{Transmit, UdpSockRef, UdpSocketState};
 use tokio::io::Interest;
 use tokio::net::UdpSocket;
+use tokio_util::sync::ReusableBoxFuture;
 use tracing::warn;
 
 use super::path_mtu::{fragmenting_state, send_datagram};
@@ -38,9 +41,11 @@ pub(crate) struct Sent {
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct ServerSocket {
-    socket: UdpSocket,
+    socket: Arc<UdpSocket>,
     state: UdpSocketState,
     server: SocketAddr,
+    /// Completes with the next error that the network reports, once somebody waits for it.
+    errors: Option<ReusableBoxFuture<'static, io::Error>>,
     /// The longest datagram that is passed on, in bytes.
     longest: usize,
     /// How many buffers the next call receives into.
@@ -65,8 +70,9 @@ impl ServerSocket {
         socket.connect(server).await?;
         let socket = socket.into_std()?;
         let state = fragmenting_state(&socket)?;
-        let socket = UdpSocket::from_std(socket)?;
-        Ok(Self { socket, state, server, longest: max_datagram.max(RECEIVE_MIN), expected: 1 })
+        let socket = Arc::new(UdpSocket::from_std(socket)?);
+        let longest = max_datagram.max(RECEIVE_MIN);
+        Ok(Self { socket, state, server, errors: None, longest, expected: 1 })
     }
 
     pub(crate) fn poll_readable(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -75,6 +81,25 @@ impl ServerSocket {
 
     pub(crate) fn poll_writable(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.socket.poll_send_ready(context)
+    }
+
+    /// Ready when the network reports that the server is unreachable. Neither a socket that is readable nor one that is writable
+    /// says so before the next datagram.
+    pub(crate) fn poll_unreachable(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        loop {
+            let next = || next_error(Arc::clone(&self.socket));
+            let errors = self.errors.get_or_insert_with(|| ReusableBoxFuture::new(next()));
+            let error = ready!(errors.poll(context));
+            errors.set(next());
+            if is_unreachable(&error) {
+                return Poll::Ready(());
+            }
+        }
+    }
+
+    /// Gives back what [`poll_unreachable`](Self::poll_unreachable) takes.
+    pub(crate) fn ignore_errors(&mut self) {
+        self.errors = None;
     }
 
     /// Sends the next datagrams of a flow; pending while the socket is full, and nothing if none waits.
@@ -132,7 +157,7 @@ impl ServerSocket {
 
     /// Passes received datagrams or an error to `handle`; breaks if there are none.
     pub(crate) fn try_recv(&mut self, mut handle: impl FnMut(FromServer<'_>)) -> ControlFlow<()> {
-        let Self { socket, state, server, longest, expected } = self;
+        let Self { socket, state, server, longest, expected, .. } = self;
         let result = try_receive(socket, state, expected, |received| {
             for datagram in datagrams(received, *server) {
                 handle(match datagram {
@@ -145,13 +170,24 @@ impl ServerSocket {
         match result {
             Ok(()) => {}
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return ControlFlow::Break(()),
-            Err(error) if is_temporary(&error) => handle(FromServer::Unreachable),
+            Err(error) if is_unreachable(&error) => handle(FromServer::Unreachable),
+            Err(error) if is_temporary(&error) => {}
             Err(error) => {
                 warn!(%error, "cannot receive from the game server");
                 handle(FromServer::Failed);
             }
         }
         ControlFlow::Continue(())
+    }
+}
+
+/// The next error that the network reports.
+async fn next_error(socket: Arc<UdpSocket>) -> io::Error {
+    let take = || socket.take_error()?.ok_or_else(|| io::ErrorKind::WouldBlock.into());
+    match socket.async_io(Interest::ERROR, take).await {
+        Ok(error) => error,
+        // The socket itself is broken, which who sends or receives finds.
+        Err(_) => pending().await,
     }
 }
 

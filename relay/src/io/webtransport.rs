@@ -19,15 +19,13 @@ use super::app::App;
 use super::client::{self, Opening};
 use super::connected::Connected;
 use super::handshakes::Handshakes;
-use super::http::count_forbidden;
 use super::serve::admit;
 use super::shared_socket::{Beside, SharedSocket};
 use super::transport::{Connection as ClientConnection, Streams, Transport, WebTransportTransport};
-use crate::admission::{Refusal, Request, parameter};
+use crate::admission::{Request, parameter};
 use crate::config::Limits;
 use crate::congestion::QuicCongestionConfig;
 use crate::flow::FLOW_PROTOCOL;
-use crate::now::Now;
 use crate::tls::{QuicCertificate, TlsError, quic_config};
 
 /// Bytes of datagrams that wait in QUIC for its congestion control, where they can no longer be dropped for their age.
@@ -259,8 +257,8 @@ async fn receive_settings(connection: &Connection) -> Result<quinn::RecvStream, 
     Ok(stream)
 }
 
-/// Decides as for a WebSocket: pages and addresses that may not connect are refused here, and everything else by a close
-/// code.
+/// Decides as for a WebSocket: a client is refused by a close code, because a page sees nothing else. Only a session at another
+/// path is refused here.
 async fn decide(
     app: &Arc<App>,
     connection: Connection,
@@ -273,18 +271,11 @@ async fn decide(
     let request = Request::from_http(connected.peer(), &asked.headers, query);
     let is_returning = app.has_flow(resume.as_ref(), request.target.as_deref());
     let request = request.returning(is_returning);
-    let permission = match app.admission.check(Now::read(), &request) {
-        _ if asked.url.path() != PATH => {
-            app.counters.handshakes_failed.increment();
-            return refuse(connection, streams, StatusCode::NOT_FOUND).await;
-        }
-        Ok(permission) => Ok(permission),
-        Err(Refusal::Close(reason)) => Err(reason),
-        Err(Refusal::Forbidden(forbidden)) => {
-            count_forbidden(app, &request, forbidden);
-            return refuse(connection, streams, StatusCode::FORBIDDEN).await;
-        }
-    };
+    if asked.url.path() != PATH {
+        app.counters.handshakes_failed.increment();
+        return refuse(connection, streams, StatusCode::NOT_FOUND).await;
+    }
+    let permission = client::permission(app, &request);
     let opening = Opening {
         client: request.client,
         permission,
@@ -292,6 +283,7 @@ async fn decide(
         resume,
         is_deferred: request.is_deferred,
         is_counted: request.is_counted(),
+        closes_unreachable: request.closes_unreachable,
     };
     let answer = async { Ok(ConnectResponse::OK.write(&mut streams.request.0).await?) };
     within(app, app.limits.header_timeout, answer).await?;

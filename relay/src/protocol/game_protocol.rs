@@ -3,9 +3,11 @@
 use std::time::Instant;
 
 use rakwire::game_protocol::wire::{HEADER, Header};
-use rakwire::wire::Writer;
+use rakwire::wire::offline::Offline;
+use rakwire::wire::{Reader, Wire, Writer};
 
 use super::budget::{Budget, Handshake};
+use super::kind::ProtocolKind;
 use super::verdict::{Change, Refusal, Verdict};
 
 /// Bytes of a salt, a pepper and a seasoning, as many as of a header.
@@ -39,7 +41,7 @@ impl GameProtocolFlow {
         if self.is_open {
             Verdict::Pass(Change::None)
         } else if datagram.len() != HANDSHAKE_WORD {
-            Verdict::Drop(Refusal::NoHandshake)
+            Verdict::Drop(refusal(datagram))
         } else if self.budget.take(now, datagram.len()) {
             Verdict::Pass(Change::None)
         } else {
@@ -50,6 +52,14 @@ impl GameProtocolFlow {
     /// The first answer of a server is the pepper, and the client sends its first packet right after its own answer to that.
     pub(super) fn handle_server(&mut self, datagram: &[u8]) {
         self.is_open |= datagram.len() >= HANDSHAKE_WORD;
+    }
+}
+
+/// Why a datagram that is no salt goes nowhere: clients of RakNet begin with request 1.
+fn refusal(datagram: &[u8]) -> Refusal {
+    match Offline::read(&mut Reader::new(datagram)) {
+        Ok(Offline::Request1 { .. }) => Refusal::OtherProtocol(ProtocolKind::GameProtocol),
+        Ok(_) | Err(_) => Refusal::NoHandshake,
     }
 }
 

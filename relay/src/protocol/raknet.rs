@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use rakwire::U24;
+use rakwire::game_protocol::wire::HEADER;
 use rakwire::raknet::Reliability;
 use rakwire::wire::capsule::CapsuleHeader;
 use rakwire::wire::datagram::DatagramHeader;
@@ -11,6 +12,7 @@ use rakwire::wire::offline::{Offline, PingScope};
 use rakwire::wire::{Reader, Wire, WireError, Writer, id};
 
 use super::budget::{Budget, Handshake};
+use super::kind::ProtocolKind;
 use super::mtu::clamp;
 use super::pongs::{Pong, PongCache};
 use super::verdict::{Change, Refusal, Verdict};
@@ -76,6 +78,8 @@ impl RakNetFlow {
                 self.follow(datagram);
                 Verdict::Pass(Change::None)
             }
+            // The salt of the Game Protocol, with which its clients begin; no message of RakNet's handshake is so short.
+            None if datagram.len() == HEADER => Verdict::Drop(Refusal::OtherProtocol(ProtocolKind::RakNet)),
             Some(_) | None => Verdict::Drop(Refusal::NoHandshake),
         }
     }

@@ -9,7 +9,7 @@ use super::*;
 use crate::protocol::PONG_LIFETIME;
 
 const GUID: Guid = Guid(7);
-const CONNECTED: [u8; 4] = [0x84, 0, 0, 0];
+const CONNECTED: [u8; 8] = [0x84, 0, 0, 0, 0, 0, 8, 0xFE];
 
 fn address() -> SocketAddr {
     "192.0.2.1:19132".parse().unwrap()

@@ -1,5 +1,7 @@
 //! What becomes of a datagram.
 
+use super::kind::ProtocolKind;
+
 /// What becomes of a datagram of a client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
@@ -61,6 +63,8 @@ pub enum Refusal {
     NoHandshake,
     /// The client has sent more of handshakes than its budget.
     HandshakeBudget,
+    /// It begins a handshake of another protocol than the target's, which is this one.
+    OtherProtocol(ProtocolKind),
 }
 
 #[cfg(test)]

@@ -20,6 +20,8 @@ pub(crate) struct OpenRequest {
     pub(crate) resume: Option<SecretText>,
     /// If it is there, the flow opens with the first datagram.
     pub(crate) defer: Option<String>,
+    /// What happens if the game server is unreachable.
+    pub(crate) unreachable: Option<String>,
 }
 
 /// A text that is not shown.

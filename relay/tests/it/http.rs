@@ -15,7 +15,7 @@ async fn on_loopback_only_pages_of_this_machine_may_connect() {
         assert_eq!(open_with_origin(relay.address, origin).await, Ok(()), "{origin:?}");
     }
     for origin in ["https://example.org", "http://localhost.example.org", "null"] {
-        assert_eq!(open_with_origin(relay.address, Some(origin)).await, Err(403), "{origin}");
+        assert_eq!(open_with_origin(relay.address, Some(origin)).await, Err(4403), "{origin}");
     }
     assert_eq!(relay.snapshot().origins_refused, 3);
 }
@@ -27,7 +27,7 @@ async fn a_list_of_origins_is_kept_to() {
     let relay = Running::start(config).await;
     assert_eq!(open_with_origin(relay.address, Some("https://play.example.org")).await, Ok(()));
     for origin in [None, Some("http://localhost"), Some("http://play.example.org")] {
-        assert_eq!(open_with_origin(relay.address, origin).await, Err(403), "{origin:?}");
+        assert_eq!(open_with_origin(relay.address, origin).await, Err(4403), "{origin:?}");
     }
 }
 

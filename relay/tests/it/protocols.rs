@@ -14,7 +14,7 @@ use tokio::time::sleep;
 use crate::support::{Client, Running, Server, config, game, within};
 
 /// A datagram of a connection, as of RakNet.
-const CONNECTED: [u8; 4] = [0x84, 0, 0, 0];
+const CONNECTED: [u8; 8] = [0x84, 0, 0, 0, 0, 0, 8, 0xFE];
 const MTU: u16 = 1_200;
 const CLIENT: Guid = Guid(7);
 const SERVER: Guid = Guid(9);
@@ -192,5 +192,23 @@ async fn pings_are_answered_from_the_cache() {
             }
         })
         .await;
+    }
+}
+
+/// A client of the other protocol would wait in vain otherwise.
+#[tokio::test]
+async fn a_client_of_another_protocol_than_its_target_is_told_which_one_it_is() {
+    let request = bytes(&Offline::Request1 { protocol: 6, mtu: MTU });
+    let cases = [
+        (ProtocolKind::RakNet, vec![1, 2, 3, 4], "speaks raknet"),
+        (ProtocolKind::GameProtocol, request, "speaks game-protocol"),
+    ];
+    for (kind, first, expected) in cases {
+        let server = Server::bind().await;
+        let relay = relay(kind, &server).await;
+        let mut client = relay.client().await;
+        client.send(&first).await;
+        let (code, text) = client.closed().await;
+        assert!(code == 4406 && text.ends_with(expected), "{code} {text}");
     }
 }

@@ -2,12 +2,14 @@
 
 use std::fs;
 use std::net::Ipv4Addr;
+use std::pin::pin;
 use std::time::Duration;
 
 use futures_util::{SinkExt, StreamExt};
 use rakwire_relay::Config;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+use tokio::time::sleep;
 use tokio_tungstenite::client_async;
 use tokio_tungstenite::tungstenite::Message;
 
@@ -48,7 +50,7 @@ async fn a_trusted_proxy_names_the_client() {
     let header = header();
     let (first, rest) = header.split_at(20);
     stream.write_all(first).await.unwrap();
-    tokio::time::sleep(Duration::from_millis(20)).await;
+    sleep(Duration::from_millis(20)).await;
     stream.write_all(rest).await.unwrap();
     let url = format!("ws://{}/ws?target=game", relay.address);
     let (mut client, _) = within(client_async(url, stream)).await.unwrap();
@@ -100,8 +102,30 @@ async fn a_client_that_is_banned_is_so_behind_a_proxy() {
     fs::write(&bans, format!("{CLIENT}\n")).unwrap();
     config.admission.bans = Some(bans);
     let relay = Running::start(config).await;
-    let mut stream = TcpStream::connect(relay.address).await.unwrap();
-    stream.write_all(&header()).await.unwrap();
-    ends(stream).await;
+    let connect = async || {
+        let mut stream = TcpStream::connect(relay.address).await.unwrap();
+        stream.write_all(&header()).await.unwrap();
+        stream
+    };
+    let url = format!("ws://{}/ws?target=game", relay.address);
+    let (client, _) = within(client_async(url, connect().await)).await.unwrap();
+    let mut client = pin!(client);
+    let Some(Ok(Message::Close(Some(frame)))) = within(client.next()).await else { panic!("no close frame") };
+    assert_eq!((u16::from(frame.code), frame.reason.as_str()), (4403, "this address is banned"));
     assert_eq!(relay.snapshot().bans_refused, 1);
+
+    // Everything else is not for it, and ends its connection.
+    let mut stream = connect().await;
+    stream.write_all(b"GET /healthz HTTP/1.1\r\nHost: relay\r\n\r\n").await.unwrap();
+    let mut answer = String::new();
+    within(stream.read_to_string(&mut answer)).await.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 403 ") && answer.ends_with("this address is banned"), "{answer}");
+
+    // Of a flood most are closed before they have said anything.
+    let mut flood = Vec::new();
+    while relay.snapshot().bans_refused < 10 {
+        flood.push(connect().await);
+        sleep(Duration::from_millis(5)).await;
+    }
+    ends(flood.pop().unwrap()).await;
 }

@@ -154,12 +154,12 @@ async fn a_configuration_for_loopback_does_not_open_a_public_socket() {
     let path = file("public", &with("0.0.0.0", "\"https://play.example.org\""));
     let relay = FromFile::start(&path).await;
     let address = SocketAddr::new([127, 0, 0, 1].into(), relay.address.port());
-    assert_eq!(open_with_origin(address, None).await, Err(403));
+    assert_eq!(open_with_origin(address, None).await, Err(4403));
     fs::write(&path, with("127.0.0.1", "")).unwrap();
     let error = relay.reloader.reload().await.unwrap_err().to_string();
     assert!(error.contains("0.0.0.0") && error.contains("can be reached"), "{error}");
-    assert_eq!(open_with_origin(address, None).await, Err(403));
-    assert_eq!(open_with_origin(address, Some("http://localhost")).await, Err(403));
+    assert_eq!(open_with_origin(address, None).await, Err(4403));
+    assert_eq!(open_with_origin(address, Some("http://localhost")).await, Err(4403));
 }
 
 /// A reload can take as long as its files and names do.

@@ -333,3 +333,43 @@ async fn a_client_waits_for_a_game_server_that_is_absent() {
     client.send(b"now").await;
     while server.receive().await.0 != b"now" {}
 }
+
+/// The address of a game server that is not there.
+async fn absent() -> SocketAddr {
+    bind_apart().await.address()
+}
+
+#[tokio::test]
+async fn a_client_that_asks_for_it_is_closed_at_once_when_its_game_server_is_absent() {
+    let relay = Running::start(config(absent().await)).await;
+    let mut client = Client::connect(relay.address, "/ws?target=game&unreachable=close").await;
+    client.send(b"anybody there?").await;
+    let (code, text) = client.closed().await;
+    assert!(code == 4502 && text.starts_with("the game server cannot be reached"), "{code} {text}");
+    assert_eq!(relay.snapshot().closes(CloseKind::ServerUnreachable), 1);
+}
+
+#[tokio::test]
+async fn a_client_whose_game_server_has_answered_waits_through_its_restart() {
+    let server = bind_apart().await;
+    let address = server.address();
+    let relay = Running::start(config(address)).await;
+    let mut client = Client::connect(relay.address, "/ws?target=game&unreachable=close").await;
+    client.send(b"hello").await;
+    let from = server.receive_until(b"hello").await;
+    server.send(b"welcome", from).await;
+    assert_eq!(client.receive().await, b"welcome");
+    drop(server);
+    within(async {
+        while relay.snapshot().unreachable == 0 {
+            client.send(b"to no server").await;
+            sleep(Duration::from_millis(5)).await;
+        }
+    })
+    .await;
+    let server = Server::bind_to(address).await;
+    client.send(b"again").await;
+    let from = server.receive_until(b"again").await;
+    server.send(b"welcome back", from).await;
+    assert_eq!(client.receive().await, b"welcome back");
+}

@@ -18,9 +18,9 @@ use tokio::net::{TcpSocket, TcpStream, UdpSocket};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
+use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::tungstenite::handshake::client::Response;
-use tokio_tungstenite::tungstenite::{self, Message};
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 
 /// Long enough for the slowest machine; only a failing test takes that long.
@@ -296,15 +296,23 @@ pub(crate) async fn open_with_header(
     (Client(socket), response)
 }
 
-/// Opens a WebSocket; `Err` has the HTTP status if the relay rejects it.
+/// Opens a WebSocket to a server that echoes; `Err` has the close code if the relay refuses it.
 pub(crate) async fn open_with_origin(relay: SocketAddr, origin: Option<&str>) -> Result<(), u16> {
     let mut request = format!("ws://{relay}/ws?target=game").into_client_request().unwrap();
     if let Some(origin) = origin {
         request.headers_mut().insert("origin", origin.parse().unwrap());
     }
     match within(connect_async(request)).await {
-        Ok(_) => Ok(()),
-        Err(tungstenite::Error::Http(response)) => Err(response.status().as_u16()),
+        Ok((socket, _)) => {
+            let mut client = Client(socket);
+            // One that is refused may be gone by now.
+            let _ = within(client.0.send(Message::binary(&b"x"[..]))).await;
+            match within(client.0.next()).await {
+                Some(Ok(Message::Close(Some(frame)))) => Err(frame.code.into()),
+                Some(Ok(Message::Binary(_))) => Ok(()),
+                other => panic!("no answer: {other:?}"),
+            }
+        }
         Err(error) => panic!("{error}"),
     }
 }

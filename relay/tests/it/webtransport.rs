@@ -272,8 +272,8 @@ async fn refused_sessions_end_as_websockets_do() {
     session.echoes().await;
     assert_eq!(open(&query).await, 1013);
 
-    let foreign = Session::open(relay.address, &query, Some("https://example.com")).await;
-    assert_eq!(foreign.err(), Some(403));
+    let foreign = Session::open(relay.address, &query, Some("https://example.com")).await.unwrap();
+    assert_eq!(foreign.closed().await, (4403, "this relay does not accept pages of this origin".to_owned()));
     assert_eq!(relay.snapshot().origins_refused, 1);
     relay.stop().await;
     assert_eq!(session.closed().await, (1001, "relay is shutting down".to_owned()));
@@ -597,4 +597,15 @@ async fn a_handshake_that_is_not_finished_is_given_up() {
     eventually("it is given up", || relay.snapshot().handshakes_timed_out == 1).await;
     assert_eq!(relay.snapshot().handshakes_failed, 0);
     drop(connecting);
+}
+
+#[tokio::test]
+async fn a_session_that_asks_for_it_is_closed_at_once_when_its_game_server_is_absent() {
+    let server = Server::bind_to(SocketAddr::from(([127, 0, 0, 78], 0))).await;
+    let absent = server.address();
+    drop(server);
+    let relay = Running::start(config(absent)).await;
+    let session = Session::open(relay.address, "target=game&unreachable=close", None).await.unwrap();
+    session.send(b"anybody there?");
+    assert_eq!(session.closed().await.0, 4502);
 }

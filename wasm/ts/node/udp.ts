@@ -2,6 +2,7 @@
 
 import type { Socket } from "node:dgram";
 import { createSocket } from "node:dgram";
+import type { LookupAddress } from "node:dns";
 import { lookup } from "node:dns";
 
 import type { Transport, TransportEvents, TransportSettings } from "../transport/transport.js";
@@ -18,10 +19,17 @@ class UdpTransport implements Transport {
   readonly name = "udp";
   readonly dropped = 0;
   readonly #host: string;
+  readonly #port: number;
+  /** Those of the name that have not been tried. */
+  #addresses: LookupAddress[] = [];
   /** None until the address of the server is known. */
   #socket: Socket | undefined;
   #events: TransportEvents | undefined;
   #isOpen = false;
+  /** Whether anything has come from the server. */
+  #isHeard = false;
+  /** What was sent last, if nothing has come yet: another address gets it too. */
+  #unheard: Uint8Array | undefined;
   /** Whether it shall be closed, and whether it is. */
   #isClosing = false;
   #isClosed = false;
@@ -29,34 +37,55 @@ class UdpTransport implements Transport {
 
   constructor({ hostname, port, host }: URL, events: TransportEvents) {
     this.#host = host;
+    this.#port = Number(port);
     this.#events = events;
-    // A name may have addresses of one family alone. Of both, the one of IPv4 is taken, whatever the resolver prefers.
-    lookup(hostname.replace(/^\[(.*)\]$/, "$1"), { verbatim: false }, (error, address, family) => {
-      if (error !== null) {
-        this.#end(error);
-      } else if (!this.#isClosing) {
-        this.#connect(createSocket(family === 6 ? "udp6" : "udp4"), Number(port), address);
-      }
+    // A name may have addresses of one family alone. Of both, those of IPv4 go first, whatever the resolver prefers.
+    lookup(hostname.replace(/^\[(.*)\]$/, "$1"), { verbatim: false, all: true }, (error, addresses) => {
+      this.#addresses = addresses ?? [];
+      this.#connectNext(error ?? new Error("its name has no address"));
     });
   }
 
-  #connect(socket: Socket, port: number, address: string): void {
+  /** Goes on with the next address; without one the attempt ends with the error of the last. */
+  #connectNext(error: Error): void {
+    const next = this.#addresses.shift();
+    if (next === undefined) {
+      this.#end(error);
+    } else if (!this.#isClosing) {
+      this.#socket?.close();
+      this.#connect(createSocket(next.family === 6 ? "udp6" : "udp4"), next.address);
+    }
+  }
+
+  #connect(socket: Socket, address: string): void {
     this.#socket = socket;
-    socket.on("message", (datagram) => this.#events?.onDatagram(datagram));
+    socket.on("message", (datagram) => {
+      this.#isHeard = true;
+      this.#unheard = undefined;
+      this.#events?.onDatagram(datagram);
+    });
     socket.on("connect", () => {
       // The attempt may have been given up in the meantime.
-      if (!this.#isClosing) {
+      if (this.#isClosing) {
+        return;
+      }
+      if (this.#unheard !== undefined) {
+        this.send(this.#unheard);
+      }
+      if (!this.#isOpen) {
         this.#isOpen = true;
         this.#events?.onOpen();
       }
     });
-    // A server that is not there yet answers by ICMP; it is asked again until the attempt ends.
-    socket.on("error", (error) => {
-      if (!this.#isOpen) {
-        this.#end(error);
-      }
-    });
-    socket.connect(port, address);
+    socket.on("error", (error) => this.#onError(socket, error));
+    socket.connect(this.#port, address);
+  }
+
+  /** By ICMP, where nothing listens. A server that has been there may be restarting; it is asked again until it counts as lost. */
+  #onError(socket: Socket, error: Error): void {
+    if (socket === this.#socket && !this.#isHeard && !this.#isClosing) {
+      this.#connectNext(error);
+    }
   }
 
   get hasRoom(): boolean {
@@ -71,9 +100,17 @@ class UdpTransport implements Transport {
     if (this.#socket === undefined) {
       return;
     }
-    this.#buffered += datagram.length;
-    this.#socket.send(datagram, () => {
-      this.#buffered -= datagram.length;
+    const socket = this.#socket;
+    const { length } = datagram;
+    if (!this.#isHeard) {
+      this.#unheard = datagram;
+    }
+    this.#buffered += length;
+    socket.send(datagram, (error) => {
+      this.#buffered -= length;
+      if (error !== null) {
+        this.#onError(socket, error);
+      }
       this.#closeWhenSent();
     });
   }

@@ -26,10 +26,23 @@ export interface AnnouncedWebRtc {
   addresses?: string[];
 }
 
-/** The transports besides the WebSocket. */
+/** The transports of a relay. */
 export interface Announced {
+  /** The path of the WebSocket, beside that of the announcement itself. */
+  websocket?: { path: string };
   webtransport?: AnnouncedWebTransport;
   webrtc?: AnnouncedWebRtc;
+}
+
+/** The URL of the WebSocket that a relay announces; `undefined` if it is the one that was given, or none is announced. */
+export function announcedWebSocket(given: URL, { websocket }: Announced): URL | undefined {
+  if (websocket === undefined) {
+    return undefined;
+  }
+  // A proxy may have put the relay below a path of its own.
+  const url = new URL(`.${websocket.path}`, given);
+  url.search = given.search;
+  return url.pathname === given.pathname ? undefined : url;
 }
 
 /** Asks the relay of a WebSocket; `undefined` if there is no answer of a relay. One that does not know the question has no other. */
@@ -59,8 +72,9 @@ function readAnnounced(said: unknown): Announced | undefined {
   if (!isObject(said) || Array.isArray(said)) {
     return undefined;
   }
-  const { webtransport, webrtc } = said as { [Name in keyof Announced]: unknown };
+  const { websocket, webtransport, webrtc } = said as { [Name in keyof Announced]: unknown };
   return {
+    ...(isWebSocket(websocket) && { websocket }),
     ...(isWebTransport(webtransport) && { webtransport }),
     ...(isWebRtc(webrtc) && { webrtc }),
   };
@@ -69,6 +83,11 @@ function readAnnounced(said: unknown): Announced | undefined {
 const isObject = (said: unknown): said is object => typeof said === "object" && said !== null;
 
 const isTexts = (said: unknown): boolean => Array.isArray(said) && said.every((text) => typeof text === "string");
+
+function isWebSocket(said: unknown): said is { path: string } {
+  const { path } = (isObject(said) ? said : {}) as { path?: unknown };
+  return typeof path === "string" && path.startsWith("/");
+}
 
 function isWebTransport(said: unknown): said is AnnouncedWebTransport {
   const { port, path, certificate_hashes: hashes } = (isObject(said) ? said : {}) as Partial<AnnouncedWebTransport>;

@@ -4,6 +4,15 @@ import type { CarrierClose } from "./carrier.js";
 import { LOST } from "./carrier.js";
 import type { TransportEnd } from "./transport.js";
 
+/** The close codes of a relay with a code of their own here, by `docs/relay-protocol.md`. */
+const CODES: Readonly<Record<number, TransportEnd["code"]>> = {
+  4403: "origin-refused",
+  4406: "incompatible-protocol",
+  4502: "server-unreachable",
+};
+/** What a relay says to a banned address with 4403. */
+const BANNED = "this address is banned";
+
 /** The code and the description of the end of a carrier. */
 export function describeClose(url: URL, { code, reason }: CarrierClose, wasOpen: boolean): TransportEnd {
   // A code was said by the relay, but for this one.
@@ -13,5 +22,5 @@ export function describeClose(url: URL, { code, reason }: CarrierClose, wasOpen:
   }
   const isLost = reason === "" || code === LOST;
   const told = isLost ? `connection to the relay lost (code ${code})` : `relay closed: ${reason} (code ${code})`;
-  return { code: "relay-closed", reason: told, relayCode: code };
+  return { code: reason === BANNED ? "banned" : (CODES[code] ?? "relay-closed"), reason: told, relayCode: code };
 }

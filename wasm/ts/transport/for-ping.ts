@@ -1,10 +1,13 @@
 /** What carries pings: to a relay a WebSocket, which every relay has, without the race of all carriers. */
 
 import type { PingOptions } from "../types.js";
+import type { Announced } from "./announced.js";
+import { fetchAnnounced } from "./announced.js";
 import { attempt } from "./attempt.js";
 import type { CarrierEvents } from "./carrier.js";
 import { describeClose } from "./close.js";
 import { checkToken, targetUrl } from "./target.js";
+import { PLATFORM_TIMERS } from "./timers.js";
 import type { Transport, TransportEvents } from "./transport.js";
 import { directTransport } from "./transport.js";
 import { openWebSocket, readWebSocket } from "./websocket.js";
@@ -23,7 +26,9 @@ export function openForPing(address: string | URL, options: PingOptions): (event
   }
   checkToken(token);
   const webSocket = readWebSocket(options.webSocket);
-  return (events) => attempt((told) => openWebSocket({ url, token, hasControl: false, webSocket }, told), carrierEvents(url, events));
+  const announced = async (): Promise<Announced> => (await fetchAnnounced(url, new AbortController().signal, PLATFORM_TIMERS)) ?? {};
+  const request = { url, token, hasControl: false, webSocket, announced };
+  return (events) => attempt((told) => openWebSocket(request, told), carrierEvents(url, events));
 }
 
 /** The events of a carrier as those of a transport. */

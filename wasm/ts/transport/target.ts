@@ -22,6 +22,8 @@ export function targetUrl(url: string | URL, target: string | undefined): URL {
   }
   address.hash = "";
   address.searchParams.set("target", target);
+  // The relay knows at once that nothing listens where the server should be, by ICMP.
+  address.searchParams.set("unreachable", "close");
   return address;
 }
 

@@ -20,7 +20,7 @@ export interface TransportEvents {
 
 /** Why a transport ended. */
 export interface TransportEnd {
-  code: "relay-closed" | "relay-unreachable" | "server-unreachable" | "no-transport";
+  code: "relay-closed" | "relay-unreachable" | "server-unreachable" | "no-transport" | "origin-refused" | "banned" | "incompatible-protocol";
   reason: string;
   /** The close code of the relay, if there is one. */
   relayCode?: number;

@@ -2,6 +2,7 @@
 
 import { RakwireError } from "../errors.js";
 import type { WebSocketConstructor, WebSocketLike } from "../types.js";
+import { announcedWebSocket } from "./announced.js";
 import type { Carrier, CarrierClose, CarrierEvents, CarrierKind, CarrierRequest } from "./carrier.js";
 import { CONTROL_PROTOCOL, FLOW_REQUEST, LOST, MAX_BUFFERED_BYTES, NORMAL_CLOSURE } from "./carrier.js";
 
@@ -20,8 +21,11 @@ export function readWebSocket(given: WebSocketConstructor | undefined): WebSocke
 /** How long after an error an open WebSocket may take to say how it has ended; one that was never open has nothing to say. */
 const CLOSE_MS = 1_000;
 
+/** The path at which a relay has its WebSocket. One that cannot be opened elsewhere is sought where the relay announces it. */
+const PATH = "/ws";
+
 /** What a WebSocket is opened for. */
-type WebSocketRequest = Pick<CarrierRequest, "url" | "token" | "hasControl" | "webSocket">;
+type WebSocketRequest = Pick<CarrierRequest, "url" | "token" | "hasControl" | "webSocket" | "announced">;
 
 export const openWebSocket = (request: WebSocketRequest, events: CarrierEvents): Carrier => new WebSocketCarrier(request, events);
 
@@ -32,36 +36,72 @@ export const webSocket: CarrierKind = {
 
 class WebSocketCarrier implements Carrier {
   readonly longestDatagram = Infinity;
-  readonly #socket: WebSocketLike;
+  #socket: WebSocketLike;
   #isOpen = false;
   #events: CarrierEvents | undefined;
 
-  constructor({ url, token, hasControl, webSocket }: WebSocketRequest, events: CarrierEvents) {
+  constructor(request: WebSocketRequest, events: CarrierEvents) {
     this.#events = events;
+    const { url } = request;
+    const onLost = (close: CarrierClose): void => void this.#openElsewhere(request, close);
+    this.#socket = this.#open(request, url, url.pathname.endsWith(PATH) ? undefined : onLost);
+  }
+
+  /** Opens a WebSocket; with `onLost` that is called in place of the end of one that could not be opened. */
+  #open({ token, hasControl, webSocket }: WebSocketRequest, url: URL, onLost?: (close: CarrierClose) => void): WebSocketLike {
     // A relay that is offered a subprotocol has to choose one, or browsers close the WebSocket.
     const protocols = [
       ...(hasControl || token !== undefined ? [CONTROL_PROTOCOL] : []),
       ...(token !== undefined ? [TOKEN + token] : []),
     ];
-    this.#socket = new (readWebSocket(webSocket))(url.href, protocols);
-    this.#socket.binaryType = "arraybuffer";
-    this.#socket.addEventListener("open", () => {
+    const socket = new (readWebSocket(webSocket))(url.href, protocols);
+    socket.binaryType = "arraybuffer";
+    socket.addEventListener("open", () => {
       this.#isOpen = true;
       this.#events?.onOpen();
     });
-    this.#socket.addEventListener("message", ({ data }: { data: unknown }) => {
+    socket.addEventListener("message", ({ data }: { data: unknown }) => {
       if (data instanceof ArrayBuffer) {
         this.#events?.onDatagram(new Uint8Array(data));
       } else if (typeof data === "string") {
         this.#events?.onControl(data);
       }
     });
-    this.#socket.addEventListener("close", (close: CarrierClose) => this.#end(close));
+    let hasEnded = false;
+    const end = (close: CarrierClose): void => {
+      if (!hasEnded) {
+        hasEnded = true;
+        // Deno has the code 0 for a WebSocket that was never open.
+        const isLost = close.code === 0 || close.code === LOST;
+        const told = { code: isLost ? LOST : close.code, reason: close.reason };
+        if (isLost && !this.#isOpen && onLost !== undefined) {
+          onLost(told);
+        } else {
+          this.#end(told);
+        }
+      }
+    };
+    socket.addEventListener("close", end);
     // A close event, which has more details, follows an error by the standard, but not in Node 22, nor in Chromium if the policy
     // of the page forbids the URL.
-    this.#socket.addEventListener("error", () => {
-      setTimeout(() => this.#end({ code: LOST, reason: "" }), this.#isOpen ? CLOSE_MS : 0);
+    socket.addEventListener("error", () => {
+      setTimeout(() => end({ code: LOST, reason: "" }), this.#isOpen ? CLOSE_MS : 0);
     });
+    return socket;
+  }
+
+  /** The path of the URL may be another one than the relay's. */
+  async #openElsewhere(request: WebSocketRequest, close: CarrierClose): Promise<void> {
+    const url = announcedWebSocket(request.url, await request.announced());
+    if (url === undefined || this.#events === undefined) {
+      this.#end(close);
+      return;
+    }
+    try {
+      this.#socket = this.#open(request, url);
+    } catch (error) {
+      this.#end({ code: LOST, reason: String(error) });
+    }
   }
 
   get hasRoom(): boolean {
@@ -86,11 +126,10 @@ class WebSocketCarrier implements Carrier {
     this.#socket.close(NORMAL_CLOSURE);
   }
 
-  #end({ code, reason }: CarrierClose): void {
+  #end(close: CarrierClose): void {
     const events = this.#events;
     this.#events = undefined;
     this.#isOpen = false;
-    // Deno has the code 0 for a WebSocket that was never open.
-    events?.onClose({ code: code === 0 ? LOST : code, reason });
+    events?.onClose(close);
   }
 }

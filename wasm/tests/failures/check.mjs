@@ -1,0 +1,38 @@
+// Runs the table of failures in a runtime, and checks it.
+
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { once } from "node:events";
+import { appendFileSync } from "node:fs";
+import { createServer } from "node:http";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+
+import { startPlaces } from "./places.mjs";
+
+const RUN = fileURLToPath(new URL("run.mjs", import.meta.url));
+
+/** Every row has led to what was expected. Where `RAKWIRE_FAILURES` names a file, the rows are appended to it. */
+export function check(runtime, rows) {
+  if (process.env.RAKWIRE_FAILURES) {
+    appendFileSync(process.env.RAKWIRE_FAILURES, rows.map((row) => `${JSON.stringify({ runtime, ...row })}\n`).join(""));
+  }
+  assert.ok(rows.length > 30);
+  const [seen, expected] = ["seen", "expected"].map((side) => Object.fromEntries(rows.map((row) => [row.what, row[side]])));
+  assert.deepEqual(seen, expected);
+}
+
+/** Runs the table by a program, such as `node` or `deno run`. */
+export async function checkProgram(t, runtime, [program, ...args], { needsWebSocket = false } = {}) {
+  const { places, control } = await startPlaces(t);
+  const server = createServer(({ url }, response) => {
+    control[url.slice(1)]();
+    response.end();
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  t.after(() => server.close());
+  const settings = JSON.stringify({ places, needsWebSocket, control: `http://127.0.0.1:${server.address().port}/` });
+  const { stdout } = await promisify(execFile)(program, [...args, RUN, settings], { maxBuffer: 1 << 24 });
+  check(runtime, JSON.parse(stdout.trim().split("\n").at(-1)));
+}

@@ -1,0 +1,17 @@
+// Makes the attempts of `table.mjs` in the runtime that runs it, and prints their rows as JSON.
+
+import process from "node:process";
+
+import * as rakwire from "../../dist/node/index.js";
+import { isTransient } from "../../dist/reconnect.js";
+import { table } from "./table.mjs";
+
+const { places, control, needsWebSocket } = JSON.parse(process.argv[2]);
+const options = needsWebSocket ? { webSocket: (await import("ws")).WebSocket } : {};
+const rows = await table({ ...rakwire, isTransient }, places, {
+  options,
+  isDirect: true,
+  control: async (what) => void (await (await fetch(`${control}${what}`)).text()),
+});
+console.log(JSON.stringify(rows));
+process.exit(0);
