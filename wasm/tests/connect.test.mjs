@@ -111,10 +111,14 @@ for (const protocol of PROTOCOLS) {
   });
 
   test(`${protocol.name}: errors name the cause`, async (t) => {
-    const relay = await startRelay(t, { game: "127.0.0.1:9", gone: "127.0.0.1:9" });
+    const silent = createSocket("udp4");
+    t.after(() => silent.close());
+    await new Promise((resolve) => silent.bind(0, "127.0.0.1", resolve));
+    const relay = await startRelay(t, { game: `127.0.0.1:${silent.address().port}`, gone: "127.0.0.1:9" });
     const open = (options) => connectTo(relay, protocol, options);
     await assert.rejects(open({ target: "missing" }), fails("relay-closed", /unknown target 'missing'.*game, gone.*4404/));
-    await assert.rejects(open({ target: "gone", timeoutMs: 200 }), fails("timeout", /200 ms/));
+    await assert.rejects(open({ target: "game", timeoutMs: 200 }), fails("timeout", /200 ms/));
+    await assert.rejects(open({ target: "gone" }), fails("server-unreachable", /nothing listens at its port.*4502/));
     await assert.rejects(open({ target: "gone", protocolVersion: 256 }), fails("bad-option", /255/));
     await assert.rejects(open({ target: "gone", timeoutMs: -1 }), fails("bad-option", /timeoutMs/));
     await assert.rejects(open({ progressInterval: -1 }), fails("bad-option", /progressInterval/));

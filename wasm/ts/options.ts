@@ -36,6 +36,36 @@ export function readTimeout(timeoutMs: number): number {
   return readInteger("timeoutMs", timeoutMs, 0, MAX_TIMEOUT_MS);
 }
 
+/** The options of `connect`. */
+const CONNECT_OPTIONS = [
+  "target",
+  "token",
+  "fingerprint",
+  "transport",
+  "resume",
+  "endWithPage",
+  "protocol",
+  "protocolVersion",
+  "progressInterval",
+  "password",
+  "memory",
+  "silenceTimeoutMs",
+  "outgoingLimit",
+  "signal",
+  "timeoutMs",
+  "wasm",
+  "webSocket",
+  "worker",
+];
+
+/** Refuses options that there are not: a wrong name would be left out of account. */
+export function checkNames(options: object, known: readonly string[]): void {
+  const unknown = Object.keys(options).find((name) => !known.includes(name));
+  if (unknown !== undefined) {
+    throw new RakwireError("bad-option", `there is no option ${unknown}; there are ${known.join(", ")}`);
+  }
+}
+
 /** What the entry with secure connections alone reads; another one must not leave it out of account. */
 const SECURE_OPTIONS = ["serverKey", "identity", "identityData", "connectToken"] as const;
 
@@ -52,6 +82,7 @@ export function readSettings(url: string | URL, options: ConnectOptions, only?: 
   if (secure !== undefined) {
     throw new RakwireError("bad-option", `this entry of the package has no ${secure}; rakwire/secure has`);
   }
+  checkNames(options, [...CONNECT_OPTIONS, ...SECURE_OPTIONS]);
   const password = readBytes("password", options.password, MAX_PASSWORD_BYTES);
   if (protocol === "game" && password.length > 0) {
     throw new RakwireError("bad-option", "the Game Protocol has no password; send it as a message");

@@ -3,12 +3,15 @@
 import { withDeadline } from "./deadline.js";
 import type { ErrorCode } from "./errors.js";
 import { RakwireError } from "./errors.js";
+import { checkNames } from "./options.js";
 import { isPingScope, readPong, writePing } from "./offline.js";
 import { openForPing } from "./transport/for-ping.js";
 import type { DiscoverOptions, PingOptions, PingScope, Pong } from "./types.js";
 import { beforeAbort, deferred } from "./waits.js";
 
 const DEFAULT_TIMEOUT_MS = 5_000;
+/** The options of `ping` besides the target. */
+const OPTIONS = ["scope", "token", "timeoutMs", "webSocket", "signal"];
 /** The time between two pings, either of which may be lost. */
 const REPEAT_MS = 1_000;
 /** How many servers are asked at the same time: a relay limits how many clients an address has. */
@@ -28,6 +31,7 @@ export async function ping(url: string | URL, options: PingOptions = {}): Promis
   if (!isPingScope(scope)) {
     throw new RakwireError("bad-option", `scope must be any or open-connections, not ${String(scope)}`);
   }
+  checkNames(options, ["target", ...OPTIONS]);
   const open = openForPing(url, options);
   const failure = `${target} does not answer a ping within ${timeoutMs} ms`;
   return withDeadline(signal, timeoutMs, ["no-answer", failure], (deadline) => ask(open, target, scope, deadline));
@@ -43,6 +47,7 @@ export async function ping(url: string | URL, options: PingOptions = {}): Promis
  */
 export async function discover(url: string | URL, options: DiscoverOptions): Promise<Pong[]> {
   const { targets, onUnavailable, ...rest } = options;
+  checkNames(rest, OPTIONS);
   targets.forEach((target) => openForPing(url, { ...rest, target }));
   // What fails ends the rest.
   const failed = new AbortController();

@@ -2,8 +2,9 @@
 
 import { readDelivery, withReceipt } from "./delivery.js";
 import type { ErrorCode } from "./errors.js";
-import { fromThrown, notConnected, RakwireError } from "./errors.js";
+import { fromThrown, notConnected } from "./errors.js";
 import { Loop } from "./loop.js";
+import { checkBytes } from "./message-bytes.js";
 import { onPageLeft, PAGE_LEFT } from "./page.js";
 import type { Peer, PeerEvents, PeerSettings } from "./peer.js";
 import type { PeerStats } from "./stats.js";
@@ -155,9 +156,7 @@ export class Session implements SessionLike, TransportEvents, PeerEvents {
   }
 
   #send(bytes: Uint8Array, delivery: number): number | undefined {
-    if (!(bytes instanceof Uint8Array)) {
-      throw new RakwireError("bad-option", "a message must be a Uint8Array");
-    }
+    checkBytes(bytes);
     if (this.#isOver) {
       throw notConnected();
     }

@@ -17,6 +17,9 @@ export function setFileReader(reader: (url: URL) => Promise<BufferSource>): void
   readFile = reader;
 }
 
+/** What browsers say where the policy of the page forbids WebAssembly. */
+const BY_POLICY = /content security policy|unsafe-eval|\bCSP\b/i;
+
 /** The WebAssembly of an entry. */
 export class Wasm {
   readonly #embedded: (() => Promise<WasmSource>) | undefined;
@@ -35,7 +38,8 @@ export class Wasm {
     } catch (cause) {
       this.#loading = undefined;
       const message = cause instanceof Error ? cause.message : String(cause);
-      throw new RakwireError("wasm-unavailable", `the WebAssembly cannot be loaded: ${message}`, { cause });
+      const remedy = BY_POLICY.test(message) ? "; the content security policy of the page needs 'wasm-unsafe-eval' in script-src" : "";
+      throw new RakwireError("wasm-unavailable", `the WebAssembly cannot be loaded: ${message}${remedy}`, { cause });
     }
   }
 

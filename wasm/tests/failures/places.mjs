@@ -88,5 +88,5 @@ export async function startPlaces(t) {
     server,
     deadServer: dead,
   };
-  return { places, control: { cut: () => way.cut(), stall: () => way.silence() } };
+  return { places, control: { cut: () => way.cut(), silence: () => way.silence() } };
 }

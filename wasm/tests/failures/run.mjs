@@ -10,7 +10,7 @@ const { places, control, needsWebSocket } = JSON.parse(process.argv[2]);
 const options = needsWebSocket ? { webSocket: (await import("ws")).WebSocket } : {};
 const rows = await table({ ...rakwire, isTransient }, places, {
   options,
-  isDirect: true,
+  udp: "Deno" in globalThis ? "without ICMP" : "with ICMP",
   control: async (what) => void (await (await fetch(`${control}${what}`)).text()),
 });
 console.log(JSON.stringify(rows));

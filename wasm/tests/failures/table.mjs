@@ -36,25 +36,32 @@ const PING = Object.fromEntries(
     .map(([what, attempt]) => [`ping: ${what}`, { ...attempt, isPing: true }]),
 );
 
-/** Attempts of `connect` straight to a server, where a runtime has UDP. */
+const DEAD = { at: "deadServer", scheme: "udp", path: "", options: { timeoutMs: SHORT_MS } };
+/** Attempts straight to a server, by whether the sockets of a runtime tell of ICMP errors: those of Deno do not. */
 const DIRECT = {
-  "udp: dead server": { at: "deadServer", scheme: "udp", path: "", code: "server-unreachable", isTransient: true },
-  "ping, udp: dead server": { at: "deadServer", scheme: "udp", path: "", isPing: true, code: "server-unreachable", isTransient: true },
+  "with ICMP": {
+    "udp: dead server": { ...DEAD, code: "server-unreachable", isTransient: true },
+    "ping, udp: dead server": { ...DEAD, isPing: true, code: "server-unreachable", isTransient: true },
+  },
+  "without ICMP": {
+    "udp: dead server": { ...DEAD, code: "timeout" },
+    "ping, udp: dead server": { ...DEAD, isPing: true, code: "no-answer" },
+  },
 };
 
 /** Connections that are open, and what happens to the way to the relay then. */
 const LATER = {
   cut: { heal: (control) => control("cut"), events: ["interrupted", "resumed"] },
-  stall: { heal: (control) => control("stall"), events: ["interrupted", "resumed"] },
+  silence: { heal: (control) => control("silence"), events: ["interrupted", "resumed"] },
 };
 
 /**
  * Makes all attempts, each of which leads to a row: what was tried, what was seen, in how many milliseconds, and what was
  * expected. `control` does something to the way of the place `way`.
  */
-export async function table({ connect, ping, isTransient }, places, { options = {}, control, isDirect = false } = {}) {
+export async function table({ connect, ping, isTransient }, places, { options = {}, control, udp } = {}) {
   const rows = [];
-  for (const [what, attempt] of Object.entries({ ...CONNECT, ...PING, ...(isDirect && DIRECT) })) {
+  for (const [what, attempt] of Object.entries({ ...CONNECT, ...PING, ...DIRECT[udp] })) {
     const startedAt = performance.now();
     const seen = await tryTo({ connect, ping, isTransient }, places, attempt, options);
     const { code, relayCode, isTransient: mayPass = false } = attempt;

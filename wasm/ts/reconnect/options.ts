@@ -1,7 +1,7 @@
 /** The options of repeated connections. */
 
 import { RakwireError } from "../errors.js";
-import { MAX_TIMEOUT_MS, readInteger } from "../options.js";
+import { checkNames, MAX_TIMEOUT_MS, readInteger } from "../options.js";
 import { isTransient } from "./transient.js";
 
 const DEFAULT_MAX_ATTEMPTS = 10;
@@ -43,8 +43,15 @@ export interface ReconnectOptions {
 /** Checked options. */
 export type ReconnectSettings = Required<ReconnectOptions>;
 
+const OPTIONS = ["signal", "maxAttempts", "minDelayMs", "maxDelayMs", "shouldRetry", "onRetry"];
+
 /** The checked options. */
-export function readReconnect({
+export function readReconnect(options: ReconnectOptions): ReconnectSettings {
+  checkNames(options, OPTIONS);
+  return readValues(options);
+}
+
+function readValues({
   signal,
   maxAttempts = DEFAULT_MAX_ATTEMPTS,
   minDelayMs = DEFAULT_MIN_DELAY_MS,

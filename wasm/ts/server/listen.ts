@@ -3,7 +3,7 @@
 import { isIP } from "node:net";
 
 import { RakwireError } from "../errors.js";
-import { MAX_PASSWORD_BYTES, MAX_TIMEOUT_MS, readBytes, readInteger, readMemory, readOptional } from "../options.js";
+import { checkNames, MAX_PASSWORD_BYTES, MAX_TIMEOUT_MS, readBytes, readInteger, readMemory, readOptional } from "../options.js";
 import type { Wasm } from "../wasm.js";
 import { ServerPeers } from "./peers.js";
 import { UdpServer } from "./server.js";
@@ -13,11 +13,24 @@ import type { ListenOptions, Server } from "./types.js";
 const DEFAULT_CONNECTIONS = 32;
 const MAX_CONNECTIONS = 10_000;
 const MAX_PORT = 0xffff;
+const OPTIONS = [
+  "host",
+  "port",
+  "maxConnections",
+  "maxPerAddress",
+  "maxPerNetwork",
+  "password",
+  "advertisement",
+  "memory",
+  "silenceTimeoutMs",
+  "wasm",
+];
 const MAX_ADVERTISEMENT_BYTES = 399;
 
 /** Listens with the WebAssembly of an entry. */
 export async function listenWith(wasm: Wasm, options: ListenOptions): Promise<Server> {
   const { host = "0.0.0.0", port = 0, maxConnections = DEFAULT_CONNECTIONS } = options;
+  checkNames(options, OPTIONS);
   if (isIP(host) === 0) {
     throw new RakwireError("bad-option", `host must be an address of IPv4 or IPv6, not ${String(host)}`);
   }

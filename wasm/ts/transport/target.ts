@@ -2,8 +2,14 @@
 
 import { RakwireError } from "../errors.js";
 
+/** An address without a scheme, which a page would take for a path, and of which `new URL` takes the host for the scheme. */
+const WITHOUT_SCHEME = /^([\w.-]+|\[[\da-f:.]+\]):\d+(\/|$)/i;
+
 /** The URL for a transport. Pages may use http or a relative path for the relay; `udp:` leads to a server itself. */
 export function targetUrl(url: string | URL, target: string | undefined): URL {
+  if (WITHOUT_SCHEME.test(String(url))) {
+    throw new RakwireError("bad-option", `the address of the relay has no scheme: write ws://${url}, or wss:// with TLS`);
+  }
   let address: URL;
   try {
     address = new URL(url, globalThis.location?.href);
@@ -16,6 +22,9 @@ export function targetUrl(url: string | URL, target: string | undefined): URL {
   address.protocol = address.protocol.replace(/^http/, "ws");
   if (address.protocol !== "ws:" && address.protocol !== "wss:") {
     throw new RakwireError("bad-option", `the address of the relay must begin with ws:// or wss://: ${url}`);
+  }
+  if (address.username !== "" || address.password !== "") {
+    throw new RakwireError("bad-option", "browsers send no user and no password of a URL; give the option token");
   }
   if (typeof target !== "string" || target === "") {
     throw new RakwireError("bad-option", "a target is required: the name of the game server at the relay");

@@ -3,6 +3,7 @@
 import { readDelivery, withReceipt } from "../delivery.js";
 import { ASYNC_DISPOSE } from "../dispose.js";
 import { notConnected, RakwireError } from "../errors.js";
+import { checkBytes } from "../message-bytes.js";
 import { FIRST_ALLOWED_ID } from "../ids.js";
 import { onPageLeft, PAGE_LEFT } from "../page.js";
 import type { PeerWorker } from "../peer-worker.js";
@@ -303,9 +304,7 @@ class RemoteSession implements SessionLike {
 
   /** Throws what the connection would throw, as far as the page knows. */
   #check(bytes: Uint8Array, delivery: number): void {
-    if (!(bytes instanceof Uint8Array)) {
-      throw new RakwireError("bad-option", "a message must be a Uint8Array");
-    }
+    checkBytes(bytes);
     if (this.#isOver) {
       throw notConnected();
     }
