@@ -2,6 +2,7 @@
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
+import { createSocket } from "node:dgram";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -50,6 +51,41 @@ async function openExample(t, targets) {
       [work, ...more],
     );
 }
+
+test("a Rust program learns that its relay or its server is not there, and waits for nothing without end", { timeout: 600_000 }, async (t) => {
+  const gone = createSocket("udp4");
+  await new Promise((resolve) => gone.bind(0, "127.0.0.1", resolve));
+  const { port } = gone.address();
+  await new Promise((resolve) => gone.close(resolve));
+  const { page } = await openExamplePage(t, { dead: `127.0.0.1:${port}` });
+  const outcomes = await page.evaluate(async () => {
+    const example = await import("/echo.js");
+    await example.default();
+    const play = () => example.play(`ws://${location.host}/ws`, "dead").then(() => "played", ({ message }) => message);
+    const dead = await play();
+    /** A WebSocket that dispatches an event, or none. */
+    const replaced = (event) =>
+      class extends EventTarget {
+        static OPEN = 1;
+        readyState = 0;
+        bufferedAmount = 0;
+        constructor() {
+          super();
+          if (event) queueMicrotask(() => this[`on${event}`](new Event(event)));
+        }
+        close() {}
+      };
+    globalThis.WebSocket = replaced("error");
+    const unreachable = await play();
+    globalThis.WebSocket = replaced(undefined);
+    // Its 15 seconds pass at once.
+    const { setTimeout } = globalThis;
+    globalThis.setTimeout = (callback, ms) => setTimeout(callback, ms === 15_000 ? 0 : ms);
+    return [dead, unreachable, await play()];
+  });
+  assert.match(outcomes[0], /nothing listens at its port \(code 4502\)/);
+  assert.deepEqual(outcomes.slice(1), ["connection to the relay lost (code 1006)", "no connection within 15 s"]);
+});
 
 test("a Rust program exchanges messages with our server and with the C++ one", { timeout: 600_000 }, async (t) => {
   const [echo, cpp] = [await startEcho(t), await startCpp(t)];
@@ -139,10 +175,14 @@ test("a Rust program uses the Game Protocol", { timeout: 600_000 }, async (t) =>
 });
 
 test("a Rust program is told why it cannot connect, with both protocols", { timeout: 600_000 }, async (t) => {
-  const play = await openExample(t, { gone: "127.0.0.1:9" });
+  const silent = createSocket("udp4");
+  t.after(() => silent.close());
+  await new Promise((resolve) => silent.bind(0, "127.0.0.1", resolve));
+  const play = await openExample(t, { gone: "127.0.0.1:9", silent: `127.0.0.1:${silent.address().port}` });
   assert.match(await play("play_in_little_memory", "missing"), /^failed: relay closed: unknown target 'missing'/);
   for (const work of ["play", "play_game_protocol"]) {
-    assert.equal(await play(work, "gone"), "failed: the server does not answer");
+    assert.equal(await play(work, "silent"), "failed: the server does not answer");
+    assert.match(await play(work, "gone"), /^failed: relay closed: .* nothing listens at its port \(code 4502\)$/);
     assert.match(await play(work, "missing"), /^failed: relay closed: unknown target 'missing'.*\(code 4404\)$/);
   }
 });

@@ -33,10 +33,10 @@ pub(super) fn entropy() -> [u8; 32] {
     bytes
 }
 
-/// Adds the target of the relay to the query of `url`.
+/// Adds the target of the relay to the query of `url`, and that the relay closes the connection where nothing listens there.
 pub(super) fn with_target(url: &str, target: &str) -> String {
     let separator = if url.contains('?') { '&' } else { '?' };
-    format!("{url}{separator}target={}", encode_uri_component(target))
+    format!("{url}{separator}target={}&unreachable=close", encode_uri_component(target))
 }
 
 /// Runs `task` in a microtask: after the current one, and before the browser handles other events.

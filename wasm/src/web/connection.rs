@@ -7,11 +7,15 @@ use std::task::{Context, Poll, Waker};
 
 use rakwire::endpoint::{Event, Protocol, Receipt, SendError};
 
+use super::browser::Timer;
 use super::driver::{Driver, HookedClient};
 pub use super::error::{ConnectError, Ending};
 pub use super::receive_queue::Message;
 use super::receive_queue::ReceiveQueue;
 use crate::client::OutOfMemory;
+
+/// How long it may take to open a connection, as in the npm package; who wants to wait for less drops the future.
+const OPEN_MS: f64 = 15_000.0;
 
 /// An open connection. Dropping it tells the server so without waiting for anything.
 #[derive(Debug)]
@@ -22,7 +26,7 @@ pub struct Connection<P: Protocol> {
 }
 
 impl<P: Protocol> Connection<P> {
-    /// Opens a connection through the WebSocket at `url`.
+    /// Opens a connection through the WebSocket at `url`, within [`OPEN_MS`].
     pub(super) async fn open(
         url: &str,
         client: impl FnOnce([u8; 32]) -> Result<HookedClient<P>, OutOfMemory>,
@@ -30,6 +34,8 @@ impl<P: Protocol> Connection<P> {
         let driver = Driver::start(url, client)?;
         let connection =
             Self { driver, queue: RefCell::new(ReceiveQueue::new()), ending: RefCell::new(None) };
+        let on_deadline = Driver::on_deadline(&connection.driver);
+        let _deadline = Timer::start(&on_deadline, OPEN_MS);
         poll_fn(|cx| connection.poll_open(cx)).await?;
         Ok(connection)
     }
@@ -129,6 +135,9 @@ impl<P: Protocol> Connection<P> {
         }
         if let Some(close) = &driver.relay_close {
             return Poll::Ready(Err(ConnectError::Relay(close.clone())));
+        }
+        if driver.is_overdue {
+            return Poll::Ready(Err(ConnectError::Timeout));
         }
         driver.wake_later(cx);
         Poll::Pending

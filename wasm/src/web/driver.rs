@@ -30,6 +30,8 @@ pub(super) struct Driver<P: Protocol> {
     pub(super) relay_close: Option<RelayClose>,
     /// Why the client did not even begin to connect.
     pub(super) refusal: Option<ConnectError>,
+    /// Whether the time to open a connection is over.
+    pub(super) is_overdue: bool,
     socket: Option<Socket>,
     timer: Option<(Instant, Timer)>,
     on_timer: Closure<dyn FnMut()>,
@@ -70,6 +72,7 @@ impl<P: Protocol> Driver<P> {
                 client,
                 relay_close: None,
                 refusal: None,
+                is_overdue: false,
                 socket: None,
                 timer: None,
                 on_timer: Closure::new(move || change(&at_timer, Self::on_timer)),
@@ -85,6 +88,12 @@ impl<P: Protocol> Driver<P> {
         let socket = Socket::open(url, on_event).map_err(|_| error::ConnectError::BadUrl)?;
         driver.borrow_mut().socket = Some(socket);
         Ok(driver)
+    }
+
+    /// What ends the time to open a connection.
+    pub(super) fn on_deadline(driver: &Rc<RefCell<Self>>) -> Closure<dyn FnMut()> {
+        let driver = Rc::downgrade(driver);
+        Closure::new(move || change(&driver, |driver| driver.is_overdue = true))
     }
 
     pub(super) fn send(

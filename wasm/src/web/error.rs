@@ -37,6 +37,8 @@ pub enum ConnectError<P: Protocol> {
     Relay(RelayClose),
     /// The game server refused, or does not answer.
     Server(P::ConnectFailure),
+    /// There was no connection within 15 seconds, as where a relay takes a connection and says nothing.
+    Timeout,
 }
 
 impl<P: Protocol> core::fmt::Display for ConnectError<P> {
@@ -47,6 +49,7 @@ impl<P: Protocol> core::fmt::Display for ConnectError<P> {
             Self::Refused(error) => error.fmt(f),
             Self::Relay(close) => close.fmt(f),
             Self::Server(failure) => failure.fmt(f),
+            Self::Timeout => f.write_str("no connection within 15 s"),
         }
     }
 }

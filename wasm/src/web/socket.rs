@@ -1,13 +1,20 @@
 //! The WebSocket to the relay and its callbacks.
 
+use std::cell::Cell;
+use std::rc::Rc;
+
 use js_sys::{ArrayBuffer, Uint8Array};
 use wasm_bindgen::prelude::*;
-use web_sys::{BinaryType, CloseEvent, MessageEvent, WebSocket};
+use web_sys::{BinaryType, CloseEvent, Event, MessageEvent, WebSocket};
 
+use super::browser::after_task;
 use super::error::RelayClose;
 
 /// The limit for bytes in the buffer of the WebSocket, where datagrams only get older.
 const MAX_BUFFERED: u32 = 64 * 1024;
+
+/// The close code of a connection that was lost (RFC 6455 section 7.4.1).
+const LOST: u16 = 1006;
 
 /// An event of the WebSocket.
 pub(super) enum FromRelay {
@@ -23,6 +30,7 @@ pub(super) struct Socket {
     _on_open: Closure<dyn FnMut()>,
     _on_message: Closure<dyn FnMut(MessageEvent)>,
     _on_close: Closure<dyn FnMut(CloseEvent)>,
+    _on_error: Closure<dyn FnMut(Event)>,
 }
 
 impl Socket {
@@ -37,13 +45,25 @@ impl Socket {
                 notify(FromRelay::Datagram(Uint8Array::new(&buffer).to_vec()));
             }
         });
-        let on_close = Closure::new(move |event: CloseEvent| {
-            on_event(FromRelay::Closed(RelayClose { code: event.code(), reason: event.reason() }));
+        let end = ending(on_event);
+        let at_error = end.clone();
+        let on_close = Closure::new(move |event: CloseEvent| end(event.code(), event.reason()));
+        // A close event, which has more details, follows by the standard, but not where the policy of the page forbids the URL.
+        let on_error = Closure::new(move |_: Event| {
+            let end = at_error.clone();
+            after_task(move || end(LOST, String::new()));
         });
         socket.set_onopen(Some(on_open.as_ref().unchecked_ref()));
         socket.set_onmessage(Some(on_message.as_ref().unchecked_ref()));
         socket.set_onclose(Some(on_close.as_ref().unchecked_ref()));
-        Ok(Self { socket, _on_open: on_open, _on_message: on_message, _on_close: on_close })
+        socket.set_onerror(Some(on_error.as_ref().unchecked_ref()));
+        Ok(Self {
+            socket,
+            _on_open: on_open,
+            _on_message: on_message,
+            _on_close: on_close,
+            _on_error: on_error,
+        })
     }
 
     pub(super) fn is_open(&self) -> bool {
@@ -65,6 +85,18 @@ impl Drop for Socket {
         self.socket.set_onopen(None);
         self.socket.set_onmessage(None);
         self.socket.set_onclose(None);
+        self.socket.set_onerror(None);
         let _ = self.socket.close();
+    }
+}
+
+/// Reports the first end of a WebSocket. Some runtimes have the code 0 for one that was never open.
+fn ending(on_event: impl Fn(FromRelay) + Clone + 'static) -> impl Fn(u16, String) + Clone + 'static {
+    let has_ended = Rc::new(Cell::new(false));
+    move |code, reason| {
+        if !has_ended.replace(true) {
+            let code = if code == 0 { LOST } else { code };
+            on_event(FromRelay::Closed(RelayClose { code, reason }));
+        }
     }
 }
