@@ -52,8 +52,6 @@ class WebTransportCarrier implements Carrier {
   #writer: WritableStreamDefaultWriter<Uint8Array> | undefined;
   #events: CarrierEvents | undefined;
   #buffered = 0;
-  /** Settles when the browser has sent what it was given last. */
-  #sent: Promise<unknown> = Promise.resolve();
 
   constructor(request: CarrierRequest, events: CarrierEvents) {
     this.#events = events;
@@ -79,7 +77,7 @@ class WebTransportCarrier implements Carrier {
     };
     this.#buffered += length;
     // Copied, as the caller may write over it before the browser has taken it.
-    this.#sent = this.#writer?.write(datagram.slice()).then(settle, settle) ?? this.#sent;
+    this.#writer?.write(datagram.slice()).then(settle, settle);
   }
 
   requestFlow(): void {
@@ -89,11 +87,11 @@ class WebTransportCarrier implements Carrier {
   close(): void {
     this.#events = undefined;
     this.#writer = undefined;
-    const session = this.#session;
-    // A session that is closed drops what waits in the browser, such as the disconnect. That waits for its age at most.
-    void this.#sent.then(() => session?.close({ closeCode: NORMAL_CLOSURE, reason: "" })).catch(() => {
+    try {
+      this.#session?.close({ closeCode: NORMAL_CLOSURE, reason: "" });
+    } catch {
       // It has not been open, or is not any more.
-    });
+    }
   }
 
   async #open({ url, token, hasControl, announced }: CarrierRequest): Promise<void> {
