@@ -5,11 +5,12 @@ use std::path::PathBuf;
 use clap::Args;
 use rakwire_native::endpoint::SharedHook;
 use rakwire_native::raknet::{Connection, Endpoint, RakNet};
+use rakwire_plugins::directory::DirectoryStore;
 use rakwire_plugins::files::{self, FileReceiver, Limits, Progress, ReceiverEvent};
 
 use crate::failure::{Failure, print};
 use crate::host;
-use crate::transfer::{self, DirectoryStore, Link, MESSAGE, POLL, ProgressLine, WINDOW};
+use crate::transfer::{self, Link, MESSAGE, POLL, ProgressLine, WINDOW};
 
 /// How many files are asked for ahead.
 const AHEAD: usize = 64;
@@ -47,8 +48,8 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
         bytes: arguments.max_bytes,
         timeout: link.timeout,
     };
-    let mut plugin =
-        FileReceiver::new(DirectoryStore::new(&arguments.directory, arguments.max_files)?, limits);
+    let store = DirectoryStore::new(&arguments.directory, arguments.max_files).map_err(Failure::usage)?;
+    let mut plugin = FileReceiver::new(store, limits);
     plugin.set_rate(link.rate);
     let receiver = Receiver::new(plugin);
     let endpoint = link.bind(&receiver).await?;

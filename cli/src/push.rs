@@ -8,11 +8,12 @@ use clap::Args;
 use rakwire::endpoint::ConnectionId;
 use rakwire_native::endpoint::SharedHook;
 use rakwire_native::raknet::{Connection, Endpoint, RakNet};
+use rakwire_plugins::directory::DirectorySource;
 use rakwire_plugins::files::{self, FileSender, SenderEvent, Source, Totals};
 
 use crate::failure::{Failure, print};
 use crate::host;
-use crate::transfer::{self, DirectorySource, Link, MESSAGE, PEERS, POLL, ProgressLine, WINDOW};
+use crate::transfer::{self, Link, MESSAGE, PEERS, POLL, ProgressLine, WINDOW};
 
 type Sender = SharedHook<FileSender<RakNet, DirectorySource, { PEERS as usize }, { WINDOW + 1 }, MESSAGE>>;
 
@@ -53,9 +54,9 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
 
 /// The files, and the patches that lead to them.
 fn source(arguments: &Arguments) -> Result<DirectorySource, Failure> {
-    let mut source = DirectorySource::read(&arguments.directory)?;
+    let mut source = DirectorySource::read(&arguments.directory).map_err(Failure::usage)?;
     for previous in &arguments.previous {
-        source.add_previous(previous)?;
+        source.add_previous(previous).map_err(Failure::usage)?;
     }
     if !arguments.previous.is_empty() {
         let (count, bytes) = source.patches();

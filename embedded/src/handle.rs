@@ -4,7 +4,7 @@ use core::future::poll_fn;
 use core::net::SocketAddr;
 use core::task::Poll;
 
-use rakwire::endpoint::{Hook, PeerStats, Protocol};
+use rakwire::endpoint::{ConnectionId, Hook, PeerStats, Protocol, SendError};
 
 use crate::connection::Connection;
 use crate::error::ConnectError;
@@ -119,6 +119,44 @@ impl<'d, P: Protocol, H: Hook<P>> Handle<'d, P, H> {
     #[must_use]
     pub fn unsent(&self) -> UnsentDatagrams {
         self.shared.read(|inner| inner.unsent)
+    }
+
+    /// Sends a message to every open connection of the peer, as [`Connection::try_send`] does, and returns to how many it was
+    /// sent. `refused` is called for each that does not take it, most often because it has no room.
+    ///
+    /// ```
+    /// use embassy_futures::join::join;
+    /// use rakwire::raknet::{Delivery, RakNet};
+    ///
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/doc/loopback.rs"));
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> { loopback::run(async |stack| {
+    /// # let (client, server) = loopback::peers::<RakNet>(stack);
+    /// let (opened, accepted) = join(client.connect(loopback::SERVER), server.accept()).await;
+    /// let opened = opened?;
+    /// assert_eq!(server.broadcast(b"\x90the game begins", Delivery::RELIABLE_ORDERED, |_, _| ()), 1);
+    /// let author = accepted.id().ok_or("the connection has ended")?;
+    /// assert_eq!(server.broadcast_except(author, b"\x90moved", Delivery::UNRELIABLE, |_, _| ()), 0);
+    /// assert!(opened.recv().await.is_some());
+    /// # Ok(()) }) }
+    /// ```
+    pub fn broadcast(
+        &self,
+        message: &[u8],
+        delivery: P::Delivery,
+        refused: impl FnMut(ConnectionId, SendError),
+    ) -> usize {
+        self.shared.update(|inner, now| inner.hooked.broadcast(now, message, delivery, None, refused))
+    }
+
+    /// As [`broadcast`](Self::broadcast), to all connections but one: whose message it was, for example.
+    pub fn broadcast_except(
+        &self,
+        except: ConnectionId,
+        message: &[u8],
+        delivery: P::Delivery,
+        refused: impl FnMut(ConnectionId, SendError),
+    ) -> usize {
+        self.shared.update(|inner, now| inner.hooked.broadcast(now, message, delivery, Some(except), refused))
     }
 
     /// The number of connections, with those that are being opened or are ending.

@@ -28,6 +28,8 @@
 
 #[cfg(feature = "alloc")]
 extern crate alloc;
+#[cfg(feature = "directory")]
+extern crate std;
 
 /// The driver for tokio, so that a program needs no other dependency of rakwire (feature `native`).
 #[cfg(feature = "native")]
@@ -40,6 +42,8 @@ mod bytes;
 #[cfg(feature = "native")]
 pub mod caller;
 pub mod calls;
+#[cfg(feature = "directory")]
+pub mod directory;
 pub mod files;
 pub mod mesh;
 pub mod nat;

@@ -61,6 +61,7 @@ mod options;
 mod pending_wake;
 mod postponed;
 mod reader;
+mod refused;
 mod requests;
 mod shards;
 mod shared;
@@ -96,6 +97,7 @@ pub use self::error::{ConnectError, TryAcceptError, TryRecvError};
 pub use self::incoming::Incoming;
 pub use self::message::Message;
 pub use self::options::Options;
+pub use self::refused::RefusedClient;
 pub use self::shared_hook::SharedHook;
 pub use self::stats::EndpointStats;
 pub use self::streams::{MessageSink, Messages};
@@ -362,6 +364,36 @@ impl<P: Protocol> Endpoint<P> {
         retry(&self.shared.incoming, next).await
     }
 
+    /// Waits for the next client that this server refuses by its password, its identity or its connect token, and returns the
+    /// reason with it; only in RakNet. Returns `None` once the endpoint is closed. The last 64 that no task has asked for are
+    /// kept; [`EndpointStats::refused_clients`] counts all. Of a server with shards each
+    /// endpoint has its own.
+    ///
+    /// ```
+    /// use rakwire_native::endpoint::RefuseReason;
+    /// use rakwire_native::raknet::{ConnectOptions, Endpoint, Options};
+    ///
+    /// # #[tokio::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let mut options = Options::server(8)?;
+    /// options.config.password = b"snow".as_slice().try_into()?;
+    /// let server = Endpoint::bind("127.0.0.1:0", options).await?;
+    /// let client = Endpoint::bind("127.0.0.1:0", Options::client()?).await?;
+    /// assert!(client.connect(server.local_addr()).await.is_err());
+    /// let refused = server.refused_client().await.ok_or("the server is closed")?;
+    /// assert_eq!((refused.reason, server.stats().refused_clients), (RefuseReason::WrongPassword, 1));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn refused_client(&self) -> Option<RefusedClient<P::Identity>> {
+        let take = || {
+            let mut state = self.shared.lock();
+            let client = state.dispatcher.refused_clients.pop();
+            (client.is_some() || !state.is_open()).then_some(client)
+        };
+        retry(&self.shared.refused, take).await
+    }
+
     /// Whether the socket can reach this address.
     pub(crate) fn reaches(&self, address: SocketAddr) -> bool {
         self.local_addr().is_ipv6() || address.is_ipv4()
@@ -471,6 +503,7 @@ impl<P: Protocol> Endpoint<P> {
         self.shared.unaccepted.notify_waiters();
         self.shared.incoming.notify_waiters();
         self.shared.unconnected.notify_waiters();
+        self.shared.refused.notify_waiters();
         self.closed().await;
     }
 

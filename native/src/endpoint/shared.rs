@@ -46,6 +46,8 @@ pub(crate) struct Shared<P: Protocol> {
     pub(crate) incoming: Notify,
     /// Notified when there are messages from peers without a connection.
     pub(crate) unconnected: Notify,
+    /// Notified when clients were refused.
+    pub(crate) refused: Notify,
 }
 
 impl<P: Protocol> Shared<P> {
@@ -60,6 +62,7 @@ impl<P: Protocol> Shared<P> {
             unaccepted: Notify::new(),
             incoming: Notify::new(),
             unconnected: Notify::new(),
+            refused: Notify::new(),
         }
     }
 
@@ -223,6 +226,7 @@ impl<P: Protocol> Shared<P> {
         let has_unaccepted = !state.dispatcher.accept_queue.is_empty() || has_ended;
         let has_incoming = has_ended || state.deferred.as_ref().is_some_and(|deferred| deferred.has_untold());
         let has_unconnected = !state.dispatcher.unconnected.is_empty() || has_ended;
+        let has_refused = !state.dispatcher.refused_clients.is_empty() || has_ended;
         if matches!(next, Next::Sleep(_)) && outgoing.is_empty() {
             // Under the lock, so that nothing can have been sent since.
             self.io.idle.notify_waiters();
@@ -239,6 +243,9 @@ impl<P: Protocol> Shared<P> {
         }
         if has_unconnected {
             self.unconnected.notify_waiters();
+        }
+        if has_refused {
+            self.refused.notify_waiters();
         }
         next
     }
@@ -280,6 +287,7 @@ impl<P: Protocol> Shared<P> {
             backlog_full: state.dispatcher.accept_queue.overflows()
                 + state.deferred.as_ref().map_or(0, |deferred| deferred.overflows()),
             unconnected_queue_full: state.dispatcher.unconnected.dropped(),
+            refused_clients: state.dispatcher.refused_clients.count(),
             sender_wakes: state.dispatcher.blocked_senders.wakes(),
             send_failures: counters.send_failures.load(Ordering::Relaxed),
             receive_failures: counters.receive_failures.load(Ordering::Relaxed),

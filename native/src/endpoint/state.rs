@@ -22,6 +22,7 @@ use super::message::Message;
 use super::meters::Meters;
 use super::options::{Options, config_of_one};
 use super::pending_wake::PendingWake;
+use super::refused::RefusedClients;
 use super::requests::Requests;
 use super::spans::EndpointSpan;
 use super::unconnected::{Pings, Pong, Unconnected, UnconnectedKind, UnconnectedQueue};
@@ -61,6 +62,7 @@ pub(crate) struct Dispatcher<P: Protocol> {
     rejected: Vec<ConnectionId>,
     pub(crate) pings: Pings<P::Identity>,
     pub(crate) unconnected: UnconnectedQueue<P::Identity>,
+    pub(crate) refused_clients: RefusedClients<P::Identity>,
     /// Tasks that wait for room for their messages.
     pub(crate) blocked_senders: BlockedSenders,
     span: EndpointSpan,
@@ -93,6 +95,7 @@ impl<P: Protocol> State<P> {
             rejected: Vec::new(),
             pings: Pings::default(),
             unconnected: UnconnectedQueue::default(),
+            refused_clients: RefusedClients::default(),
             blocked_senders: BlockedSenders::default(),
             span,
             meters: Meters::new(P::NAME, P::DropReason::REASONS),
@@ -393,7 +396,10 @@ impl<P: Protocol> Dispatcher<P> {
                 self.meters.ended(&reason);
                 self.finish(id, Phase::Disconnected(reason));
             }
-            Event::Refused { remote, reason, .. } => self.span.refused_client(remote, &reason),
+            Event::Refused { remote, identity, reason, .. } => {
+                self.span.refused_client(remote, &reason);
+                self.refused_clients.push(remote, identity, reason);
+            }
             Event::Receipt { id, receipt, outcome } => {
                 if let Some(inbox) = self.inboxes.get(id) {
                     inbox.push_receipt(receipt, outcome);

@@ -43,6 +43,9 @@ pub struct EndpointStats<P: Protocol> {
     pub backlog_full: u64,
     /// Messages from peers without a connection that were dropped because 256 of them were waiting to be received.
     pub unconnected_queue_full: u64,
+    /// Clients that were refused by their password, their identity or their connect token
+    /// ([`Endpoint::refused_client`](super::Endpoint::refused_client)).
+    pub refused_clients: u64,
     /// How often a task that waits to send was woken, because its connection had room again or ended.
     pub sender_wakes: u64,
     /// Datagrams that the system could not send.

@@ -5,13 +5,12 @@ use std::sync::Arc;
 
 use rakwire::endpoint::SendError;
 use rakwire::raknet::{Delivery, Receipt};
-use tokio::sync::{OwnedSemaphorePermit, mpsc};
+use tokio::sync::mpsc;
 
 use super::error::DisconnectReason;
 use super::options::Framing;
 use super::shared::{Phase, Queued, Shared};
 use super::stats::ConnectionStats;
-use super::writer::frame;
 use crate::endpoint::TryRecvError;
 
 /// A received message. Its delivery is [`Delivery::RELIABLE_ORDERED`].
@@ -88,7 +87,7 @@ impl Connection {
             result => return result,
         }
         let room = self.shared().send_room.take(message.len()).await;
-        self.queue(message, room.ok_or(SendError::NotConnected)?)
+        self.shared().frame(message, room.ok_or(SendError::NotConnected)?).map(|()| None)
     }
 
     /// Sends a message if there is room for it now.
@@ -96,25 +95,12 @@ impl Connection {
     /// # Errors
     /// Those of [`send`](Self::send), and [`SendError::QuotaExceeded`] if there is no room until others have left.
     pub fn try_send(&self, message: &[u8], _delivery: Delivery) -> Result<Option<Receipt>, SendError> {
-        let shared = self.shared();
-        if message.is_empty() {
-            return Err(SendError::Empty);
-        }
-        let is_short = u32::try_from(message.len()).is_ok_and(|len| len <= shared.options.max_message);
-        if !is_short || !shared.send_room.fits(message.len()) {
-            return Err(SendError::NeverFits);
-        }
-        if shared.phase() != Phase::Open {
-            return Err(SendError::NotConnected);
-        }
-        let room = shared.send_room.try_take(message.len()).ok_or(SendError::QuotaExceeded)?;
-        self.queue(message, room)
+        self.shared().try_send(message).map(|()| None)
     }
 
-    fn queue(&self, message: &[u8], room: OwnedSemaphorePermit) -> Result<Option<Receipt>, SendError> {
-        let shared = self.shared();
-        let bytes = frame(message, shared.options.framing).ok_or(SendError::NeverFits)?;
-        shared.queue(Queued { bytes, room }).then_some(None).ok_or(SendError::NotConnected)
+    /// Whether this is a handle of that connection.
+    pub(super) fn is(&self, shared: &Shared) -> bool {
+        core::ptr::eq(self.shared(), shared)
     }
 
     /// Waits for the next message. Returns `None` once the connection has ended and all messages have been received; see

@@ -174,6 +174,11 @@ impl Endpoint {
         self.handles.local
     }
 
+    /// The connections that have not ended.
+    pub(super) fn connections(&self) -> Vec<Arc<Shared>> {
+        self.handles.state.connections()
+    }
+
     /// The counters.
     #[must_use]
     pub fn stats(&self) -> EndpointStats {

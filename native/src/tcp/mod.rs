@@ -41,6 +41,7 @@
 //! message ends nobody is told. With the feature `tls` both are encrypted by rustls (`Options::tls`,
 //! `ConnectOptions::tls`), which the original does by OpenSSL.
 
+mod broadcast;
 mod connection;
 mod endpoint;
 mod error;
@@ -56,6 +57,7 @@ mod stats;
 mod stream;
 mod writer;
 
+pub use self::broadcast::Broadcast;
 pub use self::connection::{Connection, Message};
 pub use self::endpoint::Endpoint;
 pub use self::error::{ConnectError, ConnectFailure, DisconnectReason};

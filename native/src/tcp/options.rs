@@ -1,5 +1,6 @@
 //! The options of endpoints and connections over TCP.
 
+use rakwire::codec::frames;
 use std::time::Duration;
 
 #[cfg(feature = "tls")]
@@ -16,6 +17,17 @@ pub enum Framing {
     Packets,
     /// Bytes alone, as in RakNet's `TCPInterface`: a received message is what has arrived by then, at most 16 KiB.
     Stream,
+}
+
+impl Framing {
+    /// The bytes of a message on the wire; `None` if it is longer than a header can say.
+    pub(super) fn frame(self, message: &[u8]) -> Option<Vec<u8>> {
+        let header = frames::header(u32::try_from(message.len()).ok()?);
+        Some(match self {
+            Self::Packets => [&header, message].concat(),
+            Self::Stream => message.to_vec(),
+        })
+    }
 }
 
 /// The options of an [`Endpoint`](super::Endpoint).

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use rakwire::endpoint::SendError;
 use tokio::sync::{Mutex as AsyncMutex, OwnedSemaphorePermit, Semaphore, mpsc, watch};
 
 use super::error::DisconnectReason;
@@ -113,10 +114,34 @@ impl Shared {
         }
     }
 
-    /// Queues a frame; `false` if the connection is no longer open.
-    pub(super) fn queue(&self, frame: Queued) -> bool {
+    /// Sends a message if there is room for it now.
+    pub(super) fn try_send(&self, message: &[u8]) -> Result<(), SendError> {
+        if message.is_empty() {
+            return Err(SendError::Empty);
+        }
+        let is_short = u32::try_from(message.len()).is_ok_and(|len| len <= self.options.max_message);
+        if !is_short || !self.send_room.fits(message.len()) {
+            return Err(SendError::NeverFits);
+        }
+        if !self.is_open() {
+            return Err(SendError::NotConnected);
+        }
+        let room = self.send_room.try_take(message.len()).ok_or(SendError::QuotaExceeded)?;
+        self.frame(message, room)
+    }
+
+    /// Queues the frame of a message.
+    pub(super) fn frame(&self, message: &[u8], room: OwnedSemaphorePermit) -> Result<(), SendError> {
+        let bytes = self.options.framing.frame(message).ok_or(SendError::NeverFits)?;
         let send_queue = self.send_queue.lock().unwrap_or_else(PoisonError::into_inner);
-        send_queue.as_ref().is_some_and(|send_queue| send_queue.send(frame).is_ok())
+        let is_queued =
+            send_queue.as_ref().is_some_and(|send_queue| send_queue.send(Queued { bytes, room }).is_ok());
+        is_queued.then_some(()).ok_or(SendError::NotConnected)
+    }
+
+    /// Whether messages can be sent.
+    pub(super) fn is_open(&self) -> bool {
+        self.phase() == Phase::Open
     }
 
     pub(super) fn phase(&self) -> Phase {

@@ -15,15 +15,6 @@ use super::shared::{Queued, Shared};
 /// How much leaves in one call, if messages are short.
 const BATCH: usize = 64 << 10;
 
-/// The bytes of a message on the wire; `None` if it is longer than a header can say.
-pub(super) fn frame(message: &[u8], framing: Framing) -> Option<Vec<u8>> {
-    let header = frames::header(u32::try_from(message.len()).ok()?);
-    Some(match framing {
-        Framing::Packets => [&header, message].concat(),
-        Framing::Stream => message.to_vec(),
-    })
-}
-
 /// Writes what is queued, until nothing more can be queued, and says so to the other side.
 pub(super) async fn write(
     mut writer: impl AsyncWrite + Unpin,

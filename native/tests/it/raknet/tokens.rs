@@ -69,6 +69,10 @@ async fn the_server_learns_why_a_token_was_refused() {
     assert!(failure.to_string().contains("connect token"), "{failure}");
     assert_eq!(refusals.with(|refusals| refusals.0.clone()), [RefuseReason::TokenExpired]);
     assert_eq!(server.stats().peer.dropped(DropReason::RefusedToken), 1);
+    let refused = server.refused_client().await.expect("an open server");
+    assert_eq!((refused.reason, server.stats().refused_clients), (RefuseReason::TokenExpired, 1));
+    server.close().await;
+    assert_eq!(server.refused_client().await, None);
 }
 
 /// An hour from now.

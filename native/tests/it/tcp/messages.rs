@@ -156,3 +156,30 @@ async fn a_stream_without_frames_is_what_a_web_service_reads() {
     assert!(received == text);
     assert_eq!(connection.closed_reason(), Some(DisconnectReason::Remote));
 }
+
+/// Connections that have ended, have no room or are left out get nothing, and the others do.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_broadcast_reaches_all_open_connections_but_one() {
+    let server = tcp::Endpoint::bind("127.0.0.1:0", Options::server(4)).await.expect("a free port");
+    let client = tcp::Endpoint::bind("127.0.0.1:0", Options::client()).await.expect("an address");
+    let mut pairs = Vec::new();
+    for _ in 0..3 {
+        let here = soon(client.connect(server.local_addr())).await.expect("a server");
+        pairs.push((here, soon(server.accept()).await.expect("a connection")));
+    }
+    let (ended, there) = pairs.swap_remove(2);
+    soon(ended.disconnect()).await;
+    soon(there.closed()).await;
+    let all = server.broadcast(b"all", ORDERED);
+    assert_eq!((all.sent, all.refused.len()), (2, 0));
+    let others = server.broadcast_except(&pairs[0].1, b"others", ORDERED);
+    assert_eq!((others.sent, server.broadcast(b"", ORDERED).refused.len()), (1, 2));
+    for (connection, expected) in
+        [(&pairs[0].0, &[b"all".as_slice()][..]), (&pairs[1].0, &[b"all", b"others"])]
+    {
+        for message in expected {
+            assert_eq!(soon(connection.recv()).await.expect("open").bytes, *message);
+        }
+    }
+    assert_eq!(pairs[0].0.try_recv().err(), Some(TryRecvError::Empty));
+}

@@ -1,5 +1,6 @@
 //! File transfer, in both protocols where they differ.
 
+mod directories;
 mod hostile;
 mod patches;
 mod simulated;

@@ -272,7 +272,7 @@ const PLUGINS: Crate = Crate {
         Layer::together(&["bytes"]),
         // The plugins, which do not know each other.
         Layer::apart(&["calls", "files", "mesh", "nat", "ready", "replication", "voice"]),
-        Layer::apart(&["caller", "registry"]),
+        Layer::apart(&["caller", "directory", "registry"]),
         Layer::together(&["crate"]),
     ],
     never: &[],

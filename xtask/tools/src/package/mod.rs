@@ -4,6 +4,7 @@ mod archive;
 mod contents;
 mod installs;
 mod manifest;
+mod readme;
 mod unpacked;
 
 use anyhow::Result;

@@ -9,6 +9,7 @@ use toml::{Table, Value};
 use super::archive;
 use super::installs::Install;
 use super::manifest::Published;
+use super::readme;
 use xtask::artifacts;
 use xtask::shell::Shell;
 
@@ -109,6 +110,7 @@ fn add(shell: &Shell, user: &Path, install: &Install, packages: &[Published]) ->
                 .chain(more.iter().map(String::as_str));
             cargo(shell, user, &args.collect::<Vec<_>>())?;
             names.extend(package(folder).map(|package| package.name.as_str()));
+            write_examples(shell, user, &user.join(&path), more)?;
         }
         Install::Manifest(dependencies) => {
             let mut manifest = fs::read_to_string(user.join("Cargo.toml"))?;
@@ -125,6 +127,29 @@ fn add(shell: &Shell, user: &Path, install: &Install, packages: &[Published]) ->
     }
     let uses = names.iter().map(|name| format!("use {} as _;\n", name.replace('-', "_")));
     write(&user.join("src/lib.rs"), &format!("#![no_std]\n{}", uses.collect::<String>()))
+}
+
+/// The examples of the package's README, in a project with what the README says to add. Examples that need features are in
+/// projects that have those.
+fn write_examples(shell: &Shell, user: &Path, package: &Path, more: &[String]) -> Result<()> {
+    let readme = package.join("README.md");
+    if !readme.exists() {
+        return Ok(());
+    }
+    let readme = fs::read_to_string(readme)?;
+    let programs = readme::programs(&readme)?;
+    for words in readme::additions(&readme) {
+        let args = ["add", "--quiet", "--offline"].into_iter().chain(words.iter().map(String::as_str));
+        cargo(shell, user, &args.collect::<Vec<_>>())?;
+    }
+    for (number, program) in programs.iter().enumerate() {
+        // The only feature that an example needs is that of the driver.
+        let needs_driver = program.contains("::native::");
+        if !needs_driver || more.iter().any(|word| word == "native") {
+            write(&user.join(format!("examples/readme_{number}.rs")), program)?;
+        }
+    }
+    Ok(())
 }
 
 /// The manifest of the workspace: builds are made as in the repository, so that both share what they need of others.

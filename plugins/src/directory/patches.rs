@@ -1,6 +1,7 @@
 //! Patches that make a file from an older version, in the format of bsdiff 4.
 
 use std::io::{self, Cursor, Read, Seek, SeekFrom, Take, Write};
+use std::prelude::rust_2024::*;
 
 use bzip2::read::BzDecoder;
 use qbsdiff::Bsdiff;
@@ -188,11 +189,12 @@ impl<R: Read + Seek, O: Read + Seek> Patcher<R, O> {
 /// The beginning of a buffer, no longer than so many bytes.
 fn piece(buffer: &mut [u8], length: u64) -> &mut [u8] {
     let length = usize::try_from(length).unwrap_or(usize::MAX).min(buffer.len());
-    &mut buffer[..length]
+    // It is no longer than the buffer.
+    buffer.get_mut(..length).unwrap_or_default()
 }
 
 fn number(bytes: &[u8], at: usize) -> u64 {
-    bytes[at..at + 8].iter().rev().fold(0, |value, &byte| value << 8 | u64::from(byte))
+    bytes.iter().skip(at).take(8).rev().fold(0, |value, &byte| value << 8 | u64::from(byte))
 }
 
 /// A number whose highest bit is its sign.

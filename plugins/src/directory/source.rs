@@ -3,33 +3,38 @@
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
+use std::prelude::rust_2024::*;
+use std::{array, format, vec};
 
-use rakwire_plugins::files::{BASE_LENGTH, DIGEST_LENGTH, Entry, Source, StorageError, Totals, check_path};
+use crate::files::{BASE_LENGTH, DIGEST_LENGTH, Entry, Source, StorageError, Totals, check_path};
 use sha2::{Digest, Sha256};
 
+use super::error::DirectoryError;
 use super::{PARTS, patches, shown};
-use crate::failure::Failure;
 
 /// How much of a file is read at once.
 const PIECE: usize = 64 * 1_024;
 
-/// The files of a directory, as they were when it was read.
-pub(crate) struct DirectorySource {
+/// The files of a directory, as they were when it was read. The module has an example.
+#[derive(Debug)]
+pub struct DirectorySource {
     files: Vec<SourceFile>,
     totals: Totals,
     patches: Vec<Patch>,
     open: Option<(u32, File)>,
-    /// Why a file cannot be read.
-    pub(crate) error: Option<String>,
+    /// Why a file could not be read, which has ended a transfer.
+    pub error: Option<String>,
 }
 
 /// What makes a file from an older version.
+#[derive(Debug)]
 struct Patch {
     file: u32,
     base: [u8; BASE_LENGTH],
     bytes: Vec<u8>,
 }
 
+#[derive(Debug)]
 struct SourceFile {
     path: String,
     file: PathBuf,
@@ -38,16 +43,21 @@ struct SourceFile {
 }
 
 impl DirectorySource {
-    /// Reads every file. Links are refused: what they lead to may be elsewhere.
-    pub(crate) fn read(root: &Path) -> Result<Self, Failure> {
+    /// Reads every file of a directory and the directories in it, for their SHA-256: it takes as long as the disk does. Parts
+    /// that a [`DirectoryStore`](super::DirectoryStore) has left are not sent.
+    ///
+    /// # Errors
+    /// A [`DirectoryError`], also for links: they may lead elsewhere.
+    pub fn read(root: impl AsRef<Path>) -> Result<Self, DirectoryError> {
+        let root = root.as_ref();
         let mut files = Vec::new();
         let mut directories = vec![root.to_owned()];
         while let Some(directory) = directories.pop() {
-            let entries = fs::read_dir(&directory).map_err(|error| cannot_read(&directory, &error))?;
+            let entries = fs::read_dir(&directory).map_err(|error| cannot_read(&directory, error))?;
             for entry in entries {
-                let entry = entry.map_err(|error| cannot_read(&directory, &error))?;
+                let entry = entry.map_err(|error| cannot_read(&directory, error))?;
                 let (path, kind) = (entry.path(), entry.file_type());
-                let kind = kind.map_err(|error| cannot_read(&path, &error))?;
+                let kind = kind.map_err(|error| cannot_read(&path, error))?;
                 if directory == root && entry.file_name() == PARTS {
                     continue;
                 }
@@ -56,22 +66,23 @@ impl DirectorySource {
                 } else if kind.is_file() {
                     files.push(SourceFile::read(root, path)?);
                 } else {
-                    let what = if kind.is_symlink() { "a symbolic link" } else { "no file and no directory" };
-                    return Err(Failure::usage(format!(
-                        "{} is {what}, which is not sent; remove it, or push another directory",
-                        shown(&path)
-                    )));
+                    let error = if kind.is_symlink() { DirectoryError::Link } else { DirectoryError::NoFile };
+                    return Err(error(path));
                 }
             }
         }
         files.sort_by(|a, b| a.path.cmp(&b.path));
-        let count = u32::try_from(files.len()).map_err(|_| Failure::usage("there are too many files"))?;
+        let count = u32::try_from(files.len()).map_err(|_| DirectoryError::TooManyFiles)?;
         let totals = Totals { files: count, bytes: files.iter().map(|file| file.size).sum() };
         Ok(Self { files, totals, patches: Vec::new(), open: None, error: None })
     }
 
-    /// Makes patches from the files of an older version of the directory.
-    pub(crate) fn add_previous(&mut self, root: &Path) -> Result<(), Failure> {
+    /// Makes patches from the files of an older version of the directory, which are kept in memory. Files of more than 128 MiB get
+    /// none, and both versions of a file are in memory while its patch is made.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub fn add_previous(&mut self, root: impl AsRef<Path>) -> Result<(), DirectoryError> {
         let previous = Self::read(root)?;
         for (number, file) in (0..).zip(&self.files) {
             let at = previous.files.binary_search_by(|other| other.path.cmp(&file.path)).ok();
@@ -82,7 +93,7 @@ impl DirectorySource {
             if !is_patched || is_known {
                 continue;
             }
-            let bytes = old.patch_to(file).map_err(|error| cannot_read(&old.file, &error))?;
+            let bytes = old.patch_to(file).map_err(|error| cannot_read(&old.file, error))?;
             if (bytes.len() as u64) < file.size {
                 self.patches.push(Patch { file: number, base: base(&old.digest), bytes });
             }
@@ -91,7 +102,8 @@ impl DirectorySource {
     }
 
     /// How many patches there are, and their bytes.
-    pub(crate) fn patches(&self) -> (usize, usize) {
+    #[must_use]
+    pub fn patches(&self) -> (usize, usize) {
         (self.patches.len(), self.patches.iter().map(|patch| patch.bytes.len()).sum())
     }
 
@@ -119,15 +131,9 @@ impl DirectorySource {
 }
 
 impl SourceFile {
-    fn read(root: &Path, file: PathBuf) -> Result<Self, Failure> {
-        let path = relative(root, &file).ok_or_else(|| {
-            Failure::usage(format!(
-                "{} has a name that cannot be sent: up to 255 bytes of UTF-8 without backslashes, colons and control \
-                 characters; rename it",
-                shown(&file)
-            ))
-        })?;
-        let (size, digest) = digest(&file).map_err(|error| cannot_read(&file, &error))?;
+    fn read(root: &Path, file: PathBuf) -> Result<Self, DirectoryError> {
+        let Some(path) = relative(root, &file) else { return Err(DirectoryError::BadName(file)) };
+        let (size, digest) = digest(&file).map_err(|error| cannot_read(&file, error))?;
         Ok(Self { path, file, size, digest })
     }
 }
@@ -156,7 +162,7 @@ fn open(path: &Path) -> io::Result<File> {
 
 /// By what a patch names the version that it starts from.
 fn base(digest: &[u8; DIGEST_LENGTH]) -> [u8; BASE_LENGTH] {
-    std::array::from_fn(|index| digest.get(index).copied().unwrap_or(0))
+    array::from_fn(|index| digest.get(index).copied().unwrap_or(0))
 }
 
 fn digest(path: &Path) -> io::Result<(u64, [u8; DIGEST_LENGTH])> {
@@ -172,8 +178,8 @@ fn digest(path: &Path) -> io::Result<(u64, [u8; DIGEST_LENGTH])> {
     }
 }
 
-fn cannot_read(path: &Path, error: &io::Error) -> Failure {
-    Failure::usage(format!("cannot read {}: {error}", shown(path)))
+fn cannot_read(path: &Path, error: io::Error) -> DirectoryError {
+    DirectoryError::CannotRead(path.to_owned(), error)
 }
 
 impl Source for DirectorySource {

@@ -1,29 +1,31 @@
 //! A directory that files are received in.
 
 use std::collections::HashMap;
+use std::format;
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+use std::prelude::rust_2024::*;
 
-use rakwire_plugins::files::{Entry, PatchStep, StorageError, Store};
+use crate::files::{Entry, PatchStep, StorageError, Store};
 use sha2::{Digest, Sha256};
 
+use super::error::DirectoryError;
 use super::patches::{self, Patcher, StepError};
-use super::{PARTS, hex, shown};
-use crate::failure::Failure;
+use super::{PARTS, escaped, shown};
 
 /// The most directories inside each other.
 const MAX_DEPTH: usize = 32;
 
 /// A directory. A file comes to its place when it is complete and right; until then it is a part beside the others. Nothing
-/// is written through a link.
-pub(crate) struct DirectoryStore {
+/// is written through a link. The module has an example.
+pub struct DirectoryStore {
     root: PathBuf,
     /// How many directories may be made in it still.
     directories_left: u32,
     open: HashMap<u32, OpenFile>,
-    /// Why a file cannot be written.
-    pub(crate) error: Option<String>,
+    /// Why a file could not be written, which has ended a transfer.
+    pub error: Option<String>,
 }
 
 struct OpenFile {
@@ -40,16 +42,28 @@ struct OpenFile {
     making: Option<(Patcher<File, File>, File)>,
 }
 
+impl core::fmt::Debug for DirectoryStore {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("DirectoryStore")
+            .field("root", &self.root)
+            .field("error", &self.error)
+            .finish_non_exhaustive()
+    }
+}
+
 impl DirectoryStore {
-    /// The directory is made if it does not exist, and up to so many others in it.
-    pub(crate) fn new(root: &Path, directories: u32) -> Result<Self, Failure> {
-        fs::create_dir_all(root)
-            .map_err(|error| Failure::usage(format!("cannot write to {}: {error}", shown(root))))?;
+    /// A directory, which is made if it does not exist, and up to so many others in it.
+    ///
+    /// # Errors
+    /// [`DirectoryError::CannotWrite`].
+    pub fn new(root: impl AsRef<Path>, directories: u32) -> Result<Self, DirectoryError> {
+        let root = root.as_ref();
+        fs::create_dir_all(root).map_err(|error| DirectoryError::CannotWrite(root.to_owned(), error))?;
         Ok(Self { root: root.to_owned(), directories_left: directories, open: HashMap::new(), error: None })
     }
 
     /// Closes the files of a transfer that has ended. Their parts stay, for the next attempt.
-    pub(crate) fn close(&mut self) {
+    pub fn close(&mut self) {
         for (_, mut open) in self.open.drain() {
             if open.making.take().is_some() {
                 // Whoever removes the parts removes it as well.
@@ -59,14 +73,17 @@ impl DirectoryStore {
     }
 
     /// Removes what is left of earlier attempts, when everything is here.
-    pub(crate) fn remove_parts(&mut self) -> io::Result<()> {
+    ///
+    /// # Errors
+    /// Those of the file system.
+    pub fn remove_parts(&mut self) -> io::Result<()> {
         self.close();
         let parts = self.root.join(PARTS);
         if metadata(&parts)?.is_some_and(|found| found.is_dir()) { fs::remove_dir_all(parts) } else { Ok(()) }
     }
 
     fn try_begin(&mut self, number: u32, entry: &Entry<'_>) -> io::Result<u64> {
-        let name = std::str::from_utf8(entry.path).map_err(io::Error::other)?;
+        let name = core::str::from_utf8(entry.path).map_err(io::Error::other)?;
         if name.split('/').next() == Some(PARTS) {
             return Err(io::Error::other("the name is kept for parts of files"));
         }
@@ -156,6 +173,11 @@ impl DirectoryStore {
         let name = self.open.get(&number).map_or_else(String::new, |open| shown(&open.path));
         self.failed(&name, error)
     }
+}
+
+/// Bytes as hex digits.
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// What is there; links are not followed, and are an error.
@@ -304,7 +326,7 @@ impl OpenFile {
 
 impl Store for DirectoryStore {
     fn begin(&mut self, file: u32, entry: &Entry<'_>) -> Result<u64, StorageError> {
-        self.try_begin(file, entry).map_err(|error| self.failed(&crate::text::escape(entry.path), &error))
+        self.try_begin(file, entry).map_err(|error| self.failed(&escaped(entry.path), &error))
     }
 
     fn read(&mut self, file: u32, offset: u64, buffer: &mut [u8]) -> Result<(), StorageError> {

@@ -1,0 +1,55 @@
+//! Directories on a disk, for [file transfer](crate::files) (feature `directory`).
+//!
+//! A [`DirectorySource`] reads the files of a directory once and sends them as they were then, or patches in the format of
+//! bsdiff 4 to receivers that have an older version. A [`DirectoryStore`] puts each file in its place when it is complete and
+//! right, goes on where an earlier transfer ended, and writes through no link. `rakwire push` and `rakwire pull` use both.
+//!
+//! ```
+//! use std::time::Duration;
+//!
+//! use rakwire_plugins::directory::{DirectorySource, DirectoryStore};
+//! use rakwire_plugins::files::{FileReceiver, FileSender, Limits};
+//! use rakwire_plugins::rakwire::raknet::RakNet;
+//!
+//! # let root = std::env::temp_dir().join(format!("rakwire-directory-{}", std::process::id()));
+//! # let (maps, downloads) = (root.join("maps"), root.join("downloads"));
+//! # std::fs::create_dir_all(&maps)?;
+//! # std::fs::write(maps.join("lake"), b"ice")?;
+//! let mut sender = FileSender::<RakNet, _, 8, 64, 8_192>::new(DirectorySource::read(&maps)?);
+//! sender.serve_all();
+//!
+//! let limits = Limits { files: 100, file_bytes: 1 << 30, bytes: 1 << 32, timeout: Duration::from_secs(10) };
+//! // At most 100 directories are made in it.
+//! let store = DirectoryStore::new(&downloads, 100)?;
+//! let receiver = FileReceiver::<RakNet, _, 64, 8, 8_192>::new(store, limits);
+//! # drop((sender, receiver));
+//! # std::fs::remove_dir_all(&root)?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod error;
+mod patches;
+mod source;
+mod store;
+
+use std::format;
+use std::path::Path;
+use std::prelude::rust_2024::*;
+
+pub use self::error::DirectoryError;
+pub use self::source::DirectorySource;
+pub use self::store::DirectoryStore;
+
+/// The directory for parts of files in the directory that files are received in.
+const PARTS: &str = ".rakwire-part";
+
+/// A path as text that is safe to print.
+fn shown(path: &Path) -> String {
+    escaped(path.as_os_str().as_encoded_bytes())
+}
+
+/// Bytes as text without control characters.
+fn escaped(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(bytes);
+    format!("{}", text.escape_debug()).replace("\\'", "'")
+}

@@ -1,0 +1,104 @@
+//! Directories on a disk, from one to another.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rakwire::Instant;
+use rakwire::endpoint::ConnectionId;
+use rakwire::raknet::RakNet;
+use rakwire_plugins::directory::{DirectoryError, DirectorySource, DirectoryStore};
+use rakwire_plugins::files::{FileReceiver, FileSender, Limits, Progress, ReceiverEvent};
+
+use super::tree::{connect, receive, transmit};
+use crate::support::connections;
+
+/// A directory of a test, which is removed in the end.
+struct Directory(PathBuf);
+
+impl Directory {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("rakwire-directories-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir_all(&path).expect("a directory");
+        Self(path)
+    }
+
+    fn with(self, path: &str, bytes: &[u8]) -> Self {
+        let file = self.0.join(path);
+        fs::create_dir_all(file.parent().expect("a directory")).expect("a directory");
+        fs::write(file, bytes).expect("a file");
+        self
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Transfers everything, and removes the parts.
+fn transfer(source: DirectorySource, to: &Path, id: ConnectionId) -> Progress {
+    let limits = Limits { files: 10, file_bytes: 1 << 20, bytes: 1 << 20, timeout: Duration::from_secs(10) };
+    let store = DirectoryStore::new(to, 10).expect("a directory");
+    let mut sender = FileSender::<RakNet, _, 8, 8, 4_096>::new(source);
+    let mut receiver = FileReceiver::<RakNet, _, 8, 8, 4_096>::new(store, limits);
+    sender.serve_all();
+    connect(&mut sender, id);
+    receiver.fetch(id).expect("no other transfer");
+    let result = loop {
+        for message in transmit(&mut receiver, Instant::ZERO) {
+            receive(&mut sender, id, &message);
+        }
+        for message in transmit(&mut sender, Instant::ZERO) {
+            receive(&mut receiver, id, &message);
+        }
+        if let Some(ReceiverEvent::Ended(result)) = receiver.poll_event() {
+            break result;
+        }
+    };
+    receiver.store.remove_parts().expect("they are there");
+    result.expect("everything")
+}
+
+#[test]
+fn a_directory_arrives_and_what_has_changed_comes_as_a_patch() {
+    let id = connections::<RakNet>(1)[0];
+    let old: Vec<u8> = (0..40_000_u32).map(|at| (at.wrapping_mul(at) >> 7) as u8).collect();
+    let new = [&old[..9_000], b"a change", &old[9_000..]].concat();
+    let before = Directory::new("before").with("maps/lake", &old).with("name", b"Frozen lake");
+    let after = Directory::new("after").with("maps/lake", &new).with("name", b"Frozen lake");
+    let here = Directory::new("here");
+    let first = transfer(DirectorySource::read(&before.0).expect("files"), &here.0, id);
+    assert_eq!((first.done.files, first.unchanged, first.patched), (2, 0, 0));
+    assert_eq!(fs::read(here.0.join("maps/lake")).expect("a file"), old);
+    let mut source = DirectorySource::read(&after.0).expect("files");
+    source.add_previous(&before.0).expect("files");
+    assert_eq!(source.patches().0, 1);
+    let second = transfer(source, &here.0, id);
+    assert_eq!((second.done.files, second.unchanged, second.patched), (2, 1, 1));
+    assert!(second.received < 1_000, "{second:?}");
+    assert_eq!(fs::read(here.0.join("maps/lake")).expect("a file"), new);
+    assert_eq!(fs::read_dir(&here.0).expect("a directory").count(), 2, "no parts");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_directory_with_a_link_or_a_bad_name_is_not_sent() {
+    let linked = Directory::new("linked");
+    std::os::unix::fs::symlink("/etc/hostname", linked.0.join("link")).expect("a link");
+    let error = DirectorySource::read(&linked.0).expect_err("a link");
+    assert!(
+        matches!(error, DirectoryError::Link(_)) && error.to_string().contains("symbolic link"),
+        "{error}"
+    );
+    let named = Directory::new("named").with("a\nb", b"");
+    let error = DirectorySource::read(&named.0).expect_err("a bad name");
+    assert!(
+        matches!(error, DirectoryError::BadName(_)) && error.to_string().contains("a\\nb has"),
+        "{error}"
+    );
+    let missing = DirectorySource::read(named.0.join("missing")).expect_err("nothing");
+    assert!(matches!(missing, DirectoryError::CannotRead(..)), "{missing}");
+}
