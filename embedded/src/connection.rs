@@ -25,6 +25,9 @@ pub enum Event<'d, P: Protocol, H: Hook<P> = ()> {
     /// The progress of a large message; only in RakNet
     /// ([`Config::progress_interval`](rakwire::raknet::Config::progress_interval)).
     Progress(Progress),
+    /// The MTU, with 28 bytes of IP and UDP headers, is smaller from now on: the path carries less than the peers agreed on;
+    /// only in RakNet.
+    MtuChanged(u16),
 }
 
 // A derived implementation would require `P: Format`.
@@ -35,6 +38,7 @@ impl<P: Protocol, H: Hook<P>> defmt::Format for Event<'_, P, H> {
             Self::Message(message) => defmt::write!(f, "Message({})", message),
             Self::Receipt { receipt, outcome } => defmt::write!(f, "Receipt({}, {})", receipt, outcome),
             Self::Progress(progress) => defmt::write!(f, "Progress({})", progress),
+            Self::MtuChanged(mtu) => defmt::write!(f, "MtuChanged({})", mtu),
         }
     }
 }
@@ -180,6 +184,7 @@ impl<'d, P: Protocol, H: Hook<P>> Connection<'d, P, H> {
             EventInfo::Message(delivery) => Event::Message(Received::new(self.reference.shared(), delivery)),
             EventInfo::Receipt(receipt, outcome) => Event::Receipt { receipt, outcome },
             EventInfo::Progress(progress) => Event::Progress(progress),
+            EventInfo::MtuChanged(mtu) => Event::MtuChanged(mtu),
         }
     }
 

@@ -24,6 +24,7 @@ pub(crate) enum EventInfo<P: Protocol> {
     Message(P::Delivery),
     Receipt(Receipt, Outcome),
     Progress(Progress),
+    MtuChanged(u16),
 }
 
 /// Everything but the socket and the timer.
@@ -262,6 +263,7 @@ impl<P: Protocol, H: Hook<P>> Inner<'_, P, H> {
                 }
                 Event::Receipt { receipt, outcome, .. } => EventInfo::Receipt(receipt, outcome),
                 Event::Progress { progress, .. } => EventInfo::Progress(progress),
+                Event::MtuChanged { mtu, .. } => EventInfo::MtuChanged(mtu),
                 Event::Disconnected { reason, .. } => {
                     slot.phase = Phase::Ended(Some(reason));
                     continue;

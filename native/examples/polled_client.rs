@@ -31,6 +31,7 @@ fn main() -> Result<(), Box<dyn Error>> {
                 }
                 Event::Receipt { .. }
                 | Event::Progress { .. }
+                | Event::MtuChanged { .. }
                 | Event::Pong { .. }
                 | Event::OutOfBand { .. }
                 | Event::Advertisement { .. }

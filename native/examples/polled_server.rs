@@ -34,6 +34,7 @@ fn main() -> Result<(), Box<dyn Error>> {
                 Event::ConnectFailed { .. }
                 | Event::Receipt { .. }
                 | Event::Progress { .. }
+                | Event::MtuChanged { .. }
                 | Event::Pong { .. }
                 | Event::OutOfBand { .. }
                 | Event::Advertisement { .. }

@@ -48,26 +48,27 @@ export async function startTcpWay(t, relay) {
   return way;
 }
 
-/** A way for UDP to a port of this machine, which can be blocked. Of each `one` datagrams it loses one. */
+/** A way for UDP to a port of this machine, which can be blocked. Of each `one` datagrams it loses one, and all that are longer than
+ * `way.longest` bytes. */
 export async function startUdpWay(t, port, { one = Infinity } = {}) {
   const near = createSocket("udp4");
   const clients = new Map();
-  const way = { isOpen: true, lost: 0 };
+  const way = { isOpen: true, lost: 0, longest: Infinity };
   // The same losses in each run.
   let state = 1;
-  const passes = () => {
+  const passes = (datagram) => {
     state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
     const isLost = state / 2 ** 32 < 1 / one;
     way.lost += isLost;
-    return way.isOpen && !isLost;
+    return way.isOpen && !isLost && datagram.length <= way.longest;
   };
   near.on("message", (datagram, { port: client, address }) => {
     if (!clients.has(client)) {
       const far = createSocket("udp4");
-      far.on("message", (answer) => passes() && near.send(answer, client, address));
+      far.on("message", (answer) => passes(answer) && near.send(answer, client, address));
       clients.set(client, { far, address });
     }
-    if (passes()) {
+    if (passes(datagram)) {
       clients.get(client).far.send(datagram, port, "127.0.0.1");
     }
   });

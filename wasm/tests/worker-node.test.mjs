@@ -10,6 +10,7 @@ import { listen } from "rakwire/server";
 import { createWorker } from "rakwire/worker";
 
 import { fails, LIMIT_MS, pattern, until } from "./support.mjs";
+import { startUdpWay } from "./way.mjs";
 import { startThread } from "./worker-thread.mjs";
 
 const limited = () => ({ signal: AbortSignal.timeout(LIMIT_MS) });
@@ -35,6 +36,36 @@ async function countAll(connection) {
 
 /** Of these some leave a block that is too little for the next one. */
 const LENGTHS = [1_000, 1_500, 2_000, 2_500];
+
+/** Sends large and small messages until an event says that the MTU has changed. */
+async function nextMtu(connection) {
+  let mtu;
+  connection.addEventListener("mtu", (event) => (mtu = event.mtu), { once: true });
+  while (mtu === undefined) {
+    connection.send(pattern(1_400), { reliability: "reliable" });
+    for (let number = 0; number < 10; number++) {
+      connection.send(pattern(20), { reliability: "reliable" });
+      await sleep(10);
+    }
+  }
+  return mtu;
+}
+
+for (const where of ["here", "in a worker"]) {
+  test(`a path that loses large datagrams is an event at both sides, with the client's protocol ${where}`, async (t) => {
+    const server = await listen({ host: "127.0.0.1" });
+    t.after(() => server.close());
+    const way = await startUdpWay(t, server.address.port);
+    const worker = where === "here" ? undefined : createWorker(() => startThread(t));
+    const client = await connect(`udp://127.0.0.1:${way.port}`, { worker, timeoutMs: LIMIT_MS });
+    const accepted = await server.accept(limited());
+    way.longest = 1_400;
+    assert.deepEqual(await Promise.all([client, accepted].map(nextMtu)), [1_200, 1_200]);
+    await until(() => client.stats().mtu === 1_200 && accepted.stats().mtu === 1_200, "statistics with the new MTU");
+    way.longest = Infinity;
+    await client.close(limited());
+  });
+}
 
 test("what waits for room is sent before a worker closes its connection", async (t) => {
   for (const length of LENGTHS) {

@@ -70,6 +70,7 @@ export class PeerConnection extends EventTarget implements Connection {
       onOpen: (securePeer) => this.onOpen(securePeer),
       onMessage: (message) => this.#onMessage(message),
       onProgress: (progress) => this.#onProgress(progress),
+      onMtu: (mtu) => this.dispatchEvent(new ConnectionEvent("mtu", { mtu })),
       onInterrupted: () => void this.dispatchEvent(new ConnectionEvent("interrupted", {})),
       onResumed: () => void this.dispatchEvent(new ConnectionEvent("resumed", {})),
       onRelayDrops: (drops) => this.#onRelayDrops(drops),

@@ -12,6 +12,11 @@ export interface ProgressMadeEvent extends Event {
   readonly progress: Progress;
 }
 
+/** `mtu`: the path carries less than the peers agreed on. New datagrams have at most this MTU, headers of 28 bytes included. */
+export interface MtuChangedEvent extends Event {
+  readonly mtu: number;
+}
+
 /** `relaydrops`: the relay has dropped datagrams, so that fewer or smaller messages would get through better. */
 export interface RelayDropsEvent extends Event {
   readonly drops: RelayDrops;
@@ -32,6 +37,7 @@ export type InterruptionEvent = Event;
 interface Events {
   message: MessageArrivedEvent;
   progress: ProgressMadeEvent;
+  mtu: MtuChangedEvent;
   relaydrops: RelayDropsEvent;
   close: ClosedEvent;
   interrupted: InterruptionEvent;

@@ -34,6 +34,7 @@ export interface PeerEvents {
   onMessage(message: Message): void;
   onReceipt(receipt: number, outcome: Outcome): void;
   onProgress(progress: Progress): void;
+  onMtu(mtu: number): void;
 }
 
 /** One connection to one server, without socket and timers. */
@@ -47,6 +48,7 @@ const MESSAGE = 4;
 const RECEIPT = 5;
 const SENDING = 6;
 const RECEIVING = 7;
+const MTU = 9;
 
 /** Stands for an event for which there is no memory, as in `src/npm/record.rs`. */
 const EVENT_WITHOUT_MEMORY = 1;
@@ -161,6 +163,9 @@ export class RustPeerHandle {
         break;
       case RECEIVING:
         events.onProgress({ direction: "receiving", message: a, done: b, parts: this.#number(at, 4) });
+        break;
+      case MTU:
+        events.onMtu(a);
         break;
     }
     return true;

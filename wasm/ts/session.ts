@@ -37,6 +37,7 @@ export interface SessionOwner {
   onOpen(securePeer: Uint8Array | undefined): void;
   onMessage(message: Message): void;
   onProgress(progress: Progress): void;
+  onMtu(mtu: number): void;
   /** Nothing arrives and nothing leaves until {@link onResumed}. */
   onInterrupted(): void;
   onResumed(): void;
@@ -295,6 +296,10 @@ export class Session implements SessionLike, TransportEvents, PeerEvents {
 
   onProgress(progress: Progress): void {
     this.#owner.onProgress(progress);
+  }
+
+  onMtu(mtu: number): void {
+    this.#owner.onMtu(mtu);
   }
 
   onFailed(code: ErrorCode, reason: string): void {

@@ -2,7 +2,7 @@
 /** The public types of the package. */
 
 import type { RakwireError } from "./errors.js";
-import type { ClosedEvent, InterruptionEvent, MessageArrivedEvent, ProgressMadeEvent, RelayDropsEvent } from "./events.js";
+import type { ClosedEvent, InterruptionEvent, MessageArrivedEvent, MtuChangedEvent, ProgressMadeEvent, RelayDropsEvent } from "./events.js";
 import type { PeerWorker } from "./peer-worker.js";
 import type { WaitOptions } from "./waits.js";
 
@@ -337,6 +337,7 @@ export interface ConnectOptions {
 export interface ConnectionEventMap {
   message: MessageArrivedEvent;
   progress: ProgressMadeEvent;
+  mtu: MtuChangedEvent;
   /** The relay was lost and is sought again; `resumed` or `close` follows. */
   interrupted: InterruptionEvent;
   resumed: InterruptionEvent;

@@ -99,6 +99,14 @@ pub enum Event<'p, P: Protocol> {
         /// How far.
         progress: Progress,
     },
+    /// The path carries less than the peers agreed on: large datagrams were lost while smaller ones arrived, or the system
+    /// refused one. New datagrams are smaller from now on; only in RakNet.
+    MtuChanged {
+        /// The connection.
+        id: ConnectionId,
+        /// The MTU of the connection now, with 28 bytes of IP and UDP headers.
+        mtu: u16,
+    },
     /// A server answered a ping; only in RakNet.
     Pong {
         /// The server's address.
@@ -177,6 +185,7 @@ impl<P: Protocol> defmt::Format for Event<'_, P> {
                 defmt::write!(f, "Receipt({}, {}, {})", id, receipt, outcome);
             }
             Self::Progress { id, progress } => defmt::write!(f, "Progress({}, {})", id, progress),
+            Self::MtuChanged { id, mtu } => defmt::write!(f, "MtuChanged({}, {})", id, mtu),
             Self::Pong { from, identity, latency, data } => {
                 defmt::write!(f, "Pong({}, {}, {}, {})", from, identity, latency, data);
             }

@@ -301,6 +301,7 @@ impl<P: Protocol> Peer<'_, P> {
                 Event::Refused { id, remote, identity: slot.connection.identity(), reason }
             }
             ConnectionEvent::Progress(progress) => Event::Progress { id, progress },
+            ConnectionEvent::MtuChanged(mtu) => Event::MtuChanged { id, mtu },
             ConnectionEvent::Ended(Ending::Failed(reason)) => Event::ConnectFailed { id, remote, reason },
             ConnectionEvent::Ended(Ending::Disconnected(reason)) => {
                 Event::Disconnected { id, remote, reason }

@@ -384,6 +384,7 @@ pub(crate) enum ConnectionEvent<P: Protocol> {
     /// A message or a receipt, as the block's header says.
     Message(Block),
     Progress(Progress),
+    MtuChanged(u16),
     Ended(Ending<P>),
 }
 

@@ -70,11 +70,14 @@ struct ReceiveQueue<P: Protocol> {
     receipts: VecDeque<(Receipt, Outcome)>,
     /// The latest progress of each large message.
     progress: VecDeque<Progress>,
+    /// The MTU, if it has changed since it was read.
+    new_mtu: Option<u16>,
 }
 
 impl<P: Protocol> Default for ReceiveQueue<P> {
     fn default() -> Self {
-        Self { messages: VecDeque::new(), bytes: 0, receipts: VecDeque::new(), progress: VecDeque::new() }
+        let (messages, receipts, progress) = (VecDeque::new(), VecDeque::new(), VecDeque::new());
+        Self { messages, bytes: 0, receipts, progress, new_mtu: None }
     }
 }
 
@@ -253,6 +256,15 @@ impl<P: Protocol> Inbox<P> {
     /// Waits for the next progress; `None` once the connection has ended and all progress has been read.
     pub(crate) fn recv_progress(&self) -> impl Future<Output = Option<Progress>> {
         self.wait_for(|inner| inner.pop(|queue| queue.progress.pop_front()))
+    }
+
+    pub(crate) fn set_new_mtu(&self, mtu: u16) {
+        self.update_queue(|queue| queue.new_mtu = Some(mtu));
+    }
+
+    /// Waits until the MTU has changed; `None` once the connection has ended and every change has been read.
+    pub(crate) fn new_mtu(&self) -> impl Future<Output = Option<u16>> {
+        self.wait_for(|inner| inner.pop(|queue| queue.new_mtu.take()))
     }
 
     /// Waits until the connection is open. The error is `None` if it was open and ended before this could tell.

@@ -410,6 +410,11 @@ impl<P: Protocol> Dispatcher<P> {
                     inbox.push_progress(progress);
                 }
             }
+            Event::MtuChanged { id, mtu } => {
+                if let Some(inbox) = self.inboxes.get(id) {
+                    inbox.set_new_mtu(mtu);
+                }
+            }
             Event::Pong { from, identity, latency, data } => {
                 self.pings.on_pong(&Pong { from, identity, latency, data: data.to_vec() });
             }

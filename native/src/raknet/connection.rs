@@ -30,6 +30,25 @@ impl Connection<RakNet> {
         self.stats().map(|stats| stats.round_trip).filter(|rtt| !rtt.is_zero())
     }
 
+    /// The MTU of new datagrams, with 28 bytes of IP and UDP headers; `None` once the connection has ended.
+    ///
+    /// ```
+    /// use rakwire_native::{Endpoint, Options};
+    ///
+    /// # #[tokio::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = Endpoint::bind("127.0.0.1:0", Options::server(1)?).await?;
+    /// # let client = Endpoint::bind("127.0.0.1:0", Options::client()?).await?;
+    /// let connection = client.connect(server.local_addr()).await?;
+    /// assert_eq!(connection.mtu(), Some(1_492));
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn mtu(&self) -> Option<u16> {
+        self.stats().map(|stats| stats.mtu)
+    }
+
     /// Waits for the next outcome of a message that was sent with receipt. Returns `None` once the connection has ended and
     /// all receipts have been received; messages without an outcome until then may or may not have arrived. Unread receipts
     /// use memory until the connection is dropped.
@@ -77,6 +96,25 @@ impl Connection<RakNet> {
     /// ```
     pub async fn recv_progress(&self) -> Option<Progress> {
         self.reference.inbox.recv_progress().await
+    }
+
+    /// Waits until the MTU of the connection has changed, because the path carries less than the peers agreed on, and returns
+    /// the latest one, with 28 bytes of IP and UDP headers. Returns `None` once the connection has ended.
+    ///
+    /// [`mtu`](Self::mtu) is the MTU now.
+    ///
+    /// ```
+    /// use rakwire_native::Connection;
+    ///
+    /// /// Logs how the path of a connection becomes narrower.
+    /// async fn log_mtu(connection: &Connection) {
+    ///     while let Some(mtu) = connection.mtu_changed().await {
+    ///         println!("{}: MTU {mtu}", connection.remote());
+    ///     }
+    /// }
+    /// ```
+    pub async fn mtu_changed(&self) -> Option<u16> {
+        self.reference.inbox.new_mtu().await
     }
 
     /// Sets how long the other peer of this connection may be silent while acknowledgements are outstanding, instead of the

@@ -41,6 +41,7 @@ fn frame<P: Subject>(endpoint: &mut Endpoint<P>, told: &mut Events<P>) {
             Event::Message { .. } => told.messages.push(endpoint.take_lent()),
             Event::Receipt { .. }
             | Event::Progress { .. }
+            | Event::MtuChanged { .. }
             | Event::Pong { .. }
             | Event::OutOfBand { .. }
             | Event::Advertisement { .. }

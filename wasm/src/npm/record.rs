@@ -15,6 +15,7 @@ const SENDING: u32 = 6;
 const RECEIVING: u32 = 7;
 /// One that a client cannot have.
 const OTHER: u32 = 8;
+const MTU: u32 = 9;
 /// Stands for an event for which there is no memory. Null is none at all.
 const NO_MEMORY: *const u8 = core::ptr::without_provenance(1);
 
@@ -49,6 +50,7 @@ fn write_numbers<P: Numbers>(event: &Event<'_, P>, buffer: &mut Buffer) -> *cons
             let numbers = [kind, progress.message.into(), progress.done];
             return buffer.write(numbers, parts.len(), core::iter::once(&parts[..]));
         }
+        Event::MtuChanged { mtu, .. } => ([MTU, (*mtu).into(), 0], 0),
         Event::Pong { .. } | _ => ([OTHER, 0, 0], 0),
     };
     buffer.write(numbers, more, core::iter::empty())

@@ -237,4 +237,18 @@ impl Connection {
     pub async fn recv_progress(&self) -> Option<Progress> {
         self.next(ReceiveQueue::pop_progress).await
     }
+
+    /// The MTU of new datagrams, with 28 bytes of IP and UDP headers.
+    #[must_use]
+    pub fn mtu(&self) -> u16 {
+        self.stats().mtu
+    }
+
+    /// Waits until the MTU of the connection has changed, because the path carries less than the peers agreed on, and returns
+    /// the latest one, with 28 bytes of IP and UDP headers; nothing once the connection is over.
+    ///
+    /// Messages that arrive meanwhile are set aside for [`recv`](Self::recv), up to 16 MiB.
+    pub async fn mtu_changed(&self) -> Option<u16> {
+        self.next(ReceiveQueue::take_new_mtu).await
+    }
 }

@@ -28,11 +28,14 @@ pub(super) struct ReceiveQueue<P: Protocol> {
     bytes: usize,
     receipts: VecDeque<(Receipt, Outcome)>,
     progress: VecDeque<Progress>,
+    /// The MTU, if it has changed since it was read.
+    new_mtu: Option<u16>,
 }
 
 impl<P: Protocol> ReceiveQueue<P> {
     pub(super) const fn new() -> Self {
-        Self { messages: VecDeque::new(), bytes: 0, receipts: VecDeque::new(), progress: VecDeque::new() }
+        let (messages, receipts, progress) = (VecDeque::new(), VecDeque::new(), VecDeque::new());
+        Self { messages, bytes: 0, receipts, progress, new_mtu: None }
     }
 
     /// Whether messages have to be read before others are queued.
@@ -48,6 +51,7 @@ impl<P: Protocol> ReceiveQueue<P> {
             }
             Event::Receipt { receipt, outcome, .. } => self.receipts.push_back((*receipt, *outcome)),
             Event::Progress { progress, .. } => self.push_progress(*progress),
+            Event::MtuChanged { mtu, .. } => self.new_mtu = Some(*mtu),
             // An open connection of a client has no other events.
             Event::Connected { .. } | Event::Disconnected { .. } | _ => {}
         }
@@ -81,6 +85,10 @@ impl<P: Protocol> ReceiveQueue<P> {
 
     pub(super) fn pop_progress(&mut self) -> Option<Progress> {
         self.progress.pop_front()
+    }
+
+    pub(super) const fn take_new_mtu(&mut self) -> Option<u16> {
+        self.new_mtu.take()
     }
 }
 

@@ -44,6 +44,7 @@ export type ToPage = { session: number } & (
   | { type: "refused"; receipt: number | undefined; code: ErrorCode; reason: string }
   | { type: "outcome"; receipt: number; outcome: Outcome }
   | { type: "progress"; progress: Progress }
+  | { type: "mtu"; mtu: number }
   | { type: "stats"; stats: PeerStats; bufferedAmount: number; transport: TransportName | undefined }
   | { type: "interrupted" }
   | { type: "resumed"; transport: TransportName | undefined }

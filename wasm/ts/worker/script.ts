@@ -80,6 +80,10 @@ class WorkerSession implements SessionOwner {
     tell(this.#number, { type: "progress", progress });
   }
 
+  onMtu(mtu: number): void {
+    tell(this.#number, { type: "mtu", mtu });
+  }
+
   onInterrupted(): void {
     tell(this.#number, { type: "interrupted" });
   }

@@ -256,6 +256,9 @@ class RemoteSession implements SessionLike {
       case "progress":
         this.#owner.onProgress(told.progress);
         break;
+      case "mtu":
+        this.#owner.onMtu(told.mtu);
+        break;
       case "stats":
         this.#stats = told.stats;
         this.#remoteBuffered = told.bufferedAmount;

@@ -234,6 +234,7 @@ impl<P: Protocol, T: Plugin<P>, const N: usize> Hook<P> for PluginHost<T, N> {
             Event::ConnectFailed { .. }
             | Event::Refused { .. }
             | Event::Progress { .. }
+            | Event::MtuChanged { .. }
             | Event::Pong { .. }
             | Event::Advertisement { .. } => {}
         }

@@ -220,7 +220,16 @@ impl Connection {
 
     /// Whether there are events other than messages and receipts.
     const fn has_own_events(&self) -> bool {
-        self.handshake.has_events() || self.has_progress()
+        self.handshake.has_events() || self.has_progress() || self.has_new_mtu()
+    }
+
+    const fn has_new_mtu(&self) -> bool {
+        self.handshake.was_open() && self.sender.has_new_mtu()
+    }
+
+    /// Takes the MTU of which the application is to be notified.
+    const fn take_new_mtu(&mut self) -> Option<u16> {
+        if self.has_new_mtu() { self.sender.take_new_mtu() } else { None }
     }
 
     const fn has_progress(&self) -> bool {
@@ -247,7 +256,9 @@ impl Connection {
 
     /// Handles that the system refused a datagram of this length because it is too large for the path.
     fn on_too_large(&mut self, cx: &Context<'_, '_>, length: usize) {
-        self.handshake.on_too_large(cx, length);
+        if !self.handshake.on_too_large(cx, length) {
+            self.sender.on_too_large(length);
+        }
     }
 
     /// Takes an offline message that answers a client's request.

@@ -146,6 +146,8 @@ impl endpoint::Connection<RakNet> for Connection {
         }
         if let Some(progress) = self.take_progress() {
             Some(ConnectionEvent::Progress(progress))
+        } else if let Some(mtu) = self.take_new_mtu() {
+            Some(ConnectionEvent::MtuChanged(mtu))
         } else if let Some(message) = self.receiver.take_message(cx, || self.sender.pings.clock_difference())
         {
             Some(ConnectionEvent::Message(message))

@@ -1,11 +1,16 @@
 //! How much fits: the arithmetic of MTU, datagram, capsule and part (docs/raknet.md#sizes).
 
-use crate::raknet::wire::IP_UDP_OVERHEAD;
 use crate::raknet::wire::capsule::MAX_HEADER;
 use crate::raknet::wire::datagram::DATA_HEADER;
+use crate::raknet::wire::{IP_UDP_OVERHEAD, MIN_MTU};
 
 /// The original counts nine bytes for the header of a datagram, of which four exist.
 const COUNTED_HEADER: usize = 9;
+
+/// MTUs to which a path may shrink during a connection: `BASE_PLPMTU` of RFC 8899 section 5.1.2, which links of 1,280 bytes carry
+/// over IPv6, too, and the smallest of RakNet. There is none in between: what was cut for it would be lost for ever on a path that
+/// carries less.
+const SMALLER_MTUS: [u16; 2] = [1_200, MIN_MTU];
 
 /// What fits at one MTU, with `overhead` bytes in each datagram that belong to a secure mode (0 in plain mode).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -26,6 +31,11 @@ impl Sizes {
 
     pub(crate) const fn mtu(self) -> u16 {
         self.mtu
+    }
+
+    /// What fits at the next smaller MTU, if any, for a path that does not carry this one.
+    pub(crate) fn smaller(self) -> Option<Self> {
+        SMALLER_MTUS.into_iter().find(|mtu| *mtu < self.mtu).map(|mtu| self.with_mtu(mtu))
     }
 
     /// Bytes of a datagram without IP and UDP headers and without the overhead; zero where there is no MTU.

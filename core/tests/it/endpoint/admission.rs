@@ -98,6 +98,7 @@ fn talk<P: Protocol>(
                 Event::Message { .. }
                 | Event::Receipt { .. }
                 | Event::Progress { .. }
+                | Event::MtuChanged { .. }
                 | Event::Pong { .. }
                 | Event::OutOfBand { .. }
                 | Event::Advertisement { .. }

@@ -4,7 +4,9 @@ use core::net::SocketAddr;
 use core::time::Duration;
 
 use rakwire::Instant;
-use rakwire::raknet::{Guid, Peer, Reliability};
+use rakwire::raknet::{
+    Capacity, ConnectionId, Delivery, DropReason, Event, Guid, Outcome, Peer, Reliability,
+};
 use rakwire::sim::Conditions;
 use rakwire::wire::offline::{ClientSecurity, Offline, ServerSecurity};
 use rakwire::wire::{MAX_MTU_IPV6, Reader, Wire};
@@ -118,5 +120,260 @@ fn datagrams_that_are_longer_than_what_is_sent_are_read() {
         net.pair.b.handle_datagram(now, from, &data(number, capsule, &message));
         net.poll();
         assert_eq!(messages(&net.server).last().map(|message| message.len()), Some(length - header));
+    }
+}
+
+/// Two connected peers, and a path from the first to the second that carries datagrams of at most `longest` bytes.
+struct Path {
+    peers: [Peer<'static>; 2],
+    addresses: [SocketAddr; 2],
+    now: Instant,
+    longest: usize,
+    /// And those from the second to the first.
+    longest_back: usize,
+    /// How many of a thousand datagrams are lost by chance, on both ways.
+    lost_of_1000: u64,
+    random: u64,
+    id: ConnectionId,
+    /// The MTUs of which the first was notified.
+    mtus: Vec<u16>,
+    /// The lengths of the messages that the second got.
+    arrived: Vec<usize>,
+    /// How many receipts the first got of messages that were acknowledged.
+    receipts: usize,
+}
+
+impl Path {
+    fn new() -> Self {
+        let mut peers = [peer(client_config()), peer(server_config())];
+        let addresses = [1, 2].map(|host| SocketAddr::from(([192, 0, 2, host], 7)));
+        let now = Instant::from_micros(1_000_000);
+        let id = peers[0].connect(now, addresses[1]).expect("a free slot");
+        let (mtus, arrived) = (Vec::new(), Vec::new());
+        let (longest, longest_back, lost_of_1000, random) = (2_048, 2_048, 0, 1);
+        let mut path = Self {
+            peers,
+            addresses,
+            now,
+            longest,
+            longest_back,
+            lost_of_1000,
+            random,
+            id,
+            mtus,
+            arrived,
+            receipts: 0,
+        };
+        (0..50).for_each(|_| path.step());
+        assert_eq!(path.mtu(), Some(1_492));
+        path
+    }
+
+    /// A path that loses so many datagrams of a thousand by chance.
+    fn with_loss(lost_of_1000: u64, seed: u64) -> Self {
+        let mut path = Self::new();
+        (path.lost_of_1000, path.random) = (lost_of_1000, seed);
+        path
+    }
+
+    fn loses(&mut self) -> bool {
+        // The generator of Knuth, MMIX.
+        self.random =
+            self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.random >> 33) % 1_000 < self.lost_of_1000
+    }
+
+    fn mtu(&self) -> Option<u16> {
+        self.peers[0].connection_stats(self.id).map(|stats| stats.mtu)
+    }
+
+    fn send(&mut self, length: usize) {
+        self.deliver(length, Delivery::RELIABLE);
+    }
+
+    fn deliver(&mut self, length: usize, delivery: Delivery) {
+        let sent = self.peers[0].send(self.now, self.id, &vec![0x86; length], delivery);
+        assert!(sent.is_ok(), "{sent:?}");
+    }
+
+    /// Lets 10 ms pass.
+    fn step(&mut self) {
+        self.now = self.now + Duration::from_millis(10);
+        for from in [0, 1] {
+            self.peers[from].handle_timeout(self.now);
+            for (_, datagram) in answers(&mut self.peers[from], self.now) {
+                let longest = if from == 0 { self.longest } else { self.longest_back };
+                if !self.loses() && datagram.len() <= longest {
+                    self.peers[1 - from].handle_datagram(self.now, self.addresses[from], &datagram);
+                }
+            }
+        }
+        while let Some(event) = self.peers[0].poll_event() {
+            if let Event::MtuChanged { mtu, .. } = event {
+                self.mtus.push(mtu);
+            } else if let Event::Receipt { outcome: Outcome::Acknowledged, .. } = event {
+                self.receipts += 1;
+            }
+        }
+        while let Some(event) = self.peers[1].poll_event() {
+            if let Event::Message { message, .. } = event {
+                self.arrived.push(message.len());
+            }
+        }
+    }
+}
+
+#[test]
+fn where_large_datagrams_vanish_new_ones_are_smaller_and_arrive() {
+    for (longest, mtus) in [(1_400, &[1_200][..]), (1_000, &[1_200, 576])] {
+        let mut path = Path::new();
+        path.longest = longest;
+        for _ in 0..60 {
+            path.send(1_400);
+            for _ in 0..50 {
+                path.send(20);
+                path.step();
+            }
+        }
+        assert_eq!(path.mtus, mtus);
+        assert_eq!(path.mtu(), mtus.last().copied());
+        path.send(10_000);
+        (0..100).for_each(|_| path.step());
+        assert!(path.arrived.contains(&10_000));
+    }
+}
+
+/// All arrive, and in order.
+#[test]
+fn messages_that_a_datagram_held_are_cut_when_the_path_shrinks() {
+    let mut path = Path::new();
+    path.longest = 1_180;
+    for _ in 0..20 {
+        path.deliver(1_400, Delivery::RELIABLE_ORDERED);
+        for step in 0..100 {
+            if step < 20 {
+                path.deliver(20, Delivery::RELIABLE_ORDERED);
+            }
+            path.step();
+        }
+    }
+    let of_one = [&[1_400][..], &[20; 20]].concat();
+    assert_eq!(path.arrived, of_one.repeat(20));
+    assert_eq!(path.mtus, [1_200]);
+}
+
+#[test]
+fn a_message_that_is_cut_again_keeps_its_receipt_and_does_not_arrive_twice() {
+    let delivery = Delivery::new(Reliability::ReliableWithReceipt);
+    for arrives_before in [true, false] {
+        let mut path = Path::new();
+        (path.longest, path.longest_back) = if arrives_before { (2_048, 0) } else { (1_180, 2_048) };
+        path.deliver(1_400, delivery);
+        path.step();
+        path.step();
+        assert_eq!(path.arrived.len(), usize::from(arrives_before));
+        let (now, to) = (path.now, path.addresses[1]);
+        path.peers[0].handle_too_large(now, to, 1_459);
+        (0..100).for_each(|_| path.step());
+        path.longest_back = 2_048;
+        (0..200).for_each(|_| path.step());
+        assert_eq!((&path.arrived[..], path.receipts), (&[1_400][..], 1), "{arrives_before}");
+    }
+}
+
+/// It refuses large messages and acknowledges small ones that need no memory.
+#[test]
+fn a_receiver_that_does_not_read_is_no_black_hole() {
+    let capacity = Capacity { connections: 1, blocks: 64, block_size: 256 };
+    let (a, b) = (peer(client_config()), Peer::with_capacity(capacity, server_config()));
+    let mut net =
+        Net::with(a, b, Conditions { latency: Duration::from_millis(5), ..Conditions::default() }, 1);
+    let (client, _) = net.connect();
+    for _ in 0..100 {
+        let now = net.now();
+        net.pair.a.send(now, client, &[0x86; 1_400], Delivery::RELIABLE_ORDERED).expect("room");
+    }
+    // Nobody reads for a while.
+    let end = net.now() + Duration::from_secs(120);
+    while net.now() < end && net.pair.step() {}
+    assert!(net.pair.b.stats().dropped(DropReason::NoMemory) > 0);
+    net.run_for(Duration::from_secs(60));
+    assert_eq!(messages(&net.server).len(), 100, "{:?}", net.pair.a.connection_stats(client));
+    assert_eq!(net.pair.a.connection_stats(client).map(|stats| stats.mtu), Some(1_492));
+}
+
+/// As over paths that fragment: their size cannot change any more, since the receiver counts their parts.
+#[test]
+fn messages_that_were_cut_for_a_larger_mtu_are_sent_whole() {
+    let mut path = Path::new();
+    path.send(500_000);
+    let (now, to) = (path.now, path.addresses[1]);
+    path.peers[0].handle_too_large(now, to, 1_459);
+    path.send(300_000);
+    (0..2_000).for_each(|_| path.step());
+    assert_eq!((path.mtu(), &path.mtus[..]), (Some(1_200), &[1_200][..]));
+    assert_eq!(path.arrived, [500_000, 300_000]);
+}
+
+/// Milliseconds until the MTU is lowered on a path that loses large datagrams, and so many others by chance.
+fn time_to_heal(lost_of_1000: u64, seed: u64) -> usize {
+    let mut path = Path::with_loss(lost_of_1000, seed);
+    path.longest = 1_400;
+    for millis in (0..60_000).step_by(10) {
+        if millis % 30 == 0 {
+            path.send(60);
+        }
+        if millis % 200 == 0 {
+            path.send(1_400);
+        }
+        path.step();
+        if !path.mtus.is_empty() {
+            return millis;
+        }
+    }
+    panic!("no black hole at {lost_of_1000} of 1000, seed {seed}");
+}
+
+#[test]
+fn a_black_hole_is_found_where_others_are_lost_by_chance() {
+    for (lost_of_1000, longest) in [(0, 400), (10, 500), (50, 600), (200, 1_000)] {
+        let times = (1..=16).map(|seed| time_to_heal(lost_of_1000, seed)).max();
+        assert!(times < Some(longest), "{lost_of_1000}: {times:?} ms");
+    }
+}
+
+#[test]
+fn losses_by_chance_of_a_large_message_are_no_black_hole() {
+    for loss in [0.01, 0.05, 0.2, 0.3] {
+        for seed in 0..16 {
+            let conditions = Conditions { loss, latency: Duration::from_millis(10), ..Conditions::default() };
+            let mut net = Net::new(conditions, seed);
+            let (client, _) = net.connect();
+            // A lost request 1 is followed by a smaller one.
+            let mtu = |net: &Net| net.pair.a.connection_stats(client).map(|stats| stats.mtu);
+            let (now, agreed) = (net.now(), mtu(&net));
+            net.pair.a.send(now, client, &[0x86; 1_000_000], Delivery::RELIABLE).expect("room");
+            assert!(net.run_until(Duration::from_secs(600), |net| !net.server.is_empty()), "{loss} {seed}");
+            assert_eq!(mtu(&net), agreed, "{loss} {seed}");
+        }
+    }
+}
+
+#[test]
+fn losses_by_chance_of_large_and_small_messages_are_no_black_hole() {
+    for lost_of_1000 in [10, 50, 200, 300] {
+        for seed in 1..=16 {
+            let mut path = Path::with_loss(lost_of_1000, seed);
+            for millis in (0..60_000).step_by(10) {
+                if millis % 30 == 0 {
+                    path.send(60);
+                }
+                if millis % 200 == 0 {
+                    path.send(1_400);
+                }
+                path.step();
+            }
+            assert_eq!(path.mtus, [0; 0], "{lost_of_1000} of 1000, seed {seed}");
+        }
     }
 }

@@ -60,6 +60,7 @@ pub(crate) fn tell(peer: &mut Peer<'_>, events: &mut Vec<OwnedEvent>) {
             Event::Message { id, delivery, message } => OwnedEvent::Message(id, delivery, message.to_vec()),
             Event::Receipt { .. }
             | Event::Progress { .. }
+            | Event::MtuChanged { .. }
             | Event::Pong { .. }
             | Event::OutOfBand { .. }
             | Event::Advertisement { .. }

@@ -132,6 +132,7 @@ impl<P: Protocol> Star<P> {
                 Event::ConnectFailed { .. }
                 | Event::Receipt { .. }
                 | Event::Progress { .. }
+                | Event::MtuChanged { .. }
                 | Event::Pong { .. }
                 | Event::OutOfBand { .. }
                 | Event::Advertisement { .. }

@@ -360,11 +360,14 @@ impl Handshake {
         }
     }
 
-    /// Handles that the system refused a datagram of this length because it is too large for the path.
-    pub(super) fn on_too_large(&mut self, cx: &Context<'_, '_>, length: usize) {
-        if self.state == State::Opening {
+    /// Handles that the system refused a datagram of this length because it is too large for the path. False if it belongs
+    /// to no handshake.
+    pub(super) fn on_too_large(&mut self, cx: &Context<'_, '_>, length: usize) -> bool {
+        let is_opening = self.state == State::Opening;
+        if is_opening {
             self.opening.on_too_large(cx, length);
         }
+        is_opening
     }
 
     /// Handles an offline message that answers a client's request.

@@ -7,6 +7,7 @@ use crate::endpoint::Carrier;
 use crate::raknet::connection::block_header::{BlockHeader, SendStatus};
 use crate::raknet::connection::congestion::{AckSample, LossTrigger};
 use crate::raknet::connection::context::Context;
+use crate::raknet::features::SPLITTING;
 use crate::raknet::stats::DropReason;
 use crate::raknet::wire::datagram::Record;
 use crate::serial::U24;
@@ -108,6 +109,7 @@ impl LossRecovery {
         let sent = match *status {
             SendStatus::Queued { .. } => return,
             SendStatus::InFlight { number, bytes, sent_at, source, .. } => {
+                self.on_arrived(sent_at, bytes);
                 summary.bytes += bytes;
                 if !self.congestion.is_in_recovery(sent_at) {
                     summary.bytes_after_recovery += bytes;
@@ -117,7 +119,8 @@ impl LossRecovery {
                 }
                 (number, sent_at)
             }
-            SendStatus::Lost { number, sent_at, ordinal, .. } => {
+            SendStatus::Lost { number, sent_at, bytes, ordinal, .. } => {
+                self.on_arrived(sent_at, bytes);
                 self.on_spurious_loss(ordinal);
                 (number, sent_at)
             }
@@ -127,6 +130,12 @@ impl LossRecovery {
         let (oldest, newest) = summary.sent.unwrap_or((sent_at, sent));
         summary.sent = Some((oldest.min(sent_at), if newest.1 <= sent_at { sent } else { newest }));
         self.untrack(cx, first);
+    }
+
+    fn on_arrived(&mut self, sent_at: Instant, bytes: u32) {
+        if SPLITTING {
+            self.black_hole.on_acked(sent_at, bytes);
+        }
     }
 
     /// Takes the RTT sample and detects losses, after all records of an acknowledgement.

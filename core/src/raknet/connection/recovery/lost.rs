@@ -5,6 +5,7 @@ use crate::raknet::connection::block_header::{BlockHeader, OutgoingMessage, Send
 use crate::raknet::connection::congestion::{Loss, LossTrigger};
 use crate::raknet::connection::context::Context;
 use crate::raknet::connection::send_source::SendSource;
+use crate::raknet::features::SPLITTING;
 use crate::storage::{Block, BlockLink};
 
 /// How many of the oldest lost datagrams a newly lost one is compared with to find its place. Messages wait for the oldest
@@ -31,6 +32,9 @@ impl LossRecovery {
         *status = SendStatus::Lost { owner, number, bytes, sent_at, ordinal };
         if let (true, Some(blocked)) = (MAY_BE_BLOCKED, &mut self.blocked_receiver) {
             blocked.on_lost(source);
+        }
+        if SPLITTING {
+            self.black_hole.on_lost(cx.now, sent_at, bytes);
         }
         if let Some(trigger) = trigger {
             self.congestion.on_lost(&Loss { now: cx.now, sent_at, bytes, ordinal, trigger });

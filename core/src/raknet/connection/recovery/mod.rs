@@ -2,12 +2,14 @@
 //! 9002).
 
 mod acknowledgements;
+mod black_hole;
 mod blocked_receiver;
 mod lost;
 mod recently_lost;
 mod rtt;
 
 pub(super) use acknowledgements::AckSummary;
+use black_hole::BlackHole;
 use blocked_receiver::BlockedReceiver;
 use recently_lost::RecentlyLost;
 use rtt::RttEstimator;
@@ -17,6 +19,7 @@ use super::congestion::{Congestion, LossTrigger};
 use super::context::Context;
 use super::metrics::Count;
 use super::send_source::SendSource;
+use super::sizes::Sizes;
 use crate::endpoint::Carrier;
 use crate::raknet::config::CongestionControl;
 use crate::raknet::features::{PRIORITIES, SPLITTING};
@@ -66,6 +69,7 @@ pub(super) struct LossRecovery {
     /// The newest number that was acknowledged.
     newest_acked: Option<U24>,
     recently_lost: RecentlyLost,
+    black_hole: BlackHole,
     rtt: RttEstimator,
     congestion: Congestion,
     datagrams_lost: u64,
@@ -86,6 +90,19 @@ impl LossRecovery {
     pub(super) fn set_congestion_control(&mut self, control: CongestionControl, datagram_bytes: usize) {
         let bytes = u32::try_from(datagram_bytes).unwrap_or(u32::MAX);
         self.congestion = Congestion::new(control, bytes);
+    }
+
+    /// Watches for a path on which the larger ones of the datagrams with this MTU are lost.
+    pub(super) fn watch_for_black_hole(&mut self, path: Sizes) {
+        if SPLITTING {
+            let above = path.smaller().map(Sizes::data_datagram);
+            self.black_hole.begin(above, path.data_datagram());
+        }
+    }
+
+    /// Whether large datagrams are lost while smaller ones arrive.
+    pub(super) fn has_black_hole(&self) -> bool {
+        SPLITTING && self.black_hole.is_certain()
     }
 
     /// Lets the numbers of datagrams start at `start`.

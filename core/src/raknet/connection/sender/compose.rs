@@ -10,9 +10,10 @@ use crate::raknet::connection::context::Context;
 use crate::raknet::connection::recovery::SentDatagram;
 use crate::raknet::connection::send_source::SendSource;
 use crate::raknet::delivery::Reliability;
+use crate::raknet::features::SPLITTING;
 use crate::raknet::stats::DropReason;
 use crate::raknet::wire::control::Control;
-use crate::raknet::wire::datagram::{CONTINUOUS_SEND, DatagramHeader, SLOW_START};
+use crate::raknet::wire::datagram::{CONTINUOUS_SEND, DATA_HEADER, DatagramHeader, SLOW_START};
 use crate::raknet::wire::{IP_UDP_OVERHEAD, Wire};
 use crate::storage::{Block, HAND_OVER, Queue};
 
@@ -27,7 +28,7 @@ impl Sender {
     /// Composes a data datagram: pings first, unless a message has to precede them, then messages as the window, the pace
     /// and the limit allow.
     pub(in super::super) fn compose(&mut self, cx: &mut Context<'_, '_>, buffer: &mut [u8]) -> Option<usize> {
-        let limit = self.sizes.data_datagram().min(buffer.len());
+        let limit = self.path.data_datagram().min(buffer.len());
         let mut writer = Writer::new(buffer);
         let number = self.recovery.next_number();
         DatagramHeader::Data { hints: self.hints(), number }.write(&mut writer).ok()?;
@@ -117,7 +118,7 @@ impl Sender {
 
     /// Whether the window, the pace and the limit let a datagram of messages leave now.
     fn may_send(&mut self, cx: &Context<'_, '_>) -> bool {
-        let (datagram, recovery) = (u32::from(self.sizes.mtu()), &self.recovery);
+        let (datagram, recovery) = (u32::from(self.path.mtu()), &self.recovery);
         !self.validation.is_blocked()
             && recovery.has_room()
             && self.pacer.allows(cx.now, datagram, || recovery.rate())
@@ -166,7 +167,17 @@ impl Sender {
         let Some(&message) = cx.pool.header(block).outgoing() else { return false };
         let length = writer.written() + message.header_size() + bytes;
         if length > limit || !self.validation.allows(length) {
-            return false;
+            // A part that was made for a larger MTU leaves alone, and is fragmented.
+            let is_alone = writer.written() == DATA_HEADER;
+            if !SPLITTING || !is_alone || !self.validation.allows(length) {
+                return false;
+            }
+            if queue == QueueId::Resend && self.queue.cut_lost(cx, self.path) {
+                return self.compose_capsule(cx, writer, limit, source, tracked);
+            }
+            if message.header_size() + bytes > writer.room() {
+                return false;
+            }
         }
         if queue == QueueId::Resend && !may_share_datagram(cx, tracked, &message) {
             return false;

@@ -26,11 +26,11 @@ use super::sizes::Sizes;
 use crate::cursor::{Reader, WireError, Writer};
 use crate::endpoint::{MessageToSend, Outcome, Progress, Receipt, SendError};
 use crate::raknet::delivery::{Delivery, Priority};
-use crate::raknet::features::SERVER;
+use crate::raknet::features::{SERVER, SPLITTING};
 use crate::raknet::stats::ConnectionStats;
-use crate::raknet::wire::Wire;
 use crate::raknet::wire::control::{Control, MAX_CONTROL};
 use crate::raknet::wire::datagram::Record;
+use crate::raknet::wire::{IP_UDP_OVERHEAD, Wire};
 use crate::storage::{Claim, Queue, Share};
 use crate::time::Instant;
 
@@ -50,7 +50,12 @@ enum SentBytes {
 /// The sending side of a connection.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Sender {
+    /// What the peers agreed on. Parts that were cut for it before the path shrank are sent at this size, fragmented.
     sizes: Sizes,
+    /// What new messages and datagrams are made for.
+    path: Sizes,
+    /// Whether the application is to be notified of the MTU.
+    has_new_mtu: bool,
     queue: SendQueue,
     validation: AddressValidation,
     recovery: LossRecovery,
@@ -71,7 +76,7 @@ pub(super) struct Sender {
 impl Sender {
     /// Makes a new sender what a connection that begins needs.
     pub(super) fn begin(&mut self, cx: &Context<'_, '_>, sizes: Sizes) {
-        self.sizes = sizes;
+        self.set_sizes(sizes);
         self.pacer = Pacer::new(INITIAL_DATAGRAMS * u32::from(sizes.mtu()));
         self.last_sent = cx.now;
         self.queue.start_numbers_at(cx.state.first_number);
@@ -81,8 +86,53 @@ impl Sender {
 
     /// Sets the MTU that the peers agreed on, before anything was sent.
     pub(super) fn set_mtu(&mut self, cx: &Context<'_, '_>, mtu: u16) {
-        self.sizes = self.sizes.with_mtu(mtu);
+        self.set_sizes(self.sizes.with_mtu(mtu));
         self.recovery.set_congestion_control(cx.config.congestion_control, self.sizes.data_datagram());
+    }
+
+    fn set_sizes(&mut self, sizes: Sizes) {
+        self.sizes = sizes;
+        self.set_path(sizes);
+    }
+
+    fn set_path(&mut self, path: Sizes) {
+        self.path = path;
+        self.recovery.watch_for_black_hole(path);
+    }
+
+    /// Makes new messages and datagrams for a smaller MTU; false if there is none.
+    fn shrink(&mut self) -> bool {
+        let smaller = self.path.smaller();
+        if let Some(smaller) = smaller {
+            self.set_path(smaller);
+            self.has_new_mtu = true;
+        }
+        smaller.is_some()
+    }
+
+    fn shrink_in_black_hole(&mut self) {
+        if self.recovery.has_black_hole() {
+            self.shrink();
+        }
+    }
+
+    /// The system refused a datagram of this length because it is too large for the path.
+    pub(super) fn on_too_large(&mut self, length: usize) {
+        let fits = |mtu| length + usize::from(IP_UDP_OVERHEAD) <= usize::from(mtu);
+        while SPLITTING && fits(self.path.mtu()) && self.shrink() {}
+    }
+
+    pub(super) const fn has_new_mtu(&self) -> bool {
+        SPLITTING && self.has_new_mtu
+    }
+
+    /// Takes the MTU of which the application is to be notified.
+    pub(super) const fn take_new_mtu(&mut self) -> Option<u16> {
+        if !self.has_new_mtu() {
+            return None;
+        }
+        self.has_new_mtu = false;
+        Some(self.path.mtu())
     }
 
     pub(super) const fn sizes(&self) -> Sizes {
@@ -99,7 +149,7 @@ impl Sender {
         stats.bytes_resent = resent;
         stats.actual_bytes_sent = datagrams;
         (stats.waiting, stats.waiting_resends) = self.queue.waiting();
-        stats.mtu = self.sizes.mtu();
+        stats.mtu = self.path.mtu();
         self.recovery.fill_stats(stats);
         self.pings.fill_stats(stats);
     }
@@ -146,7 +196,7 @@ impl Sender {
         message: MessageToSend<'_>,
         delivery: Delivery,
     ) -> Result<Option<Receipt>, SendError> {
-        let receipt = self.queue.push(cx, self.sizes, message, delivery, Claim::Send)?;
+        let receipt = self.queue.push(cx, self.path, message, delivery, Claim::Send)?;
         self.messages_sent.add_one();
         self.count(cx.now, SentBytes::Pushed, message.bytes.len());
         Ok(receipt)
@@ -159,7 +209,7 @@ impl Sender {
         length: usize,
         delivery: Delivery,
     ) -> Result<(), SendError> {
-        self.queue.can_push(cx, self.sizes, length, delivery)
+        self.queue.can_push(cx, self.path, length, delivery)
     }
 
     /// The longest message that is taken and that an equal peer can receive.
@@ -181,7 +231,7 @@ impl Sender {
             return false;
         }
         self.queue
-            .push(cx, self.sizes, MessageToSend::copied(writer.finish()), delivery, Claim::Control)
+            .push(cx, self.path, MessageToSend::copied(writer.finish()), delivery, Claim::Control)
             .is_ok()
     }
 
@@ -216,6 +266,7 @@ impl Sender {
             Ok(())
         });
         self.recovery.on_ack_end(cx, summary);
+        self.shrink_in_black_hole();
         if self.recovery.is_empty() && !self.queue.has_resends() {
             self.unacked_since = None;
         }
@@ -235,6 +286,7 @@ impl Sender {
             let record = Record::read(&mut reader)?;
             self.recovery.on_nack_record(cx, record, &mut summary);
         }
+        self.shrink_in_black_hole();
         Ok(())
     }
 
@@ -275,6 +327,7 @@ impl Sender {
     /// Declares datagrams lost whose time is over.
     pub(super) fn on_timeout(&mut self, cx: &mut Context<'_, '_>) {
         self.recovery.on_timeout(cx);
+        self.shrink_in_black_hole();
     }
 
     /// When [`keep_alive`](Self::keep_alive) is due, where the other peer was last heard at `last_received` and may be silent

@@ -2,6 +2,7 @@
 
 use super::priority::{CLASSES, VirtualClock, class, is_earlier, place};
 use super::split_sends::SplitSends;
+use crate::cursor::Writer;
 use crate::endpoint::{MessageToSend, SendError};
 use crate::endpoint::{Outcome, Progress, Receipt};
 use crate::raknet::connection::block_header::{BlockHeader, OutgoingMessage, SendStatus};
@@ -13,6 +14,7 @@ use crate::raknet::connection::sizes::Sizes;
 use crate::raknet::delivery::{Delivery, Priority};
 use crate::raknet::features::{FAR_CHANNELS, PRIORITIES, SEQUENCING, SPLITTING};
 use crate::raknet::stats::Waiting;
+use crate::raknet::wire::MAX_MTU;
 use crate::serial::U24;
 use crate::storage::{Block, BlockLink, Claim, NoRoom, Queue, Share};
 
@@ -419,6 +421,52 @@ impl SendQueue {
         }
         self.resend.push(cx.pool, message);
         self.count_in(QueueId::Resend, cx.pool.size(message));
+    }
+
+    /// Cuts the first lost message into parts for a smaller MTU; false if it is a part already, or there is no room. The first part
+    /// has the reliable number of the message: if that has arrived after all, the message does not arrive twice.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn cut_lost(&mut self, cx: &mut Context<'_, '_>, sizes: Sizes) -> bool {
+        let Some(whole) = self.resend.front() else { return false };
+        let Some(&(mut message)) = cx.pool.header(whole).outgoing() else { return false };
+        if message.is_split() || cx.pool.is_outside(whole) {
+            return false;
+        }
+        let mut buffer = [0; MAX_MTU as usize];
+        let mut writer = Writer::new(&mut buffer);
+        let mut at = Some(whole);
+        while let Some(block) = at {
+            if writer.bytes(cx.pool.bytes(block)).is_err() {
+                return false;
+            }
+            at = cx.pool.next(block);
+        }
+        let bytes = writer.finish();
+        let part_size = sizes.part().max(1);
+        let is_recorded = message.receipt != 0 || cx.config.progress_interval > 0;
+        let blocks = Self::blocks_for(cx, bytes.len(), part_size) + usize::from(is_recorded);
+        if cx.pool.shares.charge(&mut self.share, blocks, Claim::Control).is_err() {
+            return false;
+        }
+        let count = bytes.len().div_ceil(part_size);
+        message.split(u32::try_from(count).unwrap_or(u32::MAX), self.splits.take_id());
+        self.pop(cx, QueueId::Resend);
+        self.free(cx, whole);
+        if is_recorded {
+            self.splits.insert(cx, &message);
+        }
+        for part in bytes.chunks(part_size) {
+            if message.split_index() > 0 {
+                message.reliable = self.take_reliable_number();
+            }
+            // The room was charged for all parts at once.
+            let header = BlockHeader::Outgoing(message, SendStatus::RESEND);
+            let Some(block) = cx.pool.store(part, &header) else { break };
+            self.push_resend(cx, block);
+            message.advance_part();
+        }
+        true
     }
 
     /// Frees a message, or a part of one, whose outcome is known, and makes a receipt if the sender wants one.
