@@ -115,10 +115,14 @@ impl<P: Protocol> Peer<'_, P> {
     /// Ends a connection. What was sent reliably before is delivered first, for at most `close_timeout`, and then the
     /// other peer is told; [`Event::Disconnected`](super::Event::Disconnected) says when it is over. A connection that
     /// is not open yet ends at once.
+    ///
+    /// A program that cannot wait calls [`handle_timeout`](Self::handle_timeout) with a time after `close_timeout`: then
+    /// [`poll_transmit`](Self::poll_transmit) returns the datagram that notifies the other peer.
     pub fn disconnect(&mut self, now: Instant, id: ConnectionId) {
         self.advance(now);
         if self.get(id).is_some() {
             self.with(id.slot, P::Connection::disconnect);
+            self.update_deadline(id.slot);
         }
     }
 

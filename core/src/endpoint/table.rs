@@ -202,11 +202,17 @@ impl<'a, P: Protocol> Peer<'a, P> {
         Some(at)
     }
 
+    /// Takes the deadline of a connection that has changed.
+    pub(crate) fn update_deadline(&mut self, at: u16) {
+        if let Some((connection, cx)) = self.borrow(at) {
+            let deadline = connection.deadline(&cx);
+            self.tables.deadlines.set(at, deadline);
+        }
+    }
+
     /// A connection has nothing to do until its deadline.
     pub(crate) fn park(&mut self, at: u16) {
-        let Some((connection, cx)) = self.borrow(at) else { return };
-        let deadline = connection.deadline(&cx);
-        self.tables.deadlines.set(at, deadline);
+        self.update_deadline(at);
         let now = self.last_now;
         let Some(slot) = self.tables.slots.get_mut(usize::from(at)) else { return };
         slot.in_ready = false;

@@ -34,6 +34,7 @@ pub(crate) use origin::{OriginPolicy, PageOrigin};
 use policy::Policy;
 pub(crate) use proxy::parse;
 pub(crate) use refusal::{Forbidden, Refusal};
+use request::Token;
 pub(crate) use request::{Request, parameter};
 pub(crate) use targets::{ResolvedTarget, Targets};
 use token_rates::TokenRates;
@@ -53,8 +54,8 @@ pub(crate) struct Permission {
     policy: Arc<Policy>,
     target: Arc<ResolvedTarget>,
     client: SocketAddr,
-    /// The claims of its token, if clients need one.
-    claims: Result<Option<Claims>, CloseReason>,
+    /// It is verified for a flow alone: one that is resumed needs none.
+    token: Option<Token>,
 }
 
 impl Permission {
@@ -70,7 +71,10 @@ impl Permission {
 pub(crate) struct Candidate<'a> {
     permission: &'a Permission,
     share: Share,
-    token: Option<TokenClaim<'a>>,
+    /// The claims of its token, if clients need one.
+    claims: Option<Box<Claims>>,
+    /// What a token that admits once is kept from others by.
+    claim: Option<TokenClaim<'a>>,
 }
 
 impl Candidate<'_> {
@@ -80,11 +84,10 @@ impl Candidate<'_> {
         if !policy.clients.take_slot(&mut self.share) {
             return Err(self);
         }
-        if let Some(token) = self.token {
-            token.keep();
+        if let Some(claim) = self.claim {
+            claim.keep();
         }
-        let token =
-            self.permission.claims.as_ref().ok().and_then(Option::as_ref).map(|claims| claims.jti.clone());
+        let token = self.claims.map(|claims| claims.jti);
         let (target, limits) = (Arc::clone(target), policy.limits);
         Ok(Grant { target, client: *client, limits, token, _share: self.share })
     }
@@ -245,15 +248,14 @@ impl Admission {
         if !policy.admits_origin(&request.origin) {
             return Err(Refusal::Forbidden(Forbidden::Origin));
         }
-        // Before a signature is verified, which takes much more time. Of several connections the one that opens its flow counts
+        // Before `candidate` verifies a signature, which takes much more time. Of several connections the one that opens its flow counts
         // as a client, in `check_new`, and so does one whose flow has gone before it came back.
         if !request.is_returning {
             let limiter = if request.is_deferred { &policy.deferred } else { &policy.clients };
             limiter.check_rate(now.at, ip).map_err(|excess| policy.excess(excess))?;
         }
         let target = policy.target(request.target.as_deref())?;
-        let claims = policy.claims(request, &target.name, now.wall);
-        Ok(Permission { target, client: request.client, claims, policy })
+        Ok(Permission { target, client: request.client, token: request.token.clone(), policy })
     }
 
     /// Decides whether a client that [`check`](Self::check) has not counted may have a new flow, which counts as a new client.
@@ -269,13 +271,13 @@ impl Admission {
         now: Now,
         permission: &'a Permission,
     ) -> Result<Candidate<'a>, CloseReason> {
-        let Permission { policy, client, claims, .. } = permission;
-        let claims = claims.as_ref().map_err(CloseReason::clone)?;
+        let Permission { policy, target, client, token } = permission;
+        let claims = policy.claims(token.as_ref(), *client, &target.name, now.wall)?;
         let share = policy.clients.take_share(client.ip()).map_err(|excess| policy.excess(excess))?;
         // At last, so that a token is not used up by a client that is refused for something else.
-        let claims = claims.as_ref().filter(|_| policy.tokens.single_use);
-        let token = claims.map(|claims| self.claim(now, claims, policy.tokens.leeway)).transpose()?;
-        Ok(Candidate { permission, share, token })
+        let used_up = claims.as_ref().filter(|_| policy.tokens.single_use);
+        let claim = used_up.map(|claims| self.claim(now, claims, policy.tokens.leeway)).transpose()?;
+        Ok(Candidate { permission, share, claims: claims.map(Box::new), claim })
     }
 
     fn claim(&self, now: Now, claims: &Claims, leeway: Duration) -> Result<TokenClaim<'_>, CloseReason> {

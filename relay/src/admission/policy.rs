@@ -1,5 +1,6 @@
 //! The rules of admission at one time: what a configuration says, with its files read and its names resolved.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -7,7 +8,7 @@ use super::bans::Bans;
 use super::forwarded::TrustedProxies;
 use super::limiter::{AddressLimiter, Excess, Exempt};
 use super::origin::{OriginPolicy, PageOrigin};
-use super::request::Request;
+use super::request::Token;
 use super::targets::{ResolvedTarget, Targets};
 use crate::close::CloseReason;
 use crate::config::{Config, ConfigError, Limits, TokensConfig};
@@ -130,7 +131,8 @@ impl Policy {
     /// The claims of the token, if clients need one. A refusal tells a forger nothing.
     pub(super) fn claims(
         &self,
-        request: &Request,
+        token: Option<&Token>,
+        client: SocketAddr,
         target: &TargetName,
         now: SystemTime,
     ) -> Result<Option<Claims>, CloseReason> {
@@ -138,14 +140,14 @@ impl Policy {
             return Ok(None);
         }
         let refused = |text| Err(CloseReason::TokenRefused(text));
-        let Some(token) = &request.token else { return refused("a token is needed") };
+        let Some(token) = token else { return refused("a token is needed") };
         let claims = self.keys.iter().find_map(|key| key.verify(token.as_str()));
         let Some(claims) = claims else { return refused("the token is not valid") };
         let TokensConfig { max_lifetime, leeway, .. } = self.tokens;
         let (Some(expires), Some(begins)) = (claims.expires(), claims.begins()) else {
             return refused("the token is not valid");
         };
-        let client = request.client.ip().to_canonical();
+        let client = client.ip().to_canonical();
         match () {
             // First, so that no later sum is out of range.
             () if expires > now + max_lifetime + leeway => refused("the token is valid for too long"),

@@ -14,9 +14,6 @@ use super::Epoch;
 /// QUIC remembers for it.
 pub(super) const WINDOW_MAX: u32 = 2 * 1024 * 1024;
 
-/// The bytes that a mark of ECN counts as lost: the smallest packet that QUIC's paths carry (RFC 9000 section 14).
-const ECN_MARK: u64 = 1_200;
-
 /// Builds the controller of each connection.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct QuicCongestionConfig;
@@ -72,7 +69,8 @@ impl Controller for QuicCongestion {
             bytes: saturated(acknowledged.bytes),
             in_flight: saturated(in_flight.saturating_add(acknowledged.bytes)),
             newest,
-            next: self.next,
+            // A path that has just begun has sent nothing when packets of the one before are acknowledged.
+            next: self.next.max(newest.saturating_add(1)),
         });
     }
 
@@ -81,9 +79,13 @@ impl Controller for QuicCongestion {
             self.path.on_persistent_congestion();
             return;
         }
-        // A mark of ECN loses nothing, and counts as a packet that was lost (RFC 9002 section 7.1).
-        let lost = if lost == 0 { ECN_MARK } else { lost };
-        self.path.on_lost(self.epoch.convert(now), self.epoch.convert(sent_at), saturated(lost));
+        let (now, sent_at) = (self.epoch.convert(now), self.epoch.convert(sent_at));
+        // quinn reports a mark of ECN as congestion without a loss.
+        if lost == 0 {
+            self.path.on_ecn_mark(now, sent_at);
+        } else {
+            self.path.on_lost(now, sent_at, saturated(lost));
+        }
     }
 
     fn on_mtu_update(&mut self, mtu: u16) {
@@ -109,4 +111,27 @@ impl Controller for QuicCongestion {
 
 fn saturated(bytes: u64) -> u32 {
     u32::try_from(bytes).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    /// quinn reports it as congestion without lost bytes.
+    #[test]
+    fn a_mark_of_ecn_shrinks_the_window_and_a_lost_packet_alone_does_not() {
+        let start = Instant::now();
+        let window = |lost, events: u32| {
+            let mut controller = Arc::new(QuicCongestionConfig).build(start, 1_200);
+            let before = controller.window();
+            for event in 1..=events {
+                let sent_at = start + event * Duration::from_millis(1);
+                controller.on_congestion_event(sent_at + Duration::from_millis(50), sent_at, false, lost);
+            }
+            controller.window() * 100 / before
+        };
+        assert_eq!((window(0, 1), window(0, 20), window(1_200, 1)), (85, 85, 100));
+    }
 }

@@ -8,6 +8,8 @@
 //!      └── text, too long, broken, idle, shutdown, closed, UDP failed ▶ ended
 //! ```
 //!
+//! However a flow ends but by its socket, the game server is notified, where the relay knows its protocol.
+//!
 //! Without a [`Secret`] nobody can come back, and a lost connection ends the flow.
 
 use std::sync::Arc;
@@ -215,7 +217,7 @@ impl Flow {
         self.pings_unanswered = 0;
         match input {
             FromClient::Datagram(datagram) => self.handle_client_datagram(now, &datagram),
-            FromClient::Oversized { len } => self.reject_size(len),
+            FromClient::Oversized { len } => self.reject_size(now, len),
             FromClient::Control => {}
             FromClient::ForeignSession => self.count_drops(DropReason::ForeignSession, 1),
             FromClient::Dropped { count } => self.count_drops(DropReason::ServerQueueFull, count),
@@ -224,9 +226,9 @@ impl Flow {
                     reports.handle_flow_request(now);
                 }
             }
-            FromClient::Text => self.finish(FlowEnd::TextMessage),
+            FromClient::Text => self.part(now, FlowEnd::TextMessage),
             FromClient::Unacknowledged { time } => self.lose_client(now, FlowEnd::Unresponsive(time)),
-            FromClient::Violation => self.finish(FlowEnd::ProtocolViolation),
+            FromClient::Violation => self.part(now, FlowEnd::ProtocolViolation),
             FromClient::Closed => self.part(now, FlowEnd::ClientClosed),
             FromClient::Vanished => self.lose_client(now, FlowEnd::ClientVanished),
         }
@@ -278,7 +280,7 @@ impl Flow {
     /// To be called at [`Flow::poll_timeout`]; at any other time it does nothing.
     pub fn handle_timeout(&mut self, now: Instant) {
         if now >= self.idle_at() {
-            return self.finish(FlowEnd::Idle(self.limits.idle_timeout));
+            return self.part(now, FlowEnd::Idle(self.limits.idle_timeout));
         }
         match self.client {
             Client::Detached { until, lost } if now >= until => return self.part(now, lost),
@@ -301,14 +303,14 @@ impl Flow {
     }
 
     /// Ends the flow because the relay is stopped.
-    pub fn handle_shutdown(&mut self) {
-        self.finish(FlowEnd::ShuttingDown);
+    pub fn handle_shutdown(&mut self, now: Instant) {
+        self.part(now, FlowEnd::ShuttingDown);
     }
 
     /// Ends a flow that waits for its client, because another one needs its place.
-    pub fn handle_evicted(&mut self) {
+    pub fn handle_evicted(&mut self, now: Instant) {
         if let Client::Detached { lost, .. } = self.client {
-            self.finish(lost);
+            self.part(now, lost);
         }
     }
 
@@ -465,7 +467,7 @@ impl Flow {
 
     fn handle_client_datagram(&mut self, now: Instant, datagram: &Bytes) {
         if datagram.len() > self.limits.max_datagram {
-            return self.reject_size(datagram.len());
+            return self.reject_size(now, datagram.len());
         }
         if datagram.is_empty() {
             return self.count_drops(DropReason::EmptyMessage, 1);
@@ -565,8 +567,8 @@ impl Flow {
         }
     }
 
-    fn reject_size(&mut self, len: usize) {
-        self.finish(FlowEnd::MessageTooBig { len, max: self.limits.max_datagram });
+    fn reject_size(&mut self, now: Instant, len: usize) {
+        self.part(now, FlowEnd::MessageTooBig { len, max: self.limits.max_datagram });
     }
 
     fn lose_client(&mut self, now: Instant, lost: FlowEnd) {
@@ -578,8 +580,7 @@ impl Flow {
         self.counters.detached.increment();
     }
 
-    /// Ends the flow because its client has gone, which the game server is told, or it would keep a player until that has been
-    /// silent for long.
+    /// Ends the flow and notifies the game server, which would keep the player until that has been silent for long.
     fn part(&mut self, now: Instant, end: FlowEnd) {
         if self.end.is_none()
             && let Some(parting) = self.inspect.as_ref().and_then(|inspect| inspect.parting())

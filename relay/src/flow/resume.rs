@@ -1,8 +1,16 @@
 //! The flows that can be resumed, by their secrets.
 
 use std::collections::{BTreeMap, HashMap};
+use std::time::{Duration, Instant};
 
 use super::control::Secret;
+
+/// How many returns a flow admits at once: a client that has lost its way opens several connections, and tries again with growing
+/// pauses.
+const RETURN_BURST: u32 = 10;
+
+/// The time after which a flow admits one more.
+const RETURN_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The flows that can be resumed, by their secrets.
 ///
@@ -30,6 +38,8 @@ pub struct ResumeTable<H> {
 struct Entry<H> {
     target: Box<str>,
     handle: H,
+    /// When the flow admits a whole burst of returns again.
+    returns_full_at: Option<Instant>,
     /// Its key in `detached`.
     detached: Option<u64>,
 }
@@ -50,13 +60,27 @@ impl<H> ResumeTable<H> {
     /// Adds a flow to `target`, which has a client.
     pub fn insert(&mut self, secret: Secret, target: &str, handle: H) {
         self.remove(&secret);
-        self.flows.insert(secret, Entry { target: target.into(), handle, detached: None });
+        self.flows
+            .insert(secret, Entry { target: target.into(), handle, returns_full_at: None, detached: None });
     }
 
     /// The flow of this secret, if it is one to `target`.
     #[must_use]
     pub fn find(&self, secret: &Secret, target: &str) -> Option<&H> {
         self.flows.get(secret).filter(|entry| *entry.target == *target).map(|entry| &entry.handle)
+    }
+
+    /// Whether a connection with this secret and target may count as the return of a client, ten at once and one a second. More of
+    /// them, and those whose secret fits no flow, are subject to the limits of new clients.
+    pub fn admits_return(&mut self, secret: &Secret, target: &str, now: Instant) -> bool {
+        let entry = self.flows.get_mut(secret).filter(|entry| *entry.target == *target);
+        let Some(entry) = entry else { return false };
+        let full_at = entry.returns_full_at.map_or(now, |full_at| full_at.max(now)) + RETURN_INTERVAL;
+        let is_admitted = full_at.saturating_duration_since(now) <= RETURN_INTERVAL * RETURN_BURST;
+        if is_admitted {
+            entry.returns_full_at = Some(full_at);
+        }
+        is_admitted
     }
 
     /// The flow has lost its client.
@@ -119,6 +143,18 @@ mod tests {
         assert_eq!(table.find(&Secret::new([1; 16]), "game"), Some(&1));
         assert_eq!(table.find(&Secret::new([1; 16]), "Game"), None);
         assert_eq!(table.find(&Secret::new([4; 16]), "game"), None);
+    }
+
+    #[test]
+    fn a_flow_admits_ten_returns_at_once_and_one_a_second() {
+        let (mut table, start) = (table(2), Instant::now());
+        let mut admitted = |number: u8, target: &str, seconds| {
+            let now = start + Duration::from_secs(seconds);
+            (0..100).filter(|_| table.admits_return(&Secret::new([number; 16]), target, now)).count()
+        };
+        assert_eq!([0, 0, 1, 4, 60, 0].map(|seconds| admitted(0, "game", seconds)), [10, 0, 1, 3, 10, 0]);
+        assert_eq!(admitted(1, "game", 0), 10, "each flow has its own");
+        assert_eq!((admitted(1, "other", 60), admitted(7, "game", 60)), (0, 0));
     }
 
     #[test]

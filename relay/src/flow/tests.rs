@@ -165,7 +165,7 @@ fn what_ends_a_flow() {
     }
     let mut failed = fixture();
     failed.server(FromServer::Failed);
-    failed.flow.handle_shutdown();
+    failed.flow.handle_shutdown(failed.start);
     assert_eq!(failed.end(), Some(FlowEnd::UdpFailed), "the first reason counts");
     let mut unsendable = fixture();
     unsendable.client(datagram(1));
@@ -418,10 +418,10 @@ fn a_connection_takes_the_place_of_one_that_is_not_known_to_be_lost() {
 #[test]
 fn only_a_flow_without_a_client_is_evicted() {
     let mut fixture = resumable();
-    fixture.flow.handle_evicted();
+    fixture.flow.handle_evicted(fixture.start);
     assert_eq!(fixture.end(), None);
     fixture.client(FromClient::Vanished);
-    fixture.flow.handle_evicted();
+    fixture.flow.handle_evicted(fixture.start);
     assert_eq!(fixture.end(), Some(FlowEnd::ClientVanished));
 }
 
@@ -534,18 +534,46 @@ impl Inspect for Strict {
     fn set_carried(&mut self, _: Option<usize>) {}
 }
 
+/// Or it would keep the player until that has been silent for long, whatever the flow ended for.
 #[test]
-fn the_server_is_told_when_the_client_has_gone_for_good() {
+fn the_server_is_notified_of_every_end_but_that_of_the_socket() {
     let strict = || Setup { inspect: Some(Box::new(Strict)), ..Setup::default() };
-    for input in [FromClient::Closed, FromClient::Vanished] {
+    let inputs = [
+        FromClient::Closed,
+        FromClient::Vanished,
+        FromClient::Text,
+        FromClient::Violation,
+        FromClient::Oversized { len: 1 << 20 },
+        datagram(1473),
+    ];
+    for input in inputs {
         let mut fixture = fixture_of(limits(), strict());
         fixture.client(input);
         assert!(fixture.end().is_some());
         assert_eq!(fixture.batch(), [4]);
     }
-    let mut refused = fixture_of(limits(), strict());
-    refused.client(FromClient::Text);
-    assert!(refused.batch().is_empty(), "what a flow is ended for otherwise is no end by its client");
+    let mut stopped = fixture_of(limits(), strict());
+    stopped.flow.handle_shutdown(stopped.start);
+    assert_eq!(stopped.batch(), [4]);
+    let mut idle = fixture_of(limits(), strict());
+    let late = idle.start + limits().idle_timeout;
+    idle.flow.handle_timeout(late);
+    assert_eq!((idle.end(), idle.batch_at(late)), (Some(FlowEnd::Idle(limits().idle_timeout)), vec![4]));
+    let mut failed = fixture_of(limits(), strict());
+    failed.server(FromServer::Failed);
+    failed.flow.handle_shutdown(failed.start);
+    assert!(failed.batch().is_empty());
+}
+
+#[test]
+fn the_server_is_notified_when_a_flow_without_its_client_makes_way() {
+    let secret = Some(Secret::new([7; 16]));
+    let setup = Setup { secret, inspect: Some(Box::new(Strict)), ..Setup::default() };
+    let mut fixture = fixture_of(limits(), setup);
+    fixture.client(FromClient::Vanished);
+    assert!(fixture.batch().is_empty(), "its client may come back");
+    fixture.flow.handle_evicted(fixture.start);
+    assert_eq!(fixture.batch(), [4]);
 }
 
 /// The length of the request 1 that reaches the server when a client with a transport asks for the largest MTU.

@@ -118,9 +118,11 @@ impl App {
         self.resumable.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether there is a flow with this secret and target, to which a client can come back.
-    pub(crate) fn has_flow(&self, secret: Option<&Secret>, target: Option<&str>) -> bool {
-        secret.zip(target).is_some_and(|(secret, target)| self.resumable().find(secret, target).is_some())
+    /// Whether there is a flow with this secret and target, to which a client can come back without counting as a new one. It counts
+    /// as a return.
+    pub(crate) fn admits_return(&self, secret: Option<&Secret>, target: Option<&str>) -> bool {
+        let now = Instant::now();
+        secret.zip(target).is_some_and(|(secret, target)| self.resumable().admits_return(secret, target, now))
     }
 
     /// Makes the relay unready for good, for a reason.

@@ -3,6 +3,7 @@
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use quinn_udp::{Transmit, UdpSockRef, UdpSocketState};
 use socket2::SockRef;
@@ -26,6 +27,8 @@ pub(crate) struct BatchSocket {
     local: SocketAddr,
     /// Whether QUIC sends at the same port, which must not be fragmented.
     is_beside_quic: bool,
+    /// Locked while fragmentation is allowed, and while QUIC sends: the option is one of the socket, not of a datagram.
+    fragmentation: Mutex<()>,
     /// How many buffers the next call receives into.
     expected: AtomicUsize,
 }
@@ -55,7 +58,8 @@ impl BatchSocket {
         is_beside_quic: bool,
     ) -> io::Result<Self> {
         let (local, expected) = (socket.local_addr()?, AtomicUsize::new(1));
-        Ok(Self { socket: UdpSocket::from_std(socket)?, state, local, is_beside_quic, expected })
+        let (socket, fragmentation) = (UdpSocket::from_std(socket)?, Mutex::default());
+        Ok(Self { socket, state, local, is_beside_quic, fragmentation, expected })
     }
 
     /// Asks the system for large buffers, for a socket that has many peers. It may limit them; any size works.
@@ -97,10 +101,16 @@ impl BatchSocket {
         if !self.is_beside_quic || stride <= ALWAYS_FITS {
             return self.send_all(to, bytes, stride);
         }
+        let _only = self.keep_fragmentation();
         allow_fragmentation(&self.socket);
         let lost = self.send_all(to, bytes, stride);
         forbid_again(&self.socket);
         lost
+    }
+
+    /// Prevents `send` from allowing fragmentation as long as the guard exists, for QUIC at the same port.
+    pub(super) fn keep_fragmentation(&self) -> MutexGuard<'_, ()> {
+        self.fragmentation.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn send_all(&self, to: SocketAddr, bytes: &[u8], stride: usize) -> u64 {

@@ -17,13 +17,15 @@ impl CatchUp {
     pub(crate) fn is_over(&mut self, due: Instant, now: Instant) -> bool {
         match self.0 {
             Some(until) if now < until => false,
-            None if now.saturating_duration_since(due) >= LATE => {
-                self.0 = Some(now + TIME);
-                false
-            }
-            Some(_) | None => {
+            // What came due later than that has not waited: what was read moved a deadline, and there was another pause.
+            Some(until) if due <= until => {
                 self.0 = None;
                 true
+            }
+            Some(_) | None => {
+                let is_late = now.saturating_duration_since(due) >= LATE;
+                self.0 = is_late.then(|| now + TIME);
+                !is_late
             }
         }
     }
@@ -49,5 +51,21 @@ mod tests {
         assert!(!catch_up.is_over(due, late + TIME / 2));
         assert!(catch_up.is_over(due, late + TIME));
         assert_eq!(catch_up.postponed(due), due);
+    }
+
+    #[test]
+    fn a_second_pause_is_waited_out_although_the_first_one_left_nothing_due() {
+        let due = Instant::now();
+        let mut catch_up = CatchUp::default();
+        assert!(!catch_up.is_over(due, due + LATE));
+        // What was read meanwhile has moved the deadline, which is met late again.
+        let moved = due + Duration::from_secs(10);
+        let late = moved + LATE;
+        assert!(!catch_up.is_over(moved, late));
+        assert_eq!(catch_up.postponed(moved), late + TIME);
+        assert!(catch_up.is_over(moved, late + TIME));
+        // One that is met in time waits for nothing.
+        assert!(!catch_up.is_over(due, due + LATE));
+        assert!(catch_up.is_over(moved, moved));
     }
 }

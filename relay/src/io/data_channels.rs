@@ -265,7 +265,7 @@ fn open(app: &App, client: SocketAddr, request: OpenRequest) -> Opening {
     let OpenRequest { target, token, resume, defer, unreachable, .. } = request;
     let is_deferred = defer.is_some_and(|value| !value.is_empty());
     let resume = resume.and_then(|secret| secret.0.parse().ok());
-    let is_returning = app.has_flow(resume.as_ref(), target.as_deref());
+    let is_returning = app.admits_return(resume.as_ref(), target.as_deref());
     let request = Request::without_origin(client, target, token.map(|token| token.0));
     let request =
         request.deferred(is_deferred).returning(is_returning).when_unreachable(unreachable.as_deref());

@@ -71,7 +71,7 @@ impl<'a> Driver<'a> {
         let mut stopped = pin!(app.stop.cancelled());
         let reason = poll_fn(|context| {
             if stopped.as_mut().poll(context).is_ready() {
-                self.flow.handle_shutdown();
+                self.flow.handle_shutdown(Instant::now());
             }
             self.poll(context, timer.as_mut())
         })
@@ -117,7 +117,7 @@ impl<'a> Driver<'a> {
                     self.dismiss(former, CloseReason::Resumed);
                 }
             }
-            Poll::Ready(Request::Evict) => self.flow.handle_evicted(),
+            Poll::Ready(Request::Evict) => self.flow.handle_evicted(now),
             Poll::Pending => {}
         }
     }

@@ -110,6 +110,10 @@ where
         }
         is_for_front
     }
+
+    fn keep_fragmentation(&self) -> MutexGuard<'_, ()> {
+        self.shared.clients.keep_fragmentation()
+    }
 }
 
 impl<A> UdpFront<A>

@@ -3,7 +3,7 @@
 
 use std::fmt;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, MutexGuard};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
@@ -16,6 +16,9 @@ const WAITING_BATCHES: usize = 4_096;
 pub(crate) trait Gate: fmt::Debug + Send + Sync {
     /// Takes datagrams of one sender that stand behind each other if they are for the front, and says whether they were.
     fn take(&self, from: SocketAddr, bytes: &[u8], stride: usize) -> bool;
+
+    /// Prevents the front from allowing fragmentation while another sender uses the socket.
+    fn keep_fragmentation(&self) -> MutexGuard<'_, ()>;
 }
 
 /// Datagrams that the front has taken.

@@ -70,9 +70,10 @@ async fn open(
     };
     let query = query.unwrap_or_default();
     let client = app.admission.client_of(connected.peer(), &headers);
+    let is_through_proxy = app.admission.is_trusted_proxy(connected.peer().ip());
     let resume = parameter(&query, "resume").and_then(|secret| secret.parse().ok());
     let request = Request::from_http(client, &headers, &query);
-    let is_returning = app.has_flow(resume.as_ref(), request.target.as_deref());
+    let is_returning = app.admits_return(resume.as_ref(), request.target.as_deref());
     let request = request.returning(is_returning);
     let permission = client::permission(&app, &request);
     let upgrade = configure(upgrade, &app.admission.limits()).protocols([FLOW_PROTOCOL]);
@@ -89,7 +90,7 @@ async fn open(
     // Taken before the upgrade, so that a shutdown in between waits for it.
     let tracked = app.sessions.token();
     upgrade.on_upgrade(async move |socket| {
-        let transport = Transport::WebSocket(Box::new(WebSocketTransport::new(socket)));
+        let transport = Transport::WebSocket(Box::new(WebSocketTransport::new(socket, is_through_proxy)));
         let connection = Box::new(Connection::new(client, transport, &app.counters, tracked, connected));
         // In a task of its own: this one has room for the request and the upgrade, which a session does not need.
         tokio::spawn(async move { client::serve(&app, connection, &opening).await });

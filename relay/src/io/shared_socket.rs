@@ -70,6 +70,7 @@ impl AsyncUdpSocket for SharedSocket {
     }
 
     fn try_send(&self, transmit: &Transmit<'_>) -> io::Result<()> {
+        let _only = self.beside.front.as_ref().map(|front| front.keep_fragmentation());
         self.socket.try_send(transmit)
     }
 
@@ -104,5 +105,95 @@ impl AsyncUdpSocket for SharedSocket {
 
     fn may_fragment(&self) -> bool {
         self.socket.may_fragment()
+    }
+}
+
+#[cfg(all(test, any(target_os = "linux", target_os = "android")))]
+mod tests {
+    use std::sync::{Mutex, PoisonError};
+    use std::thread;
+
+    use rustix::net::sockopt::{Ipv4PathMtuDiscovery, ip_mtu_discover};
+
+    use super::*;
+    use crate::admission::{Admission, Targets};
+    use crate::config::Config;
+    use crate::io::batch::BatchSocket;
+
+    const ROUNDS: usize = 5_000;
+
+    /// A front that sends what is longer than QUIC's smallest packets.
+    #[derive(Debug)]
+    struct Sending(BatchSocket);
+
+    impl Gate for Sending {
+        fn take(&self, _: SocketAddr, _: &[u8], _: usize) -> bool {
+            false
+        }
+
+        fn keep_fragmentation(&self) -> std::sync::MutexGuard<'_, ()> {
+            self.0.keep_fragmentation()
+        }
+    }
+
+    /// Records whether fragmentation is forbidden when QUIC sends.
+    #[derive(Debug)]
+    struct Noting {
+        socket: std::net::UdpSocket,
+        found: Mutex<Vec<bool>>,
+    }
+
+    impl AsyncUdpSocket for Noting {
+        fn create_io_poller(self: Arc<Self>) -> Pin<Box<dyn UdpPoller>> {
+            unreachable!("the test does not wait")
+        }
+
+        fn try_send(&self, _: &Transmit<'_>) -> io::Result<()> {
+            let is_forbidden = ip_mtu_discover(&self.socket)? == Ipv4PathMtuDiscovery::PROBE;
+            self.found.lock().unwrap_or_else(PoisonError::into_inner).push(is_forbidden);
+            Ok(())
+        }
+
+        fn poll_recv(
+            &self,
+            _: &mut Context<'_>,
+            _: &mut [IoSliceMut<'_>],
+            _: &mut [RecvMeta],
+        ) -> Poll<io::Result<usize>> {
+            Poll::Pending
+        }
+
+        fn local_addr(&self) -> io::Result<SocketAddr> {
+            self.socket.local_addr()
+        }
+    }
+
+    #[tokio::test]
+    async fn packets_of_quic_are_never_fragmented_while_a_front_sends_at_the_same_port() {
+        let config = Config::new("127.0.0.1:0".parse().unwrap());
+        let admission = Admission::new(&config, Targets::default()).unwrap();
+        let app = Arc::new(App::new(admission, &config, None));
+        let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        socket.set_nonblocking(true).unwrap();
+        let to = socket.local_addr().unwrap();
+        let front = Arc::new(Sending(BatchSocket::beside_quic(socket.try_clone().unwrap()).unwrap()));
+        let quic = Arc::new(Noting { socket, found: Mutex::default() });
+        let gate = Arc::clone(&front) as Arc<dyn Gate>;
+        let beside = Beside { channels: None, front: Some(gate) };
+        let shared = SharedSocket::new(Arc::clone(&quic) as Arc<dyn AsyncUdpSocket>, beside, app);
+        let transmit =
+            Transmit { destination: to, ecn: None, contents: &[0; 1_400], segment_size: None, src_ip: None };
+        thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    (0..ROUNDS).for_each(|_| {
+                        front.0.send(to, &[0; 1_400], 1_400);
+                    })
+                });
+            }
+            (0..ROUNDS).for_each(|_| shared.try_send(&transmit).unwrap());
+        });
+        let found = quic.found.lock().unwrap();
+        assert_eq!((found.len(), found.iter().filter(|is_forbidden| !**is_forbidden).count()), (ROUNDS, 0));
     }
 }

@@ -269,7 +269,7 @@ async fn decide(
     let query = asked.url.query().unwrap_or_default();
     let resume = parameter(query, "resume").and_then(|secret| secret.parse().ok());
     let request = Request::from_http(connected.peer(), &asked.headers, query);
-    let is_returning = app.has_flow(resume.as_ref(), request.target.as_deref());
+    let is_returning = app.admits_return(resume.as_ref(), request.target.as_deref());
     let request = request.returning(is_returning);
     if asked.url.path() != PATH {
         app.counters.handshakes_failed.increment();

@@ -35,7 +35,7 @@ pub(super) struct RakNetFlow {
     is_open: bool,
     /// The ping that was passed on last: what it carries and whom it asks.
     pinged: Option<(u64, PingScope)>,
-    /// The number of the client's last datagram with messages, and its hints.
+    /// The number of the client's newest datagram with messages, and its hints.
     last_data: Option<(U24, u8)>,
 }
 
@@ -86,7 +86,12 @@ impl RakNetFlow {
 
     /// Notes how far the client has counted its datagrams.
     fn follow(&mut self, datagram: &[u8]) {
-        if let Ok(DatagramHeader::Data { number, hints }) = DatagramHeader::read(&mut Reader::new(datagram)) {
+        let Ok(DatagramHeader::Data { number, hints }) = DatagramHeader::read(&mut Reader::new(datagram))
+        else {
+            return;
+        };
+        // Datagrams overtake each other, and a server drops a number that it has had.
+        if self.last_data.is_none_or(|(newest, _)| newest.is_older_than(number)) {
             self.last_data = Some((number, hints));
         }
     }
@@ -127,7 +132,11 @@ impl RakNetFlow {
         if let Offline::Pong { time, guid, data } = message {
             self.learn(now, time, guid.0, data);
         }
-        self.is_open |= matches!(message, Offline::Reply2 { .. });
+        if matches!(message, Offline::Reply2 { .. }) {
+            self.is_open = true;
+            // Another connection counts from zero.
+            self.last_data = None;
+        }
         self.clamp(&message, datagram)
     }
 

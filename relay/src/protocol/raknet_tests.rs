@@ -162,3 +162,32 @@ fn a_server_that_has_accepted_nobody_is_told_nothing() {
     flow.handle_client(now, &CONNECTED);
     assert_eq!(flow.parting(), None);
 }
+
+/// Data channels and WebTransport reorder, and a server drops a number that it has had.
+#[test]
+fn the_disconnect_for_a_client_has_a_number_of_its_own_behind_reordered_datagrams() {
+    let (mut flow, now) = flow(Handshake::default());
+    flow.handle_server(now, &reply_2());
+    let data = |number: u8| [0x84, number, 0, 0, 0, 0, 8, 0xFE];
+    for number in [0, 1, 5, 3, 4, 1] {
+        flow.handle_client(now, &data(number));
+    }
+    assert_eq!(flow.parting().unwrap()[..4], [0x84, 6, 0, 0]);
+    // Numbers wrap around.
+    flow.handle_server(now, &reply_2());
+    for number in [[0xFF, 0xFF, 0xFF], [0xFE, 0xFF, 0xFF], [0, 0, 0], [0xFF, 0xFF, 0xFF]] {
+        flow.handle_client(now, &[&[0x84][..], &number, &[0, 0, 8, 0xFE]].concat());
+    }
+    assert_eq!(flow.parting().unwrap()[..4], [0x84, 1, 0, 0]);
+}
+
+/// A client that connects again on its flow begins with another number.
+#[test]
+fn the_disconnect_for_a_client_follows_its_latest_connection() {
+    let (mut flow, now) = flow(Handshake::default());
+    flow.handle_server(now, &reply_2());
+    flow.handle_client(now, &[0x84, 9, 0, 0, 0, 0, 8, 0xFE]);
+    flow.handle_server(now, &reply_2());
+    flow.handle_client(now, &[0x84, 0, 0, 0, 0, 0, 8, 0xFE]);
+    assert_eq!(flow.parting().unwrap()[..4], [0x84, 1, 0, 0]);
+}

@@ -8,6 +8,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::sleep;
 use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::protocol::CloseFrame;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 
 use crate::support::{Client, Flow, Running, Server, TIMEOUT, config, eventually, game, within};
 
@@ -125,6 +127,67 @@ async fn a_client_that_comes_back_is_no_new_client_to_the_limits() {
             foreign.message(Message::text(FLOW_REQUEST)).await;
         }
         assert_eq!(foreign.closed().await.0, 4429, "{more}");
+    }
+}
+
+/// A secret is worth a ration of attempts, and no more: each could take the flow over, or have a signature verified.
+#[tokio::test]
+async fn returns_to_one_flow_are_rationed() {
+    let game = Game::start_with(|config| {
+        config.admission.exempt.clear();
+        config.clients.rate_per_address = 1;
+        // Four times as many connections.
+        config.clients.burst_per_address = 4;
+    })
+    .await;
+    let mut others = Vec::new();
+    for _ in 0..3 {
+        others.push(Client::with_control(game.relay.address, "/ws?target=game").await);
+    }
+    let mut latest = game.come_back().await;
+    for _ in 1..10 {
+        latest = game.come_back().await;
+        assert!(latest.1.resumed);
+    }
+    let path = format!("/ws?target=game&resume={}", game.flow.resume);
+    let refused = Client::connect_with_control(game.relay.address, &path).await;
+    assert_eq!(refused.closed().await.0, 4429);
+    latest.0.send(b"still here").await;
+    assert_eq!(game.server.receive().await, (b"still here".to_vec(), game.from));
+}
+
+/// A proxy that restarts or has lost its way closes both of its connections with such a code.
+#[tokio::test]
+async fn a_flow_waits_for_its_client_after_the_close_codes_of_proxies() {
+    let mut game = Game::start().await;
+    for code in [1011, 1012, 1013, 1014] {
+        let frame = CloseFrame { code: code.into(), reason: "".into() };
+        within(game.client.0.close(Some(frame))).await.unwrap();
+        game.detached().await;
+        let (client, flow) = game.come_back().await;
+        assert!(flow.resumed, "{code}");
+        game.client = client;
+    }
+    game.client.send(b"here again").await;
+    assert_eq!(game.server.receive().await, (b"here again".to_vec(), game.from));
+}
+
+/// "Going away" is what a browser sends whose page is closed, and a proxy that restarts.
+#[tokio::test]
+async fn going_away_ends_a_flow_unless_a_proxy_may_have_sent_it() {
+    for is_proxy_trusted in [false, true] {
+        let mut game = Game::start_with(|config| {
+            if is_proxy_trusted {
+                config.admission.trusted_proxies = vec!["127.0.0.1/32".parse().unwrap()];
+                config.admission.allow_any_origin = true;
+            }
+        })
+        .await;
+        let frame = CloseFrame { code: CloseCode::Away, reason: "".into() };
+        within(game.client.0.close(Some(frame))).await.unwrap();
+        let clients = || game.relay.snapshot().clients;
+        eventually("the client has gone", || clients() == 0).await;
+        assert_eq!(game.come_back().await.1.resumed, is_proxy_trusted);
     }
 }
 

@@ -283,7 +283,8 @@ impl World {
             }
             Operation::Shutdown { die } if die > 0 => {}
             Operation::Shutdown { .. } => {
-                self.clients.iter_mut().flatten().for_each(|client| client.flow.handle_shutdown());
+                let now = self.now;
+                self.clients.iter_mut().flatten().for_each(|client| client.flow.handle_shutdown(now));
             }
         }
         self.notice()
@@ -338,7 +339,7 @@ impl World {
             return Err("a flow that has its client was evicted".into());
         }
         client.kept_until = None;
-        client.flow.handle_evicted();
+        client.flow.handle_evicted(self.now);
         if client.flow.end().is_some() { Ok(()) } else { Err("an evicted flow goes on".into()) }
     }
 

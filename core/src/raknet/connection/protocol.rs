@@ -83,6 +83,12 @@ impl endpoint::Connection<RakNet> for Connection {
     }
 
     fn handle_timeout(&mut self, cx: &mut Context<'_, '_>) {
+        // Before the loss of a silent peer, which would not be notified: an application that cannot wait for the deadlines passes
+        // a time after all of them, and the notification may still arrive.
+        if self.handshake.is_close_overdue(cx) {
+            let result = self.handshake.on_timeout(cx, &self.protection, &mut self.sender);
+            return self.end_on_error(cx, result);
+        }
         if self.silence_deadline().is_some_and(|at| at <= cx.now) {
             return self.abort(cx, DisconnectReason::Lost, ConnectFailure::HandshakeTimeout);
         }

@@ -60,6 +60,26 @@ fn the_wire_of_a_session_is_that_of_the_original() {
     assert_eq!(packets(&mut client, START), [[0x0C, 0, 0, 0]]);
 }
 
+/// An application that cannot wait, as a page that is left, passes a time after all deadlines right after `disconnect`.
+#[test]
+fn a_disconnect_without_time_notifies_a_peer_that_owes_acknowledgements() {
+    for silence in [0, 10_000] {
+        let mut net = Net::new(latency(10), 1);
+        let (here, there) = net.connect();
+        net.pair.set_conditions(Conditions { loss: 1.0, ..Conditions::default() });
+        net.pair.a.send(net.pair.now, here, b"unacknowledged", Reliable).expect("open");
+        net.run_for(Duration::from_millis(silence));
+        net.pair.set_conditions(latency(10));
+        let now = net.pair.now;
+        net.pair.a.disconnect(now, here);
+        net.pair.a.handle_timeout(now + Duration::from_secs(6));
+        net.pair.transmit();
+        net.run_for(Duration::from_secs(1));
+        assert_eq!(net.client, [OwnedEvent::Disconnected(here, DisconnectReason::Local)]);
+        assert_eq!(net.server.last(), Some(&OwnedEvent::Disconnected(there, DisconnectReason::Remote)));
+    }
+}
+
 #[test]
 fn what_cannot_be_sent_is_refused_with_a_reason() {
     let (mut server, id) = server_with_client();

@@ -177,6 +177,33 @@ fn a_peer_that_falls_silent_is_lost() {
     assert_eq!(net.pair.a.blocks_available(), net.pair.a.blocks());
 }
 
+/// An application that cannot wait, as a page that is left, passes a time after all deadlines right after `disconnect`.
+#[test]
+fn a_disconnect_without_time_notifies_a_peer_that_owes_acknowledgements() {
+    for (timeout, silence) in [(10, 0), (10, 4_500), (2, 0), (2, 900)] {
+        let mut config = client_config();
+        config.timeout = Duration::from_secs(timeout);
+        let mut net = Net::with(peer(config), peer(server_config()), latency(10), 1);
+        let (client, server) = net.connect();
+        net.pair.set_conditions(Conditions { loss: 1.0, ..Conditions::default() });
+        net.pair
+            .a
+            .send(net.pair.now, client, b"\x86unacknowledged", Delivery::RELIABLE_ORDERED)
+            .expect("room");
+        net.run_for(Duration::from_millis(silence));
+        assert_eq!(net.client, [], "{timeout} s, {silence} ms");
+        net.pair.set_conditions(latency(10));
+        let now = net.pair.now;
+        net.pair.a.disconnect(now, client);
+        net.pair.a.handle_timeout(now + Duration::from_secs(6));
+        net.pair.transmit();
+        net.run_for(Duration::from_secs(1));
+        assert_eq!(net.client, [OwnedEvent::Disconnected(client, DisconnectReason::Local)]);
+        let ended = OwnedEvent::Disconnected(server, DisconnectReason::Remote);
+        assert_eq!(net.server.last(), Some(&ended), "{timeout} s, {silence} ms");
+    }
+}
+
 #[test]
 fn another_protocol_version_is_refused_with_the_servers_own() {
     let mut net = Net::new(latency(1), 1);

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use axum::body::Bytes;
 use axum::extract::WebSocketUpgrade;
-use axum::extract::ws::{CloseFrame, Message, WebSocket};
+use axum::extract::ws::{CloseCode, CloseFrame, Message, WebSocket, close_code};
 use futures_util::{SinkExt, StreamExt};
 use tokio::time::timeout;
 
@@ -26,6 +26,9 @@ const READ_BUFFER: usize = 512;
 
 /// The size at which buffered frames are written.
 const WRITE_BUFFER: usize = 16 * 1024;
+
+/// The first close code of applications (RFC 6455 section 7.4.2): a page can close with these and with 1000 alone.
+const FIRST_OF_APPLICATIONS: CloseCode = 3_000;
 
 /// How long a client has to answer a close. Closing at once with unread input would reset the connection, and the
 /// client could lose the close frame.
@@ -49,11 +52,13 @@ pub(crate) struct WebSocketTransport {
     socket: WebSocket,
     /// Whether the last write may have left something behind.
     has_unwritten: bool,
+    /// Whether a proxy has opened it for the client.
+    is_through_proxy: bool,
 }
 
 impl WebSocketTransport {
-    pub(crate) const fn new(socket: WebSocket) -> Self {
-        Self { socket, has_unwritten: false }
+    pub(crate) const fn new(socket: WebSocket, is_through_proxy: bool) -> Self {
+        Self { socket, has_unwritten: false, is_through_proxy }
     }
 
     /// The next message of the client.
@@ -65,9 +70,16 @@ impl WebSocketTransport {
             Some(Ok(Message::Text(text))) if text.as_str() == FLOW_REQUEST => FromClient::FlowRequest,
             Some(Ok(Message::Text(_))) => FromClient::Text,
             Some(Ok(Message::Ping(_) | Message::Pong(_))) => FromClient::Control,
-            Some(Ok(Message::Close(_))) => FromClient::Closed,
+            Some(Ok(Message::Close(frame))) => self.closed(context, frame.map(|frame| frame.code)),
             Some(Err(error)) => classify(&error),
         })
+    }
+
+    /// Answers a close at once (RFC 6455 section 5.5.1): a flow that goes on drops this connection.
+    fn closed(&mut self, context: &mut Context<'_>, code: Option<CloseCode>) -> FromClient {
+        // If the answer does not fit, the connection ends without it.
+        let _ = self.socket.poll_flush_unpin(context);
+        if is_by_the_client(code, self.is_through_proxy) { FromClient::Closed } else { FromClient::Vanished }
     }
 
     /// Writes the frames of `flow` until the socket would block.
@@ -120,6 +132,21 @@ impl WebSocketTransport {
         };
         // The connection ends here even if the timeout has elapsed.
         let _ = timeout(CLOSE_TIMEOUT, closing).await;
+    }
+}
+
+/// Returns whether a client ends its flow with this code. The others come from proxies that restart, fail or have lost their
+/// connection, and from browsers that could not read a frame: the client sees a loss, and comes back.
+///
+/// "Going away" comes from browsers whose page is closed and from proxies that restart. Without a proxy it is the browser's, and
+/// the player has gone.
+const fn is_by_the_client(code: Option<CloseCode>, is_through_proxy: bool) -> bool {
+    match code {
+        None => true,
+        Some(code) if code == close_code::AWAY => !is_through_proxy,
+        Some(code) => {
+            code == close_code::NORMAL || code == close_code::STATUS || code >= FIRST_OF_APPLICATIONS
+        }
     }
 }
 
@@ -233,13 +260,27 @@ mod tests {
         (sockets.recv().await.unwrap(), messages)
     }
 
+    #[test]
+    fn a_flow_outlives_the_close_codes_of_proxies_but_not_those_of_clients() {
+        for is_through_proxy in [false, true] {
+            for code in [None, Some(1000), Some(1005), Some(3000), Some(4000), Some(4999)] {
+                assert!(is_by_the_client(code, is_through_proxy), "{code:?}");
+            }
+            for code in [1002, 1003, 1006, 1007, 1008, 1009, 1011, 1012, 1013, 1014] {
+                assert!(!is_by_the_client(Some(code), is_through_proxy), "{code}");
+            }
+        }
+        assert!(is_by_the_client(Some(1001), false), "the browser of a page that is closed");
+        assert!(!is_by_the_client(Some(1001), true));
+    }
+
     #[tokio::test]
     async fn datagrams_that_wait_for_a_client_leave_in_one_write() {
         let writes = Arc::<AtomicUsize>::default();
         let (stream, client) = duplex(2 * WRITE_BUFFER);
         let stream = Counted { stream, writes: Arc::clone(&writes) };
         let (socket, mut messages) = connect(stream, client).await;
-        let mut transport = WebSocketTransport::new(socket);
+        let mut transport = WebSocketTransport::new(socket, false);
         let now = Instant::now();
         let counters = Arc::new(TargetCounters::default());
         let mut flow = Flow::new(FlowLimits::default(), counters, Setup::default(), now);

@@ -239,7 +239,7 @@ const WASM: Crate = Crate {
 const RELAY: Crate = Crate {
     root: "relay/src/lib.rs",
     layers: &[
-        // How values are written, and what tests of QUIC begin with.
+        // How values are written.
         Layer::apart(&["syntax"]),
         // What decides without a socket.
         Layer::apart(&["congestion", "counted", "now"]),

@@ -54,6 +54,9 @@ const ROUNDS_PER_STEP: u8 = 10;
 /// The largest part of the window by which it grows in a round of competitive state.
 const MAX_COMPETITIVE_GROWTH: u32 = 16;
 
+/// The part of the window that a mark of ECN leaves, in per cent: such a mark reports a short queue (RFC 8511 section 3.1).
+const ECN_PERCENT_LEFT: u32 = 85;
+
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum State {
     /// The window doubles each round until a queue forms.
@@ -250,11 +253,15 @@ impl DelayBased {
     fn leave_slow_start(&mut self, sample: &AckSample) {
         let elapsed = sample.now.micros_since(self.round.since).max(self.base_rtt());
         let carried = scale(self.round.bytes, self.base_rtt(), elapsed);
+        self.end_slow_start();
+        self.reduce(carried.max(self.window / 4), sample.now);
+    }
+
+    const fn end_slow_start(&mut self) {
         self.state = State::Steady;
         // Slow start causes losses itself, so the random loss rate is found from here on.
         self.min_loss_rates = [ALL; 2];
         self.loss_rates = 0;
-        self.reduce(carried.max(self.window / 4), sample.now);
     }
 
     fn on_round_end(&mut self, sample: &AckSample) {
@@ -408,6 +415,20 @@ impl DelayBased {
         if self.state == State::Competitive && loss.sent_at > self.reduced_at {
             self.reduce(self.window / 2, loss.now);
             self.enter_steady();
+        }
+    }
+
+    /// A mark of ECN reports a queue before anything is lost. One of a datagram that was sent before the last reduction reports the
+    /// queue that this has answered.
+    pub(super) fn on_ecn_mark(&mut self, now: Instant, sent_at: Instant) {
+        if sent_at <= self.reduced_at {
+            return;
+        }
+        self.reduce(scale(self.window, ECN_PERCENT_LEFT, 100), now);
+        match self.state {
+            State::SlowStart => self.end_slow_start(),
+            State::Steady => {}
+            State::Competitive => self.enter_steady(),
         }
     }
 

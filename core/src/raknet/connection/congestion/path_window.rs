@@ -54,6 +54,9 @@ pub struct PathSample {
 pub struct PathWindow {
     controller: DelayBased,
     max: u32,
+    /// The highest number that the first acknowledgement had, from which the controller counts: its first round ends there. The
+    /// numbers of a connection go on when its path changes, and those of the controller are shorter.
+    first: Option<u64>,
 }
 
 impl PathWindow {
@@ -62,7 +65,7 @@ impl PathWindow {
     pub fn new(datagram: u32, max: u32) -> Self {
         let mut controller = DelayBased::new(datagram);
         controller.bound_window(max);
-        Self { controller, max }
+        Self { controller, max, first: None }
     }
 
     /// Bytes that may be in flight.
@@ -78,13 +81,14 @@ impl PathWindow {
 
     /// Takes an acknowledgement.
     pub fn on_ack(&mut self, sample: &PathSample) {
+        let first = *self.first.get_or_insert(sample.newest);
         self.controller.on_ack(&AckSample {
             now: sample.now,
             bytes: sample.bytes,
             bytes_after_recovery: sample.bytes,
             in_flight: sample.in_flight,
-            newest: number(sample.newest),
-            next: number(sample.next),
+            newest: number(first, sample.newest),
+            next: number(first, sample.next),
             rtt: sample.now.micros_since(sample.newest_sent_at).max(1),
             ack_span: sample.newest_sent_at.micros_since(sample.oldest_sent_at),
             is_over_stream: false,
@@ -103,6 +107,12 @@ impl PathWindow {
         });
     }
 
+    /// Takes a mark of ECN (RFC 9002 section 7.1), of which the newest shrunk datagram was sent at `sent_at`. The window shrinks
+    /// by 15 % (RFC 8511 section 3.1), at most once for what was sent before it shrank.
+    pub fn on_ecn_mark(&mut self, now: Instant, sent_at: Instant) {
+        self.controller.on_ecn_mark(now, sent_at);
+    }
+
     /// Nothing arrived for several timeouts (RFC 9002 section 7.6): the window becomes the smallest, and doubles again.
     pub fn on_persistent_congestion(&mut self) {
         self.controller.on_persistent_congestion();
@@ -110,12 +120,13 @@ impl PathWindow {
 }
 
 /// The number as the controller compares it: it needs the order within a window alone.
-fn number(number: u64) -> U24 {
-    U24::new(u32::try_from(number & 0xff_ffff).unwrap_or_default())
+fn number(first: u64, number: u64) -> U24 {
+    U24::new(u32::try_from(number.wrapping_sub(first) & 0xff_ffff).unwrap_or_default())
 }
 
 #[cfg(test)]
 mod tests {
+    use core::ops::RangeInclusive;
     use core::time::Duration;
 
     use super::*;
@@ -124,7 +135,12 @@ mod tests {
 
     /// Acknowledges windows that are in flight completely, as a peer can claim whatever has arrived.
     fn acknowledge(path: &mut PathWindow, rounds: u64) {
-        for round in 1..=rounds {
+        acknowledge_from(path, 0, 1..=rounds);
+    }
+
+    /// The same of a path whose first datagram has this number.
+    fn acknowledge_from(path: &mut PathWindow, first: u64, rounds: RangeInclusive<u64>) {
+        for round in rounds {
             let sent_at = Instant::from_micros(round * 50_000);
             path.on_ack(&PathSample {
                 now: sent_at + Duration::from_millis(50),
@@ -132,8 +148,8 @@ mod tests {
                 newest_sent_at: sent_at,
                 bytes: path.bytes(),
                 in_flight: path.bytes(),
-                newest: round * 100,
-                next: round * 100 + 100,
+                newest: first + round * 100,
+                next: first + round * 100 + 100,
             });
         }
     }
@@ -161,5 +177,49 @@ mod tests {
         let now = Instant::from_micros(300_000);
         path.on_lost(now, now, before / 20);
         assert_eq!(path.bytes(), before);
+    }
+    /// A connection that changes its path builds a new window, and its numbers go on.
+    #[test]
+    fn rounds_end_whatever_the_number_of_the_first_datagram_is() {
+        let grown = |first| {
+            let mut path = PathWindow::new(DATAGRAM, 1 << 30);
+            acknowledge_from(&mut path, first, 1..=4);
+            // It ends slow start, after which the window grows when a round ends.
+            path.on_ecn_mark(Instant::from_micros(255_000), Instant::from_micros(205_000));
+            let shrunk = path.bytes();
+            acknowledge_from(&mut path, first, 6..=20);
+            assert!(path.bytes() > shrunk, "{first}");
+            path.bytes()
+        };
+        for first in [1 << 23, (1 << 24) - 150, 1 << 40] {
+            assert_eq!(grown(first), grown(0), "{first}");
+        }
+    }
+
+    #[test]
+    fn a_mark_of_ecn_shrinks_the_window_once_a_round_trip() {
+        let mut path = PathWindow::new(DATAGRAM, 1 << 30);
+        acknowledge(&mut path, 5);
+        let mark = |path: &mut PathWindow, sent_at| {
+            let sent_at = Instant::from_micros(sent_at);
+            path.on_ecn_mark(sent_at + Duration::from_millis(50), sent_at);
+            path.bytes()
+        };
+        let before = path.bytes();
+        let shrunk = mark(&mut path, 260_000);
+        assert!((before / 100 * 84..=before / 100 * 86).contains(&shrunk), "{shrunk} of {before}");
+        // What was sent before the window shrank has met the same queue.
+        assert_eq!(mark(&mut path, 305_000), shrunk);
+        assert!(mark(&mut path, 320_000) < shrunk / 100 * 86);
+    }
+
+    #[test]
+    fn a_mark_of_ecn_ends_slow_start() {
+        let mut path = PathWindow::new(DATAGRAM, 1 << 30);
+        acknowledge(&mut path, 3);
+        path.on_ecn_mark(Instant::from_micros(210_000), Instant::from_micros(160_000));
+        let shrunk = path.bytes();
+        acknowledge_from(&mut path, 0, 5..=9);
+        assert!(path.bytes() < 2 * shrunk, "{} after {shrunk}", path.bytes());
     }
 }

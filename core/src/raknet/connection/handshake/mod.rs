@@ -298,6 +298,12 @@ impl Handshake {
         }
     }
 
+    /// Whether a connection that is closed, or refused, has waited for its acknowledgements for long enough.
+    pub(super) fn is_close_overdue(&self, cx: &Context<'_, '_>) -> bool {
+        let is_closing = matches!(self.state, State::Closing | State::Rejecting);
+        is_closing && self.deadline(cx).is_some_and(|at| at <= cx.now)
+    }
+
     pub(super) fn on_timeout(
         &mut self,
         cx: &mut Context<'_, '_>,
