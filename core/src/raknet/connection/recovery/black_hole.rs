@@ -2,14 +2,14 @@
 
 use crate::time::Instant;
 
-/// Flights in a row in which a large datagram is lost and none arrives, before the MTU is lowered where no small datagram is
+/// Rounds in a row in which a large datagram is lost and none arrives, before the MTU is lowered where no small datagram is
 /// lost. RFC 8899 section 5.1.2 counts three probes; these are not made for the purpose, and their acknowledgements are lost,
 /// too.
-const LOST_FLIGHTS: u32 = 4;
+const LOST_ROUNDS: u32 = 4;
 /// How many more if all small datagrams were lost; fewer by the part of them that arrives. Losses by chance meet large and
 /// small ones alike: at these numbers fewer than one in 5,000 large datagrams begins a series that is taken for a black hole
 /// where up to 60 % are lost by chance, both ways together.
-const FLIGHTS_BY_CHANCE: u32 = 24;
+const ROUNDS_BY_CHANCE: u32 = 24;
 
 /// See the module.
 #[derive(Clone, Copy, Debug, Default)]
@@ -18,12 +18,12 @@ pub(super) struct BlackHole {
     /// Longer ones were made before the MTU was lowered, and are known to be lost.
     above: u16,
     longest: u16,
-    /// Since the last large datagram that arrived: flights in which large ones were lost, and small datagrams that arrived and
+    /// Since the last large datagram that arrived: rounds in which large ones were lost, and small datagrams that arrived and
     /// that were lost.
-    flights: u8,
+    rounds: u8,
     arrived: u8,
     lost: u8,
-    /// What was sent earlier belongs to flights that were counted.
+    /// What was sent earlier belongs to rounds that were counted.
     since: Instant,
     /// Whether a small datagram that was sent later has arrived: the next loss of a large one counts. So an outage counts once.
     is_path_open: bool,
@@ -55,10 +55,10 @@ impl BlackHole {
         if bytes <= self.above.into() {
             self.lost = self.lost.saturating_add(1);
         } else if self.is_path_open {
-            if self.flights == 0 {
+            if self.rounds == 0 {
                 (self.arrived, self.lost) = (1, 0);
             }
-            self.flights = self.flights.saturating_add(1);
+            self.rounds = self.rounds.saturating_add(1);
             (self.since, self.is_path_open) = (now, false);
         }
     }
@@ -67,8 +67,8 @@ impl BlackHole {
     pub(super) fn is_certain(&self) -> bool {
         let lost = u32::from(self.lost) + 1;
         let small = u32::from(self.arrived) + lost;
-        let flights = u32::from(self.flights).saturating_sub(LOST_FLIGHTS);
-        flights * small >= FLIGHTS_BY_CHANCE * lost
+        let rounds = u32::from(self.rounds).saturating_sub(LOST_ROUNDS);
+        rounds * small >= ROUNDS_BY_CHANCE * lost
     }
 }
 
@@ -76,8 +76,8 @@ impl BlackHole {
 mod tests {
     use super::*;
 
-    /// Flights before the MTU is lowered where one small datagram arrives in each.
-    const FLIGHTS: u64 = 7;
+    /// Rounds before the MTU is lowered where one small datagram arrives in each.
+    const ROUNDS: u64 = 7;
 
     fn at(millis: u64) -> Instant {
         Instant::from_micros(millis * 1_000)
@@ -98,9 +98,9 @@ mod tests {
     #[test]
     fn large_datagrams_that_are_lost_beside_small_ones_that_arrive_are_a_black_hole() {
         let mut detector = detector();
-        for flight in 1..=FLIGHTS {
+        for round in 1..=ROUNDS {
             assert!(!detector.is_certain());
-            lose_large(&mut detector, 10 * flight);
+            lose_large(&mut detector, 10 * round);
         }
         assert!(detector.is_certain());
     }
@@ -108,10 +108,10 @@ mod tests {
     #[test]
     fn where_many_small_datagrams_arrive_fewer_losses_suffice() {
         let mut detector = detector();
-        for flight in 1..=u64::from(LOST_FLIGHTS) + 1 {
+        for round in 1..=u64::from(LOST_ROUNDS) + 1 {
             assert!(!detector.is_certain());
-            (0..9).for_each(|millis| detector.on_acked(at(10 * flight + millis), 20));
-            lose_large(&mut detector, 10 * flight + 9);
+            (0..9).for_each(|millis| detector.on_acked(at(10 * round + millis), 20));
+            lose_large(&mut detector, 10 * round + 9);
         }
         assert!(detector.is_certain());
     }
@@ -119,21 +119,21 @@ mod tests {
     #[test]
     fn where_small_datagrams_are_lost_too_more_losses_are_needed() {
         let mut detector = detector();
-        for flight in 1..=2 * FLIGHTS {
+        for round in 1..=2 * ROUNDS {
             assert!(!detector.is_certain());
-            detector.on_lost(at(10 * flight), at(10 * flight), 1_000);
-            lose_large(&mut detector, 10 * flight);
+            detector.on_lost(at(10 * round), at(10 * round), 1_000);
+            lose_large(&mut detector, 10 * round);
         }
     }
 
     #[test]
     fn a_large_datagram_that_arrives_ends_the_suspicion() {
         let mut detector = detector();
-        (1..FLIGHTS).for_each(|flight| lose_large(&mut detector, 10 * flight));
+        (1..ROUNDS).for_each(|round| lose_large(&mut detector, 10 * round));
         detector.on_acked(at(5), 1_001);
-        (100..100 + FLIGHTS).for_each(|flight| {
+        (100..100 + ROUNDS).for_each(|round| {
             assert!(!detector.is_certain());
-            lose_large(&mut detector, 10 * flight);
+            lose_large(&mut detector, 10 * round);
         });
         assert!(detector.is_certain());
     }
@@ -152,7 +152,7 @@ mod tests {
     fn without_a_smaller_mtu_nothing_is_detected() {
         let mut detector = BlackHole::default();
         detector.begin(None, 548);
-        (1..100).for_each(|flight| lose_large(&mut detector, 10 * flight));
+        (1..100).for_each(|round| lose_large(&mut detector, 10 * round));
         assert!(!detector.is_certain());
     }
 }
