@@ -354,6 +354,7 @@ impl World {
                 assert!(!["", "game", "other"].contains(&target), "{target} is a target");
             }
             CloseReason::AddressLimit(_)
+            | CloseReason::Forbidden(_)
             | CloseReason::NoSocket
             | CloseReason::Flow(_)
             | CloseReason::Resumed => panic!("no reason of an admission: {reason:?}"),

@@ -23,7 +23,7 @@ pub enum RegisterError {
     Full,
     /// A function of this name is registered.
     NameTaken,
-    /// A name has 1 to [`MAX_NAME`] bytes.
+    /// A name has 1 to [`MAX_NAME`](super::MAX_NAME) bytes.
     BadName,
 }
 
@@ -47,7 +47,7 @@ pub enum CallError {
     TooManyCalls,
     /// The message would be longer than messages may be.
     TooLong,
-    /// A name has 1 to [`MAX_NAME`] bytes.
+    /// A name has 1 to [`MAX_NAME`](super::MAX_NAME) bytes.
     BadName,
     /// The endpoint of the plugin is closed, so that nothing is sent any more.
     EndpointClosed,

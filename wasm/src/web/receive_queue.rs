@@ -34,8 +34,13 @@ pub(super) struct ReceiveQueue<P: Protocol> {
 
 impl<P: Protocol> ReceiveQueue<P> {
     pub(super) const fn new() -> Self {
-        let (messages, receipts, progress) = (VecDeque::new(), VecDeque::new(), VecDeque::new());
-        Self { messages, bytes: 0, receipts, progress, new_mtu: None }
+        Self {
+            messages: VecDeque::new(),
+            bytes: 0,
+            receipts: VecDeque::new(),
+            progress: VecDeque::new(),
+            new_mtu: None,
+        }
     }
 
     /// Whether messages have to be read before others are queued.
