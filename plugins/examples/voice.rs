@@ -6,8 +6,9 @@ use rakwire::endpoint::PluginHost;
 use rakwire_native::endpoint::SharedHook;
 use rakwire_native::raknet::{Endpoint, Options, RakNet};
 use rakwire_plugins::voice::opus::{Decoder, Encoder, FRAME_SAMPLES, MAX_FRAME, SAMPLE_RATE};
-use rakwire_plugins::voice::{Playback, Voice, VoiceConfig};
+use rakwire_plugins::voice::{Playback, TalkError, Voice, VoiceConfig};
 use tokio::sync::oneshot;
+use tokio::time::{Interval, MissedTickBehavior};
 
 type Failure = Box<dyn std::error::Error>;
 type Plugin = SharedHook<Voice<8, 16, MAX_FRAME>>;
@@ -31,16 +32,27 @@ async fn endpoint(options: Options) -> Result<(Endpoint, Plugin), Failure> {
     Ok((Endpoint::bind_with_hook("127.0.0.1:0", options, |_| host).await?, voice))
 }
 
+/// Ticks as frames are due. After a pause they go on from then, as a microphone and a loudspeaker do.
+fn frames() -> Interval {
+    let mut ticks = tokio::time::interval(FRAME);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    ticks
+}
+
 /// Says the tone, a frame each 20 ms.
 async fn speak(endpoint: &Endpoint, voice: &Plugin) -> Result<(), Failure> {
     let (mut encoder, mut buffer) = (Encoder::new(BITS_PER_SECOND)?, [0; MAX_FRAME]);
-    let mut ticks = tokio::time::interval(FRAME);
+    let mut ticks = frames();
     for number in 0..FRAMES {
         ticks.tick().await;
         let samples = std::array::from_fn(|at| tone(number * FRAME_SAMPLES + at));
         let frame = encoder.encode(&samples, &mut buffer)?;
         let is_last = number + 1 == FRAMES;
-        voice.with(|voice| if is_last { voice.talk_last(frame) } else { voice.talk(frame) })?;
+        match voice.with(|voice| if is_last { voice.talk_last(frame) } else { voice.talk(frame) }) {
+            // A frame that finds the driver busy is left out, which the listener conceals.
+            Ok(()) | Err(TalkError::Full) => {}
+            Err(error) => return Err(error.into()),
+        }
         endpoint.wake();
     }
     Ok(())
@@ -53,7 +65,7 @@ async fn listen(
     mut all_said: oneshot::Receiver<()>,
 ) -> Result<Vec<f32>, Failure> {
     let (mut decoder, mut samples) = (Decoder::new()?, [0.0; FRAME_SAMPLES]);
-    let mut ticks = tokio::time::interval(FRAME);
+    let mut ticks = frames();
     let (mut heard, mut silence) = (Vec::new(), 0);
     while silence < SILENCE || all_said.try_recv() == Err(oneshot::error::TryRecvError::Empty) {
         ticks.tick().await;

@@ -209,8 +209,7 @@ test("a page of another origin is refused by each transport, and that of the lis
   const [admits, refuses] = [await startRelay(t, { game: echo.address }, ...list), await startRelay(t, { game: echo.address }, ...foreign)];
   for (const transport of ["websocket", "webtransport"]) {
     assert.equal(await outcome(admits, transport), `${transport} local`);
-    // A browser tells a page nothing of an answer that is no opening.
-    assert.equal(await outcome(refuses, transport), "relay-unreachable 1006", transport);
+    assert.equal(await outcome(refuses, transport), "origin-refused 4403", transport);
   }
   // Data channels tell the relay no origin, so that one with a list and without tokens has none.
   for (const relay of [admits, refuses]) {

@@ -43,8 +43,8 @@ test("three reliabilities have receipts, and sequenced ones are rejected", () =>
 });
 
 test("the target is added to the URL of the relay", () => {
-  assert.equal(targetUrl("ws://a:1/ws", "game").href, "ws://a:1/ws?target=game");
-  assert.equal(targetUrl("https://a/ws?x=1#y", "a b&c").href, "wss://a/ws?x=1&target=a+b%26c");
+  assert.equal(targetUrl("ws://a:1/ws", "game").href, "ws://a:1/ws?target=game&unreachable=close");
+  assert.equal(targetUrl("https://a/ws?x=1#y", "a b&c").href, "wss://a/ws?x=1&target=a+b%26c&unreachable=close");
   assert.equal(targetUrl("udp://192.0.2.7:19132", undefined).href, "udp://192.0.2.7:19132");
   assert.throws(() => targetUrl("udp://192.0.2.7", undefined), isBadOption);
   for (const [url, target] of [["ws://a", ""], ["nonsense", "x"], ["ftp://a", "x"], ["ws://a", undefined]]) {

@@ -15,7 +15,7 @@ export type ErrorCode =
   // connect: the relay
   | "relay-unreachable"
   | "relay-closed"
-  // The relay does not let this page in, by its origin; `banned` is for its address, of the relay or of the server.
+  // The relay does not let this page in, by its origin, or `banned` by its address, of the relay or of the server.
   | "origin-refused"
   // connect: the server
   | "server-unreachable"
