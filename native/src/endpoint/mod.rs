@@ -371,13 +371,12 @@ impl<P: Protocol> Endpoint<P> {
     ///
     /// ```
     /// use rakwire_native::endpoint::RefuseReason;
-    /// use rakwire_native::raknet::{ConnectOptions, Endpoint, Options};
+    /// use rakwire_native::raknet::{Endpoint, Options};
     ///
     /// # #[tokio::main]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// let mut options = Options::server(8)?;
-    /// options.config.password = b"snow".as_slice().try_into()?;
-    /// let server = Endpoint::bind("127.0.0.1:0", options).await?;
+    /// let server = Endpoint::bind("127.0.0.1:0", Options::server(8)?).await?;
+    /// server.set_password(b"snow")?;
     /// let client = Endpoint::bind("127.0.0.1:0", Options::client()?).await?;
     /// assert!(client.connect(server.local_addr()).await.is_err());
     /// let refused = server.refused_client().await.ok_or("the server is closed")?;
