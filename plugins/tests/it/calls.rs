@@ -523,15 +523,12 @@ fn names_are_checked_when_they_are_registered() {
 fn places_for_answers_go_from_those_who_have_most_to_others() {
     let ids = connections::<RakNet>(3);
     let mut server = server();
-    let mut buffer = [0; 64];
-    let call = Message::Call { number: 9, name: b"add", arguments: &[0x04, 0x20, 0x00] };
-    let length = call.encode(&mut buffer).expect("room");
     for _ in 0..3 {
-        receive(&mut server, ids[0], &buffer[..length]);
-        receive(&mut server, ids[1], &buffer[..length]);
+        receive_calls(&mut server, ids[0], 1);
+        receive_calls(&mut server, ids[1], 1);
     }
     assert_eq!((server.stats().calls, server.stats().busy), (4, 2));
-    receive(&mut server, ids[2], &buffer[..length]);
+    receive_calls(&mut server, ids[2], 1);
     assert_eq!((server.stats().calls, server.stats().busy), (5, 3));
     let mut sender = Collector::new();
     let plugin: &mut dyn Plugin<RakNet> = &mut server;
@@ -541,20 +538,22 @@ fn places_for_answers_go_from_those_who_have_most_to_others() {
     assert_eq!((to(ids[0]) + to(ids[1]), to(ids[2])), (6, 1));
 }
 
+/// A call of `add`, 1 + 2, `count` times.
+fn receive_calls(server: &mut Calls, from: ConnectionId, count: usize) {
+    let mut buffer = [0; 64];
+    let call = Message::Call { number: 9, name: b"add", arguments: &[0x04, 0x20, 0x00] };
+    let length = call.encode(&mut buffer).expect("room");
+    (0..count).for_each(|_| receive(server, from, &buffer[..length]));
+}
+
 /// One caller that reads no answers leaves room for those of others, and no memory is taken for what it wants.
 #[test]
 fn a_flood_of_calls_is_bounded_by_caller() {
     let ids = connections::<RakNet>(2);
     let mut server = server();
-    let mut buffer = [0; 64];
-    // 1 + 2 in Rabbit.
-    let call = Message::Call { number: 9, name: b"add", arguments: &[0x04, 0x20, 0x00] };
-    let length = call.encode(&mut buffer).expect("room");
-    for _ in 0..1_000 {
-        receive(&mut server, ids[0], &buffer[..length]);
-    }
+    receive_calls(&mut server, ids[0], 1_000);
     assert_eq!((server.stats().calls, server.stats().busy), (2, 998));
-    receive(&mut server, ids[1], &buffer[..length]);
+    receive_calls(&mut server, ids[1], 1);
     assert_eq!(server.stats().calls, 3);
     let mut sender = Collector { blocked: Some(ids[0]), ..Collector::new() };
     let plugin: &mut dyn Plugin<RakNet> = &mut server;
@@ -569,15 +568,8 @@ fn a_flood_of_calls_is_bounded_by_caller() {
 fn a_flood_of_calls_costs_no_other_caller_its_refusals() {
     let ids = connections::<RakNet>(2);
     let mut server = server();
-    let mut buffer = [0; 64];
-    let call = Message::Call { number: 9, name: b"add", arguments: &[0x04, 0x20, 0x00] };
-    let length = call.encode(&mut buffer).expect("room");
-    for _ in 0..1_000 {
-        receive(&mut server, ids[0], &buffer[..length]);
-    }
-    for _ in 0..3 {
-        receive(&mut server, ids[1], &buffer[..length]);
-    }
+    receive_calls(&mut server, ids[0], 1_000);
+    receive_calls(&mut server, ids[1], 3);
     let mut sender = Collector { blocked: Some(ids[0]), ..Collector::new() };
     let plugin: &mut dyn Plugin<RakNet> = &mut server;
     plugin.update(Instant::ZERO, &mut sender);
