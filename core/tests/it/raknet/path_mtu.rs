@@ -315,18 +315,23 @@ fn messages_that_were_cut_for_a_larger_mtu_are_sent_whole() {
     assert_eq!(path.arrived, [500_000, 300_000]);
 }
 
+/// A step at this time of a game that sends small messages often and large ones now and then.
+fn play(path: &mut Path, millis: usize) {
+    if millis.is_multiple_of(30) {
+        path.send(60);
+    }
+    if millis.is_multiple_of(200) {
+        path.send(1_400);
+    }
+    path.step();
+}
+
 /// Milliseconds until the MTU is lowered on a path that loses large datagrams, and so many others by chance.
 fn time_to_heal(lost_of_1000: u64, seed: u64) -> usize {
     let mut path = Path::with_loss(lost_of_1000, seed);
     path.longest = 1_400;
     for millis in (0..60_000).step_by(10) {
-        if millis % 30 == 0 {
-            path.send(60);
-        }
-        if millis % 200 == 0 {
-            path.send(1_400);
-        }
-        path.step();
+        play(&mut path, millis);
         if !path.mtus.is_empty() {
             return millis;
         }
@@ -364,15 +369,7 @@ fn losses_by_chance_of_large_and_small_messages_are_no_black_hole() {
     for lost_of_1000 in [10, 50, 200, 300] {
         for seed in 1..=16 {
             let mut path = Path::with_loss(lost_of_1000, seed);
-            for millis in (0..60_000).step_by(10) {
-                if millis % 30 == 0 {
-                    path.send(60);
-                }
-                if millis % 200 == 0 {
-                    path.send(1_400);
-                }
-                path.step();
-            }
+            (0..60_000).step_by(10).for_each(|millis| play(&mut path, millis));
             assert_eq!(path.mtus, [0; 0], "{lost_of_1000} of 1000, seed {seed}");
         }
     }
