@@ -12,21 +12,27 @@ const COUNTED_HEADER: usize = 9;
 /// carries less.
 const SMALLER_MTUS: [u16; 2] = [1_200, MIN_MTU];
 
-/// What fits at one MTU, with `overhead` bytes in each datagram that belong to a secure mode (0 in plain mode).
+/// What fits at the MTU of a path, which may be smaller than the one that the peers agreed on, with `overhead` bytes in each datagram that belong to a secure mode (0 in plain mode).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Sizes {
     mtu: u16,
+    agreed: u16,
     overhead: u16,
 }
 
 impl Sizes {
     pub(crate) const fn new(mtu: u16, overhead: u16) -> Self {
-        Self { mtu, overhead }
+        Self { mtu, agreed: mtu, overhead }
     }
 
-    /// The same for another MTU.
+    /// The same for another MTU on which the peers agree.
     pub(crate) const fn with_mtu(self, mtu: u16) -> Self {
-        Self { mtu, ..self }
+        Self::new(mtu, self.overhead)
+    }
+
+    /// The same for the MTU on which the peers agreed, by which the other one sends.
+    pub(crate) const fn agreed(self) -> Self {
+        Self::new(self.agreed, self.overhead)
     }
 
     pub(crate) const fn mtu(self) -> u16 {
@@ -35,7 +41,7 @@ impl Sizes {
 
     /// What fits at the next smaller MTU, if any, for a path that does not carry this one.
     pub(crate) fn smaller(self) -> Option<Self> {
-        SMALLER_MTUS.into_iter().find(|mtu| *mtu < self.mtu).map(|mtu| self.with_mtu(mtu))
+        SMALLER_MTUS.into_iter().find(|mtu| *mtu < self.mtu).map(|mtu| Self { mtu, ..self })
     }
 
     /// Bytes of a datagram without IP and UDP headers and without the overhead; zero where there is no MTU.
@@ -58,9 +64,9 @@ impl Sizes {
         self.body().saturating_sub(MAX_HEADER)
     }
 
-    /// Bytes of the longest part that another implementation may send at this MTU.
+    /// Bytes of the longest part that another implementation may send, by which a receiver promises memory.
     pub(crate) const fn foreign_part(self) -> usize {
-        self.datagram().saturating_sub(DATA_HEADER)
+        self.agreed().datagram().saturating_sub(DATA_HEADER)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use rakwire::endpoint::SendError;
+use rakwire::endpoint::{Event, SendError};
 use rakwire::raknet::{Capacity, Config, ConnectionId, Delivery, DisconnectReason, Peer};
 use rakwire::sim::Conditions;
 
@@ -75,6 +75,21 @@ fn what_is_taken_arrives_at_an_equal_peer_however_little_memory_both_have() {
                 net.server.clear();
                 the_longest_arrives(net, server, None);
             }
+        }
+    }
+}
+
+/// The receiver promises memory by the MTU that both agreed on, whatever the path carries now.
+#[test]
+fn what_is_taken_arrives_when_the_path_has_shrunk() {
+    for refused in [1_459, 1_167] {
+        for (blocks, block_size) in [(64, 512), (200, 128), (500, 1_024)] {
+            let capacity = Capacity { connections: 1, blocks, block_size };
+            let (mut net, _, server) = net((capacity, client_config()), (capacity, server_config()));
+            let (now, client) = (net.now(), net.pair.a_address);
+            net.pair.b.handle_too_large(now, client, refused);
+            assert!(matches!(net.pair.b.poll_event(), Some(Event::MtuChanged { .. })), "{refused}");
+            the_longest_arrives(net, server, None);
         }
     }
 }

@@ -50,9 +50,7 @@ enum SentBytes {
 /// The sending side of a connection.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Sender {
-    /// What the peers agreed on. Parts that were cut for it before the path shrank are sent at this size, fragmented.
-    sizes: Sizes,
-    /// What new messages and datagrams are made for.
+    /// What new messages and datagrams are made for. Parts that were cut before the path shrank are sent as they are, fragmented.
     path: Sizes,
     /// Whether the application is to be notified of the MTU.
     has_new_mtu: bool,
@@ -76,7 +74,7 @@ pub(super) struct Sender {
 impl Sender {
     /// Makes a new sender what a connection that begins needs.
     pub(super) fn begin(&mut self, cx: &Context<'_, '_>, sizes: Sizes) {
-        self.set_sizes(sizes);
+        self.set_path(sizes);
         self.pacer = Pacer::new(INITIAL_DATAGRAMS * u32::from(sizes.mtu()));
         self.last_sent = cx.now;
         self.queue.start_numbers_at(cx.state.first_number);
@@ -86,13 +84,8 @@ impl Sender {
 
     /// Sets the MTU that the peers agreed on, before anything was sent.
     pub(super) fn set_mtu(&mut self, cx: &Context<'_, '_>, mtu: u16) {
-        self.set_sizes(self.sizes.with_mtu(mtu));
-        self.recovery.set_congestion_control(cx.config.congestion_control, self.sizes.data_datagram());
-    }
-
-    fn set_sizes(&mut self, sizes: Sizes) {
-        self.sizes = sizes;
-        self.set_path(sizes);
+        self.set_path(self.path.with_mtu(mtu));
+        self.recovery.set_congestion_control(cx.config.congestion_control, self.path.data_datagram());
     }
 
     fn set_path(&mut self, path: Sizes) {
@@ -135,8 +128,9 @@ impl Sender {
         Some(self.path.mtu())
     }
 
+    /// What fits at the MTU that the peers agreed on.
     pub(super) const fn sizes(&self) -> Sizes {
-        self.sizes
+        self.path.agreed()
     }
 
     /// Adds its figures to the statistics.
@@ -214,7 +208,7 @@ impl Sender {
 
     /// The longest message that is taken and that an equal peer can receive.
     pub(super) fn max_message_len(&self, cx: &Context<'_, '_>) -> usize {
-        self.queue.max_message_len(cx, self.sizes)
+        self.queue.max_message_len(cx, self.path)
     }
 
     /// Queues a message of RakNet itself; false when there is no memory for it.
