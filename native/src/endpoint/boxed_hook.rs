@@ -1,5 +1,6 @@
 //! The hook of an endpoint, if it has one.
 
+use std::cell::Cell;
 use std::fmt;
 use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -18,7 +19,7 @@ pub(crate) struct BoxedHook<P>(Option<Running<P>>);
 struct Running<P> {
     id: HookId,
     hook: Box<dyn Hook<P> + Send>,
-    panics: u64,
+    panics: Cell<u64>,
     /// The last `update` panicked. The next one is not before something else happens, so that the driver does not repeat it
     /// without a pause.
     is_update_faulty: bool,
@@ -34,7 +35,7 @@ impl<P> Running<P> {
             // The application has this call inside of its closure, and has to learn that it must not.
             Err(panic) if hook_scope::is_inside_with() => resume_unwind(panic),
             Err(_) => {
-                self.panics += 1;
+                self.panics.update(|panics| panics + 1);
                 None
             }
         }
@@ -43,7 +44,9 @@ impl<P> Running<P> {
     /// A method that changes nothing.
     fn read<R>(&self, method: impl FnOnce(&dyn Hook<P>) -> R) -> Option<R> {
         let _scope = HookScope::of_method(self.id);
-        catch_unwind(AssertUnwindSafe(|| method(self.hook.as_ref()))).ok()
+        let result = catch_unwind(AssertUnwindSafe(|| method(self.hook.as_ref())));
+        self.panics.update(|panics| panics + u64::from(result.is_err()));
+        result.ok()
     }
 }
 
@@ -52,7 +55,7 @@ impl<P: Protocol> BoxedHook<P> {
 
     pub(crate) fn new(hook: impl Hook<P> + Send + 'static) -> Self {
         let (id, hook) = (HookId::new(), Box::new(hook));
-        Self(Some(Running { id, hook, panics: 0, is_update_faulty: false }))
+        Self(Some(Running { id, hook, panics: Cell::new(0), is_update_faulty: false }))
     }
 
     /// The name by which a use of its endpoint inside of it is noticed.
@@ -66,7 +69,7 @@ impl<P: Protocol> BoxedHook<P> {
 
     /// Methods that panicked.
     pub(crate) fn panics(&self) -> u64 {
-        self.0.as_ref().map_or(0, |running| running.panics)
+        self.0.as_ref().map_or(0, |running| running.panics.get())
     }
 
     fn call(&mut self, method: impl FnOnce(&mut dyn Hook<P>) -> Verdict) -> Verdict {
