@@ -59,8 +59,8 @@ pub enum Event<'p, P: Protocol> {
         /// Why.
         reason: P::DisconnectReason,
     },
-    /// This peer, as a server, has refused a client after it had shown its address: by its password, its identity or its
-    /// connect token. No other event is about that connection, unless this peer dials the other one at the same time: then
+    /// This peer, as a server, has refused a client by its password, its identity or its connect token. Its address may be forged
+    /// where the cookie policy lets clients in without a cookie. No other event is about that connection, unless this peer dials the other one at the same time: then
     /// its own attempt fails. Only in RakNet.
     Refused {
         /// The connection that did not open.

@@ -36,7 +36,8 @@ pub enum CookiePolicy {
     /// [`UnderLoad`](Self::UnderLoad) with an eighth of [`max_incoming`](Config::max_incoming) as `unvalidated`, at least 1
     /// and at most 16: every client comes in as long as few come at once, those of
     /// rust-raknet, jsp-raknet, raknet-node and Cloudburst Network too, which know no cookies. `docs/attacks.md` (A4) says
-    /// what forged addresses get then: never more than so many places.
+    /// what forged addresses get then: never more than so many places. Below 16 places it is one client in each
+    /// [`handshake_timeout`](Config::handshake_timeout) that comes in without a cookie.
     #[default]
     Automatic,
     /// Reply 1 carries a keyed cookie; request 2 without it is dropped, counted as

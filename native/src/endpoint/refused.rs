@@ -1,4 +1,4 @@
-//! Clients that a server has refused after they had shown their address.
+//! Clients that a server has refused by what they showed.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -12,7 +12,8 @@ const MAX_QUEUED: usize = 64;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RefusedClient<I> {
-    /// The address of the client, which it has proven.
+    /// The address that the client says is its own. It is proven only where [`CookiePolicy::Required`](rakwire::raknet::CookiePolicy::Required)
+    /// has it proven first: with other policies a forger can have any address refused, so it is no reason for a ban.
     pub remote: SocketAddr,
     /// The identity that the client claims: in RakNet its GUID.
     pub identity: I,
