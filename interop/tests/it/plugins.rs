@@ -43,9 +43,12 @@ impl Ours {
         Self { guid: endpoint.guid(), endpoint, graph, ready, rpc4, connections: Vec::new() }
     }
 
-    /// Connects to a server, which accepts by itself.
-    async fn dial(&mut self, server: &Original) {
-        self.connections.push(self.endpoint.connect(server.server.address).await.expect("a connection"));
+    /// Connects to a server, which accepts by itself, and waits until it counts the connection too: before
+    /// that, it leaves this peer out of what it waits for and sends.
+    async fn dial(&mut self, original: &Original) {
+        self.connections.push(self.endpoint.connect(original.server.address).await.expect("a connection"));
+        let incoming = format!("incoming {}", self.guid.0);
+        original.prints("the original is connected too", |line| line == incoming).await;
     }
 
     async fn meet(&mut self, other: &mut Self) {
@@ -295,8 +298,6 @@ async fn the_original_calls_and_signals_ours() {
     let mut ours = Ours::start().await;
     ours.rpc4.with(register);
     ours.dial(&original).await;
-    let incoming = format!("incoming {}", ours.guid.0);
-    original.prints("ours is connected", |line| line == incoming).await;
     original.server.write_line("ask Add 40 2");
     original.prints("the sum", |line| line == "answer 42").await;
     // It does not understand the error that it sends itself in answer to a question, so it only calls what is unknown.
