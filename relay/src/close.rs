@@ -60,7 +60,7 @@ counted! {
         ShuttingDown,
         /// The UDP socket failed for good (1011).
         UdpFailed,
-        /// The network or this machine reported that the game server cannot be reached, and the client had asked to be closed then (4502).
+        /// The network reported that nothing listens at the port of the game server, and the client had asked to be closed then (4502).
         ServerUnreachable,
         /// The client began the handshake of another protocol than that of its target (4406).
         WrongProtocol,

@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use crate::close::CloseKind;
-use crate::flow::{Counter, DropReason, TargetCounters, TargetSnapshot, Traffic};
+use crate::flow::{Counter, DropReason, TargetCounters, TargetSnapshot, Traffic, Unreachable};
 use crate::target::TargetName;
 use crate::transport_kind::TransportKind;
 
@@ -63,7 +63,6 @@ impl Counters {
             flows: all.flows,
             to_server: all.to_server,
             to_client: all.to_client,
-            unreachable: all.unreachable,
             origins_refused: self.origins_refused.get(),
             bans_refused: self.bans_refused.get(),
             connections_refused: self.connections_refused.get(),
@@ -136,8 +135,6 @@ pub struct Snapshot {
     pub to_server: Traffic,
     /// Traffic to clients.
     pub to_client: Traffic,
-    /// How often the network reported that a game server is unreachable.
-    pub unreachable: u64,
     /// Requests from pages that may not connect.
     pub origins_refused: u64,
     /// Connections and requests of banned addresses.
@@ -168,6 +165,12 @@ impl Snapshot {
     #[must_use]
     pub const fn drops(&self, reason: DropReason) -> u64 {
         self.all.drops(reason)
+    }
+
+    /// How often the network or this machine reported that a game server is unreachable for `reason`.
+    #[must_use]
+    pub const fn unreachable(&self, reason: Unreachable) -> u64 {
+        self.all.unreachable(reason)
     }
 
     /// Connections of clients and rejected requests that ended with `kind`.
@@ -202,11 +205,12 @@ impl fmt::Display for Snapshot {
         write!(f, ", {} datagrams ({} bytes) to servers", to_server.datagrams, to_server.bytes)?;
         write!(f, ", {} datagrams ({} bytes) to clients", to_client.datagrams, to_client.bytes)?;
         let drops = DropReason::ALL.map(|reason| (format!("dropped {reason:?}"), self.drops(reason)));
+        let unreachable =
+            Unreachable::ALL.map(|reason| (format!("unreachable {reason:?}"), self.all.unreachable(reason)));
         let closes = CloseKind::ALL.map(|kind| (format!("closed {kind:?}"), self.closes(kind)));
         let others = [
             ("detached".to_owned(), self.all.detached),
             ("resumed".to_owned(), self.all.resumed),
-            ("unreachable".to_owned(), self.unreachable),
             ("origins refused".to_owned(), self.origins_refused),
             ("bans refused".to_owned(), self.bans_refused),
             ("connections refused".to_owned(), self.connections_refused),
@@ -216,7 +220,9 @@ impl fmt::Display for Snapshot {
             ("PROXY headers refused".to_owned(), self.proxy_headers_refused),
             ("stalled".to_owned(), self.stalled),
         ];
-        for (name, count) in others.into_iter().chain(drops).chain(closes).filter(|(_, count)| *count > 0) {
+        for (name, count) in
+            others.into_iter().chain(unreachable).chain(drops).chain(closes).filter(|(_, count)| *count > 0)
+        {
             write!(f, ", {name}: {count}")?;
         }
         Ok(())

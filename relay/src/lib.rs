@@ -78,7 +78,7 @@ pub use close::CloseKind;
 pub use config::{Config, ConfigError, Limits, UDP_PAYLOAD_MAX};
 pub use counters::{Counters, Snapshot, TransportSnapshot};
 pub use fetch::{FetchError, fetch_server_list};
-pub use flow::{DropReason, TargetSnapshot, Traffic};
+pub use flow::{DropReason, TargetSnapshot, Traffic, Unreachable};
 pub use ops::{LogError, start_logging, systemd};
 pub use relay::{Relay, Stopper};
 pub use reload::Reloader;

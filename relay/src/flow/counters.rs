@@ -2,6 +2,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::unreachable::Unreachable;
+
 /// A direction of datagrams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
@@ -157,9 +159,9 @@ pub struct TargetCounters {
     pub(super) detached: Gauge,
     pub(crate) flows: Counter,
     pub(super) resumed: Counter,
-    pub(super) unreachable: Counter,
     to_server: TrafficCounter,
     to_client: TrafficCounter,
+    unreachable: [Counter; Unreachable::ALL.len()],
     drops: [Counter; DropReason::ALL.len()],
 }
 
@@ -174,7 +176,7 @@ impl TargetCounters {
             resumed: self.resumed.get(),
             to_server: self.to_server.snapshot(),
             to_client: self.to_client.snapshot(),
-            unreachable: self.unreachable.get(),
+            unreachable: self.unreachable.each_ref().map(Counter::get),
             drops: self.drops.each_ref().map(Counter::get),
         }
     }
@@ -185,6 +187,15 @@ impl TargetCounters {
 
     pub(super) fn sent_to_client(&self, bytes: usize) {
         self.to_client.add(1, bytes);
+    }
+
+    pub(super) fn unreachable(&self, reason: Unreachable) {
+        self.unreachable[reason as usize].increment();
+    }
+
+    /// Whether the target has been unreachable for `reason`.
+    pub(super) fn has_been_unreachable(&self, reason: Unreachable) -> bool {
+        self.unreachable[reason as usize].get() > 0
     }
 
     pub(super) fn dropped(&self, reason: DropReason, count: u64) {
@@ -225,8 +236,7 @@ pub struct TargetSnapshot {
     pub to_server: Traffic,
     /// Traffic to clients.
     pub to_client: Traffic,
-    /// How often the network reported that the game server is unreachable.
-    pub unreachable: u64,
+    unreachable: [u64; Unreachable::ALL.len()],
     drops: [u64; DropReason::ALL.len()],
 }
 
@@ -237,11 +247,18 @@ impl TargetSnapshot {
         self.drops[reason as usize]
     }
 
+    /// How often the network or this machine reported that the game server is unreachable for `reason`.
+    #[must_use]
+    pub const fn unreachable(&self, reason: Unreachable) -> u64 {
+        self.unreachable[reason as usize]
+    }
+
     /// The counts of both together.
     #[must_use]
     pub fn plus(self, other: &Self) -> Self {
-        let mut drops = self.drops;
-        for (sum, more) in drops.iter_mut().zip(other.drops) {
+        let Self { mut drops, mut unreachable, .. } = self;
+        let sums = drops.iter_mut().chain(&mut unreachable);
+        for (sum, more) in sums.zip(other.drops.into_iter().chain(other.unreachable)) {
             *sum += more;
         }
         Self {
@@ -251,7 +268,7 @@ impl TargetSnapshot {
             resumed: self.resumed + other.resumed,
             to_server: self.to_server.plus(other.to_server),
             to_client: self.to_client.plus(other.to_client),
-            unreachable: self.unreachable + other.unreachable,
+            unreachable,
             drops,
         }
     }

@@ -27,7 +27,7 @@ pub enum FlowEnd {
     ShuttingDown,
     /// The UDP socket failed for good.
     UdpFailed,
-    /// The network reported that the game server is unreachable before it had sent anything, and [`Setup::closes_unreachable`]
+    /// The network reported that nothing listens at the port of the game server before it had sent anything, and [`Setup::closes_unreachable`]
     /// is set.
     ///
     /// [`Setup::closes_unreachable`]: super::Setup::closes_unreachable

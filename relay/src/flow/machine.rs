@@ -27,6 +27,7 @@ use super::proxy_header::{Announcement, ProxyHeader};
 use super::queue::{AgeQueue, Bounds};
 use super::rate::SharedRate;
 use super::reports::Reports;
+use super::unreachable::Unreachable;
 
 /// For how many intervals of pings a client may be silent; at the end of each but the last it is asked.
 const PINGS_UNANSWERED_MAX: u32 = 3;
@@ -81,8 +82,8 @@ pub enum FromServer<'a> {
     Oversized,
     /// A datagram of somebody else, which arrived before the socket was connected.
     Foreign,
-    /// The network reports that the game server is unreachable. It may be restarting.
-    Unreachable,
+    /// The network or this machine reports that the game server is unreachable. It may be restarting.
+    Unreachable(Unreachable),
     /// The socket can receive nothing any more.
     Failed,
 }
@@ -129,7 +130,7 @@ pub struct Setup {
     pub proxy_header: Option<ProxyHeader>,
     /// What knows the protocol of the target.
     pub inspect: Option<Box<dyn Inspect>>,
-    /// Whether the flow ends if the network reports that the game server is unreachable before it has sent anything.
+    /// Whether the flow ends if the network reports that the game server is absent before it has sent anything.
     pub closes_unreachable: bool,
 }
 
@@ -171,7 +172,7 @@ pub struct Flow {
     /// While the game server has not answered.
     announcement: Option<Announcement>,
     inspect: Option<Box<dyn Inspect>>,
-    /// Whether a game server that is unreachable ends it: not once the server has sent something.
+    /// Whether a game server that is absent ends it: not once the server has sent something.
     closes_unreachable: bool,
     carriage: Carriage,
 }
@@ -261,7 +262,7 @@ impl Flow {
             FromServer::Datagram(datagram) => self.handle_server_datagram(now, datagram),
             FromServer::Oversized => self.count_drops(DropReason::DatagramTooBig, 1),
             FromServer::Foreign => self.count_drops(DropReason::ForeignSource, 1),
-            FromServer::Unreachable => self.handle_unreachable(),
+            FromServer::Unreachable(reason) => self.handle_unreachable(reason),
             FromServer::Failed => self.finish(FlowEnd::UdpFailed),
         }
     }
@@ -453,10 +454,15 @@ impl Flow {
         self.reports.as_ref().map(|reports| reports.secret())
     }
 
-    /// Whether [`FromServer::Unreachable`] would end the flow.
+    /// Whether [`FromServer::Unreachable`] would end the flow if the game server is absent.
     #[must_use]
     pub const fn closes_unreachable(&self) -> bool {
         self.closes_unreachable
+    }
+
+    /// Whether no flow to this game server has had [`FromServer::Unreachable`] for `reason`.
+    pub(crate) fn is_first_report(&self, reason: Unreachable) -> bool {
+        !self.counters.has_been_unreachable(reason)
     }
 
     /// Why the flow has ended, once it has.
@@ -486,10 +492,11 @@ impl Flow {
         }
     }
 
-    /// The server may be restarting, so that a client that has heard of it waits.
-    fn handle_unreachable(&mut self) {
-        self.counters.unreachable.increment();
-        if self.closes_unreachable {
+    /// Ends the flow of a client that waits for a server that is absent. One that has answered may be restarting, and a path
+    /// may come back.
+    fn handle_unreachable(&mut self, reason: Unreachable) {
+        self.counters.unreachable(reason);
+        if self.closes_unreachable && reason.is_absence() {
             self.finish(FlowEnd::ServerUnreachable);
         }
     }

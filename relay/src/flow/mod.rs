@@ -44,6 +44,7 @@ pub(crate) mod rate;
 mod reports;
 mod resume;
 mod source;
+mod unreachable;
 
 #[cfg(test)]
 mod tests;
@@ -59,3 +60,4 @@ pub use self::proxy_header::ProxyHeader;
 pub use self::rate::SharedRate;
 pub use self::resume::ResumeTable;
 pub use self::source::Source;
+pub use self::unreachable::Unreachable;

@@ -142,10 +142,10 @@ fn what_is_harmless_is_counted_and_the_flow_goes_on() {
     fixture.client(datagram(0));
     fixture.client(FromClient::Control);
     fixture.server(FromServer::Oversized);
-    fixture.server(FromServer::Unreachable);
+    fixture.server(FromServer::Unreachable(Unreachable::ClosedPort));
     assert_eq!(fixture.drops(DropReason::EmptyMessage), 1);
     assert_eq!(fixture.drops(DropReason::DatagramTooBig), 1);
-    assert_eq!(fixture.counters.snapshot().unreachable, 1);
+    assert_eq!(fixture.counters.snapshot().unreachable(Unreachable::ClosedPort), 1);
     assert_eq!(fixture.end(), None);
 }
 
@@ -653,11 +653,25 @@ fn an_unreachable_server_ends_the_flow_of_a_client_that_asks_for_it_until_the_se
     let setup = || Setup { closes_unreachable: true, ..Setup::default() };
     let mut waiting = fixture_of(limits(), setup());
     waiting.server(FromServer::Foreign);
-    waiting.server(FromServer::Unreachable);
+    waiting.server(FromServer::Unreachable(Unreachable::ClosedPort));
     assert_eq!(waiting.end(), Some(FlowEnd::ServerUnreachable));
     let mut answered = fixture_of(limits(), setup());
     answered.server(FromServer::Datagram(b"hello"));
-    answered.server(FromServer::Unreachable);
+    answered.server(FromServer::Unreachable(Unreachable::ClosedPort));
     assert_eq!(answered.end(), None);
-    assert_eq!(answered.counters.snapshot().unreachable, 1);
+    assert_eq!(answered.counters.snapshot().unreachable(Unreachable::ClosedPort), 1);
+}
+
+#[test]
+fn errors_of_the_path_are_counted_by_reason_and_do_not_end_the_flow_of_a_client_that_asks_for_it() {
+    let mut waiting = fixture_of(limits(), Setup { closes_unreachable: true, ..Setup::default() });
+    for reason in [Unreachable::Host, Unreachable::Network, Unreachable::Forbidden, Unreachable::Other] {
+        assert!(waiting.flow.is_first_report(reason), "{reason:?}");
+        waiting.server(FromServer::Unreachable(reason));
+        assert_eq!(waiting.end(), None, "{reason:?}");
+        assert!(!waiting.flow.is_first_report(reason), "{reason:?}");
+        assert_eq!(waiting.counters.snapshot().unreachable(reason), 1);
+    }
+    waiting.server(FromServer::Unreachable(Unreachable::ClosedPort));
+    assert_eq!(waiting.end(), Some(FlowEnd::ServerUnreachable));
 }

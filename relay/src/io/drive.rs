@@ -9,6 +9,7 @@ use std::task::{Context, Poll};
 use std::time::Instant;
 
 use tokio::time::{Sleep, sleep_until};
+use tracing::warn;
 
 use super::app::{App, Connections};
 use super::catch_up::CatchUp;
@@ -144,8 +145,8 @@ impl<'a> Driver<'a> {
         while let Some(sent) = self.server.try_send(&mut self.flow, now) {
             match sent {
                 Poll::Ready(sent) => {
-                    if sent.is_unreachable {
-                        self.flow.handle_server(now, FromServer::Unreachable);
+                    if let Some(reason) = sent.unreachable {
+                        pass(&mut self.flow, self.server.server(), now, FromServer::Unreachable(reason));
                     }
                     self.flow.handle_sent(sent.count, sent.sending);
                 }
@@ -161,11 +162,17 @@ impl<'a> Driver<'a> {
     /// Receives datagrams of the game server; true if there may be more.
     fn receive(&mut self, context: &mut Context<'_>, now: Instant) -> bool {
         let Self { flow, server, connection, .. } = self;
+        let address = server.server();
         if !flow.closes_unreachable() {
             server.ignore_errors();
-        } else if server.poll_unreachable(context).is_ready() {
-            flow.handle_server(now, FromServer::Unreachable);
-            return false;
+        }
+        while flow.closes_unreachable()
+            && let Poll::Ready(reason) = server.poll_unreachable(context)
+        {
+            pass(flow, address, now, FromServer::Unreachable(reason));
+            if flow.end().is_some() {
+                return false;
+            }
         }
         for _ in 0..RECEIVES_MAX {
             match server.poll_readable(context) {
@@ -181,7 +188,7 @@ impl<'a> Driver<'a> {
                 if let (0, Some(connection)) = (flow.room_to_client(), connection.as_mut()) {
                     let _ = connection.poll_fill(context, flow, now);
                 }
-                flow.handle_server(now, input);
+                pass(flow, address, now, input);
             });
             if received == ControlFlow::Break(()) && server.poll_readable(context).is_pending() {
                 return false;
@@ -238,6 +245,16 @@ impl<'a> Driver<'a> {
             tokio::spawn(async move { connection.close(&reason).await });
         }
     }
+}
+
+/// Passes input from the game server at `address` to its flow. The first report of each kind about a target is logged.
+fn pass(flow: &mut Flow, address: SocketAddr, now: Instant, input: FromServer<'_>) {
+    if let FromServer::Unreachable(reason) = input
+        && flow.is_first_report(reason)
+    {
+        warn!(server = %address, ?reason, "the game server is unreachable; further reports are only counted");
+    }
+    flow.handle_server(now, input);
 }
 
 #[cfg(test)]

@@ -30,6 +30,7 @@ mod tcp;
 mod transport;
 mod transports;
 mod udp;
+mod udp_error;
 mod webtransport;
 mod write_deadline;
 

@@ -18,7 +18,8 @@ use tracing::warn;
 use super::path_mtu::{fragmenting_state, send_datagram};
 use super::receive::{Received, try_receive};
 use super::source::bind_source;
-use crate::flow::{Batch, Flow, FromServer, Sending, Source};
+use super::udp_error::{is_temporary, unreachable};
+use crate::flow::{Batch, Flow, FromServer, Sending, Source, Unreachable};
 
 /// The longest datagram that is received at least, which is more than either protocol sends.
 const RECEIVE_MIN: usize = 2048;
@@ -34,8 +35,8 @@ pub(crate) struct Sent {
     /// How many datagrams it is about.
     pub(crate) count: usize,
     pub(crate) sending: Sending,
-    /// Whether the network has reported that the game server is unreachable.
-    pub(crate) is_unreachable: bool,
+    /// Why the game server is unreachable, if that has been reported.
+    pub(crate) unreachable: Option<Unreachable>,
 }
 
 /// See the module.
@@ -75,6 +76,10 @@ impl ServerSocket {
         Ok(Self { socket, state, server, errors: None, longest, expected: 1 })
     }
 
+    pub(crate) const fn server(&self) -> SocketAddr {
+        self.server
+    }
+
     pub(crate) fn poll_readable(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.socket.poll_recv_ready(context)
     }
@@ -83,16 +88,16 @@ impl ServerSocket {
         self.socket.poll_send_ready(context)
     }
 
-    /// Ready when the network reports that the server is unreachable. Neither a socket that is readable nor one that is writable
+    /// Ready with each report that the server is unreachable. Neither a socket that is readable nor one that is writable
     /// says so before the next datagram.
-    pub(crate) fn poll_unreachable(&mut self, context: &mut Context<'_>) -> Poll<()> {
+    pub(crate) fn poll_unreachable(&mut self, context: &mut Context<'_>) -> Poll<Unreachable> {
         loop {
             let next = || next_error(Arc::clone(&self.socket));
             let errors = self.errors.get_or_insert_with(|| ReusableBoxFuture::new(next()));
             let error = ready!(errors.poll(context));
             errors.set(next());
-            if is_unreachable(&error) {
-                return Poll::Ready(());
+            if let Some(reason) = unreachable(&error) {
+                return Poll::Ready(reason);
             }
         }
     }
@@ -124,7 +129,7 @@ impl ServerSocket {
             match self.socket.try_io(Interest::WRITABLE, send) {
                 Ok(()) => {
                     let sending = Sending::Sent;
-                    return Poll::Ready(Sent { count: batch.count, sending, is_unreachable: false });
+                    return Poll::Ready(Sent { count: batch.count, sending, unreachable: None });
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Poll::Pending,
                 // Some paths take no batches. If it was something else, the single datagram tells.
@@ -138,8 +143,8 @@ impl ServerSocket {
         let send = |datagram: &[u8]| self.socket.try_send(datagram).map(drop);
         let send = || send_datagram(&self.socket, self.server, datagram, send);
         let mut result = send();
-        let is_unreachable = result.as_ref().is_err_and(is_unreachable);
-        if is_unreachable {
+        let unreachable = result.as_ref().err().and_then(unreachable);
+        if unreachable.is_some() {
             // Usually this is an ICMP error caused by an earlier datagram. It has been reported now, so retry.
             result = send();
         }
@@ -152,7 +157,7 @@ impl ServerSocket {
                 Sending::Failed
             }
         };
-        Poll::Ready(Sent { count: 1, sending, is_unreachable })
+        Poll::Ready(Sent { count: 1, sending, unreachable })
     }
 
     /// Passes received datagrams or an error to `handle`; breaks if there are none.
@@ -170,12 +175,14 @@ impl ServerSocket {
         match result {
             Ok(()) => {}
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return ControlFlow::Break(()),
-            Err(error) if is_unreachable(&error) => handle(FromServer::Unreachable),
-            Err(error) if is_temporary(&error) => {}
-            Err(error) => {
-                warn!(%error, "cannot receive from the game server");
-                handle(FromServer::Failed);
-            }
+            Err(error) => match unreachable(&error) {
+                Some(reason) => handle(FromServer::Unreachable(reason)),
+                None if is_temporary(&error) => {}
+                None => {
+                    warn!(%error, "cannot receive from the game server");
+                    handle(FromServer::Failed);
+                }
+            },
         }
         ControlFlow::Continue(())
     }
@@ -205,31 +212,6 @@ fn is_same(one: SocketAddr, other: SocketAddr) -> bool {
     (one.ip().to_canonical(), one.port()) == (other.ip().to_canonical(), other.port())
 }
 
-/// Whether an error is about the path or the other end and not about the socket.
-fn is_unreachable(error: &io::Error) -> bool {
-    use io::ErrorKind::{
-        ConnectionRefused, ConnectionReset, HostUnreachable, NetworkDown, NetworkUnreachable,
-        PermissionDenied,
-    };
-    matches!(
-        error.kind(),
-        ConnectionRefused
-            | ConnectionReset
-            | HostUnreachable
-            | NetworkDown
-            | NetworkUnreachable
-            | PermissionDenied
-    )
-}
-
-/// Whether an error leaves a socket that can be used. A datagram can be too long for the path.
-fn is_temporary(error: &io::Error) -> bool {
-    use io::ErrorKind::{Interrupted, OutOfMemory};
-    is_unreachable(error)
-        || quinn_udp::is_msg_size_err(error)
-        || matches!(error.kind(), Interrupted | OutOfMemory)
-}
-
 #[cfg(test)]
 impl ServerSocket {
     pub(super) fn local_addr(&self) -> io::Result<SocketAddr> {
@@ -248,15 +230,6 @@ mod tests {
     use std::net::Ipv4Addr;
 
     use super::*;
-
-    #[test]
-    fn an_unreachable_server_does_not_end_a_flow_but_a_broken_socket_does() {
-        let is_temporary = |kind: io::ErrorKind| is_temporary(&kind.into());
-        assert!(is_temporary(io::ErrorKind::ConnectionRefused));
-        assert!(is_temporary(io::ErrorKind::HostUnreachable));
-        assert!(!is_temporary(io::ErrorKind::NotConnected));
-        assert!(!is_temporary(io::ErrorKind::InvalidInput));
-    }
 
     async fn connect(server: &UdpSocket, source: Source) -> ServerSocket {
         let client = Ipv4Addr::new(192, 0, 2, 7).into();

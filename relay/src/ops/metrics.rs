@@ -11,7 +11,7 @@ use metrics_exporter_prometheus::PrometheusBuilder;
 use super::log::suppressed;
 use crate::close::CloseKind;
 use crate::counters::Snapshot;
-use crate::flow::{Direction, DropReason};
+use crate::flow::{Direction, DropReason, Unreachable};
 use crate::front::{FrontDropReason, FrontSnapshot};
 use crate::transport_kind::TransportKind;
 use crate::webrtc::{WebRtcDropReason, WebRtcSnapshot};
@@ -109,7 +109,7 @@ fn describe_counters() {
     );
     describe_counter!(
         "rakwire_relay_server_unreachable_total",
-        "Reports of the network that a game server is unreachable."
+        "Reports of the network or this machine that a game server is unreachable."
     );
     describe_counter!(
         "rakwire_relay_log_lines_suppressed_total",
@@ -124,13 +124,16 @@ fn record_traffic(snapshot: &Snapshot) {
         gauge!("rakwire_relay_flows_detached", "target" => target()).set(counts.detached as f64);
         counter!("rakwire_relay_flows_total", "target" => target()).absolute(counts.flows);
         counter!("rakwire_relay_flows_resumed_total", "target" => target()).absolute(counts.resumed);
-        counter!("rakwire_relay_server_unreachable_total", "target" => target()).absolute(counts.unreachable);
         for (direction, traffic) in
             [(Direction::ToServer, counts.to_server), (Direction::ToClient, counts.to_client)]
         {
             let labels = [("target", target()), ("direction", label(direction))];
             counter!("rakwire_relay_datagrams_total", &labels).absolute(traffic.datagrams);
             counter!("rakwire_relay_bytes_total", &labels).absolute(traffic.bytes);
+        }
+        for reason in Unreachable::ALL {
+            let labels = [("target", target()), ("reason", label(reason))];
+            counter!("rakwire_relay_server_unreachable_total", &labels).absolute(counts.unreachable(reason));
         }
         for reason in DropReason::ALL {
             let direction = label(reason.direction());

@@ -7,7 +7,7 @@ use proxy_header::{ParseConfig, ProxiedAddress};
 use rakwire_relay::config::TargetSource;
 use rakwire_relay::flow::{ProxyHeader, Source};
 use rakwire_relay::protocol::ProtocolKind;
-use rakwire_relay::{CloseKind, DropReason};
+use rakwire_relay::{CloseKind, DropReason, Unreachable};
 use tokio::time::sleep;
 use tokio_tungstenite::tungstenite::Message;
 
@@ -161,7 +161,7 @@ async fn a_session_survives_a_restart_of_the_game_server() {
     drop(server);
     // An ICMP error about one datagram is reported when a later one is sent.
     within(async {
-        while relay.snapshot().unreachable == 0 {
+        while relay.snapshot().unreachable(Unreachable::ClosedPort) == 0 {
             client.send(b"to no server").await;
             sleep(Duration::from_millis(5)).await;
         }
@@ -323,7 +323,7 @@ async fn a_client_waits_for_a_game_server_that_is_absent() {
     let relay = Running::start(config(address)).await;
     let mut client = relay.client().await;
     within(async {
-        while relay.snapshot().unreachable < 3 {
+        while relay.snapshot().unreachable(Unreachable::ClosedPort) < 3 {
             client.send(b"anybody there?").await;
             sleep(Duration::from_millis(5)).await;
         }
@@ -361,7 +361,7 @@ async fn a_client_whose_game_server_has_answered_waits_through_its_restart() {
     assert_eq!(client.receive().await, b"welcome");
     drop(server);
     within(async {
-        while relay.snapshot().unreachable == 0 {
+        while relay.snapshot().unreachable(Unreachable::ClosedPort) == 0 {
             client.send(b"to no server").await;
             sleep(Duration::from_millis(5)).await;
         }

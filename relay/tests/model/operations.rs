@@ -12,7 +12,7 @@ use arbitrary::{Arbitrary, Unstructured};
 use super::Broken;
 use crate::flow::{
     Carriage, DropReason, Flow, FlowLimits, FromClient, FromServer, ProxyHeader, Rate, ResumeTable, Secret,
-    Sending, Setup, TargetCounters, ToClient,
+    Sending, Setup, TargetCounters, ToClient, Unreachable,
 };
 
 const FLOWS: usize = 3;
@@ -467,7 +467,7 @@ impl Client {
                 self.down.accepted += 1;
                 FromServer::Oversized
             }
-            _ => FromServer::Unreachable,
+            _ => FromServer::Unreachable(Unreachable::ClosedPort),
         };
         self.flow.handle_server(now, input);
     }
