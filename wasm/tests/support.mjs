@@ -48,7 +48,8 @@ function firstMatch(child, name, pattern, logged) {
   });
 }
 
-async function start(context, name, path, args, pattern, logs = false) {
+/** Starts a program, which says by `pattern` that it is ready, and ends it with the test. */
+export async function start(context, name, path, args, pattern, logs = false) {
   // Standard input stays open, because the interop peers exit at its end.
   const child = spawn(path, args, { stdio: "pipe", env: { ...process.env, RUST_LOG: logs ? "info" : "error" } });
   const ended = new Promise((resolve) => child.once("exit", resolve));
@@ -65,7 +66,8 @@ async function start(context, name, path, args, pattern, logs = false) {
     logged += chunk;
     if (!logs) process.stderr.write(chunk);
   });
-  return { address: await firstMatch(child, name, pattern, () => logged), stop, printed: () => text, logged: () => logged };
+  const tell = (line) => child.stdin.write(`${line}\n`);
+  return { address: await firstMatch(child, name, pattern, () => logged), tell, pid: child.pid, stop, printed: () => text, logged: () => logged };
 }
 
 /** Starts a program at an address that it has had before, and that something else may have for a moment. */

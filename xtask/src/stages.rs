@@ -28,7 +28,7 @@ const NODE_AND_CHROMIUM: [Need; 5] =
     [Need::Node, Need::NpmPackage, Need::Chromium, Need::HostTests, Need::CppPeer];
 
 /// The needs of a page in several browsers that talks to our programs and to foreign ones.
-const BROWSERS: [Need; 9] = [
+const BROWSERS: [Need; 10] = [
     Need::Node,
     Need::NpmPackage,
     Need::Chromium,
@@ -36,6 +36,7 @@ const BROWSERS: [Need; 9] = [
     Need::OpenSsl,
     Need::CertUtil,
     Need::IpRoute,
+    Need::Nftables,
     Need::HostTests,
     Need::CppPeer,
 ];
@@ -500,7 +501,8 @@ fn wasm_tests(shell: &Shell) -> Result<()> {
 }
 
 /// The tests of the npm package with more than Node, Chromium and one foreign server.
-const OTHER_BROWSERS: [&str; 3] = ["foreign.test.mjs", "transports.test.mjs", "webrtc.test.mjs"];
+const OTHER_BROWSERS: [&str; 4] =
+    ["foreign.test.mjs", "paths.test.mjs", "transports.test.mjs", "webrtc.test.mjs"];
 
 fn other_browser_tests(shell: &Shell) -> Result<()> {
     npm_tests(shell, |file| OTHER_BROWSERS.contains(&file))

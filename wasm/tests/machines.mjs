@@ -1,0 +1,68 @@
+// A client, a router and a server, each a network namespace, as the tests of the command-line tool have them.
+
+import { execFileSync } from "node:child_process";
+import { readFileSync } from "node:fs";
+
+import { start } from "./support.mjs";
+
+// Where ip and nft are, for users other than root too.
+process.env.PATH += ":/usr/sbin:/sbin";
+
+const SCRIPT = readFileSync(new URL("machines.sh", import.meta.url), "utf8");
+
+/**
+ * The networks of the router's links to the two others, and where a server listens. A route of IPv6 replaces only one of the same
+ * metric, and those that the kernel makes have 256.
+ */
+export const NETWORKS = {
+  IPv4: { family: "-4", client: "10.71.1.0/24", server: "10.71.2.0/24", address: "10.71.2.2:61111" },
+  IPv6: { family: "-6", client: "fd71:1::/64", server: "fd71:2::/64", address: "[fd71:2::2]:61111", metric: ["metric", "256"] },
+};
+
+/** Before packets are reassembled: NF_IP_PRI_CONNTRACK_DEFRAG is -400. */
+const DROP_FRAGMENTS = `table inet fragments {
+  chain arriving {
+    type filter hook prerouting priority -450
+    meta nfproto ipv4 ip frag-off & 0x3fff != 0 drop
+    meta nfproto ipv6 exthdr frag exists drop
+  }
+}`;
+
+const FORBID = `table inet forbidden {
+  chain leaving {
+    type filter hook output priority 0
+    udp dport 61111 counter drop
+  }
+}`;
+
+/** Makes the machines, which exist until the end of the test. */
+export async function makeMachines(context) {
+  const isRoot = process.getuid() === 0;
+  const user = isRoot ? [] : ["--map-root-user"];
+  const keeper = await start(context, "network namespaces", "unshare", [...user, "--net", "--mount", "sh", "-c", SCRIPT], /(ready)\n/);
+  const enter = ["--target", String(keeper.pid), "--net", "--mount", ...(isRoot ? [] : ["--user", "--preserve-credentials"])];
+  /** The arguments of nsenter that run a command at a machine; at the router without one. */
+  const at = (machine, command) => [...enter, ...(machine === undefined ? [] : ["ip", "netns", "exec", machine]), ...command];
+  const run = (machine, ...command) => execFileSync("nsenter", at(machine, command), { stdio: ["ignore", "pipe", "inherit"] });
+  /** The largest packet on the way to a machine. */
+  const narrow = (machine, mtu) => {
+    for (const network of Object.values(NETWORKS)) {
+      run(undefined, "ip", network.family, "route", "replace", network[machine], "dev", `to_${machine}`, ...(network.metric ?? []), "mtu", "lock", String(mtu));
+    }
+  };
+  return {
+    run,
+    /** The path between client and server has packets of `mtu` bytes from now on. */
+    narrow: (mtu) => ["client", "server"].forEach((machine) => narrow(machine, mtu)),
+    /** On the way from the server to the client alone. */
+    narrowBack: (mtu) => narrow("client", mtu),
+    /** Fragments reach neither machine, as behind many firewalls. */
+    dropFragments: () => ["client", "server"].forEach((machine) => run(machine, "nft", DROP_FRAGMENTS)),
+    /** A firewall of the client's machine forbids everything to the server's port. */
+    forbid: () => run("client", "nft", FORBID),
+    allow: () => run("client", "nft", "delete table inet forbidden"),
+    /** Whether something was forbidden. */
+    hasForbidden: () => /packets [1-9]/.test(run("client", "nft", "list table inet forbidden")),
+    start: (machine, name, command, pattern) => start(context, name, "nsenter", at(machine, command), pattern),
+  };
+}

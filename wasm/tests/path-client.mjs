@@ -1,0 +1,53 @@
+// Started by paths.test.mjs at the client's machine: a relay with a target that is the address of its first argument, and a
+// client that comes to it by the transport of the second: `websocket` in Node, or what Chromium has. For each line of its
+// input it sends large messages one after the other and waits for their echoes. It prints `open` and `echoed`, each with the MTU.
+
+import { createInterface } from "node:readline";
+
+import { openWith } from "./package-page.mjs";
+import { LIMIT_MS, startRelay } from "./support.mjs";
+
+const COUNT = 5;
+const LENGTH = 5_000;
+
+/** Runs where the client is, in Node or in a page. */
+async function open([module, url, transport, timeoutMs, WebSocket]) {
+  const { connect } = await import(module);
+  const connection = await connect(url, { target: "game", transport, timeoutMs, ...(WebSocket && { webSocket: WebSocket }) });
+  globalThis.echoes = async ([count, length]) => {
+    for (let number = 0; number < count; number++) {
+      connection.send(Uint8Array.from({ length }, (_, index) => (index === 0 ? 0xfe : (index * 31 + number) & 0xff)));
+      const { bytes } = await connection.receive();
+      if (bytes.length !== length || bytes[length - 1] !== (((length - 1) * 31 + number) & 0xff)) throw new Error("another message");
+    }
+    return connection.stats().mtu;
+  };
+  return connection.stats().mtu;
+}
+
+async function openInNode(context, server) {
+  const relay = await startRelay(context, { game: server });
+  const { WebSocket } = await import("ws");
+  console.log(`open ${await open(["rakwire", `ws://${relay.address}/ws`, "websocket", LIMIT_MS, WebSocket])}`);
+  return (...args) => globalThis.echoes(...args);
+}
+
+async function openInPage(context, server, transport) {
+  const { page, url } = await openWith(context, { game: server });
+  console.log(`open ${await page.evaluate(open, ["/dist/index.js", url, transport, LIMIT_MS])}`);
+  return (what) => page.evaluate((given) => globalThis.echoes(given), what);
+}
+
+const stops = [];
+const context = { after: (stop) => stops.unshift(stop) };
+const [server, transport] = process.argv.slice(2);
+try {
+  const echoes = await (transport === "websocket" ? openInNode : openInPage)(context, server, transport);
+  for await (const _ of createInterface({ input: process.stdin })) {
+    console.log(`echoed ${await echoes([COUNT, LENGTH])}`);
+  }
+} finally {
+  for (const stop of stops) {
+    await stop();
+  }
+}

@@ -1,0 +1,83 @@
+// Clients of a relay whose way to the game server is narrower than the handshake showed, or closed for a while, in network
+// namespaces.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { fileURLToPath } from "node:url";
+
+import { makeMachines, NETWORKS } from "./machines.mjs";
+import { program, until } from "./support.mjs";
+
+const CLIENT = fileURLToPath(new URL("path-client.mjs", import.meta.url));
+
+/** A server that sends everything back. */
+function startServer(machines, address) {
+  const tool = program("RAKWIRE_BIN", "Build it with `cargo build --release -p rakwire-cli`.");
+  return machines.start("server", "rakwire echo", [tool, "echo", "--listen", address], /listening on (\S+)\n/);
+}
+
+/** A client through a relay at its own machine, at a server that sends everything back. */
+async function startClient(machines, address, transport) {
+  const client = await machines.start("client", "client", [process.execPath, CLIENT, address, transport], /open (\d+)\n/);
+  const mtus = () => [...client.printed().matchAll(/echoed (\d+)\n/g)].map(([, mtu]) => Number(mtu));
+  let rounds = 0;
+  /** Large messages go to the server and come back; returns the MTU of the connection after that. */
+  const echo = async () => {
+    rounds += 1;
+    client.tell("send");
+    await until(() => mtus().length === rounds, "large messages come back");
+    return mtus().at(-1);
+  };
+  return { mtu: Number(client.address), echo };
+}
+
+/** Chromium's WebTransport carries datagrams of 1,024 bytes, which every link of IPv6 does. */
+const WAYS = [
+  { transport: "websocket", family: "IPv4", mtu: 1_400, tunnel: 1_280 },
+  { transport: "websocket", family: "IPv6", mtu: 1_400, tunnel: 1_280 },
+  { transport: "webtransport", family: "IPv4", mtu: 900, tunnel: 800 },
+];
+
+for (const { transport, family, mtu, tunnel } of WAYS) {
+  const { address } = NETWORKS[family];
+  test(`${transport}, ${family}: large messages arrive where the server's way back to the relay is narrower`, async (t) => {
+    const machines = await makeMachines(t);
+    machines.narrowBack(mtu);
+    await startServer(machines, address);
+    const { echo } = await startClient(machines, address, transport);
+    await echo();
+  });
+
+  test(`${transport}, ${family}: large messages arrive through a tunnel that comes up during the connection`, async (t) => {
+    const machines = await makeMachines(t);
+    await startServer(machines, address);
+    const { echo } = await startClient(machines, address, transport);
+    await echo();
+    machines.narrow(tunnel);
+    await echo();
+  });
+
+  test(`${transport}, ${family}: large messages arrive where the way is narrower and fragments are dropped`, async (t) => {
+    const machines = await makeMachines(t);
+    machines.narrow(mtu);
+    machines.dropFragments();
+    await startServer(machines, address);
+    const { mtu: reached, echo } = await startClient(machines, address, transport);
+    assert.ok(reached <= mtu, "request 1 is cut to the path");
+    await echo();
+  });
+}
+
+test("a client waits while a firewall forbids the relay its way to the server", async (t) => {
+  const machines = await makeMachines(t);
+  const { address } = NETWORKS.IPv4;
+  await startServer(machines, address);
+  machines.forbid();
+  const started = startClient(machines, address, "websocket");
+  // It is awaited below, and may fail before.
+  started.catch(() => undefined);
+  await until(machines.hasForbidden, "the relay sends something");
+  machines.allow();
+  const { echo } = await started;
+  await echo();
+});
