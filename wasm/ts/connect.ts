@@ -3,15 +3,13 @@
 import { PeerConnection } from "./connection.js";
 import { withDeadline } from "./deadline.js";
 import { RakwireError } from "./errors.js";
-import { readSettings } from "./options.js";
+import { DEFAULT_TIMEOUT_MS, readSettings } from "./options.js";
 import type { Peer, PeerSettings } from "./peer.js";
 import type { SessionLike, SessionOwner, SessionSettings } from "./session.js";
 import { Session } from "./session.js";
 import type { Connection, ConnectOptions, Protocol } from "./types.js";
 import { beforeAbort } from "./waits.js";
 import type { Loaded, Wasm } from "./wasm.js";
-
-const DEFAULT_TIMEOUT_MS = 15_000;
 
 /** Makes a peer of a connection. */
 type CreatePeer = (rust: Loaded, settings: PeerSettings) => Peer;

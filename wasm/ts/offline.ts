@@ -32,7 +32,7 @@ export function isPingScope(scope: unknown): scope is PingScope {
 }
 
 /** The datagram of a ping. */
-export function writePing(scope: PingScope, time: bigint, guid: bigint): Uint8Array {
+export function writePing(scope: PingScope, time: bigint, guid: bigint): Uint8Array<ArrayBuffer> {
   const bytes = new Uint8Array(PING_LENGTH);
   const view = new DataView(bytes.buffer);
   view.setUint8(0, PING_IDS[scope]);

@@ -10,6 +10,11 @@ import { directTransport } from "./transport/transport.js";
 import type { ConnectOptions, MemoryOptions, Protocol } from "./types.js";
 
 const DEFAULT_PROTOCOL_VERSION = 6;
+/** How long a server is asked for its version, and which part of the time for connecting at most. */
+const VERSION_WAIT_MS = 1_000;
+const VERSION_WAIT_PART = 1 / 4;
+/** How long connecting may take. */
+export const DEFAULT_TIMEOUT_MS = 15_000;
 /** The longest delay of a timer. */
 export const MAX_TIMEOUT_MS = 0x7fff_ffff;
 /** More parts than any message can have. */
@@ -72,6 +77,7 @@ const SECURE_OPTIONS = ["serverKey", "identity", "identityData", "connectToken"]
 /** The settings of a session. An entry of the package that has one protocol names it as `only`. */
 export function readSettings(url: string | URL, options: ConnectOptions, only?: Protocol): SessionSettings {
   const { protocol = only ?? "raknet", protocolVersion = DEFAULT_PROTOCOL_VERSION, progressInterval = 0 } = options;
+  const { timeoutMs = DEFAULT_TIMEOUT_MS } = options;
   if (protocol !== "raknet" && protocol !== "game") {
     throw new RakwireError("bad-option", `protocol must be raknet or game, not ${String(protocol)}`);
   }
@@ -90,9 +96,11 @@ export function readSettings(url: string | URL, options: ConnectOptions, only?: 
   if (protocol === "game" && options.outgoingLimit !== undefined) {
     throw new RakwireError("bad-option", "the Game Protocol has no limit of the outgoing rate");
   }
+  const asks = protocolVersion === "ask";
   return {
     protocol,
-    protocolVersion: readInteger("protocolVersion", protocolVersion, 0, 255),
+    protocolVersion: asks ? DEFAULT_PROTOCOL_VERSION : readInteger("protocolVersion", protocolVersion, 0, 255),
+    versionWaitMs: asks ? Math.min(VERSION_WAIT_MS, timeoutMs * VERSION_WAIT_PART) : 0,
     progressInterval: readInteger("progressInterval", progressInterval, 0, MAX_PROGRESS_INTERVAL),
     password,
     memory: readMemory(options.memory),

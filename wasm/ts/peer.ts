@@ -15,6 +15,8 @@ import type { CloseCode, MemoryOptions, Message, Outcome, Progress, Protocol } f
 export interface PeerSettings {
   protocol: Protocol;
   protocolVersion: number;
+  /** How many milliseconds a pong is waited for that shows the version of the server; 0 does not ask. */
+  versionWaitMs?: number;
   progressInterval: number;
   password: Uint8Array;
   memory: MemoryOptions;
@@ -64,7 +66,7 @@ export function createGamePeer(rust: Rust, settings: PeerSettings): Peer {
 
 export class RustPeerHandle {
   readonly #rust: RustPeer;
-  readonly #peer: number;
+  #peer = 0;
   readonly #memory: WebAssembly.Memory;
   readonly #settings: PeerSettings;
   #bytes = new Uint8Array(0);
@@ -76,16 +78,24 @@ export class RustPeerHandle {
     if (rust === undefined) {
       throw new RakwireError("bad-option", `this WebAssembly is without the protocol ${settings.protocol}`);
     }
-    const [a, b, c, d] = crypto.getRandomValues(new BigUint64Array(4)) as unknown as [bigint, bigint, bigint, bigint];
-    const { blocks = 0, blockSize = 0 } = settings.memory;
     this.#rust = rust;
-    const { silenceTimeoutMs, protocolVersion, progressInterval, outgoingLimit } = settings;
-    this.#peer = rust.create(a, b, c, d, blocks, blockSize, silenceTimeoutMs, protocolVersion, progressInterval, outgoingLimit);
+    this.#memory = memory;
+    this.#settings = settings;
+    this.create(settings.protocolVersion);
+  }
+
+  /** Makes the peer of Rust, in place of one that it may have. */
+  protected create(protocolVersion: number): void {
+    const [a, b, c, d] = crypto.getRandomValues(new BigUint64Array(4)) as unknown as [bigint, bigint, bigint, bigint];
+    const { memory, silenceTimeoutMs, progressInterval, outgoingLimit } = this.#settings;
+    const { blocks = 0, blockSize = 0 } = memory;
+    if (this.#peer !== 0) {
+      this.free();
+    }
+    this.#peer = this.#rust.create(a, b, c, d, blocks, blockSize, silenceTimeoutMs, protocolVersion, progressInterval, outgoingLimit);
     if (this.#peer === 0) {
       throw new RakwireError("no-memory", NO_MEMORY);
     }
-    this.#memory = memory;
-    this.#settings = settings;
   }
 
   connect(now: number): void {

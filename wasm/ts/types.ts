@@ -299,9 +299,11 @@ export interface ConnectOptions {
   /**
    * The RakNet protocol version that the server is told first: 6 is the original, 10 and 11 are Minecraft Bedrock. If the
    * server names another one, the attempt goes on with that; some servers of other makes block an address for 10 s then, so that
-   * {@link Pong.protocolVersion} is the better choice where there is a pong. Default 6.
+   * {@link Pong.protocolVersion} is the better choice where there is a pong. `"ask"` sends the ping itself, by the same flow and within
+   * the same timeout, and begins with the version that the pong shows: that of Minecraft Bedrock, or 6. It takes a round trip more,
+   * and a second if the server answers no ping; a secure connection does not ask. Default 6.
    */
-  protocolVersion?: number;
+  protocolVersion?: number | "ask";
   /** The number of parts of a large message between two `progress` events. Default 0, which means no events. */
   progressInterval?: number;
   /** What the server asks for, at most 255 bytes (UTF-8). It crosses the network in the clear. Only for RakNet. */

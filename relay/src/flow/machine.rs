@@ -461,7 +461,8 @@ impl Flow {
     }
 
     /// Whether no flow to this game server has had [`FromServer::Unreachable`] for `reason`.
-    pub(crate) fn is_first_report(&self, reason: Unreachable) -> bool {
+    #[must_use]
+    pub fn is_first_report(&self, reason: Unreachable) -> bool {
         !self.counters.has_been_unreachable(reason)
     }
 

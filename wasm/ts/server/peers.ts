@@ -5,7 +5,7 @@ import { RakwireError } from "../errors.js";
 import type { Rust, RustPeer, RustServer } from "../instance.js";
 import { classOf } from "../instance.js";
 import type { Peer, PeerSettings } from "../peer.js";
-import { createPeer } from "../raknet-peer.js";
+import { RakNetPeerHandle } from "../raknet-peer.js";
 import { HEADER, recordAt } from "../record.js";
 import { dropNames, readTexts } from "../texts.js";
 import { ADDRESS } from "./address.js";
@@ -121,7 +121,7 @@ export class ServerPeers {
 
   /** The server as a peer that Rust has made already, with these functions. */
   #peer(functions: Pick<RustPeer, "reserve" | "free"> & Partial<RustPeer>): Peer {
-    return createPeer({ ...this.#loaded, raknet: { ...NEVER, ...functions, create: () => this.#server } }, MADE);
+    return new RakNetPeerHandle({ ...this.#loaded, raknet: { ...NEVER, ...functions, create: () => this.#server } }, MADE);
   }
 
   #set(name: string, bytes: Uint8Array, set: (server: number, length: number) => number): void {

@@ -1,0 +1,130 @@
+// Clients that ask a server for its version before they name one, at servers that block an address after a wrong one.
+
+import assert from "node:assert/strict";
+import { createSocket } from "node:dgram";
+import { test } from "node:test";
+import { WebSocket } from "ws";
+
+import { connect } from "rakwire";
+import { createWorker } from "rakwire/worker";
+
+import { writePing } from "../dist/offline.js";
+import { fails, LIMIT_MS, next, pattern, startEcho, startRelay, until } from "./support.mjs";
+import { startThread } from "./worker-thread.mjs";
+
+const PING = 0x01;
+const REQUEST_1 = 0x05;
+const PONG = 0x1c;
+const INCOMPATIBLE = 0x19;
+/** Bytes of a first request before the version: id and magic. */
+const VERSION_AT = 17;
+const MAGIC = Buffer.from(writePing("any", 0n, 0n)).subarray(9, 25);
+const GUID = Buffer.from("0123456789abcdef", "hex");
+
+const pong = (ping, advertisement) => Buffer.concat([Buffer.of(PONG), ping.subarray(1, 9), GUID, MAGIC, Buffer.from(advertisement)]);
+
+/**
+ * A way to an echo server that blocks an address after a request with another version than its own. It answers pings with
+ * `answer(ping, count)`, if that returns anything.
+ */
+async function startGuard(t, version, answer) {
+  const echo = await startEcho(t);
+  const port = Number(echo.address.split(":")[1]);
+  const guard = { pings: 0, requested: [], blocked: new Set() };
+  const near = createSocket("udp4");
+  const far = new Map();
+  near.on("message", (datagram, client) => {
+    const name = `${client.address}:${client.port}`;
+    if (guard.blocked.has(name)) return;
+    if (datagram[0] === PING) {
+      const reply = answer(datagram, ++guard.pings);
+      if (reply !== undefined) near.send(reply, client.port, client.address);
+      return;
+    }
+    if (datagram[0] === REQUEST_1) {
+      guard.requested.push(datagram[VERSION_AT]);
+      if (datagram[VERSION_AT] !== version) {
+        guard.blocked.add(name);
+        near.send(Buffer.concat([Buffer.of(INCOMPATIBLE, version), MAGIC, GUID]), client.port, client.address);
+        return;
+      }
+    }
+    if (!far.has(name)) {
+      const socket = createSocket("udp4");
+      socket.on("message", (back) => near.send(back, client.port, client.address));
+      far.set(name, socket);
+    }
+    far.get(name).send(datagram, port, "127.0.0.1");
+  });
+  await new Promise((resolve) => near.bind(0, "127.0.0.1", resolve));
+  t.after(() => [near, ...far.values()].forEach((socket) => socket.close()));
+  guard.address = `127.0.0.1:${near.address().port}`;
+  return guard;
+}
+
+const bedrock = (ping) => pong(ping, "\0\x05MCPE;");
+
+/** By which doors a client comes to a server. */
+const DOORS = {
+  "a relay": async (t, guard) => {
+    const relay = await startRelay(t, { game: guard.address });
+    return [`ws://${relay.address}/ws`, { target: "game", webSocket: WebSocket }];
+  },
+  "a relay that knows the protocol": async (t, guard) => {
+    const relay = await startRelay(t, { game: `${guard.address},kind=raknet` });
+    return [`ws://${relay.address}/ws`, { target: "game", webSocket: WebSocket }];
+  },
+  "UDP": async (_, guard) => [`udp://${guard.address}`, {}],
+  "a worker": async (t, guard) => {
+    const started = startThread(t);
+    return [`udp://${guard.address}`, { worker: createWorker(() => started) }];
+  },
+};
+
+async function echoes(connection) {
+  connection.send(pattern(5_000));
+  assert.deepEqual((await next(connection)).bytes, pattern(5_000));
+  await connection.close();
+}
+
+for (const [name, open] of Object.entries(DOORS)) {
+  test(`by ${name}: a client that asks names the right version at once to a server that blocks after a wrong one`, async (t) => {
+    const guard = await startGuard(t, 11, bedrock);
+    const [url, options] = await open(t, guard);
+    await echoes(await connect(url, { ...options, protocolVersion: "ask", timeoutMs: LIMIT_MS }));
+    assert.deepEqual([...new Set(guard.requested)], [11]);
+    assert.equal(guard.blocked.size, 0);
+  });
+}
+
+test("a client that does not ask is blocked there", async (t) => {
+  const guard = await startGuard(t, 11, bedrock);
+  const given = new AbortController();
+  const attempt = connect(`udp://${guard.address}`, { signal: given.signal, timeoutMs: LIMIT_MS });
+  attempt.catch(() => undefined);
+  await until(() => guard.blocked.size > 0, "the server blocks the client");
+  given.abort();
+  await assert.rejects(attempt);
+  assert.deepEqual([guard.pings, guard.requested], [0, [6]]);
+});
+
+test("a ping that is lost is repeated", async (t) => {
+  const guard = await startGuard(t, 11, (ping, count) => (count > 1 ? bedrock(ping) : undefined));
+  await echoes(await connect(`udp://${guard.address}`, { protocolVersion: "ask", timeoutMs: LIMIT_MS }));
+  assert.deepEqual([...new Set(guard.requested)], [11]);
+});
+
+for (const [what, answer] of [["that shows no version", (ping) => pong(ping, "a game")], ["at all", () => undefined]]) {
+  test(`without a pong ${what} the version is that of the original`, async (t) => {
+    const guard = await startGuard(t, 6, answer);
+    await echoes(await connect(`udp://${guard.address}`, { protocolVersion: "ask", timeoutMs: LIMIT_MS }));
+    assert.deepEqual([...new Set(guard.requested)], [6]);
+  });
+}
+
+test("the timeout of an attempt holds while it asks", async (t) => {
+  const guard = await startGuard(t, 11, () => undefined);
+  guard.blocked.has = () => true;
+  await assert.rejects(connect(`udp://${guard.address}`, { protocolVersion: "ask", timeoutMs: 1 }), fails("timeout", /within 1 ms/));
+  await assert.rejects(connect(`udp://${guard.address}`, { protocolVersion: "Ask" }), fails("bad-option", /protocolVersion/));
+});
