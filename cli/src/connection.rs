@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use rakwire::endpoint::Protocol;
 use rakwire_native::SendError;
 use rakwire_native::endpoint::{self, Message};
-use rakwire_native::tcp;
+use rakwire_native::{game_protocol, raknet, tcp};
 
 /// The longest message over TCP, in bytes: more than `send` sends.
 pub(crate) const MAX_TCP_MESSAGE: u32 = 8 << 20;
@@ -15,6 +15,9 @@ pub(crate) trait Connection: Send + Sync + 'static {
     type Delivery: Copy + Send + Sync;
 
     fn remote(&self) -> SocketAddr;
+
+    /// The MTU of the connection now; `None` for a protocol that has none, and once the connection has ended.
+    fn mtu(&self) -> Option<u16>;
 
     /// Sends a message once there is room for it.
     fn send(
@@ -33,11 +36,33 @@ pub(crate) trait Connection: Send + Sync + 'static {
     fn disconnect(&self) -> impl Future<Output = ()> + Send;
 }
 
-impl<P: Protocol> Connection for endpoint::Connection<P> {
+/// Measurements of a connection that may have an MTU.
+pub(crate) trait PathMtu {
+    /// The MTU of new datagrams with IP and UDP headers, in bytes.
+    fn mtu(&self) -> Option<u16>;
+}
+
+impl PathMtu for raknet::ConnectionStats {
+    fn mtu(&self) -> Option<u16> {
+        Some(self.mtu)
+    }
+}
+
+impl PathMtu for game_protocol::ConnectionStats {
+    fn mtu(&self) -> Option<u16> {
+        None
+    }
+}
+
+impl<P: Protocol<ConnectionStats: PathMtu>> Connection for endpoint::Connection<P> {
     type Delivery = P::Delivery;
 
     fn remote(&self) -> SocketAddr {
         self.remote()
+    }
+
+    fn mtu(&self) -> Option<u16> {
+        self.stats().and_then(|stats| stats.mtu())
     }
 
     async fn send(&self, message: &[u8], delivery: P::Delivery) -> Result<(), SendError> {
@@ -62,6 +87,10 @@ impl Connection for tcp::Connection {
 
     fn remote(&self) -> SocketAddr {
         self.remote()
+    }
+
+    fn mtu(&self) -> Option<u16> {
+        None
     }
 
     async fn send(&self, message: &[u8], delivery: tcp::Delivery) -> Result<(), SendError> {

@@ -6,7 +6,7 @@ use hdrhistogram::Histogram;
 use indicatif::{ProgressBar, ProgressStyle};
 use rakwire_native::{Connection, Delivery, SendError};
 
-use super::summary::{Losses, Summary, Throughput};
+use super::summary::{Losses, Mtu, Summary, Throughput};
 use super::wire::{Count, Probe};
 use crate::failure::Failure;
 
@@ -31,11 +31,14 @@ pub(super) struct Plan {
 }
 
 pub(super) async fn run(connection: &Connection, plan: &Plan) -> Result<Summary, Failure> {
+    let mtu_before = connection.mtu();
     let round_trips = measure_round_trips(connection, plan).await?;
     let losses = measure_losses(connection, plan).await?;
     let throughput = measure_throughput(connection, plan).await?;
-    let datagrams_lost = connection.stats().map_or(0, |stats| stats.datagrams_lost);
-    Ok(Summary { round_trips, losses, throughput, datagrams_lost })
+    let stats = connection.stats();
+    let mtu = Mtu::new(mtu_before, stats.map(|stats| stats.mtu));
+    let datagrams_lost = stats.map_or(0, |stats| stats.datagrams_lost);
+    Ok(Summary { round_trips, losses, throughput, datagrams_lost, mtu })
 }
 
 /// The progress bar of one measurement.

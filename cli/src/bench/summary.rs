@@ -41,6 +41,28 @@ impl Throughput {
     }
 }
 
+/// The MTU of the connection, with IP and UDP headers, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Mtu {
+    /// Before the measurements; `None` if the connection had ended.
+    before: Option<u16>,
+    after: Option<u16>,
+}
+
+impl Mtu {
+    pub(super) const fn new(before: Option<u16>, after: Option<u16>) -> Self {
+        Self { before, after }
+    }
+
+    fn text(self) -> String {
+        match (self.before, self.after) {
+            (Some(before), Some(after)) if before != after => format!("{before} to {after}"),
+            (_, Some(mtu)) | (Some(mtu), None) => mtu.to_string(),
+            (None, None) => "unknown".to_owned(),
+        }
+    }
+}
+
 /// All results.
 #[derive(Clone, Debug)]
 pub(super) struct Summary {
@@ -49,6 +71,7 @@ pub(super) struct Summary {
     pub(super) losses: Losses,
     pub(super) throughput: Throughput,
     pub(super) datagrams_lost: u64,
+    pub(super) mtu: Mtu,
 }
 
 impl Summary {
@@ -67,6 +90,7 @@ impl Summary {
         line("throughput", format!("{:.2} MB/s", self.throughput.megabytes_per_second()));
         line("", format!("{:.0} messages/s", self.throughput.messages_per_second()));
         line("datagrams lost", self.datagrams_lost.to_string());
+        line("MTU", self.mtu.text());
         text
     }
 
@@ -85,6 +109,7 @@ impl Summary {
                 "megabytes_per_second": self.throughput.megabytes_per_second(),
             },
             "datagrams_lost": self.datagrams_lost,
+            "mtu": { "before": self.mtu.before, "after": self.mtu.after },
         });
         format!("{value:#}\n")
     }
@@ -100,13 +125,14 @@ mod tests {
             round_trips.record(micros).unwrap();
         }
         let throughput = Throughput { messages: 1_000, bytes: 4_000_000, took: Duration::from_secs(2) };
-        Summary { round_trips, losses: Losses { sent: 200, arrived: 190 }, throughput, datagrams_lost: 3 }
+        let mtu = Mtu::new(Some(1_492), Some(1_200));
+        Summary { round_trips, losses: Losses { sent: 200, arrived: 190 }, throughput, datagrams_lost: 3, mtu }
     }
 
     #[test]
     fn the_table_has_all_results() {
         let table = summary().table();
-        for part in ["0.500 ms", "0.990 ms", "5.00 %", "2.00 MB/s", "500 messages/s"] {
+        for part in ["0.500 ms", "0.990 ms", "5.00 %", "2.00 MB/s", "500 messages/s", "1492 to 1200"] {
             assert!(table.contains(part), "{part:?} in\n{table}");
         }
     }
@@ -117,5 +143,6 @@ mod tests {
         assert_eq!(value["round_trip_us"]["p99"], 990);
         assert_eq!(value["unreliable"]["lost_percent"], 5.0);
         assert_eq!(value["throughput"]["messages_per_second"], 500.0);
+        assert_eq!((&value["mtu"]["before"], &value["mtu"]["after"]), (&1_492.into(), &1_200.into()));
     }
 }

@@ -15,6 +15,7 @@ use tracing::info;
 use super::answer::{echo, start_logging};
 use super::arguments::{ADVERTISEMENT, Arguments};
 use crate::capture::Statistics;
+use crate::connection::PathMtu;
 use crate::failure::Failure;
 use crate::host;
 use crate::keys;
@@ -44,9 +45,18 @@ pub(super) async fn run(arguments: &Arguments) -> Result<(), Failure> {
         let user = connection.accepted_token().map(|token| token.user_id);
         let (identity, data) = identity_of(connection).unzip();
         let (identity, data) = (identity.map(display), data.map(display));
-        info!(remote = %connection.remote(), guid = %connection.guid(), user, identity, data, "connected");
+        let mtu = connection.mtu();
+        info!(remote = %connection.remote(), guid = %connection.guid(), mtu, user, identity, data, "connected");
+        tokio::spawn(log_mtu(connection.clone()));
     })
     .await
+}
+
+/// Logs each change of the MTU until the connection ends.
+async fn log_mtu(connection: raknet::Connection) {
+    while let Some(mtu) = connection.mtu_changed().await {
+        info!(remote = %connection.remote(), mtu, "the MTU has changed");
+    }
 }
 
 /// The public key of a client that has shown one, and the text that came with it.
@@ -145,7 +155,7 @@ fn identity(arguments: &Arguments, file: &Path) -> Result<ServerIdentity, Failur
 
 /// Echoes what arrives at an endpoint until a signal ends the program: the messages that `is_echoed` picks, as they
 /// travelled.
-async fn serve<P: Protocol<ConnectionStats: Sample>>(
+async fn serve<P: Protocol<ConnectionStats: Sample + PathMtu>>(
     (endpoint, statistics): (Endpoint<P>, Statistics),
     is_echoed: fn(&[u8]) -> bool,
     log_connected: fn(&Connection<P>),

@@ -35,7 +35,8 @@ pub(super) async fn exchange<C: Connection>(
             Some(size) => format!("of {size} bytes"),
             None => format!("\"{}\"", text::escape(message.get(request.text_at..).unwrap_or(&[]))),
         };
-        print(format_args!("echo {shown} in {}\n", host::millis(time)))?;
+        let mtu = connection.mtu().map_or_else(String::new, |mtu| format!(", MTU {mtu}"));
+        print(format_args!("echo {shown} in {}{mtu}\n", host::millis(time)))?;
     }
     connection.disconnect().await;
     Ok(())

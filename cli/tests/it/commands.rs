@@ -162,6 +162,7 @@ fn echo_and_send() {
     let outcome = send(&["hello \u{7}"]);
     assert_eq!(outcome.status, Some(0), "{}", outcome.err);
     assert!(outcome.out.starts_with("echo \"hello \\u{7}\" in "), "{}", outcome.out);
+    assert!(outcome.out.ends_with(" ms, MTU 1492\n"), "{}", outcome.out);
 
     let outcome = send(&["--size", "5000000", "--timeout", "60"]);
     assert_eq!(outcome.status, Some(0), "{}", outcome.err);
