@@ -9,7 +9,9 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use clap::Args;
-use rakwire_native::{Capacity, Connection, Delivery, Endpoint, Options, Simulation};
+use rakwire_native::{
+    Capacity, ConnectError, ConnectOptions, Connection, Delivery, Endpoint, Options, Simulation,
+};
 
 use crate::failure::{Failure, print};
 use crate::host;
@@ -44,7 +46,7 @@ pub(crate) struct Arguments {
 pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
     match (&arguments.listen, &arguments.target) {
         (Some(listen), _) => serve(listen, &arguments).await,
-        (None, Some(target)) => client(host::resolve(target).await?, &arguments).await,
+        (None, Some(target)) => client(&host::resolve_all(target).await?, &arguments).await,
         (None, None) => Err(Failure::usage("give HOST:PORT, or --listen ADDR")),
     }
 }
@@ -55,15 +57,16 @@ fn capacity(connections: usize) -> Capacity {
     Capacity { connections, blocks, block_size: 1_024 }
 }
 
-async fn client(server: SocketAddr, arguments: &Arguments) -> Result<(), Failure> {
+async fn client(servers: &[SocketAddr], arguments: &Arguments) -> Result<(), Failure> {
     let mut options = Options::client().map_err(host::no_entropy)?;
     options.capacity = capacity(1);
     options.config.max_message_len = u32::MAX;
     options.simulate = arguments.simulate;
-    let endpoint = host::endpoint_for(server, options).await?;
-    let connected = endpoint.connect(server).await;
-    let connection =
-        connected.map_err(|error| Failure::runtime(format!("cannot connect to {server}: {error}")))?;
+    let endpoint = host::endpoint_for(servers, options).await?;
+    let connected = endpoint.connect_any(servers, &ConnectOptions::default()).await;
+    let cannot =
+        |error: ConnectError| Failure::runtime(format!("cannot connect to {}: {error}", host::list(servers)));
+    let connection = connected.map_err(cannot)?;
     let plan = measure::Plan {
         each: arguments.seconds,
         size: usize::try_from(arguments.size).unwrap_or(usize::MAX),

@@ -38,7 +38,7 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
     let broadcast = SocketAddr::new(arguments.address, arguments.port);
     let mut options = Options::client().map_err(host::no_entropy)?;
     options.config.pong_framing = arguments.pong_framing.map(Into::into);
-    let endpoint = host::endpoint_for(broadcast, options).await?;
+    let endpoint = host::endpoint_for(&[broadcast], options).await?;
     let scope = if arguments.open_only { PingScope::OpenConnections } else { PingScope::Any };
     let found = endpoint.discover(broadcast, scope, arguments.timeout).await;
     let send_failures = endpoint.stats().send_failures;

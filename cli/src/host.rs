@@ -1,7 +1,7 @@
 //! Addresses, times and endpoints from the command line.
 
-use std::net::SocketAddr;
-use std::time::Duration;
+use std::net::{SocketAddr, UdpSocket};
+use std::time::{Duration, Instant};
 
 use rakwire::endpoint::Protocol;
 use rakwire_native::endpoint::Connection;
@@ -9,25 +9,51 @@ use rakwire_native::{BindError, Options, endpoint, raknet};
 
 use crate::failure::{Failure, print};
 
-/// Resolves HOST:PORT, where HOST may have the name of an interface. Of a name with IPv4 and IPv6 addresses the first IPv4 one is used, because nearly every RakNet
-/// server has one.
-pub(crate) async fn resolve(target: &str) -> Result<SocketAddr, Failure> {
+/// Resolves HOST:PORT, where HOST may have the name of an interface, to the addresses of a name in the order in which they are
+/// tried: those of IPv4 first, because nearly every RakNet server has one.
+pub(crate) async fn resolve_all(target: &str) -> Result<Vec<SocketAddr>, Failure> {
     let failure = |reason: &dyn std::fmt::Display| {
         Failure::usage(format!(
             "{target:?} is not an address: {reason}; use HOST:PORT, as in 127.0.0.1:19132 or [::1]:19132"
         ))
     };
     let addresses = rakwire_native::lookup(target).await.map_err(|error| failure(&error))?;
-    let preferred = addresses.iter().find(|address| address.is_ipv4());
-    let address =
-        *preferred.or_else(|| addresses.first()).ok_or_else(|| failure(&"the name has no address"))?;
-    if address.port() == 0 {
+    if addresses.iter().any(|address| address.port() == 0) {
         return Err(failure(&"port 0 is not valid"));
     }
-    if address.ip().is_unspecified() {
+    if addresses.iter().any(|address| address.ip().is_unspecified()) {
         return Err(failure(&"no host has it"));
     }
-    Ok(address)
+    let (mut sorted, ipv6): (Vec<_>, Vec<_>) = addresses.into_iter().partition(SocketAddr::is_ipv4);
+    // A machine may have no IPv6 although names have addresses of it.
+    if sorted.is_empty() || UdpSocket::bind("[::]:0").is_ok() {
+        sorted.extend(ipv6);
+    }
+    if sorted.is_empty() { Err(failure(&"the name has no address")) } else { Ok(sorted) }
+}
+
+/// As [`resolve_all`], for commands that need one address: the first.
+pub(crate) async fn resolve(target: &str) -> Result<SocketAddr, Failure> {
+    let addresses = resolve_all(target).await?;
+    addresses.first().copied().ok_or_else(|| Failure::usage(format!("{target:?} has no address")))
+}
+
+/// The addresses that were tried, for a line about their failure.
+pub(crate) fn list(addresses: &[SocketAddr]) -> String {
+    addresses.iter().map(SocketAddr::to_string).collect::<Vec<_>>().join(" or ")
+}
+
+/// The addresses, each with the time that it may take when the others may take as long.
+pub(crate) fn with_shares(
+    addresses: &[SocketAddr],
+    timeout: Duration,
+) -> impl Iterator<Item = (SocketAddr, Duration)> {
+    let start = Instant::now();
+    let untried = (1..=u32::try_from(addresses.len()).unwrap_or(u32::MAX)).rev();
+    addresses
+        .iter()
+        .zip(untried)
+        .map(move |(address, untried)| (*address, timeout.saturating_sub(start.elapsed()) / untried))
 }
 
 /// The addresses to listen on that ADDR:PORT stands for.
@@ -35,17 +61,17 @@ pub(crate) async fn listening(address: &str) -> Result<Vec<SocketAddr>, Failure>
     rakwire_native::lookup(address).await.map_err(|error| bind_failure(address, &BindError::Resolve(error)))
 }
 
-/// The address of a socket that can reach `server`.
-pub(crate) const fn unspecified_address_for(server: SocketAddr) -> &'static str {
-    match server {
-        SocketAddr::V4(_) => "0.0.0.0:0",
-        SocketAddr::V6(_) => "[::]:0",
-    }
+/// The address of a socket that can reach these addresses; one of IPv6 reaches IPv4, too.
+pub(crate) fn unspecified_address_for(addresses: &[SocketAddr]) -> &'static str {
+    if addresses.iter().any(SocketAddr::is_ipv6) { "[::]:0" } else { "0.0.0.0:0" }
 }
 
-/// An endpoint that can reach `server`.
-pub(crate) async fn endpoint_for(server: SocketAddr, options: Options) -> Result<raknet::Endpoint, Failure> {
-    let any = unspecified_address_for(server);
+/// An endpoint that can reach these addresses.
+pub(crate) async fn endpoint_for(
+    addresses: &[SocketAddr],
+    options: Options,
+) -> Result<raknet::Endpoint, Failure> {
+    let any = unspecified_address_for(addresses);
     raknet::Endpoint::bind(any, options).await.map_err(|error| bind_failure(any, &error))
 }
 

@@ -32,22 +32,33 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
-    let server = host::resolve(&arguments.target).await?;
+    let servers = host::resolve_all(&arguments.target).await?;
     let mut options = Options::client().map_err(host::no_entropy)?;
     options.config.pong_framing = arguments.pong_framing.map(Into::into);
-    let endpoint = host::endpoint_for(server, options).await?;
-    let pong = ping_until_pong(&endpoint, server, arguments.timeout).await;
+    let endpoint = host::endpoint_for(&servers, options).await?;
+    let pong = ping_until_pong(&endpoint, &servers, arguments.timeout).await;
     endpoint.close().await;
-    let pong = pong.map_err(|error| {
-        Failure::runtime(format!(
-            "no pong from {server} within {} s: {error}; check the address, and that UDP is not blocked",
-            arguments.timeout.as_secs_f64()
-        ))
-    })?;
+    let pong = pong.map_err(|error| explain(&servers, error, arguments.timeout))?;
     print(if arguments.json { format!("{}\n", as_json(&pong)) } else { as_text(&pong) })
 }
 
+/// Pings each address until there is a pong.
 async fn ping_until_pong(
+    endpoint: &Endpoint,
+    servers: &[SocketAddr],
+    timeout: Duration,
+) -> Result<Pong, PingError> {
+    let mut failed = PingError::NoAnswer;
+    for (server, timeout) in host::with_shares(servers, timeout) {
+        match ping_repeatedly(endpoint, server, timeout).await {
+            Err(error @ (PingError::NoAnswer | PingError::Unreachable)) => failed = error,
+            result => return result,
+        }
+    }
+    Err(failed)
+}
+
+async fn ping_repeatedly(
     endpoint: &Endpoint,
     server: SocketAddr,
     timeout: Duration,
@@ -60,6 +71,17 @@ async fn ping_until_pong(
             result => return result,
         }
     }
+}
+
+fn explain(servers: &[SocketAddr], error: PingError, timeout: Duration) -> Failure {
+    let (servers, seconds) = (host::list(servers), timeout.as_secs_f64());
+    Failure::runtime(if error == PingError::Unreachable {
+        format!("no pong from {servers}: {error}; check the address and the port")
+    } else {
+        format!(
+            "no pong from {servers} within {seconds} s: {error}; check the address, and that UDP is not blocked"
+        )
+    })
 }
 
 /// A pong as a line of text.

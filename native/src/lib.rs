@@ -82,6 +82,7 @@ mod socket;
 pub mod sqlite_log;
 #[cfg(feature = "tcp")]
 pub mod tcp;
+mod unreachable;
 mod wakers;
 mod wall_clock;
 

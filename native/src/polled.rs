@@ -49,7 +49,9 @@ use std::time::Duration;
 
 use rakwire::Instant;
 use rakwire::Machine;
-use rakwire::endpoint::{ConnectionId, Event, Hook, Hooked, Peer, PeerStats, Protocol, Receipt, SendError};
+use rakwire::endpoint::{
+    ConnectionId, ConnectionState, Event, Hook, Hooked, Peer, PeerStats, Protocol, Receipt, SendError,
+};
 
 use crate::bind_error::BindError;
 use crate::clock::{Clock, unix_time};
@@ -58,6 +60,7 @@ use crate::huge_pages;
 use crate::interfaces;
 use crate::path_mtu::{allow_fragmentation, is_too_large, send_datagram};
 use crate::socket::{LONGEST_DATAGRAM, canonical, route};
+use crate::unreachable::{has_no_route, hear_errors, past_pending, read_errors};
 
 /// Datagrams that are handled before the answers are sent: fewer than the answers that the protocol keeps.
 const BATCH: usize = 16;
@@ -81,6 +84,10 @@ pub struct Endpoint<P: Protocol> {
     outgoing: Box<[u8]>,
     /// The datagram in `outgoing` for which the system had no room.
     unsent: Option<(SocketAddr, usize)>,
+    /// Whether attempts end when nothing can be reached at their address.
+    hears_unreachable: bool,
+    /// Attempts in their handshake. As long as there are any, the socket hears of errors about what is sent.
+    attempts: Vec<ConnectionId>,
     /// How many updates in a row did not empty the socket.
     full_updates: u8,
     counters: Counters,
@@ -120,8 +127,8 @@ pub struct Stats<P: Protocol> {
 }
 
 impl<P: Protocol> Endpoint<P> {
-    /// Binds a socket to the first address that works; port 0 picks a free one. Of the options, `config` and `capacity`
-    /// count; the others are about tasks and their queues. So [`defer_incoming`](Options::defer_incoming) has no effect
+    /// Binds a socket to the first address that works; port 0 picks a free one. Of the options, `config`, `capacity` and
+    /// `hears_unreachable` count; the others are about tasks and their queues. So [`defer_incoming`](Options::defer_incoming) has no effect
     /// here: a game that decides whom it lets in gives [`Peer::share_admission`] a
     /// [`SharedAdmission`](rakwire::endpoint::SharedAdmission), which answers at once, before there are connections.
     ///
@@ -200,6 +207,8 @@ impl<P: Protocol> Endpoint<P> {
             incoming: vec![0; LONGEST_DATAGRAM + 1].into(),
             outgoing: vec![0; P::MAX_DATAGRAM].into(),
             unsent: None,
+            hears_unreachable: options.hears_unreachable,
+            attempts: Vec::new(),
             full_updates: 0,
             counters: Counters::default(),
         })
@@ -208,6 +217,7 @@ impl<P: Protocol> Endpoint<P> {
     /// Handles the datagrams that have arrived, at most 4,096, does what is due, and sends what may be sent now.
     pub fn update(&mut self) {
         P::tell_unix_time(&mut self.hooked.peer, self.clock.now(), unix_time());
+        self.end_unreachable_attempts();
         let mut start = self.clock.now();
         let mut is_empty = false;
         for _ in 0..DATAGRAMS_AN_UPDATE / BATCH {
@@ -227,10 +237,30 @@ impl<P: Protocol> Endpoint<P> {
         self.flush();
     }
 
+    /// Ends the attempts at addresses at which nothing can be reached, and hears of errors no more once there are no attempts.
+    fn end_unreachable_attempts(&mut self) {
+        if self.attempts.is_empty() {
+            return;
+        }
+        let now = self.clock.now();
+        for address in read_errors(&self.socket) {
+            self.hooked.peer.handle_unreachable(now, canonical(address));
+        }
+        let peer = &self.hooked.peer;
+        let is_connecting = |id: &ConnectionId| {
+            peer.connection(*id).is_some_and(|info| info.state == ConnectionState::Connecting)
+        };
+        self.attempts.retain(is_connecting);
+        if self.attempts.is_empty() {
+            hear_errors(&self.socket, false);
+        }
+    }
+
     /// Handles a few datagrams. False if no more are waiting.
     fn receive_batch(&mut self) -> bool {
         for _ in 0..BATCH {
-            match self.socket.recv_from(&mut self.incoming) {
+            let hears_errors = || !self.attempts.is_empty();
+            match past_pending(hears_errors, || self.socket.recv_from(&mut self.incoming)) {
                 Ok((length, _)) if length > LONGEST_DATAGRAM => self.counters.too_long += 1,
                 Ok((length, from)) => {
                     let datagram = self.incoming.get(..length).unwrap_or_default();
@@ -252,7 +282,8 @@ impl<P: Protocol> Endpoint<P> {
             let Some((to, length)) = next else { return };
             let datagram = self.outgoing.get(..length).unwrap_or_default();
             let destination = route(self.local, to);
-            let send = || self.socket.send_to(datagram, destination);
+            let hears_errors = || !self.attempts.is_empty();
+            let send = || past_pending(hears_errors, || self.socket.send_to(datagram, destination));
             match send_datagram(&self.socket, destination, datagram, send) {
                 Ok(_) => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
@@ -263,6 +294,8 @@ impl<P: Protocol> Endpoint<P> {
                     self.counters.send_failures += 1;
                     if is_too_large(&error) {
                         self.hooked.peer.handle_too_large(now, to, length);
+                    } else if self.hears_unreachable && has_no_route(&error) {
+                        self.hooked.peer.handle_unreachable(now, to);
                     }
                 }
             }
@@ -281,6 +314,39 @@ impl<P: Protocol> Endpoint<P> {
     }
 
     /// Starts to open a connection to `address`. An event tells when it is open, or why it is not.
+    ///
+    /// A server that has several addresses is tried at the next one when an attempt has had no answer: at once if
+    /// [nothing can be reached](Options::hears_unreachable) at the one before.
+    ///
+    /// ```
+    /// use rakwire::endpoint::{Event, Protocol};
+    /// use rakwire_native::polled::Endpoint;
+    /// use rakwire_native::{Options, lookup_blocking, raknet::RakNet};
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let mut server = Endpoint::<RakNet>::bind("127.0.0.1:0", Options::server(8)?)?;
+    /// let mut client = Endpoint::<RakNet>::bind("127.0.0.1:0", Options::client()?)?;
+    /// let mut addresses = lookup_blocking(&format!("localhost:{}", server.local_addr().port()))?.into_iter();
+    /// addresses.by_ref().find(|address| client.connect(*address).is_ok()).ok_or("no address to try")?;
+    /// let mut is_open = false;
+    /// while !is_open {
+    ///     server.update();
+    ///     client.update();
+    ///     let mut next = None;
+    ///     while let Some(event) = client.poll_event() {
+    ///         match event {
+    ///             Event::Connected { .. } => is_open = true,
+    ///             Event::ConnectFailed { reason, .. } if RakNet::was_unanswered(&reason) => next = addresses.next(),
+    ///             _ => {}
+    ///         }
+    ///     }
+    ///     if let Some(address) = next {
+    ///         client.connect(address)?;
+    ///     }
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// A [`ConnectError`] other than [`Failed`](ConnectError::Failed), which is an event here.
@@ -301,7 +367,14 @@ impl<P: Protocol> Endpoint<P> {
         if address.is_ipv6() && self.local.is_ipv4() {
             return Err(ConnectError::AddressFamily);
         }
-        Ok(self.hooked.peer.connect_with(self.clock.now(), address, options)?)
+        let id = self.hooked.peer.connect_with(self.clock.now(), address, options)?;
+        if self.hears_unreachable {
+            if self.attempts.is_empty() {
+                hear_errors(&self.socket, true);
+            }
+            self.attempts.push(id);
+        }
+        Ok(id)
     }
 
     /// Accepts a message for sending. It is sent by [`flush`](Self::flush) or [`update`](Self::update).

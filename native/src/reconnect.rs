@@ -121,13 +121,15 @@ impl Pauses {
 /// the address connected a moment ago. What it wants of the client, such as a password, will not change by itself.
 #[must_use]
 pub fn is_transient(error: &ConnectError<ConnectFailure>) -> bool {
-    use ConnectFailure::{Closed, HandshakeTimeout, NoAnswer, SilentSinceIncompatible};
+    use ConnectFailure::{Closed, HandshakeTimeout, NoAnswer, SilentSinceIncompatible, Unreachable};
     if let ConnectError::Failed(ConnectFailure::Refused(refusal)) = error {
         return *refusal != Refusal::Banned;
     }
     let silent = matches!(
         error,
-        ConnectError::Failed(NoAnswer | HandshakeTimeout | SilentSinceIncompatible { .. } | Closed)
+        ConnectError::Failed(
+            NoAnswer | Unreachable | HandshakeTimeout | SilentSinceIncompatible { .. } | Closed
+        )
     );
     silent || matches!(error, ConnectError::AlreadyConnected | ConnectError::Disconnected)
 }

@@ -3,6 +3,8 @@
 use std::io::{self, IoSliceMut};
 use std::net::{IpAddr, SocketAddr, SocketAddrV6};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use quinn_udp::{BATCH_SIZE, RecvMeta, UdpSockRef, UdpSocketState};
 use rakwire::wire::offline::is_mtu_probe;
@@ -18,6 +20,7 @@ use crate::path_mtu::is_too_large;
 use crate::path_mtu::{allow_fragmentation, send_datagram};
 #[cfg(target_os = "linux")]
 use crate::send_many;
+use crate::unreachable::{hear_errors, past_pending, read_errors};
 
 /// The size of a receive buffer in bytes: the maximum of a UDP payload, and of a batch.
 const BUFFER: usize = 65_535;
@@ -25,6 +28,8 @@ const BUFFER: usize = 65_535;
 const SYSTEM_BUFFER: usize = 4 << 20;
 /// Bytes of a datagram that every path of IPv6 carries in one piece, whose links take 1,280 bytes at least (RFC 8200 section 5).
 const ALWAYS_FITS: usize = 1_280 - 48;
+/// How long to wait for a system whose buffer is full although the runtime took it for writable.
+const FULL_PAUSE: Duration = Duration::from_millis(1);
 /// Longer datagrams are not of either protocol; they are dropped and counted.
 pub(crate) const LONGEST_DATAGRAM: usize = 2_048;
 
@@ -39,6 +44,8 @@ pub(crate) struct Socket {
     state: UdpSocketState,
     /// How many datagrams a call may send to one address.
     segments: AtomicUsize,
+    /// How many tasks wait for errors about what was sent.
+    watches: Mutex<usize>,
     local: SocketAddr,
 }
 
@@ -138,7 +145,50 @@ impl Socket {
         let _ = socket.set_broadcast(true);
         let local = socket.local_addr()?;
         let segments = AtomicUsize::new(state.max_gso_segments());
-        Ok(Self { io: UdpSocket::from_std(socket)?, state, segments, local })
+        Ok(Self { io: UdpSocket::from_std(socket)?, state, segments, watches: Mutex::default(), local })
+    }
+
+    fn watches(&self) -> MutexGuard<'_, usize> {
+        self.watches.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Hears of errors about what is sent until [`unwatch`](Self::unwatch) was called as often as this.
+    pub(crate) fn watch(&self) {
+        let mut watches = self.watches();
+        *watches += 1;
+        if *watches == 1 {
+            hear_errors(&self.io, true);
+        }
+    }
+
+    pub(crate) fn unwatch(&self) {
+        let mut watches = self.watches();
+        *watches = watches.saturating_sub(1);
+        if *watches == 0 {
+            hear_errors(&self.io, false);
+        }
+    }
+
+    /// Repeats a call that an error about an earlier datagram has ended.
+    fn past_pending<T>(&self, call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+        past_pending(|| *self.watches() > 0, call)
+    }
+
+    /// Waits until the network reports that nothing can be reached at an address, and returns all such addresses.
+    pub(crate) async fn unreachable(&self) -> Vec<SocketAddr> {
+        let read = || match read_errors(&self.io) {
+            addresses if addresses.is_empty() => Err(io::ErrorKind::WouldBlock.into()),
+            addresses => Ok(addresses),
+        };
+        loop {
+            if self.io.ready(Interest::ERROR).await.is_err() {
+                // The runtime ends.
+                return std::future::pending().await;
+            }
+            if let Ok(addresses) = self.io.try_io(Interest::ERROR, read) {
+                return addresses.into_iter().map(canonical).collect();
+            }
+        }
     }
 
     pub(crate) const fn local_addr(&self) -> SocketAddr {
@@ -164,7 +214,7 @@ impl Socket {
     ) -> io::Result<Option<Received<'b>>> {
         let mut arrived = None;
         let call = || {
-            let count = buffers.receive(&self.state, &self.io)?;
+            let count = self.past_pending(|| buffers.receive(&self.state, &self.io))?;
             arrived = Some((clock.now(), count));
             let are_all = RECEIVES_BATCHES && count < BATCH_SIZE;
             if are_all { Err(io::ErrorKind::WouldBlock.into()) } else { Ok(()) }
@@ -183,7 +233,7 @@ impl Socket {
         clock: &Clock,
         buffers: &'b mut Buffers,
     ) -> io::Result<Received<'b>> {
-        let count = buffers.receive(&self.state, &self.io)?;
+        let count = self.past_pending(|| buffers.receive(&self.state, &self.io))?;
         Ok(buffers.received(clock.now(), count))
     }
 
@@ -199,7 +249,7 @@ impl Socket {
         if single.len() < 2 {
             return self.send(first).await.map(|()| 0);
         }
-        let call = || send_many::send(&self.io, &single, |to| route(self.local, to));
+        let call = || self.past_pending(|| send_many::send(&self.io, &single, |to| route(self.local, to)));
         let sent = self.when_writable(|| self.io.try_io(Interest::WRITABLE, call)).await?;
         Ok(sent.saturating_sub(1))
     }
@@ -216,11 +266,17 @@ impl Socket {
     }
 
     async fn when_writable<T>(&self, send: impl Fn() -> io::Result<T>) -> io::Result<T> {
+        let mut was_full = false;
         loop {
             match send() {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.io.writable().await?,
                 other => return other,
             }
+            if was_full {
+                // After an error about a datagram the runtime takes the socket for closed, and so for writable at all times.
+                tokio::time::sleep(FULL_PAUSE).await;
+            }
+            was_full = true;
         }
     }
 
@@ -234,10 +290,10 @@ impl Socket {
     pub(crate) fn try_send(&self, transmit: &Transmit<'_>) -> io::Result<()> {
         let destination = route(self.local, transmit.to);
         if transmit.count > 1 {
-            return self.send_segments(destination, transmit);
+            return self.past_pending(|| self.send_segments(destination, transmit));
         }
         // The system has less to read than with segments.
-        let send = || self.io.try_send_to(transmit.bytes, destination).map(drop);
+        let send = || self.past_pending(|| self.io.try_send_to(transmit.bytes, destination).map(drop));
         send_datagram(&self.io, destination, transmit.bytes, send)
     }
 

@@ -126,7 +126,13 @@ mod tests {
         }
         let throughput = Throughput { messages: 1_000, bytes: 4_000_000, took: Duration::from_secs(2) };
         let mtu = Mtu::new(Some(1_492), Some(1_200));
-        Summary { round_trips, losses: Losses { sent: 200, arrived: 190 }, throughput, datagrams_lost: 3, mtu }
+        Summary {
+            round_trips,
+            losses: Losses { sent: 200, arrived: 190 },
+            throughput,
+            datagrams_lost: 3,
+            mtu,
+        }
     }
 
     #[test]

@@ -67,12 +67,12 @@ pub(crate) struct Arguments {
     /// Use TCP instead of UDP: each message behind its length, as RakNet's PacketizedTCP sends it
     #[arg(long, conflicts_with_all = OPTIONS_OF_UDP)]
     pub(super) tcp: bool,
-    /// The maximum number of clients with one IP address, or in one network of 64 bits of IPv6 [default: 64 over TCP, three
-    /// quarters of all over UDP, where addresses of this machine and of local networks have no limit]
+    /// The maximum number of clients with one IP address, or in one network of 64 bits of IPv6 [default: three quarters of all];
+    /// addresses of this machine and of local networks have no limit
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub(super) max_per_address: Option<u16>,
     /// The maximum number of clients in one network of 24 bits of IPv4 or 48 bits of IPv6 [default: seven eighths of all]
-    #[arg(long, value_name = "N", conflicts_with = "tcp", value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub(super) max_per_network: Option<u16>,
     /// Have TLS over TCP, with the certificate in this PEM file, behind which those of its authorities may stand
     #[arg(long, value_name = "FILE", requires = "tcp", requires = "tls_key")]

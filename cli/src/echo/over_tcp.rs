@@ -24,17 +24,22 @@ pub(super) async fn run(arguments: &Arguments) -> Result<(), Failure> {
     host::until_signal(endpoint.local_addr(), accept).await?;
     let stats = endpoint.stats();
     let (refused, refused_by_address) = (stats.refused, stats.refused_by_address);
-    info!(refused, refused_by_address, handshakes_failed = stats.handshakes_failed, "closing");
+    let refused_by_network = stats.refused_by_network;
+    info!(
+        refused,
+        refused_by_address,
+        refused_by_network,
+        handshakes_failed = stats.handshakes_failed,
+        "closing"
+    );
     endpoint.close().await;
     Ok(())
 }
 
-/// Clients with one address, if nothing else is said.
-const MAX_PER_ADDRESS: usize = 64;
-
 fn options(arguments: &Arguments) -> Result<Options, Failure> {
     let mut options = Options::server(arguments.max_connections.into());
-    options.max_incoming_per_address = arguments.max_per_address.map_or(MAX_PER_ADDRESS, usize::from);
+    options.max_per_address = arguments.max_per_address;
+    options.max_per_network = arguments.max_per_network;
     options.max_message = MAX_TCP_MESSAGE;
     if let (Some(certificate), Some(key)) = (&arguments.tls_cert, &arguments.tls_key) {
         options.tls = Some(tls::server(certificate, key)?);

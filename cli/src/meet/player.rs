@@ -58,6 +58,8 @@ impl Player {
         let FacilitatorAddress { address: facilitator, password, trust } = *facilitator;
         let mut options = Options::server(8).map_err(host::no_entropy)?;
         options.config.out_of_band = OutOfBand::Accept;
+        // The router of the other player may refuse what arrives before that player has sent something.
+        options.hears_unreachable = false;
         if trust.is_some() {
             options.secure().map_err(host::no_entropy)?;
         }

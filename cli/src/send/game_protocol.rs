@@ -23,13 +23,13 @@ pub(super) async fn run(arguments: &Arguments) -> Result<(), Failure> {
     let delivery = reliability(arguments)?;
     let size = arguments.size.and_then(|size| usize::try_from(size).ok());
     let prefix = prefix(arguments, size)?;
-    let server = host::resolve(&arguments.target).await?;
+    let servers = host::resolve_all(&arguments.target).await?;
     let (count, timeout) = (arguments.count, arguments.timeout);
     let request = Request { prefix: &prefix, text_at: 0, size, count, delivery, timeout };
     if !arguments.capture.is_enabled() {
-        return exchange(&connect(server, arguments).await?, &request).await;
+        return exchange(&connect(&servers, arguments).await?, &request).await;
     }
-    record(server, arguments, &request).await
+    record(&servers, arguments, &request).await
 }
 
 fn reliability(arguments: &Arguments) -> Result<Reliability, Failure> {
@@ -64,40 +64,46 @@ fn prefix(arguments: &Arguments, size: Option<usize>) -> Result<Vec<u8>, Failure
     Ok(prefix)
 }
 
-/// Connects, by as many ports as it takes.
-async fn connect(server: SocketAddr, arguments: &Arguments) -> Result<Connection, Failure> {
-    let connecting = game_protocol::connect(server, Options::client().map_err(host::no_entropy)?);
-    let connected = tokio::time::timeout(arguments.timeout, connecting).await;
-    let connected = connected.map_err(|_| timed_out(server, arguments))?;
-    connected.map_err(|error| failure(server, &error))
+/// Connects to the first address at which a server answers, by as many ports as it takes.
+async fn connect(servers: &[SocketAddr], arguments: &Arguments) -> Result<Connection, Failure> {
+    let mut failed = timed_out(servers, arguments);
+    for (server, timeout) in host::with_shares(servers, arguments.timeout) {
+        let connecting = game_protocol::connect(server, Options::client().map_err(host::no_entropy)?);
+        match tokio::time::timeout(timeout, connecting).await {
+            Ok(Ok(connection)) => return Ok(connection),
+            Ok(Err(error)) => failed = failure(servers, &error),
+            Err(_) => failed = timed_out(servers, arguments),
+        }
+    }
+    Err(failed)
 }
 
-/// Sends with a capture: there is only one attempt to connect, because further ones would use other ports.
+/// Sends with a capture: there is only one attempt at each address, because further ones would use other ports.
 async fn record(
-    server: SocketAddr,
+    servers: &[SocketAddr],
     arguments: &Arguments,
     request: &Request<'_, Reliability>,
 ) -> Result<(), Failure> {
     let mut options = Options::client().map_err(host::no_entropy)?;
-    options.config.handshake_timeout = arguments.timeout;
-    let any = host::unspecified_address_for(server);
+    options.config.handshake_timeout = arguments.timeout / u32::try_from(servers.len()).unwrap_or(u32::MAX);
+    let any = host::unspecified_address_for(servers);
     let (endpoint, statistics) = arguments.capture.bind(any, options).await?;
-    let result = match tokio::time::timeout(arguments.timeout, endpoint.connect(server)).await {
+    let result = match tokio::time::timeout(arguments.timeout, endpoint.connect_any(servers, &())).await {
         Ok(Ok(connection)) => {
             statistics.watch(&connection);
             exchange(&connection, request).await
         }
-        Ok(Err(error)) => Err(failure(server, &error)),
-        Err(_) => Err(timed_out(server, arguments)),
+        Ok(Err(error)) => Err(failure(servers, &error)),
+        Err(_) => Err(timed_out(servers, arguments)),
     };
     endpoint.close().await;
     result.and(statistics.finish().await)
 }
 
-fn timed_out(server: SocketAddr, arguments: &Arguments) -> Failure {
-    failure(server, &format_args!("no connection within {} s", arguments.timeout.as_secs_f64()))
+fn timed_out(servers: &[SocketAddr], arguments: &Arguments) -> Failure {
+    failure(servers, &format_args!("no connection within {} s", arguments.timeout.as_secs_f64()))
 }
 
-fn failure(server: SocketAddr, reason: &dyn Display) -> Failure {
-    Failure::runtime(format!("cannot connect to {server}: {reason}"))
+fn failure(servers: &[SocketAddr], reason: &dyn Display) -> Failure {
+    Failure::runtime(format!("cannot connect to {}: {reason}", host::list(servers)))
 }

@@ -18,22 +18,22 @@ use crate::{host, tls};
 pub(super) async fn run(arguments: &Arguments) -> Result<(), Failure> {
     let prefix = super::raknet::prefix(arguments)?;
     let request = request(arguments, &prefix, Delivery::RELIABLE_ORDERED);
-    let connect_options = connect_options(arguments)?;
-    let server = host::resolve(&arguments.target).await?;
+    let servers = host::resolve_all(&arguments.target).await?;
+    let connect_options = connect_options(arguments, servers.len())?;
     let mut options = Options::client();
     options.max_message = MAX_TCP_MESSAGE;
-    let any = host::unspecified_address_for(server);
+    let any = host::unspecified_address_for(&servers);
     let endpoint = Endpoint::bind(any, options).await.map_err(|error| host::bind_failure(any, &error))?;
-    let connection = endpoint.connect_with(server, &connect_options).await;
-    let connection: Connection = connection.map_err(|error| failure(server, &error, arguments))?;
+    let connection = endpoint.connect_any(&servers, &connect_options).await;
+    let connection: Connection = connection.map_err(|error| failure(&servers, &error, arguments))?;
     let result = exchange(&connection, &request).await;
     endpoint.close().await;
     result
 }
 
-fn connect_options(arguments: &Arguments) -> Result<ConnectOptions, Failure> {
+fn connect_options(arguments: &Arguments, addresses: usize) -> Result<ConnectOptions, Failure> {
     let mut options = ConnectOptions::default();
-    options.connect_timeout = Some(arguments.timeout);
+    options.connect_timeout = Some(arguments.timeout / u32::try_from(addresses).unwrap_or(u32::MAX));
     if arguments.tls {
         let trust = tls::client(arguments.tls_ca.as_deref())?;
         options.tls = Some((trust, tls::name_of(&arguments.target)?));
@@ -41,10 +41,10 @@ fn connect_options(arguments: &Arguments) -> Result<ConnectOptions, Failure> {
     Ok(options)
 }
 
-fn failure(server: SocketAddr, error: &ConnectError, arguments: &Arguments) -> Failure {
+fn failure(servers: &[SocketAddr], error: &ConnectError, arguments: &Arguments) -> Failure {
     let advice =
         if let ConnectError::Failed(failure) = error { advice(failure, arguments) } else { String::new() };
-    Failure::runtime(format!("cannot connect to {server}: {error}{advice}"))
+    Failure::runtime(format!("cannot connect to {}: {error}{advice}", host::list(servers)))
 }
 
 /// What to do about a failed attempt.

@@ -3,10 +3,11 @@
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
+use rakwire::endpoint::Protocol;
 use rakwire::wire::id;
 use rakwire_native::raknet::{
     Capacity, Channel, ConnectError, ConnectFailure, ConnectOptions, Connection, Delivery, Endpoint, Options,
-    Reliability,
+    PingError, RakNet, Reliability,
 };
 use rakwire_native::secure::{ConnectToken, MAX_CONNECT_TOKEN, ServerTrust};
 
@@ -26,10 +27,10 @@ const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 pub(super) async fn run(arguments: &Arguments, version: Option<u8>) -> Result<(), Failure> {
     let prefix = prefix(arguments)?;
     let request = request(arguments, &prefix, delivery(arguments)?);
-    let server = host::resolve(&arguments.target).await?;
-    let any = host::unspecified_address_for(server);
+    let servers = host::resolve_all(&arguments.target).await?;
+    let any = host::unspecified_address_for(&servers);
     let (endpoint, statistics) = arguments.capture.bind(any, options(arguments)?).await?;
-    let result = match connect(&endpoint, server, version, arguments).await {
+    let result = match connect(&endpoint, &servers, version, arguments).await {
         Ok(connection) => {
             statistics.watch(&connection);
             exchange(&connection, &request).await
@@ -105,19 +106,13 @@ fn options(arguments: &Arguments) -> Result<Options, Failure> {
     Ok(options)
 }
 
-/// Connects within `--timeout`, without `--protocol` with the version that the server speaks.
+/// Connects to the first address at which a server answers, within `--timeout`.
 async fn connect(
     endpoint: &Endpoint,
-    server: SocketAddr,
+    servers: &[SocketAddr],
     version: Option<u8>,
     arguments: &Arguments,
 ) -> Result<Connection, Failure> {
-    let start = Instant::now();
-    if version.is_none() {
-        // The endpoint learns the version from the pong, if there is one: some servers block an address for a while that
-        // tried another version.
-        let _ = endpoint.ping(server, PONG_TIMEOUT.min(arguments.timeout / 2)).await;
-    }
     let mut buffer = [0; MAX_CONNECT_TOKEN];
     let (password, trust) = credentials(arguments, &mut buffer)?;
     let options = ConnectOptions {
@@ -125,23 +120,52 @@ async fn connect(
         trust,
         identity_data: arguments.identity_data.as_bytes(),
         protocol_version: version,
-        connect_timeout: Some(arguments.timeout.saturating_sub(start.elapsed())),
         ..ConnectOptions::default()
     };
-    endpoint.connect_with(server, &options).await.map_err(|error| {
-        if error == ConnectError::PasswordTooLong {
-            return Failure::usage("the text of --password is longer than 255 bytes; shorten it");
-        }
-        if error == ConnectError::InvalidIdentityData {
-            return Failure::usage("the text of --identity-data is longer than 95 bytes; shorten it");
-        }
-        let reason = if let ConnectError::Failed(failure) = error {
-            explain(failure, arguments.timeout)
-        } else {
-            error.to_string()
+    let mut failed = ConnectError::Failed(ConnectFailure::NoAnswer);
+    for (server, timeout) in host::with_shares(servers, arguments.timeout) {
+        let error = match attempt(endpoint, server, &options, timeout).await {
+            Ok(connection) => return Ok(connection),
+            Err(error) => error,
         };
-        Failure::runtime(format!("cannot connect to {server}: {reason}"))
-    })
+        if !matches!(error, ConnectError::Failed(failure) if RakNet::was_unanswered(&failure)) {
+            return Err(explain_error(&[server], error, arguments.timeout));
+        }
+        failed = error;
+    }
+    Err(explain_error(servers, failed, arguments.timeout))
+}
+
+/// Connects to one address, without `--protocol` with the version that the server speaks.
+async fn attempt(
+    endpoint: &Endpoint,
+    server: SocketAddr,
+    options: &ConnectOptions<'_>,
+    timeout: Duration,
+) -> Result<Connection, ConnectError> {
+    let start = Instant::now();
+    if options.protocol_version.is_none() {
+        // The endpoint learns the version from the pong, if there is one: some servers block an address for a while that
+        // tried another version.
+        let pong = endpoint.ping(server, PONG_TIMEOUT.min(timeout / 2)).await;
+        if pong.err() == Some(PingError::Unreachable) {
+            return Err(ConnectError::Failed(ConnectFailure::Unreachable));
+        }
+    }
+    let left = timeout.saturating_sub(start.elapsed());
+    endpoint.connect_with(server, &ConnectOptions { connect_timeout: Some(left), ..*options }).await
+}
+
+fn explain_error(servers: &[SocketAddr], error: ConnectError, timeout: Duration) -> Failure {
+    if error == ConnectError::PasswordTooLong {
+        return Failure::usage("the text of --password is longer than 255 bytes; shorten it");
+    }
+    if error == ConnectError::InvalidIdentityData {
+        return Failure::usage("the text of --identity-data is longer than 95 bytes; shorten it");
+    }
+    let reason =
+        if let ConnectError::Failed(failure) = error { explain(failure, timeout) } else { error.to_string() };
+    Failure::runtime(format!("cannot connect to {}: {reason}", host::list(servers)))
 }
 
 /// What the client says to be let in, and whom it trusts to be the server.
@@ -186,6 +210,8 @@ fn explain(failure: ConnectFailure, timeout: Duration) -> String {
     } else if failure == ConnectFailure::NoAnswer {
         let check = "check the address, and that UDP is not blocked, or allow more time with --timeout";
         format!(" within {seconds} s; {check}")
+    } else if failure == ConnectFailure::Unreachable {
+        "; check the address and the port".to_owned()
     } else if failure == ConnectFailure::HandshakeTimeout {
         format!(" ({seconds} s); allow more with --timeout, or look at both ends with `rakwire decode`")
     } else {

@@ -70,7 +70,7 @@ impl Link {
         host.attach::<RakNet>(plugin.clone()).map_err(Failure::runtime)?;
         let address = match (&self.listen, &self.target) {
             (Some(listen), _) => listen.as_str(),
-            (None, Some(target)) => host::unspecified_address_for(host::resolve(target).await?),
+            (None, Some(target)) => host::unspecified_address_for(&host::resolve_all(target).await?),
             (None, None) => return Err(Failure::usage("give HOST:PORT, or --listen ADDR")),
         };
         let bound = Endpoint::bind_with_hook(address, self.options()?, |_| host).await;
@@ -100,16 +100,17 @@ impl Link {
 
     /// Connects to the other side.
     pub(crate) async fn connect(&self, endpoint: &Endpoint, target: &str) -> Result<Connection, Failure> {
-        let server = host::resolve(target).await?;
+        let servers = host::resolve_all(target).await?;
+        let share = self.timeout / u32::try_from(servers.len()).unwrap_or(u32::MAX);
         let options = ConnectOptions {
             password: self.password.as_bytes(),
             trust: self.server_key.map(|argument| argument.0),
-            connect_timeout: Some(self.timeout),
+            connect_timeout: Some(share),
             ..ConnectOptions::default()
         };
-        endpoint.connect_with(server, &options).await.map_err(|error| {
+        endpoint.connect_any(&servers, &options).await.map_err(|error| {
             let advice = if let ConnectError::Failed(failure) = error { advice(failure) } else { "" };
-            Failure::runtime(format!("cannot connect to {server}: {error}{advice}"))
+            Failure::runtime(format!("cannot connect to {}: {error}{advice}", host::list(&servers)))
         })
     }
 }
@@ -126,6 +127,8 @@ fn advice(failure: ConnectFailure) -> &'static str {
         "; show one with --identity"
     } else if failure == ConnectFailure::NoAnswer {
         "; check the address, and that UDP is not blocked, or allow more time with --timeout"
+    } else if failure == ConnectFailure::Unreachable {
+        "; check the address and the port, and that the other command runs there with --listen"
     } else if failure == ConnectFailure::HandshakeTimeout {
         "; allow more with --timeout"
     } else {

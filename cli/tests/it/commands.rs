@@ -183,6 +183,40 @@ fn echo_and_send() {
     fails(&["send", &server.announced, "x", "--protocol", "9"], 1, "protocol version 11");
 }
 
+/// Nothing listens at the first address of the name.
+#[cfg(target_os = "linux")]
+#[test]
+fn each_address_of_a_name_is_tried() {
+    use std::net::ToSocketAddrs;
+
+    let mut addresses = "localhost:1".to_socket_addrs().expect("a name of every machine");
+    if !addresses.any(|address| address.is_ipv6()) {
+        return;
+    }
+    for protocol in ["11", "game"] {
+        let server = Server::start(
+            program(),
+            &["echo", "--listen", "[::1]:0", "--protocol", protocol],
+            "listening on ",
+        );
+        let target = server.announced.replace("[::1]", "localhost");
+        for record in [&[][..], &["--log"]] {
+            let outcome = rakwire(&[&["send", &target, "x", "--protocol", protocol], record].concat());
+            assert_eq!(outcome.status, Some(0), "{}", outcome.err);
+        }
+        if protocol == "11" {
+            let outcome = rakwire(&["ping", &target]);
+            assert!(outcome.out.starts_with("pong from [::1]:"), "{} {}", outcome.out, outcome.err);
+        }
+    }
+    let closed = UdpSocket::bind("127.0.0.1:0").and_then(|socket| socket.local_addr());
+    let address = closed.expect("a free port").to_string();
+    for command in [&["send", &address, "x"][..], &["ping", &address]] {
+        // Within the default timeout everybody would wait for the answer.
+        fails(&[command, &["--timeout", "3600"]].concat(), 1, "nothing listens at this address");
+    }
+}
+
 /// A server that speaks another version than the first that is tried.
 #[test]
 fn echo_and_send_speak_the_game_protocol() {
@@ -250,7 +284,8 @@ fn echo_simulates_a_bad_network() {
     assert_eq!(outcome.status, Some(0), "{}", outcome.err);
     let times = outcome.out.lines().map(|line| {
         let words: Vec<&str> = line.split(' ').collect();
-        words[words.len() - 2].parse::<f64>().expect("milliseconds")
+        let unit = words.iter().position(|word| *word == "ms,").expect("a unit");
+        words[unit - 1].parse::<f64>().expect("milliseconds")
     });
     assert!(times.into_iter().all(|time| time >= 40.0), "{}", outcome.out);
 }

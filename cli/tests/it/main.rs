@@ -11,6 +11,8 @@ mod namespaces;
 mod narrow_paths;
 mod path;
 #[cfg(target_os = "linux")]
+mod places;
+#[cfg(target_os = "linux")]
 mod routers;
 mod support;
 mod tcp;

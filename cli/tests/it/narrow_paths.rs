@@ -14,6 +14,21 @@ const IPV6: &str = "[fd71:2::2]:61111";
 /// Runs a program that prints 2,000 lines, and prints the first of them.
 const SHOWS_FIRST: &str = r#""$0" "$@" | { read first; echo "$first"; test "$(wc -l)" = 1999; }"#;
 
+/// Drops fragments before the kernel puts them together.
+const DROPS_FRAGMENTS: &str = "
+table inet fragments {
+    chain arriving {
+        type filter hook prerouting priority -450; policy accept;
+        ip frag-off & 0x3fff != 0 drop
+        exthdr frag exists drop
+    }
+}
+";
+
+/// The networks at the two sides of the router.
+const TO_CLIENT: [&str; 2] = ["10.71.1.0/24 dev to_client", "fd71:1::/64 dev to_client"];
+const TO_SERVER: [&str; 2] = ["10.71.2.0/24 dev to_server", "fd71:2::/64 dev to_server"];
+
 struct Machines {
     namespaces: Namespaces,
     _servers: [Server; 2],
@@ -33,6 +48,20 @@ impl Machines {
         let command: Vec<&str> = ["ip"].into_iter().chain(arguments.split(' ')).collect();
         let output = self.namespaces.run_program(machine, &command);
         assert!(output.status.success(), "{arguments}: {}", text(&output.stderr));
+    }
+
+    /// Has the router pass on at most so many bytes to these networks. A route of IPv6 is another one if it has another metric.
+    fn narrow(&self, mtu: u16, networks: &[&str]) {
+        for network in networks {
+            let ipv6 = if network.starts_with("fd71") { ("-6 ", " metric 256") } else { ("", "") };
+            self.ip(None, &format!("{}route replace {network} mtu lock {mtu}{}", ipv6.0, ipv6.1));
+        }
+    }
+
+    /// Has a machine, or the router, pass no fragments.
+    fn drop_fragments(&self, machine: Option<&str>) {
+        let output = self.namespaces.run_program(machine, &["nft", DROPS_FRAGMENTS]);
+        assert!(output.status.success(), "{}", text(&output.stderr));
     }
 
     /// Sends large messages, with a line for each datagram on standard error.
@@ -57,8 +86,7 @@ fn requests(output: &Output) -> usize {
 #[test]
 fn large_messages_arrive_where_the_way_back_is_narrower() {
     let machines = Machines::new();
-    machines.ip(None, "route replace 10.71.1.0/24 dev to_client mtu lock 1400");
-    machines.ip(None, "-6 route replace fd71:1::/64 dev to_client mtu lock 1400");
+    machines.narrow(1_400, &TO_CLIENT);
     for server in [IPV4, IPV6] {
         assert_echoed(&machines.send(server));
     }
@@ -67,16 +95,15 @@ fn large_messages_arrive_where_the_way_back_is_narrower() {
 #[test]
 fn large_messages_arrive_through_a_tunnel_that_comes_up_during_the_connection() {
     let machines = Machines::new();
-    for (server, family, networks) in
-        [(IPV4, "-4", ["10.71.1.0/24", "10.71.2.0/24"]), (IPV6, "-6", ["fd71:1::/64", "fd71:2::/64"])]
-    {
+    for (server, networks) in [
+        (IPV4, ["10.71.1.0/24 dev to_client", "10.71.2.0/24 dev to_server"]),
+        (IPV6, ["fd71:1::/64 dev to_client", "fd71:2::/64 dev to_server"]),
+    ] {
         let tool = env!("CARGO_BIN_EXE_rakwire");
         let command = ["sh", "-c", SHOWS_FIRST, tool, "send", server, "--size", "5000", "--count", "2000"];
         let mut sender =
             machines.namespaces.start_program(Some("client"), &command, "echo of 5000 bytes in ");
-        for (network, device) in networks.into_iter().zip(["to_client", "to_server"]) {
-            machines.ip(None, &format!("{family} route replace {network} dev {device} mtu lock 1280"));
-        }
+        machines.narrow(1_280, &networks);
         let ended = sender.child.wait().expect("a program that ends");
         assert!(ended.success(), "{server}");
     }
@@ -99,4 +126,20 @@ fn over_ipv6_the_first_request_arrives() {
     let output = Machines::new().send(IPV6);
     assert_echoed(&output);
     assert_eq!(requests(&output), 1, "{}", text(&output.stderr));
+}
+
+/// Request 1 finds the size that passes without fragments.
+#[test]
+fn large_messages_arrive_through_a_narrow_path_that_drops_fragments() {
+    let machines = Machines::new();
+    machines.narrow(1_400, &[TO_CLIENT, TO_SERVER].concat());
+    for machine in [Some("client"), None, Some("server")] {
+        machines.drop_fragments(machine);
+    }
+    for (server, mtu) in [(IPV4, 1_200), (IPV6, 1_260)] {
+        let output = machines.send(server);
+        assert_echoed(&output);
+        let echoes = text(&output.stdout);
+        assert_eq!(echoes.matches(&format!(", MTU {mtu}\n")).count(), 3, "{echoes}");
+    }
 }

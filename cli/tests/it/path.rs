@@ -29,7 +29,11 @@ fn a_path_is_measured_as_json() {
         let messages = found["throughput"]["messages"].as_u64().expect("a count");
         assert_eq!(found["throughput"]["bytes"].as_u64(), Some(messages * 2_000));
         assert!(found["round_trip_us"]["p50"].as_u64() <= found["round_trip_us"]["max"].as_u64(), "{out}");
-        assert_eq!((&found["mtu"]["before"], &found["mtu"]["after"]), (&1_492.into(), &1_492.into()), "{out}");
+        assert_eq!(
+            (&found["mtu"]["before"], &found["mtu"]["after"]),
+            (&1_492.into(), &1_492.into()),
+            "{out}"
+        );
         messages > 0 && found["round_trips"].as_u64() > Some(0)
     };
     assert!(SECONDS.into_iter().any(finds_something), "nothing is measured");

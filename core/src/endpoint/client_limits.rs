@@ -7,16 +7,25 @@
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// How many connections of others may come from one address, and from one network.
+///
+/// ```
+/// use rakwire::endpoint::ClientLimits;
+///
+/// assert_eq!(ClientLimits::new(1_000, None, None), ClientLimits { address: 750, network: 875 });
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct ClientLimits {
-    pub(crate) address: u16,
-    pub(crate) network: u16,
+pub struct ClientLimits {
+    /// Connections from one address of IPv4, or from 64 bits of IPv6; 65,535 is no limit.
+    pub address: u16,
+    /// Connections from 24 bits of IPv4, or from 48 of IPv6; 65,535 is no limit.
+    pub network: u16,
 }
 
 impl ClientLimits {
     /// The limits of a configuration with so many places. What it does not say leaves a quarter of the places to other
-    /// addresses, and an eighth to other networks; [`SMALL`] servers leave none, since one household may fill them.
-    pub(crate) const fn new(max_incoming: u16, address: Option<u16>, network: Option<u16>) -> Self {
+    /// addresses, and an eighth to other networks; servers with less than 16 leave none, since one household may fill them.
+    #[must_use]
+    pub const fn new(max_incoming: u16, address: Option<u16>, network: Option<u16>) -> Self {
         Self { address: or_share(address, max_incoming, 4), network: or_share(network, max_incoming, 8) }
     }
 
@@ -38,15 +47,26 @@ const fn or_share(limit: Option<u16>, places: u16, parts: u16) -> u16 {
 }
 
 /// What a client is counted under: its address, and its network.
+///
+/// ```
+/// use rakwire::endpoint::Origin;
+///
+/// let origin = |text: &str| Origin::of(text.parse().unwrap());
+/// assert_eq!(origin("2001:db8::1"), origin("2001:db8::2"));
+/// assert_eq!(origin("192.168.0.1"), None);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Origin {
-    pub(crate) address: u128,
-    pub(crate) network: u128,
+pub struct Origin {
+    /// Equal for clients of one address of IPv4, or of 64 bits of IPv6.
+    pub address: u128,
+    /// Equal for clients of 24 bits of IPv4, or of 48 of IPv6.
+    pub network: u128,
 }
 
 impl Origin {
-    /// Nothing if clients with this address are not limited.
-    pub(crate) fn of(address: IpAddr) -> Option<Self> {
+    /// Returns nothing if clients with this address are not limited, because the Internet does not pass it on.
+    #[must_use]
+    pub fn of(address: IpAddr) -> Option<Self> {
         match address.to_canonical() {
             IpAddr::V4(ip) if is_local_ipv4(ip) => None,
             IpAddr::V4(ip) => {

@@ -45,6 +45,7 @@ mod writable;
 
 #[cfg(all(feature = "alloc", feature = "server"))]
 pub use admission::{Admission, Client, Decision, SharedAdmission};
+pub use client_limits::{ClientLimits, Origin};
 pub use error::{ConnectError, PartitionError, SendError};
 pub use event::{ConnectionInfo, Event};
 pub use hook::{Hook, Hooked, Injected, Verdict};
@@ -63,7 +64,6 @@ pub use types::{
     Carrier, ConnectionId, ConnectionState, Direction, Outcome, Progress, Receipt, RefuseReason, Side,
 };
 
-pub(crate) use client_limits::ClientLimits;
 pub(crate) use incoming::Incoming;
 pub(crate) use protocol::{
     Connection, ConnectionEvent, Context, Ending, Internals, MessageToSend, State, Storage, Unconnected,

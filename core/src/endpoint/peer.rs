@@ -348,6 +348,16 @@ impl<P: Protocol> Peer<'_, P> {
         }
     }
 
+    /// Handles that the system or a router reports that nothing can be reached at this address: nothing listens at the port, or
+    /// no route leads to the host. An attempt to connect whose request has had no answer ends with the failure `Unreachable`. All other
+    /// connections ignore the report, since ICMP messages are easily forged (RFC 5927 section 4, RFC 8085 section 5.2).
+    pub fn handle_unreachable(&mut self, now: Instant, to: SocketAddr) {
+        self.advance(now);
+        if let Some(slot) = self.find(&to) {
+            self.with(slot, P::Connection::on_unreachable);
+        }
+    }
+
     /// Does what is due at `now`.
     pub fn handle_timeout(&mut self, now: Instant) {
         self.advance(now);

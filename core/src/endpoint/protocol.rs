@@ -120,6 +120,9 @@ pub trait Protocol: Internals {
         core::iter::empty()
     }
 
+    /// Whether an attempt failed because no server answered at its address, so that one may at another address.
+    fn was_unanswered(failure: &Self::ConnectFailure) -> bool;
+
     /// Whether a datagram of a peer without a connection wants an answer, as far as its bytes tell: a handshake or a
     /// ping. A peer keeps only a few answers until they are sent, so where many ask at once a driver hands it a few of
     /// them at a time.
@@ -303,6 +306,9 @@ pub(crate) trait Connection<P: Protocol>: Debug + Default {
     fn on_too_large(&mut self, cx: &mut Context<'_, '_, P>, length: usize) {
         let _ = (cx, length);
     }
+
+    /// Handles the report that nothing can be reached at the address of the peer.
+    fn on_unreachable(&mut self, cx: &mut Context<'_, '_, P>);
 
     /// When something is due next.
     fn deadline(&self, cx: &Context<'_, '_, P>) -> Option<Instant>;

@@ -37,6 +37,10 @@ impl Protocol for GameProtocol {
         &mut config.max_incoming
     }
 
+    fn was_unanswered(failure: &ConnectFailure) -> bool {
+        matches!(failure, ConnectFailure::NoAnswer | ConnectFailure::Unreachable)
+    }
+
     /// Salts and the answers to challenges look alike.
     fn is_request(datagram: &[u8]) -> bool {
         datagram.len() == HEADER

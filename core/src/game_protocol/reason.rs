@@ -6,6 +6,10 @@ error_enum! {
     pub enum ConnectFailure {
         /// No challenge came.
         NoAnswer => "the server does not answer",
+        /// The system or a router reports that nothing can be reached at the address: nothing listens at the port, or no route
+        /// leads to the host. Only drivers that call
+        /// [`handle_unreachable`](crate::endpoint::Peer::handle_unreachable) notice that; elsewhere it is [`NoAnswer`](Self::NoAnswer).
+        Unreachable => "nothing listens at this address, or no route leads there",
         /// The application gave up.
         Cancelled => "the attempt was cancelled",
     }

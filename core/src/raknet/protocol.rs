@@ -75,6 +75,10 @@ impl Protocol for RakNet {
         peer.internal_addresses(id).into_iter()
     }
 
+    fn was_unanswered(failure: &ConnectFailure) -> bool {
+        matches!(failure, ConnectFailure::NoAnswer | ConnectFailure::Unreachable)
+    }
+
     fn is_request(datagram: &[u8]) -> bool {
         matches!(
             datagram.first(),

@@ -8,6 +8,10 @@ use super::wire::offline::Refusal;
 pub enum ConnectFailure {
     /// Nothing came back.
     NoAnswer,
+    /// The system or a router reports that nothing can be reached at the address: nothing listens at the port, or no route
+    /// leads to the host. Only drivers that call
+    /// [`handle_unreachable`](crate::endpoint::Peer::handle_unreachable) notice that; elsewhere it is [`NoAnswer`](Self::NoAnswer).
+    Unreachable,
     /// The server answered, and then the handshake went no further: the server is of another kind, too busy, or something
     /// between the two passes small datagrams alone.
     HandshakeTimeout,
@@ -49,6 +53,9 @@ macro_rules! write_text {
     ($write:ident, $f:expr, $failure:expr) => {
         match $failure {
             ConnectFailure::NoAnswer => $write!($f, "the server does not answer"),
+            ConnectFailure::Unreachable => {
+                $write!($f, "nothing listens at this address, or no route leads there")
+            }
             ConnectFailure::HandshakeTimeout => {
                 $write!($f, "the server answered, but did not finish the handshake in time")
             }

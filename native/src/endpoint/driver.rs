@@ -19,6 +19,7 @@ use crate::outgoing::{Outgoing, Transmit};
 use crate::path_mtu::is_too_large;
 use crate::simulation::Simulation;
 use crate::socket::Socket;
+use crate::unreachable::has_no_route;
 
 /// How long to wait after a failed receive call.
 const RECEIVE_PAUSE: Duration = Duration::from_millis(10);
@@ -30,7 +31,6 @@ pub(crate) async fn run<P: Protocol>(
     simulation: Option<Simulation>,
 ) {
     let io = &shared.io;
-    io.reader().use_socket(Some(Arc::clone(&socket)));
     let mut receiver = tokio::spawn(receive(Arc::clone(&shared), Arc::clone(&socket)));
     let mut outgoing = Outgoing::new(P::MAX_DATAGRAM);
     let mut timer = Timer::default();
@@ -46,8 +46,9 @@ pub(crate) async fn run<P: Protocol>(
         if !outgoing.is_empty() {
             match &mut network {
                 None => {
-                    let too_large = flush(io, &socket, &mut outgoing).await;
-                    shared.on_too_large(&too_large);
+                    let refused = flush(io, &socket, &mut outgoing).await;
+                    shared.on_too_large(&refused.too_large);
+                    shared.on_unreachable(&refused.unreachable);
                 }
                 Some(network) => {
                     enter_network(io, network, &mut outgoing);
@@ -98,10 +99,19 @@ async fn sleep(io: &Io, timer: &mut Timer, until: Option<rakwire::Instant>) {
     }
 }
 
-/// Sends the composed datagrams. Returns where those were to go that are too large for the path, and their lengths.
-async fn flush(io: &Io, socket: &Socket, outgoing: &mut Outgoing) -> Vec<(SocketAddr, usize)> {
+/// Datagrams that the system did not send.
+#[derive(Debug, Default, PartialEq)]
+struct RefusedDatagrams {
+    /// Where those were to go that are too large for the path, and their lengths.
+    too_large: Vec<(SocketAddr, usize)>,
+    /// Where those were to go to which no route leads.
+    unreachable: Vec<SocketAddr>,
+}
+
+/// Sends the composed datagrams.
+async fn flush(io: &Io, socket: &Socket, outgoing: &mut Outgoing) -> RefusedDatagrams {
     io.is_sending.store(true, Ordering::Release);
-    let mut too_large = Vec::new();
+    let mut refused = RefusedDatagrams::default();
     let mut unsent = outgoing.transmits(socket.max_segments());
     while let Some(first) = unsent.next() {
         match socket.send_with(&first, &unsent).await {
@@ -117,14 +127,16 @@ async fn flush(io: &Io, socket: &Socket, outgoing: &mut Outgoing) -> Vec<(Socket
             Err(error) => {
                 send_failed(io, &first, &error);
                 if is_too_large(&error) {
-                    too_large.push((first.to, first.size));
+                    refused.too_large.push((first.to, first.size));
+                } else if has_no_route(&error) {
+                    refused.unreachable.push(first.to);
                 }
             }
         }
     }
     outgoing.clear();
     io.is_sending.store(false, Ordering::Release);
-    too_large
+    refused
 }
 
 async fn send(io: &Io, socket: &Socket, transmit: &Transmit<'_>) {

@@ -77,6 +77,7 @@ mod stats;
 mod streams;
 mod timer;
 mod unconnected;
+mod watch;
 
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -112,6 +113,7 @@ pub(crate) use self::boxed_hook::BoxedHook;
 pub(crate) use self::options::config_of_one;
 pub(crate) use self::shared::{Shared, retry};
 pub(crate) use self::state::State;
+pub(crate) use self::watch::Watch;
 
 /// A UDP socket with a protocol: opens and accepts connections. With RakNet it also pings servers, and exchanges messages
 /// with peers without a connection.
@@ -239,7 +241,9 @@ impl<P: Protocol> Endpoint<P> {
         let local = socket.local_addr();
         P::tell_addresses(&mut shared.lock().hooked.peer, &interfaces::own_addresses(local));
         shared.io.span.bound(local);
-        tokio::spawn(driver::run(Arc::clone(&shared), Arc::new(socket), simulation));
+        let socket = Arc::new(socket);
+        shared.io.reader().use_socket(Some(Arc::clone(&socket)));
+        tokio::spawn(driver::run(Arc::clone(&shared), socket, simulation));
         let handles = Arc::new(Handles { shared: Arc::clone(&shared), local: Mutex::new(local) });
         Self { shared, handles, shards: Arc::clone(shards) }
     }
@@ -248,15 +252,15 @@ impl<P: Protocol> Endpoint<P> {
     /// names another protocol version, the attempt continues with that version.
     ///
     /// # Errors
-    /// [`ConnectError::Failed`] if the server refuses or does not answer. By default it takes 6.5 seconds in RakNet, or 21 after
+    /// [`ConnectError::Failed`] if the server refuses or does not answer, or
+    /// [nothing can be reached](Options::hears_unreachable) at its address, which is known at once. By default it takes 6.5 seconds in RakNet, or 21 after
     /// the server named another version, and 15 in the Game Protocol until a server counts as not answering. Other errors
     /// are immediate.
     pub async fn connect(
         &self,
         address: SocketAddr,
     ) -> Result<Connection<P>, ConnectError<P::ConnectFailure>> {
-        let attempt = self.begin_to_connect(address, &P::ConnectOptions::default())?;
-        Connection::open(attempt).await
+        self.connect_with(address, &P::ConnectOptions::default()).await
     }
 
     /// Like [`connect`](Self::connect), with options: in RakNet a password, a fixed protocol version, and timeouts instead of
@@ -287,8 +291,9 @@ impl<P: Protocol> Endpoint<P> {
         address: SocketAddr,
         options: &P::ConnectOptions<'_>,
     ) -> Result<Connection<P>, ConnectError<P::ConnectFailure>> {
+        let watch = Watch::new(&self.shared);
         let attempt = self.begin_to_connect(address, options)?;
-        Connection::open(attempt).await
+        watch.during(Connection::open(attempt)).await
     }
 
     fn begin_to_connect(
@@ -529,5 +534,6 @@ impl<P: Protocol> Drop for Handles<P> {
 }
 
 // Behind the methods above, so that the page of `Endpoint` begins with `bind`.
+mod any_address;
 mod bind_shards;
 mod broadcast;

@@ -65,6 +65,12 @@ pub struct Options<P: Protocol> {
     /// The size of the queue between the socket and the protocol in bytes; every receive call is charged 64 bytes more.
     /// Further datagrams are dropped and counted. The default is 16 MiB.
     pub arrival_queue: usize,
+    /// Whether an attempt to connect and a ping end at once when the system or a router reports that nothing can be reached at the
+    /// address: with [`ConnectFailure::Unreachable`](crate::raknet::ConnectFailure::Unreachable), before the server has answered.
+    /// Routers' reports (ICMP) are heard on Linux and Android only; on other systems an attempt at a closed port ends by its timeout.
+    /// The default is true. NAT traversal and meshes need false: the router of the other peer may refuse what arrives before that
+    /// peer has sent something.
+    pub hears_unreachable: bool,
     /// A bad network to simulate between the endpoint and its socket, for tests; none by default. Datagrams in it use
     /// memory without a limit.
     pub simulate: Option<Simulation>,
@@ -81,6 +87,7 @@ impl<P: Protocol> Options<P> {
             backlog: 1_024,
             defer_incoming: false,
             arrival_queue: 16 << 20,
+            hears_unreachable: true,
             simulate: None,
         }
     }

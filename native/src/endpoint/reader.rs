@@ -34,6 +34,11 @@ impl Reader {
         self.empty_at = None;
     }
 
+    /// The socket that is read, if there is one.
+    pub(crate) fn socket(&self) -> Option<Arc<Socket>> {
+        self.socket.clone()
+    }
+
     /// Whether time may pass although the socket is not empty, after `count` more datagrams were read before it: together they
     /// are more than the system's buffer held when time had to wait.
     pub(crate) fn time_may_pass(&mut self, count: usize) -> bool {

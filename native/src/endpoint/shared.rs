@@ -38,6 +38,8 @@ pub(crate) struct Shared<P: Protocol> {
     /// Acts of handles that were dropped inside of a hook.
     postponed: Postponed<P>,
     pub(crate) io: Io,
+    /// Whether attempts and pings end when nothing can be reached at their address.
+    pub(crate) hears_unreachable: bool,
     /// Notified when more messages to peers without a connection may fit.
     pub(crate) unconnected_room: Notify,
     /// Notified when there are connections to accept.
@@ -57,6 +59,7 @@ impl<P: Protocol> Shared<P> {
             hook: hook.id(),
             postponed: Postponed::default(),
             io: Io::new(options.arrival_queue, options.simulate, clock, span.clone()),
+            hears_unreachable: options.hears_unreachable,
             state: Mutex::new(State::new(options, hook, span)),
             unconnected_room: Notify::new(),
             unaccepted: Notify::new(),
@@ -143,6 +146,21 @@ impl<P: Protocol> Shared<P> {
         let now = state.catch_up(&self.io.arrival_queue, &self.io.clock);
         for (to, length) in datagrams {
             state.hooked.peer.handle_too_large(now, *to, *length);
+        }
+        drop(state);
+        self.io.wake.notify();
+    }
+
+    /// Handles that nothing can be reached at these addresses, unless the application does not want that.
+    pub(crate) fn on_unreachable(&self, addresses: &[SocketAddr]) {
+        if addresses.is_empty() || !self.hears_unreachable {
+            return;
+        }
+        let mut state = self.lock();
+        let now = state.catch_up(&self.io.arrival_queue, &self.io.clock);
+        for address in addresses {
+            state.hooked.peer.handle_unreachable(now, *address);
+            state.dispatcher.pings.on_unreachable(*address);
         }
         drop(state);
         self.io.wake.notify();

@@ -84,8 +84,8 @@ impl<I> UnconnectedQueue<I> {
 /// The tasks that wait for pongs, each with the address of its ping.
 #[derive(Debug)]
 pub(crate) struct Pings<I> {
-    /// Pings to one server.
-    pub(crate) one: Vec<(SocketAddr, oneshot::Sender<Pong<I>>)>,
+    /// Pings to one server. Without a pong nothing can be reached there.
+    pub(crate) one: Vec<(SocketAddr, oneshot::Sender<Option<Pong<I>>>)>,
     /// Broadcast pings.
     pub(crate) broadcasts: Vec<(SocketAddr, mpsc::Sender<Pong<I>>)>,
 }
@@ -103,11 +103,18 @@ impl<I: Copy> Pings<I> {
         for (_, waiting) in self.one.extract_if(.., |(to, _)| *to == pong.from) {
             was_pinged = true;
             // The task may have been cancelled.
-            let _ = waiting.send(pong.clone());
+            let _ = waiting.send(Some(pong.clone()));
         }
         if !was_pinged {
             // A full channel has as many pongs as its task may return.
             self.broadcasts.iter().for_each(|(_, found)| drop(found.try_send(pong.clone())));
+        }
+    }
+
+    /// Notifies the tasks that pinged a server that nothing can be reached there.
+    pub(crate) fn on_unreachable(&mut self, address: SocketAddr) {
+        for (_, waiting) in self.one.extract_if(.., |(to, _)| *to == address) {
+            let _ = waiting.send(None);
         }
     }
 

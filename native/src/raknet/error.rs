@@ -7,6 +7,10 @@ pub enum PingError {
     /// There was no pong in time.
     #[error("the server does not answer")]
     NoAnswer,
+    /// The system or a router reports that nothing can be reached at the address
+    /// ([`Options::hears_unreachable`](crate::endpoint::Options::hears_unreachable)).
+    #[error("nothing listens at this address, or no route leads there")]
+    Unreachable,
     /// Pings to eight other addresses are outstanding.
     #[error("too many pings wait for their pongs")]
     TooMany,

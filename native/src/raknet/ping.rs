@@ -7,7 +7,7 @@ use rakwire::raknet::{Guid, PingScope, RakNet};
 use tokio::sync::{mpsc, oneshot};
 
 use super::error::PingError;
-use crate::endpoint::{Endpoint, Pong, Shared, State};
+use crate::endpoint::{Endpoint, Pong, Shared, State, Watch};
 use crate::socket::canonical;
 
 /// The interval of broadcast pings.
@@ -21,7 +21,7 @@ impl State<RakNet> {
         &mut self,
         now: rakwire::Instant,
         to: SocketAddr,
-        pong: oneshot::Sender<Pong<Guid>>,
+        pong: oneshot::Sender<Option<Pong<Guid>>>,
     ) -> Result<(), PingError> {
         self.may_ping()?;
         if !self.dispatcher.pings.is_pinging(to) {
@@ -61,7 +61,7 @@ impl Endpoint<RakNet> {
     /// at the same time.
     ///
     /// # Errors
-    /// [`PingError::NoAnswer`] after `timeout`. Other errors are immediate.
+    /// [`PingError::NoAnswer`] after `timeout`; [`PingError::Unreachable`] as soon as that is known. Other errors are immediate.
     ///
     /// ```
     /// use std::time::Duration;
@@ -89,15 +89,17 @@ impl Endpoint<RakNet> {
         }
         let (sender, receiver) = oneshot::channel();
         let mut pending = PendingPing { shared: &self.shared, address, receiver: Some(receiver) };
+        let watch = Watch::new(&self.shared);
         self.shared.act(|state, now| state.ping(now, address, sender))?;
         let Some(receiver) = &mut pending.receiver else { return Err(PingError::NoAnswer) };
-        match tokio::time::timeout(timeout, receiver).await {
-            Ok(pong) => pong.map_err(|_| PingError::EndpointClosed),
+        match tokio::time::timeout(timeout, watch.during(receiver)).await {
+            Ok(Ok(pong)) => pong.ok_or(PingError::Unreachable),
+            Ok(Err(_)) => Err(PingError::EndpointClosed),
             Err(_) => {
                 // After a pause of the process the pong may wait in the socket.
                 self.shared.receive_waiting();
                 let waiting = pending.receiver.as_mut().and_then(|receiver| receiver.try_recv().ok());
-                waiting.ok_or(PingError::NoAnswer)
+                waiting.flatten().ok_or(PingError::NoAnswer)
             }
         }
     }

@@ -73,7 +73,7 @@ impl Endpoint {
     /// A [`BindError`] with the address.
     pub async fn bind(address: impl ToSocketAddrs, options: Options) -> Result<Self, BindError> {
         let (queue, accepted) = mpsc::unbounded_channel();
-        let places = Places::new(options.max_incoming, options.max_incoming_per_address);
+        let places = Places::new(&options);
         let listens = options.max_incoming > 0;
         let state = Arc::new(EndpointState::new(options));
         let (listener, local) = if listens {
@@ -121,6 +121,44 @@ impl Endpoint {
         let shared = shared.inspect_err(|failure| span.failed(failure)).map_err(ConnectError::Failed)?;
         state.register(&shared);
         Ok(Connection::new(shared))
+    }
+
+    /// Connects to the first of these addresses at which a server answers: those of a name, as [`lookup`](crate::lookup) finds
+    /// them. The next address is tried when nothing listens at one, no route leads there or
+    /// [`connect_timeout`](ConnectOptions::connect_timeout) has passed, which counts for each address.
+    ///
+    /// # Errors
+    /// Those of [`connect_with`](Self::connect_with), for the last address that was tried; [`ConnectError::UnassignedAddress`]
+    /// without addresses.
+    ///
+    /// ```
+    /// use rakwire_native::tcp::{ConnectOptions, Endpoint, Options};
+    ///
+    /// # #[tokio::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let server = Endpoint::bind("127.0.0.1:0", Options::server(8)).await?;
+    /// let client = Endpoint::bind("127.0.0.1:0", Options::client()).await?;
+    /// let closed = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?;
+    /// let connection = client.connect_any(&[closed, server.local_addr()], &ConnectOptions::default()).await?;
+    /// assert_eq!(connection.remote(), server.local_addr());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn connect_any(
+        &self,
+        addresses: &[SocketAddr],
+        options: &ConnectOptions,
+    ) -> Result<Connection, ConnectError> {
+        let mut failed = ConnectError::UnassignedAddress;
+        for address in addresses {
+            match self.connect_with(*address, options).await {
+                Err(error @ ConnectError::Failed(ConnectFailure::NoAnswer | ConnectFailure::Socket(_))) => {
+                    failed = error;
+                }
+                result => return result,
+            }
+        }
+        Err(failed)
     }
 
     async fn open(&self, opened: Opened, options: &ConnectOptions) -> Result<Arc<Shared>, ConnectFailure> {
@@ -187,6 +225,7 @@ impl Endpoint {
             incoming: places.taken(),
             refused: state.counters.refused.get(),
             refused_by_address: state.counters.refused_by_address.get(),
+            refused_by_network: state.counters.refused_by_network.get(),
             #[cfg(feature = "tls")]
             handshakes_failed: state.counters.handshakes_failed.get(),
             #[cfg(not(feature = "tls"))]

@@ -73,6 +73,9 @@ fn refuse(remote: SocketAddr, reason: NoPlace, state: &EndpointState) {
         NoPlace::FullForAddress => {
             (&state.counters.refused_by_address, "too many connections of its address")
         }
+        NoPlace::FullForNetwork => {
+            (&state.counters.refused_by_network, "too many connections of its network")
+        }
     };
     counter.add(1);
     state.span.refused(state.clock.now(), canonical(remote), &reason);

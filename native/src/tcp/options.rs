@@ -47,10 +47,17 @@ pub struct Options {
     /// [`accept`](super::Endpoint::accept) included. Further ones are closed at once and counted as
     /// [`refused`](super::EndpointStats::refused). With 0 the endpoint does not listen.
     pub max_incoming: usize,
-    /// The most of them that one IP address may have, or one network of 64 bits of IPv6. Further ones are closed at once and
-    /// counted as [`refused_by_address`](super::EndpointStats::refused_by_address). IPv4 inside IPv6 counts as IPv4. 64 by
-    /// default; from 1 (0 counts as 1) to `usize::MAX`, which is no limit, for servers behind a proxy.
-    pub max_incoming_per_address: usize,
+    /// The most of them that one IP address may have, or 64 bits of IPv6, as over UDP
+    /// ([`Config::max_per_address`](crate::raknet::Config::max_per_address)). Further ones are closed at once and counted as
+    /// [`refused_by_address`](super::EndpointStats::refused_by_address). IPv4 inside IPv6 counts as IPv4. Default: three quarters
+    /// of [`max_incoming`](Self::max_incoming), at most 49,152; no limit below 16 places. 0 counts as 1; 65,535 is no limit, for
+    /// servers behind a proxy. Addresses that the Internet does not pass on (loopback, private, link-local and unique local
+    /// ones) are not limited.
+    pub max_per_address: Option<u16>,
+    /// The same for one network (24 bits of IPv4, 48 of IPv6); further ones are counted as
+    /// [`refused_by_network`](super::EndpointStats::refused_by_network). Default: seven eighths of
+    /// [`max_incoming`](Self::max_incoming), at most 57,344.
+    pub max_per_network: Option<u16>,
     /// The longest message in bytes, in both directions: 1 MiB. Whoever announces a longer one is disconnected. The memory
     /// of a message that arrives is taken as its bytes arrive.
     pub max_message: u32,
@@ -92,7 +99,8 @@ impl Options {
     pub const fn server(max_incoming: usize) -> Self {
         Self {
             max_incoming,
-            max_incoming_per_address: 64,
+            max_per_address: None,
+            max_per_network: None,
             max_message: 1 << 20,
             send_queue: 2 << 20,
             receive_queue: 2 << 20,

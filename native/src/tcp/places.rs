@@ -1,10 +1,12 @@
-//! Places for the connections that others open: so many in all, and so many for each address.
+//! Places for the connections that others open: so many in all, for each address, and for each network.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rakwire::HostPrefix;
+use rakwire::endpoint::{ClientLimits, Origin};
+
+use super::options::Options;
 
 /// Why there is no place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,51 +15,62 @@ pub(super) enum NoPlace {
     Full,
     /// The address has as many as one may have.
     FullForAddress,
+    /// The network has as many as one may have.
+    FullForNetwork,
 }
 
 /// The places of an endpoint.
 #[derive(Debug)]
 pub(super) struct Places {
     max: usize,
-    max_per_address: usize,
+    limits: ClientLimits,
     taken: Mutex<Taken>,
 }
 
-/// What is taken; a host without a place is not in the table, so that it has no more entries than there are places.
+/// What is taken; an address or a network without a place is in no table, so that they have no more entries than there are
+/// places.
 #[derive(Debug, Default)]
 struct Taken {
     all: usize,
-    by_host: HashMap<HostPrefix, usize>,
+    by_address: HashMap<u128, usize>,
+    by_network: HashMap<u128, usize>,
 }
 
 /// A place, which is free again once this is dropped.
 #[derive(Debug)]
 pub(super) struct Place {
     places: Arc<Places>,
-    host: HostPrefix,
+    /// There is none if the client has an address without limits.
+    origin: Option<Origin>,
 }
 
 impl Places {
-    pub(super) fn new(max: usize, max_per_address: usize) -> Arc<Self> {
-        Arc::new(Self { max, max_per_address: max_per_address.max(1), taken: Mutex::default() })
+    pub(super) fn new(options: &Options) -> Arc<Self> {
+        let max_incoming = u16::try_from(options.max_incoming).unwrap_or(u16::MAX);
+        let limits = ClientLimits::new(max_incoming, options.max_per_address, options.max_per_network);
+        Arc::new(Self { max: options.max_incoming, limits, taken: Mutex::default() })
     }
 
     /// Takes a place for a client.
     pub(super) fn take(self: &Arc<Self>, client: SocketAddr) -> Result<Place, NoPlace> {
-        let host = HostPrefix::of(client.ip());
+        let origin = Origin::of(client.ip());
         let mut taken = self.lock();
         if taken.all >= self.max {
             return Err(NoPlace::Full);
         }
-        let of_host = taken.by_host.entry(host).or_default();
-        // Who has none has room for one, so that no entry of 0 is left behind.
-        if *of_host >= self.max_per_address {
-            return Err(NoPlace::FullForAddress);
+        if let Some(origin) = origin {
+            if is_full(&taken.by_address, origin.address, self.limits.address) {
+                return Err(NoPlace::FullForAddress);
+            }
+            if is_full(&taken.by_network, origin.network, self.limits.network) {
+                return Err(NoPlace::FullForNetwork);
+            }
+            *taken.by_address.entry(origin.address).or_default() += 1;
+            *taken.by_network.entry(origin.network).or_default() += 1;
         }
-        *of_host += 1;
         taken.all += 1;
         drop(taken);
-        Ok(Place { places: Arc::clone(self), host })
+        Ok(Place { places: Arc::clone(self), origin })
     }
 
     pub(super) fn taken(&self) -> usize {
@@ -69,15 +82,27 @@ impl Places {
     }
 }
 
+/// Whether a part of the clients has as many places as it may have. The highest limit is none.
+fn is_full(taken: &HashMap<u128, usize>, part: u128, limit: u16) -> bool {
+    limit < u16::MAX && taken.get(&part).is_some_and(|taken| *taken >= usize::from(limit.max(1)))
+}
+
+fn leave(taken: &mut HashMap<u128, usize>, part: u128) {
+    if let Some(of_part) = taken.get_mut(&part) {
+        *of_part = of_part.saturating_sub(1);
+        if *of_part == 0 {
+            taken.remove(&part);
+        }
+    }
+}
+
 impl Drop for Place {
     fn drop(&mut self) {
         let mut taken = self.places.lock();
         taken.all = taken.all.saturating_sub(1);
-        if let Some(of_host) = taken.by_host.get_mut(&self.host) {
-            *of_host = of_host.saturating_sub(1);
-            if *of_host == 0 {
-                taken.by_host.remove(&self.host);
-            }
+        if let Some(origin) = self.origin {
+            leave(&mut taken.by_address, origin.address);
+            leave(&mut taken.by_network, origin.network);
         }
     }
 }
@@ -90,9 +115,22 @@ mod tests {
         SocketAddr::new(ip.parse().expect("an address"), 19_132)
     }
 
+    fn places(max: usize, per_address: Option<u16>, per_network: Option<u16>) -> Arc<Places> {
+        let mut options = Options::server(max);
+        (options.max_per_address, options.max_per_network) = (per_address, per_network);
+        Places::new(&options)
+    }
+
+    impl Places {
+        fn entries(&self) -> (usize, usize) {
+            let taken = self.lock();
+            (taken.by_address.len(), taken.by_network.len())
+        }
+    }
+
     #[test]
     fn an_address_has_its_share_whatever_its_form() {
-        let places = Places::new(10, 2);
+        let places = places(10, Some(2), None);
         for (one, same, other) in [
             ("192.0.2.1", "::ffff:192.0.2.1", "192.0.2.2"),
             ("2001:db8::1", "2001:db8::ffff:0:0:2", "2001:db8:0:1::1"),
@@ -106,21 +144,58 @@ mod tests {
             drop(kept);
             assert!(places.take(client(same)).is_ok(), "free again");
         }
-        assert_eq!((places.taken(), places.lock().by_host.len()), (0, 0));
+        assert_eq!((places.taken(), places.entries()), (0, (0, 0)));
+    }
+
+    #[test]
+    fn a_network_has_its_share_whatever_its_addresses() {
+        let places = places(10, None, Some(2));
+        for (members, other) in [
+            (["192.0.2.1", "192.0.2.2", "::ffff:192.0.2.3"], "192.0.3.1"),
+            (["2001:db8::1", "2001:db8:0:1::1", "2001:db8:0:2::1"], "2001:db8:1::1"),
+        ] {
+            let [first, second, third] = members;
+            let kept = [first, second].map(|ip| places.take(client(ip)).expect("a place"));
+            assert_eq!(places.take(client(third)).err(), Some(NoPlace::FullForNetwork), "{third}");
+            assert!(places.take(client(other)).is_ok());
+            drop(kept);
+            assert!(places.take(client(third)).is_ok(), "free again");
+        }
+        assert_eq!((places.taken(), places.entries()), (0, (0, 0)));
+    }
+
+    #[test]
+    fn by_default_others_have_a_quarter_of_the_places_or_an_eighth() {
+        let places = places(16, None, None);
+        let taken: Vec<_> = (0..12).map(|_| places.take(client("192.0.2.1")).expect("a place")).collect();
+        assert_eq!(places.take(client("192.0.2.1")).err(), Some(NoPlace::FullForAddress));
+        let neighbours = ["192.0.2.2", "192.0.2.3"].map(|ip| places.take(client(ip)).expect("a place"));
+        assert_eq!(places.take(client("192.0.2.4")).err(), Some(NoPlace::FullForNetwork));
+        assert!(places.take(client("198.51.100.1")).is_ok());
+        drop((taken, neighbours));
+    }
+
+    #[test]
+    fn addresses_of_the_operator_have_all_places() {
+        let places = places(40, Some(1), Some(1));
+        let local = ["127.0.0.1", "10.1.2.3", "fd00::1", "::1"];
+        let kept: Vec<_> = local.iter().cycle().take(40).map(|ip| places.take(client(ip))).collect();
+        assert!(kept.iter().all(Result::is_ok));
+        assert_eq!(places.take(client("127.0.0.1")).err(), Some(NoPlace::Full));
     }
 
     #[test]
     fn all_together_have_no_more_than_there_are() {
-        let places = Places::new(2, usize::MAX);
+        let places = places(2, None, None);
         let kept = ["192.0.2.1", "192.0.2.2"].map(|ip| places.take(client(ip)).expect("a place"));
         assert_eq!(places.take(client("192.0.2.3")).err(), Some(NoPlace::Full));
-        assert_eq!((places.taken(), places.lock().by_host.len()), (2, 2));
+        assert_eq!((places.taken(), places.entries()), (2, (2, 1)));
         drop(kept);
         assert_eq!(places.taken(), 0);
     }
 
     #[test]
     fn every_address_has_a_place() {
-        assert!(Places::new(1, 0).take(client("192.0.2.1")).is_ok());
+        assert!(places(1, Some(0), Some(0)).take(client("192.0.2.1")).is_ok());
     }
 }

@@ -25,6 +25,7 @@ pub(super) struct EndpointState {
 pub(super) struct EndpointCounters {
     pub(super) refused: Counter,
     pub(super) refused_by_address: Counter,
+    pub(super) refused_by_network: Counter,
     pub(super) accept_failures: Counter,
     #[cfg(feature = "tls")]
     pub(super) handshakes_failed: Counter,

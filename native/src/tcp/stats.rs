@@ -41,8 +41,11 @@ pub struct EndpointStats {
     /// Connections of others that were closed at once, since there were [`max_incoming`](super::Options::max_incoming).
     pub refused: u64,
     /// Connections of others that were closed at once, since their address had
-    /// [`max_incoming_per_address`](super::Options::max_incoming_per_address).
+    /// [`max_per_address`](super::Options::max_per_address).
     pub refused_by_address: u64,
+    /// Connections of others that were closed at once, since their network had
+    /// [`max_per_network`](super::Options::max_per_network).
+    pub refused_by_network: u64,
     /// Handshakes of TLS that failed or took too long.
     pub handshakes_failed: u64,
     /// Calls in which the system could not accept a connection, mostly because the process has no descriptor left.

@@ -176,6 +176,35 @@ fn what_no_peer_sends_is_counted<P: Subject>() {
     assert_eq!(server.stats().peer.datagrams_received, 0);
 }
 
+/// An attempt at an address at which nothing listens, and then one at the server.
+#[cfg(target_os = "linux")]
+fn an_attempt_at_a_closed_port_ends_at_once<P: Subject>() {
+    let closed = std::net::UdpSocket::bind(LOCAL).expect("a free port").local_addr().expect("it is bound");
+    let mut pair = Pair::<P>::new();
+    // Without the report the attempt would take longer than a test may.
+    let mut options = Options::client().expect("entropy");
+    P::be_patient(&mut options.config);
+    pair.client = Endpoint::bind(LOCAL, options).expect("a free port");
+    pair.client.connect(closed).expect("a free slot");
+    pair.until("the attempt ended", |pair| pair.here.failed == Some(P::UNREACHABLE));
+    let id = pair.client.connect(pair.server.local_addr()).expect("a free slot");
+    pair.until("the connection is open", |pair| pair.here.connected == Some(id));
+    let stats = pair.client.stats();
+    assert_eq!((stats.send_failures, stats.receive_failures), (0, 0));
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn an_attempt_of_raknet_at_a_closed_port_ends_at_once() {
+    an_attempt_at_a_closed_port_ends_at_once::<RakNet>();
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn an_attempt_of_the_game_protocol_at_a_closed_port_ends_at_once() {
+    an_attempt_at_a_closed_port_ends_at_once::<GameProtocol>();
+}
+
 macro_rules! by_both_protocols {
     ($($test:ident),+ $(,)?) => {
         mod raknet {

@@ -98,6 +98,12 @@ impl endpoint::Connection<GameProtocol> for Connection {
         Some(writer.written())
     }
 
+    fn on_unreachable(&mut self, cx: &mut Context<'_, '_>) {
+        if self.handshake.state() == State::Opening {
+            self.end(cx, Ending::Failed(ConnectFailure::Unreachable));
+        }
+    }
+
     fn deadline(&self, cx: &Context<'_, '_>) -> Option<Instant> {
         let since = self.handshake.since();
         let handshake = self.handshake.deadline(cx);

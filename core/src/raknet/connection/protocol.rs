@@ -123,6 +123,11 @@ impl endpoint::Connection<RakNet> for Connection {
         self.on_too_large(cx, length);
     }
 
+    fn on_unreachable(&mut self, cx: &mut Context<'_, '_>) {
+        let result = self.handshake.on_unreachable();
+        self.end_on_error(cx, result);
+    }
+
     fn deadline(&self, cx: &Context<'_, '_>) -> Option<Instant> {
         let state = self.handshake.state();
         if matches!(state, State::Free | State::Aborting | State::Closed) {

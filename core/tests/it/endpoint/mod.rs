@@ -4,4 +4,5 @@ mod admission;
 mod fairness;
 mod plugins;
 mod refused_data;
+mod unreachable;
 mod writable;

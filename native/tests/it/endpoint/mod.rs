@@ -15,6 +15,8 @@ mod sockets;
 mod spans;
 mod streams;
 pub(crate) mod subject;
+#[cfg(target_os = "linux")]
+mod unreachable;
 
 /// Makes tests of each function that is generic over the protocol: by both protocols, on a runtime with several threads and on one
 /// with a single thread, where the driver's tasks run in the order in which they are woken.

@@ -30,6 +30,8 @@ pub(crate) trait Subject: Protocol {
     const REMOTE: Self::DisconnectReason;
     const LOST: Self::DisconnectReason;
     const NO_ANSWER: Self::ConnectFailure;
+    #[cfg(target_os = "linux")]
+    const UNREACHABLE: Self::ConnectFailure;
     /// Of a handshake that was answered and went no further.
     const STUCK: Self::ConnectFailure;
 
@@ -59,6 +61,8 @@ impl Subject for RakNet {
     const REMOTE: raknet::DisconnectReason = raknet::DisconnectReason::Remote;
     const LOST: raknet::DisconnectReason = raknet::DisconnectReason::Lost;
     const NO_ANSWER: raknet::ConnectFailure = raknet::ConnectFailure::NoAnswer;
+    #[cfg(target_os = "linux")]
+    const UNREACHABLE: raknet::ConnectFailure = raknet::ConnectFailure::Unreachable;
     const STUCK: raknet::ConnectFailure = raknet::ConnectFailure::HandshakeTimeout;
 
     fn be_patient(config: &mut raknet::Config) {
@@ -105,6 +109,8 @@ impl Subject for GameProtocol {
     const REMOTE: game_protocol::DisconnectReason = game_protocol::DisconnectReason::Remote;
     const LOST: game_protocol::DisconnectReason = game_protocol::DisconnectReason::Lost;
     const NO_ANSWER: game_protocol::ConnectFailure = game_protocol::ConnectFailure::NoAnswer;
+    #[cfg(target_os = "linux")]
+    const UNREACHABLE: game_protocol::ConnectFailure = game_protocol::ConnectFailure::Unreachable;
     const STUCK: game_protocol::ConnectFailure = game_protocol::ConnectFailure::NoAnswer;
 
     fn be_patient(config: &mut game_protocol::Config) {

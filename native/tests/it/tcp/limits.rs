@@ -4,8 +4,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use rakwire_native::tcp::{
-    ConnectError, ConnectFailure, ConnectOptions, DisconnectReason, Endpoint, Options, SendError,
-    TryAcceptError,
+    ConnectError, ConnectFailure, ConnectOptions, DisconnectReason, Options, SendError, TryAcceptError,
 };
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -115,32 +114,6 @@ async fn places_are_limited_and_free_again() {
         soon(server.accept()).await.expect("open");
     }
     assert_eq!(server.try_accept().err(), Some(TryAcceptError::Empty));
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn places_of_an_address_are_limited_and_free_again() {
-    let mut options = Options::server(4);
-    options.max_incoming_per_address = 2;
-    let server = Endpoint::bind("[::]:0", options).await.expect("a free port");
-    let address = SocketAddr::from(([127, 0, 0, 1], server.local_addr().port()));
-    let client = endpoint(Options::client()).await;
-    let other = Endpoint::bind("127.0.0.2:0", Options::client()).await.expect("an address");
-    let first = client.connect(address).await.expect("open");
-    let _second = client.connect(address).await.expect("open");
-    let third = client.connect(address).await.expect("open until the server sees it");
-    soon(third.closed()).await;
-    let stats = server.stats();
-    assert_eq!((stats.incoming, stats.refused_by_address, stats.refused), (2, 1, 0));
-    let elsewhere = other.connect(address).await.expect("open");
-    elsewhere.send(b"here", ORDERED).await.expect("open");
-    let accepted = [soon(server.accept()).await, soon(server.accept()).await, soon(server.accept()).await];
-    let [_, _, of_other] = accepted.map(|connection| connection.expect("open"));
-    assert_eq!(soon(of_other.recv()).await.expect("open").bytes, b"here");
-    first.disconnect().await;
-    until("a place is free", || server.stats().incoming != 3).await;
-    let fourth = client.connect(address).await.expect("open");
-    fourth.send(b"again", ORDERED).await.expect("open");
-    assert_eq!(soon(soon(server.accept()).await.expect("open").recv()).await.expect("open").bytes, b"again");
 }
 
 /// Neither silence nor part of a message keeps a place, unless this side has spoken first.

@@ -187,6 +187,7 @@ const NATIVE: Crate = Crate {
             "outgoing",
             "path_mtu",
             "simulation",
+            "unreachable",
             "wakers",
             "wall_clock",
         ]),

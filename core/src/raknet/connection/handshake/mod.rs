@@ -376,6 +376,14 @@ impl Handshake {
         is_opening
     }
 
+    /// Handles the report that nothing can be reached at the address of the server, which ends an attempt without any answer.
+    pub(super) fn on_unreachable(&self) -> Result<(), End> {
+        if self.state == State::Opening && self.opening.failure() == ConnectFailure::NoAnswer {
+            return Err(End::failed(ConnectFailure::Unreachable));
+        }
+        Ok(())
+    }
+
     /// Handles an offline message that answers a client's request.
     pub(super) fn on_offline(
         &mut self,

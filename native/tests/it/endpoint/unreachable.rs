@@ -1,0 +1,116 @@
+//! Addresses at which nothing listens. The kernel answers by ICMP over loopback, too.
+
+use std::net::{SocketAddr, UdpSocket};
+
+use rakwire_native::PingError;
+use rakwire_native::endpoint::ConnectError;
+
+use super::by_both_protocols;
+use super::subject::{
+    Subject, client, echo_all, join, numbered, receive, receive_all, server, silent_socket, until,
+};
+use crate::support::DEADLINE;
+
+by_both_protocols!(
+    an_attempt_at_a_closed_port_ends_at_once,
+    the_next_address_is_tried_at_once,
+    a_server_that_refuses_has_answered,
+    without_addresses_there_is_no_attempt,
+    errors_about_one_peer_reach_no_other,
+    an_endpoint_that_does_not_hear_waits,
+);
+
+/// An address at which nothing listens.
+fn closed_port() -> SocketAddr {
+    UdpSocket::bind("127.0.0.1:0").expect("a free port").local_addr().expect("it is bound")
+}
+
+async fn an_attempt_at_a_closed_port_ends_at_once<P: Subject>() {
+    // Without the report it would take longer than a test may.
+    let client = client::<P>(|_| {}).await;
+    let attempts = async {
+        for _ in 0..2 {
+            let failed = client.connect(closed_port()).await.err();
+            assert_eq!(failed, Some(ConnectError::Failed(P::UNREACHABLE)));
+        }
+    };
+    tokio::time::timeout(DEADLINE, attempts).await.expect("an end in time");
+}
+
+async fn the_next_address_is_tried_at_once<P: Subject>() {
+    let server = echo_all(server::<P>(|_| {}).await);
+    let client = client::<P>(|_| {}).await;
+    // The socket of the client does not reach the first.
+    let addresses = [SocketAddr::from(([0, 0, 0, 0, 0, 0, 0, 1], 9)), closed_port(), server.local_addr()];
+    let options = P::ConnectOptions::default();
+    let connect = client.connect_any(&addresses, &options);
+    let connection = tokio::time::timeout(DEADLINE, connect).await.expect("in time").expect("a connection");
+    assert_eq!(connection.remote(), server.local_addr());
+    connection.send(&numbered(10, 0), P::RELIABLE).await.expect("an open connection");
+    assert_eq!(receive(&connection).await.bytes, numbered(10, 0));
+}
+
+async fn a_server_that_refuses_has_answered<P: Subject>() {
+    let (first, second) = (server::<P>(|_| {}).await, server::<P>(|_| {}).await);
+    let client = client::<P>(|_| {}).await;
+    let (_here, _there) = join(&client, &first).await;
+    let addresses = [first.local_addr(), second.local_addr()];
+    let again = client.connect_any(&addresses, &P::ConnectOptions::default()).await;
+    assert_eq!(again.err(), Some(ConnectError::AlreadyConnected));
+    assert_eq!(second.stats().connections, 0);
+}
+
+async fn without_addresses_there_is_no_attempt<P: Subject>() {
+    let client = client::<P>(|_| {}).await;
+    let failed = client.connect_any(&[], &P::ConnectOptions::default()).await.err();
+    assert_eq!(failed, Some(ConnectError::UnassignedAddress));
+}
+
+/// A server vanishes while an attempt has the socket hear of errors.
+async fn errors_about_one_peer_reach_no_other<P: Subject>() {
+    let (vanishing, other) = (server::<P>(|_| {}).await, server::<P>(|_| {}).await);
+    let client = client::<P>(|_| {}).await;
+    let (gone, _there) = join(&client, &vanishing).await;
+    let (here, there) = join(&client, &other).await;
+    let (_silent, address) = silent_socket();
+    let attempt = client.connect(address);
+    let exchange = async {
+        vanishing.rebind(UdpSocket::bind("127.0.0.1:0").expect("a free port")).expect("an open endpoint");
+        vanishing.flush().await;
+        for number in 0..200 {
+            gone.try_send(&numbered(100, number), P::RELIABLE).expect("room");
+            here.send(&numbered(1_000, number), P::RELIABLE).await.expect("an open connection");
+            tokio::task::yield_now().await;
+        }
+        receive_all(&there, 1_000, 200).await;
+        // Unreliable messages are lost with their datagrams.
+        until("something was sent to the server that vanished", || {
+            gone.stats().is_some_and(|stats| P::is_waiting(&stats))
+        })
+        .await;
+    };
+    tokio::select! {
+        failed = attempt => panic!("{:?}", failed.err()),
+        exchanged = tokio::time::timeout(DEADLINE, exchange) => exchanged.expect("messages in time"),
+    }
+    assert_eq!(gone.closed_reason(), None);
+    let stats = client.stats();
+    assert_eq!((stats.send_failures, stats.receive_failures), (0, 0));
+}
+
+async fn an_endpoint_that_does_not_hear_waits<P: Subject>() {
+    let client = client::<P>(|options| {
+        options.hears_unreachable = false;
+        P::set_timeout(&mut options.config, std::time::Duration::from_millis(50));
+    })
+    .await;
+    let failed = client.connect(closed_port()).await.err();
+    assert_eq!(failed, Some(ConnectError::Failed(P::NO_ANSWER)));
+}
+
+#[tokio::test]
+async fn a_ping_to_a_closed_port_ends_at_once() {
+    let client = client::<rakwire::raknet::RakNet>(|_| {}).await;
+    let pong = tokio::time::timeout(DEADLINE, client.ping(closed_port(), 2 * DEADLINE)).await;
+    assert_eq!(pong.expect("an end in time"), Err(PingError::Unreachable));
+}
