@@ -51,7 +51,7 @@ fn an_open_connection_goes_on<P: Protocol>() {
         pass(Instant::ZERO, &mut client, CLIENT.into(), &mut server);
         pass(Instant::ZERO, &mut server, SERVER.into(), &mut client);
     }
-    for now in (0..50).map(|turn| Instant::from_micros(10_000 * turn)) {
+    for now in (0..50).map(|number| Instant::from_micros(10_000 * number)) {
         client.handle_unreachable(now, SERVER.into());
         server.handle_unreachable(now, CLIENT.into());
         pass(now, &mut client, CLIENT.into(), &mut server);
