@@ -3,7 +3,6 @@
 import { chromium } from "playwright-core";
 
 const FLAGS = [
-  "--headless",
   "--no-sandbox",
   "--disable-gpu",
   "--no-first-run",
@@ -19,9 +18,12 @@ const ACTION_MS = 60_000;
 /** Flags for WebGL without a graphics card. */
 export const SOFTWARE_WEBGL = ["--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--ignore-gpu-blocklist"];
 
-export function launch(moreFlags = []) {
+/** Starts it; with the name of a display it is not headless, and asks for permissions there. */
+export function launch(moreFlags = [], display = undefined) {
   const executablePath = process.env.CHROMIUM ?? "/usr/bin/chromium";
-  return chromium.launch({ executablePath, args: [...FLAGS, ...moreFlags], timeout: START_MS });
+  const where = display === undefined ? ["--headless"] : [];
+  const options = { headless: display === undefined, env: { ...process.env, ...(display && { DISPLAY: display }) } };
+  return chromium.launch({ executablePath, args: [...where, ...FLAGS, ...moreFlags], timeout: START_MS, ...options });
 }
 
 /** A page in a browser that is closed at the end of the test. */

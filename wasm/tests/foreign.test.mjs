@@ -2,33 +2,15 @@
 // and where UDP is blocked. The relay is started with what the case asks for, and nothing else is set up.
 
 import assert from "node:assert/strict";
-import { execFile, execFileSync, spawnSync } from "node:child_process";
-import { createHash, X509Certificate } from "node:crypto";
+import { execFile, spawnSync } from "node:child_process";
 import { createSocket } from "node:dgram";
-import { readFileSync } from "node:fs";
-import { join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 
+import { makeCertificate } from "./certificate.mjs";
 import { BROWSERS, folder, NAME, site } from "./foreign-page.mjs";
 import { startCpp, startRelay } from "./support.mjs";
-
-/** A certificate for the name, and the authority that signs it. */
-function makeCertificate(t) {
-  const path = folder(t);
-  const [authority, authorityKey, pem, key] = ["authority.pem", "authority.key", "certificate.pem", "key.pem"].map((name) => join(path, name));
-  const make = (...more) => {
-    const fresh = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "30"];
-    execFileSync("openssl", ["req", "-x509", ...fresh, ...more], { stdio: "pipe" });
-  };
-  make("-subj", "/CN=authority of a test", "-keyout", authorityKey, "-out", authority);
-  const signed = ["-CA", authority, "-CAkey", authorityKey, "-addext", "basicConstraints=critical,CA:FALSE"];
-  make("-subj", `/CN=${NAME}`, "-addext", `subjectAltName=DNS:${NAME}`, ...signed, "-keyout", key, "-out", pem);
-  const { publicKey } = new X509Certificate(readFileSync(pem));
-  const spki = createHash("sha256").update(publicKey.export({ type: "spki", format: "der" })).digest("base64");
-  return { authority, pem, key, spki };
-}
 
 /** A UDP port that answers nothing. */
 async function silentPort(t) {
@@ -51,7 +33,7 @@ function noMachines() {
 for (const [browser, titleOf] of Object.entries(BROWSERS)) {
   test(`${browser}: by a name with a certificate a page plays with a C++ server over WebTransport`, { timeout: 300_000 }, async (t) => {
     const cpp = await startCpp(t);
-    const certificate = makeCertificate(t);
+    const certificate = makeCertificate(folder(t), NAME);
     const tls = ["--tls-certificate", certificate.pem, "--tls-key", certificate.key];
     // The port, and so the origin of the page, is known when the relay runs.
     const relay = await startRelay(t, { game: cpp.address }, "--serve", site(t, "webtransport"), "--allow-any-origin", ...tls);

@@ -4,6 +4,8 @@ import { spawn } from "node:child_process";
 import { createServer } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 
+import { openDisplay } from "./display.mjs";
+
 const START_MS = 90_000;
 /** Enough for a page that waits for several things one after the other. */
 const ANSWER_MS = 180_000;
@@ -17,20 +19,6 @@ async function freePort() {
   const { port } = probe.address();
   await new Promise((resolve) => probe.close(resolve));
   return port;
-}
-
-/** A display, and its name. It is chosen by the server, which writes it to a pipe. */
-async function openDisplay() {
-  const child = spawn("Xvfb", ["-displayfd", "3", "-screen", "0", "1024x768x24", "-nolisten", "tcp"], { stdio: ["ignore", "ignore", "ignore", "pipe"] });
-  const name = await new Promise((resolve, reject) => {
-    const timer = setTimeout(() => reject(new Error("Xvfb does not start")), START_MS);
-    child.stdio[3].once("data", (chunk) => {
-      clearTimeout(timer);
-      resolve(`:${String(chunk).trim()}`);
-    });
-    child.once("error", reject);
-  });
-  return { name, close: () => child.kill() };
 }
 
 /** A browser with an empty profile. */

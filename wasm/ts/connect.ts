@@ -7,6 +7,7 @@ import { DEFAULT_TIMEOUT_MS, readSettings } from "./options.js";
 import type { Peer, PeerSettings } from "./peer.js";
 import type { SessionLike, SessionOwner, SessionSettings } from "./session.js";
 import { Session } from "./session.js";
+import { withPermission } from "./transport/local-network.js";
 import type { Connection, ConnectOptions, Protocol } from "./types.js";
 import { beforeAbort } from "./waits.js";
 import type { Loaded, Wasm } from "./wasm.js";
@@ -37,7 +38,7 @@ export async function openWith<C extends PeerConnection>(
   if (worker !== undefined && settings.transport.webSocket !== undefined) {
     throw new RakwireError("bad-option", "a worker uses its own WebSocket; leave out webSocket or worker");
   }
-  return withDeadline(signal, timeoutMs, ["timeout", `no connection within ${timeoutMs} ms`], async (deadline) => {
+  const connecting = withDeadline(signal, timeoutMs, ["timeout", `no connection within ${timeoutMs} ms`], async (deadline) => {
     const loaded = await beforeAbort(deadline, wasm.load(options.wasm));
     const open = (owner: SessionOwner): SessionLike =>
       worker?.open(loaded.module, settings, owner) ?? new Session(create(loaded, settings), settings, owner);
@@ -48,6 +49,8 @@ export async function openWith<C extends PeerConnection>(
       }
     }
   });
+  const { url, fingerprint } = settings.transport;
+  return withPermission(connecting, url, fingerprint);
 }
 
 /**

@@ -17,6 +17,8 @@ export type ErrorCode =
   | "relay-closed"
   // The relay does not let this page in, by its origin, or `banned` by its address, of the relay or of the server.
   | "origin-refused"
+  // The browser does not let this page reach the local network, where the relay is.
+  | "local-network-refused"
   // connect: the server
   | "server-unreachable"
   | "no-answer"

@@ -6,6 +6,8 @@ import { RakwireError } from "./errors.js";
 import { checkNames } from "./options.js";
 import { isPingScope, readPong, writePing } from "./offline.js";
 import { openForPing } from "./transport/for-ping.js";
+import { withPermission } from "./transport/local-network.js";
+import { targetUrl } from "./transport/target.js";
 import type { DiscoverOptions, PingOptions, PingScope, Pong } from "./types.js";
 import { beforeAbort, deferred } from "./waits.js";
 
@@ -34,7 +36,8 @@ export async function ping(url: string | URL, options: PingOptions = {}): Promis
   checkNames(options, ["target", ...OPTIONS]);
   const open = openForPing(url, options);
   const failure = `${target} does not answer a ping within ${timeoutMs} ms`;
-  return withDeadline(signal, timeoutMs, ["no-answer", failure], (deadline) => ask(open, target, scope, deadline));
+  const asking = withDeadline(signal, timeoutMs, ["no-answer", failure], (deadline) => ask(open, target, scope, deadline));
+  return withPermission(asking, targetUrl(url, target).href);
 }
 
 /**

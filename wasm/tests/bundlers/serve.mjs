@@ -1,13 +1,15 @@
 // Serves the files of a folder.
 
 import { createServer } from "node:http";
+import { createServer as createTlsServer } from "node:https";
 import { readFile } from "node:fs/promises";
 import { extname, join, normalize } from "node:path";
 
 const TYPES = { ".css": "text/css", ".html": "text/html", ".js": "text/javascript", ".mjs": "text/javascript", ".wasm": "application/wasm" };
 
-export async function serve(folder, headers = {}) {
-  const server = createServer(async (request, response) => {
+/** With `tls`, which has a `cert` and its `key`, by `https`. */
+export async function serve(folder, headers = {}, tls = undefined) {
+  const answer = async (request, response) => {
     const path = normalize(decodeURIComponent(new URL(request.url, "http://any").pathname));
     try {
       const file = await readFile(join(folder, path.endsWith("/") ? `${path}index.html` : path));
@@ -16,7 +18,15 @@ export async function serve(folder, headers = {}) {
     } catch {
       response.writeHead(404).end();
     }
-  });
+  };
+  const server = tls === undefined ? createServer(answer) : createTlsServer(tls, answer);
   await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
-  return { url: `http://127.0.0.1:${server.address().port}/`, stop: () => new Promise((resolve) => server.close(resolve)) };
+  const { port } = server.address();
+  const stop = async () => {
+    const stopped = new Promise((resolve) => server.close(resolve));
+    // Browsers keep theirs for later requests.
+    server.closeAllConnections();
+    await stopped;
+  };
+  return { url: `http${tls === undefined ? "" : "s"}://127.0.0.1:${port}/`, port, stop };
 }

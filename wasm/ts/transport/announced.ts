@@ -1,5 +1,6 @@
 /** What a relay says of its transports, at `/transports`. */
 
+import { targetAddressSpace } from "./local-network.js";
 import type { Timers } from "./timers.js";
 
 /** How long a relay may take to answer. */
@@ -54,7 +55,7 @@ export async function fetchAnnounced(relay: URL, signal: AbortSignal, timers: Ti
   signal.addEventListener("abort", giveUp);
   const timer = timers.set(giveUp, ANSWER_MS);
   try {
-    const response = await fetch(url, { signal: attempt.signal });
+    const response = await fetch(url, { signal: attempt.signal, ...targetAddressSpace(url) });
     if (response.ok) {
       return readAnnounced(await response.json());
     }

@@ -1,0 +1,175 @@
+// A page of the public network, as Chromium takes it for one, and a relay of the local network or of this machine: what the page
+// sees of Local Network Access.
+
+import assert from "node:assert/strict";
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { fileURLToPath } from "node:url";
+
+import { launch } from "./browser.mjs";
+import { serve } from "./bundlers/serve.mjs";
+import { makeCertificate } from "./certificate.mjs";
+import { openDisplay } from "./display.mjs";
+import { startEcho, startRelay } from "./support.mjs";
+
+const PACKAGE = fileURLToPath(new URL("..", import.meta.url));
+/** Names that no resolver knows: of a page and a frame (RFC 6761 section 6.2), and of a relay in a private network. */
+const PAGE = "game.test";
+const FRAME = "frame.test";
+const RELAY = "relay.internal";
+/** The permissions, by their names in all versions of Chrome. */
+const PERMISSIONS = ["local-network-access", "local-network", "loopback-network"];
+/** The transports, and a worker, which has no data channels. */
+const WAYS = [{ transport: "auto" }, { transport: "websocket" }, { transport: "webtransport" }, { transport: "webrtc" }, { inWorker: true }];
+
+/** A site of the package, which Chromium takes for one of the public network. */
+async function startSite(t, { isSecure }) {
+  const folder = mkdtempSync(join(tmpdir(), "rakwire-local-network-"));
+  t.after(() => rmSync(folder, { recursive: true, force: true }));
+  const { pem, key, spki } = makeCertificate(folder, PAGE);
+  for (const part of ["dist", "pkg"]) {
+    cpSync(join(PACKAGE, part), join(folder, part), { recursive: true });
+  }
+  writeFileSync(join(folder, "index.html"), "<!doctype html><title>rakwire</title>");
+  const server = await serve(folder, {}, isSecure ? { cert: readFileSync(pem), key: readFileSync(key) } : undefined);
+  t.after(() => server.stop());
+  return { url: `http${isSecure ? "s" : ""}://${PAGE}:${server.port}/`, port: server.port, spki };
+}
+
+/** Opens a public page whose browser decides so, or asks on a display; the relay is in this address space. */
+async function openPublicPage(t, relay, { isSecure = true, decision, display, space = "loopback" } = {}) {
+  const site = await startSite(t, { isSecure });
+  const [, port] = relay.split(":");
+  const flags = [
+    `--ip-address-space-overrides=127.0.0.1:${site.port}=public,127.0.0.1:${port}=${space}`,
+    `--host-resolver-rules=MAP ${PAGE} 127.0.0.1, MAP ${FRAME} 127.0.0.1, MAP ${RELAY} 127.0.0.1`,
+    `--ignore-certificate-errors-spki-list=${site.spki}`,
+  ];
+  const browser = await launch(flags, display);
+  t.after(() => browser.close());
+  const context = await browser.newContext();
+  if (decision !== undefined) {
+    const session = await browser.newBrowserCDPSession();
+    const { browserContextIds } = await session.send("Target.getBrowserContexts");
+    for (const name of PERMISSIONS) {
+      await session.send("Browser.setPermission", { permission: { name }, setting: decision, browserContextId: browserContextIds[0] });
+    }
+  }
+  const page = await context.newPage();
+  await page.goto(site.url);
+  return { page, site };
+}
+
+/** Tries to connect, or to ping, in a page or a frame: "open" and the transport, or the error. */
+function attempt(frame, url, { inWorker = false, isPing = false, ...options } = {}) {
+  return frame.evaluate(async ([url, inWorker, isPing, options]) => {
+    const { connect, ping } = await import("/dist/index.js");
+    const { isTransient } = await import("/dist/reconnect.js");
+    const { worker } = inWorker ? await import("/dist/worker.js") : {};
+    const settings = { target: "game", timeoutMs: 60_000, ...options };
+    try {
+      if (isPing) {
+        await ping(url, settings);
+        return { code: "open" };
+      }
+      const connection = await connect(url, { ...settings, ...(worker && { worker }) });
+      const { transport } = connection;
+      await connection.close();
+      return { code: "open", transport };
+    } catch (error) {
+      return { code: error.code ?? String(error), message: error.message, isTransient: isTransient(error) };
+    }
+  }, [url, inWorker, isPing, options]);
+}
+
+async function start(t) {
+  const { address } = await startEcho(t);
+  // Any origin, so that data channels are offered too.
+  return (await startRelay(t, { game: address }, "--allow-any-origin")).address;
+}
+
+/** By what the player has decided: the player's own decision, and that of a browser which cannot ask. */
+for (const [what, decision] of [["refused by the player", "denied"], ["refused by a browser that cannot ask", undefined]]) {
+  test(`a relay on this machine, ${what}, is no relay that is off`, async (t) => {
+    const relay = await start(t);
+    const { page } = await openPublicPage(t, relay, { decision });
+    for (const way of [...WAYS, { isPing: true }]) {
+      const { code, message, isTransient } = await attempt(page, `ws://${relay}/ws`, way);
+      assert.deepEqual([way, code, isTransient], [way, "local-network-refused", false]);
+      assert.match(message, /the browser refuses .* 127\.0\.0\.1:\d+ .* player permits .* allow="local-network; loopback-network; local-network-access"/);
+    }
+  });
+}
+
+test("a relay on this machine is reached by every transport once the player has allowed it", async (t) => {
+  const relay = await start(t);
+  const { page } = await openPublicPage(t, relay, { decision: "granted" });
+  for (const way of [...WAYS, { isPing: true }]) {
+    const { code, transport = way.transport } = await attempt(page, `ws://${relay}/ws`, way);
+    assert.deepEqual([way, code], [way, "open"]);
+    assert.ok(way.transport === "auto" || transport === way.transport || way.inWorker, transport);
+  }
+  const off = await attempt(page, "ws://127.0.0.1:9/ws");
+  assert.deepEqual([off.code, /public network/.test(off.message)], ["relay-unreachable", false]);
+});
+
+test("a question that the player does not answer is a wait until the deadline, which says so", async (t) => {
+  const relay = await start(t);
+  const display = await openDisplay();
+  t.after(() => display.close());
+  const { page } = await openPublicPage(t, relay, { display: display.name });
+  for (const way of [...WAYS, { isPing: true }]) {
+    const { code, message, isTransient } = await attempt(page, `ws://${relay}/ws`, { ...way, timeoutMs: 1_000 });
+    assert.deepEqual([way, code, isTransient], [way, way.isPing ? "no-answer" : "timeout", true]);
+    assert.match(message, /within 1000 ms; from the public network a page of https reaches 127\.0\.0\.1:\d+ once its player permits/);
+  }
+});
+
+test("a public page of http is told that it must come by https, since its browser never asks", async (t) => {
+  const relay = await start(t);
+  const { page } = await openPublicPage(t, relay, { isSecure: false });
+  for (const way of [...WAYS, { isPing: true }].filter(({ transport }) => transport !== "webtransport")) {
+    const { code, message } = await attempt(page, `ws://${relay}/ws`, way);
+    assert.deepEqual([way, code], [way, "relay-unreachable"]);
+    assert.match(message, /cannot be reached.*; from the public network a page of https reaches/);
+  }
+});
+
+test("data channels whose fingerprint the page knows need no permission", async (t) => {
+  const relay = await start(t);
+  const { webrtc } = await (await fetch(`http://${relay}/transports`)).json();
+  const { page } = await openPublicPage(t, relay, { decision: "denied" });
+  const { code, transport } = await attempt(page, `ws://${relay}/ws`, { fingerprint: webrtc.fingerprint });
+  assert.deepEqual([code, transport], ["open", "webrtc"]);
+});
+
+test("for a frame of another origin the player is asked if it has `allow`, and is not without", async (t) => {
+  const relay = await start(t);
+  const display = await openDisplay();
+  t.after(() => display.close());
+  const { page, site } = await openPublicPage(t, relay, { display: display.name });
+  const inner = site.url.replace(PAGE, FRAME);
+  for (const [allow, expected] of [["", "local-network-refused"], ["local-network; loopback-network; local-network-access", "timeout"]]) {
+    await page.evaluate(([src, allow]) => {
+      const frame = Object.assign(document.createElement("iframe"), { src, allow });
+      return new Promise((resolve) => {
+        frame.onload = resolve;
+        document.body.replaceChildren(frame);
+      });
+    }, [inner, allow]);
+    const { code } = await attempt(page.frames().at(-1), `ws://${relay}/ws`, { transport: "websocket", timeoutMs: 5_000 });
+    assert.equal(code, expected);
+  }
+});
+
+test("a page of https asks a relay of http in the local network by its name, and connects without a WebSocket", async (t) => {
+  const relay = await start(t);
+  const [, port] = relay.split(":");
+  const { page } = await openPublicPage(t, relay, { decision: "granted", space: "local" });
+  // A page of https may open no WebSocket to this name; the relay announces the other transports over http.
+  const { code, transport, message } = await attempt(page, `ws://${RELAY}:${port}/ws`);
+  assert.deepEqual([code, message], ["open", undefined]);
+  assert.ok(["webtransport", "webrtc"].includes(transport), transport);
+});
