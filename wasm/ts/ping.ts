@@ -36,8 +36,8 @@ export async function ping(url: string | URL, options: PingOptions = {}): Promis
   checkNames(options, ["target", ...OPTIONS]);
   const open = openForPing(url, options);
   const failure = `${target} does not answer a ping within ${timeoutMs} ms`;
-  const asking = withDeadline(signal, timeoutMs, ["no-answer", failure], (deadline) => ask(open, target, scope, deadline));
-  return withPermission(asking, targetUrl(url, target).href);
+  const pong = withDeadline(signal, timeoutMs, ["no-answer", failure], (deadline) => ask(open, target, scope, deadline));
+  return withPermission(pong, targetUrl(url, target).href);
 }
 
 /**

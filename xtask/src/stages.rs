@@ -28,7 +28,7 @@ const NODE_AND_CHROMIUM: [Need; 5] =
     [Need::Node, Need::NpmPackage, Need::Chromium, Need::HostTests, Need::CppPeer];
 
 /// The needs of a page in several browsers that talks to our programs and to foreign ones.
-const BROWSERS: [Need; 10] = [
+const BROWSERS: [Need; 11] = [
     Need::Node,
     Need::NpmPackage,
     Need::Chromium,
