@@ -502,8 +502,13 @@ fn wasm_tests(shell: &Shell) -> Result<()> {
 }
 
 /// The tests of the npm package with more than Node, Chromium and one foreign server.
-const OTHER_BROWSERS: [&str; 5] =
-    ["foreign.test.mjs", "local-network.test.mjs", "paths.test.mjs", "transports.test.mjs", "webrtc.test.mjs"];
+const OTHER_BROWSERS: [&str; 5] = [
+    "foreign.test.mjs",
+    "local-network.test.mjs",
+    "paths.test.mjs",
+    "transports.test.mjs",
+    "webrtc.test.mjs",
+];
 
 fn other_browser_tests(shell: &Shell) -> Result<()> {
     npm_tests(shell, |file| OTHER_BROWSERS.contains(&file))
