@@ -2,6 +2,7 @@
 
 mod ack_tracker;
 mod budget;
+mod cut_messages;
 mod error;
 mod fates;
 mod messages;
@@ -200,6 +201,10 @@ impl Receiver {
             Arrival::Duplicate => {
                 self.count(cx.now, ReceivedBytes::Ignored, payload.len());
                 cx.stats.drop(DropReason::DuplicateMessage);
+                if SPLITTING && let Some(split) = capsule.split {
+                    let message = IncomingMessage::of(capsule);
+                    self.reassembly.on_duplicate(cx, &mut self.budget, message, capsule.reliable, split);
+                }
                 Ok(None)
             }
             Arrival::TooFar => Err(ReceiveError::OutsideWindow),
@@ -232,6 +237,11 @@ impl Receiver {
             None => Payload::Borrowed(payload),
             // The connection ends, as with a message that is longer than its memory.
             Some(_) if !SPLITTING => return Err(ReceiveError::MessageTooLarge),
+            Some(split) if self.reassembly.is_superseded(capsule.reliable, split) => {
+                self.count(cx.now, ReceivedBytes::Ignored, payload.len());
+                cx.stats.drop(DropReason::DuplicateMessage);
+                return Ok(None);
+            }
             Some(split) => match self.on_part(cx, sizes, message, split, payload)? {
                 Some(whole) => Payload::Stored(whole),
                 None => return Ok(None),

@@ -9,6 +9,7 @@
 //! the blocks that are charged for its message: all vectors of a peer together take no more memory than its blocks.
 
 use super::budget::ReceiveBudget;
+use super::cut_messages::CutMessages;
 use super::error::ReceiveError;
 use super::reorder_buffer::{Disposition, ReorderBuffer, disposition};
 use crate::endpoint::{Direction, Progress};
@@ -18,12 +19,15 @@ use crate::raknet::connection::context::Context;
 use crate::raknet::connection::sizes::Sizes;
 use crate::raknet::stats::DropReason;
 use crate::raknet::wire::capsule::Split;
+use crate::serial::U24;
 use crate::storage::{Block, BlockLink, Claim, HAND_OVER, Queue};
 
 /// The records of messages that arrive in parts.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Reassembly {
     records: Queue,
+    /// Messages that arrived whole before they were cut.
+    cut: CutMessages,
     /// How far one of the messages has come, if the application is to be told.
     pub(super) progress: Option<Progress>,
 }
@@ -56,7 +60,7 @@ impl Reassembly {
     ) -> Result<BlockLink, ReceiveError> {
         let split = part.split;
         let record = match find_partial(cx, split.id) {
-            Some(record) if agrees(cx.pool.header(record), part) => record,
+            Some(record) if agrees(cx.pool.header(record), part.message, part.split) => record,
             Some(_) => {
                 cx.stats.drop(DropReason::BadSplit);
                 return Ok(None);
@@ -79,6 +83,35 @@ impl Reassembly {
             return Ok(None);
         }
         Ok(self.complete(cx, budget, record, part))
+    }
+
+    /// Takes note of a part whose number has arrived before. If that was the number of the whole message, the other parts are of
+    /// no use, and those that have come are freed.
+    #[cold]
+    pub(super) fn on_duplicate(
+        &mut self,
+        cx: &mut Context<'_, '_>,
+        budget: &mut ReceiveBudget,
+        message: IncomingMessage,
+        number: U24,
+        split: Split,
+    ) {
+        if !CutMessages::may_be(split) {
+            return;
+        }
+        if let Some(record) = find_partial(cx, split.id) {
+            if !agrees(cx.pool.header(record), message, split) || is_known(cx, record, split) {
+                return;
+            }
+            self.records.remove(cx.pool, record);
+            free_incomplete(cx, budget, record);
+        }
+        self.cut.add(number, split);
+    }
+
+    /// Whether a part belongs to a message that has arrived whole.
+    pub(super) fn is_superseded(&self, number: U24, split: Split) -> bool {
+        self.cut.contains(number, split)
     }
 
     /// Makes the record of a message, with blocks promised for all of it.
@@ -167,16 +200,21 @@ impl Reassembly {
     /// Frees the parts of messages that will never be complete. The work is bounded by the blocks promised to them.
     pub(super) fn clear(&mut self, cx: &mut Context<'_, '_>, budget: &mut ReceiveBudget) {
         while let Some(record) = self.records.pop(cx.pool) {
-            let Some(Partial { split_id, parts, .. }) = partial_mut(cx, record).copied() else { continue };
-            for index in 0..parts {
-                if let Some(part) = take_part(cx, split_id, index) {
-                    let freed = cx.pool.free(part);
-                    budget.give_back(cx, freed);
-                }
-            }
-            free_record(cx, budget, record, split_id);
+            free_incomplete(cx, budget, record);
         }
     }
+}
+
+/// Frees the parts of a message that will never be complete, and its record, which is no longer listed.
+fn free_incomplete(cx: &mut Context<'_, '_>, budget: &mut ReceiveBudget, record: Block) {
+    let Some(Partial { split_id, parts, .. }) = partial_mut(cx, record).copied() else { return };
+    for index in 0..parts {
+        if let Some(part) = take_part(cx, split_id, index) {
+            let freed = cx.pool.free(part);
+            budget.give_back(cx, freed);
+        }
+    }
+    free_record(cx, budget, record, split_id);
 }
 
 /// Whether this part has arrived before.
@@ -298,9 +336,9 @@ fn free_record(cx: &mut Context<'_, '_>, budget: &mut ReceiveBudget, record: Blo
 }
 
 /// Whether a part says the same of its message as the first one that arrived.
-fn agrees(record: &BlockHeader, part: &ArrivedPart<'_>) -> bool {
+fn agrees(record: &BlockHeader, message: IncomingMessage, split: Split) -> bool {
     let BlockHeader::Partial(record) = record else { return false };
-    record.parts == part.split.count && record.message == part.message
+    record.parts == split.count && record.message == message
 }
 
 fn partial_mut<'c>(cx: &'c mut Context<'_, '_>, record: Block) -> Option<&'c mut Partial> {
