@@ -62,6 +62,8 @@ pub(crate) struct Ration {
     /// no machine has to divide.
     spent: u64,
     at: Instant,
+    /// How much of that was for the last event.
+    price: u32,
 }
 
 impl Ration {
@@ -82,9 +84,14 @@ impl Ration {
     pub(crate) fn take(&mut self, allowance: Allowance, now: Instant) -> bool {
         let after = self.after_another(allowance, now);
         if let Some(spent) = after {
-            *self = Self { spent, at: now };
+            *self = Self { spent, at: now, price: micros(allowance.period) };
         }
         after.is_some()
+    }
+
+    /// Gives back one event that was taken.
+    pub(crate) const fn give_back(&mut self) {
+        self.spent = self.spent.saturating_sub(self.price as u64);
     }
 }
 
@@ -256,6 +263,21 @@ mod tests {
         assert!(!Ration::default().is_left(never, Instant::from_micros(u64::MAX)));
         let longest = Allowance { events: u16::MAX, period: Duration::MAX };
         assert!(Ration::default().take(longest, Instant::from_micros(u64::MAX)));
+    }
+
+    #[test]
+    fn an_event_that_is_given_back_is_there_again() {
+        let allowance = Allowance { events: 3, period: Duration::from_secs(10) };
+        let (mut ration, now) = (Ration::default(), Instant::from_micros(1_000_000));
+        for _ in 0..100 {
+            assert!(ration.take(allowance, now));
+            ration.give_back();
+        }
+        // No more than that are there, whatever is given back.
+        ration.give_back();
+        assert_eq!((0..9).filter(|_| ration.take(allowance, now)).count(), 3);
+        ration.give_back();
+        assert_eq!((0..9).filter(|_| ration.take(allowance, now)).count(), 1);
     }
 
     #[test]

@@ -441,7 +441,8 @@ const PARTS: [&str; 7] =
 /// Tests the core without the features that a small client leaves out, and with all of them.
 fn parts(shell: &Shell) -> Result<()> {
     shell.cmd_in(MINIMAL, "cargo", ["fmt", "--check"]).run()?;
-    [String::new(), PARTS.join(",")].iter().try_for_each(|features| test_with(shell, features))
+    [String::new(), PARTS.join(",")].iter().try_for_each(|features| test_with(shell, features))?;
+    test_minimal(shell, &["--no-default-features", "--features", "unconnected"])
 }
 
 /// The same, with each of them alone and without each of them besides.
@@ -457,8 +458,12 @@ fn all_parts(shell: &Shell) -> Result<()> {
 const MINIMAL: &str = "core/minimal";
 
 fn test_with(shell: &Shell, features: &str) -> Result<()> {
+    test_minimal(shell, &["--features", features])
+}
+
+fn test_minimal(shell: &Shell, features: &[&str]) -> Result<()> {
     let target_dir = shell.path("target/minimal");
-    let test = shell.cmd_in(MINIMAL, "cargo", ["test", "--locked", "--features", features]);
+    let test = shell.cmd_in(MINIMAL, "cargo", ["test", "--locked"].iter().chain(features));
     test.with(|command| {
         command.env("CARGO_TARGET_DIR", target_dir);
     })

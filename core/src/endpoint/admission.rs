@@ -329,8 +329,9 @@ impl Admission {
         if before.is_half_open() && !after.is_half_open() {
             self.open(place);
         }
-        if before.is_unvalidated() && !after.is_unvalidated() {
+        if before.is_validated_by(after) {
             self.validate(place);
+            self.unvalidated.give_back();
         }
     }
 

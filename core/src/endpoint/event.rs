@@ -59,18 +59,20 @@ pub enum Event<'p, P: Protocol> {
         /// Why.
         reason: P::DisconnectReason,
     },
-    /// This peer, as a server, has refused a client by its password, its identity or its connect token. Its address may be forged
-    /// where the cookie policy lets clients in without a cookie. No other event is about that connection, unless this peer dials the other one at the same time: then
-    /// its own attempt fails. Only in RakNet.
+    /// This peer, as a server, has refused a client by its password, its identity or its connect token. No other event is about
+    /// that connection, unless this peer dials the other one at the same time: then its own attempt fails. Only in RakNet.
     Refused {
         /// The connection that did not open.
         id: ConnectionId,
-        /// Where the client is.
+        /// Where the client says it is.
         remote: SocketAddr,
         /// Who the client says it is.
         identity: P::Identity,
         /// Why.
         reason: RefuseReason,
+        /// Whether the client has shown that it receives what is sent to `remote`, by a cookie or a pong. If not the address may
+        /// be forged, so it is no reason for a ban.
+        is_validated: bool,
     },
     /// A message of the application arrived.
     Message {
@@ -175,8 +177,8 @@ impl<P: Protocol> defmt::Format for Event<'_, P> {
             Self::Disconnected { id, remote, reason } => {
                 defmt::write!(f, "Disconnected({}, {}, {})", id, remote, reason);
             }
-            Self::Refused { id, remote, identity, reason } => {
-                defmt::write!(f, "Refused({}, {}, {}, {})", id, remote, identity, reason);
+            Self::Refused { id, remote, identity, reason, is_validated } => {
+                defmt::write!(f, "Refused({}, {}, {}, {}, {})", id, remote, identity, reason, is_validated);
             }
             Self::Message { id, delivery, message } => {
                 defmt::write!(f, "Message({}, {}, {})", id, delivery, message);

@@ -297,8 +297,8 @@ impl<P: Protocol> Peer<'_, P> {
                 let (identity, side) = (slot.connection.identity(), slot.connection.side());
                 Event::Connected { id, remote, identity, side }
             }
-            ConnectionEvent::Refused(reason) => {
-                Event::Refused { id, remote, identity: slot.connection.identity(), reason }
+            ConnectionEvent::Refused { reason, is_validated } => {
+                Event::Refused { id, remote, identity: slot.connection.identity(), reason, is_validated }
             }
             ConnectionEvent::Progress(progress) => Event::Progress { id, progress },
             ConnectionEvent::MtuChanged(mtu) => Event::MtuChanged { id, mtu },

@@ -1,5 +1,8 @@
 //! How connections that others opened are counted.
 
+use super::client_limits::{ClientLimits, Origin};
+use crate::rate_limit::Ration;
+
 /// How a connection counts among those that others opened. It is kept for each, so it is one byte.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Incoming(u8);
@@ -32,7 +35,18 @@ impl Incoming {
     pub(crate) const fn is_unvalidated(self) -> bool {
         self.0 & UNVALIDATED != 0
     }
+
+    /// Whether the other peer has shown that its address is its own, if the connection counts like `after` now.
+    pub(crate) const fn is_validated_by(self, after: Self) -> bool {
+        self.is_unvalidated() && after.is_counted() && !after.is_unvalidated()
+    }
 }
+
+/// An origin and the limits that it has reached.
+pub(crate) type CrowdedOrigin = (Origin, ClientLimits);
+
+/// Origins that are remembered; boards have few connections to look at.
+const CROWDED: usize = if cfg!(all(feature = "alloc", feature = "server")) { 2 } else { 0 };
 
 /// The connections of a peer that others opened.
 #[derive(Clone, Copy, Debug, Default)]
@@ -42,6 +56,11 @@ pub(crate) struct IncomingCounts {
     pub(crate) half_open: u16,
     /// Those of them, open or not, whose address is not validated.
     pub(crate) unvalidated: u16,
+    /// Further ones that may be let in without a validated address, where that depends on the load.
+    pub(crate) ration: Ration,
+    /// The origins that were found crowded last, by clients without and with a validated address, as long as no connection
+    /// counts otherwise than then: further clients of the same origin are refused without looking at all connections.
+    crowded: [Option<CrowdedOrigin>; CROWDED],
 }
 
 impl IncomingCounts {
@@ -51,6 +70,20 @@ impl IncomingCounts {
         recount(&mut self.all, before.is_counted(), after.is_counted());
         recount(&mut self.half_open, before.is_half_open(), after.is_half_open());
         recount(&mut self.unvalidated, before.is_unvalidated(), after.is_unvalidated());
+        if before.is_validated_by(after) {
+            self.ration.give_back();
+        }
+        self.crowded = [None; CROWDED];
+    }
+
+    pub(crate) fn is_crowded(&self, origin: CrowdedOrigin, is_validated: bool) -> bool {
+        self.crowded.get(usize::from(is_validated)) == Some(&Some(origin))
+    }
+
+    pub(crate) fn note_crowded(&mut self, origin: CrowdedOrigin, is_validated: bool) {
+        if let Some(crowded) = self.crowded.get_mut(usize::from(is_validated)) {
+            *crowded = Some(origin);
+        }
     }
 }
 

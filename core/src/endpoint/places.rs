@@ -3,10 +3,10 @@
 use core::net::IpAddr;
 
 use super::client_limits::{ClientLimits, Origin};
-use super::incoming::Incoming;
+use super::incoming::{Incoming, IncomingCounts};
 use super::protocol::{Peer, Protocol};
 use super::reservation::{Rejection, Request};
-use crate::rate_limit::{Allowance, Rates, Ration};
+use crate::rate_limit::{Allowance, Rates};
 
 impl<P: Protocol> Peer<'_, P> {
     /// Lets this peer decide together with others whom it lets in and whom it answers. To be called before there are
@@ -41,18 +41,25 @@ impl<P: Protocol> Peer<'_, P> {
 
     /// Whether one more client may come in without a proof of its address: by the ration of this peer, or by that of all
     /// peers if they decide together, and as long as fewer than the events of `allowance` are there now.
-    pub(crate) fn has_unvalidated_left(&self, own: &Ration, allowance: Allowance) -> bool {
+    pub(crate) fn has_unvalidated_left(&self, allowance: Allowance) -> bool {
         match &self.member {
             Some(member) => member.has_unvalidated_left(allowance, self.last_now),
-            None => self.incoming.unvalidated < allowance.events && own.is_left(allowance, self.last_now),
+            None => {
+                let IncomingCounts { unvalidated, ration, .. } = &self.incoming;
+                *unvalidated < allowance.events && ration.is_left(allowance, self.last_now)
+            }
         }
     }
 
-    /// Takes one client that comes in without a proof of its address from the ration of all peers; false if this peer decides
-    /// alone.
-    pub(crate) fn take_shared_unvalidated(&self, allowance: Allowance) -> bool {
-        self.member.iter().for_each(|member| member.take_unvalidated(allowance, self.last_now));
-        self.member.is_some()
+    /// Takes one client that comes in without a proof of its address from the ration of this peer, or from that of all peers.
+    /// The ration gets it back when the address is validated.
+    pub(crate) fn take_unvalidated(&mut self, allowance: Allowance) {
+        match &self.member {
+            Some(member) => member.take_unvalidated(allowance, self.last_now),
+            None => {
+                self.incoming.ration.take(allowance, self.last_now);
+            }
+        }
     }
 
     /// Tells the peers that decide together with this one how a connection counts now, if it counted like `before`.
@@ -66,12 +73,20 @@ impl<P: Protocol> Peer<'_, P> {
 
     /// Whether the limits let another client of this address in, as far as this peer knows of others. Connections whose
     /// address is not validated may be forged by anyone, so they keep out only clients whose address is not validated either.
-    pub(crate) fn has_place_for(&self, address: IpAddr, limits: ClientLimits, is_validated: bool) -> bool {
+    pub(crate) fn has_place_for(
+        &mut self,
+        address: IpAddr,
+        limits: ClientLimits,
+        is_validated: bool,
+    ) -> bool {
         // As long as there are fewer clients in all, none of them has to be looked at.
         if self.incoming.all < limits.least() {
             return true;
         }
         let Some(origin) = Origin::of(address) else { return true };
+        if self.incoming.is_crowded((origin, limits), is_validated) {
+            return false;
+        }
         let (mut of_address, mut of_network) = (0_u16, 0_u16);
         let keeps_out = |other: Incoming| other.is_counted() && !(is_validated && other.is_unvalidated());
         let incoming = self.occupied().filter(|(_, slot)| keeps_out(slot.incoming));
@@ -80,6 +95,10 @@ impl<P: Protocol> Peer<'_, P> {
             of_address += u16::from(other.address == origin.address);
             of_network += u16::from(other.network == origin.network);
         }
-        of_address < limits.address && of_network < limits.network
+        let has_place = of_address < limits.address && of_network < limits.network;
+        if !has_place {
+            self.incoming.note_crowded((origin, limits), is_validated);
+        }
+        has_place
     }
 }

@@ -386,7 +386,10 @@ impl<'m> MessageToSend<'m> {
 pub(crate) enum ConnectionEvent<P: Protocol> {
     Opened,
     /// The client was not let in.
-    Refused(RefuseReason),
+    Refused {
+        reason: RefuseReason,
+        is_validated: bool,
+    },
     /// A message or a receipt, as the block's header says.
     Message(Block),
     Progress(Progress),

@@ -17,15 +17,13 @@ use crate::endpoint::{Connection as _, Peer, Rejection, Request, Slot};
 impl Peer<'_, RakNet> {
     /// Whether one more client may be let in without a cookie, by all peers together or by this one if it decides alone.
     pub(super) fn may_come_unvalidated(&self) -> bool {
-        let own = &self.state.responder.unvalidated;
-        self.config.unvalidated().is_none_or(|allowance| self.has_unvalidated_left(own, allowance))
+        self.config.unvalidated().is_none_or(|allowance| self.has_unvalidated_left(allowance))
     }
 
     /// A client is let in without a cookie: there was a place left, and at worst another peer of the server has just taken it too.
-    fn take_unvalidated(&mut self) {
-        let Some(allowance) = self.config.unvalidated() else { return };
-        if !self.take_shared_unvalidated(allowance) {
-            self.state.responder.unvalidated.take(allowance, self.last_now);
+    fn let_in_unvalidated(&mut self) {
+        if let Some(allowance) = self.config.unvalidated() {
+            self.take_unvalidated(allowance);
         }
     }
 
@@ -54,7 +52,7 @@ impl Peer<'_, RakNet> {
             return self.turn_away(rejection, request);
         }
         let budget = (source == ClientAddress::Unvalidated).then(|| {
-            self.take_unvalidated();
+            self.let_in_unvalidated();
             self.state.responder.connection_budget(&self.config, &from, mtu, length)
         });
         let accepted = self.insert(slot, from, |connection, cx| {
@@ -80,7 +78,7 @@ impl Peer<'_, RakNet> {
     }
 
     /// Whether this peer alone would let a client in, or why not.
-    fn rejection(&self, from: SocketAddr, source: ClientAddress) -> Result<(), Rejection> {
+    fn rejection(&mut self, from: SocketAddr, source: ClientAddress) -> Result<(), Rejection> {
         let is_validated = source == ClientAddress::Validated;
         if self.is_banned(from) {
             return Err(Rejection::Banned);
@@ -166,7 +164,7 @@ impl Peer<'_, RakNet> {
             return Some(Answer::Refused(Refusal::NoFreeIncomingConnections));
         };
         if source == ClientAddress::Unvalidated {
-            self.take_unvalidated();
+            self.let_in_unvalidated();
         }
         self.stats.drop(DropReason::HalfOpenLimit);
         self.with(slot, |connection, cx| connection.disconnect(cx));

@@ -7,7 +7,7 @@ use heapless::Vec;
 
 #[cfg(feature = "secure")]
 use super::security::Security;
-use super::wire::{Guid, MAX_MTU, MAX_MTU_IPV6, MIN_MTU, PongFraming};
+use super::wire::{Guid, IPV6_EXTRA, MAX_MTU, MAX_MTU_IPV6, MIN_MTU, PongFraming};
 use crate::endpoint::{Carrier, ClientLimits};
 use crate::rate_limit::Allowance;
 #[cfg(feature = "secure")]
@@ -33,11 +33,10 @@ pub type ProtocolVersions = Vec<u8, 8>;
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CookiePolicy {
-    /// [`UnderLoad`](Self::UnderLoad) with an eighth of [`max_incoming`](Config::max_incoming) as `unvalidated`, at least 1
-    /// and at most 16: every client comes in as long as few come at once, those of
+    /// [`UnderLoad`](Self::UnderLoad) with an eighth of [`max_incoming`](Config::max_incoming) as `unvalidated`, at least 2
+    /// (1 below 8 places) and at most 16: every client comes in as long as few come at once, those of
     /// rust-raknet, jsp-raknet, raknet-node and Cloudburst Network too, which know no cookies. `docs/attacks.md` (A4) says
-    /// what forged addresses get then: never more than so many places. Below 16 places it is one client in each
-    /// [`handshake_timeout`](Config::handshake_timeout) that comes in without a cookie.
+    /// what forged addresses get then: never more than so many places.
     #[default]
     Automatic,
     /// Reply 1 carries a keyed cookie; request 2 without it is dropped, counted as
@@ -46,7 +45,7 @@ pub enum CookiePolicy {
     /// Reply 1 carries a cookie only while the server is under load, as TCP does it with SYN cookies: `unvalidated` clients
     /// may be let in without one, and within each [`handshake_timeout`](Config::handshake_timeout) as many again, one
     /// after the other, as long as fewer than `unvalidated` are there that have neither given a cookie back nor answered a ping
-    /// (docs/raknet.md#address-validation). 0 is [`Required`](Self::Required).
+    /// (docs/raknet.md#address-validation). A client that has answered one counts no longer. 0 is [`Required`](Self::Required).
     ///
     /// Until then a forged source is treated as with `Off`: it can have `unvalidated` places, each for ten seconds if
     /// nothing more is forged, and have a victim sent three times its bytes for each of them (`docs/attacks.md`, A4). Then
@@ -66,6 +65,9 @@ pub enum CookiePolicy {
     /// bytes (`docs/attacks.md`, A4).
     Off,
 }
+
+/// The longest IP packet of Ethernet in bytes (RFC 894).
+const ETHERNET_MTU: u16 = 1_500;
 
 /// How many clients [`CookiePolicy::Automatic`] lets in without a cookie, at most.
 const MOST_UNVALIDATED: u16 = 16;
@@ -120,8 +122,8 @@ pub struct Config {
     /// where no pong comes the `connect_interval` (a quarter of a shorter `connect_timeout`), and is left out where the
     /// version is known: if `protocol_version` is above 6, if the server has named its own before, with
     /// [`ConnectOptions::protocol_version`](super::ConnectOptions::protocol_version), and for secure connections. It needs
-    /// the feature `alloc`. Default: no; the drivers for sockets of a system do, whose defaults are
-    /// [`Protocol::config`](crate::endpoint::Protocol::config).
+    /// the feature `unconnected`; without the feature `alloc` no version is remembered, so each attempt asks. Default: no; the
+    /// drivers for sockets of a system do, whose defaults are [`Protocol::config`](crate::endpoint::Protocol::config).
     pub learn_version: bool,
     /// The protocol versions that a server accepts, at most eight. Default: 6, 10 and 11, those of the original and of
     /// current versions of Minecraft Bedrock.
@@ -172,6 +174,10 @@ pub struct Config {
     /// The largest MTU that is offered or accepted, 576 to 1492 bytes with 28 bytes of IP and UDP headers. Default:
     /// 1492, the largest one of the original (`docs/raknet.md#connection-attempts`).
     pub mtu: u16,
+    /// The longest IP packet in bytes that the network interface sends, at least 576 (1,280 for IPv6); the MTU of each connection
+    /// stays within it, with the headers of IPv4 or IPv6. Default: 1,500, that of Ethernet. Systems find out by themselves
+    /// when the interface carries less (`docs/raknet.md#path-mtu`); drivers without such a system set it.
+    pub interface_mtu: u16,
     /// How many addresses "connection request accepted" and "new incoming connection" list, at most 20. Default: none,
     /// which goes by the version that the two peers speak: 10 up to 8, as in the original, and 20 from 9 on, as in
     /// Minecraft Bedrock, whose peers often read no other number (`docs/raknet.md#internal-addresses`).
@@ -236,7 +242,7 @@ debug_without_secrets! {
     shown: guid, protocol_version, learn_version, accepted_versions, max_incoming, connection_blocks,
         max_half_open_per_network, max_per_address, max_per_network, connection_interval,
         pongs_per_second, pongs_per_network,
-        pong_framing, cookies, dialled_address, carrier, mtu, address_count, connect_attempts,
+        pong_framing, cookies, dialled_address, carrier, mtu, interface_mtu, address_count, connect_attempts,
         connect_interval, handshake_timeout, timeout, close_timeout, ping_interval, ack_delay,
         progress_interval, max_message_len, unreliable_timeout, min_resend_timeout, max_resend_timeout,
         resend_backoff, congestion_control, outgoing_limit, out_of_band,
@@ -295,6 +301,7 @@ impl Config {
             dialled_address: DialledAddress::Known,
             carrier: Carrier::Datagrams,
             mtu: MAX_MTU,
+            interface_mtu: ETHERNET_MTU,
             address_count: None,
             connect_attempts: 12,
             connect_interval: Duration::from_millis(500),
@@ -358,7 +365,10 @@ impl Config {
     pub(super) fn unvalidated(&self) -> Option<Allowance> {
         let unvalidated = match self.cookies {
             CookiePolicy::UnderLoad { unvalidated } => unvalidated,
-            CookiePolicy::Automatic => (self.max_incoming / 8).clamp(1, MOST_UNVALIDATED),
+            CookiePolicy::Automatic => {
+                // Two clients that come at once both come in at small servers, too, as long as most of the places are left.
+                (self.max_incoming / 4).clamp(1, 2).max(self.max_incoming / 8).min(MOST_UNVALIDATED)
+            }
             CookiePolicy::Required | CookiePolicy::Off => return None,
         };
         Some(Allowance { events: unvalidated, period: self.handshake_timeout })
@@ -371,7 +381,8 @@ impl Config {
 
     /// The MTU closest to `mtu` that may be used with a peer at this address.
     pub(crate) fn clamp_mtu(&self, mtu: u16, remote: SocketAddr) -> u16 {
-        mtu.min(self.mtu).clamp(MIN_MTU, if remote.is_ipv6() { MAX_MTU_IPV6 } else { MAX_MTU })
+        let (largest, extra) = if remote.is_ipv6() { (MAX_MTU_IPV6, IPV6_EXTRA) } else { (MAX_MTU, 0) };
+        mtu.min(self.mtu).min(self.interface_mtu.saturating_sub(extra)).clamp(MIN_MTU, largest)
     }
 }
 

@@ -6,10 +6,10 @@ use heapless::Deque;
 
 use super::features::{UNCONNECTED, room};
 
-/// Whether versions are remembered. A board that knows its server sets the version.
+/// Whether versions are remembered. Without an allocator there is no memory for them, and a client asks each time.
 const REMEMBERS: bool = cfg!(feature = "alloc");
 /// Whether a client can ask for the version of a server before it connects.
-pub(super) const ASKS: bool = REMEMBERS && UNCONNECTED;
+pub(super) const ASKS: bool = UNCONNECTED;
 /// Servers whose version is remembered; a further one pushes the oldest out.
 const SERVERS: usize = room(REMEMBERS, 16);
 

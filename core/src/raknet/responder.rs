@@ -19,7 +19,7 @@ use super::wire::{IP_UDP_OVERHEAD, PongFraming, Wire};
 use crate::cookie;
 use crate::cursor::{WireError, Writer};
 use crate::endpoint::PeerStats;
-use crate::rate_limit::{ADDRESS_GROUPS, RateLimit, Rates, Ration};
+use crate::rate_limit::{ADDRESS_GROUPS, RateLimit, Rates};
 use crate::storage::{Block, BoundedQueue, Pool};
 use crate::time::Instant;
 
@@ -115,8 +115,6 @@ pub(super) struct StatelessResponder {
     limit: RateLimit<NETWORKS, { room(SERVER, ADDRESS_GROUPS) }>,
     amplification_budget: AmplificationBudget,
     pub(super) cookieless: CookielessSources,
-    /// Clients that may be let in without a cookie, where that depends on the load.
-    pub(super) unvalidated: Ration,
     /// The data of pongs, with what stands before them.
     advertisement: heapless::Vec<u8, ADVERTISEMENT>,
 }
@@ -139,7 +137,6 @@ impl StatelessResponder {
             limit: RateLimit::default(),
             amplification_budget: AmplificationBudget::default(),
             cookieless: CookielessSources::default(),
-            unvalidated: Ration::default(),
             advertisement: heapless::Vec::new(),
         };
         if SERVER {

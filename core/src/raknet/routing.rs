@@ -110,11 +110,10 @@ impl Peer<'_, RakNet> {
         let is_awaited = |slot: &u16| self.slot(*slot).is_some_and(|slot| slot.connection.awaits_pong());
         let attempt = found.filter(is_awaited);
         if sent.is_some() || attempt.is_some() {
-            self.learn_version(from, data);
-        }
-        if let Some(slot) = attempt {
-            let version = self.state.known_versions.of(from);
-            self.with(slot, |connection, cx| connection.on_pong(cx.now, version));
+            let version = self.learn_version(from, data);
+            if let Some(slot) = attempt {
+                self.with(slot, |connection, cx| connection.on_pong(cx.now, version));
+            }
         }
         match sent {
             Some(sent) => {
@@ -128,14 +127,18 @@ impl Peer<'_, RakNet> {
         }
     }
 
-    /// A length before the data of a pong tells that the server speaks a version of Minecraft Bedrock. Which one, only the
-    /// configuration can know; data without a length tell nothing.
-    fn learn_version(&mut self, from: SocketAddr, data: &[u8]) {
+    /// Returns the version of a server that has sent a pong, if it is known, and remembers it. A length before the data shows that
+    /// the server speaks a version of Minecraft Bedrock. Only the configuration can know which one; data without a length show
+    /// nothing.
+    fn learn_version(&mut self, from: SocketAddr, data: &[u8]) -> Option<u8> {
+        let known = self.state.known_versions.of(from);
         let is_bedrock = PongFraming::of(data) == PongFraming::Prefixed;
         let expects_bedrock = PongFraming::of_version(self.config.protocol_version) == PongFraming::Prefixed;
-        if is_bedrock && !expects_bedrock && self.state.known_versions.of(from).is_none() {
-            self.state.known_versions.remember(from, known_versions::BEDROCK);
+        if known.is_some() || !is_bedrock || expects_bedrock {
+            return known;
         }
+        self.state.known_versions.remember(from, known_versions::BEDROCK);
+        Some(known_versions::BEDROCK)
     }
 
     fn handle_out_of_band(&mut self, from: SocketAddr, guid: Guid, data: &[u8]) {

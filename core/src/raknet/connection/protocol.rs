@@ -18,7 +18,7 @@ use crate::time::Instant;
 
 impl endpoint::Connection<RakNet> for Connection {
     fn open(&mut self, cx: &mut Context<'_, '_>, options: &ConnectOptions<'_>) -> Result<(), ConnectError> {
-        if !(MIN_MTU..=MAX_MTU).contains(&cx.config.mtu) {
+        if !(MIN_MTU..=MAX_MTU).contains(&cx.config.mtu) || cx.config.interface_mtu < MIN_MTU {
             return Err(ConnectError::InvalidMtu);
         }
         let protection = ConnectionProtection::dial(cx, options)?;
@@ -153,7 +153,7 @@ impl endpoint::Connection<RakNet> for Connection {
         }
         self.handshake.forget_internal_addresses(cx);
         if let Some(reason) = self.handshake.take_refused() {
-            return Some(ConnectionEvent::Refused(reason));
+            return Some(ConnectionEvent::Refused { reason, is_validated: !self.is_unvalidated() });
         }
         if let Some(progress) = self.take_progress() {
             Some(ConnectionEvent::Progress(progress))

@@ -77,7 +77,7 @@ pub const MAX_MTU: u16 = 1492;
 /// most, minus 8.
 pub const MAX_MTU_IPV6: u16 = MAX_MTU - IPV6_EXTRA;
 /// Bytes that the header of IPv6 has more than that of IPv4, which MTU values count.
-const IPV6_EXTRA: u16 = 20;
+pub(crate) const IPV6_EXTRA: u16 = 20;
 /// The longest datagram that the core composes, in bytes of UDP payload: room that a transmit buffer needs.
 pub const MAX_DATAGRAM: usize = (MAX_MTU - IP_UDP_OVERHEAD) as usize;
 

@@ -5,9 +5,11 @@ use core::time::Duration;
 
 use rakwire::Instant;
 use rakwire::raknet::{
-    Capacity, ConnectionId, Delivery, DropReason, Event, Guid, Outcome, Peer, Reliability,
+    Capacity, ConnectError, ConnectionId, CookiePolicy, Delivery, DropReason, Event, Guid, Outcome, Peer,
+    Reliability,
 };
 use rakwire::sim::Conditions;
+use rakwire::wire::capsule::{CapsuleHeader, Split};
 use rakwire::wire::offline::{ClientSecurity, Offline, ServerSecurity};
 use rakwire::wire::{MAX_MTU_IPV6, Reader, Wire};
 
@@ -15,6 +17,7 @@ use crate::support::forged::{answers, capsule, data, written};
 use crate::support::raknet::{Net, client_config, messages, peer, server_config};
 
 const GUID: Guid = Guid(7);
+const START: Instant = Instant::from_micros(1);
 
 fn ipv4() -> SocketAddr {
     SocketAddr::from(([192, 0, 2, 1], 19132))
@@ -104,6 +107,37 @@ fn over_ipv6_no_peer_offers_or_accepts_more_than_an_ethernet_frame_holds() {
     server.handle_datagram(now, ipv6(), &written(&request));
     let id = server.connection_at(ipv6()).expect("it is accepted");
     assert_eq!(server.connection_stats(id).map(|stats| stats.mtu), Some(MAX_MTU_IPV6));
+}
+
+/// The MTU of the first request of a client whose interface sends packets of `interface` bytes, and those that a server with the
+/// same interface offers and accepts.
+fn mtus_at_interface(interface: u16, remote: SocketAddr) -> [Option<u16>; 3] {
+    let (now, mut client_config, mut server_config) = (START, client_config(), server_config());
+    client_config.interface_mtu = interface;
+    (server_config.interface_mtu, server_config.cookies) = (interface, CookiePolicy::Off);
+    let (mut client, mut server) = (peer(client_config), peer(server_config));
+    client.connect(now, remote).expect("a free slot");
+    let requested = mtu_of(&answers(&mut client, now)[0].1);
+    server.handle_datagram(now, remote, &written(&Offline::Request1 { protocol: 6, mtu: 1_492 }));
+    let offered = mtu_of(&answers(&mut server, now)[0].1);
+    let request =
+        Offline::Request2 { security: ClientSecurity::None, server: remote, mtu: 1_492, guid: GUID };
+    server.handle_datagram(now, remote, &written(&request));
+    let id = server.connection_at(remote).expect("it is accepted");
+    [requested, offered, server.connection_stats(id).map(|stats| stats.mtu)]
+}
+
+#[test]
+fn no_peer_offers_accepts_or_probes_more_than_its_interface_sends() {
+    for (interface, over_ipv4, over_ipv6) in
+        [(1_500, 1_492, 1_472), (1_400, 1_400, 1_380), (1_280, 1_280, 1_260)]
+    {
+        assert_eq!(mtus_at_interface(interface, ipv4()), [Some(over_ipv4); 3], "{interface}");
+        assert_eq!(mtus_at_interface(interface, ipv6()), [Some(over_ipv6); 3], "{interface}");
+    }
+    let mut config = client_config();
+    config.interface_mtu = 575;
+    assert_eq!(peer(config).connect(START, ipv4()), Err(ConnectError::InvalidMtu));
 }
 
 /// The original reads up to 1,492 bytes, whatever the MTU; others send 1,480 and 1,482.
@@ -278,7 +312,46 @@ fn a_message_that_is_cut_again_keeps_its_receipt_and_does_not_arrive_twice() {
         path.longest_back = 2_048;
         (0..200).for_each(|_| path.step());
         assert_eq!((&path.arrived[..], path.receipts), (&[1_400][..], 1), "{arrives_before}");
+        assert_eq!(path.peers[1].blocks_available(), path.peers[1].blocks(), "{arrives_before}");
     }
+}
+
+/// A message arrives whole, and then in parts, since its acknowledgement was lost. The first part has its number, so it is a
+/// duplicate, and the other ones have nothing to wait for.
+#[test]
+fn a_message_that_arrived_before_it_was_cut_leaves_nothing_with_the_receiver() {
+    let mut net = Net::new(Conditions::default(), 1);
+    net.connect();
+    net.run_for(Duration::from_millis(500));
+    let mut datagram = 20;
+    let mut arrive = |net: &mut Net, number: u32, split: Option<Split>, bytes: &[u8]| {
+        let capsule = CapsuleHeader { split, ..capsule(Reliability::Reliable, number, 0) };
+        let (now, from) = (net.now(), net.pair.a_address);
+        net.pair.b.handle_datagram(now, from, &data(datagram, capsule, bytes));
+        datagram += 1;
+        net.poll();
+    };
+    // Number 100 leaves a gap, for which there is a block from then on.
+    arrive(&mut net, 100, None, b"\x86");
+    let free = net.pair.b.blocks_available();
+    let orders = [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]];
+    for (id, order) in (0..).zip(orders) {
+        let number = 110 + u32::from(id) * 10;
+        arrive(&mut net, number, None, &[0x86; 1_400]);
+        for index in order {
+            let of = if index == 0 { number } else { number + index };
+            arrive(&mut net, of, Some(Split { count: 3, id, index }), &[0x86; 500]);
+        }
+        assert_eq!(net.pair.b.blocks_available(), free, "{order:?}");
+    }
+    assert_eq!(messages(&net.server).len(), 1 + orders.len());
+    // A first part that arrives twice keeps the others from nothing.
+    let split = |index| Some(Split { count: 3, id: 7, index });
+    for (number, index) in [(201, 1), (200, 0), (200, 0), (202, 2), (200, 0)] {
+        arrive(&mut net, number, split(index), &[0x86; 500]);
+    }
+    assert_eq!(messages(&net.server).last().map(|message| message.len()), Some(1_500));
+    assert_eq!(net.pair.b.blocks_available(), free);
 }
 
 /// It refuses large messages and acknowledges small ones that need no memory.

@@ -6,7 +6,7 @@ use core::time::Duration;
 
 use rakwire::Instant;
 use rakwire::U24;
-use rakwire::endpoint::Protocol;
+use rakwire::endpoint::{Protocol, RefuseReason};
 use rakwire::raknet::{
     Capacity, Config, ConnectionId, CookiePolicy, Delivery, DisconnectReason, DropReason, Event, Guid, Peer,
     RakNet, Reliability,
@@ -210,18 +210,43 @@ fn a04_forged_connections_that_stay_take_an_eighth_of_the_places() {
 /// A client that shows that it receives what is sent to its address is no longer one of the few that may be forged.
 #[test]
 fn a_client_that_answers_a_ping_leaves_room_for_another_one() {
-    for (answers_pings, reply_1) in [(true, 28), (false, 32)] {
-        let mut path = Path::new(server(8, |_| {}), Duration::from_millis(20));
+    // The ration fills up again in 10 s, and has the place back at once where the address is validated.
+    for (answers_pings, seconds, reply_1) in [(true, 2, 28), (true, 15, 28), (false, 2, 32), (false, 15, 32)]
+    {
+        let mut path = Path::new(server(4, |_| {}), Duration::from_millis(20));
         let mut first = Client::new(START, ([203, 0, 113, 7], 1), 7);
         first.answers_pings = answers_pings;
-        // Longer than it takes the ration to fill up again.
-        path.run(&mut first, Duration::from_secs(15));
+        path.run(&mut first, Duration::from_secs(seconds));
         assert!(first.is_connected());
         assert_eq!((first.reply_1, path.server.connections().count()), (28, 1));
         let mut second = Client::new(path.now, ([203, 0, 114, 7], 1), 8);
         path.run(&mut second, Duration::from_millis(500));
         assert!(second.is_connected());
-        assert_eq!(second.reply_1, reply_1, "answers pings: {answers_pings}");
+        assert_eq!(second.reply_1, reply_1, "answers pings: {answers_pings}, after {seconds} s");
+    }
+}
+
+/// Attack A4: of a small server a forger has one place or two, however long it goes on.
+#[test]
+fn a04_forged_connections_leave_small_servers_three_quarters_of_their_places() {
+    for (places, most) in [(1, 1), (4, 1), (7, 1), (8, 2), (15, 2), (16, 2), (24, 3)] {
+        let mut server = server(places, |_| {});
+        let mut now = START;
+        for second in 0..30_u16 {
+            for datagram in forged_handshake(u64::from(second) + 1_000, 1_492) {
+                server.handle_datagram(now, ([10, 0, 0, 1], 1_000 + second).into(), &datagram);
+            }
+            answers(&mut server, now);
+            for port in 1_000..=1_000 + second {
+                server.handle_datagram(now, ([10, 0, 0, 1], port).into(), &acknowledgement(0, 200));
+            }
+            while server.poll_event().is_some() {}
+            now = now + Duration::from_secs(1);
+            server.handle_timeout(now);
+            answers(&mut server, now);
+            assert!(server.connections().count() <= most, "of {places} places after {second} s");
+        }
+        assert_eq!(server.connections().count(), most, "of {places} places");
     }
 }
 
@@ -343,6 +368,34 @@ fn a_player_comes_in_beside_connections_forged_from_its_address() {
     }
 }
 
+/// An operator who bans the addresses of refused clients must not ban those that a forger names.
+#[test]
+fn a_refused_client_is_named_with_whether_its_address_is_its_own() {
+    for (cookies, expected) in
+        [(CookiePolicy::Off, false), (CookiePolicy::Automatic, false), (CookiePolicy::Required, true)]
+    {
+        let mut server = server(8, |config| config.cookies = cookies);
+        server.set_password(b"snow").expect("a short password");
+        let mut client = Client::new(START, ([203, 0, 113, 7], 1), 7);
+        let mut refused = Vec::new();
+        for millis in 0..100 {
+            let now = START + Duration::from_millis(millis);
+            for (_, bytes) in answers(&mut client.peer, now) {
+                server.handle_datagram(now, client.address, &bytes);
+            }
+            for (_, bytes) in answers(&mut server, now) {
+                client.receive(now, &bytes);
+            }
+            while let Some(event) = server.poll_event() {
+                if let Event::Refused { remote, reason, is_validated, .. } = event {
+                    refused.push((remote, reason, is_validated));
+                }
+            }
+        }
+        assert_eq!(refused, [(client.address, RefuseReason::WrongPassword, expected)], "{cookies:?}");
+    }
+}
+
 /// Requests with another version from many ports do not change the list of addresses that a client gets.
 #[test]
 fn nobody_changes_the_lists_that_others_get() {
@@ -390,7 +443,7 @@ fn a_flood_of_first_requests_has_cookies_asked_for() {
 #[test]
 fn a_client_that_was_asked_for_no_cookie_is_not_noted_as_one_that_knows_none() {
     for pongs_per_second in [1_000, 0] {
-        let mut server = server(8, |config| config.pongs_per_second = pongs_per_second);
+        let mut server = server(4, |config| config.pongs_per_second = pongs_per_second);
         let from = |port| SocketAddr::from(([203, 0, 113, 7], port));
         let request_1 = written(&Offline::Request1 { protocol: 6, mtu: 1_492 });
         for port in [1, 2] {
