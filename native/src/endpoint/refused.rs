@@ -12,13 +12,16 @@ const MAX_QUEUED: usize = 64;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RefusedClient<I> {
-    /// The address that the client says is its own. It is proven only where [`CookiePolicy::Required`](rakwire::raknet::CookiePolicy::Required)
-    /// has it proven first: with other policies a forger can have any address refused, so it is no reason for a ban.
+    /// The address that the client says is its own.
     pub remote: SocketAddr,
     /// The identity that the client claims: in RakNet its GUID.
     pub identity: I,
     /// Why it was refused.
     pub reason: RefuseReason,
+    /// Whether the client has shown that it receives what is sent to `remote`, by a cookie or a pong. If not the address may be
+    /// forged, so it is no reason for a ban; with [`CookiePolicy::Required`](rakwire::raknet::CookiePolicy::Required) it is always
+    /// validated.
+    pub is_validated: bool,
 }
 
 /// Refused clients that the application has not asked for. A full queue drops the oldest one.
@@ -35,12 +38,12 @@ impl<I> Default for RefusedClients<I> {
 }
 
 impl<I> RefusedClients<I> {
-    pub(crate) fn push(&mut self, remote: SocketAddr, identity: I, reason: RefuseReason) {
+    pub(crate) fn push(&mut self, client: RefusedClient<I>) {
         self.count = self.count.saturating_add(1);
         if self.waiting.len() >= MAX_QUEUED {
             self.waiting.pop_front();
         }
-        self.waiting.push_back(RefusedClient { remote, identity, reason });
+        self.waiting.push_back(client);
     }
 
     pub(crate) fn pop(&mut self) -> Option<RefusedClient<I>> {
@@ -64,7 +67,12 @@ mod tests {
     fn the_newest_refused_clients_are_kept() {
         let mut refused = RefusedClients::default();
         for identity in 0..100 {
-            refused.push(([127, 0, 0, 1], 1).into(), identity, RefuseReason::WrongPassword);
+            refused.push(RefusedClient {
+                remote: ([127, 0, 0, 1], 1).into(),
+                identity,
+                reason: RefuseReason::WrongPassword,
+                is_validated: true,
+            });
         }
         let kept: Vec<u32> = refused.waiting.iter().map(|client| client.identity).collect();
         assert_eq!((kept, refused.count()), ((36..100).collect(), 100));

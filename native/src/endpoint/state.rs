@@ -22,7 +22,7 @@ use super::message::Message;
 use super::meters::Meters;
 use super::options::{Options, config_of_one};
 use super::pending_wake::PendingWake;
-use super::refused::RefusedClients;
+use super::refused::{RefusedClient, RefusedClients};
 use super::requests::Requests;
 use super::spans::EndpointSpan;
 use super::unconnected::{Pings, Pong, Unconnected, UnconnectedKind, UnconnectedQueue};
@@ -396,9 +396,9 @@ impl<P: Protocol> Dispatcher<P> {
                 self.meters.ended(&reason);
                 self.finish(id, Phase::Disconnected(reason));
             }
-            Event::Refused { remote, identity, reason, .. } => {
+            Event::Refused { remote, identity, reason, is_validated, .. } => {
                 self.span.refused_client(remote, &reason);
-                self.refused_clients.push(remote, identity, reason);
+                self.refused_clients.push(RefusedClient { remote, identity, reason, is_validated });
             }
             Event::Receipt { id, receipt, outcome } => {
                 if let Some(inbox) = self.inboxes.get(id) {
