@@ -69,8 +69,9 @@ impl<P: Protocol, H: Hook<P>> Exchange<'_, P, H> {
         }
         shared.wake(now);
         let sent = sockets.poll_send(now, &mut self.queue, shared, cx);
+        // What waits in the old sockets is lost with them. A flood does not stop that.
         if let Some(successor) = sockets.successor()
-            && is_empty
+            && (is_empty || lets_time_pass)
         {
             return Poll::Ready(successor);
         }

@@ -12,6 +12,7 @@ use rakwire::endpoint::{
 use rakwire::{Instant, Machine as _};
 
 use crate::clock;
+use crate::refused::RefusedClients;
 use crate::slots::{Phase, Slot, Slots};
 use crate::unsent::{UnsentDatagrams, UnsentReason};
 
@@ -41,6 +42,7 @@ pub(crate) struct Inner<'d, P: Protocol, H: Hook<P>> {
     /// Whether messages from peers without a connection are kept for a task that reads them.
     pub(crate) keeps_messages: bool,
     pub(crate) unsent: UnsentDatagrams,
+    pub(crate) refused: RefusedClients<P::Identity>,
     runner: WakerRegistration,
     wakers: MultiWakerRegistration<WAKERS>,
 }
@@ -61,6 +63,7 @@ impl<'d, P: Protocol, H: Hook<P>> Shared<'d, P, H> {
             pending_pings: 0,
             keeps_messages: false,
             unsent: UnsentDatagrams::new(),
+            refused: RefusedClients::new(),
             runner: WakerRegistration::new(),
             wakers: MultiWakerRegistration::new(),
         };
@@ -204,6 +207,9 @@ impl<P: Protocol, H: Hook<P>> Inner<'_, P, H> {
     /// accepted.
     fn take_unclaimed_of(&mut self, now: Instant, id: ConnectionId) {
         while let Some(event) = self.hooked.poll_event_of(id) {
+            if self.refused.keep(&event) {
+                continue;
+            }
             if let Event::Connected { side: Side::Server, remote, identity, .. } = event {
                 let phase = Phase::Incoming { remote, identity };
                 if self.slots.insert(Slot { id, phase, references: 0 }).is_none() {
@@ -234,6 +240,7 @@ impl<P: Protocol, H: Hook<P>> Inner<'_, P, H> {
         let Some(slot) = self.slots.get_mut(at) else { return Poll::Pending };
         // Whoever waits is woken only for what comes after the last event, so no event of another kind may be left.
         while let Some(event) = self.hooked.poll_event_of(slot.id) {
+            self.refused.keep(&event);
             if let Event::Connected { identity, .. } = event {
                 slot.phase = Phase::Connected;
                 return Poll::Ready(Ok(identity));
@@ -271,6 +278,7 @@ impl<P: Protocol, H: Hook<P>> Inner<'_, P, H> {
                 // Events of connections that are not open, or of no connection.
                 Event::Connected { .. }
                 | Event::ConnectFailed { .. }
+                | Event::Refused { .. }
                 | Event::Pong { .. }
                 | Event::OutOfBand { .. }
                 | Event::Advertisement { .. }

@@ -16,6 +16,8 @@ mod tokens;
 #[cfg(feature = "unconnected")]
 mod unconnected;
 
+#[cfg(feature = "server")]
+use rakwire::raknet::Guid;
 use rakwire::raknet::RakNet;
 use rakwire::wire::MAX_DATAGRAM;
 
@@ -62,6 +64,9 @@ pub type Connection<'d, H = ()> = crate::Connection<'d, RakNet, H>;
 pub type Event<'d, H = ()> = crate::Event<'d, RakNet, H>;
 /// A received RakNet message.
 pub type Received<'d, H = ()> = crate::Received<'d, RakNet, H>;
+/// A client that a RakNet server has refused.
+#[cfg(feature = "server")]
+pub type RefusedClient = crate::RefusedClient<Guid>;
 /// Why a RakNet connection could not be opened.
 pub type ConnectError = crate::ConnectError<RakNet>;
 /// The task of a RakNet peer.

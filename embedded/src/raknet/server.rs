@@ -1,10 +1,13 @@
 //! RakNet servers (feature `server`): the advertisement, and who may connect.
 
+use core::future::poll_fn;
+use core::task::Poll;
 use core::time::Duration;
 
 use rakwire::raknet::{AddressPattern, BanList, Hook, RakNet, SetError};
 
 use crate::handle::Handle;
+use crate::raknet::RefusedClient;
 
 /// Why an address could not be banned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,6 +61,35 @@ impl<'d, H: Hook<RakNet>> Handle<'d, RakNet, H> {
     /// ```
     pub fn set_password(&self, password: &[u8]) -> Result<(), SetError> {
         self.shared.update(|inner, _| inner.hooked.peer.set_password(password))
+    }
+
+    /// Waits for the next client that this server refuses by its password, its identity or its connect token, and returns the
+    /// reason with it. The last four that no task has asked for are kept.
+    ///
+    /// ```
+    /// use rakwire::endpoint::RefuseReason;
+    /// use rakwire::raknet::RakNet;
+    ///
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/doc/loopback.rs"));
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> { loopback::run(async |stack| {
+    /// # let (client, server) = loopback::peers::<RakNet>(stack);
+    /// server.set_password(b"friends")?;
+    /// assert!(client.connect(loopback::SERVER).await.is_err());
+    /// let refused = server.refused_client().await;
+    /// assert_eq!((refused.reason, refused.identity), (RefuseReason::WrongPassword, client.guid()));
+    /// // Only a validated address may be banned.
+    /// assert!(!refused.is_validated && server.try_refused_client().is_none());
+    /// # Ok(()) }) }
+    /// ```
+    pub async fn refused_client(&self) -> RefusedClient {
+        poll_fn(|cx| self.shared.poll(cx, |inner, _| inner.refused.pop().map_or(Poll::Pending, Poll::Ready)))
+            .await
+    }
+
+    /// The next client that this server has refused, if there is one.
+    #[must_use]
+    pub fn try_refused_client(&self) -> Option<RefusedClient> {
+        self.shared.update(|inner, _| inner.refused.pop())
     }
 
     /// Lends the peer a list of addresses that may not connect, about 3 KB. Without one, nobody is banned (with the feature `alloc` of

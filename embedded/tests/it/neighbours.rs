@@ -6,6 +6,7 @@
 mod beside_tcp;
 mod changes;
 mod dialling;
+mod flood;
 mod forged;
 
 use rakwire::endpoint::Protocol;

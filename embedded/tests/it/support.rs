@@ -3,10 +3,10 @@
 use std::cell::Cell;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::rc::Rc;
+use std::task::Context;
 use std::time::Duration;
 
-use embassy_net::driver::HardwareAddress;
-use embassy_net::driver::LinkState;
+use embassy_net::driver::{Capabilities, Driver, HardwareAddress, LinkState};
 use embassy_net::{Config as NetConfig, ConfigV6, Ipv4Cidr, Ipv6Cidr, Stack, StackResources};
 use embassy_net::{StaticConfigV4, StaticConfigV6};
 use embassy_net_driver_channel as channel;
@@ -73,6 +73,45 @@ impl Medium {
     }
 }
 
+/// A device that sends no longer packets than this.
+pub(crate) struct Narrow<D> {
+    pub(crate) device: D,
+    pub(crate) mtu: usize,
+}
+
+impl<D: Driver> Driver for Narrow<D> {
+    type RxToken<'a>
+        = D::RxToken<'a>
+    where
+        Self: 'a;
+    type TxToken<'a>
+        = D::TxToken<'a>
+    where
+        Self: 'a;
+
+    fn receive(&mut self, cx: &mut Context<'_>) -> Option<(Self::RxToken<'_>, Self::TxToken<'_>)> {
+        self.device.receive(cx)
+    }
+
+    fn transmit(&mut self, cx: &mut Context<'_>) -> Option<Self::TxToken<'_>> {
+        self.device.transmit(cx)
+    }
+
+    fn link_state(&mut self, cx: &mut Context<'_>) -> LinkState {
+        self.device.link_state(cx)
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        let mut capabilities = self.device.capabilities();
+        capabilities.max_transmission_unit = self.mtu;
+        capabilities
+    }
+
+    fn hardware_address(&self) -> HardwareAddress {
+        self.device.hardware_address()
+    }
+}
+
 /// A network without any machine on it yet.
 pub(crate) struct Net {
     wire: Wire,
@@ -83,6 +122,8 @@ pub(crate) struct Net {
     stacks: Vec<Stack<'static>>,
     /// The gateway of the machines to come.
     pub(crate) gateway: Option<Ipv4Addr>,
+    /// The longest IP packet of the interfaces of the machines to come.
+    pub(crate) interface_mtu: usize,
     next: u8,
 }
 
@@ -202,7 +243,16 @@ impl Net {
 
     pub(crate) fn with_medium(wire: Wire, medium: Medium) -> Self {
         let (machines, links) = (Rc::default(), Rc::default());
-        Self { wire, medium, machines, links, stacks: Vec::new(), gateway: None, next: 1 }
+        Self {
+            wire,
+            medium,
+            machines,
+            links,
+            stacks: Vec::new(),
+            gateway: None,
+            interface_mtu: 1_500,
+            next: 1,
+        }
     }
 
     /// Adds a machine with a peer on this port, 0 for any. Must be called in a `LocalSet`.
@@ -336,7 +386,8 @@ impl Net {
                 ConfigV6::Static(StaticConfigV6 { address, gateway: None, dns_servers: FixedVec::new() });
         }
         let resources = Box::leak(Box::new(StackResources::<6>::new()));
-        let (stack, mut runner) = embassy_net::new(device, config, resources, number.into());
+        let mtu = self.interface_mtu + if matches!(self.medium, Medium::Ethernet) { 14 } else { 0 };
+        let (stack, mut runner) = embassy_net::new(Narrow { device, mtu }, config, resources, number.into());
         tokio::task::spawn_local(async move { runner.run().await });
         self.stacks.push(stack);
         stack
@@ -451,7 +502,7 @@ pub(crate) fn bytes<P: Tested, H: Hook<P>>(message: &Received<'static, P, H>) ->
 
 /// Polls a future once and drops it.
 pub(crate) fn give_up<F: Future>(future: F) -> bool {
-    std::pin::pin!(future).poll(&mut std::task::Context::from_waker(std::task::Waker::noop())).is_pending()
+    std::pin::pin!(future).poll(&mut Context::from_waker(std::task::Waker::noop())).is_pending()
 }
 
 /// Lets the machines work until `done`.

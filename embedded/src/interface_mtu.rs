@@ -1,0 +1,34 @@
+//! The MTU of a network interface.
+
+use embassy_net::driver::{Driver, HardwareAddress};
+
+/// Bytes of the header of an Ethernet frame (IEEE 802.3), which the MTU of a driver includes.
+const ETHERNET_HEADER: usize = 14;
+
+/// Returns the longest IP packet in bytes that a network driver sends, for
+/// [`Config::interface_mtu`](rakwire::raknet::Config::interface_mtu).
+///
+/// Set it if that is less than 1,500, as for a modem or a tunnel. Otherwise longer datagrams are dropped between the peer and the
+/// driver: a connection opens seconds later, and with a smaller MTU than possible. The network stack does not show the MTU, so
+/// ask the driver before the stack takes it.
+///
+/// ```
+/// use embassy_net::driver::HardwareAddress;
+/// use embassy_net_driver_channel as channel;
+/// use rakwire::raknet::Config;
+///
+/// let mut state = channel::State::<1_414, 2, 2>::new();
+/// let (driver, _) = channel::new(&mut state, HardwareAddress::Ethernet([2, 0, 0, 0, 0, 1]));
+/// let mut config = Config::new([7; 32]); // 32 random bytes in a real program
+/// config.interface_mtu = rakwire_embassy::interface_mtu(&driver);
+/// assert_eq!(config.interface_mtu, 1_400);
+/// ```
+#[must_use]
+pub fn interface_mtu(driver: &impl Driver) -> u16 {
+    let header = match driver.hardware_address() {
+        HardwareAddress::Ethernet(_) => ETHERNET_HEADER,
+        _ => 0,
+    };
+    let mtu = driver.capabilities().max_transmission_unit.saturating_sub(header);
+    u16::try_from(mtu).unwrap_or(u16::MAX)
+}

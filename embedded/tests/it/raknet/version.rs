@@ -1,0 +1,35 @@
+//! Servers with another protocol version.
+
+use rakwire::Instant;
+use rakwire::endpoint::{Hook, Verdict};
+use rakwire::raknet::RakNet;
+
+use crate::support::{Net, Wire, run};
+
+/// A server that speaks version 11, as Minecraft Bedrock does, and takes no datagram of an address that has asked for another one.
+#[derive(Debug, Default)]
+struct Bedrock {
+    versions: Vec<u8>,
+}
+
+impl Hook<RakNet> for Bedrock {
+    fn on_received(&mut self, _: Instant, _: std::net::SocketAddr, datagram: &[u8]) -> Verdict {
+        if let [0x05, rest @ ..] = datagram {
+            self.versions.push(rest[16]);
+        }
+        if self.versions.iter().all(|version| *version == 11) { Verdict::Pass } else { Verdict::Drop }
+    }
+}
+
+#[test]
+fn a_client_that_asks_for_the_version_connects_to_a_server_that_blocks_after_another_one() {
+    run(async {
+        let mut net = Net::new(Wire::losing(0));
+        let (address, server) = net.hooked::<RakNet, _, 1, 48, 128, 8>(Bedrock::default());
+        server.set_advertisement(b"MCPE;A board;").expect("a short text");
+        let client = net.machine::<RakNet, 1, 48, 128, 8>(0, |config| config.learn_version = true);
+        let (here, _there) = tokio::join!(client.handle.connect(address), server.accept());
+        assert!(here.is_ok());
+        assert_eq!(server.with_hook(|hook| hook.versions.clone()), [11]);
+    });
+}
