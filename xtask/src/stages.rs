@@ -463,7 +463,8 @@ fn test_with(shell: &Shell, features: &str) -> Result<()> {
 
 fn test_minimal(shell: &Shell, features: &[&str]) -> Result<()> {
     let target_dir = shell.path("target/minimal");
-    let test = shell.cmd_in(MINIMAL, "cargo", ["test", "--locked"].iter().chain(features));
+    let test =
+        shell.cmd_in(MINIMAL, "cargo", ["test", "--locked"].into_iter().chain(features.iter().copied()));
     test.with(|command| {
         command.env("CARGO_TARGET_DIR", target_dir);
     })

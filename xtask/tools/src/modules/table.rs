@@ -209,7 +209,16 @@ const NATIVE: Crate = Crate {
 const EMBEDDED: Crate = Crate {
     root: "embedded/src/lib.rs",
     layers: &[
-        Layer::apart(&["backlog", "clock", "error", "mac_address", "slots", "unsent"]),
+        Layer::apart(&[
+            "backlog",
+            "clock",
+            "error",
+            "interface_mtu",
+            "mac_address",
+            "refused",
+            "slots",
+            "unsent",
+        ]),
         // What the tasks share, and who may look at it.
         Layer::together(&["shared"]),
         Layer::together(&["socket"]),

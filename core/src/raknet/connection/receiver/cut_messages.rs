@@ -63,14 +63,14 @@ mod tests {
     }
 
     #[test]
-    fn the_last_four_messages_are_remembered() {
+    fn the_last_four_messages_are_kept() {
         let mut messages = CutMessages::default();
         assert!(!messages.contains(U24::new(0), part(0, 1)), "none is the message with zeros");
         for id in 0..6 {
             messages.add(U24::new(100), part(id, 0));
         }
-        let remembered = (0..8).filter(|id| messages.contains(U24::new(140), part(*id, 1)));
-        assert!(remembered.eq([2, 3, 4, 5]));
+        let kept = (0..8).filter(|id| messages.contains(U24::new(140), part(*id, 1)));
+        assert!(kept.eq([2, 3, 4, 5]));
     }
 
     #[test]
