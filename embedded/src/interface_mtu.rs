@@ -25,10 +25,8 @@ const ETHERNET_HEADER: usize = 14;
 /// ```
 #[must_use]
 pub fn interface_mtu(driver: &impl Driver) -> u16 {
-    let header = match driver.hardware_address() {
-        HardwareAddress::Ethernet(_) => ETHERNET_HEADER,
-        _ => 0,
-    };
+    let has_header = matches!(driver.hardware_address(), HardwareAddress::Ethernet(_));
+    let header = if has_header { ETHERNET_HEADER } else { 0 };
     let mtu = driver.capabilities().max_transmission_unit.saturating_sub(header);
     u16::try_from(mtu).unwrap_or(u16::MAX)
 }
