@@ -64,8 +64,8 @@ async function startGuard(t, version, answer) {
 
 const bedrock = (ping) => pong(ping, "\0\x05MCPE;");
 
-/** By which doors a client comes to a server. */
-const DOORS = {
+/** By which route a client comes to a server. */
+const ROUTES = {
   "a relay": async (t, guard) => {
     const relay = await startRelay(t, { game: guard.address });
     return [`ws://${relay.address}/ws`, { target: "game", webSocket: WebSocket }];
@@ -87,7 +87,7 @@ async function echoes(connection) {
   await connection.close();
 }
 
-for (const [name, open] of Object.entries(DOORS)) {
+for (const [name, open] of Object.entries(ROUTES)) {
   test(`by ${name}: a client that asks names the right version at once to a server that blocks after a wrong one`, async (t) => {
     const guard = await startGuard(t, 11, bedrock);
     const [url, options] = await open(t, guard);
