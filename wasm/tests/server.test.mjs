@@ -125,6 +125,33 @@ test("a reader that is slow stops its own sender alone", async (t) => {
   await Promise.all([slow.close(), quick.close()]);
 });
 
+test("a client with a wrong password is refused by name, and no connection is left of it", async (t) => {
+  const refused = [];
+  const onRefused = (client) => {
+    refused.push(client);
+    throw new Error("a handler that fails");
+  };
+  const { mock } = t.mock.method(console, "error", () => undefined);
+  const { server, url } = await start(t, { maxConnections: 2, password: "friends", onRefused });
+  for (const password of ["foes", ""]) {
+    await assert.rejects(connect(url, { ...OPTIONS, password }), fails("invalid-password", /password/));
+  }
+  await until(() => refused.length === 2, "the server names both");
+  for (const { address, clientGuid, reason } of refused) {
+    assert.match(address, /^127\.0\.0\.1:\d+$/);
+    assert.deepEqual([typeof clientGuid, reason], ["bigint", "wrong-password"]);
+  }
+  assert.notEqual(refused[0].clientGuid, refused[1].clientGuid);
+  assert.deepEqual([server.stats().connections, server.connections()], [0, []]);
+  // The places of both are free, and what has one of them is another client.
+  for (let count = 1; count <= 2; count++) {
+    const [, accepted] = await Promise.all([connect(url, { ...OPTIONS, password: "friends" }), server.accept()]);
+    assert.deepEqual([refused.some(({ address }) => address === accepted.remoteAddress), server.stats().connections], [false, count]);
+  }
+  assert.equal(mock.callCount(), 2, "what the handler throws is reported");
+  await server.close();
+});
+
 test("a full server and a wrong password are told", async (t) => {
   const { server, url } = await start(t, { maxConnections: 1, password: "friends" });
   await assert.rejects(connect(url, { ...OPTIONS, password: "foes" }), fails("invalid-password", /password/));

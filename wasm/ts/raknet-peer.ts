@@ -11,7 +11,7 @@ export function createPeer(rust: Rust, settings: PeerSettings): Peer {
   const { protocol, security, versionWaitMs = 0 } = settings;
   // A secure handshake proves the version from which it began, and a pong proves nothing.
   const asks = versionWaitMs > 0 && protocol === "raknet" && security === undefined;
-  return asks ? new AskingPeerHandle(rust, settings, versionWaitMs) : new RakNetPeerHandle(rust, settings);
+  return asks ? new LearningPeerHandle(rust, settings, versionWaitMs) : new RakNetPeerHandle(rust, settings);
 }
 
 /** The time between two pings, either of which may be lost. */
@@ -34,7 +34,7 @@ export class RakNetPeerHandle extends RustPeerHandle {
 }
 
 /** Sends pings before the first request, and names the version in it that a pong shows. */
-class AskingPeerHandle extends RakNetPeerHandle {
+class LearningPeerHandle extends RakNetPeerHandle {
   readonly #version: number;
   readonly #waitMs: number;
   /** When the next ping is due, and until when a pong is waited for; both infinity before and after that. */
@@ -48,7 +48,7 @@ class AskingPeerHandle extends RakNetPeerHandle {
     this.#waitMs = waitMs;
   }
 
-  get #isAsking(): boolean {
+  get #awaitsPong(): boolean {
     return this.#until !== Infinity;
   }
 
@@ -63,7 +63,7 @@ class AskingPeerHandle extends RakNetPeerHandle {
   }
 
   override handle(datagram: Uint8Array, now: number): void {
-    if (!this.#isAsking) {
+    if (!this.#awaitsPong) {
       super.handle(datagram, now);
       return;
     }
@@ -81,12 +81,12 @@ class AskingPeerHandle extends RakNetPeerHandle {
   }
 
   override disconnect(now: number): void {
-    this.#stopAsking();
+    this.#stopWaiting();
     super.disconnect(now);
   }
 
   override pollTransmit(now: number): Uint8Array<ArrayBuffer> | undefined {
-    if (!this.#isAsking) {
+    if (!this.#awaitsPong) {
       return super.pollTransmit(now);
     }
     if (now < this.#pingAt) {
@@ -98,15 +98,15 @@ class AskingPeerHandle extends RakNetPeerHandle {
   }
 
   override pollTimeout(): number {
-    return this.#isAsking ? Math.min(this.#pingAt, this.#until) : super.pollTimeout();
+    return this.#awaitsPong ? Math.min(this.#pingAt, this.#until) : super.pollTimeout();
   }
 
-  #stopAsking(): void {
+  #stopWaiting(): void {
     this.#pingAt = this.#until = Infinity;
   }
 
   #begin(version: number, now: number): void {
-    this.#stopAsking();
+    this.#stopWaiting();
     if (version !== this.#version) {
       this.create(version);
       super.setCarrier(this.#isOverStream);

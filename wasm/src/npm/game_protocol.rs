@@ -65,7 +65,7 @@ impl Numbers for GameProtocol {
         let number = match reason {
             ConnectFailure::NoAnswer => 1,
             ConnectFailure::Cancelled => 2,
-            _ => 0,
+            ConnectFailure::Unreachable | _ => 0,
         };
         (number, 0)
     }

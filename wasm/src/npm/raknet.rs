@@ -130,7 +130,7 @@ impl Numbers for RakNet {
             ConnectFailure::Closed => (15, 0),
             ConnectFailure::ServerWithoutSecurity => (16, 0),
             ConnectFailure::HandshakeTimeout => (17, 0),
-            _ => (0, 0),
+            ConnectFailure::Unreachable | _ => (0, 0),
         }
     }
 

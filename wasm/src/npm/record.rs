@@ -1,5 +1,7 @@
 //! Events as records: a kind, two numbers and bytes.
 
+#[cfg(feature = "npm-raknet-server")]
+use rakwire::endpoint::RefuseReason;
 use rakwire::endpoint::{Direction, Event, Outcome};
 
 use super::buffer::Buffer;
@@ -16,6 +18,9 @@ const RECEIVING: u32 = 7;
 /// One that a client cannot have.
 const OTHER: u32 = 8;
 const MTU: u32 = 9;
+/// `ts/server/peers.ts` has the same.
+#[cfg(feature = "npm-raknet-server")]
+const REFUSED: u32 = 10;
 /// Stands for an event for which there is no memory. Null is none at all.
 const NO_MEMORY: *const u8 = core::ptr::without_provenance(1);
 
@@ -51,9 +56,28 @@ fn write_numbers<P: Numbers>(event: &Event<'_, P>, buffer: &mut Buffer) -> *cons
             return buffer.write(numbers, parts.len(), core::iter::once(&parts[..]));
         }
         Event::MtuChanged { mtu, .. } => ([MTU, (*mtu).into(), 0], 0),
+        #[cfg(feature = "npm-raknet-server")]
+        Event::Refused { reason, .. } => ([REFUSED, refuse_number(*reason), 0], 0),
         Event::Pong { .. } | _ => ([OTHER, 0, 0], 0),
     };
     buffer.write(numbers, more, core::iter::empty())
+}
+
+/// The number of a reason to refuse a client, as in `ts/server/peers.ts`.
+#[cfg(feature = "npm-raknet-server")]
+fn refuse_number(reason: RefuseReason) -> u32 {
+    match reason {
+        RefuseReason::WrongPassword => 1,
+        RefuseReason::NoIdentity => 2,
+        RefuseReason::InvalidIdentity => 3,
+        RefuseReason::NoToken => 4,
+        RefuseReason::TokenExpired => 5,
+        RefuseReason::TokenForOtherServer => 6,
+        RefuseReason::TokenOfOtherClient => 7,
+        RefuseReason::TokenUsed => 8,
+        RefuseReason::TokenStoreFull => 9,
+        _ => 0,
+    }
 }
 
 #[cfg(test)]

@@ -23,6 +23,7 @@ const OPTIONS = [
   "advertisement",
   "memory",
   "silenceTimeoutMs",
+  "onRefused",
   "wasm",
 ];
 const MAX_ADVERTISEMENT_BYTES = 399;
@@ -48,7 +49,7 @@ export async function listenWith(wasm: Wasm, options: ListenOptions): Promise<Se
   };
   const peers = new ServerPeers(await wasm.load(options.wasm), settings);
   try {
-    return new UdpServer(peers, await ServerSocket.bind(host, port), settings.maxConnections);
+    return new UdpServer(peers, await ServerSocket.bind(host, port), settings.maxConnections, options.onRefused);
   } catch (error) {
     peers.all.free();
     throw error;

@@ -9,6 +9,22 @@ import { RakNetPeerHandle } from "../raknet-peer.js";
 import { HEADER, recordAt } from "../record.js";
 import { dropNames, readTexts } from "../texts.js";
 import { ADDRESS } from "./address.js";
+import type { RefuseReason } from "./types.js";
+
+/** The kind of an event, and the reasons by their numbers, as in `src/npm/record.rs`. */
+const REFUSED = 10;
+const REASONS: readonly RefuseReason[] = [
+  "other",
+  "wrong-password",
+  "no-identity",
+  "invalid-identity",
+  "no-token",
+  "token-expired",
+  "token-for-other-server",
+  "token-of-other-client",
+  "token-used",
+  "token-store-full",
+];
 
 /** What a server is made with; 0 stands for a default. */
 export interface ServerSettings {
@@ -92,13 +108,21 @@ export class ServerPeers {
     return { remoteAddress, clientGuid: new DataView(bytes.buffer).getBigUint64(ADDRESS, true) };
   }
 
-  /** A connection as the peer of a session, which calls `onFree` at its end. */
-  connection(connection: number, onFree: () => void): Peer {
+  /** A connection as the peer of a session, which calls `onFree` at its end, or `onRefused` if it is none and never will be. */
+  connection(connection: number, onFree: () => void, onRefused: (reason: RefuseReason) => void): Peer {
     const [rust, server] = [this.#rust, this.#server];
     return this.#peer({
       reserve: rust.reserve,
       disconnect: (_, now) => rust.disconnect(server, connection, now),
-      pollEvent: () => rust.pollEvent(server, connection),
+      pollEvent: () => {
+        const at = rust.pollEvent(server, connection);
+        const refused = this.#refused(at);
+        if (refused !== undefined) {
+          onRefused(refused);
+          return 0;
+        }
+        return at;
+      },
       isOver: () => rust.isOver(server, connection),
       send: (_, length, delivery, now) => rust.send(server, connection, length, delivery, now),
       canSend: (_, length, delivery) => rust.canSend(server, connection, length, delivery),
@@ -122,6 +146,15 @@ export class ServerPeers {
   /** The server as a peer that Rust has made already, with these functions. */
   #peer(functions: Pick<RustPeer, "reserve" | "free"> & Partial<RustPeer>): Peer {
     return new RakNetPeerHandle({ ...this.#loaded, raknet: { ...NEVER, ...functions, create: () => this.#server } }, MADE);
+  }
+
+  /** Why a client was refused, if that is the event at `at`; the least values stand for no event. */
+  #refused(at: number): RefuseReason | undefined {
+    if (at < HEADER) {
+      return undefined;
+    }
+    const view = new DataView(this.#loaded.memory.buffer, at);
+    return view.getUint32(0, true) === REFUSED ? (REASONS[view.getUint32(4, true)] ?? "other") : undefined;
   }
 
   #set(name: string, bytes: Uint8Array, set: (server: number, length: number) => number): void {

@@ -2,6 +2,7 @@
 
 import { ASYNC_DISPOSE } from "../dispose.js";
 import { Loop } from "../loop.js";
+import { guarded } from "../plugin/report.js";
 import type { LoopCallbacks, SessionLoop, SessionSettings } from "../session.js";
 import { Session } from "../session.js";
 import type { Transport } from "../transport/transport.js";
@@ -11,7 +12,7 @@ import { AcceptedConnection } from "./connection.js";
 import type { ServerPeers } from "./peers.js";
 import { MADE } from "./peers.js";
 import type { ServerSocket } from "./socket.js";
-import type { Server, ServerConnection, ServerStats } from "./types.js";
+import type { ListenOptions, RefusedClient, Server, ServerConnection, ServerStats } from "./types.js";
 
 /** A connection, and what the loop of the server calls for its session. */
 interface Entry {
@@ -40,6 +41,7 @@ export class UdpServer implements Server {
   readonly #peers: ServerPeers;
   readonly #socket: ServerSocket;
   readonly #maxConnections: number;
+  readonly #onRefused: ListenOptions["onRefused"];
   readonly #loop: Loop;
   readonly #closed = deferred<void>();
   /** By slot. */
@@ -54,10 +56,11 @@ export class UdpServer implements Server {
   #isClosing = false;
   #isOver = false;
 
-  constructor(peers: ServerPeers, socket: ServerSocket, maxConnections: number) {
+  constructor(peers: ServerPeers, socket: ServerSocket, maxConnections: number, onRefused?: ListenOptions["onRefused"]) {
     this.#peers = peers;
     this.#socket = socket;
     this.#maxConnections = maxConnections;
+    this.#onRefused = onRefused;
     this.address = socket.address;
     this.closed = this.#closed.promise;
     this.#loop = new Loop(
@@ -155,18 +158,26 @@ export class UdpServer implements Server {
     }
   }
 
-  /** A client has connected. */
+  /** A client has connected, or was refused, which its first event says. */
   #open(slot: number): Entry {
     let callbacks!: LoopCallbacks;
     let session!: Session;
-    const peer = this.#peers.connection(slot, () => this.#entries.delete(slot));
+    const client = this.#peers.client(slot);
+    const peer = this.#peers.connection(
+      slot,
+      () => this.#entries.delete(slot),
+      (reason) => {
+        session.cancel();
+        this.#tellRefused({ address: client.remoteAddress, clientGuid: client.clientGuid, reason });
+      },
+    );
     const connection = new AcceptedConnection(
       (owner) =>
         (session = new Session(peer, SETTINGS, owner, () => SHARED, (_peer, _transport, ...given) => {
           callbacks = given;
           return this.#loopOf(slot);
         })),
-      this.#peers.client(slot),
+      client,
     );
     const [onEvents, onError, onRun] = callbacks;
     const entry = { connection, session, onEvents, onError, onRun };
@@ -177,6 +188,12 @@ export class UdpServer implements Server {
       () => undefined,
     );
     return entry;
+  }
+
+  #tellRefused(client: RefusedClient): void {
+    if (this.#onRefused !== undefined) {
+      guarded(this.#onRefused, client);
+    }
   }
 
   #onOpen(connection: AcceptedConnection): void {

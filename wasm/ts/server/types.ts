@@ -3,6 +3,33 @@
 import type { Connection, MemoryOptions, WasmSource } from "../types.js";
 import type { WaitOptions } from "../waits.js";
 
+/**
+ * Why a server has refused a client. Servers of this package ask for a password alone; the others are those of servers in Rust.
+ */
+export type RefuseReason =
+  | "wrong-password"
+  | "no-identity"
+  | "invalid-identity"
+  | "no-token"
+  | "token-expired"
+  | "token-for-other-server"
+  | "token-of-other-client"
+  | "token-used"
+  | "token-store-full"
+  | "other";
+
+/** A client that was refused by its password. */
+export interface RefusedClient {
+  /**
+   * The address that the client says is its own, such as `192.0.2.7:50000`. It may be forged, as long as the server is not under load
+   * and lets clients in without a cookie, so that it is no reason for a ban.
+   */
+  readonly address: string;
+  /** The GUID that the client has chosen. Nobody has proved it. */
+  readonly clientGuid: bigint;
+  readonly reason: RefuseReason;
+}
+
 /** How to listen. */
 export interface ListenOptions {
   /** The address to listen on, of IPv4 or IPv6. Default: `0.0.0.0`, all addresses of IPv4. */
@@ -35,6 +62,8 @@ export interface ListenOptions {
    * 2,147,483,647. Default: 10,000.
    */
   silenceTimeoutMs?: number;
+  /** Is told of each client that is refused by its password. What it throws is reported and ends nothing. */
+  onRefused?: ((client: RefusedClient) => void) | undefined;
   /** The source of the WebAssembly, if not this package. The first server decides for all. */
   wasm?: WasmSource | Promise<WasmSource>;
 }
