@@ -12,7 +12,8 @@ import { writePing } from "../dist/offline.js";
 import { fails, LIMIT_MS, next, pattern, startEcho, startRelay, until } from "./support.mjs";
 import { startThread } from "./worker-thread.mjs";
 
-const PING = 0x01;
+/** Of both scopes: a relay that knows the protocol sends both. */
+const PINGS = [0x01, 0x02];
 const REQUEST_1 = 0x05;
 const PONG = 0x1c;
 const INCOMPATIBLE = 0x19;
@@ -36,7 +37,7 @@ async function startGuard(t, version, answer) {
   near.on("message", (datagram, client) => {
     const name = `${client.address}:${client.port}`;
     if (guard.blocked.has(name)) return;
-    if (datagram[0] === PING) {
+    if (PINGS.includes(datagram[0])) {
       const reply = answer(datagram, ++guard.pings);
       if (reply !== undefined) near.send(reply, client.port, client.address);
       return;
