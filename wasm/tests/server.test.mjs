@@ -137,9 +137,9 @@ test("a client with a wrong password is refused by name, and no connection is le
     await assert.rejects(connect(url, { ...OPTIONS, password }), fails("invalid-password", /password/));
   }
   await until(() => refused.length === 2, "the server names both");
-  for (const { address, clientGuid, reason } of refused) {
+  for (const { address, clientGuid, reason, isValidated } of refused) {
     assert.match(address, /^127\.0\.0\.1:\d+$/);
-    assert.deepEqual([typeof clientGuid, reason], ["bigint", "wrong-password"]);
+    assert.deepEqual([typeof clientGuid, reason, typeof isValidated], ["bigint", "wrong-password", "boolean"]);
   }
   assert.notEqual(refused[0].clientGuid, refused[1].clientGuid);
   assert.deepEqual([server.stats().connections, server.connections()], [0, []]);

@@ -57,7 +57,9 @@ fn write_numbers<P: Numbers>(event: &Event<'_, P>, buffer: &mut Buffer) -> *cons
         }
         Event::MtuChanged { mtu, .. } => ([MTU, (*mtu).into(), 0], 0),
         #[cfg(feature = "npm-raknet-server")]
-        Event::Refused { reason, .. } => ([REFUSED, refuse_number(*reason), 0], 0),
+        Event::Refused { reason, is_validated, .. } => {
+            ([REFUSED, refuse_number(*reason), u32::from(*is_validated)], 0)
+        }
         Event::Pong { .. } | _ => ([OTHER, 0, 0], 0),
     };
     buffer.write(numbers, more, core::iter::empty())

@@ -9,7 +9,10 @@ import { RakNetPeerHandle } from "../raknet-peer.js";
 import { HEADER, recordAt } from "../record.js";
 import { dropNames, readTexts } from "../texts.js";
 import { ADDRESS } from "./address.js";
-import type { RefuseReason } from "./types.js";
+import type { RefusedClient, RefuseReason } from "./types.js";
+
+/** What Rust says of a client that was refused. */
+type Refusal = Pick<RefusedClient, "reason" | "isValidated">;
 
 /** The kind of an event, and the reasons by their numbers, as in `src/npm/record.rs`. */
 const REFUSED = 10;
@@ -109,7 +112,7 @@ export class ServerPeers {
   }
 
   /** A connection as the peer of a session, which calls `onFree` at its end, or `onRefused` if it is none and never will be. */
-  connection(connection: number, onFree: () => void, onRefused: (reason: RefuseReason) => void): Peer {
+  connection(connection: number, onFree: () => void, onRefused: (refusal: Refusal) => void): Peer {
     const [rust, server] = [this.#rust, this.#server];
     return this.#peer({
       reserve: rust.reserve,
@@ -149,12 +152,15 @@ export class ServerPeers {
   }
 
   /** Why a client was refused, if that is the event at `at`; the least values stand for no event. */
-  #refused(at: number): RefuseReason | undefined {
+  #refused(at: number): Refusal | undefined {
     if (at < HEADER) {
       return undefined;
     }
     const view = new DataView(this.#loaded.memory.buffer, at);
-    return view.getUint32(0, true) === REFUSED ? (REASONS[view.getUint32(4, true)] ?? "other") : undefined;
+    if (view.getUint32(0, true) !== REFUSED) {
+      return undefined;
+    }
+    return { reason: REASONS[view.getUint32(4, true)] ?? "other", isValidated: view.getUint32(8, true) === 1 };
   }
 
   #set(name: string, bytes: Uint8Array, set: (server: number, length: number) => number): void {

@@ -166,9 +166,9 @@ export class UdpServer implements Server {
     const peer = this.#peers.connection(
       slot,
       () => this.#entries.delete(slot),
-      (reason) => {
+      (refusal) => {
         session.cancel();
-        this.#tellRefused({ address: client.remoteAddress, clientGuid: client.clientGuid, reason });
+        this.#tellRefused({ address: client.remoteAddress, clientGuid: client.clientGuid, ...refusal });
       },
     );
     const connection = new AcceptedConnection(

@@ -20,11 +20,13 @@ export type RefuseReason =
 
 /** A client that was refused by its password. */
 export interface RefusedClient {
-  /**
-   * The address that the client says is its own, such as `192.0.2.7:50000`. It may be forged, as long as the server is not under load
-   * and lets clients in without a cookie, so that it is no reason for a ban.
-   */
+  /** The address that the client says is its own, such as `192.0.2.7:50000`. */
   readonly address: string;
+  /**
+   * Whether the client has shown that it receives what is sent to its address, by a cookie or a pong. If not, the address may be
+   * forged, so that it is no reason for a ban.
+   */
+  readonly isValidated: boolean;
   /** The GUID that the client has chosen. Nobody has proved it. */
   readonly clientGuid: bigint;
   readonly reason: RefuseReason;
