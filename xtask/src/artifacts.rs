@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
 use crate::shell::Shell;
-use crate::targets::WASM;
+use crate::targets::{STATIC, WASM};
 
 /// The WebAssembly file of the npm package.
 pub const WASM_FILE: &str = "wasm/pkg/rakwire.wasm";
@@ -145,6 +145,17 @@ pub fn built_programs(shell: &Shell) -> Result<Programs> {
 pub fn fast_programs(shell: &Shell) -> Result<Programs> {
     shell.cmd("cargo", ["build", "--release", "--bins"].into_iter().chain(PROGRAM_PACKAGES)).run()?;
     programs_of(shell, "release")
+}
+
+/// Builds the tool and the relay for speed, each as one file that needs no library of the system.
+pub fn static_programs(shell: &Shell) -> Result<[PathBuf; 2]> {
+    let build = ["build", "--release", "--locked", "--bins", "--target", STATIC];
+    let packages = ["-p", "rakwire-cli", "-p", "rakwire-relay"];
+    shell.cmd_for(STATIC, ".", "cargo", build.into_iter().chain(packages)).run()?;
+    let folder = target_dir(shell)?.join(STATIC).join("release");
+    let programs = ["rakwire", "rakwire-relay"].map(|name| folder.join(name));
+    programs.iter().try_for_each(|program| check_is_there(program))?;
+    Ok(programs)
 }
 
 const PROGRAM_PACKAGES: [&str; 6] = ["-p", "rakwire-cli", "-p", "rakwire-relay", "-p", "snowfight-server"];

@@ -91,8 +91,9 @@ impl Here {
         let own = env::current_exe().context("this program has no path")?;
         let name = |path: &Path| path.display().to_string();
         let mut replaced = vec![
+            ("./rakwire-relay --".to_owned(), format!("{} --", name(&programs.relay))),
+            ("./rakwire ".to_owned(), format!("{} ", name(&programs.rakwire))),
             ("cargo run -p rakwire-cli --".to_owned(), name(&programs.rakwire)),
-            ("cargo run -p rakwire-relay --".to_owned(), name(&programs.relay)),
             ("cargo run -p rakwire-native --example echo --".to_owned(), name(&folder.join("examples/echo"))),
             ("cargo xtask".to_owned(), name(&own)),
         ];

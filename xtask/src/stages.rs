@@ -367,7 +367,7 @@ fn generated_input() -> [Stage; 5] {
 }
 
 /// Trials of the published packages as their users have them, and of their speed.
-fn products() -> [Stage; 4] {
+fn products() -> [Stage; 5] {
     [
         Stage::new(
             "bundlers",
@@ -392,6 +392,13 @@ fn products() -> [Stage; 4] {
         )
         .load(Load::Half)
         .tier(Tier::Nightly, "needs a root of its own"),
+        Stage::in_tools(
+            "release-files",
+            "the files of a release: a player in Node reaches a server with them, where there is no Rust",
+            &[Need::Node, Need::NpmPackage, Need::StaticTarget, Need::MuslCompiler],
+        )
+        .uses(Resource::ReleaseProfile)
+        .tier(Tier::Nightly, "compiles the programs for speed, twice"),
         Stage::in_tools(
             "bench",
             "the benchmarks, small, beside a foreign RakNet, other libraries and a WebSocket echo",

@@ -8,5 +8,8 @@ pub const THUMB_M4: &str = "thumbv7em-none-eabihf";
 pub const THUMB_M33: &str = "thumbv8m.main-none-eabihf";
 /// The target of small RISC-V cores.
 pub const RISCV: &str = "riscv32imc-unknown-none-elf";
+/// The target of programs that need no library of the system: Linux with musl, on the kind of machine at hand.
+pub const STATIC: &str =
+    if cfg!(target_arch = "aarch64") { "aarch64-unknown-linux-musl" } else { "x86_64-unknown-linux-musl" };
 /// The browser target.
 pub const WASM: &str = "wasm32-unknown-unknown";

@@ -24,6 +24,7 @@ mod read_ahead;
 mod receive;
 mod serve;
 mod server_list;
+mod session_request;
 mod shared_socket;
 mod source;
 mod tcp;

@@ -20,6 +20,7 @@ use super::client::{self, Opening};
 use super::connected::Connected;
 use super::handshakes::Handshakes;
 use super::serve::admit;
+use super::session_request;
 use super::shared_socket::{Beside, SharedSocket};
 use super::transport::{Connection as ClientConnection, Streams, Transport, WebTransportTransport};
 use crate::admission::{Request, parameter};
@@ -51,8 +52,8 @@ enum HandshakeError {
     Connection(#[from] quinn::ConnectionError),
     #[error("settings of HTTP/3: {0}")]
     Settings(#[from] SettingsError),
-    #[error("no WebTransport")]
-    NoWebTransport,
+    #[error("the client takes no datagrams")]
+    NoDatagrams,
     // Not the whole error, which may repeat what the client sent.
     #[error("no request for a session")]
     Request(#[from] ConnectError),
@@ -236,23 +237,21 @@ async fn within<T>(
 async fn request(connection: &Connection) -> Result<Requested, HandshakeError> {
     let (sent, received) = tokio::try_join!(send_settings(connection), receive_settings(connection))?;
     let (answer, mut stream) = connection.accept_bi().await?;
-    let request = ConnectRequest::read(&mut stream).await?;
+    let request = session_request::read(&mut stream).await?;
     Ok(Requested { request, streams: Streams { request: (answer, stream), settings: (sent, received) } })
 }
 
 async fn send_settings(connection: &Connection) -> Result<quinn::SendStream, HandshakeError> {
-    let mut settings = Settings::default();
-    settings.enable_webtransport(1);
     let mut stream = connection.open_uni().await?;
-    settings.write(&mut stream).await?;
+    session_request::settings().write(&mut stream).await?;
     Ok(stream)
 }
 
 async fn receive_settings(connection: &Connection) -> Result<quinn::RecvStream, HandshakeError> {
     let mut stream = connection.accept_uni().await?;
     let settings = Settings::read(&mut stream).await?;
-    if settings.supports_webtransport() == 0 || connection.max_datagram_size().is_none() {
-        return Err(HandshakeError::NoWebTransport);
+    if !session_request::takes_datagrams(&settings) || connection.max_datagram_size().is_none() {
+        return Err(HandshakeError::NoDatagrams);
     }
     Ok(stream)
 }

@@ -67,6 +67,7 @@ mod tls;
 mod verifier;
 #[cfg(test)]
 mod webtransport;
+mod webtransport_drafts;
 
 // The models name it like this, here and in the fuzz targets.
 #[cfg(test)]

@@ -50,7 +50,7 @@ struct Announced {
 }
 
 /// A UDP port of its own: a socket of another test may have that of the relay's number.
-fn config(server: SocketAddr) -> Config {
+pub(crate) fn config(server: SocketAddr) -> Config {
     let mut config = support::config(server);
     config.webtransport.listen = Some(SocketAddr::from(([127, 0, 0, 1], 0)));
     config
@@ -79,7 +79,7 @@ fn client_endpoint(announced: &Announced, transport: TransportConfig) -> Endpoin
 }
 
 /// A session in place of a browser's.
-struct Session {
+pub(crate) struct Session {
     connection: Connection,
     request: SendStream,
     answers: RecvStream,
@@ -105,12 +105,36 @@ impl Session {
     async fn request(endpoint: Endpoint, connection: Connection, asked: ConnectRequest) -> Result<Self, u16> {
         let mut settings = Settings::default();
         settings.enable_webtransport(1);
+        let mut request = BytesMut::new();
+        asked.encode(&mut request).unwrap();
+        Self::request_in(endpoint, connection, &settings, &request).await
+    }
+
+    /// Opens a session at `/wt` with these settings and the encoded request that `encode` makes for a host and port.
+    pub(crate) async fn open_with(
+        relay: SocketAddr,
+        settings: &Settings,
+        encode: impl Fn(&str) -> Vec<u8>,
+    ) -> Result<Self, u16> {
+        let announced = announced(relay).await.expect("there is WebTransport");
+        let endpoint = client_endpoint(&announced, TransportConfig::default());
+        let to = SocketAddr::new(relay.ip(), announced.port);
+        let connection = within(endpoint.connect(to, "127.0.0.1").unwrap()).await.unwrap();
+        within(Self::request_in(endpoint, connection, settings, &encode(&to.to_string()))).await
+    }
+
+    async fn request_in(
+        endpoint: Endpoint,
+        connection: Connection,
+        settings: &Settings,
+        asked: &[u8],
+    ) -> Result<Self, u16> {
         let mut sent = connection.open_uni().await.unwrap();
         settings.write(&mut sent).await.unwrap();
         let mut received = connection.accept_uni().await.unwrap();
         Settings::read(&mut received).await.unwrap();
         let (mut request, mut answers) = connection.open_bi().await.unwrap();
-        asked.write(&mut request).await.unwrap();
+        request.write_all(asked).await.unwrap();
         match ConnectResponse::read(&mut answers).await {
             Ok(_) => {}
             Err(ConnectError::WrongStatus(Some(status))) => return Err(status.as_u16()),
@@ -147,7 +171,7 @@ impl Session {
     }
 
     /// Has a datagram sent back.
-    async fn echoes(&self) {
+    pub(crate) async fn echoes(&self) {
         let echo = repeated(async || self.send(b"hello"), self.receive()).await;
         assert_eq!(*echo, *b"hello");
     }

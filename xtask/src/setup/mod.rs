@@ -19,7 +19,6 @@ use crate::artifacts;
 use crate::fields;
 use crate::schedule::Resource;
 use crate::shell::Shell;
-use crate::targets::{RISCV, THUMB, THUMB_M4, THUMB_M33, WASM};
 use crate::tools_of_xtask;
 
 /// QEMU for Arm boards: the program, and the package of the distribution.
@@ -43,9 +42,10 @@ pub fn install(need: Need, shell: &Shell) -> Result<Done> {
         Need::Node => npm::node(shell),
         Need::Components => rust::components(shell),
         Need::OldestRust => rust::oldest(shell),
-        Need::ThumbTarget => rust::target(shell, THUMB),
-        Need::WasmTarget => rust::target(shell, WASM),
-        Need::FirmwareTargets => rust::targets(shell, &[THUMB_M4, THUMB_M33, RISCV]),
+        Need::ThumbTarget | Need::WasmTarget | Need::StaticTarget | Need::FirmwareTargets => {
+            rust::targets(shell, need.rust_targets())
+        }
+        Need::MuslCompiler => system::program(shell, "musl-gcc", "musl-tools"),
         Need::Chromium => browser::chromium(shell),
         Need::Firefox => browser::firefox(shell),
         Need::CppCompiler => system::program(shell, "c++", "g++"),
@@ -140,8 +140,9 @@ fn by_hand(need: Need, shell: &Shell) -> Option<String> {
         }
         Need::Components => "`rustup component add rustfmt clippy`".to_owned(),
         Need::OldestRust => rust::oldest_by_hand(shell),
-        Need::ThumbTarget => rust::by_hand(THUMB),
-        Need::WasmTarget => rust::by_hand(WASM),
+        Need::ThumbTarget | Need::WasmTarget | Need::StaticTarget | Need::FirmwareTargets => {
+            rust::by_hand(need.rust_targets())
+        }
         Need::Chromium => "`apt-get install chromium`, or set CHROMIUM to its path".to_owned(),
         Need::Firefox => "`apt-get install firefox-esr`, or set FIREFOX to its path".to_owned(),
         Need::CppCompiler => "install a C++ compiler, for example `apt-get install g++`".to_owned(),
@@ -158,7 +159,7 @@ fn by_hand(need: Need, shell: &Shell) -> Option<String> {
         Need::Nftables => "install nft, for example `apt-get install nftables`".to_owned(),
         Need::BareDebian => system::by_hand(&BARE_DEBIAN),
         Need::Valgrind => "install valgrind, for example `apt-get install valgrind`".to_owned(),
-        Need::FirmwareTargets => rust::by_hand(&[THUMB_M4, THUMB_M33, RISCV].join(" ")),
+        Need::MuslCompiler => "`apt-get install musl-tools`".to_owned(),
         Need::Qemu => format!("`apt-get install {QEMU}`"),
         Need::TShark => "`apt-get install tshark`".to_owned(),
         Need::Redis => "`apt-get install redis-server`".to_owned(),

@@ -1,6 +1,7 @@
 //! What commands need: how much it takes to have it, and what must be there before.
 
 use crate::schedule::{Constraints, Load, Resource};
+use crate::targets::{RISCV, STATIC, THUMB, THUMB_M4, THUMB_M33, WASM};
 
 /// One thing that a command needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,6 +18,10 @@ pub enum Need {
     WasmTarget,
     /// The targets of the firmwares.
     FirmwareTargets,
+    /// The target of programs that need no library of the system.
+    StaticTarget,
+    /// What compiles C for it.
+    MuslCompiler,
     /// The browser Chromium.
     Chromium,
     /// The browser Firefox.
@@ -111,15 +116,24 @@ pub enum Need {
     FieldsPeer,
 }
 
+const RUST_TARGETS: [(Need, &[&str]); 4] = [
+    (Need::ThumbTarget, &[THUMB]),
+    (Need::WasmTarget, &[WASM]),
+    (Need::StaticTarget, &[STATIC]),
+    (Need::FirmwareTargets, &[THUMB_M4, THUMB_M33, RISCV]),
+];
+
 impl Need {
     /// What is installed, not built from this repository.
-    pub(crate) const TOOLS: [Self; 38] = [
+    pub(crate) const TOOLS: [Self; 40] = [
         Self::Node,
         Self::Components,
         Self::OldestRust,
         Self::ThumbTarget,
         Self::WasmTarget,
         Self::FirmwareTargets,
+        Self::StaticTarget,
+        Self::MuslCompiler,
         Self::Chromium,
         Self::Firefox,
         Self::WebKit,
@@ -164,6 +178,8 @@ impl Need {
             Self::ThumbTarget => ("rust target for microcontrollers", Load::None, Some(Resource::Toolchains), &[]),
             Self::WasmTarget => ("rust target for browsers", Load::None, Some(Resource::Toolchains), &[]),
             Self::FirmwareTargets => ("rust targets of the firmwares", Load::None, Some(Resource::Toolchains), &[]),
+            Self::StaticTarget => ("rust target of static programs", Load::None, Some(Resource::Toolchains), &[]),
+            Self::MuslCompiler => ("musl-gcc", Load::None, Some(Resource::SystemPackages), &[]),
             Self::Chromium => ("chromium", Load::None, Some(Resource::SystemPackages), &[]),
             Self::Firefox => ("firefox", Load::None, Some(Resource::SystemPackages), &[]),
             Self::WebKit => ("webkit", Load::None, Some(Resource::SystemPackages), &[]),
@@ -216,6 +232,11 @@ impl Need {
 
     const FOR_NPM_PACKAGE: [Self; 3] = [Self::WasmTarget, Self::WasmBindgen, Self::Packages];
     const FOR_GAME_PACKAGE: [Self; 2] = [Self::WasmTarget, Self::WasmBindgen];
+
+    /// The targets of Rust that it is, if it is some.
+    pub(super) fn rust_targets(self) -> &'static [&'static str] {
+        RUST_TARGETS.iter().find(|(need, _)| *need == self).map_or(&[], |(_, targets)| targets)
+    }
 
     pub(crate) fn name(self) -> &'static str {
         self.facts().0

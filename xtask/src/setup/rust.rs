@@ -115,7 +115,7 @@ pub(super) fn miri_by_hand() -> String {
 }
 
 /// Makes a target available: as the toolchain has it, by rustup, or by the linked toolchain.
-pub(super) fn target(shell: &Shell, target: &'static str) -> Result<Done> {
+fn target(shell: &Shell, target: &'static str) -> Result<Done> {
     if has_target(shell, None, target)? {
         return Ok(Done::Present(format!("{target} is there")));
     }
@@ -148,12 +148,13 @@ pub(super) fn targets(shell: &Shell, targets: &[&'static str]) -> Result<Done> {
         }
     }
     match installed.is_empty() {
-        true => Ok(Done::Present(format!("{} are there", targets.join(", ")))),
+        true => Ok(Done::Present(format!("there are {}", targets.join(", ")))),
         false => Ok(Done::Installed(installed.join(", "))),
     }
 }
 
-pub(super) fn by_hand(target: &str) -> String {
+pub(super) fn by_hand(targets: &[&str]) -> String {
+    let target = targets.join(" ");
     format!("`rustup target add {target}`, or on Debian `bash {FALLBACK} {target}`")
 }
 

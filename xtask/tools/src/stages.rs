@@ -10,7 +10,7 @@ use crate::{
 
 type Run = fn(&Shell) -> Result<()>;
 
-const STAGES: [(&str, Run); 18] = [
+const STAGES: [(&str, Run); 19] = [
     ("modules", modules::stage),
     ("words", words::stage),
     ("citations", citations::stage),
@@ -28,6 +28,7 @@ const STAGES: [(&str, Run); 18] = [
     ("mutants", mutants::stage),
     ("fuzz", fuzz::stage),
     ("relay-package", relay_package::stage),
+    ("release-files", release::files::stage),
     ("bench", bench::smoke),
 ];
 

@@ -94,7 +94,7 @@ inside sh -eu -c '
 step "the guide"
 inside sh -eu -c 'cd /srv && sh -eux steps.sh' > "$root.steps.log" 2>&1 || { cat "$root.steps.log"; exit 1; }
 grep --quiet '^ok$' "$root.steps.log"
-grep --quiet '^403$' "$root.steps.log"
+grep --quiet 'this relay does not accept pages of this origin' "$root.steps.log"
 inside journalctl --unit rakwire-relay --no-pager --quiet | tail -n 3
 
 step "a player"

@@ -141,7 +141,7 @@ fn wait_until_guarded(
     let started = Instant::now();
     while started.elapsed() < LIMIT {
         wait_until_ready(admin, &mut is_running)?;
-        if ask_for_websocket(listen, "", "").is_ok_and(|(head, _)| head.starts_with("HTTP/1.1 403")) {
+        if closed_with(listen, "", 4403).is_ok() {
             return Ok(());
         }
         thread::sleep(Duration::from_millis(100));
@@ -151,19 +151,20 @@ fn wait_until_guarded(
 
 /// A foreign page gets nothing, and neither does a client without a token.
 fn follow_guide(listen: SocketAddr) -> Result<()> {
-    let (head, _) = ask_for_websocket(listen, "", "Origin: https://example.com\r\n")?;
-    if !head.starts_with("HTTP/1.1 403") {
-        bail!("a foreign page is answered with {head}");
-    }
-    let (head, mut client) = ask_for_websocket(listen, "", &format!("Origin: {ORIGIN}\r\n"))?;
+    closed_with(listen, "Origin: https://example.com\r\n", 4403).context("a foreign page")?;
+    closed_with(listen, &format!("Origin: {ORIGIN}\r\n"), 4401).context("a client without a token")
+}
+
+/// Opens a WebSocket with a header, which the relay closes with a code.
+fn closed_with(listen: SocketAddr, header: &str, code: u16) -> Result<()> {
+    let (head, mut client) = ask_for_websocket(listen, "", header)?;
     if !head.starts_with("HTTP/1.1 101") {
-        bail!("the page of the guide is answered with {head}");
+        bail!("the relay opens no WebSocket: {head}");
     }
     let mut received = Vec::new();
-    client.read_to_end(&mut received).context("a client without a token stays")?;
-    // A close frame with the code 4401.
-    if !received.windows(2).any(|code| code == 4401u16.to_be_bytes()) {
-        bail!("a client without a token was not told: {received:02x?}");
+    client.read_to_end(&mut received).context("the relay closes no WebSocket")?;
+    if !received.windows(2).any(|bytes| bytes == code.to_be_bytes()) {
+        bail!("the relay closes with another code than {code}: {received:02x?}");
     }
     Ok(())
 }

@@ -51,7 +51,8 @@ pub(crate) fn stage(shell: &Shell) -> Result<()> {
     installed::check(shell, &package)
 }
 
-fn build(shell: &Shell, relay: &Path) -> Result<PathBuf> {
+/// Packs a relay that has been built, and returns the path of the package.
+pub(crate) fn build(shell: &Shell, relay: &Path) -> Result<PathBuf> {
     let package = contents::build(shell, relay)?;
     let size = std::fs::metadata(&package)?.len();
     shell.print(format_args!("{}: {size} bytes", package.display()));

@@ -1,19 +1,16 @@
-//! A release, all but the upload: checks, packages, and the commands that a maintainer then runs.
+//! A release, all but the upload: checks, packages, files for those without Rust, and the commands that a maintainer then runs.
 
 mod changelog;
 mod checks;
+pub(crate) mod files;
 pub(crate) mod semver;
 
 use anyhow::{Result, bail};
 use clap::Args;
 
 use crate::package::{self, Published, Tree};
-use xtask::setup::Need;
 use xtask::shell::Shell;
 use xtask::tasks;
-
-/// The folder of the npm package.
-const NPM: &str = "wasm";
 
 /// How strict to be.
 #[derive(Args)]
@@ -51,10 +48,8 @@ pub(crate) fn command(shell: &Shell, options: &Options) -> Result<()> {
     let installs = package::packed(shell, &packages, Tree::Committed)?;
     package::test(shell, &packages, &installs)?;
     let compared = semver::check(shell, &packages, options.baseline.as_deref())?;
-    tasks::set_up(shell, &[Need::Node, Need::NpmPackage])?;
-    let folder = shell.path("target/package");
-    let folder = folder.to_string_lossy();
-    shell.cmd_in(NPM, "npm", ["pack", "--pack-destination", &folder]).run()?;
+    tasks::set_up(shell, &files::NEEDS)?;
+    files::make(shell, version)?;
 
     shell.print(compared);
     for line in uploads(&packages, version) {
@@ -74,7 +69,7 @@ pub(crate) fn command(shell: &Shell, options: &Options) -> Result<()> {
 /// The commands that upload everything, in their order: each crate after those that it needs, the tag last.
 fn uploads(packages: &[Published], version: &str) -> Vec<String> {
     let crates = packages.iter().map(|package| format!("cargo publish --package {}", package.name));
-    let npm = format!("npm publish target/package/rakwire-{version}.tgz");
+    let npm = format!("npm publish {}/rakwire-{version}.tgz", files::FOLDER);
     let tag = format!(
         "git tag --annotate v{version} --message \"rakwire {version}\" && git push origin v{version}"
     );

@@ -1,0 +1,90 @@
+//! Clients that follow different drafts of WebTransport over HTTP/3.
+
+use std::net::SocketAddr;
+
+use web_transport_proto::{Setting, Settings, VarInt};
+
+use crate::support::{Running, Server, eventually};
+use crate::webtransport::{Session, config};
+
+/// Settings of a client, by their numbers, and the token of its request.
+struct Dialect {
+    name: &'static str,
+    settings: &'static [(u32, u32)],
+    token: &'static str,
+}
+
+const DIALECTS: [Dialect; 6] = [
+    Dialect {
+        name: "Chromium 156",
+        settings: &[(0x1, 65_536), (0x6, 16_384), (0x7, 100), (0x33, 1), (0xff_d277, 1), (0x2b60_3742, 1)],
+        token: "webtransport",
+    },
+    Dialect {
+        name: "Firefox 153",
+        settings: &[(0x1, 65_536), (0x7, 20), (0x8, 1), (0x33, 1), (0xff_d277, 1), (0x2b60_3742, 1)],
+        token: "webtransport",
+    },
+    Dialect { name: "draft 7", settings: &[(0x33, 1), (0xc671_706a, 1)], token: "webtransport" },
+    Dialect {
+        name: "drafts 13 and 14, which Safari 26 follows",
+        settings: &[(0x33, 1), (0x14e9_cd29, 1)],
+        token: "webtransport",
+    },
+    Dialect { name: "drafts 15 and 16", settings: &[(0x33, 1), (0x2c7c_f000, 1)], token: "webtransport-h3" },
+    Dialect {
+        name: "a client without a setting of its own",
+        settings: &[(0x33, 1)],
+        token: "webtransport-h3",
+    },
+];
+
+fn settings(pairs: &[(u32, u32)]) -> Settings {
+    let mut settings = Settings::default();
+    for (id, value) in pairs {
+        settings.insert(Setting(VarInt::from_u32(*id)), VarInt::from_u32(*value));
+    }
+    settings
+}
+
+/// A request for a session with the game, without Huffman's code: method and scheme are in QPACK's static table (RFC 9204).
+fn request(host: &str, token: &str) -> Vec<u8> {
+    fn string(text: &str) -> Vec<u8> {
+        [&[u8::try_from(text.len()).expect("a short one")], text.as_bytes()].concat()
+    }
+    let fields = [
+        b"\x00\x00\xcf\xd7".to_vec(),
+        [b"\x50", &string(host)[..]].concat(),
+        [b"\x51", &string("/wt?target=game")[..]].concat(),
+        [b"\x27\x02:protocol", &string(token)[..]].concat(),
+    ]
+    .concat();
+    // Headers, and a length of two bytes.
+    let [high, low] = u16::try_from(fields.len()).expect("a short one").to_be_bytes();
+    [&[0x01, 0x40 | high, low], &fields[..]].concat()
+}
+
+#[tokio::test]
+async fn clients_of_every_draft_play() {
+    let relay = Running::start(config(Server::echo().await)).await;
+    for Dialect { name, settings: pairs, token } in DIALECTS {
+        let session = Session::open_with(relay.address, &settings(pairs), |host| request(host, token)).await;
+        let session = session.unwrap_or_else(|status| panic!("{name}: {status}"));
+        session.echoes().await;
+    }
+    assert_eq!(relay.snapshot().handshakes_failed, 0);
+}
+
+/// RFC 9297: datagrams may only be sent to those that have announced that they take them.
+#[tokio::test]
+async fn clients_that_take_no_datagrams_are_refused() {
+    let relay = Running::start(config(Server::echo().await)).await;
+    let address: SocketAddr = relay.address;
+    let refused = tokio::spawn(async move {
+        let settings = settings(&[(0x2c7c_f000, 1)]);
+        Session::open_with(address, &settings, |host| request(host, "webtransport-h3")).await.is_ok()
+    });
+    eventually("it is refused", || relay.snapshot().handshakes_failed == 1).await;
+    // Its connection is closed without an answer.
+    assert!(refused.await.is_err());
+}
