@@ -9,6 +9,8 @@ import { LIMIT_MS, startRelay } from "./support.mjs";
 
 const COUNT = 5;
 const LENGTH = 5_000;
+/** How often a page is loaded at most. */
+const LOADS = 5;
 
 /** Runs where the client is, in Node or in a page. */
 async function open([module, url, transport, timeoutMs, WebSocket]) {
@@ -34,6 +36,11 @@ async function openInNode(context, server) {
 
 async function openInPage(context, server, transport) {
   const { page, url } = await openWith(context, { game: server });
+  // Chromium ends requests under way when it hears of an interface, and it may hear of those here late.
+  const loads = () => page.evaluate(() => import("/dist/index.js").then(() => true, () => false));
+  for (let attempts = 0; attempts < LOADS && !(await loads()); attempts++) {
+    await page.reload();
+  }
   console.log(`open ${await page.evaluate(open, ["/dist/index.js", url, transport, LIMIT_MS])}`);
   return (what) => page.evaluate((given) => globalThis.echoes(given), what);
 }
