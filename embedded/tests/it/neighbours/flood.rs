@@ -44,7 +44,7 @@ fn a_socket_that_is_blocked_is_replaced_during_a_flood() {
             for _ in 0..8 {
                 tokio::task::yield_now().await;
             }
-            poll_fn(|cx| Poll::Ready(assert!(peer.as_mut().poll(cx).is_pending()))).await;
+            assert!(poll_fn(|cx| Poll::Ready(peer.as_mut().poll(cx).is_pending())).await);
         }
         assert!(server.handle.unsent().unanswered > 0 && !flooding.is_finished());
         flooding.abort();
