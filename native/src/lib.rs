@@ -68,7 +68,6 @@ mod key_log_file;
 mod lookup;
 mod network_emulator;
 mod outgoing;
-mod path_mtu;
 pub mod polled;
 #[cfg(feature = "port-mapping")]
 pub mod port_mapping;

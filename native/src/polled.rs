@@ -52,14 +52,14 @@ use rakwire::Machine;
 use rakwire::endpoint::{
     ConnectionId, ConnectionState, Event, Hook, Hooked, Peer, PeerStats, Protocol, Receipt, SendError,
 };
+use rakwire_udp::{allow_fragmentation, is_too_large, route, send_datagram};
 
 use crate::bind_error::BindError;
 use crate::clock::{Clock, unix_time};
 use crate::endpoint::{BoxedHook, Broadcast, ConnectError, Options, config_of_one};
 use crate::huge_pages;
 use crate::interfaces;
-use crate::path_mtu::{allow_fragmentation, is_too_large, send_datagram};
-use crate::socket::{LONGEST_DATAGRAM, canonical, route};
+use crate::socket::{LONGEST_DATAGRAM, canonical};
 use crate::unreachable::{has_no_route, hear_errors, past_pending, read_errors};
 
 /// Datagrams that are handled before the answers are sent: fewer than the answers that the protocol keeps.

@@ -1,13 +1,17 @@
 //! The UDP socket, which receives and sends several datagrams per call.
 
 use std::io::{self, IoSliceMut};
-use std::net::{IpAddr, SocketAddr, SocketAddrV6};
+use std::net::{SocketAddr, SocketAddrV6};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use quinn_udp::{BATCH_SIZE, RecvMeta, UdpSockRef, UdpSocketState};
+#[cfg(target_os = "linux")]
 use rakwire::wire::offline::is_mtu_probe;
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+use rakwire_udp::is_too_large;
+use rakwire_udp::{ALWAYS_FITS, fragmenting_state, route, send_datagram};
 use tokio::io::Interest;
 use tokio::net::{ToSocketAddrs, UdpSocket};
 
@@ -15,9 +19,6 @@ use crate::arrival_queue::RecvBatch;
 use crate::bind_error::BindError;
 use crate::clock::Clock;
 use crate::outgoing::{Transmit, Transmits};
-#[cfg(not(any(target_os = "linux", target_os = "android")))]
-use crate::path_mtu::is_too_large;
-use crate::path_mtu::{allow_fragmentation, send_datagram};
 #[cfg(target_os = "linux")]
 use crate::send_many;
 use crate::unreachable::{hear_errors, past_pending, read_errors};
@@ -26,8 +27,6 @@ use crate::unreachable::{hear_errors, past_pending, read_errors};
 const BUFFER: usize = 65_535;
 /// The requested size of the system's buffer in each direction, in bytes.
 const SYSTEM_BUFFER: usize = 4 << 20;
-/// Bytes of a datagram that every path of IPv6 carries in one piece, whose links take 1,280 bytes at least (RFC 8200 section 5).
-const ALWAYS_FITS: usize = 1_280 - 48;
 /// How long to wait for a system whose buffer is full although the runtime took it for writable.
 const FULL_PAUSE: Duration = Duration::from_millis(1);
 /// Longer datagrams are not of either protocol; they are dropped and counted.
@@ -134,8 +133,7 @@ impl Socket {
     /// Uses a socket that is bound.
     pub(crate) fn over(socket: std::net::UdpSocket) -> io::Result<Self> {
         socket.set_nonblocking(true)?;
-        let state = new_state(&socket)?;
-        allow_fragmentation(&socket);
+        let state = fragmenting_state(&socket)?;
         #[cfg(any(target_os = "linux", target_os = "android"))]
         leave_out_control_messages(&socket);
         // The system may limit the sizes; any size works.
@@ -334,17 +332,6 @@ fn refuses_segments(error: &io::Error, size: usize) -> bool {
     error.kind() != io::ErrorKind::WouldBlock && !is_narrow
 }
 
-/// What quinn-udp has to know of a socket. It forbids fragmentation, for which only Linux has a way back; so on other systems it
-/// is shown another socket of the same kind.
-fn new_state(socket: &std::net::UdpSocket) -> io::Result<UdpSocketState> {
-    if cfg!(any(target_os = "linux", target_os = "android")) {
-        return UdpSocketState::new(UdpSockRef::from(socket));
-    }
-    let mut similar = socket.local_addr()?;
-    similar.set_port(0);
-    UdpSocketState::new(UdpSockRef::from(&std::net::UdpSocket::bind(similar)?))
-}
-
 /// Has the system not pass with each datagram what nobody reads: its time of arrival, its destination and its traffic class,
 /// which quinn-udp asks for. Each of them takes the system time with every datagram.
 #[cfg(any(target_os = "linux", target_os = "android"))]
@@ -358,14 +345,6 @@ fn leave_out_control_messages(socket: &std::net::UdpSocket) {
     let _ = setsockopt(socket, sockopt::Ipv6RecvPacketInfo, &false);
     let _ = setsockopt(socket, sockopt::IpRecvTos, &false);
     let _ = SockRef::from(socket).set_recv_tclass_v6(false);
-}
-
-/// The destination for a socket at `local`: an IPv6 socket needs IPv4-mapped addresses.
-pub(crate) fn route(local: SocketAddr, to: SocketAddr) -> SocketAddr {
-    match (local, to.ip()) {
-        (SocketAddr::V6(_), IpAddr::V4(ip)) => SocketAddr::new(ip.to_ipv6_mapped().into(), to.port()),
-        _ => to,
-    }
 }
 
 /// The canonical form of an address: IPv4-mapped addresses become IPv4 addresses, and the flow label is removed.

@@ -62,7 +62,7 @@ const WASM_MUST_NOT_USE: [&str; 4] = ["tokio", "mio", "quinn", "rakwire-native"]
 const EMBASSY_MUST_NOT_USE: [&str; 5] = ["tokio", "mio", "quinn", "getrandom", "rakwire-native"];
 
 /// Which of our crates each of them builds on, as the code map of ARCHITECTURE.md says. Tests may use others too.
-const OURS: [(&str, &[&str]); 17] = [
+const OURS: [(&str, &[&str]); 18] = [
     ("rakwire", &["rakwire-derive"]),
     ("rakwire-derive", &[]),
     ("snowfight", &["rakwire"]),
@@ -72,12 +72,13 @@ const OURS: [(&str, &[&str]); 17] = [
         &["rakwire", "rakwire-native", "rakwire-plugins", "snowfight", "snowfight-replication"],
     ),
     ("snowfight-wasm", &["rakwire", "snowfight", "snowfight-replication"]),
-    ("rakwire-native", &["rakwire"]),
+    ("rakwire-native", &["rakwire", "rakwire-udp"]),
     ("rakwire-cli", &["rakwire", "rakwire-native", "rakwire-plugins"]),
     ("rakwire-embassy", &["rakwire"]),
     ("rakwire-wasm", &["rakwire"]),
     ("rakwire-plugins", &["rakwire", "rakwire-native"]),
-    ("rakwire-relay", &["rakwire"]),
+    ("rakwire-relay", &["rakwire", "rakwire-udp"]),
+    ("rakwire-udp", &["rakwire"]),
     ("rakwire-interop", &[]),
     ("rakwire-bench", &["rakwire", "rakwire-native", "snowfight"]),
     ("xtask", &[]),

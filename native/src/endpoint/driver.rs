@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use rakwire::endpoint::Protocol;
+use rakwire_udp::is_too_large;
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::task::JoinHandle;
 
@@ -16,7 +17,6 @@ use super::timer::Timer;
 use crate::arrival_queue::RecvBatch;
 use crate::network_emulator::{Direction, NetworkEmulator};
 use crate::outgoing::{Outgoing, Transmit};
-use crate::path_mtu::is_too_large;
 use crate::simulation::Simulation;
 use crate::socket::Socket;
 use crate::unreachable::has_no_route;

@@ -1,19 +1,18 @@
 //! A UDP socket that receives and sends several datagrams per call, from and to anybody.
 
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use quinn_udp::{Transmit, UdpSockRef, UdpSocketState};
+use rakwire_udp::{ALWAYS_FITS, allow_fragmentation, forbid_fragmentation, fragmenting_state, route};
 use socket2::SockRef;
 use tokio::net::UdpSocket;
 
-use super::path_mtu::{allow_fragmentation, forbid_again, fragmenting_state, send_datagram};
+use super::path_mtu::send_datagram;
 use super::receive::{Received, try_receive};
 
-/// Bytes of a datagram that every path of IPv6 carries in one piece, whose links take 1,280 bytes at least (RFC 8200 section 5).
-const ALWAYS_FITS: usize = 1_280 - 48;
 /// The longest that one call sends.
 const LONGEST: usize = 65_507;
 /// The size that a socket of many peers requests for the system's buffer in each direction, in bytes.
@@ -104,7 +103,7 @@ impl BatchSocket {
         let _only = self.keep_fragmentation();
         allow_fragmentation(&self.socket);
         let lost = self.send_all(to, bytes, stride);
-        forbid_again(&self.socket);
+        forbid_fragmentation(&self.socket);
         lost
     }
 
@@ -134,14 +133,6 @@ impl BatchSocket {
             self.state.try_send(UdpSockRef::from(&self.socket), &transmit)
         };
         send_datagram(&self.socket, to, contents, send).is_ok()
-    }
-}
-
-/// The destination for a socket at `local`: an IPv6 socket needs IPv4-mapped addresses.
-fn route(local: SocketAddr, to: SocketAddr) -> SocketAddr {
-    match (local, to.ip()) {
-        (SocketAddr::V6(_), IpAddr::V4(ip)) => SocketAddr::new(ip.to_ipv6_mapped().into(), to.port()),
-        _ => to,
     }
 }
 

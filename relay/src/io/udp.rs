@@ -10,12 +10,13 @@ use std::task::{Context, Poll, ready};
 use std::time::Instant;
 
 use quinn_udp::{Transmit, UdpSockRef, UdpSocketState};
+use rakwire_udp::fragmenting_state;
 use tokio::io::Interest;
 use tokio::net::UdpSocket;
 use tokio_util::sync::ReusableBoxFuture;
 use tracing::warn;
 
-use super::path_mtu::{fragmenting_state, send_datagram};
+use super::path_mtu::send_datagram;
 use super::receive::{Received, try_receive};
 use super::source::bind_source;
 use super::udp_error::{is_temporary, unreachable};

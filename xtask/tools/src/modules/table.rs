@@ -185,7 +185,6 @@ const NATIVE: Crate = Crate {
             "huge_pages",
             "interfaces",
             "outgoing",
-            "path_mtu",
             "simulation",
             "unreachable",
             "wakers",

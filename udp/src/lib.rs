@@ -1,0 +1,170 @@
+//! Fragmentation of datagrams that are larger than the path, for the sockets of `rakwire-native` and `rakwire-relay`.
+//!
+//! The MTU of a reliable message cannot change once it was sent, so routers may fragment every datagram but the probes of the
+//! handshake (docs/raknet.md#path-mtu).
+
+#![forbid(unsafe_code)]
+
+use std::io;
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+
+use quinn_udp::{UdpSockRef, UdpSocketState};
+use rakwire::wire::offline::is_mtu_probe;
+
+#[cfg(any(target_os = "linux", target_os = "android"))]
+use self::linux::Unfragmented;
+
+/// The error of a datagram that is larger than the path and must not be fragmented.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+const EMSGSIZE: i32 = 90;
+/// `WSAEMSGSIZE`.
+#[cfg(windows)]
+const EMSGSIZE: i32 = 10_040;
+/// That of BSD and of Apple's systems.
+#[cfg(not(any(target_os = "linux", target_os = "android", windows)))]
+const EMSGSIZE: i32 = 40;
+
+/// Bytes of a datagram that every path of IPv6 carries in one piece, whose links take 1,280 bytes at least (RFC 8200 section 5).
+pub const ALWAYS_FITS: usize = 1_280 - 48;
+
+/// Returns whether the system refused a datagram because it is too large for the path.
+#[must_use]
+pub fn is_too_large(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(EMSGSIZE)
+}
+
+/// Returns the destination for a socket at `local`: an IPv6 socket needs IPv4-mapped addresses.
+///
+/// ```
+/// use rakwire_udp::route;
+///
+/// let address = |text: &str| text.parse().unwrap();
+/// assert_eq!(route(address("[::]:0"), address("192.0.2.1:9")), address("[::ffff:192.0.2.1]:9"));
+/// assert_eq!(route(address("0.0.0.0:0"), address("192.0.2.1:9")), address("192.0.2.1:9"));
+/// ```
+#[must_use]
+pub fn route(local: SocketAddr, to: SocketAddr) -> SocketAddr {
+    match (local, to.ip()) {
+        (SocketAddr::V6(_), IpAddr::V4(ip)) => SocketAddr::new(ip.to_ipv6_mapped().into(), to.port()),
+        _ => to,
+    }
+}
+
+/// Returns the state that quinn-udp needs for a socket, and lets this machine and routers fragment what leaves through it.
+///
+/// quinn-udp forbids fragmentation, which only Linux can undo. So on other systems quinn-udp gets another socket of the same
+/// kind.
+///
+/// # Errors
+/// Those of quinn-udp, and of the system for the other socket.
+pub fn fragmenting_state(socket: &UdpSocket) -> io::Result<UdpSocketState> {
+    if cfg!(any(target_os = "linux", target_os = "android")) {
+        let state = UdpSocketState::new(UdpSockRef::from(socket))?;
+        allow_fragmentation(socket);
+        return Ok(state);
+    }
+    let mut similar = socket.local_addr()?;
+    similar.set_port(0);
+    UdpSocketState::new(UdpSockRef::from(&UdpSocket::bind(similar)?))
+}
+
+/// Lets this machine and routers fragment what leaves through a socket. Other systems than Linux allow that unless they are asked
+/// not to.
+///
+/// Over IPv4 the path MTU that the system has learnt is ignored: routers fragment, and a forged ICMP message has no effect.
+/// Over IPv6 only the sender fragments, at the path MTU that it has learnt.
+pub fn allow_fragmentation(socket: &impl Descriptor) {
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    linux::forbid(socket, Unfragmented::Nothing);
+    #[cfg(not(any(target_os = "linux", target_os = "android")))]
+    let _ = socket;
+}
+
+/// Forbids fragmentation of everything, for QUIC at the same port (RFC 9000 section 14).
+pub fn forbid_fragmentation(socket: &impl Descriptor) {
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    linux::forbid(socket, Unfragmented::Everything);
+    #[cfg(not(any(target_os = "linux", target_os = "android")))]
+    let _ = socket;
+}
+
+/// Sends a datagram by `send`. If it is a probe of the MTU, routers may not fragment it, and the system refuses it if it is known to be
+/// too large for the path. Other systems than Linux send probes as all other datagrams.
+///
+/// # Errors
+/// Those of `send`.
+pub fn send_datagram<T>(
+    socket: &impl Descriptor,
+    to: SocketAddr,
+    datagram: &[u8],
+    send: impl FnOnce() -> io::Result<T>,
+) -> io::Result<T> {
+    if !is_mtu_probe(datagram) {
+        return send();
+    }
+    // The options are those of all datagrams of the socket. Few probes leave, and another task whose datagram leaves meanwhile
+    // sends it again if it is lost. Datagrams of the other family are not concerned.
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    {
+        let is_ipv4 = to.ip().to_canonical().is_ipv4();
+        linux::forbid(socket, if is_ipv4 { Unfragmented::Ipv4 } else { Unfragmented::Ipv6 });
+        let sent = send();
+        allow_fragmentation(socket);
+        sent
+    }
+    #[cfg(not(any(target_os = "linux", target_os = "android")))]
+    {
+        let _ = (socket, to);
+        send()
+    }
+}
+
+/// A socket of the system.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+pub use std::os::fd::AsFd as Descriptor;
+
+/// A socket of the system.
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+pub trait Descriptor {}
+
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+impl<T> Descriptor for T {}
+
+#[cfg(any(target_os = "linux", target_os = "android"))]
+mod linux {
+    use std::os::fd::AsFd;
+
+    use nix::sys::socket::{setsockopt, sockopt};
+    use rustix::net::sockopt::{
+        Ipv4PathMtuDiscovery, Ipv6PathMtuDiscovery, set_ip_mtu_discover, set_ipv6_mtu_discover,
+    };
+
+    /// Datagrams that may not be fragmented.
+    #[derive(Clone, Copy, PartialEq, Eq)]
+    pub(super) enum Unfragmented {
+        Nothing,
+        /// Datagrams over IPv4.
+        Ipv4,
+        /// Datagrams over IPv6.
+        Ipv6,
+        /// All datagrams, and sizes above the path MTU that the system has learnt may be tried.
+        Everything,
+    }
+
+    pub(super) fn forbid(socket: &impl AsFd, unfragmented: Unfragmented) {
+        let ipv4 = match unfragmented {
+            Unfragmented::Nothing | Unfragmented::Ipv6 => Ipv4PathMtuDiscovery::OMIT,
+            Unfragmented::Ipv4 => Ipv4PathMtuDiscovery::DO,
+            Unfragmented::Everything => Ipv4PathMtuDiscovery::PROBE,
+        };
+        let ipv6 = match unfragmented {
+            Unfragmented::Nothing | Unfragmented::Ipv4 => Ipv6PathMtuDiscovery::DONT,
+            Unfragmented::Ipv6 => Ipv6PathMtuDiscovery::DO,
+            Unfragmented::Everything => Ipv6PathMtuDiscovery::PROBE,
+        };
+        // A socket has the options of its family. Where one is missing, datagrams that are too large are lost.
+        let _ = set_ip_mtu_discover(socket, ipv4);
+        let _ = set_ipv6_mtu_discover(socket, ipv6);
+        let _ = setsockopt(socket, sockopt::Ipv6DontFrag, &(unfragmented == Unfragmented::Everything));
+    }
+}
