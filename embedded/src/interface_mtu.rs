@@ -18,7 +18,7 @@ const ETHERNET_HEADER: usize = 14;
 /// use rakwire::raknet::Config;
 ///
 /// let mut state = channel::State::<1_414, 2, 2>::new();
-/// let (driver, _) = channel::new(&mut state, HardwareAddress::Ethernet([2, 0, 0, 0, 0, 1]));
+/// let (_, driver) = channel::new(&mut state, HardwareAddress::Ethernet([2, 0, 0, 0, 0, 1]));
 /// let mut config = Config::new([7; 32]); // 32 random bytes in a real program
 /// config.interface_mtu = rakwire_embassy::interface_mtu(&driver);
 /// assert_eq!(config.interface_mtu, 1_400);
