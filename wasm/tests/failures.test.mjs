@@ -1,11 +1,11 @@
 // What a page, and a program in Node, sees when a connection cannot be opened, or its way is lost: `failures/table.mjs`. Other
-// versions of Node, Deno and Bun run the same in `bundlers/failures.test.mjs`.
+// versions of Node, Deno and Bun run the same in `bundlers/failures.test.mjs`, and Firefox in `failures-firefox.test.mjs`.
 
 import { test } from "node:test";
 
-import { check, checkProgram } from "./failures/check.mjs";
-import { startPlaces } from "./failures/places.mjs";
-import { openTablePage } from "./failures/page.mjs";
+import { openPage } from "./browser.mjs";
+import { check, checkProgram, startControlled } from "./failures/check.mjs";
+import { serveTable, tableInPage } from "./failures/page.mjs";
 
 const [MAJOR] = process.versions.node.split(".");
 
@@ -15,13 +15,9 @@ test("this Node sees what is wrong with a relay or a server", async (t) => {
 
 for (const transport of ["auto", "websocket"]) {
   test(`a page in Chromium sees what is wrong with a relay or a server, with the transport ${transport}`, async (t) => {
-    const { places, control } = await startPlaces(t);
-    const page = await openTablePage(t, control);
-    check(`Chromium, ${transport}`, await page.evaluate(async ([places, transport]) => {
-      const { table } = await import("/table.mjs");
-      const rakwire = await import("/dist/index.js");
-      const { isTransient } = await import("/dist/reconnect.js");
-      return table({ ...rakwire, isTransient }, places, { options: { transport }, control: (what) => globalThis.control(what) });
-    }, [places, transport]));
+    const { places, control } = await startControlled(t);
+    const page = await openPage(t);
+    await page.goto(await serveTable(t));
+    check(`Chromium, ${transport}`, await page.evaluate(tableInPage, [places, transport, control]));
   });
 }

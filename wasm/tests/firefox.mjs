@@ -55,6 +55,15 @@ export async function openFirefox({ preferences = {}, authority } = {}) {
       }
       return title;
     },
+    /** Opens a page, and returns the text that an expression of it, or its promise, is. */
+    async textOf(url, expression) {
+      await bidi.ask("browsingContext.navigate", { context, url, wait: "complete" });
+      const { result, exceptionDetails } = await bidi.ask("script.evaluate", { expression, target: { context }, awaitPromise: true });
+      if (exceptionDetails !== undefined) {
+        throw new Error(exceptionDetails.text);
+      }
+      return result.value;
+    },
     async close() {
       bidi.close();
       child.kill();

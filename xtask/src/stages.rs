@@ -515,7 +515,8 @@ fn wasm_tests(shell: &Shell) -> Result<()> {
 }
 
 /// The tests of the npm package with more than Node, Chromium and one foreign server.
-const OTHER_BROWSERS: [&str; 5] = [
+const OTHER_BROWSERS: [&str; 6] = [
+    "failures-firefox.test.mjs",
     "foreign.test.mjs",
     "local-network.test.mjs",
     "paths.test.mjs",

@@ -22,17 +22,22 @@ export function check(runtime, rows) {
   assert.deepEqual(seen, expected);
 }
 
-/** Runs the table by a program, such as `node` or `deno run`. */
-export async function checkProgram(t, runtime, [program, ...args], { needsWebSocket = false } = {}) {
+/** Places, and the URL of a server that does to the way of one of them what the path of a request says. */
+export async function startControlled(t) {
   const { places, control } = await startPlaces(t);
   const server = createServer(({ url }, response) => {
     control[url.slice(1)]();
-    response.end();
+    response.writeHead(200, { "access-control-allow-origin": "*" }).end();
   });
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
   t.after(() => server.close());
-  const settings = JSON.stringify({ places, needsWebSocket, control: `http://127.0.0.1:${server.address().port}/` });
+  return { places, control: `http://127.0.0.1:${server.address().port}/` };
+}
+
+/** Runs the table by a program, such as `node` or `deno run`. */
+export async function checkProgram(t, runtime, [program, ...args], { needsWebSocket = false } = {}) {
+  const settings = JSON.stringify({ ...(await startControlled(t)), needsWebSocket });
   const { stdout } = await promisify(execFile)(program, [...args, RUN, settings], { maxBuffer: 1 << 24 });
   check(runtime, JSON.parse(stdout.trim().split("\n").at(-1)));
 }

@@ -1,17 +1,16 @@
-// A page in Chromium that has the package and the table of failures.
+// A page that has the package and the table of failures.
 
 import { cpSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
-import { openPage } from "../browser.mjs";
 import { serve } from "../bundlers/serve.mjs";
 
 const PACKAGE = fileURLToPath(new URL("../..", import.meta.url));
 
-/** Opens it; `control` is what it can do to its way. */
-export async function openTablePage(t, control) {
+/** Serves it, and returns its URL. */
+export async function serveTable(t) {
   const folder = mkdtempSync(join(tmpdir(), "rakwire-failures-page-"));
   t.after(() => rmSync(folder, { recursive: true, force: true }));
   for (const part of ["dist", "pkg"]) {
@@ -21,8 +20,13 @@ export async function openTablePage(t, control) {
   writeFileSync(join(folder, "index.html"), "<!doctype html><title>rakwire</title>");
   const server = await serve(folder);
   t.after(() => server.stop());
-  const page = await openPage(t);
-  await page.exposeFunction("control", (what) => control[what]());
-  await page.goto(server.url);
-  return page;
+  return server.url;
+}
+
+/** Runs the table in a page. The URL `control` is that of `startControlled`. */
+export async function tableInPage([places, transport, control]) {
+  const { table } = await import("/table.mjs");
+  const rakwire = await import("/dist/index.js");
+  const { isTransient } = await import("/dist/reconnect.js");
+  return table({ ...rakwire, isTransient }, places, { options: { transport }, control: (what) => fetch(control + what) });
 }
