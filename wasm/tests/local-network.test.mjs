@@ -159,7 +159,7 @@ test("for a frame of another origin the player is asked if it has `allow`, and i
         document.body.replaceChildren(frame);
       });
     }, [inner, allow]);
-    const { code } = await attempt(page.frames().at(-1), `ws://${relay}/ws`, { transport: "websocket", timeoutMs: 5_000 });
+    const { code } = await attempt(page.frames().at(-1), `ws://${relay}/ws`, { transport: "websocket", timeoutMs: 30_000 });
     assert.equal(code, expected);
   }
 });

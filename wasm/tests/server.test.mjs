@@ -259,6 +259,7 @@ test("wrong options and a port that is taken are named", async (t) => {
     [{ maxPerAddress: 0 }, /maxPerAddress/],
     [{ maxPerNetwork: 10_001 }, /maxPerNetwork/],
     [{ password: "x".repeat(256) }, /password/],
+    [{ onRefused: "log" }, /onRefused/],
     [{ advertisement: "x".repeat(400) }, /advertisement/],
     [{ silenceTimeoutMs: 0 }, /silenceTimeoutMs/],
     [{ memory: { blocks: 1 } }, /blocks/],

@@ -126,6 +126,15 @@ for (const [what, answer] of [["that shows no version", (ping) => pong(ping, "a 
 test("the timeout of an attempt holds while it asks", async (t) => {
   const guard = await startGuard(t, 11, () => undefined);
   guard.blocked.has = () => true;
-  await assert.rejects(connect(`udp://${guard.address}`, { protocolVersion: "ask", timeoutMs: 1 }), fails("timeout", /within 1 ms/));
+  const timeoutMs = 2_000;
+  await assert.rejects(connect(`udp://${guard.address}`, { protocolVersion: "ask", timeoutMs }), fails("timeout", /within 2000 ms/));
   await assert.rejects(connect(`udp://${guard.address}`, { protocolVersion: "Ask" }), fails("bad-option", /protocolVersion/));
+});
+
+test("an attempt can be given up while it asks", async (t) => {
+  const controller = new AbortController();
+  const guard = await startGuard(t, 11, () => void controller.abort());
+  const options = { protocolVersion: "ask", timeoutMs: LIMIT_MS, signal: controller.signal };
+  await assert.rejects(connect(`udp://${guard.address}`, options), { name: "AbortError" });
+  assert.deepEqual([guard.pings, guard.requested], [1, []]);
 });

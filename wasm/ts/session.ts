@@ -364,10 +364,10 @@ export class Session implements SessionLike, TransportEvents, PeerEvents {
   #release(): void {
     clearTimeout(this.#closeTimer);
     this.#stay();
+    this.#loop.stop();
     // After a failure the peer may be unusable.
     try {
       this.#lastStats = this.#currentStats();
-      this.#loop.stop();
       this.#peer.free();
     } catch {
       this.#lastStats ??= describeStats([], []);

@@ -5,7 +5,7 @@ counted! {
     pub enum Unreachable {
         /// Nothing listens at its port.
         ClosedPort,
-        /// Its machine cannot be reached now, or a firewall on the way forbids it.
+        /// A firewall on the way forbids it. Where a router only finds no way, Linux keeps that from a connected socket.
         Host,
         /// There is no route to its network now.
         Network,

@@ -37,6 +37,9 @@ export async function listenWith(wasm: Wasm, options: ListenOptions): Promise<Se
   }
   readInteger("port", port, 0, MAX_PORT);
   const { blocks = 0, blockSize = 0 } = readMemory(options.memory);
+  if (options.onRefused !== undefined && typeof options.onRefused !== "function") {
+    throw new RakwireError("bad-option", "onRefused must be a function");
+  }
   const settings = {
     maxConnections: readInteger("maxConnections", maxConnections, 1, MAX_CONNECTIONS),
     blocks,

@@ -29,7 +29,7 @@ function addressSpace(hostname: string): Space | undefined {
 /** The URL of this page; none in a program. The location of a worker is a blob, whose origin is that of its page. */
 function page(): URL | undefined {
   const origin = globalThis.location?.origin;
-  // That of a sandboxed frame is `null`.
+  // That of a frame without a URL of its own is `null`.
   return origin === undefined || origin === "null" ? undefined : new URL(origin);
 }
 
@@ -43,17 +43,20 @@ export function targetAddressSpace({ protocol, hostname }: URL): RequestInit {
   return (isMixed ? { targetAddressSpace: "local" } : {}) as RequestInit;
 }
 
-/** How the browser decides about a space; `undefined` if it does not ask for permission. */
+/**
+ * How the browser decides about a space; `undefined` if it does not ask for permission. Chrome 142 has one permission, which holds for
+ * requests but not for a WebSocket: there it is at most a hint. Later versions have two.
+ */
 async function permission(space: Space): Promise<PermissionState | undefined> {
-  // Chrome 142 has one permission, and later versions two.
-  for (const name of [`${space}-network`, "local-network-access"]) {
+  const query = async (name: string): Promise<PermissionState | undefined> => {
     try {
       return (await navigator.permissions.query({ name: name as PermissionName })).state;
     } catch {
       // The browser does not know the name.
+      return undefined;
     }
-  }
-  return undefined;
+  };
+  return (await query(`${space}-network`)) ?? ((await query("local-network-access")) === undefined ? undefined : "prompt");
 }
 
 /** The space of a relay, if it is more private than that of the page. */

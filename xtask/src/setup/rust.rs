@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::done::Done;
 use crate::shell::{CROSS_TOOLCHAIN, Shell};
+use crate::targets::STATIC;
 
 const FALLBACK: &str = ".ci/cross-toolchain";
 const DOWNLOAD: Duration = Duration::from_secs(300);
@@ -127,6 +128,9 @@ fn target(shell: &Shell, target: &'static str) -> Result<Done> {
     let Err(error) = added else {
         return Ok(Done::Installed(target.to_owned()));
     };
+    if target == STATIC {
+        return Err(error.context("static programs need the standard library that rustup fetches"));
+    }
     shell.note(format_args!("rustup cannot fetch {target} ({error:#})."));
     shell.note(format_args!(
         "Building it from the distribution's own Rust instead, as the toolchain `{CROSS_TOOLCHAIN}`."
@@ -155,6 +159,9 @@ pub(super) fn targets(shell: &Shell, targets: &[&'static str]) -> Result<Done> {
 
 pub(super) fn by_hand(targets: &[&str]) -> String {
     let target = targets.join(" ");
+    if targets == [STATIC] {
+        return format!("`rustup target add {target}`");
+    }
     format!("`rustup target add {target}`, or on Debian `bash {FALLBACK} {target}`")
 }
 

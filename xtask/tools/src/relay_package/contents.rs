@@ -37,9 +37,9 @@ const GENERATED: [(&[&str], &str); 4] = [
 /// The programs that dpkg runs.
 const SCRIPTS: [&str; 3] = ["postinst", "prerm", "postrm"];
 
-/// Builds the package of a relay that has been built.
-pub(super) fn build(shell: &Shell, relay: &Path) -> Result<PathBuf> {
-    let tree = shell.path(FOLDER).join("tree");
+/// Builds the package of a relay that has been built, in a folder of the repository.
+pub(super) fn build(shell: &Shell, folder: &str, relay: &Path) -> Result<PathBuf> {
+    let tree = shell.path(folder).join("tree");
     if tree.exists() {
         fs::remove_dir_all(&tree)?;
     }
@@ -58,7 +58,7 @@ pub(super) fn build(shell: &Shell, relay: &Path) -> Result<PathBuf> {
     }
     shell.cmd("gzip", ["-9n", text(&tree.join("usr/share/man/man1/rakwire-relay.1"))?]).run()?;
     control(shell, &tree, &program)?;
-    pack(shell, &tree)
+    pack(shell, folder, &tree)
 }
 
 /// The part that dpkg reads.
@@ -84,9 +84,9 @@ fn control(shell: &Shell, tree: &Path, program: &Path) -> Result<()> {
     Ok(())
 }
 
-fn pack(shell: &Shell, tree: &Path) -> Result<PathBuf> {
+fn pack(shell: &Shell, folder: &str, tree: &Path) -> Result<PathBuf> {
     let name = format!("rakwire-relay_{}_{}.deb", version(shell)?, architecture(shell)?);
-    let package = shell.path(FOLDER).join(name);
+    let package = shell.path(folder).join(name);
     // Everything belongs to root, whoever builds it; quick to make rather than small.
     let args = ["--root-owner-group", "-Zgzip", "-z6", "--build", text(tree)?, text(&package)?];
     shell.cmd("dpkg-deb", args).run()?;

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use clap::Args;
 
+use self::contents::FOLDER;
 use xtask::artifacts;
 use xtask::setup::Need;
 use xtask::shell::Shell;
@@ -33,7 +34,7 @@ pub(crate) fn command(shell: &Shell, options: &Options) -> Result<()> {
         tasks::set_up(shell, &[Need::BareDebian])?;
     }
     let programs = artifacts::fast_programs(shell)?;
-    let package = build(shell, &programs.relay)?;
+    let package = build(shell, FOLDER, &programs.relay)?;
     if options.test {
         installed::check(shell, &package)?;
     }
@@ -47,13 +48,13 @@ pub(crate) fn command(shell: &Shell, options: &Options) -> Result<()> {
 pub(crate) fn stage(shell: &Shell) -> Result<()> {
     dockerfile::check(shell)?;
     let programs = artifacts::built_programs(shell)?;
-    let package = build(shell, &programs.relay)?;
+    let package = build(shell, FOLDER, &programs.relay)?;
     installed::check(shell, &package)
 }
 
-/// Packs a relay that has been built, and returns the path of the package.
-pub(crate) fn build(shell: &Shell, relay: &Path) -> Result<PathBuf> {
-    let package = contents::build(shell, relay)?;
+/// Packs a relay that has been built in a folder of the repository, and returns the path of the package.
+pub(crate) fn build(shell: &Shell, folder: &str, relay: &Path) -> Result<PathBuf> {
+    let package = contents::build(shell, folder, relay)?;
     let size = std::fs::metadata(&package)?.len();
     shell.print(format_args!("{}: {size} bytes", package.display()));
     Ok(package)

@@ -16,6 +16,8 @@ use xtask::shell::Shell;
 
 /// Where the files lie.
 pub(super) const FOLDER: &str = "target/release-files";
+/// Where the Debian package is made.
+const DEBIAN_TREE: &str = "target/release-debian";
 /// The folder of the npm package.
 const NPM: &str = "wasm";
 const CHECKSUMS: &str = "SHA256SUMS";
@@ -40,19 +42,29 @@ pub(crate) fn stage(shell: &Shell) -> Result<()> {
 /// Makes all files, and tries them out.
 pub(super) fn make(shell: &Shell, version: &str) -> Result<()> {
     let folder = shell.path(FOLDER);
-    if folder.exists() {
-        fs::remove_dir_all(&folder)?;
-    }
     fs::create_dir_all(&folder)?;
+    remove_earlier(&folder)?;
     shell.cmd_in(NPM, "npm", ["pack", "--silent", "--pack-destination", text(&folder)?]).run()?;
-    let debian = relay_package::build(shell, &artifacts::fast_programs(shell)?.relay)?;
+    let debian = relay_package::build(shell, DEBIAN_TREE, &artifacts::fast_programs(shell)?.relay)?;
     fs::copy(&debian, folder.join(debian.file_name().context("the Debian package has no name")?))?;
     let name = archive(shell, &folder, version)?;
-    let made = listing(&folder)?;
+    let mut made = listing(&folder)?;
+    made.retain(|name| folder.join(name).is_file());
     let sums = shell.cmd_in(FOLDER, "sha256sum", made.iter().map(String::as_str)).output()?;
     fs::write(folder.join(CHECKSUMS), sums.stdout)?;
     try_out(shell, &folder, &name, version)?;
     shell.print(format_args!("{FOLDER}: {} and {CHECKSUMS}", made.join(", ")));
+    Ok(())
+}
+
+/// Removes what an earlier call made, and nothing that somebody else has put beside it.
+fn remove_earlier(folder: &Path) -> Result<()> {
+    for name in listing(folder)? {
+        let is_made = name == CHECKSUMS || name.starts_with("rakwire-") && name.contains('.');
+        if is_made && folder.join(&name).is_file() {
+            fs::remove_file(folder.join(name))?;
+        }
+    }
     Ok(())
 }
 
@@ -70,8 +82,9 @@ fn archive(shell: &Shell, folder: &Path, version: &str) -> Result<String> {
     for file in BESIDES {
         fs::copy(shell.path(file), tree.join(file))?;
     }
-    // The same files make the same archive, whoever packs them and when.
-    let same = ["--owner=0", "--group=0", "--numeric-owner", "--sort=name", "--mtime=@0"];
+    // The same files make the same archive, on every machine and at every time.
+    let same =
+        ["--mode=u=rwX,go=rX", "--owner=0", "--group=0", "--numeric-owner", "--sort=name", "--mtime=@0"];
     let archive = format!("{name}.tar.gz");
     let pack = same.into_iter().chain(["--create", "--auto-compress", "--file", &archive, &name]);
     shell.cmd_in(FOLDER, "tar", pack).run()?;
@@ -101,8 +114,8 @@ fn listing(folder: &Path) -> Result<Vec<String>> {
 fn try_out(shell: &Shell, folder: &Path, name: &str, version: &str) -> Result<()> {
     let trial = Trial::new()?;
     let script = format!(
-        "cp {folder}/* . && sha256sum --quiet --check {CHECKSUMS} && tar -xzf {name}.tar.gz --strip-components=1 \
-         && npm install --no-audit --no-fund --silent ./rakwire-{version}.tgz {web_socket}",
+        "find '{folder}' -maxdepth 1 -type f -exec cp '{{}}' . ';' && sha256sum --quiet --check {CHECKSUMS} && tar -xzf {name}.tar.gz --strip-components=1 \
+         && npm install --no-audit --no-fund --silent ./rakwire-{version}.tgz '{web_socket}'",
         folder = text(folder)?,
         web_socket = text(&shell.path(WEB_SOCKET))?
     );
