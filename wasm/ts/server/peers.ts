@@ -75,6 +75,7 @@ export class ServerPeers {
   readonly all: Pick<Peer, "handle" | "handleTimeout" | "pollTransmit" | "pollTimeout" | "free">;
 
   readonly #loaded: Rust;
+  #view = new DataView(new ArrayBuffer(0));
   readonly #rust: RustServer;
   readonly #server: number;
 
@@ -156,11 +157,15 @@ export class ServerPeers {
     if (at < HEADER) {
       return undefined;
     }
-    const view = new DataView(this.#loaded.memory.buffer, at);
-    if (view.getUint32(0, true) !== REFUSED) {
+    // One view serves many events, until the memory grows.
+    if (this.#view.buffer !== this.#loaded.memory.buffer) {
+      this.#view = new DataView(this.#loaded.memory.buffer);
+    }
+    const view = this.#view;
+    if (view.getUint32(at, true) !== REFUSED) {
       return undefined;
     }
-    return { reason: REASONS[view.getUint32(4, true)] ?? "other", isValidated: view.getUint32(8, true) === 1 };
+    return { reason: REASONS[view.getUint32(at + 4, true)] ?? "other", isValidated: view.getUint32(at + 8, true) === 1 };
   }
 
   #set(name: string, bytes: Uint8Array, set: (server: number, length: number) => number): void {
