@@ -354,6 +354,32 @@ fn a_message_that_arrived_before_it_was_cut_leaves_nothing_with_the_receiver() {
     assert_eq!(net.pair.b.blocks_available(), free);
 }
 
+/// The first part of a message arrives twice, and the split id soon belongs to another message, as with peers that have few
+/// of them.
+#[test]
+fn a_split_id_that_comes_again_soon_costs_no_message() {
+    for order in [[0, 1], [1, 0]] {
+        let mut net = Net::new(Conditions::default(), 1);
+        net.connect();
+        net.run_for(Duration::from_millis(500));
+        let arrive = |net: &mut Net, datagram: u32, number: u32, place: u32, index: u32| {
+            let split = Some(Split { count: 2, id: 7, index });
+            let capsule = capsule(Reliability::ReliableOrdered, number, place);
+            let capsule = CapsuleHeader { split, channel: 3, ..capsule };
+            let (now, from) = (net.now(), net.pair.a_address);
+            net.pair.b.handle_datagram(now, from, &data(datagram, capsule, &[0x86; 500]));
+            net.poll();
+        };
+        for (datagram, number, index) in [(20, 100, 0), (21, 101, 1), (22, 100, 0)] {
+            arrive(&mut net, datagram, number, 0, index);
+        }
+        for (datagram, index) in (30..).zip(order) {
+            arrive(&mut net, datagram, 102 + index, 1, index);
+        }
+        assert_eq!(messages(&net.server).len(), 2, "{order:?}");
+    }
+}
+
 /// It refuses large messages and acknowledges small ones that need no memory.
 #[test]
 fn a_receiver_that_does_not_read_is_no_black_hole() {

@@ -237,7 +237,7 @@ impl Receiver {
             None => Payload::Borrowed(payload),
             // The connection ends, as with a message that is longer than its memory.
             Some(_) if !SPLITTING => return Err(ReceiveError::MessageTooLarge),
-            Some(split) if self.reassembly.is_superseded(capsule.reliable, split) => {
+            Some(split) if self.reassembly.is_superseded(&message, capsule.reliable, split) => {
                 self.count(cx.now, ReceivedBytes::Ignored, payload.len());
                 cx.stats.drop(DropReason::DuplicateMessage);
                 return Ok(None);

@@ -99,19 +99,21 @@ impl Reassembly {
         if !CutMessages::may_be(split) {
             return;
         }
+        let mut arrived = 0;
         if let Some(record) = find_partial(cx, split.id) {
             if !agrees(cx.pool.header(record), message, split) || is_known(cx, record, split) {
                 return;
             }
+            arrived = partial_mut(cx, record).map_or(0, |partial| partial.received);
             self.records.remove(cx.pool, record);
             free_incomplete(cx, budget, record);
         }
-        self.cut.add(number, split);
+        self.cut.add(number, &message, split, arrived);
     }
 
-    /// Whether a part belongs to a message that has arrived whole.
-    pub(super) fn is_superseded(&self, number: U24, split: Split) -> bool {
-        self.cut.contains(number, split)
+    /// Whether a part with a number of its own belongs to a message that has arrived whole.
+    pub(super) fn is_superseded(&mut self, message: &IncomingMessage, number: U24, split: Split) -> bool {
+        message.reliability.has_number_on_wire() && self.cut.take(number, message, split)
     }
 
     /// Makes the record of a message, with blocks promised for all of it.
