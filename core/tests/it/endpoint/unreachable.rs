@@ -46,11 +46,9 @@ fn an_attempt_without_an_answer_ends<P: Protocol>(expected: P::ConnectFailure) {
 fn an_open_connection_goes_on<P: Protocol>() {
     let (mut client, mut server) = (peer::<P>(1, 0), peer::<P>(2, 4));
     client.connect(Instant::ZERO, SERVER.into()).expect("a free slot");
-    // A client of RakNet pings first.
-    for _ in 0..2 {
-        pass(Instant::ZERO, &mut client, CLIENT.into(), &mut server);
-        pass(Instant::ZERO, &mut server, SERVER.into(), &mut client);
-    }
+    // A client of RakNet pings first, and the pong is an answer.
+    pass(Instant::ZERO, &mut client, CLIENT.into(), &mut server);
+    pass(Instant::ZERO, &mut server, SERVER.into(), &mut client);
     for now in (0..50).map(|number| Instant::from_micros(10_000 * number)) {
         client.handle_unreachable(now, SERVER.into());
         server.handle_unreachable(now, CLIENT.into());

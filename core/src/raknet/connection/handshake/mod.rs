@@ -378,7 +378,7 @@ impl Handshake {
 
     /// Handles the report that nothing can be reached at the address of the server, which ends an attempt without any answer.
     pub(super) fn on_unreachable(&self) -> Result<(), End> {
-        if self.state == State::Opening && self.opening.failure() == ConnectFailure::NoAnswer {
+        if self.state == State::Opening && self.opening.is_unanswered() {
             return Err(End::failed(ConnectFailure::Unreachable));
         }
         Ok(())

@@ -31,13 +31,15 @@ const BLOCKED: Duration = Duration::from_secs(21);
 /// Whether a client asks for the version of the server before its first request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Question {
-    /// It does not, or has heard the answer.
+    /// It does not.
     #[default]
     None,
     /// The unconnected ping is to be sent.
     Due,
     /// The pong is waited for. The first request waits only until it is due.
     Asked,
+    /// The pong has come.
+    Answered,
 }
 
 /// The requests of a client.
@@ -109,7 +111,7 @@ impl Opening {
 
     /// The server has answered the question for its version, with one that is known from the pong or with none.
     pub(super) fn on_pong(&mut self, now: Instant, version: Option<u8>) {
-        self.question = Question::None;
+        self.question = Question::Answered;
         let learned = version.filter(|version| *version != self.version.announced);
         if let Some(version) = learned {
             self.version.learn(version, self.requests);
@@ -271,6 +273,11 @@ impl Opening {
     /// Why the attempt failed when it is over.
     pub(super) const fn failure(&self) -> ConnectFailure {
         self.version.silence()
+    }
+
+    /// Whether the server has not said anything yet.
+    pub(super) fn is_unanswered(&self) -> bool {
+        self.question != Question::Answered && self.failure() == ConnectFailure::NoAnswer
     }
 
     /// The MTU that the next request probes. After all attempts the largest one is tried anew.
