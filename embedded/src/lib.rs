@@ -101,9 +101,9 @@ pub use error::ConnectError;
 pub use handle::Handle;
 pub use interface_mtu::interface_mtu;
 pub use mac_address::mac_address;
-pub use received::Received;
 #[cfg(feature = "server")]
-pub use refused::RefusedClient;
+pub use rakwire::endpoint::RefusedClient;
+pub use received::Received;
 pub use runner::Runner;
 pub use state::{State, new, new_with_hook};
 pub use unsent::UnsentDatagrams;

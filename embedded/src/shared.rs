@@ -207,8 +207,8 @@ impl<P: Protocol, H: Hook<P>> Inner<'_, P, H> {
     /// accepted.
     fn take_unclaimed_of(&mut self, now: Instant, id: ConnectionId) {
         while let Some(event) = self.hooked.poll_event_of(id) {
-            if self.refused.keep(&event) {
-                continue;
+            if let Some(client) = event.refused_client() {
+                self.refused.push(client);
             }
             if let Event::Connected { side: Side::Server, remote, identity, .. } = event {
                 let phase = Phase::Incoming { remote, identity };
@@ -240,7 +240,9 @@ impl<P: Protocol, H: Hook<P>> Inner<'_, P, H> {
         let Some(slot) = self.slots.get_mut(at) else { return Poll::Pending };
         // Whoever waits is woken only for what comes after the last event, so no event of another kind may be left.
         while let Some(event) = self.hooked.poll_event_of(slot.id) {
-            self.refused.keep(&event);
+            if let Some(client) = event.refused_client() {
+                self.refused.push(client);
+            }
             if let Event::Connected { identity, .. } = event {
                 slot.phase = Phase::Connected;
                 return Poll::Ready(Ok(identity));

@@ -5,7 +5,9 @@ use core::time::Duration;
 
 use super::message::Message;
 use super::protocol::Protocol;
-use super::types::{ConnectionId, ConnectionState, Outcome, Progress, Receipt, RefuseReason, Side};
+use super::types::{
+    ConnectionId, ConnectionState, Outcome, Progress, Receipt, RefuseReason, RefusedClient, Side,
+};
 
 /// Something that happened. It lends what it carries until the next call that changes the peer.
 ///
@@ -160,6 +162,15 @@ impl<P: Protocol> defmt::Format for ConnectionInfo<P> {
     fn format(&self, f: defmt::Formatter<'_>) {
         let Self { remote, identity, side, state } = self;
         defmt::write!(f, "{} ({}), {}, {}", remote, identity, side, state);
+    }
+}
+
+impl<P: Protocol> Event<'_, P> {
+    /// The client that was refused, if this is about one.
+    #[must_use]
+    pub const fn refused_client(&self) -> Option<RefusedClient<P::Identity>> {
+        let &Self::Refused { remote, identity, reason, is_validated, .. } = self else { return None };
+        Some(RefusedClient { remote, identity, reason, is_validated })
     }
 }
 

@@ -61,7 +61,8 @@ pub use resources::Capacity;
 pub use resources::Resources;
 pub use stats::{DropReasons, PeerStats};
 pub use types::{
-    Carrier, ConnectionId, ConnectionState, Direction, Outcome, Progress, Receipt, RefuseReason, Side,
+    Carrier, ConnectionId, ConnectionState, Direction, Outcome, Progress, Receipt, RefuseReason,
+    RefusedClient, Side,
 };
 
 pub(crate) use incoming::Incoming;

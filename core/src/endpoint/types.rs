@@ -1,5 +1,7 @@
 //! What both protocols say of a connection.
 
+use core::net::SocketAddr;
+
 /// Names a connection of one peer. A name is never used again: a slot that was given away 2^32 - 1 times is given away
 /// no more. Peers of one server have different ones if they [partition them](crate::endpoint::Peer::partition_ids).
 ///
@@ -58,6 +60,23 @@ pub enum Side {
     Client,
     /// The other peer.
     Server,
+}
+
+/// A client that a server has refused by its password, its identity or its connect token: what drivers keep of
+/// [`Event::Refused`](super::Event::Refused).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[non_exhaustive]
+pub struct RefusedClient<I> {
+    /// The address that the client says is its own.
+    pub remote: SocketAddr,
+    /// The identity that the client claims: in RakNet its GUID.
+    pub identity: I,
+    /// Why it was refused.
+    pub reason: RefuseReason,
+    /// Whether the client has shown that it receives what is sent to `remote`, by a cookie or a pong. If not the address may be
+    /// forged, so it is no reason for a ban. A server that always asks for cookies refuses validated clients alone.
+    pub is_validated: bool,
 }
 
 error_enum! {

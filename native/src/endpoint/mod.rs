@@ -98,7 +98,6 @@ pub use self::error::{ConnectError, TryAcceptError, TryRecvError};
 pub use self::incoming::Incoming;
 pub use self::message::Message;
 pub use self::options::Options;
-pub use self::refused::RefusedClient;
 pub use self::shared_hook::SharedHook;
 pub use self::stats::EndpointStats;
 pub use self::streams::{MessageSink, Messages};
@@ -106,7 +105,7 @@ pub use self::unconnected::{Pong, Unconnected, UnconnectedKind};
 
 pub use rakwire::endpoint::{
     ConnectionId, Event, Hook, Injected, MessageIds, MessageSender, Outcome, Plugin, PluginHost, PluginKey,
-    Protocol, Receipt, RefuseReason, Side, Verdict,
+    Protocol, Receipt, RefuseReason, RefusedClient, Side, Verdict,
 };
 
 pub(crate) use self::boxed_hook::BoxedHook;

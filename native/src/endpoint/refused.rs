@@ -1,44 +1,25 @@
 //! Clients that a server has refused by what they showed.
 
 use std::collections::VecDeque;
-use std::net::SocketAddr;
-
-use rakwire::endpoint::RefuseReason;
 
 /// The length of the queue.
 const MAX_QUEUED: usize = 64;
 
-/// A client that was refused by its password, its identity or its connect token.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct RefusedClient<I> {
-    /// The address that the client says is its own.
-    pub remote: SocketAddr,
-    /// The identity that the client claims: in RakNet its GUID.
-    pub identity: I,
-    /// Why it was refused.
-    pub reason: RefuseReason,
-    /// Whether the client has shown that it receives what is sent to `remote`, by a cookie or a pong. If not the address may be
-    /// forged, so it is no reason for a ban; with [`CookiePolicy::Required`](rakwire::raknet::CookiePolicy::Required) it is always
-    /// validated.
-    pub is_validated: bool,
-}
-
-/// Refused clients that the application has not asked for. A full queue drops the oldest one.
+/// Clients that a server has refused, and the application has not asked for. A full queue drops the oldest one.
 #[derive(Debug)]
-pub(crate) struct RefusedClients<I> {
-    waiting: VecDeque<RefusedClient<I>>,
+pub(crate) struct RefusedClients<C> {
+    waiting: VecDeque<C>,
     count: u64,
 }
 
-impl<I> Default for RefusedClients<I> {
+impl<C> Default for RefusedClients<C> {
     fn default() -> Self {
         Self { waiting: VecDeque::new(), count: 0 }
     }
 }
 
-impl<I> RefusedClients<I> {
-    pub(crate) fn push(&mut self, client: RefusedClient<I>) {
+impl<C> RefusedClients<C> {
+    pub(crate) fn push(&mut self, client: C) {
         self.count = self.count.saturating_add(1);
         if self.waiting.len() >= MAX_QUEUED {
             self.waiting.pop_front();
@@ -46,7 +27,7 @@ impl<I> RefusedClients<I> {
         self.waiting.push_back(client);
     }
 
-    pub(crate) fn pop(&mut self) -> Option<RefusedClient<I>> {
+    pub(crate) fn pop(&mut self) -> Option<C> {
         self.waiting.pop_front()
     }
 
@@ -66,15 +47,10 @@ mod tests {
     #[test]
     fn the_newest_refused_clients_are_kept() {
         let mut refused = RefusedClients::default();
-        for identity in 0..100 {
-            refused.push(RefusedClient {
-                remote: ([127, 0, 0, 1], 1).into(),
-                identity,
-                reason: RefuseReason::WrongPassword,
-                is_validated: true,
-            });
+        for client in 0..100 {
+            refused.push(client);
         }
-        let kept: Vec<u32> = refused.waiting.iter().map(|client| client.identity).collect();
+        let kept: Vec<u32> = refused.waiting.iter().copied().collect();
         assert_eq!((kept, refused.count()), ((36..100).collect(), 100));
     }
 }

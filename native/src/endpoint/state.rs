@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use rakwire::endpoint::{
     ConnectError, ConnectionId, ConnectionState, Decision, DropReasons, Event, Hooked, PartitionError, Peer,
-    Protocol, Side,
+    Protocol, RefusedClient, Side,
 };
 use rakwire::{Instant, Machine};
 
@@ -22,7 +22,7 @@ use super::message::Message;
 use super::meters::Meters;
 use super::options::{Options, config_of_one};
 use super::pending_wake::PendingWake;
-use super::refused::{RefusedClient, RefusedClients};
+use super::refused::RefusedClients;
 use super::requests::Requests;
 use super::spans::EndpointSpan;
 use super::unconnected::{Pings, Pong, Unconnected, UnconnectedKind, UnconnectedQueue};
@@ -62,7 +62,7 @@ pub(crate) struct Dispatcher<P: Protocol> {
     rejected: Vec<ConnectionId>,
     pub(crate) pings: Pings<P::Identity>,
     pub(crate) unconnected: UnconnectedQueue<P::Identity>,
-    pub(crate) refused_clients: RefusedClients<P::Identity>,
+    pub(crate) refused_clients: RefusedClients<RefusedClient<P::Identity>>,
     /// Tasks that wait for room for their messages.
     pub(crate) blocked_senders: BlockedSenders,
     span: EndpointSpan,
@@ -396,9 +396,11 @@ impl<P: Protocol> Dispatcher<P> {
                 self.meters.ended(&reason);
                 self.finish(id, Phase::Disconnected(reason));
             }
-            Event::Refused { remote, identity, reason, is_validated, .. } => {
-                self.span.refused_client(remote, &reason);
-                self.refused_clients.push(RefusedClient { remote, identity, reason, is_validated });
+            Event::Refused { .. } => {
+                if let Some(client) = event.refused_client() {
+                    self.span.refused_client(client.remote, &client.reason);
+                    self.refused_clients.push(client);
+                }
             }
             Event::Receipt { id, receipt, outcome } => {
                 if let Some(inbox) = self.inboxes.get(id) {
