@@ -217,7 +217,6 @@ impl<P: Protocol> Endpoint<P> {
     /// Handles the datagrams that have arrived, at most 4,096, does what is due, and sends what may be sent now.
     pub fn update(&mut self) {
         P::tell_unix_time(&mut self.hooked.peer, self.clock.now(), unix_time());
-        self.end_unreachable_attempts();
         let mut start = self.clock.now();
         let mut is_empty = false;
         for _ in 0..DATAGRAMS_AN_UPDATE / BATCH {
@@ -230,6 +229,8 @@ impl<P: Protocol> Endpoint<P> {
             // count as silent.
             self.flush();
         }
+        // An answer that waited in the socket counts before what the network reports.
+        self.end_unreachable_attempts();
         self.full_updates = if is_empty { 0 } else { self.full_updates.saturating_add(1) };
         if is_empty || self.full_updates >= FULL_UPDATES {
             self.hooked.handle_timeout(start);
