@@ -59,7 +59,7 @@ use crate::clock::{Clock, unix_time};
 use crate::endpoint::{BoxedHook, Broadcast, ConnectError, Options, config_of_one};
 use crate::huge_pages;
 use crate::interfaces;
-use crate::socket::{LONGEST_DATAGRAM, canonical};
+use crate::socket::{LONGEST_DATAGRAM, bound, canonical};
 use crate::unreachable::{has_no_route, hear_errors, past_pending, read_errors};
 
 /// Datagrams that are handled before the answers are sent: fewer than the answers that the protocol keeps.
@@ -175,7 +175,7 @@ impl<P: Protocol> Endpoint<P> {
     fn open(address: impl ToSocketAddrs) -> Result<(UdpSocket, SocketAddr), BindError> {
         let mut refused = BindError::NoAddress;
         for address in address.to_socket_addrs().map_err(BindError::Resolve)? {
-            match UdpSocket::bind(address) {
+            match bound(address) {
                 Ok(socket) => return Ok((socket, address)),
                 Err(source) => refused = BindError::Socket { address, source },
             }

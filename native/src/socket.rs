@@ -36,6 +36,23 @@ pub(crate) const LONGEST_DATAGRAM: usize = 2_048;
 /// quinn-udp receives one at a time.
 const RECEIVES_BATCHES: bool = cfg!(any(target_os = "linux", target_os = "android", target_os = "freebsd"));
 
+/// Binds a UDP socket. One for all addresses of IPv6 has those of IPv4, too, on every system that can do that: RFC 3493 section
+/// 5.3 wants it so, and not all have it as their default.
+pub(crate) fn bound(address: SocketAddr) -> io::Result<std::net::UdpSocket> {
+    let socket = unbound(address)?;
+    socket.bind(&address.into())?;
+    Ok(socket.into())
+}
+
+fn unbound(address: SocketAddr) -> io::Result<socket2::Socket> {
+    let socket = socket2::Socket::new(socket2::Domain::for_address(address), socket2::Type::DGRAM, None)?;
+    if address.is_ipv6() && address.ip().is_unspecified() {
+        // OpenBSD cannot.
+        let _ = socket.set_only_v6(false);
+    }
+    Ok(socket)
+}
+
 /// A UDP socket that sends and receives in batches.
 #[derive(Debug)]
 pub(crate) struct Socket {
@@ -111,14 +128,14 @@ impl Socket {
     }
 
     pub(crate) fn bind(address: SocketAddr) -> io::Result<Self> {
-        Self::over(std::net::UdpSocket::bind(address)?)
+        Self::over(bound(address)?)
     }
 
     /// Binds a socket that shares its address with others (SO_REUSEPORT). The system passes all datagrams of a sender to
     /// the same socket.
     #[cfg(any(target_os = "linux", target_os = "android"))]
     pub(crate) fn bind_shared(address: SocketAddr) -> io::Result<Self> {
-        let socket = socket2::Socket::new(socket2::Domain::for_address(address), socket2::Type::DGRAM, None)?;
+        let socket = unbound(address)?;
         socket.set_reuse_port(true)?;
         socket.bind(&address.into())?;
         Self::over(socket.into())

@@ -1,5 +1,6 @@
 //! The program `rakwire`, from outside.
 
+mod both_families;
 mod commands;
 mod decode;
 mod facilitator;
