@@ -203,7 +203,8 @@ impl Capacity {
     ///
     /// Half of the blocks are guaranteed to the connections, in equal parts: 16 KB in each direction with 512 to 16,384
     /// connections. Alone, a connection may hold 8 MiB in a direction, with 1 to 512 connections: enough for a message of
-    /// 4,000,000 bytes at any MTU, since a part of the shortest ones fills two blocks by little more than a half.
+    /// 4,000,000 bytes at any MTU, since a part of the shortest ones fills two blocks by little more than a half. It takes
+    /// further messages to send while it holds less than half of that, which is 8,192 small messages.
     ///
     /// ```
     /// use rakwire::raknet::Capacity;

@@ -11,10 +11,17 @@
 //! A peer with a single connection has nobody to protect: all its blocks are common and may be borrowed, but that
 //! sending leaves a quarter to receiving.
 //!
+//! Sending begins no further message once a share holds half of what it could, if that is more than [`QUEUED`] blocks. The
+//! other half is for messages in parts, which need all their room at once; small messages that fill it, too, no longer fit
+//! the caches of a processor when they are sent.
+//!
 //! Blocks are charged before they are taken and released when they are freed, so a charge that succeeded always finds
 //! its blocks.
 
 use super::SEVERAL;
+
+/// Blocks of waiting messages up to which sending is never held back: 4 MiB in blocks of 512 bytes, or 8,192 small messages.
+const QUEUED: usize = 8_192;
 
 /// What blocks are charged for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,6 +86,8 @@ pub(crate) struct Shares {
     permanent: usize,
     /// The most blocks that a share may hold by the configuration.
     limit: usize,
+    /// Blocks with which a share begins no further message.
+    queued: usize,
     /// Blocks of the last charge that was refused.
     refused: usize,
     /// Whether there is more than one connection to share with.
@@ -93,14 +102,18 @@ impl Shares {
         let guarantee = if is_shared { blocks / 4 / connections } else { 0 };
         let common = blocks - 2 * guarantee * connections;
         let half = blocks / 2;
+        let reserve = if is_shared { 0 } else { blocks / 4 };
+        let limit = limit.map_or(half, |limit| half.min(limit as usize));
+        let alone = if is_shared { guarantee + common / 2 } else { common - reserve };
         Self {
             guarantee,
             common,
             free: common,
-            reserve: if is_shared { 0 } else { blocks / 4 },
+            reserve,
             tables: 0,
             permanent: 0,
-            limit: limit.map_or(half, |limit| half.min(limit as usize)),
+            limit,
+            queued: QUEUED.max(alone.min(limit) / 2),
             refused: 0,
             is_shared,
         }
@@ -161,8 +174,14 @@ impl Shares {
     /// Whether the limit of the configuration lets a share hold `blocks` blocks more.
     #[cfg_attr(target_pointer_width = "64", inline)]
     fn check_limit(&self, share: &Share, blocks: usize, claim: Claim) -> Result<(), NoRoom> {
-        let limited = share.blocks().saturating_sub(share.unlimited.into());
-        if limited.saturating_add(blocks) > self.limit(claim) { Err(NoRoom::InShare) } else { Ok(()) }
+        if self.is_within_limit(share, blocks, claim) { Ok(()) } else { Err(NoRoom::InShare) }
+    }
+
+    #[cfg_attr(target_pointer_width = "64", inline)]
+    const fn is_within_limit(&self, share: &Share, blocks: usize, claim: Claim) -> bool {
+        let limited = share.blocks().saturating_sub(share.unlimited as usize);
+        let is_full = matches!(claim, Claim::Send) && limited >= self.queued;
+        !is_full && limited.saturating_add(blocks) <= self.limit(claim)
     }
 
     /// How many of `blocks` blocks more a share would borrow, if there is room for them.
@@ -223,7 +242,7 @@ impl Shares {
 
     /// Whether others can make room for a message of `blocks` blocks that a share may not hold now.
     pub(crate) fn depends_on_others(&self, share: &Share, blocks: usize, claim: Claim) -> bool {
-        share.blocks().saturating_sub(share.unlimited.into()).saturating_add(blocks) <= self.limit(claim)
+        self.is_within_limit(share, blocks, claim)
     }
 
     /// Charges `blocks` blocks, of which `borrow` are borrowed.
@@ -381,6 +400,20 @@ mod tests {
         assert_eq!(fill(&mut shares, &mut share, Claim::Send), 32 + 320);
         assert_eq!(shares.check(&share, 1, Claim::Send), Err(NoRoom::InShare));
         assert_eq!(shares.check(&Share::default(), 400, Claim::Send), Err(NoRoom::InPool));
+    }
+
+    #[test]
+    fn small_messages_leave_half_of_a_large_share_to_messages_in_parts() {
+        for (blocks, connections) in [(32_768, 1), (65_536, 64)] {
+            let mut shares = Shares::new(blocks, connections, None);
+            let mut share = Share::default();
+            let queued = fill(&mut shares, &mut share, Claim::Send);
+            assert!((8_192..8_500).contains(&queued), "{queued}");
+            assert_eq!(shares.check(&share, 1, Claim::Send), Err(NoRoom::InShare));
+            assert!(!shares.depends_on_others(&share, 1, Claim::Send));
+            shares.release(&mut share, 1);
+            assert_eq!(shares.charge(&mut share, 8_000, Claim::Send), Ok(()));
+        }
     }
 
     #[test]
