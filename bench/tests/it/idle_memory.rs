@@ -6,7 +6,7 @@ use std::io::{BufRead, BufReader};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 /// What an idle connection may take, in bytes.
-const MOST: u64 = 2_200;
+const MOST: u64 = 1_600;
 /// Connections of a small server and of a large one. The difference has no part of what every server takes.
 const FEW: u64 = 1_250;
 const MANY: u64 = 4_250;

@@ -9,8 +9,10 @@ const BURST_MICROS: u32 = 2_000;
 /// How long a sender sleeps at least before the next burst, in microseconds: a wake-up for each datagram would cost more.
 const MIN_SLEEP_MICROS: u32 = 1_000;
 
-/// A token bucket: tokens in bytes grow with time up to a burst, and each datagram takes some.
+/// A token bucket: tokens in bytes grow with time up to a burst, and each datagram takes some. Packed,
+/// since each connection has two.
 #[derive(Clone, Copy, Debug, Default)]
+#[repr(Rust, packed(4))]
 pub(super) struct Pacer {
     tokens: i32,
     filled: Instant,

@@ -5,16 +5,17 @@ use core::time::Duration;
 /// How many pings the average and the clock difference are computed from.
 const SAMPLES: usize = 5;
 
-/// The last pings, and the shortest of all.
+/// The last pings, and the shortest of all. Packed, since each connection has one for as long as it lasts.
 #[derive(Clone, Copy, Debug, Default)]
+#[repr(Rust, packed(4))]
 pub(super) struct PingStats {
     /// How long they took, in microseconds; zero for none yet.
     micros: [u32; SAMPLES],
     /// The other clock minus ours, in milliseconds, at the first of them.
     difference: i64,
     /// How much more it was at each of them.
-    drifts: [i32; SAMPLES],
-    count: u32,
+    drifts: [i16; SAMPLES],
+    count: u8,
     lowest: u32,
 }
 
@@ -23,7 +24,7 @@ impl PingStats {
     pub(super) fn sample(&mut self, ping: u32, local: u64, remote: u64) {
         let micros = ping.max(1);
         let drift = self.drift(remote.wrapping_sub(local) as i64);
-        let at = self.count as usize % SAMPLES;
+        let at = usize::from(self.count) % SAMPLES;
         if let (Some(place), Some(beside)) = (self.micros.get_mut(at), self.drifts.get_mut(at)) {
             (*place, *beside) = (micros, drift);
         }
@@ -31,10 +32,10 @@ impl PingStats {
         self.count = self.count.wrapping_add(1).max(1);
     }
 
-    /// How much more a difference of the clocks is than the first. A clock that is set by more than 24 days makes all
-    /// earlier pings worthless.
-    fn drift(&mut self, difference: i64) -> i32 {
-        let drift = i32::try_from(difference.wrapping_sub(self.difference));
+    /// How much more a difference of the clocks is than the first. A clock that is set by more than half a minute makes
+    /// all earlier pings worthless.
+    fn drift(&mut self, difference: i64) -> i16 {
+        let drift = i16::try_from(difference.wrapping_sub(self.difference));
         drift.ok().filter(|_| self.count > 0).unwrap_or_else(|| {
             self.micros = [0; SAMPLES];
             self.difference = difference;
@@ -42,13 +43,13 @@ impl PingStats {
         })
     }
 
-    fn filled(&self) -> impl Iterator<Item = (u32, i32)> {
+    fn filled(&self) -> impl Iterator<Item = (u32, i16)> {
         let samples = self.micros.iter().copied().zip(self.drifts);
         samples.filter(|(micros, _)| *micros > 0)
     }
 
     pub(super) fn last(&self) -> Duration {
-        let last = self.count.wrapping_sub(1) as usize % SAMPLES;
+        let last = usize::from(self.count.wrapping_sub(1)) % SAMPLES;
         Duration::from_micros(self.micros.get(last).copied().unwrap_or(0).into())
     }
 
