@@ -181,7 +181,8 @@ fn index_secret(secret: [u8; 16]) -> u64 {
 pub struct Capacity {
     /// Connections, 1 to 65,534.
     pub connections: usize,
-    /// Blocks that all connections share, at least 4.
+    /// Blocks that all connections share, at least 4. A connection alone may hold half of them for what it sends, and
+    /// begins no further message once it holds half of that and at least 8,192.
     pub blocks: usize,
     /// Bytes of a block, 32 to 65,535.
     pub block_size: usize,

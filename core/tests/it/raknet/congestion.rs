@@ -19,7 +19,7 @@ fn path(bits_per_second: u64, queue: Duration) -> Conditions {
 }
 
 fn large_peer(config: Config) -> Peer<'static> {
-    Peer::with_capacity(Capacity { connections: 1, blocks: 65_536, block_size: 512 }, config)
+    Peer::with_capacity(Capacity { connections: 1, blocks: 131_072, block_size: 512 }, config)
 }
 
 /// A sender that always has something to send, and what arrived of it.
