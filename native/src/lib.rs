@@ -71,6 +71,7 @@ mod outgoing;
 pub mod polled;
 #[cfg(feature = "port-mapping")]
 pub mod port_mapping;
+mod proxies;
 pub mod raknet;
 pub mod reconnect;
 #[cfg(target_os = "linux")]

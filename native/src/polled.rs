@@ -59,6 +59,7 @@ use crate::clock::{Clock, unix_time};
 use crate::endpoint::{BoxedHook, Broadcast, ConnectError, Options, config_of_one};
 use crate::huge_pages;
 use crate::interfaces;
+use crate::proxies::Proxies;
 use crate::socket::{LONGEST_DATAGRAM, bound, canonical};
 use crate::unreachable::{has_no_route, hear_errors, past_pending, read_errors};
 
@@ -86,6 +87,7 @@ pub struct Endpoint<P: Protocol> {
     unsent: Option<(SocketAddr, usize)>,
     /// Whether attempts end when nothing can be reached at their address.
     hears_unreachable: bool,
+    proxies: Proxies,
     /// Attempts in their handshake. As long as there are any, the socket hears of errors about what is sent.
     attempts: Vec<ConnectionId>,
     /// How many updates in a row did not empty the socket.
@@ -118,6 +120,9 @@ pub struct Stats<P: Protocol> {
     pub peer: PeerStats<P::DropReason>,
     /// Datagrams that were dropped because they were longer than 2,048 bytes, which neither protocol sends.
     pub too_long: u64,
+    /// Datagrams of [trusted proxies](Options::trusted_proxies) that were dropped because the header before them cannot be read, or because
+    /// 262,144 clients of proxies have been heard within five minutes.
+    pub proxy_headers_refused: u64,
     /// Datagrams that the system could not send; for the protocol they are lost.
     pub send_failures: u64,
     /// Receive calls that failed.
@@ -127,8 +132,8 @@ pub struct Stats<P: Protocol> {
 }
 
 impl<P: Protocol> Endpoint<P> {
-    /// Binds a socket to the first address that works; port 0 picks a free one. Of the options, `config`, `capacity` and
-    /// `hears_unreachable` count; the others are about tasks and their queues. So [`defer_incoming`](Options::defer_incoming) has no effect
+    /// Binds a socket to the first address that works; port 0 picks a free one. Of the options, `config`, `capacity`,
+    /// `hears_unreachable` and `trusted_proxies` count; the others are about tasks and their queues. So [`defer_incoming`](Options::defer_incoming) has no effect
     /// here: a game that decides whom it lets in gives [`Peer::share_admission`] a
     /// [`SharedAdmission`](rakwire::endpoint::SharedAdmission), which answers at once, before there are connections.
     ///
@@ -208,6 +213,7 @@ impl<P: Protocol> Endpoint<P> {
             outgoing: vec![0; P::MAX_DATAGRAM].into(),
             unsent: None,
             hears_unreachable: options.hears_unreachable,
+            proxies: Proxies::new(options.trusted_proxies),
             attempts: Vec::new(),
             full_updates: 0,
             counters: Counters::default(),
@@ -265,7 +271,10 @@ impl<P: Protocol> Endpoint<P> {
                 Ok((length, _)) if length > LONGEST_DATAGRAM => self.counters.too_long += 1,
                 Ok((length, from)) => {
                     let datagram = self.incoming.get(..length).unwrap_or_default();
-                    self.hooked.handle_datagram(self.clock.now(), canonical(from), datagram);
+                    let now = self.clock.now();
+                    if let Some((from, datagram)) = self.proxies.receive(now, canonical(from), datagram) {
+                        self.hooked.handle_datagram(now, from, datagram);
+                    }
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return false,
                 // Some systems tell here that a datagram did not arrive.
@@ -282,7 +291,7 @@ impl<P: Protocol> Endpoint<P> {
             let next = self.unsent.take().or_else(|| self.compose(now));
             let Some((to, length)) = next else { return };
             let datagram = self.outgoing.get(..length).unwrap_or_default();
-            let destination = route(self.local, to);
+            let destination = route(self.local, self.proxies.path_to(to));
             let hears_errors = || !self.attempts.is_empty();
             let send = || past_pending(hears_errors, || self.socket.send_to(datagram, destination));
             match send_datagram(&self.socket, destination, datagram, send) {
@@ -522,6 +531,14 @@ impl<P: Protocol> Endpoint<P> {
     pub fn stats(&self) -> Stats<P> {
         let Counters { too_long, send_failures, receive_failures } = self.counters;
         let hook_panics = self.hooked.hook.panics();
-        Stats { peer: *self.hooked.peer.stats(), too_long, send_failures, receive_failures, hook_panics }
+        let proxy_headers_refused = self.proxies.refused();
+        Stats {
+            peer: *self.hooked.peer.stats(),
+            too_long,
+            proxy_headers_refused,
+            send_failures,
+            receive_failures,
+            hook_panics,
+        }
     }
 }

@@ -1,9 +1,12 @@
-//! Fragmentation of datagrams that are larger than the path, for the sockets of `rakwire-native` and `rakwire-relay`.
+//! Parts of the sockets of `rakwire-native` and `rakwire-relay`: fragmentation of datagrams that are larger than the path, and the
+//! [headers of the PROXY protocol](proxy).
 //!
 //! The MTU of a reliable message cannot change once it was sent, so routers may fragment every datagram but the probes of the
 //! handshake (docs/raknet.md#path-mtu).
 
 #![forbid(unsafe_code)]
+
+pub mod proxy;
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};

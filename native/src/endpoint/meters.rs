@@ -19,7 +19,7 @@ const DROPPED: &str = "rakwire_dropped_total";
 const QUEUE_FULL: &str = "rakwire_queue_full_total";
 
 /// Counters that have no labels but the protocol: the name, the unit, what it counts.
-const PLAIN: [(&str, Unit, &str); 9] = [
+const PLAIN: [(&str, Unit, &str); 10] = [
     ("rakwire_datagrams_received_total", Unit::Count, "datagrams that arrived"),
     ("rakwire_datagrams_sent_total", Unit::Count, "datagrams that were sent"),
     (
@@ -34,6 +34,11 @@ const PLAIN: [(&str, Unit, &str); 9] = [
     ),
     ("rakwire_sender_wakes_total", Unit::Count, "times that a task which waits to send was woken"),
     ("rakwire_too_long_total", Unit::Count, "datagrams that were longer than 2,048 bytes"),
+    (
+        "rakwire_proxy_headers_refused_total",
+        Unit::Count,
+        "datagrams of trusted proxies with a header that cannot be read",
+    ),
     ("rakwire_send_failures_total", Unit::Count, "datagrams that the system could not send"),
     ("rakwire_receive_failures_total", Unit::Count, "receive calls that failed"),
     ("rakwire_hook_panics_total", Unit::Count, "methods of hooks and plugins that panicked"),
@@ -106,6 +111,7 @@ impl Meters {
             peer.bytes_sent,
             stats.sender_wakes,
             stats.too_long,
+            stats.proxy_headers_refused,
             stats.send_failures,
             stats.receive_failures,
             stats.hook_panics,

@@ -3,6 +3,7 @@
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use ipnet::IpNet;
 use rakwire::endpoint::{Capacity, Protocol};
 
 use crate::entropy::entropy;
@@ -71,6 +72,17 @@ pub struct Options<P: Protocol> {
     /// The default is true. NAT traversal and meshes need false: the router of the other peer may refuse what arrives before that
     /// peer has sent something.
     pub hears_unreachable: bool,
+    /// Proxies, such as a [relay](https://docs.rs/rakwire-relay) with `proxy_protocol` for its target, that name the address of each
+    /// client by a header of the PROXY protocol, version 2, before the client's first datagrams. Connections, limits and bans have that
+    /// address then, and what is sent to it leaves by the proxy. Headers of other senders count for nothing: they are payload that neither
+    /// protocol knows. Let only the proxies reach the port, or the addresses of proxies that others cannot forge. The default is none.
+    ///
+    /// ```
+    /// let mut options = rakwire_native::Options::server(8)?;
+    /// options.trusted_proxies = vec!["10.0.0.7/32".parse()?, "fd00::/64".parse()?];
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub trusted_proxies: Vec<IpNet>,
     /// A bad network to simulate between the endpoint and its socket, for tests; none by default. Datagrams in it use
     /// memory without a limit.
     pub simulate: Option<Simulation>,
@@ -88,6 +100,7 @@ impl<P: Protocol> Options<P> {
             defer_incoming: false,
             arrival_queue: 16 << 20,
             hears_unreachable: true,
+            trusted_proxies: Vec::new(),
             simulate: None,
         }
     }

@@ -145,7 +145,8 @@ impl<P: Protocol> Shared<P> {
         let mut state = self.lock();
         let now = state.catch_up(&self.io.arrival_queue, &self.io.clock);
         for (to, length) in datagrams {
-            state.hooked.peer.handle_too_large(now, *to, *length);
+            let to = state.proxies.client_behind(*to);
+            state.hooked.peer.handle_too_large(now, to, *length);
         }
         drop(state);
         self.io.wake.notify();
@@ -301,6 +302,7 @@ impl<P: Protocol> Shared<P> {
             blocks_available: state.hooked.peer.blocks_available(),
             arrival_queue_full: self.io.arrival_queue.dropped() + state.requests.dropped(),
             too_long: counters.too_long.load(Ordering::Relaxed),
+            proxy_headers_refused: state.proxies.refused(),
             receive_queue_full: state.hooked.peer.stats().datagrams_refused,
             backlog_full: state.dispatcher.accept_queue.overflows()
                 + state.deferred.as_ref().map_or(0, |deferred| deferred.overflows()),

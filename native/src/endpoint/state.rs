@@ -30,6 +30,7 @@ use crate::arrival_queue::{ArrivalQueue, RecvBatch};
 use crate::clock::{Clock, unix_time};
 use crate::huge_pages;
 use crate::outgoing::Outgoing;
+use crate::proxies::Proxies;
 
 /// The protocol, and the dispatch of its events.
 #[derive(Debug)]
@@ -41,6 +42,7 @@ pub(crate) struct State<P: Protocol> {
     pub(crate) deferred: Option<Arc<Deferred>>,
     pub(crate) pending_wake: Option<PendingWake>,
     pub(crate) direct: DirectSend,
+    pub(crate) proxies: Proxies,
     /// Whether the operator has been told what the counters show.
     is_advised: bool,
 }
@@ -101,6 +103,7 @@ impl<P: Protocol> State<P> {
             meters: Meters::new(P::NAME, P::DropReason::REASONS),
         };
         let deferred = options.defer_incoming.then(|| Deferred::new(options.backlog));
+        let proxies = Proxies::new(options.trusted_proxies);
         let peer = Peer::with_capacity(options.capacity, config_of_one::<P>(options.config));
         huge_pages::advise_for_blocks(peer.block_memory());
         let hooked = Hooked::new(peer, hook);
@@ -111,6 +114,7 @@ impl<P: Protocol> State<P> {
             deferred,
             pending_wake: None,
             direct: DirectSend::new(P::MAX_DATAGRAM),
+            proxies,
             is_advised: false,
         };
         if state.deferred.is_some() {
@@ -179,16 +183,19 @@ impl<P: Protocol> State<P> {
 
     fn handle_batch<B: Deref<Target = [u8]>>(&mut self, batch: &RecvBatch<B>) {
         for datagram in batch.datagrams() {
+            let Some((from, datagram)) = self.proxies.receive(batch.at, batch.from, datagram) else {
+                continue;
+            };
             if P::is_request(datagram) {
                 // A closed endpoint does not answer.
                 if self.is_open() {
-                    self.requests.push(batch.from, datagram);
+                    self.requests.push(from, datagram);
                 }
-            } else if self.follows_a_request(batch.from) {
-                self.requests.push(batch.from, datagram);
+            } else if self.follows_a_request(from) {
+                self.requests.push(from, datagram);
             } else {
-                self.resume_if_room(batch.from);
-                self.hooked.handle_datagram(batch.at, batch.from, datagram);
+                self.resume_if_room(from);
+                self.hooked.handle_datagram(batch.at, from, datagram);
             }
         }
     }
@@ -283,10 +290,10 @@ impl<P: Protocol> State<P> {
 
     /// Sends what there is to send after a message, if that is allowed.
     pub(crate) fn send_directly(&mut self, now: Instant) {
-        let Self { hooked, direct, .. } = self;
+        let Self { hooked, direct, proxies, .. } = self;
         direct.send(|buffer| {
             let transmit = hooked.poll_transmit(now, buffer)?;
-            Some((transmit.to, transmit.payload.len()))
+            Some((proxies.path_to(transmit.to), transmit.payload.len()))
         });
     }
 
@@ -306,7 +313,7 @@ impl<P: Protocol> State<P> {
                 return true;
             };
             let (to, length) = (transmit.to, transmit.payload.len());
-            outgoing.push(to, length);
+            outgoing.push(self.proxies.path_to(to), length);
         }
         false
     }

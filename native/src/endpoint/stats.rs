@@ -35,6 +35,9 @@ pub struct EndpointStats<P: Protocol> {
     pub arrival_queue_full: u64,
     /// Datagrams that were dropped because they were longer than 2,048 bytes, which neither protocol sends.
     pub too_long: u64,
+    /// Datagrams of [trusted proxies](super::Options::trusted_proxies) that were dropped because the header before them cannot be read, or
+    /// because 262,144 clients of proxies have been heard within five minutes.
+    pub proxy_headers_refused: u64,
     /// Datagrams with messages that were dropped because the [`receive_queue`](super::Options::receive_queue) of their
     /// connection was full. The other peer resends reliable messages.
     pub receive_queue_full: u64,

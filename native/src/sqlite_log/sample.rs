@@ -44,6 +44,7 @@ impl<P: Protocol> Sample for EndpointStats<P> {
             ("blocks_available", self.blocks_available as f64),
             ("arrival_queue_full", self.arrival_queue_full as f64),
             ("too_long", self.too_long as f64),
+            ("proxy_headers_refused", self.proxy_headers_refused as f64),
             ("receive_queue_full", self.receive_queue_full as f64),
             ("backlog_full", self.backlog_full as f64),
             ("unconnected_queue_full", self.unconnected_queue_full as f64),

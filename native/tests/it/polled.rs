@@ -1,5 +1,6 @@
 //! Endpoints that work only while they are called, over loopback and without a runtime.
 
+use std::net::{SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
 use rakwire::endpoint::{ConnectionId, Event, SendError};
@@ -19,6 +20,7 @@ const LOCAL: &str = "127.0.0.1:0";
 #[derive(Debug)]
 struct Events<P: Subject> {
     connected: Option<ConnectionId>,
+    remote: Option<SocketAddr>,
     failed: Option<P::ConnectFailure>,
     ended: Option<P::DisconnectReason>,
     messages: Vec<Vec<u8>>,
@@ -26,7 +28,7 @@ struct Events<P: Subject> {
 
 impl<P: Subject> Default for Events<P> {
     fn default() -> Self {
-        Self { connected: None, failed: None, ended: None, messages: Vec::new() }
+        Self { connected: None, remote: None, failed: None, ended: None, messages: Vec::new() }
     }
 }
 
@@ -35,7 +37,7 @@ fn frame<P: Subject>(endpoint: &mut Endpoint<P>, told: &mut Events<P>) {
     endpoint.update();
     while let Some(event) = endpoint.poll_event() {
         match event {
-            Event::Connected { id, .. } => told.connected = Some(id),
+            Event::Connected { id, remote, .. } => (told.connected, told.remote) = (Some(id), Some(remote)),
             Event::ConnectFailed { reason, .. } => told.failed = Some(reason),
             Event::Disconnected { reason, .. } => told.ended = Some(reason),
             Event::Message { .. } => told.messages.push(endpoint.take_lent()),
@@ -176,10 +178,44 @@ fn what_no_peer_sends_is_counted<P: Subject>() {
     assert_eq!(server.stats().peer.datagrams_received, 0);
 }
 
+/// As by the endpoint with tasks.
+fn a_trusted_proxy_names_clients<P: Subject>() {
+    const HEADER: &[u8] = b"\r\n\r\n\0\r\nQUIT\n\x21\x12\0\x0c\xc0\0\x02\x07\x7f\0\0\x01\x12\x34\0\x50";
+    let mut pair = Pair::<P>::new();
+    let mut options = Options::server(8).expect("entropy");
+    options.trusted_proxies = vec!["127.0.0.1/32".parse().expect("a network")];
+    pair.server = Endpoint::bind(LOCAL, options).expect("a free port");
+    let (server, client) = (pair.server.local_addr(), pair.client.local_addr());
+    let [(front, proxy), (back, _)] = [silent_socket(), silent_socket()];
+    pair.client.connect(proxy).expect("a free slot");
+    let (mut is_answered, begin) = (false, Instant::now());
+    while pair.there.remote.is_none() || pair.here.remote.is_none() {
+        assert!(begin.elapsed() < DEADLINE, "the connection never opened");
+        frame(&mut pair.client, &mut pair.here);
+        pass(&front, if is_answered { b"" } else { HEADER }, &back, server);
+        frame(&mut pair.server, &mut pair.there);
+        is_answered |= pass(&back, b"", &front, client);
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    assert_eq!(pair.there.remote, "192.0.2.7:4660".parse().ok());
+    assert_eq!(pair.server.stats().proxy_headers_refused, 0);
+}
+
+/// Passes on what has arrived at a socket, behind a header. True if there was something.
+fn pass(socket: &UdpSocket, header: &[u8], by: &UdpSocket, to: SocketAddr) -> bool {
+    socket.set_nonblocking(true).expect("a socket of this system");
+    let (mut buffer, mut has_passed) = ([0; 2_048], false);
+    while let Ok((length, _)) = socket.recv_from(&mut buffer) {
+        by.send_to(&[header, &buffer[..length]].concat(), to).expect("room");
+        has_passed = true;
+    }
+    has_passed
+}
+
 /// An attempt at an address at which nothing listens, and then one at the server.
 #[cfg(target_os = "linux")]
 fn an_attempt_at_a_closed_port_ends_at_once<P: Subject>() {
-    let closed = std::net::UdpSocket::bind(LOCAL).expect("a free port").local_addr().expect("it is bound");
+    let closed = UdpSocket::bind(LOCAL).expect("a free port").local_addr().expect("it is bound");
     let mut pair = Pair::<P>::new();
     // Without the report the attempt would take longer than a test may.
     let mut options = Options::client().expect("entropy");
@@ -228,6 +264,7 @@ by_both_protocols!(
     players_outlast_a_frame_that_takes_longer_than_the_timeout,
     a_server_that_does_not_answer_is_told,
     what_no_peer_sends_is_counted,
+    a_trusted_proxy_names_clients,
 );
 
 /// A frame loop has the same plugins as a server with tasks.

@@ -23,6 +23,10 @@ impl Inspect for Awareness {
         pass(self.handle_server(now, datagram), datagram)
     }
 
+    fn begins_connection(&self, datagram: &[u8]) -> bool {
+        Self::begins_connection(self, datagram)
+    }
+
     fn parting(&self) -> Option<Bytes> {
         Self::parting(self).map(Bytes::from)
     }

@@ -30,6 +30,8 @@ counted! {
         DatagramTooBig,
         /// A datagram of the client was too long for the PROXY header before it.
         TooBigBehindHeader,
+        /// A datagram of the client began like a PROXY header, which the game server would have believed.
+        ForgedHeader,
         /// A datagram came from somebody else than the game server, before the socket was connected.
         ForeignSource,
         /// A datagram of the client was for another session than its own.
@@ -67,6 +69,7 @@ impl DropReason {
             | Self::EmptyMessage
             | Self::ForeignSession
             | Self::TooBigBehindHeader
+            | Self::ForgedHeader
             | Self::SendRefused
             | Self::RateLimited
             | Self::NotHandshake
@@ -83,6 +86,7 @@ impl DropReason {
             Self::ServerTooOld | Self::ClientTooOld => "too_old",
             Self::EmptyMessage => "empty_message",
             Self::DatagramTooBig | Self::TooBigBehindHeader => "too_big",
+            Self::ForgedHeader => "forged_header",
             Self::ForeignSource => "foreign_source",
             Self::ForeignSession => "foreign_session",
             Self::Reserved => "reserved",

@@ -31,6 +31,9 @@ pub trait Inspect: Send + fmt::Debug {
     /// A datagram of the game server.
     fn to_client(&mut self, now: Instant, datagram: &[u8]) -> Verdict;
 
+    /// Whether a datagram of the client begins a connection.
+    fn begins_connection(&self, datagram: &[u8]) -> bool;
+
     /// What tells the game server that the client has gone, if the protocol has something for that.
     fn parting(&self) -> Option<Bytes>;
 

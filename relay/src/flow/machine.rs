@@ -23,7 +23,7 @@ use super::counters::{DropReason, TargetCounters};
 use super::end::FlowEnd;
 use super::inspect::{Inspect, Verdict};
 use super::limits::FlowLimits;
-use super::proxy_header::{Announcement, ProxyHeader};
+use super::proxy_header::{self, Announcement, ProxyHeader};
 use super::queue::{AgeQueue, Bounds};
 use super::rate::SharedRate;
 use super::reports::Reports;
@@ -169,7 +169,7 @@ pub struct Flow {
     last_received: Instant,
     rate: Option<SharedRate>,
     reports: Option<Box<Reports>>,
-    /// While the game server has not answered.
+    /// Which datagrams begin with the address of the client, for game servers that read it.
     announcement: Option<Announcement>,
     inspect: Option<Box<dyn Inspect>>,
     /// Whether a game server that is absent ends it: not once the server has sent something.
@@ -340,7 +340,9 @@ impl Flow {
         self.count_drops(DropReason::ServerTooOld, expired);
         self.drop_behind_header();
         let front = self.to_server.front()?;
-        if let Some(header) = self.announcement.as_ref().and_then(Announcement::next) {
+        let max_datagram = self.limits.max_datagram;
+        let announcement = self.announcement.as_ref();
+        if let Some(header) = announcement.and_then(|it| it.before(front.len(), max_datagram)) {
             buffer.clear();
             header.write(buffer);
             buffer.extend_from_slice(front);
@@ -401,7 +403,8 @@ impl Flow {
     /// The longest datagram, as the client is told. What knows the protocol clamps the MTU instead.
     fn max_datagram_told(&self) -> usize {
         let max = self.limits.max_datagram;
-        let announcement = self.announcement.as_ref().filter(|_| self.inspect.is_none());
+        let is_known = self.inspect.is_some();
+        let announcement = self.announcement.as_ref().filter(|it| it.is_first() && !is_known);
         announcement.map_or(max, |announcement| announcement.room(max).min(max))
     }
 
@@ -482,6 +485,15 @@ impl Flow {
         if self.rate.as_ref().is_some_and(|rate| !rate.admits(now, datagram.len())) {
             return self.count_drops(DropReason::RateLimited, 1);
         }
+        if let Some(announcement) = &mut self.announcement {
+            if proxy_header::is_forged(datagram) {
+                return self.count_drops(DropReason::ForgedHeader, 1);
+            }
+            announcement.handle_datagram(now);
+            if self.inspect.as_ref().is_some_and(|inspect| inspect.begins_connection(datagram)) {
+                announcement.begin_again();
+            }
+        }
         let verdict = self.inspect.as_mut().map_or(Verdict::Pass, |inspect| inspect.to_server(now, datagram));
         match verdict {
             // Copied, because the message is a slice that would keep its whole read buffer alive.
@@ -497,13 +509,14 @@ impl Flow {
     /// may come back.
     fn handle_unreachable(&mut self, reason: Unreachable) {
         self.counters.unreachable(reason);
+        self.announcement.iter_mut().for_each(Announcement::begin_again);
         if self.closes_unreachable && reason.is_absence() {
             self.finish(FlowEnd::ServerUnreachable);
         }
     }
 
     fn handle_server_datagram(&mut self, now: Instant, datagram: &[u8]) {
-        self.announcement = None;
+        self.announcement.iter_mut().for_each(Announcement::handle_answer);
         self.closes_unreachable = false;
         let verdict = self.inspect.as_mut().map_or(Verdict::Pass, |inspect| inspect.to_client(now, datagram));
         match verdict {
@@ -526,7 +539,8 @@ impl Flow {
 
     /// Drops datagrams that would be too long with the header before them. Without it the server would not know whose they are.
     fn drop_behind_header(&mut self) {
-        let Some(announcement) = self.announcement.as_ref().filter(|it| it.next().is_some()) else { return };
+        let first = self.announcement.as_ref().filter(|it| it.is_first() && it.next().is_some());
+        let Some(announcement) = first else { return };
         let room = announcement.room(self.limits.max_datagram);
         let mut dropped = 0;
         while self.to_server.front().is_some_and(|datagram| datagram.len() > room) {
@@ -548,7 +562,7 @@ impl Flow {
     /// How many of the datagrams that wait make one batch.
     fn batch_count(&self, segment: usize, max_count: usize) -> usize {
         // Until the game server has answered, each datagram may need a header of its own.
-        if self.announcement.is_some() || segment == 0 {
+        if self.announcement.as_ref().is_some_and(Announcement::is_waiting) || segment == 0 {
             return 1;
         }
         let max_count = max_count.min(BATCH_BYTES_MAX / segment).max(1);

@@ -1,9 +1,12 @@
 //! The header of the PROXY protocol, version 2, that tells a game server the address of a client.
 
 use std::net::{IpAddr, SocketAddr};
+use std::time::{Duration, Instant};
 
-/// The signature, version 2 and the command PROXY.
-const START: [u8; 13] = *b"\r\n\r\n\0\r\nQUIT\n\x21";
+use rakwire_udp::proxy::SIGNATURE;
+
+/// Version 2 and the command PROXY.
+const VERSION_AND_COMMAND: u8 = 0x21;
 const UDP_OVER_IPV4: u8 = 0x12;
 const UDP_OVER_IPV6: u8 = 0x22;
 
@@ -19,6 +22,15 @@ const EVERY: u64 = 4;
 
 /// What a datagram carries on the usual path, whose MTU is 1,500 bytes.
 const PATH_PAYLOAD: usize = 1_472;
+
+/// A game server that has sent nothing for so long although its client sends may have started again and forgotten whose datagrams these
+/// are.
+const SILENCE: Duration = Duration::from_secs(5);
+
+/// Whether a datagram of a client begins like a header, which its game server would believe.
+pub(crate) fn is_forged(datagram: &[u8]) -> bool {
+    datagram.starts_with(&SIGNATURE)
+}
 
 /// The header of a flow: which client it is for, and which server it goes to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,7 +71,8 @@ impl ProxyHeader {
     /// # Ok::<(), std::net::AddrParseError>(())
     /// ```
     pub fn write(&self, buffer: &mut Vec<u8>) {
-        buffer.extend(START);
+        buffer.extend(SIGNATURE);
+        buffer.push(VERSION_AND_COMMAND);
         match (self.client.ip().to_canonical(), self.server.ip().to_canonical()) {
             (IpAddr::V4(client), IpAddr::V4(server)) => {
                 buffer.extend([UDP_OVER_IPV4, 0, 12]);
@@ -89,11 +102,23 @@ fn as_ipv6(ip: IpAddr) -> [u8; 16] {
 pub(crate) struct Announcement {
     header: ProxyHeader,
     sent: u64,
+    state: State,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// The game server has sent nothing yet.
+    First,
+    /// It has, so it knows the address. The time of the client's first datagram since its last one.
+    Known { asked: Option<Instant> },
+    /// It may have forgotten the address. A datagram for which the header leaves no room goes without it: clients were told the
+    /// limit of those without.
+    Again,
 }
 
 impl Announcement {
     pub(crate) const fn new(header: ProxyHeader) -> Self {
-        Self { header, sent: 0 }
+        Self { header, sent: 0, state: State::First }
     }
 
     /// The longest datagram that the header fits before, at a relay with this limit. A higher limit says that paths are wide.
@@ -101,9 +126,45 @@ impl Announcement {
         max_datagram.max(PATH_PAYLOAD) - self.header.length()
     }
 
+    /// Whether datagrams have to be looked at one by one.
+    pub(crate) const fn is_waiting(&self) -> bool {
+        !matches!(self.state, State::Known { .. })
+    }
+
+    /// Whether the game server has never sent anything.
+    pub(crate) fn is_first(&self) -> bool {
+        self.state == State::First
+    }
+
     /// The header of the next datagram, if it has one.
-    pub(crate) const fn next(&self) -> Option<&ProxyHeader> {
-        if self.sent.is_multiple_of(EVERY) { Some(&self.header) } else { None }
+    pub(crate) fn next(&self) -> Option<&ProxyHeader> {
+        (self.is_waiting() && self.sent.is_multiple_of(EVERY)).then_some(&self.header)
+    }
+
+    /// The header of a datagram of so many bytes, if it has one and there is room for it at a relay with this limit.
+    pub(crate) fn before(&self, length: usize, max_datagram: usize) -> Option<&ProxyHeader> {
+        self.next().filter(|_| self.is_first() || length <= self.room(max_datagram))
+    }
+
+    /// The game server has sent something.
+    pub(crate) const fn handle_answer(&mut self) {
+        self.state = State::Known { asked: None };
+    }
+
+    /// The game server may have forgotten whose datagrams these are: it is absent, or the client begins anew.
+    pub(crate) const fn begin_again(&mut self) {
+        if !self.is_waiting() {
+            (self.state, self.sent) = (State::Again, 0);
+        }
+    }
+
+    /// A datagram of the client, after which a game server counts as started again that has been silent for long.
+    pub(crate) fn handle_datagram(&mut self, now: Instant) {
+        if let State::Known { asked } = &mut self.state
+            && now.saturating_duration_since(*asked.get_or_insert(now)) >= SILENCE
+        {
+            self.begin_again();
+        }
     }
 
     pub(crate) const fn handle_sent(&mut self) {

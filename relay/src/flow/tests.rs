@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 
 use super::*;
-use crate::protocol::{Awareness, Handshake, ProtocolKind};
+use crate::protocol::{Awareness, Handshake, PongCache, ProtocolKind};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -476,6 +476,83 @@ fn the_address_of_a_client_is_announced_until_the_server_has_answered() {
     assert_eq!(fixture.batch(), [1; 4]);
 }
 
+/// A flow to a game server that reads the PROXY protocol, which has answered one datagram.
+fn announced(inspect: Option<Box<dyn Inspect>>) -> Fixture {
+    let header =
+        ProxyHeader { client: "192.0.2.7:5".parse().unwrap(), server: "192.0.2.1:6".parse().unwrap() };
+    let mut fixture = fixture_of(limits(), Setup { proxy_header: Some(header), inspect, ..Setup::default() });
+    fixture.client(datagram(1));
+    assert_eq!(fixture.batch(), [29]);
+    fixture.flow.handle_sent(1, Sending::Sent);
+    fixture.server(FromServer::Datagram(b"answer"));
+    fixture
+}
+
+#[test]
+fn a_datagram_of_a_client_that_begins_like_a_proxy_header_is_dropped() {
+    let mut fixture = announced(None);
+    let forged = b"\r\n\r\n\0\r\nQUIT\n\x21\x12\0\x0c\x0a\0\0\x01\x0a\0\0\x02\0\x01\0\x02payload";
+    fixture.client(FromClient::Datagram(Bytes::from_static(forged)));
+    fixture.client(FromClient::Datagram(Bytes::from_static(&forged[..12])));
+    assert!(fixture.batch().is_empty());
+    assert_eq!(fixture.drops(DropReason::ForgedHeader), 2);
+    // Shorter ones are none, and a server that reads no headers takes these bytes for what they are.
+    fixture.client(FromClient::Datagram(Bytes::from_static(&forged[..11])));
+    assert_eq!(fixture.batch(), [11]);
+    let mut plain = fixture_of(limits(), Setup::default());
+    plain.client(FromClient::Datagram(Bytes::from_static(forged)));
+    assert_eq!(plain.batch(), [forged.len()]);
+}
+
+#[test]
+fn the_address_of_a_client_is_announced_again_to_a_server_that_may_have_started_again() {
+    let absent = |fixture: &mut Fixture| {
+        fixture.server(FromServer::Unreachable(Unreachable::ClosedPort));
+        fixture.client(datagram(1));
+    };
+    let silent = |fixture: &mut Fixture| {
+        // The datagram before was not answered.
+        let late = fixture.start + 5 * SECOND;
+        fixture.flow.handle_client(late, datagram(1));
+    };
+    let cases: [&dyn Fn(&mut Fixture); 2] = [&absent, &silent];
+    for forget in cases {
+        let mut fixture = announced(None);
+        fixture.client(datagram(1));
+        assert_eq!(fixture.batch(), [1]);
+        fixture.flow.handle_sent(1, Sending::Sent);
+        forget(&mut fixture);
+        assert_eq!(fixture.batch(), [29]);
+        fixture.flow.handle_sent(1, Sending::Sent);
+        // The client was told that so long datagrams pass.
+        fixture.server(FromServer::Unreachable(Unreachable::ClosedPort));
+        fixture.client(datagram(1_472));
+        assert_eq!(fixture.batch(), [1_472]);
+        fixture.server(FromServer::Datagram(b"answer"));
+        assert_eq!(fixture.batch(), [1_472]);
+    }
+}
+
+#[test]
+fn the_address_of_a_client_is_announced_again_where_it_begins_a_connection() {
+    let handshake = Handshake::default();
+    let now = Instant::now();
+    let awareness = Awareness::new(ProtocolKind::RakNet, handshake, Arc::<PongCache>::default(), now);
+    let header =
+        ProxyHeader { client: "192.0.2.7:5".parse().unwrap(), server: "192.0.2.1:6".parse().unwrap() };
+    let setup = Setup { proxy_header: Some(header), inspect: Some(Box::new(awareness)), ..Setup::default() };
+    let mut fixture = fixture_of(limits(), setup);
+    let mut request = vec![0; 600];
+    request[..18]
+        .copy_from_slice(b"\x05\x00\xff\xff\x00\xfe\xfe\xfe\xfe\xfd\xfd\xfd\xfd\x12\x34\x56\x78\x0b");
+    for _ in 0..2 {
+        fixture.client(FromClient::Datagram(Bytes::copy_from_slice(&request)));
+        assert_eq!(fixture.batch(), [628]);
+        fixture.flow.handle_sent(1, Sending::Sent);
+        fixture.server(FromServer::Datagram(b"\x84\0\0\0\0\0\x08\xfe"));
+    }
+}
+
 #[test]
 fn what_has_no_room_behind_the_header_is_dropped_and_the_client_is_told_the_limit() {
     let header =
@@ -525,6 +602,10 @@ impl Inspect for Strict {
 
     fn to_client(&mut self, _: Instant, datagram: &[u8]) -> Verdict {
         self.to_server(Instant::now(), datagram)
+    }
+
+    fn begins_connection(&self, _: &[u8]) -> bool {
+        false
     }
 
     fn parting(&self) -> Option<Bytes> {

@@ -25,6 +25,8 @@ counted! {
         HandshakeBudget,
         /// It is longer than clients may send.
         TooBig,
+        /// It begins like a PROXY header, which the server would have believed.
+        ForgedHeader,
         /// It has no bytes.
         Empty,
         /// It answers a challenge on a connection that goes on.

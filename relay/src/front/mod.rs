@@ -45,7 +45,7 @@ pub(crate) use table::FlowId;
 use table::FlowTable;
 pub(crate) use transmit::{To, Transmits};
 
-use crate::flow::proxy_header::Announcement;
+use crate::flow::proxy_header::{self, Announcement};
 use crate::flow::rate::RateLimit;
 use crate::flow::{ProxyHeader, Rate, Source};
 use crate::now::Now;
@@ -165,7 +165,7 @@ struct Flow<P> {
     is_open: bool,
     server: SocketAddr,
     source: Source,
-    /// While the server has not answered, if it is told the address of the client.
+    /// If the server is told the address of the client.
     announcement: Option<Announcement>,
     idle_timeout: Duration,
     max_datagram: usize,
@@ -240,9 +240,21 @@ impl<A: Admit> Front<A> {
                 self.counters.dropped(FrontDropReason::TooBig);
                 continue;
             }
+            if proxy_header::is_forged(datagram) && self.announcement(open).is_some() {
+                self.pass_to_server(open, run.take(datagram), out, stride);
+                self.counters.dropped(FrontDropReason::ForgedHeader);
+                continue;
+            }
             let within_rate = open.is_none_or(|id| self.is_within_rate(id, now.at, datagram.len()));
-            if within_rate && open.is_some() && self.belongs_to_connection(datagram) {
-                run.add(datagram);
+            let of_connection = open.filter(|_| within_rate && self.belongs_to_connection(datagram));
+            if let Some(id) = of_connection {
+                if self.needs_header(id, now.at, datagram.len()) {
+                    self.pass_to_server(open, run.take(datagram), out, stride);
+                    self.counters.passed(Direction::ToServer, datagram.len(), datagram.len());
+                    self.write_to_server(id, out, |writer| writer.bytes(datagram));
+                } else {
+                    run.add(datagram);
+                }
                 continue;
             }
             self.pass_to_server(open, run.take(datagram), out, stride);
@@ -278,7 +290,7 @@ impl<A: Admit> Front<A> {
                 self.counters.dropped(FrontDropReason::UnknownSource);
                 continue;
             };
-            flow.announcement = None;
+            flow.announcement.iter_mut().for_each(Announcement::handle_answer);
             let is_open = flow.is_open;
             if is_open && self.belongs_to_connection(datagram) {
                 run.add(datagram);
@@ -334,13 +346,17 @@ impl<A: Admit> Front<A> {
 
     /// The system refused to send a datagram to the server. If it had the header of a flow, the next one has it.
     pub(crate) fn handle_unsent(&mut self, id: FlowId) {
-        let announcement = self.flows.get(id).and_then(|(_, flow)| flow.announcement.as_mut());
-        announcement.into_iter().for_each(Announcement::handle_unsent);
+        self.announcement(Some(id)).into_iter().for_each(Announcement::handle_unsent);
     }
 
     /// The way of a flow to its game server.
     pub(crate) fn route(&mut self, id: FlowId) -> Option<Route> {
         self.flows.get(id).map(|(client, flow)| Route { client, server: flow.server, source: flow.source })
+    }
+
+    /// The client begins anew, maybe since the server has started again and forgotten it.
+    fn announce_again(&mut self, id: FlowId) {
+        self.announcement(Some(id)).into_iter().for_each(Announcement::begin_again);
     }
 
     /// Writes a datagram to the server, which may have to be told the address of the client first.
@@ -350,8 +366,7 @@ impl<A: Admit> Front<A> {
         out: &mut Transmits<'_>,
         write: impl FnOnce(&mut Writer<'_>) -> Result<(), WireError>,
     ) {
-        let announcement = self.flows.get(id).and_then(|(_, flow)| flow.announcement.as_mut());
-        let header = announcement.and_then(|announcement| {
+        let header = self.announcement(Some(id)).and_then(|announcement| {
             let header = announcement.next().copied();
             announcement.handle_sent();
             header
@@ -380,6 +395,20 @@ impl<A: Admit> Front<A> {
     /// The longest datagram that the client of a flow may send; what is sent without a flow goes nowhere.
     fn longest_of(&mut self, open: Option<FlowId>) -> usize {
         open.and_then(|id| self.flows.get(id)).map_or(usize::MAX, |(_, flow)| flow.max_datagram)
+    }
+
+    /// How the server of a flow is told the address of the client, if it believes PROXY headers.
+    fn announcement(&mut self, open: Option<FlowId>) -> Option<&mut Announcement> {
+        open.and_then(|id| self.flows.get(id)).and_then(|(_, flow)| flow.announcement.as_mut())
+    }
+
+    /// Whether the server has to be told the address of the client again with a datagram of a connection of so many bytes, which
+    /// leaves room for it.
+    fn needs_header(&mut self, id: FlowId, now: Instant, length: usize) -> bool {
+        let Some((_, flow)) = self.flows.get(id) else { return false };
+        let Some(announcement) = &mut flow.announcement else { return false };
+        announcement.handle_datagram(now);
+        announcement.is_waiting() && length <= announcement.room(flow.max_datagram)
     }
 
     fn is_within_rate(&mut self, id: FlowId, now: Instant, length: usize) -> bool {

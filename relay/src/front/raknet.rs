@@ -177,6 +177,7 @@ impl<A: Admit> Front<A> {
             self.send_request_2(id, &flow, out);
         } else if let Some(flow) = self.raknet_flow(id) {
             *flow = asked;
+            self.announce_again(id);
             let request = Offline::Request1 { protocol: asked.version, mtu: asked.mtu };
             self.write_to_server(id, out, |writer| request.write(writer));
         }

@@ -14,6 +14,7 @@ use hyper::server::conn::http1;
 use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use rakwire_udp::proxy::ProxyHeader;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::OwnedSemaphorePermit;
@@ -28,7 +29,7 @@ use super::http::router_for_banned;
 use super::read_ahead::ReadAhead;
 use super::tcp::tune;
 use super::write_deadline::WriteDeadline;
-use crate::admission::{Refusal, parse};
+use crate::admission::Refusal;
 use crate::now::Now;
 
 /// How long the listener pauses when the system is out of resources, such as file descriptors.
@@ -120,13 +121,13 @@ async fn read_client(stream: &mut TcpStream) -> io::Result<Option<SocketAddr>> {
     let mut header = vec![0; PROXY_HEADER_FIXED];
     stream.read_exact(&mut header).await?;
     // Refuses what is no header, or too long a one, before the rest is read.
-    if let Some(parsed) = parse(&header).map_err(invalid)? {
+    if let Some(parsed) = ProxyHeader::read(&header).map_err(invalid)? {
         return Ok(parsed.client);
     }
     let rest = header.last_chunk().map_or(0, |length| usize::from(u16::from_be_bytes(*length)));
     header.resize(PROXY_HEADER_FIXED + rest, 0);
     stream.read_exact(&mut header[PROXY_HEADER_FIXED..]).await?;
-    Ok(parse(&header).map_err(invalid)?.and_then(|parsed| parsed.client))
+    Ok(ProxyHeader::read(&header).map_err(invalid)?.and_then(|parsed| parsed.client))
 }
 
 pub(super) async fn accept(listener: &TcpListener) -> (TcpStream, SocketAddr) {

@@ -53,6 +53,16 @@ impl Awareness {
         }
     }
 
+    /// Whether a datagram of the client begins a connection. Of the Game Protocol it is not known: the words of its handshake
+    /// look alike.
+    #[must_use]
+    pub fn begins_connection(&self, datagram: &[u8]) -> bool {
+        match &self.0 {
+            Flow::RakNet(_) => super::raknet::is_request_1(datagram),
+            Flow::GameProtocol(_) | Flow::Raw => false,
+        }
+    }
+
     /// The datagram that tells the server that the client has disconnected, if the server knows the client.
     #[must_use]
     pub fn parting(&self) -> Option<Vec<u8>> {

@@ -164,6 +164,11 @@ fn write_disconnection(writer: &mut Writer<'_>, header: DatagramHeader) -> Resul
     writer.u8(id::DISCONNECTION_NOTIFICATION)
 }
 
+/// Whether a datagram is request 1.
+pub(super) fn is_request_1(datagram: &[u8]) -> bool {
+    matches!(offline(datagram), Some(Offline::Request1 { .. }))
+}
+
 /// The offline message that a datagram is, if it is one. The first byte tells most datagrams from it.
 fn offline(datagram: &[u8]) -> Option<Offline<'_>> {
     let is_connected = datagram.first().is_none_or(|first| first & VALID != 0);

@@ -28,6 +28,8 @@ mod limits;
 #[cfg(unix)]
 mod many_relays;
 #[cfg(test)]
+mod marks;
+#[cfg(test)]
 #[cfg(target_os = "linux")]
 mod memory;
 #[cfg(test)]

@@ -144,7 +144,7 @@ impl Session {
         Ok(Self { connection, request, answers, _settings: (sent, received), _endpoint: endpoint })
     }
 
-    async fn game(relay: SocketAddr) -> Self {
+    pub(crate) async fn game(relay: SocketAddr) -> Self {
         Self::open(relay, "target=game", None).await.unwrap()
     }
 
@@ -152,14 +152,14 @@ impl Session {
         Self::open(relay, &format!("target=game&protocol={FLOW_PROTOCOL}{more}"), None).await.unwrap()
     }
 
-    fn send(&self, datagram: &[u8]) {
+    pub(crate) fn send(&self, datagram: &[u8]) {
         let mut framed = BytesMut::new();
         VarInt::from_u32(0).encode(&mut framed);
         framed.extend_from_slice(datagram);
         self.connection.send_datagram(framed.freeze()).unwrap();
     }
 
-    async fn receive(&self) -> Bytes {
+    pub(crate) async fn receive(&self) -> Bytes {
         let mut datagram = within(self.connection.read_datagram()).await.unwrap();
         assert_eq!(VarInt::decode(&mut datagram).unwrap(), VarInt::from_u32(0));
         datagram

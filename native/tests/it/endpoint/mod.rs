@@ -8,6 +8,7 @@ mod lifecycle;
 mod messages;
 mod meters;
 mod pauses;
+mod proxies;
 #[cfg(target_os = "linux")]
 mod shards;
 mod simulation;

@@ -73,3 +73,62 @@ fn a_server_of_the_game_protocol_is_told_the_address_of_the_client_too() {
     let seasoned = bench.server(*id, &[0x40, 1, 2, 3]);
     assert_eq!(seasoned[0].1.len(), 4, "no header any more");
 }
+
+#[test]
+fn a_packet_of_a_client_that_begins_like_a_proxy_header_is_dropped() {
+    let mut bench = Bench::new(settings(FrontProtocol::GameProtocol));
+    bench.front.admission.proxy_protocol = true;
+    let from = client_address(1);
+    let salt = game_protocol::wire::HandshakeWord(0x4123_4567);
+    let challenge = bench.client(from, &salt.0.to_be_bytes());
+    let pepper = game_protocol::wire::HandshakeWord::read(&challenge[0].1).unwrap();
+    let begun = bench.client(from, &salt.season(pepper).0.to_be_bytes());
+    let (To::Server(id), _) = begun[0] else { panic!("{begun:?}") };
+    bench.server(id, &[0x40, 1, 2, 3]);
+    let forged = [&header(address("10.0.0.1:1"))[..], b"payload"].concat();
+    assert_eq!(bench.client(from, &forged), []);
+    assert_eq!(bench.front.counters.snapshot().drops(FrontDropReason::ForgedHeader), 1);
+    assert_eq!(bench.client(from, &forged[1..]), [(To::Server(id), forged[1..].to_vec())]);
+}
+
+#[test]
+fn a_server_that_may_have_started_again_is_told_the_address_of_a_client_that_begins_anew() {
+    let mut bench = Bench::raknet();
+    bench.front.admission.proxy_protocol = true;
+    let from = client_address(1);
+    let cookie = bench.cookie(from);
+    let first = bench.client(from, &request_2(cookie, 1_400));
+    let (To::Server(id), _) = first[0] else { panic!("{first:?}") };
+    bench.server(id, &reply_1(ServerSecurity::None, 1_400));
+    bench.server(id, &reply_2(1_400));
+    assert_eq!(bench.client(from, &request_2(cookie, 1_400)), first);
+}
+
+#[test]
+fn a_server_that_has_been_silent_is_told_the_address_of_the_client_again() {
+    let mut bench = Bench::raknet();
+    bench.front.admission.proxy_protocol = true;
+    let from = client_address(1);
+    let cookie = bench.cookie(from);
+    let first = bench.client(from, &request_2(cookie, 1_400));
+    let (To::Server(id), _) = first[0] else { panic!("{first:?}") };
+    bench.server(id, &reply_1(ServerSecurity::None, 1_400));
+    bench.server(id, &reply_2(1_400));
+    let connected = b"\x84\0\0\0message";
+    assert_eq!(bench.client(from, connected), [(To::Server(id), connected.to_vec())]);
+    bench.server(id, connected);
+    bench.wait(Duration::from_secs(10));
+    // A client that was silent itself gets no answer either.
+    for _ in 0..2 {
+        assert_eq!(bench.client(from, connected), [(To::Server(id), connected.to_vec())]);
+        bench.wait(Duration::from_secs(4));
+    }
+    bench.wait(Duration::from_secs(1));
+    let announced = [&header(from)[..], connected].concat();
+    assert_eq!(bench.client(from, connected), [(To::Server(id), announced)]);
+    // The MTU was agreed on without a header.
+    let longest = [&[0x84; 1][..], &[0; 1_471]].concat();
+    assert_eq!(bench.client(from, &longest), [(To::Server(id), longest.clone())]);
+    bench.server(id, connected);
+    assert_eq!(bench.client(from, connected), [(To::Server(id), connected.to_vec())]);
+}
