@@ -1,6 +1,8 @@
 //! The command-line tool of rakwire: pings, echoes and sends RakNet messages, measures paths and decodes datagrams.
 
 #![forbid(unsafe_code)]
+// These macros panic where nothing can be written.
+#![deny(clippy::print_stdout, clippy::print_stderr)]
 
 mod bench;
 mod capture;

@@ -43,6 +43,8 @@
 //! The logic of a client is in [`flow`], without IO; `io` has the sockets.
 
 #![forbid(unsafe_code)]
+// These macros panic where nothing can be written.
+#![deny(clippy::print_stdout, clippy::print_stderr)]
 
 #[macro_use]
 mod counted;

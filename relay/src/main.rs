@@ -1,12 +1,16 @@
 //! The program `rakwire-relay`. The library describes what it does.
 
 #![forbid(unsafe_code)]
+// These macros panic where nothing can be written.
+#![deny(clippy::print_stdout, clippy::print_stderr)]
 
 mod args;
 mod commands;
 mod run;
 mod signals;
 
+use std::fmt::Display;
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -38,20 +42,25 @@ fn main() -> ExitCode {
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(Failure::Misconfigured(line)) => {
-            eprintln!("error: {line}");
+            report(format_args!("error: {line}"));
             ExitCode::from(MISCONFIGURED)
         }
         Err(Failure::Failed(line)) => {
-            eprintln!("error: {line}");
+            report(format_args!("error: {line}"));
             ExitCode::FAILURE
         }
     }
 }
 
+/// Prints a line on standard error. A failure to print is ignored.
+fn report(line: impl Display) {
+    let _ = writeln!(io::stderr(), "{line}");
+}
+
 /// Prints one line for an invalid value, and clap's output for help and missing options.
 fn reject_arguments(error: &clap::Error) -> ExitCode {
     if error.kind() == ErrorKind::ValueValidation {
-        eprintln!("{}", error.to_string().lines().next().unwrap_or_default());
+        report(error.to_string().lines().next().unwrap_or_default());
         return ExitCode::from(MISCONFIGURED);
     }
     error.exit()

@@ -30,5 +30,7 @@ pub(super) fn start_logging() {
         .with_writer(io::stderr)
         .with_ansi(io::stderr().is_terminal())
         .with_target(false)
+        // A line that cannot be written would be told on the same output, by a panic.
+        .log_internal_errors(false)
         .init();
 }

@@ -1,4 +1,4 @@
-//! SQLite logs, and what `rakwire log` shows of them.
+//! SQLite logs, what `rakwire log` shows of them, and the log of `rakwire echo`.
 
 use std::path::Path;
 
@@ -68,4 +68,18 @@ fn what_is_no_log_is_said_in_one_line() {
     fails(&["log", &missing, "weather"], "weather");
     fails(&["echo", "--listen", "127.0.0.1:0", "--sqlite", "/nowhere/a.db"], "/nowhere/a.db");
     assert!(!Path::new(&missing).exists(), "a reader makes no file");
+}
+
+/// As that of a program that read it and has ended; a full disk is the same to the writer.
+#[cfg(unix)]
+#[test]
+fn a_log_that_cannot_be_written_ends_nothing() {
+    let echo = ["echo", "--listen", "127.0.0.1:0"];
+    let mut server = Server::start(Path::new(env!("CARGO_BIN_EXE_rakwire")), &echo, "listening on ");
+    drop(server.child.stderr.take());
+    for _ in 0..2 {
+        let (status, _, error) = rakwire(&["send", &server.announced, "hello"]);
+        assert_eq!(status, Some(0), "{error}");
+    }
+    assert_eq!(server.child.try_wait().expect("its state"), None);
 }

@@ -46,7 +46,8 @@ pub fn start_logging(config: &LogConfig) -> Result<(), LogError> {
     let levels = parse_levels(&config.level).ok_or_else(|| LogError::Level(config.level.clone()))?;
     let per_second = NonZeroU32::new(config.lines_per_second).unwrap_or(NonZeroU32::MIN);
     let filter = levels.and(LineLimit::new(per_second));
-    let lines = fmt::layer().with_writer(io::stderr);
+    // A line that cannot be written would be told on the same output, by a panic.
+    let lines = fmt::layer().with_writer(io::stderr).log_internal_errors(false);
     let started = match config.format {
         LogFormat::Text => {
             let lines = lines.with_ansi(io::stderr().is_terminal());

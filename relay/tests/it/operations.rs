@@ -431,3 +431,22 @@ async fn a_reader_that_stops_in_a_file_loses_its_connection() {
     assert_eq!(get(relay.address, "/healthz").await.1, "ok");
     drop(stopped);
 }
+
+/// As on a full disk.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_log_that_cannot_be_written_ends_nothing() {
+    let full = || Stdio::from(fs::OpenOptions::new().write(true).open("/dev/full").unwrap());
+    let mut program = Program::start_with(Server::echo().await, &["--log-level", "debug"], full());
+    for _ in 0..2 {
+        let mut client = Client::connect(program.address, "/ws?target=game").await;
+        client.send(b"hello").await;
+        assert_eq!(client.receive().await, b"hello");
+    }
+    assert!(program.child.try_wait().unwrap().is_none());
+    // Errors of the command line are told on the same output.
+    for wrong in [&["--listen", "nowhere"][..], &["check", "--config", "/nowhere/relay.toml"]] {
+        let status = relay().args(wrong).stderr(full()).stdout(Stdio::null()).status().unwrap();
+        assert_eq!(status.code(), Some(2), "{wrong:?}");
+    }
+}
