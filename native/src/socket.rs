@@ -349,15 +349,14 @@ fn refuses_segments(error: &io::Error, size: usize) -> bool {
     error.kind() != io::ErrorKind::WouldBlock && !is_narrow
 }
 
-/// Has the system not pass with each datagram what nobody reads: its time of arrival, its destination and its traffic class,
-/// which quinn-udp asks for. Each of them takes the system time with every datagram.
+/// Has the system not pass with each datagram what nobody reads: its destination and its traffic class, which quinn-udp asks for. Each
+/// of them takes the system time with every datagram.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 fn leave_out_control_messages(socket: &std::net::UdpSocket) {
     use nix::sys::socket::{setsockopt, sockopt};
     use socket2::SockRef;
 
     // A socket has the options of its family, and works with what is not left out.
-    let _ = setsockopt(socket, sockopt::ReceiveTimestampns, &false);
     let _ = setsockopt(socket, sockopt::Ipv4PacketInfo, &false);
     let _ = setsockopt(socket, sockopt::Ipv6RecvPacketInfo, &false);
     let _ = setsockopt(socket, sockopt::IpRecvTos, &false);

@@ -62,13 +62,26 @@ pub fn route(local: SocketAddr, to: SocketAddr) -> SocketAddr {
 /// Those of quinn-udp, and of the system for the other socket.
 pub fn fragmenting_state(socket: &UdpSocket) -> io::Result<UdpSocketState> {
     if cfg!(any(target_os = "linux", target_os = "android")) {
-        let state = UdpSocketState::new(UdpSockRef::from(socket))?;
+        let state = state_without_times(socket)?;
         allow_fragmentation(socket);
         return Ok(state);
     }
     let mut similar = socket.local_addr()?;
     similar.set_port(0);
     UdpSocketState::new(UdpSockRef::from(&UdpSocket::bind(similar)?))
+}
+
+/// Returns the state that quinn-udp needs for a socket, and has the system not pass with each datagram the time of its arrival, for
+/// which quinn-udp asks: nothing reads it, and the older quinn-udp of quinn has no room for it beside addresses of IPv6, where both receive
+/// at one port.
+///
+/// # Errors
+/// Those of quinn-udp.
+pub fn state_without_times(socket: &UdpSocket) -> io::Result<UdpSocketState> {
+    let state = UdpSocketState::new(UdpSockRef::from(socket))?;
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    linux::leave_out_times(socket);
+    Ok(state)
 }
 
 /// Lets this machine and routers fragment what leaves through a socket. Other systems than Linux allow that unless they are asked
@@ -152,6 +165,11 @@ mod linux {
         Ipv6,
         /// All datagrams, and sizes above the path MTU that the system has learnt may be tried.
         Everything,
+    }
+
+    pub(super) fn leave_out_times(socket: &impl AsFd) {
+        // Without the option a datagram only takes the system longer.
+        let _ = setsockopt(socket, sockopt::ReceiveTimestampns, &false);
     }
 
     pub(super) fn forbid(socket: &impl AsFd, unfragmented: Unfragmented) {

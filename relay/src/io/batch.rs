@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use quinn_udp::{Transmit, UdpSockRef, UdpSocketState};
-use rakwire_udp::{ALWAYS_FITS, allow_fragmentation, forbid_fragmentation, fragmenting_state, route};
+use rakwire_udp::{
+    ALWAYS_FITS, allow_fragmentation, forbid_fragmentation, fragmenting_state, route, state_without_times,
+};
 use socket2::SockRef;
 use tokio::net::UdpSocket;
 
@@ -47,7 +49,7 @@ impl BatchSocket {
 
     /// Over a socket that does not block and through which QUIC sends, too.
     pub(crate) fn beside_quic(socket: std::net::UdpSocket) -> io::Result<Self> {
-        let state = UdpSocketState::new(UdpSockRef::from(&socket))?;
+        let state = state_without_times(&socket)?;
         Self::with_state(socket, state, true)
     }
 

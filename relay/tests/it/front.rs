@@ -52,7 +52,11 @@ fn with_front_before(server: SocketAddr) -> Config {
 }
 
 pub(crate) async fn client() -> Endpoint<RakNet> {
-    Endpoint::bind("127.0.0.1:0", Options::<RakNet>::client().unwrap()).await.unwrap()
+    client_at("127.0.0.1:0").await
+}
+
+pub(crate) async fn client_at(local: &str) -> Endpoint<RakNet> {
+    Endpoint::bind(local, Options::<RakNet>::client().unwrap()).await.unwrap()
 }
 
 pub(crate) async fn echoes(connection: &Connection<RakNet>) {

@@ -62,7 +62,7 @@ async fn announced(relay: SocketAddr) -> Option<Announced> {
 }
 
 /// A socket of a client that expects the certificate which is announced.
-fn client_endpoint(announced: &Announced, transport: TransportConfig) -> Endpoint {
+fn client_endpoint(announced: &Announced, transport: TransportConfig, to: SocketAddr) -> Endpoint {
     let hash = STANDARD.decode(&announced.certificate_hashes[0]).unwrap();
     let mut tls = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_protocol_versions(&[&rustls::version::TLS13])
@@ -73,7 +73,8 @@ fn client_endpoint(announced: &Announced, transport: TransportConfig) -> Endpoin
     tls.alpn_protocols = vec![b"h3".to_vec()];
     let mut client = quinn::ClientConfig::new(Arc::new(QuicClientConfig::try_from(tls).unwrap()));
     client.transport_config(Arc::new(transport));
-    let mut endpoint = Endpoint::client("127.0.0.1:0".parse().unwrap()).unwrap();
+    let local = if to.is_ipv4() { "127.0.0.1:0" } else { "[::1]:0" };
+    let mut endpoint = Endpoint::client(local.parse().unwrap()).unwrap();
     endpoint.set_default_client_config(client);
     endpoint
 }
@@ -91,8 +92,8 @@ impl Session {
     /// Opens a session with this query; the error is the HTTP status.
     async fn open(relay: SocketAddr, query: &str, origin: Option<&str>) -> Result<Self, u16> {
         let announced = announced(relay).await.expect("there is WebTransport");
-        let endpoint = client_endpoint(&announced, TransportConfig::default());
         let to = SocketAddr::new(relay.ip(), announced.port);
+        let endpoint = client_endpoint(&announced, TransportConfig::default(), to);
         let connection = within(endpoint.connect(to, "127.0.0.1").unwrap()).await.unwrap();
         let url: Url = format!("https://{to}{}?{query}", announced.path).parse().unwrap();
         let mut asked = ConnectRequest::new(url);
@@ -117,8 +118,8 @@ impl Session {
         encode: impl Fn(&str) -> Vec<u8>,
     ) -> Result<Self, u16> {
         let announced = announced(relay).await.expect("there is WebTransport");
-        let endpoint = client_endpoint(&announced, TransportConfig::default());
         let to = SocketAddr::new(relay.ip(), announced.port);
+        let endpoint = client_endpoint(&announced, TransportConfig::default(), to);
         let connection = within(endpoint.connect(to, "127.0.0.1").unwrap()).await.unwrap();
         within(Self::request_in(endpoint, connection, settings, &encode(&to.to_string()))).await
     }
@@ -466,6 +467,41 @@ fn free_port() -> SocketAddr {
     UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
 }
 
+/// Sockets for all addresses, reached at one of either family, by each transport; with data channels and a front at the port of QUIC, and
+/// without.
+#[tokio::test]
+async fn every_transport_works_at_sockets_of_ipv6() {
+    let server = front::echo().await;
+    for is_shared in [false, true] {
+        let port = free_port().port();
+        let all: SocketAddr = format!("[::]:{port}").parse().unwrap();
+        let mut config = Config::new(all).with_target(format!("game={server}").parse().unwrap());
+        config.admin.listen = None;
+        game(&mut config).kind = ProtocolKind::RakNet;
+        config.admission.allow_any_origin = true;
+        config.udp.listen = is_shared.then_some(all);
+        config.webtransport.listen = Some(all);
+        config.webtransport.mode = WebTransportMode::On;
+        config.webrtc.allow_without_origin = is_shared;
+        let relay = Relay::bind(config).await.unwrap();
+        let running = tokio::spawn(relay.run(std::future::pending()));
+        for at in ["127.0.0.1", "[::1]"] {
+            let address: SocketAddr = format!("{at}:{port}").parse().unwrap();
+            let mut socket = Client::connect(address, "/ws?target=game").await;
+            socket.send(&ping()).await;
+            assert_eq!(socket.receive().await.first(), Some(&PONG));
+            let session = Session::game(address).await;
+            let pong = repeated(async || session.send(&ping()), session.receive()).await;
+            assert_eq!(pong.first(), Some(&PONG));
+            if is_shared {
+                let client = front::client_at("[::]:0").await;
+                front::echoes(&within(client.connect(address)).await.unwrap()).await;
+            }
+        }
+        running.abort();
+    }
+}
+
 /// Clients with UDP of their own and pages reach the game server by one port, with and without data channels there.
 #[tokio::test]
 async fn a_front_shares_the_port_of_webtransport() {
@@ -586,8 +622,8 @@ async fn a_client_that_does_not_take_the_answer_is_given_up() {
     // What the relay sends first fills it, so that there is none for the answer.
     let mut transport = TransportConfig::default();
     transport.receive_window(u32::try_from(room.len()).unwrap().into());
-    let endpoint = client_endpoint(&announced, transport);
     let to = SocketAddr::new(relay.address.ip(), announced.port);
+    let endpoint = client_endpoint(&announced, transport, to);
     let connection = within(endpoint.connect(to, "127.0.0.1").unwrap()).await.unwrap();
     let mut sent = connection.open_uni().await.unwrap();
     settings.write(&mut sent).await.unwrap();
@@ -613,8 +649,9 @@ async fn a_handshake_that_is_not_finished_is_given_up() {
     }
     let socket = tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap();
     // The first packet of a client, which gets no answer.
-    let endpoint = client_endpoint(&announced, TransportConfig::default());
-    let connecting = endpoint.connect(socket.local_addr().unwrap(), "127.0.0.1").unwrap();
+    let between = socket.local_addr().unwrap();
+    let endpoint = client_endpoint(&announced, TransportConfig::default(), between);
+    let connecting = endpoint.connect(between, "127.0.0.1").unwrap();
     let mut first = [0; 2_048];
     let (len, _) = within(socket.recv_from(&mut first)).await.unwrap();
     socket.send_to(&first[..len], to).await.unwrap();
