@@ -1,5 +1,6 @@
 //! RakNet.
 
+mod acknowledgements;
 mod admission;
 mod attacks;
 mod beside_cubic;

@@ -278,8 +278,11 @@ impl Receiver {
         match self.reassembly.on_part(cx, &mut self.budget, sizes, &part) {
             Err(ReceiveError::NoMemory) => Err(self.no_room(cx)),
             Ok(Some(whole)) => {
-                // The sender waits for this message with all its parts acknowledged but the last.
-                self.ack_at = Some(cx.now);
+                // The sender waits for this message with all its parts acknowledged but the last ones. Of a shorter one no part
+                // needs to be acknowledged yet: an application with such messages alone would have one acknowledgement for each.
+                if split.count > ACK_AT_ONCE {
+                    self.ack_at = Some(cx.now);
+                }
                 Ok(Some(whole))
             }
             result => result,

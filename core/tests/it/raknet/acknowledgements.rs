@@ -1,0 +1,67 @@
+//! When acknowledgements leave, and how many, under virtual time.
+
+use core::time::Duration;
+
+use rakwire::raknet::{Config, ConnectionId, Delivery, Outcome, Reliability};
+use rakwire::sim::Conditions;
+
+use crate::support::raknet::{Net, OwnedEvent, client_config, peer, server_config};
+
+const ROUND_TRIP: Duration = Duration::from_millis(50);
+/// That of the npm package over WebTransport.
+const MTU: u16 = 1_052;
+/// Longer than one part.
+const TWO_PARTS: usize = 1_200;
+const NINE_PARTS: usize = 8_500;
+
+/// A client that is connected to a server and knows the round trip.
+fn connected(conditions: Conditions) -> (Net, ConnectionId) {
+    let [client, server] = [client_config(), server_config()].map(|mut config| {
+        config.mtu = MTU;
+        config.ping_interval = None;
+        peer(config)
+    });
+    let mut net = Net::with(client, server, conditions, 1);
+    let (id, _) = net.connect();
+    net.run_for(Duration::from_secs(1));
+    (net, id)
+}
+
+/// An acknowledgement for each message took as many datagrams on the way back as a page's browser lets through when 5 % are lost.
+#[test]
+fn messages_of_two_parts_are_acknowledged_together() {
+    let path = Conditions::bottlenecked(ROUND_TRIP, 20_000_000, ROUND_TRIP);
+    let (mut net, id) = connected(path);
+    net.pair.forth().take_stats();
+    net.pair.back().take_stats();
+    let end = net.now() + Duration::from_secs(5);
+    while net.now() < end {
+        while net.pair.a.send(net.now(), id, &[0x86; TWO_PARTS], Delivery::RELIABLE).is_ok() {}
+        assert!(net.pair.step());
+        net.poll();
+        net.server.clear();
+    }
+    let (forth, back) = (net.pair.forth().take_stats(), net.pair.back().take_stats());
+    assert!(forth.carried > 5_000, "{forth:?}");
+    assert!(back.carried <= forth.carried / 6, "{} for {} datagrams", back.carried, forth.carried);
+}
+
+/// The time from a message to its receipt on an empty path without a limit.
+fn time_to_receipt(length: usize) -> Duration {
+    let (mut net, id) = connected(Conditions { latency: ROUND_TRIP / 2, ..Conditions::default() });
+    let start = net.now();
+    let with_receipt = Delivery::new(Reliability::ReliableWithReceipt);
+    let sent = net.pair.a.send(start, id, &vec![0x86; length], with_receipt).expect("there is room");
+    let receipt = sent.expect("it was asked for");
+    let is_acknowledged =
+        |net: &mut Net| net.client.contains(&OwnedEvent::Receipt(receipt, Outcome::Acknowledged));
+    assert!(net.run_until(Duration::from_secs(1), is_acknowledged));
+    net.now().saturating_since(start)
+}
+
+/// Most of a long message is acknowledged before its last part arrives; of a short one nothing.
+#[test]
+fn a_long_message_that_is_whole_is_acknowledged_at_once() {
+    assert_eq!(time_to_receipt(NINE_PARTS), ROUND_TRIP);
+    assert_eq!(time_to_receipt(TWO_PARTS), ROUND_TRIP + Config::new([0; 32]).ack_delay);
+}
