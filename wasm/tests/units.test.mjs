@@ -8,6 +8,7 @@ import { readDelivery, withReceipt } from "../dist/delivery.js";
 import { RakwireError } from "../dist/errors.js";
 import { ListenerSet } from "../dist/listeners.js";
 import { ReceiveQueue } from "../dist/receive-queue.js";
+import { targetAddressSpace, withPermission } from "../dist/transport/local-network.js";
 import { checkToken, targetUrl } from "../dist/transport/target.js";
 import { beforeAbort, WaitList } from "../dist/waits.js";
 import { watchedSignal } from "./waits.mjs";
@@ -140,4 +141,62 @@ test("who has waited is neither in the list nor at the signal", async () => {
   await assert.rejects(third.promise, /enough/);
   await assert.rejects(waits.add(signal).promise, /enough/);
   assert.deepEqual([waits.all(), count()], [[], 0]);
+});
+
+/** By host, the address space of a relay as its address or its name shows it. */
+const SPACES = {
+  loopback: ["localhost", "game.localhost", "127.0.0.1", "127.255.255.254", "[::1]"],
+  local: [
+    ...["10.0.0.1", "10.255.255.254", "172.16.0.1", "172.31.255.254", "192.168.0.1", "192.168.255.254"],
+    ...["100.64.0.1", "100.99.0.1", "100.127.255.254", "169.254.0.1"],
+    ...["[fc00::1]", "[fdff:1::1]", "[fe80::1]", "[fe9f::1]", "[feaf::1]", "[febf::1]"],
+    ...["printer", "PRINTER", "relay.local", "relay.internal", "relay.lan", "relay.home.arpa"],
+  ],
+  public: [
+    ...["9.255.255.255", "11.0.0.1", "110.0.0.1", "172.15.255.254", "172.32.0.1", "192.167.0.1", "192.169.0.1", "128.0.0.1"],
+    ...["100.63.255.254", "100.128.0.1", "169.253.0.1", "169.255.0.1", "203.0.113.7"],
+    ...["[fbff::1]", "[fe00::1]", "[fe7f::1]", "[fec0::1]", "[ff02::1]", "[fd::1]", "[fc1::1]", "[fe8::1]", "[::2]", "[1::1]", "[2001:db8::1]"],
+    ...["game.example", "localhost.example", "notlocalhost.example", "local.example", "10.example", "10.0.0.1.example", "lan.arpa"],
+  ],
+};
+
+/** Gives this program the location of a page and the permissions of its browser until the test is over. */
+function become(t, location, query) {
+  for (const [name, value] of Object.entries({ location, navigator: { permissions: { query } } })) {
+    const before = Object.getOwnPropertyDescriptor(globalThis, name);
+    Object.defineProperty(globalThis, name, { value, configurable: true });
+    t.after(() => (before === undefined ? delete globalThis[name] : Object.defineProperty(globalThis, name, before)));
+  }
+}
+
+test("the permission that a page needs follows from the addresses of the relay and of the page", async (t) => {
+  const origins = { public: "https://game.example", local: "https://192.168.0.9", loopback: "https://localhost:8443" };
+  const [order, asked, location] = [Object.keys(origins), [], {}];
+  become(t, location, async ({ name }) => {
+    asked.push(name);
+    return { state: "prompt" };
+  });
+  for (const [from, origin] of Object.entries(origins)) {
+    location.origin = origin;
+    for (const [space, hosts] of Object.entries(SPACES)) {
+      for (const host of hosts) {
+        const error = new RakwireError("relay-unreachable", "no relay");
+        const thrown = await withPermission(Promise.reject(error), `ws://${host}:8080/ws`).catch((reason) => reason);
+        const isForeign = order.indexOf(space) > order.indexOf(from);
+        assert.deepEqual([host, asked.splice(0)], [host, isForeign ? [`${space}-network`] : []]);
+        assert.equal(/ from the public network /.test(thrown.message), isForeign, host);
+      }
+    }
+  }
+});
+
+test("a page of https names the local network in requests by http to all but loopback addresses", (t) => {
+  become(t, { origin: "https://game.example" }, () => assert.fail("nothing is asked"));
+  for (const [space, hosts] of Object.entries(SPACES)) {
+    for (const host of hosts) {
+      const expected = space === "loopback" ? {} : { targetAddressSpace: "local" };
+      assert.deepEqual([host, targetAddressSpace(new URL(`http://${host}:8080`))], [host, expected]);
+      assert.deepEqual(targetAddressSpace(new URL(`https://${host}:8080`)), {});
+    }
+  }
 });

@@ -14,7 +14,7 @@ type Space = (typeof SPACES)[number];
 const LOOPBACK = /^((.+\.)?localhost|127(\.\d+){3}|\[::1\])$/;
 /** Addresses of RFC 1918, 3927, 4193, 4291 and 6598; names of RFC 6762 and 8375, `internal`, and names without a dot. */
 const LOCAL =
-  /^((10|100\.(6[4-9]|[7-9]\d|1[01]\d|12[0-7])|169\.254|172\.(1[6-9]|2\d|3[01])|192\.168)(\.\d+){2,3}|\[f([cd]..|e[89ab].):.+|.+\.(local|internal|lan|home\.arpa)|[^.:]+)$/;
+  /^((10|100\.(6[4-9]|[7-9]\d|1[01]\d|12[0-7])|169\.254|172\.(1[6-9]|2\d|3[01])|192\.168)(\.\d+){2,3}|\[f([cd]\w\w|e[89ab]\w):.+|.+\.(local|internal|lan|home\.arpa)|[^.:]+)$/;
 
 /** How long the browser may take to say how it decides. */
 const QUERY_MS = 1_000;
