@@ -226,9 +226,10 @@ fn a_client_that_answers_a_ping_leaves_room_for_another_one() {
     }
 }
 
-/// Attack A4: of a small server a forger has one place or two, however long it goes on.
+/// Attack A4: however long a forger goes on, it has the only place of a server with one, one of up to seven, two of 8 to 15, and an
+/// eighth of more.
 #[test]
-fn a04_forged_connections_leave_small_servers_three_quarters_of_their_places() {
+fn a04_forged_connections_have_one_place_or_two_of_small_servers() {
     for (places, most) in [(1, 1), (4, 1), (7, 1), (8, 2), (15, 2), (16, 2), (24, 3)] {
         let mut server = server(places, |_| {});
         let mut now = START;
