@@ -17,15 +17,12 @@ use rakwire::wire::offline::is_mtu_probe;
 #[cfg(any(target_os = "linux", target_os = "android"))]
 use self::linux::Unfragmented;
 
-/// The error of a datagram that is larger than the path and must not be fragmented.
-#[cfg(any(target_os = "linux", target_os = "android"))]
-const EMSGSIZE: i32 = 90;
+/// The error of a datagram that is larger than the path and must not be fragmented. Of Linux it is another one on MIPS and SPARC.
+#[cfg(unix)]
+const EMSGSIZE: i32 = rustix::io::Errno::MSGSIZE.raw_os_error();
 /// `WSAEMSGSIZE`.
 #[cfg(windows)]
 const EMSGSIZE: i32 = 10_040;
-/// That of BSD and of Apple's systems.
-#[cfg(not(any(target_os = "linux", target_os = "android", windows)))]
-const EMSGSIZE: i32 = 40;
 
 /// Bytes of a datagram that every path of IPv6 carries in one piece, whose links take 1,280 bytes at least (RFC 8200 section 5).
 pub const ALWAYS_FITS: usize = 1_280 - 48;
@@ -187,5 +184,21 @@ mod linux {
         let _ = set_ip_mtu_discover(socket, ipv4);
         let _ = set_ipv6_mtu_discover(socket, ipv6);
         let _ = setsockopt(socket, sockopt::Ipv6DontFrag, &(unfragmented == Unfragmented::Everything));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_error_of_a_datagram_that_no_path_carries_says_so_and_others_do_not() {
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let send = |bytes| socket.send_to(&vec![0; bytes], socket.local_addr().unwrap());
+        assert!(is_too_large(&send(65_508).unwrap_err()));
+        assert_eq!(send(1_200).unwrap(), 1_200);
+        socket.set_nonblocking(true).unwrap();
+        socket.recv(&mut [0; 1_200]).unwrap();
+        assert!(!is_too_large(&socket.recv(&mut []).unwrap_err()));
     }
 }
