@@ -343,6 +343,14 @@ impl Net {
         self.machines.borrow_mut()[usize::from(machine) - 1] = mpsc::unbounded_channel().0;
     }
 
+    /// Adds a machine that is silent, and returns the packets that it receives: those for all machines.
+    pub(crate) fn listener(&mut self) -> mpsc::UnboundedReceiver<Vec<u8>> {
+        let (sender, packets) = mpsc::unbounded_channel();
+        self.machines.borrow_mut().push(sender);
+        self.next += 1;
+        packets
+    }
+
     /// The network stack of a machine.
     pub(crate) fn stack_of(&self, machine: u8) -> Stack<'static> {
         self.stacks[usize::from(machine) - 1]
