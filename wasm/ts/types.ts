@@ -96,6 +96,7 @@ export interface Message {
  *   come back to its connection.
  * - `message-too-large`, `receive-memory`: the server sent more than the connection's memory can hold.
  * - `sent-too-large`: a message of this side was larger than the server can hold.
+ * - `path-too-narrow`: the path has become too narrow for a message of this side that was sent in parts.
  * - `message-unfinished`: the server never completed a reliable message.
  * - `no-memory`: the platform has no memory for a message that arrived.
  * - `worker-unavailable`: the worker of the connection failed, or was closed before the connection was open.
@@ -111,6 +112,7 @@ export type CloseCode =
   | "banned"
   | "message-too-large"
   | "sent-too-large"
+  | "path-too-narrow"
   | "receive-memory"
   | "message-unfinished"
   | "no-memory"

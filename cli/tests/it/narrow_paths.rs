@@ -143,3 +143,14 @@ fn large_messages_arrive_through_a_narrow_path_that_drops_fragments() {
         assert_eq!(echoes.matches(&format!(", MTU {mtu}\n")).count(), 3, "{echoes}");
     }
 }
+
+/// Nothing but large messages is under way, and request 1 shows nothing of the way back.
+#[test]
+fn large_messages_arrive_where_the_way_back_alone_is_narrower_and_drops_fragments() {
+    let machines = Machines::new();
+    machines.narrow(1_280, &TO_CLIENT);
+    machines.drop_fragments(Some("client"));
+    for server in [IPV4, IPV6] {
+        assert_echoed(&machines.send(server));
+    }
+}

@@ -127,6 +127,9 @@ error_enum! {
         MessageTooLarge => "a message of the other peer is larger than a connection may hold",
         /// The other peer has ended the connection because it cannot hold a message of this side. Peers of this crate say so.
         SentTooLarge => "the other peer cannot hold a message as large as one that this side sent",
+        /// The path to the other peer has become too narrow for the parts of a message of this side: they are lost, also in fragments,
+        /// while smaller datagrams arrive, and cannot be cut again because some of them have arrived, or may have.
+        PathTooNarrow => "the path has become too narrow for a message that was sent in parts",
         /// The other peer leaves gaps that hold more memory than one connection may take.
         ReceiveMemory => "the other peer left gaps that hold too much memory",
     }

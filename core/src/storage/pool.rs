@@ -265,6 +265,11 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
         self.node_mut(message).outside = Some(id);
     }
 
+    /// The vector in which the bytes of a message stand, if they stand outside.
+    pub(crate) fn outside(&self, message: Block) -> Option<OutsideId> {
+        self.node(message).outside
+    }
+
     /// Whether the bytes of a message stand outside.
     #[inline]
     pub(crate) fn is_outside(&self, message: Block) -> bool {

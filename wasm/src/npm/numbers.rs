@@ -167,8 +167,15 @@ mod tests {
         let failures = [GameFailure::NoAnswer, GameFailure::Cancelled];
         check::<GameProtocol, _>(FAILURES, &failures, GameProtocol::failure);
         use raknet::DisconnectReason as Reason;
-        let ends =
-            [Reason::Local, Reason::Remote, Reason::Lost, Reason::MessageTooLarge, Reason::ReceiveMemory];
+        let ends = [
+            Reason::Local,
+            Reason::Remote,
+            Reason::Lost,
+            Reason::MessageTooLarge,
+            Reason::ReceiveMemory,
+            Reason::SentTooLarge,
+            Reason::PathTooNarrow,
+        ];
         check::<RakNet, _>(ENDS, &ends, |reason| (RakNet::end(reason), 0));
         use game_protocol::DisconnectReason as GameReason;
         let ends = [

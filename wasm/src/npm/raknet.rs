@@ -142,6 +142,7 @@ impl Numbers for RakNet {
             DisconnectReason::MessageTooLarge => 4,
             DisconnectReason::ReceiveMemory => 5,
             DisconnectReason::SentTooLarge => 7,
+            DisconnectReason::PathTooNarrow => 8,
             _ => 0,
         }
     }

@@ -257,7 +257,7 @@ impl Connection {
     /// Handles that the system refused a datagram of this length because it is too large for the path.
     fn on_too_large(&mut self, cx: &Context<'_, '_>, length: usize) {
         if !self.handshake.on_too_large(cx, length) {
-            self.sender.on_too_large(length);
+            self.sender.on_too_large(cx.now, length);
         }
     }
 
@@ -353,9 +353,20 @@ impl Connection {
             Err(error) => Err(error),
         };
         self.collect_receipts(cx);
+        if self.sender.is_stuck() {
+            self.end_stuck(cx);
+        }
         match parsed {
             Ok(()) => self.last_received = cx.now,
             Err(_) => cx.stats.drop(DropReason::BadDatagram),
+        }
+    }
+
+    /// Ends a connection with a message that the path does not carry.
+    #[cold]
+    fn end_stuck(&mut self, cx: &mut Context<'_, '_>) {
+        if !self.handshake.state().is_over() {
+            self.abort(cx, DisconnectReason::PathTooNarrow, ConnectFailure::Closed);
         }
     }
 

@@ -96,6 +96,9 @@ impl endpoint::Connection<RakNet> for Connection {
             return self.abort(cx, DisconnectReason::ReceiveMemory, ConnectFailure::Closed);
         }
         self.sender.on_timeout(cx);
+        if self.sender.is_stuck() {
+            return self.end_stuck(cx);
+        }
         if self.handshake.state() == State::Connected {
             self.sender.keep_alive(cx, self.last_received, self.timeout_micros());
         } else {

@@ -16,6 +16,8 @@ pub(crate) enum SendSource {
     NewestLost,
     /// New messages of one priority.
     New(Priority),
+    /// A probe of the sizes that the path carries, which is made when it leaves.
+    PathProbe,
 }
 
 impl SendSource {

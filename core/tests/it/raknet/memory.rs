@@ -7,7 +7,7 @@ use rakwire::sim::Conditions;
 
 use crate::support::raknet::{Net, client_config, peer, server_config};
 
-/// Bytes of the tables, with all timers, that each connection uses. Black-hole detection has 24 of them: what it counts, and the MTU
+/// Bytes of the tables, with all timers, that each connection uses. Black-hole detection has 40 of them: what it counts, and the MTU
 /// of the path beside the one that the peers agreed on; and 17 are for messages that arrived whole before they were cut.
 #[cfg(target_pointer_width = "64")]
 const PLACE: usize = 1_120;

@@ -5,8 +5,8 @@ use core::time::Duration;
 
 use rakwire::Instant;
 use rakwire::raknet::{
-    Capacity, ConnectError, ConnectionId, CookiePolicy, Delivery, DropReason, Event, Guid, Outcome, Peer,
-    Reliability,
+    Capacity, ConnectError, ConnectionId, CookiePolicy, Delivery, DisconnectReason, DropReason, Event, Guid,
+    Outcome, Peer, Reliability,
 };
 use rakwire::sim::Conditions;
 use rakwire::wire::capsule::{CapsuleHeader, Split};
@@ -175,6 +175,8 @@ struct Path {
     arrived: Vec<usize>,
     /// How many receipts the first got of messages that were acknowledged.
     receipts: usize,
+    /// Why the connection ended for the first.
+    ended: Option<DisconnectReason>,
 }
 
 impl Path {
@@ -197,6 +199,7 @@ impl Path {
             mtus,
             arrived,
             receipts: 0,
+            ended: None,
         };
         (0..50).for_each(|_| path.step());
         assert_eq!(path.mtu(), Some(1_492));
@@ -247,6 +250,8 @@ impl Path {
                 self.mtus.push(mtu);
             } else if let Event::Receipt { outcome: Outcome::Acknowledged, .. } = event {
                 self.receipts += 1;
+            } else if let Event::Disconnected { reason, .. } = event {
+                self.ended = Some(reason);
             }
         }
         while let Some(event) = self.peers[1].poll_event() {
@@ -264,6 +269,7 @@ fn where_large_datagrams_vanish_new_ones_are_smaller_and_arrive() {
         path.longest = longest;
         for _ in 0..60 {
             path.send(1_400);
+            path.send(1_130);
             for _ in 0..50 {
                 path.send(20);
                 path.step();
@@ -472,4 +478,126 @@ fn losses_by_chance_of_large_and_small_messages_are_no_black_hole() {
             assert_eq!(path.mtus, [0; 0], "{lost_of_1000} of 1000, seed {seed}");
         }
     }
+}
+
+/// Bytes of a datagram on a path of 1,300 bytes.
+const NARROW: usize = 1_272;
+
+/// Lets some time pass until everything has arrived or the connection has ended.
+fn run_until_arrived(path: &mut Path, messages: usize) {
+    for _ in 0..1_000 {
+        if path.arrived.len() == messages || path.ended.is_some() {
+            break;
+        }
+        path.step();
+    }
+    (0..100).for_each(|_| path.step());
+}
+
+/// As on a way back that is narrower than the handshake showed. Nothing small is under way.
+#[test]
+fn messages_in_parts_arrive_where_no_large_datagram_ever_has() {
+    let unordered = Delivery::new(Reliability::ReliableWithReceipt);
+    let ordered = Delivery::new(Reliability::ReliableOrderedWithReceipt);
+    for (longest, mtus) in [(NARROW, &[1_200][..]), (1_000, &[1_200, 576])] {
+        for delivery in [unordered, ordered] {
+            let mut path = Path::new();
+            path.longest = longest;
+            for length in [5_000, 50_000, 1_500, 5_000, 2_900] {
+                path.deliver(length, delivery);
+            }
+            run_until_arrived(&mut path, 5);
+            path.arrived.sort_unstable();
+            assert_eq!(path.arrived, [1_500, 2_900, 5_000, 5_000, 50_000], "{longest} {delivery:?}");
+            assert_eq!((&path.mtus[..], path.receipts, path.ended), (mtus, 5, None));
+            let free = path.peers.each_ref().map(|peer| peer.blocks() - peer.blocks_available());
+            assert_eq!(free, [0, 0], "{longest} {delivery:?}");
+        }
+    }
+}
+
+#[test]
+fn a_transfer_of_megabytes_arrives_where_no_large_datagram_ever_has() {
+    let mut path = Path::new();
+    path.longest = NARROW;
+    path.send(300_000);
+    path.send(100_000);
+    run_until_arrived(&mut path, 2);
+    path.arrived.sort_unstable();
+    assert_eq!(path.arrived, [100_000, 300_000]);
+}
+
+/// Messages in an order cannot arrive twice, so they are cut again although large datagrams had arrived before.
+#[test]
+fn messages_in_parts_arrive_after_the_path_has_shrunk() {
+    let mut path = Path::new();
+    path.deliver(50_000, Delivery::RELIABLE_ORDERED);
+    run_until_arrived(&mut path, 1);
+    path.longest = NARROW;
+    for length in [5_000, 50_000, 5_000] {
+        path.deliver(length, Delivery::RELIABLE_ORDERED);
+    }
+    run_until_arrived(&mut path, 4);
+    assert_eq!(path.arrived, [50_000, 5_000, 50_000, 5_000]);
+    assert_eq!((&path.mtus[..], path.ended), (&[1_200][..], None));
+}
+
+/// All of it had arrived, but none of its acknowledgements, when the path became narrower.
+#[test]
+fn a_message_in_parts_that_had_arrived_and_is_cut_again_arrives_once() {
+    let mut path = Path::new();
+    path.longest_back = 0;
+    path.deliver(5_000, Delivery::new(Reliability::ReliableOrderedWithReceipt));
+    (0..5).for_each(|_| path.step());
+    assert_eq!(path.arrived, [5_000]);
+    (path.longest, path.longest_back) = (NARROW, 2_048);
+    path.deliver(50_000, Delivery::RELIABLE_ORDERED);
+    run_until_arrived(&mut path, 2);
+    assert_eq!((&path.arrived[..], path.receipts, path.ended), (&[5_000, 50_000][..], 1, None));
+    let free = path.peers.each_ref().map(|peer| peer.blocks() - peer.blocks_available());
+    assert_eq!(free, [0, 0]);
+}
+
+/// It has arrived in part, so it cannot be cut again; or all of it may have arrived, so that it could arrive twice.
+#[test]
+fn a_message_that_cannot_be_cut_again_ends_the_connection_with_a_reason() {
+    for is_on_its_way in [true, false] {
+        let mut path = Path::new();
+        path.send(50_000);
+        if is_on_its_way {
+            path.send(500_000);
+            path.step();
+            path.step();
+        } else {
+            run_until_arrived(&mut path, 1);
+        }
+        path.longest = NARROW;
+        path.send(5_600);
+        let since = path.now;
+        while path.ended.is_none() {
+            path.step();
+            let passed = path.now.saturating_since(since);
+            assert!(passed < client_config().timeout, "it hangs, {is_on_its_way}");
+        }
+        assert_eq!(path.ended, Some(DisconnectReason::PathTooNarrow), "{is_on_its_way}");
+        assert_eq!(path.mtus, [1_200]);
+    }
+}
+
+/// Other messages arrive meanwhile, so that no timeout passes.
+#[test]
+fn a_message_that_cannot_be_cut_again_does_not_hang_beside_others() {
+    let mut path = Path::new();
+    path.send(500_000);
+    path.step();
+    path.step();
+    path.longest = NARROW;
+    for _ in 0..1_000 {
+        if path.ended.is_some() {
+            break;
+        }
+        path.send(1_100);
+        path.step();
+    }
+    assert_eq!(path.ended, Some(DisconnectReason::PathTooNarrow));
 }

@@ -7,7 +7,7 @@ use crate::endpoint::Carrier;
 use crate::raknet::connection::block_header::{BlockHeader, SendStatus};
 use crate::raknet::connection::congestion::{AckSample, LossTrigger};
 use crate::raknet::connection::context::Context;
-use crate::raknet::features::SPLITTING;
+use crate::raknet::connection::send_source::SendSource;
 use crate::raknet::stats::DropReason;
 use crate::raknet::wire::datagram::Record;
 use crate::serial::U24;
@@ -109,7 +109,7 @@ impl LossRecovery {
         let sent = match *status {
             SendStatus::Queued { .. } => return,
             SendStatus::InFlight { number, bytes, sent_at, source, .. } => {
-                self.on_arrived(sent_at, bytes);
+                self.on_arrived(sent_at, bytes, source == SendSource::PathProbe);
                 summary.bytes += bytes;
                 if !self.congestion.is_in_recovery(sent_at) {
                     summary.bytes_after_recovery += bytes;
@@ -120,7 +120,7 @@ impl LossRecovery {
                 (number, sent_at)
             }
             SendStatus::Lost { number, sent_at, bytes, ordinal, .. } => {
-                self.on_arrived(sent_at, bytes);
+                self.on_arrived(sent_at, bytes, false);
                 self.on_spurious_loss(ordinal);
                 (number, sent_at)
             }
@@ -132,9 +132,9 @@ impl LossRecovery {
         self.untrack(cx, first);
     }
 
-    fn on_arrived(&mut self, sent_at: Instant, bytes: u32) {
-        if SPLITTING {
-            self.black_hole.on_acked(sent_at, bytes);
+    fn on_arrived(&mut self, sent_at: Instant, bytes: u32, is_probe: bool) {
+        if let Some(black_hole) = self.black_hole.first_mut() {
+            black_hole.on_acked(sent_at, bytes, is_probe);
         }
     }
 

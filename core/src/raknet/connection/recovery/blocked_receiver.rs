@@ -47,7 +47,7 @@ impl BlockedReceiver {
 
     /// A datagram with messages of `source` was acknowledged; `message` is the first of them.
     pub(super) fn on_ack(&mut self, source: SendSource, message: &OutgoingMessage) {
-        if source != SendSource::Usual {
+        if !matches!(source, SendSource::Usual | SendSource::PathProbe) {
             self.working = Some(source);
         }
         if message.is_split() {

@@ -5,7 +5,6 @@ use crate::raknet::connection::block_header::{BlockHeader, OutgoingMessage, Send
 use crate::raknet::connection::congestion::{Loss, LossTrigger};
 use crate::raknet::connection::context::Context;
 use crate::raknet::connection::send_source::SendSource;
-use crate::raknet::features::SPLITTING;
 use crate::storage::{Block, BlockLink};
 
 /// How many of the oldest lost datagrams a newly lost one is compared with to find its place. Messages wait for the oldest
@@ -33,8 +32,8 @@ impl LossRecovery {
         if let (true, Some(blocked)) = (MAY_BE_BLOCKED, &mut self.blocked_receiver) {
             blocked.on_lost(source);
         }
-        if SPLITTING {
-            self.black_hole.on_lost(cx.now, sent_at, bytes);
+        if let Some(black_hole) = self.black_hole.first_mut() {
+            black_hole.on_lost(cx.now, sent_at, bytes);
         }
         if let Some(trigger) = trigger {
             self.congestion.on_lost(&Loss { now: cx.now, sent_at, bytes, ordinal, trigger });
@@ -64,6 +63,11 @@ impl LossRecovery {
         }
     }
 
+    /// Whether nothing is lost, and so [`take_lost`](Self::take_lost) has nothing to do.
+    pub(in super::super) fn is_calm(&self) -> bool {
+        self.lost.is_empty() && self.blocked_receiver.is_none()
+    }
+
     /// Takes the lost datagram whose messages `source` sends next; they hang on the block that is returned.
     pub(in super::super) fn take_lost(&mut self, cx: &mut Context<'_, '_>, source: SendSource) -> BlockLink {
         let next = match source {
@@ -71,7 +75,7 @@ impl LossRecovery {
             SendSource::OldestLost => self.oldest_lost(cx),
             SendSource::PartlyAcknowledged => self.preferred_lost(cx),
             SendSource::NewestLost => self.lost.newest(),
-            SendSource::New(_) => return None,
+            SendSource::New(_) | SendSource::PathProbe => return None,
         };
         if MAY_BE_BLOCKED && self.lost.is_empty() {
             self.blocked_receiver = None;

@@ -9,7 +9,8 @@ mod recently_lost;
 mod rtt;
 
 pub(super) use acknowledgements::AckSummary;
-use black_hole::BlackHole;
+use black_hole::BlackHoleDetector;
+pub(super) use black_hole::{BlackHole, PathProbe};
 use blocked_receiver::BlockedReceiver;
 use recently_lost::RecentlyLost;
 use rtt::RttEstimator;
@@ -40,6 +41,8 @@ const BLOCKED_RECEIVER_TIMEOUTS: u8 = 2;
 /// Datagrams that the first timeout sends again as probes (RFC 9002 section 6.2.4), and that may leave after any timeout
 /// although the window is full.
 const PROBES: u8 = 2;
+/// Datagrams that probe the sizes that a path carries: a large one and a small one.
+const PATH_PROBES: u8 = 2;
 /// The longest time over which a window is paced, in microseconds. A machine that slept measures an RTT that the path never
 /// had, and must not crawl because of it.
 const MAX_PACING_RTT: u32 = 1_000_000;
@@ -69,7 +72,8 @@ pub(super) struct LossRecovery {
     /// The newest number that was acknowledged.
     newest_acked: Option<U24>,
     recently_lost: RecentlyLost,
-    black_hole: BlackHole,
+    /// None where messages cannot be cut.
+    black_hole: [BlackHoleDetector; SPLITTING as usize],
     rtt: RttEstimator,
     congestion: Congestion,
     datagrams_lost: u64,
@@ -93,16 +97,42 @@ impl LossRecovery {
     }
 
     /// Watches for a path on which the larger ones of the datagrams with this MTU are lost.
-    pub(super) fn watch_for_black_hole(&mut self, path: Sizes) {
-        if SPLITTING {
+    pub(super) fn watch_for_black_hole(&mut self, now: Instant, path: Sizes) {
+        if let Some(black_hole) = self.black_hole.first_mut() {
             let above = path.smaller().map(Sizes::data_datagram);
-            self.black_hole.begin(above, path.data_datagram());
+            black_hole.begin(now, above, path.data_datagram());
         }
     }
 
-    /// Whether large datagrams are lost while smaller ones arrive.
-    pub(super) fn has_black_hole(&self) -> bool {
-        SPLITTING && self.black_hole.is_certain()
+    /// The datagrams that are lost while smaller ones arrive.
+    pub(super) fn black_hole(&self) -> Option<BlackHole> {
+        self.black_hole.first()?.detected()
+    }
+
+    /// Bytes of the longest datagram that has ever been acknowledged.
+    pub(super) fn longest_arrived(&self) -> u16 {
+        self.black_hole.first().map_or(0, BlackHoleDetector::longest_arrived)
+    }
+
+    pub(super) fn has_path_probe(&self) -> bool {
+        self.black_hole.first().is_some_and(BlackHoleDetector::has_probe)
+    }
+
+    /// Takes the probe of the path that is due.
+    pub(super) fn take_path_probe(&mut self) -> PathProbe {
+        self.black_hole.first_mut().map_or(PathProbe::None, BlackHoleDetector::take_probe)
+    }
+
+    /// Declares datagrams lost that are longer than this, which the path does not carry.
+    pub(super) fn lose_longer(&mut self, cx: &mut Context<'_, '_>, longest: usize) {
+        let is_longer = |(_, header): &(Block, &BlockHeader)| {
+            header.datagram().is_some_and(|datagram| datagram.bytes as usize > longest)
+        };
+        loop {
+            let longer = self.in_flight.members(cx.pool).find(is_longer).map(|(first, _)| first);
+            let Some(first) = longer else { return };
+            self.declare_lost(cx, first, None);
+        }
     }
 
     /// Lets the numbers of datagrams start at `start`.
@@ -249,17 +279,24 @@ impl LossRecovery {
         let only_probes = self.backoff == 0 || cx.config.carrier == Carrier::Stream;
         let (most, trigger) =
             if only_probes { (PROBES, None) } else { (u8::MAX, Some(LossTrigger::Timeout)) };
-        let mut declared = 0;
+        let (mut declared, mut longest) = (0, 0);
         while let Some(first) = self.in_flight.oldest() {
-            let is_over = |datagram: Datagram| datagram.sent_at.plus_micros(timeout) <= cx.now;
-            if declared == most || !datagram(cx, first).is_some_and(is_over) {
+            let is_over = |datagram: &Datagram| datagram.sent_at.plus_micros(timeout) <= cx.now;
+            let Some(datagram) = datagram(cx, first).filter(is_over) else { break };
+            if declared == most {
                 break;
             }
+            longest = datagram.bytes.max(longest);
             self.declare_lost(cx, first, trigger);
             declared += 1;
         }
         if declared > 0 {
             self.probes = PROBES;
+            if let (Carrier::Datagrams, Some(black_hole)) = (cx.config.carrier, self.black_hole.first_mut()) {
+                black_hole.on_timeout(longest);
+                // The probes of the path are beside those that send messages again.
+                self.probes += if black_hole.has_probe() { PATH_PROBES } else { 0 };
+            }
             self.backoff = self.backoff.saturating_add(1);
             if MAY_BE_BLOCKED && self.backoff >= BLOCKED_RECEIVER_TIMEOUTS {
                 self.blocked_receiver.get_or_insert_default();

@@ -7,7 +7,7 @@ use crate::endpoint::Outcome;
 
 use crate::raknet::connection::block_header::{BlockHeader, OutgoingMessage, SendStatus};
 use crate::raknet::connection::context::Context;
-use crate::raknet::connection::recovery::SentDatagram;
+use crate::raknet::connection::recovery::{PathProbe, SentDatagram};
 use crate::raknet::connection::send_source::SendSource;
 use crate::raknet::delivery::Reliability;
 use crate::raknet::features::SPLITTING;
@@ -21,8 +21,10 @@ use crate::storage::{Block, HAND_OVER, Queue};
 const MAX_RESEND_GAP: u32 = 32;
 /// Bytes of the longest message that is sent without being queued: a pong.
 const MAX_UNQUEUED: usize = 17;
+/// Bytes of an unreliable ping with its header.
+const UNRELIABLE_PING: usize = 9 + 3;
 /// Bytes of a ping and a pong with their headers.
-const PINGS: usize = 9 + MAX_UNQUEUED + 2 * 3;
+const PINGS: usize = UNRELIABLE_PING + MAX_UNQUEUED + 3;
 
 impl Sender {
     /// Composes a data datagram: pings first, unless a message has to precede them, then messages as the window, the pace
@@ -39,7 +41,12 @@ impl Sender {
         }
         let (mut tracked, mut source) = (Queue::default(), SendSource::Usual);
         if self.may_send(cx) {
-            source = self.compose_capsules(cx, &mut writer, limit, &mut tracked);
+            source =
+                if self.recovery.has_path_probe() && self.compose_path_probe(cx, &mut writer, &mut tracked) {
+                    SendSource::PathProbe
+                } else {
+                    self.compose_capsules(cx, &mut writer, limit, &mut tracked)
+                };
         }
         if writer.written() == header {
             return None;
@@ -126,6 +133,36 @@ impl Sender {
                 .config
                 .outgoing_limit
                 .is_none_or(|limit| self.limiter.allows(cx.now, datagram, || bytes_a_second(limit)))
+    }
+
+    /// Appends pings until the datagram is as long as the probe has to be and the MTU allows: every peer knows pings, and not all know
+    /// padding (RFC 8899 section 4.1). False if there is no memory, or not so much may be sent.
+    #[cold]
+    #[inline(never)]
+    fn compose_path_probe(
+        &mut self,
+        cx: &mut Context<'_, '_>,
+        writer: &mut Writer<'_>,
+        tracked: &mut Queue,
+    ) -> bool {
+        let length = match self.recovery.take_path_probe() {
+            PathProbe::None => return false,
+            PathProbe::Large(bytes) => usize::from(bytes),
+            PathProbe::Small => 0,
+        };
+        if !self.validation.allows(length + PINGS) {
+            return false;
+        }
+        let longest = length.max(self.path.datagram()).min(writer.written() + writer.room());
+        let ping = self.ping_now(cx);
+        let Some(block) = self.queue.store_probe(cx, &ping) else { return false };
+        let Some(message) = cx.pool.header(block).outgoing().copied() else { return false };
+        tracked.push(cx.pool, block);
+        let mut written = write_capsule(cx, writer, block, &message);
+        while written.is_ok() && writer.written() < length && writer.written() + UNRELIABLE_PING <= longest {
+            written = self.compose_unqueued(cx, writer, &ping);
+        }
+        written.is_ok()
     }
 
     /// Appends as many messages as fit, and returns where they come from.
@@ -226,13 +263,8 @@ impl Sender {
 
     /// Queues the messages of the next lost datagram, unless lost messages are queued already.
     fn queue_lost(&mut self, cx: &mut Context<'_, '_>, source: SendSource) {
-        if self.queue.has_resends() {
-            return;
-        }
-        let mut at = self.recovery.take_lost(cx, source);
-        while let Some(message) = at {
-            at = cx.pool.after(message);
-            self.queue.push_resend(cx, message);
+        if !self.queue.has_resends() && !self.recovery.is_calm() {
+            self.take_lost(cx, source);
         }
     }
 }

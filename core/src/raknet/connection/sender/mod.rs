@@ -10,18 +10,21 @@ mod ping_stats;
 mod pings;
 mod priority;
 mod queue;
+mod recut;
 mod split_sends;
 mod validation;
 
 use pacing::Pacer;
 use pings::Pings;
 use queue::SendQueue;
+use recut::Recut;
 use validation::AddressValidation;
 
 use super::congestion::INITIAL_DATAGRAMS;
 use super::context::Context;
 use super::metrics::{Count, Metrics};
-use super::recovery::{AckSummary, LossRecovery};
+use super::recovery::{AckSummary, BlackHole, LossRecovery};
+use super::send_source::SendSource;
 use super::sizes::Sizes;
 use crate::cursor::{Reader, WireError, Writer};
 use crate::endpoint::{MessageToSend, Outcome, Progress, Receipt, SendError};
@@ -54,6 +57,8 @@ pub(super) struct Sender {
     path: Sizes,
     /// Whether the application is to be notified of the MTU.
     has_new_mtu: bool,
+    /// Whether the path does not carry a part that cannot be cut.
+    is_stuck: bool,
     queue: SendQueue,
     validation: AddressValidation,
     recovery: LossRecovery,
@@ -74,7 +79,7 @@ pub(super) struct Sender {
 impl Sender {
     /// Makes a new sender what a connection that begins needs.
     pub(super) fn begin(&mut self, cx: &Context<'_, '_>, sizes: Sizes) {
-        self.set_path(sizes);
+        self.set_path(cx.now, sizes);
         self.pacer = Pacer::new(INITIAL_DATAGRAMS * u32::from(sizes.mtu()));
         self.last_sent = cx.now;
         self.queue.start_numbers_at(cx.state.first_number);
@@ -84,35 +89,69 @@ impl Sender {
 
     /// Sets the MTU that the peers agreed on, before anything was sent.
     pub(super) fn set_mtu(&mut self, cx: &Context<'_, '_>, mtu: u16) {
-        self.set_path(self.path.with_mtu(mtu));
+        self.set_path(cx.now, self.path.with_mtu(mtu));
         self.recovery.set_congestion_control(cx.config.congestion_control, self.path.data_datagram());
     }
 
-    fn set_path(&mut self, path: Sizes) {
+    fn set_path(&mut self, now: Instant, path: Sizes) {
         self.path = path;
-        self.recovery.watch_for_black_hole(path);
+        self.recovery.watch_for_black_hole(now, path);
     }
 
     /// Makes new messages and datagrams for a smaller MTU; false if there is none.
-    fn shrink(&mut self) -> bool {
+    fn shrink(&mut self, now: Instant) -> bool {
         let smaller = self.path.smaller();
         if let Some(smaller) = smaller {
-            self.set_path(smaller);
+            self.set_path(now, smaller);
             self.has_new_mtu = true;
         }
         smaller.is_some()
     }
 
-    fn shrink_in_black_hole(&mut self) {
-        if self.recovery.has_black_hole() {
-            self.shrink();
+    fn mend_black_hole(&mut self, cx: &mut Context<'_, '_>) {
+        if SPLITTING && let Some(black_hole) = self.recovery.black_hole() {
+            self.avoid(cx, black_hole);
         }
     }
 
+    /// Sends smaller datagrams in place of those that the path does not carry.
+    #[cold]
+    #[inline(never)]
+    fn avoid(&mut self, cx: &mut Context<'_, '_>, black_hole: BlackHole) {
+        if black_hole == BlackHole::Large && !self.shrink(cx.now) {
+            return;
+        }
+        self.recovery.lose_longer(cx, self.path.data_datagram());
+        while self.recovery.has_lost() {
+            self.take_lost(cx, SendSource::Usual);
+        }
+        let ping = self.ping_now(cx);
+        let longest_arrived = self.recovery.longest_arrived().into();
+        let how = Recut { sizes: self.path, ping: &ping, longest_arrived };
+        let are_all_cut = self.queue.recut(cx, how);
+        self.recovery.watch_for_black_hole(cx.now, self.path);
+        // The first time parts that cannot be cut may still arrive in fragments.
+        self.is_stuck |= black_hole == BlackHole::Oversized && !are_all_cut;
+    }
+
+    /// Queues the messages of a lost datagram.
+    fn take_lost(&mut self, cx: &mut Context<'_, '_>, source: SendSource) {
+        let mut at = self.recovery.take_lost(cx, source);
+        while let Some(message) = at {
+            at = cx.pool.after(message);
+            self.queue.push_resend(cx, message);
+        }
+    }
+
+    /// Whether a part that cannot be cut is too large for the path.
+    pub(super) const fn is_stuck(&self) -> bool {
+        SPLITTING && self.is_stuck
+    }
+
     /// The system refused a datagram of this length because it is too large for the path.
-    pub(super) fn on_too_large(&mut self, length: usize) {
+    pub(super) fn on_too_large(&mut self, now: Instant, length: usize) {
         let fits = |mtu| length + usize::from(IP_UDP_OVERHEAD) <= usize::from(mtu);
-        while SPLITTING && fits(self.path.mtu()) && self.shrink() {}
+        while SPLITTING && fits(self.path.mtu()) && self.shrink(now) {}
     }
 
     pub(super) const fn has_new_mtu(&self) -> bool {
@@ -260,7 +299,7 @@ impl Sender {
             Ok(())
         });
         self.recovery.on_ack_end(cx, summary);
-        self.shrink_in_black_hole();
+        self.mend_black_hole(cx);
         if self.recovery.is_empty() && !self.queue.has_resends() {
             self.unacked_since = None;
         }
@@ -280,7 +319,7 @@ impl Sender {
             let record = Record::read(&mut reader)?;
             self.recovery.on_nack_record(cx, record, &mut summary);
         }
-        self.shrink_in_black_hole();
+        self.mend_black_hole(cx);
         Ok(())
     }
 
@@ -321,7 +360,7 @@ impl Sender {
     /// Declares datagrams lost whose time is over.
     pub(super) fn on_timeout(&mut self, cx: &mut Context<'_, '_>) {
         self.recovery.on_timeout(cx);
-        self.shrink_in_black_hole();
+        self.mend_black_hole(cx);
     }
 
     /// When [`keep_alive`](Self::keep_alive) is due, where the other peer was last heard at `last_received` and may be silent

@@ -11,12 +11,16 @@ use crate::raknet::connection::context::Context;
 use crate::raknet::connection::metrics::WaitingAmounts;
 use crate::raknet::connection::send_source::SendSource;
 use crate::raknet::connection::sizes::Sizes;
-use crate::raknet::delivery::{Delivery, Priority};
+use crate::raknet::delivery::{Delivery, Priority, Reliability};
 use crate::raknet::features::{FAR_CHANNELS, PRIORITIES, SEQUENCING, SPLITTING};
 use crate::raknet::stats::Waiting;
 use crate::raknet::wire::MAX_MTU;
+use crate::raknet::wire::control::Control;
 use crate::serial::U24;
 use crate::storage::{Block, BlockLink, Claim, NoRoom, Queue, Share};
+
+/// Bytes of a ping.
+const PING: usize = 9;
 
 /// The next indices of a channel.
 #[derive(Clone, Copy, Debug, Default)]
@@ -44,7 +48,7 @@ impl Packed for ChannelIndices {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct SendQueue {
     /// Lost messages, which go before new ones.
-    resend: Queue,
+    pub(super) resend: Queue,
     /// New messages, by priority.
     new: [Queue; CLASSES.len()],
     /// How many messages and bytes stand in `resend` and, by priority, in `new`.
@@ -54,8 +58,8 @@ pub(super) struct SendQueue {
     next_reliable: U24,
     next_receipt: u32,
     /// Blocks of messages that wait or are in flight, and of receipts until they are read.
-    share: Share,
-    splits: SplitSends,
+    pub(super) share: Share,
+    pub(super) splits: SplitSends,
     /// Receipts for the application.
     receipts: Queue,
 }
@@ -101,11 +105,11 @@ impl SendQueue {
         (new, resends)
     }
 
-    fn count_in(&mut self, queue: QueueId, bytes: usize) {
+    pub(super) fn count_in(&mut self, queue: QueueId, bytes: usize) {
         self.amounts.count_in(queue.index(), bytes);
     }
 
-    fn count_out(&mut self, queue: QueueId, bytes: usize) {
+    pub(super) fn count_out(&mut self, queue: QueueId, bytes: usize) {
         self.amounts.count_out(queue.index(), bytes);
     }
 
@@ -125,7 +129,7 @@ impl SendQueue {
     ) -> Result<Option<Receipt>, SendError> {
         let MessageToSend { bytes: payload, outside } = message;
         // Never zero, which the compiler cannot know: so no division by it can panic.
-        let part_size = sizes.part().max(1);
+        let part_size = part_size(payload.len(), sizes);
         check_is_built_in(payload.len(), part_size, delivery)?;
         let priority = class(delivery.priority);
         let count =
@@ -175,7 +179,7 @@ impl SendQueue {
         if bytes == 0 {
             return Err(SendError::Empty);
         }
-        let part_size = sizes.part();
+        let part_size = part_size(bytes, sizes);
         check_is_built_in(bytes, part_size, delivery)?;
         if SPLITTING && bytes > part_size {
             self.check_length(cx, sizes, bytes)?;
@@ -260,7 +264,7 @@ impl SendQueue {
     }
 
     /// How many blocks the parts of a message take.
-    fn blocks_for(cx: &Context<'_, '_>, bytes: usize, part: usize) -> usize {
+    pub(super) fn blocks_for(cx: &Context<'_, '_>, bytes: usize, part: usize) -> usize {
         let part = part.max(1);
         if !SPLITTING || bytes <= part {
             return cx.pool.blocks_for(bytes);
@@ -314,7 +318,7 @@ impl SendQueue {
         message
     }
 
-    fn queue(&mut self, priority: Priority) -> &mut Queue {
+    pub(super) fn queue(&mut self, priority: Priority) -> &mut Queue {
         let [first, others @ ..] = &mut self.new;
         match place(priority).checked_sub(1).and_then(|at| others.get_mut(at)) {
             Some(queue) => queue,
@@ -364,6 +368,7 @@ impl SendQueue {
                 Some((QueueId::New(head.priority), head.block))
             }),
             SendSource::OldestLost | SendSource::PartlyAcknowledged | SendSource::NewestLost => resend(),
+            SendSource::PathProbe => None,
             SendSource::New(priority) => {
                 let message = self.new.get(place(priority))?.front()?;
                 self.may_be_sent(cx, cx.pool.header(message).outgoing()?)
@@ -423,6 +428,13 @@ impl SendQueue {
         self.count_in(QueueId::Resend, cx.pool.size(message));
     }
 
+    /// Stores an unreliable ping that is sent at once. It is kept until it is acknowledged or lost.
+    pub(super) fn store_probe(&mut self, cx: &mut Context<'_, '_>, ping: &Control<'_>) -> BlockLink {
+        cx.pool.shares.charge(&mut self.share, 1, Claim::Control).ok()?;
+        // Lost datagrams stand in the order of their numbers.
+        store_ping(cx, ping, Reliability::Unreliable, self.next_reliable)
+    }
+
     /// Cuts the first lost message into parts for a smaller MTU; false if it is a part already, or there is no room. The first part
     /// has the reliable number of the message: if that has arrived after all, the message does not arrive twice.
     #[cold]
@@ -443,7 +455,7 @@ impl SendQueue {
             at = cx.pool.next(block);
         }
         let bytes = writer.finish();
-        let part_size = sizes.part().max(1);
+        let part_size = part_size(bytes.len(), sizes);
         let is_recorded = message.receipt != 0 || cx.config.progress_interval > 0;
         let blocks = Self::blocks_for(cx, bytes.len(), part_size) + usize::from(is_recorded);
         if cx.pool.shares.charge(&mut self.share, blocks, Claim::Control).is_err() {
@@ -549,6 +561,34 @@ impl SendQueue {
         self.amounts = WaitingAmounts::default();
         self.give_back(cx, freed);
     }
+}
+
+/// Stores a ping with this number in a block that was charged before.
+pub(super) fn store_ping(
+    cx: &mut Context<'_, '_>,
+    ping: &Control<'_>,
+    reliability: Reliability,
+    number: U24,
+) -> BlockLink {
+    let mut buffer = [0; PING];
+    let mut writer = Writer::new(&mut buffer);
+    ping.write_of_client(&mut writer).ok()?;
+    let mut message = OutgoingMessage::new(reliability, 0);
+    message.reliable = number;
+    cx.pool.store(writer.finish(), &BlockHeader::Outgoing(message, SendStatus::RESEND))
+}
+
+/// Bytes of every part but the last one of a message, or of the longest message that has none; never zero. Parts are as many as the
+/// path needs and about equally long: so all of a few are large for a path that shrinks, or none is, and none arrives without the
+/// others (docs/raknet.md#path-mtu).
+#[cfg_attr(target_pointer_width = "64", inline)]
+pub(super) fn part_size(bytes: usize, sizes: Sizes) -> usize {
+    let most = sizes.part().max(1);
+    if !SPLITTING || bytes <= most {
+        return most;
+    }
+    let count = bytes.div_ceil(most).max(1);
+    bytes.div_ceil(count).max(1)
 }
 
 /// Whether a message of so many bytes needs nothing that was left out of the build.

@@ -3,7 +3,7 @@
 use crate::endpoint::{Direction, Progress};
 use crate::raknet::connection::block_header::{BlockHeader, OutgoingMessage, SplitSend, key};
 use crate::raknet::connection::context::Context;
-use crate::storage::{Block, List};
+use crate::storage::{Block, BlockLink, List};
 
 /// Records of such messages, which count the parts that were acknowledged.
 #[derive(Clone, Copy, Debug, Default)]
@@ -41,10 +41,7 @@ impl SplitSends {
         cx: &mut Context<'_, '_>,
         split_id: u16,
     ) -> Option<(Block, SplitSend)> {
-        let owner = cx.slot;
-        let record = cx.index.find(cx.pool, key::split_send(owner, split_id), |header| {
-            matches!(header, BlockHeader::SplitSend(send) if send.owner == owner && send.split_id == split_id)
-        })?;
+        let record = find(cx, split_id)?;
         let BlockHeader::SplitSend(send) = cx.pool.header_mut(record) else { return None };
         send.acknowledged += 1;
         let send = *send;
@@ -75,4 +72,22 @@ impl SplitSends {
         self.progress = None;
         freed
     }
+}
+
+/// A message of which no part was acknowledged is sent under another id.
+pub(super) fn renew(cx: &mut Context<'_, '_>, split_id: u16, message: &OutgoingMessage) {
+    let Some(record) = find(cx, split_id) else { return };
+    cx.index.remove(cx.pool, key::split_send(cx.slot, split_id), record);
+    if let BlockHeader::SplitSend(send) = cx.pool.header_mut(record) {
+        (send.split_id, send.parts) = (message.split_id(), message.split_count());
+    }
+    cx.index.insert(cx.pool, key::split_send(cx.slot, message.split_id()), record);
+}
+
+/// The record of the message with this id.
+fn find(cx: &mut Context<'_, '_>, split_id: u16) -> BlockLink {
+    let owner = cx.slot;
+    cx.index.find(cx.pool, key::split_send(owner, split_id), |header| {
+        matches!(header, BlockHeader::SplitSend(send) if send.owner == owner && send.split_id == split_id)
+    })
 }
