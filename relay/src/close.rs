@@ -114,6 +114,18 @@ impl CloseReason {
         }
     }
 
+    /// The reason in one of few texts, whatever the client has asked for.
+    pub(crate) const fn class(&self) -> &'static str {
+        match self {
+            Self::TokenRefused(text) | Self::AddressLimit(text) | Self::Forbidden(text) => text,
+            Self::MissingTarget => "no target given",
+            Self::UnknownTarget { .. } => "unknown target",
+            Self::TooManyClients { .. } => "this relay has its maximum of clients",
+            Self::NoSocket => "no UDP socket to the game server",
+            Self::Flow(_) | Self::Resumed => "ended before its first datagram",
+        }
+    }
+
     /// The text of the close frame, at most [`TEXT_MAX`] bytes.
     pub(crate) fn text(&self) -> String {
         shorten(self.sentence(), TEXT_MAX)

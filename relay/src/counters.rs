@@ -24,6 +24,7 @@ pub struct Counters {
     pub(crate) handshakes_timed_out: Counter,
     pub(crate) proxy_headers_refused: Counter,
     pub(crate) stalled: Counter,
+    pub(crate) announcements_refused: Counter,
     closes: [Counter; CloseKind::ALL.len()],
     /// Connections of clients by transport: those that were opened, and those of them that have ended.
     transports: [(Counter, Counter); TransportKind::ALL.len()],
@@ -72,6 +73,7 @@ impl Counters {
             handshakes_timed_out: self.handshakes_timed_out.get(),
             proxy_headers_refused: self.proxy_headers_refused.get(),
             stalled: self.stalled.get(),
+            announcements_refused: self.announcements_refused.get(),
             closes: self.closes.each_ref().map(Counter::get),
             transports: self.transports.each_ref().map(|(opened, ended)| {
                 // Read first: none ends before it was opened.
@@ -154,6 +156,8 @@ pub struct Snapshot {
     pub proxy_headers_refused: u64,
     /// TCP connections that were closed because their other end did not read.
     pub stalled: u64,
+    /// Announcements of servers that turned out to be unusable, by what they say or by their address.
+    pub announcements_refused: u64,
     closes: [u64; CloseKind::ALL.len()],
     transports: [TransportSnapshot; TransportKind::ALL.len()],
     all: TargetSnapshot,
@@ -219,6 +223,7 @@ impl fmt::Display for Snapshot {
             ("handshakes timed out".to_owned(), self.handshakes_timed_out),
             ("PROXY headers refused".to_owned(), self.proxy_headers_refused),
             ("stalled".to_owned(), self.stalled),
+            ("announcements refused".to_owned(), self.announcements_refused),
         ];
         for (name, count) in
             others.into_iter().chain(unreachable).chain(drops).chain(closes).filter(|(_, count)| *count > 0)

@@ -338,6 +338,8 @@ fn start_beside(beside: &mut JoinSet<()>, app: &Arc<App>, admin: Option<Admin>) 
     beside.spawn(log_summaries(Arc::clone(&app.counters)));
     beside.spawn(resolve_again(Arc::clone(&app.admission)));
     beside.spawn(report_suppressed());
+    let refusals = Arc::clone(&app.refusals);
+    beside.spawn(async move { refusals.report().await });
     beside.spawn(systemd::feed_watchdog());
     if let Some(tls) = app.tls.clone() {
         beside.spawn(async move { tls.renew().await });
@@ -351,12 +353,14 @@ fn start_beside(beside: &mut JoinSet<()>, app: &Arc<App>, admin: Option<Admin>) 
 /// Starts what finds targets and asks them.
 fn start_finding(beside: &mut JoinSet<()>, app: &Arc<App>, finding: Option<Finding>) {
     if let Some(Finding { mut watcher, networks }) = finding {
-        let admission = Arc::clone(&app.admission);
+        let (admission, counters) = (Arc::clone(&app.admission), Arc::clone(&app.counters));
         beside.spawn(async move {
             let mut names = DiscoveredNames::default();
             loop {
-                let found = watcher.next().await;
-                admission.set_discovered(names.resolve(found, &networks).await);
+                let (found, unusable) = watcher.next().await;
+                let (targets, forbidden) = names.resolve(found, &networks).await;
+                counters.announcements_refused.add((unusable + forbidden) as u64);
+                admission.set_discovered(targets);
             }
         });
     }
@@ -364,7 +368,7 @@ fn start_finding(beside: &mut JoinSet<()>, app: &Arc<App>, finding: Option<Findi
     beside.spawn(async move {
         loop {
             let offered = app.admission.offered();
-            app.probes.follow(&offered, app.front.get());
+            app.probes.follow(&offered, app.front.get(), &app.counters);
             app.counters.retain(|name| offered.find(name.as_str()).is_some());
             tokio::time::sleep(PROBES_INTERVAL).await;
         }

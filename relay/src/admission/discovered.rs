@@ -1,21 +1,26 @@
 //! The addresses of servers that announce themselves.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use ipnet::IpNet;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout};
-use tracing::debug;
+use tracing::warn;
 
 use super::targets::{ResolvedTarget, Targets, look_up};
 use crate::config::Target;
 use crate::discovery::Announcement;
 use crate::target::{AddressClass, HostPort, TargetName, canonical, classify};
 
+const FORBIDDEN: &str = "it is neither public nor in a network of discovery.networks";
+
 /// How long a lookup may take. Until it is answered, a server is not offered.
 const LOOKUP_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// How many addresses one look into the store may log.
+const LINES_MAX: usize = 20;
 
 /// How many lookups are made at a time.
 const LOOKUPS_MAX: usize = 16;
@@ -31,19 +36,22 @@ type Found = Vec<SocketAddr>;
 pub(crate) struct DiscoveredNames {
     /// What was found, and when.
     known: BTreeMap<String, (Instant, Found)>,
+    /// Servers whose addresses were not allowed the last time.
+    forbidden: BTreeSet<TargetName>,
 }
 
 impl DiscoveredNames {
-    /// Resolves announced servers. Whoever may write into the store is not believed more than that: an address must be
-    /// public, or in one of `networks`.
+    /// Resolves announced servers, and returns how many addresses are not allowed that were, or were not there, before. Whoever may
+    /// write into the store is not believed more than that: an address must be public, or in one of `networks`.
     pub(crate) async fn resolve(
         &mut self,
         found: BTreeMap<TargetName, Announcement>,
         networks: &[IpNet],
-    ) -> Targets {
+    ) -> (Targets, usize) {
         let names = found.values().map(|server| server.address.clone());
         self.look_up_all(names, |address| async move { look_up(&address).await.unwrap_or_default() }).await;
         let mut targets = Targets::default();
+        let (mut forbidden, mut newly) = (BTreeSet::new(), 0);
         for (name, server) in found {
             let addresses = self.known.get(server.address.as_str()).map_or(&[][..], |(_, found)| found);
             let usable = addresses.iter().copied().map(canonical);
@@ -54,11 +62,20 @@ impl DiscoveredNames {
                     targets.insert(ResolvedTarget { name, settings, address });
                 }
                 None => {
-                    debug!(%name, address = server.address.as_str(), "an announced address is not allowed")
+                    if !self.forbidden.contains(&name) {
+                        newly += 1;
+                        let reason = if addresses.is_empty() { "no address is found" } else { FORBIDDEN };
+                        if newly <= LINES_MAX {
+                            let address = server.address.as_str();
+                            warn!(%name, address, reason, "an announced address cannot be used");
+                        }
+                    }
+                    forbidden.insert(name);
                 }
             }
         }
-        targets
+        self.forbidden = forbidden;
+        (targets, newly)
     }
 
     /// Looks up what is not known, several names at a time, and forgets what nobody asks for any more.
@@ -108,7 +125,7 @@ mod tests {
         let value = format!(r#"{{"address":"{address}","kind":"raknet"}}"#);
         let server = Announcement::parse(name.clone(), &value).unwrap();
         let networks: Vec<IpNet> = networks.iter().map(|text| text.parse().unwrap()).collect();
-        let targets = DiscoveredNames::default().resolve([(name, server)].into(), &networks).await;
+        let (targets, _) = DiscoveredNames::default().resolve([(name, server)].into(), &networks).await;
         targets.find("arena").map(|target| target.address)
     }
 

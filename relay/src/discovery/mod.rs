@@ -12,5 +12,5 @@ mod store;
 mod watch;
 
 pub use announcement::{Announcement, AnnouncementError};
-pub use store::{DiscoveryError, Store};
+pub use store::{Announced, DiscoveryError, Store};
 pub(crate) use watch::Watcher;

@@ -6,7 +6,6 @@ use std::time::Duration;
 use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, Client, RedisError};
 use thiserror::Error;
-use tracing::debug;
 
 use super::announcement::{Announcement, LONGEST, PREFIX, name_of};
 use crate::target::TargetName;
@@ -42,11 +41,11 @@ impl Store {
         Ok(Self { client, connection: None })
     }
 
-    /// The servers that are announced now. What cannot be used is left out.
+    /// The servers that are announced now, and what cannot be used.
     ///
     /// # Errors
     /// If the store does not answer.
-    pub async fn servers(&mut self) -> Result<BTreeMap<TargetName, Announcement>, DiscoveryError> {
+    pub async fn servers(&mut self) -> Result<Announced, DiscoveryError> {
         let mut connection = self.connect().await?;
         let found = search(&mut connection).await;
         self.keep(connection, found)
@@ -99,10 +98,18 @@ impl Store {
     }
 }
 
-async fn search(
-    connection: &mut MultiplexedConnection,
-) -> Result<BTreeMap<TargetName, Announcement>, RedisError> {
-    let mut found = BTreeMap::new();
+/// What a store has at one time.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Announced {
+    /// The servers by their names, 1,000 at most.
+    pub servers: BTreeMap<TargetName, Announcement>,
+    /// Names whose announcements cannot be used, with the reason, 1,000 at most.
+    pub unusable: BTreeMap<TargetName, String>,
+}
+
+async fn search(connection: &mut MultiplexedConnection) -> Result<Announced, RedisError> {
+    let mut found = Announced::default();
     let mut cursor = 0_u64;
     for _ in 0..SCANS_MAX {
         let mut scan = redis::cmd("SCAN");
@@ -110,7 +117,7 @@ async fn search(
         let (next, keys): (u64, Vec<Vec<u8>>) = scan.query_async(connection).await?;
         read(connection, keys, &mut found).await?;
         cursor = next;
-        if cursor == 0 || found.len() >= SERVERS_MAX {
+        if cursor == 0 || found.servers.len() >= SERVERS_MAX {
             break;
         }
     }
@@ -120,7 +127,7 @@ async fn search(
 async fn read(
     connection: &mut MultiplexedConnection,
     keys: Vec<Vec<u8>>,
-    found: &mut BTreeMap<TargetName, Announcement>,
+    found: &mut Announced,
 ) -> Result<(), RedisError> {
     let named: Vec<(&[u8], TargetName)> =
         keys.iter().filter_map(|key| Some((key.as_slice(), name_of(key)?))).collect();
@@ -135,20 +142,24 @@ async fn read(
     }
     let values: Vec<Result<Vec<u8>, RedisError>> = pipe.ignore_errors().query_async(connection).await?;
     for ((_, name), value) in named.into_iter().zip(values) {
-        match value.map(|value| usable(&name, &value)) {
-            Ok(Some(server)) if found.len() < SERVERS_MAX => drop(found.insert(name, server)),
+        let server = value.map_err(|error| error.to_string()).and_then(|value| usable(&name, &value));
+        match server {
+            Ok(Some(server)) if found.servers.len() < SERVERS_MAX => drop(found.servers.insert(name, server)),
             Ok(_) => {}
-            Err(error) => debug!(%name, %error, "an announcement cannot be read"),
+            Err(reason) if found.unusable.len() < SERVERS_MAX => drop(found.unusable.insert(name, reason)),
+            Err(_) => {}
         }
     }
     Ok(())
 }
 
-/// The announcement in a value. A key that has ended since has an empty one.
-fn usable(name: &TargetName, value: &[u8]) -> Option<Announcement> {
-    let text = str::from_utf8(value).ok().filter(|text| !text.is_empty())?;
-    let server = Announcement::parse(name.clone(), text);
-    server.inspect_err(|error| debug!(%name, %error, "an announcement cannot be used")).ok()
+/// The announcement in a value, or why it cannot be used. A key that has ended since has an empty one.
+fn usable(name: &TargetName, value: &[u8]) -> Result<Option<Announcement>, String> {
+    let text = str::from_utf8(value).map_err(|_| "it is no text".to_owned())?;
+    if text.is_empty() {
+        return Ok(None);
+    }
+    Announcement::parse(name.clone(), text).map(Some).map_err(|error| error.to_string())
 }
 
 /// Why servers cannot be found or announced.
@@ -237,6 +248,9 @@ mod tests {
         ])
         .await;
         let found = store.servers().await.unwrap();
-        assert_eq!(found.keys().map(TargetName::as_str).collect::<Vec<_>>(), ["arena"]);
+        assert_eq!(found.servers.keys().map(TargetName::as_str).collect::<Vec<_>>(), ["arena"]);
+        let unusable: Vec<&str> = found.unusable.keys().map(TargetName::as_str).collect();
+        assert_eq!(unusable, ["binary", "list", "long"]);
+        assert!(found.unusable.values().all(|reason| !reason.is_empty()), "{found:?}");
     }
 }

@@ -1,13 +1,13 @@
 //! Looking into the store again and again, and staying announced in it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use tokio::time::{Interval, MissedTickBehavior, interval};
 use tracing::{info, warn};
 
-use super::announcement::Announcement;
-use super::store::{DiscoveryError, Store};
+use super::announcement::{Announcement, PREFIX};
+use super::store::{Announced, DiscoveryError, Store};
 use crate::target::TargetName;
 
 /// How often a server announces itself within the time that an announcement holds: one may be lost.
@@ -30,12 +30,53 @@ impl Health {
     }
 }
 
+/// How many lines one look into the store may log. A store that many may write to changes as often as they like.
+const LINES_MAX: usize = 20;
+
+/// What the store had the last time, so that only changes are logged.
+#[derive(Debug, Default)]
+struct Last {
+    servers: BTreeSet<TargetName>,
+    unusable: BTreeMap<TargetName, String>,
+}
+
+impl Last {
+    /// Logs what has changed, and returns how many announcements cannot be used that could, or were not there, before.
+    fn note(&mut self, found: &Announced) -> usize {
+        let servers: BTreeSet<TargetName> = found.servers.keys().cloned().collect();
+        let is_new = |(name, reason): &(&TargetName, &String)| self.unusable.get(*name) != Some(*reason);
+        let unusable: Vec<_> = found.unusable.iter().filter(is_new).collect();
+        for (name, reason) in unusable.iter().take(LINES_MAX) {
+            warn!(key = format!("{PREFIX}{name}"), %reason, "an announcement cannot be used");
+        }
+        let arrived: Vec<_> = servers.difference(&self.servers).collect();
+        for name in arrived.iter().take(LINES_MAX) {
+            let address = found.servers.get(*name).map_or("", |server| server.address.as_str());
+            info!(key = format!("{PREFIX}{name}"), address, "a server is announced");
+        }
+        let departed: Vec<_> = self.servers.difference(&servers).collect();
+        for name in departed.iter().take(LINES_MAX) {
+            info!(key = format!("{PREFIX}{name}"), "a server is announced no more");
+        }
+        let more =
+            [unusable.len(), arrived.len(), departed.len()].map(|count| count.saturating_sub(LINES_MAX));
+        let more: usize = more.iter().sum();
+        if more > 0 {
+            info!(announcements = more, "more announcements came, went or cannot be used");
+        }
+        let count = unusable.len();
+        *self = Self { servers, unusable: found.unusable.clone() };
+        count
+    }
+}
+
 /// Looks into a store again and again.
 #[derive(Debug)]
 pub(crate) struct Watcher {
     store: Store,
     tick: Interval,
     health: Health,
+    last: Last,
 }
 
 impl Watcher {
@@ -43,17 +84,19 @@ impl Watcher {
     pub(crate) fn new(store: Store, period: Duration) -> Self {
         let mut tick = interval(period);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        Self { store, tick, health: Health::default() }
+        Self { store, tick, health: Health::default(), last: Last::default() }
     }
 
-    /// The servers that are announced, when it has looked the next time and the store has answered.
-    pub(crate) async fn next(&mut self) -> BTreeMap<TargetName, Announcement> {
+    /// The servers that are announced, when it has looked the next time and the store has answered, and how many announcements have
+    /// turned out to be unusable.
+    pub(crate) async fn next(&mut self) -> (BTreeMap<TargetName, Announcement>, usize) {
         loop {
             self.tick.tick().await;
             let found = self.store.servers().await;
             self.health.note(found.as_ref().map(drop));
-            if let Ok(servers) = found {
-                return servers;
+            if let Ok(found) = found {
+                let unusable = self.last.note(&found);
+                return (found.servers, unusable);
             }
         }
     }
@@ -86,5 +129,28 @@ impl Store {
             let announced = self.announce(server, lifetime).await;
             health.note(announced.as_ref().map(drop));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(servers: &[&str], unusable: &[(&str, &str)]) -> Announced {
+        let name = |text: &str| text.parse::<TargetName>().unwrap();
+        let text = r#"{"address":"192.0.2.1:19132","kind":"raknet"}"#;
+        let servers = servers.iter().map(|it| (name(it), Announcement::parse(name(it), text).unwrap()));
+        let unusable = unusable.iter().map(|(it, reason)| (name(it), (*reason).to_owned()));
+        Announced { servers: servers.collect(), unusable: unusable.collect() }
+    }
+
+    #[test]
+    fn an_announcement_counts_as_unusable_when_it_becomes_so_and_when_the_reason_is_another_one() {
+        let mut last = Last::default();
+        assert_eq!(last.note(&found(&["a"], &[("b", "no text"), ("c", "too long")])), 2);
+        assert_eq!(last.note(&found(&["a"], &[("b", "no text"), ("c", "no address")])), 1);
+        assert_eq!(last.note(&found(&["a", "b"], &[])), 0);
+        assert_eq!(last.servers.len(), 2);
+        assert_eq!(last.note(&found(&[], &[("b", "no text")])), 1);
     }
 }

@@ -193,7 +193,7 @@ impl TargetCounters {
         self.to_client.add(1, bytes);
     }
 
-    pub(super) fn unreachable(&self, reason: Unreachable) {
+    pub(crate) fn unreachable(&self, reason: Unreachable) {
         self.unreachable[reason as usize].increment();
     }
 

@@ -175,6 +175,16 @@ pub struct Flow {
     /// Whether a game server that is absent ends it: not once the server has sent something.
     closes_unreachable: bool,
     carriage: Carriage,
+    carried: Carried,
+}
+
+/// Bytes of datagrams that were passed on.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Carried {
+    /// To the game server, without PROXY headers.
+    pub to_server: u64,
+    /// To the client.
+    pub to_client: u64,
 }
 
 impl Flow {
@@ -201,6 +211,7 @@ impl Flow {
             inspect: setup.inspect,
             closes_unreachable: setup.closes_unreachable,
             carriage: Carriage::default(),
+            carried: Carried::default(),
         }
     }
 
@@ -365,6 +376,7 @@ impl Flow {
             sent.fold((0, 0), |(count, bytes), datagram| (count + 1, bytes + datagram.len()));
         match sending {
             Sending::Sent => {
+                self.carried.to_server += bytes as u64;
                 self.counters.sent_to_server(count, bytes);
                 if let Some(announcement) = &mut self.announcement {
                     announcement.handle_sent();
@@ -408,8 +420,15 @@ impl Flow {
         announcement.map_or(max, |announcement| announcement.room(max).min(max))
     }
 
+    /// How much was passed on in each direction.
+    #[must_use]
+    pub const fn carried(&self) -> Carried {
+        self.carried
+    }
+
     /// The transport of the client took a datagram of [`Flow::poll_to_client`] with so many bytes.
     pub fn handle_taken(&mut self, bytes: usize) {
+        self.carried.to_client += bytes as u64;
         self.counters.sent_to_client(bytes);
     }
 

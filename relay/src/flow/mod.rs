@@ -55,7 +55,7 @@ pub use self::counters::{Counter, Direction, DropReason, TargetCounters, TargetS
 pub use self::end::FlowEnd;
 pub use self::inspect::{Inspect, Verdict};
 pub use self::limits::{FlowLimits, Rate};
-pub use self::machine::{Batch, Flow, FromClient, FromServer, Sending, Setup, ToClient};
+pub use self::machine::{Batch, Carried, Flow, FromClient, FromServer, Sending, Setup, ToClient};
 pub use self::proxy_header::ProxyHeader;
 pub use self::rate::SharedRate;
 pub use self::resume::ResumeTable;

@@ -139,7 +139,7 @@ pub(crate) enum NotAdmitted {
 /// Who may have a flow.
 pub(crate) trait Admit {
     /// What a client holds as long as its flow.
-    type Permit: std::fmt::Debug;
+    type Permit: Permit;
 
     /// Whether a client whose address is proved gets a flow. If nothing but the number of all clients is against it,
     /// `make_room` may end a flow that waits for its server; it tells whether there was one.
@@ -157,6 +157,12 @@ pub(crate) trait Admit {
     fn offer(&self) -> Option<Offer>;
 }
 
+/// What a client holds as long as its flow.
+pub(crate) trait Permit: std::fmt::Debug {
+    /// Notes bytes of datagrams that were passed on.
+    fn note_passed(&mut self, _direction: Direction, _bytes: usize) {}
+}
+
 /// What is kept of a client.
 #[derive(Debug)]
 struct Flow<P> {
@@ -172,7 +178,7 @@ struct Flow<P> {
     rate: Option<RateLimit>,
     /// For what the front writes to the server when the client asks for a connection, which may be longer than the question.
     handshakes: Budget,
-    _permit: P,
+    permit: P,
 }
 
 /// See the module.
@@ -250,7 +256,7 @@ impl<A: Admit> Front<A> {
             if let Some(id) = of_connection {
                 if self.needs_header(id, now.at, datagram.len()) {
                     self.pass_to_server(open, run.take(datagram), out, stride);
-                    self.counters.passed(Direction::ToServer, datagram.len(), datagram.len());
+                    self.count_passed(id, Direction::ToServer, datagram.len(), datagram.len());
                     self.write_to_server(id, out, |writer| writer.bytes(datagram));
                 } else {
                     run.add(datagram);
@@ -286,7 +292,7 @@ impl<A: Admit> Front<A> {
         let mut run = Run::new(bytes, stride);
         for datagram in bytes.chunks(stride.max(1)) {
             // One before it may have ended the flow.
-            let Some((client, flow)) = self.flows.get(id) else {
+            let Some((_, flow)) = self.flows.get(id) else {
                 self.counters.dropped(FrontDropReason::UnknownSource);
                 continue;
             };
@@ -296,15 +302,13 @@ impl<A: Admit> Front<A> {
                 run.add(datagram);
                 continue;
             }
-            self.pass_to_client(client, run.take(datagram), out, stride);
+            self.pass_to_client(id, run.take(datagram), out, stride);
             match self.settings.protocol {
                 FrontProtocol::RakNet => self.handle_raknet_server(id, datagram, out),
                 FrontProtocol::GameProtocol => self.handle_game_protocol_server(id, datagram, out),
             }
         }
-        if let Some((client, _)) = self.flows.get(id) {
-            self.pass_to_client(client, run.take(&[]), out, stride);
-        }
+        self.pass_to_client(id, run.take(&[]), out, stride);
     }
 
     /// Ends the flows whose clients are silent or whose servers do not answer.
@@ -432,28 +436,35 @@ impl<A: Admit> Front<A> {
     }
 
     fn pass_to_server<'b>(
-        &self,
+        &mut self,
         id: Option<FlowId>,
         datagrams: &'b [u8],
         out: &mut Transmits<'b>,
         stride: usize,
     ) {
         if let Some(id) = id.filter(|_| !datagrams.is_empty()) {
-            self.counters.passed(Direction::ToServer, datagrams.len(), stride);
+            self.count_passed(id, Direction::ToServer, datagrams.len(), stride);
             out.pass(To::Server(id), datagrams, stride);
         }
     }
 
     fn pass_to_client<'b>(
-        &self,
-        client: SocketAddr,
+        &mut self,
+        id: FlowId,
         datagrams: &'b [u8],
         out: &mut Transmits<'b>,
         stride: usize,
     ) {
-        if !datagrams.is_empty() {
-            self.counters.passed(Direction::ToClient, datagrams.len(), stride);
+        if let Some((client, _)) = self.flows.get(id).filter(|_| !datagrams.is_empty()) {
+            self.count_passed(id, Direction::ToClient, datagrams.len(), stride);
             out.pass(To::Client(client), datagrams, stride);
+        }
+    }
+
+    fn count_passed(&mut self, id: FlowId, direction: Direction, bytes: usize, stride: usize) {
+        self.counters.passed(direction, bytes, stride);
+        if let Some((_, flow)) = self.flows.get(id) {
+            flow.permit.note_passed(direction, bytes);
         }
     }
 
@@ -479,7 +490,7 @@ impl<A: Admit> Front<A> {
                 max_datagram,
                 rate: rate.map(|rate| RateLimit::new(rate, now.at)),
                 handshakes,
-                _permit: permit,
+                permit,
             }
         });
         let id = flow.and_then(|flow| self.flows.insert(client, now.at, flow).ok_or(NotAdmitted::Refused));

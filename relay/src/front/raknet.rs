@@ -261,7 +261,7 @@ impl<A: Admit> Front<A> {
 
     fn pass_if_open<'b>(&mut self, id: FlowId, datagram: &'b [u8], out: &mut Transmits<'b>) {
         match self.flows.get(id).map(|(client, flow)| (client, flow.is_open)) {
-            Some((client, true)) => self.pass_to_client(client, datagram, out, datagram.len()),
+            Some((_, true)) => self.pass_to_client(id, datagram, out, datagram.len()),
             Some((_, false)) | None => self.counters.dropped(FrontDropReason::UnknownSource),
         }
     }

@@ -50,6 +50,8 @@ struct Places {
     pongs: Arc<PongCache>,
 }
 
+impl Permit for Arc<()> {}
+
 impl Admit for Places {
     type Permit = Arc<()>;
 

@@ -1,7 +1,9 @@
 //! State that is shared by all connections of a relay.
 
+use std::fmt::Display;
 use std::net::SocketAddr;
 use std::num::{NonZeroU16, NonZeroUsize};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -21,7 +23,7 @@ use crate::counters::Counters;
 use crate::flow::{Rate, ResumeTable, Secret, SharedRate};
 use crate::front::FrontCounters;
 use crate::front_target::FrontTarget;
-use crate::ops::{AddressLog, Gauges, Health, Reloading, render_metrics};
+use crate::ops::{AddressLog, Gauges, Health, RefusalLog, Reloading, render_metrics};
 use crate::reload::Reloader;
 use crate::tls::Tls;
 use crate::webrtc::WebRtcCounters;
@@ -78,9 +80,30 @@ pub(crate) struct App {
     pub(crate) probes: Probes,
     /// How many connections of banned addresses are told so; the others are closed at once.
     pub(super) bans_told: SharedRate,
+    pub(crate) refusals: Arc<RefusalLog>,
+    /// Flows that have begun.
+    flows: AtomicU64,
 }
 
 impl App {
+    /// The number of the next flow, by which lines of the log belong together.
+    pub(crate) fn next_flow(&self) -> u64 {
+        self.flows.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// Logs that a client was refused, once a minute for its network and the reason, which has few texts.
+    pub(crate) fn log_refusal(
+        &self,
+        client: SocketAddr,
+        transport: impl Display,
+        class: &'static str,
+        reason: impl Display,
+    ) {
+        if self.refusals.note(Instant::now(), class, client.ip()) {
+            info!(client = %self.addresses.show(client), %transport, %reason, "client refused");
+        }
+    }
+
     pub(crate) fn new(admission: Admission, config: &Config, tls: Option<Tls>) -> Self {
         let limits = config.limits;
         let counters = Arc::new(Counters::default());
@@ -110,6 +133,8 @@ impl App {
             server_list: ListCache::default(),
             probes: Probes::new(),
             bans_told: SharedRate::new(BANS_TOLD, Instant::now()),
+            refusals: Arc::default(),
+            flows: AtomicU64::new(0),
         }
     }
 
@@ -177,6 +202,7 @@ impl Health for App {
             is_ready: self.unready().is_none(),
             is_draining: self.drain.is_cancelled(),
             certificate_expires: self.tls.as_ref().and_then(|tls| tls.expires()),
+            targets: self.probes.health(),
         };
         render_metrics(
             &self.counters.snapshot(),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tokio::time::timeout;
-use tracing::{debug, info, warn};
+use tracing::{info, warn};
 
 use super::app::{App, Connections};
 use super::drive::{Driver, Ended};
@@ -57,8 +57,6 @@ pub(super) fn permission(app: &App, request: &Request) -> Result<Permission, Clo
                 }
             };
             counter.increment();
-            let client = app.addresses.show(request.client);
-            debug!(%client, origin = ?request.origin, ?forbidden, "request refused");
             CloseReason::Forbidden(text)
         }
     })
@@ -70,11 +68,9 @@ pub(crate) async fn serve(app: &App, mut connection: Box<Connection>, opening: &
         && opening.permission.is_ok()
         && let Err(reason) = wait_for_first(app, &mut connection).await
     {
-        return close(app, connection, &reason).await;
+        return refuse(app, connection, &reason).await;
     }
-    let Err(connection) = resume(app, opening, connection).await else {
-        return log_return(app, opening);
-    };
+    let Err(connection) = resume(app, opening, connection).await else { return };
     let slot = match &opening.permission {
         Ok(permission) => match count(app, opening) {
             Ok(()) => take_slot(app, permission).await,
@@ -84,7 +80,7 @@ pub(crate) async fn serve(app: &App, mut connection: Box<Connection>, opening: &
     };
     match slot {
         Ok(grant) => relay(app, connection, &grant, opening).await,
-        Err(reason) => close(app, connection, &reason).await,
+        Err(reason) => refuse(app, connection, &reason).await,
     }
 }
 
@@ -124,30 +120,37 @@ async fn relay(app: &App, connection: Box<Connection>, grant: &Grant, opening: &
         Ok(server) => server,
         Err(error) => {
             warn!(target_name = %target.name, %error, "cannot open a UDP socket");
-            return close(app, connection, &CloseReason::NoSocket).await;
+            return refuse(app, connection, &CloseReason::NoSocket).await;
         }
     };
-    let transport = connection.kind();
-    info!(client = %app.addresses.show(grant.client), target_name = %target.name, %transport, "client connected");
-    let Ended { reason, client, connection } = run(app, opening, grant, server, connection).await;
-    match connection {
-        Some(connection) => close(app, connection, &CloseReason::Flow(reason)).await,
-        None => log_end(app, client, &CloseReason::Flow(reason)),
+    let (number, begun, transport) = (app.next_flow(), Instant::now(), connection.kind());
+    let client = app.addresses.show(grant.client);
+    info!(%client, target_name = %target.name, %transport, flow = number, "client connected");
+    let Ended { reason, client, transport, carried, connection } =
+        run(app, opening, grant, number, server, connection).await;
+    let reason = CloseReason::Flow(reason);
+    info!(
+        client = %app.addresses.show(client),
+        target_name = %target.name,
+        %transport,
+        flow = number,
+        seconds = begun.elapsed().as_secs(),
+        bytes_to_server = carried.to_server,
+        bytes_to_client = carried.to_client,
+        reason = reason.text(),
+        "client closed"
+    );
+    if let Some(connection) = connection {
+        app.counters.closed(reason.kind());
+        connection.close(&reason).await;
     }
 }
 
-async fn close(app: &App, connection: Box<Connection>, reason: &CloseReason) {
+/// Closes the connection of a client that gets no flow.
+async fn refuse(app: &App, connection: Box<Connection>, reason: &CloseReason) {
     app.counters.closed(reason.kind());
-    log_end(app, connection.client(), reason);
+    app.log_refusal(connection.client(), connection.kind(), reason.class(), reason.text());
     connection.close(reason).await;
-}
-
-fn log_end(app: &App, client: SocketAddr, reason: &CloseReason) {
-    info!(client = %app.addresses.show(client), reason = reason.text(), "client closed");
-}
-
-fn log_return(app: &App, opening: &Opening) {
-    info!(client = %app.addresses.show(opening.client), "client came back to its flow");
 }
 
 /// Passes the connection on to the flow that the client comes back to, if there is one. Its secret shows that it has
@@ -197,6 +200,7 @@ async fn run(
     app: &App,
     opening: &Opening,
     grant: &Grant,
+    number: u64,
     server: ServerSocket,
     connection: Box<Connection>,
 ) -> Ended {
@@ -220,7 +224,7 @@ async fn run(
     if let Some(secret) = secret {
         app.resumable().insert(secret, target.name.as_str(), Arc::clone(&returning));
     }
-    let ended = Box::new(Driver::new(app, flow, server, connection, returning)).run().await;
+    let ended = Box::new(Driver::new(app, number, flow, server, connection, returning)).run().await;
     if let Some(secret) = secret {
         app.resumable().remove(&secret);
     }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Instant;
 
 use tokio::time::timeout;
-use tracing::{debug, warn};
+use tracing::warn;
 
 use super::announced::AnnouncedWebRtc;
 use super::app::App;
@@ -16,10 +16,11 @@ use super::client::{self, BANNED, Opening, permission};
 use super::connected::Connected;
 use super::front_gate::Gate;
 use super::receive::Received;
-use super::serve::admit;
+use super::serve::{TOO_MANY_CONNECTIONS, admit};
 use super::transport::{Connection, Inbox, Port, Transport, WebRtcTransport};
 use crate::admission::{Refusal, Request};
 use crate::close::CloseReason;
+use crate::transport_kind::TransportKind;
 use crate::webrtc::{
     Certificate, DatagramEvent, Endpoint, Fingerprint, HANDSHAKE_TIMEOUT, NoRequest, OpenRequest, Session,
     SessionEvent, SessionSettings, WebRtcCounters, WebRtcDropReason,
@@ -177,12 +178,24 @@ enum Failure {
     /// There is nobody to tell.
     Gone,
     /// The client is told so.
-    Closed(u16, String),
+    Closed {
+        code: u16,
+        text: String,
+        /// The reason in one of few texts.
+        class: &'static str,
+    },
+}
+
+impl Failure {
+    fn closed(code: u16, text: &'static str) -> Self {
+        Self::Closed { code, text: text.to_owned(), class: text }
+    }
 }
 
 impl From<CloseReason> for Failure {
     fn from(reason: CloseReason) -> Self {
-        reason.kind().code().map_or(Self::Gone, |code| Self::Closed(code, reason.text()))
+        let code = reason.kind().code();
+        code.map_or(Self::Gone, |code| Self::Closed { code, text: reason.text(), class: reason.class() })
     }
 }
 
@@ -190,7 +203,7 @@ impl From<CloseReason> for Failure {
 async fn serve(app: &App, counters: &WebRtcCounters, mut transport: WebRtcTransport, client: SocketAddr) {
     let asked = tokio::select! {
         asked = timeout(HANDSHAKE_TIMEOUT, ask(app, &mut transport, client)) => asked.unwrap_or(Err(Failure::Gone)),
-        () = app.drain.cancelled() => Err(Failure::Closed(1001, "the relay is shutting down".to_owned())),
+        () = app.drain.cancelled() => Err(Failure::closed(1001, "the relay is shutting down")),
     };
     match asked {
         Ok((connected, request)) => {
@@ -204,8 +217,8 @@ async fn serve(app: &App, counters: &WebRtcCounters, mut transport: WebRtcTransp
         }
         Err(failure) => {
             counters.session_failed();
-            if let Failure::Closed(code, text) = failure {
-                debug!(client = %app.addresses.show(client), code, text, "data channels refused");
+            if let Failure::Closed { code, text, class } = failure {
+                app.log_refusal(client, TransportKind::WebRtc, class, &text);
                 transport.close_with(code, &text).await;
             }
         }
@@ -227,7 +240,11 @@ async fn ask(
             Some(SessionEvent::Checked) => {}
             Some(SessionEvent::Control(message)) => {
                 let request = OpenRequest::read(&message);
-                let request = request.map_err(|error: NoRequest| Failure::Closed(1003, error.to_string()))?;
+                let request = request.map_err(|error: NoRequest| Failure::Closed {
+                    code: 1003,
+                    text: error.to_string(),
+                    class: "the request cannot be read",
+                })?;
                 return connected.map(|connected| (connected, request));
             }
             // It may overtake the request, and comes again if it matters.
@@ -250,8 +267,7 @@ async fn ask(
 fn place(app: &App, client: SocketAddr) -> Result<Connected, Failure> {
     let Ok(permit) = Arc::clone(&app.connections).try_acquire_owned() else {
         app.counters.connections_refused.increment();
-        let text = "this relay has too many open connections; try again later";
-        return Err(Failure::Closed(TRY_AGAIN_LATER, text.to_owned()));
+        return Err(Failure::closed(TRY_AGAIN_LATER, TOO_MANY_CONNECTIONS));
     };
     let refused = |refusal| match refusal {
         Refusal::Close(reason) => reason,

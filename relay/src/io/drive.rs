@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 use std::time::Instant;
 
 use tokio::time::{Sleep, sleep_until};
-use tracing::warn;
+use tracing::{info, warn};
 
 use super::app::{App, Connections};
 use super::catch_up::CatchUp;
@@ -17,7 +17,8 @@ use super::handover::Request;
 use super::transport::Connection;
 use super::udp::ServerSocket;
 use crate::close::CloseReason;
-use crate::flow::{Flow, FlowEnd, FromClient, FromServer};
+use crate::flow::{Carried, Flow, FlowEnd, FromClient, FromServer};
+use crate::transport_kind::TransportKind;
 
 /// How many messages of the client are read before they are sent on.
 const READS_MAX: usize = 32;
@@ -31,8 +32,10 @@ const ROUNDS_MAX: usize = 4;
 /// How a flow ended.
 pub(crate) struct Ended {
     pub(crate) reason: FlowEnd,
-    /// Where the client was last.
+    /// Where the client was last, and by what.
     pub(crate) client: SocketAddr,
+    pub(crate) transport: TransportKind,
+    pub(crate) carried: Carried,
     /// The connection of the client, if it still has one.
     pub(crate) connection: Option<Box<Connection>>,
 }
@@ -40,12 +43,15 @@ pub(crate) struct Ended {
 /// A flow and its sockets.
 pub(crate) struct Driver<'a> {
     app: &'a App,
+    /// The number of the flow, by which lines of the log belong together.
+    number: u64,
     flow: Flow,
     server: ServerSocket,
     /// Boxed, because a flow that waits for its client has none.
     connection: Option<Box<Connection>>,
-    /// Where the client was last.
+    /// Where the client was last, and by what.
     client: SocketAddr,
+    transport: TransportKind,
     returning: Arc<Connections>,
     catch_up: CatchUp,
 }
@@ -53,14 +59,25 @@ pub(crate) struct Driver<'a> {
 impl<'a> Driver<'a> {
     pub(crate) fn new(
         app: &'a App,
+        number: u64,
         flow: Flow,
         server: ServerSocket,
         connection: Box<Connection>,
         returning: Arc<Connections>,
     ) -> Self {
-        let client = connection.client();
+        let (client, transport) = (connection.client(), connection.kind());
         let catch_up = CatchUp::default();
-        Self { app, flow, server, connection: Some(connection), client, returning, catch_up }
+        Self {
+            app,
+            number,
+            flow,
+            server,
+            connection: Some(connection),
+            client,
+            transport,
+            returning,
+            catch_up,
+        }
     }
 
     /// Runs until the flow ends.
@@ -79,8 +96,9 @@ impl<'a> Driver<'a> {
         .await;
         // A client that came back in the last moment is told the same as one that was there.
         let connection = self.returning.close().or(self.connection);
-        let client = connection.as_ref().map_or(self.client, |connection| connection.client());
-        Ended { reason, client, connection }
+        let last = connection.as_ref().map(|connection| (connection.client(), connection.kind()));
+        let (client, transport) = last.unwrap_or((self.client, self.transport));
+        Ended { reason, client, transport, carried: self.flow.carried(), connection }
     }
 
     fn poll(&mut self, context: &mut Context<'_>, mut timer: Pin<&mut Sleep>) -> Poll<FlowEnd> {
@@ -113,7 +131,9 @@ impl<'a> Driver<'a> {
             Poll::Ready(Request::Attach(connection)) => {
                 self.flow.handle_attached(now);
                 self.flow.secret().inspect(|secret| self.app.resumable().set_attached(secret));
-                self.client = connection.client();
+                (self.client, self.transport) = (connection.client(), connection.kind());
+                let (client, transport) = (self.app.addresses.show(self.client), self.transport);
+                info!(%client, %transport, flow = self.number, "client came back to its flow");
                 if let Some(former) = self.connection.replace(connection) {
                     self.dismiss(former, CloseReason::Resumed);
                 }
@@ -293,10 +313,12 @@ mod tests {
         flow.handle_client(lost_at, FromClient::Vanished);
         let mut driver = Driver {
             app: &app,
+            number: 1,
             flow,
             server: socket,
             connection: None,
             client,
+            transport: TransportKind::WebSocket,
             returning: Arc::new(Connections::new()),
             catch_up: CatchUp::default(),
         };

@@ -6,15 +6,18 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use tokio_util::task::task_tracker::TaskTrackerToken;
-use tracing::{debug, info};
+use tracing::info;
 
 use super::app::App;
-use super::client::{EVICTION_TIMEOUT, payload_max};
-use crate::admission::{Grant, UdpCandidate};
-use crate::flow::TargetCounters;
-use crate::front::{Admit, Admitted, NotAdmitted, Offer};
+use super::client::{BANNED, EVICTION_TIMEOUT, payload_max};
+use crate::admission::{Forbidden, Grant, Refusal, UdpCandidate};
+use crate::flow::{Carried, TargetCounters};
+use crate::front::{Admit, Admitted, Direction, NotAdmitted, Offer, Permit};
 use crate::now::Now;
 use crate::target::TargetName;
+
+/// The transport of clients of the front, for the log.
+const TRANSPORT: &str = "udp";
 
 /// The rules for the clients of a front.
 #[derive(Debug)]
@@ -44,6 +47,10 @@ pub(crate) struct FrontPermit {
     app: Arc<App>,
     grant: Grant,
     counters: Arc<TargetCounters>,
+    /// The number of the flow, by which lines of the log belong together.
+    flow: u64,
+    begun: Instant,
+    carried: Carried,
     /// A shutdown waits for it.
     _tracked: TaskTrackerToken,
 }
@@ -69,7 +76,7 @@ impl FrontAdmission {
             });
         }
         let candidate = self.app.admission.udp_candidate(now, client, &self.target).map_err(|refusal| {
-            debug!(client = %self.app.addresses.show(client), ?refusal, "client of the front refused");
+            self.log_refusal(client, class_of(&refusal));
             NotAdmitted::Refused
         })?;
         candidate.take_slot().or_else(|candidate| self.make_room_for(now, candidate, make_room))
@@ -92,12 +99,18 @@ impl FrontAdmission {
             };
         }
         let Some(evicted) = self.app.resumable().evict().cloned() else {
-            debug!(client = %self.app.addresses.show(client), "client of the front refused: no slot");
+            self.log_refusal(client, "this relay has its maximum of clients");
             return Err(NotAdmitted::Refused);
         };
         evicted.evict();
         self.waiting.insert(client, Waiting { candidate, since: now.at });
         Err(NotAdmitted::Later)
+    }
+}
+
+impl FrontAdmission {
+    fn log_refusal(&self, client: SocketAddr, reason: &'static str) {
+        self.app.log_refusal(client, TRANSPORT, reason, reason);
     }
 }
 
@@ -117,7 +130,9 @@ impl Admit for FrontAdmission {
             return Err(NotAdmitted::Refused);
         }
         let grant = self.grant(now, client, make_room)?;
-        info!(client = %app.addresses.show(client), target_name = %self.target, "client of the front connected");
+        let flow = app.next_flow();
+        let shown = app.addresses.show(client);
+        info!(client = %shown, target_name = %self.target, transport = TRANSPORT, flow, "client connected");
         let counters = app.counters.target(&self.target);
         counters.flows.increment();
         counters.clients.increment();
@@ -128,7 +143,15 @@ impl Admit for FrontAdmission {
             idle_timeout: grant.limits.idle_timeout,
             max_datagram: grant.limits.max_datagram,
             rate: grant.limits.rate(),
-            permit: FrontPermit { app, grant, counters, _tracked: tracked },
+            permit: FrontPermit {
+                app,
+                grant,
+                counters,
+                flow,
+                begun: now.at,
+                carried: Carried::default(),
+                _tracked: tracked,
+            },
         })
     }
 
@@ -149,7 +172,35 @@ impl Admit for FrontAdmission {
 impl Drop for FrontPermit {
     fn drop(&mut self) {
         self.counters.clients.decrement();
-        info!(client = %self.app.addresses.show(self.grant.client), "client of the front closed");
+        info!(
+            client = %self.app.addresses.show(self.grant.client),
+            target_name = %self.grant.target.name,
+            transport = TRANSPORT,
+            flow = self.flow,
+            seconds = self.begun.elapsed().as_secs(),
+            bytes_to_server = self.carried.to_server,
+            bytes_to_client = self.carried.to_client,
+            "client closed"
+        );
+    }
+}
+
+impl Permit for FrontPermit {
+    fn note_passed(&mut self, direction: Direction, bytes: usize) {
+        match direction {
+            Direction::ToServer => self.carried.to_server += bytes as u64,
+            Direction::ToClient => self.carried.to_client += bytes as u64,
+        }
+    }
+}
+
+/// The refusal in the words of the log.
+const fn class_of(refusal: &Refusal) -> &'static str {
+    match refusal {
+        Refusal::Close(reason) => reason.class(),
+        Refusal::Forbidden(Forbidden::Banned) => BANNED,
+        // Clients without a page have none.
+        Refusal::Forbidden(Forbidden::Origin) => "the origin may not connect",
     }
 }
 

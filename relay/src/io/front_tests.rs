@@ -6,10 +6,12 @@ use rakwire_native::raknet::{self, CookiePolicy, RakNet};
 use tokio::time::timeout;
 
 use super::*;
+use crate::counters::Counters;
 use crate::flow::Source;
-use crate::front::{Admitted, CookieKey, FrontProtocol, NotAdmitted, Offer};
-use crate::io::prober::probe;
+use crate::front::{Admitted, CookieKey, FrontProtocol, NotAdmitted, Offer, Permit};
+use crate::io::prober::Prober;
 use crate::protocol::PongCache;
+use crate::target::TargetName;
 
 /// Long enough for the slowest machine; only a failing test takes that long.
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -19,6 +21,8 @@ struct Everyone {
     server: SocketAddr,
     pongs: Arc<PongCache>,
 }
+
+impl Permit for () {}
 
 impl Admit for Everyone {
     type Permit = ();
@@ -143,7 +147,10 @@ async fn pings_never_reach_the_server() {
     let address = server.local_addr();
     let front = start(address, FrontProtocol::RakNet);
     let pongs = Arc::clone(&front.pongs);
-    let probing = tokio::spawn(async move { probe(address, 1, &pongs).await });
+    let name: TargetName = "game".parse().unwrap();
+    let counters = Counters::default().target(&name);
+    let mut prober = Prober::new(name, address, 1, pongs, counters);
+    let probing = tokio::spawn(async move { prober.ask().await });
     let client = Endpoint::bind("127.0.0.1:0", Options::<RakNet>::client().unwrap()).await.unwrap();
     let wait = async {
         while front.pongs.last(Instant::now()).is_none() {

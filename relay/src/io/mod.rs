@@ -27,6 +27,7 @@ mod server_list;
 mod session_request;
 mod shared_socket;
 mod source;
+mod target_watch;
 mod tcp;
 mod transport;
 mod transports;

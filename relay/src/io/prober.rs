@@ -11,8 +11,13 @@ use rakwire::wire::offline::{Offline, PingScope};
 use rakwire::wire::{Reader, Wire, Writer};
 use tokio::net::UdpSocket;
 use tokio::time::{MissedTickBehavior, interval};
+use tracing::{info, warn};
 
+use super::target_watch::{Change, TargetWatch};
+use super::udp_error::unreachable;
+use crate::flow::TargetCounters;
 use crate::protocol::{Pong, PongCache};
+use crate::target::TargetName;
 
 /// The time between two rounds of pings; a pong answers for three of them.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -49,32 +54,80 @@ impl Round {
     }
 }
 
-/// Asks `server` until the future is dropped.
-///
-/// # Errors
-/// If there is no socket to ask with.
-pub(crate) async fn probe(server: SocketAddr, guid: u64, pongs: &Arc<PongCache>) -> io::Result<()> {
-    let any: SocketAddr =
-        if server.is_ipv4() { (Ipv4Addr::UNSPECIFIED, 0).into() } else { (Ipv6Addr::UNSPECIFIED, 0).into() };
-    let socket = UdpSocket::bind(any).await?;
-    socket.connect(server).await?;
-    let mut tick = interval(INTERVAL);
-    tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut round = Round { number: 0, at: Instant::now() };
-    let mut buffer = [0; LONGEST];
-    loop {
-        tokio::select! {
-            _ = tick.tick() => {
-                round = Round { number: round.number + 1, at: Instant::now() };
-                for scope in [PingScope::Any, PingScope::OpenConnections] {
-                    let mut bytes = [0; PING];
-                    // A server that is away does not end this.
-                    let _ = socket.send(ping(scope, round.time(scope), guid, &mut bytes)).await;
-                }
+/// Asks one server.
+#[derive(Debug)]
+pub(crate) struct Prober {
+    name: TargetName,
+    server: SocketAddr,
+    guid: u64,
+    pongs: Arc<PongCache>,
+    counters: Arc<TargetCounters>,
+    watch: TargetWatch,
+}
+
+impl Prober {
+    /// A prober that calls itself `guid`.
+    pub(crate) fn new(
+        name: TargetName,
+        server: SocketAddr,
+        guid: u64,
+        pongs: Arc<PongCache>,
+        counters: Arc<TargetCounters>,
+    ) -> Self {
+        Self { name, server, guid, pongs, counters, watch: TargetWatch::new(Instant::now()) }
+    }
+
+    /// Logs that the server has gone or has returned.
+    fn watch(&mut self, now: Instant) {
+        let (target_name, server) = (&self.name, self.server);
+        match self.watch.note(now, self.pongs.last(now).is_some()) {
+            Some(Change::Down) => warn!(%target_name, %server, "the game server does not answer pings"),
+            Some(Change::Up(after)) => {
+                let seconds = after.as_secs();
+                info!(%target_name, %server, seconds, "the game server answers pings again");
             }
-            received = socket.recv(&mut buffer) => {
-                if let Ok(length) = received {
-                    round.learn(pongs, Instant::now(), &buffer[..length]);
+            None => {}
+        }
+    }
+
+    /// Counts an error that the network or this machine has reported about a ping.
+    fn note_error(&self, error: &io::Error) {
+        if let Some(reason) = unreachable(error) {
+            self.counters.unreachable(reason);
+        }
+    }
+
+    /// Asks until the future is dropped.
+    ///
+    /// # Errors
+    /// If there is no socket to ask with.
+    pub(crate) async fn ask(&mut self) -> io::Result<()> {
+        let any: SocketAddr = if self.server.is_ipv4() {
+            (Ipv4Addr::UNSPECIFIED, 0).into()
+        } else {
+            (Ipv6Addr::UNSPECIFIED, 0).into()
+        };
+        let socket = UdpSocket::bind(any).await?;
+        socket.connect(self.server).await?;
+        let mut tick = interval(INTERVAL);
+        tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut round = Round { number: 0, at: Instant::now() };
+        let mut buffer = [0; LONGEST];
+        loop {
+            tokio::select! {
+                _ = tick.tick() => {
+                    round = Round { number: round.number + 1, at: Instant::now() };
+                    self.watch(round.at);
+                    for scope in [PingScope::Any, PingScope::OpenConnections] {
+                        let mut bytes = [0; PING];
+                        // A server that is away does not end this.
+                        let sent = socket.send(ping(scope, round.time(scope), self.guid, &mut bytes)).await;
+                        sent.err().iter().for_each(|error| self.note_error(error));
+                    }
+                }
+                received = socket.recv(&mut buffer) => match received {
+                    Ok(length) => round.learn(&self.pongs, Instant::now(), &buffer[..length]),
+                    Err(error) => self.note_error(&error),
                 }
             }
         }
@@ -91,6 +144,8 @@ fn ping(scope: PingScope, time: u64, guid: u64, buffer: &mut [u8; PING]) -> &[u8
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::counters::Counters;
+    use crate::flow::Unreachable;
 
     fn pong(time: u64) -> Vec<u8> {
         let mut buffer = [0; 100];
@@ -119,11 +174,34 @@ mod tests {
         assert_eq!(pongs.last(now), None);
     }
 
+    fn prober_of(server: SocketAddr, pongs: &Arc<PongCache>) -> Prober {
+        let name: TargetName = "game".parse().unwrap();
+        let counters = Counters::default().target(&name);
+        Prober::new(name, server, 1, Arc::clone(pongs), counters)
+    }
+
+    #[tokio::test]
+    async fn reports_that_nothing_listens_are_counted() {
+        let closed = UdpSocket::bind("127.0.0.87:0").await.unwrap().local_addr().unwrap();
+        let mut prober = prober_of(closed, &Arc::default());
+        let counters = Arc::clone(&prober.counters);
+        let heard = async {
+            while counters.snapshot().unreachable(Unreachable::ClosedPort) == 0 {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::select! {
+            ended = prober.ask() => panic!("{ended:?}"),
+            () = heard => {}
+        }
+    }
+
     #[tokio::test]
     async fn a_server_is_asked_and_heard() {
         let server = UdpSocket::bind("127.0.0.1:0").await.unwrap();
         let pongs = Arc::<PongCache>::default();
-        let probing = probe(server.local_addr().unwrap(), 1, &pongs);
+        let mut prober = prober_of(server.local_addr().unwrap(), &pongs);
+        let probing = prober.ask();
         let answering = async {
             let mut buffer = [0; 100];
             let (length, from) = server.recv_from(&mut buffer).await.unwrap();

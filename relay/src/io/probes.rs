@@ -10,10 +10,12 @@ use tokio::task::AbortHandle;
 use tokio::time::sleep;
 use tracing::warn;
 
-use super::prober;
+use super::prober::Prober;
 use crate::admission::{ResolvedTarget, Targets};
+use crate::counters::Counters;
 use crate::directory::{ServerEntry, ServerList};
 use crate::front_target::FrontTarget;
+use crate::ops::TargetHealth;
 use crate::protocol::{PongCache, ProtocolKind};
 use crate::target::TargetName;
 
@@ -72,7 +74,7 @@ impl Probes {
 
     /// Begins to ask targets that are new or have moved, and forgets those that are gone. A front goes on with the protocol
     /// of its start, and answers pings from what its target says.
-    pub(crate) fn follow(&self, targets: &Targets, front: Option<&FrontTarget>) {
+    pub(crate) fn follow(&self, targets: &Targets, front: Option<&FrontTarget>, counters: &Counters) {
         let front = front.filter(|front| front.protocol.kind() == ProtocolKind::RakNet);
         let raknet = |target: &&Arc<ResolvedTarget>| {
             target.settings.kind == ProtocolKind::RakNet
@@ -84,8 +86,9 @@ impl Probes {
             let Some(probe) = probes.get_mut(&target.name).filter(|probe| probe.task.is_none()) else {
                 continue;
             };
-            let (address, guid) = (target.address, self.guid);
-            let probing = tokio::spawn(again(async move || prober::probe(address, guid, &pongs).await));
+            let (name, counters) = (target.name.clone(), counters.target(&target.name));
+            let mut prober = Prober::new(name, target.address, self.guid, pongs, counters);
+            let probing = tokio::spawn(again(async move || prober.ask().await));
             probe.task = Some(probing.abort_handle());
         }
         self.lock().retain(|name, probe| {
@@ -104,13 +107,25 @@ impl Probes {
         ServerList { servers: targets.iter().map(entry).collect() }
     }
 
+    /// What the targets that are asked say.
+    pub(crate) fn health(&self) -> Vec<TargetHealth> {
+        let (now, probes) = (Instant::now(), self.lock());
+        let asked = probes.iter().filter(|(_, probe)| probe.task.is_some());
+        let health = |(name, probe): (&TargetName, &Probe)| {
+            let last = probe.pongs.last(now);
+            let latency = last.as_ref().and_then(|pong| pong.latency);
+            TargetHealth { name: name.clone(), is_up: last.is_some(), latency }
+        };
+        asked.map(health).collect()
+    }
+
     fn lock(&self) -> MutexGuard<'_, BTreeMap<TargetName, Probe>> {
         self.by_target.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Asks again whenever asking fails, after a pause that doubles each time.
-async fn again(ask: impl AsyncFn() -> io::Result<()>) {
+async fn again(mut ask: impl AsyncFnMut() -> io::Result<()>) {
     let mut pause = RETRY_FIRST;
     loop {
         if let Err(error) = ask().await {
@@ -147,14 +162,14 @@ mod tests {
     async fn a_target_of_another_protocol_is_not_asked_any_more() {
         let probes = Probes::new();
         let task = || probes.lock().values().find_map(|probe| probe.task.clone());
-        probes.follow(&targets(ProtocolKind::RakNet), None);
+        probes.follow(&targets(ProtocolKind::RakNet), None, &Counters::default());
         let probing = task().unwrap();
-        probes.follow(&targets(ProtocolKind::Raw), None);
+        probes.follow(&targets(ProtocolKind::Raw), None, &Counters::default());
         assert!(task().is_none());
         while !probing.is_finished() {
             tokio::task::yield_now().await;
         }
-        probes.follow(&targets(ProtocolKind::RakNet), None);
+        probes.follow(&targets(ProtocolKind::RakNet), None, &Counters::default());
         assert!(task().is_some());
     }
 
@@ -176,10 +191,10 @@ mod tests {
             (front("other", FrontProtocol::RakNet), false),
         ] {
             let probes = Probes::new();
-            probes.follow(&targets(ProtocolKind::RakNet), Some(&front));
+            probes.follow(&targets(ProtocolKind::RakNet), Some(&front), &Counters::default());
             let pongs = |kind| probes.pongs(targets(kind).find("game").unwrap());
             let before = pongs(ProtocolKind::RakNet);
-            probes.follow(&targets(ProtocolKind::GameProtocol), Some(&front));
+            probes.follow(&targets(ProtocolKind::GameProtocol), Some(&front), &Counters::default());
             assert_eq!(probes.lock().values().any(|probe| probe.task.is_some()), is_asked, "{front:?}");
             assert_eq!(Arc::ptr_eq(&before, &pongs(ProtocolKind::GameProtocol)), is_asked, "{front:?}");
         }

@@ -24,6 +24,7 @@ use tokio_util::task::TaskTracker;
 use tracing::{debug, error};
 
 use super::app::App;
+use super::client::BANNED;
 use super::connected::Connected;
 use super::http::router_for_banned;
 use super::read_ahead::ReadAhead;
@@ -31,6 +32,12 @@ use super::tcp::tune;
 use super::write_deadline::WriteDeadline;
 use crate::admission::Refusal;
 use crate::now::Now;
+
+/// The transport of clients before it is known what they want, for the log.
+const TCP: &str = "tcp";
+
+/// The text for clients for whose connection there is no place.
+pub(super) const TOO_MANY_CONNECTIONS: &str = "this relay has too many open connections; try again later";
 
 /// How long the listener pauses when the system is out of resources, such as file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_secs(1);
@@ -54,7 +61,7 @@ pub(crate) async fn serve(app: Arc<App>, listener: TcpListener, router: Router) 
         };
         let Ok(permit) = Arc::clone(&app.connections).try_acquire_owned() else {
             app.counters.connections_refused.increment();
-            debug!("too many connections");
+            app.log_refusal(peer, TCP, TOO_MANY_CONNECTIONS, TOO_MANY_CONNECTIONS);
             continue;
         };
         tune(&stream);
@@ -80,10 +87,17 @@ pub(super) fn admit(app: &App, peer: SocketAddr, permit: OwnedSemaphorePermit) -
             Ok(Connected::new(peer, permit, None).banned())
         }
         Err(refusal) => {
-            match refusal {
-                Refusal::Forbidden(_) => app.counters.bans_refused.increment(),
-                Refusal::Close(_) => app.counters.connections_refused.increment(),
-            }
+            let class = match &refusal {
+                Refusal::Forbidden(_) => {
+                    app.counters.bans_refused.increment();
+                    BANNED
+                }
+                Refusal::Close(reason) => {
+                    app.counters.connections_refused.increment();
+                    reason.class()
+                }
+            };
+            app.log_refusal(peer, TCP, class, class);
             Err(refusal)
         }
     }

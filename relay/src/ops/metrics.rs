@@ -3,7 +3,7 @@
 //! Nothing is recorded while datagrams pass: the counters are read when somebody asks for them.
 
 use std::fmt;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use metrics::{counter, describe_counter, describe_gauge, gauge, with_local_recorder};
 use metrics_exporter_prometheus::PrometheusBuilder;
@@ -13,11 +13,12 @@ use crate::close::CloseKind;
 use crate::counters::Snapshot;
 use crate::flow::{Direction, DropReason, Unreachable};
 use crate::front::{FrontDropReason, FrontSnapshot};
+use crate::target::TargetName;
 use crate::transport_kind::TransportKind;
 use crate::webrtc::{WebRtcDropReason, WebRtcSnapshot};
 
 /// What is not counted but true at the moment.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct Gauges {
     pub(crate) max_clients: usize,
     pub(crate) connections: usize,
@@ -26,6 +27,18 @@ pub(crate) struct Gauges {
     pub(crate) is_draining: bool,
     /// When the certificate in use expires.
     pub(crate) certificate_expires: Option<SystemTime>,
+    /// The targets that are asked for pongs.
+    pub(crate) targets: Vec<TargetHealth>,
+}
+
+/// What a target says to pings.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct TargetHealth {
+    pub(crate) name: TargetName,
+    /// Whether it has answered within three seconds.
+    pub(crate) is_up: bool,
+    /// How long its last answer took.
+    pub(crate) latency: Option<Duration>,
 }
 
 /// All metrics in the text format of Prometheus. They are recorded anew each time, so that a target that is gone is not
@@ -63,6 +76,14 @@ fn describe_gauges() {
     describe_gauge!(
         "rakwire_relay_certificate_expiry_timestamp_seconds",
         "When the TLS certificate in use expires."
+    );
+    describe_gauge!(
+        "rakwire_relay_target_up",
+        "Whether a game server of RakNet has answered the relay's pings within three seconds."
+    );
+    describe_gauge!(
+        "rakwire_relay_target_latency_seconds",
+        "The time between the relay's last ping that a game server has answered and the answer."
     );
     describe_gauge!("rakwire_relay_flows_detached", "Flows whose client was lost and may come back.");
     describe_gauge!("rakwire_relay_front_clients", "Clients of the front for UDP.");
@@ -110,6 +131,10 @@ fn describe_counters() {
     describe_counter!(
         "rakwire_relay_server_unreachable_total",
         "Reports of the network or this machine that a game server is unreachable."
+    );
+    describe_counter!(
+        "rakwire_relay_announcements_refused_total",
+        "Announcements of servers that turned out to be unusable."
     );
     describe_counter!(
         "rakwire_relay_log_lines_suppressed_total",
@@ -198,6 +223,7 @@ fn record_refusals(snapshot: &Snapshot) {
     for (reason, count) in refusals {
         counter!("rakwire_relay_refusals_total", "reason" => reason).absolute(count);
     }
+    counter!("rakwire_relay_announcements_refused_total").absolute(snapshot.announcements_refused);
     counter!("rakwire_relay_log_lines_suppressed_total").absolute(suppressed());
 }
 
@@ -209,6 +235,13 @@ fn record_gauges(gauges: &Gauges) {
     gauge!("rakwire_relay_ready").set(f64::from(u8::from(gauges.is_ready)));
     gauge!("rakwire_relay_draining").set(f64::from(u8::from(gauges.is_draining)));
     let since_1970 = gauges.certificate_expires.and_then(|at| at.duration_since(SystemTime::UNIX_EPOCH).ok());
+    for TargetHealth { name, is_up, latency } in &gauges.targets {
+        gauge!("rakwire_relay_target_up", "target" => name.to_string()).set(f64::from(u8::from(*is_up)));
+        if let Some(latency) = latency {
+            gauge!("rakwire_relay_target_latency_seconds", "target" => name.to_string())
+                .set(latency.as_secs_f64());
+        }
+    }
     if let Some(since_1970) = since_1970 {
         gauge!("rakwire_relay_certificate_expiry_timestamp_seconds").set(since_1970.as_secs_f64());
     }
@@ -234,7 +267,10 @@ mod tests {
     use crate::webrtc::WebRtcCounters;
 
     fn text_of(counters: &Counters, front: &FrontCounters) -> String {
-        render(&counters.snapshot(), &front.snapshot(), &WebRtcCounters::default().snapshot(), &GAUGES)
+        let name = "game".parse().unwrap();
+        let game = TargetHealth { name, is_up: true, latency: Some(Duration::from_millis(2)) };
+        let gauges = Gauges { targets: vec![game], ..GAUGES };
+        render(&counters.snapshot(), &front.snapshot(), &WebRtcCounters::default().snapshot(), &gauges)
     }
 
     const GAUGES: Gauges = Gauges {
@@ -244,6 +280,7 @@ mod tests {
         is_ready: true,
         is_draining: false,
         certificate_expires: Some(SystemTime::UNIX_EPOCH),
+        targets: Vec::new(),
     };
 
     /// The counters of a relay with a target.
@@ -267,6 +304,8 @@ mod tests {
             "rakwire_relay_clients{target=\"game\"} 0",
             "rakwire_relay_connections_max 84",
             "rakwire_relay_ready 1",
+            "rakwire_relay_target_up{target=\"game\"} 1",
+            "rakwire_relay_target_latency_seconds{target=\"game\"} 0.002",
             "rakwire_relay_transport_connections{transport=\"websocket\"} 0",
             "rakwire_relay_front_clients 0",
             "rakwire_relay_front_drops_total{reason=\"not_admitted\"} 0",
@@ -282,7 +321,7 @@ mod tests {
         let later = text_of(&counters, &front);
         assert!(later.contains("rakwire_relay_closes_total{reason=\"shutting_down\"} 1"), "{later}");
         assert!(later.contains("rakwire_relay_front_drops_total{reason=\"not_admitted\"} 1"), "{later}");
-        assert!(!later.contains("target="), "the target is gone: {later}");
+        assert!(!later.contains("bytes_total{target="), "the target is gone: {later}");
     }
 
     #[test]

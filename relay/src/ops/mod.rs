@@ -4,10 +4,12 @@ mod addresses;
 mod admin;
 mod log;
 mod metrics;
+mod refusals;
 pub mod systemd;
 
 pub(crate) use self::addresses::AddressLog;
 pub(crate) use self::admin::{Health, Reloading, admin_router};
 pub(crate) use self::log::report_suppressed;
 pub use self::log::{LogError, start_logging};
-pub(crate) use self::metrics::{Gauges, render as render_metrics};
+pub(crate) use self::metrics::{Gauges, TargetHealth, render as render_metrics};
+pub(crate) use self::refusals::RefusalLog;

@@ -223,5 +223,5 @@ async fn the_log_names_the_clients_of_the_front() {
         mine.take(2).map(|line| line["message"].as_str().unwrap().to_owned()).collect()
     };
     let found = within(tokio::task::spawn_blocking(of_client)).await.unwrap();
-    assert_eq!(found, ["client of the front connected", "client of the front closed"]);
+    assert_eq!(found, ["client connected", "client closed"]);
 }

@@ -9,16 +9,21 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use rakwire_relay::protocol::ProtocolKind;
 use serde_json::Value;
 use tokio::net::TcpStream;
 use tokio::time::sleep;
+use tokio_tungstenite::tungstenite::Message;
 
+use crate::front;
 use crate::program::{Program, relay};
 use crate::support::{
-    Client, Running, Server, TIMEOUT, config, directory, eventually, get, reserve_port, within,
+    Client, Running, Server, TIMEOUT, config, directory, eventually, game, get, open_with_origin,
+    reserve_port, within,
 };
 
 const DASHBOARD: &str = include_str!("../../packaging/grafana.json");
+const ALERTS: &str = include_str!("../../packaging/alerts.yml");
 
 /// A relay with an admin address, and a client that has sent and received.
 async fn used() -> (Running, SocketAddr, Client) {
@@ -61,6 +66,43 @@ async fn the_admin_address_tells_of_health_and_counts() {
     assert!(head.starts_with("http/1.1 404"), "{head}");
 }
 
+/// The metrics, once they have this line.
+async fn eventually_in(admin: SocketAddr, line: &str) -> String {
+    within(async {
+        loop {
+            let (_, metrics) = get(admin, "/metrics").await;
+            if metrics.lines().any(|present| present == line) {
+                return metrics;
+            }
+            sleep(Duration::from_millis(20)).await;
+        }
+    })
+    .await
+}
+
+/// An operator learns from the log and the metrics alone that a game server has gone.
+#[tokio::test]
+async fn a_game_server_that_is_gone_is_seen() {
+    let server = Server::bind().await;
+    let closed = server.address();
+    drop(server);
+    let relay = Operated::start(closed, &["--target", &format!("arena={closed},kind=raknet")]);
+    eventually_in(relay.admin, "rakwire_relay_target_up{target=\"arena\"} 0").await;
+    within(async {
+        let reported = "rakwire_relay_server_unreachable_total{target=\"arena\",reason=\"closed_port\"}";
+        while value(&get(relay.admin, "/metrics").await.1, reported).is_none_or(|count| count < 10.0) {
+            sleep(Duration::from_millis(20)).await;
+        }
+    })
+    .await;
+    relay.signal("-TERM");
+    let log = relay.ended().await;
+    let told: Vec<&Value> =
+        log.iter().filter(|line| line["message"] == "the game server does not answer pings").collect();
+    assert_eq!(told.len(), 1, "{log:?}");
+    assert_eq!((&told[0]["target_name"], &told[0]["level"]), (&"arena".into(), &"WARN".into()));
+}
+
 /// The names of metrics in a text.
 fn names(text: &str) -> Vec<&str> {
     let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
@@ -72,11 +114,12 @@ fn names(text: &str) -> Vec<&str> {
 
 #[tokio::test]
 async fn the_dashboard_asks_for_metrics_and_labels_that_exist() {
-    let mut config = config(Server::echo().await);
+    let mut config = config(front::echo().await);
+    game(&mut config).kind = ProtocolKind::RakNet;
     config.admin.listen = Some("127.0.0.1:0".parse().unwrap());
     config.tls.self_signed = true;
     let relay = Running::start(config).await;
-    let (_, metrics) = get(relay.admin.unwrap(), "/metrics").await;
+    let metrics = eventually_in(relay.admin.unwrap(), "rakwire_relay_target_up{target=\"game\"} 1").await;
     let dashboard: Value = serde_json::from_str(DASHBOARD).unwrap();
     let panels = dashboard["panels"].as_array().unwrap();
     let targets = panels.iter().flat_map(|panel| panel["targets"].as_array().unwrap());
@@ -93,6 +136,9 @@ async fn the_dashboard_asks_for_metrics_and_labels_that_exist() {
                 assert!(metrics.lines().any(has), "{name} has no label {label}:\n{metrics}");
             }
         }
+    }
+    for name in names(ALERTS) {
+        assert!(exported.contains(&name), "an alert asks for {name}, which is not exported:\n{metrics}");
     }
     let all = expressions.join(" ");
     for name in exported {
@@ -252,6 +298,57 @@ async fn the_log_says_that_a_client_came_back_and_where_it_was_last() {
     };
     assert_eq!(of_client("client came back to its flow"), [&client], "{log:?}");
     assert_eq!(of_client("client closed"), [&client], "{log:?}");
+}
+
+#[tokio::test]
+async fn the_end_of_a_client_is_logged_with_what_it_was() {
+    let relay = Operated::start(Server::echo().await, &[]);
+    let mut client = Client::connect(relay.program.address, "/ws?target=game").await;
+    client.send(b"hello").await;
+    client.receive().await;
+    client.message(Message::Close(None)).await;
+    let (mut other, _) = Client::with_control(relay.program.address, "/ws?target=game").await;
+    other.message(Message::Close(None)).await;
+    relay.signal("-TERM");
+    let log = relay.ended().await;
+    let lines =
+        |message: &str| -> Vec<&Value> { log.iter().filter(|line| line["message"] == message).collect() };
+    let (begun, ended) = (lines("client connected"), lines("client closed"));
+    assert_eq!((begun.len(), ended.len()), (2, 2), "{log:?}");
+    let first = ended.iter().find(|line| line["flow"] == begun[0]["flow"]).unwrap();
+    assert_eq!((&first["target_name"], &first["transport"]), (&"game".into(), &"websocket".into()));
+    assert_eq!((&first["bytes_to_server"], &first["bytes_to_client"]), (&5.into(), &5.into()), "{first}");
+    assert!(first["seconds"].is_u64() && first["reason"].is_string(), "{first}");
+    assert_ne!(begun[0]["flow"], begun[1]["flow"]);
+}
+
+/// The second refusal of a reason has no line; other reasons do, in words that say what to change.
+#[tokio::test]
+async fn refusals_are_logged_at_the_usual_level_once_a_minute_for_each_reason() {
+    let relay = Operated::start(Server::echo().await, &["--max-clients", "1"]);
+    let at = relay.program.address;
+    for _ in 0..2 {
+        assert_eq!(open_with_origin(at, Some("https://elsewhere.example")).await, Err(4403));
+        assert_eq!(Client::connect(at, "/ws?target=other").await.closed().await.0, 4404);
+    }
+    let _first = Client::connect(at, "/ws?target=game").await;
+    assert_eq!(Client::connect(at, "/ws?target=game").await.closed().await.0, 1013);
+    relay.signal("-TERM");
+    let log = relay.ended().await;
+    let refused: Vec<&Value> = log.iter().filter(|line| line["message"] == "client refused").collect();
+    let reasons: Vec<&str> = refused.iter().map(|line| line["reason"].as_str().unwrap()).collect();
+    assert_eq!(
+        reasons,
+        [
+            "this relay does not accept pages of this origin",
+            "unknown target 'other'; this relay offers: game",
+            "this relay has its maximum of 1 clients; try again later",
+        ]
+    );
+    for line in refused {
+        assert!(line["client"].is_string() && line["level"] == "INFO", "{line}");
+        assert_eq!(line["transport"], "websocket");
+    }
 }
 
 #[tokio::test]

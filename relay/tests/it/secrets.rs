@@ -44,7 +44,7 @@ impl Logged {
     fn assert_silent_on(self, secret: &str) {
         self.program.shut_down();
         let text = fs::read_to_string(&self.log).unwrap();
-        assert!(text.contains("client closed"), "{text}");
+        assert!(text.contains("client refused"), "{text}");
         assert!(!text.contains(secret), "{text}");
     }
 }

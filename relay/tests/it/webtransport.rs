@@ -475,7 +475,8 @@ async fn every_transport_works_at_sockets_of_ipv6() {
     for is_shared in [false, true] {
         let port = free_port().port();
         let all: SocketAddr = format!("[::]:{port}").parse().unwrap();
-        let mut config = Config::new(all).with_target(format!("game={server}").parse().unwrap());
+        let mut config =
+            Config::new("[::]:0".parse().unwrap()).with_target(format!("game={server}").parse().unwrap());
         config.admin.listen = None;
         game(&mut config).kind = ProtocolKind::RakNet;
         config.admission.allow_any_origin = true;
@@ -484,9 +485,10 @@ async fn every_transport_works_at_sockets_of_ipv6() {
         config.webtransport.mode = WebTransportMode::On;
         config.webrtc.allow_without_origin = is_shared;
         let relay = Relay::bind(config).await.unwrap();
+        let tcp = relay.local_addr().port();
         let running = tokio::spawn(relay.run(std::future::pending()));
-        for at in ["127.0.0.1", "[::1]"] {
-            let address: SocketAddr = format!("{at}:{port}").parse().unwrap();
+        for at in ["127.0.0.1", "::1"] {
+            let address = SocketAddr::new(at.parse().unwrap(), tcp);
             let mut socket = Client::connect(address, "/ws?target=game").await;
             socket.send(&ping()).await;
             assert_eq!(socket.receive().await.first(), Some(&PONG));
@@ -495,7 +497,8 @@ async fn every_transport_works_at_sockets_of_ipv6() {
             assert_eq!(pong.first(), Some(&PONG));
             if is_shared {
                 let client = front::client_at("[::]:0").await;
-                front::echoes(&within(client.connect(address)).await.unwrap()).await;
+                let udp = SocketAddr::new(address.ip(), port);
+                front::echoes(&within(client.connect(udp)).await.unwrap()).await;
             }
         }
         running.abort();

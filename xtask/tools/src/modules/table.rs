@@ -194,7 +194,7 @@ const NATIVE: Crate = Crate {
         // For programs, whatever they do.
         Layer::together(&["crash_report"]),
         // What datagrams pass between the socket and the endpoint.
-        Layer::together(&["arrival_queue", "network_emulator", "socket"]),
+        Layer::together(&["arrival_queue", "network_emulator", "proxies", "socket"]),
         // The driver, generic over the protocol.
         Layer::together(&["endpoint"]),
         Layer::apart(&["polled", "raknet", "game_protocol", "reconnect", "tcp"]),

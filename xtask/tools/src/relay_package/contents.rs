@@ -13,11 +13,12 @@ pub(super) const FOLDER: &str = "target/relay-package";
 const SOURCES: &str = "relay/packaging";
 
 /// Files of the repository, and where they go.
-const FILES: [(&str, &str); 10] = [
+const FILES: [(&str, &str); 11] = [
     ("relay/packaging/rakwire-relay.service", "usr/lib/systemd/system/rakwire-relay.service"),
     ("relay/packaging/rakwire-relay.socket", "usr/lib/systemd/system/rakwire-relay.socket"),
     ("relay/packaging/relay.toml", "etc/rakwire-relay/relay.toml"),
     ("relay/packaging/grafana.json", "usr/share/doc/rakwire-relay/grafana.json"),
+    ("relay/packaging/alerts.yml", "usr/share/doc/rakwire-relay/alerts.yml"),
     ("relay/packaging/proxies/nginx.conf", "usr/share/doc/rakwire-relay/examples/nginx.conf"),
     ("relay/packaging/proxies/haproxy.cfg", "usr/share/doc/rakwire-relay/examples/haproxy.cfg"),
     ("relay/packaging/proxies/haproxy-relays.cfg", "usr/share/doc/rakwire-relay/examples/haproxy-relays.cfg"),
