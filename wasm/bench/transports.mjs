@@ -25,6 +25,7 @@ async function open([url, options]) {
   };
   globalThis.numberIn = (bytes) => new DataView(bytes.buffer, bytes.byteOffset).getUint32(2, true);
   globalThis.megabits = (bytes, ms) => (8 * bytes) / ms / 1_000;
+  globalThis.resent = ({ datagramsLost, datagramsLate }) => datagramsLost + datagramsLate;
 }
 
 /** Runs in the page: round trips of messages that a game sends. */
@@ -43,7 +44,7 @@ async function roundTrips([milliseconds, tickMs]) {
   }
   trips.sort((a, b) => a - b);
   const at = (share) => trips[Math.min(trips.length - 1, Math.floor(trips.length * share))];
-  return { p50_ms: at(0.5), p99_ms: at(0.99), missing: sent.length - trips.length, resent: connection.stats().datagramsLost };
+  return { p50_ms: at(0.5), p99_ms: at(0.99), missing: sent.length - trips.length, resent: resent(connection.stats()) };
 }
 
 /** Runs in the page: how much the game server gets from a page that sends as much as there is room for. */
@@ -73,8 +74,8 @@ async function upload([milliseconds]) {
   const after = await counted();
   isOver = true;
   await sending;
-  const { datagramsLost, datagramsSent } = connection.stats();
-  return { up_mbit: megabits(after[0] - before[0], after[1] - before[1]), resent_share: datagramsLost / datagramsSent };
+  const stats = connection.stats();
+  return { up_mbit: megabits(after[0] - before[0], after[1] - before[1]), resent_share: resent(stats) / stats.datagramsSent };
 }
 
 /** Runs in the page: how much it gets from a game server that sends as much as there is room for. */

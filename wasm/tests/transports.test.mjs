@@ -79,6 +79,33 @@ function exchange(page, wanted, options) {
   }, [wanted, CLIMB_MS, options]);
 }
 
+/** What a page hears that opens this transport alone. */
+const refusal = (page, address, transport) =>
+  page.evaluate(
+    async ([url, transport]) => {
+      const { connect } = await import("/dist/index.js");
+      return connect(url, { target: "game", transport }).then(
+        () => "connected",
+        ({ code, relayCode }) => [code, relayCode],
+      );
+    },
+    [`ws://${address}/ws`, transport],
+  );
+
+test("a foreign page and a banned address hear why, by whichever transport they have alone", async (t) => {
+  const echo = await startEcho(t);
+  const { page } = await startPage(t, echo);
+  const foreign = await startRelay(t, { game: echo.address }, "--allow-origin", "https://play.example.org");
+  const folder = mkdtempSync(join(tmpdir(), "rakwire-bans-"));
+  t.after(() => rmSync(folder, { recursive: true, force: true }));
+  writeFileSync(join(folder, "bans"), "127.0.0.1\n");
+  const banned = await startRelay(t, { game: echo.address }, "--bans", join(folder, "bans"));
+  for (const transport of ["webtransport", "webrtc", "websocket", "auto"]) {
+    assert.deepEqual(await refusal(page, foreign.address, transport), ["origin-refused", 4403], transport);
+    assert.deepEqual(await refusal(page, banned.address, transport), ["banned", 4403], transport);
+  }
+});
+
 const NUMBERS = Array.from({ length: 100 }, (_, number) => number);
 
 for (const protocol of PROTOCOLS) {
@@ -207,10 +234,10 @@ test("a page of another origin is refused by each transport, and that of the lis
     }, [`ws://${relay.address}/ws`, transport]);
   const [list, foreign] = [["--allow-origin", `http://${own.address}`], ["--allow-origin", "https://play.example.org"]];
   const [admits, refuses] = [await startRelay(t, { game: echo.address }, ...list), await startRelay(t, { game: echo.address }, ...foreign)];
-  // A page of another origin may not read `/transports`, which has the hash of the certificate for WebTransport.
-  for (const [transport, refused] of [["websocket", "origin-refused 4403"], ["webtransport", "relay-unreachable 1006"]]) {
+  // A page of another origin learns nothing at `/transports` but that: the hash of the certificate for WebTransport is not there.
+  for (const transport of ["websocket", "webtransport"]) {
     assert.equal(await outcome(admits, transport), `${transport} local`);
-    assert.equal(await outcome(refuses, transport), refused, transport);
+    assert.equal(await outcome(refuses, transport), "origin-refused 4403", transport);
   }
   // Data channels tell the relay no origin, so that one with a list and without tokens has none.
   for (const relay of [admits, refuses]) {

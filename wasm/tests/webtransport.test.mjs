@@ -35,6 +35,22 @@ async function openCarrier(t, datagrams) {
   return { carrier, played };
 }
 
+test("a session that the relay refuses to announce ends with what the relay says", async (t) => {
+  globalThis.WebTransport = class {
+    constructor() {
+      assert.fail("there is nothing to open");
+    }
+  };
+  t.after(() => delete globalThis.WebTransport);
+  const refused = { code: 4403, reason: "this relay does not accept pages of this origin" };
+  const ends = [];
+  const nothing = () => undefined;
+  const request = { url: new URL("wss://relay.example/ws?target=game"), hasControl: true, announced: async () => ({ refused }) };
+  webTransport.open(request, { onOpen: nothing, onDatagram: nothing, onControl: nothing, onClose: (end) => ends.push(end) });
+  await settled();
+  assert.deepEqual(ends, [refused]);
+});
+
 const usual = (maxDatagramSize) => (writable) => ({ writable, maxDatagramSize });
 
 test("a session is opened at the relay's host, with what it announces", async (t) => {

@@ -14,6 +14,7 @@ const NAMES = [
   "datagramsSent",
   "datagramsReceived",
   "datagramsLost",
+  "datagramsLate",
   "datagramsAcknowledged",
   "clockDifferenceMs",
   "bytesSentLastSecond",

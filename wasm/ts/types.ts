@@ -167,8 +167,16 @@ export interface ConnectionStats {
   readonly messagesDiscarded: number;
   readonly datagramsSent: number;
   readonly datagramsReceived: number;
-  /** Datagrams declared lost, whose reliable messages were resent. */
+  /**
+   * Datagrams declared lost, whose reliable messages were resent, without those that are known to have arrived after all: it falls
+   * when one does.
+   */
   readonly datagramsLost: number;
+  /**
+   * Datagrams that were declared lost and had only been late, so that they were resent for nothing: where the path holds back or
+   * reorders, or this page or the server was busy.
+   */
+  readonly datagramsLate: number;
   readonly datagramsAcknowledged: number;
   readonly bytesSent: number;
   readonly bytesReceived: number;

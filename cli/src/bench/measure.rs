@@ -37,7 +37,7 @@ pub(super) async fn run(connection: &Connection, plan: &Plan) -> Result<Summary,
     let throughput = measure_throughput(connection, plan).await?;
     let stats = connection.stats();
     let mtu = Mtu::new(mtu_before, stats.map(|stats| stats.mtu));
-    let datagrams_lost = stats.map_or(0, |stats| stats.datagrams_lost);
+    let datagrams_lost = stats.map_or(0, |stats| stats.datagrams_missing());
     Ok(Summary { round_trips, losses, throughput, datagrams_lost, mtu })
 }
 

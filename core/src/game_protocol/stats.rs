@@ -54,8 +54,10 @@ pub struct ConnectionStats {
     pub messages_received: u64,
     /// Chunks sent for the first time.
     pub chunks_sent: u64,
-    /// Chunks sent again.
+    /// Chunks sent again. Some may only have been late: [`chunks_missing`](Self::chunks_missing) is without them.
     pub chunks_resent: u64,
+    /// Chunks sent again for nothing: they were acknowledged once more than needed, so that an earlier one had arrived, too.
+    pub chunks_late: u64,
     /// Chunks that arrived and were of use.
     pub chunks_received: u64,
     /// Chunks that were acknowledged.
@@ -68,4 +70,13 @@ pub struct ConnectionStats {
     pub partial: u32,
     /// Smoothed round-trip time, zero before the first sample.
     pub round_trip: Duration,
+}
+
+impl ConnectionStats {
+    /// Chunks sent again that nothing shows to have arrived before: what the path has lost, and what it still delays. Unlike the
+    /// counters it falls when a chunk arrives late.
+    #[must_use]
+    pub const fn chunks_missing(&self) -> u64 {
+        self.chunks_resent.saturating_sub(self.chunks_late)
+    }
 }

@@ -106,9 +106,11 @@ pub struct ConnectionStats {
     pub datagrams_sent: u64,
     /// Datagrams of capsules that arrived, duplicates not counted.
     pub datagrams_received: u64,
-    /// Datagrams taken for lost whose messages were queued again.
+    /// Datagrams taken for lost whose messages were queued again. Some may only have been late:
+    /// [`datagrams_missing`](Self::datagrams_missing) is without them.
     pub datagrams_lost: u64,
-    /// Datagrams of those that arrived after all.
+    /// Datagrams of those that arrived after all, as far as that is known: it is of those whose messages wait to be sent again,
+    /// and of the last sixteen of the others.
     pub datagrams_late: u64,
     /// Datagrams that were acknowledged.
     pub datagrams_acknowledged: u64,
@@ -149,6 +151,13 @@ pub struct ConnectionStats {
 }
 
 impl ConnectionStats {
+    /// Datagrams taken for lost of which nothing says that they arrived: what the path has lost, and what it still delays. Unlike
+    /// the counters it falls when a datagram arrives late.
+    #[must_use]
+    pub const fn datagrams_missing(&self) -> u64 {
+        self.datagrams_lost.saturating_sub(self.datagrams_late)
+    }
+
     /// The share of bytes that had to be sent again since the beginning, 0 to 1.
     #[must_use]
     pub fn loss(&self) -> f64 {

@@ -94,7 +94,7 @@ impl Server {
             let rest = connection.stats().map_or_else(
                 || "leaving".to_owned(),
                 |stats| {
-                    let (ping, lost) = (stats.round_trip.as_millis(), stats.datagrams_lost);
+                    let (ping, lost) = (stats.round_trip.as_millis(), stats.datagrams_missing());
                     let (sent, received) = (stats.messages_sent, stats.messages_received);
                     format!("{ping} ms, {received} messages received, {sent} sent, {lost} datagrams lost")
                 },

@@ -54,7 +54,7 @@ SELECT remote,
        (SELECT round(1000 * value, 3) FROM samples
         WHERE samples.remote = datagrams.remote AND name = 'round_trip' ORDER BY id DESC LIMIT 1) AS round_trip_ms,
        (SELECT CAST(value AS INTEGER) FROM samples
-        WHERE samples.remote = datagrams.remote AND name IN ('datagrams_lost', 'chunks_resent')
+        WHERE samples.remote = datagrams.remote AND name IN ('datagrams_missing', 'chunks_missing')
         ORDER BY id DESC LIMIT 1) AS lost
 FROM datagrams GROUP BY remote ORDER BY bytes DESC, remote;
 

@@ -22,7 +22,7 @@ pub(super) const EVICTION_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Texts of the close code 4403, which clients of this project tell apart by the first one.
 pub(super) const BANNED: &str = "this address is banned";
-const ORIGIN: &str = "this relay does not accept pages of this origin";
+pub(super) const FOREIGN_ORIGIN: &str = "this relay does not accept pages of this origin";
 const NO_ORIGIN: &str = "this relay accepts pages of listed origins alone, and the request names no origin";
 const UNKNOWN_ORIGIN: &str = "this relay lets no data channels in without a token";
 
@@ -53,7 +53,7 @@ pub(super) fn permission(app: &App, request: &Request) -> Result<Permission, Clo
                 (Forbidden::Origin, PageOrigin::None) => (&app.counters.origins_refused, NO_ORIGIN),
                 (Forbidden::Origin, PageOrigin::Unknown) => (&app.counters.origins_refused, UNKNOWN_ORIGIN),
                 (Forbidden::Origin, PageOrigin::Page(_) | PageOrigin::Invalid) => {
-                    (&app.counters.origins_refused, ORIGIN)
+                    (&app.counters.origins_refused, FOREIGN_ORIGIN)
                 }
             };
             counter.increment();

@@ -35,7 +35,7 @@ pub(crate) fn router(app: Arc<App>, serve: Option<&Path>) -> Router {
     }
 }
 
-/// What a banned address gets: a WebSocket that says so as it closes, and nothing else.
+/// What a banned address gets: a WebSocket that says so as it closes, and so does the answer to what pages ask first.
 pub(crate) fn router_for_banned(app: Arc<App>) -> Router {
     let refuse = async |State(app): State<Arc<App>>| {
         app.counters.bans_refused.increment();
@@ -48,7 +48,13 @@ pub(crate) fn router_for_banned(app: Arc<App>) -> Router {
         }
         response
     };
-    Router::new().route("/ws", get(open)).fallback(refuse).layer(map_response(close)).with_state(app)
+    Router::new()
+        .route("/ws", get(open))
+        .route("/servers.json", get(servers))
+        .route("/transports", get(transports))
+        .fallback(refuse)
+        .layer(map_response(close))
+        .with_state(app)
 }
 
 /// A client's request for a WebSocket.

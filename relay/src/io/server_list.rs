@@ -10,9 +10,11 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 
 use super::app::App;
+use super::client::{BANNED, FOREIGN_ORIGIN};
 use super::connected::Connected;
 use super::transports::{self, UdpPort};
 use crate::admission::{Forbidden, Refusal};
+use crate::close::{CloseKind, CloseReason};
 use crate::now::Now;
 
 /// The transports of the relay.
@@ -53,25 +55,47 @@ pub(super) async fn servers(
     })
 }
 
-/// Answers with JSON whoever is not banned and does not ask too often. Pages of other origins can read it if they may
-/// connect.
+/// Answers an address with JSON that is not banned and does not ask too often, if its page may connect. A page that is refused can
+/// read why: it may have nothing but WebTransport, which it does not find without this answer.
 fn answer(app: &App, connected: &Connected, headers: &HeaderMap, body: impl FnOnce() -> String) -> Response {
-    let client = app.admission.client_of(connected.peer(), headers);
-    match app.admission.admit_request(Now::read(), client.ip()) {
-        Ok(()) => {}
-        Err(Refusal::Forbidden(Forbidden::Banned | Forbidden::Origin)) => {
-            app.counters.bans_refused.increment();
-            return (StatusCode::FORBIDDEN, "this address is banned").into_response();
-        }
-        Err(Refusal::Close(_)) => {
-            app.counters.requests_refused.increment();
-            return (StatusCode::TOO_MANY_REQUESTS, "too many requests of this address").into_response();
-        }
-    }
+    let (status, body) = match admit(app, connected, headers) {
+        Ok(()) => (StatusCode::OK, body()),
+        Err(reason) => (status_of(&reason), refusal(&reason)),
+    };
     let fixed = [(CONTENT_TYPE, "application/json"), (CACHE_CONTROL, "no-store"), (VARY, "origin")];
-    let mut response = (fixed, body()).into_response();
-    if let Some(origin) = headers.get(ORIGIN).filter(|_| app.admission.admits_origin(headers)) {
+    let mut response = (status, fixed, body).into_response();
+    if let Some(origin) = headers.get(ORIGIN) {
         response.headers_mut().insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone());
     }
     response
+}
+
+/// Why a request gets no answer, as a WebSocket would say it. Requests without an origin are of programs, and of pages that the relay
+/// serves.
+fn admit(app: &App, connected: &Connected, headers: &HeaderMap) -> Result<(), CloseReason> {
+    let client = app.admission.client_of(connected.peer(), headers);
+    app.admission.admit_request(Now::read(), client.ip()).map_err(|refusal| match refusal {
+        Refusal::Forbidden(Forbidden::Banned | Forbidden::Origin) => {
+            app.counters.bans_refused.increment();
+            CloseReason::Forbidden(BANNED)
+        }
+        Refusal::Close(reason) => {
+            app.counters.requests_refused.increment();
+            reason
+        }
+    })?;
+    if headers.contains_key(ORIGIN) && !app.admission.admits_origin(headers) {
+        app.counters.origins_refused.increment();
+        return Err(CloseReason::Forbidden(FOREIGN_ORIGIN));
+    }
+    Ok(())
+}
+
+fn status_of(reason: &CloseReason) -> StatusCode {
+    if reason.kind() == CloseKind::Forbidden { StatusCode::FORBIDDEN } else { StatusCode::TOO_MANY_REQUESTS }
+}
+
+/// The close code and the text of a WebSocket, as JSON.
+fn refusal(reason: &CloseReason) -> String {
+    serde_json::json!({ "code": reason.kind().code(), "reason": reason.text() }).to_string()
 }

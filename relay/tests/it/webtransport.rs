@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::net::{SocketAddr, UdpSocket};
+use std::path::Path;
 use std::process::Stdio;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -546,8 +547,34 @@ async fn pages_that_may_connect_can_read_the_list_of_transports() {
     let relay = Running::start(config(Server::echo().await)).await;
     let (local, _) = get_with(relay.address, "/transports", &[("origin", "http://localhost:5173")]).await;
     assert!(local.contains("access-control-allow-origin: http://localhost:5173"), "{local}");
-    let (foreign, _) = get_with(relay.address, "/transports", &[("origin", "https://example.com")]).await;
-    assert!(!foreign.contains("access-control-allow-origin"), "{foreign}");
+}
+
+/// A page that has WebTransport alone learns here why it gets no session, and nothing else.
+#[tokio::test]
+async fn pages_that_may_not_connect_can_read_why() {
+    const FOREIGN: [(&str, &str); 1] = [("origin", "https://example.com")];
+    let refused = async |relay: &Running, path: &str| {
+        let (head, body) = get_with(relay.address, path, &FOREIGN).await;
+        assert!(head.starts_with("http/1.1 403"), "{head}");
+        assert!(head.contains("access-control-allow-origin: https://example.com"), "{head}");
+        assert!(head.contains("vary: origin"), "{head}");
+        body
+    };
+    let relay = Running::start(config(Server::echo().await)).await;
+    for path in ["/transports", "/servers.json"] {
+        let told = r#"{"code":4403,"reason":"this relay does not accept pages of this origin"}"#;
+        assert_eq!(refused(&relay, path).await, told);
+    }
+    assert_eq!(relay.snapshot().origins_refused, 2);
+
+    let bans = Path::new(env!("CARGO_TARGET_TMPDIR")).join("banned-from-the-transports");
+    fs::write(&bans, "127.0.0.1\n").unwrap();
+    let mut config = config(Server::echo().await);
+    config.admission.bans = Some(bans);
+    let relay = Running::start(config).await;
+    let told = r#"{"code":4403,"reason":"this address is banned"}"#;
+    assert_eq!(refused(&relay, "/transports").await, told);
+    assert_eq!(relay.snapshot().bans_refused, 1);
 }
 
 /// What a relay whose proxy is at 127.0.0.1 says of its transports by UDP, with this public port.

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -14,7 +14,7 @@ import { startSecureEcho } from "../keys.mjs";
 import { startEcho, startRelay } from "../support.mjs";
 import { openWebKit } from "../webkit.mjs";
 import { serve } from "./serve.mjs";
-import { TOOLS } from "./tools.mjs";
+import { PAGE, TOOLS } from "./tools.mjs";
 
 const HERE = fileURLToPath(new URL(".", import.meta.url));
 const PACKAGE = fileURLToPath(new URL("../..", import.meta.url));
@@ -148,26 +148,70 @@ test("a page without a bundler plays, by an import map", async () => {
   }
 });
 
-test("parcel builds `.` without any setting", { timeout: LIMIT_MS }, async () => {
-  const small = join(folder, "small");
-  mkdirSync(small);
-  writeFileSync(join(small, "package.json"), JSON.stringify({ name: "small", private: true }));
-  install(small);
-  writeFileSync(join(small, "index.html"), '<!doctype html><meta charset="utf-8"><title>small</title><script type="module" src="main.js"></script>');
-  const script = `import { connect } from "rakwire";
-    connect(new URLSearchParams(location.search).get("relay"), { target: "raknet", transport: "websocket", timeoutMs: 60_000 }).then(
-      (connection) => (document.title = "done " + connection.transport),
-      (error) => (document.title = "failed " + error.stack),
-    );`;
-  writeFileSync(join(small, "main.js"), script);
-  const out = join(folder, "small-built");
-  await TOOLS.parcel.build(small, out);
+/** Makes a project of one script, which says in the title of its page how its connection went. */
+function write(name, main, script, files = {}) {
+  const project = join(folder, name);
+  mkdirSync(project);
+  writeFileSync(join(project, "package.json"), JSON.stringify({ name: "small", private: true }));
+  install(project);
+  writeFileSync(join(project, "index.html"), PAGE.replace("main.js", main));
+  writeFileSync(join(project, main), script);
+  Object.entries(files).forEach(([file, content]) => writeFileSync(join(project, file), JSON.stringify(content)));
+  return project;
+}
+
+/** What the page of a project says, as a tool builds it. */
+async function titleOfBuilt(tool, project) {
+  const out = join(project, "built");
+  mkdirSync(out);
+  const page = await tool.build(project, out);
+  if (page !== undefined) {
+    writeFileSync(join(out, "index.html"), page);
+  }
   const server = await serve(out);
   try {
-    assert.equal(await titleOf(server.url), "done websocket");
+    return await titleOf(server.url);
   } finally {
     await server.stop();
   }
+}
+
+const OPTIONS = '{ target: "raknet", transport: "websocket", timeoutMs: 60_000 }';
+
+test("parcel builds `.` without any setting", { timeout: LIMIT_MS }, async () => {
+  const script = `import { connect } from "rakwire";
+    connect(new URLSearchParams(location.search).get("relay"), ${OPTIONS}).then(
+      (connection) => (document.title = "done " + connection.transport),
+      (error) => (document.title = "failed " + error.stack),
+    );`;
+  assert.equal(await titleOfBuilt(TOOLS.parcel, write("small", "main.js", script)), "done websocket");
+});
+
+/** A page that leaves the closing to `await using`. */
+const USING = `import { connect } from "rakwire";
+  async function play() {
+    await using connection = await connect(new URLSearchParams(location.search).get("relay"), ${OPTIONS});
+    return () => connection.closed;
+  }
+  play().then((closed) => closed()).then(
+    ({ code }) => (document.title = "done " + code),
+    (error) => (document.title = "failed " + error.stack),
+  );`;
+
+for (const name of ["vite 6", "vite 7", "vite 8", "webpack", "esbuild", "rollup"]) {
+  test(`${name} builds \`await using\``, { timeout: LIMIT_MS }, async () => {
+    assert.equal(await titleOfBuilt(TOOLS[name], write(`using-${name.replace(" ", "-")}`, "main.js", USING)), "done local");
+  });
+}
+
+test("parcel builds `await using` with the settings of the README", { timeout: LIMIT_MS }, async () => {
+  const readme = readFileSync(join(PACKAGE, "README.md"), "utf8");
+  const [settings] = readme.match(/^\{ "extends": "@parcel\/config-default".*$/m);
+  const files = { ".parcelrc": JSON.parse(settings), "tsconfig.json": { compilerOptions: { target: "es2022", module: "esnext" } } };
+  const project = write("using-parcel", "main.ts", USING, files);
+  // As if the project had installed it.
+  symlinkSync(join(HERE, "node_modules/@parcel"), join(project, "node_modules/@parcel"));
+  assert.equal(await titleOfBuilt(TOOLS.parcel, project), "done local");
 });
 
 test("Firefox plays", { timeout: LIMIT_MS }, async () => {

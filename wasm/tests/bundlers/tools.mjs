@@ -31,7 +31,8 @@ const webpackOptions = (root, mode) => ({
   performance: { hints: false },
 });
 
-const PAGE = '<!doctype html><meta charset="utf-8"><title>rakwire</title><script type="module" src="main.js"></script>';
+/** The page of tools that make none. */
+export const PAGE = '<!doctype html><meta charset="utf-8"><title>rakwire</title><script type="module" src="main.js"></script>';
 
 const webpack = {
   wasm: 'export default new URL("rakwire/raknet.wasm", import.meta.url);',

@@ -1,5 +1,6 @@
 /** What a relay says of its transports, at `/transports`. */
 
+import type { CarrierClose } from "./carrier.js";
 import { targetAddressSpace } from "./local-network.js";
 import type { Timers } from "./timers.js";
 
@@ -27,8 +28,9 @@ export interface AnnouncedWebRtc {
   addresses?: string[];
 }
 
-/** The transports of a relay. */
+/** The transports of a relay, or why it tells this page none. */
 export interface Announced {
+  refused?: CarrierClose;
   /** The path of the WebSocket, beside that of the announcement itself. */
   websocket?: { path: string };
   webtransport?: AnnouncedWebTransport;
@@ -56,10 +58,11 @@ export async function fetchAnnounced(relay: URL, signal: AbortSignal, timers: Ti
   const timer = timers.set(giveUp, ANSWER_MS);
   try {
     const response = await fetch(url, { signal: attempt.signal, ...targetAddressSpace(url) });
-    if (response.ok) {
-      return readAnnounced(await response.json());
+    if (response.status === NOT_FOUND) {
+      return {};
     }
-    return response.status === NOT_FOUND ? {} : undefined;
+    const said: unknown = await response.json();
+    return response.ok ? readAnnounced(said) : readRefusal(said);
   } catch {
     return undefined;
   } finally {
@@ -79,6 +82,12 @@ function readAnnounced(said: unknown): Announced | undefined {
     ...(isWebTransport(webtransport) && { webtransport }),
     ...(isWebRtc(webrtc) && { webrtc }),
   };
+}
+
+/** The close code and the text in an answer that refuses. */
+function readRefusal(said: unknown): Announced | undefined {
+  const { code, reason = "" } = (isObject(said) ? said : {}) as Partial<CarrierClose>;
+  return typeof code === "number" ? { refused: { code, reason } } : undefined;
 }
 
 const isObject = (said: unknown): said is object => typeof said === "object" && said !== null;

@@ -214,8 +214,12 @@ export class RelayTransport implements Transport {
   }
 
   async #ask(): Promise<Announced> {
-    this.#offered = (await fetchAnnounced(this.#url, this.#abort.signal, this.#timers)) ?? this.#offered;
-    return this.#offered ?? {};
+    const said = await fetchAnnounced(this.#url, this.#abort.signal, this.#timers);
+    // A flow that is resumed may be let in where others are not.
+    if (said?.refused === undefined) {
+      this.#offered = said ?? this.#offered;
+    }
+    return this.#offered ?? said ?? {};
   }
 
   #onWon(leg: Leg): CarrierEvents {

@@ -4,7 +4,7 @@
  * other datagrams, which are neither sent again nor put in order.
  */
 
-import type { Carrier, CarrierEvents, CarrierKind, CarrierRequest } from "./carrier.js";
+import type { Carrier, CarrierClose, CarrierEvents, CarrierKind, CarrierRequest } from "./carrier.js";
 import { FLOW_REQUEST, LOST, MAX_BUFFERED_BYTES } from "./carrier.js";
 import { readText } from "./flow.js";
 
@@ -46,8 +46,8 @@ class WebRtcCarrier implements Carrier {
 
   constructor(request: CarrierRequest, events: CarrierEvents) {
     this.#events = events;
-    this.#timer = setTimeout(() => this.#end(LOST, "no way to the relay was found"), OPEN_MS);
-    this.#open(request).catch((error: unknown) => this.#end(LOST, String(error)));
+    this.#timer = setTimeout(() => this.#end({ code: LOST, reason: "no way to the relay was found" }), OPEN_MS);
+    this.#open(request).catch((error: unknown) => this.#end({ code: LOST, reason: String(error) }));
   }
 
   get hasRoom(): boolean {
@@ -79,11 +79,15 @@ class WebRtcCarrier implements Carrier {
     if (this.#events === undefined) {
       return;
     }
+    if ("code" in relay) {
+      this.#end(relay);
+      return;
+    }
     const peer = new RTCPeerConnection();
     this.#peer = peer;
     peer.addEventListener("connectionstatechange", () => {
       if (peer.connectionState === "failed") {
-        this.#end(LOST, "");
+        this.#end({ code: LOST, reason: "" });
       }
     });
     const control = peer.createDataChannel("control", { negotiated: true, id: 0 });
@@ -114,7 +118,7 @@ class WebRtcCarrier implements Carrier {
 
   /** Completes when a channel is open, and ends the carrier when it closes. */
   #follow(channel: RTCDataChannel): Promise<void> {
-    channel.addEventListener("close", () => this.#end(LOST, ""));
+    channel.addEventListener("close", () => this.#end({ code: LOST, reason: "" }));
     return new Promise((resolve) => channel.addEventListener("open", () => resolve()));
   }
 
@@ -129,14 +133,14 @@ class WebRtcCarrier implements Carrier {
     if (close === undefined) {
       this.#events?.onControl(text);
     } else {
-      this.#end(close.code, close.reason);
+      this.#end(close);
     }
   }
 
-  #end(code: number, reason: string): void {
+  #end(close: CarrierClose): void {
     const events = this.#events;
     this.close();
-    events?.onClose({ code, reason });
+    events?.onClose(close);
   }
 }
 
@@ -146,14 +150,17 @@ function readClose(text: string): { code: number; reason: string } | undefined {
   return type === "close" && typeof code === "number" ? { code, reason: String(reason ?? "") } : undefined;
 }
 
-/** The relay of a request: as the caller knows it, or as it announces itself. */
-async function findPeer({ url, fingerprint, announced }: CarrierRequest): Promise<Peer> {
+/** The relay of a request: as the caller knows it, or as it announces itself; or why it refuses this page. */
+async function findPeer({ url, fingerprint, announced }: CarrierRequest): Promise<Peer | CarrierClose> {
   const host = url.hostname.replace(/^\[|\]$/g, "");
   const own = host === "localhost" ? "127.0.0.1" : host;
   if (fingerprint !== undefined) {
     return { fingerprint, addresses: [own], port: Number(url.port) || (url.protocol === "wss:" ? 443 : 80) };
   }
-  const offer = (await announced()).webrtc;
+  const { webrtc: offer, refused } = await announced();
+  if (refused !== undefined) {
+    return refused;
+  }
   if (offer === undefined || !isFingerprint(offer.fingerprint)) {
     throw new Error("the relay has no data channels");
   }

@@ -92,9 +92,10 @@ class WebSocketCarrier implements Carrier {
 
   /** The path of the URL may be another one than the relay's. */
   async #openElsewhere(request: WebSocketRequest, close: CarrierClose): Promise<void> {
-    const url = announcedWebSocket(request.url, await request.announced());
+    const said = await request.announced();
+    const url = announcedWebSocket(request.url, said);
     if (url === undefined || this.#events === undefined) {
-      this.#end(close);
+      this.#end(said.refused ?? close);
       return;
     }
     try {

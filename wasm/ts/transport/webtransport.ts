@@ -4,7 +4,7 @@
  */
 
 import type { AnnouncedWebTransport } from "./announced.js";
-import type { Carrier, CarrierEvents, CarrierKind, CarrierRequest } from "./carrier.js";
+import type { Carrier, CarrierClose, CarrierEvents, CarrierKind, CarrierRequest } from "./carrier.js";
 import { CONTROL_PROTOCOL, FLOW_REQUEST, LOST, MAX_BUFFERED_BYTES, NORMAL_CLOSURE } from "./carrier.js";
 
 /** What control messages begin with. */
@@ -55,7 +55,7 @@ class WebTransportCarrier implements Carrier {
 
   constructor(request: CarrierRequest, events: CarrierEvents) {
     this.#events = events;
-    this.#open(request).catch((error: unknown) => this.#end(LOST, String(error)));
+    this.#open(request).catch((error: unknown) => this.#end({ code: LOST, reason: String(error) }));
   }
 
   get hasRoom(): boolean {
@@ -95,8 +95,11 @@ class WebTransportCarrier implements Carrier {
   }
 
   async #open({ url, token, hasControl, announced }: CarrierRequest): Promise<void> {
-    const offer = (await announced()).webtransport;
+    const { webtransport: offer, refused } = await announced();
     const WebTransport = constructor();
+    if (refused !== undefined) {
+      this.#end(refused);
+    }
     if (this.#events === undefined) {
       return;
     }
@@ -106,8 +109,8 @@ class WebTransportCarrier implements Carrier {
     const session = new WebTransport(sessionUrl(url, offer, token, hasControl), options(offer));
     this.#session = session;
     session.closed.then(
-      (end) => this.#end(end?.closeCode || NORMAL_CLOSURE, end?.reason ?? ""),
-      (error: unknown) => this.#end(LOST, String(error)),
+      (end) => this.#end({ code: end?.closeCode || NORMAL_CLOSURE, reason: end?.reason ?? "" }),
+      (error: unknown) => this.#end({ code: LOST, reason: String(error) }),
     );
     await session.ready;
     if (this.#events === undefined) {
@@ -138,10 +141,10 @@ class WebTransportCarrier implements Carrier {
     }
   }
 
-  #end(code: number, reason: string): void {
+  #end(close: CarrierClose): void {
     const events = this.#events;
     this.close();
-    events?.onClose({ code, reason });
+    events?.onClose(close);
   }
 }
 

@@ -59,6 +59,7 @@ struct Counts {
     messages: u64,
     sent: u64,
     resent: u64,
+    late: u64,
     acknowledged: u64,
     in_flight: u32,
     waiting: u32,
@@ -74,6 +75,7 @@ impl Sender {
         stats.messages_sent = self.counts.messages;
         stats.chunks_sent = self.counts.sent;
         stats.chunks_resent = self.counts.resent;
+        stats.chunks_late = self.counts.late;
         stats.chunks_acknowledged = self.counts.acknowledged;
         stats.in_flight = self.counts.in_flight;
         stats.waiting = self.counts.waiting;
@@ -327,10 +329,19 @@ impl Sender {
         }
     }
 
+    /// Notes the acknowledgement of a chunk that is not in flight: another transmission of it was acknowledged before. Not more are
+    /// counted than were sent again, whatever the other peer says.
+    fn note_repeated_ack(&mut self) {
+        self.counts.late = self.counts.resent.min(self.counts.late + 1);
+    }
+
     /// The other peer has acknowledged a chunk; false if none such is in flight.
     pub(super) fn on_ack(&mut self, cx: &mut Context<'_, '_>, sequence: u16, index: u8) -> bool {
         let key = key::in_flight(cx.slot, sequence, index);
-        let Some(block) = find(cx, key) else { return false };
+        let Some(block) = find(cx, key) else {
+            self.note_repeated_ack();
+            return false;
+        };
         let header = *cx.pool.header(block);
         let OutgoingChunk { last, transmissions, .. } = *header.outgoing();
         // The acknowledgement of a chunk that was sent again may be for any of its transmissions (RFC 6298 section 3).

@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use rakwire::Instant;
-use rakwire::game_protocol::{Carrier, Config, ConnectionId, Reliability::Reliable};
+use rakwire::game_protocol::{Carrier, Config, ConnectionId, ConnectionStats, Reliability::Reliable};
 use rakwire::sim::Conditions;
 
 use crate::support::game_protocol::*;
@@ -83,7 +83,11 @@ impl Path {
     }
 
     fn resent(&self) -> u64 {
-        self.net.pair.a.connection_stats(self.id).expect("it is open").chunks_resent
+        self.stats().chunks_resent
+    }
+
+    fn stats(&self) -> ConnectionStats {
+        self.net.pair.a.connection_stats(self.id).expect("it is open")
     }
 }
 
@@ -112,6 +116,40 @@ fn what_a_stream_holds_back_is_not_sent_again() {
     assert_eq!(resent(Carrier::Stream), 0);
     let spurious = resent(Carrier::Datagrams);
     assert!(spurious > 100, "the stream stands still too shortly to show anything: {spurious}");
+}
+
+/// What a path holds back is sent again, and then all of it arrives.
+#[test]
+fn what_was_late_is_not_missing() {
+    let mut path = Path::new(Carrier::Datagrams);
+    (0..50).for_each(|number| path.send(number));
+    path.stand_still(Duration::from_millis(900), 50..100);
+    path.net.run_for(Duration::from_secs(3));
+    let stats = path.stats();
+    assert!(stats.chunks_resent > 100, "the path stands still too shortly to show anything: {stats:?}");
+    assert_eq!(stats.chunks_missing(), 0, "{stats:?}");
+
+    path.lose(100);
+    path.run_until_received(100);
+    path.net.run_for(Duration::from_secs(3));
+    assert_eq!(path.stats().chunks_missing(), 1, "the one that was lost");
+}
+
+/// Nothing is lost, and everything arrives twice: chunks and their acknowledgements.
+#[test]
+fn what_arrives_twice_is_neither_missing_nor_late() {
+    let mut path = Path::new(Carrier::Datagrams);
+    let conditions = Conditions { latency: LATENCY, duplication: 1.0, ..Conditions::default() };
+    path.net.pair.forth().set_conditions(conditions);
+    path.net.pair.back().set_conditions(conditions);
+    (0..50).for_each(|number| path.send(number));
+    path.net.run_for(Duration::from_secs(3));
+    let stats = path.stats();
+    assert_eq!(
+        (stats.chunks_missing(), stats.chunks_late, stats.chunks_acknowledged),
+        (0, 0, 50),
+        "{stats:?}"
+    );
 }
 
 /// One chunk leaves at each timeout, the first after a second and the others two seconds apart: the rest waits for what the

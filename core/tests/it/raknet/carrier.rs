@@ -105,6 +105,23 @@ fn what_a_stream_holds_back_is_not_sent_again() {
     assert!(spurious > 0, "the test stalls too shortly to show anything: {spurious}");
 }
 
+/// What a path holds back is taken for lost and sent again, and then it arrives.
+#[test]
+fn what_was_late_is_not_missing() {
+    let mut path = Path::new(Carrier::Datagrams);
+    path.stalled_until = path.pair.now + Duration::from_millis(700);
+    (100..150).for_each(|number| path.send(number));
+    path.run_for(Duration::from_secs(3));
+    let stats = path.stats();
+    assert!(stats.datagrams_lost > 0, "the test stalls too shortly to show anything");
+    assert_eq!(stats.datagrams_missing(), 0, "{stats:?}");
+
+    path.lose(150);
+    path.run_until_received(150);
+    path.run_for(Duration::from_secs(3));
+    assert_eq!(path.stats().datagrams_missing(), 1, "the one that was lost");
+}
+
 /// A stream leads to a relay, behind which datagrams are lost as ever.
 #[test]
 fn what_is_lost_behind_a_stream_is_sent_again() {
