@@ -23,6 +23,9 @@ use super::SEVERAL;
 /// Blocks of waiting messages up to which sending is never held back: 4 MiB in blocks of 512 bytes, or 8,192 small messages.
 const QUEUED: usize = 8_192;
 
+/// Blocks of a message that have to fit when it begins. So a small message is taken where larger ones of the same sender are not.
+const FIRST: usize = 8;
+
 /// What blocks are charged for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Claim {
@@ -180,7 +183,8 @@ impl Shares {
     #[cfg_attr(target_pointer_width = "64", inline)]
     const fn is_within_limit(&self, share: &Share, blocks: usize, claim: Claim) -> bool {
         let limited = share.blocks().saturating_sub(share.unlimited as usize);
-        let is_full = matches!(claim, Claim::Send) && limited >= self.queued;
+        let begins = if blocks < FIRST { blocks } else { FIRST };
+        let is_full = matches!(claim, Claim::Send) && limited.saturating_add(begins) > self.queued;
         !is_full && limited.saturating_add(blocks) <= self.limit(claim)
     }
 
@@ -410,8 +414,12 @@ mod tests {
             let queued = fill(&mut shares, &mut share, Claim::Send);
             assert!((8_192..8_500).contains(&queued), "{queued}");
             assert_eq!(shares.check(&share, 1, Claim::Send), Err(NoRoom::InShare));
+            // A question beside a transfer.
+            shares.release(&mut share, 2);
+            assert_eq!(shares.check(&share, 3, Claim::Send), Err(NoRoom::InShare));
+            assert_eq!(shares.charge(&mut share, 2, Claim::Send), Ok(()));
             assert!(!shares.depends_on_others(&share, 1, Claim::Send));
-            shares.release(&mut share, 1);
+            shares.release(&mut share, FIRST);
             assert_eq!(shares.charge(&mut share, 8_000, Claim::Send), Ok(()));
         }
     }
