@@ -13,12 +13,13 @@ use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use http::header::{FORWARDED, HeaderName, ORIGIN, SEC_WEBSOCKET_PROTOCOL};
 use http::{HeaderMap, HeaderValue};
+use rakwire_udp::proxy::ProxyHeader;
 
 use self::clients::{PROXY, Shares, address};
 use self::issuer::{Issued, Issuers};
 use self::reference::Refused;
 use crate::admission::{
-    Admission, Forbidden, Grant, Permission, Refusal, Request, ResolvedTarget, Share, Targets, parse,
+    Admission, Forbidden, Grant, Permission, Refusal, Request, ResolvedTarget, Share, Targets,
 };
 use crate::close::CloseReason;
 use crate::config::{AddressLimits, Config, ForwardedHeader};
@@ -383,7 +384,7 @@ impl World {
 
     /// A connection of a proxy that names its client, or of the client itself.
     fn connect(&mut self, step: &Step<'_>) {
-        let named = parse(step.bytes).ok().flatten().and_then(|header| header.client);
+        let named = ProxyHeader::read(step.bytes).ok().flatten().and_then(|header| header.client);
         let ip = named.map_or_else(|| address(step.flags >> 3), |client| client.ip()).to_canonical();
         match self.admission.admit_connection(self.now, ip) {
             Ok(Some(share)) => {

@@ -15,7 +15,7 @@ use rakwire::wire::{Reader, Wire, Writer};
 use crate::flow::{Rate, Source};
 use crate::front::{
     Admit, Admitted, CookieKey, CookieKeys, FlowId, Front, FrontCounters, FrontProtocol, NotAdmitted, Offer,
-    Settings, To, Transmits,
+    Permit, Settings, To, Transmits,
 };
 use crate::now::Now;
 use crate::steps::{Step, steps};
@@ -37,15 +37,23 @@ fn server() -> SocketAddr {
     ([10, 0, 0, 1], 19_133).into()
 }
 
+/// A place, which is taken while it is held.
+#[derive(Debug)]
+struct Place {
+    _held: Arc<()>,
+}
+
+impl Permit for Place {}
+
 impl Admit for Places {
-    type Permit = Arc<()>;
+    type Permit = Place;
 
     fn admit(
         &mut self,
         _now: Now,
         _client: SocketAddr,
         make_room: &mut dyn FnMut() -> bool,
-    ) -> Result<Admitted<Arc<()>>, NotAdmitted> {
+    ) -> Result<Admitted<Place>, NotAdmitted> {
         let number = |number| NonZeroUsize::new(number).expect("a rate");
         let is_full = Arc::strong_count(&self.free) > PLACES;
         if is_full && !make_room() {
@@ -58,7 +66,7 @@ impl Admit for Places {
             idle_timeout: IDLE_TIMEOUT,
             max_datagram: 1_472,
             rate: Some(Rate { datagrams: number(10), bytes: number(10_000) }),
-            permit: Arc::clone(&self.free),
+            permit: Place { _held: Arc::clone(&self.free) },
         })
     }
 
