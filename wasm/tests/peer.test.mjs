@@ -62,7 +62,7 @@ for (const { name, create, reliabilities } of CLASSES) {
     const peer = create();
     const { drops, ...counters } = peer.stats();
     assert.deepEqual(drops, {});
-    assert.equal(Object.keys(counters).length, name === "RakNet" ? 19 : 16);
+    assert.equal(Object.keys(counters).length, name === "RakNet" ? 20 : 17);
     assert.ok(Object.entries(counters).every(([field, value]) => value === 0 || field === "mtu"), JSON.stringify(counters));
     assert.equal(peer.isOver, false);
     assert.equal(peer.pollTimeout(), Infinity);

@@ -5,8 +5,9 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-/// What an idle connection may take, in bytes.
-const MOST: u64 = 1_600;
+/// What an idle connection may take, in bytes. With the features that other crates of the workspace ask for, it takes about 130 more than
+/// in the benchmark.
+const MOST: u64 = 1_700;
 /// Connections of a small server and of a large one. The difference has no part of what every server takes.
 const FEW: u64 = 1_250;
 const MANY: u64 = 4_250;
