@@ -61,6 +61,9 @@ pub(super) struct BlackHoleDetector {
     /// Timeouts before the next probe.
     until_probe: u8,
     probe: PathProbe,
+    /// Whether a large probe was lost, and no large datagram has arrived since. A receiver without memory for large messages, which
+    /// takes small ones, takes probes too.
+    is_probe_lost: bool,
 }
 
 impl BlackHoleDetector {
@@ -94,6 +97,7 @@ impl BlackHoleDetector {
         }
         if self.is_large(bytes) {
             self.until_probe = if is_probe { NEXT_PROBE } else { FIRST_PROBE };
+            self.is_probe_lost = false;
             let is_oversized = bytes > self.longest.into();
             if is_oversized {
                 (self.oversized_rounds, self.has_oversized) = (0, false);
@@ -111,12 +115,13 @@ impl BlackHoleDetector {
     }
 
     /// A datagram that was sent then is declared lost now.
-    pub(super) fn on_lost(&mut self, now: Instant, sent_at: Instant, bytes: u32) {
+    pub(super) fn on_lost(&mut self, now: Instant, sent_at: Instant, bytes: u32, is_probe: bool) {
         if sent_at < self.since {
             return;
         }
         let is_oversized = bytes > self.longest.into();
         self.has_oversized |= is_oversized;
+        self.is_probe_lost |= is_probe && is_oversized;
         if !self.is_large(bytes) {
             self.lost = self.lost.saturating_add(1);
         } else if self.is_path_open {
@@ -126,6 +131,9 @@ impl BlackHoleDetector {
             let rounds = if is_oversized { &mut self.oversized_rounds } else { &mut self.rounds };
             *rounds = rounds.saturating_add(1);
             (self.since, self.is_path_open) = (now, false);
+            if is_oversized && u32::from(self.oversized_rounds) > LOST_ROUNDS && !self.is_probe_lost {
+                self.probe = PathProbe::Large(u16::try_from(bytes).unwrap_or(u16::MAX));
+            }
         }
     }
 
@@ -171,7 +179,7 @@ impl BlackHoleDetector {
         if is_certain(self.rounds) {
             return Some(BlackHole::Large);
         }
-        is_certain(self.oversized_rounds).then_some(BlackHole::Oversized)
+        (self.is_probe_lost && is_certain(self.oversized_rounds)).then_some(BlackHole::Oversized)
     }
 }
 
@@ -195,7 +203,7 @@ mod tests {
     /// A small datagram arrives; a large one is sent at the same time and lost.
     fn lose_large(detector: &mut BlackHoleDetector, sent_at: u64) {
         detector.on_acked(at(sent_at), 1_000, false);
-        detector.on_lost(at(sent_at + 1), at(sent_at), 1_400);
+        detector.on_lost(at(sent_at + 1), at(sent_at), 1_400, false);
     }
 
     #[test]
@@ -224,9 +232,26 @@ mod tests {
         let mut detector = detector();
         for round in 1..=2 * ROUNDS {
             assert!(detector.detected().is_none());
-            detector.on_lost(at(10 * round), at(10 * round), 1_000);
+            detector.on_lost(at(10 * round), at(10 * round), 1_000, false);
             lose_large(&mut detector, 10 * round);
         }
+    }
+
+    /// A receiver without memory for the parts of a message refuses them, and takes probes.
+    #[test]
+    fn longer_datagrams_are_a_black_hole_only_if_a_probe_as_long_is_lost() {
+        let mut detector = detector();
+        for round in 1..=100 {
+            detector.on_acked(at(10 * round), 1_000, false);
+            detector.on_lost(at(10 * round + 1), at(10 * round), 1_460, false);
+            assert_eq!(detector.detected(), None);
+        }
+        assert_eq!(detector.take_probe(), PathProbe::Large(1_460));
+        detector.on_acked(at(2_000), 1_000, false);
+        detector.on_lost(at(2_001), at(2_000), 1_460, true);
+        assert_eq!(detector.detected(), Some(BlackHole::Oversized));
+        detector.on_acked(at(2_002), 1_460, true);
+        assert_eq!(detector.detected(), None);
     }
 
     #[test]
@@ -246,7 +271,8 @@ mod tests {
         let mut detector = detector();
         for outage in [0, 1_000, 2_000] {
             detector.on_acked(at(outage), 50, false);
-            (1..100).for_each(|sent_at| detector.on_lost(at(outage + 100), at(outage + sent_at), 1_400));
+            (1..100)
+                .for_each(|sent_at| detector.on_lost(at(outage + 100), at(outage + sent_at), 1_400, false));
         }
         assert!(detector.detected().is_none());
     }

@@ -33,7 +33,7 @@ impl LossRecovery {
             blocked.on_lost(source);
         }
         if let Some(black_hole) = self.black_hole.first_mut() {
-            black_hole.on_lost(cx.now, sent_at, bytes);
+            black_hole.on_lost(cx.now, sent_at, bytes, source == SendSource::PathProbe);
         }
         if let Some(trigger) = trigger {
             self.congestion.on_lost(&Loss { now: cx.now, sent_at, bytes, ordinal, trigger });
