@@ -17,11 +17,18 @@ const INTEGRITY: u16 = 0x0008;
 const FINGERPRINT: u16 = 0x8028;
 const TAIL: usize = 24 + 8;
 
+/// The user names of a check, in which the page has its own password.
+const NAMES: &[u8; 36] = b"\0\x06\0\x20rakwire/p4ssw0rdOfThePage/0123:a";
+
+/// For how long a source that has answered is validated.
+const VALIDATED: Duration = Duration::from_secs(10);
+
 /// A check with these attributes, with the right sums and, if the page knows the password, the right one.
 fn check(attributes: &[u8], password: &str) -> Vec<u8> {
+    let attributes = [NAMES, attributes].concat();
     let length = |more: usize| u16::try_from(attributes.len() + more).expect("a step is short").to_be_bytes();
     let mut message =
-        [&[0, 1][..], &length(24), &0x2112_a442_u32.to_be_bytes(), &[7; 12], attributes].concat();
+        [&[0, 1][..], &length(24), &0x2112_a442_u32.to_be_bytes(), &[7; 12], &attributes].concat();
     let mut mac = Hmac::<Sha1>::new_from_slice(password.as_bytes()).expect("any length will do");
     mac.update(&message);
     let sum = mac.finalize().into_bytes();
@@ -36,16 +43,25 @@ fn source(flags: u8) -> SocketAddr {
     ([198, 51, 100, flags & 1], 1_000 + u16::from((flags >> 1) & 1)).into()
 }
 
-/// Only who has the password is answered, with no more than it sent; every datagram is counted.
+/// The answer of a page to a check of the relay.
+fn answer_to(challenge: &[u8]) -> Vec<u8> {
+    [&[1, 1, 0, 0][..], challenge.get(4..20).expect("a header")].concat()
+}
+
+/// Only a source that has the password is replied to, with no more than it sent, and only one that has answered begins a session; every
+/// datagram is counted.
 pub fn datagrams(input: &[u8]) {
     let fingerprint = Fingerprint::of(b"a certificate");
     let password = fingerprint.to_string().replace(':', "").to_ascii_lowercase();
     let counters = Arc::<WebRtcCounters>::default();
     let mut now = Instant::now();
-    let mut endpoint = Endpoint::new(&fingerprint, Arc::clone(&counters), now).expect("any key will do");
+    let mut endpoint =
+        Endpoint::new(&fingerprint, &[3; 20], Arc::clone(&counters), now).expect("any key will do");
     // The half-open session of each source, and the one that has proved its address.
     let mut sessions = HashMap::<SocketAddr, [Option<u32>; 2]>::new();
-    let (mut next, mut answered, mut dropped) = (0, 0, 0);
+    // Until when each source is validated.
+    let mut validated = HashMap::<SocketAddr, Instant>::new();
+    let (mut next, mut answered, mut challenged, mut dropped) = (0, 0, 0, 0);
     for step in steps(input) {
         let from = source(step.flags);
         now += Duration::from_millis(u64::from(step.flags >> 6) * 300);
@@ -63,12 +79,26 @@ pub fn datagrams(input: &[u8]) {
                 assert!(answer.len() <= datagram.len());
                 answered += 1;
             }
+            DatagramEvent::Challenge(challenge) => {
+                assert_eq!((step.flags >> 2) & 3, 1, "no check with the password");
+                assert!(challenge.len() <= datagram.len());
+                challenged += 1;
+                if (step.flags >> 4) & 3 == 1 {
+                    let answer = answer_to(&challenge);
+                    assert_eq!(endpoint.handle(now, source(!step.flags), &answer), DatagramEvent::Dropped);
+                    dropped += 1;
+                    assert_eq!(endpoint.handle(now, from, &answer), DatagramEvent::Validated);
+                    validated.insert(from, now + VALIDATED);
+                }
+            }
+            DatagramEvent::Validated => panic!("an answer without a check"),
             DatagramEvent::Sessions([proved, half_open]) => {
                 assert_eq!([half_open, proved], *known);
                 assert!(proved.or(half_open).is_some());
             }
             DatagramEvent::Begin => {
                 assert_eq!(known[0], None, "a second half-open session of one source");
+                assert!(validated.get(&from).is_some_and(|end| now < *end), "a source that may be forged");
                 assert_eq!(endpoint.open(from, next), None, "there is room");
                 known[0] = Some(next);
                 next += 1;
@@ -94,5 +124,5 @@ pub fn datagrams(input: &[u8]) {
     }
     let snapshot = counters.snapshot();
     let drops: u64 = WebRtcDropReason::ALL.into_iter().map(|reason| snapshot.drops(reason)).sum();
-    assert_eq!((snapshot.answers, drops), (answered, dropped));
+    assert_eq!((snapshot.answers, snapshot.challenges, drops), (answered, challenged, dropped));
 }

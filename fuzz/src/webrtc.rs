@@ -13,6 +13,9 @@ mod kind;
 #[path = "../../relay/src/webrtc/stun.rs"]
 mod stun;
 
+#[path = "../../relay/src/webrtc/validated.rs"]
+mod validated;
+
 #[path = "../../relay/src/webrtc/endpoint.rs"]
 mod endpoint;
 

@@ -22,8 +22,8 @@ use crate::admission::{Refusal, Request};
 use crate::close::CloseReason;
 use crate::transport_kind::TransportKind;
 use crate::webrtc::{
-    Certificate, DatagramEvent, Endpoint, Fingerprint, HANDSHAKE_TIMEOUT, NoRequest, OpenRequest, Session,
-    SessionEvent, SessionSettings, WebRtcCounters, WebRtcDropReason,
+    Certificate, ChallengeKey, DatagramEvent, Endpoint, Fingerprint, HANDSHAKE_TIMEOUT, NoRequest,
+    OpenRequest, Session, SessionEvent, SessionSettings, WebRtcCounters, WebRtcDropReason,
 };
 
 /// How many calls receive before others get their turn.
@@ -82,7 +82,9 @@ impl DataChannels {
         let socket = BatchSocket::bind(listen)?.with_large_buffers();
         let settings = SessionSettings::new(certificate).map_err(io::Error::other)?;
         let fingerprint = *certificate.fingerprint();
-        let endpoint = Endpoint::new(&fingerprint, Arc::clone(&counters), Instant::now());
+        let mut key = ChallengeKey::default();
+        getrandom::fill(&mut key).map_err(|_| io::Error::other("the system gives no random bytes"))?;
+        let endpoint = Endpoint::new(&fingerprint, &key, Arc::clone(&counters), Instant::now());
         let endpoint =
             Mutex::new(endpoint.ok_or_else(|| io::Error::other("no HMAC with a key of this length"))?);
         let front = OnceLock::new();
@@ -140,6 +142,11 @@ impl DataChannels {
                 drop(endpoint);
                 self.0.send(from, &answer);
             }
+            DatagramEvent::Challenge(challenge) => {
+                drop(endpoint);
+                self.0.send(from, &challenge);
+            }
+            DatagramEvent::Validated | DatagramEvent::Dropped => {}
             DatagramEvent::Sessions(inboxes) => {
                 drop(endpoint);
                 // Each takes what is encrypted for it.
@@ -159,7 +166,6 @@ impl DataChannels {
                 drop(endpoint);
                 self.begin(app, from, inbox);
             }
-            DatagramEvent::Dropped => {}
         }
     }
 
@@ -225,7 +231,7 @@ async fn serve(app: &App, counters: &WebRtcCounters, mut transport: WebRtcTransp
     }
 }
 
-/// Waits until a client has proved its address, gives it its place, and waits for what it asks for.
+/// Waits until the handshake of a client is over, gives it its place, and waits for what it asks for.
 async fn ask(
     app: &App,
     transport: &mut WebRtcTransport,
@@ -263,7 +269,7 @@ async fn ask(
     }
 }
 
-/// Gives a client that has proved its address a place among the connections.
+/// Gives a client whose handshake is over a place among the connections.
 fn place(app: &App, client: SocketAddr) -> Result<Connected, Failure> {
     let Ok(permit) = Arc::clone(&app.connections).try_acquire_owned() else {
         app.counters.connections_refused.increment();

@@ -8,7 +8,7 @@ use tokio::task::JoinHandle;
 use super::*;
 use crate::admission::{Admission, Targets};
 use crate::config::{AddressLimits, Config};
-use crate::webrtc::{Password, Version, check, client};
+use crate::webrtc::{Password, Version, check, client, page_answer, username};
 
 const EVENT_TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -53,6 +53,25 @@ async fn start(change: impl FnOnce(&mut Config)) -> Relay {
     Relay { app, channels, running }
 }
 
+/// Checks the way to a relay as ICE does, until a check is answered.
+async fn find(relay: &Relay, socket: &UdpSocket, name: &str) {
+    let password = Password::new(&relay.channels.announced().fingerprint).unwrap();
+    let mut buffer = [0; 2_048];
+    socket.send(&check(&password, &username(name), 16)).await.unwrap();
+    loop {
+        let len = timeout(EVENT_TIMEOUT, socket.recv(&mut buffer)).await.unwrap().unwrap();
+        match buffer[..len] {
+            [0, 1, ..] => {
+                socket.send(&page_answer(&buffer[..len])).await.unwrap();
+                socket.send(&check(&password, &username(name), 16)).await.unwrap();
+            }
+            [1, 1, ..] => return,
+            // What was sent to the page before.
+            _ => {}
+        }
+    }
+}
+
 /// A client of its own thread of control: everything it hears waits until somebody asks.
 struct Client {
     session: Session,
@@ -63,11 +82,12 @@ impl Client {
     async fn connect(relay: &Relay) -> Self {
         let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
         socket.connect(relay.channels.local_addr()).await.unwrap();
-        Self::over(socket).await
+        Self::over(relay, socket, "first").await
     }
 
-    /// A client that has this port, which may have been that of another one.
-    async fn over(socket: UdpSocket) -> Self {
+    /// A client that has this user name, and this port, which may have been that of another one.
+    async fn over(relay: &Relay, socket: UdpSocket, name: &str) -> Self {
+        find(relay, &socket, name).await;
         let mut client = Self { session: client(Version::Either, Instant::now()), socket };
         while client.next().await != Some(SessionEvent::Connected) {}
         client
@@ -176,7 +196,7 @@ async fn a_page_that_is_loaded_again_goes_on_although_it_has_the_port_of_the_one
     let flow = page.control().await;
     let (address, _) = page.ask("hello").await;
     // It goes without a word.
-    let mut again = Client::over(page.socket).await;
+    let mut again = Client::over(&relay, page.socket, "second").await;
     let secret = flow["resume"].as_str().unwrap();
     again.session.send_control(&format!(r#"{{"type":"open","target":"game","resume":"{secret}"}}"#));
     assert_eq!(again.control().await["resumed"], true);
@@ -278,7 +298,9 @@ async fn what_has_no_flow_yet_and_what_comes_too_late_is_counted() {
     let mut late = client(Version::Either, Instant::now());
     late.handle_timeout(Instant::now());
     let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
-    socket.send_to(&late.poll_transmit().unwrap(), relay.channels.local_addr()).await.unwrap();
+    socket.connect(relay.channels.local_addr()).await.unwrap();
+    find(&relay, &socket, "late").await;
+    socket.send(&late.poll_transmit().unwrap()).await.unwrap();
     until(|| dropped(WebRtcDropReason::ShuttingDown) == 1).await;
 }
 
@@ -318,24 +340,20 @@ async fn a_flood_on_a_channel_is_dropped_and_the_client_told() {
 }
 
 #[tokio::test]
-async fn checks_are_answered_without_a_session_and_those_with_another_password_are_not() {
+async fn checks_are_answered_to_validated_sources_and_those_with_another_password_are_not() {
     let relay = start(|_| {}).await;
     let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
     socket.connect(relay.channels.local_addr()).await.unwrap();
-    let fingerprint = relay.channels.announced().fingerprint;
     let other = Certificate::make().unwrap();
     // No more than the buffer of a socket holds.
     for _ in 0..20 {
-        let check = check(&Password::new(other.fingerprint()).unwrap(), "rakwire:abcd", 16);
+        let check = check(&Password::new(other.fingerprint()).unwrap(), &username("abcd"), 16);
         socket.send(&check).await.unwrap();
         socket.send(&[22; 40]).await.unwrap();
     }
-    socket.send(&check(&Password::new(&fingerprint).unwrap(), "rakwire:abcd", 16)).await.unwrap();
-    let mut buffer = [0; 200];
-    let len = socket.recv(&mut buffer).await.unwrap();
-    assert_eq!(buffer[..2], [1, 1], "{len} bytes");
+    find(&relay, &socket, "abcd").await;
     let counts = relay.app.webrtc_counters.snapshot();
-    assert_eq!((counts.answers, counts.begun), (1, 0));
+    assert_eq!((counts.challenges, counts.answers, counts.begun), (1, 1, 0));
     assert_eq!(counts.drops(WebRtcDropReason::WrongPassword), 20);
     assert_eq!(counts.drops(WebRtcDropReason::UnknownSource), 20);
 }

@@ -110,6 +110,10 @@ fn describe_counters() {
         "Connectivity checks of data channels that were answered."
     );
     describe_counter!(
+        "rakwire_relay_webrtc_challenges_total",
+        "Connectivity checks of data channels whose source was sent a check in turn."
+    );
+    describe_counter!(
         "rakwire_relay_webrtc_sessions_total",
         "Sessions of data channels by how far they got."
     );
@@ -194,6 +198,7 @@ fn record_front(front: &FrontSnapshot) {
 
 fn record_webrtc(webrtc: &WebRtcSnapshot) {
     counter!("rakwire_relay_webrtc_checks_answered_total").absolute(webrtc.answers);
+    counter!("rakwire_relay_webrtc_challenges_total").absolute(webrtc.challenges);
     for (state, count) in [
         ("begun", webrtc.begun),
         ("secured", webrtc.secured),

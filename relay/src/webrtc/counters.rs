@@ -13,8 +13,12 @@ counted! {
         WouldAmplify,
         /// Its network, or all together, had all answers of this second.
         CheckRation,
+        /// It answers a check that was not sent to its source, or too long ago.
+        UnknownAnswer,
         /// Its source has no session, and it begins none.
         UnknownSource,
+        /// It would begin a session, but its source has not answered a check, and may be forged.
+        UnvalidatedSource,
         /// Its network, or all together, had all new sessions of this second, or too many that are half open.
         SessionRation,
         /// Its session was half open for longest when another one needed its place.
@@ -34,6 +38,7 @@ counted! {
 #[derive(Debug, Default)]
 pub struct WebRtcCounters {
     answers: AtomicU64,
+    challenges: AtomicU64,
     begun: AtomicU64,
     secured: AtomicU64,
     connected: AtomicU64,
@@ -48,6 +53,7 @@ impl WebRtcCounters {
         let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
         WebRtcSnapshot {
             answers: read(&self.answers),
+            challenges: read(&self.challenges),
             begun: read(&self.begun),
             secured: read(&self.secured),
             connected: read(&self.connected),
@@ -62,6 +68,10 @@ impl WebRtcCounters {
 
     pub(super) fn answered(&self) {
         self.answers.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn challenged(&self) {
+        self.challenges.fetch_add(1, Ordering::Relaxed);
     }
 
     pub(crate) fn session_begun(&self) {
@@ -87,9 +97,11 @@ impl WebRtcCounters {
 pub struct WebRtcSnapshot {
     /// Connectivity checks that were answered.
     pub answers: u64,
+    /// Connectivity checks whose source was sent a check in turn, since it had not shown that it is there.
+    pub challenges: u64,
     /// Sessions that began with a client hello.
     pub begun: u64,
-    /// Sessions whose client has proved its address.
+    /// Sessions whose handshake of DTLS is over.
     pub secured: u64,
     /// Sessions whose client has asked for a flow.
     pub connected: u64,

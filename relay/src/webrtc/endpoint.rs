@@ -1,5 +1,5 @@
-//! Which datagrams of which sources reach a session, and which begin one. Nothing is kept of a source before its client hello,
-//! and of that not for long.
+//! Which datagrams of which sources reach a session, and which begin one. Nothing is kept of a source before it has answered a
+//! check of the relay, and of that not for long.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
@@ -9,16 +9,17 @@ use std::time::Instant;
 use super::counters::{WebRtcCounters, WebRtcDropReason};
 use super::fingerprint::Fingerprint;
 use super::kind::{DatagramKind, RECEIVE_MAX, is_client_hello};
-use super::stun::{Password, Unanswered};
+use super::stun::{Check, Password, Stun, Unanswered};
+use super::validated::{ChallengeKey, IceSession, Validated};
 use crate::front::{Rates, Rations, network};
 
-/// Answers a second to sources without a session. A browser sends about twenty checks before it has one.
+/// Replies a second to sources without a session. A browser sends about twenty checks before it has one.
 const CHECKS: Rates = Rates { all: 20_000, network: 2_000 };
 
-/// New sessions a second. Each takes memory until its client has proved its address or its time is over.
+/// New sessions a second. Each takes memory, and the time of a signature.
 const SESSIONS: Rates = Rates { all: 500, network: 64 };
 
-/// Sessions whose client has not proved its address: all together, and of a network (a /24 of IPv4, a /64 of IPv6).
+/// Sessions whose handshake is not over: all together, and of a network (a /24 of IPv4, a /64 of IPv6).
 const HALF_OPEN: usize = 1_024;
 const HALF_OPEN_OF_NETWORK: u32 = 128;
 
@@ -27,7 +28,11 @@ const HALF_OPEN_OF_NETWORK: u32 = 128;
 pub(crate) enum DatagramEvent<S> {
     /// It is answered with this, and nothing is kept.
     Answer(Vec<u8>),
-    /// It is for these sessions of its source: the one whose client has proved its address, and one that is half open.
+    /// Its source is sent this, and is validated by the answer. Nothing is kept until then.
+    Challenge(Vec<u8>),
+    /// Its source has shown that it receives what is sent to it.
+    Validated,
+    /// It is for these sessions of its source: the one whose handshake is over, and one that is half open.
     Sessions([Option<S>; 2]),
     /// It begins a session, which has to be told to [`Endpoint::open`].
     Begin,
@@ -40,7 +45,8 @@ pub(crate) enum DatagramEvent<S> {
 pub(crate) struct Endpoint<S> {
     password: Password,
     sessions: HashMap<SocketAddr, Entry<S>>,
-    /// The sessions whose client has not proved its address, by number.
+    validated: Validated,
+    /// The sessions whose handshake is not over, by number.
     half_open: BTreeMap<u64, SocketAddr>,
     /// How many of them each network has.
     half_open_of: HashMap<u128, u32>,
@@ -53,10 +59,17 @@ pub(crate) struct Endpoint<S> {
 /// The sessions of a source. A page that was loaded again may have the port of the one before.
 #[derive(Debug)]
 struct Entry<S> {
-    /// The one whose client has proved its address.
-    proved: Option<S>,
-    /// The one whose client has not, which may be a forger's, and its number.
-    half_open: Option<(u64, S)>,
+    /// The one whose handshake is over.
+    proved: Option<(S, Option<IceSession>)>,
+    /// The one whose handshake is not.
+    half_open: Option<HalfOpen<S>>,
+}
+
+#[derive(Debug)]
+struct HalfOpen<S> {
+    number: u64,
+    session: S,
+    ice: Option<IceSession>,
 }
 
 impl<S> Default for Entry<S> {
@@ -69,12 +82,14 @@ impl<S: Clone + PartialEq> Endpoint<S> {
     /// `None` if the library for HMAC refuses the key, which none of its length does.
     pub(crate) fn new(
         fingerprint: &Fingerprint,
+        key: &ChallengeKey,
         counters: Arc<WebRtcCounters>,
         now: Instant,
     ) -> Option<Self> {
         Some(Self {
             password: Password::new(fingerprint)?,
             sessions: HashMap::new(),
+            validated: Validated::new(key, now)?,
             half_open: BTreeMap::new(),
             half_open_of: HashMap::new(),
             checks: Rations::new(CHECKS, now),
@@ -87,7 +102,7 @@ impl<S: Clone + PartialEq> Endpoint<S> {
     /// What becomes of a datagram that is STUN or DTLS.
     pub(crate) fn handle(&mut self, now: Instant, from: SocketAddr, datagram: &[u8]) -> DatagramEvent<S> {
         let event = match DatagramKind::of(datagram) {
-            DatagramKind::Stun => self.answer(now, from, datagram).map(DatagramEvent::Answer),
+            DatagramKind::Stun => self.stun(now, from, datagram),
             DatagramKind::Dtls => self.route(now, from, datagram),
             DatagramKind::Other => Err(WebRtcDropReason::Unreadable),
         };
@@ -97,22 +112,46 @@ impl<S: Clone + PartialEq> Endpoint<S> {
         })
     }
 
-    /// The session of a source that has proved its address, if it has one.
+    /// The session of a source whose handshake is over, if it has one.
     pub(crate) fn session(&self, of: SocketAddr) -> Option<&S> {
-        self.sessions.get(&of).and_then(|entry| entry.proved.as_ref())
+        self.sessions.get(&of)?.proved.as_ref().map(|(session, _)| session)
     }
 
-    fn answer(&mut self, now: Instant, from: SocketAddr, check: &[u8]) -> Result<Vec<u8>, WebRtcDropReason> {
-        if self.session(from).is_none() && !self.checks.admits(now, from.ip()) {
+    fn stun(
+        &mut self,
+        now: Instant,
+        from: SocketAddr,
+        message: &[u8],
+    ) -> Result<DatagramEvent<S>, WebRtcDropReason> {
+        // An answer is replied to with nothing.
+        let has_reply = Stun::is_request(message);
+        if has_reply && self.session(from).is_none() && !self.checks.admits(now, from.ip()) {
             return Err(WebRtcDropReason::CheckRation);
         }
-        let answer = self.password.answer(check, from).map_err(|unanswered| match unanswered {
-            Unanswered::Unreadable => WebRtcDropReason::Unreadable,
-            Unanswered::WrongPassword => WebRtcDropReason::WrongPassword,
-            Unanswered::WouldAmplify => WebRtcDropReason::WouldAmplify,
-        })?;
-        self.counters.answered();
-        Ok(answer)
+        match self.password.read(message).map_err(why)? {
+            Stun::Check(check) if self.is_validated(now, from, &check) => {
+                let answer = self.password.answer(&check, from).map_err(why)?;
+                self.counters.answered();
+                Ok(DatagramEvent::Answer(answer))
+            }
+            Stun::Check(check) => {
+                let challenge = check.challenge(&self.validated.transaction(now, from)).map_err(why)?;
+                self.counters.challenged();
+                Ok(DatagramEvent::Challenge(challenge))
+            }
+            Stun::Answer(transaction) if self.validated.validate(now, from, transaction) => {
+                Ok(DatagramEvent::Validated)
+            }
+            Stun::Answer(_) => Err(WebRtcDropReason::UnknownAnswer),
+        }
+    }
+
+    /// Whether the page of a check has answered lately, or its session shows that it is there. A page that was loaded again has
+    /// other user names.
+    fn is_validated(&mut self, now: Instant, from: SocketAddr, check: &Check<'_>) -> bool {
+        let ice = self.validated.session_with(check.username);
+        let proved = self.sessions.get(&from).and_then(|entry| entry.proved.as_ref());
+        self.validated.note(now, from, ice) || proved.is_some_and(|(_, own)| *own == Some(ice))
     }
 
     fn route(
@@ -129,11 +168,15 @@ impl<S: Clone + PartialEq> Endpoint<S> {
             // The hello of a page that has the port of an earlier one, or of a forger.
             Some(Entry { half_open: None, .. }) if is_hello => {}
             Some(Entry { proved, half_open }) => {
-                let half_open = half_open.as_ref().map(|(_, session)| session.clone());
-                return Ok(DatagramEvent::Sessions([proved.clone(), half_open]));
+                let proved = proved.as_ref().map(|(session, _)| session.clone());
+                let half_open = half_open.as_ref().map(|half_open| half_open.session.clone());
+                return Ok(DatagramEvent::Sessions([proved, half_open]));
             }
             None if is_hello => {}
             None => return Err(WebRtcDropReason::UnknownSource),
+        }
+        if !self.validated.contains(now, from) {
+            return Err(WebRtcDropReason::UnvalidatedSource);
         }
         let others = self.half_open_of.get(&network(from.ip())).copied().unwrap_or(0);
         if others >= HALF_OPEN_OF_NETWORK || !self.begins.admits(now, from.ip()) {
@@ -147,38 +190,39 @@ impl<S: Clone + PartialEq> Endpoint<S> {
         let evicted = (self.half_open.len() >= HALF_OPEN).then(|| self.evict()).flatten();
         let number = self.next_number;
         self.next_number += 1;
-        self.sessions.entry(from).or_default().half_open = Some((number, session));
+        let ice = self.validated.session(from);
+        self.sessions.entry(from).or_default().half_open = Some(HalfOpen { number, session, ice });
         self.half_open.insert(number, from);
         *self.half_open_of.entry(network(from.ip())).or_default() += 1;
         evicted
     }
 
-    /// The client of a session has proved its address. Returns the session that it had before.
+    /// The handshake of a session is over. Returns the session that its client had before.
     pub(crate) fn prove(&mut self, from: SocketAddr, session: &S) -> Option<S> {
         let entry = self.sessions.get_mut(&from)?;
-        let (number, proved) = entry.half_open.take_if(|(_, half_open)| half_open == session)?;
-        let former = entry.proved.replace(proved);
-        self.forget_half_open(number);
-        former
+        let proved = entry.half_open.take_if(|half_open| half_open.session == *session)?;
+        let former = entry.proved.replace((proved.session, proved.ice));
+        self.forget_half_open(proved.number);
+        former.map(|(session, _)| session)
     }
 
     /// A session has ended.
     pub(crate) fn close(&mut self, from: SocketAddr, session: &S) {
         let Some(entry) = self.sessions.get_mut(&from) else { return };
-        entry.proved.take_if(|proved| proved == session);
-        let closed = entry.half_open.take_if(|(_, half_open)| half_open == session);
+        entry.proved.take_if(|(proved, _)| proved == session);
+        let closed = entry.half_open.take_if(|half_open| half_open.session == *session);
         if entry.proved.is_none() && entry.half_open.is_none() {
             self.sessions.remove(&from);
         }
-        if let Some((number, _)) = closed {
-            self.forget_half_open(number);
+        if let Some(closed) = closed {
+            self.forget_half_open(closed.number);
         }
     }
 
     /// Takes out the session that has been half open for longest.
     fn evict(&mut self) -> Option<S> {
         let (&number, &from) = self.half_open.first_key_value()?;
-        let (_, evicted) = self.sessions.get_mut(&from)?.half_open.take()?;
+        let evicted = self.sessions.get_mut(&from)?.half_open.take()?.session;
         self.counters.dropped(WebRtcDropReason::HalfOpenFull);
         self.forget_half_open(number);
         if self.session(from).is_none() {
@@ -199,16 +243,24 @@ impl<S: Clone + PartialEq> Endpoint<S> {
     }
 }
 
+const fn why(unanswered: Unanswered) -> WebRtcDropReason {
+    match unanswered {
+        Unanswered::Unreadable => WebRtcDropReason::Unreadable,
+        Unanswered::WrongPassword => WebRtcDropReason::WrongPassword,
+        Unanswered::WouldAmplify => WebRtcDropReason::WouldAmplify,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
 
-    use super::super::stun::tests::{check, fingerprint};
+    use super::super::stun::tests::{check, fingerprint, page_answer, username};
     use super::*;
 
     fn endpoint() -> (Endpoint<u32>, Arc<WebRtcCounters>, Instant) {
         let (counters, now) = (Arc::<WebRtcCounters>::default(), Instant::now());
-        (Endpoint::new(&fingerprint(7), Arc::clone(&counters), now).unwrap(), counters, now)
+        (Endpoint::new(&fingerprint(7), &[3; 20], Arc::clone(&counters), now).unwrap(), counters, now)
     }
 
     fn source(network: u16, port: u16) -> SocketAddr {
@@ -220,20 +272,43 @@ mod tests {
         [&[22, 0xfe, 0xfd][..], &[0; 8], &[0, 40], &[1], &[0; 39]].concat()
     }
 
+    /// A check of a page that knows the relay.
+    fn page_check(name: &str) -> Vec<u8> {
+        check(&Password::new(&fingerprint(7)).unwrap(), &username(name), 16)
+    }
+
+    /// Does what a page does until its client hello: it checks, and answers the check of the relay.
+    fn validate(endpoint: &mut Endpoint<u32>, now: Instant, from: SocketAddr, name: &str) {
+        let check = page_check(name);
+        let DatagramEvent::Challenge(challenge) = endpoint.handle(now, from, &check) else {
+            panic!("no challenge for {name}")
+        };
+        assert!(challenge.len() <= check.len());
+        assert_eq!(endpoint.handle(now, from, &page_answer(&challenge)), DatagramEvent::Validated);
+        assert!(matches!(endpoint.handle(now, from, &check), DatagramEvent::Answer(_)));
+    }
+
+    /// A page of this source reaches the relay.
+    fn connect(endpoint: &mut Endpoint<u32>, now: Instant, from: SocketAddr, session: u32) {
+        validate(endpoint, now, from, &session.to_string());
+        assert_eq!(endpoint.handle(now, from, &client_hello()), DatagramEvent::Begin);
+        assert_eq!(endpoint.open(from, session), None);
+    }
+
     #[test]
     fn checks_of_any_number_of_forged_sources_leave_no_state() {
         let (mut endpoint, counters, now) = endpoint();
-        let right = check(&Password::new(&fingerprint(7)).unwrap(), "rakwire:a1b2", 16);
-        let wrong = check(&Password::new(&fingerprint(8)).unwrap(), "rakwire:a1b2", 16);
-        let mut answers = 0;
+        let right = page_check("a1b2");
+        let wrong = check(&Password::new(&fingerprint(8)).unwrap(), &username("a1b2"), 16);
+        let mut challenges = 0;
         for number in 0..100_000_u32 {
             let from = source((number >> 2) as u16, 1024 + (number & 3) as u16);
             let now = now + Duration::from_micros(100) * number;
             assert_eq!(endpoint.handle(now, from, &wrong), DatagramEvent::Dropped);
             let event = endpoint.handle(now, from, &right);
-            if let DatagramEvent::Answer(answer) = event {
-                assert!(answer.len() <= right.len());
-                answers += 1;
+            if let DatagramEvent::Challenge(challenge) = event {
+                assert!(challenge.len() <= right.len());
+                challenges += 1;
             } else {
                 assert_eq!(event, DatagramEvent::Dropped);
             }
@@ -242,25 +317,28 @@ mod tests {
             endpoint.sessions.is_empty() && endpoint.half_open.is_empty() && endpoint.half_open_of.is_empty()
         );
         let snapshot = counters.snapshot();
-        assert_eq!(snapshot.answers, answers);
+        assert_eq!((snapshot.answers, snapshot.challenges), (0, challenges));
         let sum =
             |reasons: &[WebRtcDropReason]| reasons.iter().map(|reason| snapshot.drops(*reason)).sum::<u64>();
-        assert_eq!(sum(&[WebRtcDropReason::WrongPassword, WebRtcDropReason::CheckRation]), 200_000 - answers);
+        assert_eq!(
+            sum(&[WebRtcDropReason::WrongPassword, WebRtcDropReason::CheckRation]),
+            200_000 - challenges
+        );
         assert!(snapshot.drops(WebRtcDropReason::WrongPassword) > 90_000, "{snapshot:?}");
     }
 
     #[test]
     fn a_flood_of_checks_is_answered_up_to_the_ration() {
         let (mut endpoint, counters, now) = endpoint();
-        let right = check(&Password::new(&fingerprint(7)).unwrap(), "rakwire:a1b2", 16);
+        let right = page_check("a1b2");
         for number in 0..60_000_u32 {
             endpoint.handle(now, source(number as u16, 1), &right);
         }
-        assert_eq!(counters.snapshot().answers, u64::from(CHECKS.all));
+        assert_eq!(counters.snapshot().challenges, u64::from(CHECKS.all));
         for port in 0..5_000 {
             endpoint.handle(now + Duration::from_secs(1), source(1, port), &right);
         }
-        assert_eq!(counters.snapshot().answers, u64::from(CHECKS.all + CHECKS.network));
+        assert_eq!(counters.snapshot().challenges, u64::from(CHECKS.all + CHECKS.network));
     }
 
     #[test]
@@ -275,8 +353,7 @@ mod tests {
             endpoint.handle(now, source(1, 1), &[&hello[..], &[0; RECEIVE_MAX]].concat()),
             DatagramEvent::Dropped
         );
-        assert_eq!(endpoint.handle(now, source(1, 1), &hello), DatagramEvent::Begin);
-        assert_eq!(endpoint.open(source(1, 1), 5), None);
+        connect(&mut endpoint, now, source(1, 1), 5);
         assert_eq!(endpoint.handle(now, source(1, 1), &[23; 60]), DatagramEvent::Sessions([None, Some(5)]));
         endpoint.close(source(1, 1), &4);
         assert_eq!(endpoint.prove(source(1, 1), &5), None);
@@ -288,13 +365,17 @@ mod tests {
 
     #[test]
     fn a_session_gives_way_to_one_of_the_same_source_that_is_proved_and_to_no_other() {
-        let (mut endpoint, _, now) = endpoint();
+        let (mut endpoint, counters, now) = endpoint();
         let (from, hello) = (source(1, 1), client_hello());
-        endpoint.open(from, 1);
+        connect(&mut endpoint, now, from, 1);
         endpoint.prove(from, &1);
-        // A forger's comes no further.
-        assert_eq!(endpoint.handle(now, from, &hello), DatagramEvent::Begin);
-        endpoint.open(from, 2);
+        let now = now + Duration::from_secs(60);
+        // A forger's begins nothing.
+        assert_eq!(endpoint.handle(now, from, &hello), DatagramEvent::Dropped);
+        assert_eq!(counters.snapshot().drops(WebRtcDropReason::UnvalidatedSource), 1);
+        // The page's own checks are answered, and those of the page that is loaded after it are a question.
+        assert!(matches!(endpoint.handle(now, from, &page_check("1")), DatagramEvent::Answer(_)));
+        connect(&mut endpoint, now, from, 2);
         let both = DatagramEvent::Sessions([Some(1), Some(2)]);
         assert_eq!(endpoint.handle(now, from, &hello), both);
         assert_eq!(endpoint.handle(now, from, &[23; 60]), both);
@@ -312,7 +393,7 @@ mod tests {
         assert!(endpoint.half_open_of.is_empty());
     }
 
-    /// Sessions that a flood of client hellos begins, one a millisecond.
+    /// Sessions that clients with all these addresses begin, one a millisecond.
     fn flood(
         endpoint: &mut Endpoint<u32>,
         from: impl Fn(u32) -> SocketAddr,
@@ -320,11 +401,13 @@ mod tests {
         count: u32,
     ) -> u32 {
         let mut begun = 0;
+        let check = page_check("flood");
         for number in 0..count {
-            let from = from(number);
-            if endpoint.handle(now + Duration::from_millis(u64::from(number)), from, &client_hello())
-                == DatagramEvent::Begin
-            {
+            let (from, now) = (from(number), now + Duration::from_millis(u64::from(number)));
+            if let DatagramEvent::Challenge(challenge) = endpoint.handle(now, from, &check) {
+                endpoint.handle(now, from, &page_answer(&challenge));
+            }
+            if endpoint.handle(now, from, &client_hello()) == DatagramEvent::Begin {
                 endpoint.open(from, number);
                 begun += 1;
             }
@@ -336,7 +419,7 @@ mod tests {
     fn half_open_sessions_are_bounded_of_a_network_and_in_all() {
         let (mut endpoint, counters, now) = endpoint();
         let proved = source(9_999, 1);
-        endpoint.open(proved, u32::MAX);
+        connect(&mut endpoint, now, proved, u32::MAX);
         endpoint.prove(proved, &u32::MAX);
         assert_eq!(
             flood(&mut endpoint, |number| source(1, number as u16), now, 20_000),
@@ -350,7 +433,29 @@ mod tests {
         assert_eq!(endpoint.half_open.len(), HALF_OPEN);
         assert_eq!(endpoint.sessions.len(), HALF_OPEN + 1);
         assert!(counters.snapshot().drops(WebRtcDropReason::HalfOpenFull) > 0);
-        // Whoever has proved its address is not evicted.
+        // A session whose handshake is over is not evicted.
         assert_eq!(endpoint.session(proved), Some(&u32::MAX));
+    }
+    #[test]
+    fn a_handshake_succeeds_beside_ten_thousand_forged_ones_a_second() {
+        let (mut endpoint, counters, now) = endpoint();
+        let (hello, forged_check) = (client_hello(), page_check("forged"));
+        for number in 0..50_000_u32 {
+            let now = now + Duration::from_micros(100) * number;
+            let forged = source((number % 1_000) as u16, (number / 1_000) as u16);
+            assert_eq!(endpoint.handle(now, forged, &hello), DatagramEvent::Dropped);
+            endpoint.handle(now, forged, &forged_check);
+            endpoint.handle(now, forged, &page_answer(&forged_check));
+            if number % 500 == 0 {
+                let honest = source(20_000 + (number / 500) as u16, 1);
+                connect(&mut endpoint, now, honest, number);
+                endpoint.prove(honest, &number);
+            }
+        }
+        assert_eq!(endpoint.sessions.len(), 100);
+        assert!(endpoint.half_open.is_empty());
+        let snapshot = counters.snapshot();
+        assert_eq!(snapshot.drops(WebRtcDropReason::UnvalidatedSource), 50_000);
+        assert_eq!(snapshot.drops(WebRtcDropReason::UnknownAnswer), 50_000);
     }
 }

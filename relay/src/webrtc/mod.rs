@@ -1,8 +1,8 @@
 //! Data channels of WebRTC without signalling, without IO (`docs/webrtc.md`).
 //!
 //! A page that knows the fingerprint of the relay's certificate, its address and its port knows all that a session
-//! description says, and makes both descriptions itself. `Endpoint` answers its connectivity checks, keeping nothing, and tells
-//! which datagrams belong to which `Session`. A session is DTLS, within it SCTP, and within that two data channels: one
+//! description says, and makes both descriptions itself. `Endpoint` answers its connectivity checks once it has answered one of
+//! the relay's, and tells which datagrams belong to which `Session`. A session is DTLS, within it SCTP, and within that two data channels: one
 //! for control messages and one for datagrams.
 
 mod certificate;
@@ -13,6 +13,7 @@ mod kind;
 mod request;
 mod session;
 mod stun;
+mod validated;
 
 pub(crate) use self::certificate::{Certificate, CertificateError};
 pub use self::counters::{WebRtcCounters, WebRtcDropReason, WebRtcSnapshot};
@@ -27,4 +28,7 @@ pub(crate) use self::session::{
 #[cfg(test)]
 pub(crate) use self::session::tests::{Version, client};
 #[cfg(test)]
-pub(crate) use self::stun::{Password, tests::check};
+pub(crate) use self::stun::Password;
+#[cfg(test)]
+pub(crate) use self::stun::tests::{check, page_answer, username};
+pub(crate) use self::validated::ChallengeKey;

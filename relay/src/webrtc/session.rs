@@ -91,6 +91,8 @@ impl SessionSettings {
         let dtls = DtlsConfig::builder()
             // A certificate that a browser made for this one session shows nothing.
             .require_client_certificate(false)
+            // A session begins only for a validated source.
+            .use_server_cookie(false)
             .max_queue_rx(EARLY_DATAGRAMS)
             .handshake_timeout(HANDSHAKE_TIMEOUT)
             .build()?;
@@ -121,7 +123,7 @@ fn transport() -> TransportConfig {
 /// What happened in a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum SessionEvent {
-    /// The client has proved its address, and nobody else can read what follows.
+    /// The handshake of DTLS is over: nothing else can read what follows.
     Secured,
     /// Both channels can be used.
     Connected,

@@ -1,4 +1,5 @@
-//! Answers to the connectivity checks of ICE (RFC 8445), as an agent of the lite kind that keeps nothing.
+//! The connectivity checks of ICE (RFC 8445): answers to those of pages, and the relay's own, which show that a page is where
+//! its check came from. Nothing is kept for either.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -9,8 +10,12 @@ use sha1::Sha1;
 
 use super::fingerprint::Fingerprint;
 
-/// The user name of the relay in ICE. It names nobody: a check is told from others by its password.
-pub(crate) const USERNAME: &str = "rakwire";
+/// How the user name of the relay in ICE begins. The page's own password follows, with which the relay can check the page. A page
+/// writes both user names of the session itself, so it can say this without signalling.
+pub(crate) const USERNAME: &str = "rakwire/";
+
+/// How long passwords in ICE are at least (RFC 8445 section 5.3).
+const PASSWORD_MIN: usize = 22;
 
 /// The longest check that is looked at. Browsers send about 100 bytes.
 const LONGEST: usize = 512;
@@ -18,11 +23,20 @@ const LONGEST: usize = 512;
 const HEADER: usize = 20;
 const BINDING_REQUEST: u16 = 0x0001;
 const BINDING_RESPONSE: u16 = 0x0101;
+const BINDING_ERROR: u16 = 0x0111;
 const ATTRIBUTE_USERNAME: u16 = 0x0006;
 const ATTRIBUTE_INTEGRITY: u16 = 0x0008;
 const ATTRIBUTE_ADDRESS: u16 = 0x0020;
+const ATTRIBUTE_PRIORITY: u16 = 0x0024;
 const ATTRIBUTE_FINGERPRINT: u16 = 0x8028;
+const ATTRIBUTE_CONTROLLED: u16 = 0x8029;
 const INTEGRITY: usize = 20;
+
+/// The magic cookie of every message (RFC 8489 section 5).
+const COOKIE: [u8; 4] = 0x2112_a442_u32.to_be_bytes();
+
+/// The priority of a host candidate (RFC 8445 section 5.1.2). There is no other one at the relay.
+const PRIORITY: u32 = 2_130_706_431;
 
 /// RFC 8489 section 14.7.
 const FINGERPRINT_MASK: u32 = 0x5354_554e;
@@ -36,6 +50,28 @@ const CRC: Crc<u32> = Crc::<u32>::new(&CRC_32_ISO_HDLC);
 #[derive(Debug)]
 pub(crate) struct Password(Hmac<Sha1>);
 
+/// The id of a transaction.
+pub(super) type Transaction = [u8; 12];
+
+/// A connectivity check of a page that has the relay's password.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Check<'r> {
+    /// How long the check is. Its source may be forged, so no reply is longer.
+    len: usize,
+    /// The cookie and the id of the transaction.
+    transaction: &'r [u8],
+    /// Both user names, which are those of one session alone.
+    pub(super) username: &'r [u8],
+}
+
+/// What a STUN message is for the relay.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Stun<'r> {
+    Check(Check<'r>),
+    /// An answer to a check with this transaction. One that says that the check was wrong came from its receiver, too.
+    Answer(&'r Transaction),
+}
+
 /// Why a check is not answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unanswered {
@@ -47,69 +83,116 @@ pub(crate) enum Unanswered {
     WouldAmplify,
 }
 
+impl Stun<'_> {
+    /// Whether a message asks for a reply.
+    pub(super) fn is_request(message: &[u8]) -> bool {
+        read_u16(message, 0) == Some(BINDING_REQUEST)
+    }
+}
+
 impl Password {
     pub(crate) fn new(fingerprint: &Fingerprint) -> Option<Self> {
         let password = fingerprint.to_string().replace(':', "").to_ascii_lowercase();
         Hmac::new_from_slice(password.as_bytes()).ok().map(Self)
     }
 
-    /// The answer to a binding request of `from`. The sender can only be told where it seems to be.
-    pub(super) fn answer(&self, request: &[u8], from: SocketAddr) -> Result<Vec<u8>, Unanswered> {
-        let transaction = self.verify(request)?;
-        let answer = self.response(transaction, from);
-        if answer.len() > request.len() { Err(Unanswered::WouldAmplify) } else { Ok(answer) }
+    /// Reads a message. The password of an answer is not looked at, since its transaction is harder to guess.
+    pub(super) fn read<'r>(&self, message: &'r [u8]) -> Result<Stun<'r>, Unanswered> {
+        let unreadable = Unanswered::Unreadable;
+        let len = read_u16(message, 2).map(usize::from);
+        if message.len() > LONGEST || len != message.len().checked_sub(HEADER) {
+            return Err(unreadable);
+        }
+        match read_u16(message, 0) {
+            Some(BINDING_REQUEST) => self.verify(message).map(Stun::Check),
+            Some(BINDING_RESPONSE | BINDING_ERROR) => {
+                message.get(8..).and_then(<[u8]>::first_chunk).map(Stun::Answer).ok_or(unreadable)
+            }
+            _ => Err(unreadable),
+        }
     }
 
-    /// The cookie and the id of the transaction.
-    fn verify<'r>(&self, request: &'r [u8]) -> Result<&'r [u8], Unanswered> {
+    fn verify<'r>(&self, request: &'r [u8]) -> Result<Check<'r>, Unanswered> {
         let unreadable = Unanswered::Unreadable;
-        if request.len() > LONGEST || read_u16(request, 0) != Some(BINDING_REQUEST) {
-            return Err(unreadable);
-        }
-        if read_u16(request, 2).map(usize::from) != request.len().checked_sub(HEADER) {
-            return Err(unreadable);
-        }
-        let Attributes { is_for_us, integrity, fingerprint } = attributes(request).ok_or(unreadable)?;
+        let Attributes { username, integrity, fingerprint } = attributes(request).ok_or(unreadable)?;
         let (at, sum) = fingerprint.ok_or(unreadable)?;
+        let username = username.filter(|username| names(username).is_some()).ok_or(unreadable)?;
         // Before the integrity, which takes more time.
-        if !is_for_us || CRC.checksum(&request[..at]) ^ FINGERPRINT_MASK != sum {
+        if CRC.checksum(&request[..at]) ^ FINGERPRINT_MASK != sum {
             return Err(unreadable);
         }
         let (at, sent) = integrity.ok_or(unreadable)?;
-        self.mac(&request[..at]).verify_slice(sent).map_err(|_| Unanswered::WrongPassword)?;
-        Ok(&request[4..HEADER])
+        mac(&self.0, &request[..at]).verify_slice(sent).map_err(|_| Unanswered::WrongPassword)?;
+        Ok(Check { len: request.len(), transaction: &request[4..HEADER], username })
     }
 
-    fn response(&self, transaction: &[u8], from: SocketAddr) -> Vec<u8> {
-        let mut message = Vec::with_capacity(96);
-        message.extend(BINDING_RESPONSE.to_be_bytes());
-        message.extend([0, 0]);
-        message.extend(transaction);
-        let address = xor_address(transaction, from);
-        push_attribute(&mut message, ATTRIBUTE_ADDRESS, &address);
-        let mac = self.mac(&message).finalize().into_bytes();
-        push_attribute(&mut message, ATTRIBUTE_INTEGRITY, &mac);
-        set_len(&mut message, 8);
-        let sum = CRC.checksum(&message) ^ FINGERPRINT_MASK;
-        push_attribute(&mut message, ATTRIBUTE_FINGERPRINT, &sum.to_be_bytes());
-        message
+    /// The answer to a check of `from`, which says where its sender seems to be.
+    pub(super) fn answer(&self, check: &Check<'_>, from: SocketAddr) -> Result<Vec<u8>, Unanswered> {
+        let mut message = header(BINDING_RESPONSE, check.transaction);
+        push_attribute(&mut message, ATTRIBUTE_ADDRESS, &xor_address(check.transaction, from));
+        check.reply(seal(message, &self.0))
+    }
+}
+
+impl Check<'_> {
+    /// A check of the page that sent this one, with a transaction that nothing but the page's answer can tell.
+    pub(super) fn challenge(&self, transaction: &Transaction) -> Result<Vec<u8>, Unanswered> {
+        let (own, password) = names(self.username).ok_or(Unanswered::Unreadable)?;
+        let key = Hmac::new_from_slice(password).map_err(|_| Unanswered::Unreadable)?;
+        let username = [own, b":", USERNAME.as_bytes(), password].concat();
+        let mut message = header(BINDING_REQUEST, &[&COOKIE[..], transaction].concat());
+        push_attribute(&mut message, ATTRIBUTE_USERNAME, &username);
+        push_attribute(&mut message, ATTRIBUTE_CONTROLLED, &transaction[..8]);
+        push_attribute(&mut message, ATTRIBUTE_PRIORITY, &PRIORITY.to_be_bytes());
+        self.reply(seal(message, &key))
     }
 
-    /// The integrity of a message that ends before the attribute for it, whose length counts in the header.
-    fn mac(&self, message: &[u8]) -> Hmac<Sha1> {
-        let len = (message.len() - HEADER + 4 + INTEGRITY) as u16;
-        let mut mac = self.0.clone();
-        mac.update(&message[..2]);
-        mac.update(&len.to_be_bytes());
-        mac.update(&message[4..]);
-        mac
+    fn reply(&self, message: Vec<u8>) -> Result<Vec<u8>, Unanswered> {
+        if message.len() > self.len { Err(Unanswered::WouldAmplify) } else { Ok(message) }
     }
+}
+
+/// The user name of a page, and the password that it has written into that of the relay.
+fn names(username: &[u8]) -> Option<(&[u8], &[u8])> {
+    let rest = username.strip_prefix(USERNAME.as_bytes())?;
+    let colon = rest.iter().position(|byte| *byte == b':')?;
+    let (password, own) = (&rest[..colon], &rest[colon + 1..]);
+    (password.len() >= PASSWORD_MIN && !own.is_empty()).then_some((own, password))
+}
+
+/// The beginning of a message with the cookie and the id of its transaction.
+fn header(kind: u16, transaction: &[u8]) -> Vec<u8> {
+    let mut message = Vec::with_capacity(128);
+    message.extend(kind.to_be_bytes());
+    message.extend([0, 0]);
+    message.extend(transaction);
+    message
+}
+
+/// Adds the integrity and the fingerprint, with which a message ends.
+fn seal(mut message: Vec<u8>, key: &Hmac<Sha1>) -> Vec<u8> {
+    let sum = mac(key, &message).finalize().into_bytes();
+    push_attribute(&mut message, ATTRIBUTE_INTEGRITY, &sum);
+    set_len(&mut message, 8);
+    let sum = CRC.checksum(&message) ^ FINGERPRINT_MASK;
+    push_attribute(&mut message, ATTRIBUTE_FINGERPRINT, &sum.to_be_bytes());
+    message
+}
+
+/// The integrity of a message that ends before the attribute for it, whose length counts in the header.
+fn mac(key: &Hmac<Sha1>, message: &[u8]) -> Hmac<Sha1> {
+    let len = (message.len() - HEADER + 4 + INTEGRITY) as u16;
+    let mut mac = key.clone();
+    mac.update(&message[..2]);
+    mac.update(&len.to_be_bytes());
+    mac.update(&message[4..]);
+    mac
 }
 
 /// What counts of the attributes of a request. Positions are those of the attributes.
 #[derive(Debug, Default)]
 struct Attributes<'r> {
-    is_for_us: bool,
+    username: Option<&'r [u8]>,
     integrity: Option<(usize, &'r [u8])>,
     fingerprint: Option<(usize, u32)>,
 }
@@ -126,8 +209,7 @@ fn attributes(request: &[u8]) -> Option<Attributes<'_>> {
         match kind {
             // Nothing behind the integrity is protected by it.
             ATTRIBUTE_USERNAME if found.integrity.is_none() => {
-                let rest = value.strip_prefix(USERNAME.as_bytes());
-                found.is_for_us = rest.is_some_and(|rest| rest.starts_with(b":"));
+                found.username = found.username.or(Some(value))
             }
             ATTRIBUTE_INTEGRITY if found.integrity.is_none() => found.integrity = Some((at, value)),
             ATTRIBUTE_FINGERPRINT => {
@@ -161,6 +243,7 @@ fn push_attribute(message: &mut Vec<u8>, kind: u16, value: &[u8]) {
     message.extend(kind.to_be_bytes());
     message.extend((value.len() as u16).to_be_bytes());
     message.extend(value);
+    message.resize(message.len().next_multiple_of(4), 0);
     set_len(message, 0);
 }
 
@@ -182,87 +265,129 @@ pub(crate) mod tests {
         Fingerprint::new([first; 32])
     }
 
+    /// The user name of a check of a page with this user name and the password of [`page_password`].
+    pub(crate) fn username(own: &str) -> String {
+        format!("{USERNAME}{}:{own}", page_password())
+    }
+
+    fn page_password() -> &'static str {
+        "p4ssw0rdOfThePage/0123"
+    }
+
     /// A check as browsers send it, with room that they fill with attributes of their own.
     pub(crate) fn check(password: &Password, username: &str, room: usize) -> Vec<u8> {
-        let mut message = Vec::from([0, 1, 0, 0, 0x21, 0x12, 0xa4, 0x42]);
-        message.extend(1..=12);
-        let mut padded = username.as_bytes().to_vec();
-        let len = padded.len();
-        padded.resize(len.next_multiple_of(4), 0);
-        push_attribute(&mut message, ATTRIBUTE_USERNAME, &padded);
-        message[22..24].copy_from_slice(&(len as u16).to_be_bytes());
+        let mut message = header(BINDING_REQUEST, &[&COOKIE[..], &[7; 12]].concat());
+        push_attribute(&mut message, ATTRIBUTE_USERNAME, username.as_bytes());
         push_attribute(&mut message, 0xc057, &vec![0; room]);
-        let mac = password.mac(&message).finalize().into_bytes();
-        push_attribute(&mut message, ATTRIBUTE_INTEGRITY, &mac);
-        set_len(&mut message, 8);
-        let sum = CRC.checksum(&message) ^ FINGERPRINT_MASK;
-        push_attribute(&mut message, ATTRIBUTE_FINGERPRINT, &sum.to_be_bytes());
-        message
+        push_attribute(&mut message, 0x802a, &[9; 8]);
+        push_attribute(&mut message, ATTRIBUTE_PRIORITY, &[1; 4]);
+        seal(message, &password.0)
+    }
+
+    /// The answer of a page to a check of the relay, or a datagram that is no such check.
+    pub(crate) fn page_answer(challenge: &[u8]) -> Vec<u8> {
+        let answer = header(BINDING_RESPONSE, challenge.get(4..HEADER).unwrap_or_default());
+        seal(answer, &Hmac::new_from_slice(page_password().as_bytes()).unwrap())
     }
 
     fn from() -> SocketAddr {
         ([192, 0, 2, 1], 32_853).into()
     }
 
+    fn password() -> Password {
+        Password::new(&fingerprint(7)).unwrap()
+    }
+
+    fn answer(request: &[u8], from: SocketAddr) -> Result<Vec<u8>, Unanswered> {
+        let password = password();
+        let Stun::Check(check) = password.read(request)? else { panic!("no check") };
+        password.answer(&check, from)
+    }
+
+    /// Whether integrity and fingerprint of a message are right.
+    fn is_sealed(message: &[u8], key: &Hmac<Sha1>) -> bool {
+        let found = attributes(message).unwrap();
+        let (at, sum) = found.fingerprint.unwrap();
+        let (until, sent) = found.integrity.unwrap();
+        CRC.checksum(&message[..at]) ^ FINGERPRINT_MASK == sum
+            && mac(key, &message[..until]).verify_slice(sent).is_ok()
+    }
+
     #[test]
     fn a_check_is_answered_with_the_address_it_came_from() {
-        let password = Password::new(&fingerprint(7)).unwrap();
-        let answer = password.answer(&check(&password, "rakwire:Wx4z", 16), from()).unwrap();
+        let answer = answer(&check(&password(), &username("Wx4z"), 16), from()).unwrap();
         assert_eq!(answer[..2], BINDING_RESPONSE.to_be_bytes());
         assert_eq!(answer[4..8], [0x21, 0x12, 0xa4, 0x42]);
         // RFC 5769 section 2.2 has the same address: its port and its bytes, XORed with the cookie.
         assert_eq!(answer[20..32], [0, 0x20, 0, 8, 0, 1, 0xa1, 0x47, 0xe1, 0x12, 0xa6, 0x43]);
-        let found = attributes(&answer).unwrap();
-        let (at, mac) = found.integrity.unwrap();
-        assert!(password.mac(&answer[..at]).verify_slice(mac).is_ok());
-        let (at, sum) = found.fingerprint.unwrap();
-        assert_eq!(CRC.checksum(&answer[..at]) ^ FINGERPRINT_MASK, sum);
+        assert!(is_sealed(&answer, &password().0));
     }
 
     #[test]
-    fn addresses_of_ipv6_are_told_too() {
-        let password = Password::new(&fingerprint(7)).unwrap();
-        let answer = password
-            .answer(&check(&password, "rakwire:Wx4z", 40), "[2001:db8::1]:9".parse().unwrap())
-            .unwrap();
+    fn answers_have_addresses_of_ipv6() {
+        let request = check(&password(), &username("Wx4z"), 40);
+        let answer = answer(&request, "[2001:db8::1]:9".parse().unwrap()).unwrap();
         assert_eq!(answer[20..26], [0, 0x20, 0, 20, 0, 2]);
     }
 
     #[test]
+    fn a_challenge_is_a_check_with_the_names_and_the_password_of_the_page() {
+        let request = check(&password(), &username("Wx4z"), 0);
+        let password = password();
+        let Stun::Check(check) = password.read(&request).unwrap() else { panic!("no check") };
+        let challenge = check.challenge(&[5; 12]).unwrap();
+        assert!(challenge.len() <= request.len(), "{} of {}", challenge.len(), request.len());
+        let found = attributes(&challenge).unwrap();
+        let name = format!("Wx4z:rakwire/{}", page_password());
+        assert_eq!(found.username, Some(name.as_bytes()));
+        assert!(is_sealed(&challenge, &Hmac::new_from_slice(page_password().as_bytes()).unwrap()));
+        assert_eq!(password.read(&page_answer(&challenge)), Ok(Stun::Answer(&[5; 12])));
+    }
+
+    #[test]
+    fn an_answer_that_refuses_a_challenge_is_an_answer() {
+        let mut refusal = page_answer(&header(BINDING_REQUEST, &[6; 16]));
+        refusal[..2].copy_from_slice(&BINDING_ERROR.to_be_bytes());
+        assert_eq!(password().read(&refusal), Ok(Stun::Answer(&[6; 12])));
+        assert_eq!(password().read(&refusal[..12]), Err(Unanswered::Unreadable));
+    }
+
+    #[test]
     fn other_passwords_and_other_names_are_not_answered() {
-        let (password, other) =
-            (Password::new(&fingerprint(7)).unwrap(), Password::new(&fingerprint(8)).unwrap());
-        let answer = |request: &[u8]| password.answer(request, from()).err();
-        assert_eq!(answer(&check(&other, "rakwire:Wx4z", 16)), Some(Unanswered::WrongPassword));
-        for name in ["other:Wx4z", "rakwire", "rakwireWx4z", ""] {
-            assert_eq!(answer(&check(&password, name, 16)), Some(Unanswered::Unreadable), "{name}");
+        let other = Password::new(&fingerprint(8)).unwrap();
+        let answer = |request: &[u8]| answer(request, from()).err();
+        assert_eq!(answer(&check(&other, &username("Wx4z"), 16)), Some(Unanswered::WrongPassword));
+        let short = "rakwire/p4ssw0rdOfThePage/012:Wx4z";
+        for name in ["other:Wx4z", "rakwire", "rakwire:Wx4z", "rakwire/:Wx4z", short, &username(""), ""] {
+            assert_eq!(answer(&check(&password(), name, 16)), Some(Unanswered::Unreadable), "{name}");
         }
     }
 
     #[test]
-    fn an_answer_is_never_longer_than_the_check() {
-        let password = Password::new(&fingerprint(7)).unwrap();
-        let short = check(&password, "rakwire:W", 0);
+    fn no_reply_is_longer_than_the_check() {
+        let password = password();
+        let username = username("Wx4z");
+        let short = Check { len: 70, transaction: &[0x21; 16], username: username.as_bytes() };
         assert_eq!(
-            password.answer(&short, "[2001:db8::1]:9".parse().unwrap()).err(),
-            Some(Unanswered::WouldAmplify)
+            password.answer(&short, "[2001:db8::1]:9".parse().unwrap()),
+            Err(Unanswered::WouldAmplify)
         );
-        assert!(password.answer(&short, from()).unwrap().len() <= short.len());
+        assert_eq!(short.challenge(&[1; 12]), Err(Unanswered::WouldAmplify));
+        assert!(password.answer(&short, from()).unwrap().len() <= 70);
     }
 
     #[test]
     fn damaged_checks_are_dropped_whatever_is_wrong_with_them() {
-        let password = Password::new(&fingerprint(7)).unwrap();
-        let request = check(&password, "rakwire:Wx4z", 16);
+        let request = check(&password(), &username("Wx4z"), 16);
         for len in 0..request.len() {
-            assert!(password.answer(&request[..len], from()).is_err(), "{len}");
+            assert!(password().read(&request[..len]).is_err(), "{len}");
         }
         for at in 0..request.len() {
             let mut damaged = request.clone();
             damaged[at] ^= 0x40;
-            assert!(password.answer(&damaged, from()).is_err(), "{at}");
+            assert!(password().read(&damaged).is_err(), "{at}");
         }
-        assert!(password.answer(&[&request[..], &[0; 4]].concat(), from()).is_err());
-        assert!(password.answer(&check(&password, "rakwire:Wx4z", 600), from()).is_err());
+        assert!(password().read(&[&request[..], &[0; 4]].concat()).is_err());
+        assert!(password().read(&check(&password(), &username("Wx4z"), 600)).is_err());
     }
 }

@@ -8,8 +8,11 @@ import type { Carrier, CarrierClose, CarrierEvents, CarrierKind, CarrierRequest 
 import { FLOW_REQUEST, LOST, MAX_BUFFERED_BYTES } from "./carrier.js";
 import { readText } from "./flow.js";
 
-/** The name of every relay in ICE; its password there is the fingerprint. */
-const USERNAME = "rakwire";
+/**
+ * How the name of every relay in ICE begins; its password there is the fingerprint. The password of the page follows, with which
+ * the relay finds out that the page is where its checks come from.
+ */
+const USERNAME = "rakwire/";
 /** The longest message that the relay takes. */
 const LONGEST_MESSAGE = 16_384;
 /** What fits one packet of SCTP, so that no datagram is lost for a part of it. RakNet's MTU is 28 bytes more: 1,052. */
@@ -171,6 +174,7 @@ async function findPeer({ url, fingerprint, announced }: CarrierRequest): Promis
 /** The session description of a relay, as the answer to an offer. */
 export function answer(offer: string, { fingerprint }: Peer): string {
   const [, mid = "0"] = /^a=mid:(\S+)/m.exec(offer) ?? [];
+  const [, password = ""] = /^a=ice-pwd:(\S+)/m.exec(offer) ?? [];
   const digits = fingerprint.replaceAll(":", "");
   return `v=0
 o=- 0 0 IN IP4 0.0.0.0
@@ -181,7 +185,7 @@ a=group:BUNDLE ${mid}
 m=application 9 UDP/DTLS/SCTP webrtc-datachannel
 c=IN IP4 0.0.0.0
 a=mid:${mid}
-a=ice-ufrag:${USERNAME}
+a=ice-ufrag:${USERNAME}${password}
 a=ice-pwd:${digits.toLowerCase()}
 a=fingerprint:sha-256 ${digits.toUpperCase().replace(/..(?=.)/g, "$&:")}
 a=setup:passive

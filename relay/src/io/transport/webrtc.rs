@@ -110,7 +110,7 @@ pub(crate) trait Port: Send + Sync {
     /// Sends a datagram to a client.
     fn send(&self, to: SocketAddr, datagram: &[u8]);
 
-    /// The client has proved its address.
+    /// The handshake of a client is over.
     fn prove(&self, client: SocketAddr, inbox: &Inbox);
 
     /// The session of a client has ended.

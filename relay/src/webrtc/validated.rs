@@ -1,0 +1,209 @@
+//! Sources that have shown that they receive what is sent to them: a source with a check is sent a check in turn, whose
+//! transaction is a keyed hash of its address, so that nothing is kept before the answer (RFC 9000 section 8.1 has the same idea).
+
+use std::collections::{HashMap, VecDeque};
+use std::hash::{BuildHasher, RandomState};
+use std::net::{IpAddr, SocketAddr};
+use std::time::{Duration, Instant};
+
+use hmac::digest::KeyInit;
+use hmac::{Hmac, Mac};
+use sha1::Sha1;
+
+use super::stun::Transaction;
+use crate::front::network;
+
+/// How long a transaction counts, and at most as long again.
+const PERIOD: Duration = Duration::from_secs(5);
+
+/// How long a source counts as validated, which is as long as a handshake may take.
+const LIFETIME: Duration = Duration::from_secs(10);
+
+/// Validated sources: all together, and of a network (a /24 of IPv4, a /64 of IPv6).
+const SOURCES: usize = 8_192;
+const SOURCES_OF_NETWORK: u32 = 512;
+
+/// The key of the transactions.
+pub(crate) type ChallengeKey = [u8; 20];
+
+/// A session in ICE, as a hash of both user names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct IceSession(u64);
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Validated {
+    key: Hmac<Sha1>,
+    start: Instant,
+    /// The sources, with the session in ICE of the last check of each.
+    sources: HashMap<SocketAddr, Option<IceSession>>,
+    hasher: RandomState,
+    /// Until when each source counts, the earliest first.
+    ends: VecDeque<(Instant, SocketAddr)>,
+    /// How many there are of each network.
+    of_network: HashMap<u128, u32>,
+}
+
+impl Validated {
+    /// `None` if the library for HMAC refuses the key, which none of its length does.
+    pub(super) fn new(key: &ChallengeKey, now: Instant) -> Option<Self> {
+        Some(Self {
+            key: Hmac::new_from_slice(key).ok()?,
+            start: now,
+            sources: HashMap::new(),
+            hasher: RandomState::new(),
+            ends: VecDeque::new(),
+            of_network: HashMap::new(),
+        })
+    }
+
+    /// The transaction of a check that is sent to a source now.
+    pub(super) fn transaction(&self, now: Instant, to: SocketAddr) -> Transaction {
+        let sum = self.hash(self.period(now), to).finalize().into_bytes();
+        let mut transaction = Transaction::default();
+        transaction.iter_mut().zip(sum).for_each(|(to, from)| *to = from);
+        transaction
+    }
+
+    /// Notes that a source has answered. False if it was not sent this transaction, or too long ago.
+    pub(super) fn validate(&mut self, now: Instant, from: SocketAddr, transaction: &Transaction) -> bool {
+        let period = self.period(now);
+        let is_own = [Some(period), period.checked_sub(1)]
+            .into_iter()
+            .flatten()
+            .any(|period| self.hash(period, from).verify_truncated_left(transaction).is_ok());
+        if is_own {
+            self.insert(now, from);
+        }
+        is_own
+    }
+
+    /// Whether a source has answered lately.
+    pub(super) fn contains(&mut self, now: Instant, source: SocketAddr) -> bool {
+        self.expire(now);
+        self.sources.contains_key(&source)
+    }
+
+    /// Notes the session of a check. False if its source has not answered lately.
+    pub(super) fn note(&mut self, now: Instant, source: SocketAddr, session: IceSession) -> bool {
+        self.expire(now);
+        self.sources.get_mut(&source).map(|noted| *noted = Some(session)).is_some()
+    }
+
+    /// The session of the last check of a source.
+    pub(super) fn session(&self, of: SocketAddr) -> Option<IceSession> {
+        self.sources.get(&of).copied().flatten()
+    }
+
+    /// The session with these user names.
+    pub(super) fn session_with(&self, username: &[u8]) -> IceSession {
+        IceSession(self.hasher.hash_one(username))
+    }
+
+    fn insert(&mut self, now: Instant, from: SocketAddr) {
+        self.expire(now);
+        let of_network = self.of_network.get(&network(from.ip())).copied().unwrap_or(0);
+        if of_network >= SOURCES_OF_NETWORK || self.sources.contains_key(&from) {
+            return;
+        }
+        if self.sources.len() >= SOURCES {
+            self.remove_first();
+        }
+        self.sources.insert(from, None);
+        self.ends.push_back((now + LIFETIME, from));
+        *self.of_network.entry(network(from.ip())).or_default() += 1;
+    }
+
+    fn expire(&mut self, now: Instant) {
+        while self.ends.front().is_some_and(|(end, _)| *end <= now) {
+            self.remove_first();
+        }
+    }
+
+    fn remove_first(&mut self) {
+        let Some((_, source)) = self.ends.pop_front() else { return };
+        self.sources.remove(&source);
+        let network = network(source.ip());
+        if let Some(count) = self.of_network.get_mut(&network) {
+            *count -= 1;
+            if *count == 0 {
+                self.of_network.remove(&network);
+            }
+        }
+    }
+
+    fn period(&self, now: Instant) -> u64 {
+        now.saturating_duration_since(self.start).as_secs() / PERIOD.as_secs()
+    }
+
+    fn hash(&self, period: u64, source: SocketAddr) -> Hmac<Sha1> {
+        let mut mac = self.key.clone();
+        mac.update(&period.to_be_bytes());
+        mac.update(&source.port().to_be_bytes());
+        match source.ip() {
+            IpAddr::V4(ip) => mac.update(&ip.octets()),
+            IpAddr::V6(ip) => mac.update(&ip.octets()),
+        }
+        mac
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn validated() -> (Validated, Instant) {
+        let now = Instant::now();
+        (Validated::new(&[3; 20], now).unwrap(), now)
+    }
+
+    fn source(network: u16, port: u16) -> SocketAddr {
+        let [high, low] = network.to_be_bytes();
+        ([10, high, low, 1], port).into()
+    }
+
+    #[test]
+    fn a_source_is_validated_by_the_transaction_that_was_sent_to_it() {
+        let (mut validated, now) = validated();
+        let (honest, other) = (source(1, 1), source(1, 2));
+        let transaction = validated.transaction(now, honest);
+        assert!(!validated.validate(now, other, &transaction));
+        assert!(!validated.validate(now, honest, &[0; 12]));
+        assert!(!validated.contains(now, honest) && !validated.contains(now, other));
+        let soon = now + PERIOD;
+        assert!(validated.validate(soon, honest, &transaction));
+        assert!(validated.contains(soon + LIFETIME / 2, honest));
+        let [first, second] = [b"a", b"b"].map(|name| validated.session_with(name));
+        assert_eq!(validated.session(honest), None);
+        assert!(validated.note(soon, honest, first) && validated.note(soon, honest, second));
+        assert!(!validated.note(soon, other, first));
+        assert_eq!(validated.session(honest), Some(second));
+        assert!(!validated.contains(soon + LIFETIME, honest));
+        assert!(validated.of_network.is_empty() && validated.ends.is_empty());
+    }
+
+    #[test]
+    fn a_transaction_does_not_count_for_ever() {
+        let (mut validated, now) = validated();
+        let transaction = validated.transaction(now, source(1, 1));
+        assert!(!validated.validate(now + 2 * PERIOD, source(1, 1), &transaction));
+    }
+
+    #[test]
+    fn sources_are_bounded_of_a_network_and_in_all_and_the_latest_stays() {
+        let (mut validated, now) = validated();
+        let mut answer = |from| {
+            let transaction = validated.transaction(now, from);
+            assert!(validated.validate(now, from, &transaction));
+            validated.contains(now, from)
+        };
+        let ports = 0..=u16::try_from(SOURCES_OF_NETWORK).unwrap();
+        assert_eq!(ports.clone().filter(|port| answer(source(0, *port))).count(), 512);
+        for network in 1..40 {
+            assert!(ports.clone().take(500).all(|port| answer(source(network, port))));
+        }
+        assert_eq!(validated.sources.len(), SOURCES);
+        assert_eq!(validated.ends.len(), SOURCES);
+        assert_eq!(validated.of_network.values().sum::<u32>() as usize, SOURCES);
+    }
+}
