@@ -1,11 +1,12 @@
 //! Addresses, times and endpoints from the command line.
 
 use std::net::{SocketAddr, UdpSocket};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rakwire::endpoint::Protocol;
-use rakwire_native::endpoint::Connection;
+use rakwire_native::endpoint::{ConnectError, Connection};
 use rakwire_native::{BindError, Options, endpoint, raknet};
+use tokio::time::Instant;
 
 use crate::failure::{Failure, print};
 
@@ -43,17 +44,32 @@ pub(crate) fn list(addresses: &[SocketAddr]) -> String {
     addresses.iter().map(SocketAddr::to_string).collect::<Vec<_>>().join(" or ")
 }
 
-/// The addresses, each with the time that it may take when the others may take as long.
-pub(crate) fn with_shares(
-    addresses: &[SocketAddr],
+/// Tries the addresses of a name in turn until one answers. Each has the time that is left for it when those behind it may take as
+/// long: what one has not used is theirs. An error that is no lack of an answer ends the attempts; otherwise it is that of the last
+/// address, and `no_answer` if there is none.
+pub(crate) async fn try_each<T, E>(
+    servers: &[SocketAddr],
     timeout: Duration,
-) -> impl Iterator<Item = (SocketAddr, Duration)> {
-    let start = Instant::now();
-    let untried = (1..=u32::try_from(addresses.len()).unwrap_or(u32::MAX)).rev();
-    addresses
-        .iter()
-        .zip(untried)
-        .map(move |(address, untried)| (*address, timeout.saturating_sub(start.elapsed()) / untried))
+    no_answer: E,
+    was_unanswered: impl Fn(&E) -> bool,
+    mut attempt: impl AsyncFnMut(SocketAddr, Duration) -> Result<T, E>,
+) -> Result<T, E> {
+    let (start, mut failed) = (Instant::now(), no_answer);
+    let untried = (1..=u32::try_from(servers.len()).unwrap_or(u32::MAX)).rev();
+    for (server, untried) in servers.iter().zip(untried) {
+        let share = timeout.saturating_sub(start.elapsed()) / untried;
+        match attempt(*server, share).await {
+            Err(error) if was_unanswered(&error) => failed = error,
+            result => return result,
+        }
+    }
+    Err(failed)
+}
+
+/// Whether no server answered an attempt, so that one may at another address.
+pub(crate) fn was_unanswered<P: Protocol>(error: &ConnectError<P::ConnectFailure>) -> bool {
+    matches!(error, ConnectError::Failed(failure) if P::was_unanswered(failure))
+        || *error == ConnectError::AddressFamily
 }
 
 /// The addresses to listen on that ADDR:PORT stands for.
@@ -147,4 +163,32 @@ pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
 /// A time in milliseconds as text.
 pub(crate) fn millis(time: Duration) -> String {
     format!("{:.2} ms", time.as_secs_f64() * 1_000.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The time of this test is virtual.
+    #[tokio::test(start_paused = true)]
+    async fn time_that_an_address_has_not_used_is_that_of_the_next() {
+        const TIMEOUT: Duration = Duration::from_secs(9);
+
+        let servers = [1, 2, 3].map(|port| SocketAddr::from(([192, 0, 2, 1], port)));
+        // The first is closed, the second silent. The last answers late.
+        let attempt = async |server: SocketAddr, share| match server.port() {
+            1 => Err("closed"),
+            2 => {
+                tokio::time::sleep(share).await;
+                Err("silent")
+            }
+            _ => Ok(share),
+        };
+        let share = try_each(&servers, TIMEOUT, "nothing", |_| true, attempt).await;
+        assert_eq!(share, Ok(TIMEOUT / 2));
+        let refused = try_each(&servers, TIMEOUT, "nothing", |error| *error != "closed", attempt).await;
+        assert_eq!(refused, Err("closed"));
+        let unanswered = try_each(&servers[..2], TIMEOUT, "nothing", |_| true, attempt).await;
+        assert_eq!(unanswered, Err("silent"));
+    }
 }

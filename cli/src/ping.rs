@@ -48,14 +48,9 @@ async fn ping_until_pong(
     servers: &[SocketAddr],
     timeout: Duration,
 ) -> Result<Pong, PingError> {
-    let mut failed = PingError::NoAnswer;
-    for (server, timeout) in host::with_shares(servers, timeout) {
-        match ping_repeatedly(endpoint, server, timeout).await {
-            Err(error @ (PingError::NoAnswer | PingError::Unreachable)) => failed = error,
-            result => return result,
-        }
-    }
-    Err(failed)
+    let was_unanswered = |error: &PingError| matches!(error, PingError::NoAnswer | PingError::Unreachable);
+    let ping = async |server, share| ping_repeatedly(endpoint, server, share).await;
+    host::try_each(servers, timeout, PingError::NoAnswer, was_unanswered, ping).await
 }
 
 async fn ping_repeatedly(

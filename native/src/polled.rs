@@ -61,7 +61,7 @@ use crate::huge_pages;
 use crate::interfaces;
 use crate::proxies::Proxies;
 use crate::socket::{LONGEST_DATAGRAM, bound, canonical};
-use crate::unreachable::{has_no_route, hear_errors, past_pending, read_errors};
+use crate::unreachable::{has_no_route, hear_errors, read_errors, receive_past_reports, send_past_reports};
 
 /// Datagrams that are handled before the answers are sent: fewer than the answers that the protocol keeps.
 const BATCH: usize = 16;
@@ -250,7 +250,7 @@ impl<P: Protocol> Endpoint<P> {
             return;
         }
         let now = self.clock.now();
-        for address in read_errors(&self.socket) {
+        for address in read_errors(&self.socket).addresses {
             self.hooked.peer.handle_unreachable(now, canonical(address));
         }
         let peer = &self.hooked.peer;
@@ -266,8 +266,7 @@ impl<P: Protocol> Endpoint<P> {
     /// Handles a few datagrams. False if no more are waiting.
     fn receive_batch(&mut self) -> bool {
         for _ in 0..BATCH {
-            let hears_errors = || !self.attempts.is_empty();
-            match past_pending(hears_errors, || self.socket.recv_from(&mut self.incoming)) {
+            match receive_past_reports(|| self.socket.recv_from(&mut self.incoming)) {
                 Ok((length, _)) if length > LONGEST_DATAGRAM => self.counters.too_long += 1,
                 Ok((length, from)) => {
                     let datagram = self.incoming.get(..length).unwrap_or_default();
@@ -292,8 +291,7 @@ impl<P: Protocol> Endpoint<P> {
             let Some((to, length)) = next else { return };
             let datagram = self.outgoing.get(..length).unwrap_or_default();
             let destination = route(self.local, self.proxies.path_to(to));
-            let hears_errors = || !self.attempts.is_empty();
-            let send = || past_pending(hears_errors, || self.socket.send_to(datagram, destination));
+            let send = || send_past_reports(|| self.socket.send_to(datagram, destination));
             match send_datagram(&self.socket, destination, datagram, send) {
                 Ok(_) => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {

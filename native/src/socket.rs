@@ -21,7 +21,7 @@ use crate::clock::Clock;
 use crate::outgoing::{Transmit, Transmits};
 #[cfg(target_os = "linux")]
 use crate::send_many;
-use crate::unreachable::{hear_errors, past_pending, read_errors};
+use crate::unreachable::{Reported, hear_errors, read_errors, receive_past_reports, send_past_reports};
 
 /// The size of a receive buffer in bytes: the maximum of a UDP payload, and of a batch.
 const BUFFER: usize = 65_535;
@@ -184,24 +184,24 @@ impl Socket {
         }
     }
 
-    /// Repeats a call that an error about an earlier datagram has ended.
-    fn past_pending<T>(&self, call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
-        past_pending(|| *self.watches() > 0, call)
-    }
-
     /// Waits until the network reports that nothing can be reached at an address, and returns all such addresses.
     pub(crate) async fn unreachable(&self) -> Vec<SocketAddr> {
         let read = || match read_errors(&self.io) {
-            addresses if addresses.is_empty() => Err(io::ErrorKind::WouldBlock.into()),
-            addresses => Ok(addresses),
+            Reported { addresses, are_all: true } if addresses.is_empty() => {
+                Err(io::ErrorKind::WouldBlock.into())
+            }
+            Reported { addresses, .. } => Ok(addresses),
         };
         loop {
             if self.io.ready(Interest::ERROR).await.is_err() {
                 // The runtime ends.
                 return std::future::pending().await;
             }
-            if let Ok(addresses) = self.io.try_io(Interest::ERROR, read) {
-                return addresses.into_iter().map(canonical).collect();
+            match self.io.try_io(Interest::ERROR, read) {
+                // More errors wait, about something else so far.
+                Ok(addresses) if addresses.is_empty() => tokio::task::yield_now().await,
+                Ok(addresses) => return addresses.into_iter().map(canonical).collect(),
+                Err(_) => {}
             }
         }
     }
@@ -229,7 +229,7 @@ impl Socket {
     ) -> io::Result<Option<Received<'b>>> {
         let mut arrived = None;
         let call = || {
-            let count = self.past_pending(|| buffers.receive(&self.state, &self.io))?;
+            let count = receive_past_reports(|| buffers.receive(&self.state, &self.io))?;
             arrived = Some((clock.now(), count));
             let are_all = RECEIVES_BATCHES && count < BATCH_SIZE;
             if are_all { Err(io::ErrorKind::WouldBlock.into()) } else { Ok(()) }
@@ -248,7 +248,7 @@ impl Socket {
         clock: &Clock,
         buffers: &'b mut Buffers,
     ) -> io::Result<Received<'b>> {
-        let count = self.past_pending(|| buffers.receive(&self.state, &self.io))?;
+        let count = receive_past_reports(|| buffers.receive(&self.state, &self.io))?;
         Ok(buffers.received(clock.now(), count))
     }
 
@@ -264,7 +264,7 @@ impl Socket {
         if single.len() < 2 {
             return self.send(first).await.map(|()| 0);
         }
-        let call = || self.past_pending(|| send_many::send(&self.io, &single, |to| route(self.local, to)));
+        let call = || send_past_reports(|| send_many::send(&self.io, &single, |to| route(self.local, to)));
         let sent = self.when_writable(|| self.io.try_io(Interest::WRITABLE, call)).await?;
         Ok(sent.saturating_sub(1))
     }
@@ -305,10 +305,10 @@ impl Socket {
     pub(crate) fn try_send(&self, transmit: &Transmit<'_>) -> io::Result<()> {
         let destination = route(self.local, transmit.to);
         if transmit.count > 1 {
-            return self.past_pending(|| self.send_segments(destination, transmit));
+            return send_past_reports(|| self.send_segments(destination, transmit));
         }
         // The system has less to read than with segments.
-        let send = || self.past_pending(|| self.io.try_send_to(transmit.bytes, destination).map(drop));
+        let send = || send_past_reports(|| self.io.try_send_to(transmit.bytes, destination).map(drop));
         send_datagram(&self.io, destination, transmit.bytes, send)
     }
 
@@ -433,6 +433,24 @@ mod tests {
                 assert!(!socket2::SockRef::from(&io).recv_tclass_v6().unwrap());
             }
         }
+    }
+
+    /// Reports of the system itself about datagrams that are larger than the interface come before that of a closed port.
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    #[tokio::test]
+    async fn a_closed_port_is_reported_behind_many_errors_about_something_else() {
+        let socket = Socket::open("127.0.0.1:0").await.expect("a free port");
+        let peer = std::net::UdpSocket::bind("127.0.0.1:0").expect("a free port");
+        // It takes datagrams of itself alone, so that its port is closed for all others, and no other program gets it.
+        let closed = peer.local_addr().expect("it is bound");
+        peer.connect(closed).expect("an address of this machine");
+        socket.watch();
+        for _ in 0..300 {
+            let _ = socket.io.send_to(&[0; 65_510], closed).await.expect_err("the interface takes 65,507");
+        }
+        socket.io.send_to(&[1], closed).await.expect("room");
+        assert_eq!(socket.unreachable().await, [closed]);
+        socket.unwatch();
     }
 
     #[test]

@@ -3,7 +3,8 @@
 //! for such sockets.
 //!
 //! While a socket hears of errors, the next call to send or receive fails by each of them, whatever its own address is. Such a call
-//! has done nothing, and is repeated ([`past_pending`]).
+//! has done nothing, and is repeated ([`receive_past_reports`], [`send_past_reports`]). So is one that began before the socket was to
+//! hear no more and ended afterwards: the error itself decides.
 
 use std::io;
 use std::net::SocketAddr;
@@ -12,15 +13,30 @@ use std::net::SocketAddr;
 /// only if somebody floods the socket with them; then the datagram is lost as if the network had dropped it.
 const REPETITIONS: usize = 8;
 
-/// Repeats a call to send or receive that an error about an earlier datagram has ended, as long as the socket hears of errors.
-pub(crate) fn past_pending<T>(
-    hears_errors: impl Fn() -> bool,
+/// Repeats a call to receive that an error about an earlier datagram has ended.
+pub(crate) fn receive_past_reports<T>(call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+    repeat_while(is_report, call)
+}
+
+/// Repeats a call to send that an error about an earlier datagram has ended. Only of a closed port does the system hear from others
+/// alone. By the other errors it may refuse the datagram at hand itself, and then does so again.
+pub(crate) fn send_past_reports<T>(call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+    let mut last = None;
+    let may_pass = |error: &io::Error| {
+        let is_own = error.kind() != io::ErrorKind::ConnectionRefused
+            && last.replace(error.raw_os_error()) == Some(error.raw_os_error());
+        is_report(error) && !is_own
+    };
+    repeat_while(may_pass, call)
+}
+
+fn repeat_while<T>(
+    mut may_pass: impl FnMut(&io::Error) -> bool,
     mut call: impl FnMut() -> io::Result<T>,
 ) -> io::Result<T> {
     let mut result = call();
     for _ in 0..REPETITIONS {
-        let is_pending = |error: &io::Error| error.kind() != io::ErrorKind::WouldBlock && hears_errors();
-        if !result.as_ref().is_err_and(is_pending) {
+        if !result.as_ref().is_err_and(&mut may_pass) {
             return result;
         }
         result = call();
@@ -37,7 +53,23 @@ pub(crate) fn has_no_route(error: &io::Error) -> bool {
 }
 
 #[cfg(any(target_os = "linux", target_os = "android"))]
+use self::linux::is_report;
+#[cfg(any(target_os = "linux", target_os = "android"))]
 pub(crate) use self::linux::{hear_errors, read_errors};
+
+/// Addresses at which nothing can be reached.
+#[derive(Debug)]
+pub(crate) struct Reported {
+    pub(crate) addresses: Vec<SocketAddr>,
+    /// Whether no other errors wait.
+    pub(crate) are_all: bool,
+}
+
+/// Whether an error may be about an earlier datagram. Windows has these two for closed ports.
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+fn is_report(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::ConnectionRefused | io::ErrorKind::ConnectionReset)
+}
 
 /// Has a socket hear of errors, or hear of them no more. Other systems do not tell a socket without a peer.
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
@@ -45,13 +77,13 @@ pub(crate) const fn hear_errors<S>(_socket: &S, _hears: bool) {}
 
 /// Takes the addresses at which nothing can be reached. Other systems do not report them.
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
-pub(crate) const fn read_errors<S>(_socket: &S) -> Vec<SocketAddr> {
-    Vec::new()
+pub(crate) const fn read_errors<S>(_socket: &S) -> Reported {
+    Reported { addresses: Vec::new(), are_all: true }
 }
 
 #[cfg(any(target_os = "linux", target_os = "android"))]
 mod linux {
-    use std::io::IoSliceMut;
+    use std::io::{self, IoSliceMut};
     use std::net::{SocketAddrV4, SocketAddrV6};
     use std::os::fd::{AsFd, AsRawFd};
 
@@ -61,7 +93,7 @@ mod linux {
     };
     use socket2::SockRef;
 
-    use super::SocketAddr;
+    use super::{Reported, SocketAddr};
 
     /// Errors that are read at once. The queue holds what fits the receive buffer, and forged messages fill it.
     const MOST: usize = 256;
@@ -78,9 +110,37 @@ mod linux {
         }
     }
 
-    /// Takes the errors that wait, and returns the addresses at which nothing can be reached.
-    pub(crate) fn read_errors(socket: &(impl AsFd + AsRawFd)) -> Vec<SocketAddr> {
-        (0..MOST).map_while(|_| read_error(socket.as_raw_fd())).flatten().collect()
+    /// Whether an error may be about an earlier datagram: one that the kernel makes of ICMP messages (`icmp_err_convert`,
+    /// `icmpv6_err_convert`).
+    pub(super) fn is_report(error: &io::Error) -> bool {
+        error.raw_os_error().map(Errno::from_raw).is_some_and(|errno| {
+            matches!(
+                errno,
+                Errno::ECONNREFUSED
+                    | Errno::EHOSTUNREACH
+                    | Errno::ENETUNREACH
+                    | Errno::EHOSTDOWN
+                    | Errno::EACCES
+                    | Errno::EMSGSIZE
+                    | Errno::ENONET
+                    | Errno::ENOPROTOOPT
+                    | Errno::EOPNOTSUPP
+                    | Errno::EPROTO
+            )
+        })
+    }
+
+    /// Takes errors that wait, and returns the addresses at which nothing can be reached.
+    pub(crate) fn read_errors(socket: &(impl AsFd + AsRawFd)) -> Reported {
+        let mut reported = Reported { addresses: Vec::new(), are_all: false };
+        for _ in 0..MOST {
+            let Some(address) = read_error(socket.as_raw_fd()) else {
+                reported.are_all = true;
+                break;
+            };
+            reported.addresses.extend(address);
+        }
+        reported
     }
 
     /// Takes an error; nothing if none waits. It has no address if it is about something else.
@@ -120,5 +180,47 @@ mod linux {
         let ipv4 = address.as_sockaddr_in().map(|ipv4| SocketAddrV4::from(*ipv4).into());
         let ipv6 = || address.as_sockaddr_in6().map(|ipv6| SocketAddrV6::from(*ipv6).into());
         ipv4.or_else(ipv6)
+    }
+}
+
+#[cfg(all(test, any(target_os = "linux", target_os = "android")))]
+mod tests {
+    use nix::errno::Errno;
+
+    use super::*;
+
+    type Repeat = fn(&mut dyn FnMut() -> io::Result<()>) -> io::Result<()>;
+
+    /// How often a call is made that ends by these errors and then succeeds, and its last result.
+    fn calls(repeat: Repeat, errors: &[Errno]) -> (usize, Result<(), Option<i32>>) {
+        let mut calls = 0;
+        let result = repeat(&mut || {
+            calls += 1;
+            errors.get(calls - 1).map_or(Ok(()), |errno| Err((*errno).into()))
+        });
+        (calls, result.map_err(|error| error.raw_os_error()))
+    }
+
+    #[test]
+    fn what_the_system_itself_refuses_to_send_is_sent_again_once_at_most() {
+        let send: Repeat = |call| send_past_reports(call);
+        for errno in [Errno::EMSGSIZE, Errno::ENETUNREACH, Errno::EHOSTUNREACH, Errno::EACCES] {
+            assert_eq!(calls(send, &[errno; 20]), (2, Err(Some(errno as i32))), "{errno}");
+        }
+        for errno in [Errno::EPERM, Errno::EINVAL, Errno::EIO, Errno::ENOBUFS, Errno::EAGAIN] {
+            assert_eq!(calls(send, &[errno; 20]), (1, Err(Some(errno as i32))), "{errno}");
+        }
+    }
+
+    #[test]
+    fn reports_about_earlier_datagrams_hold_nothing_back() {
+        let send: Repeat = |call| send_past_reports(call);
+        let receive: Repeat = |call| receive_past_reports(call);
+        for repeat in [send, receive] {
+            assert_eq!(calls(repeat, &[Errno::ECONNREFUSED; 8]), (9, Ok(())));
+            assert_eq!(calls(repeat, &[Errno::EHOSTUNREACH, Errno::EACCES, Errno::ENETUNREACH]), (4, Ok(())));
+        }
+        assert_eq!(calls(receive, &[Errno::EHOSTUNREACH; 8]), (9, Ok(())));
+        assert_eq!(calls(receive, &[Errno::EBADF; 8]), (1, Err(Some(Errno::EBADF as i32))));
     }
 }

@@ -122,7 +122,7 @@ impl Relay {
         let tls = Tls::new(&config.tls, &names).map_err(|error| ConfigError::Tls(error.to_string()))?;
         let (listener, local_addr) = match inherited {
             Some(inherited) => inherited,
-            None => listen(config.listen).await?,
+            None => listen(config.listen).await.map_err(|source| cannot_listen(config.listen, source))?,
         };
         let app = Arc::new(App::new(admission, &config, tls));
         let router = router(Arc::clone(&app), config.serve.as_deref());
@@ -297,7 +297,8 @@ impl Relay {
 
 impl Admin {
     async fn bind(address: SocketAddr, app: &Arc<App>) -> Result<Self, ConfigError> {
-        let (listener, local_addr) = listen(address).await?;
+        let failed = |source| ConfigError::AdminListen { address, source };
+        let (listener, local_addr) = listen(address).await.map_err(failed)?;
         if !address.ip().to_canonical().is_loopback() {
             warn!(admin = %local_addr, "other machines can reach the admin address, which asks for no password");
         }
@@ -306,10 +307,9 @@ impl Admin {
     }
 }
 
-async fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr), ConfigError> {
-    let failed = |source| cannot_listen(address, source);
-    let listener = TcpListener::bind(address).await.map_err(failed)?;
-    let local_addr = listener.local_addr().map_err(failed)?;
+async fn listen(address: SocketAddr) -> io::Result<(TcpListener, SocketAddr)> {
+    let listener = TcpListener::bind(address).await?;
+    let local_addr = listener.local_addr()?;
     Ok((listener, local_addr))
 }
 

@@ -64,6 +64,9 @@ fn announce(relay: &Relay) -> io::Result<()> {
     if let Some(address) = relay.udp_addr() {
         writeln!(stdout, "listening on udp://{address}")?;
     }
+    if let Some(address) = relay.admin_addr() {
+        writeln!(stdout, "monitoring on http://{address}")?;
+    }
     if let Some((address, fingerprint)) = relay.webrtc() {
         writeln!(stdout, "data channels on udp://{address} with the fingerprint {fingerprint}")?;
     }

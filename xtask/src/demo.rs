@@ -69,7 +69,8 @@ pub fn run(shell: &Shell, options: &Options) -> Result<()> {
         shell.print(smoke_test(&quiet, &smoke::WAYS)?);
         return Ok(());
     }
-    let port = Port::wanted(options.port).choose()?;
+    let port = Port::wanted(options.port);
+    port.check()?;
     let more = if options.mcu { &mcu::PLAYER_NEEDS[..] } else { &[] };
     tasks::set_up(shell, &[&NEEDS[..], more].concat())?;
     let mut demo = Demo::start(shell, port, BOTS, &[])?;
@@ -100,7 +101,7 @@ fn measure_slow_page(shell: &Shell, options: &Options) -> Result<String> {
     for (run, case) in (1..=options.runs).flat_map(|run| CASES.map(|case| (run, case))) {
         let path = shell.path(slow_page::LOG);
         let logged = shell.with_log(Log::create(&path)?);
-        let mut demo = Demo::start(&logged, ANY_PORT, NO_BOTS, case.server())?;
+        let mut demo = Demo::start(&logged, Port::Exactly(ANY_PORT), NO_BOTS, case.server())?;
         let pages = slow_page::drive(&logged, demo.url(), case, blocked, seconds);
         demo.check()?;
         // The relay says at its end what it counted, and the server once a second.
@@ -116,7 +117,7 @@ fn measure_slow_page(shell: &Shell, options: &Options) -> Result<String> {
 
 /// Starts a demo with so many bots, and lets pages play it at its address. What the relay counts is at another one.
 fn play(shell: &Shell, bots: &str, game: impl Fn(&Shell, &str, &str) -> Result<String>) -> Result<String> {
-    let mut demo = Demo::start(shell, ANY_PORT, bots, &[])?;
+    let mut demo = Demo::start(shell, Port::Exactly(ANY_PORT), bots, &[])?;
     let outcome = game(shell, &demo.game_url(), &demo.metrics);
     // A server that died is the better explanation of a page that failed.
     demo.check()?;
@@ -135,29 +136,35 @@ impl Port {
         port.map_or(Self::Preferably(DEFAULT_PORT), Self::Exactly)
     }
 
-    /// The port for the relay.
-    fn choose(self) -> Result<u16> {
+    /// Fails if another program has the port that was asked for, which is better known before the demo is compiled.
+    fn check(self) -> Result<()> {
         match self {
-            Self::Exactly(port) if is_free(port) => Ok(port),
-            Self::Exactly(port) => {
+            Self::Exactly(port) if !is_free(port) => {
                 bail!("port {port} is taken; name another one, or none to have a free one")
             }
-            Self::Preferably(port) if is_free(port) => Ok(port),
-            Self::Preferably(port) => {
-                eprintln!("Port {port} is taken: taking a free one.");
-                Ok(ANY_PORT)
+            Self::Exactly(_) | Self::Preferably(_) => Ok(()),
+        }
+    }
+
+    /// Starts the relay with this port, or with a free one if another program has the preferred one or takes it meanwhile.
+    fn start<T>(self, start: impl Fn(u16) -> Result<T>) -> Result<T> {
+        let port = match self {
+            Self::Exactly(port) => return start(port),
+            Self::Preferably(port) => port,
+        };
+        if is_free(port) {
+            let started = start(port);
+            if started.is_ok() || is_free(port) {
+                return started;
             }
         }
+        eprintln!("Port {port} is taken: taking a free one.");
+        start(ANY_PORT)
     }
 }
 
 fn is_free(port: u16) -> bool {
     TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok()
-}
-
-/// An address of this machine that is free now.
-fn free_address() -> Result<String> {
-    Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, ANY_PORT))?.local_addr()?.to_string())
 }
 
 /// The running servers. Dropping it ends the relay first.
@@ -173,7 +180,7 @@ struct Demo {
 
 impl Demo {
     /// Starts what was built, with more arguments for the game server.
-    fn start(shell: &Shell, port: u16, bots: &str, more: &[&str]) -> Result<Self> {
+    fn start(shell: &Shell, port: Port, bots: &str, more: &[&str]) -> Result<Self> {
         let programs = artifacts::built_demo_programs(shell)?;
         let any = "127.0.0.1:0";
         let file = free_key_file(shell)?;
@@ -183,7 +190,6 @@ impl Demo {
         let raknet = game.first_line.rsplit(' ').next().unwrap_or_default();
         let key = key_hash(&game.first_line).context("the game server named no key hash")?.to_owned();
         let echo = Service::start(shell, "the echo server", &programs.echo, &["--listen", any])?;
-        let listen = format!("127.0.0.1:{port}");
         let targets = [
             format!("snowfight={},kind=game-protocol", game.address),
             format!("snowfight-raknet={raknet},kind=raknet"),
@@ -191,11 +197,13 @@ impl Demo {
         ];
         let page = shell.path(PAGE);
         let page = page.to_str().context("the path of this repository is not valid UTF-8")?;
-        let admin = free_address()?;
-        let mut args = vec!["--listen", &*listen, "--serve", page, "--admin-listen", &*admin];
-        args.extend(targets.iter().flat_map(|target| ["--target", target]));
-        let relay = Service::start(shell, "the relay", &programs.relay, &args)?;
-        Ok(Self { relay, game, echo, key, metrics: format!("http://{admin}/metrics") })
+        let (relay, admin) = port.start(|port| {
+            let listen = format!("127.0.0.1:{port}");
+            let mut args = vec!["--listen", &*listen, "--serve", page, "--admin-listen", any];
+            args.extend(targets.iter().flat_map(|target| ["--target", target]));
+            Service::start_and_find(shell, "the relay", &programs.relay, &args, "monitoring on ")
+        })?;
+        Ok(Self { relay, game, echo, key, metrics: format!("{admin}/metrics") })
     }
 
     /// The page of the game, which knows the server's key by it.
@@ -231,16 +239,44 @@ fn key_hash(line: &str) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+
     use super::*;
 
     #[test]
     fn a_taken_port_is_an_error_only_when_it_was_asked_for() {
         let taken = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let port = taken.local_addr().unwrap().port();
-        assert_eq!(Port::Preferably(port).choose().unwrap(), ANY_PORT);
-        assert!(Port::Exactly(port).choose().unwrap_err().to_string().contains("is taken"));
-        drop(taken);
-        assert_eq!(Port::Exactly(port).choose().unwrap(), port);
+        assert!(Port::Exactly(port).check().unwrap_err().to_string().contains("is taken"));
+        Port::Preferably(port).check().unwrap();
+        assert_eq!(Port::Preferably(port).start(Ok).unwrap(), ANY_PORT);
+        assert_eq!(Port::Exactly(port).start(Ok).unwrap(), port);
+    }
+
+    #[test]
+    fn a_port_that_another_program_takes_meanwhile_is_replaced() {
+        let taken = Cell::new(None);
+        let start = |port| {
+            if port == ANY_PORT {
+                return Ok(port);
+            }
+            taken.set(TcpListener::bind((Ipv4Addr::LOCALHOST, port)).ok());
+            bail!("the port is taken")
+        };
+        assert_eq!(Port::Preferably(free_port(20_000)).start(start).unwrap(), ANY_PORT);
+        assert!(taken.take().is_some());
+    }
+
+    #[test]
+    fn an_error_that_is_not_about_the_port_is_returned() {
+        let start = |_| bail!("no page");
+        let error = Port::Preferably(free_port(25_000)).start::<u16>(start).unwrap_err();
+        assert_eq!(error.to_string(), "no page");
+    }
+
+    /// The first free port from this one on, below those that the system chooses. Each test looks at other ones.
+    fn free_port(first: u16) -> u16 {
+        (first..first + 1_000).find(|port| is_free(*port)).unwrap()
     }
 
     #[test]

@@ -30,6 +30,33 @@ pub struct Service {
 impl Service {
     /// Starts a program and waits until it listens.
     pub fn start(shell: &Shell, name: &'static str, program: &Path, args: &[&str]) -> Result<Self> {
+        Ok(Self::start_and_read(shell, name, program, args)?.0)
+    }
+
+    /// Starts a program, waits until it listens, and then for a line that begins with `prefix`, whose rest is returned.
+    pub fn start_and_find(
+        shell: &Shell,
+        name: &'static str,
+        program: &Path,
+        args: &[&str],
+        prefix: &str,
+    ) -> Result<(Self, String)> {
+        let (mut service, lines) = Self::start_and_read(shell, name, program, args)?;
+        loop {
+            let line = wait_for_line(name, &mut service.running, &lines)?;
+            if let Some(rest) = line.strip_prefix(prefix) {
+                return Ok((service, rest.to_owned()));
+            }
+        }
+    }
+
+    /// Starts a program and waits until it listens. Its further lines come by the channel.
+    fn start_and_read(
+        shell: &Shell,
+        name: &'static str,
+        program: &Path,
+        args: &[&str],
+    ) -> Result<(Self, Receiver<String>)> {
         let program = program.to_string_lossy();
         // Drop and signals end the program in all cases but a kill of this process; for that one there is the kernel.
         let command = if can_die_with_parent(shell)? {
@@ -45,14 +72,14 @@ impl Service {
             })
             .spawn()?;
         let stdout = running.take_stdout()?;
-        let (sender, first_line) = mpsc::channel();
+        let (sender, lines) = mpsc::channel();
         let log = shell.log.clone();
         thread::spawn(move || pass_on(name, stdout, &log, &sender));
-        let first_line = wait_for_line(name, &mut running, &first_line)?;
+        let first_line = wait_for_line(name, &mut running, &lines)?;
         let address = parse_address(&first_line)
             .with_context(|| format!("{name} did not say where it listens: {first_line:?}"))?
             .to_owned();
-        Ok(Self { name, running, address, first_line })
+        Ok((Self { name, running, address, first_line }, lines))
     }
 
     /// Ends the program at once, as a power failure would.
@@ -69,19 +96,19 @@ impl Service {
     }
 }
 
-/// Shows a server's lines, and sends on the first one.
-fn pass_on(name: &str, stdout: ChildStdout, log: &Log, first_line: &Sender<String>) {
+/// Shows a server's lines, and sends them on.
+fn pass_on(name: &str, stdout: ChildStdout, log: &Log, lines: &Sender<String>) {
     for line in BufReader::new(stdout).lines().map_while(Result::ok) {
         log.note(format_args!("[{name}] {line}"));
-        // Only the first one is waited for.
-        let _ = first_line.send(line);
+        // Only the first ones are waited for.
+        let _ = lines.send(line);
     }
 }
 
-fn wait_for_line(name: &str, running: &mut Running, first_line: &Receiver<String>) -> Result<String> {
+fn wait_for_line(name: &str, running: &mut Running, lines: &Receiver<String>) -> Result<String> {
     let started = Instant::now();
     loop {
-        match first_line.recv_timeout(POLL) {
+        match lines.recv_timeout(POLL) {
             Ok(line) => return Ok(line),
             Err(RecvTimeoutError::Disconnected) => {
                 bail!("{}", ended(name, running.wait(Some(START))?))
@@ -144,6 +171,21 @@ mod tests {
         let started = Service::start(&shell, "the server", Path::new("sh"), &["-c", "exit 7"]);
         let error = started.map(|_| ()).unwrap_err();
         assert_eq!(error.to_string(), "the server has stopped: exit code 7");
+    }
+
+    #[test]
+    fn another_address_of_a_server_is_on_a_later_line() {
+        let shell = Shell::new().unwrap();
+        let script = "echo listening on http://127.0.0.1:1; echo other; echo monitoring on http://127.0.0.1:2; exec cat";
+        let args = ["-c", script];
+        let find = |prefix| Service::start_and_find(&shell, "the server", Path::new("sh"), &args, prefix);
+        let (server, admin) = find("monitoring on ").unwrap();
+        assert_eq!(server.address, "http://127.0.0.1:1");
+        assert_eq!(admin, "http://127.0.0.1:2");
+        let script = "echo listening on 127.0.0.1:1; exit 3";
+        let program = Path::new("sh");
+        let found = Service::start_and_find(&shell, "the server", program, &["-c", script], "monitoring on ");
+        assert_eq!(found.map(|_| ()).unwrap_err().to_string(), "the server has stopped: exit code 3");
     }
 
     #[test]

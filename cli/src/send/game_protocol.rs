@@ -4,7 +4,7 @@ use std::fmt::Display;
 use std::net::SocketAddr;
 
 use rakwire::game_protocol::wire::MAX_PAYLOAD;
-use rakwire_native::game_protocol::{self, Connection, Options, Reliability};
+use rakwire_native::game_protocol::{self, ConnectError, Connection, GameProtocol, Options, Reliability};
 
 use super::arguments::{Arguments, ReliabilityArgument};
 use super::exchange::{Request, exchange};
@@ -66,16 +66,14 @@ fn prefix(arguments: &Arguments, size: Option<usize>) -> Result<Vec<u8>, Failure
 
 /// Connects to the first address at which a server answers, by as many ports as it takes.
 async fn connect(servers: &[SocketAddr], arguments: &Arguments) -> Result<Connection, Failure> {
-    let mut failed = timed_out(servers, arguments);
-    for (server, timeout) in host::with_shares(servers, arguments.timeout) {
+    let attempt = async |server, share| {
         let connecting = game_protocol::connect(server, Options::client().map_err(host::no_entropy)?);
-        match tokio::time::timeout(timeout, connecting).await {
-            Ok(Ok(connection)) => return Ok(connection),
-            Ok(Err(error)) => failed = failure(servers, &error),
-            Err(_) => failed = timed_out(servers, arguments),
+        match tokio::time::timeout(share, connecting).await {
+            Ok(connected) => connected.map_err(|error| failure(servers, &error)),
+            Err(_) => Err(timed_out(servers, arguments)),
         }
-    }
-    Err(failed)
+    };
+    host::try_each(servers, arguments.timeout, timed_out(servers, arguments), |_| true, attempt).await
 }
 
 /// Sends with a capture: there is only one attempt at each address, because further ones would use other ports.
@@ -85,16 +83,23 @@ async fn record(
     request: &Request<'_, Reliability>,
 ) -> Result<(), Failure> {
     let mut options = Options::client().map_err(host::no_entropy)?;
-    options.config.handshake_timeout = arguments.timeout / u32::try_from(servers.len()).unwrap_or(u32::MAX);
+    options.config.handshake_timeout = arguments.timeout;
     let any = host::unspecified_address_for(servers);
     let (endpoint, statistics) = arguments.capture.bind(any, options).await?;
-    let result = match tokio::time::timeout(arguments.timeout, endpoint.connect_any(servers, &())).await {
-        Ok(Ok(connection)) => {
+    let attempt = async |server, share| match tokio::time::timeout(share, endpoint.connect(server)).await {
+        Ok(connected) => connected.map_err(Some),
+        Err(_) => Err(None),
+    };
+    let was_unanswered =
+        |error: &Option<ConnectError>| error.as_ref().is_none_or(host::was_unanswered::<GameProtocol>);
+    let connected = host::try_each(servers, arguments.timeout, None, was_unanswered, attempt).await;
+    let result = match connected {
+        Ok(connection) => {
             statistics.watch(&connection);
             exchange(&connection, request).await
         }
-        Ok(Err(error)) => Err(failure(servers, &error)),
-        Err(_) => Err(timed_out(servers, arguments)),
+        Err(Some(error)) => Err(failure(servers, &error)),
+        Err(None) => Err(timed_out(servers, arguments)),
     };
     endpoint.close().await;
     result.and(statistics.finish().await)

@@ -19,21 +19,30 @@ pub(super) async fn run(arguments: &Arguments) -> Result<(), Failure> {
     let prefix = super::raknet::prefix(arguments)?;
     let request = request(arguments, &prefix, Delivery::RELIABLE_ORDERED);
     let servers = host::resolve_all(&arguments.target).await?;
-    let connect_options = connect_options(arguments, servers.len())?;
+    let connect_options = connect_options(arguments)?;
     let mut options = Options::client();
     options.max_message = MAX_TCP_MESSAGE;
     let any = host::unspecified_address_for(&servers);
     let endpoint = Endpoint::bind(any, options).await.map_err(|error| host::bind_failure(any, &error))?;
-    let connection = endpoint.connect_any(&servers, &connect_options).await;
-    let connection: Connection = connection.map_err(|error| failure(&servers, &error, arguments))?;
+    let attempt = async |server, share| {
+        let mut options = connect_options.clone();
+        options.connect_timeout = Some(share);
+        endpoint.connect_with(server, &options).await
+    };
+    let no_answer = ConnectError::Failed(ConnectFailure::NoAnswer);
+    let connected = host::try_each(&servers, arguments.timeout, no_answer, was_unanswered, attempt).await;
+    let connection: Connection = connected.map_err(|error| failure(&servers, &error, arguments))?;
     let result = exchange(&connection, &request).await;
     endpoint.close().await;
     result
 }
 
-fn connect_options(arguments: &Arguments, addresses: usize) -> Result<ConnectOptions, Failure> {
+const fn was_unanswered(error: &ConnectError) -> bool {
+    matches!(error, ConnectError::Failed(ConnectFailure::NoAnswer | ConnectFailure::Socket(_)))
+}
+
+fn connect_options(arguments: &Arguments) -> Result<ConnectOptions, Failure> {
     let mut options = ConnectOptions::default();
-    options.connect_timeout = Some(arguments.timeout / u32::try_from(addresses).unwrap_or(u32::MAX));
     if arguments.tls {
         let trust = tls::client(arguments.tls_ca.as_deref())?;
         options.tls = Some((trust, tls::name_of(&arguments.target)?));

@@ -3,7 +3,6 @@
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use rakwire::endpoint::Protocol;
 use rakwire::wire::id;
 use rakwire_native::raknet::{
     Capacity, Channel, ConnectError, ConnectFailure, ConnectOptions, Connection, Delivery, Endpoint, Options,
@@ -122,18 +121,17 @@ async fn connect(
         protocol_version: version,
         ..ConnectOptions::default()
     };
-    let mut failed = ConnectError::Failed(ConnectFailure::NoAnswer);
-    for (server, timeout) in host::with_shares(servers, arguments.timeout) {
-        let error = match attempt(endpoint, server, &options, timeout).await {
-            Ok(connection) => return Ok(connection),
-            Err(error) => error,
-        };
-        if !matches!(error, ConnectError::Failed(failure) if RakNet::was_unanswered(&failure)) {
-            return Err(explain_error(&[server], error, arguments.timeout));
-        }
-        failed = error;
-    }
-    Err(explain_error(servers, failed, arguments.timeout))
+    let no_answer = (None, ConnectError::Failed(ConnectFailure::NoAnswer));
+    let was_unanswered = |(_, error): &(_, ConnectError)| host::was_unanswered::<RakNet>(error);
+    let attempt = async |server, share| {
+        attempt(endpoint, server, &options, share).await.map_err(|error| (Some(server), error))
+    };
+    let connected = host::try_each(servers, arguments.timeout, no_answer, was_unanswered, attempt).await;
+    connected.map_err(|(refusing, error)| {
+        // A server that answers is named alone.
+        let refusing = refusing.filter(|_| !host::was_unanswered::<RakNet>(&error));
+        explain_error(refusing.as_ref().map_or(servers, std::slice::from_ref), error, arguments.timeout)
+    })
 }
 
 /// Connects to one address, without `--protocol` with the version that the server speaks.

@@ -101,14 +101,19 @@ impl Link {
     /// Connects to the other side.
     pub(crate) async fn connect(&self, endpoint: &Endpoint, target: &str) -> Result<Connection, Failure> {
         let servers = host::resolve_all(target).await?;
-        let share = self.timeout / u32::try_from(servers.len()).unwrap_or(u32::MAX);
-        let options = ConnectOptions {
-            password: self.password.as_bytes(),
-            trust: self.server_key.map(|argument| argument.0),
-            connect_timeout: Some(share),
-            ..ConnectOptions::default()
+        let attempt = async |server, share| {
+            let options = ConnectOptions {
+                password: self.password.as_bytes(),
+                trust: self.server_key.map(|argument| argument.0),
+                connect_timeout: Some(share),
+                ..ConnectOptions::default()
+            };
+            endpoint.connect_with(server, &options).await
         };
-        endpoint.connect_any(&servers, &options).await.map_err(|error| {
+        let no_answer = ConnectError::Failed(ConnectFailure::NoAnswer);
+        let was_unanswered = host::was_unanswered::<RakNet>;
+        let connected = host::try_each(&servers, self.timeout, no_answer, was_unanswered, attempt).await;
+        connected.map_err(|error| {
             let advice = if let ConnectError::Failed(failure) = error { advice(failure) } else { "" };
             Failure::runtime(format!("cannot connect to {}: {error}{advice}", host::list(&servers)))
         })

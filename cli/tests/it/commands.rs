@@ -209,8 +209,11 @@ fn each_address_of_a_name_is_tried() {
             assert!(outcome.out.starts_with("pong from [::1]:"), "{} {}", outcome.out, outcome.err);
         }
     }
-    let closed = UdpSocket::bind("127.0.0.1:0").and_then(|socket| socket.local_addr());
-    let address = closed.expect("a free port").to_string();
+    // It takes datagrams of itself alone, so that its port is closed for all others, and no other program gets it.
+    let reserved = UdpSocket::bind("127.0.0.1:0").expect("a free port");
+    let closed = reserved.local_addr().expect("it is bound");
+    reserved.connect(closed).expect("an address of this machine");
+    let address = closed.to_string();
     for command in [&["send", &address, "x"][..], &["ping", &address]] {
         // Within the default timeout everybody would wait for the answer.
         fails(&[command, &["--timeout", "3600"]].concat(), 1, "nothing listens at this address");

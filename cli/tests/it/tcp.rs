@@ -105,8 +105,10 @@ fn addresses_of_the_operator_have_as_many_connections_as_there_are() {
 
 #[test]
 fn who_does_not_listen_is_told_so() {
-    let closed = std::net::TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
-    let address = closed.expect("a port").to_string();
+    // Nothing listens at the port of a connection's other end, and no other program gets it.
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let reserved = TcpStream::connect(listener.local_addr().expect("it is bound")).expect("it listens");
+    let address = reserved.local_addr().expect("it is open").to_string();
     fails(&send(&address, &["x"]), 1, "listens with --tcp");
 }
 

@@ -138,7 +138,7 @@ impl Endpoint {
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let server = Endpoint::bind("127.0.0.1:0", Options::server(8)).await?;
     /// let client = Endpoint::bind("127.0.0.1:0", Options::client()).await?;
-    /// let closed = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?;
+    /// let closed = "127.0.0.1:1".parse()?;
     /// let connection = client.connect_any(&[closed, server.local_addr()], &ConnectOptions::default()).await?;
     /// assert_eq!(connection.remote(), server.local_addr());
     /// # Ok(())

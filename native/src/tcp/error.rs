@@ -13,10 +13,10 @@ pub type ConnectError = crate::endpoint::ConnectError<ConnectFailure>;
 ///
 /// # #[tokio::main]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// let nobody = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?;
+/// let closed = "127.0.0.1:1".parse()?;
 /// let client = Endpoint::bind("127.0.0.1:0", Options::client()).await?;
 /// let refused = ConnectFailure::Socket(ErrorKind::ConnectionRefused);
-/// assert_eq!(client.connect(nobody).await.err(), Some(ConnectError::Failed(refused)));
+/// assert_eq!(client.connect(closed).await.err(), Some(ConnectError::Failed(refused)));
 /// # Ok(())
 /// # }
 /// ```

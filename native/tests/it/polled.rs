@@ -13,6 +13,8 @@ use rakwire_native::polled::Endpoint;
 use crate::endpoint::hooks::Greeter;
 use crate::endpoint::subject::{Subject, message, silent_socket};
 use crate::support::DEADLINE;
+#[cfg(target_os = "linux")]
+use crate::support::closed_port;
 
 const LOCAL: &str = "127.0.0.1:0";
 
@@ -215,7 +217,7 @@ fn pass(socket: &UdpSocket, header: &[u8], by: &UdpSocket, to: SocketAddr) -> bo
 /// An attempt at an address at which nothing listens, and then one at the server.
 #[cfg(target_os = "linux")]
 fn an_attempt_at_a_closed_port_ends_at_once<P: Subject>() {
-    let closed = UdpSocket::bind(LOCAL).expect("a free port").local_addr().expect("it is bound");
+    let (_reserved, closed) = closed_port();
     let mut pair = Pair::<P>::new();
     // Without the report the attempt would take longer than a test may.
     let mut options = Options::client().expect("entropy");

@@ -48,6 +48,16 @@ pub enum ConfigError {
         /// The error of the system.
         source: io::Error,
     },
+    /// Listening on the admin address fails.
+    #[error(
+        "cannot listen on {address} ({source}): choose another --admin-listen, or stop the program that uses it"
+    )]
+    AdminListen {
+        /// The address.
+        address: SocketAddr,
+        /// The error of the system.
+        source: io::Error,
+    },
     /// Listening on the address of the front fails.
     #[error(
         "cannot listen on UDP {address} ({source}): choose another --udp-listen, or stop the program that uses it"
@@ -129,6 +139,7 @@ impl ConfigError {
                 return vec!["targets".to_owned(), name.as_str().to_owned(), "address".to_owned()];
             }
             Self::Listen { .. } | Self::OriginsRequired(_) => "listen",
+            Self::AdminListen { .. } => "admin.listen",
             Self::UdpListen { .. } => "udp.listen",
             Self::WebTransportListen { .. } => "webtransport.listen",
             Self::ServeDirectory(_) | Self::ServeIndex { .. } | Self::ServeSources(_) => "serve",

@@ -360,7 +360,10 @@ async fn checks_are_answered_to_validated_sources_and_those_with_another_passwor
 
 #[tokio::test]
 async fn a_client_that_asks_for_it_is_closed_at_once_when_its_game_server_is_absent() {
-    let absent = UdpSocket::bind("127.0.0.79:0").await.unwrap().local_addr().unwrap();
+    // It takes datagrams of itself alone, so that its port is closed for all others, and no other program gets it.
+    let reserved = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    let absent = reserved.local_addr().unwrap();
+    reserved.connect(absent).await.unwrap();
     let relay = start(|config| {
         config.targets.values_mut().for_each(|target| target.address = absent.to_string().parse().unwrap())
     })

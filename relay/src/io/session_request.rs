@@ -2,8 +2,11 @@
 //! libraries follow different ones, which name the same things differently.
 
 use bytes::{Buf, BufMut, BytesMut};
+use quinn::RecvStream;
 use tokio::io::{AsyncRead, AsyncReadExt};
-use web_transport_proto::{ConnectError, ConnectRequest, Frame, Setting, Settings, VarInt};
+use web_transport_proto::{
+    ConnectError, ConnectRequest, Frame, Setting, Settings, SettingsError, StreamUni, VarInt,
+};
 
 /// `SETTINGS_WT_MAX_SESSIONS` of drafts 13 and 14, which Safari 26 looks for.
 const WT_MAX_SESSIONS: Setting = Setting(VarInt::from_u32(0x14e9_cd29));
@@ -38,6 +41,23 @@ pub(super) fn takes_datagrams(settings: &Settings) -> bool {
     [Setting::ENABLE_DATAGRAM, Setting::ENABLE_DATAGRAM_DEPRECATED]
         .iter()
         .any(|setting| settings.get(setting) == Some(&one))
+}
+
+/// Reads the settings of a client, if they are on this stream. The stream is kept open if it is of another kind: none of HTTP/3
+/// has to be read before there are settings, and those of QPACK may not be closed (RFC 9204, section 4.2). One that ends before its
+/// kind is known means nothing (RFC 9114, section 6.2).
+pub(super) async fn read_settings(mut stream: RecvStream) -> Result<(RecvStream, Settings), SettingsError> {
+    let kind = VarInt::read(&mut stream).await.map(StreamUni);
+    if kind.as_ref().is_ok_and(|kind| *kind == StreamUni::CONTROL) {
+        // The library reads the kind again.
+        let settings = Settings::read(&mut AsyncReadExt::chain(&b"\0"[..], &mut stream)).await?;
+        return Ok((stream, settings));
+    }
+    if let Ok(kind @ StreamUni::PUSH) = kind {
+        // Only servers may open one (RFC 9114, section 6.2.2).
+        return Err(SettingsError::UnexpectedStreamType(kind));
+    }
+    std::future::pending().await
 }
 
 /// Reads the request for a session, with the token of any draft.

@@ -118,6 +118,7 @@ impl ServerSocket {
     }
 
     fn try_send_batch(&self, batch: &Batch<'_>) -> Poll<Sent> {
+        let mut reported = None;
         if batch.count > 1 {
             let transmit = Transmit {
                 destination: self.server,
@@ -133,11 +134,18 @@ impl ServerSocket {
                     return Poll::Ready(Sent { count: batch.count, sending, unreachable: None });
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Poll::Pending,
-                // Some paths take no batches. If it was something else, the single datagram tells.
-                Err(_) => {}
+                // Some paths take no batches. An ICMP error caused by an earlier datagram is reported only once; anything else
+                // the single datagram tells.
+                Err(error) => reported = unreachable(&error),
             }
         }
-        self.try_send_single(batch.contents.get(..batch.segment).unwrap_or(batch.contents))
+        match self.try_send_single(batch.contents.get(..batch.segment).unwrap_or(batch.contents)) {
+            Poll::Ready(sent) => Poll::Ready(Sent { unreachable: sent.unreachable.or(reported), ..sent }),
+            Poll::Pending if reported.is_some() => {
+                Poll::Ready(Sent { count: 0, sending: Sending::Refused, unreachable: reported })
+            }
+            Poll::Pending => Poll::Pending,
+        }
     }
 
     fn try_send_single(&self, datagram: &[u8]) -> Poll<Sent> {
@@ -309,6 +317,22 @@ mod tests {
             let (len, _) = server.recv_from(&mut buffer).await.unwrap();
             assert_eq!(buffer[..len], *expected);
         }
+    }
+
+    #[cfg(target_os = "linux")]
+    #[tokio::test]
+    async fn a_closed_port_is_reported_to_a_batch_as_well() {
+        let server = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+        let socket = connect(&server, Source::Shared).await;
+        // Now it takes datagrams of itself alone, so that its port is closed for all others.
+        server.connect(server.local_addr().unwrap()).await.unwrap();
+        socket.socket.writable().await.unwrap();
+        assert!(matches!(socket.try_send_single(b"lost"), Poll::Ready(Sent { unreachable: None, .. })));
+        socket.socket.ready(Interest::ERROR).await.unwrap();
+        let batch = Batch { contents: &[7; 35], segment: 10, count: 4 };
+        let Poll::Ready(sent) = socket.try_send_batch(&batch) else { panic!("there is room") };
+        assert_eq!((sent.count, sent.sending), (1, Sending::Sent));
+        assert_eq!(sent.unreachable, Some(Unreachable::ClosedPort));
     }
 
     #[cfg(target_os = "linux")]

@@ -6,13 +6,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::http::StatusCode;
+use futures_util::StreamExt;
 use quinn::{
-    Connection, Endpoint, EndpointConfig, Incoming, Runtime, ServerConfig, TokioRuntime, TransportConfig,
+    Connection, Endpoint, EndpointConfig, Incoming, RecvStream, Runtime, ServerConfig, TokioRuntime,
+    TransportConfig,
 };
 use thiserror::Error;
 use tokio::time::timeout;
 use tracing::{debug, error};
-use web_transport_proto::{ConnectError, ConnectRequest, ConnectResponse, Settings, SettingsError};
+use web_transport_proto::{ConnectError, ConnectRequest, ConnectResponse, SettingsError};
 
 use super::announced::PATH;
 use super::app::App;
@@ -22,7 +24,9 @@ use super::handshakes::Handshakes;
 use super::serve::admit;
 use super::session_request;
 use super::shared_socket::{Beside, SharedSocket};
-use super::transport::{Connection as ClientConnection, Streams, Transport, WebTransportTransport};
+use super::transport::{
+    Connection as ClientConnection, OtherStreams, Streams, Transport, WebTransportTransport,
+};
 use crate::admission::{Request, parameter};
 use crate::config::Limits;
 use crate::congestion::QuicCongestionConfig;
@@ -235,10 +239,12 @@ async fn within<T>(
 
 /// The settings of both sides, and the request of the client.
 async fn request(connection: &Connection) -> Result<Requested, HandshakeError> {
-    let (sent, received) = tokio::try_join!(send_settings(connection), receive_settings(connection))?;
+    let (sent, (received, others)) =
+        tokio::try_join!(send_settings(connection), receive_settings(connection))?;
     let (answer, mut stream) = connection.accept_bi().await?;
     let request = session_request::read(&mut stream).await?;
-    Ok(Requested { request, streams: Streams { request: (answer, stream), settings: (sent, received) } })
+    let streams = Streams { request: (answer, stream), settings: (sent, received), others };
+    Ok(Requested { request, streams })
 }
 
 async fn send_settings(connection: &Connection) -> Result<quinn::SendStream, HandshakeError> {
@@ -247,13 +253,22 @@ async fn send_settings(connection: &Connection) -> Result<quinn::SendStream, Han
     Ok(stream)
 }
 
-async fn receive_settings(connection: &Connection) -> Result<quinn::RecvStream, HandshakeError> {
-    let mut stream = connection.accept_uni().await?;
-    let settings = Settings::read(&mut stream).await?;
+/// The settings are on one of the streams that a client may have opened, whose order says nothing (RFC 9114, section 6.2).
+async fn receive_settings(connection: &Connection) -> Result<(RecvStream, OtherStreams), HandshakeError> {
+    let [_, streams_max] = STREAMS_MAX;
+    let mut streams = OtherStreams::default();
+    let (stream, settings) = loop {
+        tokio::select! {
+            stream = connection.accept_uni(), if streams.len() < streams_max as usize => {
+                streams.push(Box::pin(session_request::read_settings(stream?)));
+            }
+            Some(read) = streams.next() => break read?,
+        }
+    };
     if !session_request::takes_datagrams(&settings) || connection.max_datagram_size().is_none() {
         return Err(HandshakeError::NoDatagrams);
     }
-    Ok(stream)
+    Ok((stream, streams))
 }
 
 /// Decides as for a WebSocket: a client is refused by a close code, because a page sees nothing else. Only a session at another

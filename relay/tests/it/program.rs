@@ -6,7 +6,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 
-use crate::support::{Client, Server};
+use crate::support::{Client, Server, get};
 
 pub(crate) fn relay() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_rakwire-relay"));
@@ -83,7 +83,7 @@ fn mistakes_are_told_in_one_line() {
     let unresolvable = format!("game={}.invalid:19132", "a".repeat(64));
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let taken = taken.local_addr().unwrap().to_string();
-    let cases: [(&[&[&str]], &str); 14] = [
+    let cases: [(&[&[&str]], &str); 15] = [
         (&[&["--listen", "localhost"], &game], "as in 127.0.0.1:8080"),
         (&[&local], "add --target NAME=HOST:PORT"),
         (&[&local, &["--target", "127.0.0.1:19132"]], "as in game=127.0.0.1:19132"),
@@ -98,11 +98,25 @@ fn mistakes_are_told_in_one_line() {
         (&[&local, &game, &["--queue", "0"]], "from 1 to 65536"),
         (&[&["--listen", "0.0.0.0:0"], &game], "--allow-origin ORIGIN ('*' means any)"),
         (&[&["--listen", &taken], &game], "choose another --listen"),
+        (&[&local, &game, &["--admin-listen", &taken]], "choose another --admin-listen"),
     ];
     for (arguments, expected) in cases {
         let line = refused(&arguments.concat());
         assert!(line.starts_with("error: ") && line.contains(expected), "{line}");
     }
+}
+
+#[tokio::test]
+async fn a_free_port_for_monitoring_is_printed() {
+    let addresses = ["--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"];
+    let mut command = relay();
+    command.args(addresses).args(["--target", "game=127.0.0.1:19132"]);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let address = lines.find_map(|line| line.strip_prefix("monitoring on http://")?.parse().ok()).unwrap();
+    let program = Program { child, address };
+    let (head, _) = get(program.address, "/livez").await;
+    assert!(head.starts_with("http/1.1 200"), "{head}");
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! Clients that come by WebTransport.
 
 use std::fs;
-use std::net::{SocketAddr, UdpSocket};
+use std::io::ErrorKind;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::path::Path;
 use std::process::Stdio;
 use std::sync::Arc;
@@ -18,7 +19,7 @@ use rakwire_relay::flow::{CONTROL_PREFIX, FLOW_PROTOCOL, FLOW_REQUEST};
 use rakwire_relay::front::FrontDropReason;
 use rakwire_relay::protocol::ProtocolKind;
 use rakwire_relay::token::{Claims, SigningKey};
-use rakwire_relay::{CloseKind, Config, DropReason, Relay, TransportKind};
+use rakwire_relay::{CloseKind, Config, ConfigError, DropReason, Relay, TransportKind};
 use rustls::ClientConfig;
 use rustls::crypto::ring;
 use serde::Deserialize;
@@ -80,12 +81,31 @@ fn client_endpoint(announced: &Announced, transport: TransportConfig, to: Socket
     endpoint
 }
 
+/// A connection of a client that has sent nothing yet, and where it leads.
+async fn connected(relay: SocketAddr) -> (Endpoint, Connection, SocketAddr) {
+    let announced = announced(relay).await.expect("there is WebTransport");
+    let to = SocketAddr::new(relay.ip(), announced.port);
+    let endpoint = client_endpoint(&announced, TransportConfig::default(), to);
+    let connection = within(endpoint.connect(to, "127.0.0.1").unwrap()).await.unwrap();
+    (endpoint, connection, to)
+}
+
+/// How the relay ends a connection of a client with these settings, which does not wait for those of the relay.
+pub(crate) async fn end_of(relay: SocketAddr, settings: &Settings) -> quinn::ConnectionError {
+    let (_endpoint, connection, _) = connected(relay).await;
+    let mut sent = within(connection.open_uni()).await.unwrap();
+    settings.write(&mut sent).await.unwrap();
+    within(connection.closed()).await
+}
+
 /// A session in place of a browser's.
 pub(crate) struct Session {
     connection: Connection,
     request: SendStream,
     answers: RecvStream,
     _settings: (SendStream, RecvStream),
+    /// Other streams that it has opened.
+    _behind: Vec<SendStream>,
     _endpoint: Endpoint,
 }
 
@@ -118,11 +138,22 @@ impl Session {
         settings: &Settings,
         encode: impl Fn(&str) -> Vec<u8>,
     ) -> Result<Self, u16> {
-        let announced = announced(relay).await.expect("there is WebTransport");
-        let to = SocketAddr::new(relay.ip(), announced.port);
-        let endpoint = client_endpoint(&announced, TransportConfig::default(), to);
-        let connection = within(endpoint.connect(to, "127.0.0.1").unwrap()).await.unwrap();
+        let (endpoint, connection, to) = connected(relay).await;
         within(Self::request_in(endpoint, connection, settings, &encode(&to.to_string()))).await
+    }
+
+    /// Opens a session of a client that has opened streams with these bytes before its settings; the error is the HTTP status.
+    pub(crate) async fn open_behind(relay: SocketAddr, streams: &[&[u8]]) -> Result<Self, u16> {
+        let (endpoint, connection, to) = connected(relay).await;
+        let mut behind = Vec::new();
+        for bytes in streams {
+            let mut stream = within(connection.open_uni()).await.unwrap();
+            stream.write_all(bytes).await.unwrap();
+            behind.push(stream);
+        }
+        let asked = ConnectRequest::new(format!("https://{to}/wt?target=game").parse::<Url>().unwrap());
+        let session = within(Self::request(endpoint, connection, asked)).await?;
+        Ok(Self { _behind: behind, ..session })
     }
 
     async fn request_in(
@@ -143,7 +174,14 @@ impl Session {
             Err(ConnectError::ErrorStatus(status)) => return Err(status.as_u16()),
             Err(error) => panic!("{error}"),
         }
-        Ok(Self { connection, request, answers, _settings: (sent, received), _endpoint: endpoint })
+        Ok(Self {
+            connection,
+            request,
+            answers,
+            _settings: (sent, received),
+            _behind: Vec::new(),
+            _endpoint: endpoint,
+        })
     }
 
     pub(crate) async fn game(relay: SocketAddr) -> Self {
@@ -463,9 +501,20 @@ fn ping() -> Vec<u8> {
     [&[1][..], &[7; 8], &magic, &[9; 8]].concat()
 }
 
-/// A UDP port that is free now.
-fn free_port() -> SocketAddr {
-    UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
+/// A relay with WebTransport, and with a front if it has one, at one UDP port of this address, which was free before: another one if a
+/// program has taken that meanwhile.
+async fn on_one_port(mut config: Config, ip: IpAddr, has_front: bool) -> (Relay, SocketAddr) {
+    loop {
+        let address = UdpSocket::bind((ip, 0)).unwrap().local_addr().unwrap();
+        config.udp.listen = has_front.then_some(address);
+        config.webtransport.listen = Some(address);
+        match Relay::bind(config.clone()).await {
+            Ok(relay) => return (relay, address),
+            Err(ConfigError::UdpListen { source, .. } | ConfigError::WebTransportListen { source, .. })
+                if source.kind() == ErrorKind::AddrInUse => {}
+            Err(error) => panic!("{error}"),
+        }
+    }
 }
 
 /// Sockets for all addresses, reached at one of either family, by each transport; with data channels and a front at the port of QUIC, and
@@ -474,18 +523,14 @@ fn free_port() -> SocketAddr {
 async fn every_transport_works_at_sockets_of_ipv6() {
     let server = front::echo().await;
     for is_shared in [false, true] {
-        let port = free_port().port();
-        let all: SocketAddr = format!("[::]:{port}").parse().unwrap();
         let mut config =
             Config::new("[::]:0".parse().unwrap()).with_target(format!("game={server}").parse().unwrap());
         config.admin.listen = None;
         game(&mut config).kind = ProtocolKind::RakNet;
         config.admission.allow_any_origin = true;
-        config.udp.listen = is_shared.then_some(all);
-        config.webtransport.listen = Some(all);
         config.webtransport.mode = WebTransportMode::On;
         config.webrtc.allow_without_origin = is_shared;
-        let relay = Relay::bind(config).await.unwrap();
+        let (relay, at_udp) = on_one_port(config, Ipv6Addr::UNSPECIFIED.into(), is_shared).await;
         let tcp = relay.local_addr().port();
         let running = tokio::spawn(relay.run(std::future::pending()));
         for at in ["127.0.0.1", "::1"] {
@@ -498,7 +543,7 @@ async fn every_transport_works_at_sockets_of_ipv6() {
             assert_eq!(pong.first(), Some(&PONG));
             if is_shared {
                 let client = front::client_at("[::]:0").await;
-                let udp = SocketAddr::new(address.ip(), port);
+                let udp = SocketAddr::new(address.ip(), at_udp.port());
                 front::echoes(&within(client.connect(udp)).await.unwrap()).await;
             }
         }
@@ -511,14 +556,11 @@ async fn every_transport_works_at_sockets_of_ipv6() {
 async fn a_front_shares_the_port_of_webtransport() {
     let server = front::echo().await;
     for has_channels in [false, true] {
-        let port = free_port();
         let mut config: Config = config(server);
         game(&mut config).kind = ProtocolKind::RakNet;
-        config.udp.listen = Some(port);
-        config.webtransport.listen = Some(port);
         config.webtransport.mode = WebTransportMode::On;
         config.webrtc.allow_without_origin = has_channels;
-        let relay = Relay::bind(config).await.unwrap();
+        let (relay, port) = on_one_port(config, Ipv4Addr::LOCALHOST.into(), true).await;
         assert_eq!(relay.udp_addr().zip(relay.webtransport_addr()), Some((port, port)));
         assert_eq!(relay.webrtc().map(|(address, _)| address), has_channels.then_some(port));
         let (address, counters) = (relay.local_addr(), relay.front_counters());
@@ -692,9 +734,10 @@ async fn a_handshake_that_is_not_finished_is_given_up() {
 
 #[tokio::test]
 async fn a_session_that_asks_for_it_is_closed_at_once_when_its_game_server_is_absent() {
-    let server = Server::bind_to(SocketAddr::from(([127, 0, 0, 78], 0))).await;
-    let absent = server.address();
-    drop(server);
+    // It takes datagrams of itself alone, so that its port is closed for all others, and no other program gets it.
+    let reserved = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let absent = reserved.local_addr().unwrap();
+    reserved.connect(absent).unwrap();
     let relay = Running::start(config(absent)).await;
     let session = Session::open(relay.address, "target=game&unreachable=close", None).await.unwrap();
     session.send(b"anybody there?");

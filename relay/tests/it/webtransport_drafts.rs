@@ -1,11 +1,10 @@
 //! Clients that follow different drafts of WebTransport over HTTP/3.
 
-use std::net::SocketAddr;
-
+use quinn::ConnectionError;
 use web_transport_proto::{Setting, Settings, VarInt};
 
 use crate::support::{Running, Server, eventually};
-use crate::webtransport::{Session, config};
+use crate::webtransport::{Session, config, end_of};
 
 /// Settings of a client, by their numbers, and the token of its request.
 struct Dialect {
@@ -79,12 +78,26 @@ async fn clients_of_every_draft_play() {
 #[tokio::test]
 async fn clients_that_take_no_datagrams_are_refused() {
     let relay = Running::start(config(Server::echo().await)).await;
-    let address: SocketAddr = relay.address;
-    let refused = tokio::spawn(async move {
-        let settings = settings(&[(0x2c7c_f000, 1)]);
-        Session::open_with(address, &settings, |host| request(host, "webtransport-h3")).await.is_ok()
-    });
-    eventually("it is refused", || relay.snapshot().handshakes_failed == 1).await;
-    // Its connection is closed without an answer.
-    assert!(refused.await.is_err());
+    // The connection is closed without an answer.
+    let end = end_of(relay.address, &settings(&[(0x2c7c_f000, 1)])).await;
+    let ConnectionError::ApplicationClosed(close) = end else { panic!("{end}") };
+    assert_eq!((close.error_code.into_inner(), &close.reason[..]), (0, &[][..]));
+    eventually("it is counted", || relay.snapshot().handshakes_failed == 1).await;
+}
+
+/// RFC 9114, section 6.2: streams come in any order, with and without bytes, of kinds that are known and that are not.
+#[tokio::test]
+async fn the_control_stream_may_come_behind_others() {
+    const QPACK_ENCODER: &[u8] = &[0x02];
+    const QPACK_DECODER: &[u8] = &[0x03];
+    const RESERVED: &[u8] = &[0x21, 7, 7, 7];
+
+    let relay = Running::start(config(Server::echo().await)).await;
+    for streams in
+        [&[QPACK_ENCODER][..], &[QPACK_DECODER, QPACK_ENCODER], &[&[]], &[RESERVED, &[], QPACK_DECODER]]
+    {
+        let session = Session::open_behind(relay.address, streams).await;
+        session.unwrap_or_else(|status| panic!("{streams:?}: {status}")).echoes().await;
+    }
+    assert_eq!(relay.snapshot().handshakes_failed, 0);
 }

@@ -1,5 +1,6 @@
 //! How connections and endpoints begin and end.
 
+use std::net::UdpSocket;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -227,7 +228,15 @@ async fn the_last_handle_of_an_endpoint_stops_accepting<P: Subject>() {
     drop(other);
     here.disconnect().await;
     there.closed().await;
-    // The socket is closed by now, or soon.
+    // The socket is closed by now, or soon. Its port is kept from others, and closed for the client.
+    let mut reserved = None;
+    until("the port is free", || {
+        reserved = UdpSocket::bind(address).ok();
+        reserved.is_some()
+    })
+    .await;
+    let reserved = reserved.expect("a socket");
+    reserved.connect(address).expect("an address of this machine");
     let attempt = impatient::<P>().await.connect(address).await;
     let Err(ConnectError::Failed(failure)) = attempt else { panic!("{attempt:?}") };
     assert!(P::was_unanswered(&failure), "{failure}");

@@ -9,7 +9,7 @@ use super::by_both_protocols;
 use super::subject::{
     Subject, client, echo_all, join, numbered, receive, receive_all, server, silent_socket, until,
 };
-use crate::support::DEADLINE;
+use crate::support::{DEADLINE, closed_port};
 
 by_both_protocols!(
     an_attempt_at_a_closed_port_ends_at_once,
@@ -20,17 +20,13 @@ by_both_protocols!(
     an_endpoint_that_does_not_hear_waits,
 );
 
-/// An address at which nothing listens.
-fn closed_port() -> SocketAddr {
-    UdpSocket::bind("127.0.0.1:0").expect("a free port").local_addr().expect("it is bound")
-}
-
 async fn an_attempt_at_a_closed_port_ends_at_once<P: Subject>() {
     // Without the report it would take longer than a test may.
     let client = client::<P>(|_| {}).await;
+    let (_reserved, closed) = closed_port();
     let attempts = async {
         for _ in 0..2 {
-            let failed = client.connect(closed_port()).await.err();
+            let failed = client.connect(closed).await.err();
             assert_eq!(failed, Some(ConnectError::Failed(P::UNREACHABLE)));
         }
     };
@@ -41,7 +37,8 @@ async fn the_next_address_is_tried_at_once<P: Subject>() {
     let server = echo_all(server::<P>(|_| {}).await);
     let client = client::<P>(|_| {}).await;
     // The socket of the client does not reach the first.
-    let addresses = [SocketAddr::from(([0, 0, 0, 0, 0, 0, 0, 1], 9)), closed_port(), server.local_addr()];
+    let (_reserved, closed) = closed_port();
+    let addresses = [SocketAddr::from(([0, 0, 0, 0, 0, 0, 0, 1], 9)), closed, server.local_addr()];
     let options = P::ConnectOptions::default();
     let connect = client.connect_any(&addresses, &options);
     let connection = tokio::time::timeout(DEADLINE, connect).await.expect("in time").expect("a connection");
@@ -104,13 +101,15 @@ async fn an_endpoint_that_does_not_hear_waits<P: Subject>() {
         P::set_timeout(&mut options.config, std::time::Duration::from_millis(50));
     })
     .await;
-    let failed = client.connect(closed_port()).await.err();
+    let (_reserved, closed) = closed_port();
+    let failed = client.connect(closed).await.err();
     assert_eq!(failed, Some(ConnectError::Failed(P::NO_ANSWER)));
 }
 
 #[tokio::test]
 async fn a_ping_to_a_closed_port_ends_at_once() {
     let client = client::<rakwire::raknet::RakNet>(|_| {}).await;
-    let pong = tokio::time::timeout(DEADLINE, client.ping(closed_port(), 2 * DEADLINE)).await;
+    let (_reserved, closed) = closed_port();
+    let pong = tokio::time::timeout(DEADLINE, client.ping(closed, 2 * DEADLINE)).await;
     assert_eq!(pong.expect("an end in time"), Err(PingError::Unreachable));
 }

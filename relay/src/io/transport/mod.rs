@@ -20,7 +20,7 @@ use tokio_util::task::task_tracker::TaskTrackerToken;
 use self::broken::Broken;
 pub(crate) use self::webrtc::{Inbox, Port, WebRtcTransport};
 pub(crate) use self::websocket::{WebSocketTransport, configure};
-pub(crate) use self::webtransport::{Streams, WebTransportTransport};
+pub(crate) use self::webtransport::{OtherStreams, Streams, WebTransportTransport};
 use super::connected::Connected;
 use crate::close::CloseReason;
 use crate::counters::{Counters, OpenTransport};

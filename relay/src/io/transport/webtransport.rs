@@ -11,11 +11,14 @@ use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
+use futures_util::stream::FuturesUnordered;
 use quinn::{Connection, ConnectionError, RecvStream, SendDatagramError, SendStream};
 use tokio::io::AsyncReadExt;
 use tokio::time::timeout;
 use tokio_util::sync::ReusableBoxFuture;
-use web_transport_proto::{Capsule, CapsuleError, Frame, Http3CapsuleReader, VarInt};
+use web_transport_proto::{
+    Capsule, CapsuleError, Frame, Http3CapsuleReader, Settings, SettingsError, VarInt,
+};
 
 use super::broken::Broken;
 use crate::close::CloseReason;
@@ -37,7 +40,13 @@ pub(crate) struct Streams {
     pub(crate) request: (SendStream, RecvStream),
     /// The settings of HTTP/3, which may not be closed before the connection.
     pub(crate) settings: (SendStream, RecvStream),
+    /// The others that the client has opened, of which some may not be closed either.
+    pub(crate) others: OtherStreams,
 }
+
+/// Streams of a client until their kinds are known, and those without settings for ever.
+pub(crate) type OtherStreams =
+    FuturesUnordered<Pin<Box<dyn Future<Output = Result<(RecvStream, Settings), SettingsError>> + Send>>>;
 
 /// Whether QUIC has a datagram.
 type Written = Result<(), SendDatagramError>;
@@ -49,6 +58,7 @@ pub(crate) struct WebTransportTransport {
     session: VarInt,
     request: SendStream,
     _settings: (SendStream, RecvStream),
+    _others: OtherStreams,
     reading: ReusableBoxFuture<'static, Result<Bytes, ConnectionError>>,
     /// Datagrams that were read, or counted as dropped.
     accounted: u64,
@@ -79,6 +89,7 @@ impl WebTransportTransport {
             session: VarInt::from_u64(stream / 4).unwrap_or(VarInt::MAX),
             request,
             _settings: streams.settings,
+            _others: streams.others,
             reading: ReusableBoxFuture::new(read(connection.clone())),
             accounted: 0,
             writing: ReusableBoxFuture::new(write(connection.clone(), Bytes::new(), None)),
@@ -301,7 +312,8 @@ mod tests {
         let (answer, asked) = accepted.accept_bi().await.unwrap();
         let sent = accepted.open_uni().await.unwrap();
         let received = accepted.accept_uni().await.unwrap();
-        let streams = Streams { request: (answer, asked), settings: (sent, received) };
+        let streams =
+            Streams { request: (answer, asked), settings: (sent, received), others: OtherStreams::default() };
         (connection, [request, settings], WebTransportTransport::new(accepted, streams))
     }
 

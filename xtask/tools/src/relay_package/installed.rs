@@ -1,13 +1,15 @@
 //! The package in a root of its own: installed, started, drained, removed.
 
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::net::{SocketAddr, SocketAddrV4, TcpStream, UdpSocket};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::Path;
 use std::process::{ChildStdin, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+use nix::sys::socket::{self, AddressFamily, SockFlag, SockType, SockaddrIn, sockopt};
 use nix::unistd::Uid;
 
 use super::contents::FOLDER;
@@ -23,7 +25,7 @@ const LIMIT: Duration = Duration::from_secs(60);
 pub(super) fn check(shell: &Shell, package: &Path) -> Result<()> {
     let root = shell.path(FOLDER).join("root");
     std::fs::create_dir_all(&root)?;
-    let [listen, admin] = [free_address()?, free_address()?];
+    let [(_listen, listen), (_admin, admin)] = [reserve_address()?, reserve_address()?];
     let game = UdpSocket::bind(("127.0.0.1", 0))?;
     game.set_read_timeout(Some(LIMIT))?;
     let guide = root.with_file_name("guide.toml");
@@ -216,7 +218,27 @@ fn connect(address: SocketAddr) -> Result<TcpStream> {
     Ok(stream)
 }
 
-/// An address that nobody uses at the moment.
-fn free_address() -> Result<SocketAddr> {
-    Ok(TcpListener::bind(("127.0.0.1", 0))?.local_addr()?)
+/// An address that the system gives no other program while the socket is kept. It does not listen, so that the relay, which allows the
+/// reuse of its address, can.
+fn reserve_address() -> Result<(OwnedFd, SocketAddr)> {
+    let reserved = socket::socket(AddressFamily::Inet, SockType::Stream, SockFlag::SOCK_CLOEXEC, None)?;
+    socket::setsockopt(&reserved, sockopt::ReuseAddr, &true)?;
+    socket::bind(reserved.as_raw_fd(), &SockaddrIn::new(127, 0, 0, 1, 0))?;
+    let address = socket::getsockname::<SockaddrIn>(reserved.as_raw_fd())?;
+    Ok((reserved, SocketAddrV4::from(address).into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use super::*;
+
+    #[test]
+    fn a_reserved_address_is_free_for_one_program() {
+        let (_reserved, address) = reserve_address().unwrap();
+        // The standard library allows the reuse of addresses, as the relay does.
+        let _listener = TcpListener::bind(address).unwrap();
+        TcpListener::bind(address).unwrap_err();
+    }
 }
