@@ -27,7 +27,7 @@ use tokio::sync::watch;
 pub(crate) use bans::Bans;
 pub(crate) use discovered::DiscoveredNames;
 use limiter::Excess;
-pub(crate) use limiter::{AddressLimiter, Exempt, Share};
+pub(crate) use limiter::Share;
 pub use origin::{AllowedOrigin, Origin, OriginSyntaxError};
 pub(crate) use origin::{OriginPolicy, PageOrigin};
 use policy::Policy;

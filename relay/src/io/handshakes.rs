@@ -1,12 +1,10 @@
-//! The handshakes of WebTransport that are under way: limited together, and by network where a client has proved its address.
+//! The handshakes of QUIC that are under way: limited together, and by network where a client has proved its address.
 
+use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-
-use crate::admission::{AddressLimiter, Exempt, Share};
-use crate::config::AddressLimits;
+use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 
 /// The most at a time.
 const TOTAL_MAX: usize = 256;
@@ -14,47 +12,91 @@ const TOTAL_MAX: usize = 256;
 /// With so many a client proves its address before it gets memory, which costs it a round trip.
 const UNPROVEN_MAX: usize = 32;
 
-/// What one network can have of them, so that it leaves some to others. Handshakes are short, and have no rate of their own.
-const NETWORK_LIMITS: AddressLimits = AddressLimits {
-    per_address: 32,
-    per_prefix: 64,
-    rate_per_address: 0,
-    burst_per_address: 0,
-    rate_per_prefix: 0,
-    burst_per_prefix: 0,
-};
+/// The most of one address.
+const OF_ADDRESS_MAX: usize = 32;
 
-/// See the module.
-#[derive(Debug)]
-pub(super) struct Handshakes {
-    total: Arc<Semaphore>,
-    by_network: AddressLimiter,
+/// A network has at most one of so many places that are free. So `n` networks that take all they get leave a share of
+/// `4 / (4 + n)` to others, and none of these networks has to be known.
+const FREE_SHARE: usize = 4;
+
+/// Networks whose hosts one party may have: hosters give a customer a /48.
+const PREFIX_V4: u8 = 24;
+const PREFIX_V6: u8 = 48;
+
+/// See the module. Clones have the same places.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Handshakes(Arc<Mutex<Places>>);
+
+#[derive(Debug, Default)]
+struct Places {
+    taken: usize,
+    of_address: HashMap<IpAddr, usize>,
+    of_network: HashMap<IpNet, usize>,
 }
 
 /// The place of one handshake, which is free again once this is dropped.
 #[derive(Debug)]
 pub(super) struct Handshake {
-    _permit: OwnedSemaphorePermit,
-    _share: Option<Share>,
+    places: Handshakes,
+    proven: Option<IpAddr>,
 }
 
 impl Handshakes {
-    pub(super) fn new() -> Self {
-        let by_network = AddressLimiter::new(NETWORK_LIMITS, TOTAL_MAX, Exempt::default());
-        Self { total: Arc::new(Semaphore::new(TOTAL_MAX)), by_network }
-    }
-
     /// Whether there are so many that a client has to prove its address first.
     pub(super) fn want_proof(&self) -> bool {
-        TOTAL_MAX - self.total.available_permits() >= UNPROVEN_MAX
+        self.lock().taken >= UNPROVEN_MAX
     }
 
-    /// Gives a client its place, if there is one. An address that nobody has proved does not count, because a forger would
+    /// Gives a client its place, if there is one. An address that is not proved does not count, because a forger would
     /// take the places of others.
     pub(super) fn begin(&self, proven: Option<IpAddr>) -> Option<Handshake> {
-        let share = proven.map(|ip| self.by_network.take(ip)).transpose().ok()?;
-        let permit = Arc::clone(&self.total).try_acquire_owned().ok()?;
-        Some(Handshake { _permit: permit, _share: share })
+        let proven = proven.map(|ip| ip.to_canonical());
+        let mut places = self.lock();
+        let free = TOTAL_MAX.checked_sub(places.taken + 1)?;
+        if let Some(ip) = proven {
+            let held = places.of_network.get(&network(ip)).copied().unwrap_or(0);
+            let of_address = places.of_address.get(&ip).copied().unwrap_or(0);
+            if of_address >= OF_ADDRESS_MAX || held > free / FREE_SHARE {
+                return None;
+            }
+            *places.of_network.entry(network(ip)).or_default() += 1;
+            *places.of_address.entry(ip).or_default() += 1;
+        }
+        places.taken += 1;
+        drop(places);
+        Some(Handshake { places: self.clone(), proven })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Places> {
+        // The counts are right between any two changes.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Handshake {
+    fn drop(&mut self) {
+        let mut places = self.places.lock();
+        places.taken = places.taken.saturating_sub(1);
+        if let Some(ip) = self.proven {
+            give_back(&mut places.of_network, network(ip));
+            give_back(&mut places.of_address, ip);
+        }
+    }
+}
+
+fn give_back<K: Eq + std::hash::Hash>(counts: &mut HashMap<K, usize>, key: K) {
+    if let Some(count) = counts.get_mut(&key) {
+        *count -= 1;
+        if *count == 0 {
+            counts.remove(&key);
+        }
+    }
+}
+
+fn network(ip: IpAddr) -> IpNet {
+    match ip {
+        IpAddr::V4(ip) => Ipv4Net::new_assert(ip, PREFIX_V4).trunc().into(),
+        IpAddr::V6(ip) => Ipv6Net::new_assert(ip, PREFIX_V6).trunc().into(),
     }
 }
 
@@ -67,22 +109,41 @@ mod tests {
     }
 
     #[test]
-    fn one_network_leaves_places_to_others() {
-        let handshakes = Handshakes::new();
-        let mut taken: Vec<_> =
-            (0..=255).filter_map(|last| handshakes.begin(ip(&format!("192.0.2.{last}")))).collect();
-        assert_eq!(taken.len(), 64);
-        let same_address = (0..100).filter_map(|_| handshakes.begin(ip("2001:db8::1")));
-        taken.extend(same_address);
-        assert_eq!(taken.len(), 64 + 32);
+    fn an_address_has_a_limit_and_a_network_leaves_most_places_to_others() {
+        let handshakes = Handshakes::default();
+        let mut taken: Vec<_> = (0..100).filter_map(|_| handshakes.begin(ip("192.0.2.1"))).collect();
+        assert_eq!(taken.len(), OF_ADDRESS_MAX);
+        taken.extend((0..=255).filter_map(|last| handshakes.begin(ip(&format!("192.0.2.{last}")))));
+        assert_eq!(taken.len(), 52);
+        // Whatever notation a socket has for it.
+        assert!(handshakes.begin(ip("::ffff:192.0.2.9")).is_none());
         assert!(handshakes.begin(ip("198.51.100.1")).is_some());
         taken.clear();
         assert!(handshakes.begin(ip("192.0.2.1")).is_some());
+        let places = handshakes.lock();
+        assert!(places.taken == 0 && places.of_address.is_empty() && places.of_network.is_empty());
+    }
+
+    #[test]
+    fn networks_that_take_all_they_get_leave_places_to_others() {
+        let handshakes = Handshakes::default();
+        // Four networks of IPv4, and four of IPv6, whose addresses are as many as one likes.
+        let mut taken = Vec::new();
+        for host in 0..256 {
+            for network in 0..4 {
+                taken.extend(handshakes.begin(ip(&format!("10.0.{network}.{host}"))));
+                taken.extend(handshakes.begin(ip(&format!("2001:db8:{network}:{host:x}::1"))));
+            }
+        }
+        assert!((130..200).contains(&taken.len()), "{}", taken.len());
+        for other in 0..30 {
+            taken.push(handshakes.begin(ip(&format!("172.16.{other}.1"))).expect("a place"));
+        }
     }
 
     #[test]
     fn many_handshakes_want_proof_and_all_have_a_limit() {
-        let handshakes = Handshakes::new();
+        let handshakes = Handshakes::default();
         let mut taken = Vec::new();
         while !handshakes.want_proof() {
             taken.push(handshakes.begin(None).unwrap());
@@ -91,5 +152,6 @@ mod tests {
         let networks = (0..=255).map(|third| ip(&format!("10.0.{third}.1")));
         taken.extend(networks.filter_map(|network| handshakes.begin(network)));
         assert_eq!(taken.len(), TOTAL_MAX);
+        assert!(handshakes.begin(None).is_none());
     }
 }

@@ -20,7 +20,7 @@ use super::announced::PATH;
 use super::app::App;
 use super::client::{self, Opening};
 use super::connected::Connected;
-use super::handshakes::Handshakes;
+use super::handshakes::{Handshake, Handshakes};
 use super::serve::admit;
 use super::session_request;
 use super::shared_socket::{Beside, SharedSocket};
@@ -154,7 +154,7 @@ impl WebTransport {
 }
 
 async fn accept(endpoint: &Endpoint, settings: &mut ConnectionSettings, app: &Arc<App>) {
-    let handshakes = Handshakes::new();
+    let handshakes = Handshakes::default();
     while let Some(incoming) = endpoint.accept().await {
         if handshakes.want_proof() && incoming.may_retry() {
             // It may.
@@ -169,9 +169,7 @@ async fn accept(endpoint: &Endpoint, settings: &mut ConnectionSettings, app: &Ar
         };
         let (app, config) = (Arc::clone(app), settings.current(&app.admission.limits()));
         tokio::spawn(async move {
-            let session = open(&app, incoming, config).await;
-            drop(handshake);
-            if let Some((connection, opening)) = session {
+            if let Some((connection, opening)) = open(&app, incoming, config, handshake).await {
                 client::serve(&app, Box::new(connection), &opening).await;
             }
         });
@@ -203,6 +201,7 @@ async fn open(
     app: &Arc<App>,
     incoming: Incoming,
     config: Arc<ServerConfig>,
+    handshake: Handshake,
 ) -> Option<(ClientConnection, Opening)> {
     let time_limit = app.limits.header_timeout;
     let connection = within(app, time_limit, async { Ok(incoming.accept_with(config)?.await?) }).await?;
@@ -212,6 +211,8 @@ async fn open(
         return None;
     };
     let connected = admit(app, connection.remote_address(), permit).ok()?;
+    // From here on it has a place among the connections.
+    drop(handshake);
     let requested = within(app, time_limit, request(&connection)).await?;
     decide(app, connection, connected, requested).await
 }

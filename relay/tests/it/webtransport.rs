@@ -706,6 +706,23 @@ async fn a_client_that_does_not_take_the_answer_is_given_up() {
     within(connection.closed()).await;
 }
 
+/// An address has 32 places of handshakes at a time.
+#[tokio::test]
+async fn a_client_that_asks_for_nothing_has_no_place_of_a_handshake_once_quic_is_connected() {
+    let relay = Running::start(config(Server::echo().await)).await;
+    let announced = within(announced(relay.address)).await.unwrap();
+    let to = SocketAddr::new(relay.address.ip(), announced.port);
+    let endpoint = client_endpoint(&announced, TransportConfig::default(), to);
+    let mut silent = Vec::new();
+    for _ in 0..40 {
+        silent.push(within(endpoint.connect(to, "127.0.0.1").unwrap()).await.unwrap());
+    }
+    let session = within(Session::open(relay.address, "target=game", None)).await;
+    assert!(session.is_ok(), "{:?}", session.err());
+    assert_eq!(relay.snapshot().connections_refused, 0);
+    drop(silent);
+}
+
 /// Whoever has not proved its address, and does not go on, costs little and is forgotten.
 #[tokio::test]
 async fn a_handshake_that_is_not_finished_is_given_up() {
