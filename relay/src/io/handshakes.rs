@@ -54,9 +54,9 @@ impl Handshakes {
         let mut places = self.lock();
         let free = TOTAL_MAX.checked_sub(places.taken + 1)?;
         if let Some(ip) = proven {
-            let held = places.of_network.get(&network(ip)).copied().unwrap_or(0);
+            let of_network = places.of_network.get(&network(ip)).copied().unwrap_or(0);
             let of_address = places.of_address.get(&ip).copied().unwrap_or(0);
-            if of_address >= OF_ADDRESS_MAX || held > free / FREE_SHARE {
+            if of_address >= OF_ADDRESS_MAX || of_network > free / FREE_SHARE {
                 return None;
             }
             *places.of_network.entry(network(ip)).or_default() += 1;
