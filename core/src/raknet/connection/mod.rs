@@ -353,7 +353,7 @@ impl Connection {
             Err(error) => Err(error),
         };
         self.collect_receipts(cx);
-        if self.sender.is_stuck() {
+        if self.is_stuck() {
             self.end_stuck(cx);
         }
         match parsed {
@@ -362,12 +362,15 @@ impl Connection {
         }
     }
 
+    /// Whether a connection that has not ended has a message that the path does not carry.
+    fn is_stuck(&self) -> bool {
+        self.sender.is_stuck() && !self.handshake.state().is_over()
+    }
+
     /// Ends a connection with a message that the path does not carry.
     #[cold]
     fn end_stuck(&mut self, cx: &mut Context<'_, '_>) {
-        if !self.handshake.state().is_over() {
-            self.abort(cx, DisconnectReason::PathTooNarrow, ConnectFailure::Closed);
-        }
+        self.abort(cx, DisconnectReason::PathTooNarrow, ConnectFailure::Closed);
     }
 
     /// Moves receipts to where the application reads.

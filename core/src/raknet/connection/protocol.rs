@@ -96,7 +96,7 @@ impl endpoint::Connection<RakNet> for Connection {
             return self.abort(cx, DisconnectReason::ReceiveMemory, ConnectFailure::Closed);
         }
         self.sender.on_timeout(cx);
-        if self.sender.is_stuck() {
+        if self.is_stuck() {
             return self.end_stuck(cx);
         }
         if self.handshake.state() == State::Connected {

@@ -601,3 +601,20 @@ fn a_message_that_cannot_be_cut_again_does_not_hang_beside_others() {
     }
     assert_eq!(path.ended, Some(DisconnectReason::PathTooNarrow));
 }
+
+#[test]
+fn a_connection_that_ends_with_such_a_message_frees_its_place() {
+    let mut path = Path::new();
+    path.send(50_000);
+    run_until_arrived(&mut path, 1);
+    path.longest = NARROW;
+    path.send(5_600);
+    let since = path.now;
+    let is_in_time = |path: &Path| path.now.saturating_since(since) < 10 * client_config().timeout;
+    while path.peers.iter().any(|peer| peer.poll_timeout().is_some()) && is_in_time(&path) {
+        path.step();
+    }
+    assert_eq!(path.ended, Some(DisconnectReason::PathTooNarrow));
+    let next = path.peers.each_ref().map(Peer::poll_timeout);
+    assert_eq!(next, [None, None]);
+}
