@@ -68,6 +68,8 @@ pub(crate) struct WebTransportTransport {
     is_writing: bool,
     /// Completes when the stream of the request ends the session.
     closing: Pin<Box<dyn Future<Output = FromClient> + Send>>,
+    /// Whether the client has closed the session; what it sent before may still have to be read.
+    is_closed: bool,
     /// Whether a ping counts as answered: that QUIC is alive is watched by QUIC.
     is_ping_answered: bool,
 }
@@ -95,6 +97,7 @@ impl WebTransportTransport {
             writing: ReusableBoxFuture::new(write(connection.clone(), Bytes::new(), None)),
             is_writing: false,
             closing: Box::pin(read_close(connection.clone(), capsules)),
+            is_closed: false,
             is_ping_answered: false,
             connection,
         }
@@ -107,13 +110,17 @@ impl WebTransportTransport {
         }
         if let Poll::Ready(end) = self.closing.as_mut().poll(context) {
             self.closing = Box::pin(std::future::pending());
-            return Poll::Ready(end);
+            self.is_closed = matches!(end, FromClient::Closed);
+            if !self.is_closed {
+                return Poll::Ready(end);
+            }
         }
-        let read_before = match self.poll_datagram(context) {
-            Poll::Ready(read_before) => read_before,
-            Poll::Pending => return self.poll_dropped(context),
-        };
-        Poll::Ready(self.received(read_before))
+        match self.poll_datagram(context) {
+            Poll::Ready(read_before) => Poll::Ready(self.received(read_before)),
+            // The last one says in some protocols that the player leaves.
+            Poll::Pending if mem::take(&mut self.is_closed) => Poll::Ready(FromClient::Closed),
+            Poll::Pending => self.poll_dropped(context),
+        }
     }
 
     fn poll_datagram(&mut self, context: &mut Context<'_>) -> Poll<Result<Bytes, ConnectionError>> {
@@ -338,5 +345,26 @@ mod tests {
         }
         assert!(dropped > 0 && read > 0, "{read} were read, {dropped} dropped");
         assert_eq!(transport.accounted, read + dropped);
+    }
+
+    #[tokio::test]
+    async fn what_a_client_sent_before_it_closed_the_session_is_read_before_the_close() {
+        let (client, server) = endpoints();
+        let (sender, [mut request, _settings], mut transport) = session(&client, &server).await;
+        let received = |transport: &WebTransportTransport| transport.connection.stats().frame_rx;
+        let before = received(&transport).stream;
+        for last in [b"\0before", b"\0bye..."] {
+            sender.send_datagram(Bytes::from_static(last)).unwrap();
+        }
+        request.finish().unwrap();
+        while received(&transport).datagram < 2 || received(&transport).stream == before {
+            yield_now().await;
+        }
+        let mut events = Vec::new();
+        for _ in 0..3 {
+            let event = poll_fn(|context| transport.poll_read(context)).await;
+            events.push(format!("{event:?}"));
+        }
+        assert_eq!(events, [r#"Datagram(b"before")"#, r#"Datagram(b"bye...")"#, "Closed"]);
     }
 }
