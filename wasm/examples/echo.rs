@@ -3,8 +3,10 @@
 //! `tests/rust.test.mjs` builds it and runs it in a browser.
 
 use std::cell::RefCell;
+use std::future::{Future, poll_fn};
 use std::net::SocketAddr;
 use std::rc::Rc;
+use std::task::Poll;
 use std::time::Duration;
 
 use rakwire::endpoint::{
@@ -18,6 +20,7 @@ use rakwire::raknet::{Delivery, Direction, Guid, Outcome, RakNet, Reliability};
 use rakwire::secure::{ConnectToken, MAX_CONNECT_TOKEN, PublicKey, ServerTrust, StaticKey};
 use rakwire::{Chunks, Instant};
 use rakwire_wasm::web;
+use rakwire_wasm::web::Transport;
 use rakwire_wasm::web::connection::Connection;
 use wasm_bindgen::prelude::*;
 
@@ -27,8 +30,9 @@ use wasm_bindgen::prelude::*;
 /// # Errors
 /// If connecting fails or a check does.
 #[wasm_bindgen]
-pub async fn play(url: String, target: String) -> Result<String, JsError> {
+pub async fn play(url: String, target: String, transport: Option<String>) -> Result<String, JsError> {
     let mut options = web::Options::default();
+    options.transport = transport_of(transport.as_deref())?;
     options.progress_interval = 10;
     let connection = web::connect(&url, &target, options).await?;
     let mut long = pattern(150_000);
@@ -147,9 +151,15 @@ pub async fn play_in_little_memory(url: String, target: String) -> Result<String
 /// # Errors
 /// If connecting fails or a check does.
 #[wasm_bindgen]
-pub async fn play_game_protocol(url: String, target: String) -> Result<String, JsError> {
+pub async fn play_game_protocol(
+    url: String,
+    target: String,
+    transport: Option<String>,
+) -> Result<String, JsError> {
     use game_protocol::Reliability;
-    let connection = web::game_protocol::connect(&url, &target, 3).await?;
+    let mut options = web::game_protocol::Options::default();
+    options.transport = transport_of(transport.as_deref())?;
+    let connection = web::game_protocol::connect_with(&url, &target, 3, options).await?;
     let long = pattern(129_024);
     for (message, reliability) in
         [(b"hello".as_slice(), Reliability::Unreliable), (&long, Reliability::Reliable)]
@@ -237,11 +247,58 @@ pub struct Open {
 /// # Errors
 /// If connecting fails.
 #[wasm_bindgen]
-pub async fn open(url: String, raknet: String, game: String) -> Result<Open, JsError> {
+pub async fn open(
+    url: String,
+    raknet: String,
+    game: String,
+    transport: Option<String>,
+) -> Result<Open, JsError> {
+    let transport = transport_of(transport.as_deref())?;
+    let mut options = web::Options::default();
+    options.transport = transport;
+    let mut game_options = web::game_protocol::Options::default();
+    game_options.transport = transport;
     Ok(Open {
-        raknet: web::connect(&url, &raknet, web::Options::default()).await?,
-        game: web::game_protocol::connect(&url, &game, 3).await?,
+        raknet: web::connect(&url, &raknet, options).await?,
+        game: web::game_protocol::connect_with(&url, &game, 3, game_options).await?,
     })
+}
+
+/// Asks a server what it says of itself.
+///
+/// # Errors
+/// If it does not answer.
+#[wasm_bindgen]
+pub async fn ping(url: String, target: String) -> Result<String, JsError> {
+    let pong = web::ping(&url, &target, web::PingScope::Any, Duration::from_secs(10)).await?;
+    Ok(String::from_utf8_lossy(&pong.data).into_owned())
+}
+
+/// Begins to connect, and gives up at once.
+///
+/// # Errors
+/// If the name of the transport is unknown.
+#[wasm_bindgen]
+pub async fn give_up(url: String, target: String, transport: String) -> Result<(), JsError> {
+    let mut options = web::Options::default();
+    options.transport = transport_of(Some(&transport))?;
+    let mut attempt = Box::pin(web::connect(&url, &target, options));
+    poll_fn(|cx| {
+        let _ = attempt.as_mut().poll(cx);
+        Poll::Ready(())
+    })
+    .await;
+    Ok(())
+}
+
+/// A transport by its name in the npm package; without one it is the default.
+fn transport_of(name: Option<&str>) -> Result<Transport, JsError> {
+    match name {
+        None | Some("auto") => Ok(Transport::Auto),
+        Some("webtransport") => Ok(Transport::WebTransport),
+        Some("websocket") => Ok(Transport::WebSocket),
+        Some(_) => Err(JsError::new("there is no such transport")),
+    }
 }
 
 #[wasm_bindgen]
@@ -266,6 +323,30 @@ impl Open {
             check_echo(&self.game, b"hello").await?;
         }
         Ok(())
+    }
+
+    /// What carries both.
+    #[must_use]
+    pub fn transports(&self) -> String {
+        format!("{:?} {:?}", self.raknet.transport(), self.game.transport())
+    }
+
+    /// Ends both, as a page does that is done.
+    pub async fn close(self) {
+        self.raknet.disconnect().await;
+        self.game.disconnect().await;
+    }
+
+    /// Waits until both have ended, and tells why.
+    pub async fn ended(&self) -> String {
+        while self.raknet.recv().await.is_some() {}
+        while self.game.recv().await.is_some() {}
+        let [raknet, game] = [
+            self.raknet.ending().map(|ending| ending.to_string()),
+            self.game.ending().map(|ending| ending.to_string()),
+        ]
+        .map(Option::unwrap_or_default);
+        format!("{raknet}; {game}")
     }
 
     /// How many datagrams or chunks both have sent again.

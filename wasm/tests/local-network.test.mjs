@@ -12,6 +12,7 @@ import { launch } from "./browser.mjs";
 import { serve } from "./bundlers/serve.mjs";
 import { makeCertificate } from "./certificate.mjs";
 import { openDisplay } from "./display.mjs";
+import { buildExample } from "./rust-example.mjs";
 import { startEcho, startRelay } from "./support.mjs";
 
 const PACKAGE = fileURLToPath(new URL("..", import.meta.url));
@@ -24,23 +25,27 @@ const PERMISSIONS = ["local-network-access", "local-network", "loopback-network"
 /** The transports, and a worker, which has no data channels. */
 const WAYS = [{ transport: "auto" }, { transport: "websocket" }, { transport: "webtransport" }, { transport: "webrtc" }, { inWorker: true }];
 
-/** A site of the package, which Chromium takes for one of the public network. */
-async function startSite(t, { isSecure }) {
+/** A site of the package, or of the example in Rust, which Chromium takes for one of the public network. */
+async function startSite(t, { isSecure, isRust }) {
   const folder = mkdtempSync(join(tmpdir(), "rakwire-local-network-"));
   t.after(() => rmSync(folder, { recursive: true, force: true }));
   const { pem, key, spki } = makeCertificate(folder, PAGE);
-  for (const part of ["dist", "pkg"]) {
-    cpSync(join(PACKAGE, part), join(folder, part), { recursive: true });
+  if (isRust) {
+    buildExample(folder);
+  } else {
+    for (const part of ["dist", "pkg"]) {
+      cpSync(join(PACKAGE, part), join(folder, part), { recursive: true });
+    }
+    writeFileSync(join(folder, "index.html"), "<!doctype html><title>rakwire</title>");
   }
-  writeFileSync(join(folder, "index.html"), "<!doctype html><title>rakwire</title>");
   const server = await serve(folder, {}, isSecure ? { cert: readFileSync(pem), key: readFileSync(key) } : undefined);
   t.after(() => server.stop());
   return { url: `http${isSecure ? "s" : ""}://${PAGE}:${server.port}/`, port: server.port, spki };
 }
 
 /** Opens a public page whose browser decides so, or asks on a display; the relay is in this address space. */
-async function openPublicPage(t, relay, { isSecure = true, decision, display, space = "loopback" } = {}) {
-  const site = await startSite(t, { isSecure });
+async function openPublicPage(t, relay, { isSecure = true, isRust = false, decision, display, space = "loopback" } = {}) {
+  const site = await startSite(t, { isSecure, isRust });
   const [, port] = relay.split(":");
   const flags = [
     `--ip-address-space-overrides=127.0.0.1:${site.port}=public,127.0.0.1:${port}=${space}`,
@@ -172,4 +177,61 @@ test("a page of https asks a relay of http in the local network by its name, and
   const { code, transport, message } = await attempt(page, `ws://${RELAY}:${port}/ws`);
   assert.deepEqual([code, message], ["open", undefined]);
   assert.ok(["webtransport", "webrtc"].includes(transport), transport);
+});
+
+/** What a Rust program hears by each transport, and from a ping. */
+function attemptRust(page, relay) {
+  return page.evaluate(async (url) => {
+    const example = await import("/echo.js");
+    await example.default();
+    const outcomes = [];
+    for (const transport of ["auto", "webtransport", "websocket"]) {
+      outcomes.push(await example.play(url, "game", transport).catch(({ message }) => message));
+    }
+    return [...outcomes, await example.ping(url, "game").catch(({ message }) => message)];
+  }, `ws://${relay}/ws`);
+}
+
+test("a Rust program hears what the browser decides, with errors of its own", { timeout: 600_000 }, async (t) => {
+  const relay = await start(t);
+  const refused = "the browser refuses this page the local network";
+  const undecided = "the relay is not reached: from the public network a page of https gets there once its player permits that to the browser";
+  const denied = await openPublicPage(t, relay, { isRust: true, decision: "denied" });
+  assert.deepEqual(await attemptRust(denied.page, relay), Array(4).fill(refused));
+  const granted = await openPublicPage(t, relay, { isRust: true, decision: "granted" });
+  const played = await attemptRust(granted.page, relay);
+  assert.deepEqual(played.slice(0, 3), Array(3).fill("echoed 6 and 150000 bytes"));
+  const off = await attemptRust(granted.page, "127.0.0.1:9");
+  assert.deepEqual(off, Array(4).fill("connection to the relay lost (code 1006)"));
+  const plain = await openPublicPage(t, relay, { isRust: true, isSecure: false });
+  const [auto, webTransport, ...others] = await attemptRust(plain.page, relay);
+  assert.deepEqual([auto, webTransport, ...others], [undecided, "this browser has no WebTransport", undecided, undecided]);
+});
+
+test("a Rust program whose player does not answer the browser hears that at its deadline", { timeout: 600_000 }, async (t) => {
+  const relay = await start(t);
+  const display = await openDisplay();
+  t.after(() => display.close());
+  const { page } = await openPublicPage(t, relay, { isRust: true, display: display.name });
+  await page.evaluate(() => {
+    const { setTimeout } = globalThis;
+    globalThis.setTimeout = (callback, ms) => setTimeout(callback, ms === 15_000 ? 500 : ms);
+  });
+  for (const outcome of await attemptRust(page, relay)) {
+    assert.match(outcome, /^the relay is not reached: .* once its player permits that to the browser$/);
+  }
+});
+
+test("a Rust program in a page of https reaches a relay of http in the local network by its name, by WebTransport", { timeout: 600_000 }, async (t) => {
+  const relay = await start(t);
+  const [, port] = relay.split(":");
+  const { page } = await openPublicPage(t, relay, { isRust: true, decision: "granted", space: "local" });
+  await page.evaluate(() => {
+    const { setTimeout } = globalThis;
+    // The head start ends before WebTransport is open, and the page may open no WebSocket to this name.
+    globalThis.setTimeout = (callback, ms) => setTimeout(callback, ms === 250 ? 0 : ms);
+  });
+  const [auto, webTransport, webSocket, ping] = await attemptRust(page, `${RELAY}:${port}`);
+  assert.deepEqual([auto, webTransport], Array(2).fill("echoed 6 and 150000 bytes"));
+  assert.deepEqual([webSocket, ping], Array(2).fill("connection to the relay lost (code 1006)"));
 });

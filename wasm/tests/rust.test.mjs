@@ -1,42 +1,16 @@
 // The Rust API for browsers: the example `echo` in Chromium, through a real relay, to real servers.
 
 import assert from "node:assert/strict";
-import { execFileSync } from "node:child_process";
 import { createSocket } from "node:dgram";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 
-import { openPage } from "./browser.mjs";
 import { folderOf, keygen, rakwire, startSecureEcho } from "./keys.mjs";
-import { startCpp, startEcho, startRelay } from "./support.mjs";
+import { openExamplePage } from "./rust-example.mjs";
+import { startCpp, startEcho } from "./support.mjs";
 import { startTcpWay } from "./way.mjs";
-
-const CRATE = fileURLToPath(new URL("..", import.meta.url));
-const WASM = "wasm32-unknown-unknown";
-
-function buildExample(folder) {
-  const run = (program, ...args) => execFileSync(program, args, { cwd: CRATE, encoding: "utf8" });
-  const { target_directory: target } = JSON.parse(run("cargo", "metadata", "--no-deps", "--format-version", "1"));
-  const features = ["--no-default-features", "--features", "secure"];
-  run("cargo", "build", "--quiet", "-p", "rakwire-wasm", ...features, "--example", "echo", "--target", WASM);
-  run("wasm-bindgen", "--target", "web", "--out-dir", folder, join(target, WASM, "debug/examples/echo.wasm"));
-  writeFileSync(join(folder, "index.html"), "<!doctype html><title>echo</title>");
-}
-
-/** A page of a relay that serves the example, too. */
-async function openExamplePage(t, targets) {
-  const folder = mkdtempSync(join(tmpdir(), "rakwire-rust-"));
-  t.after(() => rmSync(folder, { recursive: true, force: true }));
-  buildExample(folder);
-  const relay = await startRelay(t, targets, "--serve", folder);
-  const page = await openPage(t);
-  await page.goto(`http://${relay.address}/`);
-  return { page, relay };
-}
 
 /** A page that plays with the servers behind a relay: `play(work, target, ...)` calls a function of the example. */
 async function openExample(t, targets) {
@@ -61,7 +35,7 @@ test("a Rust program learns that its relay or its server is not there, and waits
   const outcomes = await page.evaluate(async () => {
     const example = await import("/echo.js");
     await example.default();
-    const play = () => example.play(`ws://${location.host}/ws`, "dead").then(() => "played", ({ message }) => message);
+    const play = () => example.play(`ws://${location.host}/ws`, "dead", "websocket").then(() => "played", ({ message }) => message);
     const dead = await play();
     /** A WebSocket that dispatches an event, or none. */
     const replaced = (event) =>
@@ -107,7 +81,7 @@ test("a Rust program sends nothing again that its WebSockets hold back", { timeo
   await page.evaluate(async (url) => {
     const example = await import("/echo.js");
     await example.default();
-    globalThis.open = await example.open(url, "raknet", "game");
+    globalThis.open = await example.open(url, "raknet", "game", "websocket");
   }, way.url);
   let again;
   // On a busy machine it may be more than a second, after which each asks.
@@ -134,7 +108,7 @@ test("a Rust program goes on in a tab whose timers do not fire", { timeout: 600_
   await page.evaluate(async (url) => {
     const example = await import("/echo.js");
     await example.default();
-    globalThis.open = await example.open(url, "raknet", "game");
+    globalThis.open = await example.open(url, "raknet", "game", "websocket");
     // Those of a hidden tab fire once a minute.
     globalThis.setTimeout = () => 0;
   }, `ws://${relay.address}/ws`);

@@ -1,15 +1,15 @@
 //! The APIs of pages and workers: timers, microtasks, a clock, random bytes.
 
-use js_sys::Function;
+use js_sys::{Function, Reflect, global};
 use wasm_bindgen::prelude::*;
-use web_sys::MessageChannel;
+use web_sys::{MessageChannel, Url};
 
 use crate::client::instant;
 
 #[wasm_bindgen]
 extern "C" {
     #[wasm_bindgen(js_name = setTimeout)]
-    fn set_timeout(callback: &Function, ms: f64) -> JsValue;
+    pub(super) fn set_timeout(callback: &Function, ms: f64) -> JsValue;
     #[wasm_bindgen(js_name = clearTimeout)]
     fn clear_timeout(timer: &JsValue);
     #[wasm_bindgen(js_name = queueMicrotask)]
@@ -18,8 +18,6 @@ extern "C" {
     fn performance_now() -> f64;
     #[wasm_bindgen(js_namespace = crypto, js_name = getRandomValues)]
     fn fill_random(bytes: &mut [u8]);
-    #[wasm_bindgen(js_name = encodeURIComponent)]
-    fn encode_uri_component(text: &str) -> String;
 }
 
 /// The time of `performance.now()`.
@@ -33,10 +31,36 @@ pub(super) fn entropy() -> [u8; 32] {
     bytes
 }
 
-/// Adds the target of the relay to the query of `url`, and that the relay closes the connection where nothing listens there.
-pub(super) fn with_target(url: &str, target: &str) -> String {
-    let separator = if url.contains('?') { '&' } else { '?' };
-    format!("{url}{separator}target={}&unreachable=close", encode_uri_component(target))
+/// The URL of the WebSocket at a relay, for this target; nothing if `url` is none of a relay. Pages may use `http` or a relative path,
+/// and what listens nowhere closes the connection.
+pub(super) fn relay_url(url: &str, target: &str) -> Option<Url> {
+    if lacks_scheme(url) {
+        return None;
+    }
+    let location = Reflect::get(&global(), &"location".into()).ok()?;
+    let page = Reflect::get(&location, &"href".into()).ok().and_then(|page| page.as_string());
+    let relay = page.and_then(|page| Url::new_with_base(url, &page).ok()).or_else(|| Url::new(url).ok())?;
+    match relay.protocol().as_str() {
+        "http:" => relay.set_protocol("ws:"),
+        "https:" => relay.set_protocol("wss:"),
+        "ws:" | "wss:" => {}
+        _ => return None,
+    }
+    // Browsers send no user and no password of a URL.
+    if !relay.username().is_empty() || !relay.password().is_empty() {
+        return None;
+    }
+    relay.set_hash("");
+    relay.search_params().set("target", target);
+    relay.search_params().set("unreachable", "close");
+    Some(relay)
+}
+
+/// Whether this is a host and a port, which a page would take for a path.
+fn lacks_scheme(url: &str) -> bool {
+    let authority = url.split(['/', '?', '#']).next().unwrap_or_default();
+    let port = authority.rsplit_once(':').map(|(_, port)| port);
+    port.is_some_and(|port| !port.is_empty() && port.bytes().all(|digit| digit.is_ascii_digit()))
 }
 
 /// Runs `task` in a microtask: after the current one, and before the browser handles other events.
@@ -75,5 +99,26 @@ impl Timer {
 impl Drop for Timer {
     fn drop(&mut self) {
         clear_timeout(&self.0);
+    }
+}
+
+/// An error of the browser in words.
+pub(super) fn describe(error: &JsValue) -> String {
+    let message = Reflect::get(error, &"message".into()).ok().and_then(|message| message.as_string());
+    message.or_else(|| error.as_string()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::lacks_scheme;
+
+    #[test]
+    fn a_host_with_a_port_is_no_url() {
+        for text in ["127.0.0.1:8080", "localhost:8080/ws", "[::1]:8080", "nas:80?a"] {
+            assert!(lacks_scheme(text), "{text}");
+        }
+        for text in ["ws://127.0.0.1:8080/ws", "/ws", "", "ws", "https://a/b:80", "udp:"] {
+            assert!(!lacks_scheme(text), "{text}");
+        }
     }
 }

@@ -8,8 +8,10 @@ use std::task::{Context, Poll, Waker};
 use rakwire::endpoint::{Event, Protocol, Receipt, SendError};
 
 use super::browser::Timer;
-use super::driver::{Driver, HookedClient};
+use super::carriers::Transport;
+use super::driver::{Driver, HookedClient, Start};
 pub use super::error::{ConnectError, Ending};
+use super::local_network::Decision;
 pub use super::receive_queue::Message;
 use super::receive_queue::ReceiveQueue;
 use crate::client::OutOfMemory;
@@ -26,12 +28,11 @@ pub struct Connection<P: Protocol> {
 }
 
 impl<P: Protocol> Connection<P> {
-    /// Opens a connection through the WebSocket at `url`, within [`OPEN_MS`].
+    /// Opens a connection through a relay, within [`OPEN_MS`].
     pub(super) async fn open(
-        url: &str,
-        client: impl FnOnce([u8; 32]) -> Result<HookedClient<P>, OutOfMemory>,
+        start: Start<P, impl FnOnce([u8; 32]) -> Result<HookedClient<P>, OutOfMemory>>,
     ) -> Result<Self, ConnectError<P>> {
-        let driver = Driver::start(url, client)?;
+        let driver = Driver::start(start)?;
         let connection =
             Self { driver, queue: RefCell::new(ReceiveQueue::new()), ending: RefCell::new(None) };
         let on_deadline = Driver::on_deadline(&connection.driver);
@@ -89,6 +90,12 @@ impl<P: Protocol> Connection<P> {
         self.ending.borrow().clone()
     }
 
+    /// What carries the connection: [`Transport::WebTransport`] or [`Transport::WebSocket`], from its beginning to its end.
+    #[must_use]
+    pub fn transport(&self) -> Transport {
+        self.driver.borrow().transport().unwrap_or_default()
+    }
+
     /// The counters of the connection; all are zero when it is over.
     #[must_use]
     pub fn stats(&self) -> P::ConnectionStats {
@@ -132,6 +139,11 @@ impl<P: Protocol> Connection<P> {
         }
         if let Some(refusal) = driver.refusal {
             return Poll::Ready(Err(ConnectError::Refused(refusal)));
+        }
+        match driver.decision {
+            Some(Decision::Refused) => return Poll::Ready(Err(ConnectError::LocalNetworkRefused)),
+            Some(Decision::Undecided) => return Poll::Ready(Err(ConnectError::LocalNetworkUndecided)),
+            None => {}
         }
         if let Some(close) = &driver.relay_close {
             return Poll::Ready(Err(ConnectError::Relay(close.clone())));

@@ -6,12 +6,16 @@ use std::rc::{Rc, Weak};
 use std::task::{Context, Waker};
 
 use rakwire::Instant;
-use rakwire::endpoint::{ConnectError, Hook, Protocol, Receipt, SendError};
+use rakwire::endpoint::{Carrier, ConnectError, Hook, Protocol, Receipt, SendError};
 use wasm_bindgen::closure::Closure;
+use wasm_bindgen_futures::spawn_local;
+use web_sys::Url;
 
 use super::browser::{Timer, after_task, entropy, now, soon};
-use super::error::{self, RelayClose};
-use super::socket::{FromRelay, Socket};
+use super::carriers::{Carriers, HEAD_START_MS, Kind, NoTransport, Outcome, Transport};
+use super::error::{self, LOST, RelayClose};
+use super::local_network::{self, Decision};
+use super::socket::FromRelay;
 use crate::client::{Client, OutOfMemory, millis};
 
 /// How long to wait until a full WebSocket is looked at again: browsers do not tell when there is room.
@@ -24,6 +28,15 @@ const CATCH_UP_MS: f64 = 500.0;
 /// A client with a hook of any type, so that connections have none in theirs.
 pub(super) type HookedClient<P> = Client<P, Box<dyn Hook<P>>>;
 
+/// How a client is made, and how it hears what carries its datagrams.
+pub(super) struct Start<P: Protocol, F> {
+    /// Nothing if it is not the URL of a relay.
+    pub(super) relay: Option<Url>,
+    pub(super) transport: Transport,
+    pub(super) client: F,
+    pub(super) set_carrier: fn(&mut HookedClient<P>, Carrier),
+}
+
 /// The parts of a connection that browser callbacks and futures share.
 pub(super) struct Driver<P: Protocol> {
     pub(super) client: HookedClient<P>,
@@ -32,7 +45,15 @@ pub(super) struct Driver<P: Protocol> {
     pub(super) refusal: Option<ConnectError>,
     /// Whether the time to open a connection is over.
     pub(super) is_overdue: bool,
-    socket: Option<Socket>,
+    /// What the browser decides about the network of the relay, if that is why it is not reached.
+    pub(super) decision: Option<Decision>,
+    relay: Url,
+    set_carrier: fn(&mut HookedClient<P>, Carrier),
+    carriers: Option<Carriers>,
+    /// Until a second carrier is opened.
+    head_start: Option<(Timer, Closure<dyn FnMut()>)>,
+    /// Until an open WebSocket carries the connection.
+    yielding: Option<(Timer, Closure<dyn FnMut()>)>,
     timer: Option<(Instant, Timer)>,
     on_timer: Closure<dyn FnMut()>,
     wakers: Vec<Waker>,
@@ -54,17 +75,18 @@ struct CatchingUp {
 
 impl<P: Protocol> fmt::Debug for Driver<P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Driver").field("socket", &self.socket).finish_non_exhaustive()
+        f.debug_struct("Driver").field("carriers", &self.carriers).finish_non_exhaustive()
     }
 }
 
 impl<P: Protocol> Driver<P> {
-    /// Begins to open the WebSocket; the rest follows by itself. Fails when the browser does not take the URL or does not
-    /// have the memory.
+    /// Begins to open a carrier; the rest follows by itself. Fails when the URL is none of a relay, or the browser does not have the
+    /// memory or the transport.
     pub(super) fn start(
-        url: &str,
-        client: impl FnOnce([u8; 32]) -> Result<HookedClient<P>, OutOfMemory>,
+        start: Start<P, impl FnOnce([u8; 32]) -> Result<HookedClient<P>, OutOfMemory>>,
     ) -> Result<Rc<RefCell<Self>>, error::ConnectError<P>> {
+        let Start { relay, transport, client, set_carrier } = start;
+        let relay = relay.ok_or(error::ConnectError::BadUrl)?;
         let client = client(entropy()).map_err(|OutOfMemory| error::ConnectError::OutOfMemory)?;
         let driver = Rc::new_cyclic(|me: &Weak<RefCell<Self>>| {
             let at_timer = me.clone();
@@ -73,7 +95,12 @@ impl<P: Protocol> Driver<P> {
                 relay_close: None,
                 refusal: None,
                 is_overdue: false,
-                socket: None,
+                decision: None,
+                relay: relay.clone(),
+                set_carrier,
+                carriers: None,
+                head_start: None,
+                yielding: None,
                 timer: None,
                 on_timer: Closure::new(move || change(&at_timer, Self::on_timer)),
                 wakers: Vec::new(),
@@ -83,17 +110,42 @@ impl<P: Protocol> Driver<P> {
                 me: me.clone(),
             })
         });
-        let at_event = Rc::downgrade(&driver);
-        let on_event = move |event| change(&at_event, |driver| driver.on_relay(event));
-        let socket = Socket::open(url, on_event).map_err(|_| error::ConnectError::BadUrl)?;
-        driver.borrow_mut().socket = Some(socket);
+        let weak = Rc::downgrade(&driver);
+        let carriers = Carriers::start(&relay, transport, events(&weak))
+            .map_err(|NoTransport| error::ConnectError::NoTransport)?;
+        if carriers.may_race() {
+            driver.borrow_mut().head_start = Some(after(&weak, HEAD_START_MS, Self::open_socket));
+        }
+        driver.borrow_mut().carriers = Some(carriers);
         Ok(driver)
+    }
+
+    /// Opens a WebSocket beside what has not opened yet.
+    fn open_socket(&mut self) {
+        let on_event = events(&self.me);
+        let Some(carriers) = &mut self.carriers else { return };
+        carriers.open_socket(&self.relay, on_event);
+    }
+
+    /// Lets an open WebSocket carry the connection.
+    fn end_yielding(&mut self) {
+        if let Some(carriers) = &mut self.carriers {
+            let outcome = carriers.end_yielding();
+            self.on_outcome(outcome);
+        }
+    }
+
+    /// What carries the connection, or has carried it.
+    pub(super) fn transport(&self) -> Option<Transport> {
+        self.carriers.as_ref()?.transport()
     }
 
     /// What ends the time to open a connection.
     pub(super) fn on_deadline(driver: &Rc<RefCell<Self>>) -> Closure<dyn FnMut()> {
         let driver = Rc::downgrade(driver);
-        Closure::new(move || change(&driver, |driver| driver.is_overdue = true))
+        Closure::new(move || {
+            change(&driver, |driver| driver.ask_why_not(true, |driver| driver.is_overdue = true));
+        })
     }
 
     pub(super) fn send(
@@ -159,19 +211,57 @@ impl<P: Protocol> Driver<P> {
         });
     }
 
-    fn on_relay(&mut self, event: FromRelay) {
-        match event {
-            FromRelay::Open => {
+    fn on_relay(&mut self, kind: Kind, event: FromRelay) {
+        if let Some(carriers) = &mut self.carriers {
+            let outcome = carriers.on_event(kind, event);
+            self.on_outcome(outcome);
+        }
+    }
+
+    fn on_outcome(&mut self, outcome: Outcome) {
+        match outcome {
+            Outcome::Opened(kind) => {
+                let carrier = match kind {
+                    Kind::Session => Carrier::Datagrams,
+                    Kind::Socket => Carrier::Stream,
+                };
+                (self.set_carrier)(&mut self.client, carrier);
                 self.refusal = self.client.connect(now()).err();
             }
-            FromRelay::Datagram(datagram) => self.client.handle(now(), &datagram),
-            FromRelay::Closed(close) => {
-                self.relay_close = Some(close);
+            Outcome::Datagram(datagram) => self.client.handle(now(), &datagram),
+            Outcome::Closed(close) => {
                 self.timer = None;
+                if close.code == LOST && !self.carriers.as_ref().is_some_and(Carriers::was_open) {
+                    self.ask_why_not(false, move |driver| driver.relay_close = Some(close));
+                } else {
+                    self.relay_close = Some(close);
+                }
                 return;
             }
+            Outcome::SocketDue => {
+                self.open_socket();
+                return;
+            }
+            Outcome::Yields => {
+                let yields_ms = self.carriers.as_ref().and_then(Carriers::yields_ms).unwrap_or_default();
+                self.yielding = Some(after(&self.me, yields_ms, Self::end_yielding));
+                return;
+            }
+            Outcome::Nothing => return,
         }
         self.pump();
+    }
+
+    /// A relay that is not reached may be in a network that the browser keeps this page from. `then` follows within a moment.
+    fn ask_why_not(&self, is_overdue: bool, then: impl FnOnce(&mut Self) + 'static) {
+        let (me, relay) = (self.me.clone(), self.relay.clone());
+        spawn_local(async move {
+            let decision = local_network::explain(&relay, is_overdue).await;
+            change(&me, |driver| {
+                driver.decision = decision;
+                then(driver);
+            });
+        });
     }
 
     fn on_timer(&mut self) {
@@ -212,17 +302,17 @@ impl<P: Protocol> Driver<P> {
             self.catch_up();
             return;
         }
-        let Some(socket) = self.socket.as_ref().filter(|socket| socket.is_open()) else {
+        let Some(carriers) = self.carriers.as_ref().filter(|carriers| carriers.is_open()) else {
             return;
         };
         self.client.handle_timeout(now);
-        while socket.has_room() {
+        while carriers.has_room() {
             match self.client.poll_transmit(now) {
-                Some(datagram) => socket.send(datagram),
+                Some(datagram) => carriers.send(datagram),
                 None => break,
             }
         }
-        let least = if socket.has_room() { 0.0 } else { FULL_SOCKET_MS };
+        let least = if carriers.has_room() { 0.0 } else { FULL_SOCKET_MS };
         match self.client.poll_timeout() {
             None => self.timer = None,
             Some(due) if self.timer.as_ref().is_some_and(|(at, _)| *at <= due) => {}
@@ -232,6 +322,23 @@ impl<P: Protocol> Driver<P> {
             }
         }
     }
+}
+
+/// Changes a driver after so many milliseconds, unless what is returned is dropped before.
+fn after<P: Protocol>(
+    driver: &Weak<RefCell<Driver<P>>>,
+    ms: f64,
+    work: fn(&mut Driver<P>),
+) -> (Timer, Closure<dyn FnMut()>) {
+    let driver = driver.clone();
+    let on_due = Closure::new(move || change(&driver, work));
+    (Timer::start(&on_due, ms), on_due)
+}
+
+/// What carriers call with their events.
+fn events<P: Protocol>(driver: &Weak<RefCell<Driver<P>>>) -> impl Fn(Kind, FromRelay) + Clone + use<P> {
+    let driver = driver.clone();
+    move |kind, event| change(&driver, |driver| driver.on_relay(kind, event))
 }
 
 /// Changes a driver that still exists, then wakes the tasks that wait for anything to happen.

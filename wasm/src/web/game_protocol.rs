@@ -17,10 +17,12 @@
 use core::time::Duration;
 
 use rakwire::endpoint::Hook;
-use rakwire::game_protocol::{Carrier, ConnectFailure, GameProtocol};
+use rakwire::game_protocol::{ConnectFailure, GameProtocol};
 
-use super::browser::with_target;
+use super::browser::relay_url;
+use super::carriers::Transport;
 use super::connection;
+use super::driver::Start;
 use crate::client::{Client, Memory};
 
 /// An open connection of the Game Protocol.
@@ -40,16 +42,18 @@ pub struct Options {
     pub memory: Memory,
     /// How long the server may be silent until the connection is lost. Default: 15 s.
     pub timeout: Option<Duration>,
+    /// By what the connection reaches the relay. Default: WebTransport where there is one, and otherwise a WebSocket.
+    pub transport: Transport,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { memory: Memory::GAME_PROTOCOL, timeout: None }
+        Self { memory: Memory::GAME_PROTOCOL, timeout: None, transport: Transport::Auto }
     }
 }
 
 /// Opens a connection to the game server that the relay at `url` knows as `target`, in at most `attempts` attempts of
-/// two seconds, at least one. Each has a WebSocket of its own, for which the relay calls from another port: an original
+/// two seconds, at least one. Each has a WebSocket or a session of WebTransport of its own, for which the relay calls from another port: an original
 /// server does not hear a client twice from the same one.
 ///
 /// Dropping the future gives up.
@@ -82,21 +86,24 @@ pub async fn connect_with_hook<H: Hook<GameProtocol> + 'static>(
     url: &str,
     target: &str,
     attempts: u8,
-    Options { memory, timeout }: Options,
+    Options { memory, timeout, transport }: Options,
     hook: impl Fn() -> H,
 ) -> Result<Connection, ConnectError> {
-    let url = with_target(url, target);
-    let client = |entropy| {
-        let hook: Box<dyn Hook<GameProtocol>> = Box::new(hook());
-        let mut client = Client::game_protocol(entropy, memory, timeout, hook)?;
-        client.set_carrier(Carrier::Stream);
-        Ok(client)
+    let relay = relay_url(url, target);
+    let start = || Start {
+        relay: relay.clone(),
+        transport,
+        client: |entropy| {
+            let hook: Box<dyn Hook<GameProtocol>> = Box::new(hook());
+            Client::game_protocol(entropy, memory, timeout, hook)
+        },
+        set_carrier: Client::<GameProtocol, _>::set_carrier,
     };
     for _ in 1..attempts {
-        match Connection::open(&url, &client).await {
+        match Connection::open(start()).await {
             Err(ConnectError::Server(ConnectFailure::NoAnswer)) => {}
             result => return result,
         }
     }
-    Connection::open(&url, &client).await
+    Connection::open(start()).await
 }

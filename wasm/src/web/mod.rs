@@ -1,6 +1,6 @@
 //! RakNet and the Game Protocol for games that are Rust themselves and run in a browser.
 //!
-//! [`connect`] opens a WebSocket to a relay and a [`Connection`] through it. It works in pages and in workers, and with
+//! [`connect`] opens a [`Connection`] through a relay, by WebTransport or a WebSocket ([`Transport`]). It works in pages and in workers, and with
 //! every executor that runs there; `wasm_bindgen_futures::spawn_local` is one.
 //!
 //! This module names the types of [`raknet`]; [`game_protocol`] names the same types for the Game Protocol, and
@@ -21,17 +21,22 @@
 //! # }
 //! ```
 
+mod announced;
 mod browser;
+mod carriers;
 pub mod connection;
 mod driver;
 mod error;
 pub mod game_protocol;
+mod local_network;
 mod ping;
 pub mod raknet;
 mod receive_queue;
+mod session;
 mod socket;
 
 pub use crate::Memory;
+pub use carriers::Transport;
 pub use error::RelayClose;
 pub use ping::{PingError, Pong, ping};
 pub use raknet::{ConnectError, Connection, Ending, Message, Options, connect, connect_with_hook};

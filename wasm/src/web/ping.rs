@@ -10,10 +10,13 @@ use rakwire::Instant;
 use rakwire::raknet::{Guid, PongFraming};
 use rakwire::wire::offline::{Offline, PingScope};
 use rakwire::wire::{Reader, Wire, Writer};
+use wasm_bindgen::JsValue;
 use wasm_bindgen::closure::Closure;
+use web_sys::Url;
 
-use super::browser::{Timer, entropy, now, with_target};
-use super::error::RelayClose;
+use super::browser::{Timer, describe, entropy, now, relay_url};
+use super::error::{BAD_URL, LOCAL_NETWORK_REFUSED, LOCAL_NETWORK_UNDECIDED, LOST, RelayClose};
+use super::local_network::{self, Decision};
 use super::socket::{FromRelay, Socket};
 use crate::client::millis;
 
@@ -38,8 +41,12 @@ pub struct Pong {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PingError {
-    /// The browser does not take the URL for a WebSocket's.
+    /// The URL is not one of a relay.
     BadUrl,
+    /// As [`ConnectError::LocalNetworkRefused`](super::ConnectError::LocalNetworkRefused).
+    LocalNetworkRefused,
+    /// As [`ConnectError::LocalNetworkUndecided`](super::ConnectError::LocalNetworkUndecided).
+    LocalNetworkUndecided,
     /// The relay refused, or cannot be reached.
     Relay(RelayClose),
     /// The server did not answer in time.
@@ -49,7 +56,9 @@ pub enum PingError {
 impl core::fmt::Display for PingError {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match self {
-            Self::BadUrl => f.write_str("the URL is not one of a WebSocket"),
+            Self::BadUrl => f.write_str(BAD_URL),
+            Self::LocalNetworkRefused => f.write_str(LOCAL_NETWORK_REFUSED),
+            Self::LocalNetworkUndecided => f.write_str(LOCAL_NETWORK_UNDECIDED),
             Self::Relay(close) => close.fmt(f),
             Self::NoAnswer => f.write_str("the server does not answer"),
         }
@@ -59,7 +68,7 @@ impl core::fmt::Display for PingError {
 impl core::error::Error for PingError {}
 
 /// Asks the RakNet server that the relay at `url` knows as `target` what it says of itself, every second until it
-/// answers, for `timeout` at the most. It takes no connection.
+/// answers, for `timeout` at the most. It takes no connection, and goes by a WebSocket, as every relay has one.
 ///
 /// Dropping the future gives up. A list of servers asks all of them at the same time, with a future each.
 ///
@@ -78,8 +87,23 @@ impl core::error::Error for PingError {}
 /// # }
 /// ```
 pub async fn ping(url: &str, target: &str, scope: PingScope, timeout: Duration) -> Result<Pong, PingError> {
-    let asked = Question::start(&with_target(url, target), scope, timeout)?;
-    poll_fn(|cx| asked.borrow_mut().poll(cx)).await
+    let relay = relay_url(url, target).ok_or(PingError::BadUrl)?;
+    let answer = {
+        match Question::start(&relay, scope, timeout) {
+            Ok(asked) => poll_fn(|cx| asked.borrow_mut().poll(cx)).await,
+            Err(error) => Err(PingError::Relay(RelayClose { code: LOST, reason: describe(&error) })),
+        }
+    };
+    let is_overdue = match &answer {
+        Err(PingError::NoAnswer) => true,
+        Err(PingError::Relay(close)) if close.code == LOST => false,
+        _ => return answer,
+    };
+    match local_network::explain(&relay, is_overdue).await {
+        Some(Decision::Refused) => Err(PingError::LocalNetworkRefused),
+        Some(Decision::Undecided) => Err(PingError::LocalNetworkUndecided),
+        None => answer,
+    }
 }
 
 /// A question on its way.
@@ -97,7 +121,7 @@ struct Question {
 }
 
 impl Question {
-    fn start(url: &str, scope: PingScope, timeout: Duration) -> Result<Rc<RefCell<Self>>, PingError> {
+    fn start(relay: &Url, scope: PingScope, timeout: Duration) -> Result<Rc<RefCell<Self>>, JsValue> {
         let [a, b, c, d, e, f, g, h, ..] = entropy();
         let question = Rc::new_cyclic(|me: &Weak<RefCell<Self>>| {
             let at_timer = me.clone();
@@ -115,7 +139,7 @@ impl Question {
         });
         let at_event = Rc::downgrade(&question);
         let on_event = move |event| change(&at_event, |question| question.on_relay(event));
-        let socket = Socket::open(url, on_event).map_err(|_| PingError::BadUrl)?;
+        let socket = Socket::open(relay, on_event)?;
         question.borrow_mut().socket = Some(socket);
         question.borrow_mut().wait();
         Ok(question)

@@ -5,7 +5,7 @@ use core::net::SocketAddr;
 use core::time::Duration;
 
 use rakwire::endpoint::Hook;
-use rakwire::raknet::{Carrier, Guid, Outcome, Progress, RakNet, Receipt};
+use rakwire::raknet::{Guid, Outcome, Progress, RakNet, Receipt};
 #[cfg(feature = "secure")]
 use rakwire::raknet::{SecurePeer, Security};
 #[cfg(feature = "secure")]
@@ -13,8 +13,10 @@ use rakwire::secure::{ConnectToken, ServerTrust, StaticKey, TokenServer};
 
 #[cfg(feature = "secure")]
 use super::browser::entropy;
-use super::browser::with_target;
+use super::browser::relay_url;
+use super::carriers::Transport;
 use super::connection;
+use super::driver::Start;
 use super::receive_queue::ReceiveQueue;
 use crate::client::{Client, Memory, RakNetSettings};
 
@@ -45,6 +47,8 @@ pub struct Options<'p> {
     /// How long the server may be silent while something that it must acknowledge is under way, until the connection is
     /// lost. Default: 10 s.
     pub timeout: Option<Duration>,
+    /// By what the connection reaches the relay. Default: WebTransport where there is one, and otherwise a WebSocket.
+    pub transport: Transport,
     /// The most that leaves in a second, in bits. Default: as much as the path carries.
     pub outgoing_limit: Option<u64>,
     /// Whom the server has to be; with it the connection is a secure one, from the page to the server, whatever the relay is.
@@ -68,6 +72,7 @@ impl fmt::Debug for Options<'_> {
             password: _,
             memory,
             timeout,
+            transport,
             outgoing_limit,
             #[cfg(feature = "secure")]
             trust,
@@ -82,6 +87,7 @@ impl fmt::Debug for Options<'_> {
             .field("progress_interval", progress_interval)
             .field("memory", memory)
             .field("timeout", timeout)
+            .field("transport", transport)
             .field("outgoing_limit", outgoing_limit);
         #[cfg(feature = "secure")]
         debug.field("trust", trust).field("identity", identity).field("identity_data", identity_data);
@@ -97,6 +103,7 @@ impl Default for Options<'_> {
             password: &[],
             memory: Memory::RAKNET,
             timeout: None,
+            transport: Transport::Auto,
             outgoing_limit: None,
             #[cfg(feature = "secure")]
             trust: None,
@@ -179,12 +186,13 @@ pub async fn connect_with_hook(
         #[cfg(feature = "secure")]
         identity_data: options.identity_data,
     };
-    let client = |entropy| {
-        let mut client = Client::raknet(entropy, settings, Box::new(hook) as Box<dyn Hook<RakNet>>)?;
-        client.set_carrier(Carrier::Stream);
-        Ok(client)
+    let start = Start {
+        relay: relay_url(url, target),
+        transport: options.transport,
+        client: |entropy| Client::raknet(entropy, settings, Box::new(hook) as Box<dyn Hook<RakNet>>),
+        set_carrier: Client::<RakNet, _>::set_carrier,
     };
-    Connection::open(&with_target(url, target), client).await
+    Connection::open(start).await
 }
 
 /// Whom the server has to be, and what a handshake needs. An identity alone is for the peer to refuse.

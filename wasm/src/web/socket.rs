@@ -1,31 +1,114 @@
 //! The WebSocket to the relay and its callbacks.
 
-use std::cell::Cell;
-use std::rc::Rc;
+use std::cell::{Cell, RefCell};
+use std::rc::{Rc, Weak};
 
 use js_sys::{ArrayBuffer, Uint8Array};
 use wasm_bindgen::prelude::*;
-use web_sys::{BinaryType, CloseEvent, Event, MessageEvent, WebSocket};
+use wasm_bindgen_futures::spawn_local;
+use web_sys::{AbortController, BinaryType, CloseEvent, Event, MessageEvent, Url, WebSocket};
 
+use super::announced::ask;
 use super::browser::after_task;
-use super::error::RelayClose;
+use super::error::{LOST, RelayClose};
 
 /// The limit for bytes in the buffer of the WebSocket, where datagrams only get older.
-const MAX_BUFFERED: u32 = 64 * 1024;
+pub(super) const MAX_BUFFERED: u32 = 64 * 1024;
 
-/// The close code of a connection that was lost (RFC 6455 section 7.4.1).
-const LOST: u16 = 1006;
+/// The path at which a relay has its WebSocket. One that cannot be opened elsewhere is sought where the relay announces it.
+const PATH: &str = "/ws";
 
-/// An event of the WebSocket.
+/// An event of what leads to the relay.
 pub(super) enum FromRelay {
     Open,
     Datagram(Vec<u8>),
     Closed(RelayClose),
 }
 
-/// An open or opening WebSocket. Dropping it closes it.
+/// An open or opening WebSocket of a relay. Dropping it closes it.
 #[derive(Debug)]
 pub(super) struct Socket {
+    /// Of this path, or of another one.
+    current: Rc<RefCell<Option<Opened>>>,
+    giving_up: AbortController,
+}
+
+impl Socket {
+    pub(super) fn open(relay: &Url, on_event: impl Fn(FromRelay) + Clone + 'static) -> Result<Self, JsValue> {
+        let current = Rc::new(RefCell::new(None));
+        let socket = Self { current: Rc::clone(&current), giving_up: AbortController::new()? };
+        let opened = if relay.pathname().ends_with(PATH) {
+            Opened::new(&relay.href(), on_event)?
+        } else {
+            let seeking = Seeking {
+                relay: relay.clone(),
+                giving_up: socket.giving_up.clone(),
+                current: Rc::downgrade(&current),
+            };
+            let was_open = Rc::new(Cell::new(false));
+            let on_first = move |event| {
+                if let FromRelay::Closed(close) = &event
+                    && close.code == LOST
+                    && !was_open.get()
+                {
+                    spawn_local(seeking.clone().run(close.clone(), on_event.clone()));
+                } else {
+                    was_open.set(true);
+                    on_event(event);
+                }
+            };
+            Opened::new(&relay.href(), on_first)?
+        };
+        *current.borrow_mut() = Some(opened);
+        Ok(socket)
+    }
+
+    pub(super) fn is_open(&self) -> bool {
+        self.current.borrow().as_ref().is_some_and(|opened| opened.socket.ready_state() == WebSocket::OPEN)
+    }
+
+    pub(super) fn has_room(&self) -> bool {
+        self.current.borrow().as_ref().is_some_and(|opened| opened.socket.buffered_amount() < MAX_BUFFERED)
+    }
+
+    /// Sends a datagram. A closing socket drops it, like a loss.
+    pub(super) fn send(&self, datagram: &[u8]) {
+        if let Some(opened) = &*self.current.borrow() {
+            let _ = opened.socket.send_with_u8_array(datagram);
+        }
+    }
+}
+
+impl Drop for Socket {
+    fn drop(&mut self) {
+        self.giving_up.abort();
+    }
+}
+
+/// The search for the path of a WebSocket that could not be opened where it was said to be.
+#[derive(Clone)]
+struct Seeking {
+    relay: Url,
+    giving_up: AbortController,
+    current: Weak<RefCell<Option<Opened>>>,
+}
+
+impl Seeking {
+    async fn run(self, close: RelayClose, on_event: impl Fn(FromRelay) + Clone + 'static) {
+        let said = ask(&self.relay, &self.giving_up).await;
+        let Some(current) = self.current.upgrade() else { return };
+        let opened = said.websocket_url(&self.relay).and_then(|url| Opened::new(&url, on_event.clone()).ok());
+        if opened.is_none() {
+            on_event(FromRelay::Closed(said.refused.unwrap_or(close)));
+        } else {
+            *current.borrow_mut() = opened;
+        }
+    }
+}
+
+/// A WebSocket and its callbacks.
+#[derive(Debug)]
+struct Opened {
     socket: WebSocket,
     _on_open: Closure<dyn FnMut()>,
     _on_message: Closure<dyn FnMut(MessageEvent)>,
@@ -33,8 +116,8 @@ pub(super) struct Socket {
     _on_error: Closure<dyn FnMut(Event)>,
 }
 
-impl Socket {
-    pub(super) fn open(url: &str, on_event: impl Fn(FromRelay) + Clone + 'static) -> Result<Self, JsValue> {
+impl Opened {
+    fn new(url: &str, on_event: impl Fn(FromRelay) + Clone + 'static) -> Result<Self, JsValue> {
         let socket = WebSocket::new(url)?;
         socket.set_binary_type(BinaryType::Arraybuffer);
         let notify = on_event.clone();
@@ -65,22 +148,9 @@ impl Socket {
             _on_error: on_error,
         })
     }
-
-    pub(super) fn is_open(&self) -> bool {
-        self.socket.ready_state() == WebSocket::OPEN
-    }
-
-    pub(super) fn has_room(&self) -> bool {
-        self.socket.buffered_amount() < MAX_BUFFERED
-    }
-
-    /// Sends a datagram. A closing socket drops it, like a loss.
-    pub(super) fn send(&self, datagram: &[u8]) {
-        let _ = self.socket.send_with_u8_array(datagram);
-    }
 }
 
-impl Drop for Socket {
+impl Drop for Opened {
     fn drop(&mut self) {
         self.socket.set_onopen(None);
         self.socket.set_onmessage(None);

@@ -1,0 +1,133 @@
+//! What a relay says of its transports, at `/transports`.
+
+use js_sys::{Array, Function, Object, Promise, Reflect, Uint8Array};
+use wasm_bindgen::prelude::*;
+use wasm_bindgen_futures::JsFuture;
+use web_sys::{AbortController, Url};
+
+use super::browser::Timer;
+use super::error::RelayClose;
+use super::local_network::target_address_space;
+
+/// How long a relay may take to answer, as in the npm package.
+const ANSWER_MS: f64 = 10_000.0;
+
+#[wasm_bindgen]
+extern "C" {
+    #[wasm_bindgen(catch, js_name = fetch)]
+    fn fetch(url: &str, options: &Object) -> Result<Promise, JsValue>;
+    #[wasm_bindgen(catch, js_name = atob)]
+    fn from_base64(text: &str) -> Result<String, JsValue>;
+}
+
+/// WebTransport at a relay.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Offer {
+    /// The UDP port; the host is that of the relay.
+    pub(super) port: u16,
+    pub(super) path: String,
+    /// SHA-256 of the certificates; none if one of an authority is used.
+    pub(super) certificate_hashes: Vec<Vec<u8>>,
+}
+
+/// What a relay answers; nothing of it where no relay does.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Announced {
+    /// It lets this page in by no transport.
+    pub(super) refused: Option<RelayClose>,
+    /// The path of its WebSocket, beside that of the announcement itself.
+    websocket: Option<String>,
+    pub(super) webtransport: Option<Offer>,
+}
+
+impl Announced {
+    /// The URL of the WebSocket; nothing if it is the one that was given, or none is announced.
+    pub(super) fn websocket_url(&self, given: &Url) -> Option<String> {
+        // A proxy may have put the relay below a path of its own.
+        let path = format!(".{}", self.websocket.as_ref()?);
+        let url = Url::new_with_base(&path, &given.href()).ok()?;
+        url.set_search(&given.search());
+        (url.pathname() != given.pathname()).then(|| url.href())
+    }
+}
+
+/// Asks the relay of this WebSocket, until it is given up, or too late.
+pub(super) async fn ask(relay: &Url, giving_up: &AbortController) -> Announced {
+    let controller = giving_up.clone();
+    let give_up = Closure::new(move || controller.abort());
+    let _deadline = Timer::start(&give_up, ANSWER_MS);
+    answer(relay, giving_up).await.unwrap_or_default()
+}
+
+async fn answer(relay: &Url, giving_up: &AbortController) -> Result<Announced, JsValue> {
+    let url = Url::new_with_base("transports", &relay.href())?;
+    url.set_protocol(if relay.protocol() == "wss:" { "https:" } else { "http:" });
+    let options = Object::new();
+    Reflect::set(&options, &"signal".into(), &giving_up.signal())?;
+    if let Some(space) = target_address_space(&url) {
+        Reflect::set(&options, &"targetAddressSpace".into(), &space.into())?;
+    }
+    let response = JsFuture::from(fetch(&url.href(), &options)?).await?;
+    let is_ok = Reflect::get(&response, &"ok".into())?.is_truthy();
+    let json = Reflect::get(&response, &"json".into())?.dyn_into::<Function>()?;
+    let said = JsFuture::from(json.call0(&response)?.dyn_into::<Promise>()?).await?;
+    Ok(if is_ok {
+        Announced { refused: None, websocket: path(&said), webtransport: offer(&said) }
+    } else {
+        Announced { refused: refusal(&said), ..Announced::default() }
+    })
+}
+
+/// A member of an object; nothing of what is none.
+fn member(object: &JsValue, name: &str) -> Option<JsValue> {
+    Reflect::get(object.dyn_ref::<Object>()?, &name.into()).ok()
+}
+
+/// A whole number that fits its type.
+fn number(value: &JsValue) -> Option<u16> {
+    let number = value.as_f64().filter(|number| number.fract() == 0.0 && (0.0..65_536.0).contains(number))?;
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it was looked at")]
+    Some(number as u16)
+}
+
+fn path(said: &JsValue) -> Option<String> {
+    let path = member(&member(said, "websocket")?, "path")?.as_string()?;
+    path.starts_with('/').then_some(path)
+}
+
+fn offer(said: &JsValue) -> Option<Offer> {
+    let said = member(said, "webtransport")?;
+    let hashes = member(&said, "certificate_hashes")?.dyn_into::<Array>().ok()?;
+    let hash =
+        |text: JsValue| Some(from_base64(&text.as_string()?).ok()?.chars().map(|byte| byte as u8).collect());
+    Some(Offer {
+        port: number(&member(&said, "port")?)?,
+        path: member(&said, "path")?.as_string()?,
+        certificate_hashes: hashes.iter().map(hash).collect::<Option<_>>()?,
+    })
+}
+
+fn refusal(said: &JsValue) -> Option<RelayClose> {
+    let code = number(&member(said, "code")?)?;
+    let reason = member(said, "reason").and_then(|reason| reason.as_string());
+    Some(RelayClose { code, reason: reason.unwrap_or_default() })
+}
+
+/// The options of a session with the certificates of an offer.
+pub(super) fn session_options(offer: &Offer) -> Result<Object, JsValue> {
+    let options = Object::new();
+    let set = |object: &Object, name: &str, value: &JsValue| Reflect::set(object, &name.into(), value);
+    set(&options, "congestionControl", &"low-latency".into())?;
+    set(&options, "requireUnreliable", &true.into())?;
+    let hashes = Array::new();
+    for hash in &offer.certificate_hashes {
+        let entry = Object::new();
+        set(&entry, "algorithm", &"sha-256".into())?;
+        set(&entry, "value", &Uint8Array::from(hash.as_slice()))?;
+        hashes.push(&entry);
+    }
+    if hashes.length() > 0 {
+        set(&options, "serverCertificateHashes", &hashes)?;
+    }
+    Ok(options)
+}

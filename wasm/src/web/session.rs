@@ -1,0 +1,262 @@
+//! A session of WebTransport to the relay: datagrams alone, as in the npm package. The browser's objects are declared here, since
+//! `web-sys` has them only for programs that are compiled with `--cfg web_sys_unstable_apis`.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use js_sys::{Object, Promise, Reflect, Uint8Array, global};
+use wasm_bindgen::prelude::*;
+use wasm_bindgen_futures::{JsFuture, spawn_local};
+use web_sys::{AbortController, Url};
+
+use super::announced::{Offer, ask, session_options};
+use super::browser::describe;
+use super::error::{LOST, RelayClose};
+use super::socket::{FromRelay, MAX_BUFFERED};
+
+/// The close code of a session without one (RFC 6455 section 7.4.1).
+const NORMAL: u16 = 1000;
+/// How long a datagram may wait in the browser: what is older is of no use, and is sent again if it must arrive.
+const MAX_AGE_MS: f64 = 500.0;
+/// How many datagrams may wait in the browser in each direction.
+const MAX_WAITING: f64 = 256.0;
+/// What Safari takes, and what every relay has room for in a packet of QUIC. RakNet's MTU is 28 bytes more: 1,052.
+const LONGEST_DATAGRAM: usize = 1_024;
+/// The id of RakNet's first request, which is padded to the MTU that it proposes.
+const REQUEST_1: u8 = 0x05;
+/// Its id and the magic, and the version of the protocol.
+const REQUEST_1_LEAST: usize = 18;
+
+#[wasm_bindgen]
+extern "C" {
+    #[derive(Clone, Debug)]
+    type WebTransport;
+    #[wasm_bindgen(constructor, catch)]
+    fn new(url: &str, options: &Object) -> Result<WebTransport, JsValue>;
+    #[wasm_bindgen(method, getter)]
+    fn ready(this: &WebTransport) -> Promise;
+    #[wasm_bindgen(method, getter)]
+    fn closed(this: &WebTransport) -> Promise;
+    #[wasm_bindgen(method, getter)]
+    fn datagrams(this: &WebTransport) -> Datagrams;
+    #[wasm_bindgen(method, catch)]
+    fn close(this: &WebTransport, info: &Object) -> Result<(), JsValue>;
+
+    type Datagrams;
+    #[wasm_bindgen(method, getter)]
+    fn readable(this: &Datagrams) -> Readable;
+    #[wasm_bindgen(method, getter)]
+    fn writable(this: &Datagrams) -> Option<Writable>;
+    #[wasm_bindgen(method, catch, js_name = createWritable)]
+    fn create_writable(this: &Datagrams) -> Result<Writable, JsValue>;
+    #[wasm_bindgen(method, getter, js_name = maxDatagramSize)]
+    fn max_datagram_size(this: &Datagrams) -> f64;
+
+    type Readable;
+    #[wasm_bindgen(method, catch, js_name = getReader)]
+    fn reader(this: &Readable) -> Result<Reader, JsValue>;
+    type Reader;
+    #[wasm_bindgen(method)]
+    fn read(this: &Reader) -> Promise;
+
+    type Writable;
+    #[wasm_bindgen(method, catch, js_name = getWriter)]
+    fn writer(this: &Writable) -> Result<Writer, JsValue>;
+    #[derive(Debug)]
+    type Writer;
+    #[wasm_bindgen(method)]
+    fn write(this: &Writer, datagram: &Uint8Array) -> Promise;
+}
+
+/// Whether the browser has WebTransport. It has none for pages of `http` but those of this machine.
+pub(super) fn is_there() -> bool {
+    Reflect::get(&global(), &"WebTransport".into()).is_ok_and(|class| class.is_function())
+}
+
+/// An open or opening session. Dropping it closes it.
+#[derive(Debug)]
+pub(super) struct Session(Rc<Shared>);
+
+/// What tasks of a session share.
+#[derive(Debug)]
+struct Shared {
+    giving_up: AbortController,
+    session: RefCell<Option<WebTransport>>,
+    writer: RefCell<Option<Writer>>,
+    /// Bytes that the browser has not taken.
+    buffered: Cell<u32>,
+    is_over: Cell<bool>,
+}
+
+impl Session {
+    /// Begins to open a session beside the WebSocket at `relay`.
+    pub(super) fn open(relay: Url, on_event: impl Fn(FromRelay) + Clone + 'static) -> Result<Self, JsValue> {
+        let shared = Rc::new(Shared {
+            giving_up: AbortController::new()?,
+            session: RefCell::new(None),
+            writer: RefCell::new(None),
+            buffered: Cell::new(0),
+            is_over: Cell::new(false),
+        });
+        let running = Rc::clone(&shared);
+        spawn_local(async move {
+            let ended = run(&running, &relay, &on_event).await;
+            let close = ended.unwrap_or_else(|error| RelayClose { code: LOST, reason: describe(&error) });
+            if !running.is_over.replace(true) {
+                on_event(FromRelay::Closed(close));
+            }
+        });
+        Ok(Self(shared))
+    }
+
+    pub(super) fn is_open(&self) -> bool {
+        self.0.writer.borrow().is_some() && !self.0.is_over.get()
+    }
+
+    pub(super) fn has_room(&self) -> bool {
+        self.0.buffered.get() < MAX_BUFFERED
+    }
+
+    /// Sends a datagram; one that is too long for the path is lost. The first request of RakNet is cut: the server proposes no more
+    /// than what arrives.
+    pub(super) fn send(&self, datagram: &[u8]) {
+        let (writer, Some(fitting)) = (self.0.writer.borrow(), fit(datagram, self.0.longest())) else {
+            return;
+        };
+        let Some(writer) = &*writer else { return };
+        let length = u32::try_from(fitting.len()).unwrap_or(u32::MAX);
+        self.0.buffered.set(self.0.buffered.get().saturating_add(length));
+        let (shared, written) = (Rc::clone(&self.0), writer.write(&Uint8Array::from(fitting)));
+        spawn_local(async move {
+            // What is wrong with it ends the session too.
+            let _ = JsFuture::from(written).await;
+            shared.buffered.set(shared.buffered.get().saturating_sub(length));
+        });
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.0.is_over.set(true);
+        self.0.giving_up.abort();
+        self.0.close();
+    }
+}
+
+impl Shared {
+    fn close(&self) {
+        if let Some(session) = &*self.session.borrow() {
+            let info = Object::new();
+            let _ = Reflect::set(&info, &"closeCode".into(), &NORMAL.into());
+            // It fails for one that has not been open, or is not any more.
+            let _ = session.close(&info);
+        }
+    }
+
+    /// The longest datagram that arrives in both directions.
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is a length, and limited")]
+    fn longest(&self) -> usize {
+        let session = self.session.borrow();
+        let size = session.as_ref().map_or(f64::INFINITY, |session| session.datagrams().max_datagram_size());
+        if size < LONGEST_DATAGRAM as f64 { size as usize } else { LONGEST_DATAGRAM }
+    }
+}
+
+/// The datagram as a path takes it, if it does.
+fn fit(datagram: &[u8], longest: usize) -> Option<&[u8]> {
+    if datagram.len() <= longest {
+        return Some(datagram);
+    }
+    let may_be_cut = datagram.first() == Some(&REQUEST_1) && longest >= REQUEST_1_LEAST;
+    datagram.get(..longest).filter(|_| may_be_cut)
+}
+
+/// Opens a session and receives, until its end.
+async fn run(
+    shared: &Rc<Shared>,
+    relay: &Url,
+    on_event: &(impl Fn(FromRelay) + Clone + 'static),
+) -> Result<RelayClose, JsValue> {
+    let said = ask(relay, &shared.giving_up).await;
+    if shared.is_over.get() {
+        return Err(JsValue::UNDEFINED);
+    }
+    if let Some(refused) = said.refused {
+        return Ok(refused);
+    }
+    let offer = said.webtransport.ok_or("the relay has no WebTransport")?;
+    let session = WebTransport::new(&session_url(relay, &offer)?, &session_options(&offer)?)?;
+    *shared.session.borrow_mut() = Some(session.clone());
+    // Asked before it can be rejected, so that the browser reports no rejection that goes unheard.
+    let closed = JsFuture::from(session.closed());
+    JsFuture::from(session.ready()).await?;
+    let datagrams = session.datagrams();
+    limit(&datagrams)?;
+    let writable = datagrams.create_writable().ok().or_else(|| datagrams.writable());
+    let writer = writable.ok_or("the browser has no stream of datagrams")?.writer()?;
+    *shared.writer.borrow_mut() = Some(writer);
+    if shared.is_over.get() {
+        shared.close();
+    } else {
+        on_event(FromRelay::Open);
+        let (reader, shared, on_event) =
+            (datagrams.readable().reader()?, Rc::clone(shared), on_event.clone());
+        spawn_local(async move {
+            // Its end is that of the session, which has more details.
+            let _ = receive(&shared, &reader, &on_event).await;
+        });
+    }
+    let end = closed.await?;
+    let member = |name: &str| Reflect::get(&end, &name.into()).unwrap_or(JsValue::UNDEFINED);
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "codes of relays are smaller")]
+    let code = member("closeCode").as_f64().filter(|code| *code > 0.0).map_or(NORMAL, |code| code as u16);
+    Ok(RelayClose { code, reason: member("reason").as_string().unwrap_or_default() })
+}
+
+async fn receive(shared: &Shared, reader: &Reader, on_event: &impl Fn(FromRelay)) -> Result<(), JsValue> {
+    loop {
+        let read = JsFuture::from(reader.read()).await?;
+        if shared.is_over.get() || Reflect::get(&read, &"done".into())?.is_truthy() {
+            return Ok(());
+        }
+        let datagram = Reflect::get(&read, &"value".into())?.dyn_into::<Uint8Array>()?;
+        on_event(FromRelay::Datagram(datagram.to_vec()));
+    }
+}
+
+/// The parameters are those of the WebSocket.
+fn session_url(relay: &Url, offer: &Offer) -> Result<String, JsValue> {
+    let url = Url::new_with_base(&offer.path, &relay.href())?;
+    url.set_protocol("https:");
+    url.set_port(&offer.port.to_string());
+    url.set_search(&relay.search());
+    Ok(url.href())
+}
+
+/// Limits what waits in the browser. The names of two limits have changed.
+fn limit(datagrams: &Datagrams) -> Result<(), JsValue> {
+    for way in ["outgoing", "incoming"] {
+        let set =
+            |name: &str, value: f64| Reflect::set(datagrams, &format!("{way}{name}").into(), &value.into());
+        set("MaxAge", MAX_AGE_MS)?;
+        let newer = "MaxBufferedDatagrams";
+        let has_newer = Reflect::has(datagrams, &format!("{way}{newer}").into())?;
+        set(if has_newer { newer } else { "HighWaterMark" }, MAX_WAITING)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_request_is_cut_to_the_path_and_no_other_datagram_is() {
+        let request = [REQUEST_1; 1_464];
+        assert_eq!(fit(&request, 1_024), request.get(..1_024));
+        assert_eq!(fit(&request, 17), None);
+        assert_eq!(fit(&[0x84; 1_024], 1_024), Some([0x84; 1_024].as_slice()));
+        assert_eq!(fit(&[0x84; 1_025], 1_024), None);
+        assert_eq!(fit(&[], 1_024), Some([].as_slice()));
+    }
+}

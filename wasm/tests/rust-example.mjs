@@ -1,0 +1,34 @@
+// The example `echo` of Rust in browsers, built for a page.
+
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+import { openPage } from "./browser.mjs";
+import { startRelay } from "./support.mjs";
+
+const CRATE = fileURLToPath(new URL("..", import.meta.url));
+const WASM = "wasm32-unknown-unknown";
+
+/** Builds it into a folder, with a page that is empty. */
+export function buildExample(folder) {
+  const run = (program, ...args) => execFileSync(program, args, { cwd: CRATE, encoding: "utf8" });
+  const { target_directory: target } = JSON.parse(run("cargo", "metadata", "--no-deps", "--format-version", "1"));
+  const features = ["--no-default-features", "--features", "secure"];
+  run("cargo", "build", "--quiet", "-p", "rakwire-wasm", ...features, "--example", "echo", "--target", WASM);
+  run("wasm-bindgen", "--target", "web", "--out-dir", folder, join(target, WASM, "debug/examples/echo.wasm"));
+  writeFileSync(join(folder, "index.html"), "<!doctype html><title>echo</title>");
+}
+
+/** A page of a relay that serves the example, too. */
+export async function openExamplePage(t, targets, ...more) {
+  const folder = mkdtempSync(join(tmpdir(), "rakwire-rust-"));
+  t.after(() => rmSync(folder, { recursive: true, force: true }));
+  buildExample(folder);
+  const relay = await startRelay(t, targets, "--serve", folder, ...more);
+  const page = await openPage(t);
+  await page.goto(`http://${relay.address}/`);
+  return { page, relay };
+}

@@ -1,0 +1,226 @@
+// What carries a Rust program in a page to its relay: WebTransport, a WebSocket, and what it hears where neither does. The same as
+// the npm package does, whose tests are `transports.test.mjs` and `race.test.mjs`.
+
+import assert from "node:assert/strict";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+
+import { openExamplePage } from "./rust-example.mjs";
+import { startEcho, startLoggedEcho, startRelay, until } from "./support.mjs";
+
+const LIMIT = { timeout: 600_000 };
+const DISCONNECTED = /disconnected .*the other peer disconnected/;
+
+/** Has the page connect by both protocols and tell by what, or why not; `globalThis.open` is open from then on. */
+function open(page, transport, url = "/ws", targets = ["raknet", "game"]) {
+  return page.evaluate(
+    async ([url, targets, transport]) => {
+      const example = await import("/echo.js");
+      await example.default();
+      try {
+        globalThis.open = await example.open(url, ...targets, transport);
+        return globalThis.open.transports();
+      } catch (error) {
+        return error.message;
+      }
+    },
+    [url, targets, transport],
+  );
+}
+
+/** Sends messages by both protocols, and waits for their echoes. */
+const exchange = (page) =>
+  page.evaluate(async () => {
+    for (let sent = 0; sent < 20; sent++) {
+      globalThis.open.send();
+    }
+    await globalThis.open.receive(20);
+  });
+
+async function start(t, ...more) {
+  const [raknet, game] = [await startLoggedEcho(t), await startLoggedEcho(t, "--protocol", "game")];
+  const started = await openExamplePage(t, { raknet: raknet.address, game: game.address }, ...more);
+  return { ...started, servers: [raknet, game] };
+}
+
+test("a Rust program goes by WebTransport, short messages and long ones, and its servers hear when it leaves", LIMIT, async (t) => {
+  const { page, servers } = await start(t);
+  for (const transport of ["webtransport", "auto"]) {
+    assert.equal(await open(page, transport), "WebTransport WebTransport");
+    await exchange(page);
+    await page.evaluate(() => globalThis.open.close());
+  }
+  await until(() => servers.every(({ logged }) => DISCONNECTED.test(logged())), "both servers hear of it");
+  const long = await page.evaluate(async () => {
+    const { play, play_game_protocol: playGame } = await import("/echo.js");
+    return [await play("/ws", "raknet", "webtransport"), await playGame("/ws", "game", "webtransport")];
+  });
+  assert.deepEqual(long, ["echoed 6 and 150000 bytes", "echoed 5 and 129024 bytes"]);
+});
+
+test("a Rust program hears by WebTransport when its relay stops", LIMIT, async (t) => {
+  const { page, relay } = await start(t, "--drain-timeout", "0s");
+  assert.equal(await open(page, "webtransport"), "WebTransport WebTransport");
+  const ended = page.evaluate(() => globalThis.open.ended());
+  void relay.stop("SIGTERM");
+  assert.match(await ended, /^relay closed: relay is shutting down \(code 1001\); relay closed: relay is shutting down \(code 1001\)$/);
+});
+
+test("a Rust program is refused by WebTransport with the reason of the relay", LIMIT, async (t) => {
+  const { page } = await start(t);
+  const foreign = await startRelay(t, { raknet: "127.0.0.1:9" }, "--allow-origin", "https://play.example.org");
+  const folder = mkdtempSync(join(tmpdir(), "rakwire-bans-"));
+  t.after(() => rmSync(folder, { recursive: true, force: true }));
+  writeFileSync(join(folder, "bans"), "127.0.0.1\n");
+  const banned = await startRelay(t, { raknet: "127.0.0.1:9" }, "--bans", join(folder, "bans"));
+  for (const transport of ["webtransport", "auto"]) {
+    assert.match(await open(page, transport, "/ws", ["missing", "game"]), /^relay closed: unknown target 'missing'.* \(code 4404\)$/);
+    assert.match(await open(page, transport, `ws://${foreign.address}/ws`), /^relay closed: .*origin.* \(code 4403\)$/);
+    assert.equal(await open(page, transport, `ws://${banned.address}/ws`), "relay closed: this address is banned (code 4403)");
+  }
+});
+
+test("a Rust program goes by a WebSocket where there is no WebTransport, and says so if it wants nothing else", LIMIT, async (t) => {
+  const without = await start(t, "--webtransport", "off");
+  assert.equal(await open(without.page, "auto"), "WebSocket WebSocket");
+  await exchange(without.page);
+  assert.equal(await open(without.page, "webtransport"), "connection to the relay lost (code 1006)");
+  const { page } = await start(t);
+  await page.evaluate(() => delete globalThis.WebTransport);
+  assert.equal(await open(page, "auto"), "WebSocket WebSocket");
+  await exchange(page);
+  assert.equal(await open(page, "webtransport"), "this browser has no WebTransport");
+});
+
+/** Sessions of WebTransport in the page are ready and end when these functions say so, each with the class that the browser has. */
+const withSessions = (page, { ready, closed = "() => new Promise(() => {})" }) =>
+  page.evaluate(
+    ([ready, closed]) => {
+      const [whenReady, whenClosed] = [ready, closed].map((text) => (0, eval)(text));
+      globalThis.sessionsClosed = 0;
+      globalThis.WebTransport = class {
+        ready = whenReady();
+        closed = whenClosed();
+        close() {
+          globalThis.sessionsClosed += 1;
+        }
+      };
+    },
+    [ready, closed],
+  );
+
+const NEVER = "() => new Promise(() => {})";
+const FAILS = "() => Promise.reject(new Error('no UDP'))";
+
+test("a WebSocket of a Rust program opens beside WebTransport that takes its time, or at once when that fails", LIMIT, async (t) => {
+  const { page } = await start(t);
+  await withSessions(page, { ready: NEVER });
+  assert.equal(await open(page, "auto"), "WebSocket WebSocket");
+  await exchange(page);
+  assert.equal(await page.evaluate(() => globalThis.sessionsClosed), 2, "the sessions that were too late");
+  // The head start does not have to end.
+  await page.evaluate(() => {
+    const { setTimeout } = globalThis;
+    globalThis.setTimeout = (callback, ms) => (ms === 250 ? 0 : setTimeout(callback, ms));
+  });
+  await withSessions(page, { ready: FAILS, closed: FAILS });
+  assert.equal(await open(page, "auto"), "WebSocket WebSocket");
+  await exchange(page);
+});
+
+test("an open WebSocket of a Rust program yields to WebTransport that is on its way, for a moment", LIMIT, async (t) => {
+  const { page } = await start(t);
+  // The head start ends at once, and a moment never: WebTransport comes later, and the WebSocket has to wait for it.
+  await page.evaluate(() => {
+    const { setTimeout, WebTransport } = globalThis;
+    globalThis.setTimeout = (callback, ms) => {
+      if (ms === 250) return setTimeout(callback, 0);
+      return globalThis.yields === undefined && ms < 250 ? 0 : setTimeout(callback, ms);
+    };
+    globalThis.sockets = [];
+    globalThis.WebSocket = class extends globalThis.WebSocket {
+      constructor(...given) {
+        super(...given);
+        globalThis.sockets.push(new Promise((resolve) => this.addEventListener("open", resolve)));
+      }
+    };
+    globalThis.WebTransport = class extends WebTransport {
+      get ready() {
+        return super.ready.then(async (ready) => {
+          await Promise.all(globalThis.sockets);
+          globalThis.yields = true;
+          return ready;
+        });
+      }
+    };
+  });
+  assert.match(await open(page, "auto"), /^WebTransport /);
+});
+
+test("a Rust program whose carriers all fail hears it at once, in whichever order they do", LIMIT, async (t) => {
+  const { page } = await start(t);
+  await page.evaluate(() => {
+    const { setTimeout } = globalThis;
+    globalThis.setTimeout = (callback, ms) => setTimeout(callback, ms === 250 ? 0 : ms);
+    globalThis.WebSocket = class extends EventTarget {
+      static OPEN = 1;
+      readyState = 0;
+      bufferedAmount = 0;
+      constructor() {
+        super();
+        queueMicrotask(() => this.onclose(Object.assign(new Event("close"), { code: 1006, reason: "" })));
+      }
+      close() {}
+    };
+  });
+  for (const ready of [FAILS, "() => new Promise((_, reject) => setTimeout(() => reject(new Error('no UDP')), 100))"]) {
+    await withSessions(page, { ready, closed: NEVER });
+    assert.equal(await open(page, "auto"), "connection to the relay lost (code 1006)");
+  }
+});
+
+test("a Rust program waits for no answer to its question for transports without end, and for none that it has given up", LIMIT, async (t) => {
+  const { page } = await start(t);
+  const outcome = await page.evaluate(async () => {
+    const example = await import("/echo.js");
+    await example.default();
+    const { setTimeout } = globalThis;
+    const signals = [];
+    globalThis.fetch = (_url, { signal }) => {
+      signals.push(signal);
+      return new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
+    };
+    globalThis.setTimeout = (callback, ms) => setTimeout(callback, ms === 10_000 ? 0 : ms);
+    const error = await example.open("/ws", "raknet", "game", "webtransport").catch(({ message }) => message);
+    globalThis.setTimeout = setTimeout;
+    await example.give_up("/ws", "raknet", "webtransport");
+    // The question is asked, or not even that, after the attempt was given up.
+    await new Promise((resolve) => setTimeout(resolve, 0));
+    return [error, signals.map(({ aborted }) => aborted)];
+  });
+  assert.deepEqual(outcome, ["connection to the relay lost (code 1006)", [true, true]]);
+});
+
+test("the WebSocket of a Rust program is found where the relay announces it, and addresses that are none are refused", LIMIT, async (t) => {
+  const { page, relay } = await start(t);
+  for (const url of ["/", "/wss", `ws://${relay.address}/game`, `http://${relay.address}/ws#part`]) {
+    assert.equal(await open(page, "websocket", url), "WebSocket WebSocket", url);
+    await exchange(page);
+  }
+  for (const url of [relay.address, "localhost:8080", "udp://127.0.0.1:9", `ws://user:secret@${relay.address}/ws`, "ws://"]) {
+    assert.equal(await open(page, "auto", url), "the URL is not one of a relay", url);
+  }
+});
+
+test("a ping of a Rust program finds the WebSocket too", LIMIT, async (t) => {
+  const echo = await startEcho(t, "--advertise", "a lobby");
+  const { page } = await openExamplePage(t, { game: echo.address });
+  const said = await page.evaluate(async () => {
+    const example = await import("/echo.js");
+    await example.default();
+    return [await example.ping("/ws", "game"), await example.ping("/", "game")];
+  });
+  assert.deepEqual(said, ["a lobby", "a lobby"]);
+});
