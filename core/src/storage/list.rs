@@ -31,6 +31,11 @@ impl List {
         members.map(|member| (member, pool.header(member)))
     }
 
+    /// The member after this one.
+    pub(crate) fn newer<H: Copy + Default>(pool: &Pool<'_, H>, member: Block) -> BlockLink {
+        pool.node(member).newer
+    }
+
     pub(crate) fn push<H: Copy + Default>(&mut self, pool: &mut Pool<'_, H>, member: Block) {
         let before = self.newest.replace(member);
         match before {

@@ -529,11 +529,17 @@ pub(super) mod tests {
 
     /// Runs `check` on a pool of 16 blocks of 8 bytes.
     pub(crate) fn with_pool(check: impl FnOnce(&mut Pool<'_, u32>)) {
-        let mut bytes = [0; 128];
-        let mut nodes: Vec<Node<u32>, 16> = Vec::new();
-        nodes.resize_default(16).expect("as long as its capacity");
-        let shares = Shares::new(16, 1, None);
-        let mut pool = Pool::new(Slots::Lent(&mut bytes), Slots::Lent(&mut nodes), 8, shares);
+        with_blocks::<16>(check);
+    }
+
+    /// Runs `check` on a pool of so many blocks of 8 bytes.
+    pub(crate) fn with_blocks<const BLOCKS: usize>(check: impl FnOnce(&mut Pool<'_, u32>)) {
+        let mut bytes = [[0; 8]; BLOCKS];
+        let bytes = bytes.as_flattened_mut();
+        let mut nodes: Vec<Node<u32>, BLOCKS> = Vec::new();
+        nodes.resize_default(BLOCKS).expect("as long as its capacity");
+        let shares = Shares::new(BLOCKS, 1, None);
+        let mut pool = Pool::new(Slots::Lent(bytes), Slots::Lent(&mut nodes), 8, shares);
         check(&mut pool);
     }
 

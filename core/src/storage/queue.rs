@@ -53,6 +53,55 @@ impl Queue {
         self.tail = other.tail;
     }
 
+    /// Sorts by merging: `n log r` comparisons for `n` messages of which `r` ones stand behind a later one, so one or two for each
+    /// that stands in order. Equal ones keep their order.
+    pub(crate) fn sort<H: Copy + Default>(
+        &mut self,
+        pool: &mut Pool<'_, H>,
+        comes_before: impl Fn(&H, &H) -> bool,
+    ) {
+        let is_before = |pool: &Pool<'_, H>, left, right| comes_before(pool.header(left), pool.header(right));
+        loop {
+            let (mut rest, mut merges) = (core::mem::take(self), 0_u32);
+            while !rest.is_empty() {
+                let (mut left, mut right) =
+                    (rest.take_run(pool, &is_before), rest.take_run(pool, &is_before));
+                while let Some(second) = right.front() {
+                    let from = if left.front().is_some_and(|first| !is_before(pool, second, first)) {
+                        &mut left
+                    } else {
+                        &mut right
+                    };
+                    if let Some(next) = from.pop(pool) {
+                        self.push(pool, next);
+                    }
+                }
+                self.append(pool, left);
+                merges += 1;
+            }
+            if merges <= 1 {
+                return;
+            }
+        }
+    }
+
+    /// Takes messages off the front as long as they stand in order.
+    fn take_run<H: Copy + Default>(
+        &mut self,
+        pool: &mut Pool<'_, H>,
+        is_before: &impl Fn(&Pool<'_, H>, Block, Block) -> bool,
+    ) -> Self {
+        let mut run = Self::default();
+        while let Some(next) = self.head {
+            if run.tail.is_some_and(|last| is_before(pool, next, last)) {
+                break;
+            }
+            self.pop(pool);
+            run.push(pool, next);
+        }
+        run
+    }
+
     /// Takes one message out of the middle; work grows with its place.
     pub(crate) fn remove<H: Copy + Default>(&mut self, pool: &mut Pool<'_, H>, message: Block) {
         let mut rest = core::mem::take(self);
@@ -77,7 +126,7 @@ impl Queue {
 
 #[cfg(test)]
 mod tests {
-    use super::super::pool::tests::with_pool;
+    use super::super::pool::tests::{with_blocks, with_pool};
     use super::*;
     use std::vec::Vec;
 
@@ -107,6 +156,33 @@ mod tests {
             assert_eq!(keys(&mut queue, pool), [1, 3, 4]);
             assert!(queue.is_empty());
         });
+    }
+
+    /// A peer that acknowledges in the order of its choice shapes the order in which parts are lost.
+    #[test]
+    fn sorting_takes_few_comparisons_however_the_messages_stand() {
+        const COUNT: u32 = 256;
+        let orders: [fn(u32) -> u32; 5] = [
+            |at| at,
+            |at| COUNT - at,
+            |at| at * 167 % COUNT,
+            |at| if at % 2 == 0 { at } else { COUNT - at },
+            |at| at % 3,
+        ];
+        for (order, most) in orders.into_iter().zip([1, 18, 18, 18, 18]) {
+            with_blocks::<{ COUNT as usize }>(|pool| {
+                let mut shaped: Vec<u32> = (0..COUNT).map(order).collect();
+                let mut queue = queue_of(pool, &shaped);
+                let comparisons = core::cell::Cell::new(0);
+                queue.sort(pool, |left, right| {
+                    comparisons.set(comparisons.get() + 1);
+                    left < right
+                });
+                assert!(comparisons.get() <= most * COUNT, "{}", comparisons.get());
+                shaped.sort_unstable();
+                assert_eq!(keys(&mut queue, pool), shaped);
+            });
+        }
     }
 
     #[test]

@@ -2,11 +2,12 @@
 
 use core::net::SocketAddr;
 use core::time::Duration;
+use std::collections::VecDeque;
 
 use rakwire::Instant;
 use rakwire::raknet::{
-    Capacity, ConnectError, ConnectionId, CookiePolicy, Delivery, DisconnectReason, DropReason, Event, Guid,
-    Outcome, Peer, Reliability,
+    Capacity, Config, ConnectError, ConnectionId, CookiePolicy, Delivery, DisconnectReason, DropReason,
+    Event, Guid, Outcome, Peer, Priority, Reliability,
 };
 use rakwire::sim::Conditions;
 use rakwire::wire::capsule::{CapsuleHeader, Split};
@@ -165,6 +166,14 @@ struct Path {
     longest: usize,
     /// And those from the second to the first.
     longest_back: usize,
+    /// How long a datagram is under way.
+    latency: Duration,
+    /// Datagrams under way: when they arrive, and from which peer they are.
+    under_way: VecDeque<(Instant, usize, Vec<u8>)>,
+    /// How many events each peer reads in a step.
+    reads: [usize; 2],
+    /// The datagrams that the first sent.
+    sent: Vec<Vec<u8>>,
     /// How many of a thousand datagrams are lost by chance, on both ways.
     lost_of_1000: u64,
     random: u64,
@@ -181,7 +190,10 @@ struct Path {
 
 impl Path {
     fn new() -> Self {
-        let mut peers = [peer(client_config()), peer(server_config())];
+        Self::between([peer(client_config()), peer(server_config())])
+    }
+
+    fn between(mut peers: [Peer<'static>; 2]) -> Self {
         let addresses = [1, 2].map(|host| SocketAddr::from(([192, 0, 2, host], 7)));
         let now = Instant::from_micros(1_000_000);
         let id = peers[0].connect(now, addresses[1]).expect("a free slot");
@@ -193,6 +205,10 @@ impl Path {
             now,
             longest,
             longest_back,
+            latency: Duration::ZERO,
+            under_way: VecDeque::new(),
+            reads: [usize::MAX; 2],
+            sent: Vec::new(),
             lost_of_1000,
             random,
             id,
@@ -210,6 +226,17 @@ impl Path {
     fn with_loss(lost_of_1000: u64, seed: u64) -> Self {
         let mut path = Self::new();
         (path.lost_of_1000, path.random) = (lost_of_1000, seed);
+        path
+    }
+
+    /// A path whose peers know its round trip.
+    fn with_latency(latency: Duration) -> Self {
+        let mut path = Self::new();
+        path.latency = latency;
+        for _ in 0..100 {
+            path.send(60);
+            path.step();
+        }
         path
     }
 
@@ -240,24 +267,69 @@ impl Path {
             self.peers[from].handle_timeout(self.now);
             for (_, datagram) in answers(&mut self.peers[from], self.now) {
                 let longest = if from == 0 { self.longest } else { self.longest_back };
+                if from == 0 {
+                    self.sent.push(datagram.clone());
+                }
                 if !self.loses() && datagram.len() <= longest {
-                    self.peers[1 - from].handle_datagram(self.now, self.addresses[from], &datagram);
+                    self.under_way.push_back((self.now + self.latency, from, datagram));
                 }
             }
-        }
-        while let Some(event) = self.peers[0].poll_event() {
-            if let Event::MtuChanged { mtu, .. } = event {
-                self.mtus.push(mtu);
-            } else if let Event::Receipt { outcome: Outcome::Acknowledged, .. } = event {
-                self.receipts += 1;
-            } else if let Event::Disconnected { reason, .. } = event {
-                self.ended = Some(reason);
+            while self.under_way.front().is_some_and(|(at, ..)| *at <= self.now) {
+                let Some((_, from, datagram)) = self.under_way.pop_front() else { break };
+                self.peers[1 - from].handle_datagram(self.now, self.addresses[from], &datagram);
             }
         }
-        while let Some(event) = self.peers[1].poll_event() {
-            if let Event::Message { message, .. } = event {
-                self.arrived.push(message.len());
+        for _ in 0..self.reads[0] {
+            match self.peers[0].poll_event() {
+                None => break,
+                Some(Event::MtuChanged { mtu, .. }) => self.mtus.push(mtu),
+                Some(Event::Receipt { outcome: Outcome::Acknowledged, .. }) => self.receipts += 1,
+                Some(Event::Disconnected { reason, .. }) => self.ended = Some(reason),
+                Some(_) => {}
             }
+        }
+        for _ in 0..self.reads[1] {
+            match self.peers[1].poll_event() {
+                None => break,
+                Some(Event::Message { message, .. }) => self.arrived.push(message.len()),
+                Some(_) => {}
+            }
+        }
+    }
+
+    fn run(&mut self, steps: usize) {
+        (0..steps).for_each(|_| self.step());
+    }
+
+    /// The system of the first peer refuses a datagram of the agreed MTU.
+    fn refuse_large(&mut self) {
+        let (now, to) = (self.now, self.addresses[1]);
+        self.peers[0].handle_too_large(now, to, 1_459);
+    }
+
+    fn arrived(&self, length: usize) -> usize {
+        self.arrived.iter().filter(|arrived| **arrived == length).count()
+    }
+
+    /// Blocks that each peer holds.
+    fn held(&self) -> [usize; 2] {
+        self.peers.each_ref().map(|peer| peer.blocks() - peer.blocks_available())
+    }
+
+    /// Whether no peer holds anything after a while, beside what is under way at times.
+    fn frees_all(&mut self) -> bool {
+        (0..200).any(|_| {
+            self.step();
+            self.held() == [0; 2]
+        })
+    }
+
+    /// Sends messages from the second to the first.
+    fn send_back(&mut self, count: usize) {
+        let id = self.peers[1].connection_at(self.addresses[0]).expect("a connection");
+        for _ in 0..count {
+            let sent = self.peers[1].send(self.now, id, &[0x86; 200], Delivery::RELIABLE);
+            assert!(sent.is_ok(), "{sent:?}");
         }
     }
 }
@@ -617,4 +689,161 @@ fn a_connection_that_ends_with_such_a_message_frees_its_place() {
     assert_eq!(path.ended, Some(DisconnectReason::PathTooNarrow));
     let next = path.peers.each_ref().map(Peer::poll_timeout);
     assert_eq!(next, [None, None]);
+}
+
+/// A peer with little memory.
+fn small(config: Config) -> Peer<'static> {
+    Peer::with_capacity(Capacity { connections: 1, blocks: 60, block_size: 256 }, config)
+}
+
+/// It has a block or two free now and then, and so hardly ever takes a large message.
+#[test]
+fn a_receiver_that_takes_small_messages_alone_is_no_black_hole() {
+    let mut path = Path::between([peer(client_config()), small(server_config())]);
+    path.reads[1] = 0;
+    (0..80).for_each(|_| path.send(20));
+    path.run(20);
+    path.reads[1] = 1;
+    for step in 0..3_000 {
+        path.send(20);
+        if step % 50 == 0 {
+            path.send(1_400);
+        }
+        path.step();
+    }
+    assert!(path.peers[1].stats().dropped(DropReason::NoMemory) > 0);
+    assert!(path.arrived(1_400) < 60);
+    assert_eq!(path.mtus, [0; 0]);
+    path.reads[1] = usize::MAX;
+    path.run(1_000);
+    assert_eq!((path.arrived(1_400), &path.mtus[..], path.held()), (60, &[][..], [0; 2]));
+}
+
+/// The path carries a message whose datagrams are still under way when it is found too narrow for those before.
+#[test]
+fn large_datagrams_that_arrive_after_all_bring_their_message_once() {
+    let mut cut = 0;
+    for sent in (0..240).step_by(4) {
+        let mut path = Path::with_latency(Duration::from_millis(50));
+        for step in 0..400 {
+            if step % 3 == 0 && step < 300 {
+                path.send(60);
+            }
+            if step % 20 == 0 && step < sent {
+                path.send(1_400);
+            }
+            path.longest = if step == sent { 2_048 } else { NARROW };
+            if step == sent {
+                path.send(2_800);
+            }
+            path.step();
+        }
+        path.run(400);
+        assert_eq!((path.arrived(2_800), path.ended), (1, None), "{sent}");
+        assert!(path.frees_all(), "{sent}");
+        cut += path.mtus.len();
+    }
+    assert!(cut > 10, "{cut}");
+}
+
+/// Those that left before are still under way.
+#[test]
+fn where_the_system_refuses_a_datagram_those_before_it_bring_their_message_once() {
+    let mut path = Path::with_latency(Duration::from_millis(50));
+    path.send(2_800);
+    path.step();
+    path.refuse_large();
+    path.run(100);
+    assert_eq!((path.arrived(2_800), &path.mtus[..]), (1, &[1_200][..]));
+    assert!(path.frees_all());
+}
+
+#[test]
+fn messages_in_parts_are_cut_again_where_the_system_refuses_them() {
+    let mut path = Path::new();
+    path.longest = 1_180;
+    path.send(5_000);
+    path.step();
+    path.refuse_large();
+    path.sent.clear();
+    path.send(5_000);
+    path.run(20);
+    assert_eq!((&path.arrived[..], path.held()), (&[5_000, 5_000][..], [0; 2]));
+    let longest = path.sent.iter().map(Vec::len).max();
+    assert!(longest <= Some(1_172), "{longest:?}");
+}
+
+/// Its header is shorter than the longest one, for which parts leave room. Many wait when the path is found to be narrow.
+#[test]
+fn a_message_that_fits_a_datagram_of_the_narrower_path_is_not_cut() {
+    let mut config = client_config();
+    config.outgoing_limit = Some(2_000_000);
+    let mut path = Path::between([peer(config), peer(server_config())]);
+    path.longest = 1_180;
+    for step in 0..1_000 {
+        if !path.mtus.is_empty() {
+            break;
+        }
+        path.send(60);
+        if step % 10 == 0 {
+            path.send(1_400);
+        }
+        for _ in 0..5 {
+            let low = Delivery::RELIABLE.with_priority(Priority::Low);
+            // Where there is no room for more, enough wait.
+            let _ = path.peers[0].send(path.now, path.id, &[0x86; 1_150], low);
+        }
+        path.step();
+    }
+    let waiting = path.peers[0].connection_stats(path.id).map(|stats| stats.waiting);
+    assert_eq!(path.mtus, [1_200]);
+    assert!(waiting.is_some_and(|waiting| waiting.iter().any(|queue| queue.messages > 20)), "{waiting:?}");
+    path.run(1_000);
+    let halves = path.sent.iter().filter(|datagram| (500..700).contains(&datagram.len())).count();
+    assert_eq!(halves, 0);
+}
+
+/// The memory is full of what the application of the sender has not read. It reads later.
+#[test]
+fn a_message_for_whose_new_parts_memory_lacks_is_cut_again_when_there_is_some() {
+    let mut path = Path::between([small(client_config()), peer(server_config())]);
+    (path.longest, path.reads[0]) = (NARROW, 0);
+    path.send_back(40);
+    path.send(5_600);
+    path.run(1_500);
+    assert_eq!((path.arrived.len(), path.ended), (0, None));
+    assert!(path.held()[0] > 50, "{:?}", path.held());
+    path.reads[0] = usize::MAX;
+    path.run(500);
+    assert_eq!((&path.arrived[..], path.ended), (&[5_600][..], None));
+    assert!(path.frees_all());
+}
+
+#[test]
+fn a_message_for_whose_new_parts_there_can_never_be_memory_ends_the_connection() {
+    let capacity = Capacity { connections: 2, blocks: 160, block_size: 256 };
+    let mut path = Path::between([Peer::with_capacity(capacity, client_config()), peer(server_config())]);
+    path.longest = NARROW;
+    path.send(12_800);
+    path.run(1_500);
+    assert_eq!(path.ended, Some(DisconnectReason::PathTooNarrow));
+}
+
+/// Without memory for it no probe leaves, neither the large one nor the small one.
+#[test]
+fn a_large_probe_leaves_before_the_small_one_also_if_memory_lacked_for_it() {
+    let mut path = Path::between([small(client_config()), peer(server_config())]);
+    (path.longest, path.reads[0]) = (0, 0);
+    path.send(5_600);
+    (0..6).for_each(|_| path.send(200));
+    path.send_back(60);
+    path.run(100);
+    assert_eq!(path.peers[0].blocks_available(), 0);
+    path.sent.clear();
+    (path.longest, path.reads[0]) = (NARROW, usize::MAX);
+    path.run(50);
+    // A datagram of messages that begins with an unreliable one, which is a ping.
+    let is_probe = |datagram: &&Vec<u8>| datagram[0] & 0xE0 == 0x80 && datagram[4] >> 5 == 0;
+    let probe = path.sent.iter().find(is_probe).map(Vec::len);
+    assert!(probe > Some(1_200), "{probe:?}");
 }

@@ -61,9 +61,9 @@ pub(super) struct BlackHoleDetector {
     /// Timeouts before the next probe.
     until_probe: u8,
     probe: PathProbe,
-    /// Whether a large probe was lost, and no large datagram has arrived since. A receiver without memory for large messages, which
-    /// takes small ones, takes probes too.
-    is_probe_lost: bool,
+    /// Bytes of the shortest large probe that was lost since a datagram as long has arrived; zero for none. A receiver without memory
+    /// for large messages, which takes small ones, takes probes too.
+    lost_probe: u16,
 }
 
 impl BlackHoleDetector {
@@ -97,18 +97,21 @@ impl BlackHoleDetector {
         }
         if self.is_large(bytes) {
             self.until_probe = if is_probe { NEXT_PROBE } else { FIRST_PROBE };
-            self.is_probe_lost = false;
-            let is_oversized = bytes > self.longest.into();
-            if is_oversized {
+            if bytes >= self.lost_probe.into() {
+                self.lost_probe = 0;
+            }
+            if bytes > self.longest.into() {
                 (self.oversized_rounds, self.has_oversized) = (0, false);
             }
-            // Beside an oversized one it is a smaller one that arrives.
-            self.is_path_open = self.has_oversized;
-            (self.rounds, self.arrived, self.lost) = (0, u8::from(self.has_oversized), 0);
+            self.rounds = 0;
             if !self.has_oversized {
-                self.since = Instant::ZERO;
+                (self.arrived, self.lost) = (0, 0);
+                (self.since, self.is_path_open) = (Instant::ZERO, false);
+                return;
             }
-        } else if sent_at >= self.since {
+            // Beside an oversized one it is a smaller one that arrives.
+        }
+        if sent_at >= self.since {
             self.is_path_open = true;
             self.arrived = self.arrived.saturating_add(1);
         }
@@ -116,25 +119,42 @@ impl BlackHoleDetector {
 
     /// A datagram that was sent then is declared lost now.
     pub(super) fn on_lost(&mut self, now: Instant, sent_at: Instant, bytes: u32, is_probe: bool) {
-        if sent_at < self.since {
-            return;
+        if sent_at >= self.since {
+            self.count_lost(now, bytes);
         }
+        let is_suspected = self.rounds > 0 || self.oversized_rounds > 0;
+        if is_probe && is_suspected && self.is_large(bytes) {
+            let bytes = u16::try_from(bytes).unwrap_or(u16::MAX);
+            self.lost_probe = if self.lost_probe > 0 { self.lost_probe.min(bytes) } else { bytes };
+        }
+    }
+
+    fn count_lost(&mut self, now: Instant, bytes: u32) {
         let is_oversized = bytes > self.longest.into();
         self.has_oversized |= is_oversized;
-        self.is_probe_lost |= is_probe && is_oversized;
         if !self.is_large(bytes) {
             self.lost = self.lost.saturating_add(1);
         } else if self.is_path_open {
             if self.rounds == 0 && self.oversized_rounds == 0 {
                 (self.arrived, self.lost) = (1, 0);
             }
-            let rounds = if is_oversized { &mut self.oversized_rounds } else { &mut self.rounds };
+            let (rounds, longest) = if is_oversized {
+                (&mut self.oversized_rounds, u16::MAX)
+            } else {
+                (&mut self.rounds, self.longest)
+            };
             *rounds = rounds.saturating_add(1);
+            let needs_probe = u32::from(*rounds) >= LOST_ROUNDS && !self.is_probe_lost(longest);
             (self.since, self.is_path_open) = (now, false);
-            if is_oversized && u32::from(self.oversized_rounds) > LOST_ROUNDS && !self.is_probe_lost {
+            if needs_probe {
                 self.probe = PathProbe::Large(u16::try_from(bytes).unwrap_or(u16::MAX));
             }
         }
+    }
+
+    /// Whether a probe was lost that was no longer than this.
+    const fn is_probe_lost(&self, longest: u16) -> bool {
+        self.lost_probe > 0 && self.lost_probe <= longest
     }
 
     /// A timeout after which a datagram of so many bytes counts as lost.
@@ -153,13 +173,17 @@ impl BlackHoleDetector {
         !matches!(self.probe, PathProbe::None)
     }
 
-    /// Takes the probe that is due.
-    pub(super) const fn take_probe(&mut self) -> PathProbe {
-        let next = match self.probe {
+    /// The probe that is due.
+    pub(super) const fn probe(&self) -> PathProbe {
+        self.probe
+    }
+
+    /// The probe that is due leaves.
+    pub(super) const fn on_probe(&mut self) {
+        self.probe = match self.probe {
             PathProbe::Large(_) => PathProbe::Small,
             PathProbe::None | PathProbe::Small => PathProbe::None,
         };
-        core::mem::replace(&mut self.probe, next)
     }
 
     /// What the path certainly does not carry.
@@ -176,10 +200,11 @@ impl BlackHoleDetector {
         let small = u32::from(self.arrived) + lost;
         let is_certain =
             |rounds: u8| u32::from(rounds).saturating_sub(LOST_ROUNDS) * small >= ROUNDS_BY_CHANCE * lost;
-        if is_certain(self.rounds) {
+        if self.is_probe_lost(self.longest) && is_certain(self.rounds) {
             return Some(BlackHole::Large);
         }
-        (self.is_probe_lost && is_certain(self.oversized_rounds)).then_some(BlackHole::Oversized)
+        let is_oversized = self.is_probe_lost(u16::MAX) && is_certain(self.oversized_rounds);
+        is_oversized.then_some(BlackHole::Oversized)
     }
 }
 
@@ -206,12 +231,21 @@ mod tests {
         detector.on_lost(at(sent_at + 1), at(sent_at), 1_400, false);
     }
 
+    /// So is the probe, if one is due.
+    fn lose_large_and_probe(detector: &mut BlackHoleDetector, sent_at: u64) {
+        lose_large(detector, sent_at);
+        if let PathProbe::Large(bytes) = detector.probe() {
+            detector.on_probe();
+            detector.on_lost(at(sent_at + 1), at(sent_at), bytes.into(), true);
+        }
+    }
+
     #[test]
     fn large_datagrams_that_are_lost_beside_small_ones_that_arrive_are_a_black_hole() {
         let mut detector = detector();
         for round in 1..=ROUNDS {
             assert!(detector.detected().is_none());
-            lose_large(&mut detector, 10 * round);
+            lose_large_and_probe(&mut detector, 10 * round);
         }
         assert_eq!(detector.detected(), Some(BlackHole::Large));
     }
@@ -222,7 +256,7 @@ mod tests {
         for round in 1..=u64::from(LOST_ROUNDS) + 1 {
             assert!(detector.detected().is_none());
             (0..9).for_each(|millis| detector.on_acked(at(10 * round + millis), 20, false));
-            lose_large(&mut detector, 10 * round + 9);
+            lose_large_and_probe(&mut detector, 10 * round + 9);
         }
         assert_eq!(detector.detected(), Some(BlackHole::Large));
     }
@@ -233,7 +267,7 @@ mod tests {
         for round in 1..=2 * ROUNDS {
             assert!(detector.detected().is_none());
             detector.on_lost(at(10 * round), at(10 * round), 1_000, false);
-            lose_large(&mut detector, 10 * round);
+            lose_large_and_probe(&mut detector, 10 * round);
         }
     }
 
@@ -246,7 +280,7 @@ mod tests {
             detector.on_lost(at(10 * round + 1), at(10 * round), 1_460, false);
             assert_eq!(detector.detected(), None);
         }
-        assert_eq!(detector.take_probe(), PathProbe::Large(1_460));
+        assert_eq!(detector.probe(), PathProbe::Large(1_460));
         detector.on_acked(at(2_000), 1_000, false);
         detector.on_lost(at(2_001), at(2_000), 1_460, true);
         assert_eq!(detector.detected(), Some(BlackHole::Oversized));
@@ -254,16 +288,62 @@ mod tests {
         assert_eq!(detector.detected(), None);
     }
 
+    /// The same for datagrams of this MTU: a receiver with little memory takes small messages alone.
+    #[test]
+    fn large_datagrams_are_a_black_hole_only_if_a_probe_as_long_is_lost() {
+        let mut detector = detector();
+        for round in 1..=100 {
+            lose_large(&mut detector, 10 * round);
+            // One that is longer than those of this MTU says nothing of them.
+            detector.on_lost(at(10 * round + 1), at(10 * round), 1_460, true);
+            assert_ne!(detector.detected(), Some(BlackHole::Large));
+        }
+        assert_eq!(detector.probe(), PathProbe::Large(1_400));
+        // The probe leaves before a round ends, and its loss is known after it.
+        lose_large(&mut detector, 2_000);
+        detector.on_lost(at(2_002), at(1_999), 1_400, true);
+        assert_eq!(detector.detected(), Some(BlackHole::Large));
+    }
+
+    /// Beside longer ones that are lost, a large one that arrives is one of those that arrive, and no more than that.
+    #[test]
+    fn a_large_datagram_that_arrives_beside_longer_ones_leaves_the_losses_counted() {
+        let mut detector = detector();
+        for round in 1..=20 {
+            (0..3).for_each(|_| detector.on_lost(at(10 * round), at(10 * round), 1_000, false));
+            detector.on_acked(at(10 * round), 1_400, false);
+            detector.on_lost(at(10 * round + 1), at(10 * round), 1_460, true);
+            assert_eq!(detector.detected(), None, "{round}");
+        }
+        // What was sent before a round does not open the path for another one.
+        let rounds = detector.oversized_rounds;
+        detector.on_acked(at(1), 1_400, false);
+        detector.on_lost(at(301), at(300), 1_460, false);
+        assert_eq!(detector.oversized_rounds, rounds);
+    }
+
     #[test]
     fn a_large_datagram_that_arrives_ends_the_suspicion() {
         let mut detector = detector();
-        (1..ROUNDS).for_each(|round| lose_large(&mut detector, 10 * round));
+        (1..ROUNDS).for_each(|round| lose_large_and_probe(&mut detector, 10 * round));
         detector.on_acked(at(5), 1_001, false);
         (100..100 + ROUNDS).for_each(|round| {
             assert!(detector.detected().is_none());
-            lose_large(&mut detector, 10 * round);
+            lose_large_and_probe(&mut detector, 10 * round);
         });
         assert_eq!(detector.detected(), Some(BlackHole::Large));
+    }
+
+    /// As where memory lacks for it, or not so much may be sent.
+    #[test]
+    fn a_probe_that_cannot_leave_stays_due() {
+        let mut detector = detector();
+        (0..=FIRST_PROBE).for_each(|_| detector.on_timeout(1_400));
+        assert_eq!([detector.probe(), detector.probe()], [PathProbe::Large(1_400); 2]);
+        detector.on_probe();
+        assert_eq!([detector.probe(), detector.probe()], [PathProbe::Small; 2]);
+        detector.on_probe();
+        assert!(!detector.has_probe());
     }
 
     #[test]
@@ -281,7 +361,7 @@ mod tests {
     fn without_a_smaller_mtu_nothing_is_detected() {
         let mut detector = BlackHoleDetector::default();
         detector.begin(at(0), None, 548);
-        (1..100).for_each(|round| lose_large(&mut detector, 10 * round));
+        (1..100).for_each(|round| lose_large_and_probe(&mut detector, 10 * round));
         assert!(detector.detected().is_none());
     }
 }

@@ -118,21 +118,32 @@ impl LossRecovery {
         self.black_hole.first().is_some_and(BlackHoleDetector::has_probe)
     }
 
-    /// Takes the probe of the path that is due.
-    pub(super) fn take_path_probe(&mut self) -> PathProbe {
-        self.black_hole.first_mut().map_or(PathProbe::None, BlackHoleDetector::take_probe)
+    /// The probe of the path that is due.
+    pub(super) fn path_probe(&self) -> PathProbe {
+        self.black_hole.first().map_or(PathProbe::None, BlackHoleDetector::probe)
+    }
+
+    /// The probe of the path that is due leaves.
+    pub(super) fn on_path_probe(&mut self) {
+        if let Some(black_hole) = self.black_hole.first_mut() {
+            black_hole.on_probe();
+        }
     }
 
     /// Declares datagrams lost that are longer than this, which the path does not carry.
     pub(super) fn lose_longer(&mut self, cx: &mut Context<'_, '_>, longest: usize) {
-        let is_longer = |(_, header): &(Block, &BlockHeader)| {
-            header.datagram().is_some_and(|datagram| datagram.bytes as usize > longest)
-        };
-        loop {
-            let longer = self.in_flight.members(cx.pool).find(is_longer).map(|(first, _)| first);
-            let Some(first) = longer else { return };
-            self.declare_lost(cx, first, None);
+        let mut next = self.in_flight.oldest();
+        while let Some(first) = next {
+            next = List::newer(cx.pool, first);
+            if datagram(cx, first).is_some_and(|datagram| datagram.bytes as usize > longest) {
+                self.declare_lost(cx, first, None);
+            }
         }
+    }
+
+    /// How long after it was sent a datagram hardly arrives any more, or its acknowledgement, in microseconds.
+    pub(super) fn settling_time(&self, cx: &Context<'_, '_>) -> u32 {
+        self.loss_delay(cx).max(self.rtt.probe_timeout(cx.config))
     }
 
     /// Lets the numbers of datagrams start at `start`.

@@ -126,7 +126,8 @@ impl Sender {
     /// Whether the window, the pace and the limit let a datagram of messages leave now.
     fn may_send(&mut self, cx: &Context<'_, '_>) -> bool {
         let (datagram, recovery) = (u32::from(self.path.mtu()), &self.recovery);
-        !self.validation.is_blocked()
+        !self.waits_to_settle()
+            && !self.validation.is_blocked()
             && recovery.has_room()
             && self.pacer.allows(cx.now, datagram, || recovery.rate())
             && cx
@@ -145,7 +146,7 @@ impl Sender {
         writer: &mut Writer<'_>,
         tracked: &mut Queue,
     ) -> bool {
-        let length = match self.recovery.take_path_probe() {
+        let length = match self.recovery.path_probe() {
             PathProbe::None => return false,
             PathProbe::Large(bytes) => usize::from(bytes),
             PathProbe::Small => 0,
@@ -157,6 +158,7 @@ impl Sender {
         let ping = self.ping_now(cx);
         let Some(block) = self.queue.store_probe(cx, &ping) else { return false };
         let Some(message) = cx.pool.header(block).outgoing().copied() else { return false };
+        self.recovery.on_path_probe();
         tracked.push(cx.pool, block);
         let mut written = write_capsule(cx, writer, block, &message);
         while written.is_ok() && writer.written() < length && writer.written() + UNRELIABLE_PING <= longest {

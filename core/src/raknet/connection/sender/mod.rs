@@ -17,7 +17,7 @@ mod validation;
 use pacing::Pacer;
 use pings::Pings;
 use queue::SendQueue;
-use recut::Recut;
+use recut::{Fit, Recut};
 use validation::AddressValidation;
 
 use super::congestion::INITIAL_DATAGRAMS;
@@ -50,6 +50,18 @@ enum SentBytes {
     Datagrams,
 }
 
+/// What becomes of messages that are too long for a path that has become narrower.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Narrowing {
+    /// They are sent as they are, in fragments.
+    #[default]
+    None,
+    /// They are cut again once nothing of what was sent may still arrive. Until then nothing else leaves.
+    Waiting(BlackHole),
+    /// The path does not carry a part that cannot be cut.
+    Stuck,
+}
+
 /// The sending side of a connection.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Sender {
@@ -57,8 +69,7 @@ pub(super) struct Sender {
     path: Sizes,
     /// Whether the application is to be notified of the MTU.
     has_new_mtu: bool,
-    /// Whether the path does not carry a part that cannot be cut.
-    is_stuck: bool,
+    narrowing: Narrowing,
     queue: SendQueue,
     validation: AddressValidation,
     recovery: LossRecovery,
@@ -109,18 +120,40 @@ impl Sender {
     }
 
     fn mend_black_hole(&mut self, cx: &mut Context<'_, '_>) {
-        if SPLITTING && let Some(black_hole) = self.recovery.black_hole() {
-            self.avoid(cx, black_hole);
+        if SPLITTING && (self.narrowing != Narrowing::None || self.recovery.black_hole().is_some()) {
+            self.avoid(cx);
         }
     }
 
-    /// Sends smaller datagrams in place of those that the path does not carry.
+    /// Sends smaller datagrams in place of those that the path does not carry, once these cannot arrive after all: their messages
+    /// would arrive twice, or the other peer would keep parts of them for ever.
     #[cold]
     #[inline(never)]
-    fn avoid(&mut self, cx: &mut Context<'_, '_>, black_hole: BlackHole) {
-        if black_hole == BlackHole::Large && !self.shrink(cx.now) {
-            return;
+    fn avoid(&mut self, cx: &mut Context<'_, '_>) {
+        if self.narrowing == Narrowing::None
+            && let Some(black_hole) = self.recovery.black_hole()
+            && (black_hole == BlackHole::Oversized || self.shrink(cx.now))
+        {
+            self.narrowing = Narrowing::Waiting(black_hole);
         }
+        if let Narrowing::Waiting(black_hole) = self.narrowing
+            && self.settles_at(cx) <= cx.now
+        {
+            self.narrowing = Narrowing::None;
+            self.cut_again(cx, black_hole);
+        }
+    }
+
+    /// When what was sent has arrived, if it ever does.
+    fn settles_at(&self, cx: &Context<'_, '_>) -> Instant {
+        self.last_sent.plus_micros(self.recovery.settling_time(cx))
+    }
+
+    const fn waits_to_settle(&self) -> bool {
+        SPLITTING && matches!(self.narrowing, Narrowing::Waiting(_))
+    }
+
+    fn cut_again(&mut self, cx: &mut Context<'_, '_>, black_hole: BlackHole) {
         self.recovery.lose_longer(cx, self.path.data_datagram());
         while self.recovery.has_lost() {
             self.take_lost(cx, SendSource::Usual);
@@ -128,10 +161,12 @@ impl Sender {
         let ping = self.ping_now(cx);
         let longest_arrived = self.recovery.longest_arrived().into();
         let how = Recut { sizes: self.path, ping: &ping, longest_arrived };
-        let are_all_cut = self.queue.recut(cx, how);
+        let fit = self.queue.recut(cx, how);
         self.recovery.watch_for_black_hole(cx.now, self.path);
         // The first time parts that cannot be cut may still arrive in fragments.
-        self.is_stuck |= black_hole == BlackHole::Oversized && !are_all_cut;
+        if black_hole == BlackHole::Oversized && fit == Fit::Never {
+            self.narrowing = Narrowing::Stuck;
+        }
     }
 
     /// Queues the messages of a lost datagram.
@@ -145,13 +180,15 @@ impl Sender {
 
     /// Whether a part that cannot be cut is too large for the path.
     pub(super) const fn is_stuck(&self) -> bool {
-        SPLITTING && self.is_stuck
+        SPLITTING && matches!(self.narrowing, Narrowing::Stuck)
     }
 
     /// The system refused a datagram of this length because it is too large for the path.
     pub(super) fn on_too_large(&mut self, now: Instant, length: usize) {
         let fits = |mtu| length + usize::from(IP_UDP_OVERHEAD) <= usize::from(mtu);
-        while SPLITTING && fits(self.path.mtu()) && self.shrink(now) {}
+        while SPLITTING && fits(self.path.mtu()) && self.shrink(now) {
+            self.narrowing = Narrowing::Waiting(BlackHole::Large);
+        }
     }
 
     pub(super) const fn has_new_mtu(&self) -> bool {
@@ -349,6 +386,9 @@ impl Sender {
 
     /// When a datagram may leave that waits for nothing but the pace or the limit.
     fn send_deadline(&self, cx: &Context<'_, '_>) -> Option<Instant> {
+        if self.waits_to_settle() {
+            return Some(self.settles_at(cx));
+        }
         if !self.has_more() || self.validation.is_blocked() || !self.recovery.has_room() {
             return None;
         }
@@ -408,6 +448,7 @@ impl Sender {
         self.recovery.clear(cx, |cx, message| queue.free(cx, message));
         self.queue.clear(cx);
         self.unacked_since = None;
+        self.narrowing = Narrowing::None;
     }
 
     /// Blocks of what waits, is in flight or is a receipt.

@@ -391,7 +391,7 @@ impl SendQueue {
     }
 
     /// Lets the next message of a channel be sent after this one.
-    fn advance_channel(&mut self, cx: &mut Context<'_, '_>, message: Block) {
+    pub(super) fn advance_channel(&mut self, cx: &mut Context<'_, '_>, message: Block) {
         let Some(message) = cx.pool.header(message).outgoing() else { return };
         let reliability = message.reliability;
         if !message.is_last_part() || !reliability.has_channel() || reliability.is_sequenced() {

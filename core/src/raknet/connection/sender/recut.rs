@@ -11,12 +11,12 @@ use super::split_sends::renew;
 use crate::raknet::connection::block_header::{BlockHeader, OutgoingMessage, SendStatus};
 use crate::raknet::connection::context::Context;
 use crate::raknet::connection::sizes::Sizes;
-use crate::raknet::delivery::Reliability;
+use crate::raknet::delivery::{Priority, Reliability};
 use crate::raknet::wire::MAX_MTU;
 use crate::raknet::wire::control::Control;
 use crate::raknet::wire::datagram::DATA_HEADER;
 use crate::serial::U24;
-use crate::storage::{Block, BlockLink, Claim, OutsideId, Queue};
+use crate::storage::{Block, Claim, OutsideId, Queue};
 
 /// How messages are cut again.
 #[derive(Clone, Copy)]
@@ -27,6 +27,16 @@ pub(super) struct Recut<'c> {
     /// Bytes of the longest datagram that was ever acknowledged. All parts of a message that fit it may have arrived, and only their
     /// acknowledgements were lost: cut again, a message without a place in an order could arrive twice.
     pub(super) longest_arrived: usize,
+}
+
+/// Whether all messages fit the path when they were cut again. That of several messages is the last one of any.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Fit {
+    All,
+    /// Memory lacks for the new parts of one.
+    LacksMemory,
+    /// One stays in parts that are too long and were sent.
+    Never,
 }
 
 /// Parts of one message in their order, of which the first `sent` ones were sent.
@@ -40,6 +50,12 @@ struct Parts {
 }
 
 impl Parts {
+    /// Whether this is the next part of the message with this id.
+    fn continues_with(&self, cx: &Context<'_, '_>, part: Block, id: u16) -> bool {
+        is_of(cx, part, id)
+            && outgoing(cx, part).map(|part| part.split_index()) == u32::try_from(self.count).ok()
+    }
+
     fn push(&mut self, cx: &mut Context<'_, '_>, part: Block, is_sent: bool) {
         let bytes = cx.pool.size(part);
         self.blocks += if cx.pool.is_outside(part) { 1 } else { cx.pool.blocks_for(bytes) };
@@ -63,22 +79,20 @@ struct NewParts {
 impl Recut<'_> {
     /// Whether a message or a part is longer than one for the path.
     fn is_too_long(&self, cx: &Context<'_, '_>, message: Block) -> bool {
-        cx.pool.size(message) > self.sizes.part()
+        datagram_bytes(cx, message) > self.sizes.data_datagram()
     }
 
     /// Whether a part as long as this one may have arrived.
     fn may_have_arrived(&self, cx: &Context<'_, '_>, part: Block) -> bool {
-        let header = outgoing(cx, part).map_or(0, |message| message.header_size());
-        DATA_HEADER + header + cx.pool.size(part) <= self.longest_arrived
+        datagram_bytes(cx, part) <= self.longest_arrived
     }
 }
 
 impl SendQueue {
-    /// Cuts messages again that wait to be sent, for the first time or once more. False if one stays in parts that were sent and are
-    /// too long.
+    /// Cuts messages again that wait to be sent, for the first time or once more.
     #[cold]
     #[inline(never)]
-    pub(super) fn recut(&mut self, cx: &mut Context<'_, '_>, how: Recut<'_>) -> bool {
+    pub(super) fn recut(&mut self, cx: &mut Context<'_, '_>, how: Recut<'_>) -> Fit {
         let (mut waiting, mut lost) = (core::mem::take(&mut self.resend), Queue::default());
         while let Some(block) = waiting.pop(cx.pool) {
             let is_candidate = outgoing(cx, block).is_some_and(|message| {
@@ -91,74 +105,77 @@ impl SendQueue {
                 self.resend.push(cx.pool, block);
             }
         }
-        let mut are_all_short = true;
+        // The oldest message first. The other peer shapes the order in which parts are lost.
+        let place = |header: &BlockHeader| {
+            header.outgoing().map(|message| (self.splits.place(message.split_id()), message.split_index()))
+        };
+        lost.sort(cx.pool, |left, right| place(left) < place(right));
+        let mut fit = Fit::All;
         while let Some(message) = lost.front().and_then(|front| outgoing(cx, front)) {
-            are_all_short &= self.recut_lost(cx, how, &mut lost, message);
+            fit = fit.max(self.recut_lost(cx, how, &mut lost, message));
         }
         for class in CLASSES {
             self.recut_new(cx, how, QueueId::New(class));
         }
-        are_all_short
+        fit
     }
 
-    /// Cuts the message again to which a lost part belongs, or leaves its parts as they are; false if one is too long then.
+    /// Cuts the message again to which the first lost parts belong, or leaves its parts as they are.
     fn recut_lost(
         &mut self,
         cx: &mut Context<'_, '_>,
         how: Recut<'_>,
         lost: &mut Queue,
         message: OutgoingMessage,
-    ) -> bool {
-        let (id, mut old) = (message.split_id(), Parts::default());
-        for index in 0..message.split_count() {
-            if let Some(part) = take_part(cx, lost, id, index) {
-                old.push(cx, part, true);
-            } else if let Some(part) = self.take_new_part(cx, id, index) {
-                old.push(cx, part, false);
-            } else {
-                break;
-            }
+    ) -> Fit {
+        let (id, mut old, mut is_whole) = (message.split_id(), Parts::default(), true);
+        while let Some(part) = lost.front().filter(|part| is_of(cx, *part, id)) {
+            lost.pop(cx.pool);
+            is_whole &= old.continues_with(cx, part, id);
+            old.push(cx, part, true);
         }
-        let is_whole = u32::try_from(old.count) == Ok(message.split_count());
+        let class = if is_whole { self.take_new_parts(cx, id, &mut old) } else { None };
+        is_whole &= u32::try_from(old.count) == Ok(message.split_count());
         let is_new = |first| old.sent < old.count || !how.may_have_arrived(cx, first);
         let arrives_once = message.reliability.has_channel() || old.queue.front().is_some_and(is_new);
-        if is_whole && arrives_once && self.replace(cx, how, &old, QueueId::Resend) {
-            return true;
+        let mut fit = Fit::Never;
+        if is_whole && arrives_once {
+            fit = self.replace(cx, how, &old, QueueId::Resend);
+            if fit == Fit::All {
+                return fit;
+            }
         }
-        let (mut rest, mut index, mut are_short) = (core::mem::take(lost), 0, true);
+        let (mut new, mut are_short) = (Queue::default(), true);
         while let Some(part) = old.queue.pop(cx.pool) {
-            // One that was not sent gets its number, since it no longer waits behind others.
-            if index >= old.sent {
-                self.number_part(cx, part);
-            }
-            index += 1;
             are_short &= !how.is_too_long(cx, part);
-            self.put_back(cx, QueueId::Resend, part);
-        }
-        while let Some(part) = rest.pop(cx.pool) {
-            if outgoing(cx, part).is_some_and(|message| message.split_id() == id) {
-                are_short &= !how.is_too_long(cx, part);
-                self.put_back(cx, QueueId::Resend, part);
+            if let (0, Some(class)) = (old.sent, class) {
+                self.count_in(QueueId::New(class), cx.pool.size(part));
+                new.push(cx.pool, part);
             } else {
-                lost.push(cx.pool, part);
+                old.sent -= 1;
+                self.put_back(cx, QueueId::Resend, part);
             }
         }
-        are_short
-    }
-
-    fn number_part(&mut self, cx: &mut Context<'_, '_>, part: Block) {
-        let number = self.take_reliable_number();
-        if let BlockHeader::Outgoing(message, status) = cx.pool.header_mut(part) {
-            (message.reliable, *status) = (number, SendStatus::RESEND);
+        if let Some(class) = class {
+            let queue = self.queue(class);
+            new.append(cx.pool, *queue);
+            *queue = new;
         }
+        if are_short { Fit::All } else { fit }
     }
 
-    /// Takes a part of a message of which others were sent: it is the next one of its priority.
-    fn take_new_part(&mut self, cx: &mut Context<'_, '_>, id: u16, index: u32) -> BlockLink {
-        let queue = CLASSES
+    /// Takes the parts of a message of which others were sent: they are the next ones of its priority, which is returned.
+    fn take_new_parts(&mut self, cx: &mut Context<'_, '_>, id: u16, old: &mut Parts) -> Option<Priority> {
+        let mut next = |class| self.queue(class).front();
+        let class = CLASSES
             .into_iter()
-            .find(|class| self.queue(*class).front().is_some_and(|front| is_part(cx, front, id, index)))?;
-        self.pop(cx, QueueId::New(queue))
+            .find(|class| next(*class).is_some_and(|front| old.continues_with(cx, front, id)))?;
+        while let Some(part) = self.queue(class).front().filter(|part| old.continues_with(cx, *part, id)) {
+            self.queue(class).pop(cx.pool);
+            self.count_out(QueueId::New(class), cx.pool.size(part));
+            old.push(cx, part, false);
+        }
+        Some(class)
     }
 
     /// Cuts messages again of which nothing was sent.
@@ -170,10 +187,10 @@ impl SendQueue {
             let is_cut = message.split_index() == 0 && how.is_too_long(cx, first);
             let mut old = Parts::default();
             old.push(cx, first, false);
-            for index in 1..if is_cut { message.split_count() } else { 0 } {
-                let next = waiting.front().filter(|next| is_part(cx, *next, message.split_id(), index));
-                let Some(_) = next else { break };
-                let Some(part) = waiting.pop(cx.pool) else { break };
+            for _ in 1..if is_cut { message.split_count() } else { 0 } {
+                let next = waiting.front().filter(|next| old.continues_with(cx, *next, message.split_id()));
+                let Some(part) = next else { break };
+                waiting.pop(cx.pool);
                 old.push(cx, part, false);
             }
             let mut counted = old.queue.front();
@@ -181,7 +198,7 @@ impl SendQueue {
                 self.count_out(to, cx.pool.size(part));
                 counted = cx.pool.after(part);
             }
-            if is_cut && self.replace(cx, how, &old, to) {
+            if is_cut && self.replace(cx, how, &old, to) == Fit::All {
                 continue;
             }
             while let Some(part) = old.queue.pop(cx.pool) {
@@ -198,10 +215,10 @@ impl SendQueue {
         }
     }
 
-    /// Puts other parts in place of all those of a message, at the end of a queue; false, and nothing done, if there is no room.
-    fn replace(&mut self, cx: &mut Context<'_, '_>, how: Recut<'_>, old: &Parts, to: QueueId) -> bool {
-        let Some(first) = old.queue.front() else { return false };
-        let BlockHeader::Outgoing(mut message, status) = *cx.pool.header(first) else { return false };
+    /// Puts other parts in place of all those of a message, at the end of a queue, or does nothing if there is no room.
+    fn replace(&mut self, cx: &mut Context<'_, '_>, how: Recut<'_>, old: &Parts, to: QueueId) -> Fit {
+        let (Some(first), Some(last)) = (old.queue.front(), old.queue.back()) else { return Fit::Never };
+        let BlockHeader::Outgoing(mut message, status) = *cx.pool.header(first) else { return Fit::Never };
         let (size, outside) = (part_size(old.bytes, how.sizes), cx.pool.outside(first));
         let count = old.bytes.div_ceil(size);
         let of_parts = if outside.is_some() { count } else { Self::blocks_for(cx, old.bytes, size) };
@@ -212,7 +229,11 @@ impl SendQueue {
         let two_parts = 2 * cx.pool.blocks_for(MAX_MTU.into());
         let extra = if outside.is_some() { used } else { (used + two_parts).saturating_sub(old.blocks) };
         if cx.pool.shares.charge(&mut self.share, extra, Claim::Control).is_err() {
-            return false;
+            let fits = cx.pool.shares.could_hold(&self.share, old.blocks + extra, 0, Claim::Control);
+            return if fits { Fit::LacksMemory } else { Fit::Never };
+        }
+        if to == QueueId::Resend && old.sent < old.count {
+            self.advance_channel(cx, last);
         }
         let replaced_id = message.is_split().then_some(message.split_id());
         message.reliability = message.reliability.on_wire(true);
@@ -231,7 +252,7 @@ impl SendQueue {
         while let Some(part) = new.queue.pop(cx.pool) {
             self.put_back(cx, to, part);
         }
-        true
+        Fit::All
     }
 
     /// Refers to the same bytes outside by shorter parts.
@@ -313,27 +334,17 @@ impl SendQueue {
     }
 }
 
-/// Takes this part out of a queue in which those of a message stand about in order.
-fn take_part(cx: &mut Context<'_, '_>, queue: &mut Queue, id: u16, index: u32) -> BlockLink {
-    let (mut passed, mut found) = (Queue::default(), None);
-    while let Some(part) = queue.pop(cx.pool) {
-        if is_part(cx, part, id, index) {
-            found = Some(part);
-            break;
-        }
-        passed.push(cx.pool, part);
-    }
-    passed.append(cx.pool, *queue);
-    *queue = passed;
-    found
-}
-
 fn outgoing(cx: &Context<'_, '_>, message: Block) -> Option<OutgoingMessage> {
     cx.pool.header(message).outgoing().copied()
 }
 
-fn is_part(cx: &Context<'_, '_>, message: Block, id: u16, index: u32) -> bool {
-    outgoing(cx, message).is_some_and(|message| {
-        message.is_split() && message.split_id() == id && message.split_index() == index
-    })
+/// Whether this is a part of the message with this id.
+fn is_of(cx: &Context<'_, '_>, part: Block, id: u16) -> bool {
+    outgoing(cx, part).is_some_and(|part| part.is_split() && part.split_id() == id)
+}
+
+/// Bytes of a datagram with this message alone.
+fn datagram_bytes(cx: &Context<'_, '_>, message: Block) -> usize {
+    let header = outgoing(cx, message).map_or(0, |message| message.header_size());
+    DATA_HEADER + header + cx.pool.size(message)
 }

@@ -21,6 +21,11 @@ impl SplitSends {
         id
     }
 
+    /// The place of an id among others that are in use: the greater, the later it was taken.
+    pub(super) const fn place(&self, id: u16) -> u16 {
+        id.wrapping_sub(self.next_id)
+    }
+
     /// Keeps a record of a message until all parts are acknowledged.
     pub(super) fn insert(&mut self, cx: &mut Context<'_, '_>, message: &OutgoingMessage) {
         let header = BlockHeader::SplitSend(SplitSend {
