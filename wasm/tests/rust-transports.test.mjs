@@ -224,3 +224,14 @@ test("a ping of a Rust program finds the WebSocket too", LIMIT, async (t) => {
   });
   assert.deepEqual(said, ["a lobby", "a lobby"]);
 });
+
+test("a Rust program reaches a relay at localhost by WebTransport, whichever address that has", LIMIT, async (t) => {
+  const { page, servers } = await start(t);
+  const targets = { raknet: servers[0].address, game: servers[1].address };
+  for (const listen of ["127.0.0.1:0", "[::1]:0"]) {
+    const { address } = await startRelay(t, targets, "--listen", listen);
+    const url = `ws://localhost:${new URL(`http://${address}`).port}/ws`;
+    assert.equal(await open(page, "webtransport", url), "WebTransport WebTransport", listen);
+    await exchange(page);
+  }
+});

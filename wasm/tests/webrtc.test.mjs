@@ -135,6 +135,22 @@ test("a page learns the fingerprint from the relay", async (t) => {
   assert.deepEqual(result, { heard: 500, transport: "webrtc", code: "local" });
 });
 
+for (const listen of ["127.0.0.1:0", "[::1]:0"]) {
+  test(`a relay on ${listen} alone is reached at localhost, by every transport`, async (t) => {
+    const echo = await startEcho(t);
+    const { url, fingerprint } = await startOpenRelay(t, echo, "--listen", listen);
+    const address = `ws://localhost:${new URL(url).port}/ws`;
+    const page = await openPage(t);
+    await page.goto(await servePage(t));
+    for (const options of [{ fingerprint }, {}, { transport: "webtransport" }, { transport: "websocket" }]) {
+      const { took, ...result } = await page.evaluate(`(${play})(${JSON.stringify(address)}, ${JSON.stringify(options)})`);
+      assert.ok(took > 0);
+      const { transport = "webrtc" } = options;
+      assert.deepEqual(result, { heard: 500, transport, code: "local" });
+    }
+  });
+}
+
 test("a wrong fingerprint, a wrong target and a relay without data channels are told", async (t) => {
   const echo = await startEcho(t);
   const { url, fingerprint } = await startOpenRelay(t, echo);

@@ -73,6 +73,33 @@ for (const [size, longest] of [[1_000, 1_000], [1_024, 1_024], [1_100, 1_024], [
   });
 }
 
+for (const [host, hashes, expected] of [
+  ["localhost", ["AAEC"], ["localhost", "127.0.0.1", "[::1]"]],
+  ["game.localhost", ["AAEC"], ["game.localhost", "127.0.0.1", "[::1]"]],
+  ["localhost", [], ["localhost"]],
+  ["relay.example", ["AAEC"], ["relay.example"]],
+]) {
+  test(`a relay at ${host} with ${hashes.length} hashes of certificates is sought at ${expected.join(", ")}, and nowhere else`, async (t) => {
+    const tried = [];
+    globalThis.WebTransport = class {
+      constructor(url) {
+        tried.push(new URL(url).hostname);
+        this.ready = Promise.reject(new Error("refused"));
+        this.closed = this.ready;
+      }
+      close() {}
+    };
+    t.after(() => delete globalThis.WebTransport);
+    const ends = [];
+    const nothing = () => undefined;
+    const announced = async () => ({ webtransport: { ...OFFER, certificate_hashes: hashes } });
+    const request = { url: new URL(`wss://${host}/ws?target=game`), hasControl: true, announced };
+    webTransport.open(request, { onOpen: nothing, onDatagram: nothing, onControl: nothing, onClose: (end) => ends.push(end) });
+    await settled();
+    assert.deepEqual([tried, ends], [expected, [{ code: 1006, reason: "Error: refused" }]]);
+  });
+}
+
 test("what waits in the browser is limited by age and number, by the older names of the limits and the newer", async (t) => {
   const older = await openCarrier(t, usual(1_200));
   const ages = { outgoingMaxAge: 500, incomingMaxAge: 500 };

@@ -27,9 +27,14 @@ fn space_of(host: &str) -> Option<Space> {
         Ok(address) if address.is_loopback() => Some(Space::Loopback),
         Ok(IpAddr::V4(address)) => is_local_v4(address).then_some(Space::Local),
         Ok(IpAddr::V6(address)) => is_local_v6(address).then_some(Space::Local),
-        Err(_) if host == "localhost" || host.ends_with(".localhost") => Some(Space::Loopback),
+        Err(_) if is_localhost(host) => Some(Space::Loopback),
         Err(_) => is_local_name(host).then_some(Space::Local),
     }
+}
+
+/// Whether a name is that of this machine (RFC 6761 section 6.3).
+pub(super) fn is_localhost(host: &str) -> bool {
+    host == "localhost" || host.ends_with(".localhost")
 }
 
 /// Addresses of RFC 1918, 3927 and 6598.

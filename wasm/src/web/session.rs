@@ -12,6 +12,7 @@ use web_sys::{AbortController, Url};
 use super::announced::{Offer, ask, session_options};
 use super::browser::describe;
 use super::error::{LOST, RelayClose};
+use super::local_network::is_localhost;
 use super::socket::{FromRelay, MAX_BUFFERED};
 
 /// The close code of a session without one (RFC 6455 section 7.4.1).
@@ -185,11 +186,7 @@ async fn run(
         return Ok(refused);
     }
     let offer = said.webtransport.ok_or("the relay has no WebTransport")?;
-    let session = WebTransport::new(&session_url(relay, &offer)?, &session_options(&offer)?)?;
-    *shared.session.borrow_mut() = Some(session.clone());
-    // Asked before it can be rejected, so that the browser reports no rejection that goes unheard.
-    let closed = JsFuture::from(session.closed());
-    JsFuture::from(session.ready()).await?;
+    let (session, closed) = connect(shared, relay, &offer).await?;
     let datagrams = session.datagrams();
     limit(&datagrams)?;
     let writable = datagrams.create_writable().ok().or_else(|| datagrams.writable());
@@ -213,6 +210,24 @@ async fn run(
     Ok(RelayClose { code, reason: member("reason").as_string().unwrap_or_default() })
 }
 
+/// The session at the first URL where one opens, and its end.
+async fn connect(shared: &Shared, relay: &Url, offer: &Offer) -> Result<(WebTransport, JsFuture), JsValue> {
+    let options = session_options(offer)?;
+    let mut failure = JsValue::UNDEFINED;
+    for url in session_urls(relay, offer)? {
+        let session = WebTransport::new(&url, &options)?;
+        *shared.session.borrow_mut() = Some(session.clone());
+        // Asked before it can be rejected, so that the browser reports no rejection that goes unheard.
+        let closed = JsFuture::from(session.closed());
+        match JsFuture::from(session.ready()).await {
+            Ok(_) => return Ok((session, closed)),
+            Err(error) if shared.is_over.get() => return Err(error),
+            Err(error) => failure = error,
+        }
+    }
+    Err(failure)
+}
+
 async fn receive(shared: &Shared, reader: &Reader, on_event: &impl Fn(FromRelay)) -> Result<(), JsValue> {
     loop {
         let read = JsFuture::from(reader.read()).await?;
@@ -224,13 +239,21 @@ async fn receive(shared: &Shared, reader: &Reader, on_event: &impl Fn(FromRelay)
     }
 }
 
-/// The parameters are those of the WebSocket.
-fn session_url(relay: &Url, offer: &Offer) -> Result<String, JsValue> {
+/// Where a session is tried, one URL after the other, with the parameters of the WebSocket. Chromium tries one address of a name alone,
+/// and a certificate that is known by its hash is that of every host.
+fn session_urls(relay: &Url, offer: &Offer) -> Result<Vec<String>, JsValue> {
     let url = Url::new_with_base(&offer.path, &relay.href())?;
     url.set_protocol("https:");
     url.set_port(&offer.port.to_string());
     url.set_search(&relay.search());
-    Ok(url.href())
+    let mut urls = vec![url.href()];
+    if is_localhost(&url.hostname()) && !offer.certificate_hashes.is_empty() {
+        for host in ["127.0.0.1", "[::1]"] {
+            url.set_hostname(host);
+            urls.push(url.href());
+        }
+    }
+    Ok(urls)
 }
 
 /// Limits what waits in the browser. The names of two limits have changed.

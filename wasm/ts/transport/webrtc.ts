@@ -7,6 +7,7 @@
 import type { Carrier, CarrierClose, CarrierEvents, CarrierKind, CarrierRequest } from "./carrier.js";
 import { FLOW_REQUEST, LOST, MAX_BUFFERED_BYTES } from "./carrier.js";
 import { readText } from "./flow.js";
+import { loopbackHosts } from "./localhost.js";
 
 /**
  * How the name of every relay in ICE begins; its password there is the fingerprint. The password of the page follows, with which
@@ -155,10 +156,10 @@ function readClose(text: string): { code: number; reason: string } | undefined {
 
 /** The relay of a request: as the caller knows it, or as it announces itself; or why it refuses this page. */
 async function findPeer({ url, fingerprint, announced }: CarrierRequest): Promise<Peer | CarrierClose> {
-  const host = url.hostname.replace(/^\[|\]$/g, "");
-  const own = host === "localhost" ? "127.0.0.1" : host;
+  const hosts = loopbackHosts(url.hostname);
+  const own = (hosts.length > 0 ? hosts : [url.hostname]).map((host) => host.replace(/^\[|\]$/g, ""));
   if (fingerprint !== undefined) {
-    return { fingerprint, addresses: [own], port: Number(url.port) || (url.protocol === "wss:" ? 443 : 80) };
+    return { fingerprint, addresses: own, port: Number(url.port) || (url.protocol === "wss:" ? 443 : 80) };
   }
   const { webrtc: offer, refused } = await announced();
   if (refused !== undefined) {
@@ -168,7 +169,7 @@ async function findPeer({ url, fingerprint, announced }: CarrierRequest): Promis
     throw new Error("the relay has no data channels");
   }
   const { addresses = [] } = offer;
-  return { fingerprint: offer.fingerprint, addresses: addresses.length > 0 ? addresses : [own], port: offer.port };
+  return { fingerprint: offer.fingerprint, addresses: addresses.length > 0 ? addresses : own, port: offer.port };
 }
 
 /** The session description of a relay, as the answer to an offer. */

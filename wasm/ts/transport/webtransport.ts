@@ -6,6 +6,7 @@
 import type { AnnouncedWebTransport } from "./announced.js";
 import type { Carrier, CarrierClose, CarrierEvents, CarrierKind, CarrierRequest } from "./carrier.js";
 import { CONTROL_PROTOCOL, FLOW_REQUEST, LOST, MAX_BUFFERED_BYTES, NORMAL_CLOSURE } from "./carrier.js";
+import { loopbackHosts } from "./localhost.js";
 
 /** What control messages begin with. */
 const PREFIX = new TextEncoder().encode("rakwire:");
@@ -106,14 +107,8 @@ class WebTransportCarrier implements Carrier {
     if (offer === undefined || WebTransport === undefined) {
       throw new Error("the relay has no WebTransport");
     }
-    const session = new WebTransport(sessionUrl(url, offer, token, hasControl), options(offer));
-    this.#session = session;
-    session.closed.then(
-      (end) => this.#end({ code: end?.closeCode || NORMAL_CLOSURE, reason: end?.reason ?? "" }),
-      (error: unknown) => this.#end({ code: LOST, reason: String(error) }),
-    );
-    await session.ready;
-    if (this.#events === undefined) {
+    const session = await this.#connect(sessionUrl(url, offer, token, hasControl), offer, WebTransport);
+    if (session === undefined || this.#events === undefined) {
       this.close();
       return;
     }
@@ -125,6 +120,31 @@ class WebTransportCarrier implements Carrier {
     this.#events.onOpen();
     // Why it ends is told by the session.
     await this.#receive(datagrams.readable.getReader()).catch(() => undefined);
+  }
+
+  /**
+   * The session at the first host where one opens; if there is none, this ends. Chromium tries one address of a name alone, and a
+   * certificate that is known by its hash is that of every host.
+   */
+  async #connect(url: URL, offer: AnnouncedWebTransport, WebTransport: SessionConstructor): Promise<Session | undefined> {
+    const others = offer.certificate_hashes.length > 0 ? loopbackHosts(url.hostname) : [];
+    let close: CarrierClose | undefined;
+    for (const hostname of [url.hostname, ...others]) {
+      url.hostname = hostname;
+      const session = new WebTransport(url.href, options(offer));
+      this.#session = session;
+      const closed = session.closed.then((end) => ({ code: end?.closeCode || NORMAL_CLOSURE, reason: end?.reason ?? "" }), lost);
+      close = await Promise.race([session.ready.then(() => undefined, lost), closed]);
+      if (close === undefined) {
+        void closed.then((end) => this.#end(end));
+        return session;
+      }
+      if (this.#events === undefined || close.code !== LOST) {
+        break;
+      }
+    }
+    this.#end(close as CarrierClose);
+    return undefined;
   }
 
   async #receive(reader: ReadableStreamDefaultReader<Uint8Array>): Promise<void> {
@@ -148,7 +168,10 @@ class WebTransportCarrier implements Carrier {
   }
 }
 
-function sessionUrl(relay: URL, { port, path }: AnnouncedWebTransport, token: string | undefined, hasControl: boolean): string {
+/** The end of a session that fails. */
+const lost = (error: unknown): CarrierClose => ({ code: LOST, reason: String(error) });
+
+function sessionUrl(relay: URL, { port, path }: AnnouncedWebTransport, token: string | undefined, hasControl: boolean): URL {
   const url = new URL(path, relay);
   url.protocol = "https:";
   url.port = String(port);
@@ -159,7 +182,7 @@ function sessionUrl(relay: URL, { port, path }: AnnouncedWebTransport, token: st
   if (token !== undefined) {
     url.searchParams.set("token", token);
   }
-  return url.href;
+  return url;
 }
 
 function options({ certificate_hashes: hashes }: AnnouncedWebTransport): object {
