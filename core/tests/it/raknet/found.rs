@@ -148,3 +148,31 @@ fn a_round_trip_that_never_was_delays_nothing_for_long() {
         ],
     );
 }
+
+/// A connection that had ended still probed the path. So it waited for an acknowledgement, and after a sleep it was due for
+/// ever.
+#[test]
+fn a_connection_that_has_ended_sends_no_probe() {
+    keep(
+        Setup { first_number: 0, blocks: 128, ..SMALL },
+        vec![
+            send(Client, Reliability::ReliableWithReceipt, Priority::Immediate, 3_483, 2),
+            send(Client, Reliability::ReliableOrderedWithReceipt, Priority::Immediate, 3_529, 1),
+            advance(26),
+            Operation::Disconnect(Server),
+            Operation::Send(Send {
+                from: Client,
+                delivery: Delivery {
+                    reliability: Reliability::Reliable,
+                    channel: Channel::new(1).expect("a channel"),
+                    priority: Priority::Medium,
+                },
+                length: 5_321,
+                copies: 1,
+            }),
+            Operation::Jump { millis: 19_098 },
+            advance(127),
+            Operation::Jump { millis: 30_540 },
+        ],
+    );
+}

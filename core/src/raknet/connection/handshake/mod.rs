@@ -298,9 +298,10 @@ impl Handshake {
         }
     }
 
-    /// Whether a connection that is closed, or refused, has waited for its acknowledgements for long enough.
+    /// Whether a connection that is closed, or refused, has waited for its acknowledgements for long enough, or one that has ended
+    /// for what is sent again.
     pub(super) fn is_close_overdue(&self, cx: &Context<'_, '_>) -> bool {
-        let is_closing = matches!(self.state, State::Closing | State::Rejecting);
+        let is_closing = matches!(self.state, State::Closing | State::Rejecting) || self.state.is_over();
         is_closing && self.deadline(cx).is_some_and(|at| at <= cx.now)
     }
 

@@ -332,6 +332,8 @@ impl LossRecovery {
             self.untrack(cx, first);
             for_each_message(cx, first, &mut free);
         }
+        // Nothing is probed after the end.
+        self.black_hole = Default::default();
     }
 }
 
