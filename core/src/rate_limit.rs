@@ -62,8 +62,9 @@ pub(crate) struct Ration {
     /// no machine has to divide.
     spent: u64,
     at: Instant,
-    /// How much of that was for the last event.
-    price: u32,
+    /// The allowance of the last event.
+    period: u32,
+    events: u16,
 }
 
 impl Ration {
@@ -84,14 +85,16 @@ impl Ration {
     pub(crate) fn take(&mut self, allowance: Allowance, now: Instant) -> bool {
         let after = self.after_another(allowance, now);
         if let Some(spent) = after {
-            *self = Self { spent, at: now, price: micros(allowance.period) };
+            *self = Self { spent, at: now, period: micros(allowance.period), events: allowance.events };
         }
         after.is_some()
     }
 
-    /// Gives back one event that was taken.
-    pub(crate) const fn give_back(&mut self) {
-        self.spent = self.spent.saturating_sub(self.price as u64);
+    /// Gives back one event that was taken at this time: what has not been filled up since, at least for this event. The rest
+    /// is there again already, and may have been taken for others.
+    pub(crate) fn give_back(&mut self, taken_at: Instant, now: Instant) {
+        let refilled = u64::from(now.micros_since(taken_at)) * u64::from(self.events);
+        self.spent = self.spent.saturating_sub(u64::from(self.period).saturating_sub(refilled));
     }
 }
 
@@ -271,13 +274,32 @@ mod tests {
         let (mut ration, now) = (Ration::default(), Instant::from_micros(1_000_000));
         for _ in 0..100 {
             assert!(ration.take(allowance, now));
-            ration.give_back();
+            ration.give_back(now, now);
         }
         // No more than that are there, whatever is given back.
-        ration.give_back();
+        ration.give_back(now, now);
         assert_eq!((0..9).filter(|_| ration.take(allowance, now)).count(), 3);
-        ration.give_back();
+        ration.give_back(now, now);
         assert_eq!((0..9).filter(|_| ration.take(allowance, now)).count(), 1);
+    }
+
+    #[test]
+    fn an_event_that_is_given_back_late_leaves_those_of_others_taken() {
+        let allowance = Allowance { events: 4, period: Duration::from_secs(8) };
+        let at = |seconds: u64| Instant::from_micros(seconds * 1_000_000);
+        let takes = |ration: &mut Ration, now| (0..9).filter(|_| ration.take(allowance, now)).count();
+        let mut ration = Ration::default();
+        assert!(ration.take(allowance, at(100)));
+        // Two seconds later that is filled up.
+        assert_eq!(takes(&mut ration, at(103)), 4);
+        ration.give_back(at(100), at(103));
+        assert_eq!(takes(&mut ration, at(103)), 0);
+        // After one second half of it is, and half is given back.
+        let mut ration = Ration::default();
+        assert!(ration.take(allowance, at(100)));
+        assert_eq!(takes(&mut ration, at(101)), 3);
+        ration.give_back(at(100), at(101));
+        assert_eq!(takes(&mut ration, at(101)), 1);
     }
 
     #[test]

@@ -321,8 +321,8 @@ impl Admission {
         self.places.insert(place, guest);
     }
 
-    /// A connection that counted like `before` counts like `after`.
-    fn change(&mut self, place: Place, before: Incoming, after: Incoming) {
+    /// A connection that counted like `before`, and as unvalidated since `since`, counts like `after`.
+    fn change(&mut self, place: Place, (before, after): (Incoming, Incoming), since: Instant, now: Instant) {
         if before.is_counted() && !after.is_counted() {
             return self.release(place);
         }
@@ -331,7 +331,7 @@ impl Admission {
         }
         if before.is_validated_by(after) {
             self.validate(place);
-            self.unvalidated.give_back();
+            self.unvalidated.give_back(since, now);
         }
     }
 
@@ -397,8 +397,8 @@ impl Member {
         self.with(|all| all.unvalidated.take(allowance, now));
     }
 
-    pub(crate) fn change(&self, slot: u16, before: Incoming, after: Incoming) {
-        self.with(|all| all.change((self.number, slot), before, after));
+    pub(crate) fn change(&self, slot: u16, change: (Incoming, Incoming), since: Instant, now: Instant) {
+        self.with(|all| all.change((self.number, slot), change, since, now));
     }
 }
 

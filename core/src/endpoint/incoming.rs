@@ -70,9 +70,6 @@ impl IncomingCounts {
         recount(&mut self.all, before.is_counted(), after.is_counted());
         recount(&mut self.half_open, before.is_half_open(), after.is_half_open());
         recount(&mut self.unvalidated, before.is_unvalidated(), after.is_unvalidated());
-        if before.is_validated_by(after) {
-            self.ration.give_back();
-        }
         self.crowded = [None; CROWDED];
     }
 

@@ -36,7 +36,7 @@ impl Member {
         match *self {}
     }
 
-    pub(crate) const fn change(&self, _: u16, _: Incoming, _: Incoming) {
+    pub(crate) const fn change(&self, _: u16, _: (Incoming, Incoming), _: Instant, _: Instant) {
         match *self {}
     }
 }

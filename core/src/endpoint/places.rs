@@ -4,7 +4,7 @@ use core::net::IpAddr;
 
 use super::client_limits::{ClientLimits, Origin};
 use super::incoming::{Incoming, IncomingCounts};
-use super::protocol::{Peer, Protocol};
+use super::protocol::{Connection, Peer, Protocol};
 use super::reservation::{Rejection, Request};
 use crate::rate_limit::{Allowance, Rates};
 
@@ -52,7 +52,7 @@ impl<P: Protocol> Peer<'_, P> {
     }
 
     /// Takes one client that comes in without a proof of its address from the ration of this peer, or from that of all peers.
-    /// The ration gets it back when the address is validated.
+    /// The ration gets back what is not filled up again when the address is validated.
     pub(crate) fn take_unvalidated(&mut self, allowance: Allowance) {
         match &self.member {
             Some(member) => member.take_unvalidated(allowance, self.last_now),
@@ -62,12 +62,22 @@ impl<P: Protocol> Peer<'_, P> {
         }
     }
 
-    /// Tells the peers that decide together with this one how a connection counts now, if it counted like `before`.
-    pub(crate) fn share_change(&self, at: u16, before: Option<Incoming>) {
-        if let (Some(before), Some(member)) = (before, &self.member)
-            && let Some(slot) = self.slot(at)
-        {
-            member.change(at, before, slot.incoming);
+    /// Tells the peers that decide together with this one how a connection counts now, if it counted like `before`; a peer
+    /// that decides alone gives its ration back.
+    pub(crate) fn share_change(&mut self, at: u16, before: Option<Incoming>) {
+        if let Some(before) = before {
+            self.share_change_of(at, before);
+        }
+    }
+
+    #[cold]
+    fn share_change_of(&mut self, at: u16, before: Incoming) {
+        let Some(slot) = self.slot(at) else { return };
+        let (after, since, now) = (slot.incoming, slot.connection.unvalidated_since(), self.last_now);
+        match &self.member {
+            Some(member) => member.change(at, (before, after), since, now),
+            None if before.is_validated_by(after) => self.incoming.ration.give_back(since, now),
+            None => {}
         }
     }
 

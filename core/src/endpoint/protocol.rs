@@ -364,6 +364,11 @@ pub(crate) trait Connection<P: Protocol>: Debug + Default {
 
     /// How the connection counts against the limits of incoming ones.
     fn incoming(&self) -> Incoming;
+
+    /// Since when the connection counts as unvalidated, if it does or did.
+    fn unvalidated_since(&self) -> Instant {
+        Instant::ZERO
+    }
 }
 
 /// A message to send.

@@ -236,4 +236,8 @@ impl endpoint::Connection<RakNet> for Connection {
         }
         Incoming::new(self.is_unverified(), self.is_unvalidated())
     }
+
+    fn unvalidated_since(&self) -> Instant {
+        self.made_at
+    }
 }
