@@ -48,8 +48,8 @@ fn answer_to(challenge: &[u8]) -> Vec<u8> {
     [&[1, 1, 0, 0][..], challenge.get(4..20).expect("a header")].concat()
 }
 
-/// Only a source that has the password is replied to, with no more than it sent, and only one that has answered begins a session; every
-/// datagram is counted.
+/// Only a source that has the password is replied to, with no more than it sent, and only one that has answered begins a session
+/// or reaches one at another port of its address; every datagram is counted.
 pub fn datagrams(input: &[u8]) {
     let fingerprint = Fingerprint::of(b"a certificate");
     let password = fingerprint.to_string().replace(':', "").to_ascii_lowercase();
@@ -71,7 +71,7 @@ pub fn datagrams(input: &[u8]) {
             2 => check(step.bytes, "guessed"),
             _ => [&[22, 0xfe, 0xfd][..], &[0; 8], &[0, 40], step.bytes].concat(),
         };
-        let known = sessions.entry(from).or_default();
+        let mut known = sessions.get(&from).copied().unwrap_or_default();
         match endpoint.handle(now, from, &datagram) {
             DatagramEvent::Answer(answer) => {
                 assert_eq!(DatagramKind::of(&datagram), DatagramKind::Stun);
@@ -92,8 +92,20 @@ pub fn datagrams(input: &[u8]) {
                 }
             }
             DatagramEvent::Validated => panic!("an answer without a check"),
+            // The page of a session at the other port of this address has come here.
+            DatagramEvent::Sessions([Some(session), None]) if known == [None; 2] => {
+                let home = source(step.flags ^ 2);
+                let at_home = sessions.get_mut(&home).expect("a session elsewhere");
+                assert_eq!(at_home[1], Some(session));
+                assert!(validated.contains_key(&from), "a source that has never answered");
+                if (step.flags >> 4) & 3 == 1 {
+                    assert!(endpoint.follow(home, from, &session));
+                    known[1] = at_home[1].take();
+                    assert_eq!(endpoint.session(home), None);
+                }
+            }
             DatagramEvent::Sessions([proved, half_open]) => {
-                assert_eq!([half_open, proved], *known);
+                assert_eq!([half_open, proved], known);
                 assert!(proved.or(half_open).is_some());
             }
             DatagramEvent::Begin => {
@@ -105,10 +117,10 @@ pub fn datagrams(input: &[u8]) {
             }
             DatagramEvent::Dropped => dropped += 1,
         }
-        match ((step.flags >> 4) & 3, *known) {
+        match ((step.flags >> 4) & 3, known) {
             (1, [Some(half_open), proved]) => {
                 assert_eq!(endpoint.prove(from, &half_open), proved);
-                *known = [None, Some(half_open)];
+                known = [None, Some(half_open)];
             }
             (2, [_, Some(proved)]) => {
                 endpoint.close(from, &proved);
@@ -121,6 +133,7 @@ pub fn datagrams(input: &[u8]) {
             _ => {}
         }
         assert_eq!(endpoint.session(from), known[1].as_ref());
+        sessions.insert(from, known);
     }
     let snapshot = counters.snapshot();
     let drops: u64 = WebRtcDropReason::ALL.into_iter().map(|reason| snapshot.drops(reason)).sum();

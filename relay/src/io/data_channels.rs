@@ -67,6 +67,10 @@ impl Port for Shared {
         self.endpoint().prove(client, inbox).inspect(Inbox::evict);
     }
 
+    fn follow(&self, client: SocketAddr, to: SocketAddr, inbox: &Inbox) -> bool {
+        self.endpoint().follow(client, to, inbox)
+    }
+
     fn close(&self, client: SocketAddr, inbox: &Inbox) {
         self.endpoint().close(client, inbox);
     }
@@ -150,7 +154,7 @@ impl DataChannels {
             DatagramEvent::Sessions(inboxes) => {
                 drop(endpoint);
                 // Each takes what is encrypted for it.
-                let pushed = inboxes.iter().flatten().filter(|inbox| inbox.push(datagram)).count();
+                let pushed = inboxes.iter().flatten().filter(|inbox| inbox.push(from, datagram)).count();
                 if pushed == 0 {
                     self.0.counters.dropped(WebRtcDropReason::SessionBusy);
                 }
@@ -161,7 +165,7 @@ impl DataChannels {
             }
             DatagramEvent::Begin => {
                 let inbox = Inbox::default();
-                inbox.push(datagram);
+                inbox.push(from, datagram);
                 endpoint.open(from, inbox.clone()).inspect(Inbox::evict);
                 drop(endpoint);
                 self.begin(app, from, inbox);

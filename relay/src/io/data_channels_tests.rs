@@ -206,6 +206,48 @@ async fn a_page_that_is_loaded_again_goes_on_although_it_has_the_port_of_the_one
 }
 
 #[tokio::test]
+async fn a_session_follows_its_page_to_another_port_and_no_check_takes_it_away() {
+    let relay = start(|_| {}).await;
+    let mut page = Client::open(&relay, OPEN).await;
+    page.control().await;
+    let (address, _) = page.ask("hello").await;
+
+    // An observer has seen the user names, and what the page has encrypted.
+    let observer = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    observer.connect(relay.channels.local_addr()).await.unwrap();
+    find(&relay, &observer, "first").await;
+    assert!(page.session.send_datagram(b"seen"));
+    page.session.flush(Instant::now());
+    while let Some(datagram) = page.session.poll_transmit() {
+        page.socket.send(&datagram).await.unwrap();
+        observer.send(&datagram).await.unwrap();
+        observer.send(&[&datagram[..datagram.len() - 1], &[0]].concat()).await.unwrap();
+    }
+    assert_eq!(page.ask("still here").await.0, address);
+    let mut buffer = [0; 2_048];
+    let heard = observer.try_recv(&mut buffer);
+    assert!(heard.is_err(), "the observer got {heard:?}");
+
+    // A NAT gives it another port.
+    page.socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    page.socket.connect(relay.channels.local_addr()).await.unwrap();
+    find(&relay, &page.socket, "first").await;
+    let answer = loop {
+        let (from, answer) = page.ask("again").await;
+        assert_eq!(from, address);
+        if answer == "again" {
+            break answer;
+        }
+    };
+    assert_eq!(answer, "again");
+    let counts = relay.app.webrtc_counters.snapshot();
+    assert_eq!((counts.begun, counts.connected, relay.app.counters.snapshot().flows), (1, 1, 1));
+    page.session.abandon(Instant::now());
+    page.next().await;
+    until(|| relay.app.counters.snapshot().clients == 0).await;
+}
+
+#[tokio::test]
 async fn refused_clients_are_told_the_code_and_the_text_that_a_websocket_is_closed_with() {
     let cases = [
         (r#"{"type":"open","target":"other"}"#, 4404, "this relay offers: game"),

@@ -1,5 +1,8 @@
 //! Which datagrams of which sources reach a session, and which begin one. Nothing is kept of a source before it has answered a
 //! check of the relay, and of that not for long.
+//!
+//! A NAT may give a page another port. Its checks come from there then, and when it has answered one of the relay's there, what comes
+//! from there is offered to its session, too. The session follows once something of that is what its page encrypted.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
@@ -9,7 +12,7 @@ use std::time::Instant;
 use super::counters::{WebRtcCounters, WebRtcDropReason};
 use super::fingerprint::Fingerprint;
 use super::kind::{DatagramKind, RECEIVE_MAX, is_client_hello};
-use super::stun::{Check, Password, Stun, Unanswered};
+use super::stun::{Password, Stun, Unanswered};
 use super::validated::{ChallengeKey, IceSession, Validated};
 use crate::front::{Rates, Rations, network};
 
@@ -45,6 +48,10 @@ pub(crate) enum DatagramEvent<S> {
 pub(crate) struct Endpoint<S> {
     password: Password,
     sessions: HashMap<SocketAddr, Entry<S>>,
+    /// Where the sessions are whose handshake is over.
+    places: HashMap<IceSession, Place>,
+    /// The sessions whose pages have come to other ports.
+    others: HashMap<SocketAddr, IceSession>,
     validated: Validated,
     /// The sessions whose handshake is not over, by number.
     half_open: BTreeMap<u64, SocketAddr>,
@@ -72,6 +79,14 @@ struct HalfOpen<S> {
     ice: Option<IceSession>,
 }
 
+/// Where a session is whose handshake is over.
+#[derive(Debug)]
+struct Place {
+    at: SocketAddr,
+    /// The port to which its page has come since.
+    other: Option<SocketAddr>,
+}
+
 impl<S> Default for Entry<S> {
     fn default() -> Self {
         Self { proved: None, half_open: None }
@@ -89,6 +104,8 @@ impl<S: Clone + PartialEq> Endpoint<S> {
         Some(Self {
             password: Password::new(fingerprint)?,
             sessions: HashMap::new(),
+            places: HashMap::new(),
+            others: HashMap::new(),
             validated: Validated::new(key, now)?,
             half_open: BTreeMap::new(),
             half_open_of: HashMap::new(),
@@ -129,12 +146,14 @@ impl<S: Clone + PartialEq> Endpoint<S> {
             return Err(WebRtcDropReason::CheckRation);
         }
         match self.password.read(message).map_err(why)? {
-            Stun::Check(check) if self.is_validated(now, from, &check) => {
-                let answer = self.password.answer(&check, from).map_err(why)?;
-                self.counters.answered();
-                Ok(DatagramEvent::Answer(answer))
-            }
             Stun::Check(check) => {
+                let ice = self.validated.session_with(check.username);
+                if self.is_validated(now, from, ice) {
+                    let answer = self.password.answer(&check, from).map_err(why)?;
+                    self.counters.answered();
+                    self.note_port(from, ice);
+                    return Ok(DatagramEvent::Answer(answer));
+                }
                 let challenge = check.challenge(&self.validated.transaction(now, from)).map_err(why)?;
                 self.counters.challenged();
                 Ok(DatagramEvent::Challenge(challenge))
@@ -148,10 +167,54 @@ impl<S: Clone + PartialEq> Endpoint<S> {
 
     /// Whether the page of a check has answered lately, or its session shows that it is there. A page that was loaded again has
     /// other user names.
-    fn is_validated(&mut self, now: Instant, from: SocketAddr, check: &Check<'_>) -> bool {
-        let ice = self.validated.session_with(check.username);
+    fn is_validated(&mut self, now: Instant, from: SocketAddr, ice: IceSession) -> bool {
         let proved = self.sessions.get(&from).and_then(|entry| entry.proved.as_ref());
         self.validated.note(now, from, ice) || proved.is_some_and(|(_, own)| *own == Some(ice))
+    }
+
+    /// A page sends checks from here. If its session is at another port of this address, it may follow.
+    fn note_port(&mut self, from: SocketAddr, ice: IceSession) {
+        if self.sessions.contains_key(&from) {
+            return;
+        }
+        // Limits and bans are those of the address.
+        let Some(place) = self.places.get_mut(&ice).filter(|place| place.at.ip() == from.ip()) else {
+            return;
+        };
+        let former = place.other.replace(from).filter(|former| *former != from);
+        if let Some(former) = former {
+            self.others.remove(&former);
+        }
+        let former = self.others.insert(from, ice).filter(|former| *former != ice);
+        if let Some(place) = former.and_then(|former| self.places.get_mut(&former)) {
+            place.other = None;
+        }
+    }
+
+    /// The session of a page that has come to this port.
+    fn session_elsewhere(&self, page: SocketAddr) -> Option<&S> {
+        self.session(self.places.get(self.others.get(&page)?)?.at)
+    }
+
+    /// A session has read what its page encrypted, from this other port. False if it stays where it is.
+    pub(crate) fn follow(&mut self, from: SocketAddr, to: SocketAddr, session: &S) -> bool {
+        self.try_follow(from, to, session).is_some()
+    }
+
+    fn try_follow(&mut self, from: SocketAddr, to: SocketAddr, session: &S) -> Option<()> {
+        if self.sessions.contains_key(&to) {
+            return None;
+        }
+        let place = self.places.get_mut(self.others.get(&to)?).filter(|place| place.at == from)?;
+        let entry = self.sessions.get_mut(&from)?;
+        let proved = entry.proved.take_if(|(proved, _)| proved == session)?;
+        *place = Place { at: to, other: None };
+        if entry.half_open.is_none() {
+            self.sessions.remove(&from);
+        }
+        self.others.remove(&to);
+        self.sessions.entry(to).or_default().proved = Some(proved);
+        Some(())
     }
 
     fn route(
@@ -173,7 +236,11 @@ impl<S: Clone + PartialEq> Endpoint<S> {
                 return Ok(DatagramEvent::Sessions([proved, half_open]));
             }
             None if is_hello => {}
-            None => return Err(WebRtcDropReason::UnknownSource),
+            None => {
+                let session = self.session_elsewhere(from).cloned();
+                let session = session.ok_or(WebRtcDropReason::UnknownSource)?;
+                return Ok(DatagramEvent::Sessions([Some(session), None]));
+            }
         }
         if !self.validated.contains(now, from) {
             return Err(WebRtcDropReason::UnvalidatedSource);
@@ -203,19 +270,37 @@ impl<S: Clone + PartialEq> Endpoint<S> {
         let proved = entry.half_open.take_if(|half_open| half_open.session == *session)?;
         let former = entry.proved.replace((proved.session, proved.ice));
         self.forget_half_open(proved.number);
+        if let Some((_, Some(ice))) = former {
+            self.forget_place(from, ice);
+        }
+        if let Some(ice) = proved.ice {
+            // A page with the user names of another one does not take its place.
+            self.places.entry(ice).or_insert(Place { at: from, other: None });
+        }
         former.map(|(session, _)| session)
     }
 
     /// A session has ended.
     pub(crate) fn close(&mut self, from: SocketAddr, session: &S) {
         let Some(entry) = self.sessions.get_mut(&from) else { return };
-        entry.proved.take_if(|(proved, _)| proved == session);
+        let proved = entry.proved.take_if(|(proved, _)| proved == session);
         let closed = entry.half_open.take_if(|half_open| half_open.session == *session);
         if entry.proved.is_none() && entry.half_open.is_none() {
             self.sessions.remove(&from);
         }
+        if let Some((_, Some(ice))) = proved {
+            self.forget_place(from, ice);
+        }
         if let Some(closed) = closed {
             self.forget_half_open(closed.number);
+        }
+    }
+
+    /// The session that was here is gone.
+    fn forget_place(&mut self, at: SocketAddr, ice: IceSession) {
+        if self.places.get(&ice).is_some_and(|place| place.at == at) {
+            let place = self.places.remove(&ice);
+            place.and_then(|place| place.other).and_then(|other| self.others.remove(&other));
         }
     }
 
@@ -391,6 +476,48 @@ mod tests {
         endpoint.close(from, &3);
         assert!(endpoint.sessions.is_empty() && endpoint.half_open.is_empty());
         assert!(endpoint.half_open_of.is_empty());
+    }
+
+    #[test]
+    fn a_session_follows_its_page_to_another_port_once_that_has_answered_and_what_it_encrypted_came() {
+        let (mut endpoint, counters, now) = endpoint();
+        let [home, port, third] = [1, 2, 3].map(|port| source(1, port));
+        let encrypted = [23; 60];
+        connect(&mut endpoint, now, home, 7);
+        assert_eq!(endpoint.prove(home, &7), None);
+
+        // A check alone shows nothing, and one with other user names or from another address is one of another page.
+        assert_eq!(endpoint.handle(now, port, &encrypted), DatagramEvent::Dropped);
+        assert!(matches!(endpoint.handle(now, port, &page_check("7")), DatagramEvent::Challenge(_)));
+        assert_eq!(endpoint.handle(now, port, &encrypted), DatagramEvent::Dropped);
+        validate(&mut endpoint, now, third, "8");
+        validate(&mut endpoint, now, source(2, 1), "7");
+        for other in [third, source(2, 1)] {
+            assert_eq!(endpoint.handle(now, other, &encrypted), DatagramEvent::Dropped);
+            assert!(!endpoint.follow(home, other, &7));
+        }
+        assert_eq!(counters.snapshot().drops(WebRtcDropReason::UnknownSource), 4);
+
+        validate(&mut endpoint, now, port, "7");
+        let session = DatagramEvent::Sessions([Some(7), None]);
+        for from in [port, home] {
+            assert_eq!(endpoint.handle(now, from, &encrypted), session);
+        }
+        assert_eq!((endpoint.session(home), endpoint.session(port)), (Some(&7), None));
+        assert!(!endpoint.follow(home, port, &8) && endpoint.follow(home, port, &7));
+        assert_eq!((endpoint.session(home), endpoint.session(port)), (None, Some(&7)));
+        assert_eq!(endpoint.handle(now, home, &encrypted), DatagramEvent::Dropped);
+
+        // The latest port counts, and what another session has is not taken.
+        for from in [home, third] {
+            validate(&mut endpoint, now + Duration::from_secs(20), from, "7");
+        }
+        assert!(!endpoint.follow(port, home, &7));
+        connect(&mut endpoint, now + Duration::from_secs(40), third, 9);
+        assert!(!endpoint.follow(port, third, &7));
+        endpoint.close(third, &9);
+        endpoint.close(port, &7);
+        assert!(endpoint.sessions.is_empty() && endpoint.places.is_empty() && endpoint.others.is_empty());
     }
 
     /// Sessions that clients with all these addresses begin, one a millisecond.

@@ -156,6 +156,8 @@ pub(crate) struct Session {
     is_connected: bool,
     is_shutting_down: bool,
     is_ended: bool,
+    /// Whether something that the client has encrypted came since it was asked.
+    has_heard: bool,
     /// Bytes of datagrams that SCTP has not sent.
     unsent: usize,
     /// Since when the client has acknowledged nothing of what waits for that.
@@ -189,6 +191,7 @@ impl Session {
             is_connected: false,
             is_shutting_down: false,
             is_ended: false,
+            has_heard: false,
             unsent: 0,
             unacknowledged_since: None,
             events: VecDeque::new(),
@@ -211,6 +214,11 @@ impl Session {
             self.unacknowledged_since = None;
         }
         self.check_acknowledgement(now);
+    }
+
+    /// Whether something that the client has encrypted has come since the last call: nothing that was forged or came before.
+    pub(crate) const fn take_heard(&mut self) -> bool {
+        mem::replace(&mut self.has_heard, false)
     }
 
     /// To be called at [`Session::poll_timeout`]; at any other time it does nothing.
@@ -346,6 +354,7 @@ impl Session {
                 Output::Packet(packet) => self.transmits.push_back(Bytes::copy_from_slice(packet)),
                 Output::ApplicationData(data) => {
                     let data = Bytes::copy_from_slice(data);
+                    self.has_heard = true;
                     self.handle_sctp(now, data);
                 }
                 Output::Connected => {

@@ -27,7 +27,7 @@ const SOURCES_OF_NETWORK: u32 = 512;
 pub(crate) type ChallengeKey = [u8; 20];
 
 /// A session in ICE, as a hash of both user names.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct IceSession(u64);
 
 /// See the module.

@@ -38,7 +38,8 @@ const TICK: Duration = Duration::from_millis(1);
 /// What the port has for a session.
 #[derive(Debug, Default)]
 struct Waiting {
-    datagrams: VecDeque<Bytes>,
+    /// With the source of each.
+    datagrams: VecDeque<(SocketAddr, Bytes)>,
     /// Whether the client has sent a connectivity check, which shows that it is there.
     is_checked: bool,
     is_evicted: bool,
@@ -56,12 +57,12 @@ impl PartialEq for Inbox {
 
 impl Inbox {
     /// Passes a datagram on; false if too many wait.
-    pub(crate) fn push(&self, datagram: &[u8]) -> bool {
+    pub(crate) fn push(&self, from: SocketAddr, datagram: &[u8]) -> bool {
         let has_room = {
             let mut waiting = self.lock();
             let has_room = waiting.datagrams.len() < INBOX;
             if has_room {
-                waiting.datagrams.push_back(Bytes::copy_from_slice(datagram));
+                waiting.datagrams.push_back((from, Bytes::copy_from_slice(datagram)));
             }
             has_room
         };
@@ -88,7 +89,7 @@ impl Inbox {
             return Poll::Ready(Arrival::Eviction);
         }
         match waiting.datagrams.pop_front() {
-            Some(datagram) => Poll::Ready(Arrival::Datagram(datagram)),
+            Some((from, datagram)) => Poll::Ready(Arrival::Datagram(from, datagram)),
             None if mem::take(&mut waiting.is_checked) => Poll::Ready(Arrival::Check),
             None => Poll::Pending,
         }
@@ -100,7 +101,7 @@ impl Inbox {
 }
 
 enum Arrival {
-    Datagram(Bytes),
+    Datagram(SocketAddr, Bytes),
     Check,
     Eviction,
 }
@@ -112,6 +113,9 @@ pub(crate) trait Port: Send + Sync {
 
     /// The handshake of a client is over.
     fn prove(&self, client: SocketAddr, inbox: &Inbox);
+
+    /// The client has sent something that it encrypted from another port. False if its session stays where it is.
+    fn follow(&self, client: SocketAddr, to: SocketAddr, inbox: &Inbox) -> bool;
 
     /// The session of a client has ended.
     fn close(&self, client: SocketAddr, inbox: &Inbox);
@@ -157,8 +161,14 @@ impl WebRtcTransport {
                 return Poll::Ready(None);
             }
             match self.inbox.poll(context) {
-                Poll::Ready(Arrival::Datagram(datagram)) => {
+                Poll::Ready(Arrival::Datagram(from, datagram)) => {
                     self.session.handle_datagram(Instant::now(), &datagram);
+                    if self.session.take_heard()
+                        && from != self.client
+                        && self.port.follow(self.client, from, &self.inbox)
+                    {
+                        self.client = from;
+                    }
                 }
                 Poll::Ready(Arrival::Check) => return Poll::Ready(Some(SessionEvent::Checked)),
                 Poll::Ready(Arrival::Eviction) => self.session.abandon(Instant::now()),
@@ -318,18 +328,19 @@ mod tests {
     fn an_inbox_is_bounded_and_tells_of_checks_when_it_is_empty() {
         let inbox = Inbox::default();
         let context = Context::from_waker(Waker::noop());
+        let from = SocketAddr::from(([192, 0, 2, 1], 1));
         inbox.check();
         for number in 0..INBOX + 9 {
-            assert_eq!(inbox.push(&[0]), number < INBOX);
+            assert_eq!(inbox.push(from, &[0]), number < INBOX);
         }
         let mut count = 0;
-        while let Poll::Ready(Arrival::Datagram(_)) = inbox.poll(&context) {
+        while let Poll::Ready(Arrival::Datagram(..)) = inbox.poll(&context) {
             count += 1;
         }
         // The loop has taken the check.
         assert_eq!(count, INBOX);
         assert!(inbox.poll(&context).is_pending());
-        inbox.push(&[0]);
+        inbox.push(from, &[0]);
         inbox.evict();
         assert!(matches!(inbox.poll(&context), Poll::Ready(Arrival::Eviction)));
     }
