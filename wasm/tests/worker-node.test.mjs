@@ -192,3 +192,26 @@ test("the URL of the script is given back once that is loaded", (t) => {
   worker.dispatchEvent(Object.assign(new Event("message"), { data: { session: 0 } }));
   assert.deepEqual(revoked, [url]);
 });
+
+test("a worker that ends with its page has disconnected its connections before", async (t) => {
+  const page = new EventTarget();
+  const [addEventListener, removeEventListener] = [page.addEventListener.bind(page), page.removeEventListener.bind(page)];
+  const globals = { document: {}, addEventListener, removeEventListener };
+  Object.assign(globalThis, globals);
+  t.after(() => Object.keys(globals).forEach((name) => delete globalThis[name]));
+  const server = await listen({ host: "127.0.0.1" });
+  t.after(() => server.close());
+  const started = startThread(t);
+  const worker = createWorker(() => started);
+  const open = async () => {
+    const accepted = server.accept(limited());
+    const client = await connect(`udp://127.0.0.1:${server.address.port}`, { worker, timeoutMs: LIMIT_MS });
+    return [client, await accepted];
+  };
+  const [[first, atFirst], [second, atSecond]] = [await open(), await open()];
+  page.dispatchEvent(new Event("pagehide"));
+  // A process that ends with its last page waits for none of its threads.
+  started.terminate();
+  const ends = await Promise.all([first, second, atFirst, atSecond].map(({ closed }) => closed));
+  assert.deepEqual(ends.map(({ code }) => code), ["page-left", "page-left", "remote", "remote"]);
+});

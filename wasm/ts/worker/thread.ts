@@ -21,6 +21,11 @@ import { MAX_UNTAKEN_BYTES } from "./window.js";
 
 /** After so long a worker that is closed has ended its connections, which takes up to 10 s, or does nothing any more. */
 const CLOSE_MS = 15_000;
+/**
+ * How long a page that is left stays for its worker. A process that ends with its page waits for no worker, and what that sends has left
+ * within a few milliseconds, on a busy machine within tens of them.
+ */
+const LEAVE_MS = 50;
 /** What each message counts beside its bytes. */
 const OVERHEAD = 64;
 
@@ -36,6 +41,7 @@ export class WorkerThread implements PeerWorker {
   readonly #modules: WebAssembly.Module[] = [];
   readonly #idle = new WaitList<void>();
   #worker: Worker | undefined;
+  #stay: (() => void) | undefined;
   #last = 0;
 
   constructor(start: () => Worker) {
@@ -49,6 +55,7 @@ export class WorkerThread implements PeerWorker {
     };
     const session = new RemoteSession(post, settings, owner, () => this.#forget(number));
     this.#sessions.set(number, session);
+    this.#stay ??= onPageLeft(() => this.#leave());
     try {
       this.#worker ??= this.#listen(this.#start());
     } catch (cause) {
@@ -79,8 +86,18 @@ export class WorkerThread implements PeerWorker {
   #forget(number: number): void {
     this.#sessions.delete(number);
     if (this.#sessions.size === 0) {
+      this.#stay?.();
+      this.#stay = undefined;
       this.#idle.all().forEach((wait) => wait.resolve());
     }
+  }
+
+  /** The worker has what it takes to disconnect at once, and ends with the page. */
+  #leave(): void {
+    const leaving = [...this.#sessions.values()].filter((session) => session.endsWithPage);
+    leaving.forEach((session) => session.leave());
+    const end = performance.now() + LEAVE_MS;
+    while (leaving.length > 0 && performance.now() < end);
   }
 
   #listen(worker: Worker): Worker {
@@ -102,6 +119,7 @@ export class WorkerThread implements PeerWorker {
 
 /** A session in a worker. */
 class RemoteSession implements SessionLike {
+  readonly endsWithPage: boolean;
   readonly #post: Post;
   readonly #protocol: Protocol;
   readonly #owner: SessionOwner;
@@ -129,11 +147,8 @@ class RemoteSession implements SessionLike {
     this.#post = post;
     this.#protocol = protocol;
     this.#owner = owner;
-    const stay = endWithPage ? onPageLeft(() => this.#leave()) : () => undefined;
-    this.#onEnd = () => {
-      stay();
-      onEnd();
-    };
+    this.endsWithPage = endWithPage;
+    this.#onEnd = onEnd;
     this.#senders = new WaitingSenders({ canSend: (length) => this.#canSend(length) });
   }
 
@@ -184,8 +199,7 @@ class RemoteSession implements SessionLike {
     }, CLOSE_MS);
   }
 
-  /** The worker has what it takes to disconnect at once, and little time for it. */
-  #leave(): void {
+  leave(): void {
     this.#post({ type: "leave" });
     this.end(PAGE_LEFT);
   }
