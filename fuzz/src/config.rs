@@ -18,4 +18,4 @@ mod files;
 mod model;
 
 pub(crate) use error::ConfigError;
-pub(crate) use model::{AddressLimits, Config, ForwardedHeader, Limits, Target, TokensConfig};
+pub(crate) use model::{AddressLimits, Config, ForwardedHeader, Limits, Target, TargetSource, TokensConfig};

@@ -14,7 +14,7 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::Parser;
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ErrorKind};
 
 use crate::args::{Cli, Task};
 use crate::commands::Failure;
@@ -57,11 +57,25 @@ fn report(line: impl Display) {
     let _ = writeln!(io::stderr(), "{line}");
 }
 
-/// Prints one line for an invalid value, and clap's output for help and missing options.
+/// Prints one line for a mistake, and clap's output for help.
 fn reject_arguments(error: &clap::Error) -> ExitCode {
-    if error.kind() == ErrorKind::ValueValidation {
-        report(error.to_string().lines().next().unwrap_or_default());
-        return ExitCode::from(MISCONFIGURED);
+    if !error.use_stderr() || error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        error.exit();
     }
-    error.exit()
+    report(mistake(error));
+    ExitCode::from(MISCONFIGURED)
+}
+
+/// What is wrong with the command line, in one line with what was probably meant.
+fn mistake(error: &clap::Error) -> String {
+    let text = error.to_string();
+    let lines = text.lines().map(str::trim).take_while(|line| !line.is_empty());
+    let mut line = lines.collect::<Vec<_>>().join(" ");
+    let near = [ContextKind::SuggestedArg, ContextKind::SuggestedSubcommand, ContextKind::SuggestedValue]
+        .into_iter()
+        .find_map(|kind| error.get(kind));
+    if let Some(near) = near {
+        line.push_str(&format!(": did you mean {near}?"));
+    }
+    line
 }

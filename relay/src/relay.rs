@@ -24,7 +24,7 @@ use crate::io::{
     WebTransport, router, run_data_channels, serve, serve_admin,
 };
 use crate::ops::{admin_router, report_suppressed, systemd};
-use crate::reload::{Reloadable, Reloader, SetCookieKeys};
+use crate::reload::{Reloadable, Reloader, SetCookieKeys, prepare};
 use crate::tls::{QuicCertificate, Tls};
 use crate::webrtc::{Fingerprint, WebRtcCounters};
 
@@ -76,15 +76,14 @@ impl Stopper {
 }
 
 impl Relay {
-    /// Checks the configuration and reads all files that it names, those of the certificate included. Opens no socket and
-    /// resolves nothing.
+    /// Checks the configuration, reads all files that it names, those of the certificate included, and resolves the targets, as a
+    /// start and a reload do before anything else. Listens nowhere.
     ///
     /// # Errors
     ///
     /// If the configuration is invalid; the error says what to change.
-    pub fn check(config: &Config) -> Result<(), ConfigError> {
-        config.check()?;
-        Tls::check(&config.tls).map_err(|error| ConfigError::Tls(error.to_string()))
+    pub async fn check(config: &Config) -> Result<(), ConfigError> {
+        prepare(config, &Targets::default()).await.map(drop)
     }
 
     /// Checks the configuration, resolves the targets, reads the certificate and starts to listen.
@@ -115,11 +114,10 @@ impl Relay {
             }
             None => None,
         };
-        config.check()?;
-        let targets = Targets::resolve(&config, &Targets::default()).await?;
+        let targets = prepare(&config, &Targets::default()).await?;
         let admission = Admission::new(&config, targets)?;
         let names = own_names(config.listen);
-        let tls = Tls::new(&config.tls, &names).map_err(|error| ConfigError::Tls(error.to_string()))?;
+        let tls = Tls::new(&config.tls, &names).map_err(|error| error.of(&config.tls))?;
         let (listener, local_addr) = match inherited {
             Some(inherited) => inherited,
             None => listen(config.listen).await.map_err(|source| cannot_listen(config.listen, source))?,
@@ -478,7 +476,8 @@ fn bind_webtransport(
     };
     let authorized = app.tls.as_ref().and_then(|tls| tls.authorized());
     let certificate = QuicCertificate::new(authorized, names);
-    let certificate = certificate.map_err(|error| ConfigError::Tls(error.to_string()))?;
+    let certificate = certificate
+        .map_err(|error| ConfigError::Tls { key: "webtransport.mode", reason: error.to_string() })?;
     let socket = match (channels, &front) {
         (Some(channels), _) => channels.try_clone_socket(),
         (None, Some(front)) => front.try_clone_socket(),

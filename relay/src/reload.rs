@@ -37,6 +37,20 @@ pub(crate) struct Reloadable {
     pub(crate) load: Arc<Load>,
 }
 
+/// Checks all of a configuration that can be checked before it is used, and finds its targets. Those that were there `before` keep
+/// their addresses where names cannot be resolved now.
+pub(crate) async fn prepare(config: &Config, before: &Targets) -> Result<Targets, ConfigError> {
+    config.check()?;
+    Tls::check(&config.tls).map_err(|error| error.of(&config.tls))?;
+    let targets = Targets::resolve(config, before).await?;
+    if let Some((name, _)) = config.front_target()?
+        && let Some(target) = targets.find(name.as_str())
+    {
+        config.check_address_of_front(name, target.address)?;
+    }
+    Ok(targets)
+}
+
 /// The keys of the front from now on: those of the file, and random ones once there is no file any more. None if the
 /// random ones stay.
 fn next_cookie_keys(current: &Config, next: &Config) -> Result<Option<CookieKeys>, ConfigError> {
@@ -79,8 +93,8 @@ impl Reloader {
         let mut current = relay.current.lock().await;
         let loaded = (relay.load)()?;
         let located = |error| loaded.locate(&error);
-        let targets = Targets::resolve(&loaded.config, &relay.admission.targets()).await.map_err(located)?;
-        let tls_error = |error: TlsError| located(ConfigError::Tls(error.to_string()));
+        let targets = prepare(&loaded.config, &relay.admission.targets()).await.map_err(located)?;
+        let tls_error = |error: TlsError| located(error.of(&loaded.config.tls));
         let certificate = relay.tls.as_ref().map(|tls| tls.read_again(&loaded.config.tls)).transpose();
         let certificate = certificate.map_err(tls_error)?.flatten();
         let keys = next_cookie_keys(&current, &loaded.config).map_err(located)?;

@@ -37,7 +37,8 @@ async fn serve(args: ConfigArgs) -> Result<(), Failure> {
     // Signals are handled before the relay announces its address, so that a signal after that line is not lost.
     let mut signals = Signals::new().map_err(failed)?;
     signals::reload_at_hangups(reloader).map_err(failed)?;
-    let _pid_file = loaded.config.pid_file.clone().map(PidFile::write).transpose()?;
+    let pid_file = loaded.config.pid_file.clone().map(PidFile::write).transpose();
+    let _pid_file = pid_file.map_err(|error| Failure::misconfigured(loaded.locate(&error)))?;
     announce(&relay).map_err(failed)?;
     let stopper = relay.stopper();
     let shutdown = async move {

@@ -10,7 +10,7 @@ use futures_util::{StreamExt, stream};
 use tokio::time::timeout;
 use tracing::{info, warn};
 
-use crate::config::{Config, ConfigError, Target};
+use crate::config::{Config, ConfigError, Target, TargetSource};
 use crate::target::{AddressClass, AddressError, HostPort, TargetName, canonical, classify};
 
 /// A target with the address for its next clients. A flow keeps the one that it began with.
@@ -155,7 +155,15 @@ fn allowed(target: &Target) -> AddressClass {
 }
 
 fn is_usable(address: SocketAddr, target: &Target) -> bool {
-    classify(address.ip()) <= allowed(target)
+    classify(address.ip()) <= allowed(target) && has_source(address, target)
+}
+
+/// Whether the datagrams of clients to this address can have the source that the target is to see.
+fn has_source(address: SocketAddr, target: &Target) -> bool {
+    match target.source {
+        TargetSource::Shared => true,
+        TargetSource::LoopbackPool => address.is_ipv4() && address.ip().is_loopback(),
+    }
 }
 
 /// The address to use: the known one if the name still has it, or else the first that the target may have.
@@ -171,8 +179,9 @@ fn choose(
         return Ok(known);
     }
     let least = found.iter().map(|address| classify(address.ip())).min();
-    usable.first().copied().ok_or(match least {
+    usable.first().copied().ok_or_else(|| match least {
         None => AddressError::None,
+        Some(class) if class <= allowed(target) => AddressError::NotLoopback,
         Some(AddressClass::Private) => AddressError::Private,
         Some(AddressClass::Public | AddressClass::Refused) => AddressError::Refused,
     })
@@ -223,6 +232,24 @@ mod tests {
         assert_eq!(pick("a.LocalHost.:1", false, &["127.0.0.1:1"]), address("127.0.0.1:1"));
         assert_eq!(pick("localhost.example.org:1", false, &["127.0.0.1:1"]), Err(AddressError::Private));
         assert_eq!(pick("name:1", false, &["10.0.0.1:1", "192.0.2.1:1"]), address("192.0.2.1:1"));
+    }
+
+    #[test]
+    fn a_pool_of_loopback_addresses_is_for_servers_that_have_one() {
+        let pick = |host: &str, found: &[&str]| {
+            let found: Vec<SocketAddr> = found.iter().map(|text| text.parse().unwrap()).collect();
+            let target = Target { source: TargetSource::LoopbackPool, ..Target::new(host.parse().unwrap()) };
+            choose(&target, &found, None)
+        };
+        assert_eq!(pick("127.0.0.9:1", &["127.0.0.9:1"]), address("127.0.0.9:1"));
+        assert_eq!(pick("[::ffff:127.0.0.1]:1", &["[::ffff:127.0.0.1]:1"]), address("127.0.0.1:1"));
+        assert_eq!(pick("localhost:1", &["[::1]:1", "127.0.0.1:1"]), address("127.0.0.1:1"));
+        for remote in ["192.0.2.1:1", "10.0.0.1:1", "[::1]:1"] {
+            assert_eq!(pick(remote, &[remote]), Err(AddressError::NotLoopback), "{remote}");
+        }
+        assert_eq!(pick("name:1", &["192.0.2.1:1"]), Err(AddressError::NotLoopback));
+        assert_eq!(pick("name:1", &["127.0.0.1:1"]), Err(AddressError::Private));
+        assert_eq!(pick("224.0.0.1:1", &["224.0.0.1:1"]), Err(AddressError::Refused));
     }
 
     #[test]

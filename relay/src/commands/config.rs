@@ -8,10 +8,15 @@ use crate::args::{ConfigArgs, ExplainArgs};
 
 pub(crate) fn check(args: &ConfigArgs) -> Result<(), Failure> {
     let loaded = args.load().map_err(Failure::misconfigured)?;
-    Relay::check(&loaded.config).map_err(|error| Failure::misconfigured(loaded.locate(&error)))?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| Failure::Failed(error.to_string()))?;
+    let checked = runtime.block_on(Relay::check(&loaded.config));
+    // Dropping the runtime would wait for lookups that the resolver does not answer.
+    runtime.shutdown_background();
+    checked.map_err(|error| Failure::misconfigured(loaded.locate(&error)))?;
     let targets: Vec<&str> = loaded.config.targets.keys().map(|name| name.as_str()).collect();
     print_out(&format!("ok: listens on {}, offers {}\n", loaded.config.listen, targets.join(", ")))?;
-    let note = loaded.config.note().map_err(Failure::misconfigured)?;
+    let note = loaded.note().map_err(Failure::misconfigured)?;
     note.map_or(Ok(()), |note| print_out(&format!("note: {note}\n")))
 }
 

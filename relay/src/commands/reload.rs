@@ -6,6 +6,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use rakwire_relay::ConfigError;
 use rakwire_relay::config::Loaded;
 
 use super::{Failure, print_out};
@@ -84,12 +85,16 @@ fn hang_up(_: i32) -> Result<(), &'static str> {
 pub(crate) struct PidFile(PathBuf);
 
 impl PidFile {
-    pub(crate) fn write(path: PathBuf) -> Result<Self, Failure> {
-        let written = fs::write(&path, format!("{}\n", std::process::id()));
-        let unusable =
-            |error| Failure::Misconfigured(format!("cannot write --pid-file '{}' ({error})", path.display()));
-        written.map_err(unusable)?;
-        Ok(Self(path))
+    pub(crate) fn write(path: PathBuf) -> Result<Self, ConfigError> {
+        match fs::write(&path, format!("{}\n", std::process::id())) {
+            Ok(()) => Ok(Self(path)),
+            Err(error) => Err(ConfigError::File {
+                key: "pid_file",
+                path,
+                line: None,
+                reason: format!("cannot be written ({error})"),
+            }),
+        }
     }
 }
 

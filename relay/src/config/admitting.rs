@@ -38,7 +38,7 @@ impl Config {
             return Err(ConfigError::Contradiction {
                 key: "admission.trusted_proxies",
                 reason: "clients on other machines come by a proxy: choose the pages that may connect with \
-                         --allow-origin ORIGIN ('*' means any), or admit all with --allow-any-origin",
+                         {admission.allow_origins} ('*' means any), or admit all with {admission.allow_any_origin}",
             });
         }
         let policy_on =

@@ -2,12 +2,17 @@
 
 use std::fs::OpenOptions;
 use std::io::{self, Write};
+use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
+use std::time::Duration;
 
-use super::error::ConfigError;
+use super::duration;
+use super::error::{ConfigError, named};
 use super::files::{file_error, read};
 use super::levels::parse_levels;
-use super::model::{Config, TlsConfig, WebRtcConfig, WebTransportMode};
+use super::model::{
+    AddressLimits, Config, ForwardedHeader, TlsConfig, WebRtcConfig, WebTransportMode, overlap,
+};
 use super::pages;
 use crate::admission::OriginPolicy;
 use crate::discovery::{DiscoveryError, Store};
@@ -39,6 +44,10 @@ impl Config {
         self.webrtc_certificate()?;
         self.discovery_store()?;
         self.check_log()?;
+        self.check_admin()?;
+        self.check_headers()?;
+        self.check_limits()?;
+        self.check_times()?;
         self.check_tls()
     }
 
@@ -51,17 +60,17 @@ impl Config {
         let found = match &self.udp.target {
             Some(name) => self.targets.get_key_value(name),
             None if self.targets.len() == 1 => self.targets.first_key_value(),
-            None => return wrong("the front is before one target: choose it with --udp-target NAME"),
+            None => return wrong("the front is before one target: choose it with {udp.target}"),
         };
         let Some((name, target)) = found else {
-            return wrong("there is no such target: give --udp-target the name of one of --target");
+            return wrong("there is no such target: give {udp.target} the name of one that there is");
         };
         self.check_front()?;
         match target.kind {
             ProtocolKind::RakNet => Ok(Some((name, FrontProtocol::RakNet))),
             ProtocolKind::GameProtocol => Ok(Some((name, FrontProtocol::GameProtocol))),
             ProtocolKind::Raw => wrong(
-                "the front must know the protocol of its target: add kind=raknet or kind=game-protocol to the target",
+                "the front must know the protocol of its target: set kind of the target to raknet or game-protocol",
             ),
         }
     }
@@ -72,9 +81,27 @@ impl Config {
         if !self.tokens.keys.is_empty() && !self.udp.allow_without_token {
             return wrong(
                 "udp.listen",
-                "clients of the front cannot show a token: leave out --udp-listen, or let them in without one with \
-                 --udp-allow-without-token",
+                "clients of the front cannot show a token: leave out {udp.listen}, or let them in without one with \
+                 {udp.allow_without_token}",
             );
+        }
+        Ok(())
+    }
+
+    /// Whether the front would send to itself, when its target has this address.
+    pub(crate) fn check_address_of_front(
+        &self,
+        name: &TargetName,
+        address: SocketAddr,
+    ) -> Result<(), ConfigError> {
+        let is_same = self.udp.listen.is_some_and(|front| {
+            // What listens everywhere has all addresses of this machine, which are those that a socket can have.
+            let is_own =
+                || address.ip().is_loopback() || std::net::UdpSocket::bind((address.ip(), 0)).is_ok();
+            overlap(front, address) && (!front.ip().is_unspecified() || is_own())
+        });
+        if is_same {
+            return Err(ConfigError::FrontOnTarget { name: name.clone(), address });
         }
         Ok(())
     }
@@ -111,7 +138,8 @@ impl Config {
         if let Some(certificate) = self.webrtc_certificate()? {
             return Ok(certificate);
         }
-        let certificate = Certificate::make().map_err(|error| ConfigError::Tls(error.to_string()))?;
+        let certificate = Certificate::make()
+            .map_err(|error| ConfigError::Tls { key: WEBRTC_CERTIFICATE, reason: error.to_string() })?;
         if let Some(path) = &self.webrtc.certificate {
             let failed =
                 |error| file_error(WEBRTC_CERTIFICATE, path, None, format!("cannot be made ({error})"));
@@ -126,10 +154,10 @@ impl Config {
             key: "discovery.store",
             reason: match error {
                 DiscoveryError::Tls => {
-                    "--discover has no TLS: use redis:// in a network of your own, or through a tunnel"
+                    "announcements are not read by TLS: use redis:// in a network of your own, or through a tunnel"
                 }
                 DiscoveryError::Url | DiscoveryError::Store(_) => {
-                    "the URL of --discover cannot be used: write it as redis://HOST:PORT/ or unix:///PATH"
+                    "the URL cannot be used: write it as redis://HOST:PORT/ or unix:///PATH"
                 }
             },
         };
@@ -141,14 +169,96 @@ impl Config {
     /// # Errors
     ///
     /// Those of [`Config::check`].
-    pub fn note(&self) -> Result<Option<&'static str>, ConfigError> {
+    pub fn note(&self) -> Result<Option<String>, ConfigError> {
+        Ok(self.note_template()?.map(|(_, note)| named(note, &str::to_owned)))
+    }
+
+    /// The same with the key that it is about and keys in braces.
+    pub(super) fn note_template(&self) -> Result<Option<(&'static str, &'static str)>, ConfigError> {
         let has_proxies = !self.admission.trusted_proxies.is_empty();
         let is_told = self.webtransport.public_port.is_some();
         let has_udp = self.webtransport.mode != WebTransportMode::Off || self.has_webrtc()?;
-        Ok((has_proxies && has_udp && !is_told).then_some(
+        Ok((has_proxies && has_udp && !is_told).then_some((
+            "admission.trusted_proxies",
             "pages that come through a trusted proxy are told of the WebSocket alone: for WebTransport and data channels beside \
-             the proxy open a UDP port, and name it with --webtransport-public-port PORT",
-        ))
+             the proxy open a UDP port, and name it with {webtransport.public_port}",
+        )))
+    }
+
+    fn check_admin(&self) -> Result<(), ConfigError> {
+        if self.admin.listen.is_some_and(|admin| overlap(admin, self.listen)) {
+            return Err(ConfigError::Contradiction {
+                key: "admin.listen",
+                reason: "clients have this port by {listen}: choose another one",
+            });
+        }
+        Ok(())
+    }
+
+    /// Headers that would never be read.
+    fn check_headers(&self) -> Result<(), ConfigError> {
+        let admission = &self.admission;
+        let unread = match admission.forwarded_header {
+            _ if !admission.trusted_proxies.is_empty() => None,
+            _ if admission.proxy_protocol => Some("admission.proxy_protocol"),
+            ForwardedHeader::Forwarded => Some("admission.forwarded_header"),
+            ForwardedHeader::XForwardedFor | ForwardedHeader::None => None,
+        };
+        let reason = "headers are read from trusted proxies alone, and there are none: name them with \
+                      {admission.trusted_proxies}, or leave this out";
+        unread.map_or(Ok(()), |key| Err(ConfigError::Contradiction { key, reason }))
+    }
+
+    /// Limits of prefixes that no address could use up to its own.
+    fn check_limits(&self) -> Result<(), ConfigError> {
+        let AddressLimits {
+            per_address,
+            per_prefix,
+            rate_per_address,
+            burst_per_address,
+            rate_per_prefix,
+            burst_per_prefix,
+        } = self.clients;
+        let has_rates = rate_per_address != 0 && rate_per_prefix != 0;
+        let bursts = if has_rates { (burst_per_prefix, burst_per_address) } else { (0, 0) };
+        let reason = "an address is in a prefix, and never has more than it";
+        for (key, value, other, least) in [
+            ("clients.per_prefix", per_prefix, "clients.per_address", per_address),
+            ("clients.rate_per_prefix", rate_per_prefix, "clients.rate_per_address", rate_per_address),
+            ("clients.burst_per_prefix", bursts.0, "clients.burst_per_address", bursts.1),
+        ] {
+            // Zero is no limit.
+            if value != 0 && value < least {
+                let (value, least) = (value.to_string(), least.to_string());
+                return Err(ConfigError::Below { key, value, other, least, reason });
+            }
+        }
+        Ok(())
+    }
+
+    fn check_times(&self) -> Result<(), ConfigError> {
+        let (limits, tokens) = (&self.limits, &self.tokens);
+        let in_order = |key, value: Duration, other, least: Duration, reason| {
+            if value >= least {
+                return Ok(());
+            }
+            let (value, least) = (duration::text(value), duration::text(least));
+            Err(ConfigError::Below { key, value, other, least, reason })
+        };
+        in_order(
+            "limits.idle_timeout",
+            limits.idle_timeout,
+            "limits.ping_interval",
+            limits.ping_interval,
+            "an idle session would end before its first ping",
+        )?;
+        in_order(
+            "tokens.max_lifetime",
+            tokens.max_lifetime,
+            "tokens.leeway",
+            tokens.leeway,
+            "a token would be valid for longer after its expiry than before",
+        )
     }
 
     fn check_log(&self) -> Result<(), ConfigError> {
@@ -161,7 +271,8 @@ impl Config {
         if self.webtransport.mode == WebTransportMode::On && self.udp.is_in_the_way_of(address) {
             return Err(ConfigError::Contradiction {
                 key: "webtransport.listen",
-                reason: "the front has the UDP port of WebTransport at another address: choose the same one to share it, or another --udp-listen or --webtransport-listen",
+                reason: "the front has the UDP port of WebTransport at another address: choose the same one to share it, or \
+                         another {udp.listen} or {webtransport.listen}",
             });
         }
         Ok(())
@@ -172,19 +283,31 @@ impl Config {
         let contradiction = |key, reason| Err(ConfigError::Contradiction { key, reason });
         let ways = [certificate.is_some(), !acme_domains.is_empty(), *self_signed];
         match (certificate, key) {
-            (Some(_), None) => {
-                contradiction("tls.certificate", "a certificate needs its key: add --tls-key FILE")
-            }
-            (None, Some(_)) => {
-                contradiction("tls.key", "a key needs its certificate: add --tls-certificate FILE")
-            }
+            (Some(_), None) => contradiction("tls.certificate", "a certificate needs its key: add {tls.key}"),
+            (None, Some(_)) => contradiction("tls.key", "a key needs its certificate: add {tls.certificate}"),
             _ if ways.into_iter().filter(|&way| way).count() > 1 => contradiction(
                 "tls",
-                "there is one source of certificates: use --tls-certificate, --acme-domain or --tls-self-signed",
+                "there is one source of certificates: use {tls.certificate}, {tls.acme_domains} or {tls.self_signed}",
             ),
-            _ => Ok(()),
+            _ => acme_domains.iter().try_for_each(|domain| check_domain(domain)),
         }
     }
+}
+
+/// Whether ACME can prove a name in a handshake, which is all that the relay does for it (RFC 8737).
+fn check_domain(domain: &str) -> Result<(), ConfigError> {
+    let host = domain.rsplit_once(':').map_or(domain, |(host, _)| host);
+    let is_address = |text: &str| text.trim_matches(['[', ']']).parse::<IpAddr>().is_ok();
+    let reason = if is_address(domain) || is_address(host) {
+        "is an address, for which no certificate is obtained by ACME: use a host name"
+    } else if domain.contains('*') {
+        "stands for several names, for which no certificate is obtained by ACME here: list each host name"
+    } else if domain.is_empty() || domain.contains([':', '/']) || domain.contains(char::is_whitespace) {
+        "is no host name: write it as play.example.org"
+    } else {
+        return Ok(());
+    };
+    Err(ConfigError::AcmeDomain { domain: domain.to_owned(), reason })
 }
 
 /// Makes a file that others cannot read, and that is not there yet.

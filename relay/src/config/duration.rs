@@ -7,7 +7,8 @@ use serde::de::{Error, Visitor};
 use serde::{Deserializer, Serializer};
 
 /// What to write instead of a text that is no duration.
-const SYNTAX: &str = "write a number of seconds, or a text with units as in \"250ms\", \"60s\" or \"1h 30m\"";
+pub(super) const SYNTAX: &str =
+    "write a number of seconds, or a text with units as in \"250ms\", \"60s\" or \"1h 30m\"";
 
 /// Reads a duration from text: a whole number of seconds, or numbers with units.
 ///

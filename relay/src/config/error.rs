@@ -1,25 +1,36 @@
 //! Errors of a configuration.
 
+use std::error::Error;
+use std::fmt;
 use std::io;
 use std::net::SocketAddr;
-use std::path::PathBuf;
-
-use thiserror::Error;
+use std::path::{Path, PathBuf};
 
 use crate::target::{AddressError, HostPort, TargetName};
 
-/// An error in the configuration; the text is one line that says what to change.
-#[derive(Debug, Error)]
+/// The path of a key in the file: the names of its tables, and its own.
+pub(super) type KeyPath = Vec<String>;
+
+/// How the option of a key is called where its value comes from, or where one is to be written.
+pub(super) type Naming<'a> = &'a dyn Fn(&str) -> String;
+
+const SOURCES: &str = "has an index.html that loads TypeScript, which no browser runs: build the page, and use the directory that \
+                       the build writes";
+
+/// An error in the configuration; the text is one line that says what to change, in which options have the names of the file.
+#[derive(Debug)]
 #[non_exhaustive]
 pub enum ConfigError {
     /// The certificate cannot be used.
-    #[error("{0}")]
-    Tls(String),
+    Tls {
+        /// The key that it comes from.
+        key: &'static str,
+        /// What is wrong.
+        reason: String,
+    },
     /// There is no target.
-    #[error("no target given: add --target NAME=HOST:PORT")]
     NoTarget,
     /// The host of a target cannot be resolved.
-    #[error("cannot resolve '{}' of target '{name}' ({source}): check the host in --target", .address.as_str())]
     Unresolvable {
         /// The target.
         name: TargetName,
@@ -29,7 +40,6 @@ pub enum ConfigError {
         source: io::Error,
     },
     /// The host of a target has no address that a target may have.
-    #[error("'{}' of target '{name}' {}", .address.as_str(), .reason)]
     UnusableAddress {
         /// The target.
         name: TargetName,
@@ -39,9 +49,6 @@ pub enum ConfigError {
         reason: AddressError,
     },
     /// Listening on the address fails.
-    #[error(
-        "cannot listen on {address} ({source}): choose another --listen, or stop the program that uses it"
-    )]
     Listen {
         /// The address.
         address: SocketAddr,
@@ -49,9 +56,6 @@ pub enum ConfigError {
         source: io::Error,
     },
     /// Listening on the admin address fails.
-    #[error(
-        "cannot listen on {address} ({source}): choose another --admin-listen, or stop the program that uses it"
-    )]
     AdminListen {
         /// The address.
         address: SocketAddr,
@@ -59,9 +63,6 @@ pub enum ConfigError {
         source: io::Error,
     },
     /// Listening on the address of the front fails.
-    #[error(
-        "cannot listen on UDP {address} ({source}): choose another --udp-listen, or stop the program that uses it"
-    )]
     UdpListen {
         /// The address.
         address: SocketAddr,
@@ -69,21 +70,22 @@ pub enum ConfigError {
         source: io::Error,
     },
     /// Listening on the address for WebTransport fails.
-    #[error(
-        "cannot listen on UDP {address} ({source}): choose another --webtransport-listen, stop the program that uses it, or \
-         leave WebTransport out with --webtransport off"
-    )]
     WebTransportListen {
         /// The address.
         address: SocketAddr,
         /// The error of the system.
         source: io::Error,
     },
+    /// The front listens at the address of its target.
+    FrontOnTarget {
+        /// The target.
+        name: TargetName,
+        /// Its address.
+        address: SocketAddr,
+    },
     /// The directory of static files does not exist.
-    #[error("'{}' is not a directory: use an existing one for --serve", .0.display())]
     ServeDirectory(PathBuf),
     /// The directory of static files has no page at `/`.
-    #[error("'{}' has no index.html that can be read ({source}): build the page, or use its directory for --serve", .directory.display())]
     ServeIndex {
         /// The directory.
         directory: PathBuf,
@@ -91,20 +93,10 @@ pub enum ConfigError {
         source: io::Error,
     },
     /// The directory has the sources of a page, which no browser runs.
-    #[error(
-        "the index.html of '{}' loads TypeScript, which no browser runs: build the page, and use the directory that the \
-         build writes for --serve",
-        .0.display()
-    )]
     ServeSources(PathBuf),
     /// Other machines can connect, and no origins are configured.
-    #[error(
-        "{0} can be reached by other machines: choose the pages that may connect with --allow-origin ORIGIN ('*' means \
-         any) or admit all with --allow-any-origin, or listen on 127.0.0.1"
-    )]
     OriginsRequired(SocketAddr),
     /// A file that the configuration names cannot be used.
-    #[error("{}{}: {reason}", .path.display(), .line.map(|line| format!(":{line}")).unwrap_or_default())]
     File {
         /// The key that names the file.
         key: &'static str,
@@ -116,35 +108,182 @@ pub enum ConfigError {
         reason: String,
     },
     /// The levels of the log cannot be read.
-    #[error("'{0}' is not a log level: write it as info, or info,hyper=debug")]
     LogLevel(String),
+    /// No authority gives out a certificate for a name by ACME.
+    AcmeDomain {
+        /// The name.
+        domain: String,
+        /// What it is instead of a host name, and what to write.
+        reason: &'static str,
+    },
+    /// A value is below another one.
+    Below {
+        /// The key of the value.
+        key: &'static str,
+        /// The value.
+        value: String,
+        /// The key of the other one.
+        other: &'static str,
+        /// The least that the value may be.
+        least: String,
+        /// Why.
+        reason: &'static str,
+    },
     /// Two options contradict each other.
-    #[error("{reason}")]
     Contradiction {
         /// One of the keys.
         key: &'static str,
-        /// What contradicts what.
+        /// What contradicts what, with the keys of options in braces.
         reason: &'static str,
     },
 }
 
 impl ConfigError {
-    /// The key that the error is about, as the names of its tables and its own; empty if there is none.
-    pub(super) fn key(&self) -> Vec<String> {
-        let key = match self {
-            Self::NoTarget => "",
-            Self::Tls(_) => "tls",
-            Self::LogLevel(_) => "log.level",
+    /// The keys that the error is about, as the names of their tables and their own. None if there is no such key.
+    pub(super) fn keys(&self) -> Vec<KeyPath> {
+        let keys: &[&str] = match self {
+            Self::NoTarget => &[],
+            Self::LogLevel(_) => &["log.level"],
             Self::Unresolvable { name, .. } | Self::UnusableAddress { name, .. } => {
-                return vec!["targets".to_owned(), name.as_str().to_owned(), "address".to_owned()];
+                return vec![vec!["targets".to_owned(), name.as_str().to_owned(), "address".to_owned()]];
             }
-            Self::Listen { .. } | Self::OriginsRequired(_) => "listen",
-            Self::AdminListen { .. } => "admin.listen",
-            Self::UdpListen { .. } => "udp.listen",
-            Self::WebTransportListen { .. } => "webtransport.listen",
-            Self::ServeDirectory(_) | Self::ServeIndex { .. } | Self::ServeSources(_) => "serve",
-            Self::File { key, .. } | Self::Contradiction { key, .. } => key,
+            Self::Listen { .. } | Self::OriginsRequired(_) => &["listen"],
+            Self::AdminListen { .. } => &["admin.listen"],
+            Self::UdpListen { .. } | Self::FrontOnTarget { .. } => &["udp.listen"],
+            Self::WebTransportListen { .. } => &["webtransport.listen", "webtransport.mode"],
+            Self::ServeDirectory(_) | Self::ServeIndex { .. } | Self::ServeSources(_) => &["serve"],
+            Self::AcmeDomain { .. } => &["tls.acme_domains"],
+            Self::Below { key, other, .. } => &[key, other],
+            Self::Tls { key, .. } | Self::File { key, .. } | Self::Contradiction { key, .. } => &[key],
         };
-        key.split('.').filter(|part| !part.is_empty()).map(str::to_owned).collect()
+        keys.iter().map(|key| key.split('.').map(str::to_owned).collect()).collect()
+    }
+
+    /// What is wrong and what to change, beside the key that is the one `at` this place among those of the error.
+    pub(super) fn reason(&self, at: usize, name: Naming<'_>) -> String {
+        match self {
+            Self::Tls { reason, .. } => reason.clone(),
+            Self::NoTarget => format!("no target given: add {}", name("targets")),
+            Self::Unresolvable { name: target, address, source } => {
+                let address = address.as_str();
+                format!("cannot resolve '{address}' of target '{target}' ({source}): check the host")
+            }
+            Self::UnusableAddress { name: target, address, reason } => {
+                format!("'{}' of target '{target}' {reason}", address.as_str())
+            }
+            Self::Listen { address, source } => cannot_listen("", *address, source, &name("listen")),
+            Self::AdminListen { address, source } => {
+                cannot_listen("", *address, source, &name("admin.listen"))
+            }
+            Self::UdpListen { address, source } => {
+                cannot_listen("UDP ", *address, source, &name("udp.listen"))
+            }
+            Self::WebTransportListen { address, source } => {
+                let otherwise = cannot_listen("UDP ", *address, source, &name("webtransport.listen"));
+                format!("{otherwise}, or leave WebTransport out with {} off", name("webtransport.mode"))
+            }
+            Self::FrontOnTarget { name: target, address } => format!(
+                "the front would have the address of its target '{target}' ({address}), and send to itself: choose another {}",
+                name("udp.listen")
+            ),
+            Self::ServeDirectory(directory) => {
+                no_page(directory, "is not a directory: use an existing one", &name("serve"))
+            }
+            Self::ServeIndex { directory, source } => {
+                let reason = "build the page, or use its directory";
+                let reason = format_args!("has no index.html that can be read ({source}): {reason}");
+                no_page(directory, reason, &name("serve"))
+            }
+            Self::ServeSources(directory) => no_page(directory, SOURCES, &name("serve")),
+            Self::OriginsRequired(address) => format!(
+                "{address} can be reached by other machines: choose the pages that may connect with {} ('*' means any) or \
+                 admit all with {}, or listen on 127.0.0.1",
+                name("admission.allow_origins"),
+                name("admission.allow_any_origin")
+            ),
+            Self::File { path, line, reason, .. } => {
+                let line = line.map(|line| format!(":{line}")).unwrap_or_default();
+                format!("{}{line}: {reason}", path.display())
+            }
+            Self::LogLevel(level) => {
+                format!("'{level}' is not a log level: write it as info, or info,hyper=debug")
+            }
+            Self::AcmeDomain { domain, reason } => format!("'{domain}' {reason}"),
+            Self::Below { value, other, least, reason, .. } if at == 0 => {
+                format!("{value} is below {} ({least}): {reason}", name(other))
+            }
+            Self::Below { key, value, least, reason, .. } => {
+                format!("{least} is above {} ({value}): {reason}", name(key))
+            }
+            Self::Contradiction { reason, .. } => named(reason, name),
+        }
+    }
+}
+
+/// What to do about a directory of static files that has no page.
+fn no_page(directory: &Path, reason: impl fmt::Display, option: &str) -> String {
+    format!("'{}' {reason} for {option}", directory.display())
+}
+
+/// What to do about an address that cannot be listened on.
+fn cannot_listen(protocol: &str, address: SocketAddr, source: &io::Error, option: &str) -> String {
+    format!(
+        "cannot listen on {protocol}{address} ({source}): choose another {option}, or stop the program that uses it"
+    )
+}
+
+/// A text in which the keys in braces have their names.
+pub(super) fn named(text: &str, name: Naming<'_>) -> String {
+    let mut parts = text.split('{');
+    let mut all = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let (key, rest) = part.split_once('}').unwrap_or((part, ""));
+        all.push_str(&name(key));
+        all.push_str(rest);
+    }
+    all
+}
+
+/// A key as it is written in a file.
+pub(super) fn dotted(path: &[String]) -> String {
+    let is_bare = |part: &str| {
+        !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
+    };
+    let written = |part: &String| if is_bare(part) { part.clone() } else { format!("{part:?}") };
+    path.iter().map(written).collect::<Vec<_>>().join(".")
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let reason = self.reason(0, &str::to_owned);
+        match self.keys().first() {
+            Some(key) => write!(f, "{}: {reason}", dotted(key)),
+            None => f.write_str(&reason),
+        }
+    }
+}
+
+impl Error for ConfigError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Unresolvable { source, .. }
+            | Self::Listen { source, .. }
+            | Self::AdminListen { source, .. }
+            | Self::UdpListen { source, .. }
+            | Self::WebTransportListen { source, .. }
+            | Self::ServeIndex { source, .. } => Some(source),
+            Self::Tls { .. }
+            | Self::NoTarget
+            | Self::UnusableAddress { .. }
+            | Self::FrontOnTarget { .. }
+            | Self::ServeDirectory(_)
+            | Self::ServeSources(_)
+            | Self::OriginsRequired(_)
+            | Self::File { .. }
+            | Self::LogLevel(_)
+            | Self::AcmeDomain { .. }
+            | Self::Below { .. }
+            | Self::Contradiction { .. } => None,
+        }
     }
 }

@@ -10,14 +10,11 @@ use thiserror::Error;
 use toml::de::{DeTable, DeValue};
 use toml::{Table, Value};
 
-use super::duration;
-use super::error::ConfigError;
+use super::error::{ConfigError, KeyPath, dotted, named};
+use super::mistakes::{Mistake, closest, mistakes, range};
 use super::model::Config;
 use super::options::{OPTIONS, OptionInfo, OptionKind};
 use crate::target::TargetSpec;
-
-/// The path of a key in the file: the names of its tables, and its own.
-pub(super) type KeyPath = Vec<String>;
 
 /// Where a value comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,12 +57,37 @@ pub struct Override {
 pub struct LoadError(String);
 
 impl LoadError {
-    fn at(source: &Source, reason: impl fmt::Display) -> Self {
-        // A line of its own for every error, whatever the parser wrote.
-        let reason = reason.to_string().split_whitespace().collect::<Vec<_>>().join(" ");
-        match source {
-            Source::Default => Self(reason),
-            Source::File(..) | Source::Variable(_) | Source::Flag(_) => Self(format!("{source}: {reason}")),
+    /// What is wrong at a place, in one line whatever a parser wrote.
+    fn at(place: impl fmt::Display, reason: impl fmt::Display) -> Self {
+        Self(one_line(&format!("{place}: {reason}")))
+    }
+
+    fn plain(reason: &str) -> Self {
+        Self(one_line(reason))
+    }
+}
+
+/// What the options are called in a message.
+#[derive(Debug, Clone, Copy)]
+enum Names {
+    Keys,
+    Variables,
+    Flags,
+}
+
+impl Names {
+    fn of(self, key: &str) -> String {
+        let named = |targets: &str, setting: fn(&OptionInfo) -> Option<String>| {
+            if key == "targets" {
+                return targets.to_owned();
+            }
+            let option = OPTIONS.iter().find(|option| option.key == key);
+            option.and_then(setting).unwrap_or_else(|| key.to_owned())
+        };
+        match self {
+            Self::Keys => named("a table [targets.NAME] with an address", |_| None),
+            Self::Variables => named("RAKWIRE_RELAY_TARGET, as NAME=HOST:PORT", OptionInfo::variable),
+            Self::Flags => named("--target NAME=HOST:PORT", |option| Some(format!("--{}", option.flag))),
         }
     }
 }
@@ -75,6 +97,7 @@ impl LoadError {
 pub struct Loaded {
     /// The configuration.
     pub config: Config,
+    file: Option<PathBuf>,
     sources: BTreeMap<KeyPath, Source>,
 }
 
@@ -105,14 +128,67 @@ impl Loaded {
         for given in overrides {
             layers.add_override(given)?;
         }
-        let config = Config::deserialize(layers.table).map_err(|error| LoadError(one_line(&error)))?;
-        Ok(Self { config, sources: layers.sources })
+        let config = Config::deserialize(layers.table).map_err(|error| LoadError::plain(error.message()))?;
+        Ok(Self { config, file: file.map(Path::to_owned), sources: layers.sources })
     }
 
-    /// The error with the place of the value that it is about.
+    /// The error with the place of the value that it is about. Options are called as they are where their values come from.
     #[must_use]
     pub fn locate(&self, error: &ConfigError) -> LoadError {
-        LoadError::at(&self.source(&error.key()), error)
+        let keys = error.keys();
+        let sources = keys.iter().map(|key| self.source(key)).enumerate();
+        let given = sources.into_iter().find(|(_, source)| *source != Source::Default);
+        let (at, source) = given.unwrap_or((0, Source::Default));
+        let reason = error.reason(at, &|key| self.name(key, &source));
+        let key = keys.get(at).map(|key| dotted(key));
+        match (&source, &self.file, key) {
+            (Source::Default, None, _) => LoadError::plain(&reason),
+            (Source::Default, Some(file), None) => LoadError::at(file.display(), reason),
+            (Source::Default, Some(file), Some(key)) => {
+                LoadError::at(file.display(), format_args!("{key}: {reason}"))
+            }
+            (Source::File(..), _, Some(key)) => LoadError::at(&source, format_args!("{key}: {reason}")),
+            (Source::File(..) | Source::Variable(_) | Source::Flag(_), _, _) => {
+                LoadError::at(&source, reason)
+            }
+        }
+    }
+
+    /// What is no mistake, but may not be what was meant.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Config::check`].
+    pub fn note(&self) -> Result<Option<String>, LoadError> {
+        let note = self.config.note_template().map_err(|error| self.locate(&error))?;
+        Ok(note.map(|(key, note)| {
+            let source = self.source(&path_of(key));
+            named(note, &|key| self.name(key, &source))
+        }))
+    }
+
+    /// What an option is called where its value comes from, or in a message about a value from `source`.
+    fn name(&self, key: &str, source: &Source) -> String {
+        let own = self.source(&path_of(key));
+        let names = match if own == Source::Default { source } else { &own } {
+            Source::File(..) => Names::Keys,
+            Source::Variable(_) => Names::Variables,
+            Source::Flag(_) => Names::Flags,
+            Source::Default => self.names(),
+        };
+        names.of(key)
+    }
+
+    /// What options without a value are called: as those with one.
+    fn names(&self) -> Names {
+        let mut sources = self.sources.values();
+        match () {
+            () if self.file.is_some() => Names::Keys,
+            () if !self.sources.is_empty() && sources.all(|source| matches!(source, Source::Variable(_))) => {
+                Names::Variables
+            }
+            () => Names::Flags,
+        }
     }
 
     /// Where the value of a key comes from, or the first one of its table.
@@ -121,6 +197,10 @@ impl Loaded {
         let found = below.next().filter(|(path, _)| !key.is_empty() && path.starts_with(key));
         found.map_or(Source::Default, |(_, source)| source.clone())
     }
+}
+
+fn path_of(key: &str) -> KeyPath {
+    key.split('.').map(str::to_owned).collect()
 }
 
 #[derive(Debug, Default)]
@@ -132,31 +212,36 @@ struct Layers {
 impl Layers {
     fn add_file(&mut self, path: &Path) -> Result<(), LoadError> {
         let read = fs::read_to_string(path);
-        let text = read.map_err(|error| LoadError(format!("cannot read '{}' ({error})", path.display())))?;
+        let text =
+            read.map_err(|error| LoadError::plain(&format!("cannot read '{}' ({error})", path.display())))?;
+        let source = |line| Source::File(path.to_owned(), line);
         let at = |error: toml::de::Error| {
             let line = line_of(&text, error.span().map_or(0, |span| span.start));
-            LoadError::at(&Source::File(path.to_owned(), line), one_line(&error))
+            LoadError::at(source(line), error.message())
         };
         let spanned = DeTable::parse(&text).map_err(at)?;
         let mut lines = BTreeMap::new();
         collect_lines(spanned.get_ref(), &text, &mut Vec::new(), &mut lines);
-        let source = |key: &KeyPath| {
-            lines.get(key).map_or(Source::Default, |&line| Source::File(path.to_owned(), line))
-        };
         let table: Table = text.parse().map_err(at)?;
-        check_ranges(&table, source)?;
-        toml::from_str::<Config>(&text).map_err(at)?;
+        let line = |path: &KeyPath| lines.get(path).copied().unwrap_or(1);
+        if let Some(Mistake { path, reason }) =
+            mistakes(&table).into_iter().min_by_key(|mistake| line(&mistake.path))
+        {
+            return Err(LoadError::at(source(line(&path)), format_args!("{}: {reason}", dotted(&path))));
+        }
         merge(&mut self.table, table, &mut Vec::new(), &mut |key| {
-            self.sources.insert(key.clone(), source(key));
+            self.sources.insert(key.clone(), source(line(key)));
         });
         Ok(())
     }
 
     fn add_override(&mut self, given: &Override) -> Result<(), LoadError> {
-        let at = |reason: String| LoadError::at(&given.source, reason);
-        let layer = given.layer().map_err(at)?;
-        check_ranges(&layer, |_| given.source.clone())?;
-        Config::deserialize(layer.clone()).map_err(|error| at(one_line(&error)))?;
+        let layer = given.layer().map_err(|reason| LoadError::at(&given.source, reason))?;
+        if let Some(Mistake { path, reason }) = mistakes(&layer).into_iter().next() {
+            // The name of a setting of a target is no flag.
+            let setting = path.get(2).map(|setting| format!("{setting}: ")).unwrap_or_default();
+            return Err(LoadError::at(&given.source, format_args!("{setting}{reason}")));
+        }
         merge(&mut self.table, layer, &mut Vec::new(), &mut |key| {
             self.sources.insert(key.clone(), given.source.clone());
         });
@@ -227,7 +312,12 @@ fn target_setting(setting: &str) -> Result<(String, Value), String> {
     let (name, value) =
         setting.split_once('=').ok_or_else(|| format!("'{setting}': write a setting as NAME=VALUE"))?;
     let key = |option: &&OptionInfo| option.key.strip_prefix("targets.*.") == Some(name);
-    let option = OPTIONS.iter().find(key).ok_or_else(|| format!("'{name}' is not a setting of a target"))?;
+    let option = OPTIONS.iter().find(key).ok_or_else(|| {
+        let settings = OPTIONS.iter().filter_map(|option| option.key.strip_prefix("targets.*."));
+        let near = closest(name, settings.map(|setting| (setting, setting)));
+        let near = near.map(|setting| format!(": did you mean {setting}?")).unwrap_or_default();
+        format!("'{name}' is not a setting of a target{near}")
+    })?;
     Ok((name.to_owned(), single(option.kind, value)?))
 }
 
@@ -249,44 +339,6 @@ fn merge(into: &mut Table, from: Table, path: &mut KeyPath, set: &mut impl FnMut
         }
         path.pop();
     }
-}
-
-/// Checks numbers and times against the ranges of their options.
-fn check_ranges(table: &Table, source: impl Fn(&KeyPath) -> Source) -> Result<(), LoadError> {
-    for option in OPTIONS {
-        let keys: Vec<&str> = option.key.split('.').collect();
-        for (path, value) in find(table, &keys) {
-            if let Some(reason) = out_of_range(option.kind, value) {
-                let key = path.last().map_or("", String::as_str);
-                return Err(LoadError::at(&source(&path), format!("{key}: {reason}")));
-            }
-        }
-    }
-    Ok(())
-}
-
-fn out_of_range(kind: OptionKind, value: &Value) -> Option<String> {
-    match (kind, value) {
-        (OptionKind::Number { unit, min, max }, Value::Integer(number)) => {
-            let fits = u64::try_from(*number).is_ok_and(|number| (min..=max).contains(&number));
-            (!fits)
-                .then(|| format!("{number} is out of range: write a number from {}", range(unit, min, max)))
-        }
-        (OptionKind::Time { min, max }, Value::Integer(_) | Value::String(_)) => {
-            let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-            let fits = match duration::parse(&text) {
-                Ok(time) => (min..=max).contains(&time),
-                Err(reason) => return Some(format!("'{text}': {reason}")),
-            };
-            let (min, max) = (duration::text(min), duration::text(max));
-            (!fits).then(|| format!("{text} is out of range: write a time from {min} to {max}"))
-        }
-        _ => None,
-    }
-}
-
-fn range(unit: &str, min: u64, max: u64) -> String {
-    if unit.is_empty() { format!("{min} to {max}") } else { format!("{min} to {max} ({unit})") }
 }
 
 /// The values of a key, in which `*` stands for every key of a table.
@@ -321,6 +373,6 @@ fn line_of(text: &str, offset: usize) -> usize {
     1 + before.iter().filter(|&&byte| byte == b'\n').count()
 }
 
-fn one_line(error: &toml::de::Error) -> String {
-    error.message().split_whitespace().collect::<Vec<_>>().join(" ")
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -9,6 +9,7 @@ mod explain;
 mod files;
 mod layers;
 mod levels;
+mod mistakes;
 mod model;
 mod options;
 mod pages;

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::num::{NonZeroU16, NonZeroUsize};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -485,12 +485,17 @@ impl UdpConfig {
 
     /// Whether the front listens where nothing else can listen on `address` then.
     pub(crate) fn is_in_the_way_of(&self, address: SocketAddr) -> bool {
-        self.listen.is_some_and(|front| {
-            let (one, other) = (front.ip(), address.ip());
-            let overlaps = one == other || one.is_unspecified() || other.is_unspecified();
-            overlaps && front.port() == address.port() && address.port() != 0 && !self.shares(address)
-        })
+        self.listen.is_some_and(|front| overlap(front, address) && !self.shares(address))
     }
+}
+
+/// Whether two sockets cannot be at these addresses at a time. Port 0 is a free one.
+pub(crate) fn overlap(one: SocketAddr, other: SocketAddr) -> bool {
+    let (ip, other_ip) = (one.ip().to_canonical(), other.ip().to_canonical());
+    // `[::]` is every address of IPv4, too.
+    let has_all = |all: IpAddr, ip: IpAddr| all.is_unspecified() && (all.is_ipv6() || ip.is_ipv4());
+    let is_same = ip == other_ip || has_all(ip, other_ip) || has_all(other_ip, ip);
+    is_same && one.port() == other.port() && one.port() != 0
 }
 
 /// Data channels of WebRTC, on the UDP port with the number of the relay's TCP port.

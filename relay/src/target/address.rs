@@ -35,19 +35,25 @@ pub(crate) enum AddressClass {
 #[non_exhaustive]
 pub enum AddressError {
     /// The name has no address.
-    #[error("has no address: check the host in --target")]
+    #[error("has no address: check the host")]
     None,
     /// It is unspecified, broadcast, multicast, link-local, reserved or a metadata service.
     #[error(
         "is not a unicast address that a game server can have (unspecified, multicast, broadcast, link-local and \
-         cloud-metadata addresses are refused): use the address of the game server in --target"
+         cloud-metadata addresses are refused): use the address of the game server"
     )]
     Refused,
     /// A name resolves to a loopback or private address.
     #[error(
-        "resolves to a loopback or private address: write the address as a number, or add allow_private=true to the target"
+        "resolves to a loopback or private address: write the address as a number, or set allow_private of the target to true"
     )]
     Private,
+    /// It is not in 127.0.0.0/8, as addresses of a pool for each client are.
+    #[error(
+        "is not in 127.0.0.0/8: source = loopback-pool is for a game server on this machine, so leave it out or use an address \
+         as 127.0.0.1"
+    )]
+    NotLoopback,
 }
 
 /// Services that hand out credentials of the machine to whoever can send them a packet, outside of link-local ranges.

@@ -1,9 +1,11 @@
 //! What can be wrong with a certificate.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use thiserror::Error;
+
+use crate::config::{ConfigError, TlsConfig};
 
 /// What is wrong with a certificate; the text is one line that says what to change.
 #[derive(Debug, Error)]
@@ -51,4 +53,29 @@ pub(crate) enum TlsError {
     /// The TLS library refuses its configuration.
     #[error("cannot set up TLS ({0})")]
     Library(rustls::Error),
+}
+
+impl TlsError {
+    /// The file that it is about.
+    fn path(&self) -> Option<&Path> {
+        match self {
+            Self::Read { path, .. } | Self::Damaged { path, .. } | Self::Unusable { path, .. } => Some(path),
+            Self::NoCertificate(path) | Self::NoKey(path) => Some(path),
+            Self::SelfSigned(_) | Self::NoRoots(_) | Self::Library(_) => None,
+            #[cfg(not(feature = "acme"))]
+            Self::NoAcme => None,
+        }
+    }
+
+    /// The same as an error of this configuration.
+    pub(crate) fn of(&self, config: &TlsConfig) -> ConfigError {
+        let path = self.path();
+        let key = match () {
+            () if path.is_some() && path == config.key.as_deref() => "tls.key",
+            () if config.certificate.is_some() => "tls.certificate",
+            () if !config.acme_domains.is_empty() => "tls.acme_domains",
+            () => "tls.self_signed",
+        };
+        ConfigError::Tls { key, reason: self.to_string() }
+    }
 }

@@ -79,10 +79,12 @@ impl Tls {
         Self::with_acme(config).map(Some)
     }
 
-    /// Reads the files of the certificate, if it comes from files.
+    /// Reads the files of the certificate, if it comes from files, and whether this relay can obtain one otherwise.
     pub(crate) fn check(config: &TlsConfig) -> Result<(), TlsError> {
         match (&config.certificate, &config.key) {
             (Some(certificate), Some(key)) => Watch::new(certificate, key).map(drop),
+            #[cfg(not(feature = "acme"))]
+            _ if !config.acme_domains.is_empty() => Err(TlsError::NoAcme),
             _ => Ok(()),
         }
     }

@@ -216,7 +216,7 @@ async fn a_relay_behind_a_proxy_needs_a_decision_about_pages() {
     let mut config = config(Server::echo().await);
     config.admission.trusted_proxies = vec!["127.0.0.1/32".parse().unwrap()];
     let error = Relay::bind(config.clone()).await.unwrap_err().to_string();
-    assert!(error.contains("--allow-origin") && error.lines().count() == 1, "{error}");
+    assert!(error.contains("admission.allow_origins") && error.lines().count() == 1, "{error}");
     config.admission.allow_origins = vec!["https://play.example.org".parse().unwrap()];
     let relay = Running::start(config).await;
     let (code, text) = open(relay.address, "/ws?target=game", &[]).await.unwrap().closed().await;
@@ -246,7 +246,7 @@ async fn a_flood_from_one_prefix_leaves_another_alone() {
     let mut config = config(Server::echo().await);
     config.admission.trusted_proxies = vec!["127.0.0.1/32".parse().unwrap()];
     config.admission.allow_any_origin = true;
-    config.clients.per_prefix = 5;
+    (config.clients.per_address, config.clients.per_prefix) = (5, 5);
     config.limits.max_clients = 10;
     let relay = Running::start(config).await;
     let mut connected = Vec::new();

@@ -48,7 +48,13 @@ fn a_configuration_is_checked() {
     for command in [&["check"][..], &["config"], &["config", "--explain"], &["run"], &[]] {
         let arguments = [command, &["--config", bad.to_str().unwrap()]].concat();
         let line = refused(&arguments);
-        assert!(line.starts_with(&format!("error: {}:5: unknown field `quew`", bad.display())), "{line}");
+        assert!(
+            line.starts_with(&format!(
+                "error: {}:5: limits.quew: there is no such key: did you mean queue?",
+                bad.display()
+            )),
+            "{line}"
+        );
     }
     let (certificate, key) = (path("check.pem"), path("check.key"));
     Authority::new().issue("localhost", &certificate, &key);
@@ -59,8 +65,8 @@ fn a_configuration_is_checked() {
     let tls = |key: &Path| format!("[tls]\ncertificate = {certificate:?}\nkey = {key:?}\n");
     assert!(check(&tls(&key)).status.success());
     for (more, line, reason) in [
-        (tls(&certificate), 4, "has no private key"),
-        (tls(&path("none.key")), 4, "cannot read"),
+        (tls(&certificate), 5, "has no private key"),
+        (tls(&path("none.key")), 5, "cannot read"),
         ("\n[log]\nlevel = \"hyper=loud\"\n".to_owned(), 5, "'hyper=loud' is not a log level"),
         ("\n[log]\nlevel = \"loud\"\n".to_owned(), 5, "'loud' is not a log level"),
     ] {

@@ -48,6 +48,7 @@ fn with_front_before(server: SocketAddr) -> Config {
     config.admin.listen = Some("127.0.0.1:0".parse().unwrap());
     // A client that leaves is noticed by its silence.
     config.limits.idle_timeout = Duration::from_secs(5);
+    config.limits.ping_interval = config.limits.idle_timeout;
     config
 }
 
@@ -205,7 +206,9 @@ async fn the_log_names_the_clients_of_the_front() {
     let target = format!("game={},kind=raknet", echo().await);
     let mut command = relay();
     command.args(["--listen", "127.0.0.1:0", "--target", &target, "--udp-listen", "127.0.0.1:0"]);
-    command.args(["--idle-timeout", "5s", "--log-format", "json"]).stderr(Stdio::piped());
+    command
+        .args(["--idle-timeout", "5s", "--ping-interval", "5s", "--log-format", "json"])
+        .stderr(Stdio::piped());
     let mut program = Program::run(&mut command);
     let mut lines = BufReader::new(program.child.stderr.take().unwrap()).lines().map(Result::unwrap);
     let udp = lines.find_map(|line| {

@@ -7,6 +7,8 @@ mod acme;
 #[cfg(test)]
 mod admission;
 #[cfg(test)]
+mod check;
+#[cfg(test)]
 mod commands;
 #[cfg(test)]
 mod connections;

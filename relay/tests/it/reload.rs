@@ -30,17 +30,17 @@ fn targets(targets: &[(&str, SocketAddr)]) -> String {
 }
 
 /// A relay in this process that reads its configuration from a file.
-struct FromFile {
+pub(crate) struct FromFile {
     address: SocketAddr,
     admin: Option<SocketAddr>,
     front: Option<SocketAddr>,
     counters: Arc<Counters>,
-    reloader: Reloader,
+    pub(crate) reloader: Reloader,
     _stop: oneshot::Sender<()>,
 }
 
 impl FromFile {
-    async fn start(path: &Path) -> Self {
+    pub(crate) async fn start(path: &Path) -> Self {
         let file = path.to_owned();
         let load = move || -> Result<Loaded, LoadError> { Loaded::load(Some(&file), &[]) };
         let relay = Relay::bind(load().unwrap().config).await.unwrap();
@@ -55,12 +55,12 @@ impl FromFile {
         Client::connect(self.address, path).await.closed().await.0
     }
 
-    async fn client(&self, target: &str) -> Client {
+    pub(crate) async fn client(&self, target: &str) -> Client {
         Client::connect(self.address, &format!("/ws?target={target}")).await
     }
 }
 
-async fn echoes(client: &mut Client) {
+pub(crate) async fn echoes(client: &mut Client) {
     client.send(b"hello").await;
     assert_eq!(client.receive().await, b"hello");
 }
@@ -119,17 +119,17 @@ async fn a_bad_file_is_refused_and_the_old_one_stays() {
     let relay = FromFile::start(&path).await;
     let mut early = relay.client("game").await;
     let cases = [
-        (format!("{good}kid = \"raw\"\n"), ":4: unknown field `kid`"),
-        (format!("{good}[limits]\nqueue = 0\n"), ":5: queue: 0 is out of range"),
+        (format!("{good}kid = \"raw\"\n"), ":4: targets.game.kid: there is no such key: did you mean kind?"),
+        (format!("{good}[limits]\nqueue = 0\n"), ":5: limits.queue: 0 is out of range"),
         (LISTEN.to_owned(), "no target given"),
         (
             format!("{LISTEN}[targets.game]\naddress = \"169.254.169.254:80\"\n"),
-            ":3: '169.254.169.254:80' of target 'game'",
+            ":3: targets.game.address: '169.254.169.254:80' of target 'game'",
         ),
-        (format!("{good}[admission]\nbans = \"no/such\"\n"), ":5: no/such: cannot be read"),
+        (format!("{good}[admission]\nbans = \"no/such\"\n"), ":5: admission.bans: no/such: cannot be read"),
         (
             "listen = \"0.0.0.0:1\"\n[targets.game]\naddress = \"127.0.0.1:1\"\n".to_owned(),
-            ":1: 0.0.0.0:1 can be reached",
+            ":1: listen: 0.0.0.0:1 can be reached",
         ),
     ];
     for (text, expected) in cases {
@@ -288,7 +288,13 @@ async fn a_reload_by_the_admin_address_says_what_changed_or_what_is_wrong() {
     fs::write(&path, "liste = 1\n").unwrap();
     let (code, text) = tell().await;
     assert_eq!(code, Some(2));
-    assert!(text.starts_with(&format!("error: {}:1: unknown field `liste`", path.display())), "{text}");
+    assert!(
+        text.starts_with(&format!(
+            "error: {}:1: liste: there is no such key: did you mean listen?",
+            path.display()
+        )),
+        "{text}"
+    );
     echoes(&mut relay.client("b").await).await;
 
     // Neither a page nor a GET does it.
@@ -355,7 +361,13 @@ mod signals {
         fs::write(&path, "liste = 1\n").unwrap();
         assert!(relay().arg("reload").arg("--pid-file").arg(&pid_file).status().unwrap().success());
         let line = log.find("configuration refused, the old one stays");
-        assert!(line.contains(&format!("{}:1: unknown field `liste`", path.display())), "{line}");
+        assert!(
+            line.contains(&format!(
+                "{}:1: liste: there is no such key: did you mean listen?",
+                path.display()
+            )),
+            "{line}"
+        );
         echoes(&mut Client::connect(program.address, "/ws?target=b").await).await;
         echoes(&mut early).await;
 

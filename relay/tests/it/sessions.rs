@@ -126,6 +126,7 @@ async fn a_broken_frame_is_refused() {
 async fn silence_in_both_directions_ends_a_session() {
     let mut config = config(Server::echo().await);
     config.limits.idle_timeout = Duration::from_millis(300);
+    config.limits.ping_interval = config.limits.idle_timeout;
     let relay = Running::start(config).await;
     let (code, text) = relay.client().await.closed().await;
     assert_eq!((code, text.as_str()), (4408, "nothing sent or received for 300ms"));

@@ -400,7 +400,7 @@ async fn the_interval_of_pings_changes_with_a_reload() {
     let path = directory("webtransport").join("pings.toml");
     let write = |interval: &str| {
         let target = format!("[targets.game]\naddress = \"{server}\"\n");
-        let limits = format!("[limits]\nping_interval = \"{interval}\"\n");
+        let limits = format!("[limits]\nidle_timeout = \"1day\"\nping_interval = \"{interval}\"\n");
         fs::write(&path, format!("listen = \"127.0.0.1:0\"\n{target}{limits}")).unwrap();
     };
     write("1day");
@@ -486,11 +486,11 @@ async fn a_relay_may_be_without_webtransport() {
     let auto = Running::start(with(WebTransportMode::Auto, taken)).await;
     assert!(announced(auto.address).await.is_none());
     let error = Relay::bind(with(WebTransportMode::On, taken)).await.unwrap_err().to_string();
-    assert!(error.contains("--webtransport-listen"), "{error}");
+    assert!(error.contains("another webtransport.listen"), "{error}");
     let elsewhere = Running::start(with(WebTransportMode::On, "127.0.0.1:0".parse().ok())).await;
     assert!(announced(elsewhere.address).await.is_some());
     let public = Relay::bind(with(WebTransportMode::Auto, "0.0.0.0:0".parse().ok())).await;
-    assert!(public.unwrap_err().to_string().contains("--allow-origin"));
+    assert!(public.unwrap_err().to_string().contains("admission.allow_origins"));
 }
 
 const PONG: u8 = 0x1C;

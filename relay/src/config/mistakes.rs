@@ -1,0 +1,188 @@
+//! Mistakes in the values of a layer, in the words of the file.
+
+use serde::Deserialize;
+use toml::{Table, Value};
+
+use super::duration;
+use super::error::{KeyPath, dotted};
+use super::model::Config;
+use super::options::{OPTIONS, OptionInfo, OptionKind};
+use crate::target::TargetName;
+
+/// What is wrong with the value of a key.
+pub(super) struct Mistake {
+    pub(super) path: KeyPath,
+    pub(super) reason: String,
+}
+
+/// All mistakes in a table: keys that there are not, and values that their options do not take.
+pub(super) fn mistakes(table: &Table) -> Vec<Mistake> {
+    let mut found = Vec::new();
+    look_into(table, &mut Vec::new(), &mut found);
+    found
+}
+
+fn look_into(table: &Table, path: &mut KeyPath, found: &mut Vec<Mistake>) {
+    for (key, value) in table {
+        path.push(key.clone());
+        let wrong = match (option_at(path), value) {
+            (Some(option), Value::Table(inner)) if option.kind == OptionKind::Targets => {
+                look_into(inner, path, found);
+                None
+            }
+            (Some(option), value) => wrong_value(option, path, value),
+            (None, Value::Table(inner)) if is_table(path) => {
+                let wrong = wrong_target(path, inner);
+                if wrong.is_none() {
+                    look_into(inner, path, found);
+                }
+                wrong
+            }
+            (None, value) if is_table(path) => Some(no_table(path, value)),
+            (None, _) => Some(unknown(path)),
+        };
+        found.extend(wrong.map(|reason| Mistake { path: path.clone(), reason }));
+        path.pop();
+    }
+}
+
+/// Whether the beginning of the key of an option is this one.
+fn begins(option: &OptionInfo, path: &[String]) -> bool {
+    let mut parts = option.key.split('.');
+    path.iter().all(|name| parts.next().is_some_and(|part| part == "*" || part == name))
+}
+
+fn option_at(path: &[String]) -> Option<&'static OptionInfo> {
+    OPTIONS.iter().find(|option| option.key.split('.').count() == path.len() && begins(option, path))
+}
+
+/// Whether options are below this key.
+fn is_table(path: &[String]) -> bool {
+    OPTIONS.iter().any(|option| option.key.split('.').count() > path.len() && begins(option, path))
+}
+
+/// What is wrong with a target, if the table is one.
+fn wrong_target(path: &[String], table: &Table) -> Option<String> {
+    let [targets, name] = path else { return None };
+    if targets != "targets" {
+        return None;
+    }
+    match name.parse::<TargetName>() {
+        Err(error) => Some(error.to_string()),
+        Ok(_) if table.contains_key("address") => None,
+        Ok(_) => Some("a target needs its address: add address = \"HOST:PORT\"".to_owned()),
+    }
+}
+
+/// What to write instead of a value where settings are below a key.
+fn no_table(path: &[String], value: &Value) -> String {
+    format!("{} is no value of it: write a table [{}] with settings", shown(value), dotted(path))
+}
+
+/// What to write instead of a key that there is not.
+fn unknown(path: &[String]) -> String {
+    match nearest(path) {
+        Some(key) => format!("there is no such key: did you mean {key}?"),
+        None => "there is no such key: 'rakwire-relay config --reference' lists all".to_owned(),
+    }
+}
+
+/// The key that was probably meant: one of the same table, or else one of another table, or that of a flag.
+fn nearest(path: &[String]) -> Option<String> {
+    let (leaf, table) = path.split_last()?;
+    let siblings = OPTIONS.iter().filter(|option| begins(option, table));
+    let siblings = siblings.filter_map(|option| option.key.split('.').nth(table.len()));
+    let near = closest(leaf, siblings.map(|name| (name, name)));
+    let elsewhere = || {
+        let keys = OPTIONS.iter().filter_map(|option| Some((option.key.rsplit('.').next()?, option.key)));
+        closest(leaf, keys).map(str::to_owned)
+    };
+    let flags = || {
+        let written = leaf.replace('_', "-");
+        let flags = OPTIONS.iter().filter(|option| !option.flag.is_empty());
+        closest(&written, flags.map(|option| (option.flag, option.key))).map(str::to_owned)
+    };
+    near.map(str::to_owned).or_else(elsewhere).or_else(flags)
+}
+
+/// What belongs to the name that differs least from a word, if that is little.
+pub(super) fn closest<'a>(word: &str, names: impl Iterator<Item = (&'a str, &'a str)>) -> Option<&'a str> {
+    let distances = names.map(|(name, what)| (strsim::damerau_levenshtein(word, name), what));
+    let near = distances.filter(|&(distance, _)| distance <= word.chars().count().div_ceil(3).min(3));
+    near.min_by_key(|&(distance, _)| distance).map(|(_, what)| what)
+}
+
+/// What is wrong with the value of an option.
+fn wrong_value(option: &OptionInfo, path: &[String], value: &Value) -> Option<String> {
+    match (option.kind, value) {
+        (OptionKind::Switch, Value::Boolean(_)) => None,
+        (OptionKind::Switch, _) => Some(format!("{} is neither true nor false", shown(value))),
+        (OptionKind::Number { unit, min, max }, Value::Integer(number)) => {
+            let fits = u64::try_from(*number).is_ok_and(|number| (min..=max).contains(&number));
+            (!fits)
+                .then(|| format!("{number} is out of range: write a number from {}", range(unit, min, max)))
+        }
+        (OptionKind::Number { unit, min, max }, _) => {
+            Some(format!("{} is no number: write one from {}", shown(value), range(unit, min, max)))
+        }
+        (OptionKind::Time { min, max }, _) => wrong_time(value, min, max),
+        (OptionKind::Choice(values), Value::String(text)) if values.contains(&text.as_str()) => None,
+        (OptionKind::Choice(values), _) => {
+            let near = closest(value.as_str().unwrap_or_default(), values.iter().map(|&name| (name, name)));
+            let near = near.map(|name| format!(": did you mean {name}?")).unwrap_or_default();
+            Some(format!("{} is none of {}{near}", shown(value), values.join(", ")))
+        }
+        (OptionKind::Text(_), Value::String(_)) => wrong_text(path, value),
+        (OptionKind::Text(name), _) => {
+            Some(format!("{} is no text: write {name} in quotation marks", shown(value)))
+        }
+        (OptionKind::Texts(_), Value::Array(values)) if values.iter().all(Value::is_str) => {
+            wrong_text(path, value)
+        }
+        (OptionKind::Texts(name), _) => {
+            Some(format!("{} is no list of texts: write it as [\"{name}\"]", shown(value)))
+        }
+        (OptionKind::Targets, _) => {
+            Some(format!("{} is no target: write tables as [targets.NAME]", shown(value)))
+        }
+    }
+}
+
+fn wrong_time(value: &Value, min: std::time::Duration, max: std::time::Duration) -> Option<String> {
+    if !(value.is_str() || value.is_integer()) {
+        return Some(format!("{} is no time: {}", shown(value), duration::SYNTAX));
+    }
+    let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let time = match duration::parse(&text) {
+        Ok(time) => time,
+        Err(reason) => return Some(format!("'{text}': {reason}")),
+    };
+    let (least, most) = (duration::text(min), duration::text(max));
+    (!(min..=max).contains(&time))
+        .then(|| format!("{text} is out of range: write a time from {least} to {most}"))
+}
+
+/// What the type of an option says of texts, if it does not take them.
+fn wrong_text(path: &[String], value: &Value) -> Option<String> {
+    let (leaf, tables) = path.split_last()?;
+    let mut layer = Table::from_iter([(leaf.clone(), value.clone())]);
+    for table in tables.iter().rev() {
+        layer = Table::from_iter([(table.clone(), Value::Table(layer))]);
+    }
+    let error = Config::deserialize(layer).err()?;
+    Some(error.message().to_owned())
+}
+
+/// A value as a message has it. Lists and tables may have anything in them, passwords too.
+fn shown(value: &Value) -> String {
+    match value {
+        Value::String(text) => format!("'{text}'"),
+        Value::Array(_) => "a list".to_owned(),
+        Value::Table(_) => "a table".to_owned(),
+        Value::Integer(_) | Value::Float(_) | Value::Boolean(_) | Value::Datetime(_) => value.to_string(),
+    }
+}
+
+pub(super) fn range(unit: &str, min: u64, max: u64) -> String {
+    if unit.is_empty() { format!("{min} to {max}") } else { format!("{min} to {max} ({unit})") }
+}
