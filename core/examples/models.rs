@@ -21,7 +21,7 @@ use model::random::Random;
 use model::{Broken, Kept, game, secure, wire, world};
 
 /// How many seeds each protocol is run with.
-const SEEDS: u64 = 4_000;
+const SEEDS: u64 = 12_000;
 /// How many of them secure peers as a whole are run with, which takes longer.
 const SEEDS_OF_PEERS: u64 = 40;
 /// The length of the input that a seed makes for the Game Protocol, and for secure peers as a whole.
