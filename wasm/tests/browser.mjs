@@ -19,11 +19,11 @@ const ACTION_MS = 60_000;
 export const SOFTWARE_WEBGL = ["--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--ignore-gpu-blocklist"];
 
 /** Starts it; with the name of a display it is not headless, and asks for permissions there. */
-export function launch(moreFlags = [], display = undefined) {
+export function launch(moreFlags = [], display = undefined, ignoreDefaultArgs = undefined) {
   const executablePath = process.env.CHROMIUM ?? "/usr/bin/chromium";
   const where = display === undefined ? ["--headless"] : [];
   const options = { headless: display === undefined, env: { ...process.env, ...(display && { DISPLAY: display }) } };
-  return chromium.launch({ executablePath, args: [...where, ...FLAGS, ...moreFlags], timeout: START_MS, ...options });
+  return chromium.launch({ executablePath, args: [...where, ...FLAGS, ...moreFlags], timeout: START_MS, ...options, ignoreDefaultArgs });
 }
 
 /** A page in a browser that is closed at the end of the test. */

@@ -5,6 +5,7 @@ import { test } from "node:test";
 
 import { check, startControlled } from "./failures/check.mjs";
 import { serveTable, tableInPage } from "./failures/page.mjs";
+import { tabRows } from "./failures/tab.mjs";
 import { openFirefox } from "./firefox.mjs";
 
 for (const transport of ["auto", "websocket"]) {
@@ -17,3 +18,9 @@ for (const transport of ["auto", "websocket"]) {
     check(`Firefox, ${transport}`, JSON.parse(await firefox.textOf(url, `(${tableInPage})(${given}).then(JSON.stringify)`)));
   });
 }
+
+test("a connection in Firefox ends with its tab", async (t) => {
+  const firefox = await openFirefox();
+  t.after(() => firefox.close());
+  check("Firefox, tab", await tabRows(t, firefox.openTab, await serveTable(t)), 3);
+});

@@ -3,9 +3,10 @@
 
 import { test } from "node:test";
 
-import { openPage } from "./browser.mjs";
+import { launch, openPage } from "./browser.mjs";
 import { check, checkProgram, startControlled } from "./failures/check.mjs";
 import { serveTable, tableInPage } from "./failures/page.mjs";
+import { tabRows } from "./failures/tab.mjs";
 
 const [MAJOR] = process.versions.node.split(".");
 
@@ -21,3 +22,25 @@ for (const transport of ["auto", "websocket"]) {
     check(`Chromium, ${transport}`, await page.evaluate(tableInPage, [places, transport, control]));
   });
 }
+
+test("a connection in Chromium ends with its tab, and outlives that it is frozen", async (t) => {
+  // Pages are kept for a return, as they are for players.
+  const browser = await launch([], undefined, ["--disable-back-forward-cache"]);
+  t.after(() => browser.close());
+  const openTab = async (url) => {
+    const page = await browser.newPage();
+    await page.goto(url);
+    const devtools = await page.context().newCDPSession(page);
+    const set = (state) => devtools.send("Page.setWebLifecycleState", { state });
+    return {
+      evaluate: (expression) => page.evaluate(expression),
+      close: () => page.close(),
+      reload: () => page.reload(),
+      leave: () => page.goto("about:blank"),
+      comeBack: () => page.goBack({ waitUntil: "commit" }),
+      freeze: () => set("frozen"),
+      thaw: () => set("active"),
+    };
+  };
+  check("Chromium, tab", await tabRows(t, openTab, await serveTable(t), { keepsPages: true, freezesPages: true }), 4);
+});

@@ -64,6 +64,26 @@ export async function openFirefox({ preferences = {}, authority } = {}) {
       }
       return result.value;
     },
+    /** A tab of its own. */
+    async openTab(url) {
+      const { context } = await bidi.ask("browsingContext.create", { type: "tab" });
+      const go = (to) => bidi.ask("browsingContext.navigate", { context, url: to, wait: "complete" });
+      await go(url);
+      return {
+        evaluate: async (expression) => {
+          const script = { expression, target: { context }, awaitPromise: true };
+          const { result, exceptionDetails } = await bidi.ask("script.evaluate", script);
+          if (exceptionDetails !== undefined) {
+            throw new Error(exceptionDetails.text);
+          }
+          return result.value;
+        },
+        close: () => bidi.ask("browsingContext.close", { context }),
+        reload: () => bidi.ask("browsingContext.reload", { context, wait: "complete" }),
+        leave: () => go("about:blank"),
+        comeBack: () => bidi.ask("browsingContext.traverseHistory", { context, delta: -1 }),
+      };
+    },
     async close() {
       bidi.close();
       child.kill();
