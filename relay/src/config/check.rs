@@ -2,7 +2,7 @@
 
 use std::fs::OpenOptions;
 use std::io::{self, Write};
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::path::Path;
 use std::time::Duration;
 
@@ -95,10 +95,8 @@ impl Config {
         address: SocketAddr,
     ) -> Result<(), ConfigError> {
         let is_same = self.udp.listen.is_some_and(|front| {
-            // What listens everywhere has all addresses of this machine, which are those that a socket can have.
-            let is_own =
-                || address.ip().is_loopback() || std::net::UdpSocket::bind((address.ip(), 0)).is_ok();
-            overlap(front, address) && (!front.ip().is_unspecified() || is_own())
+            // What listens everywhere has all addresses of this machine.
+            overlap(front, address) && (!front.ip().is_unspecified() || is_own(address))
         });
         if is_same {
             return Err(ConfigError::FrontOnTarget { name: name.clone(), address });
@@ -317,4 +315,15 @@ fn write_secret(path: &Path, text: &str) -> io::Result<()> {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     options.open(path)?.write_all(text.as_bytes())
+}
+
+/// Whether this machine has an address: it sends to it from there.
+fn is_own(address: SocketAddr) -> bool {
+    let any: IpAddr =
+        if address.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
+    let local = UdpSocket::bind((any, 0)).and_then(|socket| {
+        socket.connect(address)?;
+        socket.local_addr()
+    });
+    address.ip().is_loopback() || local.is_ok_and(|local| local.ip() == address.ip())
 }

@@ -39,7 +39,7 @@ pub use counters::{FrontCounters, FrontDropReason, FrontSnapshot};
 use flow::FlowProtocol;
 use half_open::HalfOpen;
 use rakwire::wire::{WireError, Writer};
-pub(crate) use ration::{Rates, Rations, network};
+pub(crate) use ration::{Rates, Rations};
 use spent::SpentBudgets;
 pub(crate) use table::FlowId;
 use table::FlowTable;

@@ -70,7 +70,7 @@ impl Rations {
 }
 
 /// The network of an address. On a socket for both versions addresses of IPv4 stand inside IPv6, all in one network of that.
-pub(crate) const fn network(address: IpAddr) -> u128 {
+const fn network(address: IpAddr) -> u128 {
     match address.to_canonical() {
         IpAddr::V4(ip) => (ip.to_bits() >> 8) as u128,
         IpAddr::V6(ip) => ip.to_bits() & !(u64::MAX as u128),

@@ -5,7 +5,7 @@
 //! from there is offered to its session, too. The session follows once something of that is what its page encrypted.
 
 use std::collections::{BTreeMap, HashMap};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -13,18 +13,19 @@ use super::counters::{WebRtcCounters, WebRtcDropReason};
 use super::fingerprint::Fingerprint;
 use super::kind::{DatagramKind, RECEIVE_MAX, is_client_hello};
 use super::stun::{Password, Stun, Unanswered};
-use super::validated::{ChallengeKey, IceSession, Validated};
-use crate::front::{Rates, Rations, network};
+use super::validated::{ChallengeKey, FREE_SHARE, IceSession, Validated, site};
+use crate::front::{Rates, Rations};
 
-/// Replies a second to sources without a session. A browser sends about twenty checks before it has one.
+/// Challenges a second. A browser sends a few checks before it has answered one.
 const CHECKS: Rates = Rates { all: 20_000, network: 2_000 };
 
 /// New sessions a second. Each takes memory, and the time of a signature.
 const SESSIONS: Rates = Rates { all: 500, network: 64 };
 
-/// Sessions whose handshake is not over: all together, and of a network (a /24 of IPv4, a /64 of IPv6).
+/// Sessions whose handshake is not over: all together, and of a site (a /24 of IPv4, a /48 of IPv6), which has at most a quarter
+/// of what is free, too.
 const HALF_OPEN: usize = 1_024;
-const HALF_OPEN_OF_NETWORK: u32 = 128;
+const HALF_OPEN_OF_SITE: usize = 128;
 
 /// What becomes of a datagram.
 #[derive(Debug, PartialEq, Eq)]
@@ -55,8 +56,8 @@ pub(crate) struct Endpoint<S> {
     validated: Validated,
     /// The sessions whose handshake is not over, by number.
     half_open: BTreeMap<u64, SocketAddr>,
-    /// How many of them each network has.
-    half_open_of: HashMap<u128, u32>,
+    /// How many of them each site has.
+    half_open_of: HashMap<IpAddr, usize>,
     checks: Rations,
     begins: Rations,
     next_number: u64,
@@ -140,11 +141,6 @@ impl<S: Clone + PartialEq> Endpoint<S> {
         from: SocketAddr,
         message: &[u8],
     ) -> Result<DatagramEvent<S>, WebRtcDropReason> {
-        // An answer is replied to with nothing.
-        let has_reply = Stun::is_request(message);
-        if has_reply && self.session(from).is_none() && !self.checks.admits(now, from.ip()) {
-            return Err(WebRtcDropReason::CheckRation);
-        }
         match self.password.read(message).map_err(why)? {
             Stun::Check(check) => {
                 let ice = self.validated.session_with(check.username);
@@ -153,6 +149,10 @@ impl<S: Clone + PartialEq> Endpoint<S> {
                     self.counters.answered();
                     self.note_port(from, ice);
                     return Ok(DatagramEvent::Answer(answer));
+                }
+                // Nothing but a challenge may go to a forged source.
+                if !self.checks.admits(now, site(from.ip())) {
+                    return Err(WebRtcDropReason::CheckRation);
                 }
                 let challenge = check.challenge(&self.validated.transaction(now, from)).map_err(why)?;
                 self.counters.challenged();
@@ -245,8 +245,11 @@ impl<S: Clone + PartialEq> Endpoint<S> {
         if !self.validated.contains(now, from) {
             return Err(WebRtcDropReason::UnvalidatedSource);
         }
-        let others = self.half_open_of.get(&network(from.ip())).copied().unwrap_or(0);
-        if others >= HALF_OPEN_OF_NETWORK || !self.begins.admits(now, from.ip()) {
+        let site = site(from.ip());
+        let others = self.half_open_of.get(&site).copied().unwrap_or(0);
+        let free = HALF_OPEN.saturating_sub(self.half_open.len());
+        let is_full = others > 0 && others >= HALF_OPEN_OF_SITE.min(free / FREE_SHARE);
+        if is_full || !self.begins.admits(now, site) {
             return Err(WebRtcDropReason::SessionRation);
         }
         Ok(DatagramEvent::Begin)
@@ -260,7 +263,7 @@ impl<S: Clone + PartialEq> Endpoint<S> {
         let ice = self.validated.session(from);
         self.sessions.entry(from).or_default().half_open = Some(HalfOpen { number, session, ice });
         self.half_open.insert(number, from);
-        *self.half_open_of.entry(network(from.ip())).or_default() += 1;
+        *self.half_open_of.entry(site(from.ip())).or_default() += 1;
         evicted
     }
 
@@ -318,11 +321,11 @@ impl<S: Clone + PartialEq> Endpoint<S> {
 
     fn forget_half_open(&mut self, number: u64) {
         let Some(from) = self.half_open.remove(&number) else { return };
-        let network = network(from.ip());
-        if let Some(count) = self.half_open_of.get_mut(&network) {
+        let site = site(from.ip());
+        if let Some(count) = self.half_open_of.get_mut(&site) {
             *count -= 1;
             if *count == 0 {
-                self.half_open_of.remove(&network);
+                self.half_open_of.remove(&site);
             }
         }
     }
@@ -550,13 +553,13 @@ mod tests {
         endpoint.prove(proved, &u32::MAX);
         assert_eq!(
             flood(&mut endpoint, |number| source(1, number as u16), now, 20_000),
-            HALF_OPEN_OF_NETWORK
+            HALF_OPEN_OF_SITE as u32
         );
-        assert_eq!(endpoint.half_open.len(), HALF_OPEN_OF_NETWORK as usize);
+        assert_eq!(endpoint.half_open.len(), HALF_OPEN_OF_SITE);
         let now = now + Duration::from_secs(60);
         let begun =
             flood(&mut endpoint, |number| source(2 + (number >> 4) as u16, number as u16), now, 20_000);
-        assert!(begun > 5_000, "{begun}");
+        assert!(begun > 1_500, "{begun}");
         assert_eq!(endpoint.half_open.len(), HALF_OPEN);
         assert_eq!(endpoint.sessions.len(), HALF_OPEN + 1);
         assert!(counters.snapshot().drops(WebRtcDropReason::HalfOpenFull) > 0);
@@ -584,5 +587,33 @@ mod tests {
         let snapshot = counters.snapshot();
         assert_eq!(snapshot.drops(WebRtcDropReason::UnvalidatedSource), 50_000);
         assert_eq!(snapshot.drops(WebRtcDropReason::UnknownAnswer), 50_000);
+    }
+    #[test]
+    fn forged_checks_in_the_name_of_a_network_keep_none_of_its_pages_out() {
+        let (mut endpoint, counters, now) = endpoint();
+        let empty = [&[0, 1, 0, 0, 0x21, 0x12, 0xa4, 0x42][..], &[7; 12]].concat();
+        let wrong = check(&Password::new(&fingerprint(8)).unwrap(), &username("a1b2"), 16);
+        for number in 0..20_000_u16 {
+            let now = now + Duration::from_micros(100) * u32::from(number);
+            for forged in [&empty, &wrong] {
+                assert_eq!(endpoint.handle(now, source(1, number), forged), DatagramEvent::Dropped);
+            }
+            if number.is_multiple_of(500) {
+                let honest = source(1, 30_000 + number);
+                connect(&mut endpoint, now, honest, number.into());
+                endpoint.prove(honest, &number.into());
+            }
+        }
+        assert_eq!(endpoint.sessions.len(), 40);
+        assert_eq!(counters.snapshot().drops(WebRtcDropReason::CheckRation), 0);
+    }
+
+    #[test]
+    fn a_site_of_ipv6_leaves_half_open_sessions_to_others() {
+        let (mut endpoint, _, now) = endpoint();
+        let site = |number: u32| ([0x2001, 0xdb8, 1, number as u16, 0, 0, 0, 1], 1).into();
+        let begun = flood(&mut endpoint, site, now, 2_000);
+        assert_eq!((begun as usize, endpoint.half_open.len()), (HALF_OPEN_OF_SITE, HALF_OPEN_OF_SITE));
+        connect(&mut endpoint, now + Duration::from_secs(2), source(1, 1), u32::MAX);
     }
 }

@@ -83,13 +83,6 @@ pub(crate) enum Unanswered {
     WouldAmplify,
 }
 
-impl Stun<'_> {
-    /// Whether a message asks for a reply.
-    pub(super) fn is_request(message: &[u8]) -> bool {
-        read_u16(message, 0) == Some(BINDING_REQUEST)
-    }
-}
-
 impl Password {
     pub(crate) fn new(fingerprint: &Fingerprint) -> Option<Self> {
         let password = fingerprint.to_string().replace(':', "").to_ascii_lowercase();

@@ -3,7 +3,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasher, RandomState};
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::{Duration, Instant};
 
 use hmac::digest::KeyInit;
@@ -11,7 +11,6 @@ use hmac::{Hmac, Mac};
 use sha1::Sha1;
 
 use super::stun::Transaction;
-use crate::front::network;
 
 /// How long a transaction counts, and at most as long again.
 const PERIOD: Duration = Duration::from_secs(5);
@@ -19,9 +18,11 @@ const PERIOD: Duration = Duration::from_secs(5);
 /// How long a source counts as validated, which is as long as a handshake may take.
 const LIFETIME: Duration = Duration::from_secs(10);
 
-/// Validated sources: all together, and of a network (a /24 of IPv4, a /64 of IPv6).
+/// Validated sources: all together, and of a site (a /24 of IPv4, a /48 of IPv6), which has at most a quarter of what is free,
+/// too. So each further site that takes all it gets leaves some to others.
 const SOURCES: usize = 8_192;
-const SOURCES_OF_NETWORK: u32 = 512;
+const SOURCES_OF_SITE: usize = 512;
+pub(super) const FREE_SHARE: usize = 4;
 
 /// The key of the transactions.
 pub(crate) type ChallengeKey = [u8; 20];
@@ -40,8 +41,8 @@ pub(super) struct Validated {
     hasher: RandomState,
     /// Until when each source counts, the earliest first.
     ends: VecDeque<(Instant, SocketAddr)>,
-    /// How many there are of each network.
-    of_network: HashMap<u128, u32>,
+    /// How many there are of each site.
+    of_site: HashMap<IpAddr, usize>,
 }
 
 impl Validated {
@@ -53,7 +54,7 @@ impl Validated {
             sources: HashMap::new(),
             hasher: RandomState::new(),
             ends: VecDeque::new(),
-            of_network: HashMap::new(),
+            of_site: HashMap::new(),
         })
     }
 
@@ -102,16 +103,21 @@ impl Validated {
 
     fn insert(&mut self, now: Instant, from: SocketAddr) {
         self.expire(now);
-        let of_network = self.of_network.get(&network(from.ip())).copied().unwrap_or(0);
-        if of_network >= SOURCES_OF_NETWORK || self.sources.contains_key(&from) {
+        if self.sources.contains_key(&from) {
             return;
         }
-        if self.sources.len() >= SOURCES {
+        let site = site(from.ip());
+        let of_site = self.of_site.get(&site).copied().unwrap_or(0);
+        let free = SOURCES.saturating_sub(self.sources.len());
+        if of_site > 0 && of_site >= SOURCES_OF_SITE.min(free / FREE_SHARE) {
+            // A neighbour keeps nothing for itself for long.
+            self.remove_first_of(site);
+        } else if free == 0 {
             self.remove_first();
         }
         self.sources.insert(from, None);
         self.ends.push_back((now + LIFETIME, from));
-        *self.of_network.entry(network(from.ip())).or_default() += 1;
+        *self.of_site.entry(site).or_default() += 1;
     }
 
     fn expire(&mut self, now: Instant) {
@@ -121,13 +127,25 @@ impl Validated {
     }
 
     fn remove_first(&mut self) {
-        let Some((_, source)) = self.ends.pop_front() else { return };
+        if let Some((_, source)) = self.ends.pop_front() {
+            self.forget(source);
+        }
+    }
+
+    fn remove_first_of(&mut self, of: IpAddr) {
+        let first = self.ends.iter().position(|(_, source)| site(source.ip()) == of);
+        if let Some((_, source)) = first.and_then(|first| self.ends.remove(first)) {
+            self.forget(source);
+        }
+    }
+
+    fn forget(&mut self, source: SocketAddr) {
         self.sources.remove(&source);
-        let network = network(source.ip());
-        if let Some(count) = self.of_network.get_mut(&network) {
+        let site = site(source.ip());
+        if let Some(count) = self.of_site.get_mut(&site) {
             *count -= 1;
             if *count == 0 {
-                self.of_network.remove(&network);
+                self.of_site.remove(&site);
             }
         }
     }
@@ -145,6 +163,14 @@ impl Validated {
             IpAddr::V6(ip) => mac.update(&ip.octets()),
         }
         mac
+    }
+}
+
+/// The site of an address, as its first one: hosters give a customer a /48 of IPv6.
+pub(super) fn site(ip: IpAddr) -> IpAddr {
+    match ip.to_canonical() {
+        IpAddr::V4(ip) => Ipv4Addr::from_bits(ip.to_bits() & !0xFF).into(),
+        IpAddr::V6(ip) => Ipv6Addr::from_bits(ip.to_bits() & !(u128::MAX >> 48)).into(),
     }
 }
 
@@ -179,7 +205,7 @@ mod tests {
         assert!(!validated.note(soon, other, first));
         assert_eq!(validated.session(honest), Some(second));
         assert!(!validated.contains(soon + LIFETIME, honest));
-        assert!(validated.of_network.is_empty() && validated.ends.is_empty());
+        assert!(validated.of_site.is_empty() && validated.ends.is_empty());
     }
 
     #[test]
@@ -190,20 +216,32 @@ mod tests {
     }
 
     #[test]
-    fn sources_are_bounded_of_a_network_and_in_all_and_the_latest_stays() {
+    fn sources_are_bounded_of_a_site_and_in_all_and_the_latest_stays() {
         let (mut validated, now) = validated();
         let mut answer = |from| {
             let transaction = validated.transaction(now, from);
             assert!(validated.validate(now, from, &transaction));
             validated.contains(now, from)
         };
-        let ports = 0..=u16::try_from(SOURCES_OF_NETWORK).unwrap();
-        assert_eq!(ports.clone().filter(|port| answer(source(0, *port))).count(), 512);
-        for network in 1..40 {
-            assert!(ports.clone().take(500).all(|port| answer(source(network, port))));
+        // Eight sites of each version, with as many ports and networks as they like.
+        for number in 0..1_000_u16 {
+            for of in 0..8_u16 {
+                assert!(answer(source(of, number)));
+                assert!(answer(([0x2001, 0xdb8, of, number, 0, 0, 0, 1], 1).into()));
+            }
         }
-        assert_eq!(validated.sources.len(), SOURCES);
-        assert_eq!(validated.ends.len(), SOURCES);
-        assert_eq!(validated.of_network.values().sum::<u32>() as usize, SOURCES);
+        let [taken, of_sites] = [validated.sources.len(), validated.of_site.values().sum()];
+        assert!((6_000..7_500).contains(&taken), "{taken}");
+        assert_eq!([of_sites, validated.ends.len()], [taken; 2]);
+        // Others have places of their own, which nothing takes from them.
+        let other = source(100, 1);
+        let transaction = validated.transaction(now, other);
+        assert!(validated.validate(now, other, &transaction));
+        for number in 0..1_000 {
+            let from = source(1, 10_000 + number);
+            let transaction = validated.transaction(now, from);
+            assert!(validated.validate(now, from, &transaction));
+        }
+        assert!(validated.contains(now, other));
     }
 }

@@ -108,9 +108,9 @@ impl Carriers {
         self.has_socket_left
     }
 
-    /// Whether one has carried the connection.
-    pub(super) const fn was_open(&self) -> bool {
-        self.open.is_some()
+    /// Whether one has been open.
+    pub(super) const fn has_reached_relay(&self) -> bool {
+        self.open.is_some() || self.yields_ms.is_some()
     }
 
     /// Which one carries the connection, or has carried it.

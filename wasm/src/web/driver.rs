@@ -144,7 +144,13 @@ impl<P: Protocol> Driver<P> {
     pub(super) fn on_deadline(driver: &Rc<RefCell<Self>>) -> Closure<dyn FnMut()> {
         let driver = Rc::downgrade(driver);
         Closure::new(move || {
-            change(&driver, |driver| driver.ask_why_not(true, |driver| driver.is_overdue = true));
+            change(&driver, |driver| {
+                if driver.has_reached_relay() {
+                    driver.is_overdue = true;
+                } else {
+                    driver.ask_why_not(true, |driver| driver.is_overdue = true);
+                }
+            });
         })
     }
 
@@ -231,7 +237,7 @@ impl<P: Protocol> Driver<P> {
             Outcome::Datagram(datagram) => self.client.handle(now(), &datagram),
             Outcome::Closed(close) => {
                 self.timer = None;
-                if close.code == LOST && !self.carriers.as_ref().is_some_and(Carriers::was_open) {
+                if close.code == LOST && !self.has_reached_relay() {
                     self.ask_why_not(false, move |driver| driver.relay_close = Some(close));
                 } else {
                     self.relay_close = Some(close);
@@ -250,6 +256,10 @@ impl<P: Protocol> Driver<P> {
             Outcome::Nothing => return,
         }
         self.pump();
+    }
+
+    fn has_reached_relay(&self) -> bool {
+        self.carriers.as_ref().is_some_and(Carriers::has_reached_relay)
     }
 
     /// A relay that is not reached may be in a network that the browser keeps this page from. `then` follows within a moment.

@@ -88,13 +88,18 @@ impl core::error::Error for PingError {}
 /// ```
 pub async fn ping(url: &str, target: &str, scope: PingScope, timeout: Duration) -> Result<Pong, PingError> {
     let relay = relay_url(url, target).ok_or(PingError::BadUrl)?;
-    let answer = {
-        match Question::start(&relay, scope, timeout) {
-            Ok(asked) => poll_fn(|cx| asked.borrow_mut().poll(cx)).await,
-            Err(error) => Err(PingError::Relay(RelayClose { code: LOST, reason: describe(&error) })),
+    let (answer, has_reached_relay) = match Question::start(&relay, scope, timeout) {
+        Ok(asked) => {
+            let answer = poll_fn(|cx| asked.borrow_mut().poll(cx)).await;
+            (answer, asked.borrow().has_reached_relay)
+        }
+        Err(error) => {
+            let close = RelayClose { code: LOST, reason: describe(&error) };
+            (Err(PingError::Relay(close)), false)
         }
     };
     let is_overdue = match &answer {
+        _ if has_reached_relay => return answer,
         Err(PingError::NoAnswer) => true,
         Err(PingError::Relay(close)) if close.code == LOST => false,
         _ => return answer,
@@ -114,6 +119,7 @@ struct Question {
     /// When pings were sent, by the time that they carry.
     sent: Vec<(u64, Instant)>,
     socket: Option<Socket>,
+    has_reached_relay: bool,
     on_timer: Closure<dyn FnMut()>,
     _timer: Option<Timer>,
     answer: Option<Result<Pong, PingError>>,
@@ -131,6 +137,7 @@ impl Question {
                 give_up_at: now() + timeout,
                 sent: Vec::new(),
                 socket: None,
+                has_reached_relay: false,
                 on_timer: Closure::new(move || change(&at_timer, Self::on_timer)),
                 _timer: None,
                 answer: None,
@@ -155,7 +162,10 @@ impl Question {
 
     fn on_relay(&mut self, event: FromRelay) {
         match event {
-            FromRelay::Open => self.send(),
+            FromRelay::Open => {
+                self.has_reached_relay = true;
+                self.send();
+            }
             FromRelay::Datagram(datagram) => self.on_datagram(&datagram),
             FromRelay::Closed(close) => self.answer = Some(Err(PingError::Relay(close))),
         }

@@ -256,7 +256,7 @@ impl Connection {
 
     /// Handles that the system refused a datagram of this length because it is too large for the path.
     fn on_too_large(&mut self, cx: &Context<'_, '_>, length: usize) {
-        if !self.handshake.on_too_large(cx, length) {
+        if !self.handshake.on_too_large(cx, length) && !self.handshake.state().is_over() {
             self.sender.on_too_large(cx.now, length);
         }
     }

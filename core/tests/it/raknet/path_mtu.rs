@@ -674,6 +674,21 @@ fn a_message_that_cannot_be_cut_again_does_not_hang_beside_others() {
     assert_eq!(path.ended, Some(DisconnectReason::PathTooNarrow));
 }
 
+/// The driver notes it after the connection has ended.
+#[test]
+fn a_datagram_that_the_system_refused_before_the_end_changes_no_mtu_after_it() {
+    let mut path = Path::new();
+    let [client, server] = path.addresses;
+    let id = path.peers[1].connection_at(client).expect("a connection");
+    path.peers[1].disconnect(path.now, id);
+    while path.ended.is_none() {
+        path.step();
+    }
+    path.peers[0].handle_too_large(path.now, server, 1_464);
+    path.step();
+    assert!(path.mtus.is_empty(), "{:?}", path.mtus);
+}
+
 #[test]
 fn a_connection_that_ends_with_such_a_message_frees_its_place() {
     let mut path = Path::new();
