@@ -27,6 +27,7 @@ impl<I> RefusedClients<I> {
     }
 
     /// Takes the client that was refused first.
+    #[cfg(feature = "server")]
     pub(crate) fn pop(&mut self) -> Option<RefusedClient<I>> {
         if self.0.is_empty() { None } else { Some(self.0.remove(0)) }
     }
