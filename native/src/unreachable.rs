@@ -119,20 +119,21 @@ mod linux {
     /// `icmpv6_err_convert`).
     pub(super) fn is_report(error: &io::Error) -> bool {
         error.raw_os_error().map(Errno::from_raw).is_some_and(|errno| {
-            matches!(
+            let says_something_else = matches!(
                 errno,
-                Errno::ECONNREFUSED
-                    | Errno::EHOSTUNREACH
-                    | Errno::ENETUNREACH
-                    | Errno::EHOSTDOWN
-                    | Errno::EACCES
-                    | Errno::EMSGSIZE
-                    | Errno::ENONET
-                    | Errno::ENOPROTOOPT
-                    | Errno::EOPNOTSUPP
-                    | Errno::EPROTO
-            )
+                Errno::EMSGSIZE | Errno::ENONET | Errno::ENOPROTOOPT | Errno::EOPNOTSUPP | Errno::EPROTO
+            );
+            says_unreachable(errno) || says_something_else
         })
+    }
+
+    /// Whether an error is about a closed port, or about a host or network to which no router knows the way or that a filter keeps
+    /// apart.
+    const fn says_unreachable(errno: Errno) -> bool {
+        matches!(
+            errno,
+            Errno::ECONNREFUSED | Errno::EHOSTUNREACH | Errno::ENETUNREACH | Errno::EHOSTDOWN | Errno::EACCES
+        )
     }
 
     /// Takes errors that wait, and returns the addresses at which nothing can be reached.
@@ -166,16 +167,7 @@ mod linux {
             else {
                 return false;
             };
-            // A closed port, and hosts and networks to which no router knows the way or that a filter keeps apart.
-            let errno = Errno::from_raw(i32::try_from(error.ee_errno).unwrap_or_default());
-            matches!(
-                errno,
-                Errno::ECONNREFUSED
-                    | Errno::EHOSTUNREACH
-                    | Errno::ENETUNREACH
-                    | Errno::EHOSTDOWN
-                    | Errno::EACCES
-            )
+            says_unreachable(Errno::from_raw(i32::try_from(error.ee_errno).unwrap_or_default()))
         })
     }
 
