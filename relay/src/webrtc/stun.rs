@@ -45,8 +45,8 @@ const CRC: Crc<u32> = Crc::<u32>::new(&CRC_32_ISO_HDLC);
 
 /// The password of the relay in ICE, which is the fingerprint of its certificate in lower case without colons.
 ///
-/// Who has the fingerprint may connect, and who connects needs it. So there is no second thing to tell a page, and a check of
-/// somebody who does not know it is not answered.
+/// A page needs the fingerprint to connect, and may connect with it. So there is no second secret to pass on to a page, and a check
+/// made without it is not answered.
 #[derive(Debug)]
 pub(crate) struct Password(Hmac<Sha1>);
 
