@@ -12,7 +12,7 @@ const GROUPS: usize = 4_096;
 pub(crate) struct Rates {
     /// To all networks together.
     pub(crate) all: u32,
-    /// To a network: 24 bits of IPv4, 64 of IPv6.
+    /// To a network: 24 bits of IPv4, 64 of IPv6, or as many as the caller leaves of an address.
     pub(crate) network: u32,
 }
 

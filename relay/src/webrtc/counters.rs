@@ -9,9 +9,9 @@ counted! {
         Unreadable,
         /// It is a check by somebody who does not know the fingerprint.
         WrongPassword,
-        /// The answer would be longer than the check, whose source may be forged.
+        /// The reply would be longer than the check, whose source may be forged.
         WouldAmplify,
-        /// Its network, or all together, had all answers of this second.
+        /// Its site (a /24 of IPv4, a /48 of IPv6), or all together, had all challenges of this second.
         CheckRation,
         /// It answers a check that was not sent to its source, or too long ago.
         UnknownAnswer,
