@@ -53,6 +53,9 @@ for (const protocol of PROTOCOLS) {
     await assert.rejects(attempt, fails("server-unreachable", /127\.0\.0\.1:\d+ cannot be reached/));
     const closing = await startEcho(t, ...protocol.echo);
     const connection = await connect(`udp://${closing.address}`, protocol.options);
+    // A client of the Game Protocol is connected before the server has read its answer.
+    connection.send(pattern(1));
+    await next(connection);
     closing.stop("SIGTERM");
     assert.equal((await connection.whenClosed({ signal: AbortSignal.timeout(LIMIT_MS) })).code, "remote");
   });

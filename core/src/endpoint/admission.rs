@@ -70,10 +70,8 @@ type Place = (u32, u16);
 struct Guest {
     identity: Option<u64>,
     address: IpAddr,
-    /// The network of a connection that is half open, where those are counted.
-    half_open: Option<u128>,
-    /// Where it comes from, if such clients are limited.
-    origin: Option<Origin>,
+    /// Whether it counts among the half-open connections of its network.
+    is_half_open: bool,
     is_validated: bool,
 }
 
@@ -221,10 +219,9 @@ impl Admission {
             *count += 1;
         }
         self.identities.extend(request.identity);
-        let half_open = half_open.map(|(network, _)| network);
         let Request { identity, is_validated, .. } = *request;
         let address = request.address.ip();
-        let guest = Guest { identity, address, half_open, origin, is_validated };
+        let guest = Guest { identity, address, is_half_open: half_open.is_some(), is_validated };
         self.count_in(&guest);
         self.places.insert(place, guest);
         Ok(())
@@ -245,7 +242,7 @@ impl Admission {
 
     /// Counts a guest by its origin and by what is known of its address.
     fn count_in(&mut self, guest: &Guest) {
-        if let Some(Origin { address, network }) = guest.origin {
+        if let Some(Origin { address, network }) = Origin::of(guest.address) {
             for (counts, key) in [(&mut self.addresses, address), (&mut self.networks, network)] {
                 *counts.entry(key).or_default().of(guest.is_validated) += 1;
             }
@@ -254,7 +251,7 @@ impl Admission {
     }
 
     fn count_out(&mut self, guest: &Guest) {
-        if let Some(Origin { address, network }) = guest.origin {
+        if let Some(Origin { address, network }) = Origin::of(guest.address) {
             for (counts, key) in [(&mut self.addresses, address), (&mut self.networks, network)] {
                 let Some(count) = counts.get_mut(&key) else { continue };
                 let of_kind = count.of(guest.is_validated);
@@ -300,8 +297,11 @@ impl Admission {
 
     /// A connection is not half open any more.
     fn open(&mut self, place: Place) {
-        let network = self.places.get_mut(&place).and_then(|guest| guest.half_open.take());
-        let Some(network) = network else { return };
+        let Some(guest) = self.places.get_mut(&place) else { return };
+        if !core::mem::take(&mut guest.is_half_open) {
+            return;
+        }
+        let network = network(guest.address);
         let Some(count) = self.half_open.get_mut(&network) else { return };
         *count = count.saturating_sub(1);
         if *count == 0 {

@@ -457,6 +457,8 @@ impl World {
                 {
                     own.life = Life::Over;
                 }
+                // A forged request can have another password than the other peer, or none.
+                Event::Refused { .. } if self.trust == Trust::Gone => {}
                 Event::Receipt { id, .. } | Event::Progress { id, .. } if Some(id) == own.life.id() => {}
                 event @ (Event::Connected { .. }
                 | Event::ConnectFailed { .. }

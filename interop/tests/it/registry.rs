@@ -10,6 +10,8 @@ use crate::support::{Server, TIME_LIMIT, peer, run, text};
 
 /// How long a peer is waited for that may never answer.
 const ECHO_TIME: Duration = Duration::from_secs(5);
+/// How long a pong is waited for before the next ping.
+const PONG_TIME: Duration = Duration::from_millis(500);
 
 /// A server of a library, with our client connected to it: the options of both are the usual ones.
 async fn join(program: &str, library: &str) -> (Server, Endpoint, Result<Connection, ConnectError>) {
@@ -18,6 +20,9 @@ async fn join(program: &str, library: &str) -> (Server, Endpoint, Result<Connect
     // Some say that they listen before they do.
     client.hears_unreachable = false;
     let client = Endpoint::bind("127.0.0.1:0", client).await.expect("a free port");
+    // A pong shows the version that the attempt begins with. Not all of them answer pings.
+    let pong = async { while client.ping(server.address, PONG_TIME).await.is_err() {} };
+    let _ = tokio::time::timeout(ECHO_TIME, pong).await;
     let connection = client.connect(server.address).await;
     (server, client, connection)
 }

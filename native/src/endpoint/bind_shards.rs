@@ -51,18 +51,20 @@ impl<P: Protocol> Endpoint<P> {
     /// # if cfg!(not(target_os = "linux")) { return Ok(()) }
     /// let shards = Endpoint::bind_shards("127.0.0.1:0", &Options::server(500)?, 2).await?;
     /// let address = shards[0].local_addr();
-    /// let (accepted, mut remotes) = tokio::sync::mpsc::unbounded_channel();
+    /// let (accepted, mut connections) = tokio::sync::mpsc::unbounded_channel();
     /// for shard in shards {
     ///     let accepted = accepted.clone();
     ///     tokio::spawn(async move {
     ///         while let Some(connection) = shard.accept().await {
-    ///             accepted.send(connection.remote()).expect("the main task is running");
+    ///             accepted.send(connection).expect("the main task is running");
     ///         }
     ///     });
     /// }
     /// let client = Endpoint::bind("127.0.0.1:0", Options::client()?).await?;
-    /// let connection = client.connect(address).await?;
-    /// assert_eq!(remotes.recv().await, Some(client.local_addr()));
+    /// let there = client.connect(address).await?;
+    /// let here = connections.recv().await.expect("the shards accept");
+    /// assert_eq!(here.remote(), client.local_addr());
+    /// # drop(there);
     /// # Ok(())
     /// # }
     /// ```

@@ -3,7 +3,6 @@
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 
@@ -32,8 +31,6 @@ pub(crate) enum Phase<P: Protocol> {
 #[derive(Debug)]
 pub(crate) struct Inbox<P: Protocol> {
     pub(crate) remote: SocketAddr,
-    /// How many handles of the connection the application has.
-    handles: AtomicU32,
     pub(crate) span: ConnectionSpan,
     inner: Mutex<Inner<P>>,
 }
@@ -44,6 +41,8 @@ struct Inner<P: Protocol> {
     arrived: Option<Box<Arrived<P>>>,
     phase: Phase<P>,
     wakers: Wakers,
+    /// How many handles of the connection the application has. Here it takes no memory, which an atomic number beside the lock would.
+    handles: u32,
 }
 
 /// What an idle connection most often has not.
@@ -108,18 +107,20 @@ impl<P: Protocol> Inner<P> {
 
 impl<P: Protocol> Inbox<P> {
     pub(crate) fn new(remote: SocketAddr, phase: Phase<P>, span: ConnectionSpan) -> Self {
-        let inner = Inner { arrived: None, phase, wakers: Wakers::default() };
-        Self { remote, handles: AtomicU32::new(0), span, inner: Mutex::new(inner) }
+        let inner = Inner { arrived: None, phase, wakers: Wakers::default(), handles: 0 };
+        Self { remote, span, inner: Mutex::new(inner) }
     }
 
     /// The application has one handle more. It cannot have 2^32 of them, which take 128 GiB.
     pub(crate) fn add_handle(&self) {
-        self.handles.fetch_add(1, Ordering::Relaxed);
+        self.lock().handles += 1;
     }
 
     /// The application has one handle less; true if it was the last one.
     pub(crate) fn drop_handle(&self) -> bool {
-        self.handles.fetch_sub(1, Ordering::AcqRel) == 1
+        let mut inner = self.lock();
+        inner.handles -= 1;
+        inner.handles == 0
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner<P>> {

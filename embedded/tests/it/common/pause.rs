@@ -11,10 +11,10 @@ use rakwire_embassy::Runner;
 
 use crate::support::{Machine, Net, PORT, Tested, Wire, bytes, connect, message, run, until};
 
-/// How long a peer may be silent.
-const TIMEOUT: Duration = Duration::from_millis(150);
+/// How long a peer may be silent: longer than a busy machine lets a test wait for its next turn.
+const TIMEOUT: Duration = Duration::from_millis(300);
 /// How long the board stands still.
-const PAUSE: Duration = Duration::from_millis(300);
+const PAUSE: Duration = Duration::from_millis(400);
 /// How often other tasks run until everything that is under way has arrived in the sockets.
 const SETTLED: usize = 500;
 
