@@ -32,17 +32,19 @@ impl FromStr for Origin {
     type Err = OriginSyntaxError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let (scheme, rest) = text.split_once("://").ok_or(OriginSyntaxError)?;
+        let (scheme, rest) = text.split_once("://").ok_or(OriginSyntaxError::Form)?;
         let (host, port) = match rest.rsplit_once(':') {
             // The colons of an IPv6 address are before its closing bracket.
             Some((host, port)) if !port.ends_with(']') => {
-                (host, Some(port.parse().map_err(|_| OriginSyntaxError)?))
+                (host, Some(port.parse().map_err(|_| OriginSyntaxError::Form)?))
             }
             Some(_) | None => (rest, None),
         };
         let word = |text: &str| !text.is_empty() && text.chars().all(|c| c.is_ascii_graphic());
-        if !word(scheme) || !word(host) || host.contains(['/', '?', '#', '@', '*', ',']) {
-            return Err(OriginSyntaxError);
+        // RFC 3986 section 3.1.
+        let is_scheme = scheme.chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c));
+        if !word(scheme) || !is_scheme || !word(host) || host.contains(['/', '?', '#', '@', '*', ',']) {
+            return Err(OriginSyntaxError::Form);
         }
         let (scheme, host) = (scheme.to_ascii_lowercase(), host.to_ascii_lowercase());
         // Browsers omit the default port of the scheme.
@@ -66,13 +68,61 @@ pub enum AllowedOrigin {
     Any,
     /// The pages of one origin.
     Page(Origin),
+    /// `https://*.example.org`: the pages of all hosts below one, with the same scheme and port. The pages of the host itself are
+    /// not among them.
+    Below(Origin),
+}
+
+impl AllowedOrigin {
+    /// Whether it admits the pages of an origin.
+    fn admits(&self, page: &Origin) -> bool {
+        match self {
+            Self::Any => true,
+            Self::Page(origin) => origin == page,
+            Self::Below(origin) => {
+                let is_same = (&origin.scheme, origin.port) == (&page.scheme, page.port);
+                let below = page.host.strip_suffix(&origin.host).and_then(|rest| rest.strip_suffix('.'));
+                is_same && below.is_some_and(is_name)
+            }
+        }
+    }
+
+    /// Reads a pattern with `*`.
+    fn pattern(text: &str) -> Result<Self, OriginSyntaxError> {
+        let (scheme, rest) = text.split_once("://").ok_or(OriginSyntaxError::Pattern)?;
+        let rest = rest.strip_prefix("*.").ok_or(OriginSyntaxError::Pattern)?;
+        if scheme.contains('*') || rest.contains('*') {
+            return Err(OriginSyntaxError::Pattern);
+        }
+        let origin: Origin = format!("{scheme}://{rest}").parse()?;
+        if !is_name(&origin.host) || origin.host.parse::<IpAddr>().is_ok() {
+            return Err(OriginSyntaxError::PatternHost);
+        }
+        // All of `*.org` belongs to no single operator. Names below `localhost` lead to this machine (RFC 6761 section 6.3).
+        if !origin.host.contains('.') && origin.host != "localhost" {
+            return Err(OriginSyntaxError::PatternTopLevel);
+        }
+        Ok(Self::Below(origin))
+    }
+}
+
+/// Whether a host is a name of one or more labels.
+fn is_name(host: &str) -> bool {
+    let is_label = |label: &str| {
+        !label.is_empty() && label.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_')
+    };
+    host.split('.').all(is_label)
 }
 
 impl FromStr for AllowedOrigin {
     type Err = OriginSyntaxError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        if text == "*" { Ok(Self::Any) } else { text.parse().map(Self::Page) }
+        match text {
+            "*" => Ok(Self::Any),
+            _ if text.contains('*') => Self::pattern(text),
+            _ => text.parse().map(Self::Page),
+        }
     }
 }
 
@@ -81,6 +131,10 @@ impl Serialize for AllowedOrigin {
         match self {
             Self::Any => serializer.serialize_str("*"),
             Self::Page(origin) => serializer.collect_str(origin),
+            Self::Below(origin) => {
+                let text = origin.to_string().replacen("://", "://*.", 1);
+                serializer.serialize_str(&text)
+            }
         }
     }
 }
@@ -91,10 +145,29 @@ impl<'de> Deserialize<'de> for AllowedOrigin {
     }
 }
 
-/// The text is not an origin.
+/// The text is not an origin, nor a pattern for some.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-#[error("write it as SCHEME://HOST[:PORT] without a path, as in https://play.example.org, or '*' for any")]
-pub struct OriginSyntaxError;
+#[non_exhaustive]
+pub enum OriginSyntaxError {
+    /// It is not written as an origin.
+    #[error(
+        "write it as SCHEME://HOST[:PORT] without a path, as in https://play.example.org, or '*' for any"
+    )]
+    Form,
+    /// A `*` is not in the place of the first labels.
+    #[error(
+        "'*' stands for whole labels at the beginning of a host alone, as in https://*.example.org, or for any origin"
+    )]
+    Pattern,
+    /// Nothing can be below the host of a pattern.
+    #[error("a host name has to follow '*.', as in https://*.example.org")]
+    PatternHost,
+    /// The pattern has a whole top-level domain.
+    #[error(
+        "'*.' with a single label would admit pages of strangers: give at least two, as in https://*.example.org"
+    )]
+    PatternTopLevel,
+}
 
 /// The page that a request comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -129,7 +202,7 @@ impl PageOrigin {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum OriginPolicy {
     Any,
-    Listed(Vec<Origin>),
+    Listed(Vec<AllowedOrigin>),
     /// Pages of this machine, and clients that are not browsers.
     LoopbackPages,
 }
@@ -143,18 +216,16 @@ impl OriginPolicy {
         if allowed.is_empty() {
             return listen.ip().to_canonical().is_loopback().then_some(Self::LoopbackPages);
         }
-        let page = |allowed: &AllowedOrigin| match allowed {
-            AllowedOrigin::Any => None,
-            AllowedOrigin::Page(origin) => Some(origin.clone()),
-        };
-        Some(Self::Listed(allowed.iter().filter_map(page).collect()))
+        Some(Self::Listed(allowed.to_vec()))
     }
 
     /// Whether a request from this page may become a WebSocket.
     pub(crate) fn admits(&self, origin: &PageOrigin) -> bool {
         match (self, origin) {
             (Self::Any, _) | (Self::LoopbackPages, PageOrigin::None) => true,
-            (Self::Listed(listed), PageOrigin::Page(origin)) => listed.contains(origin),
+            (Self::Listed(listed), PageOrigin::Page(origin)) => {
+                listed.iter().any(|allowed| allowed.admits(origin))
+            }
             (Self::LoopbackPages, PageOrigin::Page(origin)) => origin.is_loopback(),
             (Self::Listed(_), PageOrigin::None) | (_, PageOrigin::Invalid | PageOrigin::Unknown) => false,
         }
@@ -247,11 +318,73 @@ mod tests {
             "null",
             "https://",
             "https://example.org/",
-            "https://*.example.org",
             "https://a:b",
             "://a",
+            "ht tp://a",
         ] {
-            assert_eq!(text.parse::<AllowedOrigin>(), Err(OriginSyntaxError), "{text:?}");
+            assert_eq!(text.parse::<AllowedOrigin>(), Err(OriginSyntaxError::Form), "{text:?}");
         }
+    }
+
+    #[test]
+    fn a_pattern_admits_the_hosts_below_its_own() {
+        let policy = policy("0.0.0.0:80", &["https://*.Example.org", "http://*.localhost:5173"]).unwrap();
+        for origin in [
+            "https://play.example.org",
+            "https://PLAY.example.org:443",
+            "https://eu-1.play.example.org",
+            "http://game.localhost:5173",
+        ] {
+            assert!(policy.admits(&headers(&[origin])), "{origin}");
+        }
+        for origin in [
+            "https://example.org",
+            "https://.example.org",
+            "https://a..example.org",
+            "https://badexample.org",
+            "https://play.example.org.example.net",
+            "https://example.net\\.example.org",
+            "https://play.example.org.",
+            "http://play.example.org",
+            "https://play.example.org:8443",
+            "http://localhost:5173",
+            "http://game.localhost",
+            "https://*.example.org",
+            "null",
+        ] {
+            assert!(!policy.admits(&headers(&[origin])), "{origin}");
+        }
+        assert!(!policy.admits(&headers(&[])), "a program names no origin");
+        assert!(!policy.admits(&PageOrigin::Unknown));
+    }
+
+    #[test]
+    fn other_patterns_are_rejected_with_what_is_wrong_about_them() {
+        use OriginSyntaxError::{Form, Pattern, PatternHost, PatternTopLevel};
+        for (text, error) in [
+            ("*.example.org", Pattern),
+            ("*://play.example.org", Pattern),
+            ("https://*", Pattern),
+            ("https://**.example.org", Pattern),
+            ("https://a*.example.org", Pattern),
+            ("https://play.*.org", Pattern),
+            ("https://*.*.example.org", Pattern),
+            ("https://play.example.org:*", Pattern),
+            ("https://*.example.org/", Form),
+            ("https://*.example.org:https", Form),
+            ("https://*.", Form),
+            ("https://*..org", PatternHost),
+            ("https://*.192.0.2.1", PatternHost),
+            ("https://*.[::1]", PatternHost),
+            ("https://*.org", PatternTopLevel),
+        ] {
+            assert_eq!(text.parse::<AllowedOrigin>(), Err(error), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_pattern_is_printed_as_it_is_written() {
+        let pattern: AllowedOrigin = "https://*.example.org:8443".parse().unwrap();
+        assert_eq!(serde_json::to_string(&pattern).unwrap(), r#""https://*.example.org:8443""#);
     }
 }

@@ -241,8 +241,8 @@ pub const OPTIONS: &[OptionInfo] = &[
         "allow-origin",
         OptionKind::Texts("ORIGIN"),
         Change::Reload,
-        "Origins of pages that may connect, such as https://play.example.org; '*' means any. Without it a relay on a \
-         loopback address accepts pages of this machine, and clients that are not browsers",
+        "Origins of pages that may connect, such as https://play.example.org; https://*.example.org means all hosts below \
+         example.org, '*' any origin. Without it a relay on a loopback address accepts pages of this machine, and clients that are not browsers",
     ),
     option(
         "admission.allow_any_origin",

@@ -175,6 +175,10 @@ fn mistakes_in_a_file_are_told_with_their_line() {
             "FILE:2: admission.allow_origins: write it as SCHEME://HOST",
         ),
         (
+            "[admission]\nallow_origins = [\"https://play.*.org\"]\n",
+            "FILE:2: admission.allow_origins: '*' stands for whole labels at the beginning of a host alone",
+        ),
+        (
             "[admission]\n\ntrusted_proxies = [\"proxy\"]\n",
             "FILE:3: admission.trusted_proxies: 'proxy' is not an address or a network",
         ),

@@ -23,10 +23,15 @@ async fn on_loopback_only_pages_of_this_machine_may_connect() {
 #[tokio::test]
 async fn a_list_of_origins_is_kept_to() {
     let mut config = config(Server::echo().await);
-    config.admission.allow_origins = vec!["https://play.example.org".parse().unwrap()];
+    config.admission.allow_origins =
+        vec!["https://play.example.org".parse().unwrap(), "https://*.example.net".parse().unwrap()];
     let relay = Running::start(config).await;
-    assert_eq!(open_with_origin(relay.address, Some("https://play.example.org")).await, Ok(()));
-    for origin in [None, Some("http://localhost"), Some("http://play.example.org")] {
+    for origin in ["https://play.example.org", "https://a.b.example.net"] {
+        assert_eq!(open_with_origin(relay.address, Some(origin)).await, Ok(()), "{origin}");
+    }
+    for origin in
+        [None, Some("http://localhost"), Some("http://play.example.org"), Some("https://example.net")]
+    {
         assert_eq!(open_with_origin(relay.address, origin).await, Err(4403), "{origin:?}");
     }
 }
