@@ -1,7 +1,7 @@
 //! The relay: binding and running it.
 
 use std::io;
-use std::net::{SocketAddr, TcpListener as StdListener, UdpSocket};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener as StdListener, UdpSocket};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,8 +23,9 @@ use crate::io::{
     Announced, AnnouncedWebRtc, App, Beside, DataChannels, FrontAdmission, PROBES_INTERVAL, UdpFront,
     WebTransport, router, run_data_channels, serve, serve_admin,
 };
+use crate::listen::ListenAddress;
 use crate::ops::{admin_router, report_suppressed, systemd};
-use crate::reload::{Reloadable, Reloader, SetCookieKeys, prepare};
+use crate::reload::{Prepared, Reloadable, Reloader, SetCookieKeys, prepare};
 use crate::tls::{QuicCertificate, Tls};
 use crate::webrtc::{Fingerprint, WebRtcCounters};
 
@@ -37,7 +38,10 @@ const SUMMARY_INTERVAL: Duration = Duration::from_secs(60);
 /// A relay that is listening.
 #[derive(Debug)]
 pub struct Relay {
-    listener: TcpListener,
+    listeners: Vec<TcpListener>,
+    /// The addresses of the listeners.
+    local_addrs: Vec<SocketAddr>,
+    /// The first of them, whose port the transports over UDP have, too.
     local_addr: SocketAddr,
     router: Router,
     admin: Option<Admin>,
@@ -108,20 +112,26 @@ impl Relay {
         let mut config = config;
         let inherited = match listener {
             Some(listener) => {
-                let inherited = inherit(listener).map_err(|source| cannot_listen(config.listen, source))?;
-                config.listen = inherited.1;
+                let inherited = inherit(listener)
+                    .map_err(|source| cannot_listen((Ipv4Addr::UNSPECIFIED, 0).into(), source))?;
+                config.listen = inherited.1.into();
                 Some(inherited)
             }
             None => None,
         };
-        let targets = prepare(&config, &Targets::default()).await?;
+        let Prepared { targets, listen: addresses } = prepare(&config, &Targets::default()).await?;
+        let names = own_names(&config.listen, &addresses);
+        // Those of one name are all loopback addresses where that decides about anything.
+        if let Some(&address) = addresses.first() {
+            config.listen = address.into();
+        }
         let admission = Admission::new(&config, targets)?;
-        let names = own_names(config.listen);
         let tls = Tls::new(&config.tls, &names).map_err(|error| error.of(&config.tls))?;
-        let (listener, local_addr) = match inherited {
-            Some(inherited) => inherited,
-            None => listen(config.listen).await.map_err(|source| cannot_listen(config.listen, source))?,
+        let (listeners, local_addrs) = match inherited {
+            Some((listener, address)) => (vec![listener], vec![address]),
+            None => listen_on_each(&addresses).await?,
         };
+        let local_addr = local_addrs.first().copied().unwrap_or_else(|| (Ipv4Addr::UNSPECIFIED, 0).into());
         let app = Arc::new(App::new(admission, &config, tls));
         let router = router(Arc::clone(&app), config.serve.as_deref());
         if let Some(directory) = &config.serve {
@@ -138,7 +148,8 @@ impl Relay {
         });
         let config = Arc::new(Mutex::new(written));
         Ok(Self {
-            listener,
+            listeners,
+            local_addrs,
             local_addr,
             router,
             admin,
@@ -151,7 +162,13 @@ impl Relay {
         })
     }
 
-    /// The address that the relay listens on.
+    /// The addresses that the relay listens on: several if it listens on a name.
+    #[must_use]
+    pub fn local_addrs(&self) -> &[SocketAddr] {
+        &self.local_addrs
+    }
+
+    /// The first address that the relay listens on.
     #[must_use]
     pub const fn local_addr(&self) -> SocketAddr {
         self.local_addr
@@ -217,12 +234,18 @@ impl Relay {
                 .front
                 .as_ref()
                 .map(|front| Arc::new(front.set_cookie_keys()) as SetCookieKeys),
-            local_addr: self.local_addr,
+            local_addr: self.most_open_addr(),
             current: Arc::clone(&self.config),
             load: Arc::new(load),
         });
         let _ = self.app.reloader.set(reloader.clone());
         reloader
+    }
+
+    /// An address that other machines can reach, if the relay listens on one.
+    fn most_open_addr(&self) -> SocketAddr {
+        let open = self.local_addrs.iter().find(|address| !address.ip().to_canonical().is_loopback());
+        open.copied().unwrap_or(self.local_addr)
     }
 
     /// The counters, which are valid after the relay has ended too.
@@ -240,8 +263,9 @@ impl Relay {
     /// Never at present: accepting is retried after errors.
     pub async fn run(self, shutdown: impl Future<Output = ()> + Send + 'static) -> io::Result<()> {
         let Self {
-            listener,
-            local_addr,
+            listeners,
+            local_addrs,
+            local_addr: _,
             router,
             admin,
             front,
@@ -276,11 +300,14 @@ impl Relay {
         if let Ok(Some(note)) = config.lock().await.note() {
             info!("{note}");
         }
-        info!(%local_addr, "listening");
+        for local_addr in local_addrs {
+            info!(%local_addr, "listening");
+        }
         systemd::notify(systemd::Event::Ready);
-        let serving = serve(Arc::clone(&app), listener, router);
+        let serving = listeners.into_iter().map(|one| serve(Arc::clone(&app), one, router.clone()));
+        let serving = futures_util::future::join_all(serving);
         tokio::select! {
-            ((), ()) = async { tokio::join!(drain(&app, shutdown), serving) } => {}
+            ((), _) = async { tokio::join!(drain(&app, shutdown), serving) } => {}
             () = shutdown_timeout(&stop) => {}
             () = watch(&mut beside, &app) => {}
         }
@@ -311,6 +338,43 @@ async fn listen(address: SocketAddr) -> io::Result<(TcpListener, SocketAddr)> {
     Ok((listener, local_addr))
 }
 
+/// Listens on each of the addresses, with one port if that is picked. Those of a name that this machine does not have are left
+/// out, unless it has none of them.
+async fn listen_on_each(
+    addresses: &[SocketAddr],
+) -> Result<(Vec<TcpListener>, Vec<SocketAddr>), ConfigError> {
+    let (mut listeners, mut local_addrs) = (Vec::new(), Vec::<SocketAddr>::new());
+    let mut left_out = None;
+    for &(mut address) in addresses {
+        if address.port() == 0
+            && let Some(first) = local_addrs.first()
+        {
+            address.set_port(first.port());
+        }
+        match listen(address).await {
+            Ok((listener, local_addr)) => {
+                listeners.push(listener);
+                local_addrs.push(local_addr);
+            }
+            Err(source) if is_for_the_operator(source.kind()) => return Err(cannot_listen(address, source)),
+            Err(source) => left_out = left_out.or(Some((address, source))),
+        }
+    }
+    match left_out {
+        Some((address, source)) if listeners.is_empty() => Err(cannot_listen(address, source)),
+        Some((address, error)) => {
+            warn!(%address, %error, "an address of the name is not listened on, as this machine does not have it");
+            Ok((listeners, local_addrs))
+        }
+        None => Ok((listeners, local_addrs)),
+    }
+}
+
+/// Whether an address exists, but not for this program.
+const fn is_for_the_operator(kind: io::ErrorKind) -> bool {
+    matches!(kind, io::ErrorKind::AddrInUse | io::ErrorKind::PermissionDenied)
+}
+
 fn inherit(listener: StdListener) -> io::Result<(TcpListener, SocketAddr)> {
     listener.set_nonblocking(true)?;
     let local_addr = listener.local_addr()?;
@@ -322,11 +386,17 @@ const fn cannot_listen(address: SocketAddr, source: io::Error) -> ConfigError {
 }
 
 /// What a certificate for development is for.
-fn own_names(listen: SocketAddr) -> Vec<String> {
+fn own_names(listen: &ListenAddress, addresses: &[SocketAddr]) -> Vec<String> {
     let mut names = vec!["localhost".to_owned(), "127.0.0.1".to_owned(), "::1".to_owned()];
-    let ip = listen.ip().to_canonical();
-    if !ip.is_unspecified() && !ip.is_loopback() {
-        names.push(ip.to_string());
+    if let ListenAddress::Name(name) = listen
+        && !names.iter().any(|known| known == name.host())
+    {
+        names.push(name.host().to_owned());
+    }
+    for ip in addresses.iter().map(|address| address.ip().to_canonical()) {
+        if !ip.is_unspecified() && !ip.is_loopback() {
+            names.push(ip.to_string());
+        }
     }
     names
 }

@@ -30,17 +30,29 @@ pub(crate) struct Reloadable {
     /// What is behind the front that runs.
     pub(crate) front: Option<FrontTarget>,
     pub(crate) set_cookie_keys: Option<SetCookieKeys>,
-    /// The address of the listening socket, which stays whatever a configuration says.
+    /// The address of a listening socket, which stays whatever a configuration says: one that other machines can reach, if there is
+    /// one.
     pub(crate) local_addr: SocketAddr,
     /// The configuration that is in force. It is locked during a reload, so that there is one at a time.
     pub(crate) current: Arc<Mutex<Config>>,
     pub(crate) load: Arc<Load>,
 }
 
+/// What the names of a configuration lead to.
+pub(crate) struct Prepared {
+    pub(crate) targets: Targets,
+    /// The addresses to listen on.
+    pub(crate) listen: Vec<SocketAddr>,
+}
+
 /// Checks all of a configuration that can be checked before it is used, and finds its targets. Those that were there `before` keep
-/// their addresses where names cannot be resolved now.
-pub(crate) async fn prepare(config: &Config, before: &Targets) -> Result<Targets, ConfigError> {
-    config.check()?;
+/// their addresses where names cannot be resolved now. A name to listen on is resolved, and checked with each of its addresses.
+pub(crate) async fn prepare(config: &Config, before: &Targets) -> Result<Prepared, ConfigError> {
+    let unresolvable = |source| ConfigError::ListenUnresolvable { listen: config.listen.clone(), source };
+    let listen = config.listen.resolve().await.map_err(unresolvable)?;
+    for address in &listen {
+        Config { listen: (*address).into(), ..config.clone() }.check()?;
+    }
     Tls::check(&config.tls).map_err(|error| error.of(&config.tls))?;
     let targets = Targets::resolve(config, before).await?;
     if let Some((name, _)) = config.front_target()?
@@ -48,7 +60,7 @@ pub(crate) async fn prepare(config: &Config, before: &Targets) -> Result<Targets
     {
         config.check_address_of_front(name, target.address)?;
     }
-    Ok(targets)
+    Ok(Prepared { targets, listen })
 }
 
 /// The keys of the front from now on: those of the file, and random ones once there is no file any more. None if the
@@ -93,12 +105,13 @@ impl Reloader {
         let mut current = relay.current.lock().await;
         let loaded = (relay.load)()?;
         let located = |error| loaded.locate(&error);
-        let targets = prepare(&loaded.config, &relay.admission.targets()).await.map_err(located)?;
+        let Prepared { targets, .. } =
+            prepare(&loaded.config, &relay.admission.targets()).await.map_err(located)?;
         let tls_error = |error: TlsError| located(error.of(&loaded.config.tls));
         let certificate = relay.tls.as_ref().map(|tls| tls.read_again(&loaded.config.tls)).transpose();
         let certificate = certificate.map_err(tls_error)?.flatten();
         let keys = next_cookie_keys(&current, &loaded.config).map_err(located)?;
-        let in_force = Config { listen: relay.local_addr, ..loaded.config.clone() };
+        let in_force = Config { listen: relay.local_addr.into(), ..loaded.config.clone() };
         relay.admission.reload(&in_force, targets).map_err(located)?;
         let mut changes = Changes::between(&current, &loaded.config);
         changes.defer(|key| certificate.is_none() && ["tls.certificate", "tls.key"].contains(&key));
@@ -130,7 +143,7 @@ mod tests {
             config = config.with_target(format!("{name}=127.0.0.1:1").parse().unwrap());
         }
         config.targets.values_mut().zip(kinds).for_each(|(target, kind)| target.kind = kind);
-        config.udp.listen = Some(config.listen);
+        config.udp.listen = config.listen.address();
         config.udp.target = Some(front.parse().unwrap());
         config
     }

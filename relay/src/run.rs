@@ -61,7 +61,9 @@ fn failed(error: io::Error) -> Failure {
 fn announce(relay: &Relay) -> io::Result<()> {
     let scheme = if relay.has_tls() { "https" } else { "http" };
     let mut stdout = io::stdout().lock();
-    writeln!(stdout, "listening on {scheme}://{}", relay.local_addr())?;
+    for address in relay.local_addrs() {
+        writeln!(stdout, "listening on {scheme}://{address}")?;
+    }
     if let Some(address) = relay.udp_addr() {
         writeln!(stdout, "listening on udp://{address}")?;
     }

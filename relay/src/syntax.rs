@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::marker::PhantomData;
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::str::FromStr;
 
 use ipnet::IpNet;
@@ -30,13 +30,6 @@ where
     }
 
     deserializer.deserialize_str(Text(PhantomData))
-}
-
-/// An address to listen on.
-pub(crate) fn listen<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SocketAddr, D::Error> {
-    let text = String::deserialize(deserializer)?;
-    let error = "write it as ADDRESS:PORT, as in 127.0.0.1:8080 or [::1]:8080";
-    text.parse().map_err(|_| D::Error::custom(error))
 }
 
 /// Addresses and networks.

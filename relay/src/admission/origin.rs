@@ -164,7 +164,7 @@ pub enum OriginSyntaxError {
     PatternHost,
     /// The pattern has a whole top-level domain.
     #[error(
-        "'*.' with a single label would admit pages of strangers: give at least two, as in https://*.example.org"
+        "'*.' with a single label would admit the pages of others: give at least two, as in https://*.example.org"
     )]
     PatternTopLevel,
 }

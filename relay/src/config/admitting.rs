@@ -1,6 +1,6 @@
 //! Whom a configuration lets in, with what its files say.
 
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 
 use super::error::ConfigError;
 use super::files::{file_error, read};
@@ -45,7 +45,8 @@ impl Config {
             |address| OriginPolicy::new(address, allow_origins).ok_or(ConfigError::OriginsRequired(address));
         // Both addresses let the same clients in, so that other machines may reach neither or origins are needed.
         self.webtransport_listen().map_or(Ok(()), |address| policy_on(address).map(drop))?;
-        policy_on(self.listen)
+        // A name is checked with each of its addresses once it is resolved.
+        policy_on(self.listen.address().unwrap_or_else(|| (Ipv4Addr::LOCALHOST, 0).into()))
     }
 
     /// The UDP address for WebTransport that is configured, if it is served.

@@ -184,7 +184,7 @@ impl Config {
     }
 
     fn check_admin(&self) -> Result<(), ConfigError> {
-        if self.admin.listen.is_some_and(|admin| overlap(admin, self.listen)) {
+        if self.admin.listen.zip(self.listen.address()).is_some_and(|(admin, own)| overlap(admin, own)) {
             return Err(ConfigError::Contradiction {
                 key: "admin.listen",
                 reason: "clients have this port by {listen}: choose another one",
@@ -265,8 +265,9 @@ impl Config {
     }
 
     fn check_webtransport(&self) -> Result<(), ConfigError> {
-        let address = self.webtransport.listen.unwrap_or(self.listen);
-        if self.webtransport.mode == WebTransportMode::On && self.udp.is_in_the_way_of(address) {
+        let address = self.webtransport.listen.or_else(|| self.listen.address());
+        let is_in_the_way = address.is_some_and(|address| self.udp.is_in_the_way_of(address));
+        if self.webtransport.mode == WebTransportMode::On && is_in_the_way {
             return Err(ConfigError::Contradiction {
                 key: "webtransport.listen",
                 reason: "the front has the UDP port of WebTransport at another address: choose the same one to share it, or \

@@ -6,6 +6,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
+use crate::listen::ListenAddress;
 use crate::target::{AddressError, HostPort, TargetName};
 
 /// The path of a key in the file: the names of its tables, and its own.
@@ -60,6 +61,13 @@ pub enum ConfigError {
         /// The address.
         address: SocketAddr,
         /// The error of the system.
+        source: io::Error,
+    },
+    /// The name to listen on has no address, or it cannot be resolved.
+    ListenUnresolvable {
+        /// The name and the port.
+        listen: ListenAddress,
+        /// The error of the resolver.
         source: io::Error,
     },
     /// Listening on the address of the front fails.
@@ -147,7 +155,7 @@ impl ConfigError {
             Self::Unresolvable { name, .. } | Self::UnusableAddress { name, .. } => {
                 return vec![vec!["targets".to_owned(), name.as_str().to_owned(), "address".to_owned()]];
             }
-            Self::Listen { .. } | Self::OriginsRequired(_) => &["listen"],
+            Self::Listen { .. } | Self::ListenUnresolvable { .. } | Self::OriginsRequired(_) => &["listen"],
             Self::AdminListen { .. } => &["admin.listen"],
             Self::UdpListen { .. } | Self::FrontOnTarget { .. } => &["udp.listen"],
             Self::WebTransportListen { .. } => &["webtransport.listen", "webtransport.mode"],
@@ -172,6 +180,9 @@ impl ConfigError {
                 format!("'{}' of target '{target}' {reason}", address.as_str())
             }
             Self::Listen { address, source } => cannot_listen("", *address, source, &name("listen")),
+            Self::ListenUnresolvable { listen, source } => {
+                format!("cannot resolve '{listen}' ({source}): check the name, or listen on an address")
+            }
             Self::AdminListen { address, source } => {
                 cannot_listen("", *address, source, &name("admin.listen"))
             }
@@ -268,6 +279,7 @@ impl Error for ConfigError {
         match self {
             Self::Unresolvable { source, .. }
             | Self::Listen { source, .. }
+            | Self::ListenUnresolvable { source, .. }
             | Self::AdminListen { source, .. }
             | Self::UdpListen { source, .. }
             | Self::WebTransportListen { source, .. }

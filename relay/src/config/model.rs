@@ -17,6 +17,7 @@ use toml::Table;
 use super::duration;
 use crate::admission::AllowedOrigin;
 use crate::flow::{FlowLimits, Rate, Source};
+use crate::listen::ListenAddress;
 use crate::protocol::ProtocolKind;
 use crate::syntax;
 use crate::target::{HostPort, TargetName, TargetSpec};
@@ -29,9 +30,8 @@ pub const UDP_PAYLOAD_MAX: usize = 65_507;
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Config {
-    /// The address to listen on. Port 0 picks a free one.
-    #[serde(deserialize_with = "syntax::listen")]
-    pub listen: SocketAddr,
+    /// The address to listen on, or a name with all of its addresses. Port 0 picks a free one.
+    pub listen: ListenAddress,
     /// A directory of static files to serve at `/`, with an `index.html`.
     pub serve: Option<PathBuf>,
     /// A file for the id of the process, for `rakwire-relay reload`.
@@ -72,7 +72,7 @@ impl Config {
     /// A relay on `listen` without targets.
     #[must_use]
     pub fn new(listen: SocketAddr) -> Self {
-        Self { listen, ..Self::default() }
+        Self { listen: listen.into(), ..Self::default() }
     }
 
     /// Adds a game server with the default settings, or replaces the one of the same name.
@@ -92,7 +92,7 @@ impl Config {
 impl Default for Config {
     fn default() -> Self {
         Self {
-            listen: (Ipv4Addr::LOCALHOST, 8080).into(),
+            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 8080)).into(),
             serve: None,
             pid_file: None,
             resolve_interval: Duration::from_secs(60),

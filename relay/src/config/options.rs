@@ -142,8 +142,8 @@ pub const OPTIONS: &[OptionInfo] = &[
         "listen",
         OptionKind::Text("ADDR"),
         Change::Restart,
-        "Address and port to listen on; port 0 picks a free one. One that other machines can reach needs \
-         --allow-origin or --allow-any-origin",
+        "Address and port to listen on, or a name such as localhost with all of its addresses; port 0 picks a free one. One \
+         that other machines can reach needs --allow-origin or --allow-any-origin",
     ),
     option(
         "serve",

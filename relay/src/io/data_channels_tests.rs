@@ -48,7 +48,9 @@ async fn start(change: impl FnOnce(&mut Config)) -> Relay {
     let targets = Targets::resolve(&config, &Targets::default()).await.unwrap();
     let app = Arc::new(App::new(Admission::new(&config, targets).unwrap(), &config, None));
     let counters = Arc::clone(&app.webrtc_counters);
-    let channels = DataChannels::bind(config.listen, &Certificate::make().unwrap(), counters).unwrap();
+    let channels =
+        DataChannels::bind(config.listen.address().unwrap(), &Certificate::make().unwrap(), counters)
+            .unwrap();
     let running = tokio::spawn(run_data_channels(channels.clone(), Arc::clone(&app)));
     Relay { app, channels, running }
 }

@@ -229,7 +229,7 @@ async fn a_relay_behind_a_proxy_needs_a_decision_about_pages() {
 #[tokio::test]
 async fn a_socket_that_other_machines_can_reach_needs_a_decision_about_pages() {
     let config = config(Server::echo().await);
-    assert!(config.listen.ip().is_loopback());
+    assert!(config.listen.address().unwrap().ip().is_loopback());
     let socket = || std::net::TcpListener::bind("0.0.0.0:0").unwrap();
     let error = Relay::bind_on(config.clone(), Some(socket())).await.unwrap_err();
     assert!(

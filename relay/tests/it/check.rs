@@ -61,6 +61,14 @@ const CASES: &[(&str, &str)] = &[
     ),
     // Ports.
     (
+        "listen = \"UNRESOLVABLE\"\nGAME",
+        "FILE:1: listen: cannot resolve 'UNRESOLVABLE' (LOOKUP): check the name, or listen on an address",
+    ),
+    (
+        "listen = \"localhost:9464\"\nGAME[admin]\nlisten = \"127.0.0.1:9464\"\n",
+        "FILE:6: admin.listen: clients have this port by listen: choose another one",
+    ),
+    (
         "listen = \"127.0.0.1:9464\"\nGAME[admin]\nlisten = \"127.0.0.1:9464\"\n",
         "FILE:6: admin.listen: clients have this port by listen: choose another one",
     ),
@@ -211,7 +219,7 @@ const CASES: &[(&str, &str)] = &[
     ("listen = 5\n", "FILE:1: listen: 5 is no text: write ADDR in quotation marks"),
     (
         "listen = \"localhost\"\n",
-        "FILE:1: listen: write it as ADDRESS:PORT, as in 127.0.0.1:8080 or [::1]:8080",
+        "FILE:1: listen: write it as ADDRESS:PORT or NAME:PORT, as in 127.0.0.1:8080, [::1]:8080 or localhost:8080",
     ),
     ("limits = 5\n", "FILE:1: limits: 5 is no value of it: write a table [limits] with settings"),
     (

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use rakwire_relay::AllowedOrigin;
+use rakwire_relay::{AllowedOrigin, Relay};
 
 use crate::support::{Running, Server, config, get, get_with, open_with_origin};
 
@@ -43,6 +43,28 @@ async fn any_origin_can_be_allowed() {
     let relay = Running::start(config).await;
     assert_eq!(open_with_origin(relay.address, Some("https://example.org")).await, Ok(()));
     assert_eq!(open_with_origin(relay.address, None).await, Ok(()));
+}
+
+/// The resolver of the machine decides how many addresses `localhost` has.
+#[tokio::test]
+async fn a_relay_listens_on_each_address_of_a_name() {
+    let mut config = config(Server::echo().await);
+    config.listen = "localhost:0".parse().unwrap();
+    let relay = Relay::bind(config).await.unwrap();
+    let addresses = relay.local_addrs().to_vec();
+    let usable = (std::net::Ipv6Addr::LOCALHOST, 0);
+    let found: Vec<_> =
+        tokio::net::lookup_host("localhost:0").await.unwrap().map(|found| found.ip()).collect();
+    let expects_both = found.contains(&usable.0.into())
+        && found.contains(&std::net::Ipv4Addr::LOCALHOST.into())
+        && std::net::TcpListener::bind(usable).is_ok();
+    assert!(!expects_both || addresses.len() == 2, "{addresses:?}");
+    let running = tokio::spawn(relay.run(std::future::pending()));
+    for address in &addresses {
+        assert_eq!((address.ip().is_loopback(), address.port()), (true, addresses[0].port()));
+        assert!(get(*address, "/healthz").await.0.starts_with("http/1.1 200"), "{address}");
+    }
+    running.abort();
 }
 
 #[tokio::test]
