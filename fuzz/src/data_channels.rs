@@ -48,7 +48,7 @@ fn answer_to(challenge: &[u8]) -> Vec<u8> {
     [&[1, 1, 0, 0][..], challenge.get(4..20).expect("a header")].concat()
 }
 
-/// Only a source that has the password is replied to, with no more than it sent, and only one that has answered begins a session
+/// Only a source that has the password is replied to, with at most twice what it sent, and only one that has answered begins a session
 /// or reaches one at another port of its address; every datagram is counted.
 pub fn datagrams(input: &[u8]) {
     let fingerprint = Fingerprint::of(b"a certificate");
@@ -79,12 +79,13 @@ pub fn datagrams(input: &[u8]) {
                 assert!(answer.len() <= datagram.len());
                 answered += 1;
             }
-            DatagramEvent::Challenge(challenge) => {
+            DatagramEvent::Challenge { check, answer } => {
                 assert_eq!((step.flags >> 2) & 3, 1, "no check with the password");
-                assert!(challenge.len() <= datagram.len());
+                assert!(check.len() + answer.len() <= 2 * datagram.len());
+                answered += 1;
                 challenged += 1;
                 if (step.flags >> 4) & 3 == 1 {
-                    let answer = answer_to(&challenge);
+                    let answer = answer_to(&check);
                     assert_eq!(endpoint.handle(now, source(!step.flags), &answer), DatagramEvent::Dropped);
                     dropped += 1;
                     assert_eq!(endpoint.handle(now, from, &answer), DatagramEvent::Validated);

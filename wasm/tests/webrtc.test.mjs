@@ -240,13 +240,15 @@ test("in Chromium a page of the public network reaches a relay of this machine w
 /** The title of a page of another server in Firefox, which connects, plays, and says how it went. */
 async function playInFirefox(t, url, options, browser) {
   const script = `<script type="module">(${play})(${JSON.stringify(url)}, ${JSON.stringify(options)}).then(
-    ({ took, ...result }) => { document.title = "done " + JSON.stringify(result); },
+    ({ took, ...result }) => { document.title = "done " + JSON.stringify(result) + " connected in " + Math.round(took) + " ms"; },
     (error) => { document.title = "failed " + error.code; },
   );</script>`;
   const page = await servePage(t, script);
   const firefox = await openFirefox(browser);
   try {
-    return await firefox.titleOf(page, /^(done|failed)/);
+    const [result, took] = (await firefox.titleOf(page, /^(done|failed)/)).split(/ (?=connected in )/);
+    if (took !== undefined) t.diagnostic(took);
+    return result;
   } finally {
     await firefox.close();
   }

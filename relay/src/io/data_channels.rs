@@ -146,9 +146,11 @@ impl DataChannels {
                 drop(endpoint);
                 self.0.send(from, &answer);
             }
-            DatagramEvent::Challenge(challenge) => {
+            DatagramEvent::Challenge { check, answer } => {
                 drop(endpoint);
-                self.0.send(from, &challenge);
+                // In this order: the page is validated once its client hello comes, which the answer permits.
+                self.0.send(from, &check);
+                self.0.send(from, &answer);
             }
             DatagramEvent::Validated | DatagramEvent::Dropped => {}
             DatagramEvent::Sessions(inboxes) => {

@@ -65,7 +65,6 @@ async fn find(relay: &Relay, socket: &UdpSocket, name: &str) {
         match buffer[..len] {
             [0, 1, ..] => {
                 socket.send(&page_answer(&buffer[..len])).await.unwrap();
-                socket.send(&check(&password, &username(name), 16)).await.unwrap();
             }
             [1, 1, ..] => return,
             // What was sent to the page before.

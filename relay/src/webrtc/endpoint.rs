@@ -16,7 +16,7 @@ use super::stun::{Password, Stun, Unanswered};
 use super::validated::{ChallengeKey, FREE_SHARE, IceSession, Validated, site};
 use crate::front::{Rates, Rations};
 
-/// Challenges a second. A browser sends a few checks before it has answered one.
+/// Challenges a second. A browser may send a few checks before it has answered one.
 const CHECKS: Rates = Rates { all: 20_000, network: 2_000 };
 
 /// New sessions a second. Each takes memory, and the time of a signature.
@@ -32,8 +32,8 @@ const HALF_OPEN_OF_SITE: usize = 128;
 pub(crate) enum DatagramEvent<S> {
     /// It is answered with this, and nothing is kept.
     Answer(Vec<u8>),
-    /// Its source is sent this, and is validated by the answer. Nothing is kept until then.
-    Challenge(Vec<u8>),
+    /// Its source is sent both, this check first, and is validated by the answer to it. Nothing is kept until then.
+    Challenge { check: Vec<u8>, answer: Vec<u8> },
     /// Its source has shown that it receives what is sent to it.
     Validated,
     /// It is for these sessions of its source: the one whose handshake is over, and one that is half open.
@@ -144,24 +144,27 @@ impl<S: Clone + PartialEq> Endpoint<S> {
         match self.password.read(message).map_err(why)? {
             Stun::Check(check) => {
                 let ice = self.validated.session_with(check.username);
-                if self.is_validated(now, from, ice) {
-                    let answer = self.password.answer(&check, from).map_err(why)?;
+                let is_validated = self.is_validated(now, from, ice);
+                if !is_validated && !self.checks.admits(now, site(from.ip())) {
+                    return Err(WebRtcDropReason::CheckRation);
+                }
+                let answer = self.password.answer(&check, from).map_err(why)?;
+                if is_validated {
                     self.counters.answered();
                     self.note_port(from, ice);
                     return Ok(DatagramEvent::Answer(answer));
                 }
-                // Nothing but a challenge may go to a forged source.
-                if !self.checks.admits(now, site(from.ip())) {
-                    return Err(WebRtcDropReason::CheckRation);
-                }
-                let challenge = check.challenge(&self.validated.transaction(now, from)).map_err(why)?;
+                // A page that waited for the answer until it is validated would wait for its next check, too.
+                let check = check.challenge(&self.validated.transaction(now, from, ice)).map_err(why)?;
+                self.counters.answered();
                 self.counters.challenged();
-                Ok(DatagramEvent::Challenge(challenge))
+                Ok(DatagramEvent::Challenge { check, answer })
             }
-            Stun::Answer(transaction) if self.validated.validate(now, from, transaction) => {
+            Stun::Answer(transaction) => {
+                let ice = self.validated.validate(now, from, transaction);
+                self.note_port(from, ice.ok_or(WebRtcDropReason::UnknownAnswer)?);
                 Ok(DatagramEvent::Validated)
             }
-            Stun::Answer(_) => Err(WebRtcDropReason::UnknownAnswer),
         }
     }
 
@@ -172,7 +175,7 @@ impl<S: Clone + PartialEq> Endpoint<S> {
         self.validated.note(now, from, ice) || proved.is_some_and(|(_, own)| *own == Some(ice))
     }
 
-    /// A page sends checks from here. If its session is at another port of this address, it may follow.
+    /// The page of this session is here. If its session is at another port of this address, it may follow.
     fn note_port(&mut self, from: SocketAddr, ice: IceSession) {
         if self.sessions.contains_key(&from) {
             return;
@@ -365,13 +368,34 @@ mod tests {
         check(&Password::new(&fingerprint(7)).unwrap(), &username(name), 16)
     }
 
+    /// Whether nothing is left of any source.
+    fn keeps_nothing(endpoint: &Endpoint<u32>) -> bool {
+        let Endpoint { sessions, places, others, validated, half_open, half_open_of, .. } = endpoint;
+        sessions.is_empty()
+            && places.is_empty()
+            && others.is_empty()
+            && validated.is_empty()
+            && half_open.is_empty()
+            && half_open_of.is_empty()
+    }
+
+    /// The check that the source of this one is sent, which is answered beside it, both in at most twice its bytes.
+    fn challenge(
+        endpoint: &mut Endpoint<u32>,
+        now: Instant,
+        from: SocketAddr,
+        page_check: &[u8],
+    ) -> Option<Vec<u8>> {
+        let event = endpoint.handle(now, from, page_check);
+        let DatagramEvent::Challenge { check, answer } = event else { return None };
+        assert!(check.len().max(answer.len()) <= page_check.len());
+        Some(check)
+    }
+
     /// Does what a page does until its client hello: it checks, and answers the check of the relay.
     fn validate(endpoint: &mut Endpoint<u32>, now: Instant, from: SocketAddr, name: &str) {
         let check = page_check(name);
-        let DatagramEvent::Challenge(challenge) = endpoint.handle(now, from, &check) else {
-            panic!("no challenge for {name}")
-        };
-        assert!(challenge.len() <= check.len());
+        let challenge = challenge(endpoint, now, from, &check).expect("a challenge");
         assert_eq!(endpoint.handle(now, from, &page_answer(&challenge)), DatagramEvent::Validated);
         assert!(matches!(endpoint.handle(now, from, &check), DatagramEvent::Answer(_)));
     }
@@ -393,19 +417,11 @@ mod tests {
             let from = source((number >> 2) as u16, 1024 + (number & 3) as u16);
             let now = now + Duration::from_micros(100) * number;
             assert_eq!(endpoint.handle(now, from, &wrong), DatagramEvent::Dropped);
-            let event = endpoint.handle(now, from, &right);
-            if let DatagramEvent::Challenge(challenge) = event {
-                assert!(challenge.len() <= right.len());
-                challenges += 1;
-            } else {
-                assert_eq!(event, DatagramEvent::Dropped);
-            }
+            challenges += u64::from(challenge(&mut endpoint, now, from, &right).is_some());
         }
-        assert!(
-            endpoint.sessions.is_empty() && endpoint.half_open.is_empty() && endpoint.half_open_of.is_empty()
-        );
+        assert!(keeps_nothing(&endpoint));
         let snapshot = counters.snapshot();
-        assert_eq!((snapshot.answers, snapshot.challenges), (0, challenges));
+        assert_eq!((snapshot.answers, snapshot.challenges), (challenges, challenges));
         let sum =
             |reasons: &[WebRtcDropReason]| reasons.iter().map(|reason| snapshot.drops(*reason)).sum::<u64>();
         assert_eq!(
@@ -413,6 +429,55 @@ mod tests {
             200_000 - challenges
         );
         assert!(snapshot.drops(WebRtcDropReason::WrongPassword) > 90_000, "{snapshot:?}");
+    }
+
+    #[test]
+    fn the_first_check_of_a_page_is_answered_and_begins_nothing_until_the_page_has_answered_too() {
+        let (mut endpoint, counters, now) = endpoint();
+        let (from, first) = (source(1, 1), page_check("a1b2"));
+        let DatagramEvent::Challenge { check, answer } = endpoint.handle(now, from, &first) else {
+            panic!("no challenge")
+        };
+        assert_eq!(DatagramKind::of(&answer), DatagramKind::Stun);
+        assert_eq!(endpoint.handle(now, from, &client_hello()), DatagramEvent::Dropped);
+        assert_eq!(counters.snapshot().drops(WebRtcDropReason::UnvalidatedSource), 1);
+        assert_eq!(endpoint.handle(now, from, &page_answer(&check)), DatagramEvent::Validated);
+        assert_eq!(endpoint.handle(now, from, &client_hello()), DatagramEvent::Begin);
+        // The same answer as before.
+        assert_eq!(endpoint.handle(now, from, &first), DatagramEvent::Answer(answer));
+    }
+
+    #[test]
+    fn a_session_follows_a_page_of_which_one_check_has_come_from_each_port() {
+        let (mut endpoint, _, now) = endpoint();
+        let [home, port] = [1, 2].map(|port| source(1, port));
+        for from in [home, port] {
+            let challenge = challenge(&mut endpoint, now, from, &page_check("7")).expect("a challenge");
+            assert_eq!(endpoint.handle(now, from, &page_answer(&challenge)), DatagramEvent::Validated);
+            if from == home {
+                assert_eq!(endpoint.handle(now, from, &client_hello()), DatagramEvent::Begin);
+                assert_eq!(endpoint.open(home, 7), None);
+                assert_eq!(endpoint.prove(home, &7), None);
+            }
+        }
+        assert_eq!(endpoint.handle(now, port, &[23; 60]), DatagramEvent::Sessions([Some(7), None]));
+        assert!(endpoint.follow(home, port, &7));
+    }
+
+    #[test]
+    fn a_forged_source_is_sent_at_most_twice_what_came_in_its_name() {
+        let (mut endpoint, _, now) = endpoint();
+        let victims: [SocketAddr; 2] = [source(1, 1), "[2001:db8::1]:1".parse().unwrap()];
+        for (room, victim) in (0..200).flat_map(|room| victims.map(|victim| (room * 4, victim))) {
+            let forged = check(&Password::new(&fingerprint(7)).unwrap(), &username("a"), room);
+            let event = endpoint.handle(now, victim, &forged);
+            if let DatagramEvent::Challenge { check, answer } = event {
+                assert!(check.len() + answer.len() <= 2 * forged.len(), "{room}");
+            } else {
+                assert_eq!((event, forged.len() > 512), (DatagramEvent::Dropped, true));
+            }
+        }
+        assert!(keeps_nothing(&endpoint));
     }
 
     #[test]
@@ -426,7 +491,8 @@ mod tests {
         for port in 0..5_000 {
             endpoint.handle(now + Duration::from_secs(1), source(1, port), &right);
         }
-        assert_eq!(counters.snapshot().challenges, u64::from(CHECKS.all + CHECKS.network));
+        let snapshot = counters.snapshot();
+        assert_eq!([snapshot.challenges, snapshot.answers], [u64::from(CHECKS.all + CHECKS.network); 2]);
     }
 
     #[test]
@@ -477,8 +543,11 @@ mod tests {
         endpoint.close(from, &1);
         assert_eq!(endpoint.session(from), Some(&3));
         endpoint.close(from, &3);
-        assert!(endpoint.sessions.is_empty() && endpoint.half_open.is_empty());
-        assert!(endpoint.half_open_of.is_empty());
+        // Its source counts as validated for a while.
+        assert!(
+            !keeps_nothing(&endpoint) && !endpoint.validated.contains(now + Duration::from_secs(60), from)
+        );
+        assert!(keeps_nothing(&endpoint));
     }
 
     #[test]
@@ -491,7 +560,7 @@ mod tests {
 
         // A check alone shows nothing, and one with other user names or from another address is one of another page.
         assert_eq!(endpoint.handle(now, port, &encrypted), DatagramEvent::Dropped);
-        assert!(matches!(endpoint.handle(now, port, &page_check("7")), DatagramEvent::Challenge(_)));
+        assert!(challenge(&mut endpoint, now, port, &page_check("7")).is_some());
         assert_eq!(endpoint.handle(now, port, &encrypted), DatagramEvent::Dropped);
         validate(&mut endpoint, now, third, "8");
         validate(&mut endpoint, now, source(2, 1), "7");
@@ -520,7 +589,8 @@ mod tests {
         assert!(!endpoint.follow(port, third, &7));
         endpoint.close(third, &9);
         endpoint.close(port, &7);
-        assert!(endpoint.sessions.is_empty() && endpoint.places.is_empty() && endpoint.others.is_empty());
+        assert!(!endpoint.validated.contains(now + Duration::from_secs(60), port));
+        assert!(keeps_nothing(&endpoint));
     }
 
     /// Sessions that clients with all these addresses begin, one a millisecond.
@@ -534,7 +604,7 @@ mod tests {
         let check = page_check("flood");
         for number in 0..count {
             let (from, now) = (from(number), now + Duration::from_millis(u64::from(number)));
-            if let DatagramEvent::Challenge(challenge) = endpoint.handle(now, from, &check) {
+            if let Some(challenge) = challenge(endpoint, now, from, &check) {
                 endpoint.handle(now, from, &page_answer(&challenge));
             }
             if endpoint.handle(now, from, &client_hello()) == DatagramEvent::Begin {
@@ -566,6 +636,7 @@ mod tests {
         // A session whose handshake is over is not evicted.
         assert_eq!(endpoint.session(proved), Some(&u32::MAX));
     }
+
     #[test]
     fn a_handshake_succeeds_beside_ten_thousand_forged_ones_a_second() {
         let (mut endpoint, counters, now) = endpoint();
@@ -588,6 +659,7 @@ mod tests {
         assert_eq!(snapshot.drops(WebRtcDropReason::UnvalidatedSource), 50_000);
         assert_eq!(snapshot.drops(WebRtcDropReason::UnknownAnswer), 50_000);
     }
+
     #[test]
     fn forged_checks_in_the_name_of_a_network_keep_none_of_its_pages_out() {
         let (mut endpoint, counters, now) = endpoint();

@@ -1,5 +1,9 @@
 //! Sessions with clients that are made of the same libraries, over a network in memory.
 
+use super::super::counters::{WebRtcCounters, WebRtcDropReason};
+use super::super::endpoint::{DatagramEvent as Arrival, Endpoint as Sources};
+use super::super::stun::Password;
+use super::super::stun::tests::{check, fingerprint, page_answer, username};
 use super::*;
 
 /// A path that may lose and damage datagrams.
@@ -450,4 +454,55 @@ fn a_client_that_acknowledges_late_but_does_is_not_told_of() {
         network.run(Duration::from_secs(10), |_| false);
     }
     assert!(network.from_client.is_empty(), "{:?}", network.from_client);
+}
+
+#[test]
+fn a_page_opens_its_channels_beside_ten_thousand_forged_sources_a_second() {
+    let (mut network, from) = (Network::new(Version::Either, None), SocketAddr::from(([10, 0, 1, 1], 1)));
+    let (counters, identity) = (Arc::<WebRtcCounters>::default(), fingerprint(7));
+    let mut sources = Sources::<u32>::new(&identity, &[3; 20], Arc::clone(&counters), network.now).unwrap();
+    let check = |name| check(&Password::new(&identity).unwrap(), &username(name), 16);
+    let hello = [&[22, 0xfe, 0xfd][..], &[0; 8], &[0, 40], &[1], &[0; 39]].concat();
+    let (forged_check, forged_answer) = (check("forged"), page_answer(&check("forged")));
+    let event = sources.handle(network.now, from, &check("a1b2"));
+    let Arrival::Challenge { check: challenge, .. } = event else { panic!("{event:?}") };
+    assert_eq!(sources.handle(network.now, from, &page_answer(&challenge)), Arrival::Validated);
+
+    let (end, mut numbers) = (network.now + HANDSHAKE_TIMEOUT, 0_u16..);
+    let is_open = |events: &[SessionEvent]| events.contains(&SessionEvent::Connected);
+    while !is_open(&network.from_client) || !is_open(&network.from_server) {
+        let now = network.now;
+        assert!(now < end, "{:?} {:?}", network.server, network.client);
+        for number in numbers.by_ref().take(10) {
+            let [high, low] = (number % 1_000).to_be_bytes();
+            let forged = SocketAddr::from(([10, high, low, 1], 2 + number / 1_000));
+            for datagram in [&hello, &forged_check, &forged_answer] {
+                let event = sources.handle(now, forged, datagram);
+                assert!(matches!(event, Arrival::Dropped | Arrival::Challenge { .. }), "{event:?}");
+            }
+        }
+        network.client.handle_timeout(now);
+        while let Some(datagram) = network.client.poll_transmit() {
+            if sources.handle(now, from, &datagram) == Arrival::Begin {
+                assert_eq!(sources.open(from, 1), None);
+            }
+            network.server.handle_datagram(now, &datagram);
+        }
+        network.server.handle_timeout(now);
+        while let Some(datagram) = network.server.poll_transmit() {
+            network.client.handle_datagram(now, &datagram);
+        }
+        for event in std::iter::from_fn(|| network.server.poll_event()) {
+            if event == SessionEvent::Secured {
+                assert_eq!(sources.prove(from, &1), None);
+            }
+            network.from_client.push(event);
+        }
+        network.from_server.extend(std::iter::from_fn(|| network.client.poll_event()));
+        network.now += Duration::from_millis(1);
+    }
+    assert_eq!(sources.session(from), Some(&1));
+    let snapshot = counters.snapshot();
+    let unvalidated = snapshot.drops(WebRtcDropReason::UnvalidatedSource);
+    assert!(unvalidated >= 10 && snapshot.drops(WebRtcDropReason::UnknownAnswer) == unvalidated);
 }

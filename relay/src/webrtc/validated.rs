@@ -1,5 +1,6 @@
 //! Sources that have shown that they receive what is sent to them: a source with a check is sent a check in turn, whose
-//! transaction is a keyed hash of its address, so that nothing is kept before the answer (RFC 9000 section 8.1 has the same idea).
+//! transaction is a keyed hash of its address and names its session, so that nothing is kept before the answer (RFC 9000 section
+//! 8.1 has the same idea).
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasher, RandomState};
@@ -24,12 +25,15 @@ const SOURCES: usize = 8_192;
 const SOURCES_OF_SITE: usize = 512;
 pub(super) const FREE_SHARE: usize = 4;
 
+/// How much of a transaction proves that the relay has made it. The rest is the session.
+const PROOF: usize = 8;
+
 /// The key of the transactions.
 pub(crate) type ChallengeKey = [u8; 20];
 
-/// A session in ICE, as a hash of both user names.
+/// A session in ICE, as a hash of both user names, which fits into a transaction beside the proof.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct IceSession(u64);
+pub(super) struct IceSession(u32);
 
 /// See the module.
 #[derive(Debug)]
@@ -37,7 +41,7 @@ pub(super) struct Validated {
     key: Hmac<Sha1>,
     start: Instant,
     /// The sources, with the session in ICE of the last check of each.
-    sources: HashMap<SocketAddr, Option<IceSession>>,
+    sources: HashMap<SocketAddr, IceSession>,
     hasher: RandomState,
     /// Until when each source counts, the earliest first.
     ends: VecDeque<(Instant, SocketAddr)>,
@@ -58,25 +62,30 @@ impl Validated {
         })
     }
 
-    /// The transaction of a check that is sent to a source now.
-    pub(super) fn transaction(&self, now: Instant, to: SocketAddr) -> Transaction {
-        let sum = self.hash(self.period(now), to).finalize().into_bytes();
+    /// The transaction of a check that is sent to a source now, after one of this session.
+    pub(super) fn transaction(&self, now: Instant, to: SocketAddr, session: IceSession) -> Transaction {
+        let sum = self.hash(self.period(now), to, session).finalize().into_bytes();
         let mut transaction = Transaction::default();
-        transaction.iter_mut().zip(sum).for_each(|(to, from)| *to = from);
+        let (proof, of) = transaction.split_at_mut(PROOF);
+        proof.iter_mut().zip(sum).for_each(|(to, from)| *to = from);
+        of.copy_from_slice(&session.0.to_be_bytes());
         transaction
     }
 
-    /// Notes that a source has answered. False if it was not sent this transaction, or too long ago.
-    pub(super) fn validate(&mut self, now: Instant, from: SocketAddr, transaction: &Transaction) -> bool {
+    /// Notes that a source has answered, and returns its session. `None` if it was not sent this transaction, or too long ago.
+    pub(super) fn validate(
+        &mut self,
+        now: Instant,
+        from: SocketAddr,
+        transaction: &Transaction,
+    ) -> Option<IceSession> {
+        let (proof, of) = transaction.split_at(PROOF);
+        let session = IceSession(u32::from_be_bytes(of.try_into().ok()?));
         let period = self.period(now);
-        let is_own = [Some(period), period.checked_sub(1)]
-            .into_iter()
-            .flatten()
-            .any(|period| self.hash(period, from).verify_truncated_left(transaction).is_ok());
-        if is_own {
-            self.insert(now, from);
-        }
-        is_own
+        let mut periods = [Some(period), period.checked_sub(1)].into_iter().flatten();
+        periods.find(|period| self.hash(*period, from, session).verify_truncated_left(proof).is_ok())?;
+        self.insert(now, from, session);
+        Some(session)
     }
 
     /// Whether a source has answered lately.
@@ -88,22 +97,27 @@ impl Validated {
     /// Notes the session of a check. False if its source has not answered lately.
     pub(super) fn note(&mut self, now: Instant, source: SocketAddr, session: IceSession) -> bool {
         self.expire(now);
-        self.sources.get_mut(&source).map(|noted| *noted = Some(session)).is_some()
+        self.sources.get_mut(&source).map(|noted| *noted = session).is_some()
     }
 
     /// The session of the last check of a source.
     pub(super) fn session(&self, of: SocketAddr) -> Option<IceSession> {
-        self.sources.get(&of).copied().flatten()
+        self.sources.get(&of).copied()
+    }
+
+    /// Whether nothing is kept of anybody.
+    #[cfg(test)]
+    pub(super) fn is_empty(&self) -> bool {
+        self.sources.is_empty() && self.ends.is_empty() && self.of_site.is_empty()
     }
 
     /// The session with these user names.
     pub(super) fn session_with(&self, username: &[u8]) -> IceSession {
-        IceSession(self.hasher.hash_one(username))
+        IceSession(self.hasher.hash_one(username) as u32)
     }
 
-    fn insert(&mut self, now: Instant, from: SocketAddr) {
-        self.expire(now);
-        if self.sources.contains_key(&from) {
+    fn insert(&mut self, now: Instant, from: SocketAddr, session: IceSession) {
+        if self.note(now, from, session) {
             return;
         }
         let site = site(from.ip());
@@ -115,7 +129,7 @@ impl Validated {
         } else if free == 0 {
             self.remove_first();
         }
-        self.sources.insert(from, None);
+        self.sources.insert(from, session);
         self.ends.push_back((now + LIFETIME, from));
         *self.of_site.entry(site).or_default() += 1;
     }
@@ -154,9 +168,10 @@ impl Validated {
         now.saturating_duration_since(self.start).as_secs() / PERIOD.as_secs()
     }
 
-    fn hash(&self, period: u64, source: SocketAddr) -> Hmac<Sha1> {
+    fn hash(&self, period: u64, source: SocketAddr, IceSession(session): IceSession) -> Hmac<Sha1> {
         let mut mac = self.key.clone();
         mac.update(&period.to_be_bytes());
+        mac.update(&session.to_be_bytes());
         mac.update(&source.port().to_be_bytes());
         match source.ip() {
             IpAddr::V4(ip) => mac.update(&ip.octets()),
@@ -192,42 +207,45 @@ mod tests {
     fn a_source_is_validated_by_the_transaction_that_was_sent_to_it() {
         let (mut validated, now) = validated();
         let (honest, other) = (source(1, 1), source(1, 2));
-        let transaction = validated.transaction(now, honest);
-        assert!(!validated.validate(now, other, &transaction));
-        assert!(!validated.validate(now, honest, &[0; 12]));
+        let [first, second] = [b"a", b"b"].map(|name| validated.session_with(name));
+        let transaction = validated.transaction(now, honest, first);
+        assert_eq!(validated.validate(now, other, &transaction), None);
+        for at in 0..transaction.len() {
+            let mut changed = transaction;
+            changed[at] ^= 1;
+            assert_eq!(validated.validate(now, honest, &changed), None, "{at}");
+        }
         assert!(!validated.contains(now, honest) && !validated.contains(now, other));
         let soon = now + PERIOD;
-        assert!(validated.validate(soon, honest, &transaction));
+        assert_eq!(validated.validate(soon, honest, &transaction), Some(first));
         assert!(validated.contains(soon + LIFETIME / 2, honest));
-        let [first, second] = [b"a", b"b"].map(|name| validated.session_with(name));
-        assert_eq!(validated.session(honest), None);
-        assert!(validated.note(soon, honest, first) && validated.note(soon, honest, second));
-        assert!(!validated.note(soon, other, first));
+        assert_eq!(validated.session(honest), Some(first));
+        assert!(validated.note(soon, honest, second) && !validated.note(soon, other, first));
         assert_eq!(validated.session(honest), Some(second));
         assert!(!validated.contains(soon + LIFETIME, honest));
-        assert!(validated.of_site.is_empty() && validated.ends.is_empty());
+        assert!(validated.is_empty());
     }
 
     #[test]
     fn a_transaction_does_not_count_for_ever() {
         let (mut validated, now) = validated();
-        let transaction = validated.transaction(now, source(1, 1));
-        assert!(!validated.validate(now + 2 * PERIOD, source(1, 1), &transaction));
+        let transaction = validated.transaction(now, source(1, 1), IceSession(1));
+        assert_eq!(validated.validate(now + 2 * PERIOD, source(1, 1), &transaction), None);
     }
 
     #[test]
     fn sources_are_bounded_of_a_site_and_in_all_and_the_latest_stays() {
         let (mut validated, now) = validated();
-        let mut answer = |from| {
-            let transaction = validated.transaction(now, from);
-            assert!(validated.validate(now, from, &transaction));
-            validated.contains(now, from)
+        let answer = |validated: &mut Validated, from| {
+            let transaction = validated.transaction(now, from, IceSession(1));
+            assert_eq!(validated.validate(now, from, &transaction), Some(IceSession(1)));
+            assert!(validated.contains(now, from));
         };
         // Eight sites of each version, with as many ports and networks as they like.
         for number in 0..1_000_u16 {
             for of in 0..8_u16 {
-                assert!(answer(source(of, number)));
-                assert!(answer(([0x2001, 0xdb8, of, number, 0, 0, 0, 1], 1).into()));
+                answer(&mut validated, source(of, number));
+                answer(&mut validated, ([0x2001, 0xdb8, of, number, 0, 0, 0, 1], 1).into());
             }
         }
         let [taken, of_sites] = [validated.sources.len(), validated.of_site.values().sum()];
@@ -235,12 +253,9 @@ mod tests {
         assert_eq!([of_sites, validated.ends.len()], [taken; 2]);
         // Others have places of their own, which nothing takes from them.
         let other = source(100, 1);
-        let transaction = validated.transaction(now, other);
-        assert!(validated.validate(now, other, &transaction));
+        answer(&mut validated, other);
         for number in 0..1_000 {
-            let from = source(1, 10_000 + number);
-            let transaction = validated.transaction(now, from);
-            assert!(validated.validate(now, from, &transaction));
+            answer(&mut validated, source(1, 10_000 + number));
         }
         assert!(validated.contains(now, other));
     }
