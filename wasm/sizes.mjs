@@ -1,6 +1,7 @@
 // Prints as JSON how large each entry of the built package is for those who use it: the WebAssembly, and the glue, which is
-// all JavaScript of the entry in one minified file; both compressed with gzip at its highest level, in bytes. Then what a page
-// loads for it, and with `--others` for the clients of others too, which are among the packages of tests/bundlers.
+// all JavaScript of the entry in one minified file; both compressed with gzip at its highest level, in bytes. Then what the glue of
+// the smallest entry is for, minified and before compression; and what a page loads for it, with `--others` for the clients of others
+// too, which are among the packages of tests/bundlers.
 
 import { readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -32,6 +33,21 @@ const ENTRIES = {
   "./codec": ["codec/index"],
 };
 
+/** What the glue of this entry is for, by the modules: each counts for the first that names it. */
+const SMALLEST = "game-protocol";
+const PARTS = {
+  "data channels": /^transport\/(webrtc|fit)$/,
+  "WebTransport": /^transport\/webtransport$/,
+  "the WebSocket": /^transport\/websocket$/,
+  "the permission for a relay in the local network": /^transport\/local-network$/,
+  "the loopback addresses of `localhost`": /^transport\/localhost$/,
+  "the race of transports, their resumption, and what a relay says of itself": /^transport\//,
+  "a session: its loop, senders that wait, timeouts": /^(deadline|loop|page|session|task|waiting-senders|waits)$/,
+  "the WebAssembly: how it is loaded, started and called, and what its numbers mean": /^(inflate|instance|peer|pkg|stats|texts|wasm)$/,
+  "options and deliveries, and the errors about them": /^(delivery|errors|ids|message-bytes|options)$/,
+  "the connection of an application: its queue, listeners and events": /./,
+};
+
 const gzip = (bytes) => gzipSync(bytes, { level: 9 }).length;
 
 /** Leaves the WebAssembly out. */
@@ -42,11 +58,25 @@ const withoutWasm = {
   },
 };
 
-/** All JavaScript of a module in one file. */
-async function bundle(module, plugins) {
+/** All JavaScript of a module in one file, and how much of it each of its own modules is. */
+async function bundleOf(module, plugins) {
   const options = { entryPoints: [join(HERE, "dist", `${module}.js`)], bundle: true, minify: true, format: "esm", target: "es2022", external: ["node:*"], write: false };
-  const { outputFiles } = await build({ ...options, plugins });
-  return outputFiles[0].contents;
+  const { outputFiles, metafile } = await build({ ...options, plugins, metafile: true, absWorkingDir: HERE });
+  return { contents: outputFiles[0].contents, inputs: Object.values(metafile.outputs)[0].inputs };
+}
+
+const bundle = async (module, plugins) => (await bundleOf(module, plugins)).contents;
+
+/** The bytes of each of `PARTS`. */
+async function partsOf(module) {
+  const parts = Object.fromEntries(Object.keys(PARTS).map((part) => [part, 0]));
+  const { inputs } = await bundleOf(module, [withoutWasm]);
+  for (const [path, { bytesInOutput }] of Object.entries(inputs)) {
+    const name = path.replace(/^dist\/(.*)\.js$/, "$1").replace(/^pkg\/.*/, "pkg");
+    const [part] = Object.entries(PARTS).find(([, names]) => names.test(name));
+    parts[part] += bytesInOutput;
+  }
+  return parts;
 }
 
 const sizes = {};
@@ -60,4 +90,4 @@ const measured = process.argv.includes("--others") ? CLIENTS : OWN_CLIENTS;
 for (const [name, statement] of Object.entries(measured)) {
   clients[name] = await loadedBytes(statement);
 }
-console.log(JSON.stringify({ entries: sizes, clients }));
+console.log(JSON.stringify({ entries: sizes, parts: await partsOf(SMALLEST), clients }));

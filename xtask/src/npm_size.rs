@@ -27,8 +27,17 @@ struct Entry {
     file: u64,
 }
 
-/// What a page loads for a client, ours or another one, by its name.
-type Clients = BTreeMap<String, u64>;
+/// What a page loads for a client, ours or another one, by its name; or what a part of the glue takes before compression.
+type Bytes = BTreeMap<String, u64>;
+
+/// What `wasm/sizes.mjs` prints.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Sizes {
+    entries: BTreeMap<String, Entry>,
+    /// Of the smallest entry.
+    parts: Bytes,
+    clients: Bytes,
+}
 
 impl Entry {
     const fn total(self) -> u64 {
@@ -61,8 +70,9 @@ pub fn check(shell: &Shell, others: Others) -> Result<()> {
     if !output.status.success() {
         bail!("wasm/{SCRIPT} cannot measure the package");
     }
-    let (entries, clients) = parse(&output.stdout).context("wasm/sizes.mjs printed no sizes")?;
-    for (name, entry) in &entries {
+    let sizes = parse(&output.stdout).context("wasm/sizes.mjs printed no sizes")?;
+    let Sizes { entries, parts, clients } = &sizes;
+    for (name, entry) in entries {
         let Entry { wasm, glue, file } = *entry;
         shell.print(format_args!(
             "{name:<16} {wasm:>6} WebAssembly, {glue:>6} glue, {:>6} both; {file:>6} as one file",
@@ -70,15 +80,19 @@ pub fn check(shell: &Shell, others: Others) -> Result<()> {
         ));
     }
     shell.print("what a page loads for a client, with gzip:");
-    for (name, bytes) in &clients {
+    for (name, bytes) in clients {
         shell.print(format_args!("{name:<22} {bytes:>6}"));
     }
-    let smallest = smallest(&entries).context("no entry has the WebAssembly inside")?;
-    write(shell, &entries, &clients, smallest)?;
+    shell.print("what the glue of the smallest entry is for, before compression:");
+    for (name, bytes) in parts {
+        shell.print(format_args!("{bytes:>6} {name}"));
+    }
+    let smallest = smallest(entries).context("no entry has the WebAssembly inside")?;
+    write(shell, &sizes, smallest)?;
     against_limits(smallest)?;
     let version = shell.cmd("rustc", ["--version"]).output()?.stdout;
     let rustc = version.split_whitespace().nth(1).context("`rustc --version` names no version")?;
-    against_table(shell, &entries, rustc)
+    against_table(shell, entries, rustc)
 }
 
 /// The smallest of those with the WebAssembly inside.
@@ -130,7 +144,7 @@ const fn most(total: u64) -> u64 {
     total + total * TOLERANCE / 100
 }
 
-fn write(shell: &Shell, entries: &BTreeMap<String, Entry>, clients: &Clients, smallest: Entry) -> Result<()> {
+fn write(shell: &Shell, Sizes { entries, parts, clients }: &Sizes, smallest: Entry) -> Result<()> {
     let entries: serde_json::Map<String, Value> = entries
         .iter()
         .map(|(name, entry)| {
@@ -139,7 +153,7 @@ fn write(shell: &Shell, entries: &BTreeMap<String, Entry>, clients: &Clients, sm
             (name.clone(), sizes)
         })
         .collect();
-    let result = json!({ "total_gzip": smallest.total(), "glue_gzip": smallest.glue, "entries": Value::Object(entries), "clients": clients });
+    let result = json!({ "total_gzip": smallest.total(), "glue_gzip": smallest.glue, "entries": Value::Object(entries), "parts": parts, "clients": clients });
     let path = shell.path(RESULT);
     let folder = path.parent().context("the result lies in no folder")?;
     fs::create_dir_all(folder).and_then(|()| fs::write(&path, format!("{result:#}\n")))?;
@@ -147,7 +161,7 @@ fn write(shell: &Shell, entries: &BTreeMap<String, Entry>, clients: &Clients, sm
     Ok(())
 }
 
-fn parse(printed: &str) -> Option<(BTreeMap<String, Entry>, Clients)> {
+fn parse(printed: &str) -> Option<Sizes> {
     let value: Value = serde_json::from_str(printed).ok()?;
     let number = |entry: &Value, name: &str| entry.get(name)?.as_u64();
     let entry = |entry: &Value| {
@@ -156,11 +170,11 @@ fn parse(printed: &str) -> Option<(BTreeMap<String, Entry>, Clients)> {
     };
     let entries = value.get("entries")?.as_object()?.iter();
     let entries = entries.map(|(name, sizes)| Some((name.clone(), entry(sizes)?))).collect::<Option<_>>()?;
-    let clients = value.get("clients")?.as_object()?.iter();
-    Some((
-        entries,
-        clients.map(|(name, bytes)| Some((name.clone(), bytes.as_u64()?))).collect::<Option<_>>()?,
-    ))
+    let bytes = |of: &str| {
+        let named = value.get(of)?.as_object()?.iter();
+        named.map(|(name, bytes)| Some((name.clone(), bytes.as_u64()?))).collect::<Option<Bytes>>()
+    };
+    Some(Sizes { entries, parts: bytes("parts")?, clients: bytes("clients")? })
 }
 
 /// The rows `| version | entry | bytes | bytes | bytes |` of the table.
@@ -191,11 +205,12 @@ mod tests {
     fn the_sizes_are_read_and_the_smallest_with_webassembly_counts() {
         let printed = r#"{"entries":{".":{"wasm":9,"glue":3,"total":12,"file":12},
             "./ping":{"wasm":0,"glue":1,"total":1,"file":1},"./raknet":{"wasm":5,"glue":3,"total":8,"file":9}},
-            "clients":{"rakwire":12,"another":99}}"#;
-        let (entries, clients) = parse(printed).unwrap();
+            "parts":{"WebTransport":3},"clients":{"rakwire":12,"another":99}}"#;
+        let Sizes { entries, parts, clients } = parse(printed).unwrap();
+        assert_eq!(parts, BTreeMap::from([("WebTransport".to_owned(), 3)]));
         assert_eq!(clients, BTreeMap::from([("another".to_owned(), 99), ("rakwire".to_owned(), 12)]));
         assert_eq!(smallest(&entries), Some(Entry { wasm: 5, glue: 3, file: 9 }));
-        assert_eq!(parse("{\"entries\":{\".\":{}},\"clients\":{}}"), None);
+        assert_eq!(parse("{\"entries\":{\".\":{}},\"parts\":{},\"clients\":{}}"), None);
     }
 
     #[test]
