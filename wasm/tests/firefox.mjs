@@ -2,10 +2,14 @@
 
 import { execFileSync, spawn } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { networkInterfaces, tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { WebSocket } from "ws";
+
+/** Firefox looks for no way of data channels over the loopback interface, so that it gets another address of this machine. */
+export const OWN_ADDRESS = Object.values(networkInterfaces()).flat().find(({ family, internal }) => family === "IPv4" && !internal)?.address;
+export const NO_ADDRESS = OWN_ADDRESS === undefined ? "this machine has no address but those of loopback" : false;
 
 const START_MS = 90_000;
 /** Enough for a page that waits for several things one after the other. */

@@ -48,8 +48,8 @@ export async function startTcpWay(t, relay) {
   return way;
 }
 
-/** A way for UDP to a port of this machine, which can be blocked. Of each `one` datagrams it loses one, and all that are longer than
- * `way.longest` bytes. */
+/** A way for UDP to a port of this machine, which can be blocked, and give its clients other ports. Of each `one` datagrams it loses
+ * one, and all that are longer than `way.longest` bytes. */
 export async function startUdpWay(t, port, { one = Infinity } = {}) {
   const near = createSocket("udp4");
   const clients = new Map();
@@ -62,11 +62,14 @@ export async function startUdpWay(t, port, { one = Infinity } = {}) {
     way.lost += isLost;
     return way.isOpen && !isLost && datagram.length <= way.longest;
   };
+  const farSocket = (client, address) => {
+    const far = createSocket("udp4");
+    far.on("message", (answer) => passes(answer) && near.send(answer, client, address));
+    return far;
+  };
   near.on("message", (datagram, { port: client, address }) => {
     if (!clients.has(client)) {
-      const far = createSocket("udp4");
-      far.on("message", (answer) => passes(answer) && near.send(answer, client, address));
-      clients.set(client, { far, address });
+      clients.set(client, { far: farSocket(client, address), address });
     }
     if (passes(datagram)) {
       clients.get(client).far.send(datagram, port, "127.0.0.1");
@@ -75,6 +78,13 @@ export async function startUdpWay(t, port, { one = Infinity } = {}) {
   await new Promise((resolve) => near.bind(0, "127.0.0.1", resolve));
   t.after(() => [near, ...[...clients.values()].map(({ far }) => far)].forEach((socket) => socket.close()));
   way.port = near.address().port;
+  /** Gives each client another port, as a NAT does that has forgotten the one before: what is sent there is lost. */
+  way.moveClients = () => {
+    for (const [client, place] of clients) {
+      place.far.close();
+      place.far = farSocket(client, place.address);
+    }
+  };
   /** Sends a datagram to each client in the place of the server. */
   way.sendToClients = (datagram) => clients.forEach(({ address }, client) => near.send(datagram, client, address));
   return way;

@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { createSocket } from "node:dgram";
 import { cpSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { networkInterfaces, tmpdir } from "node:os";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { test } from "node:test";
@@ -13,15 +13,12 @@ import { connect } from "rakwire";
 
 import { openPage } from "./browser.mjs";
 import { serve } from "./bundlers/serve.mjs";
-import { openFirefox } from "./firefox.mjs";
+import { NO_ADDRESS, OWN_ADDRESS, openFirefox } from "./firefox.mjs";
 import { PROTOCOLS } from "./protocols.mjs";
-import { LIMIT_MS, next, pattern, startEcho, startRelay } from "./support.mjs";
+import { LIMIT_MS, next, pattern, startEcho, startMonitoredRelay, startRelay } from "./support.mjs";
 import { startUdpWay } from "./way.mjs";
 
 const PACKAGE = fileURLToPath(new URL("..", import.meta.url));
-/** Firefox looks for no way over the loopback interface, so that it gets another address of this machine. */
-const OWN_ADDRESS = Object.values(networkInterfaces()).flat().find(({ family, internal }) => family === "IPv4" && !internal)?.address;
-const NO_ADDRESS = OWN_ADDRESS === undefined ? "this machine has no address but those of loopback" : false;
 
 /** A name that no resolver knows (RFC 6761 section 6.2). */
 const NAME = "game.test";
@@ -235,6 +232,40 @@ test("in Chromium a page of the public network reaches a relay of this machine w
   for (const transport of ["websocket", "webtransport", "webrtc"]) {
     assert.equal(await attempt(relay.address, { transport }), transport);
   }
+});
+
+test("in Chromium a session goes on when a NAT gives its page another port", async (t) => {
+  const echo = await startEcho(t);
+  const relay = await startMonitoredRelay(t, { game: echo.address }, "--allow-any-origin");
+  const { webrtc } = await (await fetch(`http://${relay.address}/transports`)).json();
+  const way = await startUdpWay(t, webrtc.port);
+  const page = await openPage(t);
+  await page.goto(await servePage(t));
+  const options = { fingerprint: webrtc.fingerprint, transport: "webrtc", target: "game", timeoutMs: LIMIT_MS, silenceTimeoutMs: LIMIT_MS };
+  await page.evaluate(async ([url, options]) => {
+    const { connect } = await import("/dist/index.js");
+    const connection = await connect(url, options);
+    globalThis.game = { connection, events: [] };
+    ["interrupted", "resumed"].forEach((name) => connection.addEventListener(name, () => globalThis.game.events.push(name)));
+  }, [`ws://127.0.0.1:${way.port}/ws`, options]);
+  const ask = (number) =>
+    page.evaluate(async (number) => {
+      const { connection } = globalThis.game;
+      connection.send(Uint8Array.of(0xfe, number), { reliability: "reliable" });
+      return (await connection.receive()).bytes[1];
+    }, number);
+  assert.equal(await ask(0), 0);
+  for (let number = 1; number <= 3; number++) {
+    way.moveClients();
+    assert.equal(await ask(number), number);
+  }
+  const seen = await page.evaluate(async () => {
+    const { connection, events } = globalThis.game;
+    return { events, transport: connection.transport, code: (await connection.close()).code };
+  });
+  assert.deepEqual(seen, { events: [], transport: "webrtc", code: "local" });
+  const metrics = await (await fetch(`http://${relay.admin}/metrics`)).text();
+  assert.match(metrics, /^rakwire_relay_webrtc_sessions_total\{state="begun"\} 1$/m);
 });
 
 /** The title of a page of another server in Firefox, which connects, plays, and says how it went. */
