@@ -6,7 +6,8 @@ import { test } from "node:test";
 import { check, startControlled } from "./failures/check.mjs";
 import { serveTable, tableInPage } from "./failures/page.mjs";
 import { tabRows } from "./failures/tab.mjs";
-import { openFirefox } from "./firefox.mjs";
+import { NO_ADDRESS, OWN_ADDRESS, openFirefox } from "./firefox.mjs";
+import { WAYS, nameOf } from "./leave.mjs";
 
 for (const transport of ["auto", "websocket"]) {
   test(`a page in Firefox sees what is wrong with a relay or a server, with the transport ${transport}`, async (t) => {
@@ -19,8 +20,12 @@ for (const transport of ["auto", "websocket"]) {
   });
 }
 
-test("a connection in Firefox ends with its tab", async (t) => {
-  const firefox = await openFirefox();
-  t.after(() => firefox.close());
-  check("Firefox, tab", await tabRows(t, firefox.openTab, await serveTable(t)), 3);
-});
+for (const way of WAYS) {
+  const atOwnAddress = way.transport === "webrtc";
+  test(`a connection in Firefox ends with its tab: ${nameOf(way)}`, { skip: atOwnAddress && NO_ADDRESS }, async (t) => {
+    const firefox = await openFirefox();
+    t.after(() => firefox.close());
+    const listen = atOwnAddress ? `${OWN_ADDRESS}:0` : "127.0.0.1:0";
+    check(`Firefox, tab, ${nameOf(way)}`, await tabRows(t, firefox.openTab, await serveTable(t), way, { listen }), 3);
+  });
+}

@@ -7,6 +7,7 @@ import { launch, openPage } from "./browser.mjs";
 import { check, checkProgram, startControlled } from "./failures/check.mjs";
 import { serveTable, tableInPage } from "./failures/page.mjs";
 import { tabRows } from "./failures/tab.mjs";
+import { WAYS, nameOf } from "./leave.mjs";
 
 const [MAJOR] = process.versions.node.split(".");
 
@@ -23,24 +24,26 @@ for (const transport of ["auto", "websocket"]) {
   });
 }
 
-test("a connection in Chromium ends with its tab, and outlives that it is frozen", async (t) => {
-  // Pages are kept for a return, as they are for players.
-  const browser = await launch([], undefined, ["--disable-back-forward-cache"]);
-  t.after(() => browser.close());
-  const openTab = async (url) => {
-    const page = await browser.newPage();
-    await page.goto(url);
-    const devtools = await page.context().newCDPSession(page);
-    const set = (state) => devtools.send("Page.setWebLifecycleState", { state });
-    return {
-      evaluate: (expression) => page.evaluate(expression),
-      close: () => page.close(),
-      reload: () => page.reload(),
-      leave: () => page.goto("about:blank"),
-      comeBack: () => page.goBack({ waitUntil: "commit" }),
-      freeze: () => set("frozen"),
-      thaw: () => set("active"),
+for (const way of WAYS) {
+  test(`a connection in Chromium ends with its tab, and outlives that it is frozen: ${nameOf(way)}`, async (t) => {
+    // Pages are kept for a return, as they are for players.
+    const browser = await launch([], undefined, ["--disable-back-forward-cache"]);
+    t.after(() => browser.close());
+    const openTab = async (url) => {
+      const page = await browser.newPage();
+      await page.goto(url);
+      const devtools = await page.context().newCDPSession(page);
+      const set = (state) => devtools.send("Page.setWebLifecycleState", { state });
+      return {
+        evaluate: (expression) => page.evaluate(expression),
+        close: () => page.close(),
+        reload: () => page.reload(),
+        leave: () => page.goto("about:blank"),
+        comeBack: () => page.goBack({ waitUntil: "commit" }),
+        freeze: () => set("frozen"),
+        thaw: () => set("active"),
+      };
     };
-  };
-  check("Chromium, tab", await tabRows(t, openTab, await serveTable(t), { keepsPages: true, freezesPages: true }), 4);
-});
+    check(`Chromium, tab, ${nameOf(way)}`, await tabRows(t, openTab, await serveTable(t), way, { keepsPages: true, freezesPages: true }), 4);
+  });
+}

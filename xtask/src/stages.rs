@@ -515,9 +515,10 @@ fn wasm_tests(shell: &Shell) -> Result<()> {
 }
 
 /// The tests of the npm package with more than Node, Chromium and one foreign server.
-const OTHER_BROWSERS: [&str; 6] = [
+const OTHER_BROWSERS: [&str; 7] = [
     "failures-firefox.test.mjs",
     "foreign.test.mjs",
+    "leave.test.mjs",
     "local-network.test.mjs",
     "paths.test.mjs",
     "transports.test.mjs",

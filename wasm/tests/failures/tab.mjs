@@ -3,13 +3,15 @@
 
 import { performance } from "node:perf_hooks";
 
+import { DISCONNECTED } from "../leave.mjs";
 import { startLoggedEcho, startRelay, until } from "../support.mjs";
 import { startTcpWay } from "../way.mjs";
 
 /** Opens a connection, and notes what happens to it. */
-const OPEN = (url) => `(async () => {
+const OPEN = (url, { transport, inWorker }) => `(async () => {
   const { connect } = await import("/dist/index.js");
-  const connection = await connect(${JSON.stringify(url)}, { target: "game", transport: "websocket", timeoutMs: 60000 });
+  const { worker } = await import("/dist/worker.js");
+  const connection = await connect(${JSON.stringify(url)}, { target: "game", transport: "${transport}", timeoutMs: 60000, ${inWorker ? "worker" : ""} });
   globalThis.events = [];
   for (const name of ["interrupted", "resumed"]) {
     connection.addEventListener(name, () => globalThis.events.push(name));
@@ -19,27 +21,36 @@ const OPEN = (url) => `(async () => {
   return "open";
 })()`;
 
-/** Waits until it is clear what becomes of the connection. */
-const GO_ON = `(async () => {
+/** Waits until it is clear what becomes of the connection, if the page still has it. */
+const GO_ON = (open) => `(async () => {
+  if (globalThis.events === undefined) return ${open};
   while (["interrupted", undefined].includes(globalThis.events.at(-1))) await new Promise((resolve) => setTimeout(resolve, 5));
   return globalThis.events.join(", ");
 })()`;
 
+/** What was sent before it comes back, and nothing has happened to the connection. */
+const ECHO = `(async () => {
+  globalThis.connection.send(Uint8Array.of(0xfe), { reliability: "reliable" });
+  await globalThis.connection.receive();
+  return ["goes on", ...globalThis.events].join(", ");
+})()`;
+
 /**
- * The rows. `openTab` opens a tab at a URL: `evaluate` is what an expression there is, `close`, `reload`, `leave` and `comeBack` do
- * that, and `freeze` and `thaw` where the browser can.
+ * The rows by one transport, with or without a worker. `openTab` opens a tab at a URL: `evaluate` is what an expression there is,
+ * `close`, `reload`, `leave` and `comeBack` do that, and `freeze` and `thaw` where the browser can. The relay listens at `listen`.
  */
-export async function tabRows(t, openTab, home, { keepsPages = false, freezesPages = false } = {}) {
+export async function tabRows(t, openTab, home, mode, { keepsPages = false, freezesPages = false, listen = "127.0.0.1:0" } = {}) {
   const echo = await startLoggedEcho(t);
-  const relay = await startRelay(t, { game: `${echo.address},kind=raknet` });
-  const way = await startTcpWay(t, relay);
+  const relay = await startRelay(t, { game: `${echo.address},kind=raknet` }, "--allow-any-origin", "--listen", listen);
+  const way = mode.transport === "websocket" ? await startTcpWay(t, relay) : { url: `ws://${relay.address}/ws` };
+  const open = OPEN(way.url, mode);
   const ends = () => echo.logged().match(/(?<= disconnected .*reason=).*/g) ?? [];
   const rows = [];
 
   /** Does something to a new tab with a connection. `later` is what its page sees then. */
   async function row(what, happens, expected, later = async () => undefined) {
     const tab = await openTab(home);
-    await tab.evaluate(OPEN(way.url));
+    await tab.evaluate(open);
     const before = ends().length;
     const startedAt = performance.now();
     await happens(tab);
@@ -56,19 +67,19 @@ export async function tabRows(t, openTab, home, { keepsPages = false, freezesPag
     }
   }
 
-  const gone = "the other peer disconnected";
-  await row("closed", (tab) => tab.close(), { page: undefined, server: gone });
-  await row("reloaded", (tab) => tab.reload(), { page: "open", server: gone }, (tab) => tab.evaluate(OPEN(way.url)));
+  await row("closed", (tab) => tab.close(), { page: undefined, server: DISCONNECTED });
+  await row("reloaded", (tab) => tab.reload(), { page: "open", server: DISCONNECTED }, (tab) => tab.evaluate(open));
   // A page that the browser has not kept is loaded anew.
-  const [page, look] = keepsPages ? ["page-left", GO_ON] : ["open", OPEN(way.url)];
-  await row("restored", (tab) => tab.leave().then(tab.comeBack), { page, server: gone }, (tab) => tab.evaluate(look));
+  const restored = { page: keepsPages ? "page-left" : "open", server: DISCONNECTED };
+  await row("restored", (tab) => tab.leave().then(tab.comeBack), restored, (tab) => tab.evaluate(GO_ON(open)));
   if (freezesPages) {
     const freeze = async (tab) => {
       await tab.freeze();
-      way.cut();
+      way.cut?.();
       await tab.thaw();
     };
-    await row("frozen", freeze, { page: "interrupted, resumed", server: undefined }, (tab) => tab.evaluate(GO_ON));
+    const [page, look] = way.cut ? ["interrupted, resumed", GO_ON(open)] : ["goes on", ECHO];
+    await row("frozen", freeze, { page, server: undefined }, (tab) => tab.evaluate(look));
   }
   return rows;
 }

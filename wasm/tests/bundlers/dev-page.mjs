@@ -1,0 +1,75 @@
+// A page with a connection under the dev server of Vite, whose script is saved again.
+
+import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+import { launch } from "../browser.mjs";
+import { until } from "../support.mjs";
+import { PAGE, TOOLS } from "./tools.mjs";
+
+const PACKAGE = fileURLToPath(new URL("../..", import.meta.url));
+
+/** After so long a save that has led to nothing is repeated. */
+const AGAIN_MS = 5_000;
+
+/** How a script takes part in hot updates: not at all, so that Vite reloads the page, or by taking itself down. */
+export const SCRIPTS = {
+  "full reload": "",
+  "hot update": "import.meta.hot.accept(); import.meta.hot.dispose(() => connection.close());",
+};
+
+const script = (number, update, url, { transport, inWorker }) => `// Save ${number}
+  import { connect } from "rakwire";
+  import { worker } from "rakwire/worker";
+  document.title = "loading ${number}";
+  const options = { target: "game", transport: ${JSON.stringify(transport)}, timeoutMs: 60_000, ${inWorker ? "worker" : ""} };
+  const connection = await connect(${JSON.stringify(url)}, options);
+  document.title = "open ${number}";
+  ${update}`;
+
+/** Serves and opens such a page, which connects to the relay at `url`. `save` saves its script, and completes once it has connected. */
+export async function openDevPage(t, update, url, mode) {
+  const folder = mkdtempSync(join(tmpdir(), "rakwire-dev-"));
+  t.after(() => rmSync(folder, { recursive: true, force: true }));
+  const installed = join(folder, "node_modules/rakwire");
+  mkdirSync(installed, { recursive: true });
+  for (const part of ["dist", "pkg", "package.json"]) {
+    cpSync(join(PACKAGE, part), join(installed, part), { recursive: true });
+  }
+  writeFileSync(join(folder, "package.json"), JSON.stringify({ name: "page", private: true, type: "module" }));
+  writeFileSync(join(folder, "index.html"), PAGE);
+  let number = 1;
+  const write = () => writeFileSync(join(folder, "main.js"), script(number, SCRIPTS[update], url, mode));
+  write();
+  const server = await TOOLS["vite 8"].dev(folder);
+  t.after(() => server.stop());
+  const browser = await launch();
+  t.after(() => browser.close());
+  const page = await browser.newPage();
+  let [loads, listening] = [0, 0];
+  page.on("framenavigated", () => (loads += 1));
+  // What is saved before its page listens for updates, Vite tells nobody.
+  page.on("console", (message) => (listening += message.text() === "[vite] connected."));
+  await page.goto(server.url);
+  const title = () => page.title().catch(() => "");
+  const isOpen = async () => listening === loads && (await title()) === `open ${number}`;
+  await until(isOpen, "the page connects");
+  return {
+    loads: () => loads,
+    async save() {
+      number += 1;
+      let writeAt = 0;
+      const isSaved = async () => {
+        // Vite's watcher may miss a save that is close to the one before.
+        if (Date.now() >= writeAt && (await title()) === `open ${number - 1}`) {
+          write();
+          writeAt = Date.now() + AGAIN_MS;
+        }
+        return isOpen();
+      };
+      await until(isSaved, "the page connects once more");
+    },
+  };
+}
