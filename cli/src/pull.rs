@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use rakwire_native::endpoint::SharedHook;
 use rakwire_native::raknet::{Connection, Endpoint, RakNet};
-use rakwire_plugins::directory::DirectoryStore;
+use rakwire_plugins::directory::{DirectoryLimits, DirectoryStore};
 use rakwire_plugins::files::{self, FileReceiver, Limits, Progress, ReceiverEvent};
 
 use crate::failure::{Failure, print};
@@ -29,10 +29,10 @@ pub(crate) struct Arguments {
     directory: PathBuf,
     #[command(flatten)]
     link: Link,
-    /// Take no more files, and make no more directories
+    /// Have no more files and no more directories in DIR in all, with those of before
     #[arg(long, value_name = "N", default_value_t = 100_000)]
     max_files: u32,
-    /// Take no more bytes in all
+    /// Have no more bytes in DIR in all, with those of before and of attempts that were cut off
     #[arg(long, value_name = "BYTES", default_value_t = 10_000_000_000)]
     max_bytes: u64,
     /// Take no file with more bytes (default: as many as in all)
@@ -48,7 +48,13 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
         bytes: arguments.max_bytes,
         timeout: link.timeout,
     };
-    let store = DirectoryStore::new(&arguments.directory, arguments.max_files).map_err(Failure::usage)?;
+    let limits_of_directory = DirectoryLimits {
+        files: arguments.max_files,
+        directories: arguments.max_files,
+        bytes: arguments.max_bytes,
+    };
+    let store = DirectoryStore::new(&arguments.directory, limits_of_directory);
+    let store = store.map_err(|error| Failure::usage(transfer::advised(&error)))?;
     let mut plugin = FileReceiver::new(store, limits);
     plugin.set_rate(link.rate);
     let receiver = Receiver::new(plugin);
@@ -115,6 +121,7 @@ async fn pull(
     connection.disconnect().await;
     receiver.with(|receiver| receiver.store.close());
     result.map_err(|failure| {
-        transfer::failed(failure, receiver.with(|receiver| receiver.store.error.take()).as_deref())
+        let error = receiver.with(|receiver| receiver.store.error.take());
+        transfer::failed(failure, error.as_ref().map(transfer::advised))
     })
 }

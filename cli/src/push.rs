@@ -78,9 +78,7 @@ async fn push(endpoint: &Endpoint, sender: &Sender, link: &Link, target: &str) -
             iter::from_fn(|| sender.with(FileSender::poll_event)).find_map(outcome).ok_or(failure)?
         }
     };
-    ended.map_err(|failure| {
-        transfer::failed(failure, sender.with(|sender| sender.source.error.take()).as_deref())
-    })?;
+    ended.map_err(|failure| transfer::failed(failure, sender.with(|sender| sender.source.error.take())))?;
     let Totals { files, bytes } = sender.with(|sender| sender.source.totals());
     print(format_args!("the other side has all {files} files, {bytes} bytes\n"))
 }

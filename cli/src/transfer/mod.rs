@@ -3,6 +3,7 @@
 mod link;
 mod progress;
 
+use rakwire_plugins::directory::{DirectoryError, DirectoryLimit};
 use rakwire_plugins::files::{self, Reason};
 
 use crate::failure::Failure;
@@ -15,10 +16,10 @@ pub(crate) const WINDOW: usize = 64;
 pub(crate) const MESSAGE: usize = 32_768;
 
 /// Why a transfer failed, and what to do about it; `error` is what the disk has said.
-pub(crate) fn failed(failure: files::Failure, error: Option<&str>) -> Failure {
+pub(crate) fn failed(failure: files::Failure, error: Option<String>) -> Failure {
     let advice = match failure {
         files::Failure::Here(Reason::Storage) => {
-            return Failure::runtime(error.unwrap_or("a file cannot be read or written"));
+            return Failure::runtime(error.as_deref().unwrap_or("a file cannot be read or written"));
         }
         files::Failure::Disconnected => "; run the same again to go on",
         files::Failure::There(Reason::Storage) => "; look there for the reason",
@@ -28,4 +29,11 @@ pub(crate) fn failed(failure: files::Failure, error: Option<&str>) -> Failure {
         files::Failure::Here(_) | files::Failure::There(_) => "",
     };
     Failure::runtime(format!("the transfer failed: {failure}{advice}"))
+}
+
+/// What is wrong with a directory, and what to do about it.
+pub(crate) fn advised(error: &DirectoryError) -> String {
+    let DirectoryError::Exceeds(_, limit) = error else { return error.to_string() };
+    let option = if matches!(limit, DirectoryLimit::Bytes(_)) { "--max-bytes" } else { "--max-files" };
+    format!("{error}; allow more with {option}, or remove what is not needed there")
 }

@@ -190,6 +190,23 @@ fn more_than_is_allowed_is_refused_on_both_sides() {
     fails(&["push", &from, &receiver.announced], 1, "the other peer says: there are more files");
 }
 
+/// What was there before counts, whether it came by a transfer or not.
+#[test]
+fn a_directory_never_has_more_than_is_allowed() {
+    let scratch = Scratch::new("totals");
+    let (one, other) = ([1_u8; 60_000], [2_u8; 60_000]);
+    let first = listen(&["push", &scratch.directory("first", &[("one", &one)])]);
+    let second = listen(&["push", &scratch.directory("second", &[("other", &other)])]);
+    let to = scratch.path("to");
+    succeeds(&["pull", &to, &first.announced, "--max-bytes", "100000"]);
+    fails(&["pull", &to, &second.announced, "--max-bytes", "100000"], 1, "--max-bytes");
+    fails(&["pull", &to, &second.announced, "--max-files", "1"], 1, "--max-files");
+    fails(&["pull", &to, &second.announced, "--max-bytes", "50000"], 2, "--max-bytes");
+    assert_eq!(read(&to).keys().filter(|path| path.starts_with("other")).count(), 0);
+    succeeds(&["pull", &to, &second.announced, "--max-bytes", "120000", "--max-files", "2"]);
+    succeeds(&["pull", &to, &first.announced, "--max-bytes", "120000", "--max-files", "2"]);
+}
+
 #[test]
 fn keys_protect_a_transfer() {
     let scratch = Scratch::new("transfer-keys");

@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use super::shown;
+use super::usage::DirectoryLimit;
 
 /// Why a directory cannot be sent, or not be received in.
 #[derive(Debug)]
@@ -11,8 +12,10 @@ use super::shown;
 pub enum DirectoryError {
     /// A file or a directory cannot be read.
     CannotRead(PathBuf, io::Error),
-    /// The directory cannot be made.
+    /// A file cannot be written, or the directory not be made.
     CannotWrite(PathBuf, io::Error),
+    /// The directory that files are received in has more than it may, or would have with what is to come.
+    Exceeds(PathBuf, DirectoryLimit),
     /// It has a symbolic link, which may lead elsewhere.
     Link(PathBuf),
     /// It has something that is neither a file nor a directory.
@@ -29,6 +32,11 @@ impl core::fmt::Display for DirectoryError {
         match self {
             Self::CannotRead(path, error) => write!(f, "cannot read {}: {error}", shown(path)),
             Self::CannotWrite(path, error) => write!(f, "cannot write to {}: {error}", shown(path)),
+            Self::Exceeds(path, limit) => write!(
+                f,
+                "{} may have {limit} in all, with what was in it before, and more does not fit",
+                shown(path)
+            ),
             Self::Link(path) => write!(f, "{} is a symbolic link, {not_sent}", shown(path)),
             Self::NoFile(path) => write!(f, "{} is no file and no directory, {not_sent}", shown(path)),
             Self::BadName(path) => write!(
@@ -46,6 +54,7 @@ impl core::error::Error for DirectoryError {
     fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
         match self {
             Self::CannotRead(_, error) | Self::CannotWrite(_, error) => Some(error),
+            Self::Exceeds(_, limit) => Some(limit),
             Self::Link(_) | Self::NoFile(_) | Self::BadName(_) | Self::TooManyFiles => None,
         }
     }

@@ -7,7 +7,7 @@
 //! ```
 //! use std::time::Duration;
 //!
-//! use rakwire_plugins::directory::{DirectorySource, DirectoryStore};
+//! use rakwire_plugins::directory::{DirectoryLimits, DirectorySource, DirectoryStore};
 //! use rakwire_plugins::files::{FileReceiver, FileSender, Limits};
 //! use rakwire_plugins::rakwire::raknet::RakNet;
 //!
@@ -19,8 +19,8 @@
 //! sender.serve_all();
 //!
 //! let limits = Limits { files: 100, file_bytes: 1 << 30, bytes: 1 << 32, timeout: Duration::from_secs(10) };
-//! // At most 100 directories are made in it.
-//! let store = DirectoryStore::new(&downloads, 100)?;
+//! // What is in the directory in all, also from transfers that did not come to their end.
+//! let store = DirectoryStore::new(&downloads, DirectoryLimits { files: 100, directories: 100, bytes: 1 << 32 })?;
 //! let receiver = FileReceiver::<RakNet, _, 64, 8, 8_192>::new(store, limits);
 //! # drop((sender, receiver));
 //! # std::fs::remove_dir_all(&root)?;
@@ -31,6 +31,7 @@ mod error;
 mod patches;
 mod source;
 mod store;
+mod usage;
 
 use std::format;
 use std::path::Path;
@@ -39,17 +40,13 @@ use std::prelude::rust_2024::*;
 pub use self::error::DirectoryError;
 pub use self::source::DirectorySource;
 pub use self::store::DirectoryStore;
+pub use self::usage::{DirectoryLimit, DirectoryLimits};
 
 /// The directory for parts of files in the directory that files are received in.
 const PARTS: &str = ".rakwire-part";
 
 /// A path as text that is safe to print.
 fn shown(path: &Path) -> String {
-    escaped(path.as_os_str().as_encoded_bytes())
-}
-
-/// Bytes as text without control characters.
-fn escaped(bytes: &[u8]) -> String {
-    let text = String::from_utf8_lossy(bytes);
+    let text = path.to_string_lossy();
     format!("{}", text.escape_debug()).replace("\\'", "'")
 }

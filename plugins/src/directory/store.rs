@@ -1,6 +1,6 @@
 //! A directory that files are received in.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::format;
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
@@ -12,7 +12,8 @@ use sha2::{Digest, Sha256};
 
 use super::error::DirectoryError;
 use super::patches::{self, Patcher, StepError};
-use super::{PARTS, escaped, shown};
+use super::usage::{DirectoryLimit, DirectoryLimits, Usage};
+use super::{PARTS, shown};
 
 /// The most directories inside each other.
 const MAX_DEPTH: usize = 32;
@@ -21,11 +22,10 @@ const MAX_DEPTH: usize = 32;
 /// is written through a link. The module has an example.
 pub struct DirectoryStore {
     root: PathBuf,
-    /// How many directories may be made in it still.
-    directories_left: u32,
+    usage: Usage,
     open: HashMap<u32, OpenFile>,
     /// Why a file could not be written, which has ended a transfer.
-    pub error: Option<String>,
+    pub error: Option<DirectoryError>,
 }
 
 struct OpenFile {
@@ -34,6 +34,8 @@ struct OpenFile {
     file: File,
     /// Whether it is the file in its place, which is looked at, and not the part.
     is_in_place: bool,
+    /// Whether its part counts as one of the files; one that replaces a file does not.
+    is_counted: bool,
     size: u64,
     /// The older version that is in place.
     base: Option<File>,
@@ -52,24 +54,91 @@ impl core::fmt::Debug for DirectoryStore {
 }
 
 impl DirectoryStore {
-    /// A directory, which is made if it does not exist, and up to so many others in it.
+    /// A directory, which is made if it does not exist, and holds no more than this in all. While a file is replaced, its older
+    /// version counts as well, and so does a patch for it; parts of earlier attempts are removed when they take the place of
+    /// what comes. Names have at most 255 bytes, which do not count.
     ///
     /// # Errors
-    /// [`DirectoryError::CannotWrite`].
-    pub fn new(root: impl AsRef<Path>, directories: u32) -> Result<Self, DirectoryError> {
+    /// [`DirectoryError::CannotWrite`], [`DirectoryError::CannotRead`], and [`DirectoryError::Exceeds`] if there is more in it
+    /// already.
+    pub fn new(root: impl AsRef<Path>, limits: DirectoryLimits) -> Result<Self, DirectoryError> {
         let root = root.as_ref();
         fs::create_dir_all(root).map_err(|error| DirectoryError::CannotWrite(root.to_owned(), error))?;
-        Ok(Self { root: root.to_owned(), directories_left: directories, open: HashMap::new(), error: None })
+        let usage = Usage::new(limits);
+        let mut store = Self { root: root.to_owned(), usage, open: HashMap::new(), error: None };
+        match store.measure() {
+            Ok(()) => Ok(store),
+            Err(error) => Err(limit_of(&error).map_or_else(
+                || {
+                    DirectoryError::CannotRead(
+                        root.to_owned(),
+                        io::Error::new(error.kind(), error.to_string()),
+                    )
+                },
+                |limit| DirectoryError::Exceeds(root.to_owned(), limit),
+            )),
+        }
+    }
+
+    /// Counts what is there, and makes room if it is too much only with the parts.
+    fn measure(&mut self) -> io::Result<()> {
+        self.usage.add_tree(&self.root)?;
+        let parts = self.root.join(PARTS);
+        if fs::symlink_metadata(&parts).is_ok_and(|found| found.is_dir()) {
+            self.usage.add_parts(&parts)?;
+        }
+        if self.usage.check().is_err() {
+            self.remove_unused()?;
+        }
+        Ok(self.usage.check()?)
     }
 
     /// Closes the files of a transfer that has ended. Their parts stay, for the next attempt.
     pub fn close(&mut self) {
-        for (_, mut open) in self.open.drain() {
-            if open.making.take().is_some() {
-                // Whoever removes the parts removes it as well.
-                let _ = fs::remove_file(open.made());
+        let open: Vec<OpenFile> = self.open.drain().map(|(_, open)| open).collect();
+        for open in open {
+            self.leave(open);
+        }
+    }
+
+    /// Leaves the part of a file for the next attempt, and counts it.
+    fn leave(&mut self, mut open: OpenFile) {
+        if open.making.take().is_some() {
+            // Whoever removes the parts removes it as well.
+            let _ = fs::remove_file(open.made());
+            self.usage.shrink(open.size);
+        }
+        let is_new = !open.is_counted && open.part.exists();
+        self.usage.leave(u32::from(is_new) + u32::from(open.patch_path().exists()));
+    }
+
+    /// Removes the parts that no open file needs: attempts before have left them.
+    fn remove_unused(&mut self) -> io::Result<()> {
+        let parts = self.root.join(PARTS);
+        if !metadata(&parts)?.is_some_and(|found| found.is_dir()) {
+            return Ok(());
+        }
+        let used = |open: &OpenFile| [open.part.clone(), open.patch_path(), open.made()];
+        let used: HashSet<PathBuf> = self.open.values().flat_map(used).collect();
+        for entry in fs::read_dir(&parts)? {
+            let entry = entry?;
+            let (path, found) = (entry.path(), entry.metadata()?);
+            if !found.is_dir() && !used.contains(&path) {
+                fs::remove_file(path)?;
+                self.usage.shrink(found.len());
+                self.usage.remove_file();
             }
         }
+        Ok(())
+    }
+
+    /// Takes the room for something more, if need be that of parts which no open file needs.
+    fn take(&mut self, add: impl Fn(&mut Usage) -> Result<(), DirectoryLimit>) -> io::Result<()> {
+        if add(&mut self.usage).is_err() {
+            self.remove_unused()?;
+            add(&mut self.usage)?;
+        }
+        Ok(())
     }
 
     /// Removes what is left of earlier attempts, when everything is here.
@@ -78,6 +147,7 @@ impl DirectoryStore {
     /// Those of the file system.
     pub fn remove_parts(&mut self) -> io::Result<()> {
         self.close();
+        self.remove_unused()?;
         let parts = self.root.join(PARTS);
         if metadata(&parts)?.is_some_and(|found| found.is_dir()) { fs::remove_dir_all(parts) } else { Ok(()) }
     }
@@ -93,16 +163,29 @@ impl DirectoryStore {
         let parts = self.root.join(PARTS);
         make_directory(&parts)?;
         let part = parts.join(hex(digest.as_slice()));
-        let is_in_place = metadata(&path)?.is_some_and(|found| found.len() == entry.size);
+        let in_place = metadata(&path)?;
+        let is_in_place = in_place.as_ref().is_some_and(|found| found.len() == entry.size);
+        let mut is_counted = metadata(&part)?.is_some();
+        if !is_counted && in_place.is_none() {
+            self.take(Usage::add_file)?;
+            is_counted = true;
+        } else if self.usage.check().is_err() {
+            // Parts that were to replace files count once they are left.
+            self.remove_unused()?;
+        }
         let file = if is_in_place { File::open(&path)? } else { open_part(&part)? };
         let mut present = file.metadata()?.len();
         if present > entry.size {
             file.set_len(0)?;
+            self.usage.shrink(present);
             present = 0;
         }
         let size = entry.size;
         let (base, patch, making) = (None, None, None);
-        self.open.insert(number, OpenFile { path, part, file, is_in_place, size, base, patch, making });
+        let open = OpenFile { path, part, file, is_in_place, is_counted, size, base, patch, making };
+        if let Some(before) = self.open.insert(number, open) {
+            self.leave(before);
+        }
         Ok(present)
     }
 
@@ -135,9 +218,7 @@ impl DirectoryStore {
     fn make_directories(&mut self, name: &str) -> io::Result<()> {
         for directory in self.directories(name)? {
             if metadata(&directory)?.is_none() {
-                let left = self.directories_left.checked_sub(1);
-                self.directories_left =
-                    left.ok_or_else(|| io::Error::other("it needs too many directories"))?;
+                self.usage.add_directory()?;
                 fs::create_dir(directory)?;
             }
         }
@@ -153,26 +234,101 @@ impl DirectoryStore {
         if open.is_in_place {
             return Ok(());
         }
-        let (path, part) = (open.path.clone(), open.part.clone());
+        let (path, part, is_counted) = (open.path.clone(), open.part.clone(), open.is_counted);
         drop(open);
         let name = path.strip_prefix(&self.root).ok().and_then(Path::to_str);
         let name = name.ok_or(io::ErrorKind::NotFound)?.replace(std::path::MAIN_SEPARATOR, "/");
         self.make_directories(&name)?;
         let path = self.place(&name)?;
         check_file(&path)?;
-        fs::rename(part, path)
+        let replaced = metadata(&path)?;
+        fs::rename(part, path)?;
+        match replaced {
+            Some(replaced) => {
+                self.usage.shrink(replaced.len());
+                if is_counted {
+                    self.usage.remove_file();
+                }
+            }
+            None if !is_counted => self.usage.leave(1),
+            None => {}
+        }
+        Ok(())
+    }
+
+    fn try_write(&mut self, number: u32, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        let growth = growth(Some(&self.file(number)?.file), offset, bytes)?;
+        self.take(|usage| usage.grow(growth))?;
+        self.file(number)?.write(offset, bytes)
+    }
+
+    fn try_write_patch(&mut self, number: u32, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        let open = self.file(number)?;
+        if open.patch.is_none() {
+            let path = open.patch_path();
+            let left = length(&path);
+            open.patch = Some(open_empty(&path)?);
+            self.usage.shrink(left);
+        }
+        let growth = growth(self.file(number)?.patch.as_ref(), offset, bytes)?;
+        self.take(|usage| usage.grow(growth))?;
+        self.file(number)?.write_patch(offset, bytes)
+    }
+
+    fn try_apply_patch(&mut self, number: u32, bytes: u64) -> io::Result<PatchStep> {
+        let open = self.file(number)?;
+        let (size, kept) = (open.size, open.kept());
+        if open.making.is_none() {
+            // What is made of it is no longer.
+            self.take(|usage| usage.grow(size))?;
+        }
+        let open = self.file(number)?;
+        let step = open.apply_patch(bytes);
+        if !matches!(step, Ok(PatchStep::Unfinished)) {
+            let left = open.kept();
+            self.usage.shrink(size.saturating_add(kept).saturating_sub(left));
+        }
+        step
+    }
+
+    fn try_discard(&mut self, number: u32) -> io::Result<()> {
+        let open = self.file(number)?;
+        let part = length(&open.part);
+        open.discard()?;
+        self.usage.shrink(part);
+        Ok(())
     }
 
     /// Remembers why something failed.
-    fn failed(&mut self, name: &str, error: &io::Error) -> StorageError {
-        self.error = Some(format!("cannot write {name}: {error}"));
+    fn failed(&mut self, path: &Path, error: io::Error) -> StorageError {
+        self.error = Some(match limit_of(&error) {
+            Some(limit) => DirectoryError::Exceeds(self.root.clone(), limit),
+            None => DirectoryError::CannotWrite(path.to_owned(), error),
+        });
         StorageError
     }
 
-    fn file_failed(&mut self, number: u32, error: &io::Error) -> StorageError {
-        let name = self.open.get(&number).map_or_else(String::new, |open| shown(&open.path));
-        self.failed(&name, error)
+    fn file_failed(&mut self, number: u32, error: io::Error) -> StorageError {
+        let path = self.open.get(&number).map_or_else(PathBuf::new, |open| open.path.clone());
+        self.failed(&path, error)
     }
+}
+
+/// The limit that an error is about.
+fn limit_of(error: &io::Error) -> Option<DirectoryLimit> {
+    error.get_ref()?.downcast_ref().copied()
+}
+
+/// How much longer a file becomes by bytes at a place in it.
+fn growth(file: Option<&File>, offset: u64, bytes: &[u8]) -> io::Result<u64> {
+    let length = file.map_or(Ok(0), |file| file.metadata().map(|found| found.len()))?;
+    let end = offset.saturating_add(u64::try_from(bytes.len()).unwrap_or(u64::MAX));
+    Ok(end.saturating_sub(length))
+}
+
+/// The length of a file, if it is there.
+fn length(path: &Path) -> u64 {
+    fs::symlink_metadata(path).map_or(0, |found| found.len())
 }
 
 /// Bytes as hex digits.
@@ -250,16 +406,18 @@ impl OpenFile {
     }
 
     fn write_patch(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
-        if self.patch.is_none() {
-            self.patch = Some(open_empty(&self.patch_path())?);
-        }
-        let Some(patch) = &mut self.patch else { return Ok(()) };
+        let patch = self.patch.as_mut().ok_or(io::ErrorKind::NotFound)?;
         patch.seek(SeekFrom::Start(offset))?;
         patch.write_all(bytes)
     }
 
     fn patch_path(&self) -> PathBuf {
         self.part.with_extension("patch")
+    }
+
+    /// The bytes of its part and of the patch.
+    fn kept(&self) -> u64 {
+        length(&self.part).saturating_add(length(&self.patch_path()))
     }
 
     /// What the patch makes.
@@ -326,22 +484,23 @@ impl OpenFile {
 
 impl Store for DirectoryStore {
     fn begin(&mut self, file: u32, entry: &Entry<'_>) -> Result<u64, StorageError> {
-        self.try_begin(file, entry).map_err(|error| self.failed(&escaped(entry.path), &error))
+        let begun = self.try_begin(file, entry);
+        begun.map_err(|error| self.failed(Path::new(&*String::from_utf8_lossy(entry.path)), error))
     }
 
     fn read(&mut self, file: u32, offset: u64, buffer: &mut [u8]) -> Result<(), StorageError> {
         let read = self.file(file).and_then(|open| open.read(offset, buffer));
-        read.map_err(|error| self.file_failed(file, &error))
+        read.map_err(|error| self.file_failed(file, error))
     }
 
     fn write(&mut self, file: u32, offset: u64, bytes: &[u8]) -> Result<(), StorageError> {
-        let written = self.file(file).and_then(|open| open.write(offset, bytes));
-        written.map_err(|error| self.file_failed(file, &error))
+        let written = self.try_write(file, offset, bytes);
+        written.map_err(|error| self.file_failed(file, error))
     }
 
     fn discard(&mut self, file: u32) -> Result<(), StorageError> {
-        let discarded = self.file(file).and_then(OpenFile::discard);
-        discarded.map_err(|error| self.file_failed(file, &error))
+        let discarded = self.try_discard(file);
+        discarded.map_err(|error| self.file_failed(file, error))
     }
 
     fn base(&mut self, file: u32) -> Option<u64> {
@@ -355,18 +514,18 @@ impl Store for DirectoryStore {
     }
 
     fn write_patch(&mut self, file: u32, offset: u64, bytes: &[u8]) -> Result<(), StorageError> {
-        let written = self.file(file).and_then(|open| open.write_patch(offset, bytes));
-        written.map_err(|error| self.file_failed(file, &error))
+        let written = self.try_write_patch(file, offset, bytes);
+        written.map_err(|error| self.file_failed(file, error))
     }
 
     fn apply_patch(&mut self, file: u32, bytes: u64) -> Result<PatchStep, StorageError> {
-        let applied = self.file(file).and_then(|open| open.apply_patch(bytes));
-        applied.map_err(|error| self.file_failed(file, &error))
+        let applied = self.try_apply_patch(file, bytes);
+        applied.map_err(|error| self.file_failed(file, error))
     }
 
     fn finish(&mut self, file: u32) -> Result<(), StorageError> {
-        let name = self.open.get(&file).map_or_else(String::new, |open| shown(&open.path));
-        self.try_finish(file).map_err(|error| self.failed(&name, &error))
+        let path = self.open.get(&file).map_or_else(PathBuf::new, |open| open.path.clone());
+        self.try_finish(file).map_err(|error| self.failed(&path, error))
     }
 }
 
@@ -378,7 +537,11 @@ mod tests {
     fn store(name: &str, directories: u32) -> DirectoryStore {
         let root = std::env::temp_dir().join(format!("rakwire-store-{name}-{}", std::process::id()));
         let _ = fs::remove_dir_all(&root);
-        DirectoryStore::new(&root, directories).expect("a directory")
+        DirectoryStore::new(&root, limits(directories, 1 << 30)).expect("a directory")
+    }
+
+    fn limits(directories: u32, bytes: u64) -> DirectoryLimits {
+        DirectoryLimits { files: 10, directories, bytes }
     }
 
     fn begin(store: &mut DirectoryStore, number: u32, path: &str) -> Result<u64, StorageError> {
@@ -399,7 +562,7 @@ mod tests {
         assert!(store.root.join("a/b/2").is_file() && store.root.join("c/3").is_file());
         assert_eq!(store.finish(3), Err(StorageError));
         let error = store.error.take().expect("a reason");
-        assert!(error.ends_with("it needs too many directories"), "{error}");
+        assert!(matches!(error, DirectoryError::Exceeds(_, DirectoryLimit::Directories(3))), "{error}");
         fs::remove_dir_all(&store.root).expect("it is there");
     }
 
@@ -410,6 +573,7 @@ mod tests {
         let patch = patches::make(&old, &new).expect("a patch");
         let mut store = store(name, 0);
         fs::write(store.root.join("a"), &old).expect("a file");
+        store = DirectoryStore::new(&store.root, limits(0, 1 << 30)).expect("a directory");
         assert_eq!(begin_patched(&mut store, &new), Ok(0));
         assert_eq!(store.base(0), Some(old.len() as u64));
         store.write_patch(0, 0, &patch).expect("a file");
@@ -448,7 +612,7 @@ mod tests {
     fn a_patch_that_is_interrupted_leaves_no_part() {
         let (mut store, new) = patched_store("interrupted");
         assert_eq!(store.apply_patch(0, 1_000), Ok(PatchStep::Unfinished));
-        let mut next = DirectoryStore::new(&store.root, 0).expect("a directory");
+        let mut next = DirectoryStore::new(&store.root, limits(0, 1 << 30)).expect("a directory");
         assert_eq!(begin_patched(&mut next, &new), Ok(0));
         let made = store.file(0).expect("it is open").made();
         store.close();
@@ -493,7 +657,7 @@ mod tests {
         open.making.as_mut().expect("it is being made").1 = read_only;
         let made = open.made();
         assert_eq!(store.apply_patch(0, 1_000), Err(StorageError));
-        assert!(store.error.take().expect("a reason").starts_with("cannot write "));
+        assert!(matches!(store.error.take(), Some(DirectoryError::CannotWrite(..))));
         assert!(!made.exists());
         fs::remove_dir_all(&store.root).expect("it is there");
     }
@@ -513,6 +677,144 @@ mod tests {
         begin(&mut store, 0, &format!("{}file", "d/".repeat(MAX_DEPTH))).expect("a part");
         store.finish(0).expect("as deep as may be");
         assert!(begin(&mut store, 1, &format!("{}file", "d/".repeat(MAX_DEPTH + 1))).is_err());
+        fs::remove_dir_all(&store.root).expect("it is there");
+    }
+
+    /// The bytes of all files in a directory and in those inside it.
+    fn bytes_in(directory: &Path) -> u64 {
+        let entries =
+            fs::read_dir(directory).expect("a directory").map(|entry| entry.expect("an entry").path());
+        entries.map(|path| if path.is_dir() { bytes_in(&path) } else { length(&path) }).sum()
+    }
+
+    /// One attempt, which is cut off: of each file so many bytes come.
+    fn attempt(store: &mut DirectoryStore, files: &[(&str, u64)], of_each: u64) -> Result<(), StorageError> {
+        for (number, (path, size)) in files.iter().enumerate() {
+            let number = number as u32;
+            let present =
+                store.begin(number, &Entry { path: path.as_bytes(), size: *size, digest: [0; 32] })?;
+            if of_each > present {
+                store.write(number, present, &vec![7; (of_each - present) as usize])?;
+            }
+            if of_each == *size {
+                store.finish(number)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn exceeds(store: &mut DirectoryStore) -> Option<DirectoryLimit> {
+        match store.error.take() {
+            Some(DirectoryError::Exceeds(_, limit)) => Some(limit),
+            _ => None,
+        }
+    }
+
+    /// A peer that names other files each time fills nothing, whether in one run of the program or in many.
+    #[test]
+    fn many_attempts_leave_no_more_than_the_limit() {
+        let mut store = store("attempts", 0);
+        let limits = limits(0, 10_000);
+        for is_new_run in [false, true] {
+            for number in 0..20 {
+                if is_new_run || number == 0 {
+                    store = DirectoryStore::new(&store.root, limits).expect("parts make room");
+                }
+                let (one, other) = (format!("a{number}"), format!("b{number}"));
+                assert_eq!(attempt(&mut store, &[(&one, 9_000), (&other, 9_000)], 4_000), Ok(()));
+                store.close();
+                assert!(bytes_in(&store.root) <= 10_000);
+            }
+        }
+        // What is complete stays, and counts.
+        assert_eq!(attempt(&mut store, &[("c", 6_000)], 6_000), Ok(()));
+        store.close();
+        assert_eq!(attempt(&mut store, &[("d", 6_000)], 6_000), Err(StorageError));
+        assert_eq!(exceeds(&mut store), Some(DirectoryLimit::Bytes(10_000)));
+        store.close();
+        assert!(bytes_in(&store.root) <= 10_000);
+        fs::remove_dir_all(&store.root).expect("it is there");
+    }
+
+    #[test]
+    fn many_small_files_leave_no_more_than_the_limit() {
+        let mut store = store("small", 0);
+        let count = |store: &DirectoryStore| {
+            let parts = fs::read_dir(store.root.join(PARTS)).expect("a directory").count();
+            parts + fs::read_dir(&store.root).expect("a directory").count() - 1
+        };
+        for number in 0..50 {
+            let (one, other) = (format!("a{number}"), format!("b{number}"));
+            assert_eq!(attempt(&mut store, &[(&one, 1), (&other, 1)], 0), Ok(()));
+            store.close();
+            assert!(count(&store) <= 10, "{}", count(&store));
+        }
+        for number in 0..10 {
+            assert_eq!(attempt(&mut store, &[(&format!("c{number}"), 0)], 0), Ok(()), "{number}");
+        }
+        assert_eq!(attempt(&mut store, &[("c10", 0)], 0), Err(StorageError));
+        assert_eq!(exceeds(&mut store), Some(DirectoryLimit::Files(10)));
+        // Other versions of files that are there already.
+        for number in 0..50 {
+            let digest = [number; 32];
+            assert!(store.begin(0, &Entry { path: b"c0", size: 1, digest }).is_ok());
+            store.close();
+            assert!(count(&store) <= 12, "{}", count(&store));
+        }
+        fs::remove_dir_all(&store.root).expect("it is there");
+    }
+
+    /// What earlier runs have left is removed if it is parts, and refused otherwise.
+    #[test]
+    fn a_limit_that_is_lowered_holds() {
+        let mut store = store("lowered", 0);
+        assert_eq!(attempt(&mut store, &[("a", 4_000)], 4_000), Ok(()));
+        assert_eq!(attempt(&mut store, &[("b", 9_000)], 3_000), Ok(()));
+        store.close();
+        let lowered = DirectoryStore::new(&store.root, limits(0, 5_000)).expect("the part makes room");
+        assert_eq!(bytes_in(&lowered.root), 4_000);
+        let refused = DirectoryStore::new(&store.root, limits(0, 3_999)).expect_err("a file is no part");
+        assert!(matches!(refused, DirectoryError::Exceeds(_, DirectoryLimit::Bytes(3_999))), "{refused}");
+        fs::remove_dir_all(&store.root).expect("it is there");
+    }
+
+    /// A part that goes on is not counted twice, and a file that is replaced does not count any more.
+    #[test]
+    fn what_is_resumed_and_replaced_counts_once() {
+        let mut store = store("once", 0);
+        let limits = limits(0, 10_000);
+        for of_each in [2_000, 4_000, 8_000, 10_000] {
+            store = DirectoryStore::new(&store.root, limits).expect("a directory");
+            assert_eq!(attempt(&mut store, &[("a", 10_000)], of_each), Ok(()), "{of_each}");
+            store.close();
+        }
+        store = DirectoryStore::new(&store.root, DirectoryLimits { bytes: 12_000, ..limits })
+            .expect("a directory");
+        for size in [2_000, 8_000, 3_000, 9_000] {
+            assert_eq!(attempt(&mut store, &[("a", size)], size), Ok(()), "{size}");
+        }
+        assert_eq!(bytes_in(&store.root), 9_000);
+        assert_eq!(store.usage.check(), Ok(()));
+        assert_eq!(
+            attempt(&mut store, &[("a", 4_000)], 4_000),
+            Err(StorageError),
+            "both are there for a while"
+        );
+        fs::remove_dir_all(&store.root).expect("it is there");
+    }
+
+    #[test]
+    fn a_patch_counts_with_what_it_makes() {
+        let (mut store, new) = patched_store("counted-patch");
+        assert_eq!(apply_all(&mut store), PatchStep::Applied);
+        store.finish(0).expect("a right file");
+        store.remove_parts().expect("they are there");
+        let left = bytes_in(&store.root);
+        assert_eq!(left, new.len() as u64);
+        let mut usage = Usage::new(limits(0, left));
+        core::mem::swap(&mut usage, &mut store.usage);
+        assert_eq!(usage.grow((1 << 30) - left), Ok(()), "nothing else is counted");
+        assert!(usage.grow(1).is_err());
         fs::remove_dir_all(&store.root).expect("it is there");
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use rakwire::Instant;
 use rakwire::endpoint::ConnectionId;
 use rakwire::raknet::RakNet;
-use rakwire_plugins::directory::{DirectoryError, DirectorySource, DirectoryStore};
+use rakwire_plugins::directory::{DirectoryError, DirectoryLimits, DirectorySource, DirectoryStore};
 use rakwire_plugins::files::{FileReceiver, FileSender, Limits, Progress, ReceiverEvent};
 
 use super::tree::{connect, receive, transmit};
@@ -41,7 +41,8 @@ impl Drop for Directory {
 /// Transfers everything, and removes the parts.
 fn transfer(source: DirectorySource, to: &Path, id: ConnectionId) -> Progress {
     let limits = Limits { files: 10, file_bytes: 1 << 20, bytes: 1 << 20, timeout: Duration::from_secs(10) };
-    let store = DirectoryStore::new(to, 10).expect("a directory");
+    let store = DirectoryStore::new(to, DirectoryLimits { files: 10, directories: 10, bytes: 1 << 20 })
+        .expect("a directory");
     let mut sender = FileSender::<RakNet, _, 8, 8, 4_096>::new(source);
     let mut receiver = FileReceiver::<RakNet, _, 8, 8, 4_096>::new(store, limits);
     sender.serve_all();

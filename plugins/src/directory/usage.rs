@@ -1,0 +1,156 @@
+//! What a directory that files are received in holds, however many transfers have put it there.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::prelude::rust_2024::*;
+
+use super::PARTS;
+
+/// How much a directory that files are received in may hold in all. What was in it before counts, whoever has put it there,
+/// and so do the parts of files that attempts before have left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DirectoryLimits {
+    /// How many files.
+    pub files: u32,
+    /// How many directories.
+    pub directories: u32,
+    /// How many bytes all files have.
+    pub bytes: u64,
+}
+
+/// The limit that something more would have exceeded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum DirectoryLimit {
+    /// So many files.
+    Files(u32),
+    /// So many directories.
+    Directories(u32),
+    /// So many bytes.
+    Bytes(u64),
+}
+
+impl core::fmt::Display for DirectoryLimit {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            Self::Files(limit) => write!(f, "{limit} files"),
+            Self::Directories(limit) => write!(f, "{limit} directories"),
+            Self::Bytes(limit) => write!(f, "{limit} bytes"),
+        }
+    }
+}
+
+impl core::error::Error for DirectoryLimit {}
+
+impl From<DirectoryLimit> for io::Error {
+    fn from(limit: DirectoryLimit) -> Self {
+        Self::other(limit)
+    }
+}
+
+/// What is in a directory, and what may be.
+#[derive(Debug)]
+pub(super) struct Usage {
+    limits: DirectoryLimits,
+    files: u32,
+    directories: u32,
+    bytes: u64,
+}
+
+impl Usage {
+    /// Nothing is in it yet.
+    pub(super) const fn new(limits: DirectoryLimits) -> Self {
+        Self { limits, files: 0, directories: 0, bytes: 0 }
+    }
+
+    /// Adds what a directory has in it, but for its parts. Links are not followed, and what cannot be entered is no work of a
+    /// transfer. Ends early when there is too much.
+    pub(super) fn add_tree(&mut self, root: &Path) -> io::Result<()> {
+        let mut waiting = vec![root.to_owned()];
+        while let Some(directory) = waiting.pop() {
+            let entries = match fs::read_dir(&directory) {
+                Err(error) if error.kind() == io::ErrorKind::PermissionDenied && directory != root => {
+                    continue;
+                }
+                entries => entries?,
+            };
+            for entry in entries {
+                let entry = entry?;
+                let found = match entry.metadata() {
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                    found => found?,
+                };
+                if !found.is_dir() {
+                    self.add_file()?;
+                    self.grow(found.len())?;
+                } else if directory != root || entry.file_name() != PARTS {
+                    self.add_directory()?;
+                    waiting.push(entry.path());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds the parts of files, which may be removed if they are too many.
+    pub(super) fn add_parts(&mut self, parts: &Path) -> io::Result<()> {
+        for entry in fs::read_dir(parts)? {
+            let found = entry?.metadata()?;
+            self.files = self.files.saturating_add(1);
+            self.bytes = self.bytes.saturating_add(found.len());
+        }
+        Ok(())
+    }
+
+    /// The limit that is exceeded, if one is.
+    pub(super) const fn check(&self) -> Result<(), DirectoryLimit> {
+        let DirectoryLimits { files, directories, bytes } = self.limits;
+        match self {
+            _ if self.files > files => Err(DirectoryLimit::Files(files)),
+            _ if self.directories > directories => Err(DirectoryLimit::Directories(directories)),
+            _ if self.bytes > bytes => Err(DirectoryLimit::Bytes(bytes)),
+            _ => Ok(()),
+        }
+    }
+
+    /// One more file, if it may be.
+    pub(super) fn add_file(&mut self) -> Result<(), DirectoryLimit> {
+        if self.files >= self.limits.files {
+            return Err(DirectoryLimit::Files(self.limits.files));
+        }
+        self.files = self.files.saturating_add(1);
+        Ok(())
+    }
+
+    /// One more directory, if it may be.
+    pub(super) fn add_directory(&mut self) -> Result<(), DirectoryLimit> {
+        if self.directories >= self.limits.directories {
+            return Err(DirectoryLimit::Directories(self.limits.directories));
+        }
+        self.directories = self.directories.saturating_add(1);
+        Ok(())
+    }
+
+    /// So many bytes more, if they may be.
+    pub(super) fn grow(&mut self, bytes: u64) -> Result<(), DirectoryLimit> {
+        let grown = self.bytes.checked_add(bytes).filter(|grown| *grown <= self.limits.bytes);
+        self.bytes = grown.ok_or(DirectoryLimit::Bytes(self.limits.bytes))?;
+        Ok(())
+    }
+
+    /// So many bytes are there no more.
+    pub(super) const fn shrink(&mut self, bytes: u64) {
+        self.bytes = self.bytes.saturating_sub(bytes);
+    }
+
+    /// A file is there no more.
+    pub(super) const fn remove_file(&mut self) {
+        self.files = self.files.saturating_sub(1);
+    }
+
+    /// Files stay that a transfer has left, whatever the limit.
+    pub(super) const fn leave(&mut self, files: u32) {
+        self.files = self.files.saturating_add(files);
+    }
+}
