@@ -200,9 +200,12 @@ pub(crate) struct ListArgs {
 /// Announces a game server to relays, which find it with --discover, until this ends.
 #[derive(Debug, Args)]
 pub(crate) struct AnnounceArgs {
-    /// Redis or Valkey, as redis://HOST:PORT/ or unix:///PATH.
+    /// Redis or Valkey, as redis://HOST:PORT/, rediss://HOST:PORT/ (TLS) or unix:///PATH.
     #[arg(long, value_name = "URL", env = "RAKWIRE_RELAY_DISCOVER")]
     pub(crate) redis: String,
+    /// PEM file with the authority of its certificate, for rediss://; without it what the system trusts.
+    #[arg(long, value_name = "FILE", env = "RAKWIRE_RELAY_DISCOVER_CA")]
+    pub(crate) ca: Option<PathBuf>,
     /// Name of the server for clients.
     #[arg(long)]
     pub(crate) name: TargetName,

@@ -25,6 +25,7 @@ pub struct Counters {
     pub(crate) proxy_headers_refused: Counter,
     pub(crate) stalled: Counter,
     pub(crate) announcements_refused: Counter,
+    pub(crate) store_failures: Counter,
     closes: [Counter; CloseKind::ALL.len()],
     /// Connections of clients by transport: those that were opened, and those of them that have ended.
     transports: [(Counter, Counter); TransportKind::ALL.len()],
@@ -74,6 +75,7 @@ impl Counters {
             proxy_headers_refused: self.proxy_headers_refused.get(),
             stalled: self.stalled.get(),
             announcements_refused: self.announcements_refused.get(),
+            store_failures: self.store_failures.get(),
             closes: self.closes.each_ref().map(Counter::get),
             transports: self.transports.each_ref().map(|(opened, ended)| {
                 // Read first: none ends before it was opened.
@@ -158,6 +160,8 @@ pub struct Snapshot {
     pub stalled: u64,
     /// Announcements of servers that turned out to be unusable, by what they say or by their address.
     pub announcements_refused: u64,
+    /// Looks into the store of servers that found none: it was away, refused them, or said more than may be.
+    pub store_failures: u64,
     closes: [u64; CloseKind::ALL.len()],
     transports: [TransportSnapshot; TransportKind::ALL.len()],
     all: TargetSnapshot,
@@ -224,6 +228,7 @@ impl fmt::Display for Snapshot {
             ("PROXY headers refused".to_owned(), self.proxy_headers_refused),
             ("stalled".to_owned(), self.stalled),
             ("announcements refused".to_owned(), self.announcements_refused),
+            ("failures of the store".to_owned(), self.store_failures),
         ];
         for (name, count) in
             others.into_iter().chain(unreachable).chain(drops).chain(closes).filter(|(_, count)| *count > 0)

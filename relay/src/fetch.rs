@@ -9,7 +9,7 @@ use rustls::pki_types::ServerName;
 use rustls::{ClientConnection, StreamOwned};
 use thiserror::Error;
 
-use crate::tls::client_config;
+use crate::trust::client_config;
 
 /// How long the relay has for each step: to accept the connection, and to send a part of its answer.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -77,7 +77,7 @@ pub fn fetch_server_list(url: &str) -> Result<String, FetchError> {
     let (host, port) = relay.host_and_port();
     let stream = connect(host, port)?;
     let answer = if relay.has_tls {
-        let config = client_config().map_err(|error| FetchError::Tls(error.to_string()))?;
+        let config = client_config(None).map_err(|error| FetchError::Tls(error.to_string()))?;
         let name = ServerName::try_from(host.to_owned()).map_err(|_| FetchError::Url)?;
         let connection = ClientConnection::new(Arc::new(config), name).map_err(io::Error::other)?;
         request(StreamOwned::new(connection, stream), relay.authority)?

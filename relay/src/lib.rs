@@ -74,6 +74,7 @@ mod target;
 mod tls;
 pub mod token;
 mod transport_kind;
+mod trust;
 pub mod webrtc;
 
 pub use admission::{AllowedOrigin, Origin, OriginSyntaxError};

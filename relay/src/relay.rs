@@ -425,7 +425,10 @@ fn start_finding(beside: &mut JoinSet<()>, app: &Arc<App>, finding: Option<Findi
         beside.spawn(async move {
             let mut names = DiscoveredNames::default();
             loop {
-                let (found, unusable) = watcher.next().await;
+                let Some((found, unusable)) = watcher.next().await else {
+                    counters.store_failures.add(1);
+                    continue;
+                };
                 let (targets, forbidden) = names.resolve(found, &networks).await;
                 counters.announcements_refused.add((unusable + forbidden) as u64);
                 admission.set_discovered(targets);

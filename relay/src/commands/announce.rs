@@ -13,7 +13,7 @@ pub(crate) fn announce(args: AnnounceArgs) -> Result<(), Failure> {
 }
 
 async fn keep_announced(args: AnnounceArgs) -> Result<(), Failure> {
-    let mut store = Store::new(&args.redis).map_err(failure)?;
+    let mut store = Store::new(&args.redis, args.ca.as_deref()).map_err(failure)?;
     let server = Announcement { name: args.name, address: args.address, kind: args.kind };
     let mut signals = Signals::new().map_err(|error| Failure::Failed(error.to_string()))?;
     let stop = async {
@@ -23,7 +23,7 @@ async fn keep_announced(args: AnnounceArgs) -> Result<(), Failure> {
 }
 
 fn failure(error: DiscoveryError) -> Failure {
-    if matches!(error, DiscoveryError::Url | DiscoveryError::Tls) {
+    if matches!(error, DiscoveryError::Url | DiscoveryError::NoTls | DiscoveryError::Tls(_)) {
         Failure::misconfigured(error)
     } else {
         Failure::Failed(error.to_string())

@@ -148,18 +148,29 @@ impl Config {
 
     /// Where game servers announce themselves.
     pub(crate) fn discovery_store(&self) -> Result<Option<Store>, ConfigError> {
-        let unusable = |error| ConfigError::Contradiction {
-            key: "discovery.store",
-            reason: match error {
-                DiscoveryError::Tls => {
-                    "announcements are not read by TLS: use redis:// in a network of your own, or through a tunnel"
-                }
-                DiscoveryError::Url | DiscoveryError::Store(_) => {
-                    "the URL cannot be used: write it as redis://HOST:PORT/ or unix:///PATH"
-                }
+        let unusable = |error| match error {
+            DiscoveryError::Tls(reason) => ConfigError::Tls { key: "discovery.ca", reason },
+            DiscoveryError::NoTls => ConfigError::Contradiction {
+                key: "discovery.ca",
+                reason: "an authority is for TLS: write {discovery.store} with rediss://, or leave it out",
+            },
+            DiscoveryError::Url
+            | DiscoveryError::Unreachable(_)
+            | DiscoveryError::Store(_)
+            | DiscoveryError::TooLong => ConfigError::Contradiction {
+                key: "discovery.store",
+                reason: "the URL cannot be used: write it as redis://HOST:PORT/, rediss://HOST:PORT/ or unix:///PATH",
             },
         };
-        self.discovery.store.as_deref().map(Store::new).transpose().map_err(unusable)
+        let ca = self.discovery.ca.as_deref();
+        match (&self.discovery.store, ca) {
+            (Some(url), ca) => Store::new(url, ca).map(Some).map_err(unusable),
+            (None, Some(_)) => Err(ConfigError::Contradiction {
+                key: "discovery.ca",
+                reason: "an authority is for the store of servers: add {discovery.store}, or leave it out",
+            }),
+            (None, None) => Ok(None),
+        }
     }
 
     /// What is no mistake, but may not be what was meant.

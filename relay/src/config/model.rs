@@ -528,6 +528,8 @@ impl Default for WebRtcConfig {
 pub struct DiscoveryConfig {
     /// The URL of the store, Redis or Valkey. It may have a password, which `Debug` leaves out.
     pub store: Option<String>,
+    /// A file in PEM form with the authority of its certificate; without it what the system trusts.
+    pub ca: Option<PathBuf>,
     /// How often it is looked into.
     #[serde(with = "duration")]
     pub interval: Duration,
@@ -540,6 +542,7 @@ impl fmt::Debug for DiscoveryConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("DiscoveryConfig")
             .field("store", &self.store.as_deref().map(without_password))
+            .field("ca", &self.ca)
             .field("interval", &self.interval)
             .field("networks", &self.networks)
             .finish()
@@ -565,7 +568,7 @@ pub(super) fn without_password(url: &str) -> String {
 
 impl Default for DiscoveryConfig {
     fn default() -> Self {
-        Self { store: None, interval: Duration::from_secs(2), networks: Vec::new() }
+        Self { store: None, ca: None, interval: Duration::from_secs(2), networks: Vec::new() }
     }
 }
 

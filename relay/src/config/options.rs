@@ -548,8 +548,15 @@ pub const OPTIONS: &[OptionInfo] = &[
         "discover",
         OptionKind::Text("URL"),
         Change::Restart,
-        "Redis or Valkey where game servers announce themselves, as redis://HOST:PORT/ or unix:///PATH; a URL with a password \
-         belongs in the file or the variable",
+        "Redis or Valkey where game servers announce themselves, as redis://HOST:PORT/, rediss://HOST:PORT/ (TLS) or \
+         unix:///PATH; a URL with a password belongs in the file or the variable",
+    ),
+    option(
+        "discovery.ca",
+        "discover-ca",
+        OptionKind::Text("FILE"),
+        Change::Restart,
+        "PEM file with the authority of the store's certificate, for rediss://; without it what the system trusts",
     ),
     option(
         "discovery.interval",

@@ -289,8 +289,8 @@ fn errors_of_a_configuration_are_found_before_anything_is_opened() {
     two.tls.self_signed = true;
     two.tls.acme_domains = vec!["play.example.org".to_owned()];
     assert!(matches!(two.check(), Err(ConfigError::Contradiction { key: "tls", .. })));
-    let tls = flag("discovery.store", &["rediss://10.0.0.2/"]);
-    assert!(Loaded::load(None, &[tls]).unwrap_err().to_string().contains("by TLS"));
+    let tls = flag("discovery.store", &["rediss://10.0.0.2/#insecure"]);
+    assert!(Loaded::load(None, &[tls]).unwrap_err().to_string().contains("rediss://HOST:PORT/"));
     let front = |setting: &str, more: &[Override]| {
         let target = format!("game=127.0.0.1:1,kind=raknet{setting}");
         let flags = [flag("targets", &[&target]), flag("udp.listen", &["127.0.0.1:0"])];

@@ -8,9 +8,12 @@
 //! ```
 
 mod announcement;
+mod connect;
+mod error;
 mod store;
 mod watch;
 
 pub use announcement::{Announcement, AnnouncementError};
-pub use store::{Announced, DiscoveryError, Store};
+pub use error::DiscoveryError;
+pub use store::{Announced, Store};
 pub(crate) use watch::Watcher;

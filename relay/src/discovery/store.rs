@@ -1,19 +1,19 @@
 //! The connection to Redis or Valkey.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::time::Duration;
 
-use redis::aio::MultiplexedConnection;
-use redis::{AsyncConnectionConfig, Client, RedisError};
-use thiserror::Error;
-
 use super::announcement::{Announcement, LONGEST, PREFIX, name_of};
+use super::connect::{Connection, StoreAddress, said};
+use super::error::{ANSWER_MAX, DiscoveryError};
 use crate::target::TargetName;
 
-/// How long the store has for one answer, and for a connection.
-const TIMEOUT: Duration = Duration::from_secs(5);
 /// How many keys the store looks at for one answer.
 const SCAN_COUNT: usize = 500;
+/// How many values are read at once: each is answered by up to 1,025 bytes, and all of them have one allowance.
+const VALUES_MAX: usize = 200;
+const _: () = assert!(VALUES_MAX * (LONGEST + 32) < ANSWER_MAX, "they fit into one answer");
 /// How many servers a relay takes at the most; further ones are not read.
 const SERVERS_MAX: usize = 1_000;
 /// How many answers one search takes at the most, so that a store full of other keys does not hold it for good.
@@ -23,28 +23,25 @@ const SCANS_MAX: usize = 10_000;
 /// lost.
 #[derive(Debug)]
 pub struct Store {
-    client: Client,
-    connection: Option<MultiplexedConnection>,
+    address: StoreAddress,
+    connection: Option<Connection>,
 }
 
 impl Store {
-    /// The store of a URL such as `redis://127.0.0.1/`, or `redis://user:password@host:6379/1` for its database 1. Nothing
+    /// The store of a URL such as `redis://127.0.0.1/`, or `rediss://user:password@host:6379/1` for its database 1 by TLS.
+    /// `ca` is a file in PEM form with the authority of its certificate, if the machine does not trust that anyway. Nothing
     /// is sent yet.
     ///
     /// # Errors
-    /// If the URL cannot be used.
-    pub fn new(url: &str) -> Result<Self, DiscoveryError> {
-        if url.starts_with("rediss:") || url.starts_with("valkeys:") {
-            return Err(DiscoveryError::Tls);
-        }
-        let client = Client::open(url).map_err(|_| DiscoveryError::Url)?;
-        Ok(Self { client, connection: None })
+    /// If the URL or the file cannot be used.
+    pub fn new(url: &str, ca: Option<&Path>) -> Result<Self, DiscoveryError> {
+        Ok(Self { address: StoreAddress::new(url, ca)?, connection: None })
     }
 
     /// The servers that are announced now, and what cannot be used.
     ///
     /// # Errors
-    /// If the store does not answer.
+    /// If the store does not answer, or says more than may be.
     pub async fn servers(&mut self) -> Result<Announced, DiscoveryError> {
         let mut connection = self.connect().await?;
         let found = search(&mut connection).await;
@@ -63,7 +60,7 @@ impl Store {
         let mut connection = self.connect().await?;
         let mut command = redis::cmd("SET");
         command.arg(server.key()).arg(server.value()).arg("EX").arg(lifetime.as_secs().max(1));
-        let result = command.exec_async(&mut connection).await;
+        let result = connection.query(&command).await;
         self.keep(connection, result)
     }
 
@@ -73,28 +70,27 @@ impl Store {
     /// If the store does not answer or refuses it.
     pub async fn withdraw(&mut self, server: &Announcement) -> Result<(), DiscoveryError> {
         let mut connection = self.connect().await?;
-        let result = redis::cmd("DEL").arg(server.key()).exec_async(&mut connection).await;
+        let mut command = redis::cmd("DEL");
+        command.arg(server.key());
+        let result = connection.query(&command).await;
         self.keep(connection, result)
     }
 
-    async fn connect(&mut self) -> Result<MultiplexedConnection, DiscoveryError> {
-        if let Some(connection) = self.connection.take() {
-            return Ok(connection);
+    async fn connect(&mut self) -> Result<Connection, DiscoveryError> {
+        match self.connection.take() {
+            Some(connection) => Ok(connection),
+            None => self.address.connect().await,
         }
-        let config = AsyncConnectionConfig::new()
-            .set_connection_timeout(Some(TIMEOUT))
-            .set_response_timeout(Some(TIMEOUT));
-        Ok(self.client.get_multiplexed_async_connection_with_config(&config).await?)
     }
 
     /// Keeps a connection that works.
     fn keep<T>(
         &mut self,
-        connection: MultiplexedConnection,
-        result: Result<T, RedisError>,
+        connection: Connection,
+        result: Result<T, DiscoveryError>,
     ) -> Result<T, DiscoveryError> {
         self.connection = result.is_ok().then_some(connection);
-        Ok(result?)
+        result
     }
 }
 
@@ -108,14 +104,16 @@ pub struct Announced {
     pub unusable: BTreeMap<TargetName, String>,
 }
 
-async fn search(connection: &mut MultiplexedConnection) -> Result<Announced, RedisError> {
+async fn search(connection: &mut Connection) -> Result<Announced, DiscoveryError> {
     let mut found = Announced::default();
     let mut cursor = 0_u64;
     for _ in 0..SCANS_MAX {
         let mut scan = redis::cmd("SCAN");
         scan.arg(cursor).arg("MATCH").arg(format!("{PREFIX}*")).arg("COUNT").arg(SCAN_COUNT);
-        let (next, keys): (u64, Vec<Vec<u8>>) = scan.query_async(connection).await?;
-        read(connection, keys, &mut found).await?;
+        let (next, keys): (u64, Vec<Vec<u8>>) = connection.query(&scan).await?;
+        for keys in keys.chunks(VALUES_MAX) {
+            read(connection, keys, &mut found).await?;
+        }
         cursor = next;
         if cursor == 0 || found.servers.len() >= SERVERS_MAX {
             break;
@@ -125,10 +123,10 @@ async fn search(connection: &mut MultiplexedConnection) -> Result<Announced, Red
 }
 
 async fn read(
-    connection: &mut MultiplexedConnection,
-    keys: Vec<Vec<u8>>,
+    connection: &mut Connection,
+    keys: &[Vec<u8>],
     found: &mut Announced,
-) -> Result<(), RedisError> {
+) -> Result<(), DiscoveryError> {
     let named: Vec<(&[u8], TargetName)> =
         keys.iter().filter_map(|key| Some((key.as_slice(), name_of(key)?))).collect();
     if named.is_empty() {
@@ -140,9 +138,9 @@ async fn read(
     for (key, _) in &named {
         pipe.cmd("GETRANGE").arg(*key).arg(0).arg(LONGEST);
     }
-    let values: Vec<Result<Vec<u8>, RedisError>> = pipe.ignore_errors().query_async(connection).await?;
+    let values = connection.query_each(pipe.ignore_errors()).await?;
     for ((_, name), value) in named.into_iter().zip(values) {
-        let server = value.map_err(|error| error.to_string()).and_then(|value| usable(&name, &value));
+        let server = value.map_err(|error| said(&error)).and_then(|value| usable(&name, &value));
         match server {
             Ok(Some(server)) if found.servers.len() < SERVERS_MAX => drop(found.servers.insert(name, server)),
             Ok(_) => {}
@@ -160,21 +158,6 @@ fn usable(name: &TargetName, value: &[u8]) -> Result<Option<Announcement>, Strin
         return Ok(None);
     }
     Announcement::parse(name.clone(), text).map(Some).map_err(|error| error.to_string())
-}
-
-/// Why servers cannot be found or announced.
-#[derive(Debug, Error)]
-#[non_exhaustive]
-pub enum DiscoveryError {
-    /// The URL of the store cannot be used. It may have a password, so it is not repeated.
-    #[error("the URL of the store cannot be used; write it as redis://HOST:PORT/ or unix:///PATH")]
-    Url,
-    /// The URL asks for TLS.
-    #[error("there is no TLS towards the store: use redis:// in a network of your own, or through a tunnel")]
-    Tls,
-    /// The store does not answer, or refuses a command.
-    #[error("the store of servers: {0}")]
-    Store(#[from] RedisError),
 }
 
 #[cfg(test)]
@@ -232,7 +215,7 @@ mod tests {
                 stream.write_all(&answer).await.unwrap();
             }
         });
-        Store::new(&url).unwrap()
+        Store::new(&url, None).unwrap()
     }
 
     #[tokio::test]
@@ -252,5 +235,93 @@ mod tests {
         let unusable: Vec<&str> = found.unusable.keys().map(TargetName::as_str).collect();
         assert_eq!(unusable, ["binary", "list", "long"]);
         assert!(found.unusable.values().all(|reason| !reason.is_empty()), "{found:?}");
+    }
+
+    /// A store that answers every command with this, again and again without an end if it is to.
+    async fn hostile(answer: &'static [u8], is_endless: bool) -> Store {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("redis://{}/", listener.local_addr().unwrap());
+        tokio::spawn(async move {
+            loop {
+                let (mut stream, _) = listener.accept().await.unwrap();
+                while let Some(words) = command(&mut stream).await {
+                    if words[0] == b"SCAN" {
+                        while stream.write_all(answer).await.is_ok() && is_endless {}
+                    } else if stream.write_all(b"+OK\r\n").await.is_err() {
+                        break;
+                    }
+                }
+            }
+        });
+        Store::new(&url, None).unwrap()
+    }
+
+    /// However it is said, no more is read of an answer than fits.
+    #[tokio::test]
+    async fn a_store_that_says_too_much_is_left() {
+        static ZEROS: [u8; 65_536] = [b'0'; 65_536];
+        static NESTED: [u8; 60_000] = {
+            let mut nested = [b'*'; 60_000];
+            let mut at = 0;
+            while at < nested.len() {
+                (nested[at + 1], nested[at + 2], nested[at + 3]) = (b'9', b'\r', b'\n');
+                at += 4;
+            }
+            nested
+        };
+        let mut key = hostile(b"*2\r\n$1\r\n0\r\n*1\r\n$500000000\r\n", false).await;
+        for mut store in [
+            hostile(&ZEROS, true).await,
+            hostile(b"*2\r\n$1\r\n0\r\n*99999999\r\n$3\r\nkey\r\n", true).await,
+            hostile(b":1\r\n", true).await,
+        ] {
+            for _ in 0..2 {
+                let error = store.servers().await.unwrap_err();
+                let is_left = matches!(error, DiscoveryError::TooLong | DiscoveryError::Store(_));
+                assert!(is_left && error.to_string().len() < 1_000, "{error}");
+            }
+        }
+        let error = hostile(&NESTED, true).await.servers().await.unwrap_err();
+        assert!(error.to_string().len() < 1_000, "{error}");
+        tokio::time::pause();
+        let error = key.servers().await.unwrap_err();
+        assert!(matches!(error, DiscoveryError::Store(_)), "it says that more comes: {error}");
+    }
+
+    #[tokio::test]
+    async fn keys_without_an_end_are_no_names() {
+        let long: &[u8] = Box::leak([PREFIX.as_bytes(), &[b'a'; ANSWER_MAX]].concat().into_boxed_slice());
+        let error = store(vec![(long, Some(b""))]).await.servers().await.unwrap_err();
+        assert!(matches!(error, DiscoveryError::TooLong), "{error}");
+        let good: &[u8] = br#"{"address":"10.0.0.7:19132","kind":"raknet"}"#;
+        let mut store = store(vec![
+            (&long[..100_000], Some(b"")),
+            (&long[..300_000], Some(b"")),
+            (b"rakwire:server:arena", Some(good)),
+        ])
+        .await;
+        assert_eq!(store.servers().await.unwrap().servers.len(), 1, "as long as they fit");
+    }
+
+    #[test]
+    fn what_a_store_says_is_one_short_line() {
+        let long = std::io::Error::other(format!("one\nother\x1b[31m{}", "x".repeat(10_000)));
+        let line = said(&long);
+        assert!(line.starts_with("one\\nother\\u{1b}[31mxx") && line.len() < 300, "{line}");
+    }
+
+    #[test]
+    fn urls_say_how_a_store_is_reached() {
+        let is_url = |url| matches!(Store::new(url, None), Err(DiscoveryError::Url));
+        assert!(is_url("rediss://10.0.0.2/#insecure") && is_url("http://10.0.0.2/") && is_url("10.0.0.2"));
+        for url in
+            ["redis://10.0.0.2/1", "valkey://:secret@10.0.0.2", "rediss://store.example.org", "valkeys://a"]
+        {
+            assert!(Store::new(url, None).is_ok(), "{url}");
+        }
+        let ca = Some(Path::new("/nowhere/ca.pem"));
+        assert!(matches!(Store::new("redis://10.0.0.2/1", ca), Err(DiscoveryError::NoTls)));
+        let error = Store::new("rediss://10.0.0.2/1", ca).unwrap_err();
+        assert!(error.to_string().contains("/nowhere/ca.pem"), "{error}");
     }
 }

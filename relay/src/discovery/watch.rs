@@ -7,7 +7,8 @@ use tokio::time::{Interval, MissedTickBehavior, interval};
 use tracing::{info, warn};
 
 use super::announcement::{Announcement, PREFIX};
-use super::store::{Announced, DiscoveryError, Store};
+use super::error::DiscoveryError;
+use super::store::{Announced, Store};
 use crate::target::TargetName;
 
 /// How often a server announces itself within the time that an announcement holds: one may be lost.
@@ -87,18 +88,15 @@ impl Watcher {
         Self { store, tick, health: Health::default(), last: Last::default() }
     }
 
-    /// The servers that are announced, when it has looked the next time and the store has answered, and how many announcements have
-    /// turned out to be unusable.
-    pub(crate) async fn next(&mut self) -> (BTreeMap<TargetName, Announcement>, usize) {
-        loop {
-            self.tick.tick().await;
-            let found = self.store.servers().await;
-            self.health.note(found.as_ref().map(drop));
-            if let Ok(found) = found {
-                let unusable = self.last.note(&found);
-                return (found.servers, unusable);
-            }
-        }
+    /// The servers that are announced, when it has looked the next time, and how many announcements have turned out to be
+    /// unusable; none if the store has not answered, which is logged.
+    pub(crate) async fn next(&mut self) -> Option<(BTreeMap<TargetName, Announcement>, usize)> {
+        self.tick.tick().await;
+        let found = self.store.servers().await;
+        self.health.note(found.as_ref().map(drop));
+        let found = found.ok()?;
+        let unusable = self.last.note(&found);
+        Some((found.servers, unusable))
     }
 }
 

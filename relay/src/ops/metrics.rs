@@ -141,6 +141,10 @@ fn describe_counters() {
         "Announcements of servers that turned out to be unusable."
     );
     describe_counter!(
+        "rakwire_relay_store_failures_total",
+        "Looks into the store of servers that failed; the log has the reason of the first."
+    );
+    describe_counter!(
         "rakwire_relay_log_lines_suppressed_total",
         "Lines that the limit of the log left out."
     );
@@ -229,6 +233,7 @@ fn record_refusals(snapshot: &Snapshot) {
         counter!("rakwire_relay_refusals_total", "reason" => reason).absolute(count);
     }
     counter!("rakwire_relay_announcements_refused_total").absolute(snapshot.announcements_refused);
+    counter!("rakwire_relay_store_failures_total").absolute(snapshot.store_failures);
     counter!("rakwire_relay_log_lines_suppressed_total").absolute(suppressed());
 }
 

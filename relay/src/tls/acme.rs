@@ -15,8 +15,8 @@ use tracing::{info, warn};
 
 use super::TlsError;
 use super::acme_cache::{Expiry, WatchedCache};
-use super::client::client_config;
 use crate::config::TlsConfig;
+use crate::trust::client_config;
 
 /// See the module.
 pub(super) struct Acme {
@@ -31,7 +31,7 @@ impl Acme {
         let contact = config.acme_contact.iter().map(|address| format!("mailto:{address}"));
         let directory = config.acme_directory.as_deref().unwrap_or(LETS_ENCRYPT_PRODUCTION_DIRECTORY);
         let expiry = Arc::new(Expiry::default());
-        let acme = AcmeConfig::new_with_client_config(&config.acme_domains, Arc::new(client_config()?))
+        let acme = AcmeConfig::new_with_client_config(&config.acme_domains, Arc::new(client_config(None)?))
             .directory(directory)
             .contact(contact)
             .cache(WatchedCache::new(config.acme_cache.clone(), Arc::clone(&expiry)));

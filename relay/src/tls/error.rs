@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use thiserror::Error;
 
 use crate::config::{ConfigError, TlsConfig};
+#[cfg(feature = "acme")]
+use crate::trust::TrustError;
 
 /// What is wrong with a certificate; the text is one line that says what to change.
 #[derive(Debug, Error)]
@@ -43,9 +45,10 @@ pub(crate) enum TlsError {
     /// No certificate can be made for a name.
     #[error("cannot make a certificate ({0}): check the names")]
     SelfSigned(String),
-    /// This machine trusts no certificate authority, and so no server.
-    #[error("this machine trusts no certificate authority ({0}): install the package ca-certificates")]
-    NoRoots(String),
+    /// The authority could not be checked.
+    #[cfg(feature = "acme")]
+    #[error(transparent)]
+    Trust(#[from] TrustError),
     /// The relay was built without ACME.
     #[cfg(not(feature = "acme"))]
     #[error("this relay was built without ACME: build it with the feature `acme`, or give files")]
@@ -61,7 +64,9 @@ impl TlsError {
         match self {
             Self::Read { path, .. } | Self::Damaged { path, .. } | Self::Unusable { path, .. } => Some(path),
             Self::NoCertificate(path) | Self::NoKey(path) => Some(path),
-            Self::SelfSigned(_) | Self::NoRoots(_) | Self::Library(_) => None,
+            Self::SelfSigned(_) | Self::Library(_) => None,
+            #[cfg(feature = "acme")]
+            Self::Trust(_) => None,
             #[cfg(not(feature = "acme"))]
             Self::NoAcme => None,
         }

@@ -8,7 +8,6 @@ mod acme;
 #[cfg(feature = "acme")]
 mod acme_cache;
 mod certificate;
-mod client;
 mod error;
 mod files;
 mod pinned;
@@ -29,7 +28,6 @@ use tokio_rustls::server::TlsStream;
 use tracing::info;
 
 use self::certificate::Certificate;
-pub(crate) use self::client::client_config;
 pub(crate) use self::error::TlsError;
 use self::files::{NewCertificate, Watch};
 pub(crate) use self::pinned::Pinned;

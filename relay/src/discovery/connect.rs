@@ -1,0 +1,335 @@
+//! Connections to the store: by TCP, by TLS or by a socket of this machine, and never with more of an answer than may be.
+
+use std::io;
+use std::path::Path;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use redis::aio::MultiplexedConnection;
+use redis::{AsyncConnectionConfig, Client, ConnectionAddr, FromRedisValue, RedisError};
+use rustls::pki_types::ServerName;
+use rustls::{CertificateError, ClientConfig};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+use tokio_rustls::TlsConnector;
+
+use super::error::{ANSWER_MAX, DiscoveryError};
+use crate::trust::client_config;
+
+/// How long the store has for one answer, and for a connection.
+const TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The most characters of what a store has said that are repeated.
+const SAID_MAX: usize = 200;
+
+/// Where a store is, and how it is reached.
+#[derive(Debug)]
+pub(super) struct StoreAddress {
+    client: Client,
+    tls: Option<Arc<ClientConfig>>,
+}
+
+impl StoreAddress {
+    /// That of a URL; by TLS the authority of the certificate is in this file, or one that the machine trusts.
+    pub(super) fn new(url: &str, ca: Option<&Path>) -> Result<Self, DiscoveryError> {
+        let by_tls = ["rediss:", "valkeys:"].iter().find_map(|scheme| url.strip_prefix(scheme));
+        let tls = match (by_tls, ca) {
+            // After # the library could be asked to trust everything.
+            (Some(rest), _) if rest.contains('#') => return Err(DiscoveryError::Url),
+            (Some(_), ca) => {
+                let config = client_config(ca).map_err(|error| DiscoveryError::Tls(error.to_string()))?;
+                Some(Arc::new(config))
+            }
+            (None, Some(_)) => return Err(DiscoveryError::NoTls),
+            (None, None) => None,
+        };
+        let plain = by_tls.map(|rest| format!("redis:{rest}"));
+        let client = Client::open(plain.as_deref().unwrap_or(url)).map_err(|_| DiscoveryError::Url)?;
+        Ok(Self { client, tls })
+    }
+
+    /// Connects in time.
+    pub(super) async fn connect(&self) -> Result<Connection, DiscoveryError> {
+        let timed_out = |_| DiscoveryError::Unreachable("it does not answer in time".to_owned());
+        timeout(TIMEOUT, self.try_connect()).await.map_err(timed_out)?
+    }
+
+    async fn try_connect(&self) -> Result<Connection, DiscoveryError> {
+        let failed = |error: io::Error| DiscoveryError::Unreachable(said(&error));
+        match self.client.get_connection_info().addr() {
+            ConnectionAddr::Tcp(host, port) => {
+                let stream = TcpStream::connect((host.as_str(), *port)).await.map_err(failed)?;
+                stream.set_nodelay(true).map_err(failed)?;
+                let Some(tls) = &self.tls else { return self.begin(stream).await };
+                let name = ServerName::try_from(host.clone()).map_err(|_| DiscoveryError::Url)?;
+                let connected = TlsConnector::from(Arc::clone(tls)).connect(name, stream).await;
+                self.begin(connected.map_err(|error| DiscoveryError::Unreachable(tls_reason(&error)))?).await
+            }
+            #[cfg(unix)]
+            ConnectionAddr::Unix(path) => {
+                self.begin(tokio::net::UnixStream::connect(path).await.map_err(failed)?).await
+            }
+            _ => Err(DiscoveryError::Url),
+        }
+    }
+
+    /// Begins to speak with the store.
+    async fn begin<S>(&self, stream: S) -> Result<Connection, DiscoveryError>
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let allowance = Arc::<Allowance>::default();
+        allowance.renew();
+        let stream = Bounded { stream, allowance: Arc::clone(&allowance) };
+        let info = self.client.get_connection_info().redis_settings();
+        let config = AsyncConnectionConfig::new().set_response_timeout(Some(TIMEOUT));
+        match MultiplexedConnection::new_with_config(info, stream, config).await {
+            Ok((connection, driver)) => {
+                Ok(Connection { connection, allowance, driver: tokio::spawn(driver) })
+            }
+            Err(error) => Err(allowance.reason(&error)),
+        }
+    }
+}
+
+/// How many bytes of the answer that is waited for may still come.
+#[derive(Debug, Default)]
+struct Allowance {
+    left: AtomicUsize,
+    is_exceeded: AtomicBool,
+}
+
+impl Allowance {
+    fn renew(&self) {
+        self.left.store(ANSWER_MAX, Ordering::Relaxed);
+    }
+
+    /// Why a command has failed.
+    fn reason(&self, error: &RedisError) -> DiscoveryError {
+        if self.is_exceeded.load(Ordering::Relaxed) {
+            DiscoveryError::TooLong
+        } else {
+            DiscoveryError::Store(said(error))
+        }
+    }
+}
+
+/// A stream of which no more is read than its allowance.
+struct Bounded<S> {
+    stream: S,
+    allowance: Arc<Allowance>,
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Bounded<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        ready!(Pin::new(&mut self.stream).poll_read(context, buffer))?;
+        let read = buffer.filled().len().saturating_sub(before);
+        let left = self.allowance.left.load(Ordering::Relaxed);
+        match left.checked_sub(read) {
+            Some(left) => self.allowance.left.store(left, Ordering::Relaxed),
+            None => {
+                self.allowance.is_exceeded.store(true, Ordering::Relaxed);
+                return Poll::Ready(Err(io::Error::other("an answer is too long")));
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Bounded<S> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(context, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}
+
+/// A connection to the store, which ends when it is dropped.
+#[derive(Debug)]
+pub(super) struct Connection {
+    connection: MultiplexedConnection,
+    allowance: Arc<Allowance>,
+    driver: JoinHandle<()>,
+}
+
+impl Connection {
+    /// The answer to one command.
+    pub(super) async fn query<T: FromRedisValue>(
+        &mut self,
+        command: &redis::Cmd,
+    ) -> Result<T, DiscoveryError> {
+        self.allowance.renew();
+        let answer = command.query_async(&mut self.connection).await;
+        answer.map_err(|error| self.allowance.reason(&error))
+    }
+
+    /// The answers to several commands, which together are no longer than one may be.
+    pub(super) async fn query_each(
+        &mut self,
+        pipe: &redis::Pipeline,
+    ) -> Result<Vec<Result<Vec<u8>, RedisError>>, DiscoveryError> {
+        self.allowance.renew();
+        let answers = pipe.query_async(&mut self.connection).await;
+        answers.map_err(|error| self.allowance.reason(&error))
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        // It would wait for answers that never come.
+        self.driver.abort();
+    }
+}
+
+/// An error as one short line: the store may have written it.
+pub(super) fn said(error: &dyn core::error::Error) -> String {
+    let text = error.to_string();
+    let line: String = text.chars().take(SAID_MAX).collect();
+    line.escape_debug().to_string().replace("\\'", "'").replace("\\\"", "\"")
+}
+
+/// Why there is no TLS with the store.
+fn tls_reason(error: &io::Error) -> String {
+    const OTHER: &str = "it does not speak TLS; write redis:// or turn TLS on there";
+    let tls = error.get_ref().and_then(|error| error.downcast_ref::<rustls::Error>());
+    match tls {
+        Some(rustls::Error::InvalidCertificate(error)) => certificate_reason(error).to_owned(),
+        Some(error) if !matches!(error, rustls::Error::InvalidMessage(_)) => {
+            format!("there is no TLS with it, {}", said(error))
+        }
+        None if error.kind() != io::ErrorKind::UnexpectedEof => said(error),
+        Some(_) | None => OTHER.to_owned(),
+    }
+}
+
+/// What is wrong with the certificate of the store.
+const fn certificate_reason(error: &CertificateError) -> &'static str {
+    if matches!(error, CertificateError::UnknownIssuer | CertificateError::BadSignature) {
+        "its certificate is of an authority that is not trusted here; give the authority's file"
+    } else if matches!(error, CertificateError::Expired | CertificateError::ExpiredContext { .. }) {
+        "its certificate has expired; renew it"
+    } else if matches!(error, CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. }) {
+        "its certificate is not valid yet; check the clocks"
+    } else if matches!(
+        error,
+        CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. }
+    ) {
+        "its certificate is for another name; use a name that it has"
+    } else {
+        "its certificate cannot be used"
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::net::SocketAddr;
+
+    use rcgen::{CertificateParams, KeyPair, date_time_ymd};
+    use rustls::ServerConfig;
+    use rustls::crypto::ring;
+    use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpListener;
+    use tokio_rustls::TlsAcceptor;
+
+    use super::*;
+
+    /// A certificate for `localhost` up to this year, and its key.
+    fn certificate(last_year: i32) -> (rcgen::Certificate, KeyPair) {
+        let key = KeyPair::generate().unwrap();
+        let mut params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
+        (params.not_before, params.not_after) = (date_time_ymd(2020, 1, 1), date_time_ymd(last_year, 1, 1));
+        (params.self_signed(&key).unwrap(), key)
+    }
+
+    /// A store that speaks TLS with this certificate, or none, and answers everything with OK.
+    async fn store(certificate: Option<&(rcgen::Certificate, KeyPair)>) -> SocketAddr {
+        let acceptor = certificate.map(|(certificate, key)| {
+            let key = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(key.serialize_der()));
+            let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()));
+            let config = config.with_safe_default_protocol_versions().unwrap().with_no_client_auth();
+            let config = config.with_single_cert(vec![certificate.der().clone()], key).unwrap();
+            TlsAcceptor::from(Arc::new(config))
+        });
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        tokio::spawn(async move {
+            loop {
+                let (mut stream, _) = listener.accept().await.unwrap();
+                let acceptor = acceptor.clone();
+                tokio::spawn(async move {
+                    let mut buffer = [0; 1_024];
+                    match acceptor {
+                        None => {
+                            while stream.read(&mut buffer).await? > 0 {
+                                stream.write_all(b"-ERR Protocol error\r\n").await?;
+                            }
+                        }
+                        Some(acceptor) => {
+                            let mut stream = acceptor.accept(stream).await?;
+                            while stream.read(&mut buffer).await? > 0 {
+                                // Its greeting is two commands.
+                                stream.write_all(b"+OK\r\n+OK\r\n").await?;
+                            }
+                        }
+                    }
+                    io::Result::Ok(())
+                });
+            }
+        });
+        address
+    }
+
+    #[tokio::test]
+    async fn a_store_by_tls_shows_a_certificate_of_its_authority() {
+        let [good, other, old] = [certificate(4_000), certificate(4_000), certificate(2_021)];
+        let file = |name: &str, certificate: &rcgen::Certificate| {
+            let path = std::env::temp_dir().join(format!("rakwire-store-{name}-{}.pem", std::process::id()));
+            fs::write(&path, certificate.pem()).unwrap();
+            path
+        };
+        let files = [file("good", &good.0), file("other", &other.0), file("old", &old.0)];
+        let (by_tls, expired, plain) = (store(Some(&good)).await, store(Some(&old)).await, store(None).await);
+        for (host, address, ca, said) in [
+            ("localhost", by_tls, Some(0), None),
+            ("localhost", by_tls, Some(1), Some("an authority that is not trusted here")),
+            ("localhost", by_tls, None, Some("an authority that is not trusted here")),
+            ("127.0.0.1", by_tls, Some(0), Some("is for another name")),
+            ("localhost", expired, Some(2), Some("has expired")),
+            ("localhost", plain, Some(0), Some("does not speak TLS")),
+        ] {
+            let ca: Option<&Path> = ca.map(|at: usize| &*files[at]);
+            let url = format!("rediss://{host}:{}/", address.port());
+            let connected = StoreAddress::new(&url, ca).unwrap().connect().await;
+            let error = connected.as_ref().err().map(ToString::to_string);
+            match said {
+                None => assert_eq!(error, None),
+                Some(said) => {
+                    assert!(error.as_ref().is_some_and(|it| it.contains(said)), "{said}: {error:?}")
+                }
+            }
+        }
+        files.iter().for_each(|file| fs::remove_file(file).unwrap());
+    }
+}
