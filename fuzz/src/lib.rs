@@ -37,6 +37,13 @@ mod config;
 
 mod discovery;
 
+#[path = "../../relay/src/listen.rs"]
+#[allow(dead_code, reason = "the relay uses the rest")]
+mod listen;
+
+#[path = "../../relay/src/sites.rs"]
+mod sites;
+
 #[path = "../../relay/src/syntax.rs"]
 mod syntax;
 

@@ -69,6 +69,7 @@ pub mod protocol;
 mod quic_pair;
 mod relay;
 mod reload;
+mod sites;
 mod syntax;
 mod target;
 mod tls;

@@ -1,10 +1,9 @@
 //! The handshakes of QUIC that are under way: limited together, and by network where a client has proved its address.
 
-use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use ipnet::{IpNet, Ipv4Net, Ipv6Net};
+use crate::sites::{FREE_SHARE, Places, site};
 
 /// The most at a time.
 const TOTAL_MAX: usize = 256;
@@ -15,23 +14,15 @@ const UNPROVEN_MAX: usize = 32;
 /// The most of one address.
 const OF_ADDRESS_MAX: usize = 32;
 
-/// A network has at most one of so many places that are free. So `n` networks that take all they get leave a share of
-/// `4 / (4 + n)` to others, and none of these networks has to be known.
-const FREE_SHARE: usize = 4;
-
-/// Networks whose hosts one party may have: hosters give a customer a /48.
-const PREFIX_V4: u8 = 24;
-const PREFIX_V6: u8 = 48;
-
 /// See the module. Clones have the same places.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Handshakes(Arc<Mutex<Places>>);
+pub(super) struct Handshakes(Arc<Mutex<Taken>>);
 
 #[derive(Debug, Default)]
-struct Places {
+struct Taken {
     taken: usize,
-    of_address: HashMap<IpAddr, usize>,
-    of_network: HashMap<IpNet, usize>,
+    of_address: Places,
+    of_network: Places,
 }
 
 /// The place of one handshake, which is free again once this is dropped.
@@ -54,20 +45,20 @@ impl Handshakes {
         let mut places = self.lock();
         let free = TOTAL_MAX.checked_sub(places.taken + 1)?;
         if let Some(ip) = proven {
-            let of_network = places.of_network.get(&network(ip)).copied().unwrap_or(0);
-            let of_address = places.of_address.get(&ip).copied().unwrap_or(0);
-            if of_address >= OF_ADDRESS_MAX || of_network > free / FREE_SHARE {
+            let has_place = places.of_address.admits(ip, OF_ADDRESS_MAX)
+                && places.of_network.admits(site(ip), free / FREE_SHARE + 1);
+            if !has_place {
                 return None;
             }
-            *places.of_network.entry(network(ip)).or_default() += 1;
-            *places.of_address.entry(ip).or_default() += 1;
+            places.of_network.take(site(ip));
+            places.of_address.take(ip);
         }
         places.taken += 1;
         drop(places);
         Some(Handshake { places: self.clone(), proven })
     }
 
-    fn lock(&self) -> MutexGuard<'_, Places> {
+    fn lock(&self) -> MutexGuard<'_, Taken> {
         // The counts are right between any two changes.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -78,25 +69,9 @@ impl Drop for Handshake {
         let mut places = self.places.lock();
         places.taken = places.taken.saturating_sub(1);
         if let Some(ip) = self.proven {
-            give_back(&mut places.of_network, network(ip));
-            give_back(&mut places.of_address, ip);
+            places.of_network.give_back(site(ip));
+            places.of_address.give_back(ip);
         }
-    }
-}
-
-fn give_back<K: Eq + std::hash::Hash>(counts: &mut HashMap<K, usize>, key: K) {
-    if let Some(count) = counts.get_mut(&key) {
-        *count -= 1;
-        if *count == 0 {
-            counts.remove(&key);
-        }
-    }
-}
-
-fn network(ip: IpAddr) -> IpNet {
-    match ip {
-        IpAddr::V4(ip) => Ipv4Net::new_assert(ip, PREFIX_V4).trunc().into(),
-        IpAddr::V6(ip) => Ipv6Net::new_assert(ip, PREFIX_V6).trunc().into(),
     }
 }
 
@@ -121,7 +96,7 @@ mod tests {
         taken.clear();
         assert!(handshakes.begin(ip("192.0.2.1")).is_some());
         let places = handshakes.lock();
-        assert!(places.taken == 0 && places.of_address.is_empty() && places.of_network.is_empty());
+        assert!(places.taken == 0 && places.of_address.taken() == 0 && places.of_network.taken() == 0);
     }
 
     #[test]

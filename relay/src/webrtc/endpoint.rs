@@ -5,7 +5,7 @@
 //! from there is offered to its session, too. The session follows once something of that is what its page encrypted.
 
 use std::collections::{BTreeMap, HashMap};
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -13,8 +13,9 @@ use super::counters::{WebRtcCounters, WebRtcDropReason};
 use super::fingerprint::Fingerprint;
 use super::kind::{DatagramKind, RECEIVE_MAX, is_client_hello};
 use super::stun::{Password, Stun, Unanswered};
-use super::validated::{ChallengeKey, FREE_SHARE, IceSession, Validated, site};
+use super::validated::{ChallengeKey, IceSession, Validated};
 use crate::front::{Rates, Rations};
+use crate::sites::{FREE_SHARE, Places, site};
 
 /// Challenges a second. A browser may send a few checks before it has answered one.
 const CHECKS: Rates = Rates { all: 20_000, network: 2_000 };
@@ -57,7 +58,7 @@ pub(crate) struct Endpoint<S> {
     /// The sessions whose handshake is not over, by number.
     half_open: BTreeMap<u64, SocketAddr>,
     /// How many of them each site has.
-    half_open_of: HashMap<IpAddr, usize>,
+    half_open_of: Places,
     checks: Rations,
     begins: Rations,
     next_number: u64,
@@ -109,7 +110,7 @@ impl<S: Clone + PartialEq> Endpoint<S> {
             others: HashMap::new(),
             validated: Validated::new(key, now)?,
             half_open: BTreeMap::new(),
-            half_open_of: HashMap::new(),
+            half_open_of: Places::default(),
             checks: Rations::new(CHECKS, now),
             begins: Rations::new(SESSIONS, now),
             next_number: 0,
@@ -249,10 +250,9 @@ impl<S: Clone + PartialEq> Endpoint<S> {
             return Err(WebRtcDropReason::UnvalidatedSource);
         }
         let site = site(from.ip());
-        let others = self.half_open_of.get(&site).copied().unwrap_or(0);
         let free = HALF_OPEN.saturating_sub(self.half_open.len());
-        let is_full = others > 0 && others >= HALF_OPEN_OF_SITE.min(free / FREE_SHARE);
-        if is_full || !self.begins.admits(now, site) {
+        let has_place = self.half_open_of.admits(site, HALF_OPEN_OF_SITE.min(free / FREE_SHARE));
+        if !has_place || !self.begins.admits(now, site) {
             return Err(WebRtcDropReason::SessionRation);
         }
         Ok(DatagramEvent::Begin)
@@ -266,7 +266,7 @@ impl<S: Clone + PartialEq> Endpoint<S> {
         let ice = self.validated.session(from);
         self.sessions.entry(from).or_default().half_open = Some(HalfOpen { number, session, ice });
         self.half_open.insert(number, from);
-        *self.half_open_of.entry(site(from.ip())).or_default() += 1;
+        self.half_open_of.take(site(from.ip()));
         evicted
     }
 
@@ -324,13 +324,7 @@ impl<S: Clone + PartialEq> Endpoint<S> {
 
     fn forget_half_open(&mut self, number: u64) {
         let Some(from) = self.half_open.remove(&number) else { return };
-        let site = site(from.ip());
-        if let Some(count) = self.half_open_of.get_mut(&site) {
-            *count -= 1;
-            if *count == 0 {
-                self.half_open_of.remove(&site);
-            }
-        }
+        self.half_open_of.give_back(site(from.ip()));
     }
 }
 
@@ -376,7 +370,7 @@ mod tests {
             && others.is_empty()
             && validated.is_empty()
             && half_open.is_empty()
-            && half_open_of.is_empty()
+            && half_open_of.taken() == 0
     }
 
     /// The check that the source of this one is sent, which is answered beside it, both in at most twice its bytes.
@@ -514,7 +508,7 @@ mod tests {
         assert_eq!(endpoint.session(source(1, 1)), Some(&5));
         endpoint.close(source(1, 1), &5);
         assert_eq!(endpoint.handle(now, source(1, 1), &[23; 60]), DatagramEvent::Dropped);
-        assert!(endpoint.half_open.is_empty() && endpoint.half_open_of.is_empty());
+        assert!(endpoint.half_open.is_empty() && endpoint.half_open_of.taken() == 0);
     }
 
     #[test]

@@ -4,7 +4,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasher, RandomState};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
 
 use hmac::digest::KeyInit;
@@ -12,6 +12,7 @@ use hmac::{Hmac, Mac};
 use sha1::Sha1;
 
 use super::stun::Transaction;
+use crate::sites::{FREE_SHARE, Places, site};
 
 /// How long a transaction counts, and at most as long again.
 const PERIOD: Duration = Duration::from_secs(5);
@@ -23,7 +24,6 @@ const LIFETIME: Duration = Duration::from_secs(10);
 /// too. So each further site that takes all it gets leaves some to others.
 const SOURCES: usize = 8_192;
 const SOURCES_OF_SITE: usize = 512;
-pub(super) const FREE_SHARE: usize = 4;
 
 /// How much of a transaction proves that the relay has made it. The rest is the session.
 const PROOF: usize = 8;
@@ -46,7 +46,7 @@ pub(super) struct Validated {
     /// Until when each source counts, the earliest first.
     ends: VecDeque<(Instant, SocketAddr)>,
     /// How many there are of each site.
-    of_site: HashMap<IpAddr, usize>,
+    of_site: Places,
 }
 
 impl Validated {
@@ -58,7 +58,7 @@ impl Validated {
             sources: HashMap::new(),
             hasher: RandomState::new(),
             ends: VecDeque::new(),
-            of_site: HashMap::new(),
+            of_site: Places::default(),
         })
     }
 
@@ -108,7 +108,7 @@ impl Validated {
     /// Whether nothing is kept of anybody.
     #[cfg(test)]
     pub(super) fn is_empty(&self) -> bool {
-        self.sources.is_empty() && self.ends.is_empty() && self.of_site.is_empty()
+        self.sources.is_empty() && self.ends.is_empty() && self.of_site.taken() == 0
     }
 
     /// The session with these user names.
@@ -121,9 +121,8 @@ impl Validated {
             return;
         }
         let site = site(from.ip());
-        let of_site = self.of_site.get(&site).copied().unwrap_or(0);
         let free = SOURCES.saturating_sub(self.sources.len());
-        if of_site > 0 && of_site >= SOURCES_OF_SITE.min(free / FREE_SHARE) {
+        if !self.of_site.admits(site, SOURCES_OF_SITE.min(free / FREE_SHARE)) {
             // A neighbour keeps nothing for itself for long.
             self.remove_first_of(site);
         } else if free == 0 {
@@ -131,7 +130,7 @@ impl Validated {
         }
         self.sources.insert(from, session);
         self.ends.push_back((now + LIFETIME, from));
-        *self.of_site.entry(site).or_default() += 1;
+        self.of_site.take(site);
     }
 
     fn expire(&mut self, now: Instant) {
@@ -155,13 +154,7 @@ impl Validated {
 
     fn forget(&mut self, source: SocketAddr) {
         self.sources.remove(&source);
-        let site = site(source.ip());
-        if let Some(count) = self.of_site.get_mut(&site) {
-            *count -= 1;
-            if *count == 0 {
-                self.of_site.remove(&site);
-            }
-        }
+        self.of_site.give_back(site(source.ip()));
     }
 
     fn period(&self, now: Instant) -> u64 {
@@ -178,14 +171,6 @@ impl Validated {
             IpAddr::V6(ip) => mac.update(&ip.octets()),
         }
         mac
-    }
-}
-
-/// The site of an address, as its first one: hosters give a customer a /48 of IPv6.
-pub(super) fn site(ip: IpAddr) -> IpAddr {
-    match ip.to_canonical() {
-        IpAddr::V4(ip) => Ipv4Addr::from_bits(ip.to_bits() & !0xFF).into(),
-        IpAddr::V6(ip) => Ipv6Addr::from_bits(ip.to_bits() & !(u128::MAX >> 48)).into(),
     }
 }
 
@@ -248,7 +233,7 @@ mod tests {
                 answer(&mut validated, ([0x2001, 0xdb8, of, number, 0, 0, 0, 1], 1).into());
             }
         }
-        let [taken, of_sites] = [validated.sources.len(), validated.of_site.values().sum()];
+        let [taken, of_sites] = [validated.sources.len(), validated.of_site.taken()];
         assert!((6_000..7_500).contains(&taken), "{taken}");
         assert_eq!([of_sites, validated.ends.len()], [taken; 2]);
         // Others have places of their own, which nothing takes from them.

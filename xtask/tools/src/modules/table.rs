@@ -251,7 +251,7 @@ const RELAY: Crate = Crate {
         // How values are written.
         Layer::apart(&["syntax"]),
         // What decides without a socket.
-        Layer::apart(&["congestion", "counted", "now", "trust"]),
+        Layer::apart(&["congestion", "counted", "now", "sites", "trust"]),
         Layer::together(&["protocol"]),
         // The flows of browsers, and above them those of clients with UDP of their own, which have the same rates.
         Layer::together(&["flow"]),
