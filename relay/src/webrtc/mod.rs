@@ -1,9 +1,9 @@
 //! Data channels of WebRTC without signalling, without IO (`docs/webrtc.md`).
 //!
 //! A page that knows the fingerprint of the relay's certificate, its address and its port knows all that a session
-//! description says, and makes both descriptions itself. `Endpoint` answers its connectivity checks once it has answered one of
-//! the relay's, and tells which datagrams belong to which `Session`. A session is DTLS, within it SCTP, and within that two data channels: one
-//! for control messages and one for datagrams.
+//! description says, and makes both descriptions itself. `Endpoint` answers its connectivity checks, keeps nothing of it before it has
+//! answered one of the relay's, and tells which datagrams belong to which `Session`. A session is DTLS, within it SCTP, and within
+//! that two data channels: one for control messages and one for datagrams.
 
 mod certificate;
 mod counters;
