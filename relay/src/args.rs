@@ -48,6 +48,16 @@ pub(crate) enum Task {
     Reload(ReloadArgs),
     /// Print the list of servers of a running relay.
     List(ListArgs),
+    /// List the clients of a running relay.
+    Clients(ClientsArgs),
+    /// End flows of a running relay.
+    Kick(KickArgs),
+    /// Ban an address or network from a running relay, and end its flows.
+    Ban(BanArgs),
+    /// Lift a ban that was made with `ban`.
+    Unban(UnbanArgs),
+    /// List the bans that were made with `ban`.
+    Bans(BansArgs),
     /// Announce a game server to relays until this ends.
     Announce(AnnounceArgs),
     /// Make a key for tokens.
@@ -197,6 +207,86 @@ pub(crate) struct ListArgs {
     pub(crate) json: bool,
 }
 
+/// The admin socket of the relay, or the configuration that names it.
+#[derive(Debug, Args)]
+pub(crate) struct SocketArgs {
+    /// Admin socket of the relay.
+    #[arg(long, value_name = "FILE", env = "RAKWIRE_RELAY_ADMIN_SOCKET")]
+    pub(crate) admin_socket: Option<PathBuf>,
+    /// File with the configuration of the relay, which names the admin socket.
+    #[arg(long, value_name = "FILE", env = "RAKWIRE_RELAY_CONFIG")]
+    pub(crate) config: Option<PathBuf>,
+}
+
+/// Lists the clients of a running relay that have a flow.
+#[derive(Debug, Args)]
+pub(crate) struct ClientsArgs {
+    /// List those of an address or network alone.
+    #[arg(value_name = "NETWORK", value_parser = network)]
+    pub(crate) network: Option<IpNet>,
+    /// Print JSON and not a table.
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) socket: SocketArgs,
+}
+
+/// Ends a flow of a running relay, or those of an address or network. The clients may connect again.
+#[derive(Debug, Args)]
+pub(crate) struct KickArgs {
+    /// Number of the flow, as `clients` and the log have it, or an address or network.
+    #[arg(value_name = "FLOW|NETWORK", value_parser = kicked)]
+    pub(crate) selected: Kicked,
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) socket: SocketArgs,
+}
+
+/// Which flows to end.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Kicked {
+    Flow(u64),
+    Network(IpNet),
+}
+
+/// Bans an address or network from a running relay until it ends, and ends its flows.
+#[derive(Debug, Args)]
+pub(crate) struct BanArgs {
+    /// The address or network.
+    #[arg(value_name = "NETWORK", value_parser = network)]
+    pub(crate) network: IpNet,
+    /// How long the ban holds; without it until the relay ends.
+    #[arg(long = "for", value_name = "TIME", value_parser = parse_duration)]
+    pub(crate) duration: Option<Duration>,
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) socket: SocketArgs,
+}
+
+/// Lifts a ban that was made with `ban`.
+#[derive(Debug, Args)]
+pub(crate) struct UnbanArgs {
+    /// The address or network, as `bans` lists it.
+    #[arg(value_name = "NETWORK", value_parser = network)]
+    pub(crate) network: IpNet,
+    #[command(flatten)]
+    pub(crate) socket: SocketArgs,
+}
+
+/// Lists the bans of a running relay that were made with `ban`.
+#[derive(Debug, Args)]
+pub(crate) struct BansArgs {
+    /// Print JSON and not a table.
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) socket: SocketArgs,
+}
+
 /// Announces a game server to relays, which find it with --discover, until this ends.
 #[derive(Debug, Args)]
 pub(crate) struct AnnounceArgs {
@@ -266,6 +356,12 @@ pub(crate) struct CompletionsArgs {
     /// The shell.
     #[arg(value_enum)]
     pub(crate) shell: clap_complete::Shell,
+}
+
+fn kicked(text: &str) -> Result<Kicked, &'static str> {
+    let error =
+        "write the number of a flow, or an address or network as 192.0.2.1, 192.0.2.0/24 or 2001:db8::/32";
+    text.parse().map(Kicked::Flow).or_else(|_| network(text).map(Kicked::Network)).map_err(|_| error)
 }
 
 fn network(text: &str) -> Result<IpNet, &'static str> {

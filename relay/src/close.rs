@@ -6,6 +6,9 @@ use crate::target::TargetName;
 /// RFC 6455 section 5.5: a control frame has at most 125 bytes, of which the code takes two.
 const TEXT_MAX: usize = 123;
 
+/// The text of the close code 4403 for banned addresses, by which clients of this project tell it from a refused origin.
+pub(crate) const BANNED: &str = "this address is banned";
+
 /// How many bytes of an unknown name are repeated to the client, so that the rest of the text fits.
 const ECHO_MAX: usize = 40;
 
@@ -58,6 +61,8 @@ counted! {
         Unresponsive,
         /// The relay was stopped (1001).
         ShuttingDown,
+        /// The operator ended the flow (4410).
+        Kicked,
         /// The UDP socket failed for good (1011).
         UdpFailed,
         /// The network reported that nothing listens at the port of the game server, and the client had asked to be closed then (4502).
@@ -89,6 +94,7 @@ impl CloseKind {
             Self::ProtocolViolation => Some(1002),
             Self::Idle | Self::Unresponsive => Some(4408),
             Self::ShuttingDown => Some(1001),
+            Self::Kicked => Some(4410),
             Self::UdpFailed => Some(1011),
             Self::ServerUnreachable => Some(4502),
             Self::WrongProtocol => Some(4406),
@@ -158,6 +164,8 @@ const fn kind_of(end: &FlowEnd) -> CloseKind {
         FlowEnd::Idle(_) => CloseKind::Idle,
         FlowEnd::Unresponsive(_) => CloseKind::Unresponsive,
         FlowEnd::ShuttingDown => CloseKind::ShuttingDown,
+        FlowEnd::Kicked => CloseKind::Kicked,
+        FlowEnd::Banned => CloseKind::Forbidden,
         FlowEnd::UdpFailed => CloseKind::UdpFailed,
         FlowEnd::ServerUnreachable => CloseKind::ServerUnreachable,
         FlowEnd::WrongProtocol(_) => CloseKind::WrongProtocol,
@@ -176,6 +184,8 @@ fn sentence_of(end: &FlowEnd) -> String {
         FlowEnd::Idle(time) => format!("nothing sent or received for {time:?}"),
         FlowEnd::Unresponsive(time) => format!("no answer for {time:?}"),
         FlowEnd::ShuttingDown => "relay is shutting down".to_owned(),
+        FlowEnd::Kicked => "ended by the operator of the relay".to_owned(),
+        FlowEnd::Banned => BANNED.to_owned(),
         FlowEnd::UdpFailed => "UDP socket to the game server failed".to_owned(),
         FlowEnd::ServerUnreachable => {
             "the game server cannot be reached: nothing listens at its port".to_owned()

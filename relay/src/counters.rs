@@ -26,6 +26,8 @@ pub struct Counters {
     pub(crate) stalled: Counter,
     pub(crate) announcements_refused: Counter,
     pub(crate) store_failures: Counter,
+    pub(crate) kicked: Counter,
+    pub(crate) ended_by_bans: Counter,
     closes: [Counter; CloseKind::ALL.len()],
     /// Connections of clients by transport: those that were opened, and those of them that have ended.
     transports: [(Counter, Counter); TransportKind::ALL.len()],
@@ -76,6 +78,8 @@ impl Counters {
             stalled: self.stalled.get(),
             announcements_refused: self.announcements_refused.get(),
             store_failures: self.store_failures.get(),
+            kicked: self.kicked.get(),
+            ended_by_bans: self.ended_by_bans.get(),
             closes: self.closes.each_ref().map(Counter::get),
             transports: self.transports.each_ref().map(|(opened, ended)| {
                 // Read first: none ends before it was opened.
@@ -162,6 +166,10 @@ pub struct Snapshot {
     pub announcements_refused: u64,
     /// Looks into the store of servers that found none: it was away, refused them, or said more than may be.
     pub store_failures: u64,
+    /// Flows that the operator ended.
+    pub kicked: u64,
+    /// Flows that a ban of the operator ended.
+    pub ended_by_bans: u64,
     closes: [u64; CloseKind::ALL.len()],
     transports: [TransportSnapshot; TransportKind::ALL.len()],
     all: TargetSnapshot,

@@ -74,7 +74,7 @@ impl ServerEntry {
 }
 
 /// Text that cannot change the colours of a terminal.
-fn printable(text: &[u8]) -> String {
+pub(crate) fn printable(text: &[u8]) -> String {
     String::from_utf8_lossy(text).chars().filter(|character| !character.is_control()).collect()
 }
 
@@ -84,20 +84,25 @@ impl ServerList {
     pub fn to_table(&self) -> String {
         let head = ["NAME", "KIND", "STATE", "PLAYERS", "PING", "TITLE"].map(str::to_owned);
         let rows: Vec<_> = std::iter::once(head).chain(self.servers.iter().map(ServerEntry::row)).collect();
-        let mut widths = [0; 6];
-        for row in &rows {
-            for (width, cell) in widths.iter_mut().zip(row) {
-                *width = cell.chars().count().max(*width);
-            }
-        }
-        rows.iter().fold(String::new(), |mut table, row| {
-            let cells = row.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}"));
-            let line = cells.collect::<Vec<_>>().join("  ");
-            // Writing to a string does not fail.
-            let _ = writeln!(table, "{}", line.trim_end());
-            table
-        })
+        table(rows)
     }
+}
+
+/// Rows with columns of equal width.
+pub(crate) fn table<const N: usize>(rows: Vec<[String; N]>) -> String {
+    let mut widths = [0; N];
+    for row in &rows {
+        for (width, cell) in widths.iter_mut().zip(row) {
+            *width = cell.chars().count().max(*width);
+        }
+    }
+    rows.iter().fold(String::new(), |mut table, row| {
+        let cells = row.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}"));
+        let line = cells.collect::<Vec<_>>().join("  ");
+        // Writing to a string does not fail.
+        let _ = writeln!(table, "{}", line.trim_end());
+        table
+    })
 }
 
 impl ServerEntry {

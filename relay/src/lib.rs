@@ -50,6 +50,7 @@
 mod counted;
 
 mod admission;
+pub mod clients;
 mod close;
 pub mod config;
 mod congestion;

@@ -2,6 +2,8 @@
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener as StdListener, UdpSocket};
+#[cfg(unix)]
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,11 +21,15 @@ use crate::counters::Counters;
 use crate::discovery::Watcher;
 use crate::front::{CookieKeys, FrontCounters, Settings};
 use crate::front_target::FrontTarget;
+#[cfg(unix)]
+use crate::io::{AdminSocket, serve_admin_socket};
 use crate::io::{
     Announced, AnnouncedWebRtc, App, Beside, DataChannels, FrontAdmission, PROBES_INTERVAL, UdpFront,
     WebTransport, router, run_data_channels, serve, serve_admin,
 };
 use crate::listen::ListenAddress;
+#[cfg(unix)]
+use crate::ops::control_router;
 use crate::ops::{admin_router, report_suppressed, systemd};
 use crate::reload::{Prepared, Reloadable, Reloader, SetCookieKeys, prepare};
 use crate::tls::{QuicCertificate, Tls};
@@ -45,6 +51,8 @@ pub struct Relay {
     local_addr: SocketAddr,
     router: Router,
     admin: Option<Admin>,
+    #[cfg(unix)]
+    admin_socket: Option<AdminSocket>,
     front: Option<UdpFront<FrontAdmission>>,
     finding: Option<Finding>,
     webtransport: Option<WebTransport>,
@@ -141,6 +149,8 @@ impl Relay {
             Some(address) => Some(Admin::bind(address, &app).await?),
             None => None,
         };
+        #[cfg(unix)]
+        let admin_socket = config.admin.socket.as_deref().map(bind_admin_socket).transpose()?;
         let Udp { front, data_channels, webtransport } = bind_udp(&config, local_addr, &names, &app)?;
         let finding = config.discovery_store()?.map(|store| Finding {
             watcher: Watcher::new(store, config.discovery.interval),
@@ -153,6 +163,8 @@ impl Relay {
             local_addr,
             router,
             admin,
+            #[cfg(unix)]
+            admin_socket,
             front,
             webtransport,
             data_channels,
@@ -268,6 +280,8 @@ impl Relay {
             local_addr: _,
             router,
             admin,
+            #[cfg(unix)]
+            admin_socket,
             front,
             webtransport,
             data_channels,
@@ -281,6 +295,11 @@ impl Relay {
         let mut beside = JoinSet::new();
         start_beside(&mut beside, &app, admin);
         start_finding(&mut beside, &app, finding);
+        #[cfg(unix)]
+        if let Some(socket) = admin_socket {
+            info!(socket = %socket.path().display(), "listening for the operator");
+            beside.spawn(serve_admin_socket(socket, control_router(Arc::clone(&app) as _)));
+        }
         if let Some(front) = front {
             info!(udp = %front.local_addr(), "listening for clients with UDP of their own");
             beside.spawn(run_front(front, Arc::clone(&app)));
@@ -330,6 +349,18 @@ impl Admin {
         let router = admin_router(Arc::clone(app) as _, address);
         Ok(Self { listener, local_addr, router })
     }
+}
+
+#[cfg(unix)]
+fn bind_admin_socket(path: &Path) -> Result<AdminSocket, ConfigError> {
+    AdminSocket::bind(path).map_err(|error| ConfigError::File {
+        key: "admin.socket",
+        path: path.to_owned(),
+        line: None,
+        reason: format!(
+            "cannot be made a socket ({error}): use another path, in a directory of the relay's user"
+        ),
+    })
 }
 
 async fn listen(address: SocketAddr) -> io::Result<(TcpListener, SocketAddr)> {

@@ -14,13 +14,20 @@ counted! {
     }
 }
 
-/// Its name in the log, in metrics and in the list of transports.
-impl fmt::Display for TransportKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
+impl TransportKind {
+    /// Its name in the log, in metrics and in lists.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
             Self::WebSocket => "websocket",
             Self::WebRtc => "webrtc",
             Self::WebTransport => "webtransport",
-        })
+        }
+    }
+}
+
+impl fmt::Display for TransportKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
     }
 }

@@ -4,6 +4,7 @@ mod bans;
 mod discovered;
 mod forwarded;
 mod limiter;
+mod operator_bans;
 mod origin;
 mod policy;
 mod refusal;
@@ -22,12 +23,15 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use http::HeaderMap;
+use ipnet::IpNet;
 use tokio::sync::watch;
 
 pub(crate) use bans::Bans;
 pub(crate) use discovered::DiscoveredNames;
 use limiter::Excess;
 pub(crate) use limiter::Share;
+use operator_bans::OperatorBans;
+pub(crate) use operator_bans::{TooManyBans, canonical as canonical_network};
 pub use origin::{AllowedOrigin, Origin, OriginSyntaxError};
 pub(crate) use origin::{OriginPolicy, PageOrigin};
 use policy::Policy;
@@ -122,6 +126,7 @@ pub(crate) struct Admission {
     policy: watch::Sender<Arc<Policy>>,
     used: UsedTokens,
     rates: TokenRates,
+    operator_bans: OperatorBans,
 }
 
 impl Admission {
@@ -132,6 +137,7 @@ impl Admission {
             policy: watch::Sender::new(Arc::new(policy)),
             used: UsedTokens::default(),
             rates: TokenRates::default(),
+            operator_bans: OperatorBans::default(),
         })
     }
 
@@ -187,6 +193,33 @@ impl Admission {
         }
     }
 
+    /// Whether an address is banned, by the file or by the operator.
+    pub(crate) fn is_banned(&self, now: Instant, client: IpAddr) -> bool {
+        let ip = client.to_canonical();
+        self.policy().bans.contains(ip) || self.operator_bans.contains(now, ip)
+    }
+
+    /// Bans a network from now on, for a time or until the relay ends.
+    pub(crate) fn ban(
+        &self,
+        now: Instant,
+        network: IpNet,
+        duration: Option<Duration>,
+    ) -> Result<(), TooManyBans> {
+        let until = duration.and_then(|duration| now.checked_add(duration));
+        self.operator_bans.add(now, network, until)
+    }
+
+    /// Lifts a ban of the operator; false if there is none of this network.
+    pub(crate) fn unban(&self, now: Instant, network: IpNet) -> bool {
+        self.operator_bans.remove(now, network)
+    }
+
+    /// The bans of the operator, with the time that is left of each.
+    pub(crate) fn operator_bans(&self, now: Instant) -> Vec<(IpNet, Option<Duration>)> {
+        self.operator_bans.list(now)
+    }
+
     /// Whether the page of a request may connect.
     pub(crate) fn admits_origin(&self, headers: &HeaderMap) -> bool {
         self.policy().origins.admits(&PageOrigin::of(headers))
@@ -213,7 +246,7 @@ impl Admission {
         if policy.proxies.contains(client) {
             return Ok(None);
         }
-        if policy.bans.contains(client.to_canonical()) {
+        if self.is_banned(now.at, client) {
             return Err(Refusal::Forbidden(Forbidden::Banned));
         }
         let limiter = &policy.connections;
@@ -224,7 +257,7 @@ impl Admission {
     /// Admits a request that makes no client.
     pub(crate) fn admit_request(&self, now: Now, client: IpAddr) -> Result<(), Refusal> {
         let policy = self.policy();
-        if policy.bans.contains(client.to_canonical()) {
+        if self.is_banned(now.at, client) {
             return Err(Refusal::Forbidden(Forbidden::Banned));
         }
         policy.requests.check_rate(now.at, client).map_err(|excess| policy.excess(excess).into())
@@ -240,7 +273,7 @@ impl Admission {
     pub(crate) fn check(&self, now: Now, request: &Request) -> Result<Permission, Refusal> {
         let policy = self.policy();
         let ip = request.client.ip().to_canonical();
-        if policy.bans.contains(ip) {
+        if self.is_banned(now.at, ip) {
             return Err(Refusal::Forbidden(Forbidden::Banned));
         }
         if !policy.admits_origin(&request.origin) {

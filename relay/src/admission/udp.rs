@@ -52,7 +52,7 @@ impl Admission {
     ) -> Result<UdpCandidate, Refusal> {
         let policy = self.policy();
         let ip = client.ip().to_canonical();
-        if policy.bans.contains(ip) {
+        if self.is_banned(now.at, ip) {
             return Err(Refusal::Forbidden(Forbidden::Banned));
         }
         // A reload may have brought the first key of tokens while the front goes on.

@@ -2,6 +2,7 @@
 
 mod announce;
 mod config;
+mod control;
 mod keygen;
 mod list;
 mod reload;
@@ -13,6 +14,7 @@ use std::io::{self, Write};
 
 pub(crate) use announce::announce;
 pub(crate) use config::{check, print};
+pub(crate) use control::{ban, bans, clients, kick, unban};
 pub(crate) use keygen::keygen;
 pub(crate) use list::list;
 pub(crate) use reload::{PidFile, reload};

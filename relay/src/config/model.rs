@@ -579,6 +579,8 @@ impl Default for DiscoveryConfig {
 pub struct AdminConfig {
     /// The address for metrics and health.
     pub listen: Option<SocketAddr>,
+    /// The Unix socket for orders of the operator.
+    pub socket: Option<PathBuf>,
 }
 
 /// The log.

@@ -580,6 +580,13 @@ pub const OPTIONS: &[OptionInfo] = &[
         "Address and port for metrics and health, which should be a loopback address",
     ),
     option(
+        "admin.socket",
+        "admin-socket",
+        OptionKind::Text("FILE"),
+        Change::Restart,
+        "Unix socket by which the user of the relay lists, kicks and bans clients; it is made with mode 0600",
+    ),
+    option(
         "log.format",
         "log-format",
         OptionKind::Choice(&["text", "json"]),

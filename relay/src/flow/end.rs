@@ -25,6 +25,10 @@ pub enum FlowEnd {
     Unresponsive(Duration),
     /// The relay is stopped.
     ShuttingDown,
+    /// The operator ended it.
+    Kicked,
+    /// The operator banned the address of the client.
+    Banned,
     /// The UDP socket failed for good.
     UdpFailed,
     /// The network reported that nothing listens at the port of the game server before it had sent anything, and [`Setup::closes_unreachable`]

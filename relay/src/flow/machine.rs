@@ -319,6 +319,11 @@ impl Flow {
         self.part(now, FlowEnd::ShuttingDown);
     }
 
+    /// Ends the flow because the operator wishes it.
+    pub fn handle_ended(&mut self, now: Instant, end: FlowEnd) {
+        self.part(now, end);
+    }
+
     /// Ends a flow that waits for its client, because another one needs its place.
     pub fn handle_evicted(&mut self, now: Instant) {
         if let Client::Detached { lost, .. } = self.client {

@@ -161,6 +161,11 @@ pub(crate) trait Admit {
 pub(crate) trait Permit: std::fmt::Debug {
     /// Notes bytes of datagrams that were passed on.
     fn note_passed(&mut self, _direction: Direction, _bytes: usize) {}
+
+    /// Whether the flow is to end. It is asked as often as [`Front::handle_timeout`] is due.
+    fn is_over(&self) -> bool {
+        false
+    }
 }
 
 /// What is kept of a client.
@@ -311,11 +316,11 @@ impl<A: Admit> Front<A> {
         self.pass_to_client(id, run.take(&[]), out, stride);
     }
 
-    /// Ends the flows whose clients are silent or whose servers do not answer.
+    /// Ends the flows whose clients are silent, whose servers do not answer, or which are to end.
     pub(crate) fn handle_timeout(&mut self, now: Instant) {
         let over = self.flows.select(|opened, heard, flow| {
             let waits = now.saturating_duration_since(opened) >= HANDSHAKE_TIMEOUT && !flow.is_open;
-            waits || now.saturating_duration_since(heard) >= flow.idle_timeout
+            waits || flow.permit.is_over() || now.saturating_duration_since(heard) >= flow.idle_timeout
         });
         for id in over {
             self.close(id);

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
+use ipnet::IpNet;
 use tokio::sync::{Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -15,15 +16,17 @@ use tracing::{error, info};
 use super::announced::{Announced, AnnouncedWebRtc};
 use super::handover::Handover;
 use super::list_cache::ListCache;
+use super::open_flows::{OpenFlows, Selected};
 use super::probes::Probes;
 use super::transport::Connection;
-use crate::admission::Admission;
+use crate::admission::{Admission, canonical_network};
+use crate::clients::{BanEntry, BanList, ClientList};
 use crate::config::{Config, Limits};
 use crate::counters::Counters;
-use crate::flow::{Rate, ResumeTable, Secret, SharedRate};
+use crate::flow::{FlowEnd, Rate, ResumeTable, Secret, SharedRate};
 use crate::front::FrontCounters;
 use crate::front_target::FrontTarget;
-use crate::ops::{AddressLog, Gauges, Health, RefusalLog, Reloading, render_metrics};
+use crate::ops::{AddressLog, Control, Gauges, Health, RefusalLog, Reloading, render_metrics};
 use crate::reload::Reloader;
 use crate::tls::Tls;
 use crate::webrtc::WebRtcCounters;
@@ -83,6 +86,8 @@ pub(crate) struct App {
     pub(crate) refusals: Arc<RefusalLog>,
     /// Flows that have begun.
     flows: AtomicU64,
+    /// Those that are open.
+    pub(super) open_flows: Arc<OpenFlows>,
 }
 
 impl App {
@@ -135,6 +140,7 @@ impl App {
             bans_told: SharedRate::new(BANS_TOLD, Instant::now()),
             refusals: Arc::default(),
             flows: AtomicU64::new(0),
+            open_flows: Arc::default(),
         }
     }
 
@@ -163,6 +169,52 @@ impl App {
 
 fn max_connections(limits: &Limits) -> usize {
     limits.max_connections().min(Semaphore::MAX_PERMITS)
+}
+
+impl Control for App {
+    fn clients(&self, network: Option<IpNet>) -> ClientList {
+        self.open_flows.list(network.map(canonical_network), Instant::now())
+    }
+
+    fn kick_flow(&self, flow: u64) -> usize {
+        self.kick(Selected::Flow(flow))
+    }
+
+    fn kick_network(&self, network: IpNet) -> usize {
+        self.kick(Selected::Network(canonical_network(network)))
+    }
+
+    fn ban(&self, network: IpNet, duration: Option<Duration>) -> Result<usize, String> {
+        let network = canonical_network(network);
+        self.admission.ban(Instant::now(), network, duration).map_err(|error| error.to_string())?;
+        let ended = self.open_flows.end(Selected::Network(network), FlowEnd::Banned);
+        self.counters.ended_by_bans.add(ended as u64);
+        let seconds = duration.map(|duration| duration.as_secs());
+        info!(network = %self.addresses.show_network(network), seconds, ended, "the operator banned a network");
+        Ok(ended)
+    }
+
+    fn unban(&self, network: IpNet) -> bool {
+        let is_lifted = self.admission.unban(Instant::now(), network);
+        if is_lifted {
+            info!(network = %self.addresses.show_network(network), "the operator lifted a ban");
+        }
+        is_lifted
+    }
+
+    fn bans(&self) -> BanList {
+        let bans = self.admission.operator_bans(Instant::now()).into_iter();
+        BanList::new(bans.map(|(network, left)| BanEntry::new(network, left)).collect())
+    }
+}
+
+impl App {
+    fn kick(&self, selected: Selected) -> usize {
+        let ended = self.open_flows.end(selected, FlowEnd::Kicked);
+        self.counters.kicked.add(ended as u64);
+        info!(ended, "the operator ended flows");
+        ended
+    }
 }
 
 impl Health for App {
@@ -203,6 +255,7 @@ impl Health for App {
             is_draining: self.drain.is_cancelled(),
             certificate_expires: self.tls.as_ref().and_then(|tls| tls.expires()),
             targets: self.probes.health(),
+            operator_bans: self.admission.operator_bans(Instant::now()).len(),
         };
         render_metrics(
             &self.counters.snapshot(),

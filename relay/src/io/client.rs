@@ -9,10 +9,11 @@ use tracing::{info, warn};
 
 use super::app::{App, Connections};
 use super::drive::{Driver, Ended};
+use super::open_flows::Ender;
 use super::transport::Connection;
 use super::udp::ServerSocket;
 use crate::admission::{Forbidden, Grant, PageOrigin, Permission, Refusal, Request};
-use crate::close::CloseReason;
+use crate::close::{BANNED, CloseReason};
 use crate::flow::{Flow, FlowEnd, FromClient, Inspect, ProxyHeader, Secret, Setup};
 use crate::now::Now;
 use crate::protocol::{Awareness, Handshake, LARGEST_PAYLOAD, ProtocolKind, largest_behind};
@@ -20,8 +21,7 @@ use crate::protocol::{Awareness, Handshake, LARGEST_PAYLOAD, ProtocolKind, large
 /// How long a client waits for the slot of one that is gone.
 pub(super) const EVICTION_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Texts of the close code 4403, which clients of this project tell apart by the first one.
-pub(super) const BANNED: &str = "this address is banned";
+/// Texts of the close code 4403, beside that for banned addresses.
 pub(super) const FOREIGN_ORIGIN: &str = "this relay does not accept pages of this origin";
 const NO_ORIGIN: &str = "this relay accepts pages of listed origins alone, and the request names no origin";
 const UNKNOWN_ORIGIN: &str = "this relay lets no data channels in without a token";
@@ -69,6 +69,10 @@ pub(crate) async fn serve(app: &App, mut connection: Box<Connection>, opening: &
         && let Err(reason) = wait_for_first(app, &mut connection).await
     {
         return refuse(app, connection, &reason).await;
+    }
+    // The operator may have banned it since it asked.
+    if app.admission.is_banned(Instant::now(), opening.client.ip()) {
+        return refuse(app, connection, &CloseReason::Forbidden(BANNED)).await;
     }
     let Err(connection) = resume(app, opening, connection).await else { return };
     let slot = match &opening.permission {
@@ -224,7 +228,14 @@ async fn run(
     if let Some(secret) = secret {
         app.resumable().insert(secret, target.name.as_str(), Arc::clone(&returning));
     }
-    let ended = Box::new(Driver::new(app, number, flow, server, connection, returning)).run().await;
+    let (client, transport) = (connection.client(), connection.kind().name());
+    let ender = Ender::Session(Arc::clone(&returning));
+    let listed = app.open_flows.add(number, target.name.clone(), (client, transport), ender);
+    // A ban finds the flows that are listed, and the others find the ban.
+    if app.admission.is_banned(now, client.ip()) {
+        listed.end(FlowEnd::Banned);
+    }
+    let ended = Box::new(Driver::new(app, flow, server, connection, returning, (number, listed))).run().await;
     if let Some(secret) = secret {
         app.resumable().remove(&secret);
     }

@@ -12,14 +12,14 @@ use tracing::warn;
 use super::announced::AnnouncedWebRtc;
 use super::app::App;
 use super::batch::BatchSocket;
-use super::client::{self, BANNED, Opening, permission};
+use super::client::{self, Opening, permission};
 use super::connected::Connected;
 use super::front_gate::Gate;
 use super::receive::Received;
 use super::serve::{TOO_MANY_CONNECTIONS, admit};
 use super::transport::{Connection, Inbox, Port, Transport, WebRtcTransport};
 use crate::admission::{Refusal, Request};
-use crate::close::CloseReason;
+use crate::close::{BANNED, CloseReason};
 use crate::transport_kind::TransportKind;
 use crate::webrtc::{
     Certificate, ChallengeKey, DatagramEvent, Endpoint, Fingerprint, HANDSHAKE_TIMEOUT, NoRequest,

@@ -14,6 +14,7 @@ use tracing::{info, warn};
 use super::app::{App, Connections};
 use super::catch_up::CatchUp;
 use super::handover::Request;
+use super::open_flows::Listed;
 use super::transport::Connection;
 use super::udp::ServerSocket;
 use crate::close::CloseReason;
@@ -53,17 +54,19 @@ pub(crate) struct Driver<'a> {
     client: SocketAddr,
     transport: TransportKind,
     returning: Arc<Connections>,
+    /// Its entry in the list for the operator.
+    listed: Listed,
     catch_up: CatchUp,
 }
 
 impl<'a> Driver<'a> {
     pub(crate) fn new(
         app: &'a App,
-        number: u64,
         flow: Flow,
         server: ServerSocket,
         connection: Box<Connection>,
         returning: Arc<Connections>,
+        (number, listed): (u64, Listed),
     ) -> Self {
         let (client, transport) = (connection.client(), connection.kind());
         let catch_up = CatchUp::default();
@@ -76,6 +79,7 @@ impl<'a> Driver<'a> {
             client,
             transport,
             returning,
+            listed,
             catch_up,
         }
     }
@@ -111,6 +115,7 @@ impl<'a> Driver<'a> {
             // The timer alone would not do: it is polled only once nothing more has arrived.
             self.check_time(now);
             self.write(context, now);
+            self.listed.set_carried(self.flow.carried());
             if let Some(end) = self.flow.end() {
                 // What the server is told of the end.
                 self.send(context, now);
@@ -132,6 +137,10 @@ impl<'a> Driver<'a> {
                 self.flow.handle_attached(now);
                 self.flow.secret().inspect(|secret| self.app.resumable().set_attached(secret));
                 (self.client, self.transport) = (connection.client(), connection.kind());
+                self.listed.set_place(self.client, self.transport.name());
+                if self.app.admission.is_banned(now, self.client.ip()) {
+                    self.flow.handle_ended(now, FlowEnd::Banned);
+                }
                 let (client, transport) = (self.app.addresses.show(self.client), self.transport);
                 info!(%client, %transport, flow = self.number, "client came back to its flow");
                 if let Some(former) = self.connection.replace(connection) {
@@ -139,6 +148,7 @@ impl<'a> Driver<'a> {
                 }
             }
             Poll::Ready(Request::Evict) => self.flow.handle_evicted(now),
+            Poll::Ready(Request::End(end)) => self.flow.handle_ended(now, end),
             Poll::Pending => {}
         }
     }
@@ -254,6 +264,7 @@ impl<'a> Driver<'a> {
     fn check_connection(&mut self) {
         let Some(lost) = self.flow.lost() else { return };
         let Some(connection) = self.connection.take() else { return };
+        self.listed.set_away();
         self.flow.secret().inspect(|secret| self.app.resumable().set_detached(secret));
         self.dismiss(connection, CloseReason::Flow(lost));
     }
@@ -281,8 +292,11 @@ fn pass(flow: &mut Flow, address: SocketAddr, now: Instant, input: FromServer<'_
 mod tests {
     use std::time::Duration;
 
+    use std::sync::atomic::AtomicBool;
+
     use tokio::net::UdpSocket;
 
+    use super::super::open_flows::Ender;
     use super::*;
     use crate::admission::{Admission, Targets};
     use crate::config::Config;
@@ -320,6 +334,12 @@ mod tests {
             client,
             transport: TransportKind::WebSocket,
             returning: Arc::new(Connections::new()),
+            listed: app.open_flows.add(
+                1,
+                "game".parse().unwrap(),
+                (client, "websocket"),
+                Ender::Front(AtomicBool::new(false)),
+            ),
             catch_up: CatchUp::default(),
         };
         let mut timer = pin!(sleep_until(driver.flow.poll_timeout().into()));

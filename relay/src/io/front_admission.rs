@@ -3,15 +3,18 @@
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use tokio_util::task::task_tracker::TaskTrackerToken;
 use tracing::info;
 
 use super::app::App;
-use super::client::{BANNED, EVICTION_TIMEOUT, payload_max};
+use super::client::{EVICTION_TIMEOUT, payload_max};
+use super::open_flows::{Ender, Listed};
 use crate::admission::{Forbidden, Grant, Refusal, UdpCandidate};
-use crate::flow::{Carried, TargetCounters};
+use crate::close::BANNED;
+use crate::flow::{Carried, FlowEnd, TargetCounters};
 use crate::front::{Admit, Admitted, Direction, NotAdmitted, Offer, Permit};
 use crate::now::Now;
 use crate::target::TargetName;
@@ -51,6 +54,8 @@ pub(crate) struct FrontPermit {
     flow: u64,
     begun: Instant,
     carried: Carried,
+    /// Its entry in the list for the operator.
+    listed: Listed,
     /// A shutdown waits for it.
     _tracked: TaskTrackerToken,
 }
@@ -133,6 +138,12 @@ impl Admit for FrontAdmission {
         let flow = app.next_flow();
         let shown = app.addresses.show(client);
         info!(client = %shown, target_name = %self.target, transport = TRANSPORT, flow, "client connected");
+        let ender = Ender::Front(AtomicBool::new(false));
+        let listed = app.open_flows.add(flow, self.target.clone(), (client, TRANSPORT), ender);
+        // A ban finds the flows that are listed, and the others find the ban.
+        if app.admission.is_banned(now.at, client.ip()) {
+            listed.end(FlowEnd::Banned);
+        }
         let counters = app.counters.target(&self.target);
         counters.flows.increment();
         counters.clients.increment();
@@ -150,6 +161,7 @@ impl Admit for FrontAdmission {
                 flow,
                 begun: now.at,
                 carried: Carried::default(),
+                listed,
                 _tracked: tracked,
             },
         })
@@ -191,6 +203,11 @@ impl Permit for FrontPermit {
             Direction::ToServer => self.carried.to_server += bytes as u64,
             Direction::ToClient => self.carried.to_client += bytes as u64,
         }
+        self.listed.set_carried(self.carried);
+    }
+
+    fn is_over(&self) -> bool {
+        self.listed.is_over()
     }
 }
 

@@ -6,6 +6,8 @@ use std::task::{Context, Poll};
 
 use futures_util::task::AtomicWaker;
 
+use crate::flow::FlowEnd;
+
 /// What another task wants of a flow.
 #[derive(Debug)]
 pub(crate) enum Request<C> {
@@ -13,6 +15,8 @@ pub(crate) enum Request<C> {
     Attach(C),
     /// To end if it has no connection: another client needs its place.
     Evict,
+    /// To end, as the operator wishes.
+    End(FlowEnd),
 }
 
 #[derive(Debug)]
@@ -27,7 +31,7 @@ impl<C> State<C> {
     fn into_connection(self) -> Option<C> {
         match self {
             Self::Waiting(Request::Attach(connection)) => Some(connection),
-            Self::Waiting(Request::Evict) | Self::Empty | Self::Closed => None,
+            Self::Waiting(Request::Evict | Request::End(_)) | Self::Empty | Self::Closed => None,
         }
     }
 }
@@ -45,10 +49,10 @@ impl<C> Handover<C> {
     }
 
     /// Passes a connection on, and returns the one that has waited so far and whose place it takes. A flow that has ended
-    /// returns the new one as an error.
+    /// returns the new one as an error, and so does one that is about to end.
     pub(crate) fn attach(&self, connection: C) -> Result<Option<C>, C> {
         let mut state = self.lock();
-        if matches!(*state, State::Closed) {
+        if matches!(*state, State::Closed | State::Waiting(Request::End(_))) {
             return Err(connection);
         }
         let former = mem::replace(&mut *state, State::Waiting(Request::Attach(connection)));
@@ -65,6 +69,18 @@ impl<C> Handover<C> {
         }
         drop(state);
         self.waker.wake();
+    }
+
+    /// Asks a flow to end, and returns the connection that has waited for it.
+    pub(crate) fn end(&self, end: FlowEnd) -> Option<C> {
+        let mut state = self.lock();
+        if matches!(*state, State::Closed) {
+            return None;
+        }
+        let former = mem::replace(&mut *state, State::Waiting(Request::End(end)));
+        drop(state);
+        self.waker.wake();
+        former.into_connection()
     }
 
     /// The next request.
@@ -101,6 +117,7 @@ mod tests {
         match handover.poll(&Context::from_waker(Waker::noop())) {
             Poll::Ready(Request::Attach(number)) => Some(number),
             Poll::Ready(Request::Evict) => Some(0),
+            Poll::Ready(Request::End(_)) => Some(u8::MAX),
             Poll::Pending => None,
         }
     }
@@ -113,6 +130,17 @@ mod tests {
         assert_eq!((handover.attach(1), handover.attach(2)), (Ok(None), Ok(Some(1))));
         handover.evict();
         assert_eq!((taken(&handover), taken(&handover)), (Some(2), None));
+    }
+
+    #[test]
+    fn a_flow_that_is_to_end_takes_no_connection() {
+        let handover = Handover::new();
+        assert_eq!(handover.attach(1), Ok(None));
+        assert_eq!(handover.end(FlowEnd::Kicked), Some(1));
+        assert_eq!(handover.attach(2), Err(2));
+        handover.evict();
+        assert_eq!((taken(&handover), handover.close()), (Some(u8::MAX), None));
+        assert_eq!(handover.end(FlowEnd::Kicked), None);
     }
 
     #[test]

@@ -2,37 +2,56 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Instant;
 
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::extract::{RawQuery, State, WebSocketUpgrade};
 use axum::http::header::CONNECTION;
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
-use axum::middleware::map_response;
+use axum::middleware::{Next, from_fn_with_state, map_response};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Extension, Router};
 
 use super::app::App;
-use super::client::{self, BANNED, Opening};
+use super::client::{self, Opening};
 use super::connected::Connected;
 use super::files::serve_files;
 use super::server_list::{servers, transports};
 use super::transport::{Connection, Transport, WebSocketTransport, configure};
 use crate::admission::{Request, parameter};
+use crate::close::BANNED;
 use crate::flow::FLOW_PROTOCOL;
 
 /// All paths of the relay.
 pub(crate) fn router(app: Arc<App>, serve: Option<&Path>) -> Router {
+    let plain = Router::new().route("/healthz", get(async || "ok"));
+    let plain = match serve {
+        Some(directory) => serve_files(plain, directory),
+        None => plain,
+    };
     let router = Router::new()
         .route("/ws", get(open))
-        .route("/healthz", get(async || "ok"))
         .route("/servers.json", get(servers))
         .route("/transports", get(transports))
-        .with_state(app);
-    match serve {
-        Some(directory) => serve_files(router, directory),
-        None => router,
+        .with_state(Arc::clone(&app));
+    // The others refuse in their own way, by a close code.
+    plain.layer(from_fn_with_state(app, refuse_banned)).merge(router)
+}
+
+/// Refuses requests of clients that were banned after their connection began, or that come through a proxy.
+async fn refuse_banned(
+    State(app): State<Arc<App>>,
+    Extension(connected): Extension<Connected>,
+    request: axum::extract::Request,
+    next: Next,
+) -> Response {
+    let client = app.admission.client_of(connected.peer(), request.headers());
+    if app.admission.is_banned(Instant::now(), client.ip()) {
+        app.counters.bans_refused.increment();
+        return (StatusCode::FORBIDDEN, BANNED).into_response();
     }
+    next.run(request).await
 }
 
 /// What a banned address gets: a WebSocket that says so as it closes, and so does the answer to what pages ask first.

@@ -1,6 +1,8 @@
 //! IO: HTTP and the transports of clients on one side, UDP on the other. The logic is in `flow`.
 
 mod admin;
+#[cfg(unix)]
+mod admin_socket;
 mod announced;
 mod app;
 mod batch;
@@ -17,6 +19,7 @@ mod handover;
 mod handshakes;
 mod http;
 mod list_cache;
+mod open_flows;
 mod path_mtu;
 mod prober;
 mod probes;
@@ -37,6 +40,10 @@ mod webtransport;
 mod write_deadline;
 
 pub(crate) use admin::serve_admin;
+#[cfg(unix)]
+pub(crate) use admin::serve_admin_socket;
+#[cfg(unix)]
+pub(crate) use admin_socket::AdminSocket;
 pub(crate) use announced::{Announced, AnnouncedWebRtc};
 pub(crate) use app::App;
 pub(crate) use data_channels::{DataChannels, run_data_channels};

@@ -24,13 +24,13 @@ use tokio_util::task::TaskTracker;
 use tracing::{debug, error};
 
 use super::app::App;
-use super::client::BANNED;
 use super::connected::Connected;
 use super::http::router_for_banned;
 use super::read_ahead::ReadAhead;
 use super::tcp::tune;
 use super::write_deadline::WriteDeadline;
 use crate::admission::Refusal;
+use crate::close::BANNED;
 use crate::now::Now;
 
 /// The transport of clients before it is known what they want, for the log.

@@ -10,11 +10,11 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 
 use super::app::App;
-use super::client::{BANNED, FOREIGN_ORIGIN};
+use super::client::FOREIGN_ORIGIN;
 use super::connected::Connected;
 use super::transports::{self, UdpPort};
 use crate::admission::{Forbidden, Refusal};
-use crate::close::{CloseKind, CloseReason};
+use crate::close::{BANNED, CloseKind, CloseReason};
 use crate::now::Now;
 
 /// The transports of the relay.

@@ -4,6 +4,7 @@ use std::fmt;
 use std::hash::Hasher;
 use std::net::{IpAddr, SocketAddr};
 
+use ipnet::IpNet;
 use siphasher::sip::SipHasher24;
 
 /// How the addresses of clients are logged.
@@ -24,6 +25,15 @@ impl AddressLog {
         }
         let mut key = [0; 16];
         if getrandom::fill(&mut key).is_ok() { Self::Hashed(key) } else { Self::Hidden }
+    }
+
+    /// A network for a line of the log.
+    pub(crate) fn show_network(&self, network: IpNet) -> String {
+        match self {
+            Self::Plain => network.to_string(),
+            // The hash of a network could be found by trying all of them.
+            Self::Hashed(_) | Self::Hidden => "hidden".to_owned(),
+        }
     }
 
     /// The address for a line of the log.

@@ -29,6 +29,8 @@ pub(crate) struct Gauges {
     pub(crate) certificate_expires: Option<SystemTime>,
     /// The targets that are asked for pongs.
     pub(crate) targets: Vec<TargetHealth>,
+    /// Bans that were made while the relay runs.
+    pub(crate) operator_bans: usize,
 }
 
 /// What a target says to pings.
@@ -85,6 +87,7 @@ fn describe_gauges() {
         "rakwire_relay_target_latency_seconds",
         "The time between the relay's last ping that a game server has answered and the answer."
     );
+    describe_gauge!("rakwire_relay_operator_bans", "Bans that the operator made by the admin socket.");
     describe_gauge!("rakwire_relay_flows_detached", "Flows whose client was lost and may come back.");
     describe_gauge!("rakwire_relay_front_clients", "Clients of the front for UDP.");
     describe_gauge!(
@@ -131,6 +134,10 @@ fn describe_counters() {
     describe_counter!(
         "rakwire_relay_refusals_total",
         "Connections and requests that were refused before they became a client."
+    );
+    describe_counter!(
+        "rakwire_relay_ended_by_operator_total",
+        "Flows that the operator ended by the admin socket: kicks and bans."
     );
     describe_counter!(
         "rakwire_relay_server_unreachable_total",
@@ -232,6 +239,9 @@ fn record_refusals(snapshot: &Snapshot) {
     for (reason, count) in refusals {
         counter!("rakwire_relay_refusals_total", "reason" => reason).absolute(count);
     }
+    for (order, count) in [("kick", snapshot.kicked), ("ban", snapshot.ended_by_bans)] {
+        counter!("rakwire_relay_ended_by_operator_total", "order" => order).absolute(count);
+    }
     counter!("rakwire_relay_announcements_refused_total").absolute(snapshot.announcements_refused);
     counter!("rakwire_relay_store_failures_total").absolute(snapshot.store_failures);
     counter!("rakwire_relay_log_lines_suppressed_total").absolute(suppressed());
@@ -242,6 +252,7 @@ fn record_gauges(gauges: &Gauges) {
     gauge!("rakwire_relay_clients_max").set(gauges.max_clients as f64);
     gauge!("rakwire_relay_connections").set(gauges.connections as f64);
     gauge!("rakwire_relay_connections_max").set(gauges.max_connections as f64);
+    gauge!("rakwire_relay_operator_bans").set(gauges.operator_bans as f64);
     gauge!("rakwire_relay_ready").set(f64::from(u8::from(gauges.is_ready)));
     gauge!("rakwire_relay_draining").set(f64::from(u8::from(gauges.is_draining)));
     let since_1970 = gauges.certificate_expires.and_then(|at| at.duration_since(SystemTime::UNIX_EPOCH).ok());
@@ -291,6 +302,7 @@ mod tests {
         is_draining: false,
         certificate_expires: Some(SystemTime::UNIX_EPOCH),
         targets: Vec::new(),
+        operator_bans: 0,
     };
 
     /// The counters of a relay with a target.

@@ -2,6 +2,7 @@
 
 mod addresses;
 mod admin;
+mod control;
 mod log;
 mod metrics;
 mod refusals;
@@ -9,6 +10,7 @@ pub mod systemd;
 
 pub(crate) use self::addresses::AddressLog;
 pub(crate) use self::admin::{Health, Reloading, admin_router};
+pub(crate) use self::control::{Control, control_router};
 pub(crate) use self::log::report_suppressed;
 pub use self::log::{LogError, start_logging};
 pub(crate) use self::metrics::{Gauges, TargetHealth, render as render_metrics};

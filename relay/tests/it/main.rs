@@ -41,6 +41,8 @@ mod model;
 #[cfg(test)]
 #[cfg(unix)]
 mod operations;
+#[cfg(unix)]
+mod operator;
 #[cfg(test)]
 mod program;
 #[cfg(test)]

@@ -237,7 +237,7 @@ impl Session {
     }
 
     /// The code and the text with which the relay closes the session.
-    async fn closed(self) -> (u32, String) {
+    pub(crate) async fn closed(self) -> (u32, String) {
         let mut capsules = Http3CapsuleReader::new(self.answers);
         match within(capsules.read()).await.unwrap() {
             Some(Capsule::CloseWebTransportSession { code, reason }) => (code, reason),

@@ -262,7 +262,16 @@ const RELAY: Crate = Crate {
         Layer::together(&["front_target"]),
         // Where servers are found, and what lists show of them.
         Layer::apart(&["directory", "discovery"]),
-        Layer::apart(&["admission::bans", "admission::origin", "close", "listen", "token", "transport_kind"]),
+        Layer::apart(&["clients"]),
+        Layer::apart(&[
+            "admission::bans",
+            "admission::operator_bans",
+            "admission::origin",
+            "close",
+            "listen",
+            "token",
+            "transport_kind",
+        ]),
         Layer::together(&["config"]),
         Layer::together(&["counters"]),
         Layer::together(&["admission", "admission::*"]),

@@ -1,0 +1,161 @@
+//! The clients and bans of a running relay, as its admin socket lists them and as people read them.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use ipnet::IpNet;
+use serde::{Deserialize, Serialize};
+
+use crate::directory::{printable, table};
+
+/// Clients with a flow, by the number of the flow: the answer to `GET /clients`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct ClientList {
+    /// The clients.
+    pub clients: Vec<ClientEntry>,
+    /// How many more there are than one answer has.
+    pub left_out: usize,
+}
+
+/// A client with a flow.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct ClientEntry {
+    /// The number of the flow, as in the log.
+    pub flow: u64,
+    /// Where the client is, or was last.
+    pub client: SocketAddr,
+    /// The name of the target.
+    pub target: String,
+    /// The transport: `websocket`, `webtransport`, `webrtc` or `udp`.
+    pub transport: String,
+    /// Whether its connection is lost and the flow waits for it.
+    pub is_away: bool,
+    /// The age of the flow.
+    pub seconds: u64,
+    /// Payload to the game server.
+    pub bytes_to_server: u64,
+    /// Payload to the client.
+    pub bytes_to_client: u64,
+}
+
+/// Bans that were made while the relay runs: the answer to `GET /bans`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct BanList {
+    /// The bans, by network.
+    pub bans: Vec<BanEntry>,
+}
+
+/// A ban that was made while the relay runs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct BanEntry {
+    /// The banned address or network.
+    pub network: IpNet,
+    /// How long it holds; without a value until the relay ends.
+    pub seconds_left: Option<u64>,
+}
+
+/// How many flows an order has ended: the answer to `POST /kick` and `POST /ban`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct EndedFlows {
+    /// The number of flows.
+    pub ended: usize,
+}
+
+impl EndedFlows {
+    pub(crate) const fn new(ended: usize) -> Self {
+        Self { ended }
+    }
+}
+
+impl ClientList {
+    /// The list as a table for people, a line for each client.
+    #[must_use]
+    pub fn to_table(&self) -> String {
+        let head =
+            ["FLOW", "CLIENT", "TARGET", "TRANSPORT", "AGE", "TO SERVER", "TO CLIENT"].map(str::to_owned);
+        let row = |entry: &ClientEntry| {
+            let transport = printable(entry.transport.as_bytes());
+            [
+                entry.flow.to_string(),
+                entry.client.to_string(),
+                printable(entry.target.as_bytes()),
+                if entry.is_away { format!("{transport} (away)") } else { transport },
+                humantime::format_duration(Duration::from_secs(entry.seconds)).to_string(),
+                entry.bytes_to_server.to_string(),
+                entry.bytes_to_client.to_string(),
+            ]
+        };
+        let mut text = table(std::iter::once(head).chain(self.clients.iter().map(row)).collect());
+        if self.left_out > 0 {
+            text.push_str(&format!(
+                "and {} more: narrow the list with an address or network\n",
+                self.left_out
+            ));
+        }
+        text
+    }
+}
+
+impl BanEntry {
+    /// A ban with the time that is left of it.
+    pub(crate) fn new(network: IpNet, left: Option<Duration>) -> Self {
+        Self { network, seconds_left: left.map(|left| left.as_secs()) }
+    }
+}
+
+impl BanList {
+    pub(crate) const fn new(bans: Vec<BanEntry>) -> Self {
+        Self { bans }
+    }
+
+    /// The list as a table for people, a line for each ban.
+    #[must_use]
+    pub fn to_table(&self) -> String {
+        let head = ["NETWORK", "LEFT"].map(str::to_owned);
+        let left = |seconds| humantime::format_duration(Duration::from_secs(seconds)).to_string();
+        let row = |entry: &BanEntry| {
+            let left = entry.seconds_left.map_or_else(|| "until the relay ends".to_owned(), left);
+            [entry.network.to_string(), left]
+        };
+        table(std::iter::once(head).chain(self.bans.iter().map(row)).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_has_no_control_characters_of_others() {
+        let entry = ClientEntry {
+            flow: 7,
+            client: "192.0.2.7:5000".parse().unwrap(),
+            target: "game\u{1b}[2J".to_owned(),
+            transport: "websocket".to_owned(),
+            is_away: true,
+            seconds: 61,
+            bytes_to_server: 12,
+            bytes_to_client: 345,
+        };
+        let list = ClientList { clients: vec![entry], left_out: 2 };
+        let expected = "FLOW  CLIENT          TARGET   TRANSPORT         AGE    TO SERVER  TO CLIENT\n\
+                        7     192.0.2.7:5000  game[2J  websocket (away)  1m 1s  12         345\n\
+                        and 2 more: narrow the list with an address or network\n";
+        assert_eq!(list.to_table(), expected);
+    }
+
+    #[test]
+    fn a_ban_has_the_time_that_is_left() {
+        let ban = |network: &str, seconds_left| BanEntry { network: network.parse().unwrap(), seconds_left };
+        let list = BanList { bans: vec![ban("192.0.2.0/24", Some(90)), ban("2001:db8::1/128", None)] };
+        let expected = "NETWORK          LEFT\n\
+                        192.0.2.0/24     1m 30s\n\
+                        2001:db8::1/128  until the relay ends\n";
+        assert_eq!(list.to_table(), expected);
+    }
+}

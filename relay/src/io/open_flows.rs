@@ -1,0 +1,181 @@
+//! The flows that are open, which an operator can list and end.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use ipnet::IpNet;
+
+use super::app::Connections;
+use crate::clients::{ClientEntry, ClientList};
+use crate::flow::{Carried, FlowEnd};
+use crate::target::TargetName;
+
+/// The most clients of one answer.
+const LISTED_MAX: usize = 10_000;
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(crate) struct OpenFlows(Mutex<BTreeMap<u64, Arc<OpenFlow>>>);
+
+/// What a list has of a flow, and how it is ended.
+#[derive(Debug)]
+pub(crate) struct OpenFlow {
+    number: u64,
+    target: TargetName,
+    begun: Instant,
+    place: Mutex<Place>,
+    to_server: AtomicU64,
+    to_client: AtomicU64,
+    ender: Ender,
+}
+
+/// Where the client is, or was last.
+#[derive(Debug)]
+struct Place {
+    client: SocketAddr,
+    transport: &'static str,
+    is_away: bool,
+}
+
+/// How a flow is ended by another task.
+#[derive(Debug)]
+pub(crate) enum Ender {
+    /// One of a page, which runs in a task of its own.
+    Session(Arc<Connections>),
+    /// One of the front, which looks every second.
+    Front(AtomicBool),
+}
+
+/// A flow in the list, for as long as this is kept.
+#[derive(Debug)]
+pub(crate) struct Listed {
+    flows: Arc<OpenFlows>,
+    flow: Arc<OpenFlow>,
+}
+
+/// Which flows are meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Selected {
+    /// The one with this number.
+    Flow(u64),
+    /// Those of clients in a network.
+    Network(IpNet),
+}
+
+impl OpenFlows {
+    /// Adds a flow that begins now.
+    pub(crate) fn add(
+        self: &Arc<Self>,
+        number: u64,
+        target: TargetName,
+        (client, transport): (SocketAddr, &'static str),
+        ender: Ender,
+    ) -> Listed {
+        let place = Mutex::new(Place { client, transport, is_away: false });
+        let (to_server, to_client) = (AtomicU64::new(0), AtomicU64::new(0));
+        let flow =
+            Arc::new(OpenFlow { number, target, begun: Instant::now(), place, to_server, to_client, ender });
+        self.lock().insert(number, Arc::clone(&flow));
+        Listed { flows: Arc::clone(self), flow }
+    }
+
+    /// The flows of clients in a network, or all.
+    pub(crate) fn list(&self, network: Option<IpNet>, now: Instant) -> ClientList {
+        let flows = self.lock();
+        let selected = flows.values().filter(|flow| network.is_none_or(|network| flow.is_in(&network)));
+        let mut list = ClientList::default();
+        for flow in selected {
+            if list.clients.len() < LISTED_MAX {
+                list.clients.push(flow.entry(now));
+            } else {
+                list.left_out += 1;
+            }
+        }
+        list
+    }
+
+    /// Ends flows, and returns how many there were.
+    pub(crate) fn end(&self, selected: Selected, end: FlowEnd) -> usize {
+        let flows: Vec<_> = match selected {
+            Selected::Flow(number) => self.lock().get(&number).cloned().into_iter().collect(),
+            Selected::Network(network) => {
+                self.lock().values().filter(|flow| flow.is_in(&network)).cloned().collect()
+            }
+        };
+        flows.iter().for_each(|flow| flow.end(end));
+        flows.len()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, Arc<OpenFlow>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl OpenFlow {
+    fn end(&self, end: FlowEnd) {
+        match &self.ender {
+            // A connection that was on its way to the flow is closed as it is dropped.
+            Ender::Session(connections) => drop(connections.end(end)),
+            Ender::Front(is_over) => is_over.store(true, Ordering::Relaxed),
+        }
+    }
+
+    fn is_in(&self, network: &IpNet) -> bool {
+        network.contains(&self.place().client.ip().to_canonical())
+    }
+
+    fn entry(&self, now: Instant) -> ClientEntry {
+        let Place { client, transport, is_away } = *self.place();
+        ClientEntry {
+            flow: self.number,
+            client,
+            target: self.target.as_str().to_owned(),
+            transport: transport.to_owned(),
+            is_away,
+            seconds: now.saturating_duration_since(self.begun).as_secs(),
+            bytes_to_server: self.to_server.load(Ordering::Relaxed),
+            bytes_to_client: self.to_client.load(Ordering::Relaxed),
+        }
+    }
+
+    fn place(&self) -> MutexGuard<'_, Place> {
+        self.place.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Listed {
+    /// The client has come back from here.
+    pub(super) fn set_place(&self, client: SocketAddr, transport: &'static str) {
+        *self.flow.place() = Place { client, transport, is_away: false };
+    }
+
+    /// The connection of the client is lost.
+    pub(super) fn set_away(&self) {
+        self.flow.place().is_away = true;
+    }
+
+    /// Notes what was passed on so far.
+    pub(super) fn set_carried(&self, carried: Carried) {
+        self.flow.to_server.store(carried.to_server, Ordering::Relaxed);
+        self.flow.to_client.store(carried.to_client, Ordering::Relaxed);
+    }
+
+    /// Ends the flow.
+    pub(super) fn end(&self, end: FlowEnd) {
+        self.flow.end(end);
+    }
+
+    /// Whether a flow of the front was ended.
+    pub(super) fn is_over(&self) -> bool {
+        matches!(&self.flow.ender, Ender::Front(is_over) if is_over.load(Ordering::Relaxed))
+    }
+}
+
+impl Drop for Listed {
+    fn drop(&mut self) {
+        self.flows.lock().remove(&self.flow.number);
+    }
+}
