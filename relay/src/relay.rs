@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener as StdListener, UdpSocket};
 #[cfg(unix)]
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::Router;
 use ipnet::IpNet;
@@ -19,7 +19,8 @@ use crate::admission::{Admission, DiscoveredNames, Targets};
 use crate::config::{Config, ConfigError, LoadError, Loaded, WebTransportMode, absolute};
 use crate::counters::Counters;
 use crate::discovery::Watcher;
-use crate::front::{CookieKeys, FrontCounters, Settings};
+use crate::flow::DropReason;
+use crate::front::{CookieKeys, FrontCounters, FrontDropReason, Settings};
 use crate::front_target::FrontTarget;
 #[cfg(unix)]
 use crate::io::{AdminSocket, serve_admin_socket};
@@ -30,7 +31,7 @@ use crate::io::{
 use crate::listen::ListenAddress;
 #[cfg(unix)]
 use crate::ops::control_router;
-use crate::ops::{admin_router, report_suppressed, systemd};
+use crate::ops::{TOTAL_LOG_INTERVAL, TotalLog, admin_router, report_suppressed, systemd};
 use crate::reload::{Prepared, Reloadable, Reloader, SetCookieKeys, prepare};
 use crate::tls::{QuicCertificate, Tls};
 use crate::webrtc::{Fingerprint, WebRtcCounters};
@@ -439,6 +440,7 @@ fn start_beside(beside: &mut JoinSet<()>, app: &Arc<App>, admin: Option<Admin>) 
     beside.spawn(report_suppressed());
     let refusals = Arc::clone(&app.refusals);
     beside.spawn(async move { refusals.report().await });
+    beside.spawn(log_total_rate(Arc::clone(app)));
     beside.spawn(systemd::feed_watchdog());
     if let Some(tls) = app.tls.clone() {
         beside.spawn(async move { tls.renew().await });
@@ -651,6 +653,28 @@ async fn resolve_again(admission: Arc<Admission>) {
     loop {
         tokio::time::sleep(admission.resolve_interval()).await;
         admission.resolve_again().await;
+    }
+}
+
+/// Logs that the limit of all clients together drops datagrams.
+async fn log_total_rate(app: Arc<App>) {
+    let mut log = TotalLog::default();
+    loop {
+        tokio::time::sleep(TOTAL_LOG_INTERVAL).await;
+        if !app.admission.total().is_limited() {
+            continue;
+        }
+        let sessions = app.counters.snapshot();
+        let reasons = [DropReason::TotalToServer, DropReason::TotalToClient];
+        let of_sessions: u64 = reasons.iter().map(|reason| sessions.drops(*reason)).sum();
+        let dropped = of_sessions + app.front_counters.snapshot().drops(FrontDropReason::TotalRate);
+        if let Some(datagrams) = log.poll(Instant::now(), dropped) {
+            let limit = app.admission.limits().total_bytes_per_second;
+            info!(
+                datagrams,
+                limit, "datagrams dropped: all clients together reach limits.total_bytes_per_second"
+            );
+        }
     }
 }
 

@@ -45,7 +45,7 @@ use used::{TokenClaim, Unusable, UsedTokens};
 
 use crate::close::CloseReason;
 use crate::config::{Config, ConfigError, Limits};
-use crate::flow::{Rate, SharedRate};
+use crate::flow::{Rate, SharedRate, TotalRate};
 use crate::now::Now;
 use crate::target::TargetName;
 use crate::token::Claims;
@@ -127,17 +127,22 @@ pub(crate) struct Admission {
     used: UsedTokens,
     rates: TokenRates,
     operator_bans: OperatorBans,
+    /// What all clients together may send and be sent. A reload changes it for those that are connected, too.
+    total: TotalRate,
 }
 
 impl Admission {
     /// Reads the files that the configuration names.
     pub(crate) fn new(config: &Config, targets: Targets) -> Result<Self, ConfigError> {
         let policy = Policy::new(config, targets)?;
+        let total = TotalRate::default();
+        total.set(config.limits.total_bytes_per_second);
         Ok(Self {
             policy: watch::Sender::new(Arc::new(policy)),
             used: UsedTokens::default(),
             rates: TokenRates::default(),
             operator_bans: OperatorBans::default(),
+            total,
         })
     }
 
@@ -145,6 +150,7 @@ impl Admission {
     pub(crate) fn reload(&self, config: &Config, targets: Targets) -> Result<(), ConfigError> {
         let policy = self.policy().successor(config, targets)?;
         self.policy.send_replace(Arc::new(policy));
+        self.total.set(config.limits.total_bytes_per_second);
         Ok(())
     }
 
@@ -191,6 +197,11 @@ impl Admission {
         if self.policy().discovered != targets {
             self.policy.send_modify(|policy| *policy = Arc::new(policy.with_discovered(targets)));
         }
+    }
+
+    /// What all clients together may send and be sent.
+    pub(crate) const fn total(&self) -> &TotalRate {
+        &self.total
     }
 
     /// Whether an address is banned, by the file or by the operator.

@@ -295,6 +295,8 @@ pub struct Limits {
     pub datagrams_per_second: usize,
     /// How many bytes of payload a client may send per second; zero is no limit.
     pub bytes_per_second: usize,
+    /// How many bytes of payload all clients together may send per second, and how many they may be sent; zero is no limit.
+    pub total_bytes_per_second: usize,
     /// How long a session can be without a datagram in either direction.
     #[serde(with = "duration")]
     pub idle_timeout: Duration,
@@ -352,6 +354,7 @@ impl Default for Limits {
             queue: const { NonZeroUsize::new(256).expect("256 is not zero") },
             datagrams_per_second: 0,
             bytes_per_second: 0,
+            total_bytes_per_second: 0,
             idle_timeout: Duration::from_secs(60),
             ping_interval: Duration::from_secs(15),
             header_timeout: Duration::from_secs(10),

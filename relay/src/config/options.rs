@@ -350,6 +350,14 @@ pub const OPTIONS: &[OptionInfo] = &[
         "How much a client may send to its game server, in bytes of payload; 0 means no limit",
     ),
     option(
+        "limits.total_bytes_per_second",
+        "total-bytes-per-second",
+        number("bytes per second", 0, 100_000_000_000),
+        Change::Reload,
+        "How much all clients together may send, and how much they may be sent, in bytes of payload, with a fair share for each; 0 \
+         means no limit",
+    ),
+    option(
         "limits.idle_timeout",
         "idle-timeout",
         time(Duration::from_secs(1), DAY),

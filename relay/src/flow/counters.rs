@@ -42,6 +42,10 @@ counted! {
         SendRefused,
         /// The client sent more than [`FlowLimits::rate`](super::FlowLimits::rate).
         RateLimited,
+        /// All clients together sent more than [`TotalRate`](super::TotalRate) lets pass, and this one more than its share.
+        TotalToServer,
+        /// The same of what all clients together were sent.
+        TotalToClient,
         /// The client sent something else than a handshake before the game server had answered.
         NotHandshake,
         /// The client sent more of handshakes than [`Handshake`](crate::protocol::Handshake) allows.
@@ -63,6 +67,7 @@ impl DropReason {
             | Self::DatagramTooBig
             | Self::ForeignSource
             | Self::Reserved
+            | Self::TotalToClient
             | Self::ClientFlowEnded => Direction::ToClient,
             Self::ServerQueueFull
             | Self::ServerTooOld
@@ -72,6 +77,7 @@ impl DropReason {
             | Self::ForgedHeader
             | Self::SendRefused
             | Self::RateLimited
+            | Self::TotalToServer
             | Self::NotHandshake
             | Self::HandshakeBudget
             | Self::ServerFlowEnded => Direction::ToServer,
@@ -92,6 +98,7 @@ impl DropReason {
             Self::Reserved => "reserved",
             Self::SendRefused => "send_refused",
             Self::RateLimited => "rate_limited",
+            Self::TotalToServer | Self::TotalToClient => "total_rate",
             Self::NotHandshake => "not_handshake",
             Self::HandshakeBudget => "handshake_budget",
             Self::ServerFlowEnded | Self::ClientFlowEnded => "flow_ended",

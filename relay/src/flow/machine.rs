@@ -19,7 +19,7 @@ use bytes::Bytes;
 
 use super::carriage::Carriage;
 use super::control::Secret;
-use super::counters::{DropReason, TargetCounters};
+use super::counters::{Direction, DropReason, TargetCounters};
 use super::end::FlowEnd;
 use super::inspect::{Inspect, Verdict};
 use super::limits::FlowLimits;
@@ -27,6 +27,7 @@ use super::proxy_header::{self, Announcement, ProxyHeader};
 use super::queue::{AgeQueue, Bounds};
 use super::rate::SharedRate;
 use super::reports::Reports;
+use super::total::{Shares, TotalRate};
 use super::unreachable::Unreachable;
 
 /// For how many intervals of pings a client may be silent; at the end of each but the last it is asked.
@@ -130,6 +131,8 @@ pub struct Setup {
     pub proxy_header: Option<ProxyHeader>,
     /// What knows the protocol of the target.
     pub inspect: Option<Box<dyn Inspect>>,
+    /// The rate that all flows have together.
+    pub total: TotalRate,
     /// Whether the flow ends if the network reports that the game server is absent before it has sent anything.
     pub closes_unreachable: bool,
 }
@@ -168,6 +171,8 @@ pub struct Flow {
     /// The time of the last input from the client.
     last_received: Instant,
     rate: Option<SharedRate>,
+    total: TotalRate,
+    shares: Shares,
     reports: Option<Box<Reports>>,
     /// Which datagrams begin with the address of the client, for game servers that read it.
     announcement: Option<Announcement>,
@@ -206,6 +211,8 @@ impl Flow {
             last_traffic: now,
             last_received: now,
             rate: limits.rate.map(|rate| SharedRate::new(rate, now)),
+            total: setup.total,
+            shares: Shares::default(),
             reports: setup.secret.map(|secret| Box::new(Reports::new(secret, now))),
             announcement: setup.proxy_header.map(Announcement::new),
             inspect: setup.inspect,
@@ -509,6 +516,9 @@ impl Flow {
         if self.rate.as_ref().is_some_and(|rate| !rate.admits(now, datagram.len())) {
             return self.count_drops(DropReason::RateLimited, 1);
         }
+        if !self.total.admits(now, Direction::ToServer, datagram.len(), &mut self.shares) {
+            return self.count_drops(DropReason::TotalToServer, 1);
+        }
         if let Some(announcement) = &mut self.announcement {
             if proxy_header::is_forged(datagram) {
                 return self.count_drops(DropReason::ForgedHeader, 1);
@@ -542,6 +552,9 @@ impl Flow {
     fn handle_server_datagram(&mut self, now: Instant, datagram: &[u8]) {
         self.announcement.iter_mut().for_each(Announcement::handle_answer);
         self.closes_unreachable = false;
+        if !self.total.admits(now, Direction::ToClient, datagram.len(), &mut self.shares) {
+            return self.count_drops(DropReason::TotalToClient, 1);
+        }
         let verdict = self.inspect.as_mut().map_or(Verdict::Pass, |inspect| inspect.to_client(now, datagram));
         match verdict {
             Verdict::Pass => self.queue_to_client(now, Bytes::copy_from_slice(datagram)),

@@ -44,6 +44,7 @@ pub(crate) mod rate;
 mod reports;
 mod resume;
 mod source;
+mod total;
 mod unreachable;
 
 #[cfg(test)]
@@ -60,4 +61,6 @@ pub use self::proxy_header::ProxyHeader;
 pub use self::rate::SharedRate;
 pub use self::resume::ResumeTable;
 pub use self::source::Source;
+pub(crate) use self::total::Shares;
+pub use self::total::TotalRate;
 pub use self::unreachable::Unreachable;

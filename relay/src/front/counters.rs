@@ -21,6 +21,8 @@ counted! {
         NotAdmitted,
         /// Its client has sent what it may send in this time.
         RateLimited,
+        /// All clients together had more than they may in its direction, and its client more than its share.
+        TotalRate,
         /// What it makes the front send to the server is more than the budget of its client for handshakes.
         HandshakeBudget,
         /// It is longer than clients may send.

@@ -162,6 +162,11 @@ pub(crate) trait Permit: std::fmt::Debug {
     /// Notes bytes of datagrams that were passed on.
     fn note_passed(&mut self, _direction: Direction, _bytes: usize) {}
 
+    /// Whether a datagram may pass as far as all clients together are concerned; takes its bytes from what they may have.
+    fn admits(&mut self, _direction: Direction, _bytes: usize) -> bool {
+        true
+    }
+
     /// Whether the flow is to end. It is asked as often as [`Front::handle_timeout`] is due.
     fn is_over(&self) -> bool {
         false
@@ -257,6 +262,11 @@ impl<A: Admit> Front<A> {
                 continue;
             }
             let within_rate = open.is_none_or(|id| self.is_within_rate(id, now.at, datagram.len()));
+            if within_rate && open.is_some_and(|id| !self.is_within_total(id, datagram.len())) {
+                self.pass_to_server(open, run.take(datagram), out, stride);
+                self.counters.dropped(FrontDropReason::TotalRate);
+                continue;
+            }
             let of_connection = open.filter(|_| within_rate && self.belongs_to_connection(datagram));
             if let Some(id) = of_connection {
                 if self.needs_header(id, now.at, datagram.len()) {
@@ -303,6 +313,11 @@ impl<A: Admit> Front<A> {
             };
             flow.announcement.iter_mut().for_each(Announcement::handle_answer);
             let is_open = flow.is_open;
+            if !flow.permit.admits(Direction::ToClient, datagram.len()) {
+                self.pass_to_client(id, run.take(datagram), out, stride);
+                self.counters.dropped(FrontDropReason::TotalRate);
+                continue;
+            }
             if is_open && self.belongs_to_connection(datagram) {
                 run.add(datagram);
                 continue;
@@ -423,6 +438,10 @@ impl<A: Admit> Front<A> {
     fn is_within_rate(&mut self, id: FlowId, now: Instant, length: usize) -> bool {
         let rate = self.flows.get(id).and_then(|(_, flow)| flow.rate.as_mut());
         rate.is_none_or(|rate| rate.admits(now, length))
+    }
+
+    fn is_within_total(&mut self, id: FlowId, length: usize) -> bool {
+        self.flows.get(id).is_none_or(|(_, flow)| flow.permit.admits(Direction::ToServer, length))
     }
 
     /// Whether a datagram is one of a connection, which needs no look inside.

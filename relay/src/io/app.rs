@@ -255,6 +255,7 @@ impl Health for App {
             is_draining: self.drain.is_cancelled(),
             certificate_expires: self.tls.as_ref().and_then(|tls| tls.expires()),
             targets: self.probes.health(),
+            total_bytes_per_second: self.admission.limits().total_bytes_per_second,
             operator_bans: self.admission.operator_bans(Instant::now()).len(),
         };
         render_metrics(

@@ -218,6 +218,7 @@ async fn run(
         secret,
         proxy_header,
         inspect: awareness(app, grant, proxy_header.as_ref()),
+        total: app.admission.total().clone(),
         closes_unreachable: opening.closes_unreachable,
     };
     let mut flow = Flow::new(limits, app.counters.target(&target.name), setup, now);

@@ -14,7 +14,7 @@ use super::client::{EVICTION_TIMEOUT, payload_max};
 use super::open_flows::{Ender, Listed};
 use crate::admission::{Forbidden, Grant, Refusal, UdpCandidate};
 use crate::close::BANNED;
-use crate::flow::{Carried, FlowEnd, TargetCounters};
+use crate::flow::{self, Carried, FlowEnd, Shares, TargetCounters, TotalRate};
 use crate::front::{Admit, Admitted, Direction, NotAdmitted, Offer, Permit};
 use crate::now::Now;
 use crate::target::TargetName;
@@ -54,6 +54,9 @@ pub(crate) struct FrontPermit {
     flow: u64,
     begun: Instant,
     carried: Carried,
+    /// What all clients together may have, and the shares of this one.
+    total: TotalRate,
+    shares: Shares,
     /// Its entry in the list for the operator.
     listed: Listed,
     /// A shutdown waits for it.
@@ -138,6 +141,7 @@ impl Admit for FrontAdmission {
         let flow = app.next_flow();
         let shown = app.addresses.show(client);
         info!(client = %shown, target_name = %self.target, transport = TRANSPORT, flow, "client connected");
+        let total = app.admission.total().clone();
         let ender = Ender::Front(AtomicBool::new(false));
         let listed = app.open_flows.add(flow, self.target.clone(), (client, TRANSPORT), ender);
         // A ban finds the flows that are listed, and the others find the ban.
@@ -161,6 +165,8 @@ impl Admit for FrontAdmission {
                 flow,
                 begun: now.at,
                 carried: Carried::default(),
+                total,
+                shares: Shares::default(),
                 listed,
                 _tracked: tracked,
             },
@@ -204,6 +210,14 @@ impl Permit for FrontPermit {
             Direction::ToClient => self.carried.to_client += bytes as u64,
         }
         self.listed.set_carried(self.carried);
+    }
+
+    fn admits(&mut self, direction: Direction, bytes: usize) -> bool {
+        let direction = match direction {
+            Direction::ToServer => flow::Direction::ToServer,
+            Direction::ToClient => flow::Direction::ToClient,
+        };
+        !self.total.is_limited() || self.total.admits(Instant::now(), direction, bytes, &mut self.shares)
     }
 
     fn is_over(&self) -> bool {

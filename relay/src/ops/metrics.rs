@@ -31,6 +31,8 @@ pub(crate) struct Gauges {
     pub(crate) targets: Vec<TargetHealth>,
     /// Bans that were made while the relay runs.
     pub(crate) operator_bans: usize,
+    /// What all clients together may send and be sent; zero is no limit.
+    pub(crate) total_bytes_per_second: usize,
 }
 
 /// What a target says to pings.
@@ -86,6 +88,10 @@ fn describe_gauges() {
     describe_gauge!(
         "rakwire_relay_target_latency_seconds",
         "The time between the relay's last ping that a game server has answered and the answer."
+    );
+    describe_gauge!(
+        "rakwire_relay_bytes_per_second_max",
+        "The limit of payload for all clients together in each direction; 0 if there is none."
     );
     describe_gauge!("rakwire_relay_operator_bans", "Bans that the operator made by the admin socket.");
     describe_gauge!("rakwire_relay_flows_detached", "Flows whose client was lost and may come back.");
@@ -252,6 +258,7 @@ fn record_gauges(gauges: &Gauges) {
     gauge!("rakwire_relay_clients_max").set(gauges.max_clients as f64);
     gauge!("rakwire_relay_connections").set(gauges.connections as f64);
     gauge!("rakwire_relay_connections_max").set(gauges.max_connections as f64);
+    gauge!("rakwire_relay_bytes_per_second_max").set(gauges.total_bytes_per_second as f64);
     gauge!("rakwire_relay_operator_bans").set(gauges.operator_bans as f64);
     gauge!("rakwire_relay_ready").set(f64::from(u8::from(gauges.is_ready)));
     gauge!("rakwire_relay_draining").set(f64::from(u8::from(gauges.is_draining)));
@@ -303,6 +310,7 @@ mod tests {
         certificate_expires: Some(SystemTime::UNIX_EPOCH),
         targets: Vec::new(),
         operator_bans: 0,
+        total_bytes_per_second: 0,
     };
 
     /// The counters of a relay with a target.

@@ -7,6 +7,7 @@ mod log;
 mod metrics;
 mod refusals;
 pub mod systemd;
+mod total_log;
 
 pub(crate) use self::addresses::AddressLog;
 pub(crate) use self::admin::{Health, Reloading, admin_router};
@@ -15,3 +16,4 @@ pub(crate) use self::log::report_suppressed;
 pub use self::log::{LogError, start_logging};
 pub(crate) use self::metrics::{Gauges, TargetHealth, render as render_metrics};
 pub(crate) use self::refusals::RefusalLog;
+pub(crate) use self::total_log::{INTERVAL as TOTAL_LOG_INTERVAL, TotalLog};

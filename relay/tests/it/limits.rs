@@ -288,3 +288,36 @@ async fn a_client_cannot_make_the_relay_flood_the_server() {
     // One a second, however long it takes to send them all.
     assert!(passed < SENT / 2, "{snapshot}");
 }
+
+/// A game server that answers each datagram with one of another length.
+async fn answering(length: usize) -> std::net::SocketAddr {
+    let server = Server::bind().await;
+    let address = server.address();
+    tokio::spawn(async move {
+        loop {
+            let (_, from) = server.receive().await;
+            server.send(&vec![7; length], from).await;
+        }
+    });
+    address
+}
+
+#[tokio::test]
+async fn all_clients_together_have_a_limit_in_each_direction() {
+    // A bucket of a second, which the test is over before it has filled again much.
+    let dropped = async |server, length: usize, reason| {
+        let mut config = config(server);
+        config.limits.total_bytes_per_second = 10_000;
+        let relay = Running::start(config).await;
+        let (mut one, mut two) = (relay.client().await, relay.client().await);
+        for client in [&mut one, &mut two] {
+            for _ in 0..40 {
+                client.send(&vec![1; length]).await;
+            }
+        }
+        eventually("datagrams are dropped", || relay.snapshot().drops(reason) > 0).await;
+        relay.stop().await;
+    };
+    dropped(Server::bind().await.address(), 1_000, DropReason::TotalToServer).await;
+    dropped(answering(1_000).await, 10, DropReason::TotalToClient).await;
+}

@@ -219,7 +219,7 @@ impl World {
         let header = ProxyHeader { client: ([192, 0, 2, 7], 7).into(), server: ([192, 0, 2, 1], 1).into() };
         let proxy_header = (kind & 2 == 2).then_some(header);
         let counters = Arc::new(TargetCounters::default());
-        let setup = Setup { secret, proxy_header, inspect: None, closes_unreachable: false };
+        let setup = Setup { secret, proxy_header, inspect: None, ..Setup::default() };
         let flow = Flow::new(self.limits, Arc::clone(&counters), setup, self.now);
         if let Some(secret) = secret {
             self.table.insert(secret, TARGET, index);
