@@ -297,10 +297,7 @@ impl Relay {
         start_beside(&mut beside, &app, admin);
         start_finding(&mut beside, &app, finding);
         #[cfg(unix)]
-        if let Some(socket) = admin_socket {
-            info!(socket = %socket.path().display(), "listening for the operator");
-            beside.spawn(serve_admin_socket(socket, control_router(Arc::clone(&app) as _)));
-        }
+        start_admin_socket(&mut beside, &app, admin_socket);
         if let Some(front) = front {
             info!(udp = %front.local_addr(), "listening for clients with UDP of their own");
             beside.spawn(run_front(front, Arc::clone(&app)));
@@ -320,9 +317,7 @@ impl Relay {
         if let Ok(Some(note)) = config.lock().await.note() {
             info!("{note}");
         }
-        for local_addr in local_addrs {
-            info!(%local_addr, "listening");
-        }
+        local_addrs.iter().for_each(|local_addr| info!(%local_addr, "listening"));
         systemd::notify(systemd::Event::Ready);
         let serving = listeners.into_iter().map(|one| serve(Arc::clone(&app), one, router.clone()));
         let serving = futures_util::future::join_all(serving);
@@ -448,6 +443,15 @@ fn start_beside(beside: &mut JoinSet<()>, app: &Arc<App>, admin: Option<Admin>) 
     if let Some(Admin { listener, local_addr, router }) = admin {
         info!(admin = %local_addr, "listening for monitoring");
         beside.spawn(serve_admin(listener, router));
+    }
+}
+
+/// Starts to take orders of the operator.
+#[cfg(unix)]
+fn start_admin_socket(beside: &mut JoinSet<()>, app: &Arc<App>, socket: Option<AdminSocket>) {
+    if let Some(socket) = socket {
+        info!(socket = %socket.path().display(), "listening for the operator");
+        beside.spawn(serve_admin_socket(socket, control_router(Arc::clone(app) as _)));
     }
 }
 
@@ -632,6 +636,9 @@ async fn drain(app: &App, shutdown: impl Future<Output = ()>) {
     let time = *app.drain_timeout.borrow();
     info!(clients = app.sessions.len(), "shutting down");
     systemd::notify(systemd::Event::Stopping);
+    if let Some(until) = Instant::now().checked_add(time).filter(|_| !time.is_zero()) {
+        let _ = app.drain_until.set(until);
+    }
     app.drain.cancel();
     app.sessions.close();
     tokio::select! {

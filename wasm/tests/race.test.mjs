@@ -245,7 +245,7 @@ function startTransport(t, more = {}) {
       onDatagram: (datagram) => events.push(datagram.length),
       onInterrupted: () => events.push("interrupted"),
       onResumed: () => events.push("resumed"),
-      onRelayDrops: () => events.push("drops"),
+      onRelayNotice: () => events.push("notice"),
       onClose: ({ code, relayCode }) => events.push(`${code} ${relayCode ?? ""}`),
     },
     clock,

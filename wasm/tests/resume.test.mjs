@@ -160,7 +160,7 @@ function watch(t, url, more) {
     onDatagram: (datagram) => events.push(`datagram ${datagram.length}`),
     onInterrupted: () => events.push("interrupted"),
     onResumed: () => events.push("resumed"),
-    onRelayDrops: ({ toClient, toServer }) => events.push(`drops ${JSON.stringify([toClient, toServer])}`),
+    onRelayNotice: ({ drops, leftMs }) => events.push(drops ? `drops ${JSON.stringify([drops.toClient, drops.toServer])}` : `draining ${leftMs}`),
     onClose: (end) => settle(end),
   });
   t.after(() => transport.close());
@@ -358,7 +358,31 @@ test("what a relay drops is told, and only what can be a count", async (t) => {
   ]);
 });
 
+test("a relay that is about to end says so with a time that can be one, and datagrams do not", async (t) => {
+  const told = [{ left_ms: "7" }, { left_ms: -1 }, {}, { left_ms: null }, { left_ms: 5_000 }, { left_ms: 4_000 }];
+  const url = await startFakeRelay(t, (socket) => {
+    socket.send(flow());
+    told.forEach((more) => socket.send(JSON.stringify({ type: "draining", ...more })));
+    // A datagram is no message of the relay.
+    socket.send(Buffer.from(JSON.stringify({ type: "draining", left_ms: 1 })));
+  });
+  const { events } = watch(t, url);
+  await until(() => events.some((event) => event.startsWith("datagram")), "all has arrived");
+  assert.deepEqual(events, ["open", "draining 5000", "draining 4000", "datagram 31"]);
+});
+
 for (const protocol of PROTOCOLS) {
+  test(`${protocol.name}: a relay that drains is an event of the connection`, async (t) => {
+    const echo = await startEcho(t, ...protocol.echo);
+    const relay = await startRelay(t, { game: echo.address }, "--drain-timeout", "60s");
+    const connection = await connect(`ws://${relay.address}/ws`, { ...USUAL, ...protocol.options });
+    const draining = new Promise((resolve) => connection.addEventListener("draining", ({ leftMs }) => resolve(leftMs), { once: true }));
+    void relay.stop("SIGTERM");
+    const leftMs = await draining;
+    assert.ok(leftMs > 0 && leftMs <= 60_000, String(leftMs));
+    await connection.close();
+  });
+
   test(`${protocol.name}: drops of a relay are in the statistics and an event`, async (t) => {
     const echo = await startEcho(t, ...protocol.echo);
     const relay = await startRelay(t, { game: echo.address }, "--datagrams-per-second", "50");

@@ -10,6 +10,7 @@ import { MAX_TIMEOUT_MS, readInteger } from "./options.js";
 import { guarded } from "./plugin/report.js";
 import { ReceiveQueue } from "./receive-queue.js";
 import type { SessionEnd, SessionLike, SessionOwner } from "./session.js";
+import type { RelayNotice } from "./transport/transport.js";
 import type {
   CloseCode,
   CloseInfo,
@@ -73,7 +74,7 @@ export class PeerConnection extends EventTarget implements Connection {
       onMtu: (mtu) => this.dispatchEvent(new ConnectionEvent("mtu", { mtu })),
       onInterrupted: () => void this.dispatchEvent(new ConnectionEvent("interrupted", {})),
       onResumed: () => void this.dispatchEvent(new ConnectionEvent("resumed", {})),
-      onRelayDrops: (drops) => this.#onRelayDrops(drops),
+      onRelayNotice: (notice) => this.#onRelayNotice(notice),
       onEnd: (end) => this.#onEnd(end),
     });
   }
@@ -256,9 +257,9 @@ export class PeerConnection extends EventTarget implements Connection {
     this.dispatchEvent(new ConnectionEvent("progress", { progress }));
   }
 
-  #onRelayDrops(drops: RelayDrops): void {
-    this.#relayDrops = drops;
-    this.dispatchEvent(new ConnectionEvent("relaydrops", { drops }));
+  #onRelayNotice(notice: RelayNotice): void {
+    this.#relayDrops = notice.drops ?? this.#relayDrops;
+    this.dispatchEvent(new ConnectionEvent(notice.drops ? "relaydrops" : "draining", notice));
   }
 
   #onEnd({ code, reason, relayCode }: SessionEnd): void {

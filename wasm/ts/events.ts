@@ -22,6 +22,14 @@ export interface RelayDropsEvent extends Event {
   readonly drops: RelayDrops;
 }
 
+/**
+ * `draining`: the relay is about to end, and ends the connection after `leftMs` milliseconds at the latest. It accepts no other
+ * connection meanwhile. The relay says so up to three times.
+ */
+export interface RelayDrainingEvent extends Event {
+  readonly leftMs: number;
+}
+
 /** `close`: the connection has ended. */
 export interface ClosedEvent extends Event {
   readonly info: CloseInfo;
@@ -39,6 +47,7 @@ interface Events {
   progress: ProgressMadeEvent;
   mtu: MtuChangedEvent;
   relaydrops: RelayDropsEvent;
+  draining: RelayDrainingEvent;
   close: ClosedEvent;
   interrupted: InterruptionEvent;
   resumed: InterruptionEvent;

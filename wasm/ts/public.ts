@@ -2,7 +2,7 @@
 
 export { RakwireError } from "./errors.js";
 export type { ErrorCode, RakwireErrorOptions } from "./errors.js";
-export type { ClosedEvent, InterruptionEvent, MessageArrivedEvent, MtuChangedEvent, ProgressMadeEvent, RelayDropsEvent } from "./events.js";
+export type { ClosedEvent, InterruptionEvent, MessageArrivedEvent, MtuChangedEvent, ProgressMadeEvent, RelayDrainingEvent, RelayDropsEvent } from "./events.js";
 export { FIRST_ALLOWED_ID, FIRST_FREE_ID } from "./ids.js";
 export type { PeerWorker } from "./peer-worker.js";
 export type {

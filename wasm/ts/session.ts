@@ -10,8 +10,8 @@ import type { Peer, PeerEvents, PeerSettings } from "./peer.js";
 import type { PeerStats } from "./stats.js";
 import { describeStats } from "./stats.js";
 import { openTransport } from "./transport/open.js";
-import type { Transport, TransportEnd, TransportEvents, TransportSettings } from "./transport/transport.js";
-import type { CloseCode, Message, Outcome, Progress, Protocol, ReadyOptions, RelayDrops, SendOptions, TransportName } from "./types.js";
+import type { RelayNotice, Transport, TransportEnd, TransportEvents, TransportSettings } from "./transport/transport.js";
+import type { CloseCode, Message, Outcome, Progress, Protocol, ReadyOptions, SendOptions, TransportName } from "./types.js";
 import { WaitingSenders } from "./waiting-senders.js";
 import type { WaitOptions } from "./waits.js";
 import { beforeAbort, deferred } from "./waits.js";
@@ -41,7 +41,7 @@ export interface SessionOwner {
   /** Nothing arrives and nothing leaves until {@link onResumed}. */
   onInterrupted(): void;
   onResumed(): void;
-  onRelayDrops(drops: RelayDrops): void;
+  onRelayNotice(notice: RelayNotice): void;
   onEnd(end: SessionEnd): void;
 }
 
@@ -270,8 +270,8 @@ export class Session implements SessionLike, TransportEvents, PeerEvents {
     this.#change(() => undefined);
   }
 
-  onRelayDrops(drops: RelayDrops): void {
-    this.#owner.onRelayDrops(drops);
+  onRelayNotice(notice: RelayNotice): void {
+    this.#owner.onRelayNotice(notice);
   }
 
   onClose(end: TransportEnd): void {

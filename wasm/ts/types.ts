@@ -2,7 +2,7 @@
 /** The public types of the package. */
 
 import type { RakwireError } from "./errors.js";
-import type { ClosedEvent, InterruptionEvent, MessageArrivedEvent, MtuChangedEvent, ProgressMadeEvent, RelayDropsEvent } from "./events.js";
+import type { ClosedEvent, InterruptionEvent, MessageArrivedEvent, MtuChangedEvent, ProgressMadeEvent, RelayDrainingEvent, RelayDropsEvent } from "./events.js";
 import type { PeerWorker } from "./peer-worker.js";
 import type { WaitOptions } from "./waits.js";
 
@@ -354,6 +354,8 @@ export interface ConnectionEventMap {
   interrupted: InterruptionEvent;
   resumed: InterruptionEvent;
   relaydrops: RelayDropsEvent;
+  /** The relay is about to end. */
+  draining: RelayDrainingEvent;
   close: ClosedEvent;
 }
 

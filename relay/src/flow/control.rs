@@ -79,6 +79,11 @@ pub(super) fn flow_message(
     )
 }
 
+/// The relay is about to end, and with it the flow after this time.
+pub(super) fn draining_message(left: Duration) -> String {
+    format!(r#"{{"type":"draining","left_ms":{}}}"#, left.as_millis())
+}
+
 /// What was dropped since the start of the flow, by direction and reason; only reasons that occurred.
 pub(super) fn drops_message(count: impl Fn(DropReason) -> u64) -> String {
     let mut text = r#"{"type":"drops""#.to_owned();
@@ -124,6 +129,7 @@ mod tests {
             drops_message(count),
             r#"{"type":"drops","to_client":{"queue_full":3,"too_old":12},"to_server":{"rate_limited":1}}"#
         );
+        assert_eq!(draining_message(Duration::from_millis(4_999)), r#"{"type":"draining","left_ms":4999}"#);
         assert_eq!(drops_message(|_| 0), r#"{"type":"drops","to_client":{},"to_server":{}}"#);
     }
 }

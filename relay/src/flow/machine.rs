@@ -326,6 +326,13 @@ impl Flow {
         self.part(now, FlowEnd::ShuttingDown);
     }
 
+    /// Notifies the client that the relay drains and ends the flow at a time, if the client has control messages.
+    pub fn handle_draining(&mut self, now: Instant, until: Instant) {
+        if let Some(reports) = &mut self.reports {
+            reports.handle_draining(now, until);
+        }
+    }
+
     /// Ends the flow because the operator wishes it.
     pub fn handle_ended(&mut self, now: Instant, end: FlowEnd) {
         self.part(now, end);

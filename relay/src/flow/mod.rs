@@ -61,6 +61,5 @@ pub use self::proxy_header::ProxyHeader;
 pub use self::rate::SharedRate;
 pub use self::resume::ResumeTable;
 pub use self::source::Source;
-pub(crate) use self::total::Shares;
-pub use self::total::TotalRate;
+pub use self::total::{Shares, TotalRate};
 pub use self::unreachable::Unreachable;

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::control::{Secret, drops_message, flow_message};
+use super::control::{Secret, draining_message, drops_message, flow_message};
 use super::counters::DropReason;
 
 /// The least time between two reports of drops.
@@ -10,6 +10,20 @@ const INTERVAL: Duration = Duration::from_secs(1);
 
 /// The least time between two first messages that a client asks for.
 const GREETING_INTERVAL: Duration = Duration::from_millis(100);
+
+/// How often a client is told that the relay drains: a transport may lose messages.
+const DRAINING_TIMES: u32 = 3;
+
+/// The end of a relay that drains.
+#[derive(Debug, Clone, Copy)]
+struct Draining {
+    /// When the flow ends.
+    until: Instant,
+    /// How many times it is still told.
+    times: u32,
+    next: Instant,
+    is_due: bool,
+}
 
 /// How far the first message of a connection is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,6 +49,7 @@ pub(super) struct Reports {
     /// Whether the next report waits for nothing but the client.
     is_due: bool,
     next_report: Instant,
+    draining: Option<Draining>,
 }
 
 impl Reports {
@@ -48,6 +63,7 @@ impl Reports {
             is_behind: false,
             is_due: false,
             next_report: now,
+            draining: None,
         }
     }
 
@@ -66,6 +82,14 @@ impl Reports {
         (self.is_resumed, self.greeting) = (true, Greeting::Due);
         self.is_behind = self.drops.iter().any(|count| *count > 0);
         self.next_report = now;
+        if let Some(Draining { until, .. }) = self.draining {
+            self.handle_draining(now, until);
+        }
+    }
+
+    /// The relay drains, and ends the flow at a time.
+    pub(super) const fn handle_draining(&mut self, now: Instant, until: Instant) {
+        self.draining = Some(Draining { until, times: DRAINING_TIMES, next: now, is_due: true });
     }
 
     /// The client has not got the first message of its connection, or only after it asked.
@@ -89,6 +113,12 @@ impl Reports {
             self.next_greeting = now + GREETING_INTERVAL;
             return Some(flow_message(&self.secret, resume_within, self.is_resumed, max_datagram));
         }
+        if let Some(draining) = self.draining.as_mut().filter(|draining| draining.is_due) {
+            draining.is_due = false;
+            draining.times = draining.times.saturating_sub(1);
+            draining.next = now + INTERVAL;
+            return Some(draining_message(draining.until.saturating_duration_since(now)));
+        }
         if !self.is_due {
             return None;
         }
@@ -99,6 +129,9 @@ impl Reports {
 
     pub(super) fn handle_timeout(&mut self, now: Instant) {
         self.is_due |= self.is_behind && now >= self.next_report;
+        if let Some(draining) = &mut self.draining {
+            draining.is_due |= draining.times > 0 && now >= draining.next;
+        }
         if self.greeting == Greeting::Asked && now >= self.next_greeting {
             self.greeting = Greeting::Due;
         }
@@ -108,6 +141,31 @@ impl Reports {
     pub(super) fn poll_timeout(&self) -> Option<Instant> {
         let report = (self.is_behind && !self.is_due).then_some(self.next_report);
         let greeting = (self.greeting == Greeting::Asked).then_some(self.next_greeting);
-        report.into_iter().chain(greeting).min()
+        let waiting = self.draining.filter(|draining| draining.times > 0 && !draining.is_due);
+        let draining = waiting.map(|draining| draining.next);
+        report.into_iter().chain(greeting).chain(draining).min()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_drain_is_told_three_times_and_again_to_a_connection_that_comes_back() {
+        let now = Instant::now();
+        let at = |millis| now + Duration::from_millis(millis);
+        let mut reports = Reports::new(Secret::new([1; 16]), now);
+        let poll = |reports: &mut Reports, millis| reports.poll(at(millis), INTERVAL, 1472);
+        assert!(poll(&mut reports, 0).is_some_and(|text| text.contains("\"flow\"")));
+        reports.handle_draining(at(0), at(5_000));
+        assert_eq!(poll(&mut reports, 1).as_deref(), Some(r#"{"type":"draining","left_ms":4999}"#));
+        assert_eq!((poll(&mut reports, 1), reports.poll_timeout()), (None, Some(at(1_001))));
+        assert_eq!(poll(&mut reports, 1_001).as_deref(), Some(r#"{"type":"draining","left_ms":3999}"#));
+        assert_eq!(poll(&mut reports, 6_000).as_deref(), Some(r#"{"type":"draining","left_ms":0}"#));
+        assert_eq!((poll(&mut reports, 9_000), reports.poll_timeout()), (None, None));
+        reports.handle_attached(at(9_000));
+        assert!(poll(&mut reports, 9_000).is_some_and(|text| text.contains("\"flow\"")));
+        assert!(poll(&mut reports, 9_000).is_some_and(|text| text.contains("draining")));
     }
 }

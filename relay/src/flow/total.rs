@@ -41,7 +41,7 @@ struct Bucket {
 
 /// What a flow has used of its shares.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Shares {
+pub struct Shares {
     to_server: Share,
     to_client: Share,
 }
@@ -60,7 +60,8 @@ impl TotalRate {
     }
 
     /// Whether there is a limit.
-    pub(crate) fn is_limited(&self) -> bool {
+    #[must_use]
+    pub fn is_limited(&self) -> bool {
         self.0.bytes.load(Ordering::Relaxed) != 0
     }
 

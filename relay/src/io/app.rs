@@ -59,6 +59,8 @@ pub(crate) struct App {
     pub(crate) drain_timeout: Arc<watch::Sender<Duration>>,
     /// Cancelled when no more clients are accepted.
     pub(crate) drain: CancellationToken,
+    /// When flows end, once no more clients are accepted and if the others have time.
+    pub(crate) drain_until: OnceLock<Instant>,
     /// Cancelled when flows end.
     pub(crate) stop: CancellationToken,
     /// The WebSockets that a shutdown waits for.
@@ -126,6 +128,7 @@ impl App {
             connections: Arc::new(Semaphore::new(max_connections(&limits))),
             drain_timeout: Arc::new(watch::Sender::new(config.drain_timeout)),
             drain: CancellationToken::new(),
+            drain_until: OnceLock::new(),
             stop: CancellationToken::new(),
             sessions: TaskTracker::new(),
             front_counters: Arc::default(),

@@ -14,7 +14,7 @@ use tracing::{info, warn};
 use super::app::{App, Connections};
 use super::catch_up::CatchUp;
 use super::handover::Request;
-use super::open_flows::Listed;
+use super::open_flows::OpenFlowGuard;
 use super::transport::Connection;
 use super::udp::ServerSocket;
 use crate::close::CloseReason;
@@ -55,7 +55,7 @@ pub(crate) struct Driver<'a> {
     transport: TransportKind,
     returning: Arc<Connections>,
     /// Its entry in the list for the operator.
-    listed: Listed,
+    listed: OpenFlowGuard,
     catch_up: CatchUp,
 }
 
@@ -66,7 +66,7 @@ impl<'a> Driver<'a> {
         server: ServerSocket,
         connection: Box<Connection>,
         returning: Arc<Connections>,
-        (number, listed): (u64, Listed),
+        (number, listed): (u64, OpenFlowGuard),
     ) -> Self {
         let (client, transport) = (connection.client(), connection.kind());
         let catch_up = CatchUp::default();
@@ -91,7 +91,15 @@ impl<'a> Driver<'a> {
         let app = self.app;
         let mut timer = pin!(sleep_until(self.flow.poll_timeout().into()));
         let mut stopped = pin!(app.stop.cancelled());
+        let mut drained = pin!(app.drain.cancelled());
+        let mut is_draining = false;
         let reason = poll_fn(|context| {
+            if !is_draining && drained.as_mut().poll(context).is_ready() {
+                is_draining = true;
+                if let Some(until) = app.drain_until.get() {
+                    self.flow.handle_draining(Instant::now(), *until);
+                }
+            }
             if stopped.as_mut().poll(context).is_ready() {
                 self.flow.handle_shutdown(Instant::now());
             }

@@ -11,7 +11,7 @@ use tracing::info;
 
 use super::app::App;
 use super::client::{EVICTION_TIMEOUT, payload_max};
-use super::open_flows::{Ender, Listed};
+use super::open_flows::{Ender, OpenFlowGuard};
 use crate::admission::{Forbidden, Grant, Refusal, UdpCandidate};
 use crate::close::BANNED;
 use crate::flow::{self, Carried, FlowEnd, Shares, TargetCounters, TotalRate};
@@ -58,7 +58,7 @@ pub(crate) struct FrontPermit {
     total: TotalRate,
     shares: Shares,
     /// Its entry in the list for the operator.
-    listed: Listed,
+    listed: OpenFlowGuard,
     /// A shutdown waits for it.
     _tracked: TaskTrackerToken,
 }

@@ -8,7 +8,8 @@ use std::time::Instant;
 
 use ipnet::IpNet;
 
-use super::app::Connections;
+use super::handover::Handover;
+use super::transport::Connection;
 use crate::clients::{ClientEntry, ClientList};
 use crate::flow::{Carried, FlowEnd};
 use crate::target::TargetName;
@@ -44,14 +45,14 @@ struct Place {
 #[derive(Debug)]
 pub(crate) enum Ender {
     /// One of a page, which runs in a task of its own.
-    Session(Arc<Connections>),
+    Session(Arc<Handover<Box<Connection>>>),
     /// One of the front, which looks every second.
     Front(AtomicBool),
 }
 
 /// A flow in the list, for as long as this is kept.
 #[derive(Debug)]
-pub(crate) struct Listed {
+pub(crate) struct OpenFlowGuard {
     flows: Arc<OpenFlows>,
     flow: Arc<OpenFlow>,
 }
@@ -73,13 +74,13 @@ impl OpenFlows {
         target: TargetName,
         (client, transport): (SocketAddr, &'static str),
         ender: Ender,
-    ) -> Listed {
+    ) -> OpenFlowGuard {
         let place = Mutex::new(Place { client, transport, is_away: false });
         let (to_server, to_client) = (AtomicU64::new(0), AtomicU64::new(0));
         let flow =
             Arc::new(OpenFlow { number, target, begun: Instant::now(), place, to_server, to_client, ender });
         self.lock().insert(number, Arc::clone(&flow));
-        Listed { flows: Arc::clone(self), flow }
+        OpenFlowGuard { flows: Arc::clone(self), flow }
     }
 
     /// The flows of clients in a network, or all.
@@ -146,7 +147,7 @@ impl OpenFlow {
     }
 }
 
-impl Listed {
+impl OpenFlowGuard {
     /// The client has come back from here.
     pub(super) fn set_place(&self, client: SocketAddr, transport: &'static str) {
         *self.flow.place() = Place { client, transport, is_away: false };
@@ -174,7 +175,7 @@ impl Listed {
     }
 }
 
-impl Drop for Listed {
+impl Drop for OpenFlowGuard {
     fn drop(&mut self) {
         self.flows.lock().remove(&self.flow.number);
     }

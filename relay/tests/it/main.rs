@@ -41,6 +41,7 @@ mod model;
 #[cfg(test)]
 #[cfg(unix)]
 mod operations;
+#[cfg(test)]
 #[cfg(unix)]
 mod operator;
 #[cfg(test)]

@@ -139,4 +139,8 @@ async fn marks_count_only_from_those_that_may_write_them() {
     to_server("WebSocket", FLOW_REQUEST.as_bytes(), false, Passes).await;
     to_client("WebSocket", &prefixed, Passes).await;
     to_client("WebTransport", &prefixed, Dropped(DropReason::Reserved)).await;
+    let draining = [CONTROL_PREFIX, br#"{"type":"draining","left_ms":1}"#].concat();
+    to_client("WebSocket", &draining, Passes).await;
+    to_client("WebSocket", &draining[CONTROL_PREFIX.len()..], Passes).await;
+    to_client("WebTransport", &draining, Dropped(DropReason::Reserved)).await;
 }

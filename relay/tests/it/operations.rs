@@ -21,6 +21,7 @@ use crate::support::{
     Client, Running, Server, TIMEOUT, config, directory, eventually, game, get, open_with_origin,
     reserve_port, within,
 };
+use crate::webtransport::Session;
 
 const DASHBOARD: &str = include_str!("../../packaging/grafana.json");
 const ALERTS: &str = include_str!("../../packaging/alerts.yml");
@@ -546,4 +547,41 @@ async fn a_log_that_cannot_be_written_ends_nothing() {
         let status = relay().args(wrong).stderr(full()).stdout(Stdio::null()).status().unwrap();
         assert_eq!(status.code(), Some(2), "{wrong:?}");
     }
+}
+
+/// Pages learn that their relay is about to end while they can still go elsewhere, by each transport that has control messages.
+#[tokio::test]
+async fn clients_are_told_how_long_a_relay_that_drains_keeps_them() {
+    let mut config = config(Server::echo().await);
+    config.drain_timeout = Duration::from_secs(3_600);
+    let relay = rakwire_relay::Relay::bind(config).await.unwrap();
+    let (address, stopper) = (relay.local_addr(), relay.stopper());
+    let (drain, drained) = tokio::sync::oneshot::channel();
+    let running = tokio::spawn(relay.run(async { drop(drained.await) }));
+    let (mut by_websocket, _) = Client::with_control(address, "/ws?target=game").await;
+    let by_webtransport = Session::with_control(address, "").await;
+    by_webtransport.request_flow().await;
+    let mut plain = Client::connect(address, "/ws?target=game").await;
+    drain.send(()).unwrap();
+    let left = |text: &str| {
+        let told: Value = serde_json::from_str(text).unwrap();
+        assert_eq!(told["type"], "draining", "{text}");
+        told["left_ms"].as_u64().unwrap()
+    };
+    let by_websocket = left(&by_websocket.text().await);
+    let by_webtransport = loop {
+        let text = by_webtransport.control().await;
+        // Answers to requests for the flow may still arrive.
+        if !text.contains("\"flow\"") {
+            break left(&text);
+        }
+    };
+    for left in [by_websocket, by_webtransport] {
+        assert!((1..=3_600_000).contains(&left), "{left}");
+    }
+    // One without control messages plays on.
+    plain.send(b"hello").await;
+    assert_eq!(plain.datagram().await, b"hello");
+    stopper.stop();
+    within(running).await.unwrap().unwrap();
 }

@@ -188,7 +188,7 @@ impl Session {
         Self::open(relay, "target=game", None).await.unwrap()
     }
 
-    async fn with_control(relay: SocketAddr, more: &str) -> Self {
+    pub(crate) async fn with_control(relay: SocketAddr, more: &str) -> Self {
         Self::open(relay, &format!("target=game&protocol={FLOW_PROTOCOL}{more}"), None).await.unwrap()
     }
 
@@ -217,7 +217,7 @@ impl Session {
     }
 
     /// The next control message; datagrams before it are skipped.
-    async fn control(&self) -> String {
+    pub(crate) async fn control(&self) -> String {
         loop {
             let datagram = self.receive().await;
             if let Some(text) = datagram.strip_prefix(CONTROL_PREFIX) {
@@ -227,7 +227,7 @@ impl Session {
     }
 
     /// Asks for the first control message until it is there.
-    async fn request_flow(&self) -> Flow {
+    pub(crate) async fn request_flow(&self) -> Flow {
         let request = [CONTROL_PREFIX, FLOW_REQUEST.as_bytes()].concat();
         repeated(async || self.send(&request), self.flow()).await
     }

@@ -21,7 +21,7 @@ export function openForPing(address: string | URL, options: PingOptions): (event
   const direct = directTransport(url);
   if (direct !== undefined) {
     const nothing = (): void => undefined;
-    const others = { onInterrupted: nothing, onResumed: nothing, onRelayDrops: nothing };
+    const others = { onInterrupted: nothing, onResumed: nothing, onRelayNotice: nothing };
     return (events) => direct({ url: url.href, carriers: [], resume: false }, { ...others, ...events });
   }
   checkToken(token);

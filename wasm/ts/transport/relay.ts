@@ -17,7 +17,7 @@ import { Interruption } from "./interruption.js";
 import { isLoss, mayComeBack } from "./loss.js";
 import type { Entrant } from "./race.js";
 import { Race } from "./race.js";
-import { readDrops } from "./relay-drops.js";
+import { readNotice } from "./relay-drops.js";
 import type { Timers } from "./timers.js";
 import { PLATFORM_TIMERS } from "./timers.js";
 import type { Transport, TransportEnd, TransportEvents, TransportSettings } from "./transport.js";
@@ -379,9 +379,9 @@ export class RelayTransport implements Transport {
     leg.wasExcused = false;
     leg.isHeard = true;
     const said = readText(text);
-    const drops = readDrops(said);
-    if (drops !== undefined) {
-      this.#events?.onRelayDrops(drops);
+    const notice = readNotice(said);
+    if (notice !== undefined) {
+      this.#events?.onRelayNotice(notice);
       return;
     }
     const flow = readFlow(said);

@@ -4,6 +4,9 @@ import { RakwireError } from "../errors.js";
 import type { RelayDrops, TransportName, WebSocketConstructor } from "../types.js";
 import type { CarrierName } from "./carrier.js";
 
+/** What a relay says of a connection: what it has dropped, or for how long it goes on, as the relay is about to end. */
+export type RelayNotice = { drops: RelayDrops; leftMs?: never } | { drops?: never; leftMs: number };
+
 /** The callbacks of a transport. */
 export interface TransportEvents {
   onOpen(): void;
@@ -13,8 +16,7 @@ export interface TransportEvents {
   /** Datagrams are lost until the transport is there again. */
   onInterrupted(): void;
   onResumed(): void;
-  /** The relay has dropped datagrams of this connection. */
-  onRelayDrops(drops: RelayDrops): void;
+  onRelayNotice(notice: RelayNotice): void;
   onClose(end: TransportEnd): void;
 }
 

@@ -3,7 +3,8 @@
 import type { ErrorCode } from "../errors.js";
 import type { SessionEnd, SessionSettings } from "../session.js";
 import type { PeerStats } from "../stats.js";
-import type { Message, Outcome, Progress, RelayDrops, SendOptions, TransportName } from "../types.js";
+import type { RelayNotice } from "../transport/transport.js";
+import type { Message, Outcome, Progress, SendOptions, TransportName } from "../types.js";
 
 /** A message to send; the number of its receipt if it asks for one. */
 export interface Outgoing {
@@ -48,6 +49,6 @@ export type ToPage = { session: number } & (
   | { type: "stats"; stats: PeerStats; bufferedAmount: number; transport: TransportName | undefined }
   | { type: "interrupted" }
   | { type: "resumed"; transport: TransportName | undefined }
-  | { type: "relay-drops"; drops: RelayDrops }
+  | { type: "relay-notice"; notice: RelayNotice }
   | { type: "end"; end: SessionEnd; stats: PeerStats }
 );

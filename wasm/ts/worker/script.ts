@@ -9,7 +9,8 @@ import type { SessionEnd, SessionOwner, SessionSettings } from "../session.js";
 import { Session } from "../session.js";
 import type { PeerStats } from "../stats.js";
 import { describeStats } from "../stats.js";
-import type { Message, Progress, RelayDrops } from "../types.js";
+import type { RelayNotice } from "../transport/transport.js";
+import type { Message, Progress } from "../types.js";
 import type { Outgoing, ToPage, ToWorker } from "./messages.js";
 import { WINDOW, WINDOW_BYTES } from "./window.js";
 
@@ -92,8 +93,8 @@ class WorkerSession implements SessionOwner {
     tell(this.#number, { type: "resumed", transport: this.#session.transport });
   }
 
-  onRelayDrops(drops: RelayDrops): void {
-    tell(this.#number, { type: "relay-drops", drops });
+  onRelayNotice(notice: RelayNotice): void {
+    tell(this.#number, { type: "relay-notice", notice });
   }
 
   onEnd(end: SessionEnd): void {

@@ -286,8 +286,8 @@ class RemoteSession implements SessionLike {
         this.#transport = told.transport;
         this.#owner.onResumed();
         break;
-      case "relay-drops":
-        this.#owner.onRelayDrops(told.drops);
+      case "relay-notice":
+        this.#owner.onRelayNotice(told.notice);
         break;
       case "end":
         this.#stats = told.stats;
