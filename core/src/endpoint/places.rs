@@ -76,7 +76,9 @@ impl<P: Protocol> Peer<'_, P> {
         let (after, since, now) = (slot.incoming, slot.connection.unvalidated_since(), self.last_now);
         match &self.member {
             Some(member) => member.change(at, (before, after), since, now),
-            None if before.is_validated_by(after) => self.incoming.ration.give_back(since, now),
+            None if cfg!(feature = "server") && before.is_validated_by(after) => {
+                self.incoming.ration.give_back(since, now);
+            }
             None => {}
         }
     }
