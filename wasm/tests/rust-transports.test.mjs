@@ -54,7 +54,7 @@ test("a Rust program goes by WebTransport, short messages and long ones, and its
   }
   // The browser may end a session before the disconnect has left; the server knows of that one by its silence alone.
   const haveHeard = () => servers.every(({ logged }) => DISCONNECTED.test(logged()));
-  for (let turn = 0; turn < 8 && !haveHeard(); turn += 1) {
+  for (let attempt = 0; attempt < 8 && !haveHeard(); attempt += 1) {
     assert.equal(await open(page, "webtransport"), "WebTransport WebTransport");
     await exchange(page);
     await page.evaluate(() => globalThis.open.close());
