@@ -95,8 +95,8 @@ impl Rules {
 fn targets(config: &Config) -> Targets {
     let mut targets = Targets::default();
     for (number, (name, settings)) in (1..).zip(&config.targets) {
-        let address = ([127, 0, 0, 1], number).into();
-        targets.insert(ResolvedTarget { name: name.clone(), settings: settings.clone(), address });
+        let (name, settings, address) = (name.clone(), settings.clone(), ([127, 0, 0, 1], number).into());
+        targets.insert(ResolvedTarget { name, settings, address, addresses: vec![address] });
     }
     targets
 }

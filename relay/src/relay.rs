@@ -477,6 +477,7 @@ fn start_finding(beside: &mut JoinSet<()>, app: &Arc<App>, finding: Option<Findi
         loop {
             let offered = app.admission.offered();
             app.probes.follow(&offered, app.front.get(), &app.counters);
+            app.admission.fail_over(|name, address| app.probes.is_up(name, address));
             app.counters.retain(|name| offered.find(name.as_str()).is_some());
             tokio::time::sleep(PROBES_INTERVAL).await;
         }
@@ -707,7 +708,7 @@ mod tests {
         let old: SocketAddr = "127.0.0.9:1".parse().unwrap();
         let mut targets = Targets::default();
         let (name, settings) = ("game".parse().unwrap(), Target::new("localhost:1".parse().unwrap()));
-        targets.insert(ResolvedTarget { name, settings, address: old });
+        targets.insert(ResolvedTarget { name, settings, address: old, addresses: vec![old] });
         let app = Arc::new(App::new(Admission::new(&config, targets).unwrap(), &config, None));
         let mut beside = JoinSet::new();
         start_beside(&mut beside, &app, None);

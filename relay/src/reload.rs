@@ -58,7 +58,9 @@ pub(crate) async fn prepare(config: &Config, before: &Targets) -> Result<Prepare
     if let Some((name, _)) = config.front_target()?
         && let Some(target) = targets.find(name.as_str())
     {
-        config.check_address_of_front(name, target.address)?;
+        for address in &target.addresses {
+            config.check_address_of_front(name, *address)?;
+        }
     }
     Ok(Prepared { targets, listen })
 }

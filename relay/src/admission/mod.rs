@@ -25,6 +25,7 @@ use std::time::{Duration, Instant};
 use http::HeaderMap;
 use ipnet::IpNet;
 use tokio::sync::watch;
+use tracing::warn;
 
 pub(crate) use bans::Bans;
 pub(crate) use discovered::DiscoveredNames;
@@ -158,6 +159,18 @@ impl Admission {
     pub(crate) async fn resolve_again(&self) {
         let before = self.targets();
         let targets = before.resolve_again().await;
+        self.replace_targets(&before, targets);
+    }
+
+    /// Has new clients of targets whose address is down go to another one that is up.
+    pub(crate) fn fail_over(&self, is_up: impl Fn(&TargetName, SocketAddr) -> bool) {
+        let before = self.targets();
+        let targets = before.failed_over(is_up);
+        for (old, new) in before.iter().zip(targets.iter()) {
+            if old.address != new.address {
+                warn!(target_name = %old.name, old = %old.address, new = %new.address, "new clients go to another address");
+            }
+        }
         self.replace_targets(&before, targets);
     }
 

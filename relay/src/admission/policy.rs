@@ -103,7 +103,8 @@ impl Policy {
     pub(super) fn excess(&self, excess: Excess) -> CloseReason {
         match excess {
             Excess::Total => CloseReason::TooManyClients { max: self.limits.max_clients },
-            Excess::Address | Excess::Prefix => CloseReason::AddressLimit("too many clients of your address"),
+            Excess::Address => CloseReason::AddressLimit("too many clients of your address"),
+            Excess::Prefix => CloseReason::AddressLimit("too many clients of your network"),
             Excess::Rate => CloseReason::AddressLimit("too many new clients of your address"),
         }
     }

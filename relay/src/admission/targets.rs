@@ -1,6 +1,6 @@
 //! The addresses of targets: resolved at the start, and again on a schedule.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -19,7 +19,12 @@ pub(crate) struct ResolvedTarget {
     pub(crate) name: TargetName,
     pub(crate) settings: Target,
     pub(crate) address: SocketAddr,
+    /// All that it has, in the order in which they are used: this one and those for when it is down.
+    pub(crate) addresses: Vec<SocketAddr>,
 }
+
+/// The most addresses of a target.
+const ADDRESSES_MAX: usize = 8;
 
 /// All targets by name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -39,43 +44,62 @@ impl Targets {
     /// it, and while its name cannot be resolved.
     pub(crate) async fn resolve(config: &Config, before: &Self) -> Result<Self, ConfigError> {
         let mut targets = Self::default();
-        let addresses = config.targets.values().map(|settings| &settings.address);
-        let found = look_up_all(addresses).await;
-        for ((name, settings), found) in config.targets.iter().zip(found) {
-            let known = before.0.get(name).filter(|known| known.settings.address == settings.address);
-            let known = known.map(|known| known.address);
-            let address = match (found, known) {
-                (Err(error), Some(known)) if is_usable(known, settings) => {
-                    warn!(target_name = %name, %error, kept = %known, "cannot resolve a target again");
-                    known
-                }
-                (found, known) => address(name, settings, found, known)?,
-            };
-            targets.insert(ResolvedTarget { name: name.clone(), settings: settings.clone(), address });
+        let found = look_up_all(config.targets.values().flat_map(hosts)).await;
+        let mut found = found.into_iter();
+        for (name, settings) in &config.targets {
+            let is_same = |known: &&Arc<ResolvedTarget>| hosts(&known.settings).eq(hosts(settings));
+            let known = before.0.get(name).filter(is_same).map(|known| &**known);
+            let found = found.by_ref().take(hosts(settings).count()).collect();
+            targets.insert(resolved(name, settings, found, known)?);
         }
         Ok(targets)
     }
 
     /// Resolves the names among the targets again.
     pub(crate) async fn resolve_again(&self) -> Self {
-        let named: Vec<_> =
-            self.0.values().filter(|target| !target.settings.address.is_numeric()).cloned().collect();
-        let found = look_up_all(named.iter().map(|target| &target.settings.address)).await;
-        self.updated(named.into_iter().zip(found).collect())
+        let named: Vec<_> = self
+            .0
+            .values()
+            .filter(|target| !hosts(&target.settings).all(HostPort::is_numeric))
+            .cloned()
+            .collect();
+        let found = look_up_all(named.iter().flat_map(|target| hosts(&target.settings))).await;
+        let mut found = found.into_iter();
+        let of_target = |target: Arc<ResolvedTarget>| {
+            let found = found.by_ref().take(hosts(&target.settings).count()).collect();
+            (target, found)
+        };
+        self.updated(named.into_iter().map(of_target).collect())
     }
 
     /// The targets with what their names have been resolved to. A target whose name does not resolve any more, or only
     /// to addresses that it may not have, keeps its address.
-    fn updated(&self, found: Vec<(Arc<ResolvedTarget>, Found)>) -> Self {
+    fn updated(&self, found: Vec<(Arc<ResolvedTarget>, Vec<Found>)>) -> Self {
         let mut targets = self.clone();
         for (target, found) in found {
-            match address(&target.name, &target.settings, found, Some(target.address)) {
-                Ok(address) if address == target.address => {}
-                Ok(address) => {
-                    info!(target_name = %target.name, old = %target.address, new = %address, "target has moved");
-                    targets.insert(ResolvedTarget { address, ..ResolvedTarget::clone(&target) });
+            match resolved(&target.name, &target.settings, found, Some(&target)) {
+                Ok(new) => {
+                    if new.address != target.address {
+                        info!(target_name = %target.name, old = %target.address, new = %new.address, "target has moved");
+                    }
+                    targets.insert(new);
                 }
                 Err(error) => warn!(kept = %target.address, "{error}"),
+            }
+        }
+        targets
+    }
+
+    /// The targets with other addresses for their next clients where the one in use is down and another one is up.
+    pub(crate) fn failed_over(&self, is_up: impl Fn(&TargetName, SocketAddr) -> bool) -> Self {
+        let mut targets = self.clone();
+        for target in self.0.values().filter(|target| target.addresses.len() > 1) {
+            if is_up(&target.name, target.address) {
+                continue;
+            }
+            let next = target.addresses.iter().find(|address| is_up(&target.name, **address));
+            if let Some(&address) = next {
+                targets.insert(ResolvedTarget { address, ..ResolvedTarget::clone(target) });
             }
         }
         targets
@@ -130,23 +154,62 @@ async fn in_time(lookup: impl Future<Output = Found>) -> Found {
     timeout(LOOKUP_TIMEOUT, lookup).await.map_err(timed_out)?
 }
 
-/// The address of a target, of those that its name has.
-fn address(
-    name: &TargetName,
-    target: &Target,
-    found: Found,
-    known: Option<SocketAddr>,
-) -> Result<SocketAddr, ConfigError> {
-    let address = &target.address;
-    let failed = |source| ConfigError::Unresolvable { name: name.clone(), address: address.clone(), source };
-    let unusable =
-        |reason| ConfigError::UnusableAddress { name: name.clone(), address: address.clone(), reason };
-    choose(target, &found.map_err(failed)?, known).map_err(unusable)
+/// Where a target is, as the configuration says.
+fn hosts(target: &Target) -> impl Iterator<Item = &HostPort> {
+    std::iter::once(&target.address).chain(&target.spare_addresses)
 }
 
-/// The most private class of addresses that a target may have.
-fn allowed(target: &Target) -> AddressClass {
-    let host = &target.address;
+/// A target with the addresses that its names have. What cannot be resolved any more keeps the addresses that are known.
+fn resolved(
+    name: &TargetName,
+    settings: &Target,
+    found: Vec<Found>,
+    known: Option<&ResolvedTarget>,
+) -> Result<ResolvedTarget, ConfigError> {
+    let mut addresses = Vec::new();
+    let mut unresolvable = None;
+    for (host, found) in hosts(settings).zip(found) {
+        match found {
+            Ok(found) => {
+                let unusable = |reason| ConfigError::UnusableAddress {
+                    name: name.clone(),
+                    address: host.clone(),
+                    reason,
+                };
+                addresses.extend(usable(settings, host, &found).map_err(unusable)?);
+            }
+            Err(source) => {
+                let error = ConfigError::Unresolvable { name: name.clone(), address: host.clone(), source };
+                let Some(known) = known else { return Err(error) };
+                let is_usable = |address: &&SocketAddr| is_usable(**address, settings, host);
+                addresses.extend(known.addresses.iter().filter(is_usable));
+                unresolvable = Some(error);
+            }
+        }
+    }
+    let mut seen = BTreeSet::new();
+    addresses.retain(|address| seen.insert(*address));
+    addresses.truncate(ADDRESSES_MAX);
+    let in_use = known.map(|known| known.address).filter(|known| addresses.contains(known));
+    let address = in_use.or_else(|| addresses.first().copied());
+    match (address, unresolvable) {
+        (Some(address), error) => {
+            if let Some(error) = error {
+                warn!(target_name = %name, kept = %address, "{error}");
+            }
+            Ok(ResolvedTarget { name: name.clone(), settings: settings.clone(), address, addresses })
+        }
+        (None, Some(error)) => Err(error),
+        (None, None) => Err(ConfigError::UnusableAddress {
+            name: name.clone(),
+            address: settings.address.clone(),
+            reason: AddressError::None,
+        }),
+    }
+}
+
+/// The most private class of addresses that a target may have by this name.
+fn allowed(target: &Target, host: &HostPort) -> AddressClass {
     if target.allow_private || host.is_numeric() || host.is_localhost() {
         AddressClass::Private
     } else {
@@ -154,8 +217,8 @@ fn allowed(target: &Target) -> AddressClass {
     }
 }
 
-fn is_usable(address: SocketAddr, target: &Target) -> bool {
-    classify(address.ip()) <= allowed(target) && has_source(address, target)
+fn is_usable(address: SocketAddr, target: &Target, host: &HostPort) -> bool {
+    classify(address.ip()) <= allowed(target, host) && has_source(address, target)
 }
 
 /// Whether the datagrams of clients to this address can have the source that the target is to see.
@@ -166,22 +229,17 @@ fn has_source(address: SocketAddr, target: &Target) -> bool {
     }
 }
 
-/// The address to use: the known one if the name still has it, or else the first that the target may have.
-fn choose(
-    target: &Target,
-    found: &[SocketAddr],
-    known: Option<SocketAddr>,
-) -> Result<SocketAddr, AddressError> {
+/// The addresses of a name that the target may have, of which there is one at least.
+fn usable(target: &Target, host: &HostPort, found: &[SocketAddr]) -> Result<Vec<SocketAddr>, AddressError> {
     // An IPv4-mapped IPv6 address needs an IPv4 socket.
-    let usable: Vec<SocketAddr> =
-        found.iter().copied().map(canonical).filter(|&address| is_usable(address, target)).collect();
-    if let Some(known) = known.filter(|known| usable.contains(known)) {
-        return Ok(known);
+    let is_usable = |address: &SocketAddr| is_usable(*address, target, host);
+    let usable: Vec<SocketAddr> = found.iter().copied().map(canonical).filter(is_usable).collect();
+    if !usable.is_empty() {
+        return Ok(usable);
     }
-    let least = found.iter().map(|address| classify(address.ip())).min();
-    usable.first().copied().ok_or_else(|| match least {
+    Err(match found.iter().map(|address| classify(address.ip())).min() {
         None => AddressError::None,
-        Some(class) if class <= allowed(target) => AddressError::NotLoopback,
+        Some(class) if class <= allowed(target, host) => AddressError::NotLoopback,
         Some(AddressClass::Private) => AddressError::Private,
         Some(AddressClass::Public | AddressClass::Refused) => AddressError::Refused,
     })
@@ -194,7 +252,47 @@ mod tests {
     fn pick(host: &str, allow_private: bool, found: &[&str]) -> Result<SocketAddr, AddressError> {
         let found: Vec<SocketAddr> = found.iter().map(|text| text.parse().unwrap()).collect();
         let target = Target { allow_private, ..Target::new(host.parse().unwrap()) };
-        choose(&target, &found, None)
+        usable(&target, &target.address, &found).map(|usable| usable[0])
+    }
+
+    /// A target with one address.
+    fn target_at(settings: &Target, address: &str) -> ResolvedTarget {
+        let address = address.parse().unwrap();
+        let name = "game".parse().unwrap();
+        ResolvedTarget { name, settings: settings.clone(), address, addresses: vec![address] }
+    }
+
+    /// The target of a configuration with spare addresses.
+    async fn with_spares(addresses: &[&str]) -> Result<Targets, ConfigError> {
+        let (first, spares) = addresses.split_first().unwrap();
+        let spec = format!("game={first}").parse().unwrap();
+        let mut config = Config::new("127.0.0.1:0".parse().unwrap()).with_target(spec);
+        let target = config.targets.values_mut().next().unwrap();
+        target.spare_addresses = spares.iter().map(|spare| spare.parse().unwrap()).collect();
+        Targets::resolve(&config, &Targets::default()).await
+    }
+
+    #[tokio::test]
+    async fn new_clients_go_to_the_first_address_that_is_up_once_theirs_is_down() {
+        let targets = with_spares(&["127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3"]).await.unwrap();
+        let port = |targets: &Targets| targets.find("game").unwrap().address.port();
+        let over =
+            |targets: &Targets, up: &[u16]| targets.failed_over(|_, address| up.contains(&address.port()));
+        assert_eq!(port(&over(&targets, &[1, 2, 3])), 1);
+        assert_eq!(port(&over(&targets, &[])), 1, "nothing is better");
+        let third = over(&targets, &[3]);
+        assert_eq!(port(&third), 3);
+        assert_eq!(port(&over(&third, &[1, 2, 3])), 3, "it stays while it is up");
+        assert_eq!(port(&over(&third, &[2, 1])), 1, "in their order");
+    }
+
+    #[tokio::test]
+    async fn every_address_of_a_target_has_to_be_usable() {
+        let refused = with_spares(&["127.0.0.1:1", "224.0.0.1:1"]).await.unwrap_err();
+        assert!(refused.to_string().contains("224.0.0.1:1"), "{refused}");
+        let many: Vec<String> = (1..20).map(|port| format!("127.0.0.1:{port}")).collect();
+        let many: Vec<&str> = many.iter().map(String::as_str).collect();
+        assert_eq!(with_spares(&many).await.unwrap().find("game").unwrap().addresses.len(), ADDRESSES_MAX);
     }
 
     fn address(text: &str) -> Result<SocketAddr, AddressError> {
@@ -239,7 +337,7 @@ mod tests {
         let pick = |host: &str, found: &[&str]| {
             let found: Vec<SocketAddr> = found.iter().map(|text| text.parse().unwrap()).collect();
             let target = Target { source: TargetSource::LoopbackPool, ..Target::new(host.parse().unwrap()) };
-            choose(&target, &found, None)
+            usable(&target, &target.address, &found).map(|usable| usable[0])
         };
         assert_eq!(pick("127.0.0.9:1", &["127.0.0.9:1"]), address("127.0.0.9:1"));
         assert_eq!(pick("[::ffff:127.0.0.1]:1", &["[::ffff:127.0.0.1]:1"]), address("127.0.0.1:1"));
@@ -256,19 +354,19 @@ mod tests {
     fn a_known_address_is_kept_while_the_name_has_it() {
         let found: Vec<SocketAddr> = ["192.0.2.1:1", "192.0.2.2:1"].map(|text| text.parse().unwrap()).into();
         let target = Target::new("name:1".parse().unwrap());
-        let chosen = |known: &str| choose(&target, &found, Some(known.parse().unwrap()));
-        assert_eq!(chosen("192.0.2.2:1"), Ok(found[1]));
-        assert_eq!(chosen("192.0.2.3:1"), Ok(found[0]));
+        let chosen = |known: &str| {
+            let known = target_at(&target, known);
+            resolved(&known.name, &target, vec![Ok(found.clone())], Some(&known)).unwrap()
+        };
+        assert_eq!(chosen("192.0.2.2:1").address, found[1]);
+        assert_eq!(chosen("192.0.2.3:1").address, found[0]);
+        assert_eq!(chosen("192.0.2.3:1").addresses, found);
     }
 
     #[test]
     fn a_target_follows_its_name_but_not_into_the_own_network() {
         let settings = Target::new("name:1".parse().unwrap());
-        let target = |address: &str| ResolvedTarget {
-            name: "game".parse().unwrap(),
-            settings: settings.clone(),
-            address: address.parse().unwrap(),
-        };
+        let target = |address: &str| target_at(&settings, address);
         let mut targets = Targets::default();
         targets.insert(target("192.0.2.1:1"));
         let flow = Arc::clone(targets.find("game").unwrap());
@@ -282,10 +380,10 @@ mod tests {
         ];
         for (found, expected) in cases {
             let addresses = found.iter().map(|text| text.parse().unwrap()).collect();
-            let updated = targets.updated(vec![(Arc::clone(&flow), Ok(addresses))]);
+            let updated = targets.updated(vec![(Arc::clone(&flow), vec![Ok(addresses)])]);
             assert_eq!(updated.find("game").unwrap().address, expected.parse().unwrap(), "{found:?}");
         }
-        let failed = targets.updated(vec![(Arc::clone(&flow), Err(io::Error::other("no server")))]);
+        let failed = targets.updated(vec![(Arc::clone(&flow), vec![Err(io::Error::other("no server"))])]);
         assert_eq!(failed.find("game").unwrap().address, flow.address);
     }
 
@@ -319,7 +417,7 @@ mod tests {
         let known = config(true);
         let (target, settings) = known.targets.first_key_value().unwrap();
         let address = "127.0.0.1:1".parse().unwrap();
-        before.insert(ResolvedTarget { name: target.clone(), settings: settings.clone(), address });
+        before.insert(ResolvedTarget { name: target.clone(), ..target_at(settings, "127.0.0.1:1") });
         assert!(Targets::resolve(&known, &Targets::default()).await.is_err());
         let kept = Targets::resolve(&known, &before).await.unwrap();
         assert_eq!(kept.find("game").unwrap().address, address);

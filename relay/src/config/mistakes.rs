@@ -166,6 +166,12 @@ fn wrong_time(value: &Value, min: std::time::Duration, max: std::time::Duration)
 fn wrong_text(path: &[String], value: &Value) -> Option<String> {
     let (leaf, tables) = path.split_last()?;
     let mut layer = Table::from_iter([(leaf.clone(), value.clone())]);
+    if let [targets, _] = tables
+        && targets == "targets"
+    {
+        // What a target needs besides.
+        layer.entry("address").or_insert_with(|| "localhost:1".into());
+    }
     for table in tables.iter().rev() {
         layer = Table::from_iter([(table.clone(), Value::Table(layer))]);
     }

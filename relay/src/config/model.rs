@@ -120,6 +120,9 @@ impl Default for Config {
 pub struct Target {
     /// Its address.
     pub address: HostPort,
+    /// Further addresses of it, for new flows while the one before does not answer.
+    #[serde(default)]
+    pub spare_addresses: Vec<HostPort>,
     /// Whether a host name may resolve to a loopback or private address. An address that is written as a number, and
     /// `localhost`, may always be one.
     #[serde(default)]
@@ -150,6 +153,7 @@ impl Target {
     pub const fn new(address: HostPort) -> Self {
         Self {
             address,
+            spare_addresses: Vec::new(),
             allow_private: false,
             kind: ProtocolKind::Raw,
             source: TargetSource::Shared,

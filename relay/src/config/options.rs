@@ -188,6 +188,14 @@ pub const OPTIONS: &[OptionInfo] = &[
         "Address of the game server. Link-local, multicast, metadata and broadcast addresses are refused",
     ),
     option(
+        "targets.*.spare_addresses",
+        "",
+        OptionKind::Texts("HOST:PORT"),
+        Change::Reload,
+        "Further addresses of the game server: new flows go to the next of them, and of those that a name has, that is up while \
+         the one in use is down",
+    ),
+    option(
         "targets.*.allow_private",
         "",
         OptionKind::Switch,

@@ -111,6 +111,15 @@ impl App {
         }
     }
 
+    /// Logs that a proxy says for whom it speaks and is not believed, as refusals are logged.
+    pub(crate) fn log_untrusted(&self, peer: SocketAddr) {
+        const REASON: &str =
+            "all clients of this proxy count as one: put it into admission.trusted_proxies if it is yours";
+        if self.refusals.note(Instant::now(), "untrusted proxy", peer.ip()) {
+            info!(proxy = %self.addresses.show(peer), reason = REASON, "the header of a proxy is ignored");
+        }
+    }
+
     pub(crate) fn new(admission: Admission, config: &Config, tls: Option<Tls>) -> Self {
         let limits = config.limits;
         let counters = Arc::new(Counters::default());
@@ -257,7 +266,7 @@ impl Health for App {
             is_ready: self.unready().is_none(),
             is_draining: self.drain.is_cancelled(),
             certificate_expires: self.tls.as_ref().and_then(|tls| tls.expires()),
-            targets: self.probes.health(),
+            targets: self.probes.health(&self.admission.offered()),
             total_bytes_per_second: self.admission.limits().total_bytes_per_second,
             operator_bans: self.admission.operator_bans(Instant::now()).len(),
         };

@@ -14,6 +14,7 @@ use tracing::{info, warn};
 use super::app::{App, Connections};
 use super::catch_up::CatchUp;
 use super::handover::Request;
+use super::observations::Observations;
 use super::open_flows::OpenFlowGuard;
 use super::transport::Connection;
 use super::udp::ServerSocket;
@@ -57,6 +58,9 @@ pub(crate) struct Driver<'a> {
     /// Its entry in the list for the operator.
     listed: OpenFlowGuard,
     catch_up: CatchUp,
+    /// Where what the flow sees of its game server is noted, if others depend on it, and whether it has sent something.
+    observations: Option<Arc<Observations>>,
+    has_begun: bool,
 }
 
 impl<'a> Driver<'a> {
@@ -70,7 +74,10 @@ impl<'a> Driver<'a> {
     ) -> Self {
         let (client, transport) = (connection.client(), connection.kind());
         let catch_up = CatchUp::default();
+        let observations = app.probes.observations(server.server());
         Self {
+            observations,
+            has_begun: false,
             app,
             number,
             flow,
@@ -183,7 +190,14 @@ impl<'a> Driver<'a> {
         while let Some(sent) = self.server.try_send(&mut self.flow, now) {
             match sent {
                 Poll::Ready(sent) => {
+                    if let Some(observations) =
+                        self.observations.as_ref().filter(|_| sent.count > 0 && !self.has_begun)
+                    {
+                        observations.begun();
+                        self.has_begun = true;
+                    }
                     if let Some(reason) = sent.unreachable {
+                        self.observations.as_ref().inspect(|observations| observations.refused());
                         pass(&mut self.flow, self.server.server(), now, FromServer::Unreachable(reason));
                     }
                     self.flow.handle_sent(sent.count, sent.sending);
@@ -199,7 +213,7 @@ impl<'a> Driver<'a> {
 
     /// Receives datagrams of the game server; true if there may be more.
     fn receive(&mut self, context: &mut Context<'_>, now: Instant) -> bool {
-        let Self { flow, server, connection, .. } = self;
+        let Self { flow, server, connection, observations, .. } = self;
         let address = server.server();
         if !flow.closes_unreachable() {
             server.ignore_errors();
@@ -207,6 +221,7 @@ impl<'a> Driver<'a> {
         while flow.closes_unreachable()
             && let Poll::Ready(reason) = server.poll_unreachable(context)
         {
+            observations.as_ref().inspect(|observations| observations.refused());
             pass(flow, address, now, FromServer::Unreachable(reason));
             if flow.end().is_some() {
                 return false;
@@ -225,6 +240,13 @@ impl<'a> Driver<'a> {
                 // Written before the queue is full, so that only a slow client loses datagrams. An error is found again.
                 if let (0, Some(connection)) = (flow.room_to_client(), connection.as_mut()) {
                     let _ = connection.poll_fill(context, flow, now);
+                }
+                if let Some(observations) = observations {
+                    match &input {
+                        FromServer::Datagram(_) => observations.answered(),
+                        FromServer::Unreachable(_) => observations.refused(),
+                        FromServer::Oversized | FromServer::Foreign | FromServer::Failed => {}
+                    }
                 }
                 pass(flow, address, now, input);
             });
@@ -334,6 +356,8 @@ mod tests {
         let mut flow = Flow::new(limits, counters, setup, lost_at);
         flow.handle_client(lost_at, FromClient::Vanished);
         let mut driver = Driver {
+            observations: None,
+            has_begun: false,
             app: &app,
             number: 1,
             flow,

@@ -76,6 +76,14 @@ pub(crate) fn router_for_banned(app: Arc<App>) -> Router {
         .with_state(app)
 }
 
+/// Whether a proxy has named the client; no page can.
+fn is_forwarded(headers: &HeaderMap) -> bool {
+    ["x-forwarded-for", "forwarded"].into_iter().any(|name| headers.contains_key(name))
+}
+
+/// What is said of a request for a WebSocket that is none.
+const NO_WEBSOCKET: &str = "the request asks for no WebSocket; a proxy before the relay has to pass the headers Upgrade and Connection on";
+
 /// A client's request for a WebSocket.
 ///
 /// It is refused by a close code, because a page sees nothing else.
@@ -90,12 +98,16 @@ async fn open(
         Ok(upgrade) => upgrade,
         Err(rejection) => {
             app.counters.handshakes_failed.increment();
+            app.log_refusal(connected.peer(), "HTTP", NO_WEBSOCKET, NO_WEBSOCKET);
             return rejection.into_response();
         }
     };
     let query = query.unwrap_or_default();
     let client = app.admission.client_of(connected.peer(), &headers);
     let is_through_proxy = app.admission.is_trusted_proxy(connected.peer().ip());
+    if !is_through_proxy && !connected.has_proxy_header() && is_forwarded(&headers) {
+        app.log_untrusted(connected.peer());
+    }
     let resume = parameter(&query, "resume").and_then(|secret| secret.parse().ok());
     let request = Request::from_http(client, &headers, &query);
     let is_returning = app.admits_return(resume.as_ref(), request.target.as_deref());

@@ -19,6 +19,7 @@ mod handover;
 mod handshakes;
 mod http;
 mod list_cache;
+mod observations;
 mod open_flows;
 mod path_mtu;
 mod prober;

@@ -8,15 +8,17 @@ use std::time::{Duration, Instant};
 
 use tokio::task::AbortHandle;
 use tokio::time::sleep;
-use tracing::warn;
+use tracing::{info, warn};
 
+use super::observations::{Judgement, Observations};
 use super::prober::Prober;
+use super::target_watch::{Change, TargetWatch};
 use crate::admission::{ResolvedTarget, Targets};
 use crate::counters::Counters;
 use crate::directory::{ServerEntry, ServerList};
 use crate::front_target::FrontTarget;
 use crate::ops::TargetHealth;
-use crate::protocol::{PongCache, ProtocolKind};
+use crate::protocol::{PONG_LIFETIME, PongCache, ProtocolKind};
 use crate::target::TargetName;
 
 /// How often targets that came or went are noticed.
@@ -31,14 +33,54 @@ const RETRY_MAX: Duration = Duration::from_secs(60);
 pub(crate) struct Probes {
     /// What the relay calls itself.
     guid: u64,
-    by_target: Mutex<BTreeMap<TargetName, Probe>>,
+    by_address: Mutex<BTreeMap<(TargetName, SocketAddr), Probe>>,
+    /// What flows see of addresses that are not asked, where there are others to go to.
+    seen: Mutex<BTreeMap<SocketAddr, Arc<Observations>>>,
 }
 
+/// What is known of one address of a target.
 #[derive(Debug)]
 struct Probe {
-    address: SocketAddr,
     pongs: Arc<PongCache>,
     task: Option<AbortHandle>,
+    begun: Instant,
+    /// For an address that is not asked: what follows from what flows see, and whether it is up.
+    judgement: Judgement,
+    watch: TargetWatch,
+    is_up: bool,
+}
+
+impl Probe {
+    fn new(now: Instant) -> Self {
+        let (pongs, judgement, watch) = (Arc::default(), Judgement::default(), TargetWatch::new(now));
+        Self { pongs, task: None, begun: now, judgement, watch, is_up: true }
+    }
+
+    /// Whether the address is up, as far as that is known. One that is asked has some time for its first answer.
+    fn is_up(&self, now: Instant) -> bool {
+        if self.task.is_none() {
+            return self.is_up;
+        }
+        self.pongs.last(now).is_some() || now.saturating_duration_since(self.begun) < PONG_LIFETIME
+    }
+
+    /// Takes what flows have seen since the last time, and logs what has changed.
+    fn judge(
+        &mut self,
+        now: Instant,
+        target_name: &TargetName,
+        server: SocketAddr,
+        observations: &Observations,
+    ) {
+        self.is_up = self.judgement.look(now, observations);
+        match self.watch.note(now, self.is_up) {
+            Some(Change::Down) => {
+                warn!(%target_name, %server, "the game server answers no new clients, or cannot be reached");
+            }
+            Some(Change::Up(_)) => info!(%target_name, %server, "the game server answers, or is tried again"),
+            None => {}
+        }
+    }
 }
 
 impl Drop for Probe {
@@ -52,24 +94,30 @@ impl Drop for Probe {
 impl Probes {
     pub(crate) fn new() -> Self {
         let guid = getrandom::u64().unwrap_or(1);
-        Self { guid, by_target: Mutex::default() }
+        Self { guid, by_address: Mutex::default(), seen: Mutex::default() }
     }
 
     pub(crate) const fn guid(&self) -> u64 {
         self.guid
     }
 
-    /// The pongs of a target.
+    /// The pongs of a target, from the address for its next clients.
     pub(crate) fn pongs(&self, target: &ResolvedTarget) -> Arc<PongCache> {
-        let mut probes = self.lock();
-        let known = probes.get(&target.name).filter(|probe| probe.address == target.address);
-        if let Some(probe) = known {
-            return Arc::clone(&probe.pongs);
-        }
-        let pongs = Arc::<PongCache>::default();
-        let probe = Probe { address: target.address, pongs: Arc::clone(&pongs), task: None };
-        probes.insert(target.name.clone(), probe);
-        pongs
+        self.pongs_of(&target.name, target.address)
+    }
+
+    fn pongs_of(&self, name: &TargetName, address: SocketAddr) -> Arc<PongCache> {
+        let probe = |probe: &mut Probe| Arc::clone(&probe.pongs);
+        probe(
+            lock(&self.by_address)
+                .entry((name.clone(), address))
+                .or_insert_with(|| Probe::new(Instant::now())),
+        )
+    }
+
+    /// What flows tell of an address, if that is of use.
+    pub(crate) fn observations(&self, address: SocketAddr) -> Option<Arc<Observations>> {
+        lock(&self.seen).get(&address).cloned()
     }
 
     /// Begins to ask targets that are new or have moved, and forgets those that are gone. A front goes on with the protocol
@@ -81,20 +129,53 @@ impl Probes {
                 || front.is_some_and(|front| front.name == target.name)
         };
         for target in targets.iter().filter(raknet) {
-            let pongs = self.pongs(target);
-            let mut probes = self.lock();
-            let Some(probe) = probes.get_mut(&target.name).filter(|probe| probe.task.is_none()) else {
-                continue;
-            };
-            let (name, counters) = (target.name.clone(), counters.target(&target.name));
-            let mut prober = Prober::new(name, target.address, self.guid, pongs, counters);
-            let probing = tokio::spawn(again(async move || prober.ask().await));
-            probe.task = Some(probing.abort_handle());
+            for &address in &target.addresses {
+                self.ask(&target.name, address, counters);
+            }
         }
-        self.lock().retain(|name, probe| {
+        lock(&self.by_address).retain(|(name, address), probe| {
             // One of another protocol is not asked any more.
-            targets.find(name.as_str()).is_some_and(|target| raknet(&target) || probe.task.is_none())
+            targets.find(name.as_str()).is_some_and(|target| {
+                target.addresses.contains(address) && (raknet(&target) || probe.task.is_none())
+            })
         });
+        let others = targets.iter().filter(|target| target.addresses.len() > 1 && !raknet(target));
+        let others: Vec<_> = others
+            .flat_map(|target| target.addresses.iter().map(|address| (&target.name, *address)))
+            .collect();
+        self.judge(&others);
+    }
+
+    fn ask(&self, name: &TargetName, address: SocketAddr, counters: &Counters) {
+        let pongs = self.pongs_of(name, address);
+        let mut probes = lock(&self.by_address);
+        let Some(probe) = probes.get_mut(&(name.clone(), address)).filter(|probe| probe.task.is_none())
+        else {
+            return;
+        };
+        let (name, counters) = (name.clone(), counters.target(name));
+        let mut prober = Prober::new(name, address, self.guid, pongs, counters);
+        let probing = tokio::spawn(again(async move || prober.ask().await));
+        (probe.task, probe.begun) = (Some(probing.abort_handle()), Instant::now());
+    }
+
+    /// Takes what flows have seen of these addresses.
+    fn judge(&self, others: &[(&TargetName, SocketAddr)]) {
+        let now = Instant::now();
+        let mut seen = lock(&self.seen);
+        seen.retain(|address, _| others.iter().any(|(_, other)| other == address));
+        for (name, address) in others {
+            let observations = seen.entry(*address).or_default();
+            let mut probes = lock(&self.by_address);
+            let probe = probes.entry(((*name).clone(), *address)).or_insert_with(|| Probe::new(now));
+            probe.judge(now, name, *address, observations);
+        }
+    }
+
+    /// Whether an address of a target is up, as far as that is known.
+    pub(crate) fn is_up(&self, name: &TargetName, address: SocketAddr) -> bool {
+        let now = Instant::now();
+        lock(&self.by_address).get(&(name.clone(), address)).is_none_or(|probe| probe.is_up(now))
     }
 
     /// The list of servers.
@@ -107,21 +188,29 @@ impl Probes {
         ServerList { servers: targets.iter().map(entry).collect() }
     }
 
-    /// What the targets that are asked say.
-    pub(crate) fn health(&self) -> Vec<TargetHealth> {
-        let (now, probes) = (Instant::now(), self.lock());
-        let asked = probes.iter().filter(|(_, probe)| probe.task.is_some());
-        let health = |(name, probe): (&TargetName, &Probe)| {
-            let last = probe.pongs.last(now);
-            let latency = last.as_ref().and_then(|pong| pong.latency);
-            TargetHealth { name: name.clone(), is_up: last.is_some(), latency }
+    /// What is known of the targets that are asked, and of the addresses of those that have several.
+    pub(crate) fn health(&self, targets: &Targets) -> Vec<TargetHealth> {
+        let (now, probes) = (Instant::now(), lock(&self.by_address));
+        let health = |target: &Arc<ResolvedTarget>| {
+            let probe = |address: SocketAddr| probes.get(&(target.name.clone(), address));
+            let asked = probe(target.address).filter(|probe| probe.task.is_some());
+            let last = asked.map(|probe| probe.pongs.last(now));
+            let latency = last.as_ref().and_then(|last| last.as_ref()?.latency);
+            let several = target.addresses.iter().filter(|_| target.addresses.len() > 1);
+            let known = several.filter_map(|address| Some((*address, probe(*address)?.is_up(now))));
+            TargetHealth {
+                name: target.name.clone(),
+                is_up: last.map(|last| last.is_some()),
+                latency,
+                addresses: known.collect(),
+            }
         };
-        asked.map(health).collect()
+        targets.iter().map(health).collect()
     }
+}
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<TargetName, Probe>> {
-        self.by_target.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Asks again whenever asking fails, after a pause that doubles each time.
@@ -161,7 +250,7 @@ mod tests {
     #[tokio::test]
     async fn a_target_of_another_protocol_is_not_asked_any_more() {
         let probes = Probes::new();
-        let task = || probes.lock().values().find_map(|probe| probe.task.clone());
+        let task = || lock(&probes.by_address).values().find_map(|probe| probe.task.clone());
         probes.follow(&targets(ProtocolKind::RakNet), None, &Counters::default());
         let probing = task().unwrap();
         probes.follow(&targets(ProtocolKind::Raw), None, &Counters::default());
@@ -178,8 +267,51 @@ mod tests {
         let settings = Target { kind, ..Target::new("127.0.0.1:9".parse().unwrap()) };
         let mut targets = Targets::default();
         let (name, address) = ("game".parse().unwrap(), "127.0.0.1:9".parse().unwrap());
-        targets.insert(ResolvedTarget { name, settings, address });
+        targets.insert(ResolvedTarget { name, settings, address, addresses: vec![address] });
         targets
+    }
+
+    /// Two addresses of one target, which is of this kind.
+    fn two_addresses(kind: ProtocolKind) -> (Targets, [SocketAddr; 2]) {
+        let mut targets = targets(kind);
+        let mut target = ResolvedTarget::clone(targets.find("game").unwrap());
+        target.addresses.push("127.0.0.1:10".parse().unwrap());
+        let addresses = [target.addresses[0], target.addresses[1]];
+        targets.insert(target);
+        (targets, addresses)
+    }
+
+    #[tokio::test]
+    async fn flows_tell_of_the_addresses_of_targets_that_are_not_asked() {
+        let probes = Probes::new();
+        let (targets, [first, second]) = two_addresses(ProtocolKind::Raw);
+        let name = "game".parse().unwrap();
+        probes.follow(&targets, None, &Counters::default());
+        assert!(probes.is_up(&name, first) && probes.is_up(&name, second), "nothing is known");
+        probes.observations(first).unwrap().refused();
+        probes.follow(&targets, None, &Counters::default());
+        assert!(!probes.is_up(&name, first) && probes.is_up(&name, second));
+        let health = probes.health(&targets);
+        assert_eq!((health[0].is_up, &*health[0].addresses), (None, &[(first, false), (second, true)][..]));
+        probes.observations(first).unwrap().answered();
+        probes.follow(&targets, None, &Counters::default());
+        assert!(probes.is_up(&name, first));
+        // One address alone is used whatever is seen of it.
+        probes.follow(&self::targets(ProtocolKind::Raw), None, &Counters::default());
+        assert!(probes.observations(first).is_none() && probes.observations(second).is_none());
+    }
+
+    #[tokio::test]
+    async fn every_address_of_a_raknet_target_is_asked() {
+        let probes = Probes::new();
+        let (targets, addresses) = two_addresses(ProtocolKind::RakNet);
+        probes.follow(&targets, None, &Counters::default());
+        let asked = |address| lock(&probes.by_address)[&("game".parse().unwrap(), address)].task.is_some();
+        assert!(addresses.into_iter().all(asked));
+        assert!(probes.is_up(&"game".parse().unwrap(), addresses[0]), "it has some time");
+        assert!(probes.observations(addresses[0]).is_none());
+        probes.follow(&self::targets(ProtocolKind::RakNet), None, &Counters::default());
+        assert_eq!(lock(&probes.by_address).len(), 1, "the other one is gone");
     }
 
     #[tokio::test]
@@ -195,7 +327,11 @@ mod tests {
             let pongs = |kind| probes.pongs(targets(kind).find("game").unwrap());
             let before = pongs(ProtocolKind::RakNet);
             probes.follow(&targets(ProtocolKind::GameProtocol), Some(&front), &Counters::default());
-            assert_eq!(probes.lock().values().any(|probe| probe.task.is_some()), is_asked, "{front:?}");
+            assert_eq!(
+                lock(&probes.by_address).values().any(|probe| probe.task.is_some()),
+                is_asked,
+                "{front:?}"
+            );
             assert_eq!(Arc::ptr_eq(&before, &pongs(ProtocolKind::GameProtocol)), is_asked, "{front:?}");
         }
     }

@@ -120,6 +120,7 @@ async fn serve_proxy(
         }
         Ok(Err(error)) => {
             app.counters.proxy_headers_refused.increment();
+            app.log_refusal(proxy, TCP, NO_PROXY_HEADER, NO_PROXY_HEADER);
             debug!(%proxy, %error, "no PROXY protocol header");
         }
         Err(_) => {
@@ -163,6 +164,25 @@ const fn is_client_error(kind: io::ErrorKind) -> bool {
     matches!(kind, ConnectionAborted | ConnectionRefused | ConnectionReset)
 }
 
+/// What is said of connections that begin with something else than they have to.
+const NO_PROXY_HEADER: &str = "a trusted proxy sent no header of the PROXY protocol, version 2; have it send one, or turn admission.proxy_protocol off";
+const NO_HTTP: &str = "no request by HTTP came; TLS needs a certificate here, and the header of a proxy counts if admission.trusted_proxies has it";
+
+/// Why a handshake by TLS failed, in one of few texts.
+fn handshake_reason(error: &io::Error) -> &'static str {
+    use rustls::AlertDescription::{BadCertificate, CertificateExpired, CertificateUnknown, UnknownCA};
+    match error.get_ref().and_then(|error| error.downcast_ref::<rustls::Error>()) {
+        Some(rustls::Error::AlertReceived(CertificateExpired)) => {
+            "the client says that the certificate has expired"
+        }
+        Some(rustls::Error::AlertReceived(UnknownCA | BadCertificate | CertificateUnknown)) => {
+            "the client does not trust the certificate"
+        }
+        Some(rustls::Error::InvalidMessage(_)) => "the client does not speak TLS",
+        Some(_) | None => "the handshake by TLS failed",
+    }
+}
+
 /// Answers the requests of one connection, until it ends or becomes a WebSocket.
 async fn serve_connection(app: Arc<App>, stream: TcpStream, router: Router, connected: Connected) {
     let router = if connected.is_banned() { router_for_banned(Arc::clone(&app)) } else { router };
@@ -174,6 +194,8 @@ async fn serve_connection(app: Arc<App>, stream: TcpStream, router: Router, conn
         Ok(Ok(None)) => {}
         Ok(Err(error)) => {
             app.counters.handshakes_failed.increment();
+            let reason = handshake_reason(&error);
+            app.log_refusal(connected.peer(), TCP, reason, reason);
             debug!(%error, "TLS handshake failed");
         }
         Err(_) => {
@@ -187,7 +209,7 @@ async fn serve_requests<S>(app: &App, stream: S, router: Router, connected: Conn
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let stall = app.admission.limits().write_stall_timeout;
+    let (stall, peer) = (app.admission.limits().write_stall_timeout, connected.peer());
     let stream = ReadAhead::new(WriteDeadline::new(stream, stall, connected.is_websocket()));
     match serve_http(stream, router, connected, app.limits.header_timeout, &app.drain).await {
         Err(error) if error.is_timeout() => {
@@ -197,6 +219,9 @@ where
         Err(error) => {
             if is_stalled(&error) {
                 app.counters.stalled.increment();
+            }
+            if error.is_parse() {
+                app.log_refusal(peer, TCP, NO_HTTP, NO_HTTP);
             }
             debug!(%error, "connection failed");
         }

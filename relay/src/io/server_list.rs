@@ -70,22 +70,29 @@ fn answer(app: &App, connected: &Connected, headers: &HeaderMap, body: impl FnOn
     response
 }
 
+/// What refused requests have in the place of a transport.
+const REQUEST: &str = "HTTP";
+
 /// Why a request gets no answer, as a WebSocket would say it. Requests without an origin are of programs, and of pages that the relay
 /// serves.
 fn admit(app: &App, connected: &Connected, headers: &HeaderMap) -> Result<(), CloseReason> {
     let client = app.admission.client_of(connected.peer(), headers);
+    let refused = |class| app.log_refusal(client, REQUEST, class, class);
     app.admission.admit_request(Now::read(), client.ip()).map_err(|refusal| match refusal {
         Refusal::Forbidden(Forbidden::Banned | Forbidden::Origin) => {
             app.counters.bans_refused.increment();
+            refused(BANNED);
             CloseReason::Forbidden(BANNED)
         }
         Refusal::Close(reason) => {
             app.counters.requests_refused.increment();
+            refused("too many requests of one address or network");
             reason
         }
     })?;
     if headers.contains_key(ORIGIN) && !app.admission.admits_origin(headers) {
         app.counters.origins_refused.increment();
+        refused(FOREIGN_ORIGIN);
         return Err(CloseReason::Forbidden(FOREIGN_ORIGIN));
     }
     Ok(())

@@ -3,6 +3,7 @@
 //! Nothing is recorded while datagrams pass: the counters are read when somebody asks for them.
 
 use std::fmt;
+use std::net::SocketAddr;
 use std::time::{Duration, SystemTime};
 
 use metrics::{counter, describe_counter, describe_gauge, gauge, with_local_recorder};
@@ -27,7 +28,7 @@ pub(crate) struct Gauges {
     pub(crate) is_draining: bool,
     /// When the certificate in use expires.
     pub(crate) certificate_expires: Option<SystemTime>,
-    /// The targets that are asked for pongs.
+    /// What is known of the targets.
     pub(crate) targets: Vec<TargetHealth>,
     /// Bans that were made while the relay runs.
     pub(crate) operator_bans: usize,
@@ -39,10 +40,12 @@ pub(crate) struct Gauges {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct TargetHealth {
     pub(crate) name: TargetName,
-    /// Whether it has answered within three seconds.
-    pub(crate) is_up: bool,
+    /// Whether it has answered within three seconds, if it is asked.
+    pub(crate) is_up: Option<bool>,
     /// How long its last answer took.
     pub(crate) latency: Option<Duration>,
+    /// Whether each of its addresses is up, if it has several.
+    pub(crate) addresses: Vec<(SocketAddr, bool)>,
 }
 
 /// All metrics in the text format of Prometheus. They are recorded anew each time, so that a target that is gone is not
@@ -84,6 +87,10 @@ fn describe_gauges() {
     describe_gauge!(
         "rakwire_relay_target_up",
         "Whether a game server of RakNet has answered the relay's pings within three seconds."
+    );
+    describe_gauge!(
+        "rakwire_relay_target_address_up",
+        "Whether an address of a target that has several is up."
     );
     describe_gauge!(
         "rakwire_relay_target_latency_seconds",
@@ -263,7 +270,12 @@ fn record_gauges(gauges: &Gauges) {
     gauge!("rakwire_relay_ready").set(f64::from(u8::from(gauges.is_ready)));
     gauge!("rakwire_relay_draining").set(f64::from(u8::from(gauges.is_draining)));
     let since_1970 = gauges.certificate_expires.and_then(|at| at.duration_since(SystemTime::UNIX_EPOCH).ok());
-    for TargetHealth { name, is_up, latency } in &gauges.targets {
+    for TargetHealth { name, is_up, latency, addresses } in &gauges.targets {
+        for (address, is_up) in addresses {
+            let labels = [("target", name.to_string()), ("address", address.to_string())];
+            gauge!("rakwire_relay_target_address_up", &labels).set(f64::from(u8::from(*is_up)));
+        }
+        let Some(is_up) = is_up else { continue };
         gauge!("rakwire_relay_target_up", "target" => name.to_string()).set(f64::from(u8::from(*is_up)));
         if let Some(latency) = latency {
             gauge!("rakwire_relay_target_latency_seconds", "target" => name.to_string())
@@ -296,7 +308,12 @@ mod tests {
 
     fn text_of(counters: &Counters, front: &FrontCounters) -> String {
         let name = "game".parse().unwrap();
-        let game = TargetHealth { name, is_up: true, latency: Some(Duration::from_millis(2)) };
+        let game = TargetHealth {
+            name,
+            is_up: Some(true),
+            latency: Some(Duration::from_millis(2)),
+            addresses: vec![("127.0.0.1:1".parse().unwrap(), false)],
+        };
         let gauges = Gauges { targets: vec![game], ..GAUGES };
         render(&counters.snapshot(), &front.snapshot(), &WebRtcCounters::default().snapshot(), &gauges)
     }
@@ -335,6 +352,7 @@ mod tests {
             "rakwire_relay_connections_max 84",
             "rakwire_relay_ready 1",
             "rakwire_relay_target_up{target=\"game\"} 1",
+            "rakwire_relay_target_address_up{target=\"game\",address=\"127.0.0.1:1\"} 0",
             "rakwire_relay_target_latency_seconds{target=\"game\"} 0.002",
             "rakwire_relay_transport_connections{transport=\"websocket\"} 0",
             "rakwire_relay_front_clients 0",

@@ -97,8 +97,14 @@ impl Watch {
     pub(super) async fn run(&self) {
         let mut ticks = interval(WATCH_INTERVAL);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut expired = None;
         loop {
             ticks.tick().await;
+            let expires = self.current.expires();
+            if expires <= SystemTime::now() && expired.replace(expires) != Some(expires) {
+                let certificate = self.state().certificate.clone();
+                warn!(certificate = %certificate.display(), "the certificate has expired, and clients refuse it: renew it");
+            }
             if let Err(error) = self.poll() {
                 warn!("the old certificate stays in use: {error}");
             }

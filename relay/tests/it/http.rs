@@ -136,9 +136,73 @@ async fn files_are_served_with_their_types() {
         assert!(head.contains(&format!("content-type: {mime}")), "{path}: {head}");
         assert_eq!(body, expected);
     }
+    let (head, _) = get(relay.address, "/").await;
+    for header in [
+        "x-content-type-options: nosniff",
+        "content-security-policy: object-src 'none'",
+        "cross-origin-resource-policy: same-origin",
+    ] {
+        assert!(head.contains(header), "{head}");
+    }
     for path in ["/missing", "/../secret", "/%2e%2e/secret", "/..%2fsecret"] {
         let (head, body) = get(relay.address, path).await;
         assert!(head.starts_with("http/1.1 4") && !body.contains("secret"), "{path}: {head}");
     }
     assert_eq!(get(relay.address, "/healthz").await.1, "ok");
+}
+
+/// What lies in a directory of pages by accident is not served.
+#[cfg(unix)]
+#[tokio::test]
+async fn files_that_are_hidden_or_elsewhere_are_not_served() {
+    use std::os::unix::fs::symlink;
+    use std::os::unix::net::UnixListener;
+
+    let root = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("hidden-{}", std::process::id()));
+    // One of an earlier run.
+    let _ = fs::remove_dir_all(&root);
+    let directory = root.join("served");
+    for name in [".git", ".well-known/.git", ".well-known/acme", "maps", "elsewhere"] {
+        fs::create_dir_all(directory.join(name)).unwrap();
+    }
+    fs::write(root.join("secret"), "secret").unwrap();
+    for name in [".env", ".git/config", ".well-known/.git/config"] {
+        fs::write(directory.join(name), "secret").unwrap();
+    }
+    for name in ["index.html", ".well-known/security.txt", "maps/lake 1.txt"] {
+        fs::write(directory.join(name), "served").unwrap();
+    }
+    symlink(root.join("secret"), directory.join("link")).unwrap();
+    symlink(&root, directory.join("up")).unwrap();
+    symlink(directory.join(".env"), directory.join("env")).unwrap();
+    symlink(root.join("secret"), directory.join("elsewhere/index.html")).unwrap();
+    symlink(directory.join("index.html"), directory.join("page")).unwrap();
+    let _socket = UnixListener::bind(directory.join("socket")).unwrap();
+    let mut config = config(Server::echo().await);
+    config.serve = Some(directory);
+    let relay = Running::start(config).await;
+    for path in ["/", "/.well-known/security.txt", "/maps/lake%201.txt", "/page", "/index%2ehtml"] {
+        let (head, body) = get(relay.address, path).await;
+        assert!(head.starts_with("http/1.1 200") && body == "served", "{path}: {head}");
+    }
+    for path in [
+        "/.env",
+        "/%2eenv",
+        "/.git/config",
+        "/maps/..%2f.env",
+        "/.git%2fconfig",
+        "/.well-known/.git/config",
+        "/link",
+        "/up/secret",
+        "/env",
+        "/elsewhere/",
+        "/socket",
+        "/maps//../.env",
+        "/%ff",
+    ] {
+        let (head, body) = get(relay.address, path).await;
+        assert!(head.starts_with("http/1.1 404") && !body.contains("secret"), "{path}: {head}");
+        assert!(head.contains("x-content-type-options: nosniff"), "{path}: {head}");
+    }
+    fs::remove_dir_all(&root).unwrap();
 }

@@ -117,6 +117,7 @@ fn names(text: &str) -> Vec<&str> {
 async fn the_dashboard_asks_for_metrics_and_labels_that_exist() {
     let mut config = config(front::echo().await);
     game(&mut config).kind = ProtocolKind::RakNet;
+    game(&mut config).spare_addresses = vec!["127.0.0.1:9".parse().unwrap()];
     config.admin.listen = Some("127.0.0.1:0".parse().unwrap());
     config.tls.self_signed = true;
     let relay = Running::start(config).await;
