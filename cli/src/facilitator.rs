@@ -21,6 +21,7 @@ use rakwire_plugins::nat::{Facilitator, Knock};
 use tokio::net::UdpSocket;
 
 use crate::failure::{Failure, print};
+use crate::password::PasswordArguments;
 use crate::{host, keys};
 
 /// The most clients.
@@ -54,9 +55,8 @@ pub(crate) struct Arguments {
     /// The maximum number of clients with one IPv4 address, or in one network of 64 bits of IPv6
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u16).range(1..))]
     max_per_address: u16,
-    /// The password that clients need, at most 255 bytes
-    #[arg(long, value_name = "TEXT", default_value = "")]
-    password: String,
+    #[command(flatten)]
+    password: PasswordArguments,
     /// Require secure connections, with the key in this file (see keygen)
     #[arg(long, value_name = "FILE")]
     secure: Option<PathBuf>,
@@ -84,7 +84,7 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
         options.secure().map_err(host::no_entropy)?.server = Some(server);
     }
     let (endpoint, plugin) = bind(arguments.listen, options, &probed, &forwarding).await?;
-    let protected = endpoint.set_password(arguments.password.as_bytes());
+    let protected = endpoint.set_password(arguments.password.text()?.as_bytes());
     protected.map_err(|error| Failure::usage(format!("the text of --password is too long: {error}")))?;
     for port in &probed {
         tokio::spawn(hear(port.clone(), endpoint.clone(), plugin.clone()));

@@ -19,6 +19,7 @@ mod keys;
 mod log;
 mod meet;
 mod overhead;
+mod password;
 mod ping;
 mod protocol;
 mod pull;

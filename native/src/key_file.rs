@@ -1,10 +1,11 @@
 //! Files with the static key of a server or of a client, or with a token key (docs/secure.md#keys).
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::Path;
 
 use rakwire::secure::{KeyTextError, PrivateText, StaticKey, TokenKey};
+use rakwire_udp::private_file;
 use zeroize::Zeroizing;
 
 use crate::entropy::system_random;
@@ -82,11 +83,7 @@ pub fn create_token_key_file(path: impl AsRef<Path>) -> io::Result<TokenKey> {
 }
 
 fn create(path: &Path, warning: &str, text: &PrivateText<'_>) -> io::Result<()> {
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let mut file = options.open(path)?;
+    let mut file = private_file::create_new(path)?;
     writeln!(file, "# {warning}\n{text}")?;
     file.sync_all()
 }

@@ -1,11 +1,12 @@
 //! A file with the keys of connections (docs/secure.md#key-log).
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use rakwire::secure::{KeyLog, LoggedKey};
+use rakwire_udp::private_file;
 use zeroize::Zeroizing;
 
 /// Writes the keys of all connections to a file, with which `rakwire decode` opens captures of them. On Unix only its owner may
@@ -34,17 +35,7 @@ impl KeyLogFile {
     /// # Errors
     /// If the file cannot be written, or belongs to somebody else.
     pub fn open(path: impl AsRef<Path>) -> io::Result<Self> {
-        let mut options = OpenOptions::new();
-        options.append(true).create(true);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let file = options.open(path)?;
-        // A file that was there has the permissions that it was made with.
-        #[cfg(unix)]
-        if file.metadata()?.is_file() {
-            file.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0o600))?;
-        }
-        Ok(Self(Mutex::new(file)))
+        private_file::append(path).map(|file| Self(Mutex::new(file)))
     }
 }
 

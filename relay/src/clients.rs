@@ -4,9 +4,10 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use ipnet::IpNet;
+use rakwire_udp::printable;
 use serde::{Deserialize, Serialize};
 
-use crate::directory::{printable, table};
+use crate::directory::table;
 
 /// Clients with a flow, by the number of the flow: the answer to `GET /clients`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -79,11 +80,11 @@ impl ClientList {
         let head =
             ["FLOW", "CLIENT", "TARGET", "TRANSPORT", "AGE", "TO SERVER", "TO CLIENT"].map(str::to_owned);
         let row = |entry: &ClientEntry| {
-            let transport = printable(entry.transport.as_bytes());
+            let transport = printable(&entry.transport);
             [
                 entry.flow.to_string(),
                 entry.client.to_string(),
-                printable(entry.target.as_bytes()),
+                printable(&entry.target),
                 if entry.is_away { format!("{transport} (away)") } else { transport },
                 humantime::format_duration(Duration::from_secs(entry.seconds)).to_string(),
                 entry.bytes_to_server.to_string(),
@@ -143,8 +144,8 @@ mod tests {
             bytes_to_client: 345,
         };
         let list = ClientList { clients: vec![entry], left_out: 2 };
-        let expected = "FLOW  CLIENT          TARGET   TRANSPORT         AGE    TO SERVER  TO CLIENT\n\
-                        7     192.0.2.7:5000  game[2J  websocket (away)  1m 1s  12         345\n\
+        let expected = "FLOW  CLIENT          TARGET         TRANSPORT         AGE    TO SERVER  TO CLIENT\n\
+                        7     192.0.2.7:5000  game\\u{1b}[2J  websocket (away)  1m 1s  12         345\n\
                         and 2 more: narrow the list with an address or network\n";
         assert_eq!(list.to_table(), expected);
     }

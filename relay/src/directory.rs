@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::time::Instant;
 
 use rakwire::codec::advertisement::{Advertisement, PongFraming};
+use rakwire_udp::printable;
 use serde::{Deserialize, Serialize};
 
 use crate::protocol::{Pong, PongCache, ProtocolKind};
@@ -68,14 +69,13 @@ impl ServerEntry {
                 self.max_players = Some(server.max_players);
                 self.version = Some(server.version.to_string());
             }
-            Err(_) => self.title = Some(printable(text)).filter(|title| !title.is_empty()),
+            Err(_) => {
+                let text = String::from_utf8_lossy(text);
+                let title: String = text.chars().filter(|character| !character.is_control()).collect();
+                self.title = Some(title).filter(|title| !title.is_empty());
+            }
         }
     }
-}
-
-/// Text that cannot change the colours of a terminal.
-pub(crate) fn printable(text: &[u8]) -> String {
-    String::from_utf8_lossy(text).chars().filter(|character| !character.is_control()).collect()
 }
 
 impl ServerList {
@@ -117,8 +117,8 @@ impl ServerEntry {
             _ => "-".to_owned(),
         };
         let ping = self.latency_ms.map_or_else(|| "-".to_owned(), |latency| format!("{latency:.1} ms"));
-        let title = self.title.as_deref().map(|title| printable(title.as_bytes())).unwrap_or_default();
-        [printable(self.name.as_bytes()), self.kind.to_string(), state.to_owned(), players, ping, title]
+        let title = self.title.as_deref().map(printable).unwrap_or_default();
+        [printable(&self.name), self.kind.to_string(), state.to_owned(), players, ping, title]
     }
 }
 
@@ -167,9 +167,11 @@ mod tests {
     fn the_table_has_a_line_for_each_server() {
         let (pongs, now) = (PongCache::default(), Instant::now());
         let other = ServerEntry::new("other", ProtocolKind::Raw, &pongs, now);
-        let list = ServerList { servers: vec![entry(b"MCPE;World;594;1.20.13;3;20;"), other] };
+        // One that turns round what follows on a terminal.
+        let list =
+            ServerList { servers: vec![entry("MCPE;World\u{202e};594;1.20.13;3;20;".as_bytes()), other] };
         let expected = "NAME   KIND    STATE   PLAYERS  PING    TITLE\n\
-                        game   raknet  online  3/20     1.5 ms  World\n\
+                        game   raknet  online  3/20     1.5 ms  World\\u{202e}\n\
                         other  raw     -       -        -\n";
         assert_eq!(list.to_table(), expected);
     }

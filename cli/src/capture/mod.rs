@@ -13,6 +13,7 @@ use rakwire::endpoint::{Direction, LineWriter, LogSink, PacketLogger, PcapWriter
 use rakwire_native::WallClock;
 use rakwire_native::endpoint::{Endpoint, Options};
 use rakwire_native::sqlite_log::{DatagramLog, SqliteLog, SqliteOptions};
+use rakwire_udp::private_file;
 
 use crate::failure::Failure;
 use crate::host;
@@ -41,7 +42,7 @@ impl Capture {
 
     fn file(&self) -> Result<Option<File>, Failure> {
         let create = |path: &PathBuf| {
-            File::create(path).map_err(|error| {
+            private_file::create(path).map_err(|error| {
                 Failure::usage(format!("cannot write to {}: {error}; choose another file", path.display()))
             })
         };

@@ -1,11 +1,14 @@
 //! The options of `rakwire echo`.
 
+use std::net::IpAddr;
 use std::path::PathBuf;
 
 use clap::Args;
+use ipnet::IpNet;
 use rakwire_native::{AddressPattern, Simulation};
 
 use crate::capture::Capture;
+use crate::password::PasswordArguments;
 use crate::protocol::{PongFramingArgument, ProtocolArgument};
 
 /// The default data of pongs.
@@ -39,9 +42,8 @@ pub(crate) struct Arguments {
     /// The largest MTU to offer, in bytes including IP and UDP headers
     #[arg(long, value_name = "N", default_value_t = 1_492, value_parser = clap::value_parser!(u16).range(576..=1_492))]
     pub(super) mtu: u16,
-    /// The password that clients need, at most 255 bytes
-    #[arg(long, value_name = "TEXT", default_value = "")]
-    pub(super) password: String,
+    #[command(flatten)]
+    pub(super) password: PasswordArguments,
     /// Require secure connections, with the key in this file (see keygen)
     #[arg(long, value_name = "FILE")]
     pub(super) secure: Option<PathBuf>,
@@ -55,11 +57,15 @@ pub(crate) struct Arguments {
     #[arg(long, requires = "secure", conflicts_with = "allow_plain")]
     pub(super) require_identity: bool,
     /// Require connect tokens that were made with the key in this file (see token) instead of a password; up to four files
-    #[arg(long = "token-key", value_name = "FILE", requires = "secure", conflicts_with_all = ["allow_plain", "password"])]
+    #[arg(long = "token-key", value_name = "FILE", requires = "secure", conflicts_with_all = ["allow_plain", "password", "password_file"])]
     pub(super) token_keys: Vec<PathBuf>,
     /// Addresses that may not connect: 192.0.2.1, 192.0.2.* or 2001:db8::/32; can be repeated
     #[arg(long = "ban", value_name = "PATTERN")]
     pub(super) bans: Vec<AddressPattern>,
+    /// Believe the PROXY protocol headers that a proxy or relay at this address, or in this network, sends before datagrams; can be
+    /// repeated
+    #[arg(long = "trusted-proxy", value_name = "ADDR", value_parser = network)]
+    pub(super) trusted_proxies: Vec<IpNet>,
     /// Simulate a bad network in both directions: loss=5%,latency=50ms,jitter=10ms,duplicate=1%,reorder=2%,seed=7, each
     /// optional
     #[arg(long, value_name = "NETWORK")]
@@ -84,8 +90,13 @@ pub(crate) struct Arguments {
     pub(super) capture: Capture,
 }
 
+fn network(text: &str) -> Result<IpNet, &'static str> {
+    let network = text.parse().or_else(|_| text.parse::<IpAddr>().map(IpNet::from));
+    network.map_err(|_| "neither an address nor a network, as 10.0.0.7 or 10.0.0.0/8")
+}
+
 /// What there is over UDP alone.
-const OPTIONS_OF_UDP: [&str; 13] = [
+const OPTIONS_OF_UDP: [&str; 15] = [
     "protocols",
     "no_cookies",
     "cookies_under_load",
@@ -93,8 +104,10 @@ const OPTIONS_OF_UDP: [&str; 13] = [
     "pong_framing",
     "mtu",
     "password",
+    "password_file",
     "secure",
     "bans",
+    "trusted_proxies",
     "simulate",
     "pcap",
     "sqlite",

@@ -71,7 +71,7 @@ fn set_access(endpoint: &raknet::Endpoint, arguments: &Arguments) -> Result<(), 
         |option: &str, error: SetError| Failure::usage(format!("the text of {option} is too long: {error}"));
     let advertised = endpoint.set_advertisement(arguments.advertise.as_bytes());
     advertised.map_err(|error| refuse("--advertise", error))?;
-    let protected = endpoint.set_password(arguments.password.as_bytes());
+    let protected = endpoint.set_password(arguments.password.text()?.as_bytes());
     protected.map_err(|error| refuse("--password", error))?;
     for pattern in &arguments.bans {
         endpoint.ban(*pattern, None).map_err(Failure::usage)?;
@@ -87,13 +87,14 @@ fn game_protocol_options(arguments: &Arguments) -> Result<game_protocol::Options
         ("--advertise", arguments.advertise != ADVERTISEMENT),
         ("--pong-framing", arguments.pong_framing.is_some()),
         ("--mtu", arguments.mtu != rakwire::wire::MAX_MTU),
-        ("--password", !arguments.password.is_empty()),
+        ("--password", arguments.password.is_given()),
         ("--ban", !arguments.bans.is_empty()),
         ("--secure", arguments.secure.is_some()),
     ])?;
     let mut options = game_protocol::Options::server(arguments.max_connections).map_err(host::no_entropy)?;
     options.backlog = BACKLOG;
     options.simulate = arguments.simulate;
+    options.trusted_proxies.clone_from(&arguments.trusted_proxies);
     options.config.max_per_address = arguments.max_per_address;
     options.config.max_per_network = arguments.max_per_network;
     Ok(options)
@@ -111,6 +112,7 @@ fn raknet_options(arguments: &Arguments) -> Result<raknet::Options, Failure> {
     options.config.max_message_len = u32::MAX;
     options.config.pong_framing = arguments.pong_framing.map(Into::into);
     options.simulate = arguments.simulate;
+    options.trusted_proxies.clone_from(&arguments.trusted_proxies);
     if arguments.no_cookies {
         options.config.cookies = CookiePolicy::Off;
     }

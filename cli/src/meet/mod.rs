@@ -14,6 +14,7 @@ use self::player::{FacilitatorAddress, Player};
 use crate::failure::{Failure, print};
 use crate::host;
 use crate::keys::TrustArgument;
+use crate::password::PasswordArguments;
 
 /// What is sent and echoed.
 const HELLO: &[u8] = b"\x86hello";
@@ -29,9 +30,8 @@ pub(crate) struct Arguments {
     /// The other machine, as its command says it: 16 hex digits
     #[arg(value_name = "GUID", value_parser = guid)]
     peer: Option<Guid>,
-    /// The password of the facilitator, at most 255 bytes
-    #[arg(long, value_name = "TEXT", default_value = "")]
-    password: String,
+    #[command(flatten)]
+    password: PasswordArguments,
     /// Connect securely or not at all to the facilitator, with this public key or key hash; or "any", which protects against
     /// those who only listen
     #[arg(long, value_name = "KEY")]
@@ -60,9 +60,10 @@ fn guid(text: &str) -> Result<Guid, &'static str> {
 }
 
 pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
+    let password = arguments.password.text()?;
     let facilitator = FacilitatorAddress {
         address: host::resolve(&arguments.facilitator).await?,
-        password: &arguments.password,
+        password: &password,
         trust: arguments.server_key.map(|argument| argument.0),
     };
     let Arguments { listen, timeout, forwarded, .. } = &arguments;

@@ -8,6 +8,7 @@ use clap::{Args, ValueEnum};
 use crate::capture::Capture;
 use crate::host;
 use crate::keys::TrustArgument;
+use crate::password::PasswordArguments;
 use crate::protocol::ProtocolArgument;
 
 /// The largest `--size`, which fits into the memory of one connection at every MTU.
@@ -46,16 +47,15 @@ pub(crate) struct Arguments {
     /// Send the text without the byte 0xFE, or as bytes if it is 0x followed by hex digits
     #[arg(long)]
     pub(super) raw: bool,
-    /// The password of the server, at most 255 bytes
-    #[arg(long, value_name = "TEXT", default_value = "")]
-    pub(super) password: String,
+    #[command(flatten)]
+    pub(super) password: PasswordArguments,
     /// Connect securely or not at all, to a server with this public key or key hash; or "any", which protects against those
     /// who only listen
     #[arg(long, value_name = "KEY", group = "trust")]
     pub(super) server_key: Option<TrustArgument>,
     /// Show this connect token to the server, which must be one of its servers; --identity has the key that it is for (see
     /// token)
-    #[arg(long, value_name = "TOKEN", group = "trust", requires = "identity", conflicts_with = "password")]
+    #[arg(long, value_name = "TOKEN", group = "trust", requires = "identity", conflicts_with_all = ["password", "password_file"])]
     pub(super) token: Option<String>,
     /// Show the identity in this file to the server (see keygen)
     #[arg(long, value_name = "FILE", visible_alias = "key", requires = "trust")]
@@ -80,8 +80,8 @@ pub(crate) struct Arguments {
 }
 
 /// What there is over UDP alone.
-const OPTIONS_OF_UDP: [&str; 8] =
-    ["protocol", "reliability", "channel", "password", "trust", "pcap", "sqlite", "log"];
+const OPTIONS_OF_UDP: [&str; 9] =
+    ["protocol", "reliability", "channel", "password", "password_file", "trust", "pcap", "sqlite", "log"];
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(super) enum ReliabilityArgument {

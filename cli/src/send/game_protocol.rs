@@ -16,7 +16,7 @@ use crate::{hex, host};
 pub(super) async fn run(arguments: &Arguments) -> Result<(), Failure> {
     reject_options_of_raknet(&[
         ("--channel", arguments.channel != 0),
-        ("--password", !arguments.password.is_empty()),
+        ("--password", arguments.password.is_given()),
         ("--server-key", arguments.server_key.is_some()),
         ("--token", arguments.token.is_some()),
     ])?;

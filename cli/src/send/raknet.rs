@@ -113,7 +113,8 @@ async fn connect(
     arguments: &Arguments,
 ) -> Result<Connection, Failure> {
     let mut buffer = [0; MAX_CONNECT_TOKEN];
-    let (password, trust) = credentials(arguments, &mut buffer)?;
+    let password = arguments.password.text()?;
+    let (password, trust) = credentials(arguments, &password, &mut buffer)?;
     let options = ConnectOptions {
         password,
         trust,
@@ -169,11 +170,12 @@ fn explain_error(servers: &[SocketAddr], error: ConnectError, timeout: Duration)
 /// What the client says to be let in, and whom it trusts to be the server.
 fn credentials<'a>(
     arguments: &'a Arguments,
+    password: &'a str,
     buffer: &'a mut [u8],
 ) -> Result<(&'a [u8], Option<ServerTrust>), Failure> {
     let Some(token) = &arguments.token else {
         let trust = arguments.server_key.map(|argument| argument.0);
-        return Ok((arguments.password.as_bytes(), trust));
+        return Ok((password.as_bytes(), trust));
     };
     let token = ConnectToken::from_text(token, buffer);
     let token = token.map_err(|error| Failure::usage(format!("--token: {error}")))?;

@@ -16,6 +16,7 @@ use rakwire_native::secure::ServerIdentity;
 use crate::failure::Failure;
 use crate::host;
 use crate::keys::{self, TrustArgument};
+use crate::password::PasswordArguments;
 
 /// How often a transfer is looked at.
 pub(crate) const POLL: Duration = Duration::from_millis(20);
@@ -39,9 +40,8 @@ pub(crate) struct Link {
     /// Transfer no more bytes in a second
     #[arg(long, value_name = "BYTES")]
     pub(crate) rate: Option<NonZeroU32>,
-    /// The password, the same on both sides, at most 255 bytes
-    #[arg(long, value_name = "TEXT", default_value = "")]
-    password: String,
+    #[command(flatten)]
+    password: PasswordArguments,
     /// Connect securely or not at all, to a server with this public key or key hash; or "any", which protects against those
     /// who only listen
     #[arg(long, value_name = "KEY", conflicts_with = "listen")]
@@ -76,7 +76,7 @@ impl Link {
         let bound = Endpoint::bind_with_hook(address, self.options()?, |_| host).await;
         let endpoint = bound.map_err(|error| host::bind_failure(address, &error))?;
         let refuse = |error| Failure::usage(format!("the text of --password is too long: {error}"));
-        endpoint.set_password(self.password.as_bytes()).map_err(refuse)?;
+        endpoint.set_password(self.password.text()?.as_bytes()).map_err(refuse)?;
         Ok(endpoint)
     }
 
@@ -101,9 +101,10 @@ impl Link {
     /// Connects to the other side.
     pub(crate) async fn connect(&self, endpoint: &Endpoint, target: &str) -> Result<Connection, Failure> {
         let servers = host::resolve_all(target).await?;
+        let password = self.password.text()?;
         let attempt = async |server, share| {
             let options = ConnectOptions {
-                password: self.password.as_bytes(),
+                password: password.as_bytes(),
                 trust: self.server_key.map(|argument| argument.0),
                 connect_timeout: Some(share),
                 ..ConnectOptions::default()

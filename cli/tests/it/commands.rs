@@ -4,6 +4,7 @@
 use std::io::Read;
 use std::net::UdpSocket;
 use std::path::Path;
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -79,6 +80,55 @@ fn silence() -> (UdpSocket, String) {
     let socket = UdpSocket::bind("127.0.0.1:0").expect("a free port");
     let address = socket.local_addr().expect("a bound socket").to_string();
     (socket, address)
+}
+
+/// As a relay sends it before the first datagrams of a client.
+#[test]
+fn an_echo_believes_the_proxies_that_it_is_given() {
+    let mut ping = b"\r\n\r\n\0\r\nQUIT\n\x21\x12\0\x0c".to_vec();
+    ping.extend([203, 0, 113, 9, 127, 0, 0, 1, 0x12, 0x34, 0x4A, 0xBC]);
+    ping.extend([1, 0, 0, 0, 0, 0, 0, 0, 7]);
+    ping.extend(*b"\0\xFF\xFF\0\xFE\xFE\xFE\xFE\xFD\xFD\xFD\xFD\x12\x34\x56\x78");
+    ping.extend([0; 8]);
+    let server = start_echo(&["--trusted-proxy", "127.0.0.0/8"]);
+    let socket = UdpSocket::bind("127.0.0.1:0").expect("a free port");
+    socket.set_read_timeout(Some(Duration::from_secs(1))).expect("an option that there is");
+    let mut buffer = [0; 1_500];
+    let answer = (0..60).find_map(|_| {
+        socket.send_to(&ping, &*server.announced).expect("an open socket");
+        socket.recv_from(&mut buffer).ok()
+    });
+    let (length, _) = answer.expect("a pong");
+    assert!(length > 33 && buffer[0] == 0x1C, "{:?}", &buffer[..length]);
+    fails(
+        &["echo", "--listen", "127.0.0.1:0", "--trusted-proxy", "proxy"],
+        2,
+        "neither an address nor a network",
+    );
+    fails(&["echo", "--listen", "127.0.0.1:0", "--tcp", "--trusted-proxy", "10.0.0.7"], 2, "--trusted-proxy");
+}
+
+/// The variable and a file keep a password from the list of processes.
+#[test]
+fn a_password_comes_from_a_file_too() {
+    let file = std::env::temp_dir().join(format!("rakwire-{}-password-of-echo", std::process::id()));
+    std::fs::write(&file, "friends\n").expect("a writable folder");
+    let path = file.to_str().expect("text");
+    let server = start_echo(&["--password-file", path]);
+    fails(&["send", &server.announced, "x"], 1, "--password");
+    assert_eq!(rakwire(&["send", &server.announced, "x", "--password-file", path]).status, Some(0));
+    let by_variable = std::process::Command::new(program())
+        .args(["send", &server.announced, "x"])
+        .env("RAKWIRE_PASSWORD", "friends")
+        .output()
+        .expect("the program runs");
+    assert!(by_variable.status.success(), "{by_variable:?}");
+    fails(
+        &["send", &server.announced, "x", "--password", "friends", "--password-file", path],
+        2,
+        "--password-file",
+    );
+    std::fs::remove_file(file).expect("our own file");
 }
 
 #[test]

@@ -167,6 +167,8 @@ mod discovery {
         child: Child,
         folder: PathBuf,
         url: String,
+        /// The authority of its certificate, if it has TLS.
+        ca: Option<PathBuf>,
         /// Keeps its port free of others.
         _port: Option<TcpSocket>,
     }
@@ -178,19 +180,44 @@ mod discovery {
             let socket = folder.join("redis.sock");
             let child = spawn_redis(&folder, &["--port", "0", "--unixsocket", &socket.display().to_string()]);
             let url = format!("unix://{}", socket.display());
-            Self { child, folder, url, _port: None }.when(|| socket.exists())
+            Self { child, folder, url, ca: None, _port: None }.when(|| socket.exists())
         }
 
         /// It listens on a port of this machine, and game servers have a database of their own.
         fn on_port(name: &str) -> Self {
             let folder = folder(name);
-            let port = TcpSocket::new_v4().expect("a socket");
-            port.set_reuseaddr(true).expect("an option that there is");
-            port.bind(([127, 0, 0, 1], 0).into()).expect("a free port");
-            let address = port.local_addr().expect("its address");
+            let (port, address) = free_port();
             let child = spawn_redis(&folder, &["--bind", "127.0.0.1", "--port", &address.port().to_string()]);
             let url = format!("redis://{address}/1");
-            Self { child, folder, url, _port: Some(port) }.when(|| TcpStream::connect(address).is_ok())
+            Self { child, folder, url, ca: None, _port: Some(port) }
+                .when(|| TcpStream::connect(address).is_ok())
+        }
+
+        /// It has TLS, with a certificate for this machine and a password.
+        fn with_tls(name: &str) -> Self {
+            let folder = folder(name);
+            let (port, address) = free_port();
+            let pair = rcgen::KeyPair::generate().expect("a key");
+            let params = rcgen::CertificateParams::new(vec!["localhost".to_owned()]).expect("a name");
+            let certificate = params.self_signed(&pair).expect("a certificate").pem();
+            let (certificate_file, key_file) = (folder.join("redis.pem"), folder.join("redis.key"));
+            std::fs::write(&certificate_file, certificate).expect("a file");
+            std::fs::write(&key_file, pair.serialize_pem()).expect("a file");
+            let (listen, file) = (address.port().to_string(), certificate_file.display().to_string());
+            let tls =
+                ["--bind", "127.0.0.1", "--port", "0", "--tls-port", &listen, "--tls-auth-clients", "no"];
+            let files = ["--tls-cert-file", &file, "--tls-ca-cert-file", &file, "--tls-key-file"];
+            let last = [key_file.to_str().expect("text"), "--requirepass", "snow"];
+            let child = spawn_redis(&folder, &[&tls[..], &files, &last].concat());
+            let url = format!("rediss://:snow@localhost:{}/1", address.port());
+            Self { child, folder, url, ca: Some(certificate_file), _port: Some(port) }
+                .when(|| TcpStream::connect(address).is_ok())
+        }
+
+        /// The option for the authority of its certificate.
+        fn trust(&self, option: &str) -> Vec<String> {
+            let ca = self.ca.iter().map(|ca| ca.display().to_string());
+            ca.flat_map(|ca| [option.to_owned(), ca]).collect()
         }
 
         /// Waits until it listens.
@@ -207,6 +234,15 @@ mod discovery {
         let folder = std::env::temp_dir().join(format!("rakwire-redis-{name}-{}", std::process::id()));
         std::fs::create_dir_all(&folder).expect("a folder");
         folder
+    }
+
+    /// A port of this machine, which others are not given while the socket is there.
+    fn free_port() -> (TcpSocket, SocketAddr) {
+        let port = TcpSocket::new_v4().expect("a socket");
+        port.set_reuseaddr(true).expect("an option that there is");
+        port.bind(([127, 0, 0, 1], 0).into()).expect("a free port");
+        let address = port.local_addr().expect("its address");
+        (port, address)
     }
 
     fn spawn_redis(folder: &Path, listen: &[&str]) -> Child {
@@ -234,6 +270,7 @@ mod discovery {
         Command::new(support::program("rakwire-relay"))
             .args(["announce", "--redis", &redis.url, "--name", name, "--kind", "raknet"])
             .args(["--address", &address.to_string(), "--lifetime", lifetime])
+            .args(redis.trust("--ca"))
             .stdout(Stdio::null())
             .spawn()
             .expect("the program starts")
@@ -264,16 +301,11 @@ mod discovery {
 
     /// A relay with one target of its own, which looks for others.
     fn discovering(redis: &Redis) -> Relay {
-        Relay::start(&[
-            "--target",
-            "fixed=127.0.0.1:1",
-            "--discover",
-            &redis.url,
-            "--discover-interval",
-            "1s",
-            "--discover-network",
-            "127.0.0.0/8",
-        ])
+        let trust = redis.trust("--discover-ca");
+        let trust: Vec<&str> = trust.iter().map(String::as_str).collect();
+        let finding =
+            ["--discover", &redis.url, "--discover-interval", "1s", "--discover-network", "127.0.0.0/8"];
+        Relay::start(&[&["--target", "fixed=127.0.0.1:1"][..], &finding, &trust].concat())
     }
 
     #[test]
@@ -296,6 +328,16 @@ mod discovery {
         killed.kill().expect("a running program");
         killed.wait().expect("an end");
         eventually("the second is gone", || names(&relay) == ["fixed"]);
+    }
+
+    #[test]
+    fn servers_are_announced_and_found_by_tls() {
+        let redis = Redis::with_tls("tls");
+        let relay = discovering(&redis);
+        let mut announcing = announce(&redis, "arena-1", ([127, 0, 0, 1], 9).into(), "30s");
+        eventually("it is listed", || names(&relay) == ["arena-1", "fixed"]);
+        announcing.kill().expect("a running program");
+        announcing.wait().expect("an end");
     }
 
     /// A page: the datagrams of the client that sends to this address go to the target by a WebSocket.

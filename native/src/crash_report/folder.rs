@@ -1,10 +1,11 @@
 //! The files of reports.
 
-use std::fs::{self, OpenOptions};
+use std::fs;
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 use humantime::format_rfc3339_seconds;
+use rakwire_udp::private_file;
 
 use super::report::Report;
 
@@ -27,7 +28,7 @@ impl Folder {
         fs::create_dir_all(path)?;
         let folder = Self { path: path.to_owned(), program: program.to_owned() };
         let probe = folder.path.join(format!("{program}-{}.probe", std::process::id()));
-        create(&probe)?;
+        private_file::create_new(&probe)?;
         fs::remove_file(probe)?;
         Ok(folder)
     }
@@ -36,7 +37,7 @@ impl Folder {
         // Windows allows no colon in a name.
         let time = format_rfc3339_seconds(report.at()).to_string().replace(':', "");
         let name = format!("{}-{time}-{}-{number:02}{UNSENT}", self.program, std::process::id());
-        let mut file = create(&self.path.join(name))?;
+        let mut file = private_file::create_new(self.path.join(name))?;
         file.write_all(report.to_string().as_bytes())?;
         file.sync_all()
     }
@@ -62,13 +63,4 @@ impl Folder {
         let name = name.ok_or_else(|| io::Error::new(ErrorKind::InvalidInput, "not an unsent report"))?;
         fs::rename(report, report.with_file_name(format!("{name}{SENT}")))
     }
-}
-
-/// A new file that only its owner may read, where the system can do that.
-fn create(path: &Path) -> io::Result<fs::File> {
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path)
 }

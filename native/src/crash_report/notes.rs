@@ -4,6 +4,8 @@ use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError, TryLockError};
 use std::time::SystemTime;
 
+use rakwire_udp::printable;
+
 use super::cut::cut;
 
 const NOTES: usize = 64;
@@ -15,7 +17,7 @@ pub(super) struct Notes(Mutex<VecDeque<(SystemTime, String)>>);
 impl Notes {
     /// A line stays one, whatever players put into it.
     pub(super) fn push(&self, at: SystemTime, line: &str) {
-        let line = cut(line, LONGEST).replace(char::is_control, " ");
+        let line = printable(cut(line, LONGEST));
         let mut notes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if notes.len() == NOTES {
             notes.pop_front();

@@ -6,6 +6,7 @@ use std::panic::PanicHookInfo;
 use std::time::SystemTime;
 
 use humantime::{format_rfc3339_millis, format_rfc3339_seconds};
+use rakwire_udp::printable;
 
 use super::cut::cut;
 use super::notes::Notes;
@@ -60,7 +61,9 @@ impl fmt::Display for Report<'_> {
             Some(place) => writeln!(f, "place:    {place}")?,
             None => writeln!(f, "place:    unknown")?,
         }
-        writeln!(f, "message:  {}", cut(message(self.panic), LONGEST_MESSAGE))?;
+        // Its lines are told from those of the report by the space before them, whatever players put into it.
+        let lines = cut(message(self.panic), LONGEST_MESSAGE).lines().map(printable);
+        writeln!(f, "message:  {}", lines.collect::<Vec<_>>().join("\n          "))?;
         writeln!(f, "\nlast notes:")?;
         for (at, line) in &self.notes {
             writeln!(f, "  {} {line}", format_rfc3339_seconds(*at))?;

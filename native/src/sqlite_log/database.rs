@@ -1,9 +1,11 @@
 //! The file: its tables, and the rows that are written into it.
 
+use std::io::ErrorKind;
 use std::path::Path;
 use std::time::Duration;
 
 use rakwire::endpoint::Direction;
+use rakwire_udp::private_file;
 use rusqlite::{Connection, OpenFlags, Transaction, params};
 
 use super::error::SqliteLogError;
@@ -15,6 +17,12 @@ const BUSY: Duration = Duration::from_secs(5);
 
 /// Opens a log to write, or makes it.
 pub(super) fn open(path: &Path) -> Result<Connection, SqliteLogError> {
+    // SQLite gives the files that it makes beside it the same permissions.
+    match private_file::create_new(path) {
+        Ok(_) => {}
+        Err(error) if error.kind() == ErrorKind::AlreadyExists && !path.is_symlink() => {}
+        Err(error) => return Err(SqliteLogError::new(path, &error)),
+    }
     let open = || {
         let database = Connection::open(path)?;
         database.busy_timeout(BUSY)?;

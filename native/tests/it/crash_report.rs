@@ -55,16 +55,16 @@ fn a_report_says_what_happened_where_and_what_was_before() {
     for number in 0..100 {
         reports.note(format!("line {number}"));
     }
-    reports.note("somebody\ntime:     never");
-    crash("teller", "no more snow");
+    reports.note("somebody\ntime:     never\u{202e}");
+    crash("teller", "no more snow\nlast notes:\u{1b}[2J");
     let [(path, text)] = &reports_of(&reports, "teller")[..] else { panic!("one report") };
     for part in [
         "program:  my-server 1.2.3\n",
         "place:    native/tests/it/crash_report.rs:",
-        "message:  no more snow\n",
+        "message:  no more snow\n          last notes:\\u{1b}[2J\n",
         "line 99\n",
         "line 37\n",
-        "somebody time:     never\n",
+        "somebody\\ntime:     never\\u{202e}\n",
         "backtrace:\n",
         "it::crash_report::crash",
     ] {

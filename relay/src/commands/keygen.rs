@@ -1,10 +1,11 @@
 //! `keygen`.
 
-use std::fs::OpenOptions;
+use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use rakwire_relay::token::SigningKey;
+use rakwire_udp::private_file;
 
 use super::{Failure, print_out};
 use crate::args::{Algorithm, KeygenArgs};
@@ -15,11 +16,11 @@ pub(crate) fn keygen(args: &KeygenArgs) -> Result<(), Failure> {
         Algorithm::HmacSha256 => SigningKey::hmac_sha256(),
     };
     let key = made.map_err(|error| Failure::Failed(error.to_string()))?;
-    write_new(&args.out, &key.to_text(), 0o600)?;
+    write_new(&args.out, private_file::create_new(&args.out), &key.to_text())?;
     let for_relay = match key.public_text() {
         Some(public) => {
             let path = public_path(&args.out);
-            write_new(&path, &public, 0o644)?;
+            write_new(&path, private_file::create_new_public(&path), &public)?;
             path
         }
         None => args.out.clone(),
@@ -38,12 +39,8 @@ fn public_path(path: &Path) -> PathBuf {
 }
 
 /// Writes a file that does not exist yet: a key is not lost by a second call.
-fn write_new(path: &Path, text: &str, mode: u32) -> Result<(), Failure> {
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true);
-    restrict(&mut options, mode);
-    let written = options.open(path).and_then(|mut file| file.write_all(text.as_bytes()));
-    written.map_err(|error| {
+fn write_new(path: &Path, made: io::Result<File>, text: &str) -> Result<(), Failure> {
+    made.and_then(|mut file| file.write_all(text.as_bytes())).map_err(|error| {
         let path = path.display();
         Failure::Misconfigured(if error.kind() == io::ErrorKind::AlreadyExists {
             format!("'{path}' exists: choose another --out, or remove the old key")
@@ -52,13 +49,3 @@ fn write_new(path: &Path, text: &str, mode: u32) -> Result<(), Failure> {
         })
     })
 }
-
-#[cfg(unix)]
-fn restrict(options: &mut OpenOptions, mode: u32) {
-    use std::os::unix::fs::OpenOptionsExt;
-
-    options.mode(mode);
-}
-
-#[cfg(not(unix))]
-fn restrict(_: &mut OpenOptions, _: u32) {}

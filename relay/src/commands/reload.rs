@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use rakwire_relay::ConfigError;
 use rakwire_relay::config::Loaded;
+use rakwire_udp::private_file;
 
 use super::{Failure, print_out};
 use crate::args::ReloadArgs;
@@ -86,7 +87,7 @@ pub(crate) struct PidFile(PathBuf);
 
 impl PidFile {
     pub(crate) fn write(path: PathBuf) -> Result<Self, ConfigError> {
-        match fs::write(&path, format!("{}\n", std::process::id())) {
+        match private_file::replace(&path, format!("{}\n", std::process::id()).as_bytes()) {
             Ok(()) => Ok(Self(path)),
             Err(error) => Err(ConfigError::File {
                 key: "pid_file",

@@ -1,10 +1,10 @@
 //! What a configuration must have beyond the right types.
 
-use std::fs::OpenOptions;
-use std::io::{self, Write};
+use std::io::Write;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
-use std::path::Path;
 use std::time::Duration;
+
+use rakwire_udp::private_file;
 
 use super::duration;
 use super::error::{ConfigError, named};
@@ -141,7 +141,8 @@ impl Config {
         if let Some(path) = &self.webrtc.certificate {
             let failed =
                 |error| file_error(WEBRTC_CERTIFICATE, path, None, format!("cannot be made ({error})"));
-            write_secret(path, certificate.pem()).map_err(failed)?;
+            let made = private_file::create_new(path);
+            made.and_then(|mut file| file.write_all(certificate.pem().as_bytes())).map_err(failed)?;
         }
         Ok(certificate)
     }
@@ -318,15 +319,6 @@ fn check_domain(domain: &str) -> Result<(), ConfigError> {
         return Ok(());
     };
     Err(ConfigError::AcmeDomain { domain: domain.to_owned(), reason })
-}
-
-/// Makes a file that others cannot read, and that is not there yet.
-fn write_secret(path: &Path, text: &str) -> io::Result<()> {
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path)?.write_all(text.as_bytes())
 }
 
 /// Whether this machine has an address: it sends to it from there.

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use rakwire_udp::printable;
 use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, Client, ConnectionAddr, FromRedisValue, RedisError};
 use rustls::pki_types::ServerName;
@@ -204,8 +205,7 @@ impl Drop for Connection {
 /// An error as one short line: the store may have written it.
 pub(super) fn said(error: &dyn core::error::Error) -> String {
     let text = error.to_string();
-    let line: String = text.chars().take(SAID_MAX).collect();
-    line.escape_debug().to_string().replace("\\'", "'").replace("\\\"", "\"")
+    printable(&text.chars().take(SAID_MAX).collect::<String>())
 }
 
 /// Why there is no TLS with the store.

@@ -1,5 +1,6 @@
 //! Where certificates by ACME are kept. `rustls-acme` tells nobody when they expire, so it is read from what passes here.
 
+use std::fs;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -7,10 +8,13 @@ use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
 
 use async_trait::async_trait;
+use base64::prelude::{BASE64_URL_SAFE_NO_PAD, Engine};
+use rakwire_udp::private_file;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use rustls_acme::caches::DirCache;
 use rustls_acme::{AccountCache, CertCache};
+use sha2::{Digest, Sha256};
 
 use super::certificate::expiry;
 
@@ -34,14 +38,41 @@ impl Expiry {
 
 /// A folder, or nothing, in which certificates and the account are kept.
 pub(super) struct WatchedCache {
-    folder: Option<DirCache<PathBuf>>,
+    folder: Option<PathBuf>,
     expiry: Arc<Expiry>,
 }
 
 impl WatchedCache {
-    pub(super) fn new(folder: Option<PathBuf>, expiry: Arc<Expiry>) -> Self {
-        Self { folder: folder.map(DirCache::new), expiry }
+    pub(super) const fn new(folder: Option<PathBuf>, expiry: Arc<Expiry>) -> Self {
+        Self { folder, expiry }
     }
+
+    /// What reads the folder.
+    fn reader(&self) -> Option<DirCache<&PathBuf>> {
+        self.folder.as_ref().map(DirCache::new)
+    }
+
+    /// Writes a file that [`DirCache`] reads, which would make it for others to read, too.
+    async fn store(&self, kind: &str, names: &[String], directory: &str, contents: &[u8]) -> io::Result<()> {
+        let Some(folder) = self.folder.clone() else { return Ok(()) };
+        let (name, contents) = (file_name(kind, names, directory), contents.to_owned());
+        let write = move || {
+            fs::create_dir_all(&folder)?;
+            private_file::replace(folder.join(name), &contents)
+        };
+        tokio::task::spawn_blocking(write).await.map_err(io::Error::other)?
+    }
+}
+
+/// The name that [`DirCache`] gives to a file.
+fn file_name(kind: &str, names: &[String], directory: &str) -> String {
+    let mut digest = Sha256::new();
+    for name in names {
+        digest.update(name);
+        digest.update([0]);
+    }
+    digest.update(directory);
+    format!("cached_{kind}_{}", BASE64_URL_SAFE_NO_PAD.encode(digest.finalize()))
 }
 
 #[async_trait]
@@ -49,7 +80,7 @@ impl CertCache for WatchedCache {
     type EC = io::Error;
 
     async fn load_cert(&self, domains: &[String], directory: &str) -> io::Result<Option<Vec<u8>>> {
-        let Some(folder) = &self.folder else { return Ok(None) };
+        let Some(folder) = self.reader() else { return Ok(None) };
         let found = folder.load_cert(domains, directory).await?;
         if let Some(pem) = &found {
             self.expiry.read(pem);
@@ -59,10 +90,7 @@ impl CertCache for WatchedCache {
 
     async fn store_cert(&self, domains: &[String], directory: &str, pem: &[u8]) -> io::Result<()> {
         self.expiry.read(pem);
-        match &self.folder {
-            Some(folder) => folder.store_cert(domains, directory, pem).await,
-            None => Ok(()),
-        }
+        self.store("cert", domains, directory, pem).await
     }
 }
 
@@ -71,16 +99,36 @@ impl AccountCache for WatchedCache {
     type EA = io::Error;
 
     async fn load_account(&self, contact: &[String], directory: &str) -> io::Result<Option<Vec<u8>>> {
-        match &self.folder {
+        match self.reader() {
             Some(folder) => folder.load_account(contact, directory).await,
             None => Ok(None),
         }
     }
 
     async fn store_account(&self, contact: &[String], directory: &str, key: &[u8]) -> io::Result<()> {
-        match &self.folder {
-            Some(folder) => folder.store_account(contact, directory, key).await,
-            None => Ok(()),
+        self.store("account", contact, directory, key).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn what_is_kept_is_found_again_and_its_owner_alone_can_read_it() {
+        let folder = std::env::temp_dir().join(format!("rakwire-relay-{}-acme-cache", std::process::id()));
+        let cache = WatchedCache::new(Some(folder.clone()), Arc::default());
+        let (names, directory) =
+            (["a.example.org".to_owned(), "b.example.org".to_owned()], "https://ca.example/");
+        cache.store_cert(&names, directory, b"pem").await.unwrap();
+        cache.store_account(&names[..1], directory, b"key").await.unwrap();
+        let again = WatchedCache::new(Some(folder.clone()), Arc::default());
+        assert_eq!(again.load_cert(&names, directory).await.unwrap().unwrap(), b"pem");
+        assert_eq!(again.load_account(&names[..1], directory).await.unwrap().unwrap(), b"key");
+        assert_eq!(again.load_cert(&names[..1], directory).await.unwrap(), None);
+        for file in fs::read_dir(&folder).unwrap() {
+            assert!(!private_file::is_exposed(file.unwrap().path()));
         }
+        fs::remove_dir_all(folder).unwrap();
     }
 }

@@ -180,6 +180,14 @@ mod tests {
         assert!(!of_service.contains("RestartPreventExitStatus"));
     }
 
+    /// Its memory has keys, tokens and what players send.
+    #[test]
+    fn the_unit_leaves_no_core_dump() {
+        let unit = include_str!("../../../../relay/packaging/rakwire-relay.service");
+        let (_, of_service) = unit.split_once("[Service]").unwrap();
+        assert!(of_service.lines().any(|line| line == "LimitCORE=0"));
+    }
+
     #[test]
     fn the_newest_version_of_the_c_library_counts() {
         let program = b"\0GLIBC_2.2.5\0GLIBC_2.34\0GLIBC_2.9\0GLIBC_PRIVATE\0";
