@@ -131,8 +131,10 @@ pub struct Setup {
     pub proxy_header: Option<ProxyHeader>,
     /// What knows the protocol of the target.
     pub inspect: Option<Box<dyn Inspect>>,
-    /// The rate that all flows have together.
+    /// The rate that all clients have together.
     pub total: TotalRate,
+    /// What the client has used of it.
+    pub shares: Shares,
     /// Whether the flow ends if the network reports that the game server is absent before it has sent anything.
     pub closes_unreachable: bool,
 }
@@ -212,7 +214,7 @@ impl Flow {
             last_received: now,
             rate: limits.rate.map(|rate| SharedRate::new(rate, now)),
             total: setup.total,
-            shares: Shares::default(),
+            shares: setup.shares,
             reports: setup.secret.map(|secret| Box::new(Reports::new(secret, now))),
             announcement: setup.proxy_header.map(Announcement::new),
             inspect: setup.inspect,
@@ -523,7 +525,8 @@ impl Flow {
         if self.rate.as_ref().is_some_and(|rate| !rate.admits(now, datagram.len())) {
             return self.count_drops(DropReason::RateLimited, 1);
         }
-        if !self.total.admits(now, Direction::ToServer, datagram.len(), &mut self.shares) {
+        // It takes its bytes once it is known that it passes.
+        if !self.total.has_room(now, Direction::ToServer, datagram.len(), &self.shares) {
             return self.count_drops(DropReason::TotalToServer, 1);
         }
         if let Some(announcement) = &mut self.announcement {
@@ -538,8 +541,8 @@ impl Flow {
         let verdict = self.inspect.as_mut().map_or(Verdict::Pass, |inspect| inspect.to_server(now, datagram));
         match verdict {
             // Copied, because the message is a slice that would keep its whole read buffer alive.
-            Verdict::Pass => self.queue_to_server(now, Bytes::copy_from_slice(datagram)),
-            Verdict::Replace(datagram) => self.queue_to_server(now, datagram),
+            Verdict::Pass => self.pass_to_server(now, Bytes::copy_from_slice(datagram)),
+            Verdict::Replace(datagram) => self.pass_to_server(now, datagram),
             Verdict::Answer(answer) => self.queue_to_client(now, answer),
             Verdict::Drop(reason) => self.count_drops(reason, 1),
             Verdict::WrongProtocol(kind) => self.finish(FlowEnd::WrongProtocol(kind)),
@@ -559,17 +562,29 @@ impl Flow {
     fn handle_server_datagram(&mut self, now: Instant, datagram: &[u8]) {
         self.announcement.iter_mut().for_each(Announcement::handle_answer);
         self.closes_unreachable = false;
-        if !self.total.admits(now, Direction::ToClient, datagram.len(), &mut self.shares) {
+        if !self.total.has_room(now, Direction::ToClient, datagram.len(), &self.shares) {
             return self.count_drops(DropReason::TotalToClient, 1);
         }
         let verdict = self.inspect.as_mut().map_or(Verdict::Pass, |inspect| inspect.to_client(now, datagram));
         match verdict {
-            Verdict::Pass => self.queue_to_client(now, Bytes::copy_from_slice(datagram)),
-            Verdict::Replace(datagram) => self.queue_to_client(now, datagram),
+            Verdict::Pass => self.pass_to_client(now, Bytes::copy_from_slice(datagram)),
+            Verdict::Replace(datagram) => self.pass_to_client(now, datagram),
             Verdict::Answer(answer) => self.queue_to_server(now, answer),
             Verdict::Drop(reason) => self.count_drops(reason, 1),
             Verdict::WrongProtocol(kind) => self.finish(FlowEnd::WrongProtocol(kind)),
         }
+    }
+
+    /// Queues a datagram of the client, which counts for the rate of all clients together.
+    fn pass_to_server(&mut self, now: Instant, datagram: Bytes) {
+        self.total.take(now, Direction::ToServer, datagram.len(), &self.shares);
+        self.queue_to_server(now, datagram);
+    }
+
+    /// Queues a datagram of the game server, which counts for the rate of all clients together.
+    fn pass_to_client(&mut self, now: Instant, datagram: Bytes) {
+        self.total.take(now, Direction::ToClient, datagram.len(), &self.shares);
+        self.queue_to_client(now, datagram);
     }
 
     fn queue_to_server(&mut self, now: Instant, datagram: Bytes) {

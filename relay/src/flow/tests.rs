@@ -756,3 +756,26 @@ fn errors_of_the_path_are_counted_by_reason_and_do_not_end_the_flow_of_a_client_
     waiting.server(FromServer::Unreachable(Unreachable::ClosedPort));
     assert_eq!(waiting.end(), Some(FlowEnd::ServerUnreachable));
 }
+
+#[test]
+fn datagrams_that_are_dropped_take_nothing_of_the_rate_of_all_clients() {
+    let total = TotalRate::default();
+    total.set(10);
+    let setup = Setup { inspect: Some(Box::new(Strict)), total, ..Setup::default() };
+    let mut fixture = fixture_of(limits(), setup);
+    for _ in 0..100 {
+        fixture.client(FromClient::Datagram(vec![3; 10].into()));
+        fixture.server(FromServer::Datagram(&[3; 10]));
+    }
+    assert_eq!(fixture.drops(DropReason::NotHandshake), 200);
+    // Then a burst of ten bytes passes in each direction.
+    for _ in 0..2 {
+        fixture.client(FromClient::Datagram(vec![4; 10].into()));
+        fixture.server(FromServer::Datagram(&[4; 10]));
+    }
+    assert_eq!((fixture.batch(), fixture.taken_to_client().len()), (vec![10], 1));
+    assert_eq!(
+        [DropReason::TotalToServer, DropReason::TotalToClient].map(|reason| fixture.drops(reason)),
+        [1, 1]
+    );
+}

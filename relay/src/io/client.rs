@@ -219,6 +219,7 @@ async fn run(
         proxy_header,
         inspect: awareness(app, grant, proxy_header.as_ref()),
         total: app.admission.total().clone(),
+        shares: app.admission.total().shares_of(grant.client.ip()),
         closes_unreachable: opening.closes_unreachable,
     };
     let mut flow = Flow::new(limits, app.counters.target(&target.name), setup, now);

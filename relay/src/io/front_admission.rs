@@ -165,8 +165,8 @@ impl Admit for FrontAdmission {
                 flow,
                 begun: now.at,
                 carried: Carried::default(),
+                shares: total.shares_of(client.ip()),
                 total,
-                shares: Shares::default(),
                 listed,
                 _tracked: tracked,
             },
@@ -217,7 +217,7 @@ impl Permit for FrontPermit {
             Direction::ToServer => flow::Direction::ToServer,
             Direction::ToClient => flow::Direction::ToClient,
         };
-        !self.total.is_limited() || self.total.admits(Instant::now(), direction, bytes, &mut self.shares)
+        !self.total.is_limited() || self.total.admits(Instant::now(), direction, bytes, &self.shares)
     }
 
     fn is_over(&self) -> bool {
