@@ -96,7 +96,7 @@ fn targets(config: &Config) -> Targets {
     let mut targets = Targets::default();
     for (number, (name, settings)) in (1..).zip(&config.targets) {
         let (name, settings, address) = (name.clone(), settings.clone(), ([127, 0, 0, 1], number).into());
-        targets.insert(ResolvedTarget { name, settings, address, addresses: vec![address] });
+        targets.insert(ResolvedTarget::new(name, settings, address));
     }
     targets
 }

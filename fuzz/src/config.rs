@@ -1,6 +1,7 @@
 //! What of the relay's configuration says whom it lets in.
 
 #[path = "../../relay/src/config/admitting.rs"]
+#[allow(dead_code, reason = "the relay uses the rest")]
 mod admitting;
 
 #[path = "../../relay/src/config/duration.rs"]
@@ -18,4 +19,6 @@ mod files;
 mod model;
 
 pub(crate) use error::ConfigError;
-pub(crate) use model::{AddressLimits, Config, ForwardedHeader, Limits, Target, TargetSource, TokensConfig};
+pub(crate) use model::{
+    AddressLimits, Config, ForwardedHeader, Limits, SPARE_ADDRESSES_MAX, Target, TargetSource, TokensConfig,
+};

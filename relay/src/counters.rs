@@ -220,10 +220,10 @@ impl fmt::Display for Snapshot {
         write!(f, "{clients} clients of {flows} flows")?;
         write!(f, ", {} datagrams ({} bytes) to servers", to_server.datagrams, to_server.bytes)?;
         write!(f, ", {} datagrams ({} bytes) to clients", to_client.datagrams, to_client.bytes)?;
-        let drops = DropReason::ALL.map(|reason| (format!("dropped {reason:?}"), self.drops(reason)));
-        let unreachable =
-            Unreachable::ALL.map(|reason| (format!("unreachable {reason:?}"), self.all.unreachable(reason)));
-        let closes = CloseKind::ALL.map(|kind| (format!("closed {kind:?}"), self.closes(kind)));
+        let drops = DropReason::ALL.map(|reason| (format!("dropped {}", label(reason)), self.drops(reason)));
+        let unreachable = Unreachable::ALL
+            .map(|reason| (format!("unreachable {}", label(reason)), self.all.unreachable(reason)));
+        let closes = CloseKind::ALL.map(|kind| (format!("closed {}", label(kind)), self.closes(kind)));
         let others = [
             ("detached".to_owned(), self.all.detached),
             ("resumed".to_owned(), self.all.resumed),
@@ -245,6 +245,18 @@ impl fmt::Display for Snapshot {
         }
         Ok(())
     }
+}
+
+/// The name of a reason as a label: `ServerQueueFull` is `server_queue_full`.
+pub(crate) fn label(reason: impl fmt::Debug) -> String {
+    let mut label = String::new();
+    for character in format!("{reason:?}").chars() {
+        if character.is_uppercase() && !label.is_empty() {
+            label.push('_');
+        }
+        label.extend(character.to_lowercase());
+    }
+    label
 }
 
 #[cfg(test)]
@@ -302,8 +314,8 @@ mod tests {
         assert_eq!(
             snapshot.to_string(),
             "1 clients of 2 flows, 2 datagrams (111 bytes) to servers, 1 datagrams (7 bytes) to clients, \
-             connections refused: 1, headers timed out: 2, dropped DatagramTooBig: 1, dropped SendRefused: 1, \
-             closed ClientVanished: 1"
+             connections refused: 1, headers timed out: 2, dropped datagram_too_big: 1, dropped send_refused: 1, \
+             closed client_vanished: 1"
         );
         let of_targets: Vec<_> =
             snapshot.targets().map(|(name, counts)| (name.as_str(), counts.clients, counts.flows)).collect();

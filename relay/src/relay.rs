@@ -96,7 +96,7 @@ impl Relay {
     ///
     /// If the configuration is invalid; the error says what to change.
     pub async fn check(config: &Config) -> Result<(), ConfigError> {
-        prepare(config, &Targets::default()).await.map(drop)
+        prepare(config, &Targets::default(), None).await.map(drop)
     }
 
     /// Checks the configuration, resolves the targets, reads the certificate and starts to listen.
@@ -128,7 +128,7 @@ impl Relay {
             }
             None => None,
         };
-        let Prepared { targets, listen: addresses } = prepare(&config, &Targets::default()).await?;
+        let Prepared { targets, listen: addresses } = prepare(&config, &Targets::default(), None).await?;
         let names = own_names(&config.listen, &addresses);
         // Those of one name are all loopback addresses where that decides about anything.
         if let Some(&address) = addresses.first() {
@@ -248,6 +248,7 @@ impl Relay {
                 .as_ref()
                 .map(|front| Arc::new(front.set_cookie_keys()) as SetCookieKeys),
             local_addr: self.most_open_addr(),
+            local_addrs: self.local_addrs.clone(),
             current: Arc::clone(&self.config),
             load: Arc::new(load),
         });
@@ -371,7 +372,7 @@ async fn listen_on_each(
     addresses: &[SocketAddr],
 ) -> Result<(Vec<TcpListener>, Vec<SocketAddr>), ConfigError> {
     let (mut listeners, mut local_addrs) = (Vec::new(), Vec::<SocketAddr>::new());
-    let mut left_out = None;
+    let mut left_out = Vec::new();
     for &(mut address) in addresses {
         if address.port() == 0
             && let Some(first) = local_addrs.first()
@@ -384,17 +385,16 @@ async fn listen_on_each(
                 local_addrs.push(local_addr);
             }
             Err(source) if is_for_the_operator(source.kind()) => return Err(cannot_listen(address, source)),
-            Err(source) => left_out = left_out.or(Some((address, source))),
+            Err(source) => left_out.push((address, source)),
         }
     }
-    match left_out {
-        Some((address, source)) if listeners.is_empty() => Err(cannot_listen(address, source)),
-        Some((address, error)) => {
-            warn!(%address, %error, "an address of the name is not listened on, as this machine does not have it");
-            Ok((listeners, local_addrs))
+    for (address, error) in left_out {
+        if listeners.is_empty() {
+            return Err(cannot_listen(address, error));
         }
-        None => Ok((listeners, local_addrs)),
+        warn!(%address, %error, "an address of the name is not listened on, as this machine does not have it");
     }
+    Ok((listeners, local_addrs))
 }
 
 /// Whether an address exists, but not for this program.
@@ -477,7 +477,8 @@ fn start_finding(beside: &mut JoinSet<()>, app: &Arc<App>, finding: Option<Findi
         loop {
             let offered = app.admission.offered();
             app.probes.follow(&offered, app.front.get(), &app.counters);
-            app.admission.fail_over(|name, address| app.probes.is_up(name, address));
+            let moved = app.admission.fail_over(|name, address| app.probes.is_up(name, address));
+            app.probes.log_moves(Instant::now(), &moved);
             app.counters.retain(|name| offered.find(name.as_str()).is_some());
             tokio::time::sleep(PROBES_INTERVAL).await;
         }
@@ -708,7 +709,7 @@ mod tests {
         let old: SocketAddr = "127.0.0.9:1".parse().unwrap();
         let mut targets = Targets::default();
         let (name, settings) = ("game".parse().unwrap(), Target::new("localhost:1".parse().unwrap()));
-        targets.insert(ResolvedTarget { name, settings, address: old, addresses: vec![old] });
+        targets.insert(ResolvedTarget::new(name, settings, old));
         let app = Arc::new(App::new(Admission::new(&config, targets).unwrap(), &config, None));
         let mut beside = JoinSet::new();
         start_beside(&mut beside, &app, None);

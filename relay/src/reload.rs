@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::{Mutex, watch};
+use tracing::warn;
 
 use crate::admission::{Admission, Targets};
 use crate::config::{Changes, Config, ConfigError, LoadError, Loaded};
@@ -33,6 +34,8 @@ pub(crate) struct Reloadable {
     /// The address of a listening socket, which stays whatever a configuration says: one that other machines can reach, if there is
     /// one.
     pub(crate) local_addr: SocketAddr,
+    /// All of them.
+    pub(crate) local_addrs: Vec<SocketAddr>,
     /// The configuration that is in force. It is locked during a reload, so that there is one at a time.
     pub(crate) current: Arc<Mutex<Config>>,
     pub(crate) load: Arc<Load>,
@@ -46,14 +49,26 @@ pub(crate) struct Prepared {
 }
 
 /// Checks all of a configuration that can be checked before it is used, and finds its targets. Those that were there `before` keep
-/// their addresses where names cannot be resolved now. A name to listen on is resolved, and checked with each of its addresses.
-pub(crate) async fn prepare(config: &Config, before: &Targets) -> Result<Prepared, ConfigError> {
+/// their addresses where names cannot be resolved now. A name to listen on is checked with each of its addresses: those that are
+/// `listening` already, or else those that it is resolved to.
+pub(crate) async fn prepare(
+    config: &Config,
+    before: &Targets,
+    listening: Option<&[SocketAddr]>,
+) -> Result<Prepared, ConfigError> {
     let unresolvable = |source| ConfigError::ListenUnresolvable { listen: config.listen.clone(), source };
-    let listen = config.listen.resolve().await.map_err(unresolvable)?;
+    let listen = match listening.filter(|_| config.listen.address().is_none()) {
+        Some(listening) => listening.to_vec(),
+        None => config.listen.resolve().await.map_err(unresolvable)?,
+    };
     for address in &listen {
         Config { listen: (*address).into(), ..config.clone() }.check()?;
     }
     Tls::check(&config.tls).map_err(|error| error.of(&config.tls))?;
+    for (key, path) in config.exposed_files() {
+        let file = path.display();
+        warn!(key, %file, "every user of this machine can read a file with a secret: change its mode to 0600, or to 0640 for a group");
+    }
     let targets = Targets::resolve(config, before).await?;
     if let Some((name, _)) = config.front_target()?
         && let Some(target) = targets.find(name.as_str())
@@ -107,8 +122,9 @@ impl Reloader {
         let mut current = relay.current.lock().await;
         let loaded = (relay.load)()?;
         let located = |error| loaded.locate(&error);
-        let Prepared { targets, .. } =
-            prepare(&loaded.config, &relay.admission.targets()).await.map_err(located)?;
+        let listening = Some(&*relay.local_addrs).filter(|_| loaded.config.listen == current.listen);
+        let before = relay.admission.targets();
+        let Prepared { targets, .. } = prepare(&loaded.config, &before, listening).await.map_err(located)?;
         let tls_error = |error: TlsError| located(error.of(&loaded.config.tls));
         let certificate = relay.tls.as_ref().map(|tls| tls.read_again(&loaded.config.tls)).transpose();
         let certificate = certificate.map_err(tls_error)?.flatten();

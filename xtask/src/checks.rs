@@ -73,7 +73,7 @@ const OURS: [(&str, &[&str]); 18] = [
     ),
     ("snowfight-wasm", &["rakwire", "snowfight", "snowfight-replication"]),
     ("rakwire-native", &["rakwire", "rakwire-udp"]),
-    ("rakwire-cli", &["rakwire", "rakwire-native", "rakwire-plugins"]),
+    ("rakwire-cli", &["rakwire", "rakwire-native", "rakwire-plugins", "rakwire-udp"]),
     ("rakwire-embassy", &["rakwire"]),
     ("rakwire-wasm", &["rakwire"]),
     ("rakwire-plugins", &["rakwire", "rakwire-native"]),

@@ -59,7 +59,7 @@ impl DiscoveredNames {
                 Some(address) => {
                     let mut settings = Target::new(server.address);
                     settings.kind = server.kind;
-                    targets.insert(ResolvedTarget { name, settings, address, addresses: vec![address] });
+                    targets.insert(ResolvedTarget::new(name, settings, address));
                 }
                 None => {
                     if !self.forbidden.contains(&name) {

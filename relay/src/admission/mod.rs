@@ -25,12 +25,11 @@ use std::time::{Duration, Instant};
 use http::HeaderMap;
 use ipnet::IpNet;
 use tokio::sync::watch;
-use tracing::warn;
 
 pub(crate) use bans::Bans;
 pub(crate) use discovered::DiscoveredNames;
 use limiter::Excess;
-pub(crate) use limiter::Share;
+pub(crate) use limiter::{Share, networks};
 use operator_bans::OperatorBans;
 pub(crate) use operator_bans::{TooManyBans, canonical as canonical_network};
 pub use origin::{AllowedOrigin, Origin, OriginSyntaxError};
@@ -162,27 +161,28 @@ impl Admission {
         self.replace_targets(&before, targets);
     }
 
-    /// Has new clients of targets whose address is down go to another one that is up.
-    pub(crate) fn fail_over(&self, is_up: impl Fn(&TargetName, SocketAddr) -> bool) {
+    /// Has new clients of targets whose address is down go to another one that is up. Returns the targets that do so from now on, as
+    /// they were and as they are.
+    pub(crate) fn fail_over(
+        &self,
+        is_up: impl Fn(&TargetName, SocketAddr) -> bool,
+    ) -> Vec<[Arc<ResolvedTarget>; 2]> {
         let before = self.targets();
         let targets = before.failed_over(is_up);
-        for (old, new) in before.iter().zip(targets.iter()) {
-            if old.address != new.address {
-                warn!(target_name = %old.name, old = %old.address, new = %new.address, "new clients go to another address");
-            }
-        }
-        self.replace_targets(&before, targets);
+        let both = before.iter().cloned().zip(targets.iter().cloned());
+        let moved = both.filter(|(old, new)| old.address != new.address).map(<[_; 2]>::from).collect();
+        if self.replace_targets(&before, targets) { moved } else { Vec::new() }
     }
 
-    /// Replaces targets that are there still. A reload in the meantime has resolved its targets itself.
-    fn replace_targets(&self, before: &Targets, targets: Targets) {
+    /// Replaces targets that are there still, and returns whether it did. A reload in the meantime has resolved its targets itself.
+    fn replace_targets(&self, before: &Targets, targets: Targets) -> bool {
         self.policy.send_if_modified(|policy| {
             let is_replaced = policy.targets == *before && targets != *before;
             if is_replaced {
                 *policy = Arc::new(policy.with_targets(targets));
             }
             is_replaced
-        });
+        })
     }
 
     /// How long until the names of targets are resolved again.
@@ -278,13 +278,14 @@ impl Admission {
         share.map(Some).map_err(|excess| policy.excess(excess).into())
     }
 
-    /// Admits a request that makes no client.
-    pub(crate) fn admit_request(&self, now: Now, client: IpAddr) -> Result<(), Refusal> {
+    /// Admits a request that makes no client, which may be for a file.
+    pub(crate) fn admit_request(&self, now: Now, client: IpAddr, is_file: bool) -> Result<(), Refusal> {
         let policy = self.policy();
         if self.is_banned(now.at, client) {
             return Err(Refusal::Forbidden(Forbidden::Banned));
         }
-        policy.requests.check_rate(now.at, client).map_err(|excess| policy.excess(excess).into())
+        let limiter = if is_file { &policy.files } else { &policy.requests };
+        limiter.check_rate(now.at, client).map_err(|excess| policy.excess(excess).into())
     }
 
     /// The client of a request on a connection of `peer`, which is the client of its PROXY protocol header if it had

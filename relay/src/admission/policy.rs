@@ -34,6 +34,8 @@ pub(super) struct Policy {
     pub(super) connections: Arc<AddressLimiter>,
     /// For requests that make no client, of which a connection can have many.
     pub(super) requests: Arc<AddressLimiter>,
+    /// For requests of files.
+    pub(super) files: Arc<AddressLimiter>,
     /// For requests of clients that open several connections and go on with one of them.
     pub(super) deferred: Arc<AddressLimiter>,
 }
@@ -44,8 +46,9 @@ impl Policy {
         let clients = limiter(config.clients, config.limits.max_clients);
         let connections = limiter(config.clients.for_connections(), usize::MAX);
         let requests = limiter(config.clients.for_connections(), usize::MAX);
+        let files = limiter(config.clients.for_files(), usize::MAX);
         let deferred = limiter(config.clients.for_connections(), usize::MAX);
-        Self::with(config, targets, [clients, connections, requests, deferred])
+        Self::with(config, targets, [clients, connections, requests, files, deferred])
     }
 
     /// The policy of another configuration for the same clients.
@@ -57,15 +60,16 @@ impl Policy {
         let clients = successor(&self.clients, config.clients, config.limits.max_clients);
         let connections = successor(&self.connections, config.clients.for_connections(), usize::MAX);
         let requests = successor(&self.requests, config.clients.for_connections(), usize::MAX);
+        let files = successor(&self.files, config.clients.for_files(), usize::MAX);
         let deferred = successor(&self.deferred, config.clients.for_connections(), usize::MAX);
-        let limiters = [clients, connections, requests, deferred];
+        let limiters = [clients, connections, requests, files, deferred];
         Ok(Self { discovered: self.discovered.clone(), ..Self::with(config, targets, limiters)? })
     }
 
     fn with(
         config: &Config,
         targets: Targets,
-        [clients, connections, requests, deferred]: [Arc<AddressLimiter>; 4],
+        [clients, connections, requests, files, deferred]: [Arc<AddressLimiter>; 5],
     ) -> Result<Self, ConfigError> {
         let admission = &config.admission;
         Ok(Self {
@@ -83,6 +87,7 @@ impl Policy {
             clients,
             connections,
             requests,
+            files,
             deferred,
         })
     }

@@ -10,7 +10,7 @@ use futures_util::{StreamExt, stream};
 use tokio::time::timeout;
 use tracing::{info, warn};
 
-use crate::config::{Config, ConfigError, Target, TargetSource};
+use crate::config::{Config, ConfigError, SPARE_ADDRESSES_MAX, Target, TargetSource};
 use crate::target::{AddressClass, AddressError, HostPort, TargetName, canonical, classify};
 
 /// A target with the address for its next clients. A flow keeps the one that it began with.
@@ -21,10 +21,25 @@ pub(crate) struct ResolvedTarget {
     pub(crate) address: SocketAddr,
     /// All that it has, in the order in which they are used: this one and those for when it is down.
     pub(crate) addresses: Vec<SocketAddr>,
+    /// What each of its hosts had last, in their order: a host that cannot be resolved keeps its own.
+    found: Vec<Vec<SocketAddr>>,
+}
+
+impl ResolvedTarget {
+    /// A target with one address.
+    pub(crate) fn new(name: TargetName, settings: Target, address: SocketAddr) -> Self {
+        Self { name, settings, address, addresses: vec![address], found: vec![vec![address]] }
+    }
+
+    /// What a host had last, if the target has it.
+    fn last_of(&self, host: &HostPort) -> &[SocketAddr] {
+        let known = hosts(&self.settings).zip(&self.found).find(|(known, _)| *known == host);
+        known.map_or(&[], |(_, found)| found)
+    }
 }
 
 /// The most addresses of a target.
-const ADDRESSES_MAX: usize = 8;
+const ADDRESSES_MAX: usize = SPARE_ADDRESSES_MAX + 1;
 
 /// All targets by name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -47,10 +62,8 @@ impl Targets {
         let found = look_up_all(config.targets.values().flat_map(hosts)).await;
         let mut found = found.into_iter();
         for (name, settings) in &config.targets {
-            let is_same = |known: &&Arc<ResolvedTarget>| hosts(&known.settings).eq(hosts(settings));
-            let known = before.0.get(name).filter(is_same).map(|known| &**known);
             let found = found.by_ref().take(hosts(settings).count()).collect();
-            targets.insert(resolved(name, settings, found, known)?);
+            targets.insert(resolved(name, settings, found, before.0.get(name).map(|known| &**known))?);
         }
         Ok(targets)
     }
@@ -159,53 +172,70 @@ fn hosts(target: &Target) -> impl Iterator<Item = &HostPort> {
     std::iter::once(&target.address).chain(&target.spare_addresses)
 }
 
-/// A target with the addresses that its names have. What cannot be resolved any more keeps the addresses that are known.
+/// A target with the addresses that its hosts have. A host that cannot be resolved any more keeps those that it had last.
 fn resolved(
     name: &TargetName,
     settings: &Target,
     found: Vec<Found>,
     known: Option<&ResolvedTarget>,
 ) -> Result<ResolvedTarget, ConfigError> {
-    let mut addresses = Vec::new();
-    let mut unresolvable = None;
-    for (host, found) in hosts(settings).zip(found) {
-        match found {
+    let mut by_host = Vec::new();
+    let keys = std::iter::once("address").chain(std::iter::repeat("spare_addresses"));
+    for ((host, key), found) in hosts(settings).zip(keys).zip(found) {
+        by_host.push(match found {
             Ok(found) => {
                 let unusable = |reason| ConfigError::UnusableAddress {
                     name: name.clone(),
                     address: host.clone(),
+                    key,
                     reason,
                 };
-                addresses.extend(usable(settings, host, &found).map_err(unusable)?);
+                usable(settings, host, &found).map_err(unusable)?
             }
             Err(source) => {
-                let error = ConfigError::Unresolvable { name: name.clone(), address: host.clone(), source };
-                let Some(known) = known else { return Err(error) };
-                let is_usable = |address: &&SocketAddr| is_usable(**address, settings, host);
-                addresses.extend(known.addresses.iter().filter(is_usable));
-                unresolvable = Some(error);
+                let (owned, address) = (name.clone(), host.clone());
+                let error = ConfigError::Unresolvable { name: owned, address, key, source };
+                let last = known.map_or(&[][..], |known| known.last_of(host)).iter().copied();
+                let kept: Vec<_> = last.filter(|address| is_usable(*address, settings, host)).collect();
+                if kept.is_empty() {
+                    return Err(error);
+                }
+                let addresses: Vec<String> = kept.iter().map(SocketAddr::to_string).collect();
+                warn!(target_name = %name, kept = addresses.join(", "), "{error}");
+                kept
             }
-        }
+        });
     }
-    let mut seen = BTreeSet::new();
-    addresses.retain(|address| seen.insert(*address));
-    addresses.truncate(ADDRESSES_MAX);
-    let in_use = known.map(|known| known.address).filter(|known| addresses.contains(known));
-    let address = in_use.or_else(|| addresses.first().copied());
-    match (address, unresolvable) {
-        (Some(address), error) => {
-            if let Some(error) = error {
-                warn!(target_name = %name, kept = %address, "{error}");
-            }
-            Ok(ResolvedTarget { name: name.clone(), settings: settings.clone(), address, addresses })
+    let is_same = |known: &&ResolvedTarget| hosts(&known.settings).eq(hosts(settings));
+    let in_use = known.filter(is_same).map(|known| known.address);
+    let addresses = chosen(&by_host, in_use);
+    let in_use = in_use.filter(|known| addresses.contains(known));
+    let none = || ConfigError::UnusableAddress {
+        name: name.clone(),
+        address: settings.address.clone(),
+        key: "address",
+        reason: AddressError::None,
+    };
+    let address = in_use.or_else(|| addresses.first().copied()).ok_or_else(none)?;
+    Ok(ResolvedTarget { name: name.clone(), settings: settings.clone(), address, addresses, found: by_host })
+}
+
+/// The addresses of a target, of those that its hosts have: some of each, however many one has, and the one in use.
+fn chosen(by_host: &[Vec<SocketAddr>], in_use: Option<SocketAddr>) -> Vec<SocketAddr> {
+    let (mut seen, mut chosen) = (BTreeSet::new(), Vec::new());
+    for (found, others) in by_host.iter().zip((0..by_host.len()).rev()) {
+        let mut new: Vec<_> = found.iter().copied().filter(|address| seen.insert(*address)).collect();
+        let room = ADDRESSES_MAX.saturating_sub(chosen.len() + others);
+        if let Some(position) = new.iter().position(|address| Some(*address) == in_use)
+            && position >= room
+            && room > 0
+        {
+            new.swap(position, room - 1);
         }
-        (None, Some(error)) => Err(error),
-        (None, None) => Err(ConfigError::UnusableAddress {
-            name: name.clone(),
-            address: settings.address.clone(),
-            reason: AddressError::None,
-        }),
+        new.truncate(room);
+        chosen.append(&mut new);
     }
+    chosen
 }
 
 /// The most private class of addresses that a target may have by this name.
@@ -259,7 +289,7 @@ mod tests {
     fn target_at(settings: &Target, address: &str) -> ResolvedTarget {
         let address = address.parse().unwrap();
         let name = "game".parse().unwrap();
-        ResolvedTarget { name, settings: settings.clone(), address, addresses: vec![address] }
+        ResolvedTarget::new(name, settings.clone(), address)
     }
 
     /// The target of a configuration with spare addresses.
@@ -290,9 +320,59 @@ mod tests {
     async fn every_address_of_a_target_has_to_be_usable() {
         let refused = with_spares(&["127.0.0.1:1", "224.0.0.1:1"]).await.unwrap_err();
         assert!(refused.to_string().contains("224.0.0.1:1"), "{refused}");
-        let many: Vec<String> = (1..20).map(|port| format!("127.0.0.1:{port}")).collect();
-        let many: Vec<&str> = many.iter().map(String::as_str).collect();
-        assert_eq!(with_spares(&many).await.unwrap().find("game").unwrap().addresses.len(), ADDRESSES_MAX);
+    }
+
+    /// Addresses of these ports.
+    fn ports(ports: impl IntoIterator<Item = u16>) -> Vec<SocketAddr> {
+        ports.into_iter().map(|port| SocketAddr::from(([192, 0, 2, 1], port))).collect()
+    }
+
+    /// A target of two names, the first of which has the address in use.
+    fn two_names(first: &[SocketAddr], second: &[SocketAddr]) -> ResolvedTarget {
+        let mut settings = Target::new("a.example.org:1".parse().unwrap());
+        settings.spare_addresses = vec!["b.example.org:1".parse().unwrap()];
+        let found = vec![Ok(first.to_vec()), Ok(second.to_vec())];
+        resolved(&"game".parse().unwrap(), &settings, found, None).unwrap()
+    }
+
+    fn failed() -> Found {
+        Err(io::Error::other("no server"))
+    }
+
+    #[test]
+    fn a_host_that_cannot_be_resolved_keeps_its_own_addresses_only() {
+        let known = two_names(&ports([1, 2]), &ports([3]));
+        let again = |found| resolved(&known.name, &known.settings, found, Some(&known)).unwrap();
+        let moved = again(vec![Ok(ports([4])), failed()]);
+        assert_eq!(moved.addresses, ports([4, 3]), "what the first name had is gone");
+        let moved = again(vec![failed(), Ok(ports([5]))]);
+        assert_eq!((moved.address, moved.addresses), (ports([1])[0], ports([1, 2, 5])));
+    }
+
+    #[test]
+    fn the_right_to_a_private_address_is_that_of_the_host_that_has_it() {
+        let mut settings = Target::new("game.example.org:1".parse().unwrap());
+        settings.spare_addresses = vec!["127.0.0.1:2".parse().unwrap()];
+        let inner: SocketAddr = "127.0.0.1:2".parse().unwrap();
+        let name = "game".parse().unwrap();
+        let known = resolved(&name, &settings, vec![Ok(ports([1])), Ok(vec![inner])], None).unwrap();
+        let kept = resolved(&name, &settings, vec![failed(), Ok(vec![inner])], Some(&known)).unwrap();
+        assert_eq!(kept.addresses, [ports([1])[0], inner]);
+        // A name that was used before with the right to private addresses keeps none without it.
+        let own = Target { allow_private: true, ..settings.clone() };
+        let own = resolved(&name, &own, vec![Ok(vec![inner]), Ok(vec![inner])], None).unwrap();
+        assert!(resolved(&name, &settings, vec![failed(), Ok(vec![inner])], Some(&own)).is_err());
+    }
+
+    #[test]
+    fn a_name_with_many_addresses_leaves_room_for_the_others_and_the_one_in_use_stays() {
+        let known = two_names(&ports(1..=20), &ports([30, 31]));
+        assert_eq!(known.addresses, ports([1, 2, 3, 4, 5, 6, 7, 30]));
+        let used = ResolvedTarget { address: ports([15])[0], ..known };
+        let found = vec![Ok(ports(1..=20)), Ok(ports([30, 31]))];
+        let again = resolved(&used.name, &used.settings, found, Some(&used)).unwrap();
+        assert_eq!(again.address, used.address);
+        assert_eq!(again.addresses, ports([1, 2, 3, 4, 5, 6, 15, 30]));
     }
 
     fn address(text: &str) -> Result<SocketAddr, AddressError> {
@@ -417,7 +497,7 @@ mod tests {
         let known = config(true);
         let (target, settings) = known.targets.first_key_value().unwrap();
         let address = "127.0.0.1:1".parse().unwrap();
-        before.insert(ResolvedTarget { name: target.clone(), ..target_at(settings, "127.0.0.1:1") });
+        before.insert(ResolvedTarget::new(target.clone(), settings.clone(), address));
         assert!(Targets::resolve(&known, &Targets::default()).await.is_err());
         let kept = Targets::resolve(&known, &before).await.unwrap();
         assert_eq!(kept.find("game").unwrap().address, address);

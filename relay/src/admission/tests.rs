@@ -302,10 +302,8 @@ async fn a_target_moves_although_others_are_found_meanwhile() {
         |target: &str| Config::new("127.0.0.1:0".parse().unwrap()).with_target(target.parse().unwrap());
     let resolved = async |config: &Config| Targets::resolve(config, &Targets::default()).await.unwrap();
     let before = admission.targets();
-    let moved = ResolvedTarget {
-        address: "127.0.0.1:3".parse().unwrap(),
-        ..ResolvedTarget::clone(before.find("game").unwrap())
-    };
+    let mut moved = ResolvedTarget::clone(before.find("game").unwrap());
+    moved.address = "127.0.0.1:3".parse().unwrap();
     let mut after = before.clone();
     after.insert(moved.clone());
     admission.set_discovered(resolved(&config_of("arena=127.0.0.1:9")).await);

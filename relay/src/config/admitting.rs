@@ -1,6 +1,9 @@
 //! Whom a configuration lets in, with what its files say.
 
 use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+
+use rakwire_udp::private_file;
 
 use super::error::ConfigError;
 use super::files::{file_error, read};
@@ -25,6 +28,24 @@ impl Config {
             key.map_err(|error| file_error(name, path, None, error.to_string()))
         };
         self.tokens.keys.iter().map(|path| key(path)).collect()
+    }
+
+    /// The files with secrets that every user of this machine can read, with their keys.
+    pub(crate) fn exposed_files(&self) -> Vec<(&'static str, &Path)> {
+        let is_secret = |path: &&PathBuf| {
+            // A public key is for everybody.
+            let key = read("tokens.keys", path).ok().and_then(|text| VerifyingKey::from_text(&text).ok());
+            key.is_some_and(|key| key.is_secret())
+        };
+        let of_tokens = self.tokens.keys.iter().filter(is_secret).map(|path| ("tokens.keys", path));
+        let others = [
+            ("tls.key", &self.tls.key),
+            ("udp.cookie_keys", &self.udp.cookie_keys),
+            ("webrtc.certificate", &self.webrtc.certificate),
+        ];
+        let others = others.into_iter().filter_map(|(key, path)| Some((key, path.as_ref()?)));
+        let all = others.chain(of_tokens).map(|(key, path)| (key, path.as_path()));
+        all.filter(|(_, path)| private_file::is_exposed(path)).collect()
     }
 
     /// Which pages may connect.

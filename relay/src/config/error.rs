@@ -37,6 +37,8 @@ pub enum ConfigError {
         name: TargetName,
         /// The address that does not resolve.
         address: HostPort,
+        /// The key of the address in the table of the target.
+        key: &'static str,
         /// The error of the resolver.
         source: io::Error,
     },
@@ -46,6 +48,8 @@ pub enum ConfigError {
         name: TargetName,
         /// The unusable address.
         address: HostPort,
+        /// The key of the address in the table of the target.
+        key: &'static str,
         /// Why, and what to change.
         reason: AddressError,
     },
@@ -152,8 +156,8 @@ impl ConfigError {
         let keys: &[&str] = match self {
             Self::NoTarget => &[],
             Self::LogLevel(_) => &["log.level"],
-            Self::Unresolvable { name, .. } | Self::UnusableAddress { name, .. } => {
-                return vec![vec!["targets".to_owned(), name.as_str().to_owned(), "address".to_owned()]];
+            Self::Unresolvable { name, key, .. } | Self::UnusableAddress { name, key, .. } => {
+                return vec![["targets", name.as_str(), key].map(str::to_owned).into()];
             }
             Self::Listen { .. } | Self::ListenUnresolvable { .. } | Self::OriginsRequired(_) => &["listen"],
             Self::AdminListen { .. } => &["admin.listen"],
@@ -172,11 +176,11 @@ impl ConfigError {
         match self {
             Self::Tls { reason, .. } => reason.clone(),
             Self::NoTarget => format!("no target given: add {}", name("targets")),
-            Self::Unresolvable { name: target, address, source } => {
+            Self::Unresolvable { name: target, address, source, .. } => {
                 let address = address.as_str();
                 format!("cannot resolve '{address}' of target '{target}' ({source}): check the host")
             }
-            Self::UnusableAddress { name: target, address, reason } => {
+            Self::UnusableAddress { name: target, address, reason, .. } => {
                 format!("'{}' of target '{target}' {reason}", address.as_str())
             }
             Self::Listen { address, source } => cannot_listen("", *address, source, &name("listen")),

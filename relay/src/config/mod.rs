@@ -23,6 +23,7 @@ pub use error::ConfigError;
 pub use explain::reference;
 pub use layers::{LoadError, Loaded, Override, Source};
 pub(crate) use levels::parse_levels;
+pub(crate) use model::SPARE_ADDRESSES_MAX;
 pub use model::{
     AddressLimits, AdminConfig, AdmissionConfig, Config, DiscoveryConfig, ForwardedHeader, Limits, LogConfig,
     LogFormat, Target, TargetSource, TlsConfig, TokensConfig, UDP_PAYLOAD_MAX, UdpConfig, WebRtcConfig,

@@ -11,7 +11,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use ipnet::IpNet;
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 use toml::Table;
 
 use super::duration;
@@ -113,6 +114,21 @@ impl Default for Config {
     }
 }
 
+/// The most addresses of a game server beside its first.
+pub(crate) const SPARE_ADDRESSES_MAX: usize = 7;
+
+/// Reads the further addresses of a game server, of which there are a few.
+fn spare_addresses<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<HostPort>, D::Error> {
+    let addresses = Vec::<HostPort>::deserialize(deserializer)?;
+    if addresses.len() > SPARE_ADDRESSES_MAX {
+        let count = addresses.len();
+        return Err(D::Error::custom(format_args!(
+            "{count} further addresses are too many: write {SPARE_ADDRESSES_MAX} at most"
+        )));
+    }
+    Ok(addresses)
+}
+
 /// A game server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -121,7 +137,7 @@ pub struct Target {
     /// Its address.
     pub address: HostPort,
     /// Further addresses of it, for new flows while the one before does not answer.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "spare_addresses")]
     pub spare_addresses: Vec<HostPort>,
     /// Whether a host name may resolve to a loopback or private address. An address that is written as a number, and
     /// `localhost`, may always be one.
@@ -403,6 +419,12 @@ impl AddressLimits {
             rate_per_prefix: self.rate_per_prefix.saturating_mul(FACTOR),
             burst_per_prefix: self.burst_per_prefix.saturating_mul(FACTOR),
         }
+    }
+
+    /// The limits for files: sixteen times those for connections, because a page has many, and others at the same address load it too.
+    #[must_use]
+    pub const fn for_files(&self) -> Self {
+        self.for_connections().for_connections().for_connections()
     }
 }
 

@@ -111,7 +111,8 @@ impl TotalRate {
     }
 
     /// Whether a datagram of a client may pass; takes its bytes if so.
-    pub(crate) fn admits(&self, now: Instant, direction: Direction, len: usize, shares: &Shares) -> bool {
+    #[must_use]
+    pub fn admits(&self, now: Instant, direction: Direction, len: usize, shares: &Shares) -> bool {
         let passes = self.has_room(now, direction, len, shares);
         if passes {
             self.take(now, direction, len, shares);

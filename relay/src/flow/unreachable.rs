@@ -17,6 +17,18 @@ counted! {
 }
 
 impl Unreachable {
+    /// What it means, in the words of the log.
+    #[must_use]
+    pub const fn text(self) -> &'static str {
+        match self {
+            Self::ClosedPort => "nothing listens at its port",
+            Self::Host => "a firewall on the way does not let datagrams through",
+            Self::Network => "there is no route to its network",
+            Self::Forbidden => "a rule of this machine or of a router forbids it",
+            Self::Other => "the network reports another error",
+        }
+    }
+
     /// Whether the game server itself is absent. The others are about the path, which may come back by itself.
     #[must_use]
     pub const fn is_absence(self) -> bool {

@@ -6,6 +6,9 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
+use nix::errno::Errno;
+use nix::fcntl::{Flock, FlockArg};
+use rakwire_udp::private_file;
 use socket2::{Domain, SockAddr, Socket, Type};
 use tokio::net::UnixListener;
 
@@ -24,12 +27,16 @@ struct SocketFile {
     path: PathBuf,
     /// Device and inode: another relay may have made a socket there meanwhile.
     identity: (u64, u64),
+    /// Closed, and so unlocked, once the socket is removed.
+    _lock: Flock<fs::File>,
 }
 
 impl AdminSocket {
     /// Listens on a socket of mode 0600 at `path`. One that an earlier relay has left is removed. Anything else is left as it is:
-    /// a file, a link, a socket on which somebody listens.
+    /// a file, a link, a socket on which another program listens. Relays that start at once find each other by a lock on a file beside
+    /// it, which stays.
     pub(crate) fn bind(path: &Path) -> io::Result<Self> {
+        let lock = lock(path)?;
         remove_stale(path)?;
         let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
         // Binding makes the file, or fails if there is anything by now, a link included. Nobody can connect before `listen`.
@@ -39,7 +46,7 @@ impl AdminSocket {
         if !made.file_type().is_socket() || made.permissions().mode() & 0o777 != 0o600 {
             return Err(io::Error::other("another program has replaced the socket"));
         }
-        let file = SocketFile { path: path.to_owned(), identity: (made.dev(), made.ino()) };
+        let file = SocketFile { path: path.to_owned(), identity: (made.dev(), made.ino()), _lock: lock };
         socket.listen(BACKLOG)?;
         socket.set_nonblocking(true)?;
         Ok(Self { listener: UnixListener::from_std(std::os::unix::net::UnixListener::from(socket))?, file })
@@ -64,6 +71,19 @@ impl Drop for SocketFile {
     }
 }
 
+/// Locks the file beside a socket until it is closed. It is never removed, or two relays could lock two files of its name.
+fn lock(path: &Path) -> io::Result<Flock<fs::File>> {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".lock");
+    // It follows no link, or another user could have a file of this one opened.
+    let locked = Flock::lock(private_file::append(name)?, FlockArg::LockExclusiveNonblock);
+    locked.map_err(|(_, error)| if error == Errno::EWOULDBLOCK { in_use() } else { error.into() })
+}
+
+fn in_use() -> io::Error {
+    io::Error::new(io::ErrorKind::AddrInUse, "another program listens on it")
+}
+
 fn remove_stale(path: &Path) -> io::Result<()> {
     let found = match fs::symlink_metadata(path) {
         Ok(found) => found,
@@ -76,7 +96,7 @@ fn remove_stale(path: &Path) -> io::Result<()> {
     match UnixStream::connect(path) {
         Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => fs::remove_file(path),
         Err(error) => Err(error),
-        Ok(_) => Err(io::Error::new(io::ErrorKind::AddrInUse, "another program listens on it")),
+        Ok(_) => Err(in_use()),
     }
 }
 
@@ -101,6 +121,26 @@ mod tests {
         assert_eq!(second.kind(), io::ErrorKind::AddrInUse);
         drop(socket);
         assert!(!path.exists());
+    }
+
+    #[tokio::test]
+    async fn relays_that_start_at_once_do_not_take_each_others_socket() {
+        let path = directory("race").join("admin.sock");
+        drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
+        // Another relay holds the place, and its socket is not listened on yet.
+        let other = lock(&path).unwrap();
+        let refused = AdminSocket::bind(&path).unwrap_err();
+        assert_eq!(refused.kind(), io::ErrorKind::AddrInUse);
+        assert!(path.exists(), "its socket stays");
+        drop(other);
+        let socket = AdminSocket::bind(&path).unwrap();
+        drop(socket);
+        let links = directory("race-link");
+        let path = links.join("admin.sock");
+        let _ = fs::remove_file(links.join("admin.sock.lock"));
+        std::os::unix::fs::symlink(links.join("elsewhere"), links.join("admin.sock.lock")).unwrap();
+        assert!(AdminSocket::bind(&path).is_err());
+        assert!(!links.join("elsewhere").exists() && !path.exists());
     }
 
     #[tokio::test]

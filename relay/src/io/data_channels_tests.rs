@@ -315,6 +315,22 @@ async fn a_client_beyond_the_limit_of_connections_is_told_that_limit() {
 }
 
 #[tokio::test]
+async fn a_ban_ends_the_flows_of_data_channels() {
+    use crate::ops::Control as _;
+
+    let relay = start(|_| {}).await;
+    let mut client = Client::open(&relay, OPEN).await;
+    client.control().await;
+    client.ask("hello").await;
+    assert_eq!(relay.app.ban("127.0.0.0/8".parse().unwrap(), None), Ok(1));
+    let told = client.control().await;
+    assert_eq!((&told["type"], &told["code"]), (&"close".into(), &4403.into()));
+    until(|| relay.app.counters.snapshot().clients == 0).await;
+    let mut again = Client::open(&relay, OPEN).await;
+    assert_eq!(again.control().await["code"], 4403);
+}
+
+#[tokio::test]
 async fn a_shutdown_tells_clients_so() {
     let relay = start(|_| {}).await;
     let mut client = Client::open(&relay, OPEN).await;

@@ -18,6 +18,7 @@ use super::observations::Observations;
 use super::open_flows::OpenFlowGuard;
 use super::transport::Connection;
 use super::udp::ServerSocket;
+use crate::admission::networks;
 use crate::close::CloseReason;
 use crate::flow::{Carried, Flow, FlowEnd, FromClient, FromServer};
 use crate::transport_kind::TransportKind;
@@ -193,7 +194,8 @@ impl<'a> Driver<'a> {
                     if let Some(observations) =
                         self.observations.as_ref().filter(|_| sent.count > 0 && !self.has_begun)
                     {
-                        observations.begun();
+                        let [_, network] = networks(self.client.ip());
+                        observations.begun(network);
                         self.has_begun = true;
                     }
                     if let Some(reason) = sent.unreachable {
@@ -313,7 +315,8 @@ fn pass(flow: &mut Flow, address: SocketAddr, now: Instant, input: FromServer<'_
     if let FromServer::Unreachable(reason) = input
         && flow.is_first_report(reason)
     {
-        warn!(server = %address, ?reason, "the game server is unreachable; further reports are only counted");
+        let reason = reason.text();
+        warn!(server = %address, reason, "the game server is unreachable; further reports are only counted");
     }
     flow.handle_server(now, input);
 }

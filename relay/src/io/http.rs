@@ -2,7 +2,6 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Instant;
 
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::extract::{RawQuery, State, WebSocketUpgrade};
@@ -17,7 +16,7 @@ use super::app::App;
 use super::client::{self, Opening};
 use super::connected::Connected;
 use super::files::serve_files;
-use super::server_list::{servers, transports};
+use super::server_list::{REQUEST, admit_client, refuse_banned, servers, status_of, transports};
 use super::transport::{Connection, Transport, WebSocketTransport, configure};
 use crate::admission::{Request, parameter};
 use crate::close::BANNED;
@@ -36,28 +35,28 @@ pub(crate) fn router(app: Arc<App>, serve: Option<&Path>) -> Router {
         .route("/transports", get(transports))
         .with_state(Arc::clone(&app));
     // The others refuse in their own way, by a close code.
-    plain.layer(from_fn_with_state(app, refuse_banned)).merge(router)
+    plain.layer(from_fn_with_state(app, limit)).merge(router)
 }
 
-/// Refuses requests of clients that were banned after their connection began, or that come through a proxy.
-async fn refuse_banned(
+/// Refuses requests of clients that were banned after their connection began, or that come through a proxy, and of those that ask
+/// too often.
+async fn limit(
     State(app): State<Arc<App>>,
     Extension(connected): Extension<Connected>,
     request: axum::extract::Request,
     next: Next,
 ) -> Response {
     let client = app.admission.client_of(connected.peer(), request.headers());
-    if app.admission.is_banned(Instant::now(), client.ip()) {
-        app.counters.bans_refused.increment();
-        return (StatusCode::FORBIDDEN, BANNED).into_response();
+    match admit_client(&app, client, true) {
+        Ok(()) => next.run(request).await,
+        Err(reason) => (status_of(&reason), reason.text()).into_response(),
     }
-    next.run(request).await
 }
 
 /// What a banned address gets: a WebSocket that says so as it closes, and so does the answer to what pages ask first.
 pub(crate) fn router_for_banned(app: Arc<App>) -> Router {
-    let refuse = async |State(app): State<Arc<App>>| {
-        app.counters.bans_refused.increment();
+    let refuse = async |State(app): State<Arc<App>>, Extension(connected): Extension<Connected>| {
+        refuse_banned(&app, connected.peer());
         (StatusCode::FORBIDDEN, BANNED)
     };
     // Its connection is there for one answer: it has no share of its address, which would bound it otherwise.
@@ -98,7 +97,7 @@ async fn open(
         Ok(upgrade) => upgrade,
         Err(rejection) => {
             app.counters.handshakes_failed.increment();
-            app.log_refusal(connected.peer(), "HTTP", NO_WEBSOCKET, NO_WEBSOCKET);
+            app.log_refusal(connected.peer(), REQUEST, NO_WEBSOCKET, NO_WEBSOCKET);
             return rejection.into_response();
         }
     };

@@ -12,7 +12,7 @@ use tracing::{info, warn};
 
 use super::observations::{Judgement, Observations};
 use super::prober::Prober;
-use super::target_watch::{Change, TargetWatch};
+use super::target_watch::{Change, MoveLog, TargetWatch};
 use crate::admission::{ResolvedTarget, Targets};
 use crate::counters::Counters;
 use crate::directory::{ServerEntry, ServerList};
@@ -35,7 +35,15 @@ pub(crate) struct Probes {
     guid: u64,
     by_address: Mutex<BTreeMap<(TargetName, SocketAddr), Probe>>,
     /// What flows see of addresses that are not asked, where there are others to go to.
-    seen: Mutex<BTreeMap<SocketAddr, Arc<Observations>>>,
+    seen: Mutex<BTreeMap<SocketAddr, Seen>>,
+    moves: Mutex<MoveLog>,
+}
+
+/// What flows see of an address, whichever targets have it, and what follows.
+#[derive(Debug, Default)]
+struct Seen {
+    observations: Arc<Observations>,
+    judgement: Judgement,
 }
 
 /// What is known of one address of a target.
@@ -44,16 +52,14 @@ struct Probe {
     pongs: Arc<PongCache>,
     task: Option<AbortHandle>,
     begun: Instant,
-    /// For an address that is not asked: what follows from what flows see, and whether it is up.
-    judgement: Judgement,
     watch: TargetWatch,
+    /// For an address that is not asked: whether it is up.
     is_up: bool,
 }
 
 impl Probe {
     fn new(now: Instant) -> Self {
-        let (pongs, judgement, watch) = (Arc::default(), Judgement::default(), TargetWatch::new(now));
-        Self { pongs, task: None, begun: now, judgement, watch, is_up: true }
+        Self { pongs: Arc::default(), task: None, begun: now, watch: TargetWatch::new(now), is_up: true }
     }
 
     /// Whether the address is up, as far as that is known. One that is asked has some time for its first answer.
@@ -64,15 +70,9 @@ impl Probe {
         self.pongs.last(now).is_some() || now.saturating_duration_since(self.begun) < PONG_LIFETIME
     }
 
-    /// Takes what flows have seen since the last time, and logs what has changed.
-    fn judge(
-        &mut self,
-        now: Instant,
-        target_name: &TargetName,
-        server: SocketAddr,
-        observations: &Observations,
-    ) {
-        self.is_up = self.judgement.look(now, observations);
+    /// Notes whether an address that is not asked is up, and logs what has changed.
+    fn note(&mut self, now: Instant, target_name: &TargetName, server: SocketAddr, is_up: bool) {
+        self.is_up = is_up;
         match self.watch.note(now, self.is_up) {
             Some(Change::Down) => {
                 warn!(%target_name, %server, "the game server answers no new clients, or cannot be reached");
@@ -94,7 +94,7 @@ impl Drop for Probe {
 impl Probes {
     pub(crate) fn new() -> Self {
         let guid = getrandom::u64().unwrap_or(1);
-        Self { guid, by_address: Mutex::default(), seen: Mutex::default() }
+        Self { guid, by_address: Mutex::default(), seen: Mutex::default(), moves: Mutex::default() }
     }
 
     pub(crate) const fn guid(&self) -> u64 {
@@ -117,7 +117,7 @@ impl Probes {
 
     /// What flows tell of an address, if that is of use.
     pub(crate) fn observations(&self, address: SocketAddr) -> Option<Arc<Observations>> {
-        lock(&self.seen).get(&address).cloned()
+        lock(&self.seen).get(&address).map(|seen| Arc::clone(&seen.observations))
     }
 
     /// Begins to ask targets that are new or have moved, and forgets those that are gone. A front goes on with the protocol
@@ -143,7 +143,7 @@ impl Probes {
         let others: Vec<_> = others
             .flat_map(|target| target.addresses.iter().map(|address| (&target.name, *address)))
             .collect();
-        self.judge(&others);
+        self.judge(Instant::now(), &others);
     }
 
     fn ask(&self, name: &TargetName, address: SocketAddr, counters: &Counters) {
@@ -159,16 +159,31 @@ impl Probes {
         (probe.task, probe.begun) = (Some(probing.abort_handle()), Instant::now());
     }
 
-    /// Takes what flows have seen of these addresses.
-    fn judge(&self, others: &[(&TargetName, SocketAddr)]) {
-        let now = Instant::now();
+    /// Takes what flows have seen of these addresses, which several targets may have.
+    fn judge(&self, now: Instant, others: &[(&TargetName, SocketAddr)]) {
         let mut seen = lock(&self.seen);
         seen.retain(|address, _| others.iter().any(|(_, other)| other == address));
+        for (_, address) in others {
+            seen.entry(*address).or_default();
+        }
+        let look = |(address, seen): (&SocketAddr, &mut Seen)| {
+            (*address, seen.judgement.look(now, &seen.observations))
+        };
+        let is_up: BTreeMap<SocketAddr, bool> = seen.iter_mut().map(look).collect();
+        let mut probes = lock(&self.by_address);
         for (name, address) in others {
-            let observations = seen.entry(*address).or_default();
-            let mut probes = lock(&self.by_address);
             let probe = probes.entry(((*name).clone(), *address)).or_insert_with(|| Probe::new(now));
-            probe.judge(now, name, *address, observations);
+            probe.note(now, name, *address, is_up.get(address).is_none_or(|is_up| *is_up));
+        }
+    }
+
+    /// Logs that new clients of targets go to another address: each has one line a minute.
+    pub(crate) fn log_moves(&self, now: Instant, moved: &[[Arc<ResolvedTarget>; 2]]) {
+        for [old, new] in moved {
+            if let Some(left_out) = lock(&self.moves).note(now, &old.name) {
+                let (target_name, old, new) = (&old.name, old.address, new.address);
+                warn!(%target_name, %old, %new, left_out, "new clients go to another address");
+            }
         }
     }
 
@@ -267,7 +282,7 @@ mod tests {
         let settings = Target { kind, ..Target::new("127.0.0.1:9".parse().unwrap()) };
         let mut targets = Targets::default();
         let (name, address) = ("game".parse().unwrap(), "127.0.0.1:9".parse().unwrap());
-        targets.insert(ResolvedTarget { name, settings, address, addresses: vec![address] });
+        targets.insert(ResolvedTarget::new(name, settings, address));
         targets
     }
 
@@ -299,6 +314,22 @@ mod tests {
         // One address alone is used whatever is seen of it.
         probes.follow(&self::targets(ProtocolKind::Raw), None, &Counters::default());
         assert!(probes.observations(first).is_none() && probes.observations(second).is_none());
+    }
+
+    #[tokio::test]
+    async fn targets_with_a_common_address_have_the_same_judgement_of_it() {
+        let probes = Probes::new();
+        let (mut targets, [first, second]) = two_addresses(ProtocolKind::Raw);
+        let mut other = ResolvedTarget::clone(targets.find("game").unwrap());
+        other.name = "other".parse().unwrap();
+        targets.insert(other);
+        probes.follow(&targets, None, &Counters::default());
+        probes.observations(first).unwrap().refused();
+        probes.follow(&targets, None, &Counters::default());
+        for name in ["game", "other"] {
+            let name = name.parse().unwrap();
+            assert!(!probes.is_up(&name, first) && probes.is_up(&name, second), "{name}");
+        }
     }
 
     #[tokio::test]

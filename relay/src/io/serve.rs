@@ -111,23 +111,30 @@ async fn serve_proxy(
     permit: OwnedSemaphorePermit,
     router: Router,
 ) {
-    match timeout(app.limits.header_timeout, read_client(&mut stream)).await {
-        Ok(Ok(client)) => {
+    let header = async { if begins(&stream).await { Some(read_client(&mut stream).await) } else { None } };
+    match timeout(app.limits.header_timeout, header).await {
+        Ok(Some(Ok(client))) => {
             if let Ok(connected) = admit(&app, client.unwrap_or(proxy), permit) {
                 let connected = if client.is_some() { connected.with_proxy_header() } else { connected };
                 serve_connection(app, stream, router, connected).await;
             }
         }
-        Ok(Err(error)) => {
+        Ok(Some(Err(error))) => {
             app.counters.proxy_headers_refused.increment();
             app.log_refusal(proxy, TCP, NO_PROXY_HEADER, NO_PROXY_HEADER);
             debug!(%proxy, %error, "no PROXY protocol header");
         }
+        Ok(None) => {}
         Err(_) => {
             app.counters.handshakes_timed_out.increment();
-            debug!(%proxy, "PROXY protocol header timed out");
+            app.log_refusal(proxy, TCP, LATE_PROXY_HEADER, LATE_PROXY_HEADER);
         }
     }
+}
+
+/// Whether a connection begins with something. Health checks close theirs before a byte, and that is no fault.
+async fn begins(stream: &TcpStream) -> bool {
+    stream.peek(&mut [0]).await.is_ok_and(|length| length > 0)
 }
 
 /// Reads the PROXY protocol header and nothing behind it: the client, unless the proxy speaks for itself.
@@ -166,6 +173,8 @@ const fn is_client_error(kind: io::ErrorKind) -> bool {
 
 /// What is said of connections that begin with something else than they have to.
 const NO_PROXY_HEADER: &str = "a trusted proxy sent no header of the PROXY protocol, version 2; have it send one, or turn admission.proxy_protocol off";
+const LATE_PROXY_HEADER: &str = "a trusted proxy sent no header of the PROXY protocol within limits.header_timeout; have it send one, or turn admission.proxy_protocol off";
+const LATE_TLS: &str = "the client did not end its handshake by TLS within limits.header_timeout";
 const NO_HTTP: &str = "no request by HTTP came; TLS needs a certificate here, and the header of a proxy counts if admission.trusted_proxies has it";
 
 /// Why a handshake by TLS failed, in one of few texts.
@@ -189,10 +198,11 @@ async fn serve_connection(app: Arc<App>, stream: TcpStream, router: Router, conn
     let Some(tls) = &app.tls else {
         return serve_requests(&app, stream, router, connected).await;
     };
-    match timeout(app.limits.header_timeout, tls.accept(stream)).await {
-        Ok(Ok(Some(stream))) => serve_requests(&app, stream, router, connected).await,
-        Ok(Ok(None)) => {}
-        Ok(Err(error)) => {
+    let handshake = async { if begins(&stream).await { Some(tls.accept(stream).await) } else { None } };
+    match timeout(app.limits.header_timeout, handshake).await {
+        Ok(Some(Ok(Some(stream)))) => serve_requests(&app, stream, router, connected).await,
+        Ok(Some(Ok(None)) | None) => {}
+        Ok(Some(Err(error))) => {
             app.counters.handshakes_failed.increment();
             let reason = handshake_reason(&error);
             app.log_refusal(connected.peer(), TCP, reason, reason);
@@ -200,7 +210,7 @@ async fn serve_connection(app: Arc<App>, stream: TcpStream, router: Router, conn
         }
         Err(_) => {
             app.counters.handshakes_timed_out.increment();
-            debug!("TLS handshake timed out");
+            app.log_refusal(connected.peer(), TCP, LATE_TLS, LATE_TLS);
         }
     }
 }

@@ -1,5 +1,6 @@
 //! `GET /servers.json` and `GET /transports`.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -71,34 +72,46 @@ fn answer(app: &App, connected: &Connected, headers: &HeaderMap, body: impl FnOn
 }
 
 /// What refused requests have in the place of a transport.
-const REQUEST: &str = "HTTP";
+pub(super) const REQUEST: &str = "HTTP";
+
+/// What is logged of clients that ask too often.
+const TOO_MANY_REQUESTS: &str = "too many requests of one address or network";
 
 /// Why a request gets no answer, as a WebSocket would say it. Requests without an origin are of programs, and of pages that the relay
 /// serves.
 fn admit(app: &App, connected: &Connected, headers: &HeaderMap) -> Result<(), CloseReason> {
     let client = app.admission.client_of(connected.peer(), headers);
-    let refused = |class| app.log_refusal(client, REQUEST, class, class);
-    app.admission.admit_request(Now::read(), client.ip()).map_err(|refusal| match refusal {
-        Refusal::Forbidden(Forbidden::Banned | Forbidden::Origin) => {
-            app.counters.bans_refused.increment();
-            refused(BANNED);
-            CloseReason::Forbidden(BANNED)
-        }
-        Refusal::Close(reason) => {
-            app.counters.requests_refused.increment();
-            refused("too many requests of one address or network");
-            reason
-        }
-    })?;
+    admit_client(app, client, false)?;
     if headers.contains_key(ORIGIN) && !app.admission.admits_origin(headers) {
         app.counters.origins_refused.increment();
-        refused(FOREIGN_ORIGIN);
+        app.log_refusal(client, REQUEST, FOREIGN_ORIGIN, FOREIGN_ORIGIN);
         return Err(CloseReason::Forbidden(FOREIGN_ORIGIN));
     }
     Ok(())
 }
 
-fn status_of(reason: &CloseReason) -> StatusCode {
+/// Why a client gets no answer: it is banned, or asks too often.
+pub(super) fn admit_client(app: &App, client: SocketAddr, is_file: bool) -> Result<(), CloseReason> {
+    app.admission.admit_request(Now::read(), client.ip(), is_file).map_err(|refusal| match refusal {
+        Refusal::Forbidden(Forbidden::Banned | Forbidden::Origin) => {
+            refuse_banned(app, client);
+            CloseReason::Forbidden(BANNED)
+        }
+        Refusal::Close(reason) => {
+            app.counters.requests_refused.increment();
+            app.log_refusal(client, REQUEST, TOO_MANY_REQUESTS, TOO_MANY_REQUESTS);
+            reason
+        }
+    })
+}
+
+/// Counts and logs the request of a banned client.
+pub(super) fn refuse_banned(app: &App, client: SocketAddr) {
+    app.counters.bans_refused.increment();
+    app.log_refusal(client, REQUEST, BANNED, BANNED);
+}
+
+pub(super) fn status_of(reason: &CloseReason) -> StatusCode {
     if reason.kind() == CloseKind::Forbidden { StatusCode::FORBIDDEN } else { StatusCode::TOO_MANY_REQUESTS }
 }
 

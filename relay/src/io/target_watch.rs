@@ -1,8 +1,10 @@
 //! Notices when a game server answers no more pings, and when it does again, for one line of the log each.
 
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use crate::protocol::PONG_LIFETIME;
+use crate::target::TargetName;
 
 /// The shortest time between two lines about one game server, which may come and go all the time.
 const LINE_INTERVAL: Duration = Duration::from_secs(60);
@@ -53,6 +55,34 @@ impl TargetWatch {
     }
 }
 
+/// The lines about targets whose new clients go to another address.
+#[derive(Debug, Default)]
+pub(crate) struct MoveLog(BTreeMap<TargetName, Moves>);
+
+/// When a target had its last line, and how often its clients have moved since.
+#[derive(Debug, Clone, Copy)]
+struct Moves {
+    logged: Instant,
+    left_out: u64,
+}
+
+impl MoveLog {
+    /// Notes that a target has moved. If that has a line, returns how many had none since the last one.
+    pub(crate) fn note(&mut self, now: Instant, target: &TargetName) -> Option<u64> {
+        match self.0.get_mut(target) {
+            Some(moves) if now.saturating_duration_since(moves.logged) < LINE_INTERVAL => {
+                moves.left_out += 1;
+                None
+            }
+            last => {
+                let left_out = last.map_or(0, |moves| moves.left_out);
+                self.0.insert(target.clone(), Moves { logged: now, left_out: 0 });
+                Some(left_out)
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -78,6 +108,17 @@ mod tests {
         let mut watch = TargetWatch::new(start);
         assert_eq!(watch.note(start + 2 * SECOND, false), None);
         assert_eq!(watch.note(start + 3 * SECOND, false), Some(Change::Down));
+    }
+
+    #[test]
+    fn a_target_that_moves_all_the_time_has_a_line_a_minute() {
+        let start = Instant::now();
+        let mut log = MoveLog::default();
+        let (game, other) = ("game".parse().unwrap(), "other".parse().unwrap());
+        let lines: Vec<u64> =
+            (0..121).filter_map(|second| log.note(start + second * SECOND, &game)).collect();
+        assert_eq!(lines, [0, 59, 59]);
+        assert_eq!(log.note(start + 121 * SECOND, &other), Some(0), "each target has its own");
     }
 
     #[test]

@@ -2,7 +2,6 @@
 //!
 //! Nothing is recorded while datagrams pass: the counters are read when somebody asks for them.
 
-use std::fmt;
 use std::net::SocketAddr;
 use std::time::{Duration, SystemTime};
 
@@ -11,7 +10,7 @@ use metrics_exporter_prometheus::PrometheusBuilder;
 
 use super::log::suppressed;
 use crate::close::CloseKind;
-use crate::counters::Snapshot;
+use crate::counters::{Snapshot, label};
 use crate::flow::{Direction, DropReason, Unreachable};
 use crate::front::{FrontDropReason, FrontSnapshot};
 use crate::target::TargetName;
@@ -90,7 +89,8 @@ fn describe_gauges() {
     );
     describe_gauge!(
         "rakwire_relay_target_address_up",
-        "Whether an address of a target that has several is up."
+        "Whether an address of a target that has several counts as up: one of RakNet while it answers the relay's pings, one of another \
+         kind unless the network reported in the last 30 s that nothing is there, or clients of three networks had no answer for 10 s."
     );
     describe_gauge!(
         "rakwire_relay_target_latency_seconds",
@@ -285,18 +285,6 @@ fn record_gauges(gauges: &Gauges) {
     if let Some(since_1970) = since_1970 {
         gauge!("rakwire_relay_certificate_expiry_timestamp_seconds").set(since_1970.as_secs_f64());
     }
-}
-
-/// The name of a reason as a label: `ServerQueueFull` is `server_queue_full`.
-fn label(reason: impl fmt::Debug) -> String {
-    let mut label = String::new();
-    for character in format!("{reason:?}").chars() {
-        if character.is_uppercase() && !label.is_empty() {
-            label.push('_');
-        }
-        label.extend(character.to_lowercase());
-    }
-    label
 }
 
 #[cfg(test)]

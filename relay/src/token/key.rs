@@ -163,6 +163,13 @@ enum Verifying {
     Hmac(Box<[u8]>),
 }
 
+impl VerifyingKey {
+    /// Whether it makes tokens, too, so that others must not have it.
+    pub(crate) const fn is_secret(&self) -> bool {
+        matches!(self.0, Verifying::Hmac(_))
+    }
+}
+
 impl fmt::Debug for VerifyingKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("VerifyingKey").finish_non_exhaustive()

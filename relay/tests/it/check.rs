@@ -59,6 +59,15 @@ const CASES: &[(&str, &str)] = &[
         "FILE:1: targets.\"a=b\": put a name of 1 to 64 bytes and '=' before the address, as in \
          game=127.0.0.1:19132",
     ),
+    (
+        "BASEspare_addresses = [\"127.0.0.1:2\", \"127.0.0.1:3\", \"127.0.0.1:4\", \"127.0.0.1:5\", \
+         \"127.0.0.1:6\", \"127.0.0.1:7\", \"127.0.0.1:8\", \"127.0.0.1:9\"]\n",
+        "FILE:4: targets.game.spare_addresses: 8 further addresses are too many: write 7 at most",
+    ),
+    (
+        "BASEspare_addresses = [\"127.0.0.1:2\", \"UNRESOLVABLE\"]\n",
+        "FILE:4: targets.game.spare_addresses: cannot resolve 'UNRESOLVABLE' of target 'game' (LOOKUP): check the host",
+    ),
     // Ports.
     (
         "listen = \"UNRESOLVABLE\"\nGAME",

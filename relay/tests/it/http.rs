@@ -4,8 +4,10 @@ use std::fs;
 use std::path::Path;
 
 use rakwire_relay::{AllowedOrigin, Relay};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 
-use crate::support::{Running, Server, config, get, get_with, open_with_origin};
+use crate::support::{Running, Server, config, get, get_with, open_with_origin, within};
 
 #[tokio::test]
 async fn on_loopback_only_pages_of_this_machine_may_connect() {
@@ -102,6 +104,25 @@ async fn the_list_of_servers_is_for_those_who_are_not_banned_and_do_not_ask_too_
     assert_eq!(status("203.0.113.1").await, "429");
     assert_eq!(status("203.0.113.2").await, "200");
     assert_eq!((relay.snapshot().bans_refused, relay.snapshot().requests_refused), (1, 1));
+}
+
+#[tokio::test]
+async fn files_and_the_state_of_health_are_for_clients_that_do_not_ask_too_often() {
+    let mut config = config(Server::echo().await);
+    config.admission.exempt = Vec::new();
+    (config.clients.rate_per_address, config.clients.burst_per_address) = (1, 1);
+    let relay = Running::start(config).await;
+    let mut stream = TcpStream::connect(relay.address).await.unwrap();
+    let (mut answers, mut buffer) = (Vec::new(), vec![0; 4_096]);
+    // On one connection, as there is a limit of those, too.
+    for _ in 0..65 {
+        stream.write_all(b"GET /healthz HTTP/1.1\r\nHost: relay\r\n\r\n").await.unwrap();
+        let length = within(stream.read(&mut buffer)).await.unwrap();
+        answers.push(String::from_utf8(buffer[9..length.min(12)].to_vec()).unwrap());
+    }
+    assert_eq!(answers.iter().filter(|status| *status == "200").count(), 64, "{answers:?}");
+    assert_eq!(answers[64], "429");
+    assert_eq!(relay.snapshot().requests_refused, 1);
 }
 
 #[tokio::test]

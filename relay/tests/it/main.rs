@@ -15,6 +15,12 @@ mod connections;
 #[cfg(test)]
 mod deferred;
 #[cfg(test)]
+#[cfg(unix)]
+mod failover;
+#[cfg(test)]
+#[cfg(unix)]
+mod failures;
+#[cfg(test)]
 mod flows;
 #[cfg(test)]
 mod frames;

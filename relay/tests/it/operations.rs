@@ -4,22 +4,26 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use rakwire_relay::protocol::ProtocolKind;
+use rakwire_relay::token::SigningKey;
 use serde_json::Value;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::sleep;
 use tokio_tungstenite::tungstenite::Message;
 
+use crate::admission::key_file;
 use crate::front;
 use crate::program::{Program, relay};
 use crate::support::{
-    Client, Running, Server, TIMEOUT, config, directory, eventually, game, get, open_with_origin,
-    reserve_port, within,
+    Client, Running, Server, TIMEOUT, config, connect_from, directory, eventually, game, get,
+    open_with_origin, reserve_port, within,
 };
 use crate::webtransport::Session;
 
@@ -68,7 +72,7 @@ async fn the_admin_address_tells_of_health_and_counts() {
 }
 
 /// The metrics, once they have this line.
-async fn eventually_in(admin: SocketAddr, line: &str) -> String {
+pub(crate) async fn eventually_in(admin: SocketAddr, line: &str) -> String {
     within(async {
         loop {
             let (_, metrics) = get(admin, "/metrics").await;
@@ -184,7 +188,7 @@ impl Operated {
         Self { program, admin, log }
     }
 
-    fn signal(&self, signal: &str) {
+    pub(crate) fn signal(&self, signal: &str) {
         self.program.signal(signal);
     }
 
@@ -193,7 +197,7 @@ impl Operated {
     }
 
     /// Waits for its end, and returns its log.
-    async fn ended(mut self) -> Vec<Value> {
+    pub(crate) async fn ended(mut self) -> Vec<Value> {
         within(tokio::task::spawn_blocking(move || {
             let status = self.program.child.wait().unwrap();
             assert!(status.success(), "{status}");
@@ -322,6 +326,113 @@ async fn the_end_of_a_client_is_logged_with_what_it_was() {
     assert_eq!((&first["bytes_to_server"], &first["bytes_to_client"]), (&5.into(), &5.into()), "{first}");
     assert!(first["seconds"].is_u64() && first["reason"].is_string(), "{first}");
     assert_ne!(begun[0]["flow"], begun[1]["flow"]);
+}
+
+/// Opens connections from three networks of this machine: one that closes without a byte, one that stays silent, and one that sends
+/// nonsense. Returns which of them the log has among the refusals, and the reasons.
+async fn refused_connections(more: &[&str]) -> Vec<(String, String)> {
+    let relay = Operated::start(Server::echo().await, &[more, &["--header-timeout", "1"]].concat());
+    let from = async |network: u8| connect_from([127, 0, network, 1].into(), relay.program.address).await;
+    drop(from(1).await);
+    let silent = from(2).await;
+    let mut nonsense = from(3).await;
+    nonsense.write_all(b"GET / HTTP/1.1\r\nHost: relay\r\n\r\n").await.unwrap();
+    eventually_in(relay.admin, "rakwire_relay_refusals_total{reason=\"handshake_timeout\"} 1").await;
+    relay.signal("-TERM");
+    let log = relay.ended().await;
+    drop((silent, nonsense));
+    let refused = log.iter().filter(|line| line["message"] == "client refused");
+    let text = |line: &Value, field: &str| line[field].as_str().unwrap().to_owned();
+    let host = |line: &Value| text(line, "client").split(':').next().unwrap().to_owned();
+    let mut refused: Vec<_> = refused.map(|line| (host(line), text(line, "reason"))).collect();
+    refused.sort();
+    refused
+}
+
+#[tokio::test]
+async fn health_checks_that_send_nothing_are_not_among_the_refusals_but_silence_is() {
+    let proxies = ["--trusted-proxy", "127.0.0.0/8", "--proxy-protocol", "--allow-any-origin"];
+    for (more, late, wrong) in [
+        (
+            &proxies[..],
+            "sent no header of the PROXY protocol within",
+            "sent no header of the PROXY protocol, version 2",
+        ),
+        (&["--tls-self-signed"], "did not end its handshake by TLS within", "the client does not speak TLS"),
+    ] {
+        let refused = refused_connections(more).await;
+        let clients: Vec<&str> = refused.iter().map(|(client, _)| client.as_str()).collect();
+        assert_eq!(clients, ["127.0.2.1", "127.0.3.1"], "{refused:?}");
+        assert!(refused[0].1.contains(late) && refused[1].1.contains(wrong), "{refused:?}");
+    }
+}
+
+#[tokio::test]
+async fn files_with_secrets_that_every_user_can_read_are_warned_of() {
+    let (secret, public) = (SigningKey::hmac_sha256().unwrap(), SigningKey::ed25519().unwrap());
+    let [secret, public] =
+        [("exposed", secret), ("exposed.pub", public)].map(|(name, key)| key_file(name, &key));
+    let warned = async |mode: u32| {
+        fs::set_permissions(&secret, fs::Permissions::from_mode(mode)).unwrap();
+        let keys = ["--token-key", secret.to_str().unwrap(), "--token-key", public.to_str().unwrap()];
+        let relay = Operated::start(Server::echo().await, &keys);
+        relay.signal("-TERM");
+        let warnings = relay.ended().await.into_iter().filter(|line| line["level"] == "WARN");
+        warnings.map(|line| line["file"].as_str().unwrap_or_default().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(warned(0o644).await, [secret.to_str().unwrap()]);
+    assert_eq!(warned(0o640).await, [""; 0]);
+}
+
+/// Each of 2,000 clients may come five times a day, also with the longest addresses. With `--nocapture` the bytes are printed.
+#[tokio::test]
+async fn the_log_of_a_day_with_2_000_clients_has_at_most_5_mb() {
+    const SESSIONS: u64 = 50;
+    const LONGEST: &str = "[2001:db8:1111:2222:3333:4444:5555:6666]:65535";
+    let file = directory("log-of-a-day").join("log");
+    let log = Stdio::from(fs::File::create(&file).unwrap());
+    let program = Program::start_with(Server::echo().await, &[], log);
+    let size = || fs::metadata(&file).unwrap().len();
+    let begin = size();
+    for _ in 0..SESSIONS {
+        let mut client = Client::connect(program.address, "/ws?target=game").await;
+        echoes(&mut client).await;
+        client.message(Message::Close(None)).await;
+    }
+    let all_closed =
+        || fs::read_to_string(&file).unwrap().matches("client closed").count() as u64 == SESSIONS;
+    eventually("all clients have closed", all_closed).await;
+    let session = (size() - begin) / SESSIONS;
+    let longer = 2 * (LONGEST.len() - program.address.to_string().len()) as u64;
+    println!("a session has {session} bytes of log, and up to {} with long addresses", session + longer);
+    assert!((session + longer) * 2_000 * 5 <= 5_000_000, "{session} and {longer} bytes");
+}
+
+/// Those of banned clients have a line too, on connections of their own and of a proxy.
+#[tokio::test]
+async fn requests_of_banned_clients_are_logged() {
+    let bans = directory("banned-requests").join("bans");
+    fs::write(&bans, "127.0.0.1\n203.0.113.9\n").unwrap();
+    let relay = Operated::start(
+        Server::echo().await,
+        &["--bans", bans.to_str().unwrap(), "--trusted-proxy", "127.0.0.2", "--allow-any-origin"],
+    );
+    assert!(get(relay.program.address, "/healthz").await.0.starts_with("http/1.1 403"));
+    let mut proxy = connect_from([127, 0, 0, 2].into(), relay.program.address).await;
+    let request =
+        "GET /healthz HTTP/1.1\r\nHost: relay\r\nX-Forwarded-For: 203.0.113.9\r\nConnection: close\r\n\r\n";
+    proxy.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    within(proxy.read_to_string(&mut answer)).await.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 403"), "{answer}");
+    relay.signal("-TERM");
+    let log = relay.ended().await;
+    let refused: Vec<&Value> = log.iter().filter(|line| line["message"] == "client refused").collect();
+    let clients: Vec<&str> = refused.iter().map(|line| line["client"].as_str().unwrap()).collect();
+    assert!(clients.len() == 2 && clients[1].starts_with("203.0.113.9"), "{log:?}");
+    for line in refused {
+        assert_eq!((&line["transport"], &line["reason"]), (&"HTTP".into(), &"this address is banned".into()));
+    }
 }
 
 /// The second refusal of a reason has no line; other reasons do, in words that say what to change.
@@ -490,8 +601,6 @@ async fn thousands_of_connections_that_never_finish_take_little_and_keep_nobody_
 
 #[tokio::test]
 async fn a_header_without_end_is_refused() {
-    use tokio::io::{AsyncReadExt, AsyncWriteExt};
-
     let relay = Running::start(config(Server::echo().await)).await;
     let many = "a: b\r\n".repeat(200);
     let long = format!("a: {}\r\n", "b".repeat(100_000));
@@ -509,8 +618,6 @@ async fn a_header_without_end_is_refused() {
 
 #[tokio::test]
 async fn a_reader_that_stops_in_a_file_loses_its_connection() {
-    use tokio::io::AsyncWriteExt;
-
     let pages = directory("large");
     fs::write(pages.join("index.html"), "page").unwrap();
     fs::write(pages.join("large.bin"), vec![7; 32 * 1024 * 1024]).unwrap();

@@ -94,6 +94,26 @@ async fn targets_come_and_go_and_flows_stay() {
 }
 
 #[tokio::test]
+async fn a_reload_does_not_depend_on_the_name_that_is_listened_on_already() {
+    // A label of 64 bytes cannot be queried: the socket is there already, as that of a service manager.
+    let listen = format!("listen = \"{}.invalid:1\"\n", "a".repeat(64));
+    let (one, two) = (Server::echo().await, Server::echo().await);
+    let path = file("listen-name", &format!("{listen}{}", targets(&[("a", one)])));
+    let file = path.clone();
+    let load = move || -> Result<Loaded, LoadError> { Loaded::load(Some(&file), &[]) };
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let relay = Relay::bind_on(load().unwrap().config, Some(listener)).await.unwrap();
+    let reloader = relay.reloader(load);
+    fs::write(&path, format!("{listen}{}", targets(&[("b", two)]))).unwrap();
+    let changes = reloader.reload().await.unwrap().to_string();
+    assert_eq!(changes.matches("targets.a.address").count(), 1, "{changes}");
+    // Another name is one that a start would have to resolve.
+    let other = listen.replace(".invalid", ".test");
+    fs::write(&path, format!("{other}{}", targets(&[("b", two)]))).unwrap();
+    assert!(reloader.reload().await.unwrap_err().to_string().contains("cannot resolve"));
+}
+
+#[tokio::test]
 async fn a_client_comes_back_to_its_flow_although_its_target_is_gone() {
     let (one, two) = (Server::echo().await, Server::echo().await);
     let path = file("gone", &format!("{LISTEN}{}", targets(&[("a", one)])));

@@ -1,0 +1,164 @@
+//! Game servers with several addresses: where new clients go while one of them is down.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::process::Stdio;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rakwire_native::endpoint::{Endpoint, Options};
+use rakwire_native::raknet::{Delivery, RakNet};
+use rakwire_relay::Relay;
+use rakwire_relay::protocol::ProtocolKind;
+use serde_json::Value;
+use tokio::net::UdpSocket;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+use crate::front;
+use crate::operations::{Operated, eventually_in};
+use crate::program::relay;
+use crate::support::{Client, config, directory, game, within};
+
+const FIRST: &[u8] = b"\xFEfirst";
+const SECOND: &[u8] = b"\xFEsecond";
+
+/// How long a client waits for an answer before it tries again.
+const ANSWER_TIMEOUT: Duration = Duration::from_millis(500);
+
+/// A game server of RakNet that sends its name to each client.
+struct GameServer {
+    endpoint: Arc<Endpoint<RakNet>>,
+    address: SocketAddr,
+}
+
+impl GameServer {
+    async fn start(address: SocketAddr, name: &'static [u8]) -> Self {
+        let endpoint = Endpoint::bind(address, Options::<RakNet>::server(8).unwrap()).await.unwrap();
+        let endpoint = Arc::new(endpoint);
+        let (accepting, address) = (Arc::clone(&endpoint), endpoint.local_addr());
+        tokio::spawn(async move {
+            while let Some(connection) = accepting.accept().await {
+                tokio::spawn(async move {
+                    // It fails once the client has left.
+                    let _ = connection.send(name, Delivery::RELIABLE_ORDERED).await;
+                    connection.closed().await;
+                });
+            }
+        });
+        Self { endpoint, address }
+    }
+}
+
+/// The name of the game server that a new client of the front reaches, if there is one.
+async fn reached(front: SocketAddr) -> Option<Vec<u8>> {
+    let endpoint = front::client().await;
+    let connection = timeout(ANSWER_TIMEOUT, endpoint.connect(front)).await.ok()?.ok()?;
+    let name = timeout(ANSWER_TIMEOUT, connection.recv()).await.ok()??.bytes.to_vec();
+    connection.disconnect().await;
+    Some(name)
+}
+
+#[tokio::test]
+async fn new_clients_of_raknet_reach_the_server_that_is_up() {
+    let any = "127.0.0.1:0".parse().unwrap();
+    let (first, second) = (GameServer::start(any, FIRST).await, GameServer::start(any, SECOND).await);
+    let mut config = config(first.address);
+    game(&mut config).kind = ProtocolKind::RakNet;
+    game(&mut config).spare_addresses = vec![second.address.to_string().parse().unwrap()];
+    config.udp.listen = Some(any);
+    config.admin.listen = Some(any);
+    let bound = Relay::bind(config).await.unwrap();
+    let (front, admin) = (bound.udp_addr().unwrap(), bound.admin_addr().unwrap());
+    let (_stop, stopped) = oneshot::channel::<()>();
+    tokio::spawn(bound.run(async { drop(stopped.await) }));
+    let until = async |name: &[u8]| {
+        within(async { while reached(front).await.as_deref() != Some(name) {} }).await;
+    };
+    until(FIRST).await;
+
+    first.endpoint.close().await;
+    until(SECOND).await;
+    for _ in 0..3 {
+        assert_eq!(within(reached(front)).await.as_deref(), Some(SECOND), "no client is lost any more");
+    }
+
+    let up = |address: SocketAddr, is_up: u8| {
+        format!("rakwire_relay_target_address_up{{target=\"game\",address=\"{address}\"}} {is_up}")
+    };
+    eventually_in(admin, &up(first.address, 0)).await;
+    let back = GameServer::start(first.address, FIRST).await;
+    eventually_in(admin, &up(back.address, 1)).await;
+    assert_eq!(within(reached(front)).await.as_deref(), Some(SECOND), "they stay while it is up");
+    second.endpoint.close().await;
+    until(FIRST).await;
+}
+
+/// A game server that answers each datagram with its name.
+struct Answering {
+    address: SocketAddr,
+    task: JoinHandle<()>,
+}
+
+impl Answering {
+    async fn start(address: SocketAddr, name: &'static [u8]) -> Self {
+        let socket = UdpSocket::bind(address).await.unwrap();
+        let address = socket.local_addr().unwrap();
+        let task = tokio::spawn(async move {
+            let mut buffer = [0; 2_048];
+            loop {
+                let (_, from) = socket.recv_from(&mut buffer).await.unwrap();
+                socket.send_to(name, from).await.unwrap();
+            }
+        });
+        Self { address, task }
+    }
+
+    async fn kill(self) {
+        self.task.abort();
+        let _ = self.task.await;
+    }
+}
+
+#[tokio::test]
+async fn flows_show_which_server_is_up_and_the_log_names_the_move_once() {
+    let any = "127.0.0.1:0".parse().unwrap();
+    let (first, second) = (Answering::start(any, FIRST).await, Answering::start(any, SECOND).await);
+    let (one, two) = (first.address, second.address);
+    let file = directory("failover").join("relay.toml");
+    let target = format!("[targets.game]\naddress = \"{one}\"\nspare_addresses = [\"{two}\"]\n");
+    fs::write(&file, target).unwrap();
+    let mut command = relay();
+    command.args(["--config", file.to_str().unwrap(), "--log-format", "json"]);
+    command.args(["--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"]).stderr(Stdio::piped());
+    let relay = Operated::run(&mut command);
+    let address = relay.program.address;
+    let reached = async || {
+        let mut client = Client::connect(address, "/ws?target=game").await;
+        client.send(b"hello").await;
+        // The report that nothing listens comes with the next datagram.
+        client.send(b"hello").await;
+        timeout(ANSWER_TIMEOUT, client.receive()).await.ok()
+    };
+    let until = async |name: &[u8]| {
+        within(async { while reached().await.as_deref() != Some(name) {} }).await;
+    };
+    until(FIRST).await;
+    first.kill().await;
+    until(SECOND).await;
+    for _ in 0..3 {
+        assert_eq!(reached().await.as_deref(), Some(SECOND));
+    }
+    relay.signal("-TERM");
+    let log = relay.ended().await;
+    let lines = |message: &str| -> Vec<&Value> {
+        log.iter().filter(|line| line["message"] == message && line["level"] == "WARN").collect()
+    };
+    let moves = lines("new clients go to another address");
+    assert_eq!(moves.len(), 1, "{log:?}");
+    assert_eq!(moves[0]["old"], one.to_string());
+    assert_eq!(moves[0]["new"], two.to_string());
+    let unreachable = lines("the game server is unreachable; further reports are only counted");
+    assert_eq!(unreachable[0]["reason"], "nothing listens at its port", "{log:?}");
+}

@@ -1,0 +1,277 @@
+//! What an operator finds out from the program alone: each prepared failure is named by what it prints, logs and counts.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::net::{SocketAddr, TcpListener, UdpSocket};
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::time::Duration;
+
+use rakwire_relay::token::SigningKey;
+use rcgen::{CertificateParams, KeyPair, date_time_ymd};
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpStream;
+use tokio::time::sleep;
+
+use crate::admission::{key_file, token};
+use crate::program::{Program, refused, relay};
+use crate::support::{Client, Server, directory, get, get_with, open_with_origin, within};
+
+/// A relay in its own process, whose log goes to a file.
+struct Watched {
+    program: Program,
+    admin: SocketAddr,
+    log: PathBuf,
+}
+
+impl Watched {
+    fn start(name: &str, target: &str, more: &[&str]) -> Self {
+        let log = directory("failures").join(format!("{name}-{}.log", std::process::id()));
+        let mut command = relay();
+        command.args(["--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--target", target]);
+        command.args(more).stdout(Stdio::piped()).stderr(Stdio::from(fs::File::create(&log).unwrap()));
+        let mut child = command.spawn().unwrap();
+        // One reader for both lines, as it reads ahead.
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
+        let mut after =
+            |begin: &str| lines.find_map(|line| line.strip_prefix(begin)?.split("://").nth(1)?.parse().ok());
+        let (address, admin) = (after("listening on ").unwrap(), after("monitoring on ").unwrap());
+        Self { program: Program { child, address }, admin, log }
+    }
+
+    const fn address(&self) -> SocketAddr {
+        self.program.address
+    }
+
+    /// Waits for a line of the log that says this in the operator's words, and for a series of the metrics that counts it.
+    async fn tells(&self, said: &str, series: &str) {
+        let found = within(async {
+            loop {
+                let log = fs::read_to_string(&self.log).unwrap();
+                let metrics = get(self.admin, "/metrics").await.1;
+                let is_counted = series.is_empty()
+                    || metrics.lines().any(|line| line.starts_with(series) && !line.ends_with(" 0"));
+                if let Some(line) = log.lines().find(|line| line.contains(said)).filter(|_| is_counted) {
+                    return line.to_owned();
+                }
+                sleep(Duration::from_millis(50)).await;
+            }
+        });
+        let line = found.await;
+        for word in ["Some(", "None", "Err(", "Error {", "Os {"] {
+            assert!(!line.contains(word), "{line}");
+        }
+    }
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.log);
+    }
+}
+
+/// Failures that keep a relay from starting: one line that names the reason and what to change.
+#[test]
+fn a_relay_that_cannot_start_says_why() {
+    let files = directory("failures");
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = taken.local_addr().unwrap().to_string();
+    let missing = files.join("missing.pem");
+    let missing = missing.to_str().unwrap();
+    let config = files.join("misspelt.toml");
+    fs::write(&config, "[targets.game]\naddress = \"127.0.0.1:1\"\n[limits]\nmax_client = 5\n").unwrap();
+    let game: &[&str] = &["--listen", "127.0.0.1:0", "--target", "game=127.0.0.1:19132"];
+    let cases: [(&[&str], &[&str], &str); 9] = [
+        (&["--listen", &taken, "--target", "game=127.0.0.1:1"], &[], "choose another --listen"),
+        (game, &["--admin-listen", &taken], "choose another --admin-listen"),
+        (
+            &["--listen", "127.0.0.1:0", "--target", "game=169.254.169.254:80"],
+            &[],
+            "use the address of the game server",
+        ),
+        (game, &["--tls-certificate", missing, "--tls-key", missing], "check the path and the permissions"),
+        (&["--config", config.to_str().unwrap()], &[], "did you mean max_clients?"),
+        (game, &["--proxy-protocol"], "trusted-proxy"),
+        (game, &["--discover", "rediss://10.0.0.2/", "--discover-ca", missing], "missing.pem"),
+        (game, &["--discover", "http://10.0.0.2/"], "write it as redis://HOST:PORT/, rediss://HOST:PORT/"),
+        (game, &["--bans", missing], "missing.pem"),
+    ];
+    for (arguments, more, said) in cases {
+        let line = refused(&[arguments, more].concat());
+        assert!(line.starts_with("error: ") && line.contains(said), "{said}: {line}");
+    }
+}
+
+#[tokio::test]
+async fn a_game_server_that_is_down_and_a_store_that_is_away_are_told() {
+    let closed = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let store = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let more = ["--target", &format!("raw={closed}"), "--discover", &format!("redis://{store}/")];
+    let relay = Watched::start("down", &format!("game={closed},kind=raknet"), &more);
+    relay
+        .tells(
+            "the game server does not answer pings",
+            "rakwire_relay_server_unreachable_total{target=\"game\",",
+        )
+        .await;
+    relay.tells("the store of servers cannot be reached", "rakwire_relay_store_failures_total").await;
+    let mut client = Client::connect(relay.address(), "/ws?target=raw").await;
+    // The report comes with the next datagram.
+    client.send(b"hello").await;
+    client.send(b"hello").await;
+    relay
+        .tells("the game server is unreachable", "rakwire_relay_server_unreachable_total{target=\"raw\",")
+        .await;
+}
+
+#[tokio::test]
+async fn clients_that_are_refused_are_told_of_with_the_reason() {
+    let server = Server::echo().await;
+    let target = format!("game={server}");
+    let relay = Watched::start("origins", &target, &["--allow-origin", "https://play.example.org"]);
+    assert_eq!(open_with_origin(relay.address(), Some("https://evil.example.org")).await, Err(4403));
+    relay
+        .tells("does not accept pages of this origin", "rakwire_relay_refusals_total{reason=\"origin\"}")
+        .await;
+    assert_eq!(open_with_origin(relay.address(), None).await, Err(4403));
+    relay.tells("the request names no origin", "rakwire_relay_refusals_total{reason=\"origin\"}").await;
+    let pages = Watched::start("pages", &target, &["--allow-origin", "https://play.example.org"]);
+    let other = get_with(pages.address(), "/servers.json", &[("Origin", "https://evil.example.org")]).await;
+    assert!(other.0.starts_with("http/1.1 403"), "{}", other.0);
+    pages.tells("transport=HTTP", "rakwire_relay_refusals_total{reason=\"origin\"}").await;
+    get(relay.address(), "/ws?target=game").await;
+    relay
+        .tells(
+            "has to pass the headers Upgrade and Connection on",
+            "rakwire_relay_refusals_total{reason=\"handshake\"}",
+        )
+        .await;
+    let forwarded = get_with(
+        relay.address(),
+        "/ws?target=game",
+        &[
+            ("X-Forwarded-For", "192.0.2.1"),
+            ("Connection", "Upgrade"),
+            ("Upgrade", "websocket"),
+            ("Sec-WebSocket-Version", "13"),
+            ("Sec-WebSocket-Key", "AAAAAAAAAAAAAAAAAAAAAA=="),
+        ],
+    );
+    // The answer is a WebSocket, which may stay open.
+    tokio::select! {
+        _ = forwarded => {}
+        () = relay.tells("put it into admission.trusted_proxies", "") => {}
+    }
+    let mut nonsense = TcpStream::connect(relay.address()).await.unwrap();
+    nonsense.write_all(b"\x0d\x0a\x0d\x0a\x00\x0d\x0a\x51\x55\x49\x54\x0a\x21\x11").await.unwrap();
+    relay.tells("no request by HTTP came", "").await;
+
+    let bans = directory("failures").join("bans");
+    fs::write(&bans, "127.0.0.1\n").unwrap();
+    let relay = Watched::start("banned", &target, &["--bans", bans.to_str().unwrap()]);
+    assert_eq!(open_with_origin(relay.address(), None).await, Err(4403));
+    relay.tells("this address is banned", "rakwire_relay_refusals_total{reason=\"banned\"}").await;
+}
+
+#[tokio::test]
+async fn tokens_and_targets_that_are_wrong_are_told_of() {
+    let key = SigningKey::ed25519().unwrap();
+    let key_path = key_file("failures", &key);
+    let target = format!("game={}", Server::echo().await);
+    let relay = Watched::start("tokens", &target, &["--token-key", key_path.to_str().unwrap()]);
+    let expired = token(&key, |claims| claims.exp -= 600);
+    let foreign = token(&SigningKey::ed25519().unwrap(), |_| {});
+    let refused = "rakwire_relay_closes_total{reason=\"token_refused\"}";
+    for (query, said) in [
+        (String::new(), "a token is needed"),
+        (format!("&token={expired}"), "the token has expired"),
+        (format!("&token={foreign}"), "the token is not valid"),
+    ] {
+        let client = Client::connect(relay.address(), &format!("/ws?target=game{query}")).await;
+        assert_eq!(client.closed().await.0, 4401);
+        relay.tells(said, refused).await;
+    }
+    let relay = Watched::start("targets", &target, &[]);
+    Client::connect(relay.address(), "/ws?target=lobby").await.closed().await;
+    relay
+        .tells(
+            "unknown target 'lobby'; this relay offers: game",
+            "rakwire_relay_closes_total{reason=\"unknown_target\"}",
+        )
+        .await;
+    Client::connect(relay.address(), "/ws").await.closed().await;
+    relay.tells("no target given", "rakwire_relay_closes_total{reason=\"missing_target\"}").await;
+}
+
+#[tokio::test]
+async fn limits_that_are_reached_are_told_of() {
+    let target = format!("game={}", Server::echo().await);
+    let limited = "rakwire_relay_closes_total{reason=\"address_limit\"}";
+    for (name, limits, said, series) in [
+        ("address", &["--clients-per-address", "1"][..], "too many clients of your address", limited),
+        (
+            "all",
+            &["--max-clients", "1"],
+            "this relay has its maximum of 1 clients",
+            "rakwire_relay_closes_total{reason=\"too_many_clients\"}",
+        ),
+    ] {
+        // This machine's clients count as any other's.
+        let exempt = ["--exempt", "192.0.2.1"];
+        let relay = Watched::start(name, &target, &[limits, &exempt].concat());
+        let mut first = Client::connect(relay.address(), "/ws?target=game").await;
+        first.send(b"hello").await;
+        assert_eq!(first.receive().await, b"hello");
+        Client::connect(relay.address(), "/ws?target=game").await.closed().await;
+        relay.tells(said, series).await;
+    }
+}
+
+#[tokio::test]
+async fn certificates_proxies_and_shutdowns_are_told_of() {
+    let target = format!("game={}", Server::echo().await);
+    let pair = KeyPair::generate().unwrap();
+    let mut params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
+    (params.not_before, params.not_after) = (date_time_ymd(2020, 1, 1), date_time_ymd(2021, 1, 1));
+    let (certificate, key) = (directory("failures").join("old.pem"), directory("failures").join("old.key"));
+    fs::write(&certificate, params.self_signed(&pair).unwrap().pem()).unwrap();
+    fs::write(&key, pair.serialize_pem()).unwrap();
+    let tls = ["--tls-certificate", certificate.to_str().unwrap(), "--tls-key", key.to_str().unwrap()];
+    let relay = Watched::start("expired", &target, &tls);
+    relay.tells("the certificate has expired", "rakwire_relay_certificate_expiry_timestamp_seconds").await;
+    let mut plain = TcpStream::connect(relay.address()).await.unwrap();
+    plain.write_all(b"GET / HTTP/1.1\r\n\r\n").await.unwrap();
+    relay.tells("the client does not speak TLS", "rakwire_relay_refusals_total{reason=\"handshake\"}").await;
+
+    let proxy = ["--trusted-proxy", "127.0.0.1", "--proxy-protocol", "--allow-any-origin"];
+    let relay = Watched::start("no-header", &target, &proxy);
+    let mut plain = TcpStream::connect(relay.address()).await.unwrap();
+    plain.write_all(b"GET /healthz HTTP/1.1\r\nHost: relay\r\n\r\n").await.unwrap();
+    relay
+        .tells(
+            "sent no header of the PROXY protocol",
+            "rakwire_relay_refusals_total{reason=\"proxy_header\"}",
+        )
+        .await;
+
+    let relay = Watched::start("drain", &target, &["--drain-timeout", "3600"]);
+    let mut client = Client::connect(relay.address(), "/ws?target=game").await;
+    client.send(b"hello").await;
+    assert_eq!(client.receive().await, b"hello");
+    relay.program.signal("-TERM");
+    relay.tells("clients=1", "rakwire_relay_draining 1").await;
+}
+
+/// A log that nobody reads ends no game, and what is lost of it is counted.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_log_on_a_full_disk_ends_no_game() {
+    let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let program = Program::start_with(Server::echo().await, &[], Stdio::from(full));
+    for _ in 0..2 {
+        let mut client = Client::connect(program.address, "/ws?target=game").await;
+        client.send(b"hello").await;
+        assert_eq!(client.receive().await, b"hello");
+    }
+    program.shut_down();
+}
