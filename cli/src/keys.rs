@@ -1,11 +1,13 @@
 //! Keys in arguments.
 
+use std::io::{self, Write};
 use std::path::Path;
 use std::str::FromStr;
 use std::sync::Arc;
 
 use rakwire_native::secure::{KeyHash, PublicKey, ServerTrust, StaticKey, TokenKey};
 use rakwire_native::{KeyFileError, KeyLogFile, Security, read_key_file, read_token_key_file};
+use rakwire_udp::private_file;
 
 use crate::failure::Failure;
 
@@ -30,12 +32,26 @@ impl FromStr for TrustArgument {
 
 /// The key in a file that `option` names.
 pub(crate) fn read(option: &str, file: &Path) -> Result<StaticKey, Failure> {
+    warn_if_exposed(option, file);
     read_key_file(file).map_err(|error| unreadable(option, file, &error, "rakwire keygen"))
 }
 
 /// The token key in a file that `option` names.
 pub(crate) fn read_token_key(option: &str, file: &Path) -> Result<TokenKey, Failure> {
+    warn_if_exposed(option, file);
     read_token_key_file(file).map_err(|error| unreadable(option, file, &error, "rakwire keygen --token"))
+}
+
+/// Prints a line about a file with a secret that every user of this machine can read.
+pub(crate) fn warn_if_exposed(option: &str, file: &Path) {
+    if private_file::is_exposed(file) {
+        let file = file.display();
+        // A failure to print changes nothing.
+        let _ = writeln!(
+            io::stderr(),
+            "warning: {option} {file}: every user can read it; change its mode to 0600"
+        );
+    }
 }
 
 /// Has the keys of all connections written to the file of `--key-log`.

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use crate::failure::Failure;
+use crate::keys::warn_if_exposed;
 
 /// The variable with a password.
 const VARIABLE: &str = "RAKWIRE_PASSWORD";
@@ -37,6 +38,7 @@ impl PasswordArguments {
         let refuse = |reason: &dyn std::fmt::Display| {
             Failure::usage(format!("--password-file: {} {reason}", path.display()))
         };
+        warn_if_exposed("--password-file", path);
         let text =
             std::fs::read_to_string(path).map_err(|error| refuse(&format!("cannot be read ({error})")))?;
         match text.lines().next() {

@@ -114,6 +114,16 @@ fn a_password_comes_from_a_file_too() {
     let file = std::env::temp_dir().join(format!("rakwire-{}-password-of-echo", std::process::id()));
     std::fs::write(&file, "friends\n").expect("a writable folder");
     let path = file.to_str().expect("text");
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        let mode = |mode| std::fs::set_permissions(&file, std::fs::Permissions::from_mode(mode));
+        mode(0o644).expect("our own file");
+        let server = start_echo(&["--password-file", path]);
+        let (_, text) = interrupt(server);
+        assert!(text.starts_with("warning: --password-file ") && text.contains("0600"), "{text}");
+        mode(0o600).expect("our own file");
+    }
     let server = start_echo(&["--password-file", path]);
     fails(&["send", &server.announced, "x"], 1, "--password");
     assert_eq!(rakwire(&["send", &server.announced, "x", "--password-file", path]).status, Some(0));

@@ -28,6 +28,7 @@
 //! ```
 
 mod error;
+mod names;
 mod patches;
 mod source;
 mod store;

@@ -11,6 +11,7 @@ use crate::files::{Entry, PatchStep, StorageError, Store};
 use sha2::{Digest, Sha256};
 
 use super::error::DirectoryError;
+use super::names::mean_files_to_windows;
 use super::patches::{self, Patcher, StepError};
 use super::usage::{DirectoryLimit, DirectoryLimits, Usage};
 use super::{PARTS, shown};
@@ -154,8 +155,12 @@ impl DirectoryStore {
 
     fn try_begin(&mut self, number: u32, entry: &Entry<'_>) -> io::Result<u64> {
         let name = core::str::from_utf8(entry.path).map_err(io::Error::other)?;
-        if name.split('/').next() == Some(PARTS) {
+        // Not every system tells letters of either case apart.
+        if name.split('/').next().is_some_and(|first| first.eq_ignore_ascii_case(PARTS)) {
             return Err(io::Error::other("the name is kept for parts of files"));
+        }
+        if cfg!(windows) && !mean_files_to_windows(name) {
+            return Err(io::Error::other("Windows gives the name another meaning"));
         }
         let path = self.place(name)?;
         check_file(&path)?;
@@ -563,6 +568,16 @@ mod tests {
         assert_eq!(store.finish(3), Err(StorageError));
         let error = store.error.take().expect("a reason");
         assert!(matches!(error, DirectoryError::Exceeds(_, DirectoryLimit::Directories(3))), "{error}");
+        fs::remove_dir_all(&store.root).expect("it is there");
+    }
+
+    #[test]
+    fn the_directory_of_parts_takes_no_file_in_either_case() {
+        let mut store = store("letters", 3);
+        for path in [".rakwire-part/a", ".RAKWIRE-Part/a", ".rakwire-part"] {
+            assert_eq!(begin(&mut store, 0, path), Err(StorageError), "{path}");
+        }
+        begin(&mut store, 0, ".rakwire-parts/a").expect("a part");
         fs::remove_dir_all(&store.root).expect("it is there");
     }
 

@@ -300,7 +300,8 @@ const CLI: Crate = Crate {
     root: "cli/src/main.rs",
     layers: &[
         Layer::apart(&["failure", "hex", "text"]),
-        Layer::apart(&["connection", "host", "keys", "password", "protocol", "tls"]),
+        Layer::apart(&["connection", "host", "keys", "protocol", "tls"]),
+        Layer::together(&["password"]),
         Layer::together(&["capture"]),
         Layer::together(&["transfer", "transfer::*"]),
         // The commands.
