@@ -20,8 +20,7 @@ for (const transport of ["auto", "websocket"]) {
   });
 }
 
-// By WebTransport the disconnect does not always get through: docs/failures.md.
-for (const way of WAYS.filter(({ transport }) => transport !== "webtransport")) {
+for (const way of WAYS) {
   const atOwnAddress = way.transport === "webrtc";
   test(`a connection in Firefox ends with its tab: ${nameOf(way)}`, { skip: atOwnAddress && NO_ADDRESS }, async (t) => {
     const firefox = await openFirefox();

@@ -7,36 +7,39 @@ import { WebSocket } from "ws";
 
 import { connect } from "rakwire";
 
+import { DISCONNECTED, LEAVE } from "./leave.mjs";
 import { openWith } from "./package-page.mjs";
 import { PROTOCOLS } from "./protocols.mjs";
 import { LIMIT_MS, next, startLoggedEcho, startRelay, until } from "./support.mjs";
 
-/** How a page is left. */
-const LEAVE = {
-  closed: (page) => page.close(),
-  reloaded: (page) => page.reload(),
-  "navigated away from": (page) => page.goto("about:blank"),
-};
-
-const DISCONNECTED = /disconnected .*the other peer disconnected/;
+/** For which reasons connections to a server have ended. */
+const ends = (echo) => echo.logged().match(/(?<= disconnected .*reason=).*/g) ?? [];
 
 for (const protocol of PROTOCOLS) {
   const kind = protocol.name === "RakNet" ? "raknet" : "game-protocol";
-  for (const [how, leave] of Object.entries(LEAVE)) {
-    test(`${protocol.name}: the server of a page with a WebSocket that is ${how} hears that the player has gone`, async (t) => {
-      const echo = await startLoggedEcho(t, ...protocol.echo);
-      // What the page sends last may be lost with it, so that the relay says it as well.
-      const { page, url } = await openWith(t, { game: `${echo.address},kind=${kind}` });
+  test(`${protocol.name}: the server of a page with a WebSocket that is left in any way hears that the player has gone`, async (t) => {
+    const echo = await startLoggedEcho(t, ...protocol.echo);
+    // What the page sends last may be lost with it, so that the relay says it as well.
+    const { page: first, url } = await openWith(t, { game: `${echo.address},kind=${kind}` });
+    const reasons = {};
+    for (const [how, leave] of Object.entries(LEAVE)) {
+      const page = await first.context().browser().newPage();
+      await page.goto(first.url());
       await page.evaluate(async ([address, options]) => {
         const { connect } = await import("/dist/index.js");
         globalThis.connection = await connect(address, { target: "game", transport: "websocket", timeoutMs: 60_000, ...options });
         // Something is on its way when the page goes.
         globalThis.addEventListener("pagehide", () => globalThis.connection.send(new Uint8Array(1_000).fill(0xfe)), { capture: true });
       }, [url, protocol.options]);
-      await leave(page);
-      await until(() => DISCONNECTED.test(echo.logged()), "the server hears of it");
-    });
-  }
+      const before = ends(echo).length;
+      const left = leave(page).catch(() => undefined);
+      await until(() => ends(echo).length > before, `the server hears of it: ${how}`);
+      reasons[how] = ends(echo).at(-1);
+      await left;
+      await page.close();
+    }
+    assert.deepEqual(reasons, Object.fromEntries(Object.keys(LEAVE).map((how) => [how, DISCONNECTED])));
+  });
 
   test(`${protocol.name}: a relay that knows the protocol tells the server of a client that has closed its WebSocket`, async (t) => {
     const echo = await startLoggedEcho(t, ...protocol.echo);
@@ -53,7 +56,8 @@ for (const protocol of PROTOCOLS) {
     await next(connection);
     // As a browser does for a page that is gone.
     sockets[0].close(1001);
-    await until(() => DISCONNECTED.test(echo.logged()), "the server hears of it");
+    await until(() => ends(echo).length === 1, "the server hears of it");
+    assert.deepEqual(ends(echo), [DISCONNECTED]);
   });
 }
 
@@ -81,9 +85,22 @@ for (const protocol of PROTOCOLS) {
       return [(await globalThis.idle.closed).code, await globalThis.attempt];
     });
     assert.deepEqual([ended, errors], [["page-left", "page-left"], []]);
-    await until(() => DISCONNECTED.test(echo.logged()), "the server hears of it");
+    await until(() => ends(echo).length === 1, "the server hears of it");
+    assert.deepEqual(ends(echo), [DISCONNECTED]);
   });
 }
+
+test("a relay that knows the protocol tells the server of a page that is gone without closing its WebTransport session", async (t) => {
+  const echo = await startLoggedEcho(t);
+  const { page, url } = await openWith(t, { game: `${echo.address},kind=raknet` });
+  await page.evaluate(async (address) => {
+    const { connect } = await import("/dist/index.js");
+    globalThis.connection = await connect(address, { target: "game", transport: "webtransport", timeoutMs: 60_000, endWithPage: false });
+  }, url);
+  await page.close();
+  await until(() => ends(echo).length === 1, "the server hears of it");
+  assert.deepEqual(ends(echo), [DISCONNECTED]);
+});
 
 test("a connection says that it ended with its page, unless it is to outlive it", async (t) => {
   const echo = await startLoggedEcho(t);

@@ -10,11 +10,15 @@ import { outlives, spoilWebTransport } from "./spoiled.mjs";
 const settled = () => new Promise((resolve) => setImmediate(resolve));
 const OFFER = { port: 4433, path: "/wt", certificate_hashes: ["AAEC"] };
 
-/** An open carrier over a session with these datagrams. */
-async function openCarrier(t, datagrams) {
+/** An open carrier over a session with these datagrams, which the browser takes as `take` says. */
+async function openCarrier(t, datagrams, take = () => undefined) {
   const played = { written: [], told: [] };
   played.readable = new ReadableStream({ start: (controller) => (played.controller = controller) });
-  const writable = new WritableStream({ write: (datagram) => void played.written.push(datagram) });
+  const write = async (datagram) => {
+    await take();
+    played.written.push(datagram);
+  };
+  const writable = new WritableStream({ write });
   globalThis.WebTransport = class {
     ready = Promise.resolve();
     closed = new Promise((resolve) => (played.end = resolve));
@@ -24,6 +28,7 @@ async function openCarrier(t, datagrams) {
     }
     close(info) {
       played.closed = info;
+      played.beforeClose = played.written.length;
     }
   };
   t.after(() => delete globalThis.WebTransport);
@@ -118,6 +123,44 @@ test("datagrams leave by a stream that is made for them where a browser makes su
   await settled();
   assert.deepEqual(played.written[0], Uint8Array.of(1, 2));
   assert.equal(new TextDecoder().decode(played.written[1]), 'rakwire:{"type":"flow"}');
+});
+
+test("a session is closed once the browser has taken what was sent before, and at once where nothing was", async (t) => {
+  const idle = await openCarrier(t, usual(1_200));
+  idle.carrier.close();
+  assert.deepEqual(idle.played.closed, { closeCode: 1000, reason: "" });
+  const { carrier, played } = await openCarrier(t, usual(1_200));
+  carrier.send(Uint8Array.of(1));
+  carrier.send(Uint8Array.of(2));
+  carrier.close();
+  assert.equal(played.closed, undefined);
+  await settled();
+  assert.deepEqual([played.closed, played.beforeClose], [{ closeCode: 1000, reason: "" }, 2]);
+});
+
+test("a session whose page is left is closed in the same task, after what the browser takes in that", async (t) => {
+  for (const [take, beforeClose] of [[undefined, 3], [() => new Promise(() => undefined), 0]]) {
+    const { carrier, played } = await openCarrier(t, usual(1_200), take);
+    [1, 2, 3].forEach((byte) => carrier.send(Uint8Array.of(byte)));
+    carrier.close(true);
+    assert.equal(played.closed, undefined);
+    for (let round = 0; round < 200; round += 1) {
+      await undefined;
+    }
+    assert.deepEqual([played.closed, played.beforeClose], [{ closeCode: 1000, reason: "" }, beforeClose]);
+  }
+});
+
+test("a session is closed in time though the browser takes nothing", async (t) => {
+  const { carrier, played } = await openCarrier(t, usual(1_200), () => new Promise(() => undefined));
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  carrier.send(Uint8Array.of(1));
+  carrier.close();
+  carrier.close();
+  t.mock.timers.tick(249);
+  assert.equal(played.closed, undefined);
+  t.mock.timers.tick(1);
+  assert.deepEqual([played.closed, played.beforeClose], [{ closeCode: 1000, reason: "" }, 0]);
 });
 
 test("a datagram with the prefix is a control message, and the end of a session has the relay's code", async (t) => {

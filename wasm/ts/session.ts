@@ -5,7 +5,7 @@ import type { ErrorCode } from "./errors.js";
 import { fromThrown, notConnected } from "./errors.js";
 import { Loop } from "./loop.js";
 import { checkBytes } from "./message-bytes.js";
-import { onPageLeft, PAGE_LEFT } from "./page.js";
+import { hasPage, onPageLeft, PAGE_LEFT } from "./page.js";
 import type { Peer, PeerEvents, PeerSettings } from "./peer.js";
 import type { PeerStats } from "./stats.js";
 import { describeStats } from "./stats.js";
@@ -115,7 +115,8 @@ export class Session implements SessionLike, TransportEvents, PeerEvents {
       (thrown) => this.#fail(thrown),
       () => this.#senders.update(),
     );
-    this.#stay = endWithPage ? onPageLeft(() => this.leave()) : () => undefined;
+    const isFragile = (): boolean => this.transport === "webtransport";
+    this.#stay = endWithPage ? onPageLeft(() => this.leave(), isFragile) : () => undefined;
   }
 
   send(bytes: Uint8Array, options: SendOptions): void {
@@ -372,7 +373,7 @@ export class Session implements SessionLike, TransportEvents, PeerEvents {
     } catch {
       this.#lastStats ??= describeStats([], []);
     }
-    this.#transport.close();
+    this.#transport.close(this.#isLeaving && hasPage());
     for (const resolve of this.#receipts.values()) {
       resolve("unknown");
     }

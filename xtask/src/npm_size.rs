@@ -16,7 +16,7 @@ const SCRIPT: &str = "sizes.mjs";
 const TOLERANCE: u64 = 2;
 /// How many bytes the smallest entry may have with gzip: WebAssembly and glue, and of these the glue.
 const MOST_TOTAL: u64 = 40_000;
-const MOST_GLUE: u64 = 15_424;
+const MOST_GLUE: u64 = 15_616;
 
 /// The sizes of an entry, with gzip.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

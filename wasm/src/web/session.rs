@@ -22,6 +22,8 @@ const MAX_AGE_MS: f64 = 500.0;
 /// How many datagrams may wait in the browser in each direction.
 const MAX_WAITING: f64 = 256.0;
 /// What Safari takes, and what every relay has room for in a packet of QUIC. RakNet's MTU is 28 bytes more: 1,052.
+/// How long a session that is closed stays for what was sent before, such as a disconnect: browsers drop what they have not taken.
+const LAST_MS: f64 = 250.0;
 const LONGEST_DATAGRAM: usize = 1_024;
 /// The id of RakNet's first request, which is padded to the MTU that it proposes.
 const REQUEST_1: u8 = 0x05;
@@ -74,7 +76,7 @@ pub(super) fn is_there() -> bool {
     Reflect::get(&global(), &"WebTransport".into()).is_ok_and(|class| class.is_function())
 }
 
-/// An open or opening session. Dropping it closes it.
+/// An open or opening session. Dropping it closes it, once the browser has taken what was sent.
 #[derive(Debug)]
 pub(super) struct Session(Rc<Shared>);
 
@@ -133,6 +135,9 @@ impl Session {
             let _ = JsFuture::from(written).await;
             shared.buffered.set(shared.buffered.get().saturating_sub(length));
         });
+            if shared.is_over.get() && shared.buffered.get() == 0 {
+                shared.close();
+            }
     }
 }
 
@@ -140,7 +145,12 @@ impl Drop for Session {
     fn drop(&mut self) {
         self.0.is_over.set(true);
         self.0.giving_up.abort();
-        self.0.close();
+        if self.0.buffered.get() == 0 {
+            self.0.close();
+        } else {
+            let shared = Rc::clone(&self.0);
+            set_timeout(Closure::once_into_js(move || shared.close()).unchecked_ref(), LAST_MS);
+        }
     }
 }
 

@@ -44,8 +44,11 @@ export interface Carrier {
   send(datagram: Uint8Array): void;
   /** Asks for the message `flow`. On a carrier that loses messages it may have to be repeated. */
   requestFlow(): void;
-  /** Closes it, and with it the flow that it has, without further callbacks. */
-  close(): void;
+  /**
+   * Closes it, and with it the flow that it has, without further callbacks. What was sent before leaves before, as far as it does before
+   * the end of the task where nothing comes later.
+   */
+  close(isLast?: boolean): void;
 }
 
 /** What a carrier is opened for. */

@@ -154,12 +154,12 @@ export class RelayTransport implements Transport {
     leg.carrier.send(fitted);
   }
 
-  close(): void {
+  close(isLast = false): void {
     this.#events = undefined;
     this.#abort.abort();
     this.#running.forEach((timer) => this.#timers.clear(timer));
     this.#race?.cancel();
-    [this.#active?.carrier, this.#next?.carrier].forEach((carrier) => carrier?.close());
+    [this.#active?.carrier, this.#next?.carrier].forEach((carrier) => carrier?.close(isLast));
     this.#active = this.#next = undefined;
     this.#closeSilent();
   }

@@ -41,8 +41,8 @@ export interface Transport {
   /** Whether {@link send} keeps nothing of the bytes that it is given. Without it, it gets a copy that is its own. */
   readonly sendsAtOnce?: boolean;
   send(datagram: Uint8Array): void;
-  /** Closes it after what it has taken, without further callbacks. */
-  close(): void;
+  /** Closes it after what it has taken, without further callbacks; where nothing comes later, after what it can send now. */
+  close(isLast?: boolean): void;
 }
 
 /** Where a transport leads, and by what means. Without `webSocket` it can be passed to another thread. */

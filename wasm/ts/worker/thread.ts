@@ -55,7 +55,7 @@ export class WorkerThread implements PeerWorker {
     };
     const session = new RemoteSession(post, settings, owner, () => this.#forget(number));
     this.#sessions.set(number, session);
-    this.#stay ??= onPageLeft(() => this.#leave());
+    this.#stay ??= onPageLeft(() => this.#leave(), () => true);
     try {
       this.#worker ??= this.#listen(this.#start());
     } catch (cause) {

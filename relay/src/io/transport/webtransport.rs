@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
 use futures_util::stream::FuturesUnordered;
-use quinn::{Connection, ConnectionError, RecvStream, SendDatagramError, SendStream};
+use quinn::{Connection, ConnectionError, RecvStream, SendDatagramError, SendStream, TransportErrorCode};
 use tokio::io::AsyncReadExt;
 use tokio::time::timeout;
 use tokio_util::sync::ReusableBoxFuture;
@@ -144,9 +144,7 @@ impl WebTransportTransport {
     fn received(&self, read: Result<Bytes, ConnectionError>) -> FromClient {
         match read {
             Ok(datagram) => self.input(datagram),
-            Err(ConnectionError::ApplicationClosed(close)) if close.error_code == H3_NO_ERROR.into() => {
-                FromClient::Closed
-            }
+            Err(error) if self.is_closed || is_close(&error) => FromClient::Closed,
             Err(_) => FromClient::Vanished,
         }
     }
@@ -224,6 +222,15 @@ impl WebTransportTransport {
         }
         self.connection.close(H3_NO_ERROR.into(), b"");
     }
+}
+
+/// Whether a client has ended its connection, rather than lost it or given it up with an error.
+fn is_close(error: &ConnectionError) -> bool {
+    if let ConnectionError::ApplicationClosed(close) = error {
+        return close.error_code == H3_NO_ERROR.into();
+    }
+    // Chromium says no more of a page that is gone.
+    matches!(error, ConnectionError::ConnectionClosed(close) if close.error_code == TransportErrorCode::NO_ERROR)
 }
 
 async fn read(connection: Connection) -> Result<Bytes, ConnectionError> {
@@ -316,7 +323,8 @@ mod tests {
         let mut settings = connection.open_uni().await.unwrap();
         request.write_all(b"request").await.unwrap();
         settings.write_all(b"settings").await.unwrap();
-        let (answer, asked) = accepted.accept_bi().await.unwrap();
+        let (answer, mut asked) = accepted.accept_bi().await.unwrap();
+        asked.read_exact(&mut [0; 7]).await.unwrap();
         let sent = accepted.open_uni().await.unwrap();
         let received = accepted.accept_uni().await.unwrap();
         let streams =
@@ -345,6 +353,30 @@ mod tests {
         }
         assert!(dropped > 0 && read > 0, "{read} were read, {dropped} dropped");
         assert_eq!(transport.accounted, read + dropped);
+    }
+
+    #[tokio::test]
+    async fn a_session_that_its_client_has_ended_is_not_lost_whatever_becomes_of_its_connection() {
+        for (has_ended, code, expected) in [
+            (false, H3_NO_ERROR, "Closed"),
+            (false, 7, "Vanished"),
+            (true, H3_NO_ERROR, "Closed"),
+            (true, 7, "Closed"),
+        ] {
+            let (client, server) = endpoints();
+            let (connection, [mut request, _settings], mut transport) = session(&client, &server).await;
+            if has_ended {
+                let before = transport.connection.stats().frame_rx.stream;
+                request.finish().unwrap();
+                while transport.connection.stats().frame_rx.stream == before {
+                    yield_now().await;
+                }
+            }
+            connection.close(code.into(), b"");
+            transport.connection.closed().await;
+            let end = poll_fn(|context| transport.poll_read(context)).await;
+            assert_eq!(format!("{end:?}"), expected, "{has_ended}, {code}");
+        }
     }
 
     #[tokio::test]
