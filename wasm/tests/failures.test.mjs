@@ -1,7 +1,7 @@
 // What a page, and a program in Node, sees when a connection cannot be opened, or its way is lost: `failures/table.mjs`. Other
 // versions of Node, Deno and Bun run the same in `bundlers/failures.test.mjs`, and Firefox in `failures-firefox.test.mjs`.
 
-import { test } from "node:test";
+import { after, test } from "node:test";
 
 import { launch, openPage } from "./browser.mjs";
 import { check, checkProgram, startControlled } from "./failures/check.mjs";
@@ -24,24 +24,35 @@ for (const transport of ["auto", "websocket"]) {
   });
 }
 
+/** One browser for the tabs of all ways. */
+let tabs;
+after(() => tabs?.close());
+
 for (const way of WAYS) {
   test(`a connection in Chromium ends with its tab, and outlives that it is frozen: ${nameOf(way)}`, async (t) => {
     // Pages are kept for a return, as they are for players.
-    const browser = await launch([], undefined, ["--disable-back-forward-cache"]);
-    t.after(() => browser.close());
+    tabs ??= await launch([], undefined, ["--disable-back-forward-cache"]);
     const openTab = async (url) => {
-      const page = await browser.newPage();
+      const page = await tabs.newPage();
       await page.goto(url);
       const devtools = await page.context().newCDPSession(page);
-      const set = (state) => devtools.send("Page.setWebLifecycleState", { state });
+      // A debugger halts the page. `Page.setWebLifecycleState` does nothing here: Playwright has its pages seem to be visible, and Chromium
+      // freezes none that is.
+      const freeze = async () => {
+        const paused = new Promise((resolve) => devtools.once("Debugger.paused", resolve));
+        await devtools.send("Debugger.enable");
+        await devtools.send("Debugger.pause");
+        await paused;
+      };
       return {
         evaluate: (expression) => page.evaluate(expression),
         close: () => page.close(),
         reload: () => page.reload(),
         leave: () => page.goto("about:blank"),
         comeBack: () => page.goBack({ waitUntil: "commit" }),
-        freeze: () => set("frozen"),
-        thaw: () => set("active"),
+        freeze,
+        ask: async (expression) => (await devtools.send("Runtime.evaluate", { expression })).result.value,
+        thaw: () => devtools.send("Debugger.disable"),
       };
     };
     check(`Chromium, tab, ${nameOf(way)}`, await tabRows(t, openTab, await serveTable(t), way, { keepsPages: true, freezesPages: true }), 4);

@@ -1,6 +1,7 @@
 // What becomes of an open connection when its tab is closed, reloaded, left and shown again, or frozen: what its page sees, and what
 // the server of the game does.
 
+import assert from "node:assert/strict";
 import { performance } from "node:perf_hooks";
 
 import { DISCONNECTED } from "../leave.mjs";
@@ -28,6 +29,10 @@ const GO_ON = (open) => `(async () => {
   return globalThis.events.join(", ");
 })()`;
 
+/** How often a timer of the page has run. */
+const TICKS = "globalThis.ticks";
+const TICK = `(${TICKS} = 0, setInterval(() => (${TICKS} += 1), 5), undefined)`;
+
 /** What was sent before it comes back, and nothing has happened to the connection. */
 const ECHO = `(async () => {
   globalThis.connection.send(Uint8Array.of(0xfe), { reliability: "reliable" });
@@ -37,7 +42,8 @@ const ECHO = `(async () => {
 
 /**
  * The rows by one transport, with or without a worker. `openTab` opens a tab at a URL: `evaluate` is what an expression there is,
- * `close`, `reload`, `leave` and `comeBack` do that, and `freeze` and `thaw` where the browser can. The relay listens at `listen`.
+ * `close`, `reload`, `leave` and `comeBack` do that, and where the browser can, `freeze` and `thaw`, and meanwhile `ask` for a value. The
+ * relay listens at `listen`.
  */
 export async function tabRows(t, openTab, home, mode, { keepsPages = false, freezesPages = false, listen = "127.0.0.1:0" } = {}) {
   const echo = await startLoggedEcho(t);
@@ -60,7 +66,7 @@ export async function tabRows(t, openTab, home, mode, { keepsPages = false, free
     }
     const page = await later(tab);
     const ms = Math.round(performance.now() - startedAt);
-    rows.push({ what, seen: { page, server: hears ? ends().at(-1) : undefined }, expected, ms });
+    rows.push({ what, seen: { page, server: ends()[before] }, expected, ms });
     if (what !== "closed") {
       await tab.close();
       await until(() => ends().length > before, "the server hears that the tab is gone");
@@ -74,12 +80,23 @@ export async function tabRows(t, openTab, home, mode, { keepsPages = false, free
   await row("restored", (tab) => tab.leave().then(tab.comeBack), restored, (tab) => tab.evaluate(GO_ON(open)));
   if (freezesPages) {
     const freeze = async (tab) => {
+      await tab.evaluate(TICK);
+      await until(async () => (await tab.evaluate(TICKS)) > 0, "a timer of the page runs");
       await tab.freeze();
+      const ticks = await tab.ask(TICKS);
       way.cut?.();
+      // Meanwhile another player comes, plays and goes on.
+      const other = await openTab(home);
+      await other.evaluate(open);
+      await other.evaluate(ECHO);
+      assert.equal(await tab.ask(TICKS), ticks, "nothing runs in a tab that is frozen");
       await tab.thaw();
+      return other;
     };
     const [page, look] = way.cut ? ["interrupted, resumed", GO_ON(open)] : ["goes on", ECHO];
-    await row("frozen", freeze, { page, server: undefined }, (tab) => tab.evaluate(look));
+    let other;
+    await row("frozen", async (tab) => (other = await freeze(tab)), { page, server: undefined }, (tab) => tab.evaluate(look));
+    await other.close();
   }
   return rows;
 }
