@@ -2,14 +2,13 @@
 
 use std::fmt::Write;
 
+use rakwire_udp::printable;
+
 /// The bytes as text with escapes for control characters, invalid UTF-8, double quotes and backslashes.
 pub(crate) fn escape(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
-        text.extend(chunk.valid().chars().flat_map(|character| match character {
-            '\'' => character.to_string().chars().collect::<Vec<_>>(),
-            _ => character.escape_debug().collect(),
-        }));
+        text.push_str(&printable(chunk.valid()).replace('"', "\\\""));
         for byte in chunk.invalid() {
             // Writing to a string never fails.
             let _ = write!(text, "\\x{byte:02x}");
