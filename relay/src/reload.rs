@@ -6,10 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::{Mutex, watch};
-use tracing::warn;
 
 use crate::admission::{Admission, Targets};
-use crate::config::{Changes, Config, ConfigError, LoadError, Loaded};
+use crate::config::{Changes, Config, ConfigError, ExposedFile, LoadError, Loaded};
 use crate::front::CookieKeys;
 use crate::front_target::FrontTarget;
 use crate::tls::{Tls, TlsError};
@@ -65,10 +64,6 @@ pub(crate) async fn prepare(
         Config { listen: (*address).into(), ..config.clone() }.check()?;
     }
     Tls::check(&config.tls).map_err(|error| error.of(&config.tls))?;
-    for (key, path) in config.exposed_files() {
-        let file = path.display();
-        warn!(key, %file, "every user of this machine can read a file with a secret: change its mode to 0600, or to 0640 for a group");
-    }
     let targets = Targets::resolve(config, before).await?;
     if let Some((name, _)) = config.front_target()?
         && let Some(target) = targets.find(name.as_str())
@@ -122,6 +117,7 @@ impl Reloader {
         let mut current = relay.current.lock().await;
         let loaded = (relay.load)()?;
         let located = |error| loaded.locate(&error);
+        loaded.exposed_files().iter().for_each(ExposedFile::log);
         let listening = Some(&*relay.local_addrs).filter(|_| loaded.config.listen == current.listen);
         let before = relay.admission.targets();
         let Prepared { targets, .. } = prepare(&loaded.config, &before, listening).await.map_err(located)?;

@@ -3,7 +3,7 @@
 use std::env;
 use std::io::{self, Write};
 
-use rakwire_relay::config::LogConfig;
+use rakwire_relay::config::{ExposedFile, LogConfig};
 use rakwire_relay::{Relay, start_logging, systemd};
 use tracing::warn;
 
@@ -29,6 +29,7 @@ async fn serve(args: ConfigArgs) -> Result<(), Failure> {
     let source = if levels.is_some() { format!("{LEVELS}: ") } else { String::new() };
     start_logging(&with_levels(&loaded.config.log, levels))
         .map_err(|error| Failure::misconfigured(format!("{source}{error}")))?;
+    loaded.exposed_files().iter().for_each(ExposedFile::log);
     raise_file_limit();
     let inherited = systemd::inherited_listener().map_err(failed)?;
     let bound = Relay::bind_on(loaded.config.clone(), inherited).await;

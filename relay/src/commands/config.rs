@@ -16,6 +16,9 @@ pub(crate) fn check(args: &ConfigArgs) -> Result<(), Failure> {
     checked.map_err(|error| Failure::misconfigured(loaded.locate(&error)))?;
     let targets: Vec<&str> = loaded.config.targets.keys().map(|name| name.as_str()).collect();
     print_out(&format!("ok: listens on {}, offers {}\n", loaded.config.listen, targets.join(", ")))?;
+    for exposed in loaded.exposed_files() {
+        print_out(&format!("warning: {exposed}\n"))?;
+    }
     let note = loaded.note().map_err(Failure::misconfigured)?;
     note.map_or(Ok(()), |note| print_out(&format!("note: {note}\n")))
 }

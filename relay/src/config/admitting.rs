@@ -1,15 +1,48 @@
 //! Whom a configuration lets in, with what its files say.
 
+use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use rakwire_udp::private_file;
+use tracing::warn;
 
 use super::error::ConfigError;
 use super::files::{file_error, read};
 use super::model::{AdmissionConfig, Config, WebTransportMode};
 use crate::admission::{Bans, OriginPolicy};
 use crate::token::VerifyingKey;
+
+/// A file with a secret that every user of this machine can read. Its text says what to change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExposedFile {
+    /// The option with the secret, or with the name of the file.
+    pub key: &'static str,
+    /// The file.
+    pub path: PathBuf,
+}
+
+/// What is wrong with such a file, and what to change.
+const EXPOSED: &str = "every user of this machine can read a file with a secret: change its mode to 0600, or to 0640 for a group";
+
+impl ExposedFile {
+    /// Logs it as a warning.
+    pub fn log(&self) {
+        let (key, file) = (self.key, self.path.display());
+        warn!(key, %file, "{EXPOSED}");
+    }
+}
+
+impl fmt::Display for ExposedFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}: {EXPOSED}", self.path.display(), self.key)
+    }
+}
+
+/// The file, if every user of this machine can read it.
+pub(super) fn exposed(key: &'static str, path: &Path) -> Option<ExposedFile> {
+    private_file::is_exposed(path).then(|| ExposedFile { key, path: path.to_owned() })
+}
 
 impl Config {
     /// The banned addresses, as the file has them now.
@@ -30,8 +63,9 @@ impl Config {
         self.tokens.keys.iter().map(|path| key(path)).collect()
     }
 
-    /// The files with secrets that every user of this machine can read, with their keys.
-    pub(crate) fn exposed_files(&self) -> Vec<(&'static str, &Path)> {
+    /// The files with secrets that every user of this machine can read, of those that options name.
+    #[must_use]
+    pub fn exposed_files(&self) -> Vec<ExposedFile> {
         let is_secret = |path: &&PathBuf| {
             // A public key is for everybody.
             let key = read("tokens.keys", path).ok().and_then(|text| VerifyingKey::from_text(&text).ok());
@@ -44,8 +78,7 @@ impl Config {
             ("webrtc.certificate", &self.webrtc.certificate),
         ];
         let others = others.into_iter().filter_map(|(key, path)| Some((key, path.as_ref()?)));
-        let all = others.chain(of_tokens).map(|(key, path)| (key, path.as_path()));
-        all.filter(|(_, path)| private_file::is_exposed(path)).collect()
+        others.chain(of_tokens).filter_map(|(key, path)| exposed(key, path)).collect()
     }
 
     /// Which pages may connect.

@@ -10,9 +10,10 @@ use thiserror::Error;
 use toml::de::{DeTable, DeValue};
 use toml::{Table, Value};
 
+use super::admitting::{ExposedFile, exposed};
 use super::error::{ConfigError, KeyPath, dotted, named};
 use super::mistakes::{Mistake, closest, mistakes, range};
-use super::model::Config;
+use super::model::{Config, without_password};
 use super::options::{OPTIONS, OptionInfo, OptionKind};
 use crate::target::TargetSpec;
 
@@ -165,6 +166,20 @@ impl Loaded {
             let source = self.source(&path_of(key));
             named(note, &|key| self.name(key, &source))
         }))
+    }
+
+    /// The files with secrets that every user of this machine can read: those that options name, and the file of the configuration if
+    /// it has a password.
+    #[must_use]
+    pub fn exposed_files(&self) -> Vec<ExposedFile> {
+        const STORE: &str = "discovery.store";
+        let has_password =
+            self.config.discovery.store.as_ref().is_some_and(|store| without_password(store) != *store);
+        let itself = match self.source(&path_of(STORE)) {
+            Source::File(path, _) if has_password => exposed(STORE, &path),
+            Source::File(..) | Source::Default | Source::Variable(_) | Source::Flag(_) => None,
+        };
+        itself.into_iter().chain(self.config.exposed_files()).collect()
     }
 
     /// What an option is called where its value comes from, or in a message about a value from `source`.

@@ -15,6 +15,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls_acme::caches::DirCache;
 use rustls_acme::{AccountCache, CertCache};
 use sha2::{Digest, Sha256};
+use tracing::warn;
 
 use super::certificate::expiry;
 
@@ -52,6 +53,17 @@ impl WatchedCache {
         self.folder.as_ref().map(DirCache::new)
     }
 
+    /// Writes what was found in a file anew if every user of this machine can read it, as other programs and older versions have made it.
+    async fn keep_private(&self, kind: &str, names: &[String], directory: &str, found: Option<&Vec<u8>>) {
+        let path = self.folder.as_ref().map(|folder| folder.join(file_name(kind, names, directory)));
+        let Some((path, contents)) = path.filter(|path| private_file::is_exposed(path)).zip(found) else {
+            return;
+        };
+        if let Err(error) = self.store(kind, names, directory, contents).await {
+            warn!(file = %path.display(), %error, "every user of this machine can read a file with a secret, and its mode cannot be changed");
+        }
+    }
+
     /// Writes a file that [`DirCache`] reads, which would make it for others to read, too.
     async fn store(&self, kind: &str, names: &[String], directory: &str, contents: &[u8]) -> io::Result<()> {
         let Some(folder) = self.folder.clone() else { return Ok(()) };
@@ -85,6 +97,7 @@ impl CertCache for WatchedCache {
         if let Some(pem) = &found {
             self.expiry.read(pem);
         }
+        self.keep_private("cert", domains, directory, found.as_ref()).await;
         Ok(found)
     }
 
@@ -99,10 +112,10 @@ impl AccountCache for WatchedCache {
     type EA = io::Error;
 
     async fn load_account(&self, contact: &[String], directory: &str) -> io::Result<Option<Vec<u8>>> {
-        match self.reader() {
-            Some(folder) => folder.load_account(contact, directory).await,
-            None => Ok(None),
-        }
+        let Some(folder) = self.reader() else { return Ok(None) };
+        let found = folder.load_account(contact, directory).await?;
+        self.keep_private("account", contact, directory, found.as_ref()).await;
+        Ok(found)
     }
 
     async fn store_account(&self, contact: &[String], directory: &str, key: &[u8]) -> io::Result<()> {
@@ -122,6 +135,12 @@ mod tests {
             (["a.example.org".to_owned(), "b.example.org".to_owned()], "https://ca.example/");
         cache.store_cert(&names, directory, b"pem").await.unwrap();
         cache.store_account(&names[..1], directory, b"key").await.unwrap();
+        #[cfg(unix)]
+        for file in fs::read_dir(&folder).unwrap() {
+            // As older versions have made them.
+            let mode = std::os::unix::fs::PermissionsExt::from_mode(0o644);
+            fs::set_permissions(file.unwrap().path(), mode).unwrap();
+        }
         let again = WatchedCache::new(Some(folder.clone()), Arc::default());
         assert_eq!(again.load_cert(&names, directory).await.unwrap().unwrap(), b"pem");
         assert_eq!(again.load_account(&names[..1], directory).await.unwrap().unwrap(), b"key");

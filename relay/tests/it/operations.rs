@@ -384,6 +384,34 @@ async fn files_with_secrets_that_every_user_can_read_are_warned_of() {
     assert_eq!(warned(0o640).await, [""; 0]);
 }
 
+#[test]
+fn check_warns_of_files_with_secrets_that_every_user_can_read() {
+    let secret = key_file("exposed-to-check", &SigningKey::hmac_sha256().unwrap());
+    let file = directory("exposed-to-check").join("relay.toml");
+    let warned = |mode: u32, store: &str| {
+        let target = "[targets.game]\naddress = \"127.0.0.1:1\"\n";
+        fs::write(&file, format!("listen = \"127.0.0.1:0\"\n{target}[discovery]\nstore = \"{store}\"\n"))
+            .unwrap();
+        for path in [&secret, &file] {
+            fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+        }
+        let checked =
+            relay().arg("check").arg("--config").arg(&file).arg("--token-key").arg(&secret).output();
+        let text = String::from_utf8(checked.unwrap().stdout).unwrap();
+        text.lines().filter_map(|line| Some(line.strip_prefix("warning: ")?.to_owned())).collect::<Vec<_>>()
+    };
+    let said = |lines: &[String], path: &Path| {
+        lines.iter().any(|line| line.starts_with(path.to_str().unwrap()) && line.contains("0600"))
+    };
+    let (open, closed) = ("redis://10.0.0.2/", "redis://relay:secret@10.0.0.2/");
+    let lines = warned(0o644, closed);
+    assert!(lines.len() == 2 && said(&lines, &file) && said(&lines, &secret), "{lines:?}");
+    assert!(!lines.concat().contains("relay:secret"), "{lines:?}");
+    let lines = warned(0o644, open);
+    assert!(lines.len() == 1 && said(&lines, &secret), "{lines:?}");
+    assert_eq!(warned(0o640, closed), [""; 0]);
+}
+
 /// Each of 2,000 clients may come five times a day, also with the longest addresses. With `--nocapture` the bytes are printed.
 #[tokio::test]
 async fn the_log_of_a_day_with_2_000_clients_has_at_most_5_mb() {
