@@ -253,7 +253,7 @@ impl Taken {
 }
 
 /// The networks whose limits apply to an address: what one host has, and what one customer of a provider has.
-pub(crate) fn networks(ip: IpAddr) -> [IpNet; 2] {
+fn networks(ip: IpAddr) -> [IpNet; 2] {
     let ip = ip.to_canonical();
     let lengths = if ip.is_ipv4() { [32, PREFIX_V4] } else { [ADDRESS_V6, PREFIX_V6] };
     // The lengths fit the families.

@@ -25,11 +25,12 @@ use std::time::{Duration, Instant};
 use http::HeaderMap;
 use ipnet::IpNet;
 use tokio::sync::watch;
+use tracing::info;
 
 pub(crate) use bans::Bans;
 pub(crate) use discovered::DiscoveredNames;
 use limiter::Excess;
-pub(crate) use limiter::{Share, networks};
+pub(crate) use limiter::Share;
 use operator_bans::OperatorBans;
 pub(crate) use operator_bans::{TooManyBans, canonical as canonical_network};
 pub use origin::{AllowedOrigin, Origin, OriginSyntaxError};
@@ -156,9 +157,11 @@ impl Admission {
 
     /// Resolves the names of targets again.
     pub(crate) async fn resolve_again(&self) {
-        let before = self.targets();
-        let targets = before.resolve_again().await;
-        self.replace_targets(&before, targets);
+        let looked_up = self.targets().look_up_again().await;
+        // Where a target goes may have changed meanwhile.
+        for [old, new] in self.replace_targets(|targets| targets.updated(&looked_up)) {
+            info!(target_name = %new.name, old = %old.address, new = %new.address, "target has moved");
+        }
     }
 
     /// Has new clients of targets whose address is down go to another one that is up. Returns the targets that do so from now on, as
@@ -167,22 +170,24 @@ impl Admission {
         &self,
         is_up: impl Fn(&TargetName, SocketAddr) -> bool,
     ) -> Vec<[Arc<ResolvedTarget>; 2]> {
-        let before = self.targets();
-        let targets = before.failed_over(is_up);
-        let both = before.iter().cloned().zip(targets.iter().cloned());
-        let moved = both.filter(|(old, new)| old.address != new.address).map(<[_; 2]>::from).collect();
-        if self.replace_targets(&before, targets) { moved } else { Vec::new() }
+        self.replace_targets(|targets| targets.failed_over(is_up))
     }
 
-    /// Replaces targets that are there still, and returns whether it did. A reload in the meantime has resolved its targets itself.
-    fn replace_targets(&self, before: &Targets, targets: Targets) -> bool {
+    /// Gives the targets of this moment other addresses. Returns those with another one for their next clients, as they were and as they
+    /// are.
+    fn replace_targets(&self, change: impl FnOnce(&Targets) -> Targets) -> Vec<[Arc<ResolvedTarget>; 2]> {
+        let mut moved = Vec::new();
         self.policy.send_if_modified(|policy| {
-            let is_replaced = policy.targets == *before && targets != *before;
+            let targets = change(&policy.targets);
+            let is_replaced = targets != policy.targets;
             if is_replaced {
+                let both = policy.targets.iter().cloned().zip(targets.iter().cloned());
+                moved = both.filter(|(old, new)| old.address != new.address).map(<[_; 2]>::from).collect();
                 *policy = Arc::new(policy.with_targets(targets));
             }
             is_replaced
-        })
+        });
+        moved
     }
 
     /// How long until the names of targets are resolved again.

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use futures_util::{StreamExt, stream};
 use tokio::time::timeout;
-use tracing::{info, warn};
+use tracing::warn;
 
 use crate::config::{Config, ConfigError, SPARE_ADDRESSES_MAX, Target, TargetSource};
 use crate::target::{AddressClass, AddressError, HostPort, TargetName, canonical, classify};
@@ -51,6 +51,26 @@ const LOOKUP_TIMEOUT: Duration = Duration::from_secs(10);
 /// How many names are looked up at a time: each takes a thread.
 const LOOKUPS_MAX: usize = 16;
 
+/// A target whose names have been looked up again, and the addresses of its hosts from now on.
+#[derive(Debug)]
+pub(crate) struct LookedUp {
+    before: Arc<ResolvedTarget>,
+    found: Vec<Vec<SocketAddr>>,
+}
+
+impl LookedUp {
+    /// A host that cannot be resolved any more, or only to addresses that it may not have, keeps those that it had last.
+    fn new(before: Arc<ResolvedTarget>, found: Vec<Found>) -> Option<Self> {
+        match found_of(&before.name, &before.settings, found, Some(&before), |_| true) {
+            Ok(found) => Some(Self { before, found }),
+            Err(error) => {
+                warn!(kept = %before.address, "{error}");
+                None
+            }
+        }
+    }
+}
+
 /// What a name has been resolved to.
 type Found = io::Result<Vec<SocketAddr>>;
 
@@ -63,13 +83,17 @@ impl Targets {
         let mut found = found.into_iter();
         for (name, settings) in &config.targets {
             let found = found.by_ref().take(hosts(settings).count()).collect();
-            targets.insert(resolved(name, settings, found, before.0.get(name).map(|known| &**known))?);
+            let known = before.0.get(name).map(|known| &**known);
+            // An address that a target may not have is a mistake in the configuration.
+            let is_away = |error: &ConfigError| matches!(error, ConfigError::Unresolvable { .. });
+            let found = found_of(name, settings, found, known, is_away)?;
+            targets.insert(placed(name, settings, found, known)?);
         }
         Ok(targets)
     }
 
-    /// Resolves the names among the targets again.
-    pub(crate) async fn resolve_again(&self) -> Self {
+    /// Looks the names among the targets up again.
+    pub(crate) async fn look_up_again(&self) -> Vec<LookedUp> {
         let named: Vec<_> = self
             .0
             .values()
@@ -80,24 +104,22 @@ impl Targets {
         let mut found = found.into_iter();
         let of_target = |target: Arc<ResolvedTarget>| {
             let found = found.by_ref().take(hosts(&target.settings).count()).collect();
-            (target, found)
+            LookedUp::new(target, found)
         };
-        self.updated(named.into_iter().map(of_target).collect())
+        named.into_iter().filter_map(of_target).collect()
     }
 
-    /// The targets with what their names have been resolved to. A target whose name does not resolve any more, or only
-    /// to addresses that it may not have, keeps its address.
-    fn updated(&self, found: Vec<(Arc<ResolvedTarget>, Vec<Found>)>) -> Self {
+    /// The targets with what their names have been resolved to. Those that a reload has resolved since they were looked up have that.
+    pub(crate) fn updated(&self, looked_up: &[LookedUp]) -> Self {
         let mut targets = self.clone();
-        for (target, found) in found {
-            match resolved(&target.name, &target.settings, found, Some(&target)) {
-                Ok(new) => {
-                    if new.address != target.address {
-                        info!(target_name = %target.name, old = %target.address, new = %new.address, "target has moved");
-                    }
-                    targets.insert(new);
-                }
-                Err(error) => warn!(kept = %target.address, "{error}"),
+        for LookedUp { before, found } in looked_up {
+            let known = self.0.get(&before.name);
+            let known =
+                known.filter(|known| known.settings == before.settings && known.found == before.found);
+            let target =
+                known.and_then(|known| placed(&known.name, &known.settings, found.clone(), Some(known)).ok());
+            if let Some(target) = target {
+                targets.insert(target);
             }
         }
         targets
@@ -172,40 +194,43 @@ fn hosts(target: &Target) -> impl Iterator<Item = &HostPort> {
     std::iter::once(&target.address).chain(&target.spare_addresses)
 }
 
-/// A target with the addresses that its hosts have. A host that cannot be resolved any more keeps those that it had last.
-fn resolved(
+/// The addresses of the hosts of a target, in their order. After an error with which a host `keeps` what it had last it has that, if
+/// the target may have it still.
+fn found_of(
     name: &TargetName,
     settings: &Target,
     found: Vec<Found>,
     known: Option<&ResolvedTarget>,
-) -> Result<ResolvedTarget, ConfigError> {
-    let mut by_host = Vec::new();
+    keeps: impl Fn(&ConfigError) -> bool,
+) -> Result<Vec<Vec<SocketAddr>>, ConfigError> {
     let keys = std::iter::once("address").chain(std::iter::repeat("spare_addresses"));
-    for ((host, key), found) in hosts(settings).zip(keys).zip(found) {
-        by_host.push(match found {
-            Ok(found) => {
-                let unusable = |reason| ConfigError::UnusableAddress {
-                    name: name.clone(),
-                    address: host.clone(),
-                    key,
-                    reason,
-                };
-                usable(settings, host, &found).map_err(unusable)?
-            }
-            Err(source) => {
-                let (owned, address) = (name.clone(), host.clone());
-                let error = ConfigError::Unresolvable { name: owned, address, key, source };
-                let last = known.map_or(&[][..], |known| known.last_of(host)).iter().copied();
-                let kept: Vec<_> = last.filter(|address| is_usable(*address, settings, host)).collect();
-                if kept.is_empty() {
-                    return Err(error);
-                }
-                let addresses: Vec<String> = kept.iter().map(SocketAddr::to_string).collect();
-                warn!(target_name = %name, kept = addresses.join(", "), "{error}");
-                kept
-            }
-        });
-    }
+    let of_host = |((host, key), found): ((&HostPort, &'static str), Found)| {
+        let (owned, address) = (name.clone(), host.clone());
+        let error = match found.map(|found| usable(settings, host, &found)) {
+            Ok(Ok(found)) => return Ok(found),
+            Ok(Err(reason)) => ConfigError::UnusableAddress { name: owned, address, key, reason },
+            Err(source) => ConfigError::Unresolvable { name: owned, address, key, source },
+        };
+        let last = known.filter(|_| keeps(&error)).map_or(&[][..], |known| known.last_of(host));
+        let kept: Vec<_> =
+            last.iter().copied().filter(|address| is_usable(*address, settings, host)).collect();
+        if kept.is_empty() {
+            return Err(error);
+        }
+        let addresses: Vec<String> = kept.iter().map(SocketAddr::to_string).collect();
+        warn!(target_name = %name, kept = addresses.join(", "), "{error}");
+        Ok(kept)
+    };
+    hosts(settings).zip(keys).zip(found).map(of_host).collect()
+}
+
+/// A target with the addresses that its hosts have.
+fn placed(
+    name: &TargetName,
+    settings: &Target,
+    by_host: Vec<Vec<SocketAddr>>,
+    known: Option<&ResolvedTarget>,
+) -> Result<ResolvedTarget, ConfigError> {
     let is_same = |known: &&ResolvedTarget| hosts(&known.settings).eq(hosts(settings));
     let in_use = known.filter(is_same).map(|known| known.address);
     let addresses = chosen(&by_host, in_use);
@@ -327,6 +352,57 @@ mod tests {
         ports.into_iter().map(|port| SocketAddr::from(([192, 0, 2, 1], port))).collect()
     }
 
+    /// A target as a start or a reload has it.
+    fn resolved(
+        name: &TargetName,
+        settings: &Target,
+        found: Vec<Found>,
+        known: Option<&ResolvedTarget>,
+    ) -> Result<ResolvedTarget, ConfigError> {
+        let found = found_of(name, settings, found, known, |error| {
+            matches!(error, ConfigError::Unresolvable { .. })
+        })?;
+        placed(name, settings, found, known)
+    }
+
+    /// The target after its names have been looked up again.
+    fn looked_up(known: &ResolvedTarget, found: Vec<Found>) -> ResolvedTarget {
+        let mut targets = Targets::default();
+        targets.insert(known.clone());
+        let looked_up = LookedUp::new(Arc::new(known.clone()), found);
+        let updated = targets.updated(&Vec::from_iter(looked_up));
+        ResolvedTarget::clone(updated.find(known.name.as_str()).unwrap())
+    }
+
+    #[test]
+    fn a_host_with_nothing_but_refused_addresses_keeps_its_own_and_the_others_move() {
+        let known = two_names(&ports([1]), &ports([3]));
+        let refused = || Ok(vec!["127.0.0.1:1".parse().unwrap()]);
+        let moved = looked_up(&known, vec![Ok(ports([2])), refused()]);
+        assert_eq!((moved.address, moved.addresses), (ports([2])[0], ports([2, 3])));
+        let moved = looked_up(&known, vec![refused(), Ok(ports([4]))]);
+        assert_eq!((moved.address, moved.addresses), (ports([1])[0], ports([1, 4])));
+        assert!(
+            resolved(&known.name, &known.settings, vec![Ok(ports([2])), refused()], Some(&known)).is_err()
+        );
+    }
+
+    #[test]
+    fn names_that_were_looked_up_during_a_failover_have_their_new_addresses_after_it() {
+        let known = two_names(&ports([1]), &ports([3]));
+        let looked_up = LookedUp::new(Arc::new(known.clone()), vec![Ok(ports([2])), Ok(ports([3]))]);
+        let looked_up = Vec::from_iter(looked_up);
+        let mut targets = Targets::default();
+        targets.insert(known.clone());
+        let targets = targets.failed_over(|_, address| address.port() == 3).updated(&looked_up);
+        let target = targets.find("game").unwrap();
+        assert_eq!((target.address, &target.addresses), (ports([3])[0], &ports([2, 3])));
+        // Not over a reload, which has looked them up itself.
+        let mut reloaded = Targets::default();
+        reloaded.insert(two_names(&ports([5]), &ports([3])));
+        assert_eq!(reloaded.updated(&looked_up), reloaded);
+    }
+
     /// A target of two names, the first of which has the address in use.
     fn two_names(first: &[SocketAddr], second: &[SocketAddr]) -> ResolvedTarget {
         let mut settings = Target::new("a.example.org:1".parse().unwrap());
@@ -446,10 +522,7 @@ mod tests {
     #[test]
     fn a_target_follows_its_name_but_not_into_the_own_network() {
         let settings = Target::new("name:1".parse().unwrap());
-        let target = |address: &str| target_at(&settings, address);
-        let mut targets = Targets::default();
-        targets.insert(target("192.0.2.1:1"));
-        let flow = Arc::clone(targets.find("game").unwrap());
+        let known = target_at(&settings, "192.0.2.1:1");
         let cases: [(&[&str], &str); 6] = [
             (&["192.0.2.2:1", "192.0.2.1:1"], "192.0.2.1:1"),
             (&["192.0.2.2:1"], "192.0.2.2:1"),
@@ -460,11 +533,10 @@ mod tests {
         ];
         for (found, expected) in cases {
             let addresses = found.iter().map(|text| text.parse().unwrap()).collect();
-            let updated = targets.updated(vec![(Arc::clone(&flow), vec![Ok(addresses)])]);
-            assert_eq!(updated.find("game").unwrap().address, expected.parse().unwrap(), "{found:?}");
+            let updated = looked_up(&known, vec![Ok(addresses)]);
+            assert_eq!(updated.address, expected.parse().unwrap(), "{found:?}");
         }
-        let failed = targets.updated(vec![(Arc::clone(&flow), vec![Err(io::Error::other("no server"))])]);
-        assert_eq!(failed.find("game").unwrap().address, flow.address);
+        assert_eq!(looked_up(&known, vec![failed()]), known);
     }
 
     #[tokio::test(start_paused = true)]

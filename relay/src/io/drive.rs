@@ -18,7 +18,6 @@ use super::observations::Observations;
 use super::open_flows::OpenFlowGuard;
 use super::transport::Connection;
 use super::udp::ServerSocket;
-use crate::admission::networks;
 use crate::close::CloseReason;
 use crate::flow::{Carried, Flow, FlowEnd, FromClient, FromServer};
 use crate::transport_kind::TransportKind;
@@ -59,8 +58,8 @@ pub(crate) struct Driver<'a> {
     /// Its entry in the list for the operator.
     listed: OpenFlowGuard,
     catch_up: CatchUp,
-    /// Where what the flow sees of its game server is noted, if others depend on it, and whether it has sent something.
-    observations: Option<Arc<Observations>>,
+    /// Where what the flow sees of its game server is noted, and whether it has sent something.
+    observations: Arc<Observations>,
     has_begun: bool,
 }
 
@@ -191,15 +190,12 @@ impl<'a> Driver<'a> {
         while let Some(sent) = self.server.try_send(&mut self.flow, now) {
             match sent {
                 Poll::Ready(sent) => {
-                    if let Some(observations) =
-                        self.observations.as_ref().filter(|_| sent.count > 0 && !self.has_begun)
-                    {
-                        let [_, network] = networks(self.client.ip());
-                        observations.begun(network);
+                    if sent.count > 0 && !self.has_begun {
+                        self.observations.begun(self.client.ip());
                         self.has_begun = true;
                     }
                     if let Some(reason) = sent.unreachable {
-                        self.observations.as_ref().inspect(|observations| observations.refused());
+                        self.observations.unreachable(self.client.ip(), reason);
                         pass(&mut self.flow, self.server.server(), now, FromServer::Unreachable(reason));
                     }
                     self.flow.handle_sent(sent.count, sent.sending);
@@ -216,14 +212,14 @@ impl<'a> Driver<'a> {
     /// Receives datagrams of the game server; true if there may be more.
     fn receive(&mut self, context: &mut Context<'_>, now: Instant) -> bool {
         let Self { flow, server, connection, observations, .. } = self;
-        let address = server.server();
+        let (address, client) = (server.server(), self.client.ip());
         if !flow.closes_unreachable() {
             server.ignore_errors();
         }
         while flow.closes_unreachable()
             && let Poll::Ready(reason) = server.poll_unreachable(context)
         {
-            observations.as_ref().inspect(|observations| observations.refused());
+            observations.unreachable(client, reason);
             pass(flow, address, now, FromServer::Unreachable(reason));
             if flow.end().is_some() {
                 return false;
@@ -243,12 +239,10 @@ impl<'a> Driver<'a> {
                 if let (0, Some(connection)) = (flow.room_to_client(), connection.as_mut()) {
                     let _ = connection.poll_fill(context, flow, now);
                 }
-                if let Some(observations) = observations {
-                    match &input {
-                        FromServer::Datagram(_) => observations.answered(),
-                        FromServer::Unreachable(_) => observations.refused(),
-                        FromServer::Oversized | FromServer::Foreign | FromServer::Failed => {}
-                    }
+                match &input {
+                    FromServer::Datagram(_) => observations.answered(),
+                    FromServer::Unreachable(reason) => observations.unreachable(client, *reason),
+                    FromServer::Oversized | FromServer::Foreign | FromServer::Failed => {}
                 }
                 pass(flow, address, now, input);
             });
@@ -359,7 +353,7 @@ mod tests {
         let mut flow = Flow::new(limits, counters, setup, lost_at);
         flow.handle_client(lost_at, FromClient::Vanished);
         let mut driver = Driver {
-            observations: None,
+            observations: Arc::default(),
             has_begun: false,
             app: &app,
             number: 1,

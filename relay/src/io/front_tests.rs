@@ -149,7 +149,7 @@ async fn pings_never_reach_the_server() {
     let pongs = Arc::clone(&front.pongs);
     let name: TargetName = "game".parse().unwrap();
     let counters = Counters::default().target(&name);
-    let mut prober = Prober::new(name, address, 1, pongs, counters);
+    let mut prober = Prober::new(name, address, 1, pongs, counters, Arc::default());
     let probing = tokio::spawn(async move { prober.ask().await });
     let client = Endpoint::bind("127.0.0.1:0", Options::<RakNet>::client().unwrap()).await.unwrap();
     let wait = async {

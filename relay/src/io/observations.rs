@@ -2,13 +2,17 @@
 //! network says of it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use ipnet::IpNet;
 
-/// How long clients that begin may get no answer from a game server before it counts as down.
+use crate::flow::Unreachable;
+
+/// How long clients that begin may get no answer from a game server before it counts as down. For as long an answer outweighs what
+/// the network reports.
 const SILENCE: Duration = Duration::from_secs(10);
 
 /// How many networks of clients have to be without an answer for so long. A client that sends nonsense gets none either.
@@ -19,6 +23,10 @@ const COUNTED: Duration = Duration::from_secs(60);
 
 /// How many networks are remembered.
 const NETWORKS_MAX: usize = 16;
+
+/// The bits of an address that its network has here: one customer of a provider may have a whole /48 of IPv6.
+const NETWORK_V4: u8 = 24;
+const NETWORK_V6: u8 = 48;
 
 /// How long it counts as down. Then clients show whether it is still.
 const DOWN: Duration = Duration::from_secs(30);
@@ -32,22 +40,30 @@ pub(crate) struct Observations {
 }
 
 impl Observations {
-    /// A flow of a client in this network has sent its first datagram.
-    pub(crate) fn begun(&self, network: IpNet) {
+    /// A flow of this client has sent its first datagram.
+    pub(crate) fn begun(&self, client: IpAddr) {
         let mut begun = self.lock();
-        if begun.len() < NETWORKS_MAX {
-            begun.insert(network);
+        if begun.len() < NETWORKS_MIN {
+            begun.insert(network(client));
         }
     }
 
     /// A datagram has come.
     pub(crate) fn answered(&self) {
-        self.answered.store(true, Ordering::Relaxed);
+        // Flows on several threads share it, and most datagrams change nothing.
+        if !self.answered.load(Ordering::Relaxed) {
+            self.answered.store(true, Ordering::Relaxed);
+        }
     }
 
-    /// The network or this machine has reported that the game server cannot be reached.
-    pub(crate) fn refused(&self) {
-        self.refused.store(true, Ordering::Relaxed);
+    /// The network or this machine has reported to the flow of a client that the game server cannot be reached. What is about the path
+    /// may be about this client alone, so that it counts as silence.
+    pub(crate) fn unreachable(&self, client: IpAddr, reason: Unreachable) {
+        if reason.is_absence() {
+            self.refused.store(true, Ordering::Relaxed);
+        } else {
+            self.begun(client);
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeSet<IpNet>> {
@@ -55,24 +71,46 @@ impl Observations {
     }
 }
 
+/// The network of a client.
+fn network(client: IpAddr) -> IpNet {
+    let client = client.to_canonical();
+    let length = if client.is_ipv4() { NETWORK_V4 } else { NETWORK_V6 };
+    // The lengths fit the families.
+    IpNet::new(client, length).map_or_else(|_| IpNet::from(client), |network| network.trunc())
+}
+
+/// What a game server counts as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum State {
+    /// It has answered, and nothing has shown since that it is down.
+    Answers,
+    /// It has not answered since it was down, or at all, and may be tried.
+    Unknown,
+    Down,
+}
+
 /// What follows from the observations.
 #[derive(Debug, Default)]
 pub(crate) struct Judgement {
     /// The networks of clients without an answer, and since when.
     waiting: BTreeMap<IpNet, Instant>,
+    answered: Option<Instant>,
+    /// Whether its port has been reported as closed since the last answer.
+    is_refused: bool,
     down_until: Option<Instant>,
 }
 
 impl Judgement {
-    /// Takes what has been seen since the last look, and returns whether the game server counts as up. Any answer counts more than
-    /// any silence, and the silence towards one client shows nothing: it may have sent nonsense.
-    pub(crate) fn look(&mut self, now: Instant, observations: &Observations) -> bool {
+    /// Takes what has been seen since the last look, and returns what the game server counts as. Any answer counts more than
+    /// any silence, and the silence towards one client shows nothing: it may have sent nonsense. A report that its port is closed may
+    /// come from a firewall that refuses one client, so that it counts once there are no answers.
+    pub(crate) fn look(&mut self, now: Instant, observations: &Observations) -> State {
         let begun = std::mem::take(&mut *observations.lock());
         let [answered, refused] =
             [&observations.answered, &observations.refused].map(|seen| seen.swap(false, Ordering::Relaxed));
         if answered {
-            *self = Self::default();
-            return true;
+            *self = Self { answered: Some(now), ..Self::default() };
+            return State::Answers;
         }
         let waits = |since: &Instant| now.saturating_duration_since(*since);
         self.waiting.retain(|_, since| waits(since) < COUNTED);
@@ -81,11 +119,17 @@ impl Judgement {
                 self.waiting.entry(network).or_insert(now);
             }
         }
+        self.is_refused |= refused;
+        let has_answered = self.answered.as_ref().is_some_and(|at| waits(at) < SILENCE);
         let silent = self.waiting.values().filter(|since| waits(since) >= SILENCE).count();
-        if refused || silent >= NETWORKS_MIN {
-            *self = Self { waiting: BTreeMap::new(), down_until: Some(now + DOWN) };
+        if (self.is_refused && !has_answered) || silent >= NETWORKS_MIN {
+            *self = Self { down_until: Some(now + DOWN), ..Self::default() };
         }
-        self.down_until.is_none_or(|until| now >= until)
+        match self.answered {
+            _ if self.down_until.is_some_and(|until| now < until) => State::Down,
+            Some(_) => State::Answers,
+            None => State::Unknown,
+        }
     }
 }
 
@@ -93,35 +137,95 @@ impl Judgement {
 mod tests {
     use super::*;
 
+    impl Judgement {
+        fn is_up(&mut self, now: Instant, observations: &Observations) -> bool {
+            self.look(now, observations) != State::Down
+        }
+    }
+
     const SECOND: Duration = Duration::from_secs(1);
 
     #[test]
     fn a_server_that_refuses_is_down_for_a_while() {
         let (start, observations, mut judgement) =
             (Instant::now(), Observations::default(), Judgement::default());
-        assert!(judgement.look(start, &observations), "nothing is known");
-        observations.refused();
-        assert!(!judgement.look(start, &observations));
-        assert!(!judgement.look(start + 29 * SECOND, &observations));
-        assert!(judgement.look(start + 30 * SECOND, &observations), "it is tried again");
-        observations.refused();
-        assert!(!judgement.look(start + 31 * SECOND, &observations));
+        assert!(judgement.is_up(start, &observations), "nothing is known");
+        observations.unreachable(client(1), Unreachable::ClosedPort);
+        assert!(!judgement.is_up(start, &observations));
+        assert!(!judgement.is_up(start + 29 * SECOND, &observations));
+        assert_eq!(
+            judgement.look(start + 30 * SECOND, &observations),
+            State::Unknown,
+            "it may be tried again"
+        );
+        observations.unreachable(client(1), Unreachable::ClosedPort);
+        assert!(!judgement.is_up(start + 31 * SECOND, &observations));
         observations.answered();
-        assert!(judgement.look(start + 32 * SECOND, &observations), "it is back");
+        assert_eq!(judgement.look(start + 32 * SECOND, &observations), State::Answers, "it is back");
     }
 
-    /// The network of a client.
-    fn network(number: u8) -> IpNet {
-        IpNet::new([192, 0, number, 0].into(), 24).unwrap()
+    /// A client in a network of its own.
+    fn client(number: u8) -> IpAddr {
+        [192, 0, number, 1].into()
+    }
+
+    /// What is about the path to a server.
+    const PATH: [Unreachable; 4] =
+        [Unreachable::Host, Unreachable::Network, Unreachable::Forbidden, Unreachable::Other];
+
+    #[test]
+    fn reports_about_the_path_of_one_client_do_not_show_that_a_server_is_down() {
+        let (start, observations, mut judgement) =
+            (Instant::now(), Observations::default(), Judgement::default());
+        for (second, reason) in (0..1_000).zip(PATH.into_iter().cycle()) {
+            observations.unreachable(client(1), reason);
+            assert!(judgement.is_up(start + second * SECOND, &observations), "{second}");
+        }
+    }
+
+    #[test]
+    fn a_server_to_which_several_networks_have_no_path_is_down_after_a_while() {
+        let (start, observations, mut judgement) =
+            (Instant::now(), Observations::default(), Judgement::default());
+        (0..3).zip(PATH).for_each(|(number, reason)| observations.unreachable(client(number), reason));
+        assert!((0..10).all(|second| judgement.is_up(start + second * SECOND, &observations)));
+        assert!(!judgement.is_up(start + 10 * SECOND, &observations));
+    }
+
+    #[test]
+    fn a_server_that_answers_others_is_not_down_because_one_client_is_refused() {
+        let (start, observations, mut judgement) =
+            (Instant::now(), Observations::default(), Judgement::default());
+        for second in 0..100 {
+            observations.unreachable(client(1), Unreachable::ClosedPort);
+            if second % 10 == 0 {
+                observations.answered();
+            }
+            assert!(judgement.is_up(start + second * SECOND, &observations), "{second}");
+        }
+        assert!(!judgement.is_up(start + 100 * SECOND, &observations), "it has not answered for ten seconds");
+    }
+
+    #[test]
+    fn one_customer_has_one_network_however_many_addresses_of_ipv6_that_are() {
+        let (start, observations, mut judgement) =
+            (Instant::now(), Observations::default(), Judgement::default());
+        for second in 0..100 {
+            observations.begun([0x2001, 0xDB8, 1, second as u16 * 256, 0, 0, 0, 1].into());
+            assert!(judgement.is_up(start + second * SECOND, &observations), "{second}");
+        }
+        (2..4).for_each(|number| observations.begun([0x2001, 0xDB8, number, 0, 0, 0, 0, 1].into()));
+        judgement.is_up(start + 100 * SECOND, &observations);
+        assert!(!judgement.is_up(start + 110 * SECOND, &observations));
     }
 
     #[test]
     fn a_server_that_answers_no_network_of_several_is_down() {
         let (start, observations, mut judgement) =
             (Instant::now(), Observations::default(), Judgement::default());
-        (0..3).for_each(|number| observations.begun(network(number)));
-        assert!((0..10).all(|second| judgement.look(start + second * SECOND, &observations)));
-        assert!(!judgement.look(start + 10 * SECOND, &observations));
+        (0..3).for_each(|number| observations.begun(client(number)));
+        assert!((0..10).all(|second| judgement.is_up(start + second * SECOND, &observations)));
+        assert!(!judgement.is_up(start + 10 * SECOND, &observations));
     }
 
     #[test]
@@ -129,8 +233,8 @@ mod tests {
         let (start, observations, mut judgement) =
             (Instant::now(), Observations::default(), Judgement::default());
         for second in 0..1_000 {
-            observations.begun(network(1));
-            assert!(judgement.look(start + second * SECOND, &observations), "{second}");
+            observations.begun(client(1));
+            assert!(judgement.is_up(start + second * SECOND, &observations), "{second}");
         }
     }
 
@@ -141,9 +245,9 @@ mod tests {
         // Never three of them in a minute.
         for second in 0..1_000 {
             if second % 30 == 0 {
-                observations.begun(network((second / 30) as u8));
+                observations.begun(client((second / 30) as u8));
             }
-            assert!(judgement.look(start + second * SECOND, &observations), "{second}");
+            assert!(judgement.is_up(start + second * SECOND, &observations), "{second}");
         }
     }
 
@@ -151,14 +255,14 @@ mod tests {
     fn clients_that_have_just_begun_have_their_time() {
         let (start, observations, mut judgement) =
             (Instant::now(), Observations::default(), Judgement::default());
-        observations.begun(network(1));
-        judgement.look(start, &observations);
+        observations.begun(client(1));
+        judgement.is_up(start, &observations);
         // The answer to these is on its way.
-        (2..20).for_each(|number| observations.begun(network(number)));
-        assert!(judgement.look(start + 50 * SECOND, &observations));
+        (2..20).for_each(|number| observations.begun(client(number)));
+        assert!(judgement.is_up(start + 50 * SECOND, &observations));
         observations.answered();
-        assert!(judgement.look(start + 51 * SECOND, &observations));
-        assert!(judgement.look(start + 62 * SECOND, &observations));
+        assert!(judgement.is_up(start + 51 * SECOND, &observations));
+        assert!(judgement.is_up(start + 62 * SECOND, &observations));
     }
 
     #[test]
@@ -166,11 +270,11 @@ mod tests {
         let (start, observations, mut judgement) =
             (Instant::now(), Observations::default(), Judgement::default());
         for second in 0..100 {
-            observations.begun(network(second as u8));
+            observations.begun(client(second as u8));
             if second % 9 == 0 {
                 observations.answered();
             }
-            assert!(judgement.look(start + second * SECOND, &observations), "{second}");
+            assert!(judgement.is_up(start + second * SECOND, &observations), "{second}");
         }
     }
 }

@@ -4,6 +4,7 @@
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use rakwire::raknet::Guid;
@@ -62,6 +63,8 @@ pub(crate) struct Prober {
     guid: u64,
     pongs: Arc<PongCache>,
     counters: Arc<TargetCounters>,
+    /// Whether new clients of the target go there. What is reported of other addresses is none of the target.
+    is_in_use: Arc<AtomicBool>,
     watch: TargetWatch,
 }
 
@@ -73,8 +76,9 @@ impl Prober {
         guid: u64,
         pongs: Arc<PongCache>,
         counters: Arc<TargetCounters>,
+        is_in_use: Arc<AtomicBool>,
     ) -> Self {
-        Self { name, server, guid, pongs, counters, watch: TargetWatch::new(Instant::now()) }
+        Self { name, server, guid, pongs, counters, is_in_use, watch: TargetWatch::new(Instant::now()) }
     }
 
     /// Logs that the server has gone or has returned.
@@ -92,7 +96,7 @@ impl Prober {
 
     /// Counts an error that the network or this machine has reported about a ping.
     fn note_error(&self, error: &io::Error) {
-        if let Some(reason) = unreachable(error) {
+        if let Some(reason) = unreachable(error).filter(|_| self.is_in_use.load(Ordering::Relaxed)) {
             self.counters.unreachable(reason);
         }
     }
@@ -177,7 +181,7 @@ mod tests {
     fn prober_of(server: SocketAddr, pongs: &Arc<PongCache>) -> Prober {
         let name: TargetName = "game".parse().unwrap();
         let counters = Counters::default().target(&name);
-        Prober::new(name, server, 1, Arc::clone(pongs), counters)
+        Prober::new(name, server, 1, Arc::clone(pongs), counters, Arc::new(AtomicBool::new(true)))
     }
 
     #[tokio::test]
@@ -194,6 +198,19 @@ mod tests {
             ended = prober.ask() => panic!("{ended:?}"),
             () = heard => {}
         }
+    }
+
+    #[test]
+    fn reports_of_an_address_that_is_not_in_use_count_for_nothing() {
+        let prober = prober_of("127.0.0.1:9".parse().unwrap(), &Arc::default());
+        let refused = io::ErrorKind::ConnectionRefused.into();
+        let counted = || prober.counters.snapshot().unreachable(Unreachable::ClosedPort);
+        prober.is_in_use.store(false, Ordering::Relaxed);
+        prober.note_error(&refused);
+        assert_eq!(counted(), 0);
+        prober.is_in_use.store(true, Ordering::Relaxed);
+        prober.note_error(&refused);
+        assert_eq!(counted(), 1);
     }
 
     #[tokio::test]

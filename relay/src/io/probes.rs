@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -10,7 +11,7 @@ use tokio::task::AbortHandle;
 use tokio::time::sleep;
 use tracing::{info, warn};
 
-use super::observations::{Judgement, Observations};
+use super::observations::{Judgement, Observations, State};
 use super::prober::Prober;
 use super::target_watch::{Change, MoveLog, TargetWatch};
 use crate::admission::{ResolvedTarget, Targets};
@@ -34,7 +35,7 @@ pub(crate) struct Probes {
     /// What the relay calls itself.
     guid: u64,
     by_address: Mutex<BTreeMap<(TargetName, SocketAddr), Probe>>,
-    /// What flows see of addresses that are not asked, where there are others to go to.
+    /// What flows see of addresses: of those in use, and of those that are not asked where there are others to go to.
     seen: Mutex<BTreeMap<SocketAddr, Seen>>,
     moves: Mutex<MoveLog>,
 }
@@ -51,6 +52,8 @@ struct Seen {
 struct Probe {
     pongs: Arc<PongCache>,
     task: Option<AbortHandle>,
+    /// Whether new clients of the target go to this address.
+    is_in_use: Arc<AtomicBool>,
     begun: Instant,
     watch: TargetWatch,
     /// For an address that is not asked: whether it is up.
@@ -59,7 +62,14 @@ struct Probe {
 
 impl Probe {
     fn new(now: Instant) -> Self {
-        Self { pongs: Arc::default(), task: None, begun: now, watch: TargetWatch::new(now), is_up: true }
+        Self {
+            pongs: Arc::default(),
+            task: None,
+            is_in_use: Arc::default(),
+            begun: now,
+            watch: TargetWatch::new(now),
+            is_up: true,
+        }
     }
 
     /// Whether the address is up, as far as that is known. One that is asked has some time for its first answer.
@@ -71,13 +81,18 @@ impl Probe {
     }
 
     /// Notes whether an address that is not asked is up, and logs what has changed.
-    fn note(&mut self, now: Instant, target_name: &TargetName, server: SocketAddr, is_up: bool) {
-        self.is_up = is_up;
+    fn note(&mut self, now: Instant, target_name: &TargetName, server: SocketAddr, state: State) {
+        self.is_up = state != State::Down;
         match self.watch.note(now, self.is_up) {
             Some(Change::Down) => {
                 warn!(%target_name, %server, "the game server answers no new clients, or cannot be reached");
             }
-            Some(Change::Up(_)) => info!(%target_name, %server, "the game server answers, or is tried again"),
+            Some(Change::Up(_)) if state == State::Answers => {
+                info!(%target_name, %server, "the game server answers");
+            }
+            Some(Change::Up(_)) => {
+                info!(%target_name, %server, "the game server has not answered yet, but new clients may try it again");
+            }
             None => {}
         }
     }
@@ -115,9 +130,9 @@ impl Probes {
         )
     }
 
-    /// What flows tell of an address, if that is of use.
-    pub(crate) fn observations(&self, address: SocketAddr) -> Option<Arc<Observations>> {
-        lock(&self.seen).get(&address).map(|seen| Arc::clone(&seen.observations))
+    /// What flows tell of an address. It may be of use only later, once its target has others.
+    pub(crate) fn observations(&self, address: SocketAddr) -> Arc<Observations> {
+        Arc::clone(&lock(&self.seen).entry(address).or_default().observations)
     }
 
     /// Begins to ask targets that are new or have moved, and forgets those that are gone. A front goes on with the protocol
@@ -130,7 +145,7 @@ impl Probes {
         };
         for target in targets.iter().filter(raknet) {
             for &address in &target.addresses {
-                self.ask(&target.name, address, counters);
+                self.ask(&target.name, address, counters, address == target.address);
             }
         }
         lock(&self.by_address).retain(|(name, address), probe| {
@@ -146,15 +161,16 @@ impl Probes {
         self.judge(Instant::now(), &others);
     }
 
-    fn ask(&self, name: &TargetName, address: SocketAddr, counters: &Counters) {
+    fn ask(&self, name: &TargetName, address: SocketAddr, counters: &Counters, is_in_use: bool) {
         let pongs = self.pongs_of(name, address);
         let mut probes = lock(&self.by_address);
-        let Some(probe) = probes.get_mut(&(name.clone(), address)).filter(|probe| probe.task.is_none())
-        else {
+        let Some(probe) = probes.get_mut(&(name.clone(), address)) else { return };
+        probe.is_in_use.store(is_in_use, Ordering::Relaxed);
+        if probe.task.is_some() {
             return;
-        };
-        let (name, counters) = (name.clone(), counters.target(name));
-        let mut prober = Prober::new(name, address, self.guid, pongs, counters);
+        }
+        let (name, counters, is_in_use) = (name.clone(), counters.target(name), Arc::clone(&probe.is_in_use));
+        let mut prober = Prober::new(name, address, self.guid, pongs, counters, is_in_use);
         let probing = tokio::spawn(again(async move || prober.ask().await));
         (probe.task, probe.begun) = (Some(probing.abort_handle()), Instant::now());
     }
@@ -162,18 +178,21 @@ impl Probes {
     /// Takes what flows have seen of these addresses, which several targets may have.
     fn judge(&self, now: Instant, others: &[(&TargetName, SocketAddr)]) {
         let mut seen = lock(&self.seen);
-        seen.retain(|address, _| others.iter().any(|(_, other)| other == address));
+        seen.retain(|address, seen| {
+            // A flow that has begun before a reload tells of its address after it.
+            Arc::strong_count(&seen.observations) > 1 || others.iter().any(|(_, other)| other == address)
+        });
         for (_, address) in others {
             seen.entry(*address).or_default();
         }
         let look = |(address, seen): (&SocketAddr, &mut Seen)| {
             (*address, seen.judgement.look(now, &seen.observations))
         };
-        let is_up: BTreeMap<SocketAddr, bool> = seen.iter_mut().map(look).collect();
+        let states: BTreeMap<SocketAddr, State> = seen.iter_mut().map(look).collect();
         let mut probes = lock(&self.by_address);
         for (name, address) in others {
             let probe = probes.entry(((*name).clone(), *address)).or_insert_with(|| Probe::new(now));
-            probe.note(now, name, *address, is_up.get(address).is_none_or(|is_up| *is_up));
+            probe.note(now, name, *address, states.get(address).copied().unwrap_or(State::Unknown));
         }
     }
 
@@ -244,11 +263,13 @@ async fn again(mut ask: impl AsyncFnMut() -> io::Result<()>) {
 mod tests {
     use std::cell::Cell;
     use std::future::pending;
+    use std::net::{IpAddr, Ipv4Addr};
 
     use tokio::time::timeout;
 
     use super::*;
     use crate::config::Target;
+    use crate::flow::Unreachable;
     use crate::front::FrontProtocol;
 
     #[tokio::test(start_paused = true)]
@@ -277,6 +298,8 @@ mod tests {
         assert!(task().is_some());
     }
 
+    const CLIENT: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
+
     /// One target, which is of this kind.
     fn targets(kind: ProtocolKind) -> Targets {
         let settings = Target { kind, ..Target::new("127.0.0.1:9".parse().unwrap()) };
@@ -303,17 +326,45 @@ mod tests {
         let name = "game".parse().unwrap();
         probes.follow(&targets, None, &Counters::default());
         assert!(probes.is_up(&name, first) && probes.is_up(&name, second), "nothing is known");
-        probes.observations(first).unwrap().refused();
+        probes.observations(first).unreachable(CLIENT, Unreachable::ClosedPort);
         probes.follow(&targets, None, &Counters::default());
         assert!(!probes.is_up(&name, first) && probes.is_up(&name, second));
         let health = probes.health(&targets);
         assert_eq!((health[0].is_up, &*health[0].addresses), (None, &[(first, false), (second, true)][..]));
-        probes.observations(first).unwrap().answered();
+        probes.observations(first).answered();
         probes.follow(&targets, None, &Counters::default());
         assert!(probes.is_up(&name, first));
         // One address alone is used whatever is seen of it.
         probes.follow(&self::targets(ProtocolKind::Raw), None, &Counters::default());
-        assert!(probes.observations(first).is_none() && probes.observations(second).is_none());
+        assert!(lock(&probes.seen).is_empty());
+    }
+
+    #[tokio::test]
+    async fn flows_that_began_before_their_target_had_other_addresses_tell_of_theirs() {
+        let probes = Probes::new();
+        let (two, [first, second]) = two_addresses(ProtocolKind::Raw);
+        let (name, counters) = ("game".parse().unwrap(), Counters::default());
+        let flow = probes.observations(first);
+        probes.follow(&targets(ProtocolKind::Raw), None, &counters);
+        // A reload.
+        probes.follow(&two, None, &counters);
+        let others = two.find("game").unwrap().addresses.iter().map(|address| (&name, *address));
+        let (start, others) = (Instant::now(), others.collect::<Vec<_>>());
+        (0..3).for_each(|number| probes.observations(first).begun([192, 0, number, 1].into()));
+        probes.judge(start, &others);
+        flow.answered();
+        probes.judge(start + Duration::from_secs(9), &others);
+        probes.judge(start + Duration::from_secs(10), &others);
+        assert!(probes.is_up(&name, first), "it answers");
+        // A reload that leaves the address out.
+        let mut moved = targets(ProtocolKind::Raw);
+        let settings = moved.find("game").unwrap().settings.clone();
+        moved.insert(ResolvedTarget::new(name, settings, second));
+        probes.follow(&moved, None, &counters);
+        assert!(Arc::ptr_eq(&flow, &probes.observations(first)), "the flow goes on there");
+        drop(flow);
+        probes.follow(&moved, None, &counters);
+        assert!(lock(&probes.seen).is_empty());
     }
 
     #[tokio::test]
@@ -324,12 +375,16 @@ mod tests {
         other.name = "other".parse().unwrap();
         targets.insert(other);
         probes.follow(&targets, None, &Counters::default());
-        probes.observations(first).unwrap().refused();
+        probes.observations(first).unreachable(CLIENT, Unreachable::ClosedPort);
         probes.follow(&targets, None, &Counters::default());
         for name in ["game", "other"] {
             let name = name.parse().unwrap();
             assert!(!probes.is_up(&name, first) && probes.is_up(&name, second), "{name}");
         }
+    }
+
+    fn is_in_use(probes: &Probes, address: SocketAddr) -> bool {
+        lock(&probes.by_address)[&("game".parse().unwrap(), address)].is_in_use.load(Ordering::Relaxed)
     }
 
     #[tokio::test]
@@ -339,8 +394,11 @@ mod tests {
         probes.follow(&targets, None, &Counters::default());
         let asked = |address| lock(&probes.by_address)[&("game".parse().unwrap(), address)].task.is_some();
         assert!(addresses.into_iter().all(asked));
+        let in_use = || addresses.map(|address| is_in_use(&probes, address));
+        assert_eq!(in_use(), [true, false]);
+        probes.follow(&targets.failed_over(|_, address| address == addresses[1]), None, &Counters::default());
+        assert_eq!(in_use(), [false, true], "reports are counted of where new clients go");
         assert!(probes.is_up(&"game".parse().unwrap(), addresses[0]), "it has some time");
-        assert!(probes.observations(addresses[0]).is_none());
         probes.follow(&self::targets(ProtocolKind::RakNet), None, &Counters::default());
         assert_eq!(lock(&probes.by_address).len(), 1, "the other one is gone");
     }

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::net::{SocketAddr, TcpListener, UdpSocket};
+use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
@@ -15,7 +15,9 @@ use tokio::time::sleep;
 
 use crate::admission::{key_file, token};
 use crate::program::{Program, refused, relay};
-use crate::support::{Client, Server, directory, get, get_with, open_with_origin, within};
+use crate::support::{
+    Client, Server, closed_port, directory, get, get_with, open_with_origin, reserve_port, within,
+};
 
 /// A relay in its own process, whose log goes to a file.
 struct Watched {
@@ -104,8 +106,8 @@ fn a_relay_that_cannot_start_says_why() {
 
 #[tokio::test]
 async fn a_game_server_that_is_down_and_a_store_that_is_away_are_told() {
-    let closed = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let store = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let (_closed, closed) = closed_port();
+    let (_store, store) = reserve_port();
     let more = ["--target", &format!("raw={closed}"), "--discover", &format!("redis://{store}/")];
     let relay = Watched::start("down", &format!("game={closed},kind=raknet"), &more);
     relay
@@ -262,7 +264,7 @@ async fn certificates_proxies_and_shutdowns_are_told_of() {
     relay.tells("clients=1", "rakwire_relay_draining 1").await;
 }
 
-/// A log that nobody reads ends no game, and what is lost of it is counted.
+/// The lines that it does not take are lost, and nothing else.
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn a_log_on_a_full_disk_ends_no_game() {

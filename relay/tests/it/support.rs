@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, SocketAddr, UdpSocket as StdUdpSocket};
 use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::sync::Arc;
@@ -70,6 +70,15 @@ pub(crate) fn reserve_port() -> (TcpSocket, SocketAddr) {
     let socket = TcpSocket::new_v4().unwrap();
     socket.set_reuseaddr(true).unwrap();
     socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let address = socket.local_addr().unwrap();
+    (socket, address)
+}
+
+/// A UDP port of this machine at which nothing listens, as those who send to it are told, and that nobody else is given while the socket
+/// is kept: it is for one peer alone, which sends nothing.
+pub(crate) fn closed_port() -> (StdUdpSocket, SocketAddr) {
+    let socket = StdUdpSocket::bind("127.0.0.1:0").unwrap();
+    socket.connect("127.0.0.1:9").unwrap();
     let address = socket.local_addr().unwrap();
     (socket, address)
 }
