@@ -638,10 +638,7 @@ async fn drain(app: &App, shutdown: impl Future<Output = ()>) {
     let time = *app.drain_timeout.borrow();
     info!(clients = app.sessions.len(), "shutting down");
     systemd::notify(systemd::Event::Stopping);
-    if let Some(until) = Instant::now().checked_add(time).filter(|_| !time.is_zero()) {
-        let _ = app.drain_until.set(until);
-    }
-    app.drain.cancel();
+    app.begin_drain(Instant::now().checked_add(time).filter(|_| !time.is_zero()));
     app.sessions.close();
     tokio::select! {
         () = app.sessions.wait() => {}

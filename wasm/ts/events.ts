@@ -24,7 +24,7 @@ export interface RelayDropsEvent extends Event {
 
 /**
  * `draining`: the relay is about to end, and ends the connection after `leftMs` milliseconds at the latest. It accepts no other
- * connection meanwhile. The relay says so up to three times.
+ * connection meanwhile. The relay says so up to three times by each way to it that the connection has: a `leftMs` of 0 is the last moment.
  */
 export interface RelayDrainingEvent extends Event {
   readonly leftMs: number;

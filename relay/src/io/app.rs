@@ -60,7 +60,7 @@ pub(crate) struct App {
     /// Cancelled when no more clients are accepted.
     pub(crate) drain: CancellationToken,
     /// When flows end, once no more clients are accepted and if the others have time.
-    pub(crate) drain_until: OnceLock<Instant>,
+    pub(super) drain_until: OnceLock<Instant>,
     /// Cancelled when flows end.
     pub(crate) stop: CancellationToken,
     /// The WebSockets that a shutdown waits for.
@@ -166,6 +166,16 @@ impl App {
     pub(crate) fn admits_return(&self, secret: Option<&Secret>, target: Option<&str>) -> bool {
         let now = Instant::now();
         secret.zip(target).is_some_and(|(secret, target)| self.resumable().admits_return(secret, target, now))
+    }
+
+    /// Accepts no clients any more, and notifies those that are there if they may go on until a time.
+    pub(crate) fn begin_drain(&self, until: Option<Instant>) {
+        if let Some(until) = until {
+            let _ = self.drain_until.set(until);
+        }
+        self.drain.cancel();
+        // A flow that begins after this finds that the relay drains.
+        self.open_flows.drain();
     }
 
     /// Makes the relay unready for good, for a reason.

@@ -270,6 +270,9 @@ fn new_secret() -> Option<Secret> {
         Err(error) => {
             warn!(%error, "no random bytes; a flow cannot be resumed");
             None
+    if app.drain.is_cancelled() {
+        listed.drain();
+    }
         }
     }
 }

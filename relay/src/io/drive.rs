@@ -98,15 +98,7 @@ impl<'a> Driver<'a> {
         let app = self.app;
         let mut timer = pin!(sleep_until(self.flow.poll_timeout().into()));
         let mut stopped = pin!(app.stop.cancelled());
-        let mut drained = pin!(app.drain.cancelled());
-        let mut is_draining = false;
         let reason = poll_fn(|context| {
-            if !is_draining && drained.as_mut().poll(context).is_ready() {
-                is_draining = true;
-                if let Some(until) = app.drain_until.get() {
-                    self.flow.handle_draining(Instant::now(), *until);
-                }
-            }
             if stopped.as_mut().poll(context).is_ready() {
                 self.flow.handle_shutdown(Instant::now());
             }
@@ -145,26 +137,34 @@ impl<'a> Driver<'a> {
         Poll::Pending
     }
 
-    /// Takes the connection of a client that has come back.
+    /// Does what others want of the flow, such as to go on with the connection of a client that has come back.
     fn poll_returning(&mut self, context: &Context<'_>, now: Instant) {
-        match self.returning.poll(context) {
-            Poll::Ready(Request::Attach(connection)) => {
-                self.flow.handle_attached(now);
-                self.flow.secret().inspect(|secret| self.app.resumable().set_attached(secret));
-                (self.client, self.transport) = (connection.client(), connection.kind());
-                self.listed.set_place(self.client, self.transport.name());
-                if self.app.admission.is_banned(now, self.client.ip()) {
-                    self.flow.handle_ended(now, FlowEnd::Banned);
-                }
-                let (client, transport) = (self.app.addresses.show(self.client), self.transport);
-                info!(%client, %transport, flow = self.number, "client came back to its flow");
-                if let Some(former) = self.connection.replace(connection) {
-                    self.dismiss(former, CloseReason::Resumed);
+        while let Poll::Ready(request) = self.returning.poll(context) {
+            match request {
+                Request::Attach(connection) => self.attach(connection, now),
+                Request::Evict => self.flow.handle_evicted(now),
+                Request::End(end) => self.flow.handle_ended(now, end),
+                Request::Drain => {
+                    let until = self.app.drain_until.get();
+                    until.into_iter().for_each(|until| self.flow.handle_draining(now, *until));
                 }
             }
-            Poll::Ready(Request::Evict) => self.flow.handle_evicted(now),
-            Poll::Ready(Request::End(end)) => self.flow.handle_ended(now, end),
-            Poll::Pending => {}
+        }
+    }
+
+    /// Goes on with the connection of a client that has come back.
+    fn attach(&mut self, connection: Box<Connection>, now: Instant) {
+        self.flow.handle_attached(now);
+        self.flow.secret().inspect(|secret| self.app.resumable().set_attached(secret));
+        (self.client, self.transport) = (connection.client(), connection.kind());
+        self.listed.set_place(self.client, self.transport.name());
+        if self.app.admission.is_banned(now, self.client.ip()) {
+            self.flow.handle_ended(now, FlowEnd::Banned);
+        }
+        let (client, transport) = (self.app.addresses.show(self.client), self.transport);
+        info!(%client, %transport, flow = self.number, "client came back to its flow");
+        if let Some(former) = self.connection.replace(connection) {
+            self.dismiss(former, CloseReason::Resumed);
         }
     }
 

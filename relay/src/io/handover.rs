@@ -1,6 +1,7 @@
 //! How the connection of a client that came back reaches the task of its flow.
 
 use std::mem;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 
@@ -17,6 +18,8 @@ pub(crate) enum Request<C> {
     Evict,
     /// To end, as the operator wishes.
     End(FlowEnd),
+    /// To notify its client that the relay drains.
+    Drain,
 }
 
 #[derive(Debug)]
@@ -31,21 +34,28 @@ impl<C> State<C> {
     fn into_connection(self) -> Option<C> {
         match self {
             Self::Waiting(Request::Attach(connection)) => Some(connection),
-            Self::Waiting(Request::Evict | Request::End(_)) | Self::Empty | Self::Closed => None,
+            Self::Waiting(Request::Evict | Request::End(_) | Request::Drain) | Self::Empty | Self::Closed => {
+                None
+            }
         }
     }
 }
 
-/// A place for one [`Request`]; a later one replaces it.
+/// A place for one [`Request`]; a later one replaces it. That the relay drains has a place of its own.
 #[derive(Debug)]
 pub(crate) struct Handover<C> {
     state: Mutex<State<C>>,
+    is_draining: AtomicBool,
     waker: AtomicWaker,
 }
 
 impl<C> Handover<C> {
     pub(crate) const fn new() -> Self {
-        Self { state: Mutex::new(State::Empty), waker: AtomicWaker::new() }
+        Self {
+            state: Mutex::new(State::Empty),
+            is_draining: AtomicBool::new(false),
+            waker: AtomicWaker::new(),
+        }
     }
 
     /// Passes a connection on, and returns the one that has waited so far and whose place it takes. A flow that has ended
@@ -83,9 +93,20 @@ impl<C> Handover<C> {
         former.into_connection()
     }
 
+    /// The relay drains.
+    pub(crate) fn drain(&self) {
+        self.is_draining.store(true, Ordering::Release);
+        self.waker.wake();
+    }
+
     /// The next request.
     pub(crate) fn poll(&self, context: &Context<'_>) -> Poll<Request<C>> {
         self.waker.register(context.waker());
+        // Looked at before it is written to, as this runs with each datagram.
+        if self.is_draining.load(Ordering::Acquire) {
+            self.is_draining.store(false, Ordering::Release);
+            return Poll::Ready(Request::Drain);
+        }
         let mut state = self.lock();
         match mem::replace(&mut *state, State::Empty) {
             State::Waiting(request) => Poll::Ready(request),
@@ -118,6 +139,7 @@ mod tests {
             Poll::Ready(Request::Attach(number)) => Some(number),
             Poll::Ready(Request::Evict) => Some(0),
             Poll::Ready(Request::End(_)) => Some(u8::MAX),
+            Poll::Ready(Request::Drain) => Some(u8::MAX - 1),
             Poll::Pending => None,
         }
     }
@@ -141,6 +163,14 @@ mod tests {
         handover.evict();
         assert_eq!((taken(&handover), handover.close()), (Some(u8::MAX), None));
         assert_eq!(handover.end(FlowEnd::Kicked), None);
+    }
+
+    #[test]
+    fn a_drain_is_passed_on_once_and_takes_the_place_of_no_request() {
+        let handover = Handover::new();
+        assert_eq!(handover.attach(1), Ok(None));
+        handover.drain();
+        assert_eq!([(); 3].map(|()| taken(&handover)), [Some(u8::MAX - 1), Some(1), None]);
     }
 
     #[test]

@@ -110,6 +110,11 @@ impl OpenFlows {
         flows.len()
     }
 
+    /// Has the flows of pages notify their clients that the relay drains.
+    pub(crate) fn drain(&self) {
+        self.lock().values().for_each(|flow| flow.drain());
+    }
+
     fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, Arc<OpenFlow>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -121,6 +126,12 @@ impl OpenFlow {
             // A connection that was on its way to the flow is closed as it is dropped.
             Ender::Session(connections) => drop(connections.end(end)),
             Ender::Front(is_over) => is_over.store(true, Ordering::Relaxed),
+        }
+    }
+
+    fn drain(&self) {
+        if let Ender::Session(connections) = &self.ender {
+            connections.drain();
         }
     }
 
@@ -167,6 +178,11 @@ impl OpenFlowGuard {
     /// Ends the flow.
     pub(super) fn end(&self, end: FlowEnd) {
         self.flow.end(end);
+    }
+
+    /// Has the flow notify its client that the relay drains.
+    pub(super) fn drain(&self) {
+        self.flow.drain();
     }
 
     /// Whether a flow of the front was ended.

@@ -1,6 +1,6 @@
 //! Sources that have shown that they receive what is sent to them: a source with a check is sent a check in turn, whose
-//! transaction is a keyed hash of its address and names its session, so that nothing is kept before the answer (RFC 9000 section
-//! 8.1 has the same idea).
+//! transaction is a keyed hash of its address and names its session and the time, so that nothing is kept before the answer (RFC 9000
+//! section 8.1 has the same idea).
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasher, RandomState};
@@ -14,8 +14,8 @@ use sha1::Sha1;
 use super::stun::Transaction;
 use crate::sites::{FREE_SHARE, Places, site};
 
-/// How long a transaction counts, and at most as long again.
-const PERIOD: Duration = Duration::from_secs(5);
+/// How exactly a transaction has its time. It counts for 256 of these, as it has a byte for that.
+const TICK: Duration = Duration::from_millis(40);
 
 /// How long a source counts as validated, which is as long as a handshake may take.
 const LIFETIME: Duration = Duration::from_secs(10);
@@ -25,23 +25,31 @@ const LIFETIME: Duration = Duration::from_secs(10);
 const SOURCES: usize = 8_192;
 const SOURCES_OF_SITE: usize = 512;
 
-/// How much of a transaction proves that the relay has made it. The rest is the session.
-const PROOF: usize = 8;
+/// How much of a transaction proves that the relay has made it. The time and the session follow.
+const PROOF: usize = 6;
 
 /// The key of the transactions.
 pub(crate) type ChallengeKey = [u8; 20];
 
-/// A session in ICE, as a hash of both user names, which fits into a transaction beside the proof.
+/// A session in ICE, as a hash of both user names, which fits into a transaction beside the proof and the time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct IceSession(u32);
+pub(super) struct IceSession([u8; 5]);
+
+/// The session of a check.
+#[derive(Clone, Copy, Debug)]
+struct Noted {
+    session: IceSession,
+    /// The tick of the check.
+    at: u64,
+}
 
 /// See the module.
 #[derive(Debug)]
 pub(super) struct Validated {
     key: Hmac<Sha1>,
     start: Instant,
-    /// The sources, with the session in ICE of the last check of each.
-    sources: HashMap<SocketAddr, IceSession>,
+    /// The sources, with the last check of each.
+    sources: HashMap<SocketAddr, Noted>,
     hasher: RandomState,
     /// Until when each source counts, the earliest first.
     ends: VecDeque<(Instant, SocketAddr)>,
@@ -64,15 +72,17 @@ impl Validated {
 
     /// The transaction of a check that is sent to a source now, after one of this session.
     pub(super) fn transaction(&self, now: Instant, to: SocketAddr, session: IceSession) -> Transaction {
-        let sum = self.hash(self.period(now), to, session).finalize().into_bytes();
+        let at = self.tick(now);
+        let sum = self.hash(at, to, session).finalize().into_bytes();
+        let [low, ..] = at.to_le_bytes();
+        let parts = sum.into_iter().take(PROOF).chain([low]).chain(session.0);
         let mut transaction = Transaction::default();
-        let (proof, of) = transaction.split_at_mut(PROOF);
-        proof.iter_mut().zip(sum).for_each(|(to, from)| *to = from);
-        of.copy_from_slice(&session.0.to_be_bytes());
+        transaction.iter_mut().zip(parts).for_each(|(to, from)| *to = from);
         transaction
     }
 
-    /// Notes that a source has answered, and returns its session. `None` if it was not sent this transaction, or too long ago.
+    /// Notes that a source has answered, and returns the session of its last check, which may be another one by now. `None` if it
+    /// was not sent this transaction, or too long ago.
     pub(super) fn validate(
         &mut self,
         now: Instant,
@@ -80,12 +90,14 @@ impl Validated {
         transaction: &Transaction,
     ) -> Option<IceSession> {
         let (proof, of) = transaction.split_at(PROOF);
-        let session = IceSession(u32::from_be_bytes(of.try_into().ok()?));
-        let period = self.period(now);
-        let mut periods = [Some(period), period.checked_sub(1)].into_iter().flatten();
-        periods.find(|period| self.hash(*period, from, session).verify_truncated_left(proof).is_ok())?;
-        self.insert(now, from, session);
-        Some(session)
+        let (low, session) = of.split_first()?;
+        let session = IceSession(session.try_into().ok()?);
+        let tick = self.tick(now);
+        let [low_now, ..] = tick.to_le_bytes();
+        let at = tick.checked_sub(low_now.wrapping_sub(*low).into())?;
+        self.hash(at, from, session).verify_truncated_left(proof).ok()?;
+        self.insert(now, from, Noted { session, at });
+        self.session(from)
     }
 
     /// Whether a source has answered lately.
@@ -96,13 +108,20 @@ impl Validated {
 
     /// Notes the session of a check. False if its source has not answered lately.
     pub(super) fn note(&mut self, now: Instant, source: SocketAddr, session: IceSession) -> bool {
+        let at = self.tick(now);
+        self.note_check(now, source, Noted { session, at })
+    }
+
+    /// A check that is older than the one of another page, whose answer came later, changes nothing.
+    fn note_check(&mut self, now: Instant, source: SocketAddr, check: Noted) -> bool {
         self.expire(now);
-        self.sources.get_mut(&source).map(|noted| *noted = session).is_some()
+        let noted = self.sources.get_mut(&source);
+        noted.map(|noted| *noted = if check.at < noted.at { *noted } else { check }).is_some()
     }
 
     /// The session of the last check of a source.
     pub(super) fn session(&self, of: SocketAddr) -> Option<IceSession> {
-        self.sources.get(&of).copied()
+        self.sources.get(&of).map(|noted| noted.session)
     }
 
     /// Whether nothing is kept of anybody.
@@ -113,11 +132,12 @@ impl Validated {
 
     /// The session with these user names.
     pub(super) fn session_with(&self, username: &[u8]) -> IceSession {
-        IceSession(self.hasher.hash_one(username) as u32)
+        let [session @ .., _, _, _] = self.hasher.hash_one(username).to_be_bytes();
+        IceSession(session)
     }
 
-    fn insert(&mut self, now: Instant, from: SocketAddr, session: IceSession) {
-        if self.note(now, from, session) {
+    fn insert(&mut self, now: Instant, from: SocketAddr, check: Noted) {
+        if self.note_check(now, from, check) {
             return;
         }
         let site = site(from.ip());
@@ -128,7 +148,7 @@ impl Validated {
         } else if free == 0 {
             self.remove_first();
         }
-        self.sources.insert(from, session);
+        self.sources.insert(from, check);
         self.ends.push_back((now + LIFETIME, from));
         self.of_site.take(site);
     }
@@ -157,14 +177,15 @@ impl Validated {
         self.of_site.give_back(site(source.ip()));
     }
 
-    fn period(&self, now: Instant) -> u64 {
-        now.saturating_duration_since(self.start).as_secs() / PERIOD.as_secs()
+    fn tick(&self, now: Instant) -> u64 {
+        let ticks = now.saturating_duration_since(self.start).as_millis() / TICK.as_millis();
+        u64::try_from(ticks).unwrap_or(u64::MAX)
     }
 
-    fn hash(&self, period: u64, source: SocketAddr, IceSession(session): IceSession) -> Hmac<Sha1> {
+    fn hash(&self, at: u64, source: SocketAddr, IceSession(session): IceSession) -> Hmac<Sha1> {
         let mut mac = self.key.clone();
-        mac.update(&period.to_be_bytes());
-        mac.update(&session.to_be_bytes());
+        mac.update(&at.to_be_bytes());
+        mac.update(&session);
         mac.update(&source.port().to_be_bytes());
         match source.ip() {
             IpAddr::V4(ip) => mac.update(&ip.octets()),
@@ -177,6 +198,8 @@ impl Validated {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const FIRST: IceSession = IceSession([1; 5]);
 
     fn validated() -> (Validated, Instant) {
         let now = Instant::now();
@@ -201,7 +224,7 @@ mod tests {
             assert_eq!(validated.validate(now, honest, &changed), None, "{at}");
         }
         assert!(!validated.contains(now, honest) && !validated.contains(now, other));
-        let soon = now + PERIOD;
+        let soon = now + LIFETIME / 2;
         assert_eq!(validated.validate(soon, honest, &transaction), Some(first));
         assert!(validated.contains(soon + LIFETIME / 2, honest));
         assert_eq!(validated.session(honest), Some(first));
@@ -214,16 +237,37 @@ mod tests {
     #[test]
     fn a_transaction_does_not_count_for_ever() {
         let (mut validated, now) = validated();
-        let transaction = validated.transaction(now, source(1, 1), IceSession(1));
-        assert_eq!(validated.validate(now + 2 * PERIOD, source(1, 1), &transaction), None);
+        let transaction = validated.transaction(now, source(1, 1), FIRST);
+        for ticks in [256, 257, 512] {
+            assert_eq!(validated.validate(now + ticks * TICK, source(1, 1), &transaction), None, "{ticks}");
+        }
+        assert_eq!(validated.validate(now + 255 * TICK, source(1, 1), &transaction), Some(FIRST));
+    }
+
+    #[test]
+    fn the_session_of_a_source_is_that_of_its_newest_check_whichever_answer_comes_last() {
+        let (mut validated, now) = validated();
+        let from = source(1, 1);
+        let [first, second, third] = [b"a", b"b", b"c"].map(|name| validated.session_with(name));
+        let at = |ticks| now + ticks * TICK;
+        let of_first = validated.transaction(at(0), from, first);
+        let of_second = validated.transaction(at(1), from, second);
+        // The page before has not heard that it is gone.
+        assert_eq!(validated.validate(at(2), from, &of_second), Some(second));
+        assert_eq!(validated.validate(at(3), from, &of_first), Some(second));
+        assert_eq!(validated.session(from), Some(second));
+        assert!(validated.note(at(4), from, third));
+        assert_eq!(validated.validate(at(5), from, &of_second), Some(third));
+        let of_first = validated.transaction(at(6), from, first);
+        assert_eq!(validated.validate(at(7), from, &of_first), Some(first));
     }
 
     #[test]
     fn sources_are_bounded_of_a_site_and_in_all_and_the_latest_stays() {
         let (mut validated, now) = validated();
         let answer = |validated: &mut Validated, from| {
-            let transaction = validated.transaction(now, from, IceSession(1));
-            assert_eq!(validated.validate(now, from, &transaction), Some(IceSession(1)));
+            let transaction = validated.transaction(now, from, FIRST);
+            assert_eq!(validated.validate(now, from, &transaction), Some(FIRST));
             assert!(validated.contains(now, from));
         };
         // Eight sites of each version, with as many ports and networks as they like.

@@ -11,11 +11,11 @@ export function readNotice(said: object): RelayNotice | undefined {
   if (type === "drops") {
     return { drops: { toClient: readCounts(toClient), toServer: readCounts(toServer) } };
   }
-  return type === "draining" && isCount(leftMs) ? { leftMs } : undefined;
+  return type === "draining" && isCount(leftMs, 0) ? { leftMs } : undefined;
 }
 
-function isCount(said: unknown): said is number {
-  return Number.isSafeInteger(said) && (said as number) > 0;
+function isCount(said: unknown, least = 1): said is number {
+  return Number.isSafeInteger(said) && (said as number) >= least;
 }
 
 function readCounts(said: unknown): Record<string, number> {
