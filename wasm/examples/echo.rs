@@ -337,6 +337,12 @@ impl Open {
         self.game.disconnect().await;
     }
 
+    /// Waits until the relay of both is about to end, and tells for how many milliseconds each goes on.
+    pub async fn draining(&self) -> Vec<f64> {
+        let left = [self.raknet.draining().await, self.game.draining().await];
+        left.map(|left| left.map_or(f64::NAN, |left| left.as_secs_f64() * 1_000.0)).to_vec()
+    }
+
     /// Waits until both have ended, and tells why.
     pub async fn ended(&self) -> String {
         while self.raknet.recv().await.is_some() {}

@@ -22,12 +22,22 @@ export function buildExample(folder) {
   writeFileSync(join(folder, "index.html"), "<!doctype html><title>echo</title>");
 }
 
+let built;
+
+/** A folder with the example, which is built once for all tests of a file. */
+function builtExample() {
+  if (built === undefined) {
+    const folder = mkdtempSync(join(tmpdir(), "rakwire-rust-"));
+    process.on("exit", () => rmSync(folder, { recursive: true, force: true }));
+    buildExample(folder);
+    built = folder;
+  }
+  return built;
+}
+
 /** A page of a relay that serves the example, too. */
 export async function openExamplePage(t, targets, ...more) {
-  const folder = mkdtempSync(join(tmpdir(), "rakwire-rust-"));
-  t.after(() => rmSync(folder, { recursive: true, force: true }));
-  buildExample(folder);
-  const relay = await startRelay(t, targets, "--serve", folder, ...more);
+  const relay = await startRelay(t, targets, "--serve", builtExample(), ...more);
   const page = await openPage(t);
   await page.goto(`http://${relay.address}/`);
   return { page, relay };

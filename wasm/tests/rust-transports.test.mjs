@@ -72,6 +72,18 @@ test("a Rust program hears by WebTransport when its relay stops", LIMIT, async (
   assert.match(await ended, /^relay closed: relay is shutting down \(code 1001\); relay closed: relay is shutting down \(code 1001\)$/);
 });
 
+test("a Rust program hears that its relay is about to end, by each transport", LIMIT, async (t) => {
+  for (const transport of ["webtransport", "websocket"]) {
+    const { page, relay } = await start(t, "--drain-timeout", "60s");
+    await open(page, transport);
+    const draining = page.evaluate(async () => [...(await globalThis.open.draining())]);
+    void relay.stop("SIGTERM");
+    const left = await draining;
+    assert.ok(left.every((ms) => ms > 0 && ms <= 60_000), `${transport}: ${left}`);
+    await page.evaluate(() => globalThis.open.close());
+  }
+});
+
 test("a Rust program is refused by WebTransport with the reason of the relay", LIMIT, async (t) => {
   const { page } = await start(t);
   const foreign = await startRelay(t, { raknet: "127.0.0.1:9" }, "--allow-origin", "https://play.example.org");

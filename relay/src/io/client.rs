@@ -34,13 +34,43 @@ pub(crate) struct Opening {
     pub(crate) permission: Result<Permission, CloseReason>,
     /// Whether it takes control messages. Only such a client can resume a flow.
     pub(crate) has_control: bool,
-    pub(crate) resume: Option<Secret>,
+    pub(crate) resume: Resume,
     /// Whether the flow opens, or is resumed, once the client sends something.
     pub(crate) is_deferred: bool,
     /// Whether it has been counted as a new client.
     pub(crate) is_counted: bool,
     /// Whether it is closed if its game server is unreachable.
     pub(crate) closes_unreachable: bool,
+}
+
+/// What a client says of resuming.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Resume {
+    /// It may resume the flow that it gets.
+    Later,
+    /// It comes back to the flow with this secret.
+    Flow(Secret),
+    /// It never resumes the flow that it gets.
+    Never,
+}
+
+impl Resume {
+    /// Reads the parameter. A secret that is none is that of no flow.
+    pub(crate) fn read(parameter: Option<&str>) -> Self {
+        match parameter {
+            Some("never") => Self::Never,
+            Some(secret) => secret.parse().map_or(Self::Later, Self::Flow),
+            None => Self::Later,
+        }
+    }
+
+    /// The secret of its flow.
+    pub(crate) const fn secret(&self) -> Option<&Secret> {
+        match self {
+            Self::Flow(secret) => Some(secret),
+            Self::Later | Self::Never => None,
+        }
+    }
 }
 
 /// Decides what a client may have, and counts one that may not connect at all.
@@ -160,14 +190,14 @@ async fn refuse(app: &App, connection: Box<Connection>, reason: &CloseReason) {
 /// Passes the connection on to the flow that the client comes back to, if there is one. Its secret shows that it has
 /// been admitted before, so that it needs no further token.
 async fn resume(app: &App, opening: &Opening, connection: Box<Connection>) -> Result<(), Box<Connection>> {
-    let secret = opening.resume.filter(|_| opening.has_control);
+    let secret = opening.resume.secret().filter(|_| opening.has_control);
     let target = match &opening.permission {
         Ok(permission) => Some(permission.target_name().as_str()),
         // Flows go on when their target is removed from the configuration.
         Err(CloseReason::UnknownTarget { requested, .. }) => Some(requested.as_str()),
         Err(_) => None,
     };
-    let flow = secret.zip(target).and_then(|(secret, target)| app.resumable().find(&secret, target).cloned());
+    let flow = secret.zip(target).and_then(|(secret, target)| app.resumable().find(secret, target).cloned());
     let Some(flow) = flow else { return Err(connection) };
     if let Some(former) = flow.attach(connection)? {
         let reason = CloseReason::Resumed;
@@ -212,7 +242,10 @@ async fn run(
     let secret = if opening.has_control { new_secret() } else { None };
     let proxy_header = ProxyHeader { client: grant.client, server: target.address };
     let now = Instant::now();
-    let limits = grant.limits.of_flow(&target.settings);
+    let mut limits = grant.limits.of_flow(&target.settings);
+    if opening.resume == Resume::Never {
+        limits.resume_within = Duration::ZERO;
+    }
     let proxy_header = target.settings.proxy_protocol.then_some(proxy_header);
     let setup = Setup {
         secret,
@@ -236,6 +269,9 @@ async fn run(
     // A ban finds the flows that are listed, and the others find the ban.
     if app.admission.is_banned(now, client.ip()) {
         listed.end(FlowEnd::Banned);
+    }
+    if app.drain.is_cancelled() {
+        listed.drain();
     }
     let ended = Box::new(Driver::new(app, flow, server, connection, returning, (number, listed))).run().await;
     if let Some(secret) = secret {
@@ -270,9 +306,6 @@ fn new_secret() -> Option<Secret> {
         Err(error) => {
             warn!(%error, "no random bytes; a flow cannot be resumed");
             None
-    if app.drain.is_cancelled() {
-        listed.drain();
-    }
         }
     }
 }

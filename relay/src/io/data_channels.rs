@@ -12,7 +12,7 @@ use tracing::warn;
 use super::announced::AnnouncedWebRtc;
 use super::app::App;
 use super::batch::BatchSocket;
-use super::client::{self, Opening, permission};
+use super::client::{self, Opening, Resume, permission};
 use super::connected::Connected;
 use super::front_gate::Gate;
 use super::receive::Received;
@@ -292,8 +292,8 @@ fn place(app: &App, client: SocketAddr) -> Result<Connected, Failure> {
 fn open(app: &App, client: SocketAddr, request: OpenRequest) -> Opening {
     let OpenRequest { target, token, resume, defer, unreachable, .. } = request;
     let is_deferred = defer.is_some_and(|value| !value.is_empty());
-    let resume = resume.and_then(|secret| secret.0.parse().ok());
-    let is_returning = app.admits_return(resume.as_ref(), target.as_deref());
+    let resume = Resume::read(resume.as_ref().map(|secret| secret.0.as_str()));
+    let is_returning = app.admits_return(resume.secret(), target.as_deref());
     let request = Request::without_origin(client, target, token.map(|token| token.0));
     let request =
         request.deferred(is_deferred).returning(is_returning).when_unreachable(unreachable.as_deref());

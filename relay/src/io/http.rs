@@ -13,7 +13,7 @@ use axum::routing::get;
 use axum::{Extension, Router};
 
 use super::app::App;
-use super::client::{self, Opening};
+use super::client::{self, Opening, Resume};
 use super::connected::Connected;
 use super::files::serve_files;
 use super::server_list::{REQUEST, admit_client, refuse_banned, servers, status_of, transports};
@@ -107,9 +107,9 @@ async fn open(
     if !is_through_proxy && !connected.has_proxy_header() && is_forwarded(&headers) {
         app.log_untrusted(connected.peer());
     }
-    let resume = parameter(&query, "resume").and_then(|secret| secret.parse().ok());
+    let resume = Resume::read(parameter(&query, "resume").as_deref());
     let request = Request::from_http(client, &headers, &query);
-    let is_returning = app.admits_return(resume.as_ref(), request.target.as_deref());
+    let is_returning = app.admits_return(resume.secret(), request.target.as_deref());
     let request = request.returning(is_returning);
     let permission = client::permission(&app, &request);
     let upgrade = configure(upgrade, &app.admission.limits()).protocols([FLOW_PROTOCOL]);

@@ -18,7 +18,7 @@ use web_transport_proto::{ConnectError, ConnectRequest, ConnectResponse, Setting
 
 use super::announced::PATH;
 use super::app::App;
-use super::client::{self, Opening};
+use super::client::{self, Opening, Resume};
 use super::connected::Connected;
 use super::handshakes::{Handshake, Handshakes};
 use super::serve::admit;
@@ -282,9 +282,9 @@ async fn decide(
 ) -> Option<(ClientConnection, Opening)> {
     let Requested { request: asked, mut streams } = requested;
     let query = asked.url.query().unwrap_or_default();
-    let resume = parameter(query, "resume").and_then(|secret| secret.parse().ok());
+    let resume = Resume::read(parameter(query, "resume").as_deref());
     let request = Request::from_http(connected.peer(), &asked.headers, query);
-    let is_returning = app.admits_return(resume.as_ref(), request.target.as_deref());
+    let is_returning = app.admits_return(resume.secret(), request.target.as_deref());
     let request = request.returning(is_returning);
     if asked.url.path() != PATH {
         app.counters.handshakes_failed.increment();

@@ -471,6 +471,16 @@ async fn a_client_that_is_gone_can_come_back() {
 }
 
 #[tokio::test]
+async fn the_flow_of_a_client_that_never_comes_back_ends_with_its_connection() {
+    let relay = Running::start(config(Server::echo().await)).await;
+    let session = Session::with_control(relay.address, "&resume=never").await;
+    assert_eq!(session.request_flow().await.resume_within_ms, 0);
+    session.connection.close(7_u32.into(), b"");
+    eventually("it is over", || relay.snapshot().closes(CloseKind::ClientVanished) == 1).await;
+    assert_eq!(relay.snapshot().all().detached, 0);
+}
+
+#[tokio::test]
 async fn a_relay_may_be_without_webtransport() {
     let server = Server::echo().await;
     let taken = UdpSocket::bind("127.0.0.1:0").unwrap();

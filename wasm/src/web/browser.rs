@@ -53,6 +53,8 @@ pub(super) fn relay_url(url: &str, target: &str) -> Option<Url> {
     relay.set_hash("");
     relay.search_params().set("target", target);
     relay.search_params().set("unreachable", "close");
+    // A connection that is lost is over, which the server is to know at once.
+    relay.search_params().set("resume", "never");
     Some(relay)
 }
 

@@ -44,6 +44,8 @@ pub(super) enum Outcome {
     /// This one is open and carries the connection from now on.
     Opened(Kind),
     Datagram(Vec<u8>),
+    /// A control message of the relay.
+    Control(String),
     /// None is left.
     Closed(RelayClose),
     /// A WebSocket is due.
@@ -148,8 +150,9 @@ impl Carriers {
                 Outcome::Yields
             }
             FromRelay::Datagram(datagram) if self.open == Some(kind) => Outcome::Datagram(datagram),
+            FromRelay::Control(text) if self.open == Some(kind) => Outcome::Control(text),
             FromRelay::Closed(close) => self.on_closed(kind, close),
-            FromRelay::Open | FromRelay::Datagram(_) => Outcome::Nothing,
+            FromRelay::Open | FromRelay::Datagram(_) | FromRelay::Control(_) => Outcome::Nothing,
         }
     }
 

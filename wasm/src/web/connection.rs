@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 use rakwire::endpoint::{Event, Protocol, Receipt, SendError};
 
@@ -94,6 +95,14 @@ impl<P: Protocol> Connection<P> {
     #[must_use]
     pub fn transport(&self) -> Transport {
         self.driver.borrow().transport().unwrap_or_default()
+    }
+
+    /// Waits until the relay says that it is about to end, and returns for how long the connection goes on at most; nothing once the
+    /// connection is over. Another connection leads to another relay meanwhile, if there is one. The relay says so up to three times.
+    ///
+    /// Messages that arrive meanwhile are set aside for [`recv`](Self::recv), up to 16 MiB.
+    pub async fn draining(&self) -> Option<Duration> {
+        self.next(ReceiveQueue::take_draining).await
     }
 
     /// The counters of the connection; all are zero when it is over.
@@ -191,6 +200,7 @@ impl<P: Protocol> Connection<P> {
     ) -> Poll<Option<T>> {
         let (queue, driver) = (&mut *self.queue.borrow_mut(), &mut *self.driver.borrow_mut());
         loop {
+            driver.draining.take().into_iter().for_each(|left| queue.set_draining(left));
             if let Some(found) = pop(queue) {
                 return Poll::Ready(Some(found));
             }

@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::fmt;
 use std::rc::{Rc, Weak};
 use std::task::{Context, Waker};
+use std::time::Duration;
 
 use rakwire::Instant;
 use rakwire::endpoint::{Carrier, ConnectError, Hook, Protocol, Receipt, SendError};
@@ -13,6 +14,7 @@ use web_sys::Url;
 
 use super::browser::{Timer, after_task, entropy, now, soon};
 use super::carriers::{Carriers, HEAD_START_MS, Kind, NoTransport, Outcome, Transport};
+use super::control::draining;
 use super::error::{self, LOST, RelayClose};
 use super::local_network::{self, Decision};
 use super::socket::FromRelay;
@@ -41,6 +43,8 @@ pub(super) struct Start<P: Protocol, F> {
 pub(super) struct Driver<P: Protocol> {
     pub(super) client: HookedClient<P>,
     pub(super) relay_close: Option<RelayClose>,
+    /// How long the relay goes on, if it has said that it is about to end since that was read.
+    pub(super) draining: Option<Duration>,
     /// Why the client did not even begin to connect.
     pub(super) refusal: Option<ConnectError>,
     /// Whether the time to open a connection is over.
@@ -93,6 +97,7 @@ impl<P: Protocol> Driver<P> {
             RefCell::new(Self {
                 client,
                 relay_close: None,
+                draining: None,
                 refusal: None,
                 is_overdue: false,
                 decision: None,
@@ -235,6 +240,10 @@ impl<P: Protocol> Driver<P> {
                 self.refusal = self.client.connect(now()).err();
             }
             Outcome::Datagram(datagram) => self.client.handle(now(), &datagram),
+            Outcome::Control(text) => {
+                self.draining = draining(&text).or(self.draining);
+                return;
+            }
             Outcome::Closed(close) => {
                 self.timer = None;
                 if close.code == LOST && !self.has_reached_relay() {

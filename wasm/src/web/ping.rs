@@ -167,6 +167,7 @@ impl Question {
                 self.send();
             }
             FromRelay::Datagram(datagram) => self.on_datagram(&datagram),
+            FromRelay::Control(_) => {}
             FromRelay::Closed(close) => self.answer = Some(Err(PingError::Relay(close))),
         }
     }

@@ -1,6 +1,7 @@
 //! Received events of all kinds, while the application waits for one kind only.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use rakwire::endpoint::{Event, Outcome, Progress, Protocol, Receipt};
 
@@ -30,6 +31,8 @@ pub(super) struct ReceiveQueue<P: Protocol> {
     progress: VecDeque<Progress>,
     /// The MTU, if it has changed since it was read.
     new_mtu: Option<u16>,
+    /// How long the relay goes on, as far as that was not read.
+    draining: Option<Duration>,
 }
 
 impl<P: Protocol> ReceiveQueue<P> {
@@ -40,6 +43,7 @@ impl<P: Protocol> ReceiveQueue<P> {
             receipts: VecDeque::new(),
             progress: VecDeque::new(),
             new_mtu: None,
+            draining: None,
         }
     }
 
@@ -60,6 +64,15 @@ impl<P: Protocol> ReceiveQueue<P> {
             // An open connection of a client has no other events.
             Event::Connected { .. } | Event::Disconnected { .. } | _ => {}
         }
+    }
+
+    /// The relay is about to end.
+    pub(super) const fn set_draining(&mut self, left: Duration) {
+        self.draining = Some(left);
+    }
+
+    pub(super) const fn take_draining(&mut self) -> Option<Duration> {
+        self.draining.take()
     }
 
     fn push_message(&mut self, message: Message<P>) {

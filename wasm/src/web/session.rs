@@ -10,7 +10,8 @@ use wasm_bindgen_futures::{JsFuture, spawn_local};
 use web_sys::{AbortController, Url};
 
 use super::announced::{Offer, ask, session_options};
-use super::browser::describe;
+use super::browser::{describe, set_timeout};
+use super::control::{PREFIX, PROTOCOL};
 use super::error::{LOST, RelayClose};
 use super::local_network::is_localhost;
 use super::socket::{FromRelay, MAX_BUFFERED};
@@ -21,9 +22,9 @@ const NORMAL: u16 = 1000;
 const MAX_AGE_MS: f64 = 500.0;
 /// How many datagrams may wait in the browser in each direction.
 const MAX_WAITING: f64 = 256.0;
-/// What Safari takes, and what every relay has room for in a packet of QUIC. RakNet's MTU is 28 bytes more: 1,052.
 /// How long a session that is closed stays for what was sent before, such as a disconnect: browsers drop what they have not taken.
 const LAST_MS: f64 = 250.0;
+/// What Safari takes, and what every relay has room for in a packet of QUIC. RakNet's MTU is 28 bytes more: 1,052.
 const LONGEST_DATAGRAM: usize = 1_024;
 /// The id of RakNet's first request, which is padded to the MTU that it proposes.
 const REQUEST_1: u8 = 0x05;
@@ -134,10 +135,10 @@ impl Session {
             // What is wrong with it ends the session too.
             let _ = JsFuture::from(written).await;
             shared.buffered.set(shared.buffered.get().saturating_sub(length));
-        });
             if shared.is_over.get() && shared.buffered.get() == 0 {
                 shared.close();
             }
+        });
     }
 }
 
@@ -245,7 +246,11 @@ async fn receive(shared: &Shared, reader: &Reader, on_event: &impl Fn(FromRelay)
             return Ok(());
         }
         let datagram = Reflect::get(&read, &"value".into())?.dyn_into::<Uint8Array>()?;
-        on_event(FromRelay::Datagram(datagram.to_vec()));
+        let datagram = datagram.to_vec();
+        on_event(match datagram.strip_prefix(PREFIX) {
+            Some(text) => FromRelay::Control(String::from_utf8_lossy(text).into_owned()),
+            None => FromRelay::Datagram(datagram),
+        });
     }
 }
 
@@ -256,6 +261,7 @@ fn session_urls(relay: &Url, offer: &Offer) -> Result<Vec<String>, JsValue> {
     url.set_protocol("https:");
     url.set_port(&offer.port.to_string());
     url.set_search(&relay.search());
+    url.search_params().set("protocol", PROTOCOL);
     let mut urls = vec![url.href()];
     if is_localhost(&url.hostname()) && !offer.certificate_hashes.is_empty() {
         for host in ["127.0.0.1", "[::1]"] {

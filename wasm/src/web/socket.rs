@@ -10,6 +10,7 @@ use web_sys::{AbortController, BinaryType, CloseEvent, Event, MessageEvent, Url,
 
 use super::announced::ask;
 use super::browser::after_task;
+use super::control::PROTOCOL;
 use super::error::{LOST, RelayClose};
 
 /// The limit for bytes in the buffer of the WebSocket, where datagrams only get older.
@@ -22,6 +23,8 @@ const PATH: &str = "/ws";
 pub(super) enum FromRelay {
     Open,
     Datagram(Vec<u8>),
+    /// A control message.
+    Control(String),
     Closed(RelayClose),
 }
 
@@ -118,7 +121,7 @@ struct Opened {
 
 impl Opened {
     fn new(url: &str, on_event: impl Fn(FromRelay) + Clone + 'static) -> Result<Self, JsValue> {
-        let socket = WebSocket::new(url)?;
+        let socket = WebSocket::new_with_str(url, PROTOCOL)?;
         socket.set_binary_type(BinaryType::Arraybuffer);
         let notify = on_event.clone();
         let on_open = Closure::new(move || notify(FromRelay::Open));
@@ -126,6 +129,8 @@ impl Opened {
         let on_message = Closure::new(move |event: MessageEvent| {
             if let Ok(buffer) = event.data().dyn_into::<ArrayBuffer>() {
                 notify(FromRelay::Datagram(Uint8Array::new(&buffer).to_vec()));
+            } else if let Some(text) = event.data().as_string() {
+                notify(FromRelay::Control(text));
             }
         });
         let end = ending(on_event);
