@@ -42,8 +42,7 @@ export async function openDevPage(t, update, url, mode) {
   const file = join(folder, "main.js");
   const write = (number) => writeFileSync(file, script(number, SCRIPTS[update], url, mode));
   write(1);
-  // Vite hears of a save from here: what a system tells of files comes late, twice or not at all on a busy machine, and Vite reloads the
-  // page for what it hears of a script while that is loaded.
+  // Vite hears of a save from here, once: what a system tells of files comes late, twice or not at all on a busy machine.
   const served = { port: 0, host: "127.0.0.1", watch: null };
   const server = await createServer({ root: folder, configFile: false, logLevel: "error", server: served });
   await server.listen();
