@@ -23,7 +23,7 @@ const MAX_AGE_MS: f64 = 500.0;
 /// How many datagrams may wait in the browser in each direction.
 const MAX_WAITING: f64 = 256.0;
 /// How long a session that is closed stays for what was sent before, such as a disconnect: browsers drop what they have not taken.
-const LAST_MS: f64 = 250.0;
+const LAST_MS: f64 = 1_000.0;
 /// What Safari takes, and what every relay has room for in a packet of QUIC. RakNet's MTU is 28 bytes more: 1,052.
 const LONGEST_DATAGRAM: usize = 1_024;
 /// The id of RakNet's first request, which is padded to the MTU that it proposes.

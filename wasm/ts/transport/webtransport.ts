@@ -17,7 +17,7 @@ const MAX_WAITING = 256;
 /** What Safari takes, and what every relay has room for in a packet of QUIC. RakNet's MTU is 28 bytes more: 1,052. */
 const LONGEST_DATAGRAM = 1_024;
 /** How long a session that is closed stays for what was sent before, such as a disconnect: browsers drop what they have not taken. */
-const LAST_MS = 250;
+const LAST_MS = 1_000;
 /** For how many microtasks it stays where its page is left: Chromium takes a datagram in a few of them, Firefox in none. */
 const LAST_ROUNDS = 100;
 
