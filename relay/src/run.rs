@@ -40,7 +40,9 @@ async fn serve(args: ConfigArgs) -> Result<(), Failure> {
     signals::reload_at_hangups(reloader).map_err(failed)?;
     let pid_file = loaded.config.pid_file.clone().map(PidFile::write).transpose();
     let _pid_file = pid_file.map_err(|error| Failure::misconfigured(loaded.locate(&error)))?;
-    announce(&relay).map_err(failed)?;
+    if let Err(error) = announce(&relay) {
+        warn!(%error, "standard output does not take the addresses of the relay, which the log has");
+    }
     let stopper = relay.stopper();
     let shutdown = async move {
         match signals.next().await {

@@ -1,7 +1,8 @@
 //! Files that only their owner may read: keys, and what shows the traffic of others. The programs make all of them here.
 //!
-//! Each has mode 0600 on Unix, whatever the umask. No link is followed to a file elsewhere, so that another user of a folder cannot
-//! have one overwritten; what replaces a file comes in its place in one step, by a rename. Pipes and devices are written to as they are.
+//! Each has mode 0600 on Unix, whatever the umask. No link is followed, so that another user of a folder cannot have a file
+//! overwritten elsewhere, but those of `/dev`, such as `/dev/stdout`. What replaces a file comes in its place in one step, by a rename.
+//! Devices are written to as they are, and so are pipes of the user that the program runs as.
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
@@ -34,8 +35,8 @@ pub fn create_new_public(path: impl AsRef<Path>) -> io::Result<File> {
 /// If the file cannot be made, or what is there cannot be replaced.
 pub fn create(path: impl AsRef<Path>) -> io::Result<File> {
     let path = path.as_ref();
-    if is_stream(path) {
-        return OpenOptions::new().write(true).open(path);
+    if let Some(stream) = open_stream(path)? {
+        return Ok(stream);
     }
     let (file, temporary) = beside(path)?;
     put(&temporary, path)?;
@@ -48,21 +49,40 @@ pub fn create(path: impl AsRef<Path>) -> io::Result<File> {
 /// If it is a link, cannot be written, or belongs to another user.
 pub fn append(path: impl AsRef<Path>) -> io::Result<File> {
     let path = path.as_ref();
+    if let Some(stream) = open_stream(path)? {
+        return Ok(stream);
+    }
     let mut options = private();
     options.append(true).create(true);
-    if is_stream(path) {
-        return options.open(path);
-    }
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::custom_flags(
-        &mut options,
-        rustix::fs::OFlags::NOFOLLOW.bits().cast_signed(),
-    );
-    let file = options.open(path)?;
+    let file = open_at_place(&mut options, path)?;
     // A file that was there has the permissions that it was made with.
     #[cfg(unix)]
-    file.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0o600))?;
+    {
+        let found = file.metadata()?;
+        if !found.is_file() || !belongs_to_this_user(&found) {
+            return Err(not_ours());
+        }
+        file.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0o600))?;
+    }
     Ok(file)
+}
+
+/// Has a file that is there read by its owner alone from then on, without opening it.
+///
+/// # Errors
+/// If it is no file, or belongs to another user.
+pub fn keep_private(path: impl AsRef<Path>) -> io::Result<()> {
+    let path = path.as_ref();
+    let found = fs::symlink_metadata(path)?;
+    #[cfg(unix)]
+    if found.is_file() && belongs_to_this_user(&found) {
+        return fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o600));
+    }
+    #[cfg(not(unix))]
+    if found.is_file() {
+        return Ok(());
+    }
+    Err(not_ours())
 }
 
 /// Writes a file in one step: a reader finds what was there before, or all of this.
@@ -71,8 +91,8 @@ pub fn append(path: impl AsRef<Path>) -> io::Result<File> {
 /// Those of [`create`], and if the file cannot be written.
 pub fn replace(path: impl AsRef<Path>, contents: &[u8]) -> io::Result<()> {
     let path = path.as_ref();
-    if is_stream(path) {
-        return OpenOptions::new().write(true).open(path)?.write_all(contents);
+    if let Some(mut stream) = open_stream(path)? {
+        return stream.write_all(contents);
     }
     let (mut file, temporary) = beside(path)?;
     let written = file.write_all(contents).and_then(|()| file.sync_all());
@@ -105,9 +125,59 @@ fn private() -> OpenOptions {
     options
 }
 
-/// Whether a path leads to a pipe or a device.
-fn is_stream(path: &Path) -> bool {
-    fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir())
+/// Opens a path to write, and no link that has its name.
+fn open_at_place(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::custom_flags(
+        options,
+        rustix::fs::OFlags::NOFOLLOW.bits().cast_signed(),
+    );
+    options.open(path)
+}
+
+/// Opens a pipe or a device to write; `None` if the path is that of neither.
+#[cfg(unix)]
+fn open_stream(path: &Path) -> io::Result<Option<File>> {
+    let mut options = OpenOptions::new();
+    options.append(true);
+    // The system's own links lead to the streams of the program, which may be files.
+    let of_system = ["/dev", "/dev/fd", "/proc/self/fd"].map(Path::new);
+    if path.parent().is_some_and(|parent| of_system.contains(&parent)) {
+        return options.open(path).map(Some);
+    }
+    let is_stream = |found: &fs::Metadata| !(found.is_file() || found.is_dir() || found.is_symlink());
+    let Some(found) = fs::symlink_metadata(path).ok().filter(is_stream) else { return Ok(None) };
+    // Where it is not this user's, opening it could wait for ever.
+    if !is_trusted_stream(&found) {
+        return Err(not_ours());
+    }
+    let stream = open_at_place(&mut options, path)?;
+    // Something else may have come in its place.
+    let is_trusted = stream.metadata().is_ok_and(|found| is_stream(&found) && is_trusted_stream(&found));
+    if is_trusted { Ok(Some(stream)) } else { Err(not_ours()) }
+}
+
+#[cfg(not(unix))]
+fn open_stream(path: &Path) -> io::Result<Option<File>> {
+    let is_stream = fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir());
+    if is_stream { OpenOptions::new().write(true).open(path).map(Some) } else { Ok(None) }
+}
+
+/// Whether what is written goes to a device, or to a pipe that no other user made.
+#[cfg(unix)]
+fn is_trusted_stream(found: &fs::Metadata) -> bool {
+    use std::os::unix::fs::FileTypeExt as _;
+
+    found.file_type().is_char_device() || belongs_to_this_user(found)
+}
+
+#[cfg(unix)]
+fn belongs_to_this_user(found: &fs::Metadata) -> bool {
+    std::os::unix::fs::MetadataExt::uid(found) == rustix::process::geteuid().as_raw()
+}
+
+fn not_ours() -> io::Error {
+    io::Error::new(io::ErrorKind::PermissionDenied, "it belongs to another user, or is no file")
 }
 
 /// Makes a file with a name of its own beside another one.
@@ -181,7 +251,7 @@ mod tests {
     #[cfg(unix)]
     #[test]
     fn the_owner_alone_can_read_each_of_them_and_no_link_is_followed() {
-        use std::os::unix::fs::{PermissionsExt, symlink};
+        use std::os::unix::fs::{PermissionsExt as _, symlink};
 
         let directory = directory("links");
         let precious = directory.join("precious");
@@ -199,10 +269,13 @@ mod tests {
             assert_eq!((mode(&at(name)), fs::read(at(name)).unwrap()), (0o600, b"x".to_vec()), "{name}");
         }
         assert!(append(at("append")).is_err() && create_new(at("new")).is_err());
+        assert!(keep_private(at("append")).is_err());
         assert_eq!((mode(&precious), fs::read(&precious).unwrap()), (0o644, b"precious".to_vec()));
         // One that was there is for its owner alone from then on.
         append(&precious).unwrap();
         assert_eq!(mode(&precious), 0o600);
+        fs::set_permissions(&precious, fs::Permissions::from_mode(0o644)).unwrap();
+        keep_private(&precious).unwrap();
         assert!(!is_exposed(&precious));
         append(at("log")).unwrap();
         assert_eq!(mode(&at("log")), 0o600);
@@ -212,13 +285,71 @@ mod tests {
     #[cfg(unix)]
     #[test]
     fn devices_are_written_to_as_they_are() {
-        for path in ["/dev/null", "/dev/stdout"].map(Path::new) {
-            if is_stream(path) {
-                create(path).unwrap();
-                append(path).unwrap();
-            }
+        for path in ["/dev/null", "/dev/stdout"] {
+            create(path).unwrap();
+            append(path).unwrap();
         }
         replace("/dev/null", b"x").unwrap();
         assert!(!fs::metadata("/dev/null").unwrap().is_file());
+    }
+
+    /// Makes a pipe, and opens it to read so that a writer does not wait.
+    #[cfg(unix)]
+    fn pipe(path: &Path) -> File {
+        use std::os::unix::fs::OpenOptionsExt as _;
+
+        rustix::fs::mkfifoat(rustix::fs::CWD, path, 0o666.into()).unwrap();
+        let flags = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
+        OpenOptions::new().read(true).custom_flags(flags).open(path).unwrap()
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_pipe_is_written_to_and_no_link_to_one() {
+        use std::io::Read as _;
+
+        let directory = directory("pipes");
+        let path = directory.join("pipe");
+        let mut reader = pipe(&path);
+        replace(&path, b"a").unwrap();
+        create(&path).unwrap().write_all(b"b").unwrap();
+        append(&path).unwrap().write_all(b"c").unwrap();
+        let mut read = [0; 8];
+        assert_eq!((reader.read(&mut read).unwrap(), &read[..3]), (3, &b"abc"[..]));
+        let link = directory.join("link");
+        let link_anew = || {
+            let _ = fs::remove_file(&link);
+            std::os::unix::fs::symlink(&path, &link).unwrap();
+        };
+        link_anew();
+        assert!(append(&link).is_err());
+        create(&link).unwrap().write_all(b"d").unwrap();
+        link_anew();
+        replace(&link, b"e").unwrap();
+        assert!(link.symlink_metadata().unwrap().is_file());
+        assert_eq!(reader.read(&mut read).unwrap(), 0, "nothing went through the link");
+        fs::remove_dir_all(directory).unwrap();
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_belongs_to_another_user_is_not_written_to() {
+        let found = fs::metadata("/dev/null").unwrap();
+        assert!(is_trusted_stream(&found));
+        let directory = directory("others");
+        let (file, stream) = (directory.join("file"), directory.join("pipe"));
+        fs::write(&file, "theirs").unwrap();
+        let reader = pipe(&stream);
+        // Only the administrator can give a file away.
+        if rustix::process::geteuid().is_root() {
+            for path in [&file, &stream] {
+                std::os::unix::fs::chown(path, Some(65_534), None).unwrap();
+            }
+            assert!(append(&file).is_err() && append(&stream).is_err() && create(&stream).is_err());
+            assert!(keep_private(&file).is_err() && is_exposed(&file));
+            assert_eq!(fs::read(&file).unwrap(), b"theirs");
+        }
+        drop(reader);
+        fs::remove_dir_all(directory).unwrap();
     }
 }

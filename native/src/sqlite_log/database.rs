@@ -1,7 +1,7 @@
 //! The file: its tables, and the rows that are written into it.
 
-use std::io::ErrorKind;
-use std::path::Path;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rakwire::endpoint::Direction;
@@ -18,13 +18,12 @@ const BUSY: Duration = Duration::from_secs(5);
 /// Opens a log to write, or makes it.
 pub(super) fn open(path: &Path) -> Result<Connection, SqliteLogError> {
     // SQLite gives the files that it makes beside it the same permissions.
-    match private_file::create_new(path) {
-        Ok(_) => {}
-        Err(error) if error.kind() == ErrorKind::AlreadyExists && !path.is_symlink() => {}
-        Err(error) => return Err(SqliteLogError::new(path, &error)),
-    }
+    let whole = prepare(path).map_err(|error| SqliteLogError::new(path, &error))?;
     let open = || {
-        let database = Connection::open(path)?;
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+            | OpenFlags::SQLITE_OPEN_NO_MUTEX
+            | OpenFlags::SQLITE_OPEN_NOFOLLOW;
+        let database = Connection::open_with_flags(&whole, flags)?;
         database.busy_timeout(BUSY)?;
         // Readers do not hold up the writer, and the disk is asked for once a checkpoint instead of once a transaction.
         database.pragma_update(None, "journal_mode", "WAL")?;
@@ -33,6 +32,19 @@ pub(super) fn open(path: &Path) -> Result<Connection, SqliteLogError> {
         Ok(database)
     };
     open().map_err(|error: rusqlite::Error| SqliteLogError::new(path, &error))
+}
+
+/// Makes the file, or has one that is there read by its owner alone. SQLite, which gives the files that it makes beside it the same
+/// permissions, then gets its path without links.
+fn prepare(path: &Path) -> io::Result<PathBuf> {
+    match private_file::create_new(path) {
+        // It is not opened: where it was closed, the locks of another log of this process would be lost.
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => private_file::keep_private(path)?,
+        made => drop(made?),
+    }
+    let name = path.file_name().ok_or(io::ErrorKind::IsADirectory)?;
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    Ok(folder.unwrap_or_else(|| Path::new(".")).canonicalize()?.join(name))
 }
 
 /// Opens a log to read.

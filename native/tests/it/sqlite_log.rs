@@ -126,6 +126,22 @@ fn a_log_goes_on_behind_what_its_file_has_and_keeps_the_newest_rows() {
     assert_eq!(database.query_row(kept, [], |row| row.get::<_, u32>(0)), Ok(0), "no bytes unless told to");
 }
 
+#[cfg(unix)]
+#[test]
+fn a_file_that_was_there_is_for_its_owner_alone_from_then_on() {
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+    let file = TemporaryFile::new("mode");
+    std::fs::write(&file.0, "").expect("a file");
+    std::fs::set_permissions(&file.0, std::fs::Permissions::from_mode(0o666)).expect("a file of ours");
+    let log = SqliteLog::open(&file.0, SqliteOptions::default()).expect("an empty file is an empty log");
+    log.flush().expect("a log");
+    assert_eq!(std::fs::metadata(&file.0).expect("a file").permissions().mode() & 0o777, 0o600);
+    let link = TemporaryFile::new("link-to-mode");
+    symlink(&file.0, &link.0).expect("a link");
+    assert!(SqliteLog::open(&link.0, SqliteOptions::default()).is_err(), "a link is not followed");
+}
+
 #[test]
 fn bytes_are_kept_for_who_asks() {
     let file = TemporaryFile::new("bytes");

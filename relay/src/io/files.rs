@@ -1,6 +1,7 @@
 //! The static files of `--serve`: regular files of the directory alone, and none whose name, or that of a directory on the way,
 //! begins with a dot.
 
+use std::borrow::Cow;
 use std::ffi::OsStr;
 use std::io;
 use std::path::{Component, Path, PathBuf};
@@ -100,15 +101,7 @@ fn has_plain_names(path: &Path) -> bool {
 
 /// A path of a URL without its percent signs; nothing if it is no text.
 fn decoded(path: &str) -> Option<String> {
-    let mut bytes = Vec::with_capacity(path.len());
-    let mut rest = path.as_bytes();
-    while let Some((&first, after)) = rest.split_first() {
-        let escaped = (first == b'%').then(|| after.get(..2)).flatten();
-        let value = escaped.and_then(|digits| u8::from_str_radix(str::from_utf8(digits).ok()?, 16).ok());
-        rest = after.get(if value.is_some() { 2 } else { 0 }..).unwrap_or_default();
-        bytes.push(value.unwrap_or(first));
-    }
-    String::from_utf8(bytes).ok()
+    percent_encoding::percent_decode_str(path).decode_utf8().ok().map(Cow::into_owned)
 }
 
 async fn correct_type(request: Request, next: Next) -> Response {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::extract::{RawQuery, State, WebSocketUpgrade};
-use axum::http::header::CONNECTION;
+use axum::http::header::{ALLOW, CONNECTION};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::middleware::{Next, from_fn_with_state, map_response};
 use axum::response::{IntoResponse, Response};
@@ -30,11 +30,11 @@ pub(crate) fn router(app: Arc<App>, serve: Option<&Path>) -> Router {
         None => plain,
     };
     let router = Router::new()
-        .route("/ws", get(open))
-        .route("/servers.json", get(servers))
-        .route("/transports", get(transports))
+        .route("/ws", get(open).fallback(refuse_method))
+        .route("/servers.json", get(servers).fallback(refuse_method))
+        .route("/transports", get(transports).fallback(refuse_method))
         .with_state(Arc::clone(&app));
-    // The others refuse in their own way, by a close code.
+    // The others refuse in their own way, a WebSocket by a close code.
     plain.layer(from_fn_with_state(app, limit)).merge(router)
 }
 
@@ -46,11 +46,27 @@ async fn limit(
     request: axum::extract::Request,
     next: Next,
 ) -> Response {
-    let client = app.admission.client_of(connected.peer(), request.headers());
-    match admit_client(&app, client, true) {
-        Ok(()) => next.run(request).await,
-        Err(reason) => (status_of(&reason), reason.text()).into_response(),
+    match refusal(&app, &connected, request.headers()) {
+        None => next.run(request).await,
+        Some(refusal) => refusal,
     }
+}
+
+/// What a request gets in the place of its answer, where no other way of refusing it is usual.
+fn refusal(app: &App, connected: &Connected, headers: &HeaderMap) -> Option<Response> {
+    let client = app.admission.client_of(connected.peer(), headers);
+    let refused = admit_client(app, client, true).err()?;
+    Some((status_of(&refused), refused.text()).into_response())
+}
+
+async fn refuse_method(
+    State(app): State<Arc<App>>,
+    Extension(connected): Extension<Connected>,
+    headers: HeaderMap,
+) -> Response {
+    let allowed = [(ALLOW, HeaderValue::from_static("GET, HEAD"))];
+    refusal(&app, &connected, &headers)
+        .unwrap_or_else(|| (StatusCode::METHOD_NOT_ALLOWED, allowed).into_response())
 }
 
 /// What a banned address gets: a WebSocket that says so as it closes, and so does the answer to what pages ask first.
@@ -98,7 +114,7 @@ async fn open(
         Err(rejection) => {
             app.counters.handshakes_failed.increment();
             app.log_refusal(connected.peer(), REQUEST, NO_WEBSOCKET, NO_WEBSOCKET);
-            return rejection.into_response();
+            return refusal(&app, &connected, &headers).unwrap_or_else(|| rejection.into_response());
         }
     };
     let query = query.unwrap_or_default();

@@ -175,6 +175,7 @@ const fn is_client_error(kind: io::ErrorKind) -> bool {
 const NO_PROXY_HEADER: &str = "a trusted proxy sent no header of the PROXY protocol, version 2; have it send one, or turn admission.proxy_protocol off";
 const LATE_PROXY_HEADER: &str = "a trusted proxy sent no header of the PROXY protocol within limits.header_timeout; have it send one, or turn admission.proxy_protocol off";
 const LATE_TLS: &str = "the client did not end its handshake by TLS within limits.header_timeout";
+const LARGE_HEADER: &str = "the header of a request is longer than the relay reads";
 const NO_HTTP: &str = "no request by HTTP came; TLS needs a certificate here, and the header of a proxy counts if admission.trusted_proxies has it";
 
 /// Why a handshake by TLS failed, in one of few texts.
@@ -231,7 +232,9 @@ where
                 app.counters.stalled.increment();
             }
             if error.is_parse() {
-                app.log_refusal(peer, TCP, NO_HTTP, NO_HTTP);
+                app.counters.handshakes_failed.increment();
+                let reason = if error.is_parse_too_large() { LARGE_HEADER } else { NO_HTTP };
+                app.log_refusal(peer, TCP, reason, reason);
             }
             debug!(%error, "connection failed");
         }

@@ -444,12 +444,21 @@ pub(super) const FOREIGN: &[Foreign] = &[
     makes_files("relay/src/main.rs", &["std", "fs", "write"]),
     makes_files("relay/src/main.rs", &["std", "fs", "File", "create"]),
     makes_files("relay/src/main.rs", &["std", "fs", "OpenOptions"]),
+    makes_files("relay/src/main.rs", &["std", "fs", "File", "create_new"]),
+    makes_files("relay/src/main.rs", &["std", "fs", "File", "options"]),
+    makes_files("relay/src/main.rs", &["tokio", "fs"]),
     makes_files("native/src/lib.rs", &["std", "fs", "write"]),
     makes_files("native/src/lib.rs", &["std", "fs", "File", "create"]),
     makes_files("native/src/lib.rs", &["std", "fs", "OpenOptions"]),
+    makes_files("native/src/lib.rs", &["std", "fs", "File", "create_new"]),
+    makes_files("native/src/lib.rs", &["std", "fs", "File", "options"]),
+    makes_files("native/src/lib.rs", &["tokio", "fs"]),
     makes_files("cli/src/main.rs", &["std", "fs", "write"]),
     makes_files("cli/src/main.rs", &["std", "fs", "File", "create"]),
     makes_files("cli/src/main.rs", &["std", "fs", "OpenOptions"]),
+    makes_files("cli/src/main.rs", &["std", "fs", "File", "create_new"]),
+    makes_files("cli/src/main.rs", &["std", "fs", "File", "options"]),
+    makes_files("cli/src/main.rs", &["tokio", "fs"]),
 ];
 
 /// What makes a file, which is for one module of another crate.
