@@ -22,7 +22,8 @@ export const LEAVE = {
   close: (page) => page.close(),
   reload: (page) => page.reload(),
   navigate: (page) => page.goto("about:blank"),
-  "reload by a script": (page) => page.evaluate(() => location.reload()),
+  // A page that is closed while its next one comes may never be.
+  "reload by a script": (page) => Promise.all([page.waitForEvent("load"), page.evaluate(() => location.reload())]),
 };
 
 /** What a server says of a player who has disconnected, and of no silent one. */
