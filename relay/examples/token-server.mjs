@@ -36,8 +36,8 @@ function signer(text) {
 
 const [alg, signature] = signer(readFileSync(values.key, "utf8"));
 
-/** A token for one client, which works for a short time and only from the address that asked for it. */
-function token(address) {
+/** A token for one client, which works for a short time, only from the address that asked for it and for the page that did. */
+function token(address, origin) {
   const part = (value) => Buffer.from(JSON.stringify(value)).toString("base64url");
   const claims = {
     exp: Math.floor(Date.now() / 1000) + Number(values.lifetime),
@@ -45,6 +45,8 @@ function token(address) {
     target: values.target,
     // Leave it out where clients reach the relay by another address, such as by IPv4 here and by IPv6 there.
     addr: address.replace(/^::ffff:/, ""),
+    // Data channels need it where the relay has a list of origins.
+    ...(origin !== undefined && { origin }),
   };
   const signed = `${part({ alg, typ: "JWT" })}.${part(claims)}`;
   return `${signed}.${signature(Buffer.from(signed)).toString("base64url")}`;
@@ -57,7 +59,7 @@ const server = createServer((request, response) => {
   }
   const headers = { "Content-Type": "application/json", "Cache-Control": "no-store" };
   if (values["allow-origin"] !== undefined) headers["Access-Control-Allow-Origin"] = values["allow-origin"];
-  response.writeHead(200, headers).end(JSON.stringify({ token: token(request.socket.remoteAddress) }));
+  response.writeHead(200, headers).end(JSON.stringify({ token: token(request.socket.remoteAddress, request.headers.origin) }));
 });
 
 const [, host, port] = /^(.*):(\d+)$/.exec(values.listen);

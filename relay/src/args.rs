@@ -11,7 +11,7 @@ use rakwire_relay::config::{
     LoadError, Loaded, OPTIONS, OptionInfo, OptionKind, Override, Source, parse_duration,
 };
 use rakwire_relay::protocol::ProtocolKind;
-use rakwire_relay::{HostPort, TargetName};
+use rakwire_relay::{HostPort, Origin, TargetName};
 
 /// Relays between browsers and game servers: one binary WebSocket message is one UDP datagram.
 ///
@@ -342,6 +342,9 @@ pub(crate) struct TokenArgs {
     /// The only address or network from which it admits.
     #[arg(long, value_name = "NETWORK", value_parser = network)]
     pub(crate) address: Option<IpNet>,
+    /// The origin of the only page that it admits, such as https://play.example.org. Data channels need it where --allow-origin counts.
+    #[arg(long, value_name = "ORIGIN")]
+    pub(crate) origin: Option<Origin>,
     /// For how long it admits.
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = parse_duration)]
     pub(crate) expires: Duration,

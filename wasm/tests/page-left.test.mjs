@@ -90,18 +90,6 @@ for (const protocol of PROTOCOLS) {
   });
 }
 
-test("a relay that knows the protocol tells the server of a page that is gone without closing its WebTransport session", async (t) => {
-  const echo = await startLoggedEcho(t);
-  const { page, url } = await openWith(t, { game: `${echo.address},kind=raknet` });
-  await page.evaluate(async (address) => {
-    const { connect } = await import("/dist/index.js");
-    globalThis.connection = await connect(address, { target: "game", transport: "webtransport", timeoutMs: 60_000, endWithPage: false });
-  }, url);
-  await page.close();
-  await until(() => ends(echo).length === 1, "the server hears of it");
-  assert.deepEqual(ends(echo), [DISCONNECTED]);
-});
-
 test("a connection says that it ended with its page, unless it is to outlive it", async (t) => {
   const echo = await startLoggedEcho(t);
   const { page, url } = await openWith(t, { game: echo.address });

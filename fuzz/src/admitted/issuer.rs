@@ -46,6 +46,7 @@ impl Issuers {
             jti: format!("{}", byte(3) & 7),
             target: target.to_owned(),
             addr: network,
+            origin: None,
         };
         let issuer = usize::from(byte(4)) % self.0.len();
         let text = self.0[issuer].sign(&claims).expect("a token");

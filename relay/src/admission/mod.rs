@@ -57,6 +57,7 @@ pub(crate) struct Permission {
     policy: Arc<Policy>,
     target: Arc<ResolvedTarget>,
     client: SocketAddr,
+    origin: PageOrigin,
     /// It is verified for a flow alone: one that is resumed needs none.
     token: Option<Token>,
 }
@@ -316,7 +317,8 @@ impl Admission {
             limiter.check_rate(now.at, ip).map_err(|excess| policy.excess(excess))?;
         }
         let target = policy.target(request.target.as_deref())?;
-        Ok(Permission { target, client: request.client, token: request.token.clone(), policy })
+        let Request { client, origin, token, .. } = request.clone();
+        Ok(Permission { target, client, origin, token, policy })
     }
 
     /// Decides whether a client that [`check`](Self::check) has not counted may have a new flow, which counts as a new client.
@@ -332,8 +334,8 @@ impl Admission {
         now: Now,
         permission: &'a Permission,
     ) -> Result<Candidate<'a>, CloseReason> {
-        let Permission { policy, target, client, token } = permission;
-        let claims = policy.claims(token.as_ref(), *client, &target.name, now.wall)?;
+        let Permission { policy, target, client, origin, token } = permission;
+        let claims = policy.claims(token.as_ref(), *client, origin, &target.name, now.wall)?;
         let share = policy.clients.take_share(client.ip()).map_err(|excess| policy.excess(excess))?;
         // At last, so that a token is not used up by a client that is refused for something else.
         let used_up = claims.as_ref().filter(|_| policy.tokens.single_use);

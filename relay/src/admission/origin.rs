@@ -219,6 +219,11 @@ impl OriginPolicy {
         Some(Self::Listed(allowed.to_vec()))
     }
 
+    /// Whether pages of some origins alone are admitted.
+    pub(crate) const fn is_list(&self) -> bool {
+        matches!(self, Self::Listed(_))
+    }
+
     /// Whether a request from this page may become a WebSocket.
     pub(crate) fn admits(&self, origin: &PageOrigin) -> bool {
         match (self, origin) {

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 use super::bans::Bans;
 use super::forwarded::TrustedProxies;
 use super::limiter::{AddressLimiter, Excess, Exempt};
-use super::origin::{OriginPolicy, PageOrigin};
+use super::origin::{Origin, OriginPolicy, PageOrigin};
 use super::request::Token;
 use super::targets::{ResolvedTarget, Targets};
 use crate::close::CloseReason;
@@ -134,11 +134,27 @@ impl Policy {
         !self.keys.is_empty()
     }
 
+    /// Whether a token, which may have the origin of the page that it was given to, is one of this page. Where the transport does not
+    /// tell which one it is, and not every page may connect, the token has to.
+    fn admits_claimed(&self, claimed: Option<&Origin>, page: &PageOrigin) -> bool {
+        match (claimed, page) {
+            (Some(claimed), PageOrigin::Page(page)) => claimed == page,
+            (Some(_), PageOrigin::None | PageOrigin::Invalid) => false,
+            (Some(claimed), PageOrigin::Unknown) => {
+                let is_free = self.webrtc_allow_without_origin;
+                is_free || self.origins.admits(&PageOrigin::Page(claimed.clone()))
+            }
+            (None, PageOrigin::Unknown) => self.webrtc_allow_without_origin || !self.origins.is_list(),
+            (None, _) => true,
+        }
+    }
+
     /// The claims of the token, if clients need one. A refusal tells a forger nothing.
     pub(super) fn claims(
         &self,
         token: Option<&Token>,
         client: SocketAddr,
+        page: &PageOrigin,
         target: &TargetName,
         now: SystemTime,
     ) -> Result<Option<Claims>, CloseReason> {
@@ -162,6 +178,9 @@ impl Policy {
             () if claims.target != target.as_str() => refused("the token is for another target"),
             () if claims.addr.is_some_and(|network| !network.contains(&client)) => {
                 refused("the token is for another address")
+            }
+            () if !self.admits_claimed(claims.origin.as_ref(), page) => {
+                refused("the token is not for a page of this origin")
             }
             () => Ok(Some(claims)),
         }

@@ -360,3 +360,54 @@ async fn a_day_of_clients_leaves_nothing_behind() {
     let (rates, unused_max) = admission.rates.len();
     assert!(rates <= unused_max + 12, "{rates} rates of {DAY} s");
 }
+
+#[tokio::test]
+async fn a_token_with_an_origin_is_one_of_its_page_and_data_channels_need_it_beside_a_list() {
+    let issuer = Issuer::new("origin", SigningKey::ed25519().unwrap());
+    let now = SystemTime::now();
+    let token = |origin: Option<&str>| {
+        issuer.token(now + 60 * SECOND, |claims| claims.origin = origin.map(|origin| origin.parse().unwrap()))
+    };
+    let tokens = [token(Some("https://a.example")), token(Some("https://b.example")), token(None)];
+    let client = SocketAddr::new("192.0.2.1".parse().unwrap(), 5);
+    let by_websocket = |origin: Option<&'static str>, token: &str| {
+        let mut headers = HeaderMap::new();
+        if let Some(origin) = origin {
+            headers.insert("origin", http::HeaderValue::from_static(origin));
+        }
+        Request::from_http(client, &headers, &format!("target=game&token={token}"))
+    };
+    let by_data_channels =
+        |token: &str| Request::without_origin(client, Some("game".to_owned()), Some(token.to_owned()));
+    let admission = async |change: fn(&mut Config)| {
+        admission(|config| {
+            config.tokens.keys = vec![issuer.file.clone()];
+            config.admission.exempt = vec!["192.0.2.1/32".parse().unwrap()];
+            change(config);
+        })
+        .await
+    };
+    let listed = admission(|config| {
+        config.admission.allow_origins = vec!["https://a.example".parse().unwrap()];
+    })
+    .await;
+    let other_page = "the token is not for a page of this origin";
+    assert!(listed.admit(&by_websocket(Some("https://a.example"), &tokens[0])).is_ok());
+    assert!(listed.admit(&by_websocket(Some("https://A.example:443"), &tokens[2])).is_ok());
+    assert_eq!(refused_text(listed.admit(&by_websocket(Some("https://a.example"), &tokens[1]))), other_page);
+    assert!(listed.admit(&by_data_channels(&tokens[0])).is_ok());
+    for token in &tokens[1..] {
+        assert_eq!(refused_text(listed.admit(&by_data_channels(token))), other_page);
+    }
+    let any = admission(|config| config.admission.allow_any_origin = true).await;
+    assert!(
+        any.admit(&by_data_channels(&tokens[1])).is_ok() && any.admit(&by_data_channels(&tokens[2])).is_ok()
+    );
+    assert_eq!(refused_text(any.admit(&by_websocket(None, &tokens[0]))), other_page, "a program");
+    let without = admission(|config| {
+        config.admission.allow_origins = vec!["https://a.example".parse().unwrap()];
+        config.webrtc.allow_without_origin = true;
+    })
+    .await;
+    assert!(tokens.iter().all(|token| without.admit(&by_data_channels(token)).is_ok()));
+}

@@ -16,6 +16,7 @@ pub(crate) fn token(args: &TokenArgs) -> Result<(), Failure> {
     let mut claims =
         Claims::new(&args.target, SystemTime::now() + args.expires).map_err(Failure::misconfigured)?;
     claims.addr = args.address;
+    claims.origin.clone_from(&args.origin);
     if let Some(id) = &args.id {
         claims.jti.clone_from(id);
     }

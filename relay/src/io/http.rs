@@ -27,7 +27,8 @@ pub(crate) fn router(app: Arc<App>, serve: Option<&Path>) -> Router {
     let plain = Router::new().route("/healthz", get(async || "ok"));
     let plain = match serve {
         Some(directory) => serve_files(plain, directory),
-        None => plain,
+        // A fallback of its own, so that it has the limits of the others.
+        None => plain.fallback(async || StatusCode::NOT_FOUND),
     };
     let router = Router::new()
         .route("/ws", get(open).fallback(refuse_method))
@@ -83,9 +84,9 @@ pub(crate) fn router_for_banned(app: Arc<App>) -> Router {
         response
     };
     Router::new()
-        .route("/ws", get(open))
-        .route("/servers.json", get(servers))
-        .route("/transports", get(transports))
+        .route("/ws", get(open).fallback(refuse))
+        .route("/servers.json", get(servers).fallback(refuse))
+        .route("/transports", get(transports).fallback(refuse))
         .fallback(refuse)
         .layer(map_response(close))
         .with_state(app)
@@ -112,9 +113,13 @@ async fn open(
     let upgrade = match upgrade {
         Ok(upgrade) => upgrade,
         Err(rejection) => {
+            if let Some(refusal) = refusal(&app, &connected, &headers) {
+                return refusal;
+            }
             app.counters.handshakes_failed.increment();
-            app.log_refusal(connected.peer(), REQUEST, NO_WEBSOCKET, NO_WEBSOCKET);
-            return refusal(&app, &connected, &headers).unwrap_or_else(|| rejection.into_response());
+            let client = app.admission.client_of(connected.peer(), &headers);
+            app.log_refusal(client, REQUEST, NO_WEBSOCKET, NO_WEBSOCKET);
+            return rejection.into_response();
         }
     };
     let query = query.unwrap_or_default();

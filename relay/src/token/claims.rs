@@ -8,6 +8,7 @@ use ipnet::IpNet;
 use serde::{Deserialize, Deserializer, Serialize};
 use thiserror::Error;
 
+use crate::admission::Origin;
 use crate::syntax;
 use crate::target::TargetName;
 
@@ -30,6 +31,10 @@ pub struct Claims {
     /// The address or network of the client; without it any.
     #[serde(default, deserialize_with = "network", skip_serializing_if = "Option::is_none")]
     pub addr: Option<IpNet>,
+    /// The origin of the page that it was given to; without it any. Data channels, which do not tell where a page is from, need it
+    /// where a list has the origins of pages that may connect.
+    #[serde(default, with = "page", skip_serializing_if = "Option::is_none")]
+    pub origin: Option<Origin>,
 }
 
 /// The claims cannot be made into a token.
@@ -62,7 +67,7 @@ impl Claims {
         let mut id = [0; 16];
         getrandom::fill(&mut id).map_err(|_| ClaimsError::Random)?;
         let jti = BASE64_URL_SAFE_NO_PAD.encode(id);
-        Ok(Self { exp, nbf: None, jti, target: target.as_str().to_owned(), addr: None })
+        Ok(Self { exp, nbf: None, jti, target: target.as_str().to_owned(), addr: None, origin: None })
     }
 
     pub(super) fn check(&self) -> Result<(), ClaimsError> {
@@ -83,4 +88,28 @@ impl Claims {
 fn network<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<IpNet>, D::Error> {
     let text = Option::<String>::deserialize(deserializer)?;
     text.map(|text| syntax::network(&text).map_err(serde::de::Error::custom)).transpose()
+}
+
+/// The origin of a page as its text.
+mod page {
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    use crate::admission::Origin;
+
+    pub(super) fn serialize<S: Serializer>(
+        origin: &Option<Origin>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        match origin {
+            Some(origin) => serializer.collect_str(origin),
+            None => serializer.serialize_none(),
+        }
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Option<Origin>, D::Error> {
+        let text = Option::<String>::deserialize(deserializer)?;
+        text.map(|text| text.parse().map_err(serde::de::Error::custom)).transpose()
+    }
 }

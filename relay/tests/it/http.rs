@@ -120,9 +120,13 @@ async fn files_and_the_state_of_health_are_for_clients_that_do_not_ask_too_often
     let mut stream = TcpStream::connect(relay.address).await.unwrap();
     let mut buffer = vec![0; 4_096];
     // On one connection, as there is a limit of those, too.
-    for (request, admitted) in
-        [("GET /healthz", "200"), ("GET /ws", "400"), ("POST /ws", "405"), ("PUT /transports", "405")]
-    {
+    for (request, admitted) in [
+        ("GET /healthz", "200"),
+        ("GET /ws", "400"),
+        ("POST /ws", "405"),
+        ("PUT /transports", "405"),
+        ("GET /none", "404"),
+    ] {
         let mut count = 0;
         let last = loop {
             stream.write_all(format!("{request} HTTP/1.1\r\nHost: relay\r\n\r\n").as_bytes()).await.unwrap();
@@ -137,7 +141,7 @@ async fn files_and_the_state_of_health_are_for_clients_that_do_not_ask_too_often
         assert_eq!(last, "429", "{request}: {count}");
         assert!(count >= 64 || request != "GET /healthz", "{count}");
     }
-    assert_eq!(relay.snapshot().requests_refused, 4);
+    assert_eq!(relay.snapshot().requests_refused, 5);
 }
 
 #[tokio::test]

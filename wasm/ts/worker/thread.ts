@@ -55,7 +55,8 @@ export class WorkerThread implements PeerWorker {
     };
     const session = new RemoteSession(post, settings, owner, () => this.#forget(number));
     this.#sessions.set(number, session);
-    this.#stay ??= onPageLeft(() => this.#leave(), () => true);
+    const isFragile = (): boolean => this.#leaving().some(({ transport }) => transport === "webtransport");
+    this.#stay ??= onPageLeft(() => this.#leave(), isFragile);
     try {
       this.#worker ??= this.#listen(this.#start());
     } catch (cause) {
@@ -92,9 +93,14 @@ export class WorkerThread implements PeerWorker {
     }
   }
 
+  /** The sessions that end with the page. */
+  #leaving(): RemoteSession[] {
+    return [...this.#sessions.values()].filter((session) => session.endsWithPage);
+  }
+
   /** The worker has what it takes to disconnect at once, and ends with the page. */
   #leave(): void {
-    const leaving = [...this.#sessions.values()].filter((session) => session.endsWithPage);
+    const leaving = this.#leaving();
     leaving.forEach((session) => session.leave());
     const end = performance.now() + LEAVE_MS;
     while (leaving.length > 0 && performance.now() < end);

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
 use futures_util::stream::FuturesUnordered;
-use quinn::{Connection, ConnectionError, RecvStream, SendDatagramError, SendStream, TransportErrorCode};
+use quinn::{Connection, ConnectionError, RecvStream, SendDatagramError, SendStream};
 use tokio::io::AsyncReadExt;
 use tokio::time::timeout;
 use tokio_util::sync::ReusableBoxFuture;
@@ -144,7 +144,10 @@ impl WebTransportTransport {
     fn received(&self, read: Result<Bytes, ConnectionError>) -> FromClient {
         match read {
             Ok(datagram) => self.input(datagram),
-            Err(error) if self.is_closed || is_close(&error) => FromClient::Closed,
+            Err(_) if self.is_closed => FromClient::Closed,
+            Err(ConnectionError::ApplicationClosed(close)) if close.error_code == H3_NO_ERROR.into() => {
+                FromClient::Closed
+            }
             Err(_) => FromClient::Vanished,
         }
     }
@@ -222,15 +225,6 @@ impl WebTransportTransport {
         }
         self.connection.close(H3_NO_ERROR.into(), b"");
     }
-}
-
-/// Whether a client has ended its connection, rather than lost it or given it up with an error.
-fn is_close(error: &ConnectionError) -> bool {
-    if let ConnectionError::ApplicationClosed(close) = error {
-        return close.error_code == H3_NO_ERROR.into();
-    }
-    // Chromium says no more of a page that is gone.
-    matches!(error, ConnectionError::ConnectionClosed(close) if close.error_code == TransportErrorCode::NO_ERROR)
 }
 
 async fn read(connection: Connection) -> Result<Bytes, ConnectionError> {
