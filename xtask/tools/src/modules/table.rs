@@ -263,10 +263,11 @@ const RELAY: Crate = Crate {
         // Where servers are found, and what lists show of them.
         Layer::apart(&["directory", "discovery"]),
         Layer::apart(&["clients"]),
+        // Which page a request comes from, which tokens and decisions tell of.
+        Layer::together(&["admission::origin"]),
         Layer::apart(&[
             "admission::bans",
             "admission::operator_bans",
-            "admission::origin",
             "close",
             "listen",
             "token",
