@@ -16,7 +16,7 @@ use std::path::Path;
 use anyhow::{Result, bail};
 
 use self::arrows::Arrows;
-use self::table::{CRATES, Crate, FOREIGN, Foreign, Layer};
+use self::table::{CRATES, Crate, Foreign, Layer};
 use self::tree::Tree;
 use xtask::shell::Shell;
 use xtask::tracked;
@@ -37,7 +37,7 @@ pub(crate) fn stage(shell: &Shell) -> Result<()> {
         if let Some(entry) = CRATES.iter().find(|entry| entry.root == root.as_str()) {
             problems.extend(against_table(root, &tree, &arrows, entry));
         }
-        for rule in FOREIGN.iter().filter(|rule| rule.root == root.as_str()) {
+        for rule in &table::foreign(root.as_str()) {
             problems.extend(beside(&tree, rule));
         }
         checked += tree.files.iter().filter(|file| !file.is_test).count();

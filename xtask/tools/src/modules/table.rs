@@ -420,6 +420,7 @@ const XTASK_TOOLS: Crate = Crate {
 };
 
 /// What of another crate only one module of a crate may name.
+#[derive(Clone, Copy)]
 pub(super) struct Foreign {
     pub(super) root: &'static str,
     /// The path, without the `::` behind it.
@@ -428,7 +429,7 @@ pub(super) struct Foreign {
 }
 
 /// Other crates that stand behind one module each.
-pub(super) const FOREIGN: &[Foreign] = &[
+const FOREIGN: &[Foreign] = &[
     Foreign { root: "embedded/src/lib.rs", path: &["embassy_net", "udp"], only_in: "socket" },
     // The relay runs no connection, but its tests let peers speak through it.
     Foreign { root: "relay/src/lib.rs", path: &["rakwire", "raknet", "Peer"], only_in: "front::tests" },
@@ -438,31 +439,25 @@ pub(super) const FOREIGN: &[Foreign] = &[
         only_in: "front::tests",
     },
     Foreign { root: "relay/src/lib.rs", path: &["rakwire", "endpoint"], only_in: "front::tests" },
-    // The only code that makes files, but those that a peer sends: they hold keys and the traffic of others.
-    makes_files("relay/src/lib.rs", &["std", "fs", "write"]),
-    makes_files("relay/src/lib.rs", &["std", "fs", "File", "create"]),
-    makes_files("relay/src/lib.rs", &["std", "fs", "OpenOptions"]),
-    makes_files("relay/src/main.rs", &["std", "fs", "write"]),
-    makes_files("relay/src/main.rs", &["std", "fs", "File", "create"]),
-    makes_files("relay/src/main.rs", &["std", "fs", "OpenOptions"]),
-    makes_files("relay/src/main.rs", &["std", "fs", "File", "create_new"]),
-    makes_files("relay/src/main.rs", &["std", "fs", "File", "options"]),
-    makes_files("relay/src/main.rs", &["tokio", "fs"]),
-    makes_files("native/src/lib.rs", &["std", "fs", "write"]),
-    makes_files("native/src/lib.rs", &["std", "fs", "File", "create"]),
-    makes_files("native/src/lib.rs", &["std", "fs", "OpenOptions"]),
-    makes_files("native/src/lib.rs", &["std", "fs", "File", "create_new"]),
-    makes_files("native/src/lib.rs", &["std", "fs", "File", "options"]),
-    makes_files("native/src/lib.rs", &["tokio", "fs"]),
-    makes_files("cli/src/main.rs", &["std", "fs", "write"]),
-    makes_files("cli/src/main.rs", &["std", "fs", "File", "create"]),
-    makes_files("cli/src/main.rs", &["std", "fs", "OpenOptions"]),
-    makes_files("cli/src/main.rs", &["std", "fs", "File", "create_new"]),
-    makes_files("cli/src/main.rs", &["std", "fs", "File", "options"]),
-    makes_files("cli/src/main.rs", &["tokio", "fs"]),
 ];
 
-/// What makes a file, which is for one module of another crate.
-const fn makes_files(root: &'static str, path: &'static [&'static str]) -> Foreign {
-    Foreign { root, path, only_in: "rakwire_udp::private_file" }
+/// The crates whose files hold keys and the traffic of others, and what makes a file there: one module of another crate alone may, but for
+/// those that a peer sends.
+const PRIVATE: [&str; 4] = ["relay/src/lib.rs", "relay/src/main.rs", "native/src/lib.rs", "cli/src/main.rs"];
+const MAKERS: [&[&str]; 6] = [
+    &["std", "fs", "write"],
+    &["std", "fs", "File", "create"],
+    &["std", "fs", "File", "create_new"],
+    &["std", "fs", "File", "options"],
+    &["std", "fs", "OpenOptions"],
+    &["tokio", "fs"],
+];
+
+/// The rules of the crate with this root.
+pub(super) fn foreign(root: &str) -> Vec<Foreign> {
+    let private = PRIVATE
+        .into_iter()
+        .filter(|private| *private == root)
+        .flat_map(|root| MAKERS.map(|path| Foreign { root, path, only_in: "rakwire_udp::private_file" }));
+    FOREIGN.iter().copied().filter(|rule| rule.root == root).chain(private).collect()
 }
