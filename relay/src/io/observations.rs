@@ -147,8 +147,7 @@ mod tests {
 
     #[test]
     fn a_server_that_refuses_is_down_for_a_while() {
-        let (start, observations, mut judgement) =
-            (Instant::now(), Observations::default(), Judgement::default());
+        let (start, observations, mut judgement) = begin();
         assert!(judgement.is_up(start, &observations), "nothing is known");
         observations.unreachable(client(1), Unreachable::ClosedPort);
         assert!(!judgement.is_up(start, &observations));
@@ -175,18 +174,20 @@ mod tests {
 
     #[test]
     fn reports_about_the_path_of_one_client_do_not_show_that_a_server_is_down() {
-        let (start, observations, mut judgement) =
-            (Instant::now(), Observations::default(), Judgement::default());
+        let (start, observations, mut judgement) = begin();
         for (second, reason) in (0..1_000).zip(PATH.into_iter().cycle()) {
             observations.unreachable(client(1), reason);
             assert!(judgement.is_up(start + second * SECOND, &observations), "{second}");
         }
     }
 
+    fn begin() -> (Instant, Observations, Judgement) {
+        (Instant::now(), Observations::default(), Judgement::default())
+    }
+
     #[test]
     fn a_server_to_which_several_networks_have_no_path_is_down_after_a_while() {
-        let (start, observations, mut judgement) =
-            (Instant::now(), Observations::default(), Judgement::default());
+        let (start, observations, mut judgement) = begin();
         (0..3).zip(PATH).for_each(|(number, reason)| observations.unreachable(client(number), reason));
         assert!((0..10).all(|second| judgement.is_up(start + second * SECOND, &observations)));
         assert!(!judgement.is_up(start + 10 * SECOND, &observations));
@@ -194,8 +195,7 @@ mod tests {
 
     #[test]
     fn a_server_that_answers_others_is_not_down_because_one_client_is_refused() {
-        let (start, observations, mut judgement) =
-            (Instant::now(), Observations::default(), Judgement::default());
+        let (start, observations, mut judgement) = begin();
         for second in 0..100 {
             observations.unreachable(client(1), Unreachable::ClosedPort);
             if second % 10 == 0 {
@@ -208,8 +208,7 @@ mod tests {
 
     #[test]
     fn one_customer_has_one_network_however_many_addresses_of_ipv6_that_are() {
-        let (start, observations, mut judgement) =
-            (Instant::now(), Observations::default(), Judgement::default());
+        let (start, observations, mut judgement) = begin();
         for second in 0..100 {
             observations.begun([0x2001, 0xDB8, 1, second as u16 * 256, 0, 0, 0, 1].into());
             assert!(judgement.is_up(start + second * SECOND, &observations), "{second}");
@@ -221,8 +220,7 @@ mod tests {
 
     #[test]
     fn a_server_that_answers_no_network_of_several_is_down() {
-        let (start, observations, mut judgement) =
-            (Instant::now(), Observations::default(), Judgement::default());
+        let (start, observations, mut judgement) = begin();
         (0..3).for_each(|number| observations.begun(client(number)));
         assert!((0..10).all(|second| judgement.is_up(start + second * SECOND, &observations)));
         assert!(!judgement.is_up(start + 10 * SECOND, &observations));
@@ -230,8 +228,7 @@ mod tests {
 
     #[test]
     fn clients_of_one_network_without_an_answer_do_not_show_that_a_server_is_down() {
-        let (start, observations, mut judgement) =
-            (Instant::now(), Observations::default(), Judgement::default());
+        let (start, observations, mut judgement) = begin();
         for second in 0..1_000 {
             observations.begun(client(1));
             assert!(judgement.is_up(start + second * SECOND, &observations), "{second}");
@@ -240,8 +237,7 @@ mod tests {
 
     #[test]
     fn clients_without_an_answer_are_forgotten_one_by_one() {
-        let (start, observations, mut judgement) =
-            (Instant::now(), Observations::default(), Judgement::default());
+        let (start, observations, mut judgement) = begin();
         // Never three of them in a minute.
         for second in 0..1_000 {
             if second % 30 == 0 {
@@ -253,8 +249,7 @@ mod tests {
 
     #[test]
     fn clients_that_have_just_begun_have_their_time() {
-        let (start, observations, mut judgement) =
-            (Instant::now(), Observations::default(), Judgement::default());
+        let (start, observations, mut judgement) = begin();
         observations.begun(client(1));
         judgement.is_up(start, &observations);
         // The answer to these is on its way.
@@ -267,8 +262,7 @@ mod tests {
 
     #[test]
     fn silence_for_some_clients_is_outweighed_by_an_answer_to_another() {
-        let (start, observations, mut judgement) =
-            (Instant::now(), Observations::default(), Judgement::default());
+        let (start, observations, mut judgement) = begin();
         for second in 0..100 {
             observations.begun(client(second as u8));
             if second % 9 == 0 {
