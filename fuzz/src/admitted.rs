@@ -458,7 +458,8 @@ impl World {
     }
 }
 
-/// Nobody is let in who may not, no token admits twice, every refusal has its reason, and nothing stays of who has left.
+/// Checks that no client without permission is admitted, that no token admits twice, that every refusal has its reason, and that nothing
+/// stays of clients that have left.
 pub fn requests(input: &[u8]) {
     let Some((&options, rest)) = input.split_first() else { return };
     let mut world = World::new(options);

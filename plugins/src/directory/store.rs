@@ -553,7 +553,7 @@ mod tests {
         store.begin(number, &Entry { path: path.as_bytes(), size: 0, digest: [0; 32] })
     }
 
-    /// Whoever only begins files makes no directories, and whoever finishes them makes so many.
+    /// A peer that only begins files makes no directories, and one that finishes them makes a bounded number.
     #[test]
     fn directories_are_made_for_complete_files_and_counted() {
         let mut store = store("counted", 3);

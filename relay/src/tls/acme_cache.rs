@@ -1,4 +1,4 @@
-//! Where certificates by ACME are kept. `rustls-acme` tells nobody when they expire, so it is read from what passes here.
+//! The cache of certificates by ACME. `rustls-acme` does not report when they expire, so it is read from what passes here.
 
 use std::fs;
 use std::io;

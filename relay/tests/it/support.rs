@@ -74,8 +74,8 @@ pub(crate) fn reserve_port() -> (TcpSocket, SocketAddr) {
     (socket, address)
 }
 
-/// A UDP port of this machine at which nothing listens, as those who send to it are told, and that nobody else is given while the socket
-/// is kept: it is for one peer alone, which sends nothing.
+/// A closed UDP port of this machine, which ICMP reports to senders. The socket keeps it from other programs: it is connected to a
+/// peer that sends nothing.
 pub(crate) fn closed_port() -> (StdUdpSocket, SocketAddr) {
     let socket = StdUdpSocket::bind("127.0.0.1:0").unwrap();
     socket.connect("127.0.0.1:9").unwrap();

@@ -52,7 +52,7 @@ export async function openDevPage(t, update, url, mode) {
   const page = await browser.newPage();
   let [loads, listening] = [0, 0];
   page.on("framenavigated", () => (loads += 1));
-  // What is saved before its page listens for updates, Vite tells nobody.
+  // Vite reports no file that is saved before its page listens for updates.
   page.on("console", (message) => (listening += message.text() === "[vite] connected."));
   await page.goto(server.resolvedUrls.local[0]);
   let number = 1;
