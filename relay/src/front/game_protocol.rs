@@ -33,7 +33,7 @@ impl<A: Admit> Front<A> {
                     if is_end(datagram) {
                         self.end(id);
                     }
-                    self.pass_to_server(Some(id), datagram, out, datagram.len());
+                    self.pass_one_to_server(id, datagram, out);
                 }
                 None => self.counters.dropped(FrontDropReason::UnknownSource),
             },
@@ -87,7 +87,7 @@ impl<A: Admit> Front<A> {
         let FlowProtocol::GameProtocol(state) = &mut flow.protocol else { return };
         if flow.is_open {
             state.is_over |= is_end(datagram);
-            self.pass_to_client(id, datagram, out, datagram.len());
+            self.pass_one_to_client(id, datagram, out);
         } else if is_end(datagram) {
             out.pass(To::Client(client), datagram, datagram.len());
             self.close(id);

@@ -262,14 +262,11 @@ impl<A: Admit> Front<A> {
                 continue;
             }
             let within_rate = open.is_none_or(|id| self.is_within_rate(id, now.at, datagram.len()));
-            if within_rate && open.is_some_and(|id| !self.is_within_total(id, datagram.len())) {
-                self.pass_to_server(open, run.take(datagram), out, stride);
-                self.counters.dropped(FrontDropReason::TotalRate);
-                continue;
-            }
             let of_connection = open.filter(|_| within_rate && self.belongs_to_connection(datagram));
             if let Some(id) = of_connection {
-                if self.needs_header(id, now.at, datagram.len()) {
+                if !self.takes_of_total(id, Direction::ToServer, datagram.len()) {
+                    self.pass_to_server(open, run.take(datagram), out, stride);
+                } else if self.needs_header(id, now.at, datagram.len()) {
                     self.pass_to_server(open, run.take(datagram), out, stride);
                     self.count_passed(id, Direction::ToServer, datagram.len(), datagram.len());
                     self.write_to_server(id, out, |writer| writer.bytes(datagram));
@@ -313,13 +310,12 @@ impl<A: Admit> Front<A> {
             };
             flow.announcement.iter_mut().for_each(Announcement::handle_answer);
             let is_open = flow.is_open;
-            if !flow.permit.admits(Direction::ToClient, datagram.len()) {
-                self.pass_to_client(id, run.take(datagram), out, stride);
-                self.counters.dropped(FrontDropReason::TotalRate);
-                continue;
-            }
             if is_open && self.belongs_to_connection(datagram) {
-                run.add(datagram);
+                if self.takes_of_total(id, Direction::ToClient, datagram.len()) {
+                    run.add(datagram);
+                } else {
+                    self.pass_to_client(id, run.take(datagram), out, stride);
+                }
                 continue;
             }
             self.pass_to_client(id, run.take(datagram), out, stride);
@@ -440,8 +436,13 @@ impl<A: Admit> Front<A> {
         rate.is_none_or(|rate| rate.admits(now, length))
     }
 
-    fn is_within_total(&mut self, id: FlowId, length: usize) -> bool {
-        self.flows.get(id).is_none_or(|(_, flow)| flow.permit.admits(Direction::ToServer, length))
+    /// Takes the bytes of a datagram that is about to pass from what all clients together may have. Without room it is dropped.
+    fn takes_of_total(&mut self, id: FlowId, direction: Direction, length: usize) -> bool {
+        let takes = self.flows.get(id).is_none_or(|(_, flow)| flow.permit.admits(direction, length));
+        if !takes {
+            self.counters.dropped(FrontDropReason::TotalRate);
+        }
+        takes
     }
 
     /// Whether a datagram is one of a connection, which needs no look inside.
@@ -469,6 +470,20 @@ impl<A: Admit> Front<A> {
         if let Some(id) = id.filter(|_| !datagrams.is_empty()) {
             self.count_passed(id, Direction::ToServer, datagrams.len(), stride);
             out.pass(To::Server(id), datagrams, stride);
+        }
+    }
+
+    /// Passes a datagram of an open flow by itself, if what all clients together may have leaves room for it.
+    fn pass_one_to_server<'b>(&mut self, id: FlowId, datagram: &'b [u8], out: &mut Transmits<'b>) {
+        if self.takes_of_total(id, Direction::ToServer, datagram.len()) {
+            self.pass_to_server(Some(id), datagram, out, datagram.len());
+        }
+    }
+
+    /// The same for the client.
+    fn pass_one_to_client<'b>(&mut self, id: FlowId, datagram: &'b [u8], out: &mut Transmits<'b>) {
+        if self.takes_of_total(id, Direction::ToClient, datagram.len()) {
+            self.pass_to_client(id, datagram, out, datagram.len());
         }
     }
 

@@ -64,7 +64,7 @@ impl<A: Admit> Front<A> {
             | Offline::OutOfBand { .. }
             | Offline::Refused { .. }
             | _ => match self.open_flow(from, now.at) {
-                Some(id) => self.pass_to_server(Some(id), datagram, out, datagram.len()),
+                Some(id) => self.pass_one_to_server(id, datagram, out),
                 None => self.counters.dropped(FrontDropReason::UnknownSource),
             },
         }
@@ -260,9 +260,9 @@ impl<A: Admit> Front<A> {
     }
 
     fn pass_if_open<'b>(&mut self, id: FlowId, datagram: &'b [u8], out: &mut Transmits<'b>) {
-        match self.flows.get(id).map(|(client, flow)| (client, flow.is_open)) {
-            Some((_, true)) => self.pass_to_client(id, datagram, out, datagram.len()),
-            Some((_, false)) | None => self.counters.dropped(FrontDropReason::UnknownSource),
+        match self.flows.get(id).map(|(_, flow)| flow.is_open) {
+            Some(true) => self.pass_one_to_client(id, datagram, out),
+            Some(false) | None => self.counters.dropped(FrontDropReason::UnknownSource),
         }
     }
 

@@ -12,6 +12,7 @@ mod server_keys;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 use std::num::NonZeroUsize;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::UNIX_EPOCH;
 
 use rakwire::raknet::{self, CookiePolicy, Delivery};
@@ -37,9 +38,20 @@ fn client_address(number: u16) -> SocketAddr {
 /// An address that gets no flow.
 const BANNED: IpAddr = IpAddr::V4(Ipv4Addr::new(203, 0, 113, 1));
 
-/// Lets in as many as it has places; a permit counts while it is held.
+/// A place while it is held, with what its flow has taken of the rate of all clients.
+#[derive(Debug, Clone, Default)]
+struct Place(Arc<AtomicUsize>);
+
+impl Permit for Place {
+    fn admits(&mut self, _: Direction, bytes: usize) -> bool {
+        self.0.fetch_add(bytes, Ordering::Relaxed);
+        true
+    }
+}
+
+/// Lets in as many as it has places.
 struct Places {
-    free: Arc<()>,
+    free: Place,
     max: usize,
     server: SocketAddr,
     proxy_protocol: bool,
@@ -50,23 +62,21 @@ struct Places {
     pongs: Arc<PongCache>,
 }
 
-impl Permit for Arc<()> {}
-
 impl Admit for Places {
-    type Permit = Arc<()>;
+    type Permit = Place;
 
     fn admit(
         &mut self,
         _now: Now,
         client: SocketAddr,
         make_room: &mut dyn FnMut() -> bool,
-    ) -> Result<Admitted<Arc<()>>, NotAdmitted> {
+    ) -> Result<Admitted<Place>, NotAdmitted> {
         if client.ip() == BANNED {
             return Err(NotAdmitted::Refused);
         }
-        let is_full = Arc::strong_count(&self.free) > self.max;
+        let is_full = Arc::strong_count(&self.free.0) > self.max;
         let Self { server, proxy_protocol, idle_timeout, rate, .. } = *self;
-        let permit = (!is_full || make_room()).then(|| Arc::clone(&self.free));
+        let permit = (!is_full || make_room()).then(|| self.free.clone());
         let source = Source::Shared;
         permit.ok_or(self.denied).map(|permit| Admitted {
             server,
@@ -105,7 +115,7 @@ impl Bench {
         let counters = Arc::<FrontCounters>::default();
         let pongs = Arc::<PongCache>::default();
         let places = Places {
-            free: Arc::new(()),
+            free: Place::default(),
             max: 3,
             server: address(SERVER),
             proxy_protocol: false,
@@ -277,6 +287,37 @@ fn pings_are_answered_from_the_cache_a_few_for_each_network() {
     // The GUID of the server is known now.
     let sent = bench.client(client_address(1), &bytes(&Offline::Request1 { protocol: 6, mtu: 576 }));
     assert!(matches!(read(&sent[0].1), Offline::Reply1 { guid: raknet::Guid(5), mtu: 576, .. }));
+}
+
+/// Bytes are of the rate of all clients as they pass, so that nobody uses it up by what the front drops or answers.
+#[test]
+fn what_does_not_pass_takes_nothing_of_the_rate_of_all_clients() {
+    let mut bench = Bench::raknet();
+    bench.front.admission.proxy_protocol = true;
+    let from = client_address(1);
+    let id = bench.open(from);
+    let taken = |bench: &Bench| bench.front.admission.free.0.load(Ordering::Relaxed);
+    assert_eq!(taken(&bench), 0, "handshakes have a budget of their own");
+    let ping = bytes(&Offline::Ping { scope: PingScope::Any, time: 5, guid: Some(CLIENT) });
+    let request = bytes(&Offline::Request1 { protocol: 11, mtu: 1_492 });
+    let (long, mut header) = ([0x84; 1_473], Vec::new());
+    ProxyHeader { client: from, server: address(SERVER) }.write(&mut header);
+    for datagram in [&ping[..], &request, &[0x0D, 1, 2, 3], &long, &header, &[]] {
+        bench.client(from, datagram);
+    }
+    assert_eq!(taken(&bench), 0);
+    bench.client(from, &[0x84, 1, 0, 0]);
+    bench.server(id, &[0x84, 1, 0]);
+    assert_eq!(taken(&bench), 7);
+    bench.server(id, &reply_1(ServerSecurity::None, 1_492));
+    assert_eq!(taken(&bench), 7, "an answer to the front");
+    let other = client_address(2);
+    bench.client(other, &[0x84, 1, 0, 0]);
+    let pong = bytes(&Offline::Pong { time: 5, guid: SERVER_GUID, data: b"" });
+    let passed = pong.len();
+    assert_eq!(bench.client(from, &pong), [(To::Server(id), pong.clone())]);
+    assert_eq!(bench.server(id, &pong), [(To::Client(from), pong)]);
+    assert_eq!(taken(&bench), 7 + 2 * passed);
 }
 
 #[test]

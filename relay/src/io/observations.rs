@@ -15,6 +15,9 @@ use crate::flow::Unreachable;
 /// the network reports.
 const SILENCE: Duration = Duration::from_secs(10);
 
+/// For how long at least its port has to be reported as closed: one report by itself may be forged, or of a restart.
+const REFUSAL: Duration = Duration::from_secs(1);
+
 /// How many networks of clients have to be without an answer for so long. A client that sends nonsense gets none either.
 const NETWORKS_MIN: usize = 3;
 
@@ -95,7 +98,9 @@ pub(crate) struct Judgement {
     /// The networks of clients without an answer, and since when.
     waiting: BTreeMap<IpNet, Instant>,
     answered: Option<Instant>,
-    /// Whether its port has been reported as closed since the last answer.
+    /// When its port was reported as closed first, since the last answer.
+    refused: Option<Instant>,
+    /// Whether that has been reported again later.
     is_refused: bool,
     down_until: Option<Instant>,
 }
@@ -103,7 +108,7 @@ pub(crate) struct Judgement {
 impl Judgement {
     /// Takes what has been seen since the last look, and returns what the game server counts as. Any answer counts more than
     /// any silence, and the silence towards one client shows nothing: it may have sent nonsense. A report that its port is closed may
-    /// come from a firewall that refuses one client, so that it counts once there are no answers.
+    /// come from a firewall that refuses one client, or be forged, so that it counts once it is repeated and there are no answers.
     pub(crate) fn look(&mut self, now: Instant, observations: &Observations) -> State {
         let begun = std::mem::take(&mut *observations.lock());
         let [answered, refused] =
@@ -119,7 +124,11 @@ impl Judgement {
                 self.waiting.entry(network).or_insert(now);
             }
         }
-        self.is_refused |= refused;
+        if refused {
+            let since = self.refused.filter(|since| waits(since) < COUNTED).unwrap_or(now);
+            self.refused = Some(since);
+            self.is_refused |= waits(&since) >= REFUSAL;
+        }
         let has_answered = self.answered.as_ref().is_some_and(|at| waits(at) < SILENCE);
         let silent = self.waiting.values().filter(|since| waits(since) >= SILENCE).count();
         if (self.is_refused && !has_answered) || silent >= NETWORKS_MIN {
@@ -149,18 +158,33 @@ mod tests {
     fn a_server_that_refuses_is_down_for_a_while() {
         let (start, observations, mut judgement) = begin();
         assert!(judgement.is_up(start, &observations), "nothing is known");
-        observations.unreachable(client(1), Unreachable::ClosedPort);
-        assert!(!judgement.is_up(start, &observations));
-        assert!(!judgement.is_up(start + 29 * SECOND, &observations));
+        let refuse = |second| {
+            observations.unreachable(client(1), Unreachable::ClosedPort);
+            start + second * SECOND
+        };
+        assert!(judgement.is_up(refuse(0), &observations), "one report may be forged");
+        assert!(!judgement.is_up(refuse(1), &observations));
+        assert!(!judgement.is_up(start + 30 * SECOND, &observations));
         assert_eq!(
-            judgement.look(start + 30 * SECOND, &observations),
+            judgement.look(start + 31 * SECOND, &observations),
             State::Unknown,
             "it may be tried again"
         );
-        observations.unreachable(client(1), Unreachable::ClosedPort);
-        assert!(!judgement.is_up(start + 31 * SECOND, &observations));
+        assert!(judgement.is_up(refuse(32), &observations));
+        assert!(!judgement.is_up(refuse(33), &observations));
         observations.answered();
-        assert_eq!(judgement.look(start + 32 * SECOND, &observations), State::Answers, "it is back");
+        assert_eq!(judgement.look(start + 34 * SECOND, &observations), State::Answers, "it is back");
+    }
+
+    #[test]
+    fn single_reports_that_a_port_is_closed_do_not_show_that_a_server_is_down() {
+        let (start, observations, mut judgement) = begin();
+        for minute in 0..100 {
+            let at = start + minute * COUNTED;
+            // Those of one moment are one.
+            (0..9).for_each(|number| observations.unreachable(client(number), Unreachable::ClosedPort));
+            assert!((0..60).all(|second| judgement.is_up(at + second * SECOND, &observations)), "{minute}");
+        }
     }
 
     /// A client in a network of its own.

@@ -319,6 +319,20 @@ mod tests {
         (targets, addresses)
     }
 
+    /// The network reports that nothing listens at this address, and again a second later.
+    fn refuse(probes: &Probes, targets: &Targets, address: SocketAddr) {
+        let addresses = |target: &Arc<ResolvedTarget>| target.addresses.clone();
+        let all: Vec<_> = targets
+            .iter()
+            .flat_map(|target| addresses(target).into_iter().map(|at| (&target.name, at)))
+            .collect();
+        let start = Instant::now();
+        for second in 0..2 {
+            probes.observations(address).unreachable(CLIENT, Unreachable::ClosedPort);
+            probes.judge(start + Duration::from_secs(second), &all);
+        }
+    }
+
     #[tokio::test]
     async fn flows_tell_of_the_addresses_of_targets_that_are_not_asked() {
         let probes = Probes::new();
@@ -326,8 +340,7 @@ mod tests {
         let name = "game".parse().unwrap();
         probes.follow(&targets, None, &Counters::default());
         assert!(probes.is_up(&name, first) && probes.is_up(&name, second), "nothing is known");
-        probes.observations(first).unreachable(CLIENT, Unreachable::ClosedPort);
-        probes.follow(&targets, None, &Counters::default());
+        refuse(&probes, &targets, first);
         assert!(!probes.is_up(&name, first) && probes.is_up(&name, second));
         let health = probes.health(&targets);
         assert_eq!((health[0].is_up, &*health[0].addresses), (None, &[(first, false), (second, true)][..]));
@@ -375,8 +388,7 @@ mod tests {
         other.name = "other".parse().unwrap();
         targets.insert(other);
         probes.follow(&targets, None, &Counters::default());
-        probes.observations(first).unreachable(CLIENT, Unreachable::ClosedPort);
-        probes.follow(&targets, None, &Counters::default());
+        refuse(&probes, &targets, first);
         for name in ["game", "other"] {
             let name = name.parse().unwrap();
             assert!(!probes.is_up(&name, first) && probes.is_up(&name, second), "{name}");

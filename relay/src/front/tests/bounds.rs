@@ -137,7 +137,7 @@ fn a_day_of_clients_leaves_nothing_behind() {
     assert_eq!((counts.flows, counts.opened), (0, u64::from(day / 10)));
     assert!(bench.front.flows.select(|_, _, _| true).is_empty());
     assert_eq!(bench.front.half_open.pop(|_| true), None);
-    assert_eq!(Arc::strong_count(&bench.front.admission.free), 1);
+    assert_eq!(Arc::strong_count(&bench.front.admission.free.0), 1);
 }
 
 #[test]
