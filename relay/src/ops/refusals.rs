@@ -1,7 +1,8 @@
-//! Lines about refused clients: one a minute for each reason and network, so that many refusals neither fill the log nor hide.
+//! Lines about refused clients: at most one a minute for each reason and network, and few of all in a day, so that many refusals neither
+//! fill the log nor hide.
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::IpAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -12,8 +13,18 @@ use tracing::info;
 /// How long one line stands for all refusals of its reason and network.
 const INTERVAL: Duration = Duration::from_secs(60);
 
-/// Reasons and networks that are told apart; all others count as one network.
-const TOLD_APART_MAX: usize = 1_024;
+/// How many lines all reasons and networks have at once, and how often one more in the long run.
+const BURST: u32 = 100;
+const EACH: Duration = Duration::from_secs(20);
+
+/// How often a reason has a line that others cannot use up.
+const RESERVED: Duration = Duration::from_secs(30 * 60);
+
+/// How many lines are remembered before those that are over are forgotten.
+const KEPT: usize = 256;
+
+/// How many reasons the line about other refusals names.
+const NAMED_MAX: usize = 5;
 
 /// See the module.
 #[derive(Debug, Default)]
@@ -23,6 +34,10 @@ pub(crate) struct RefusalLog(Mutex<Seen>);
 struct Seen {
     /// When each had its last line.
     lines: BTreeMap<(&'static str, IpNet), Instant>,
+    /// When each reason had its last line that counts for it alone.
+    reserved: BTreeMap<&'static str, Instant>,
+    /// When as many lines as may come at once may come again.
+    full_at: Option<Instant>,
     /// Refusals without a line since the last report, by reason.
     left_out: BTreeMap<&'static str, u64>,
 }
@@ -31,21 +46,19 @@ impl RefusalLog {
     /// Notes a refusal, and returns whether it gets a line.
     pub(crate) fn note(&self, now: Instant, reason: &'static str, client: IpAddr) -> bool {
         let mut seen = self.lock();
-        let is_over = |at: &Instant| now.saturating_duration_since(*at) >= INTERVAL;
-        let mut key = (reason, network(client));
-        if !seen.lines.contains_key(&key) && seen.lines.len() >= TOLD_APART_MAX {
-            seen.lines.retain(|_, at| !is_over(at));
-            if seen.lines.len() >= TOLD_APART_MAX {
-                key.1 = IpAddr::from(Ipv4Addr::UNSPECIFIED).into();
+        let since = |at: &Instant| now.saturating_duration_since(*at);
+        let key = (reason, network(client));
+        let has_line =
+            seen.lines.get(&key).is_none_or(|at| since(at) >= INTERVAL) && seen.takes_line(now, reason);
+        if has_line {
+            if seen.lines.len() >= KEPT {
+                seen.lines.retain(|_, at| since(at) < INTERVAL);
             }
-        }
-        let is_told = seen.lines.get(&key).is_none_or(is_over);
-        if is_told {
             seen.lines.insert(key, now);
         } else {
             *seen.left_out.entry(reason).or_default() += 1;
         }
-        is_told
+        has_line
     }
 
     /// The refusals without a line since the last call, by reason.
@@ -57,8 +70,10 @@ impl RefusalLog {
     pub(crate) async fn report(&self) {
         loop {
             sleep(INTERVAL).await;
-            for (reason, clients) in self.take_left_out() {
-                info!(clients, reason, "more clients refused");
+            let left_out = self.take_left_out();
+            let clients: u64 = left_out.values().sum();
+            if clients > 0 {
+                info!(clients, reasons = summary(&left_out), "more clients refused");
             }
         }
     }
@@ -66,6 +81,36 @@ impl RefusalLog {
     fn lock(&self) -> MutexGuard<'_, Seen> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+impl Seen {
+    /// Whether the lines of a day leave one for this reason, which it then has.
+    fn takes_line(&mut self, now: Instant, reason: &'static str) -> bool {
+        let since = |at: &Instant| now.saturating_duration_since(*at);
+        if self.reserved.get(reason).is_none_or(|at| since(at) >= RESERVED) {
+            self.reserved.insert(reason, now);
+            return true;
+        }
+        let full_at = self.full_at.map_or(now, |at| at.max(now)) + EACH;
+        let has_line = full_at.saturating_duration_since(now) <= EACH * BURST;
+        if has_line {
+            self.full_at = Some(full_at);
+        }
+        has_line
+    }
+}
+
+/// How many refusals each reason had, those with most of them first.
+fn summary(left_out: &BTreeMap<&'static str, u64>) -> String {
+    let mut reasons: Vec<_> = left_out.iter().map(|(reason, clients)| (*clients, *reason)).collect();
+    reasons.sort_unstable_by(|one, other| other.cmp(one));
+    let named = reasons.iter().take(NAMED_MAX).map(|(clients, reason)| format!("{clients} x {reason}"));
+    let mut text = named.collect::<Vec<_>>().join("; ");
+    if let Some(others) = reasons.get(NAMED_MAX..).filter(|others| !others.is_empty()) {
+        let clients: u64 = others.iter().map(|(clients, _)| clients).sum();
+        text.push_str(&format!("; {clients} for {} other reasons", others.len()));
+    }
+    text
 }
 
 /// The network of an address: 24 bits of IPv4, 48 of IPv6.
@@ -77,6 +122,8 @@ fn network(address: IpAddr) -> IpNet {
 
 #[cfg(test)]
 mod tests {
+    use std::net::Ipv4Addr;
+
     use super::*;
 
     fn ip(text: &str) -> IpAddr {
@@ -98,13 +145,51 @@ mod tests {
         assert!(log.take_left_out().is_empty());
     }
 
+    /// A client in a network of its own.
+    fn client(number: u32) -> IpAddr {
+        Ipv4Addr::from(number << 8).into()
+    }
+
     #[test]
-    fn refusals_of_many_networks_have_few_lines() {
+    fn refusals_of_many_networks_have_few_lines_and_leave_one_to_other_reasons() {
         let (log, start) = (RefusalLog::default(), Instant::now());
-        let client = |number: u32| IpAddr::from(Ipv4Addr::from(number << 8));
-        let lines = (1..10_000).filter(|number| log.note(start, "banned", client(*number))).count();
-        assert_eq!(lines, TOLD_APART_MAX + 1);
-        assert_eq!(log.take_left_out()["banned"], 9_999 - lines as u64);
-        assert!(log.note(start + INTERVAL, "banned", client(1)));
+        let lines = |at, numbers: std::ops::Range<u32>| {
+            numbers.filter(|number| log.note(at, "banned", client(*number))).count()
+        };
+        assert_eq!(lines(start, 1..10_000), 101);
+        assert_eq!(log.take_left_out()["banned"], 9_999 - 101);
+        assert!(log.note(start, "origin", client(1)), "the flood leaves a line to another reason");
+        assert!(!log.note(start, "origin", client(2)));
+        assert_eq!(lines(start + INTERVAL, 1..10_000), 3);
+        assert!(log.note(start + RESERVED, "origin", client(1)));
+    }
+
+    /// The integration test of the log of a day computes its bytes from this number.
+    #[test]
+    fn a_day_of_floods_for_all_reasons_has_at_most_7_000_lines() {
+        const REASONS: usize = 45;
+        let reasons: Vec<&'static str> =
+            (0..REASONS).map(|number| &*format!("reason {number}").leak()).collect();
+        let (log, start) = (RefusalLog::default(), Instant::now());
+        let mut lines = 0;
+        for second in 0..24 * 60 * 60_u32 {
+            let at = start + Duration::from_secs(second.into());
+            for number in 10 * second..10 * second + 10 {
+                lines += usize::from(log.note(at, reasons[number as usize % REASONS], client(number)));
+            }
+            assert!(log.lock().lines.len() <= KEPT);
+        }
+        assert!((6_000..=7_000).contains(&lines), "{lines}");
+    }
+
+    #[test]
+    fn the_line_about_more_refusals_names_the_reasons_with_most_of_them() {
+        let left_out = BTreeMap::from([("banned", 3), ("origin", 120)]);
+        assert_eq!(summary(&left_out), "120 x origin; 3 x banned");
+        let many: BTreeMap<&'static str, u64> =
+            (1..=12).map(|number| (&*format!("reason {number:02}").leak(), number)).collect();
+        let text = summary(&many);
+        assert!(text.starts_with("12 x reason 12; 11 x reason 11; "), "{text}");
+        assert!(text.ends_with("8 x reason 08; 28 for 7 other reasons"), "{text}");
     }
 }

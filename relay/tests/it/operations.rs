@@ -412,28 +412,46 @@ fn check_warns_of_files_with_secrets_that_every_user_can_read() {
     assert_eq!(warned(0o640, closed), [""; 0]);
 }
 
-/// Each of 2,000 clients may come five times a day, also with the longest addresses. With `--nocapture` the bytes are printed.
-#[tokio::test]
-async fn the_log_of_a_day_with_2_000_clients_has_at_most_5_mb() {
-    const SESSIONS: u64 = 50;
+/// The bytes that the log of a relay has for a session and for a refusal, each with the longest address of a client.
+async fn bytes_of_lines(format: &str) -> (u64, u64) {
+    const SESSIONS: usize = 50;
     const LONGEST: &str = "[2001:db8:1111:2222:3333:4444:5555:6666]:65535";
-    let file = directory("log-of-a-day").join("log");
+    let file = directory("log-of-a-day").join(format);
     let log = Stdio::from(fs::File::create(&file).unwrap());
-    let program = Program::start_with(Server::echo().await, &[], log);
+    let program = Program::start_with(Server::echo().await, &["--log-format", format], log);
     let size = || fs::metadata(&file).unwrap().len();
+    let longer = (LONGEST.len() - program.address.to_string().len()) as u64;
     let begin = size();
     for _ in 0..SESSIONS {
         let mut client = Client::connect(program.address, "/ws?target=game").await;
         echoes(&mut client).await;
         client.message(Message::Close(None)).await;
     }
-    let all_closed =
-        || fs::read_to_string(&file).unwrap().matches("client closed").count() as u64 == SESSIONS;
-    eventually("all clients have closed", all_closed).await;
-    let session = (size() - begin) / SESSIONS;
-    let longer = 2 * (LONGEST.len() - program.address.to_string().len()) as u64;
-    println!("a session has {session} bytes of log, and up to {} with long addresses", session + longer);
-    assert!((session + longer) * 2_000 * 5 <= 5_000_000, "{session} and {longer} bytes");
+    let lines = |message: &str| fs::read_to_string(&file).unwrap().matches(message).count();
+    eventually("all clients have closed", || lines("client closed") == SESSIONS).await;
+    let session = (size() - begin) / SESSIONS as u64 + 2 * longer;
+    let begin = size();
+    // The longest reasons are those that tell the operator what to change.
+    get(program.address, "/ws?target=game").await;
+    eventually("the refusal has its line", || lines("client refused") == 1).await;
+    (session, size() - begin + longer)
+}
+
+/// With `--nocapture` the bytes are printed.
+#[tokio::test]
+async fn the_log_of_a_day_with_2_000_clients_has_at_most_5_mb_also_in_a_flood_of_refusals() {
+    // `a_day_of_floods_for_all_reasons_has_at_most_7_000_lines` shows how many there are.
+    const REFUSALS: u64 = 7_000;
+    // One each minute that names five reasons, of up to 139 bytes.
+    const SUMMARIES: u64 = 24 * 60 * 900;
+    for format in ["text", "json"] {
+        let (session, refusal) = bytes_of_lines(format).await;
+        let (sessions, refusals) = (2_000 * session, REFUSALS * refusal);
+        let day = sessions + refusals + SUMMARIES;
+        println!("{format}: {session} bytes a session, {refusal} a refusal, {day} a day with a flood");
+        assert!(day <= 5_000_000, "{format}: {session} bytes a session, {refusal} a refusal, {day} a day");
+        assert!(4 * sessions <= 5_000_000, "{format}: {session} bytes a session, of which a client has four");
+    }
 }
 
 /// Those of banned clients have a line too, on connections of their own and of a proxy.
