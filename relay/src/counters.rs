@@ -24,6 +24,8 @@ pub struct Counters {
     pub(crate) handshakes_timed_out: Counter,
     pub(crate) proxy_headers_refused: Counter,
     pub(crate) stalled: Counter,
+    pub(crate) servers_arrived: Counter,
+    pub(crate) servers_departed: Counter,
     pub(crate) announcements_refused: Counter,
     pub(crate) store_failures: Counter,
     pub(crate) kicked: Counter,
@@ -76,6 +78,8 @@ impl Counters {
             handshakes_timed_out: self.handshakes_timed_out.get(),
             proxy_headers_refused: self.proxy_headers_refused.get(),
             stalled: self.stalled.get(),
+            servers_arrived: self.servers_arrived.get(),
+            servers_departed: self.servers_departed.get(),
             announcements_refused: self.announcements_refused.get(),
             store_failures: self.store_failures.get(),
             kicked: self.kicked.get(),
@@ -162,6 +166,10 @@ pub struct Snapshot {
     pub proxy_headers_refused: u64,
     /// TCP connections that were closed because their other end did not read.
     pub stalled: u64,
+    /// How often a server was announced that was not before.
+    pub servers_arrived: u64,
+    /// How often the announcement of a server was withdrawn, expired or became unusable.
+    pub servers_departed: u64,
     /// Announcements of servers that turned out to be unusable, by what they say or by their address.
     pub announcements_refused: u64,
     /// Looks into the store of servers that found none: it was away, refused them, or said more than may be.
@@ -235,6 +243,8 @@ impl fmt::Display for Snapshot {
             ("handshakes timed out".to_owned(), self.handshakes_timed_out),
             ("PROXY headers refused".to_owned(), self.proxy_headers_refused),
             ("stalled".to_owned(), self.stalled),
+            ("servers announced".to_owned(), self.servers_arrived),
+            ("servers withdrawn".to_owned(), self.servers_departed),
             ("announcements refused".to_owned(), self.announcements_refused),
             ("failures of the store".to_owned(), self.store_failures),
         ];

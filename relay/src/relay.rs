@@ -31,7 +31,7 @@ use crate::io::{
 use crate::listen::ListenAddress;
 #[cfg(unix)]
 use crate::ops::control_router;
-use crate::ops::{TOTAL_LOG_INTERVAL, TotalLog, admin_router, report_suppressed, systemd};
+use crate::ops::{TOTAL_LOG_INTERVAL, TotalLog, admin_router, report_missing, systemd};
 use crate::reload::{Prepared, Reloadable, Reloader, SetCookieKeys, prepare};
 use crate::tls::{QuicCertificate, Tls};
 use crate::webrtc::{Fingerprint, WebRtcCounters};
@@ -432,7 +432,7 @@ fn own_names(listen: &ListenAddress, addresses: &[SocketAddr]) -> Vec<String> {
 fn start_beside(beside: &mut JoinSet<()>, app: &Arc<App>, admin: Option<Admin>) {
     beside.spawn(log_summaries(Arc::clone(&app.counters)));
     beside.spawn(resolve_again(Arc::clone(&app.admission)));
-    beside.spawn(report_suppressed());
+    beside.spawn(report_missing());
     let refusals = Arc::clone(&app.refusals);
     beside.spawn(async move { refusals.report().await });
     beside.spawn(log_total_rate(Arc::clone(app)));
@@ -462,12 +462,14 @@ fn start_finding(beside: &mut JoinSet<()>, app: &Arc<App>, finding: Option<Findi
         beside.spawn(async move {
             let mut names = DiscoveredNames::default();
             loop {
-                let Some((found, unusable)) = watcher.next().await else {
+                let Some((found, changes)) = watcher.next().await else {
                     counters.store_failures.add(1);
                     continue;
                 };
                 let (targets, forbidden) = names.resolve(found, &networks).await;
-                counters.announcements_refused.add((unusable + forbidden) as u64);
+                counters.servers_arrived.add(changes.arrived as u64);
+                counters.servers_departed.add(changes.departed as u64);
+                counters.announcements_refused.add((changes.unusable + forbidden) as u64);
                 admission.set_discovered(targets);
             }
         });
@@ -636,7 +638,11 @@ async fn drain(app: &App, shutdown: impl Future<Output = ()>) {
         () = app.stop.cancelled() => {}
     }
     let time = *app.drain_timeout.borrow();
-    info!(clients = app.sessions.len(), "shutting down");
+    info!(
+        clients = app.sessions.len(),
+        drain_timeout = ?time,
+        "shutting down: new clients are refused, and those that are there may stay until drain_timeout is over"
+    );
     systemd::notify(systemd::Event::Stopping);
     app.begin_drain(Instant::now().checked_add(time).filter(|_| !time.is_zero()));
     app.sessions.close();

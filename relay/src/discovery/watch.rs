@@ -41,9 +41,20 @@ struct Last {
     unusable: BTreeMap<TargetName, String>,
 }
 
+/// What one look into the store has shown to be different from the one before.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Changes {
+    /// Servers that are announced now.
+    pub(crate) arrived: usize,
+    /// Servers that are announced no more, or in a way that cannot be used.
+    pub(crate) departed: usize,
+    /// Announcements that cannot be used now, or for another reason than before.
+    pub(crate) unusable: usize,
+}
+
 impl Last {
-    /// Logs what has changed, and returns how many announcements cannot be used that could, or were not there, before.
-    fn note(&mut self, found: &Announced) -> usize {
+    /// Logs and returns what has changed.
+    fn note(&mut self, found: &Announced) -> Changes {
         let servers: BTreeSet<TargetName> = found.servers.keys().cloned().collect();
         let is_new = |(name, reason): &(&TargetName, &String)| self.unusable.get(*name) != Some(*reason);
         let unusable: Vec<_> = found.unusable.iter().filter(is_new).collect();
@@ -59,15 +70,14 @@ impl Last {
         for name in departed.iter().take(LINES_MAX) {
             info!(key = format!("{PREFIX}{name}"), "a server is announced no more");
         }
-        let more =
-            [unusable.len(), arrived.len(), departed.len()].map(|count| count.saturating_sub(LINES_MAX));
-        let more: usize = more.iter().sum();
+        let changes = Changes { arrived: arrived.len(), departed: departed.len(), unusable: unusable.len() };
+        let more = [changes.unusable, changes.arrived, changes.departed];
+        let more: usize = more.iter().map(|count| count.saturating_sub(LINES_MAX)).sum();
         if more > 0 {
             info!(announcements = more, "more announcements came, went or cannot be used");
         }
-        let count = unusable.len();
         *self = Self { servers, unusable: found.unusable.clone() };
-        count
+        changes
     }
 }
 
@@ -88,15 +98,15 @@ impl Watcher {
         Self { store, tick, health: Health::default(), last: Last::default() }
     }
 
-    /// The servers that are announced, when it has looked the next time, and how many announcements have turned out to be
-    /// unusable; none if the store has not answered, which is logged.
-    pub(crate) async fn next(&mut self) -> Option<(BTreeMap<TargetName, Announcement>, usize)> {
+    /// The servers that are announced, when it has looked the next time, and what has changed; none if the store has not answered,
+    /// which is logged.
+    pub(crate) async fn next(&mut self) -> Option<(BTreeMap<TargetName, Announcement>, Changes)> {
         self.tick.tick().await;
         let found = self.store.servers().await;
         self.health.note(found.as_ref().map(drop));
         let found = found.ok()?;
-        let unusable = self.last.note(&found);
-        Some((found.servers, unusable))
+        let changes = self.last.note(&found);
+        Some((found.servers, changes))
     }
 }
 
@@ -145,10 +155,30 @@ mod tests {
     #[test]
     fn an_announcement_counts_as_unusable_when_it_becomes_so_and_when_the_reason_is_another_one() {
         let mut last = Last::default();
-        assert_eq!(last.note(&found(&["a"], &[("b", "no text"), ("c", "too long")])), 2);
-        assert_eq!(last.note(&found(&["a"], &[("b", "no text"), ("c", "no address")])), 1);
-        assert_eq!(last.note(&found(&["a", "b"], &[])), 0);
+        assert_eq!(last.note(&found(&["a"], &[("b", "no text"), ("c", "too long")])).unusable, 2);
+        assert_eq!(last.note(&found(&["a"], &[("b", "no text"), ("c", "no address")])).unusable, 1);
+        assert_eq!(last.note(&found(&["a", "b"], &[])).unusable, 0);
         assert_eq!(last.servers.len(), 2);
-        assert_eq!(last.note(&found(&[], &[("b", "no text")])), 1);
+        assert_eq!(last.note(&found(&[], &[("b", "no text")])).unusable, 1);
+    }
+
+    #[test]
+    fn servers_that_come_and_go_are_counted() {
+        let mut last = Last::default();
+        let mut counts = |servers: &[&str], unusable: &[(&str, &str)]| {
+            let Changes { arrived, departed, .. } = last.note(&found(servers, unusable));
+            (arrived, departed)
+        };
+        assert_eq!(counts(&["a", "b"], &[]), (2, 0));
+        assert_eq!(counts(&["a", "b"], &[]), (0, 0), "it is announced again and again");
+        assert_eq!(counts(&["b", "c", "d"], &[]), (2, 1));
+        assert_eq!(
+            counts(&["c"], &[("d", "no text")]),
+            (0, 2),
+            "an announcement that cannot be used is none"
+        );
+        let many: Vec<String> = (0..100).map(|number| format!("server-{number}")).collect();
+        let many: Vec<&str> = many.iter().map(String::as_str).collect();
+        assert_eq!(counts(&many, &[]), (100, 1), "also those beyond the lines of a look");
     }
 }

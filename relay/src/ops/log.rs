@@ -1,8 +1,8 @@
 //! The log: text or JSON on standard error, so many lines in a second at most.
 
-use std::io::{self, IsTerminal};
+use std::io::{self, IsTerminal, Write};
 use std::num::NonZeroU32;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
@@ -10,20 +10,27 @@ use thiserror::Error;
 use tokio::time::sleep;
 use tracing::{Event, Level, Metadata, Subscriber, warn};
 use tracing_subscriber::filter::FilterExt;
+use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::layer::{Context, Filter, Layer, SubscriberExt};
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{fmt, registry};
 
 use crate::config::{LogConfig, LogFormat, parse_levels};
 
-/// The target of the lines about lines that were left out, which are never left out themselves.
+/// The target of the lines about lines that are missing, which are neither left out nor counted among them.
 const LIMITS: &str = "rakwire_relay::log_limit";
 
-/// How often left out lines are reported.
+/// How often missing lines are reported.
 const REPORT_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Lines that were left out, in the order of [`Class`].
 static SUPPRESSED: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
+
+/// Lines that could not be written, as on a full disk.
+static LOST: AtomicU64 = AtomicU64::new(0);
+
+/// Whether the last line was written.
+static IS_WRITABLE: AtomicBool = AtomicBool::new(true);
 
 /// The log cannot be started.
 #[derive(Debug, Error)]
@@ -47,7 +54,7 @@ pub fn start_logging(config: &LogConfig) -> Result<(), LogError> {
     let per_second = NonZeroU32::new(config.lines_per_second).unwrap_or(NonZeroU32::MIN);
     let filter = levels.and(LineLimit::new(per_second));
     // A line that cannot be written would be told on the same output, by a panic.
-    let lines = fmt::layer().with_writer(io::stderr).log_internal_errors(false);
+    let lines = fmt::layer().with_writer(Output(io::stderr)).log_internal_errors(false);
     let started = match config.format {
         LogFormat::Text => {
             let lines = lines.with_ansi(io::stderr().is_terminal());
@@ -59,6 +66,47 @@ pub fn start_logging(config: &LogConfig) -> Result<(), LogError> {
         }
     };
     started.map_err(|_| LogError::Started)
+}
+
+/// What lines are written to. Those that it does not take are counted.
+struct Output<W>(fn() -> W);
+
+impl<'a, W: Write> MakeWriter<'a> for Output<W> {
+    type Writer = Line<W>;
+
+    fn make_writer(&'a self) -> Line<W> {
+        Line { to: (self.0)(), is_counted: true }
+    }
+
+    fn make_writer_for(&'a self, metadata: &Metadata<'_>) -> Line<W> {
+        Line { to: (self.0)(), is_counted: metadata.target() != LIMITS }
+    }
+}
+
+/// A line on its way.
+struct Line<W> {
+    to: W,
+    is_counted: bool,
+}
+
+impl<W: Write> Write for Line<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.to.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.to.flush()
+    }
+
+    /// Writes a line, which arrives here as a whole.
+    fn write_all(&mut self, line: &[u8]) -> io::Result<()> {
+        let written = self.to.write_all(line);
+        if written.is_err() && self.is_counted {
+            LOST.fetch_add(1, Ordering::Relaxed);
+        }
+        IS_WRITABLE.store(written.is_ok(), Ordering::Relaxed);
+        written
+    }
 }
 
 /// Classes of lines, so that many of one kind do not hide the other.
@@ -111,15 +159,28 @@ pub(super) fn suppressed() -> u64 {
     SUPPRESSED.iter().map(|count| count.load(Ordering::Relaxed)).sum()
 }
 
-/// Tells of lines that were left out.
-pub(crate) async fn report_suppressed() {
-    let mut told = suppressed();
+/// How many lines of this process could not be written.
+pub(super) fn lost() -> u64 {
+    LOST.load(Ordering::Relaxed)
+}
+
+/// Logs how many lines were left out, and how many could not be written once lines can be.
+pub(crate) async fn report_missing() {
+    let mut reported = (suppressed(), lost());
     loop {
         sleep(REPORT_INTERVAL).await;
-        let count = suppressed();
-        if count > told {
-            warn!(target: LIMITS, lines = count - told, "lines of the log were left out");
-            told = count;
+        let (suppressed, lost) = (suppressed(), lost());
+        if suppressed > reported.0 {
+            let lines = suppressed - reported.0;
+            warn!(target: LIMITS, lines, "lines of the log were left out");
+            reported.0 = suppressed;
+        }
+        if lost > reported.1 {
+            let lines = lost - reported.1;
+            warn!(target: LIMITS, lines, "lines of the log could not be written");
+            if IS_WRITABLE.load(Ordering::Relaxed) {
+                reported.1 = lost;
+            }
         }
     }
 }
@@ -136,7 +197,7 @@ mod tests {
     #[derive(Clone, Default)]
     struct Written(Arc<Mutex<Vec<u8>>>);
 
-    impl io::Write for Written {
+    impl Write for Written {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
             self.0.lock().unwrap().extend_from_slice(bytes);
             Ok(bytes.len())
@@ -145,6 +206,48 @@ mod tests {
         fn flush(&mut self) -> io::Result<()> {
             Ok(())
         }
+    }
+
+    /// A disk that may be full.
+    struct Disk;
+
+    static IS_FULL: AtomicBool = AtomicBool::new(true);
+    static ON_DISK: Mutex<String> = Mutex::new(String::new());
+
+    impl Write for Disk {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            if IS_FULL.load(Ordering::Relaxed) {
+                return Err(io::ErrorKind::StorageFull.into());
+            }
+            ON_DISK.lock().unwrap().push_str(std::str::from_utf8(bytes).unwrap());
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn lines_that_cannot_be_written_are_counted_and_reported_once_there_is_room() {
+        let lines = fmt::layer().with_ansi(false).with_writer(Output(|| Disk)).log_internal_errors(false);
+        let _log = tracing::subscriber::set_default(registry().with(lines));
+        let before = lost();
+        let for_a_while = async || {
+            tokio::select! {
+                () = report_missing() => {}
+                () = sleep(4 * REPORT_INTERVAL) => {}
+            }
+        };
+        let _reports = tokio::join!(for_a_while(), async {
+            (0..3).for_each(|number| tracing::info!(number, "lost"));
+            sleep(2 * REPORT_INTERVAL + REPORT_INTERVAL / 2).await;
+            assert_eq!(lost() - before, 3, "reports that are lost are not counted");
+            IS_FULL.store(false, Ordering::Relaxed);
+        });
+        let text = ON_DISK.lock().unwrap().clone();
+        let reports: Vec<&str> = text.lines().filter(|line| line.contains("could not be written")).collect();
+        assert!(reports.len() == 1 && reports[0].ends_with("lines=3"), "{text}");
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 use metrics::{counter, describe_counter, describe_gauge, gauge, with_local_recorder};
 use metrics_exporter_prometheus::PrometheusBuilder;
 
-use super::log::suppressed;
+use super::log::{lost, suppressed};
 use crate::close::CloseKind;
 use crate::counters::{Snapshot, label};
 use crate::flow::{Direction, DropReason, Unreachable};
@@ -58,7 +58,8 @@ pub(crate) fn render(
     let recorder = PrometheusBuilder::new().build_recorder();
     with_local_recorder(&recorder, || {
         describe_gauges();
-        describe_counters();
+        describe_front_counters();
+        describe_relay_counters();
         record_traffic(snapshot);
         record_front(front);
         record_webrtc(webrtc);
@@ -109,7 +110,7 @@ fn describe_gauges() {
     );
 }
 
-fn describe_counters() {
+fn describe_front_counters() {
     describe_counter!("rakwire_relay_front_flows_total", "Flows of clients of the front since the start.");
     describe_counter!("rakwire_relay_front_datagrams_total", "Datagrams that the front relayed.");
     describe_counter!(
@@ -134,6 +135,9 @@ fn describe_counters() {
         "Sessions of data channels by how far they got."
     );
     describe_counter!("rakwire_relay_webrtc_drops_total", "Datagrams of data channels that were dropped.");
+}
+
+fn describe_relay_counters() {
     describe_counter!("rakwire_relay_flows_total", "Flows of clients since the start.");
     describe_counter!("rakwire_relay_flows_resumed_total", "How often a client came back to its flow.");
     describe_counter!("rakwire_relay_datagrams_total", "Relayed datagrams.");
@@ -157,6 +161,10 @@ fn describe_counters() {
         "Reports of the network or this machine that a game server is unreachable."
     );
     describe_counter!(
+        "rakwire_relay_announced_servers_total",
+        "Servers that were announced, and those that are announced no more."
+    );
+    describe_counter!(
         "rakwire_relay_announcements_refused_total",
         "Announcements of servers that turned out to be unusable."
     );
@@ -167,6 +175,10 @@ fn describe_counters() {
     describe_counter!(
         "rakwire_relay_log_lines_suppressed_total",
         "Lines that the limit of the log left out."
+    );
+    describe_counter!(
+        "rakwire_relay_log_lines_lost_total",
+        "Lines of the log that could not be written, as on a full disk."
     );
 }
 
@@ -255,9 +267,13 @@ fn record_refusals(snapshot: &Snapshot) {
     for (order, count) in [("kick", snapshot.kicked), ("ban", snapshot.ended_by_bans)] {
         counter!("rakwire_relay_ended_by_operator_total", "order" => order).absolute(count);
     }
+    for (change, count) in [("arrived", snapshot.servers_arrived), ("departed", snapshot.servers_departed)] {
+        counter!("rakwire_relay_announced_servers_total", "change" => change).absolute(count);
+    }
     counter!("rakwire_relay_announcements_refused_total").absolute(snapshot.announcements_refused);
     counter!("rakwire_relay_store_failures_total").absolute(snapshot.store_failures);
     counter!("rakwire_relay_log_lines_suppressed_total").absolute(suppressed());
+    counter!("rakwire_relay_log_lines_lost_total").absolute(lost());
 }
 
 fn record_gauges(gauges: &Gauges) {

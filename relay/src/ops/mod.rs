@@ -12,7 +12,7 @@ mod total_log;
 pub(crate) use self::addresses::AddressLog;
 pub(crate) use self::admin::{Health, Reloading, admin_router};
 pub(crate) use self::control::{Control, control_router};
-pub(crate) use self::log::report_suppressed;
+pub(crate) use self::log::report_missing;
 pub use self::log::{LogError, start_logging};
 pub(crate) use self::metrics::{Gauges, TargetHealth, render as render_metrics};
 pub(crate) use self::refusals::RefusalLog;

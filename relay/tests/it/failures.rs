@@ -29,9 +29,15 @@ struct Watched {
 impl Watched {
     fn start(name: &str, target: &str, more: &[&str]) -> Self {
         let log = directory("failures").join(format!("{name}-{}.log", std::process::id()));
+        let to = Stdio::from(fs::File::create(&log).unwrap());
+        Self::start_with(log, target, more, to)
+    }
+
+    /// Starts one whose log goes to `to`.
+    fn start_with(log: PathBuf, target: &str, more: &[&str], to: Stdio) -> Self {
         let mut command = relay();
         command.args(["--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--target", target]);
-        command.args(more).stdout(Stdio::piped()).stderr(Stdio::from(fs::File::create(&log).unwrap()));
+        command.args(more).stdout(Stdio::piped()).stderr(to);
         let mut child = command.spawn().unwrap();
         // One reader for both lines, as it reads ahead.
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
@@ -45,8 +51,8 @@ impl Watched {
         self.program.address
     }
 
-    /// Waits for a line of the log that says this in the operator's words, and for a series of the metrics that counts it.
-    async fn tells(&self, said: &str, series: &str) {
+    /// Waits for a line of the log that says this in the operator's words, and for a series of the metrics that counts it. Returns the line.
+    async fn tells(&self, said: &str, series: &str) -> String {
         let found = within(async {
             loop {
                 let log = fs::read_to_string(&self.log).unwrap();
@@ -63,6 +69,7 @@ impl Watched {
         for word in ["Some(", "None", "Err(", "Error {", "Os {"] {
             assert!(!line.contains(word), "{line}");
         }
+        line
     }
 }
 
@@ -83,7 +90,13 @@ fn a_relay_that_cannot_start_says_why() {
     let config = files.join("misspelt.toml");
     fs::write(&config, "[targets.game]\naddress = \"127.0.0.1:1\"\n[limits]\nmax_client = 5\n").unwrap();
     let game: &[&str] = &["--listen", "127.0.0.1:0", "--target", "game=127.0.0.1:19132"];
-    let cases: [(&[&str], &[&str], &str); 9] = [
+    let unread = |key: &str| format!("{key}: {missing}: cannot be read (No such file or directory");
+    let (bans, key, ca) = (
+        unread("--bans"),
+        unread("--token-key"),
+        format!("--discover-ca: cannot read '{missing}' (No such file or directory"),
+    );
+    let cases: [(&[&str], &[&str], &str); 11] = [
         (&["--listen", &taken, "--target", "game=127.0.0.1:1"], &[], "choose another --listen"),
         (game, &["--admin-listen", &taken], "choose another --admin-listen"),
         (
@@ -94,9 +107,15 @@ fn a_relay_that_cannot_start_says_why() {
         (game, &["--tls-certificate", missing, "--tls-key", missing], "check the path and the permissions"),
         (&["--config", config.to_str().unwrap()], &[], "did you mean max_clients?"),
         (game, &["--proxy-protocol"], "trusted-proxy"),
-        (game, &["--discover", "rediss://10.0.0.2/", "--discover-ca", missing], "missing.pem"),
+        (game, &["--discover", "rediss://10.0.0.2/", "--discover-ca", missing], &ca),
+        (
+            game,
+            &["--discover", "rediss://10.0.0.2/", "--discover-ca", missing],
+            "check the path and the permissions",
+        ),
         (game, &["--discover", "http://10.0.0.2/"], "write it as redis://HOST:PORT/, rediss://HOST:PORT/"),
-        (game, &["--bans", missing], "missing.pem"),
+        (game, &["--bans", missing], &bans),
+        (game, &["--token-key", missing], &key),
     ];
     for (arguments, more, said) in cases {
         let line = refused(&[arguments, more].concat());
@@ -162,7 +181,7 @@ async fn clients_that_are_refused_are_told_of_with_the_reason() {
     // The answer is a WebSocket, which may stay open.
     tokio::select! {
         _ = forwarded => {}
-        () = relay.tells("put it into admission.trusted_proxies", "") => {}
+        _ = relay.tells("put it into admission.trusted_proxies", "") => {}
     }
     let mut nonsense = TcpStream::connect(relay.address()).await.unwrap();
     nonsense.write_all(b"\x0d\x0a\x0d\x0a\x00\x0d\x0a\x51\x55\x49\x54\x0a\x21\x11").await.unwrap();
@@ -261,19 +280,25 @@ async fn certificates_proxies_and_shutdowns_are_told_of() {
     client.send(b"hello").await;
     assert_eq!(client.receive().await, b"hello");
     relay.program.signal("-TERM");
-    relay.tells("clients=1", "rakwire_relay_draining 1").await;
+    let line = relay.tells("shutting down: new clients are refused", "rakwire_relay_draining 1").await;
+    assert!(line.contains("drain_timeout=3600s") && line.contains("clients=1"), "{line}");
 }
 
-/// The lines that it does not take are lost, and nothing else.
+/// The lines that it does not take are lost and counted, and nothing else. A line says how many once the log can be written again.
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn a_log_on_a_full_disk_ends_no_game() {
     let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
-    let program = Program::start_with(Server::echo().await, &[], Stdio::from(full));
+    let target = format!("game={}", Server::echo().await);
+    let mut relay =
+        Watched::start_with(directory("failures").join("no-log"), &target, &[], Stdio::from(full));
     for _ in 0..2 {
-        let mut client = Client::connect(program.address, "/ws?target=game").await;
+        let mut client = Client::connect(relay.address(), "/ws?target=game").await;
         client.send(b"hello").await;
         assert_eq!(client.receive().await, b"hello");
     }
-    program.shut_down();
+    let metrics = get(relay.admin, "/metrics").await.1;
+    let lost = metrics.lines().find_map(|line| line.strip_prefix("rakwire_relay_log_lines_lost_total "));
+    assert!(lost.is_some_and(|count| count.parse::<u64>().unwrap() > 2), "{metrics}");
+    assert!(relay.program.child.try_wait().unwrap().is_none());
 }
