@@ -41,13 +41,13 @@ export async function makeMachines(context) {
   const user = isRoot ? [] : ["--map-root-user"];
   const keeper = await start(context, "network namespaces", "unshare", [...user, "--net", "--mount", "sh", "-c", SCRIPT], /(ready)\n/);
   const enter = ["--target", String(keeper.pid), "--net", "--mount", ...(isRoot ? [] : ["--user", "--preserve-credentials"])];
-  /** The arguments of nsenter that run a command at a machine; at the router without one. */
-  const at = (machine, command) => [...enter, ...(machine === undefined ? [] : ["ip", "netns", "exec", machine]), ...command];
+  /** The arguments of nsenter that run a command at a machine; the router is where the namespaces of the others were made. */
+  const at = (machine, command) => [...enter, ...(machine === "router" ? [] : ["ip", "netns", "exec", machine]), ...command];
   const run = (machine, ...command) => execFileSync("nsenter", at(machine, command), { stdio: ["ignore", "pipe", "inherit"] });
   /** The largest packet on the way to a machine. */
   const narrow = (machine, mtu) => {
     for (const network of Object.values(NETWORKS)) {
-      run(undefined, "ip", network.family, "route", "replace", network[machine], "dev", `to_${machine}`, ...(network.metric ?? []), "mtu", "lock", String(mtu));
+      run("router", "ip", network.family, "route", "replace", network[machine], "dev", `to_${machine}`, ...(network.metric ?? []), "mtu", "lock", String(mtu));
     }
   };
   return {

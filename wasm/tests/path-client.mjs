@@ -1,6 +1,6 @@
-// Started by paths.test.mjs at the client's machine: a relay with a target that is the address of its first argument, and a
-// client that comes to it by the transport of the second: `websocket` in Node, or what Chromium has. For each line of its
-// input it sends large messages one after the other and waits for their echoes. It prints `open` and `echoed`, each with the MTU.
+// Started by paths.test.mjs at the client's machine: a client that comes to the server of its first argument by the transport of
+// the second. `udp` leads there from Node itself, the others through a relay that is started for it: `websocket` in Node, or what
+// Chromium has. For each line of its input it sends large messages one after the other and waits for their echoes. It prints `open` and `echoed`, each with the MTU.
 
 import { createInterface } from "node:readline";
 
@@ -15,7 +15,7 @@ const LOADS = 5;
 /** Runs where the client is, in Node or in a page. */
 async function open([module, url, transport, timeoutMs, WebSocket]) {
   const { connect } = await import(module);
-  const connection = await connect(url, { target: "game", transport, timeoutMs, ...(WebSocket && { webSocket: WebSocket }) });
+  const connection = await connect(url, { target: "game", timeoutMs, ...(transport && { transport }), ...(WebSocket && { webSocket: WebSocket }) });
   globalThis.echoes = async ([count, length]) => {
     for (let number = 0; number < count; number++) {
       connection.send(Uint8Array.from({ length }, (_, index) => (index === 0 ? 0xfe : (index * 31 + number) & 0xff)));
@@ -34,6 +34,11 @@ async function openInNode(context, server) {
   return (...args) => globalThis.echoes(...args);
 }
 
+async function openByUdp(_context, server) {
+  console.log(`open ${await open(["rakwire", `udp://${server}`, undefined, LIMIT_MS])}`);
+  return (...args) => globalThis.echoes(...args);
+}
+
 async function openInPage(context, server, transport) {
   const { page, url } = await openWith(context, { game: server });
   // Chromium ends requests under way when it hears of an interface, and it may hear of those here late.
@@ -49,7 +54,8 @@ const stops = [];
 const context = { after: (stop) => stops.unshift(stop) };
 const [server, transport] = process.argv.slice(2);
 try {
-  const echoes = await (transport === "websocket" ? openInNode : openInPage)(context, server, transport);
+  const openBy = { udp: openByUdp, websocket: openInNode }[transport] ?? openInPage;
+  const echoes = await openBy(context, server, transport);
   for await (const _ of createInterface({ input: process.stdin })) {
     console.log(`echoed ${await echoes([COUNT, LENGTH])}`);
   }

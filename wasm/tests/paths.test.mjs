@@ -1,5 +1,5 @@
-// Clients of a relay whose way to the game server is narrower than the handshake showed, or closed for a while, in network
-// namespaces.
+// Clients whose way to the game server is narrower than the handshake showed, or closed for a while, in network namespaces:
+// those of a relay, and those in Node that are at the server by UDP.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -11,12 +11,12 @@ import { program, until } from "./support.mjs";
 const CLIENT = fileURLToPath(new URL("path-client.mjs", import.meta.url));
 
 /** A server that sends everything back. */
-function startServer(machines, address) {
+function startServer(machines, address, machine = "server") {
   const tool = program("RAKWIRE_BIN", "Build it with `cargo build --release -p rakwire-cli`.");
-  return machines.start("server", "rakwire echo", [tool, "echo", "--listen", address], /listening on (\S+)\n/);
+  return machines.start(machine, "rakwire echo", [tool, "echo", "--listen", address], /listening on (\S+)\n/);
 }
 
-/** A client through a relay at its own machine, at a server that sends everything back. */
+/** A client at a server that sends everything back, through a relay at its own machine or by UDP. */
 async function startClient(machines, address, transport) {
   const client = await machines.start("client", "client", [process.execPath, CLIENT, address, transport], /open (\d+)\n/);
   const mtus = () => [...client.printed().matchAll(/echoed (\d+)\n/g)].map(([, mtu]) => Number(mtu));
@@ -36,11 +36,13 @@ const WAYS = [
   { transport: "websocket", family: "IPv4", mtu: 1_400, tunnel: 1_280 },
   { transport: "websocket", family: "IPv6", mtu: 1_400, tunnel: 1_280 },
   { transport: "webtransport", family: "IPv4", mtu: 900, tunnel: 800 },
+  { transport: "udp", family: "IPv4", mtu: 1_400, tunnel: 1_280 },
+  { transport: "udp", family: "IPv6", mtu: 1_400, tunnel: 1_280 },
 ];
 
 for (const { transport, family, mtu, tunnel } of WAYS) {
   const { address } = NETWORKS[family];
-  test(`${transport}, ${family}: large messages arrive where the server's way back to the relay is narrower`, async (t) => {
+  test(`${transport}, ${family}: large messages arrive where the server's way back is narrower`, async (t) => {
     const machines = await makeMachines(t);
     machines.narrowBack(mtu);
     await startServer(machines, address);
@@ -79,5 +81,15 @@ test("a client waits while a firewall forbids the relay its way to the server", 
   await until(machines.hasForbidden, "the relay sends something");
   machines.allow();
   const { echo } = await started;
+  await echo();
+});
+
+test("udp: an address of a link is reached by the interface that is named with it", async (t) => {
+  const machines = await makeMachines(t);
+  machines.run("router", "ip", "address", "add", "fe80::7/64", "dev", "to_client", "nodad");
+  // The kernel makes one later, when it has heard of the link.
+  machines.run("client", "ip", "address", "add", "fe80::2/64", "dev", "router", "nodad");
+  await startServer(machines, "[::]:61111", "router");
+  const { echo } = await startClient(machines, "[fe80::7%router]:61111", "udp");
   await echo();
 });

@@ -69,6 +69,41 @@ test("a connection of a server is one of a client, seen from the other side", as
   assert.deepEqual(server.connections(), []);
 });
 
+test("a message goes to all connections but one, and those without room are named", async (t) => {
+  const { server, url } = await start(t, { maxConnections: 3 });
+  const open = async () => ({ here: await connect(url, OPTIONS), there: await server.accept() });
+  const [first, second, third] = [await open(), await open(), await open()];
+  assert.deepEqual(server.broadcast(numbered(1), { reliability: "reliable-ordered", channel: 2 }), { sent: 3, refused: [] });
+  for (const { here } of [first, second, third]) {
+    const { bytes, channel } = await next(here);
+    assert.deepEqual([bytes, channel], [numbered(1), 2]);
+  }
+  assert.deepEqual(server.broadcast(numbered(2), { except: second.there }), { sent: 2, refused: [] });
+  assert.deepEqual(server.broadcast(numbered(3)), { sent: 3, refused: [] });
+  assert.deepEqual((await next(second.here)).bytes, numbered(3), "it did not get the one before");
+  assert.deepEqual((await next(first.here)).bytes, numbered(2));
+  // Nothing is read from the socket in between, so that nothing makes room.
+  assert.throws(() => {
+    for (;;) first.there.send(pattern(60_000));
+  }, fails("queue-full", /later/));
+  const large = server.broadcast(pattern(60_000));
+  assert.ok(large.refused.includes(first.there) && large.sent === 3 - large.refused.length, JSON.stringify(large.sent));
+  assert.throws(() => server.broadcast(new Uint8Array(0)), fails("empty-message", /byte/));
+  await third.here.close();
+  await third.there.closed;
+  assert.equal(server.broadcast(numbered(4), { except: first.there }).sent, 1);
+});
+
+test("a client that is sent a last message gets it before it hears of the end", async (t) => {
+  const { server, url } = await start(t);
+  const [client, accepted] = await Promise.all([connect(url, OPTIONS), server.accept()]);
+  accepted.send(pattern(100_000));
+  accepted.send(numbered(7));
+  assert.equal((await accepted.close()).code, "local");
+  assert.deepEqual([(await next(client)).bytes, (await next(client)).bytes], [pattern(100_000), numbered(7)]);
+  assert.equal((await client.closed).code, "remote");
+});
+
 test("a client that leaves, and one that falls silent, end on the server", async (t) => {
   const { server, url } = await start(t, { silenceTimeoutMs: 3_000 });
   const [client, accepted] = await Promise.all([connect(url, OPTIONS), server.accept()]);

@@ -11,6 +11,7 @@ import { connect as connectGame } from "rakwire/game-protocol";
 import { connect as connectRakNet } from "rakwire/raknet";
 import { connect as connectSlim, init } from "rakwire/slim";
 
+import { readUdpUrl } from "../dist/node/udp.js";
 import { PROTOCOLS } from "./protocols.mjs";
 import { fails, LIMIT_MS, next, pattern, startCpp, startEcho } from "./support.mjs";
 
@@ -60,6 +61,21 @@ for (const protocol of PROTOCOLS) {
     assert.equal((await connection.whenClosed({ signal: AbortSignal.timeout(LIMIT_MS) })).code, "remote");
   });
 }
+
+test("the name of an interface stands behind the address, with % or as URLs escape it", async (t) => {
+  for (const separator of ["%", "%25"]) {
+    const zoned = new URL(readUdpUrl(`udp://[fe80::1${separator}eth0.7]:19132`));
+    assert.deepEqual([zoned.host, zoned.searchParams.get("interface")], ["[fe80::1]:19132", "eth0.7"]);
+  }
+  for (const url of ["udp://[::1]:19132", "udp://a%25b:1", "ws://[fe80::1%eth0]:1/ws"]) {
+    assert.equal(readUdpUrl(url), url);
+  }
+  const echo = await startEcho(t, "--listen", "[::1]:0");
+  const connection = await connect(`udp://[::1%lo]:${echo.address.split(":").at(-1)}`, { timeoutMs: LIMIT_MS });
+  assert.equal((await connection.close()).code, "local");
+  await assert.rejects(connect("udp://[fe80::1%absent]:19132"), fails("server-unreachable", /\[fe80::1%absent\]:19132/));
+  await assert.rejects(ping("udp://[fe80::1%absent]:19132"), fails("server-unreachable", /%absent/));
+});
 
 test("a name of a server is looked up, and one that nobody knows is an error", async (t) => {
   const echo = await startEcho(t);

@@ -11,7 +11,7 @@ import type { ConnectOptions, MemoryOptions, Protocol } from "./types.js";
 
 const DEFAULT_PROTOCOL_VERSION = 6;
 /** How long a server is asked for its version, and which part of the time for connecting at most. */
-const VERSION_WAIT_MS = 1_000;
+const VERSION_WAIT_MS = 500;
 const VERSION_WAIT_PART = 1 / 4;
 /** How long connecting may take. */
 export const DEFAULT_TIMEOUT_MS = 15_000;
@@ -76,7 +76,7 @@ const SECURE_OPTIONS = ["serverKey", "identity", "identityData", "connectToken"]
 
 /** The settings of a session. An entry of the package that has one protocol names it as `only`. */
 export function readSettings(url: string | URL, options: ConnectOptions, only?: Protocol): SessionSettings {
-  const { protocol = only ?? "raknet", protocolVersion = DEFAULT_PROTOCOL_VERSION, progressInterval = 0 } = options;
+  const { protocol = only ?? "raknet", protocolVersion = "ask", progressInterval = 0 } = options;
   const { timeoutMs = DEFAULT_TIMEOUT_MS } = options;
   if (protocol !== "raknet" && protocol !== "game") {
     throw new RakwireError("bad-option", `protocol must be raknet or game, not ${String(protocol)}`);

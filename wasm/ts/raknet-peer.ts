@@ -15,7 +15,7 @@ export function createPeer(rust: Rust, settings: PeerSettings): Peer {
 }
 
 /** The time between two pings, either of which may be lost. */
-const REPEAT_MS = 500;
+const REPEAT_MS = 250;
 
 export class RakNetPeerHandle extends RustPeerHandle {
   override internalAddresses(): string[] {

@@ -7,7 +7,7 @@ import type { ListenOptions, Server } from "./server/types.js";
 import { Wasm } from "./wasm.js";
 
 export * from "./public.js";
-export type { ListenOptions, RefusedClient, RefuseReason, Server, ServerConnection, ServerStats } from "./server/types.js";
+export type { Broadcast, BroadcastOptions, ListenOptions, RefusedClient, RefuseReason, Server, ServerConnection, ServerStats } from "./server/types.js";
 
 const wasm = /* @__PURE__ */ new Wasm(() => inflate(packed));
 

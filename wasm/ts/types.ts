@@ -307,11 +307,11 @@ export interface ConnectOptions {
   /** The protocol of the server. Default `raknet`, or the one that the entry of the package has. */
   protocol?: Protocol;
   /**
-   * The RakNet protocol version that the server is told first: 6 is the original, 10 and 11 are Minecraft Bedrock. If the
-   * server names another one, the attempt goes on with that; some servers of other makes block an address for 10 s then, so that
-   * {@link Pong.protocolVersion} is the better choice where there is a pong. `"ask"` sends the ping itself, by the same flow and within
-   * the same timeout, and begins with the version that the pong shows: that of Minecraft Bedrock, or 6. It takes a round trip more,
-   * and a second if the server answers no ping; a secure connection does not ask. Default 6.
+   * The RakNet protocol version that the first request announces: 6 is the original, 10 and 11 are Minecraft Bedrock. If the
+   * server names another one, the attempt goes on with that; some servers of other makes then block the address for 10 s. So
+   * `"ask"`, the default, sends a ping by the same flow and within the same timeout, and begins with the version that the pong
+   * shows: that of Minecraft Bedrock, or 6. It takes a round trip more, and half a second if the server answers no ping; a
+   * secure connection does not ask and begins with 6. {@link Pong.protocolVersion} saves the round trip where there is a pong.
    */
   protocolVersion?: number | "ask";
   /** The number of parts of a large message between two `progress` events. Default 0, which means no events. */

@@ -4,7 +4,7 @@ import { readFile } from "node:fs/promises";
 
 import { setDirectTransport } from "../transport/transport.js";
 import { setFileReader } from "../wasm.js";
-import { openUdp } from "./udp.js";
+import { openUdp, readUdpUrl } from "./udp.js";
 
-setDirectTransport(openUdp);
+setDirectTransport(openUdp, readUdpUrl);
 setFileReader(async (url) => new Uint8Array(await readFile(url)));

@@ -10,6 +10,14 @@ import type { Transport, TransportEvents, TransportSettings } from "../transport
 /** The limit for bytes that the socket has taken and not sent. */
 const MAX_BUFFERED_BYTES = 64 * 1024;
 
+/** An address of IPv6 with the name of an interface, after RFC 4007 or, with `%25`, RFC 6874. */
+const WITH_INTERFACE = /^(udp:\/\/\[[\da-f:.]+)%(?:25)?([^\]/?#]+)\](:\d+)\/?$/i;
+
+/** Moves the name of an interface into the query, as a {@link URL} has none in its host. */
+export function readUdpUrl(url: string | URL): string {
+  return String(url).replace(WITH_INTERFACE, (_, address, name, port) => `${address}]${port}?interface=${encodeURIComponent(name)}`);
+}
+
 /** Opens a socket that is connected to the server at `udp://HOST:PORT`. */
 export function openUdp({ url }: TransportSettings, events: TransportEvents): Transport {
   return new UdpTransport(new URL(url), events);
@@ -35,12 +43,14 @@ class UdpTransport implements Transport {
   #isClosed = false;
   #buffered = 0;
 
-  constructor({ hostname, port, host }: URL, events: TransportEvents) {
-    this.#host = host;
+  constructor({ hostname, port, searchParams }: URL, events: TransportEvents) {
+    const name = searchParams.get("interface");
+    const host = hostname.replace(/\]?$/, (end) => (name === null ? end : `%${name}${end}`));
+    this.#host = `${host}:${port}`;
     this.#port = Number(port);
     this.#events = events;
     // A name may have addresses of one family alone. Of both, those of IPv4 go first, whatever the resolver prefers.
-    lookup(hostname.replace(/^\[(.*)\]$/, "$1"), { verbatim: false, all: true }, (error, addresses) => {
+    lookup(host.replace(/^\[(.*)\]$/, "$1"), { verbatim: false, all: true }, (error, addresses) => {
       this.#addresses = addresses ?? [];
       this.#connectNext(error ?? new Error("its name has no address"));
     });

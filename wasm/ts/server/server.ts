@@ -1,6 +1,7 @@
 /** A server: its socket, its timers and its connections. */
 
 import { ASYNC_DISPOSE } from "../dispose.js";
+import { RakwireError } from "../errors.js";
 import { Loop } from "../loop.js";
 import { guarded } from "../plugin/report.js";
 import type { LoopCallbacks, SessionLoop, SessionSettings } from "../session.js";
@@ -12,7 +13,7 @@ import { AcceptedConnection } from "./connection.js";
 import type { ServerPeers } from "./peers.js";
 import { MADE } from "./peers.js";
 import type { ServerSocket } from "./socket.js";
-import type { ListenOptions, RefusedClient, Server, ServerConnection, ServerStats } from "./types.js";
+import type { Broadcast, BroadcastOptions, ListenOptions, RefusedClient, Server, ServerConnection, ServerStats } from "./types.js";
 
 /** A connection, and what the loop of the server calls for its session. */
 interface Entry {
@@ -87,6 +88,28 @@ export class UdpServer implements Server {
 
   connections(): ServerConnection[] {
     return [...this.#entries.values()].map(({ connection }) => connection);
+  }
+
+  broadcast(bytes: Uint8Array, { except, ...options }: BroadcastOptions = {}): Broadcast {
+    let sent = 0;
+    const refused: ServerConnection[] = [];
+    for (const connection of this.connections()) {
+      if (connection === except) {
+        continue;
+      }
+      try {
+        connection.send(bytes, options);
+        sent += 1;
+      } catch (error) {
+        const code = error instanceof RakwireError ? error.code : undefined;
+        if (code === "queue-full") {
+          refused.push(connection);
+        } else if (code !== "not-connected") {
+          throw error;
+        }
+      }
+    }
+    return { sent, refused };
   }
 
   stats(): ServerStats {

@@ -1,6 +1,6 @@
 /** What applications see of a server. */
 
-import type { Connection, MemoryOptions, WasmSource } from "../types.js";
+import type { Connection, MemoryOptions, SendOptions, WasmSource } from "../types.js";
 import type { WaitOptions } from "../waits.js";
 
 /**
@@ -81,6 +81,20 @@ export interface ServerConnection extends Connection {
   readonly clientGuid: bigint;
 }
 
+/** How to send to all connections of a server. */
+export interface BroadcastOptions extends SendOptions {
+  /** The connection that gets nothing: it sent the message itself, for example. */
+  except?: ServerConnection | undefined;
+}
+
+/** The outcome of a message to all connections of a server. */
+export interface Broadcast {
+  /** To how many connections it was sent. */
+  readonly sent: number;
+  /** The connections that have no room for it (`queue-full`). */
+  readonly refused: readonly ServerConnection[];
+}
+
 /** The counters of a server since its start. */
 export interface ServerStats {
   /** Clients that are connected. */
@@ -130,6 +144,14 @@ export interface Server extends AsyncIterable<ServerConnection>, AsyncDisposable
 
   /** The connections that are open, whether they were accepted or not. */
   connections(): ServerConnection[];
+
+  /**
+   * Sends a message to every connection that is open, as its `send` does, or to all but `except`. Returns which of them have no
+   * room for it and get nothing.
+   *
+   * @throws RakwireError as `send` does for bytes or options that no connection takes.
+   */
+  broadcast(bytes: Uint8Array, options?: BroadcastOptions): Broadcast;
 
   stats(): ServerStats;
 

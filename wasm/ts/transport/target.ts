@@ -1,6 +1,7 @@
 /** Where a connection leads: a target of a relay, or a server itself. */
 
 import { RakwireError } from "../errors.js";
+import { readDirectUrl } from "./transport.js";
 
 /** An address without a scheme, which a page would take for a path, and of which `new URL` takes the host for the scheme. */
 const WITHOUT_SCHEME = /^([\w.-]+|\[[\da-f:.]+\]):\d+(\/|$)/i;
@@ -12,12 +13,12 @@ export function targetUrl(url: string | URL, target: string | undefined): URL {
   }
   let address: URL;
   try {
-    address = new URL(url, globalThis.location?.href);
+    address = new URL(readDirectUrl(url), globalThis.location?.href);
   } catch (cause) {
     throw new RakwireError("bad-option", `the address of the relay is not a URL: ${url}`, { cause });
   }
   if (address.protocol === "udp:") {
-    return directUrl(address);
+    return withPort(address);
   }
   address.protocol = address.protocol.replace(/^http/, "ws");
   if (address.protocol !== "ws:" && address.protocol !== "wss:") {
@@ -45,7 +46,7 @@ export function checkToken(token: string | undefined): void {
   }
 }
 
-function directUrl(address: URL): URL {
+function withPort(address: URL): URL {
   if (address.port === "" || address.hostname === "") {
     throw new RakwireError("bad-option", `the address of a server is udp://HOST:PORT, not ${address.href}`);
   }

@@ -64,9 +64,13 @@ export type OpenTransport = (settings: TransportSettings, events: TransportEvent
 
 let openDirect: OpenTransport | undefined;
 
+/** Makes a URL of an address that a platform's own transport takes and {@link URL} does not. */
+export let readDirectUrl = (url: string | URL): string | URL => url;
+
 /** Adds the transport to servers themselves, which a platform may have. */
-export function setDirectTransport(open: OpenTransport): void {
+export function setDirectTransport(open: OpenTransport, readUrl: typeof readDirectUrl): void {
   openDirect = open;
+  readDirectUrl = readUrl;
 }
 
 /** What opens the server that a URL names; `undefined` for the URL of a relay. */
