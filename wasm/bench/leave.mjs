@@ -1,25 +1,36 @@
-// How long after a page was left its server hears of it, in milliseconds: `node bench/leave.mjs [RUNS [TRANSPORTS]]`, by default 20
-// runs of each transport, with RAKWIRE_BIN and RAKWIRE_RELAY_BIN as for the tests. A row for each way to leave, transport and mode
-// says the longest time, how many of the runs took less than half a second, in how many the player disconnected, and how long all of
-// them took. The rows of a dev server need the packages of tests/bundlers, and have the time from the save of a script. It ends with 1
-// and the names of the rows in which a player did not disconnect within half a second.
+// How long after a page was left its server hears of it, in milliseconds: `node bench/leave.mjs [RUNS [TRANSPORTS [BROWSERS [KINDS]]]]`, by
+// default 20 runs of each transport in Chromium and Firefox, with a relay that knows the protocol (`raknet`) and one that does not (`raw`),
+// with RAKWIRE_BIN and RAKWIRE_RELAY_BIN as for the tests. A row for each way to leave, transport and mode says in how many of the runs the
+// player disconnected, in how many that took less than half a second, the longest time, and how long all of them took. The rows of a dev
+// server, in Chromium with a relay that knows the protocol, need the packages of tests/bundlers, and have the time from the save of a script.
+// It ends with 1 and the names of the rows in which a player did not disconnect within half a second, but for those in Firefox with a relay
+// that does not know the protocol, as Firefox takes from some pages what they send last.
 
 import { existsSync } from "node:fs";
 import { performance } from "node:perf_hooks";
 
-import { DISCONNECTED, LEAVE, WAYS, nameOf, startLeaving, startLogged } from "../tests/leave.mjs";
+import { DISCONNECTED, ENDS, WAYS, nameOf, startLeaving, startLeavingFirefox, startLogged } from "../tests/leave.mjs";
 import { until } from "../tests/support.mjs";
 
 const RUNS = Number(process.argv[2] ?? 20);
 const GOAL_MS = 500;
-const TRANSPORTS = process.argv[3]?.split(",") ?? ["websocket", "webtransport", "webrtc"];
+const list = (index, all) => process.argv[index]?.split(",") ?? all;
+const TRANSPORTS = list(3, ["websocket", "webtransport", "webrtc"]);
+const BROWSERS = list(4, ["Chromium", "Firefox"]);
+const KINDS = list(5, ["raknet", "raw"]);
 
 const cleanUp = [];
 const context = { after: (work) => cleanUp.unshift(work) };
 const ways = WAYS.filter(({ transport }) => TRANSPORTS.includes(transport));
 const failed = [];
 
-async function row(how, way, run) {
+async function stop() {
+  for (const work of cleanUp.splice(0)) {
+    await work();
+  }
+}
+
+async function row(browser, kind, how, way, run, isSure = true) {
   const runs = [];
   const startedAt = performance.now();
   while (runs.length < RUNS) {
@@ -29,26 +40,32 @@ async function row(how, way, run) {
   const within = runs.filter(({ ms }) => ms < GOAL_MS).length;
   const longest = Math.round(Math.max(...runs.map(({ ms }) => ms)));
   const seconds = Math.round((performance.now() - startedAt) / 1_000);
-  console.log(`| ${how} | ${way.transport} | ${way.inWorker ? "worker" : "page"} | ${disconnected} of ${RUNS} | ${within} of ${RUNS} | ${longest} ms | ${seconds} s |`);
-  if (disconnected < RUNS || within < RUNS) {
-    failed.push(`${how}, ${nameOf(way)}`);
+  console.log(`| ${browser} | ${kind} | ${how} | ${way.transport} | ${way.inWorker ? "worker" : "page"} | ${disconnected} of ${RUNS} | ${within} of ${RUNS} | ${longest} ms | ${seconds} s |`);
+  if (isSure && (disconnected < RUNS || within < RUNS)) {
+    failed.push(`${browser}, ${kind}, ${how}, ${nameOf(way)}`);
   }
 }
 
-console.log(`| left by | transport | mode | disconnected | below ${GOAL_MS} ms | longest | all runs |\n|---|---|---|---|---|---|---|`);
-const leave = await startLeaving(context);
-for (const way of ways) {
-  for (const how of Object.keys(LEAVE)) {
-    await row(how, way, () => leave(how, way));
+console.log(`| browser | kind | left by | transport | mode | disconnected | below ${GOAL_MS} ms | longest | all runs |\n|${"---|".repeat(9)}`);
+for (const browser of BROWSERS) {
+  for (const kind of KINDS) {
+    for (const way of ways) {
+      const isChromium = browser === "Chromium";
+      const leave = await (isChromium ? startLeaving(context, `,kind=${kind}`) : startLeavingFirefox(context, `,kind=${kind}`, way));
+      for (const how of ENDS) {
+        await row(browser, kind, how, way, () => leave(how, way), isChromium || kind !== "raw");
+      }
+      await stop();
+    }
   }
 }
-if (existsSync(new URL("../tests/bundlers/node_modules/vite8", import.meta.url))) {
+if (BROWSERS.includes("Chromium") && KINDS.includes("raknet") && existsSync(new URL("../tests/bundlers/node_modules/vite8", import.meta.url))) {
   const { SCRIPTS, openDevPage } = await import("../tests/bundlers/dev-page.mjs");
   for (const way of ways) {
     for (const update of Object.keys(SCRIPTS)) {
       const { url, ends } = await startLogged(context);
       const page = await openDevPage(context, update, url, way);
-      await row(`${update} of Vite`, way, async () => {
+      await row("Chromium", "raknet", `${update} of Vite`, way, async () => {
         const [before, startedAt] = [ends().length, performance.now()];
         const saved = page.save();
         await until(() => ends().length > before, "the server hears of it");
@@ -59,9 +76,7 @@ if (existsSync(new URL("../tests/bundlers/node_modules/vite8", import.meta.url))
     }
   }
 }
-for (const work of cleanUp) {
-  await work();
-}
+await stop();
 for (const name of failed) {
   console.error(`not all players disconnected within ${GOAL_MS} ms: ${name}`);
 }

@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
+import { atPageEnd, onPageLeft } from "../dist/page.js";
 import { webTransport } from "../dist/transport/webtransport.js";
 import { PROTOCOLS } from "./protocols.mjs";
 import { outlives, spoilWebTransport } from "./spoiled.mjs";
@@ -38,6 +39,21 @@ async function openCarrier(t, datagrams, take = () => undefined) {
   const carrier = webTransport.open(request, events);
   await settled();
   return { carrier, played };
+}
+
+/** A page, of which `leave` calls what listens for its end, and lets microtasks run after each as a browser does. */
+function playPage(t) {
+  const listeners = new Set();
+  const parts = { document: {}, addEventListener: (type, listener) => type === "pagehide" && listeners.add(listener) };
+  Object.assign(globalThis, parts);
+  t.after(() => Object.keys(parts).forEach((name) => delete globalThis[name]));
+  const leave = async () => {
+    for (const listener of [...listeners]) {
+      (listener.handleEvent ?? listener)();
+      await settled();
+    }
+  };
+  return { leave };
 }
 
 test("a session that the relay refuses to announce ends with what the relay says", async (t) => {
@@ -125,42 +141,55 @@ test("datagrams leave by a stream that is made for them where a browser makes su
   assert.equal(new TextDecoder().decode(played.written[1]), 'rakwire:{"type":"flow"}');
 });
 
-test("a session is closed once the browser has taken what was sent before, and at once where nothing was", async (t) => {
-  const idle = await openCarrier(t, usual(1_200));
-  idle.carrier.close();
-  assert.deepEqual(idle.played.closed, { closeCode: 1000, reason: "" });
-  const { carrier, played } = await openCarrier(t, usual(1_200));
-  carrier.send(Uint8Array.of(1));
-  carrier.send(Uint8Array.of(2));
-  carrier.close();
-  assert.equal(played.closed, undefined);
-  await settled();
-  assert.deepEqual([played.closed, played.beforeClose], [{ closeCode: 1000, reason: "" }, 2]);
-});
+/** How a session is closed that is not needed any more. */
+const CLOSED = { closeCode: 1000, reason: "" };
 
-test("a session whose page is left is closed in the same task, after what the browser takes in that", async (t) => {
-  for (const [take, beforeClose] of [[undefined, 3], [() => new Promise(() => undefined), 0]]) {
+test("a session that is closed stays for what was sent before, and no longer, whatever the browser takes", async (t) => {
+  for (const [take, beforeClose] of [[undefined, 2], [() => new Promise(() => undefined), 0]]) {
     const { carrier, played } = await openCarrier(t, usual(1_200), take);
-    [1, 2, 3].forEach((byte) => carrier.send(Uint8Array.of(byte)));
-    carrier.close(true);
+    t.mock.timers.enable({ apis: ["setTimeout"] });
+    carrier.send(Uint8Array.of(1));
+    carrier.send(Uint8Array.of(2));
+    carrier.close();
+    await settled();
+    t.mock.timers.tick(19);
     assert.equal(played.closed, undefined);
-    for (let round = 0; round < 200; round += 1) {
-      await undefined;
-    }
-    assert.deepEqual([played.closed, played.beforeClose], [{ closeCode: 1000, reason: "" }, beforeClose]);
+    t.mock.timers.tick(1);
+    assert.deepEqual([played.closed, played.beforeClose], [CLOSED, beforeClose]);
+    t.mock.timers.reset();
   }
 });
 
-test("a session is closed in time though the browser takes nothing", async (t) => {
-  const { carrier, played } = await openCarrier(t, usual(1_200), () => new Promise(() => undefined));
-  t.mock.timers.enable({ apis: ["setTimeout"] });
-  carrier.send(Uint8Array.of(1));
-  carrier.close();
-  carrier.close();
-  t.mock.timers.tick(999);
-  assert.equal(played.closed, undefined);
-  t.mock.timers.tick(1);
-  assert.deepEqual([played.closed, played.beforeClose], [{ closeCode: 1000, reason: "" }, 0]);
+test("sessions whose page is left are closed at the end of that, after a stay in which the browser sends what it has", async (t) => {
+  const page = playPage(t);
+  const { carrier, played } = await openCarrier(t, usual(1_200));
+  const stay = onPageLeft(() => {
+    [1, 2, 3].forEach((byte) => carrier.send(Uint8Array.of(byte)));
+    carrier.close(true);
+    page.until = performance.now() + 20;
+  }, () => false);
+  t.after(stay);
+  await page.leave();
+  assert.ok(performance.now() >= page.until);
+  assert.deepEqual([played.closed, played.beforeClose], [CLOSED, 3]);
+});
+
+test("a connection that cannot end with its page is reported, and keeps no other one", async (t) => {
+  const page = playPage(t);
+  const { carrier, played } = await openCarrier(t, usual(1_200));
+  const { mock } = t.mock.method(console, "error", () => undefined);
+  const fail = (what) => () => {
+    throw new Error(what);
+  };
+  const ended = [];
+  for (const [name, end] of [["one", fail("one")], ["other", () => (atPageEnd(fail("end")), carrier.close(true))]]) {
+    t.after(onPageLeft(() => (ended.push(name), end()), () => false));
+  }
+  await page.leave();
+  // Each is called again, as it may have been interrupted.
+  assert.deepEqual(ended, ["one", "other", "one", "other"]);
+  const reported = mock.calls.map(({ arguments: [, { message }] }) => message);
+  assert.deepEqual([reported, played.closed], [["one", "one", "end", "end"], CLOSED]);
 });
 
 test("a datagram with the prefix is a control message, and the end of a session has the relay's code", async (t) => {

@@ -1,13 +1,15 @@
 /** The page that a connection belongs to. */
 
 /**
- * Firefox interrupts what a page runs while it is closed, once and within so many milliseconds: the handler that runs then ends, and the
- * next one is called.
+ * How long a page stays for its browser. Firefox interrupts what a page runs while it is closed, once and within that time: the handler
+ * that runs then ends, and the next one is called. Chromium drops with a session what it has taken of it and not sent yet.
  */
-const INTERRUPT_MS = 20;
+const STAY_MS = 20;
 
 /** What is called when the page is left, and whether that must not be interrupted. */
 const leaving = new Map<() => void, () => boolean>();
+/** What is called at the end of that. */
+const last: (() => void)[] = [];
 
 /** Whether there is a page. A worker has none to leave, nor has a runtime without pages. */
 export function hasPage(): boolean {
@@ -21,21 +23,44 @@ export function hasPage(): boolean {
 export function onPageLeft(callback: () => void, isFragile: () => boolean): () => void {
   if (hasPage()) {
     leaving.set(callback, isFragile);
-    // Each is added once. The first one loses nothing by being interrupted, and the last one goes on where another was.
-    [waitForInterrupt, leave, STILL].forEach((listener) => addEventListener("pagehide", listener));
+    // Each is added once. The first one loses nothing by being interrupted, and the third one goes on where another was.
+    [waitForInterrupt, leave, STILL, end].forEach((listener) => addEventListener("pagehide", listener));
   }
   return () => leaving.delete(callback);
 }
 
+/** Calls back at the end of the time that a page stays which is left, as what it has sent may leave with what is ended then. */
+export function atPageEnd(callback: () => void): void {
+  last.push(callback);
+}
+
+function stayWhile(isNeeded: () => boolean): void {
+  const until = performance.now() + STAY_MS;
+  while (isNeeded() && performance.now() < until);
+}
+
 function waitForInterrupt(): void {
-  const end = performance.now() + INTERRUPT_MS;
-  while ([...leaving.values()].some((isFragile) => isFragile()) && performance.now() < end);
+  stayWhile(() => [...leaving.values()].some((isFragile) => isFragile()));
+}
+
+function leave(): void {
+  leaving.forEach((_, callback) => attempt(callback));
 }
 
 const STILL = { handleEvent: leave };
 
-function leave(): void {
-  leaving.forEach((_, callback) => callback());
+function end(): void {
+  stayWhile(() => last.length > 0);
+  last.splice(0).forEach(attempt);
+}
+
+/** What fails keeps no other connection. */
+function attempt(callback: () => void): void {
+  try {
+    callback();
+  } catch (error) {
+    console.error("rakwire:", error);
+  }
 }
 
 /** How the connections of a page end that is left. */

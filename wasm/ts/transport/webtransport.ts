@@ -3,6 +3,7 @@
  * that waits behind a lost one is what this carrier is there to avoid.
  */
 
+import { atPageEnd } from "../page.js";
 import type { AnnouncedWebTransport } from "./announced.js";
 import type { Carrier, CarrierClose, CarrierEvents, CarrierKind, CarrierRequest } from "./carrier.js";
 import { CONTROL_PROTOCOL, FLOW_REQUEST, LOST, MAX_BUFFERED_BYTES, NORMAL_CLOSURE } from "./carrier.js";
@@ -16,10 +17,8 @@ const MAX_AGE_MS = 500;
 const MAX_WAITING = 256;
 /** What Safari takes, and what every relay has room for in a packet of QUIC. RakNet's MTU is 28 bytes more: 1,052. */
 const LONGEST_DATAGRAM = 1_024;
-/** How long a session that is closed stays for what was sent before, such as a disconnect: browsers drop what they have not taken. */
-const LAST_MS = 1_000;
-/** For how many microtasks it stays where its page is left: Chromium takes a datagram in a few of them, Firefox in none. */
-const LAST_ROUNDS = 100;
+/** How long a session that is closed stays for what was sent before, such as a disconnect: browsers drop what has not left. */
+const LAST_MS = 20;
 
 /** The parts of WebTransport that TypeScript does not know yet, or that browsers have by two names. */
 interface Datagrams {
@@ -79,9 +78,6 @@ class WebTransportCarrier implements Carrier {
     const { length } = datagram;
     const settle = (): void => {
       this.#buffered -= length;
-      if (this.#buffered === 0 && this.#events === undefined) {
-        this.#endSession();
-      }
     };
     this.#buffered += length;
     // Copied, as the caller may write over it before the browser has taken it.
@@ -95,19 +91,12 @@ class WebTransportCarrier implements Carrier {
   close(isLast = false): void {
     this.#events = undefined;
     this.#writer = undefined;
-    if (isLast || this.#buffered === 0) {
-      this.#endAfter(LAST_ROUNDS);
+    const end = (): void => this.#endSession();
+    // A page that is left has no later.
+    if (isLast) {
+      atPageEnd(end);
     } else {
-      setTimeout(() => this.#endSession(), LAST_MS);
-    }
-  }
-
-  /** Ends the session once the browser has taken all, or after so many microtasks in which it may. */
-  #endAfter(rounds: number): void {
-    if (rounds === 0 || this.#buffered === 0) {
-      this.#endSession();
-    } else {
-      queueMicrotask(() => this.#endAfter(rounds - 1));
+      setTimeout(end, LAST_MS);
     }
   }
 
