@@ -182,7 +182,7 @@ test("a connection that cannot end with its page is reported, and keeps no other
     throw new Error(what);
   };
   const ended = [];
-  for (const [name, end] of [["one", fail("one")], ["other", () => (atPageEnd(fail("end")), carrier.close(true))]]) {
+  for (const [name, end] of [["one", fail("one")], ["other", () => (atPageEnd.push(fail("end")), carrier.close(true))]]) {
     t.after(onPageLeft(() => (ended.push(name), end()), () => false));
   }
   await page.leave();

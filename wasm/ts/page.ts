@@ -8,8 +8,8 @@ const STAY_MS = 20;
 
 /** What is called when the page is left, and whether that must not be interrupted. */
 const leaving = new Map<() => void, () => boolean>();
-/** What is called at the end of that. */
-const last: (() => void)[] = [];
+/** What is called once at the end of the time that a page stays which is left: what was sent before has left by then. */
+export const atPageEnd: (() => void)[] = [];
 
 /** Whether there is a page. A worker has none to leave, nor has a runtime without pages. */
 export function hasPage(): boolean {
@@ -29,18 +29,13 @@ export function onPageLeft(callback: () => void, isFragile: () => boolean): () =
   return () => leaving.delete(callback);
 }
 
-/** Calls back at the end of the time that a page stays which is left, as what it has sent may leave with what is ended then. */
-export function atPageEnd(callback: () => void): void {
-  last.push(callback);
-}
-
-function stayWhile(isNeeded: () => boolean): void {
+function stay(isNeeded: boolean): void {
   const until = performance.now() + STAY_MS;
-  while (isNeeded() && performance.now() < until);
+  while (isNeeded && performance.now() < until);
 }
 
 function waitForInterrupt(): void {
-  stayWhile(() => [...leaving.values()].some((isFragile) => isFragile()));
+  stay([...leaving.values()].some((isFragile) => isFragile()));
 }
 
 function leave(): void {
@@ -50,8 +45,8 @@ function leave(): void {
 const STILL = { handleEvent: leave };
 
 function end(): void {
-  stayWhile(() => last.length > 0);
-  last.splice(0).forEach(attempt);
+  stay(atPageEnd.length > 0);
+  atPageEnd.splice(0).forEach(attempt);
 }
 
 /** What fails keeps no other connection. */

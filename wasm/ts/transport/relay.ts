@@ -28,7 +28,7 @@ const TOKEN_REFUSED = 4401;
 const TAKEN_OVER = 4409;
 /** The time before a flow is asked for again; it doubles. */
 const FIRST_REQUEST_MS = 250;
-const REQUESTS = 5;
+const REQUESTS = 4;
 /** Another carrier is tried after so many, which leaves time for the handshake of the protocol. */
 const FIRST_REQUESTS = 3;
 /** How often it is looked whether a carrier is silent, and for how long it may be. */

@@ -91,20 +91,18 @@ class WebTransportCarrier implements Carrier {
   close(isLast = false): void {
     this.#events = undefined;
     this.#writer = undefined;
-    const end = (): void => this.#endSession();
+    const end = (): void => {
+      try {
+        this.#session?.close({ closeCode: NORMAL_CLOSURE, reason: "" });
+      } catch {
+        // It has not been open, or is not any more.
+      }
+    };
     // A page that is left has no later.
     if (isLast) {
-      atPageEnd(end);
+      atPageEnd.push(end);
     } else {
       setTimeout(end, LAST_MS);
-    }
-  }
-
-  #endSession(): void {
-    try {
-      this.#session?.close({ closeCode: NORMAL_CLOSURE, reason: "" });
-    } catch {
-      // It has not been open, or is not any more.
     }
   }
 
