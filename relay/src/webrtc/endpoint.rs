@@ -459,6 +459,35 @@ mod tests {
     }
 
     #[test]
+    fn a_page_whose_name_another_one_has_takes_nothing_from_that_and_keeps_its_own_session() {
+        let (mut endpoint, _, now) = endpoint();
+        let [first, second, port] = [1, 2, 3].map(|port| source(1, port));
+        // Two hashes that are the same look as two user names that are.
+        for (from, session) in [(first, 7), (second, 8)] {
+            validate(&mut endpoint, now, from, "7");
+            assert_eq!(endpoint.handle(now, from, &client_hello()), DatagramEvent::Begin);
+            assert_eq!(endpoint.open(from, session), None);
+            assert_eq!(endpoint.prove(from, &session), None);
+        }
+        let encrypted = [23; 60];
+        for (from, session) in [(first, 7), (second, 8)] {
+            assert_eq!(
+                endpoint.handle(now, from, &encrypted),
+                DatagramEvent::Sessions([Some(session), None])
+            );
+        }
+        // What the second one sends from another port is tried with the session of the first, which cannot decrypt it.
+        validate(&mut endpoint, now, port, "7");
+        assert_eq!(endpoint.handle(now, port, &encrypted), DatagramEvent::Sessions([Some(7), None]));
+        assert!(!endpoint.follow(second, port, &8));
+        assert!(endpoint.follow(first, port, &7));
+        endpoint.close(port, &7);
+        assert_eq!(endpoint.handle(now, second, &encrypted), DatagramEvent::Sessions([Some(8), None]));
+        endpoint.close(second, &8);
+        assert!(endpoint.sessions.is_empty() && endpoint.places.is_empty() && endpoint.others.is_empty());
+    }
+
+    #[test]
     fn a_forged_source_is_sent_at_most_twice_what_came_in_its_name() {
         let (mut endpoint, _, now) = endpoint();
         let victims: [SocketAddr; 2] = [source(1, 1), "[2001:db8::1]:1".parse().unwrap()];
