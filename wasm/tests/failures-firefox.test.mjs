@@ -4,7 +4,8 @@
 import { test } from "node:test";
 
 import { check, startControlled } from "./failures/check.mjs";
-import { serveTable, tableInPage } from "./failures/page.mjs";
+import { POLICY, forbiddenInPage, serveTable, tableInPage } from "./failures/page.mjs";
+import { startPlaces, startWays } from "./failures/places.mjs";
 import { tabRows } from "./failures/tab.mjs";
 import { NO_ADDRESS, OWN_ADDRESS, openFirefox } from "./firefox.mjs";
 import { WAYS, nameOf } from "./leave.mjs";
@@ -12,13 +13,23 @@ import { WAYS, nameOf } from "./leave.mjs";
 for (const transport of ["auto", "websocket"]) {
   test(`a page in Firefox sees what is wrong with a relay or a server, with the transport ${transport}`, async (t) => {
     const { places, control } = await startControlled(t);
+    // Firefox looks for no way of data channels over the loopback interface.
+    const ways = await startWays(t, transport === "auto" ? ["webtransport"] : []);
     const url = await serveTable(t);
     const firefox = await openFirefox();
     t.after(() => firefox.close());
-    const given = JSON.stringify([places, transport, control]);
+    const given = JSON.stringify([places, transport, control, ways]);
     check(`Firefox, ${transport}`, JSON.parse(await firefox.textOf(url, `(${tableInPage})(${given}).then(JSON.stringify)`)));
   });
 }
+
+test("a page in Firefox whose policy keeps it from its relay hears at once that it cannot be reached", async (t) => {
+  const { places } = await startPlaces(t);
+  const url = await serveTable(t, POLICY);
+  const firefox = await openFirefox();
+  t.after(() => firefox.close());
+  check("Firefox, policy", JSON.parse(await firefox.textOf(url, `(${forbiddenInPage})(${JSON.stringify(places)}).then(JSON.stringify)`)), 6);
+});
 
 for (const way of WAYS) {
   const atOwnAddress = way.transport === "webrtc";

@@ -5,7 +5,8 @@ import { after, test } from "node:test";
 
 import { launch, openPage } from "./browser.mjs";
 import { check, checkProgram, startControlled } from "./failures/check.mjs";
-import { serveTable, tableInPage } from "./failures/page.mjs";
+import { POLICY, forbiddenInPage, serveTable, tableInPage } from "./failures/page.mjs";
+import { startPlaces, startWays } from "./failures/places.mjs";
 import { tabRows } from "./failures/tab.mjs";
 import { WAYS, nameOf } from "./leave.mjs";
 
@@ -18,15 +19,31 @@ test("this Node sees what is wrong with a relay or a server", async (t) => {
 for (const transport of ["auto", "websocket"]) {
   test(`a page in Chromium sees what is wrong with a relay or a server, with the transport ${transport}`, async (t) => {
     const { places, control } = await startControlled(t);
+    const ways = await startWays(t, transport === "auto" ? ["webtransport", "webrtc"] : []);
     const page = await openPage(t);
     await page.goto(await serveTable(t));
-    check(`Chromium, ${transport}`, await page.evaluate(tableInPage, [places, transport, control]));
+    check(`Chromium, ${transport}`, await page.evaluate(tableInPage, [places, transport, control, ways]));
   });
 }
+
+test("a page in Chromium whose policy keeps it from its relay hears at once that it cannot be reached", async (t) => {
+  const { places } = await startPlaces(t);
+  const page = await openPage(t);
+  await page.goto(await serveTable(t, POLICY));
+  check("Chromium, policy", await page.evaluate(forbiddenInPage, places), 6);
+});
 
 /** One browser for the tabs of all ways. */
 let tabs;
 after(() => tabs?.close());
+
+/** Sends a signal to the processes of all tabs. */
+async function signalTabs(name) {
+  const system = await tabs.newBrowserCDPSession();
+  const { processInfo } = await system.send("SystemInfo.getProcessInfo");
+  processInfo.filter(({ type }) => type === "renderer").forEach(({ id }) => process.kill(id, name));
+  await system.detach();
+}
 
 for (const way of WAYS) {
   test(`a connection in Chromium ends with its tab, and outlives that it is frozen: ${nameOf(way)}`, async (t) => {
@@ -53,8 +70,10 @@ for (const way of WAYS) {
         freeze,
         ask: async (expression) => (await devtools.send("Runtime.evaluate", { expression })).result.value,
         thaw: () => devtools.send("Debugger.disable"),
+        stop: () => signalTabs("SIGSTOP"),
+        goOn: () => signalTabs("SIGCONT"),
       };
     };
-    check(`Chromium, tab, ${nameOf(way)}`, await tabRows(t, openTab, await serveTable(t), way, { keepsPages: true, freezesPages: true }), 4);
+    check(`Chromium, tab, ${nameOf(way)}`, await tabRows(t, openTab, await serveTable(t), way, { keepsPages: true, freezesPages: true }), 5);
   });
 }

@@ -1,6 +1,7 @@
 // Ways to a relay or a server that a test makes worse.
 
 import { createSocket } from "node:dgram";
+import { createServer as createHttpServer } from "node:http";
 import { createConnection, createServer } from "node:net";
 
 /** A way to a relay that can be cut, and stay cut for a while; and on which what comes from the relay can be held back. */
@@ -37,6 +38,7 @@ export async function startTcpWay(t, relay) {
   await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
   way.url = `ws://127.0.0.1:${server.address().port}/ws`;
   way.cut = () => sockets.forEach((socket) => socket.destroy());
+  way.heal = () => undefined;
   // Nobody reads what the relay writes, until its system takes no more of it.
   way.pause = () => pairs.forEach(([near, far]) => far.unpipe(near).pause());
   way.silence = () => pairs.forEach(([near, far]) => [near.unpipe(far), far.unpipe(near)].forEach((socket) => socket.pause()));
@@ -64,14 +66,14 @@ export async function startUdpWay(t, port, { one = Infinity } = {}) {
   };
   const farSocket = (client, address) => {
     const far = createSocket("udp4");
-    far.on("message", (answer) => passes(answer) && near.send(answer, client, address));
+    far.on("message", (answer) => !clients.get(client).isSilent && passes(answer) && near.send(answer, client, address));
     return far;
   };
   near.on("message", (datagram, { port: client, address }) => {
     if (!clients.has(client)) {
       clients.set(client, { far: farSocket(client, address), address });
     }
-    if (passes(datagram)) {
+    if (!clients.get(client).isSilent && passes(datagram)) {
       clients.get(client).far.send(datagram, port, "127.0.0.1");
     }
   });
@@ -85,7 +87,35 @@ export async function startUdpWay(t, port, { one = Infinity } = {}) {
       place.far = farSocket(client, place.address);
     }
   };
+  /** Loses what those send who are there, and what is sent to them: another client of the same machine passes. */
+  way.silence = () => clients.forEach((place) => (place.isSilent = true));
   /** Sends a datagram to each client in the place of the server. */
   way.sendToClients = (datagram) => clients.forEach(({ address }, client) => near.send(datagram, client, address));
   return way;
+}
+
+/**
+ * A way to a relay by this transport, at `url`, and the URL of a server that makes it worse: `silence` keeps all from what is open, and
+ * clients can open something new; `cut` ends or blocks it, and `heal` lets clients open something new again.
+ */
+export async function startWay(t, relay, transport) {
+  const transports = await (await fetch(`http://${relay.address}/transports`)).json();
+  const tcp = await startTcpWay(t, relay);
+  const udp = transport === "websocket" ? undefined : await startUdpWay(t, transports[transport].port);
+  const offered = udp && { [transport]: { ...transports[transport], port: udp.port } };
+  const { cut, heal, silence } = udp === undefined ? tcp : { ...udp, cut: () => void (udp.isOpen = false), heal: () => void (udp.isOpen = true) };
+  const changes = { cut, heal, silence };
+  const server = createHttpServer(({ url }, response) => {
+    const name = url.slice(1);
+    changes[name]?.();
+    response.writeHead(200, { "access-control-allow-origin": "*", "content-type": "application/json" });
+    response.end(JSON.stringify(name === "transports" ? offered : null));
+  });
+  await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
+  t.after(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const control = `http://127.0.0.1:${server.address().port}/`;
+  return { url: udp === undefined ? tcp.url : `ws://127.0.0.1:${server.address().port}/ws`, control };
 }

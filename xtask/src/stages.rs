@@ -515,13 +515,14 @@ fn wasm_tests(shell: &Shell) -> Result<()> {
 }
 
 /// The tests of the npm package with more than Node, Chromium and one foreign server.
-const OTHER_BROWSERS: [&str; 7] = [
+const OTHER_BROWSERS: [&str; 8] = [
     "failures-firefox.test.mjs",
     "foreign.test.mjs",
     "leave.test.mjs",
     "local-network.test.mjs",
     "paths.test.mjs",
     "transports.test.mjs",
+    "unanswered.test.mjs",
     "webrtc.test.mjs",
 ];
 

@@ -9,8 +9,11 @@ import { serve } from "../bundlers/serve.mjs";
 
 const PACKAGE = fileURLToPath(new URL("../..", import.meta.url));
 
-/** Serves it, and returns its URL. */
-export async function serveTable(t) {
+/** A policy that keeps a page from every relay. */
+export const POLICY = { "content-security-policy": "default-src 'self' 'wasm-unsafe-eval'; connect-src 'self'" };
+
+/** Serves it, and returns its URL. `headers` are those of the page. */
+export async function serveTable(t, headers) {
   const folder = mkdtempSync(join(tmpdir(), "rakwire-failures-page-"));
   t.after(() => rmSync(folder, { recursive: true, force: true }));
   for (const part of ["dist", "pkg"]) {
@@ -18,15 +21,23 @@ export async function serveTable(t) {
   }
   cpSync(fileURLToPath(new URL("table.mjs", import.meta.url)), join(folder, "table.mjs"));
   writeFileSync(join(folder, "index.html"), "<!doctype html><title>rakwire</title>");
-  const server = await serve(folder);
+  const server = await serve(folder, headers);
   t.after(() => server.stop());
   return server.url;
 }
 
 /** Runs the table in a page. The URL `control` is that of `startControlled`. */
-export async function tableInPage([places, transport, control]) {
+export async function tableInPage([places, transport, control, ways]) {
   const { table } = await import("/table.mjs");
   const rakwire = await import("/dist/index.js");
   const { isTransient } = await import("/dist/reconnect.js");
-  return table({ ...rakwire, isTransient }, places, { options: { transport }, control: (what) => fetch(control + what) });
+  return table({ ...rakwire, isTransient }, places, { options: { transport }, control: (what) => fetch(control + what), ways });
+}
+
+/** Runs the part of the table for a page of the policy. */
+export async function forbiddenInPage(places) {
+  const { forbiddenTable } = await import("/table.mjs");
+  const rakwire = await import("/dist/index.js");
+  const { isTransient } = await import("/dist/reconnect.js");
+  return forbiddenTable({ ...rakwire, isTransient }, places);
 }

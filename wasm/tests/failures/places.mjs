@@ -11,7 +11,10 @@ import { WebSocket, WebSocketServer } from "ws";
 
 import { relayTokens } from "../keys.mjs";
 import { startEcho, startRelay } from "../support.mjs";
-import { startTcpWay } from "../way.mjs";
+import { startTcpWay, startWay } from "../way.mjs";
+
+/** The codes of proxies, and that of a relay without room. */
+const CODES = [1001, 1011, 1012, 1013, 1014, 4429];
 
 /** A UDP socket that answers nothing, as the HOST:PORT of a server; or of one that is gone. */
 async function udpPort(t, { isThere }) {
@@ -50,9 +53,48 @@ async function tcpPort(t, { isThere }) {
 async function closingProxy(t) {
   const proxy = new WebSocketServer({ host: "127.0.0.1", port: 0, handleProtocols: ([first]) => first });
   await once(proxy, "listening");
-  proxy.on("connection", (socket, { url }) => socket.close(Number(new URL(url, "ws://proxy").searchParams.get("code"))));
+  proxy.on("connection", (socket, { url }) => {
+    const code = new URL(url, "ws://proxy").searchParams.get("code");
+    // Who looks for another server that had this port before asks for none.
+    return code === null ? socket.terminate() : socket.close(Number(code));
+  });
   t.after(() => proxy.close());
   return `127.0.0.1:${proxy.address().port}`;
+}
+
+/**
+ * A proxy that passes WebSockets on to a relay, as HOST:PORT. `close` closes those that are open with a code; `refuse` cuts them, and closes
+ * the next one with a code at once. The relay sees them lost.
+ */
+async function openProxy(t, relay) {
+  const proxy = new WebSocketServer({ host: "127.0.0.1", port: 0, handleProtocols: ([first]) => first });
+  await once(proxy, "listening");
+  let refusal;
+  proxy.on("connection", (near, { url, headers }) => {
+    if (refusal !== undefined) {
+      near.close(refusal);
+      refusal = undefined;
+      return;
+    }
+    const far = new WebSocket(`ws://${relay.address}${url}`, headers["sec-websocket-protocol"]?.split(/, */));
+    const early = [];
+    near.on("message", (data, binary) => (far.readyState === WebSocket.OPEN ? far.send(data, { binary }) : early.push([data, binary])));
+    far.on("open", () => early.forEach(([data, binary]) => far.send(data, { binary })));
+    far.on("message", (data, binary) => near.send(data, { binary }));
+    far.on("close", () => near.terminate());
+    [near, far].forEach((socket) => socket.on("error", () => undefined));
+    near.on("close", () => far.terminate());
+  });
+  t.after(() => {
+    proxy.clients.forEach((client) => client.terminate());
+    proxy.close();
+  });
+  const close = (code) => proxy.clients.forEach((client) => client.close(code));
+  const refuse = (code) => {
+    refusal = code;
+    proxy.clients.forEach((client) => client.terminate());
+  };
+  return { address: `127.0.0.1:${proxy.address().port}`, close, refuse };
 }
 
 /** A relay whose one place for this address is taken. */
@@ -75,6 +117,7 @@ export async function startPlaces(t) {
   const relay = await startRelay(t, { game: server + kind, dead, silent });
   const started = async (...more) => (await startRelay(t, { game: server }, ...more)).address;
   const way = await startTcpWay(t, relay);
+  const through = await openProxy(t, relay);
   const places = {
     relay: relay.address,
     down: await tcpPort(t, { isThere: false }),
@@ -85,8 +128,21 @@ export async function startPlaces(t) {
     crowded: await crowdedRelay(t, server),
     proxy: await closingProxy(t),
     way: new URL(way.url).host,
+    openProxy: through.address,
     server,
     deadServer: dead,
   };
-  return { places, control: { cut: () => way.cut(), silence: () => way.silence() } };
+  const byCode = (name) => CODES.map((code) => [`${name}-${code}`, () => through[name](code)]);
+  return { places, control: { cut: () => way.cut(), silence: () => way.silence(), ...Object.fromEntries(["close", "refuse"].flatMap(byCode)) } };
+}
+
+/** Ways to a relay by these transports. */
+export async function startWays(t, transports) {
+  const { address: server } = await startEcho(t);
+  const relay = await startRelay(t, { game: `${server},kind=raknet` }, "--allow-any-origin");
+  const ways = {};
+  for (const transport of transports) {
+    ways[transport] = await startWay(t, relay, transport);
+  }
+  return ways;
 }

@@ -4,9 +4,15 @@
 import assert from "node:assert/strict";
 import { performance } from "node:perf_hooks";
 
-import { DISCONNECTED } from "../leave.mjs";
+import { DISCONNECTED, SILENT } from "../leave.mjs";
 import { startLoggedEcho, startRelay, until } from "../support.mjs";
 import { startTcpWay } from "../way.mjs";
+
+/**
+ * How long a server keeps a player that is silent, which is the deadline of every end; a page that goes on then finds out for itself, in the
+ * same time, that its server is silent.
+ */
+const SILENCE_MS = 10_000;
 
 /** Opens a connection, and notes what happens to it. */
 const OPEN = (url, { transport, inWorker }) => `(async () => {
@@ -42,8 +48,8 @@ const ECHO = `(async () => {
 
 /**
  * The rows by one transport, with or without a worker. `openTab` opens a tab at a URL: `evaluate` is what an expression there is,
- * `close`, `reload`, `leave` and `comeBack` do that, and where the browser can, `freeze` and `thaw`, and meanwhile `ask` for a value. The
- * relay listens at `listen`.
+ * `close`, `reload`, `leave` and `comeBack` do that, and where the browser can, `freeze` and `thaw`, and meanwhile `ask` for a value; and `stop` the
+ * processes of all tabs, with their workers, and let them `goOn`. The relay listens at `listen`.
  */
 export async function tabRows(t, openTab, home, mode, { keepsPages = false, freezesPages = false, listen = "127.0.0.1:0" } = {}) {
   const echo = await startLoggedEcho(t);
@@ -66,7 +72,7 @@ export async function tabRows(t, openTab, home, mode, { keepsPages = false, free
     }
     const page = await later(tab);
     const ms = Math.round(performance.now() - startedAt);
-    rows.push({ what, seen: { page, server: ends()[before] }, expected, ms });
+    rows.push({ what, seen: { page, server: ends()[before] }, expected, ms, deadlineMs: 2 * SILENCE_MS });
     if (what !== "closed") {
       await tab.close();
       await until(() => ends().length > before, "the server hears that the tab is gone");
@@ -97,6 +103,11 @@ export async function tabRows(t, openTab, home, mode, { keepsPages = false, free
     let other;
     await row("frozen", async (tab) => (other = await freeze(tab)), { page, server: undefined }, (tab) => tab.evaluate(look));
     await other.close();
+    const given = { page: "lost", server: SILENT };
+    await row("stopped until the server gives it up", (tab) => tab.stop(), given, async (tab) => {
+      await tab.goOn();
+      return tab.evaluate(GO_ON(open));
+    });
   }
   return rows;
 }

@@ -5,6 +5,10 @@
 const DEADLINE_MS = 30_000;
 /** The deadline where nothing else ends the attempt. */
 const SHORT_MS = 1_000;
+/** How long a flow waits for its client by the default of the relay, which is the deadline of a connection that has lost its way. */
+const FLOW_MS = 30_000;
+/** How much later than its deadline a wait may end, on a machine that does much else: what has not ended then never does. */
+export const MARGIN_MS = 30_000;
 
 /** A close code that Deno takes for a broken frame, which ends its WebSocket with 1006. */
 const UNKNOWN_TO_DENO = 1014;
@@ -52,39 +56,91 @@ const DIRECT = {
   },
 };
 
-/** Connections that are open, and what happens to the way to the relay then. */
+/** After so long a relay has told a page again what it goes on with, if that has asked. */
+const TOLD_AGAIN_MS = 250;
+
+/** The codes with which a proxy closes that restarts, fails or has lost the relay. */
+const BY_PROXIES = [1001, 1011, 1012, 1013, 1014];
+const GOES_ON = ["interrupted", "resumed"];
+/** Connections by a WebSocket that are open, what happens to the way to the relay then, and what a page sees of it. */
 const LATER = {
-  cut: { heal: (control) => control("cut"), events: ["interrupted", "resumed"] },
-  silence: { heal: (control) => control("silence"), events: ["interrupted", "resumed"] },
+  cut: { change: "cut", events: GOES_ON },
+  silence: { change: "silence", events: GOES_ON },
+  ...Object.fromEntries(BY_PROXIES.map((code) => [`open: proxy code ${code}`, { at: "openProxy", change: `close-${code}`, events: GOES_ON }])),
+  "open: 4429": { at: "openProxy", change: "close-4429", events: ["relay-closed, 4429"] },
+  ...Object.fromEntries(
+    [...BY_PROXIES, 4429].map((code) => [`resumption refused: ${code}`, { at: "openProxy", change: `refuse-${code}`, events: GOES_ON }]),
+  ),
 };
 
+/** The same by a transport that has UDP: what is cut is blocked until the connection is interrupted. */
+const later = (transport) => ({
+  [`cut, ${transport}`]: { transport, change: "cut", heal: "heal", events: GOES_ON },
+  [`silence, ${transport}`]: { transport, change: "silence", events: GOES_ON },
+});
+
+/** What a page sees whose policy (CSP) keeps it from the relay. */
+const FORBIDDEN = {
+  ...Object.fromEntries(["auto", "websocket", "webtransport", "webrtc"].map((transport) => [`policy: connect, ${transport}`, { options: { transport } }])),
+  "policy: ping": { isPing: true },
+  "policy: discover": { isPing: true, discovers: true },
+};
+
+/** What a promise leads to, if it does by its deadline. */
+async function byDeadline(deadlineMs, promise) {
+  let timer;
+  const late = new Promise((resolve) => (timer = setTimeout(resolve, deadlineMs + MARGIN_MS, "it waits beyond its deadline")));
+  const seen = await Promise.race([promise, late]);
+  clearTimeout(timer);
+  return seen;
+}
+
 /**
- * Makes all attempts, each of which leads to a row: what was tried, what was seen, in how many milliseconds, and what was
- * expected. `control` does something to the way of the place `way`.
+ * Makes all attempts, each of which leads to a row: what was tried, what was seen, in how many milliseconds, what was expected, and its
+ * deadline. `control` does something to the way of a place; `ways` are those by transports with UDP, as `startWay` returns them.
  */
-export async function table({ connect, ping, isTransient }, places, { options = {}, control, udp } = {}) {
+export async function table(rakwire, places, { options = {}, control, udp, ways = {} } = {}) {
   const rows = [];
   for (const [what, attempt] of Object.entries({ ...CONNECT, ...PING, ...DIRECT[udp] })) {
-    const startedAt = performance.now();
-    const seen = await tryTo({ connect, ping, isTransient }, places, attempt, options);
-    const { code, isTransient: mayPass = false } = attempt;
-    const relayCode = attempt.relayCode === UNKNOWN_TO_DENO && "Deno" in globalThis ? undefined : attempt.relayCode;
-    const expected = { code, ...(relayCode && { relayCode }), ...(code !== "open" && { isTransient: mayPass || ["timeout", "no-answer"].includes(code) }) };
-    rows.push({ what, seen, expected, ms: Math.round(performance.now() - startedAt) });
+    rows.push(await row(rakwire, places, what, attempt, options));
   }
-  for (const [what, { heal, events }] of Object.entries(control === undefined ? {} : LATER)) {
-    rows.push(await loseWay({ connect }, places.way, what, events, () => heal(control), options));
+  for (const [what, change] of Object.entries(LATER)) {
+    rows.push(await loseWay(rakwire, `ws://${places[change.at ?? "way"]}/ws`, what, change, control, options));
+  }
+  for (const [transport, { url, control }] of Object.entries(ways)) {
+    for (const [what, change] of Object.entries(later(transport))) {
+      rows.push(await loseWay(rakwire, url, what, change, (name) => fetch(control + name), options));
+    }
   }
   return rows;
 }
 
-async function tryTo({ connect, ping, isTransient }, places, { at, scheme = "ws", path = "/ws", options, isPing = false }, more) {
+/** Makes the attempts of a page whose policy keeps it from the relay. */
+export async function forbiddenTable(rakwire, places) {
+  const rows = [];
+  for (const [what, attempt] of Object.entries(FORBIDDEN)) {
+    rows.push(await row(rakwire, places, what, { at: "relay", code: "relay-unreachable", isTransient: true, ...attempt }, {}));
+  }
+  return rows;
+}
+
+async function row(rakwire, places, what, attempt, options) {
+  const startedAt = performance.now();
+  const deadlineMs = attempt.options?.timeoutMs ?? DEADLINE_MS;
+  const seen = await byDeadline(deadlineMs, tryTo(rakwire, places, attempt, options));
+  const { code, isTransient: mayPass = false } = attempt;
+  const relayCode = attempt.relayCode === UNKNOWN_TO_DENO && "Deno" in globalThis ? undefined : attempt.relayCode;
+  const expected = { code, ...(relayCode && { relayCode }), ...(code !== "open" && { isTransient: mayPass || ["timeout", "no-answer"].includes(code) }) };
+  return { what, seen, expected, ms: Math.round(performance.now() - startedAt), deadlineMs };
+}
+
+async function tryTo({ connect, ping, discover, isTransient }, places, { at, scheme = "ws", path = "/ws", options, isPing = false, discovers = false }, more) {
   const url = `${scheme}://${places[at]}${path}`;
   const settings = { target: "game", timeoutMs: DEADLINE_MS, ...more, ...options };
   try {
     if (isPing) {
-      const { transport: _, worker: __, ...rest } = settings;
-      await ping(url, rest);
+      const { transport: _, worker: __, target, ...rest } = settings;
+      await (discovers ? discover(url, { ...rest, targets: [target, "other"] }) : ping(url, { ...rest, target }));
     } else {
       const connection = await connect(url, settings);
       await connection.close();
@@ -97,23 +153,32 @@ async function tryTo({ connect, ping, isTransient }, places, { at, scheme = "ws"
   }
 }
 
-async function loseWay({ connect }, way, what, events, lose, options) {
-  const connection = await connect(`ws://${way}/ws`, { target: "game", timeoutMs: DEADLINE_MS, ...options, transport: "websocket" });
+async function loseWay({ connect }, url, what, { transport = "websocket", change, heal, events }, control, options) {
+  const connection = await connect(url, { target: "game", timeoutMs: DEADLINE_MS, silenceTimeoutMs: FLOW_MS, ...options, transport });
+  if (transport !== "websocket") {
+    // A relay repeats in what flow a connection can go on 100 ms after the first time, which may be lost. What is echoed later follows that.
+    await new Promise((resolve) => setTimeout(resolve, TOLD_AGAIN_MS));
+    connection.send(Uint8Array.of(0xfe), { reliability: "reliable" });
+    await connection.receive();
+  }
   const seen = [];
-  const resumed = new Promise((resolve) => {
-    for (const name of ["interrupted", "resumed", "close"]) {
-      connection.addEventListener(name, () => {
-        seen.push(name);
-        if (name !== "interrupted") resolve();
-      });
-    }
+  const goesOn = new Promise((resolve) => connection.addEventListener("resumed", () => resolve(seen.push("resumed"))));
+  connection.addEventListener("interrupted", () => {
+    seen.push("interrupted");
+    if (heal !== undefined) void control(heal);
   });
+  const ends = connection.closed.then(({ code, relayCode }) => seen.push(`${code}, ${relayCode}`));
   const startedAt = performance.now();
-  await lose();
-  // Something is sent, so that something is missed.
-  connection.send(Uint8Array.of(0xfe));
-  await resumed;
+  await control(change);
+  // Something is sent, so that something is missed, unless that was the end.
+  try {
+    connection.send(Uint8Array.of(0xfe));
+  } catch {
+    await ends;
+  }
+  await byDeadline(FLOW_MS, Promise.race([goesOn, ends]));
   const ms = Math.round(performance.now() - startedAt);
+  const told = [...seen];
   await connection.close();
-  return { what, seen: { events: seen.filter((name) => name !== "close") }, expected: { events }, ms };
+  return { what, seen: { events: told }, expected: { events }, ms, deadlineMs: FLOW_MS };
 }

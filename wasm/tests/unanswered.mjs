@@ -1,0 +1,86 @@
+// A page whose next carriers are accepted and never answered: they open, and nothing that comes by them is heard.
+
+/** Runs in the page or the worker that opens carriers. It hears by a channel from when on, and says there what has opened since. */
+function ignoreAnswers() {
+  const channel = new BroadcastChannel("unanswered");
+  let isDeaf = false;
+  channel.addEventListener("message", ({ data }) => {
+    if (typeof data === "boolean") {
+      isDeaf = data;
+      channel.postMessage("heard");
+    }
+  });
+  const opened = () => channel.postMessage("opened");
+  const ignore = (target) => {
+    target.addEventListener("message", (event) => event.stopImmediatePropagation());
+    target.addEventListener("open", opened);
+  };
+  const { WebSocket, WebTransport, RTCPeerConnection } = globalThis;
+  globalThis.WebSocket = class extends WebSocket {
+    constructor(...given) {
+      super(...given);
+      if (isDeaf) ignore(this);
+    }
+  };
+  globalThis.WebTransport = class extends WebTransport {
+    constructor(...given) {
+      super(...given);
+      if (isDeaf) {
+        Object.defineProperty(this.datagrams, "readable", { value: new ReadableStream() });
+        this.ready.then(opened, () => undefined);
+      }
+    }
+  };
+  globalThis.RTCPeerConnection = RTCPeerConnection && class extends RTCPeerConnection {
+    createDataChannel(...given) {
+      const made = super.createDataChannel(...given);
+      if (isDeaf) ignore(made);
+      return made;
+    }
+  };
+}
+
+/** Runs in a page: loses its carrier, and hears no answer of the next one; what becomes of the connection. */
+async function goOn([url, transport, inWorker, control, closes, ignoreAnswers]) {
+  const { connect } = await import("/dist/index.js");
+  const { createWorker } = await import("/dist/worker.js");
+  const script = `(${ignoreAnswers})(); importScripts("${location.origin}/pkg/worker.js");`;
+  const worker = inWorker ? createWorker(() => new Worker(URL.createObjectURL(new Blob([script])))) : undefined;
+  if (!inWorker) (0, eval)(`(${ignoreAnswers})()`);
+  const channel = new BroadcastChannel("unanswered");
+  const says = (word) =>
+    new Promise((resolve) => channel.addEventListener("message", ({ data }) => data === word && resolve()));
+  const options = { target: "game", transport, timeoutMs: 60_000, silenceTimeoutMs: 60_000, ...(worker && { worker }) };
+  const connection = await connect(url, options);
+  // A relay repeats in what flow a connection can go on 100 ms after the first time, which may be lost. What is echoed later follows that.
+  await new Promise((resolve) => setTimeout(resolve, 250));
+  connection.send(Uint8Array.of(0xfe), { reliability: "reliable" });
+  await connection.receive();
+  const events = [];
+  const resumed = new Promise((resolve) => {
+    for (const name of ["interrupted", "resumed", "close"]) {
+      connection.addEventListener(name, () => {
+        events.push(name);
+        if (name !== "interrupted") resolve();
+      });
+    }
+  });
+  const [heard, opened] = [says("heard"), says("opened")];
+  channel.postMessage(true);
+  await heard;
+  await fetch(`${control}${transport === "websocket" ? "cut" : "silence"}`);
+  // Something is sent, so that something is missed.
+  connection.send(Uint8Array.of(0xfe, 1), { reliability: "reliable" });
+  await Promise.race([opened, connection.closed]);
+  if (!closes) {
+    channel.postMessage(false);
+    await resumed;
+  }
+  const { code } = await connection.close();
+  await worker?.close();
+  return JSON.stringify([...events, code]);
+}
+
+/** What becomes of a connection in a page whose carrier is lost, and the next one accepted and not answered. */
+export const unanswered = (url, { transport, inWorker }, control, closes) =>
+  `(${goOn})(${JSON.stringify([url, transport, inWorker, control, closes, String(ignoreAnswers)])})`;

@@ -1,0 +1,42 @@
+// Connections in browsers whose carrier is lost, and whose next one a relay accepts and never answers: they go on by another one, and
+// end when they are closed.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { openPage } from "./browser.mjs";
+import { serveTable } from "./failures/page.mjs";
+import { openFirefox } from "./firefox.mjs";
+import { WAYS, nameOf } from "./leave.mjs";
+import { startEcho, startRelay } from "./support.mjs";
+import { unanswered } from "./unanswered.mjs";
+import { startWay } from "./way.mjs";
+
+const EXPECTED = { "goes on": ["interrupted", "resumed", "close", "local"], "ends when it is closed": ["interrupted", "close", "local"] };
+
+async function check(t, way, evaluate) {
+  const echo = await startEcho(t);
+  const relay = await startRelay(t, { game: echo.address }, "--allow-any-origin");
+  const { url, control } = await startWay(t, relay, way.transport);
+  const seen = {};
+  for (const what of Object.keys(EXPECTED)) {
+    seen[what] = JSON.parse(await evaluate(unanswered(url, way, control, what !== "goes on")));
+  }
+  assert.deepEqual(seen, EXPECTED);
+}
+
+for (const way of WAYS) {
+  test(`a connection in Chromium goes on and ends though its next transport is accepted and never answered: ${nameOf(way)}`, async (t) => {
+    const page = await openPage(t);
+    const home = await serveTable(t);
+    await check(t, way, (expression) => page.goto(home).then(() => page.evaluate(expression)));
+  });
+
+  // Firefox takes no data channels to a relay at a loopback address, which those of the relay's way are.
+  test(`a connection in Firefox goes on and ends though its next transport is accepted and never answered: ${nameOf(way)}`, { skip: way.transport === "webrtc" }, async (t) => {
+    const firefox = await openFirefox();
+    t.after(() => firefox.close());
+    const home = await serveTable(t);
+    await check(t, way, (expression) => firefox.textOf(home, expression));
+  });
+}
