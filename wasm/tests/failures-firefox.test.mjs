@@ -4,7 +4,7 @@
 import { test } from "node:test";
 
 import { check, startControlled } from "./failures/check.mjs";
-import { POLICY, forbiddenInPage, serveTable, tableInPage } from "./failures/page.mjs";
+import { POLICY, forbiddenInPage, hungInPage, serveTable, tableInPage } from "./failures/page.mjs";
 import { startPlaces, startWays } from "./failures/places.mjs";
 import { tabRows } from "./failures/tab.mjs";
 import { NO_ADDRESS, OWN_ADDRESS, openFirefox } from "./firefox.mjs";
@@ -29,6 +29,14 @@ test("a page in Firefox whose policy keeps it from its relay hears at once that 
   const firefox = await openFirefox();
   t.after(() => firefox.close());
   check("Firefox, policy", JSON.parse(await firefox.textOf(url, `(${forbiddenInPage})(${JSON.stringify(places)}).then(JSON.stringify)`)), 6);
+});
+
+test("a connection in Firefox whose worker hangs has an end", async (t) => {
+  const { places } = await startPlaces(t);
+  const url = await serveTable(t);
+  const firefox = await openFirefox();
+  t.after(() => firefox.close());
+  check("Firefox, worker", JSON.parse(await firefox.textOf(url, `(${hungInPage})(${JSON.stringify(places)}).then(JSON.stringify)`)), 2);
 });
 
 for (const way of WAYS) {

@@ -5,7 +5,7 @@ import { after, test } from "node:test";
 
 import { launch, openPage } from "./browser.mjs";
 import { check, checkProgram, startControlled } from "./failures/check.mjs";
-import { POLICY, forbiddenInPage, serveTable, tableInPage } from "./failures/page.mjs";
+import { POLICY, forbiddenInPage, hungInPage, serveTable, tableInPage } from "./failures/page.mjs";
 import { startPlaces, startWays } from "./failures/places.mjs";
 import { tabRows } from "./failures/tab.mjs";
 import { WAYS, nameOf } from "./leave.mjs";
@@ -31,6 +31,13 @@ test("a page in Chromium whose policy keeps it from its relay hears at once that
   const page = await openPage(t);
   await page.goto(await serveTable(t, POLICY));
   check("Chromium, policy", await page.evaluate(forbiddenInPage, places), 6);
+});
+
+test("a connection in Chromium whose worker hangs has an end", async (t) => {
+  const { places } = await startPlaces(t);
+  const page = await openPage(t);
+  await page.goto(await serveTable(t));
+  check("Chromium, worker", await page.evaluate(hungInPage, places), 2);
 });
 
 /** One browser for the tabs of all ways. */

@@ -41,3 +41,12 @@ export async function forbiddenInPage(places) {
   const { isTransient } = await import("/dist/reconnect.js");
   return forbiddenTable({ ...rakwire, isTransient }, places);
 }
+
+/** Runs the part of the table with workers that hang. */
+export async function hungInPage(places) {
+  const { hungTable } = await import("/table.mjs");
+  const { connect } = await import("/dist/index.js");
+  const { createWorker } = await import("/dist/worker.js");
+  const script = `addEventListener("message", ({ data }) => { while (data === "hang"); }); importScripts("${location.origin}/pkg/worker.js");`;
+  return hungTable({ connect, createWorker }, places, () => new Worker(URL.createObjectURL(new Blob([script]))));
+}

@@ -124,6 +124,34 @@ export async function forbiddenTable(rakwire, places) {
   return rows;
 }
 
+/** For how long a connection waits for a worker that is to end it. */
+const WORKER_MS = 15_000;
+
+/** What becomes of a connection whose worker hangs, from the beginning or once it is open: `start` starts one that hangs when it is asked. */
+export async function hungTable({ connect, createWorker }, places, start) {
+  const rows = [];
+  const add = async (what, code, deadlineMs, ending) => {
+    const startedAt = performance.now();
+    const seen = { code: await byDeadline(deadlineMs, ending()) };
+    rows.push({ what, seen, expected: { code }, ms: Math.round(performance.now() - startedAt), deadlineMs });
+  };
+  let running;
+  const open = (timeoutMs, begin = () => undefined) => {
+    const worker = createWorker(() => {
+      running = start();
+      begin();
+      return running;
+    });
+    return connect(`ws://${places.relay}/ws`, { target: "game", timeoutMs, worker });
+  };
+  const hang = () => running.postMessage("hang");
+  await add("worker hangs: connect", "timeout", SHORT_MS, () => open(SHORT_MS, hang).then(() => "open", ({ code }) => code));
+  const connection = await open(DEADLINE_MS);
+  hang();
+  await add("worker hangs: close", "worker-unavailable", WORKER_MS, async () => (await connection.close()).code);
+  return rows;
+}
+
 async function row(rakwire, places, what, attempt, options) {
   const startedAt = performance.now();
   const deadlineMs = attempt.options?.timeoutMs ?? DEADLINE_MS;
