@@ -10,6 +10,8 @@ mod log;
 mod namespaces;
 #[cfg(target_os = "linux")]
 mod narrow_paths;
+#[cfg(target_os = "linux")]
+mod outputs;
 mod path;
 #[cfg(target_os = "linux")]
 mod places;
