@@ -595,4 +595,4 @@ fn full_budget(now: Instant) -> Budget {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -4,6 +4,7 @@ mod bounds;
 mod cookies;
 mod game_protocol_handshake;
 mod headers;
+pub(crate) mod marks;
 mod peers;
 mod raknet_handshake;
 mod refusals;

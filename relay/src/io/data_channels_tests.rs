@@ -2,12 +2,15 @@
 
 use std::time::Duration;
 
+use bytes::Bytes;
 use tokio::net::UdpSocket;
 use tokio::task::JoinHandle;
 
 use super::*;
 use crate::admission::{Admission, Targets};
 use crate::config::{AddressLimits, Config};
+use crate::flow::DropReason;
+use crate::front::tests::marks::table::{Fate, marks};
 use crate::webrtc::{Password, Version, check, client, page_answer, username};
 
 const EVENT_TIMEOUT: Duration = Duration::from_secs(60);
@@ -41,8 +44,12 @@ async fn game_server() -> SocketAddr {
 }
 
 async fn start(change: impl FnOnce(&mut Config)) -> Relay {
-    let target = format!("game={}", game_server().await).parse().unwrap();
-    let mut config = Config::new("127.0.0.1:0".parse().unwrap()).with_target(target);
+    start_at("127.0.0.1:0", game_server().await, change).await
+}
+
+async fn start_at(listen: &str, server: SocketAddr, change: impl FnOnce(&mut Config)) -> Relay {
+    let target = format!("game={server}").parse().unwrap();
+    let mut config = Config::new(listen.parse().unwrap()).with_target(target);
     config.webrtc.allow_without_origin = true;
     change(&mut config);
     let targets = Targets::resolve(&config, &Targets::default()).await.unwrap();
@@ -81,8 +88,14 @@ struct Client {
 
 impl Client {
     async fn connect(relay: &Relay) -> Self {
-        let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
-        socket.connect(relay.channels.local_addr()).await.unwrap();
+        Self::connect_from("127.0.0.1:0", relay).await
+    }
+
+    /// A client at this address of the machine, at which the relay listens as well.
+    async fn connect_from(local: &str, relay: &Relay) -> Self {
+        let socket = UdpSocket::bind(local).await.unwrap();
+        let to = SocketAddr::new(socket.local_addr().unwrap().ip(), relay.channels.local_addr().port());
+        socket.connect(to).await.unwrap();
         Self::over(relay, socket, "first").await
     }
 
@@ -156,6 +169,98 @@ impl Client {
 async fn until(mut done: impl FnMut() -> bool) {
     while !done() {
         tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+/// A socket of both families receives by the one what is sent by the other, with control messages of another size.
+#[tokio::test]
+async fn a_relay_on_all_addresses_has_data_channels_by_ipv4_and_by_ipv6() {
+    let relay =
+        start_at("[::]:0", game_server().await, |config| config.admission.allow_any_origin = true).await;
+    for local in ["127.0.0.1:0", "[::1]:0"] {
+        let mut client = Client::connect_from(local, &relay).await;
+        client.session.send_control(OPEN);
+        assert_eq!(client.control().await["type"], "flow", "{local}");
+        for question in ["hello", "again"] {
+            assert_eq!(client.ask(question).await.1, question, "{local}");
+        }
+    }
+    let snapshot = relay.app.counters.snapshot();
+    assert_eq!((snapshot.flows, relay.app.webrtc_counters.snapshot().connected), (2, 2));
+}
+
+impl Client {
+    /// Sends datagrams again until `server` has the last one, and returns what it has got, and from where.
+    async fn send_to(&mut self, server: &UdpSocket, datagrams: &[&[u8]]) -> (Vec<Vec<u8>>, SocketAddr) {
+        let (mut arrived, mut buffer) = (Vec::new(), [0; 2_048]);
+        loop {
+            for datagram in datagrams {
+                assert!(self.session.send_datagram(datagram));
+            }
+            self.session.flush(Instant::now());
+            while let Some(datagram) = self.session.poll_transmit() {
+                self.socket.send(&datagram).await.unwrap();
+            }
+            while let Ok(received) = timeout(Duration::from_secs(1), server.recv_from(&mut buffer)).await {
+                let (length, from) = received.unwrap();
+                arrived.push(buffer[..length].to_vec());
+                if datagrams.last().is_some_and(|last| buffer[..length].ends_with(last)) {
+                    return (arrived, from);
+                }
+            }
+        }
+    }
+
+    /// Has `server` send datagrams again until the last one comes, and returns all that has come, control messages included.
+    async fn receive_from(
+        &mut self,
+        server: &UdpSocket,
+        flow: SocketAddr,
+        datagrams: &[&[u8]],
+    ) -> Vec<SessionEvent> {
+        let mut arrived = Vec::new();
+        loop {
+            for datagram in datagrams {
+                server.send_to(datagram, flow).await.unwrap();
+            }
+            while let Ok(event) = timeout(Duration::from_secs(1), self.next()).await {
+                arrived.push(event.unwrap());
+                if let Some(SessionEvent::Datagram(datagram)) = arrived.last()
+                    && datagrams.last().is_some_and(|last| datagram == last)
+                {
+                    return arrived;
+                }
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn marks_count_only_from_those_that_may_write_them() {
+    for mark in marks() {
+        let server = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+        let change = |config: &mut Config| {
+            config.targets.values_mut().for_each(|target| target.proxy_protocol = mark.reads_headers);
+        };
+        let relay = start_at("127.0.0.1:0", server.local_addr().unwrap(), change).await;
+        let mut client = Client::open(&relay, OPEN).await;
+        client.control().await;
+        let (arrived, flow) = client.send_to(&server, &[&mark.datagram, b"end"]).await;
+        // A header of the relay may stand before it.
+        let has_passed = arrived.iter().any(|datagram| datagram.ends_with(&mark.datagram));
+        let to_server = mark.to_server("data channels");
+        assert_eq!(has_passed, to_server == Fate::Passes, "{} to the server", mark.name);
+        let arrived = client.receive_from(&server, flow, &[&mark.datagram, b"end"]).await;
+        let has = |wanted: SessionEvent| arrived.contains(&wanted);
+        let has_passed = has(SessionEvent::Datagram(Bytes::copy_from_slice(&mark.datagram)));
+        let to_client = mark.to_client("data channels");
+        assert_eq!(has_passed, to_client == Fate::Passes, "{} to the client", mark.name);
+        let has_control = has(SessionEvent::Control(Bytes::copy_from_slice(&mark.datagram)));
+        assert!(!has_control, "{} as a control message", mark.name);
+        let snapshot = relay.app.counters.snapshot();
+        let [forged, reserved] =
+            [DropReason::ForgedHeader, DropReason::Reserved].map(|reason| snapshot.drops(reason) > 0);
+        assert_eq!((forged, reserved), (to_server == Fate::Forged, false), "{}: counted", mark.name);
     }
 }
 

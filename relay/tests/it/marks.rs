@@ -1,15 +1,16 @@
-//! Bytes by which the relay and game servers know something, in datagrams of those that must not write them: by each transport and in
-//! each direction.
+//! The table of marks by WebSocket and by WebTransport. Unit tests read it for data channels and for the front.
 
 use std::net::SocketAddr;
 
-use rakwire_relay::flow::{CONTROL_PREFIX, FLOW_REQUEST, ProxyHeader};
-use rakwire_relay::{DropReason, Snapshot};
+use rakwire_relay::DropReason;
 
 use crate::support::{Client, Running, Server, config, game, repeated};
 use crate::webtransport::Session;
 
-const TRANSPORTS: [&str; 2] = ["WebSocket", "WebTransport"];
+#[path = "../marks/mod.rs"]
+mod table;
+
+use table::{Fate, Mark, marks};
 
 enum Player {
     WebSocket(Box<Client>),
@@ -39,108 +40,93 @@ impl Player {
     }
 }
 
-/// What is done with a datagram.
-#[derive(Clone, Copy, PartialEq, Debug)]
-enum Fate {
-    Passes,
-    Dropped(DropReason),
+/// The datagrams that were dropped as forged headers, and for bytes that are reserved.
+fn drops(relay: &Running) -> [u64; 2] {
+    [DropReason::ForgedHeader, DropReason::Reserved].map(|reason| relay.snapshot().drops(reason))
 }
 
-use Fate::{Dropped, Passes};
-
-/// A header that names another address.
-fn proxy_header(server: SocketAddr) -> Vec<u8> {
-    let mut header = Vec::new();
-    ProxyHeader { client: "192.0.2.1:1".parse().unwrap(), server }.write(&mut header);
-    header
-}
-
-fn check_count(snapshot: &Snapshot, fate: Fate, case: &str) {
-    if let Dropped(reason) = fate {
-        assert!(snapshot.drops(reason) > 0, "{case}: not counted");
-    }
-}
-
-/// Of a client: does it come to the game server before what the client sends afterwards?
-async fn to_server(transport: &str, mark: &[u8], has_header: bool, fate: Fate) {
-    let case = format!("{transport} to the server, header {has_header}: {}", mark.escape_ascii());
-    let server = Server::bind().await;
-    let mut config = config(server.address());
-    game(&mut config).proxy_protocol = has_header;
-    let relay = Running::start(config).await;
-    let mut player = Player::connect(&relay, transport).await;
-    // Before the game server has answered, as after a restart, and afterwards.
-    for is_answered in [false, true] {
-        let (mut arrived, end) = (Vec::new(), if is_answered { b"end 2" } else { b"end 1" });
-        let sent = async || {
-            player.send(mark).await;
-            player.send(end).await;
-        };
-        let ended = async {
-            loop {
-                let (datagram, from) = server.receive().await;
-                if datagram.ends_with(end) {
-                    break from;
-                }
-                arrived.push(datagram);
-            }
-        };
-        let from = repeated(sent, ended).await;
-        // A header of the relay may stand before it.
-        let has_passed = arrived.iter().any(|datagram| datagram.ends_with(mark));
-        assert_eq!(has_passed, fate == Passes, "{case}, answered: {is_answered}");
-        repeated(async || server.send(b"answer", from).await, player.receive()).await;
-    }
-    check_count(&relay.snapshot(), fate, &case);
-    relay.stop().await;
-}
-
-/// Of the game server.
-async fn to_client(transport: &str, mark: &[u8], fate: Fate) {
-    let case = format!("{transport} to the client: {}", mark.escape_ascii());
-    let server = Server::bind().await;
-    let relay = Running::start(config(server.address())).await;
-    let mut player = Player::connect(&relay, transport).await;
-    let (_, from) = repeated(async || player.send(b"hello").await, server.receive()).await;
+/// Whether a client's mark comes to the game server before what the client sends afterwards, and the address of its flow.
+async fn reaches_server(player: &mut Player, server: &Server, mark: &Mark, end: &[u8]) -> (bool, SocketAddr) {
     let mut arrived = Vec::new();
     let sent = async || {
-        server.send(mark, from).await;
-        server.send(b"end", from).await;
+        player.send(&mark.datagram).await;
+        player.send(end).await;
+    };
+    let ended = async {
+        loop {
+            let (datagram, from) = server.receive().await;
+            if datagram.ends_with(end) {
+                break from;
+            }
+            arrived.push((datagram, from));
+        }
+    };
+    let flow = repeated(sent, ended).await;
+    // A header of the relay may stand before it. What others have sent before may still arrive.
+    let is_it =
+        |(datagram, from): &(Vec<u8>, SocketAddr)| *from == flow && datagram.ends_with(&mark.datagram);
+    (arrived.iter().any(is_it), flow)
+}
+
+/// Whether a mark of the game server comes to the client.
+async fn reaches_client(
+    player: &mut Player,
+    server: &Server,
+    flow: SocketAddr,
+    mark: &Mark,
+    end: &[u8],
+) -> bool {
+    let mut has_passed = false;
+    let sent = async || {
+        server.send(&mark.datagram, flow).await;
+        server.send(end, flow).await;
     };
     let ended = async {
         loop {
             let datagram = player.receive().await;
-            if datagram == b"end" {
+            if datagram == end {
                 break;
             }
-            arrived.push(datagram);
+            has_passed |= datagram == mark.datagram;
         }
     };
     repeated(sent, ended).await;
-    assert_eq!(arrived.iter().any(|datagram| datagram == mark), fate == Passes, "{case}");
-    check_count(&relay.snapshot(), fate, &case);
-    relay.stop().await;
+    has_passed
+}
+
+async fn check(relay: &Running, server: &Server, transport: &str, mark: &Mark) {
+    let case = format!("{} by {transport}", mark.name);
+    let mut player = Player::connect(relay, transport).await;
+    let (to_server, to_client) = (mark.to_server(transport), mark.to_client(transport));
+    let before = drops(relay);
+    // Before the game server has answered, as after a restart, and afterwards.
+    for is_answered in [false, true] {
+        let end = format!("{case}, answered: {is_answered}");
+        let (has_passed, flow) = reaches_server(&mut player, server, mark, end.as_bytes()).await;
+        assert_eq!(has_passed, to_server == Fate::Passes, "to the server, {end}");
+        repeated(async || server.send(b"answer", flow).await, player.receive()).await;
+        let between = drops(relay);
+        assert_eq!(between[0] > before[0], to_server == Fate::Forged, "to the server, {end}");
+        if is_answered {
+            let has_passed = reaches_client(&mut player, server, flow, mark, end.as_bytes()).await;
+            assert_eq!(has_passed, to_client == Fate::Passes, "to the client, {end}");
+            assert_eq!(drops(relay)[1] > between[1], to_client == Fate::Reserved, "to the client, {end}");
+        }
+    }
 }
 
 #[tokio::test]
 async fn marks_count_only_from_those_that_may_write_them() {
-    let address = "127.0.0.1:1".parse().unwrap();
-    let forged = [&proxy_header(address)[..], b"payload"].concat();
-    // Text frames carry control messages of WebSockets, prefixed datagrams those of WebTransport.
-    let prefixed = [CONTROL_PREFIX, br#"{"type":"flow","resume":"evil"}"#].concat();
-    for transport in TRANSPORTS {
-        to_server(transport, &forged, true, Dropped(DropReason::ForgedHeader)).await;
-        to_server(transport, &forged[..12], true, Dropped(DropReason::ForgedHeader)).await;
-        to_server(transport, &forged, false, Passes).await;
-        to_server(transport, &forged[1..], true, Passes).await;
-        to_server(transport, &prefixed, true, Passes).await;
-        to_client(transport, &forged, Passes).await;
+    for reads_headers in [true, false] {
+        let server = Server::bind().await;
+        let mut config = config(server.address());
+        game(&mut config).proxy_protocol = reads_headers;
+        let relay = Running::start(config).await;
+        for mark in marks().iter().filter(|mark| mark.reads_headers == reads_headers) {
+            for transport in ["WebSocket", "WebTransport"] {
+                check(&relay, &server, transport, mark).await;
+            }
+        }
+        relay.stop().await;
     }
-    to_server("WebSocket", FLOW_REQUEST.as_bytes(), false, Passes).await;
-    to_client("WebSocket", &prefixed, Passes).await;
-    to_client("WebTransport", &prefixed, Dropped(DropReason::Reserved)).await;
-    let draining = [CONTROL_PREFIX, br#"{"type":"draining","left_ms":1}"#].concat();
-    to_client("WebSocket", &draining, Passes).await;
-    to_client("WebSocket", &draining[CONTROL_PREFIX.len()..], Passes).await;
-    to_client("WebTransport", &draining, Dropped(DropReason::Reserved)).await;
 }
