@@ -67,7 +67,7 @@ impl DiscoveredNames {
                         let reason = if addresses.is_empty() { "no address is found" } else { FORBIDDEN };
                         if newly <= LINES_MAX {
                             let address = server.address.as_str();
-                            warn!(%name, address, reason, "an announced address cannot be used");
+                            warn!(key = server.key(), address, reason, "an announced address cannot be used");
                         }
                     }
                     forbidden.insert(name);

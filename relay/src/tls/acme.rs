@@ -7,9 +7,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::SystemTime;
 
 use futures_util::StreamExt;
+use rakwire_udp::printable;
 use rustls::server::ResolvesServerCert;
-use rustls_acme::acme::LETS_ENCRYPT_PRODUCTION_DIRECTORY;
-use rustls_acme::{AcmeConfig, AcmeState, EventOk};
+use rustls_acme::acme::{AcmeError, Identifier, LETS_ENCRYPT_PRODUCTION_DIRECTORY, Problem};
+use rustls_acme::{AcmeConfig, AcmeState, EventError, EventOk, OrderError};
 use tokio::sync::Mutex;
 use tracing::{info, warn};
 
@@ -67,7 +68,7 @@ impl Acme {
                 Ok(EventOk::DeployedCachedCert) => self.deployed("from the cache"),
                 Ok(EventOk::DeployedNewCert) => self.deployed("from the authority"),
                 Ok(EventOk::CertCacheStore | EventOk::AccountCacheStore) => {}
-                Err(error) => warn!("no certificate by ACME yet: {error}"),
+                Err(error) => warn!("{}", printable(&explain(&error))),
             }
         }
     }
@@ -78,8 +79,92 @@ impl Acme {
     }
 }
 
+/// What an error means to an operator. The library shows some of its errors as Rust holds them.
+fn explain(error: &EventError<io::Error, io::Error>) -> String {
+    let said = |problem: Option<&Problem>| {
+        let detail = problem.and_then(|problem| problem.detail.clone());
+        detail.unwrap_or_else(|| "it gives no reason".to_owned())
+    };
+    let reason = match error {
+        EventError::AccountCacheLoad(error) | EventError::CertCacheLoad(error) => {
+            return format!("tls.acme_cache cannot be read ({error}): check the permissions of its files");
+        }
+        EventError::AccountCacheStore(error) | EventError::CertCacheStore(error) => {
+            return format!(
+                "tls.acme_cache cannot be written ({error}): the next start requests a new certificate"
+            );
+        }
+        EventError::Order(OrderError::BadAuth(auth)) => {
+            let Identifier::Dns(domain) = &auth.identifier;
+            let problem = auth.challenges.iter().find_map(|challenge| challenge.error.as_ref());
+            format!("the authority did not reach this relay at port 443 of {domain}: {}", said(problem))
+        }
+        EventError::Order(OrderError::BadOrder(order) | OrderError::ProcessingTimeout(order)) => {
+            format!("the authority refuses the order: {}", said(order.error.as_ref()))
+        }
+        EventError::Order(OrderError::Acme(AcmeError::HttpRequest(error))) => {
+            format!("the authority cannot be asked: {}", innermost(&error.to_string()))
+        }
+        EventError::Order(error) => error.to_string(),
+        EventError::CachedCertParse(error) | EventError::NewCertParse(error) => error.to_string(),
+    };
+    format!("no certificate by ACME yet, and it is tried again: {reason}")
+}
+
+/// The text that an error has deep inside, of one that is shown as Rust holds it.
+fn innermost(shown: &str) -> &str {
+    [r#"\"detail\":\""#, r#"\"detail\": \""#, "error: \"", "message: \""]
+        .iter()
+        .find_map(|begin| shown.rsplit_once(begin)?.1.split(['"', '\\']).next())
+        .unwrap_or(shown)
+}
+
 impl fmt::Debug for Acme {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Acme").field("is_ready", &self.is_ready).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rustls_acme::acme::{Auth, AuthStatus, Challenge, ChallengeType};
+
+    use super::*;
+
+    #[test]
+    fn errors_of_the_library_are_shown_without_its_rust() {
+        for (shown, said) in [
+            (
+                r#"http error: ConnectError(TcpConnect(Custom { kind: Uncategorized, error: "no such name" }))"#,
+                "no such name",
+            ),
+            (
+                r#"http error: ConnectError(TcpConnect(Os { code: 111, kind: ConnectionRefused, message: "Connection refused" }))"#,
+                "Connection refused",
+            ),
+            (
+                r#"non 2xx http status: 429 "{\"type\":\"urn:ietf:params:acme:error:rateLimited\",\"detail\":\"too many certificates\"}""#,
+                "too many certificates",
+            ),
+            ("could not determine host from url", "could not determine host from url"),
+        ] {
+            assert_eq!(innermost(shown), said);
+        }
+    }
+
+    #[test]
+    fn an_authority_that_does_not_reach_the_relay_is_told_of_with_its_reason() {
+        let problem = Problem { typ: None, detail: Some("connection refused".to_owned()) };
+        let typ = ChallengeType::TlsAlpn01;
+        let challenge = Challenge { typ, url: String::new(), token: String::new(), error: Some(problem) };
+        let identifier = Identifier::Dns("play.example.org".to_owned());
+        let auth = Auth { status: AuthStatus::Invalid, identifier, challenges: vec![challenge] };
+        assert_eq!(
+            explain(&EventError::Order(OrderError::BadAuth(auth))),
+            "no certificate by ACME yet, and it is tried again: the authority did not reach this relay at port 443 of \
+             play.example.org: connection refused"
+        );
+        let full = explain(&EventError::CertCacheStore(io::ErrorKind::StorageFull.into()));
+        assert!(full.starts_with("tls.acme_cache cannot be written (no storage space)"), "{full}");
     }
 }
