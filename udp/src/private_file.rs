@@ -60,7 +60,7 @@ pub fn append(path: impl AsRef<Path>) -> io::Result<File> {
     {
         let found = file.metadata()?;
         if !found.is_file() || !belongs_to_this_user(&found) {
-            return Err(not_ours());
+            return Err(refusal(&found));
         }
         file.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0o600))?;
     }
@@ -82,7 +82,7 @@ pub fn keep_private(path: impl AsRef<Path>) -> io::Result<()> {
     if found.is_file() {
         return Ok(());
     }
-    Err(not_ours())
+    Err(refusal(&found))
 }
 
 /// Writes a file in one step: a reader finds what was there before, or all of this.
@@ -149,12 +149,13 @@ fn open_stream(path: &Path) -> io::Result<Option<File>> {
     let Some(found) = fs::symlink_metadata(path).ok().filter(is_stream) else { return Ok(None) };
     // Where it is not this user's, opening it could wait for ever.
     if !is_trusted_stream(&found) {
-        return Err(not_ours());
+        return Err(refusal(&found));
     }
     let stream = open_at_place(&mut options, path)?;
     // Something else may have come in its place.
-    let is_trusted = stream.metadata().is_ok_and(|found| is_stream(&found) && is_trusted_stream(&found));
-    if is_trusted { Ok(Some(stream)) } else { Err(not_ours()) }
+    let found = stream.metadata()?;
+    let is_trusted = is_stream(&found) && is_trusted_stream(&found);
+    if is_trusted { Ok(Some(stream)) } else { Err(refusal(&found)) }
 }
 
 #[cfg(not(unix))]
@@ -176,8 +177,19 @@ fn belongs_to_this_user(found: &fs::Metadata) -> bool {
     std::os::unix::fs::MetadataExt::uid(found) == rustix::process::geteuid().as_raw()
 }
 
-fn not_ours() -> io::Error {
-    io::Error::new(io::ErrorKind::PermissionDenied, "it belongs to another user, or is no file")
+/// Why something is not written to.
+fn refusal(found: &fs::Metadata) -> io::Error {
+    #[cfg(unix)]
+    let is_ours = belongs_to_this_user(found);
+    #[cfg(not(unix))]
+    let is_ours = true;
+    let reason = match found.file_type() {
+        _ if !is_ours => "it belongs to another user",
+        kind if kind.is_symlink() => "it is a symbolic link",
+        kind if kind.is_dir() => "it is a directory",
+        _ => "it is no file",
+    };
+    io::Error::new(io::ErrorKind::PermissionDenied, reason)
 }
 
 /// Makes a file with a name of its own beside another one.
@@ -346,8 +358,27 @@ mod tests {
                 std::os::unix::fs::chown(path, Some(65_534), None).unwrap();
             }
             assert!(append(&file).is_err() && append(&stream).is_err() && create(&stream).is_err());
-            assert!(keep_private(&file).is_err() && is_exposed(&file));
+            for refused in [append(&file).map(drop), create(&stream).map(drop), keep_private(&file)] {
+                assert_eq!(refused.unwrap_err().to_string(), "it belongs to another user");
+            }
+            assert!(is_exposed(&file));
             assert_eq!(fs::read(&file).unwrap(), b"theirs");
+        }
+        drop(reader);
+        fs::remove_dir_all(directory).unwrap();
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_is_no_file_is_refused_with_what_it_is() {
+        let directory = directory("kinds");
+        let (link, stream) = (directory.join("link"), directory.join("pipe"));
+        std::os::unix::fs::symlink("/etc/hostname", &link).unwrap();
+        let reader = pipe(&stream);
+        for (path, reason) in
+            [(&directory, "it is a directory"), (&link, "it is a symbolic link"), (&stream, "it is no file")]
+        {
+            assert_eq!(keep_private(path).unwrap_err().to_string(), reason);
         }
         drop(reader);
         fs::remove_dir_all(directory).unwrap();

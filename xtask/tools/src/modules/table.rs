@@ -441,11 +441,23 @@ const FOREIGN: &[Foreign] = &[
     Foreign { root: "relay/src/lib.rs", path: &["rakwire", "endpoint"], only_in: "front::tests" },
 ];
 
-/// The crates whose files hold keys and the traffic of others, and what makes a file there: one module of another crate alone may, but for
-/// those that a peer sends.
-const PRIVATE: [&str; 4] = ["relay/src/lib.rs", "relay/src/main.rs", "native/src/lib.rs", "cli/src/main.rs"];
-const MAKERS: [&[&str]; 6] = [
+/// The crates whose files hold keys and the traffic of others, and the one module that makes them there. Files that a peer sends are no such
+/// files: a store of the plugins makes them.
+const PRIVATE: [(&str, &str); 9] = [
+    ("relay/src/lib.rs", PRIVATE_FILE),
+    ("relay/src/main.rs", PRIVATE_FILE),
+    ("native/src/lib.rs", PRIVATE_FILE),
+    ("cli/src/main.rs", PRIVATE_FILE),
+    ("udp/src/lib.rs", "private_file"),
+    ("plugins/src/lib.rs", "directory::store"),
+    ("snowfight/server/src/lib.rs", PRIVATE_FILE),
+    ("snowfight/server/src/bin/snowfight-client.rs", PRIVATE_FILE),
+    ("snowfight/server/src/bin/snowfight-server.rs", PRIVATE_FILE),
+];
+const PRIVATE_FILE: &str = "rakwire_udp::private_file";
+const MAKERS: [&[&str]; 7] = [
     &["std", "fs", "write"],
+    &["std", "fs", "copy"],
     &["std", "fs", "File", "create"],
     &["std", "fs", "File", "create_new"],
     &["std", "fs", "File", "options"],
@@ -457,7 +469,7 @@ const MAKERS: [&[&str]; 6] = [
 pub(super) fn foreign(root: &str) -> Vec<Foreign> {
     let private = PRIVATE
         .into_iter()
-        .filter(|private| *private == root)
-        .flat_map(|root| MAKERS.map(|path| Foreign { root, path, only_in: "rakwire_udp::private_file" }));
+        .filter(|(private, _)| *private == root)
+        .flat_map(|(root, only_in)| MAKERS.map(|path| Foreign { root, path, only_in }));
     FOREIGN.iter().copied().filter(|rule| rule.root == root).chain(private).collect()
 }
