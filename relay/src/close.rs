@@ -1,5 +1,7 @@
 //! Why a connection of a client ends: the WebSocket close code and its text.
 
+use rakwire_udp::printable;
+
 use crate::flow::FlowEnd;
 use crate::target::TargetName;
 
@@ -141,7 +143,7 @@ impl CloseReason {
         match self {
             Self::MissingTarget => "no target given; connect to /ws?target=NAME".to_owned(),
             Self::UnknownTarget { requested, offered } => {
-                let requested = shorten(requested.escape_debug().to_string(), ECHO_MAX);
+                let requested = shorten(printable(requested), ECHO_MAX);
                 let offered: Vec<&str> = offered.iter().map(TargetName::as_str).collect();
                 format!("unknown target '{requested}'; this relay offers: {}", offered.join(", "))
             }
@@ -241,6 +243,10 @@ mod tests {
         assert_eq!(
             unknown("a\n\u{1b}[2J", &["game"]),
             "unknown target 'a\\n\\u{1b}[2J'; this relay offers: game"
+        );
+        assert_eq!(
+            unknown("\u{202e}it's", &["game"]),
+            "unknown target '\\u{202e}it's'; this relay offers: game"
         );
     }
 

@@ -1,15 +1,17 @@
 //! What `rakwire-native` and `rakwire-relay` have in common: fragmentation of datagrams that are larger than the path, the
-//! [headers of the PROXY protocol](proxy), [files that only their owner may read](private_file), and [text of others](printable()).
+//! [headers of the PROXY protocol](proxy), [files that only their owner may read](private_file), [paths from the network](is_portable_path()), and [text of others](printable()).
 //!
 //! The MTU of a reliable message cannot change once it was sent, so routers may fragment every datagram but the probes of the
 //! handshake (docs/raknet.md#path-mtu).
 
 #![forbid(unsafe_code)]
 
+mod portable_path;
 mod printable;
 pub mod private_file;
 pub mod proxy;
 
+pub use portable_path::is_portable_path;
 pub use printable::printable;
 
 use std::io;

@@ -76,7 +76,7 @@ const OURS: [(&str, &[&str]); 18] = [
     ("rakwire-cli", &["rakwire", "rakwire-native", "rakwire-plugins", "rakwire-udp"]),
     ("rakwire-embassy", &["rakwire"]),
     ("rakwire-wasm", &["rakwire"]),
-    ("rakwire-plugins", &["rakwire", "rakwire-native"]),
+    ("rakwire-plugins", &["rakwire", "rakwire-native", "rakwire-udp"]),
     ("rakwire-relay", &["rakwire", "rakwire-udp"]),
     ("rakwire-udp", &["rakwire"]),
     ("rakwire-interop", &[]),

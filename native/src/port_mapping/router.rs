@@ -8,6 +8,7 @@ use crab_nat::{GatewayAddress, InternetProtocol, PortMappingType, natpmp};
 use igd_next::aio::Gateway;
 use igd_next::aio::tokio::{Tokio, search_gateway};
 use igd_next::{AddPortError, PortMappingProtocol, SearchOptions};
+use rakwire_udp::printable;
 
 use super::error::PortMappingError;
 use super::mapped::{MappedPort, MappingProtocol};
@@ -231,5 +232,5 @@ fn usable(ip: IpAddr, port: u16) -> Result<SocketAddr, String> {
 
 /// Errors may repeat whatever the router said.
 fn brief(error: &dyn std::fmt::Display) -> String {
-    error.to_string().chars().filter(|character| !character.is_control()).take(LONGEST_REASON).collect()
+    printable(&error.to_string().chars().take(LONGEST_REASON).collect::<String>())
 }

@@ -20,7 +20,8 @@ pub enum DirectoryError {
     Link(PathBuf),
     /// It has something that is neither a file nor a directory.
     NoFile(PathBuf),
-    /// A file has a name that other systems may not have (see [`check_path`](crate::files::check_path)).
+    /// A file has a name that other systems may not have (see [`check_path`](crate::files::check_path) and
+    /// [`is_portable_path`](rakwire_udp::is_portable_path)).
     BadName(PathBuf),
     /// There are more than 4,294,967,295 files.
     TooManyFiles,
@@ -41,8 +42,9 @@ impl core::fmt::Display for DirectoryError {
             Self::NoFile(path) => write!(f, "{} is no file and no directory, {not_sent}", shown(path)),
             Self::BadName(path) => write!(
                 f,
-                "{} has a name that cannot be sent: up to 255 bytes of UTF-8 without backslashes, colons and control \
-                 characters; rename it",
+                "{} has a name that cannot be sent: up to 255 bytes of UTF-8 without control characters, and none \
+                 that Windows gives another meaning, as aux.txt, those with one of < > : \" | ? * \\ and those with a dot or a space \
+                 at the end; rename it",
                 shown(path)
             ),
             Self::TooManyFiles => f.write_str("there are too many files"),

@@ -28,13 +28,11 @@
 //! ```
 
 mod error;
-mod names;
 mod patches;
 mod source;
 mod store;
 mod usage;
 
-use std::format;
 use std::path::Path;
 use std::prelude::rust_2024::*;
 
@@ -48,6 +46,5 @@ const PARTS: &str = ".rakwire-part";
 
 /// A path as text that is safe to print.
 fn shown(path: &Path) -> String {
-    let text = path.to_string_lossy();
-    format!("{}", text.escape_debug()).replace("\\'", "'")
+    rakwire_udp::printable(&path.to_string_lossy())
 }

@@ -7,6 +7,7 @@ use std::prelude::rust_2024::*;
 use std::{array, format, vec};
 
 use crate::files::{BASE_LENGTH, DIGEST_LENGTH, Entry, Source, StorageError, Totals, check_path};
+use rakwire_udp::is_portable_path;
 use sha2::{Digest, Sha256};
 
 use super::error::DirectoryError;
@@ -149,7 +150,7 @@ impl SourceFile {
 fn relative(root: &Path, file: &Path) -> Option<String> {
     let parts = file.strip_prefix(root).ok()?.iter().map(|part| part.to_str());
     let path = parts.collect::<Option<Vec<_>>>()?.join("/");
-    check_path(path.as_bytes()).map(str::to_owned)
+    check_path(path.as_bytes()).filter(|path| is_portable_path(path)).map(str::to_owned)
 }
 
 /// Opens a file that is not a link.

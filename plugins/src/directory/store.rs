@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 use std::prelude::rust_2024::*;
 
 use crate::files::{Entry, PatchStep, StorageError, Store};
+use rakwire_udp::is_portable_path;
 use sha2::{Digest, Sha256};
 
 use super::error::DirectoryError;
-use super::names::mean_files_to_windows;
 use super::patches::{self, Patcher, StepError};
 use super::usage::{DirectoryLimit, DirectoryLimits, Usage};
 use super::{PARTS, shown};
@@ -159,7 +159,7 @@ impl DirectoryStore {
         if name.split('/').next().is_some_and(|first| first.eq_ignore_ascii_case(PARTS)) {
             return Err(io::Error::other("the name is kept for parts of files"));
         }
-        if cfg!(windows) && !mean_files_to_windows(name) {
+        if !is_portable_path(name) {
             return Err(io::Error::other("Windows gives the name another meaning"));
         }
         let path = self.place(name)?;
@@ -578,6 +578,17 @@ mod tests {
             assert_eq!(begin(&mut store, 0, path), Err(StorageError), "{path}");
         }
         begin(&mut store, 0, ".rakwire-parts/a").expect("a part");
+        fs::remove_dir_all(&store.root).expect("it is there");
+    }
+
+    /// What is received here may go on to another system, and its directory may be that of one.
+    #[test]
+    fn names_that_windows_gives_another_meaning_are_refused_on_every_system() {
+        let mut store = store("windows", 3);
+        for path in ["aux.txt", "maps/NUL", "ice.", "a /b", "what?", "a|b", ".. /up"] {
+            assert_eq!(begin(&mut store, 0, path), Err(StorageError), "{path}");
+        }
+        begin(&mut store, 0, "maps/auxiliary.txt").expect("a part");
         fs::remove_dir_all(&store.root).expect("it is there");
     }
 

@@ -2,6 +2,7 @@
 
 use rakwire_relay::clients::{BanList, ClientList, EndedFlows};
 use rakwire_relay::config::Loaded;
+use rakwire_udp::printable;
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
@@ -80,9 +81,9 @@ fn request(socket: &SocketArgs, method: &str, path: &str, body: &str) -> Result<
     let (head, body) = answer.split_once("\r\n\r\n").unwrap_or((&answer, ""));
     match head.split_whitespace().nth(1) {
         Some("200" | "204") => Ok(body.to_owned()),
-        Some("400") => Err(Failure::Misconfigured(body.trim_end().escape_debug().to_string())),
+        Some("400") => Err(Failure::Misconfigured(printable(body.trim_end()))),
         _ => {
-            let line = head.lines().next().unwrap_or_default().escape_debug().to_string();
+            let line = printable(head.lines().next().unwrap_or_default());
             Err(Failure::Misconfigured(format!("unexpected answer from {}: {line}", socket.display())))
         }
     }

@@ -1,5 +1,5 @@
 //! The static files of `--serve`: regular files of the directory alone, and none whose name, or that of a directory on the way,
-//! begins with a dot.
+//! begins with a dot or has another meaning for Windows.
 
 use std::borrow::Cow;
 use std::ffi::OsStr;
@@ -15,6 +15,7 @@ use axum::http::header::{
 use axum::http::{StatusCode, Uri};
 use axum::middleware::{Next, from_fn, from_fn_with_state, map_response};
 use axum::response::{IntoResponse, Response};
+use rakwire_udp::is_portable_path;
 use tower_http::services::ServeDir;
 
 /// The types of files for which the file service has those of other uses of the ending, or names that are out of date.
@@ -71,7 +72,7 @@ fn is_served(root: &Path, path: &str) -> Option<bool> {
     // It may be a link that leads elsewhere after an update.
     let root = root.canonicalize().ok()?;
     let relative = Path::new(path.trim_start_matches('/'));
-    if !has_plain_names(relative) {
+    if !has_plain_names(relative) || !is_portable_path(path) {
         return Some(false);
     }
     let found = match root.join(relative).canonicalize() {

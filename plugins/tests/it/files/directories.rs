@@ -100,6 +100,14 @@ fn a_directory_with_a_link_or_a_bad_name_is_not_sent() {
         matches!(error, DirectoryError::BadName(_)) && error.to_string().contains("a\\nb has"),
         "{error}"
     );
+    for name in ["aux.txt", "what?", "ice."] {
+        let error =
+            DirectorySource::read(&Directory::new("reserved").with(name, b"").0).expect_err("a bad name");
+        assert!(
+            matches!(error, DirectoryError::BadName(_)) && error.to_string().contains("Windows"),
+            "{name}: {error}"
+        );
+    }
     let missing = DirectorySource::read(named.0.join("missing")).expect_err("nothing");
     assert!(matches!(missing, DirectoryError::CannotRead(..)), "{missing}");
 }

@@ -1,4 +1,5 @@
-//! Names that Windows gives another meaning, whichever directory they are in.
+//! Names of files that come from the network or go to another system: those that Windows gives another meaning are refused on every
+//! system, whichever directory they are in.
 
 /// Devices, with whatever extension (Microsoft, "Naming Files, Paths, and Namespaces").
 const DEVICES: [&str; 6] = ["CON", "PRN", "AUX", "NUL", "CONIN$", "CONOUT$"];
@@ -6,14 +7,24 @@ const DEVICES: [&str; 6] = ["CON", "PRN", "AUX", "NUL", "CONIN$", "CONOUT$"];
 /// Devices with a number.
 const NUMBERED: [&str; 2] = ["COM", "LPT"];
 
-/// Returns whether the path of a file means that file to Windows, too.
-pub(super) fn mean_files_to_windows(path: &str) -> bool {
+/// Returns whether a path with `/` between its names means the same file to every system, Windows included.
+///
+/// ```
+/// use rakwire_udp::is_portable_path;
+///
+/// assert!(is_portable_path("maps/ice.json"));
+/// assert!(["aux.txt", "maps/ice.json.", "a:b", "a\\b"].into_iter().all(|path| !is_portable_path(path)));
+/// ```
+#[must_use]
+pub fn is_portable_path(path: &str) -> bool {
     path.split('/').all(is_name)
 }
 
-/// Dots and spaces at the end are dropped there, so that `.. ` is the directory above.
+/// Dots and spaces at the end are dropped by Windows, so that `.. ` is the directory above. What follows a colon is a part of a file.
 fn is_name(name: &str) -> bool {
-    !name.ends_with(['.', ' ']) && !name.contains(['<', '>', '"', '|', '?', '*']) && !is_device(name)
+    const OTHERS: [char; 8] = ['<', '>', ':', '"', '|', '?', '*', '\\'];
+    let has_others = name.contains(|character: char| OTHERS.contains(&character) || character.is_control());
+    !name.ends_with(['.', ' ']) && !has_others && !is_device(name)
 }
 
 fn is_device(name: &str) -> bool {
@@ -33,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn devices_and_names_that_are_shortened_are_told_from_files() {
+    fn devices_and_names_with_another_meaning_are_no_portable_paths() {
         for path in [
             "a",
             "maps/ice.json",
@@ -46,7 +57,7 @@ mod tests {
             "nullable/aux2",
             "comé",
         ] {
-            assert!(mean_files_to_windows(path), "{path}");
+            assert!(is_portable_path(path), "{path}");
         }
         let others = [
             "con",
@@ -69,9 +80,14 @@ mod tests {
             "a?",
             "*",
             "\"a\"",
+            "a:b",
+            "c:/a",
+            "index.html::$DATA",
+            "a\\b",
+            "a\nb",
         ];
         for path in others {
-            assert!(!mean_files_to_windows(path), "{path}");
+            assert!(!is_portable_path(path), "{path}");
         }
     }
 }
