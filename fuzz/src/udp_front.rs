@@ -64,7 +64,7 @@ impl Admit for Places {
             source: Source::Shared,
             proxy_protocol: self.proxy_protocol,
             idle_timeout: IDLE_TIMEOUT,
-            max_datagram: 1_472,
+            max_datagram: 1_492,
             rate: Some(Rate { datagrams: number(10), bytes: number(10_000) }),
             permit: Place { _held: Arc::clone(&self.free) },
         })

@@ -11,6 +11,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use ipnet::IpNet;
+use rakwire::wire::IP_UDP_OVERHEAD;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 use toml::Table;
@@ -19,7 +20,7 @@ use super::duration;
 use crate::admission::AllowedOrigin;
 use crate::flow::{FlowLimits, Rate, Source};
 use crate::listen::ListenAddress;
-use crate::protocol::ProtocolKind;
+use crate::protocol::{LARGEST_PAYLOAD, ProtocolKind};
 use crate::syntax;
 use crate::target::{HostPort, TargetName, TargetSpec};
 
@@ -307,7 +308,8 @@ impl Default for TokensConfig {
 pub struct Limits {
     /// The maximum number of connected clients.
     pub max_clients: usize,
-    /// The longest datagram of a client, in bytes of payload; at most [`UDP_PAYLOAD_MAX`].
+    /// The longest datagram of a client, in bytes of payload; at most [`UDP_PAYLOAD_MAX`]. Of a target with
+    /// [`ProtocolKind::RakNet`] it may be up to 28 bytes longer, but not longer than 1,492 bytes for that.
     pub max_datagram: usize,
     /// The length of the queue in each direction of a client; a full queue drops its oldest datagram.
     pub queue: NonZeroUsize,
@@ -344,7 +346,7 @@ impl Limits {
     /// The limits of a flow to a target.
     pub(crate) fn of_flow(&self, target: &Target) -> FlowLimits {
         FlowLimits {
-            max_datagram: self.max_datagram,
+            max_datagram: self.longest_datagram(target.kind),
             queue: self.queue,
             queue_bytes: target.queue_bytes,
             queue_age: target.queue_age,
@@ -353,6 +355,22 @@ impl Limits {
             resume_within: target.resume_within,
             rate: self.rate(),
         }
+    }
+
+    /// The longest datagram of a client whose target speaks this protocol. RakNets count the headers below their datagrams
+    /// differently, some not at all, so that of RakNet a datagram may be as long as the MTU that the relay lets both ends agree on.
+    pub(crate) fn longest_datagram(&self, kind: ProtocolKind) -> usize {
+        match kind {
+            ProtocolKind::RakNet => {
+                self.max_datagram.max(usize::from(self.payload_max().saturating_add(IP_UDP_OVERHEAD)))
+            }
+            ProtocolKind::GameProtocol | ProtocolKind::Raw => self.max_datagram,
+        }
+    }
+
+    /// The longest datagram of RakNet's handshake, without IP and UDP headers.
+    pub(crate) fn payload_max(&self) -> u16 {
+        u16::try_from(self.max_datagram).unwrap_or(LARGEST_PAYLOAD).min(LARGEST_PAYLOAD)
     }
 
     /// How much a client may send; `None` is no limit.

@@ -334,7 +334,7 @@ pub const OPTIONS: &[OptionInfo] = &[
         "max-datagram",
         number("bytes", 1, UDP_PAYLOAD_MAX as u64),
         Change::Reload,
-        "The longest datagram that a client may send",
+        "The longest datagram that a client may send; to targets of RakNet it may be 28 bytes longer, up to 1492",
     ),
     option(
         "limits.queue",

@@ -373,3 +373,17 @@ fn the_certificate_of_data_channels_is_made_once_and_kept() {
     assert_eq!(*config.make_webrtc_certificate().unwrap().fingerprint(), made);
     fs::remove_file(&path).unwrap();
 }
+
+/// An MTU of 1,492 is one of 1,464 bytes for RakNets that count the headers of IPv4 and UDP, and of 1,492 for those that do not.
+#[test]
+fn datagrams_of_raknet_may_be_as_long_as_the_mtu() {
+    let longest = |max_datagram| {
+        let limits = Limits { max_datagram, ..Limits::default() };
+        [ProtocolKind::RakNet, ProtocolKind::GameProtocol, ProtocolKind::Raw]
+            .map(|it| limits.longest_datagram(it))
+    };
+    assert_eq!(longest(Limits::default().max_datagram), [1_492, 1_472, 1_472]);
+    assert_eq!(longest(1_200), [1_228, 1_200, 1_200]);
+    assert_eq!(longest(9_000), [9_000; 3]);
+    assert_eq!(longest(65_507), [65_507; 3]);
+}

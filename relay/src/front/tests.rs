@@ -84,7 +84,7 @@ impl Admit for Places {
             source,
             proxy_protocol,
             idle_timeout,
-            max_datagram: 1_472,
+            max_datagram: 1_492,
             rate,
             permit,
         })

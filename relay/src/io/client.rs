@@ -16,7 +16,7 @@ use crate::admission::{Forbidden, Grant, PageOrigin, Permission, Refusal, Reques
 use crate::close::{BANNED, CloseReason};
 use crate::flow::{Flow, FlowEnd, FromClient, Inspect, ProxyHeader, Secret, Setup};
 use crate::now::Now;
-use crate::protocol::{Awareness, Handshake, LARGEST_PAYLOAD, ProtocolKind, largest_behind};
+use crate::protocol::{Awareness, Handshake, ProtocolKind, largest_behind};
 
 /// How long a client waits for the slot of one that is gone.
 pub(super) const EVICTION_TIMEOUT: Duration = Duration::from_secs(1);
@@ -148,7 +148,7 @@ fn count(app: &App, opening: &Opening) -> Result<(), CloseReason> {
 async fn relay(app: &App, connection: Box<Connection>, grant: &Grant, opening: &Opening) {
     let target = &*grant.target;
     let source = target.settings.source.into();
-    let max_datagram = grant.limits.max_datagram;
+    let max_datagram = grant.limits.longest_datagram(target.settings.kind);
     let server = ServerSocket::connect(target.address, grant.client.ip(), source, max_datagram);
     let server = match server.await {
         Ok(server) => server,
@@ -287,15 +287,10 @@ fn awareness(app: &App, grant: &Grant, proxy_header: Option<&ProxyHeader>) -> Op
         return None;
     }
     let pongs = app.probes.pongs(&grant.target);
-    let payload_max = payload_max(grant.limits.max_datagram)
-        .min(largest_behind(proxy_header.map_or(0, ProxyHeader::length)));
+    let payload_max =
+        grant.limits.payload_max().min(largest_behind(proxy_header.map_or(0, ProxyHeader::length)));
     let handshake = Handshake { payload_max, ..Handshake::default() };
     Some(Box::new(Awareness::new(kind, handshake, pongs, Instant::now())))
-}
-
-/// The longest datagram of a handshake that a relay with this limit passes.
-pub(crate) fn payload_max(max_datagram: usize) -> u16 {
-    u16::try_from(max_datagram).unwrap_or(LARGEST_PAYLOAD).min(LARGEST_PAYLOAD)
 }
 
 /// A secret for a new flow; none without random bytes, and then nobody can come back to it.

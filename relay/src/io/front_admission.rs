@@ -10,7 +10,7 @@ use tokio_util::task::task_tracker::TaskTrackerToken;
 use tracing::info;
 
 use super::app::App;
-use super::client::{EVICTION_TIMEOUT, payload_max};
+use super::client::EVICTION_TIMEOUT;
 use super::open_flows::{Ender, OpenFlowGuard};
 use crate::admission::{Forbidden, Grant, Refusal, UdpCandidate};
 use crate::close::BANNED;
@@ -156,7 +156,7 @@ impl Admit for FrontAdmission {
             source: grant.target.settings.source.into(),
             proxy_protocol: grant.target.settings.proxy_protocol,
             idle_timeout: grant.limits.idle_timeout,
-            max_datagram: grant.limits.max_datagram,
+            max_datagram: grant.limits.longest_datagram(grant.target.settings.kind),
             rate: grant.limits.rate(),
             permit: FrontPermit {
                 app,
@@ -181,7 +181,7 @@ impl Admit for FrontAdmission {
         let (target, limits) = self.app.admission.udp_target(&self.target)?;
         Some(Offer {
             pongs: self.app.probes.pongs(&target),
-            payload_max: payload_max(limits.max_datagram),
+            payload_max: limits.payload_max(),
             announced_to: target.settings.proxy_protocol.then_some(target.address),
         })
     }

@@ -38,7 +38,7 @@ impl Admit for Everyone {
             source: Source::Shared,
             proxy_protocol: false,
             idle_timeout: Duration::from_secs(60),
-            max_datagram: 1_472,
+            max_datagram: 1_492,
             rate: None,
             permit: (),
         })

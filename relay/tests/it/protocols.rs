@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use rakwire::raknet::Guid;
 use rakwire::wire::offline::{ClientSecurity, Offline, PingScope, ServerSecurity};
-use rakwire::wire::{Reader, Wire, Writer};
-use rakwire_relay::DropReason;
+use rakwire::wire::{MAX_MTU, Reader, Wire, Writer};
 use rakwire_relay::protocol::ProtocolKind;
+use rakwire_relay::{DropReason, Relay};
 use tokio::time::sleep;
 
 use crate::support::{Client, Running, Server, config, game, within};
@@ -106,6 +106,60 @@ async fn datagrams_of_a_raknet_connection_pass_once_the_server_has_accepted_it()
     flow.answer(&reply_2).await;
     flow.ask(&CONNECTED).await;
     assert_eq!(flow.drops(), 2);
+}
+
+/// RakNets that count no headers send as many bytes as the MTU has.
+#[tokio::test]
+async fn a_client_may_send_datagrams_as_long_as_the_mtu() {
+    let server = Server::bind().await;
+    let relay = relay(ProtocolKind::RakNet, &server).await;
+    let client = relay.client().await;
+    let request_1 = bytes(&Offline::Request1 { protocol: 11, mtu: MAX_MTU });
+    let mut flow = Flow::begin(relay, server, client, &request_1).await;
+    let reply_2 = bytes(&Offline::Reply2 { guid: SERVER, client: flow.from, mtu: MAX_MTU, answer: None });
+    flow.answer(&reply_2).await;
+    for length in [1_473, 1_480, MAX_MTU.into()] {
+        flow.ask(&vec![0x84; length]).await;
+    }
+    flow.client.send(&[0x84; MAX_MTU as usize + 1]).await;
+    assert_eq!(flow.client.closed().await.0, 1009);
+}
+
+#[tokio::test]
+async fn a_client_of_the_front_may_send_datagrams_as_long_as_the_mtu() {
+    let server = Server::bind().await;
+    let mut config = config(server.address());
+    game(&mut config).kind = ProtocolKind::RakNet;
+    config.udp.listen = Some("127.0.0.1:0".parse().unwrap());
+    let bound = Relay::bind(config).await.unwrap();
+    let front = bound.udp_addr().unwrap();
+    tokio::spawn(bound.run(std::future::pending()));
+
+    let client = Server::bind().await;
+    client.send(&bytes(&Offline::Request1 { protocol: 11, mtu: MAX_MTU }), front).await;
+    let (reply, _) = client.receive().await;
+    let Some(Offline::Reply1 { security: ServerSecurity::Cookie(cookie), .. }) = offline(&reply) else {
+        panic!("{reply:02x?}")
+    };
+    let security = ClientSecurity::Cookie(cookie);
+    let request_2 = Offline::Request2 { security, server: front, mtu: MAX_MTU, guid: CLIENT };
+    client.send(&bytes(&request_2), front).await;
+    let (_, flow) = next(&server).await;
+    let reply_1 = Offline::Reply1 { guid: SERVER, security: ServerSecurity::None, mtu: MAX_MTU };
+    server.send(&bytes(&reply_1), flow).await;
+    let _request_2 = next(&server).await;
+    let reply_2 = Offline::Reply2 { guid: SERVER, client: flow, mtu: MAX_MTU, answer: None };
+    server.send(&bytes(&reply_2), flow).await;
+    let _reply_2 = client.receive().await;
+
+    for length in [1_473, 1_480, MAX_MTU.into()] {
+        let datagram = vec![0x84; length];
+        client.send(&datagram, front).await;
+        assert_eq!(next(&server).await, (datagram, flow));
+    }
+    client.send(&[0x84; MAX_MTU as usize + 1], front).await;
+    client.send(&CONNECTED, front).await;
+    assert_eq!(next(&server).await.0, CONNECTED, "what is longer goes nowhere");
 }
 
 /// Whom the server has accepted says nothing of another client.
