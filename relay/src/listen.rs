@@ -85,7 +85,7 @@ impl FromStr for ListenAddress {
     type Err = ListenSyntaxError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        if let Ok(address) = text.parse() {
+        if let Ok(address) = syntax::socket_address(text) {
             return Ok(Self::Address(address));
         }
         let (host, port) = text.rsplit_once(':').ok_or(ListenSyntaxError)?;
@@ -134,6 +134,17 @@ impl<'de> Deserialize<'de> for ListenAddress {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The loopback interface is the first one everywhere.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn an_address_may_have_the_name_of_its_interface() {
+        let listen: ListenAddress = "[fe80::1%lo]:8080".parse().unwrap();
+        assert_eq!(listen.address(), Some("[fe80::1%1]:8080".parse().unwrap()));
+        for text in ["[fe80::1%nothing0]:8080", "[name:x%lo]:8080", "[fe80::1%]:8080"] {
+            assert!(text.parse::<ListenAddress>().is_err(), "{text}");
+        }
+    }
 
     #[test]
     fn addresses_and_names_are_told_apart() {

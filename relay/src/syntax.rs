@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::marker::PhantomData;
-use std::net::IpAddr;
+use std::net::{AddrParseError, IpAddr, Ipv6Addr, SocketAddr, ToSocketAddrs as _};
 use std::str::FromStr;
 
 use ipnet::IpNet;
@@ -30,6 +30,35 @@ where
     }
 
     deserializer.deserialize_str(Text(PhantomData))
+}
+
+/// An address and a port. That of a link-local address may have the name of its interface, `[fe80::1%eth0]:8080`, whose number the
+/// system knows.
+pub(crate) fn socket_address(text: &str) -> Result<SocketAddr, AddrParseError> {
+    text.parse().or_else(|error| zoned_address(text).ok_or(error))
+}
+
+fn zoned_address(text: &str) -> Option<SocketAddr> {
+    let host = rakwire::split_zoned_host(text)?;
+    let (address, _) = host.0.split_once('%')?;
+    // Anything else is a name to the resolver.
+    address.parse::<Ipv6Addr>().ok()?;
+    host.to_socket_addrs().ok()?.next()
+}
+
+/// Reads an optional [`socket_address`].
+pub(crate) fn listen<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<SocketAddr>, D::Error> {
+    struct Text(SocketAddr);
+
+    impl FromStr for Text {
+        type Err = AddrParseError;
+
+        fn from_str(text: &str) -> Result<Self, Self::Err> {
+            socket_address(text).map(Self)
+        }
+    }
+
+    from_text(deserializer).map(|Text(address)| Some(address))
 }
 
 /// Addresses and networks.

@@ -11,7 +11,7 @@ use tokio::time::timeout;
 use tracing::warn;
 
 use crate::config::{Config, ConfigError, SPARE_ADDRESSES_MAX, Target, TargetSource};
-use crate::target::{AddressClass, AddressError, HostPort, TargetName, canonical, classify};
+use crate::target::{self, AddressClass, AddressError, HostPort, TargetName, canonical, classify};
 
 /// A target with the address for its next clients. A flow keeps the one that it began with.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -273,7 +273,13 @@ fn allowed(target: &Target, host: &HostPort) -> AddressClass {
 }
 
 fn is_usable(address: SocketAddr, target: &Target, host: &HostPort) -> bool {
-    classify(address.ip()) <= allowed(target, host) && has_source(address, target)
+    let is_allowed = classify(address.ip()) <= allowed(target, host) || is_neighbour(address, host);
+    is_allowed && has_source(address, target)
+}
+
+/// Whether it is link-local, and written with its interface, as no name of somebody else's DNS stands for it.
+fn is_neighbour(address: SocketAddr, host: &HostPort) -> bool {
+    rakwire::split_zoned_host(host.as_str()).is_some() && target::is_neighbour(address.ip())
 }
 
 /// Whether the datagrams of clients to this address can have the source that the target is to see.
@@ -339,6 +345,22 @@ mod tests {
         assert_eq!(port(&third), 3);
         assert_eq!(port(&over(&third, &[1, 2, 3])), 3, "it stays while it is up");
         assert_eq!(port(&over(&third, &[2, 1])), 1, "in their order");
+    }
+
+    /// The loopback interface is the first one everywhere.
+    #[cfg(target_os = "linux")]
+    #[tokio::test]
+    async fn addresses_of_a_target_may_have_the_name_of_their_interface() {
+        let zoned = ["[fe80::1%lo]:1", "[fe80::2%1]:2", "[fd00::3%1]:3", "[::1%1]:4"];
+        let targets = with_spares(&zoned).await.unwrap();
+        let target = targets.find("game").unwrap();
+        let expected = ["[fe80::1%1]:1", "[fe80::2%1]:2"].map(|text| text.parse().unwrap());
+        assert_eq!(target.addresses[..2], expected);
+        assert_eq!(target.addresses.len(), 4);
+        assert_eq!(target.address, expected[0]);
+        for text in ["[fe80::1%nothing0]:1", "[fe80::a9fe:a9fe%lo]:1", "[ff02::1%lo]:1", "[fe80::1]:1"] {
+            assert!(with_spares(&[text]).await.is_err(), "{text}");
+        }
     }
 
     #[tokio::test]

@@ -489,6 +489,7 @@ pub struct WebTransportConfig {
     /// Whether it is served.
     pub mode: WebTransportMode,
     /// The UDP address to listen on, if not the address and port of [`Config::listen`].
+    #[serde(deserialize_with = "syntax::listen")]
     pub listen: Option<SocketAddr>,
     /// The UDP port that pages are told, of data channels too, if not the one of the relay. Pages that ask through a trusted
     /// proxy are told none without it.
@@ -515,6 +516,7 @@ pub enum WebTransportMode {
 #[non_exhaustive]
 pub struct UdpConfig {
     /// The address to listen on; without it there is no front. Port 0 picks a free one.
+    #[serde(deserialize_with = "syntax::listen")]
     pub listen: Option<SocketAddr>,
     /// The target behind it, if there are several.
     pub target: Option<TargetName>,
@@ -625,6 +627,7 @@ impl Default for DiscoveryConfig {
 #[non_exhaustive]
 pub struct AdminConfig {
     /// The address for metrics and health.
+    #[serde(deserialize_with = "syntax::listen")]
     pub listen: Option<SocketAddr>,
     /// The Unix socket for orders of the operator.
     pub socket: Option<PathBuf>,

@@ -71,6 +71,17 @@ const METADATA_V6: [Ipv6Addr; 3] = [
     Ipv6Addr::new(0xfd00, 0x42, 0, 0, 0, 0, 0, 0x42),
 ];
 
+/// OpenStack's, which is link-local.
+const METADATA_LINK_LOCAL: Ipv6Addr = Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0xa9fe, 0xa9fe);
+
+/// Whether it is that of a machine on the same link, which is meant where the configuration names the interface besides.
+pub(crate) const fn is_neighbour(ip: IpAddr) -> bool {
+    match ip {
+        IpAddr::V4(_) => false,
+        IpAddr::V6(ip) => ip.is_unicast_link_local() && ip.to_bits() != METADATA_LINK_LOCAL.to_bits(),
+    }
+}
+
 /// The class of an address, or of the IPv4 address that it stands for.
 pub(crate) fn classify(ip: IpAddr) -> AddressClass {
     match ip {

@@ -4,5 +4,5 @@ mod address;
 mod name;
 
 pub use address::AddressError;
-pub(crate) use address::{AddressClass, canonical, classify};
+pub(crate) use address::{AddressClass, canonical, classify, is_neighbour};
 pub use name::{HostPort, TargetName, TargetSpec, TargetSyntaxError};

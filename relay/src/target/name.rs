@@ -68,7 +68,9 @@ impl HostPort {
 
     /// Whether the host is a number and not a name, so that nothing has to be resolved.
     pub(crate) fn is_numeric(&self) -> bool {
-        self.host().parse::<IpAddr>().is_ok()
+        let host = self.host();
+        let address = host.split_once('%').map_or(host, |(address, _interface)| address);
+        address.parse::<IpAddr>().is_ok()
     }
 
     /// RFC 6761 section 6.3: `localhost` and the names below it are this machine.
