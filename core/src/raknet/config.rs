@@ -123,7 +123,11 @@ pub struct Config {
     /// version is known: if `protocol_version` is above 6, if the server has named its own before, with
     /// [`ConnectOptions::protocol_version`](super::ConnectOptions::protocol_version), and for secure connections. It needs
     /// the feature `unconnected`; without the feature `alloc` no version is remembered, so each attempt asks. Default: no; the
-    /// drivers for sockets of a system do, whose defaults are [`Protocol::config`](crate::endpoint::Protocol::config).
+    /// drivers for sockets of a system do, whose defaults are [`Protocol::config`](crate::endpoint::Protocol::config). That for
+    /// microcontrollers does not, since the question takes flash and a round trip for each attempt there, and firmware
+    /// usually knows the version of its server. A server that answers a wrong version is heard in any case: the attempt goes
+    /// on with the version that it names, or fails with [`ConnectFailure::IncompatibleProtocol`](super::ConnectFailure) if the
+    /// application has insisted.
     pub learn_version: bool,
     /// The protocol versions that a server accepts, at most eight. Default: 6, 10 and 11, those of the original and of
     /// current versions of Minecraft Bedrock.
