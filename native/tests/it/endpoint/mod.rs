@@ -13,7 +13,7 @@ mod proxies;
 mod shards;
 mod simulation;
 mod sockets;
-mod spans;
+pub(crate) mod spans;
 mod streams;
 pub(crate) mod subject;
 #[cfg(target_os = "linux")]

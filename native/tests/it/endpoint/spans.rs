@@ -15,7 +15,7 @@ use super::subject::{Subject, client, join, message, receive, server, until};
 
 /// Collects what is told on this thread.
 #[derive(Clone, Default)]
-struct Collector(Arc<Mutex<Vec<u8>>>);
+pub(crate) struct Collector(Arc<Mutex<Vec<u8>>>);
 
 impl io::Write for Collector {
     fn write(&mut self, text: &[u8]) -> io::Result<usize> {
@@ -29,7 +29,7 @@ impl io::Write for Collector {
 }
 
 impl Collector {
-    fn start() -> (Self, DefaultGuard) {
+    pub(crate) fn start() -> (Self, DefaultGuard) {
         // Of a single subscriber `tracing` asks the thread that comes to a line of code first, and that may be one of
         // another test, which has none. With a second one it asks all that there are.
         static SECOND: LazyLock<Dispatch> = LazyLock::new(|| Dispatch::new(NoSubscriber::new()));
@@ -48,7 +48,7 @@ impl Collector {
     }
 
     /// The lines of this library, without its name.
-    fn lines(&self) -> Vec<String> {
+    pub(crate) fn lines(&self) -> Vec<String> {
         let text = String::from_utf8(self.0.lock().expect("no panic").clone()).expect("UTF-8");
         let ours = text.lines().filter(|line| line.contains("rakwire_native: "));
         ours.map(|line| line.trim().replace("rakwire_native: ", "")).collect()

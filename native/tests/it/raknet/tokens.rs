@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
-use rakwire::endpoint::{Event, Hook, RefuseReason, Verdict};
+use rakwire::endpoint::{Event, Hook, Protocol as _, RefuseReason, Verdict};
 use rakwire::raknet::RakNet;
 use rakwire_native::endpoint::SharedHook;
 use rakwire_native::secure::{
@@ -14,6 +14,7 @@ use rakwire_native::{
     polled, system_random,
 };
 
+use crate::endpoint::spans::Collector;
 use crate::endpoint::subject;
 use crate::support::DEADLINE;
 
@@ -73,6 +74,27 @@ async fn the_server_learns_why_a_token_was_refused() {
     assert_eq!((refused.reason, server.stats().refused_clients), (RefuseReason::TokenExpired, 1));
     server.close().await;
     assert_eq!(server.refused_client().await, None);
+}
+
+#[tokio::test]
+async fn the_log_of_the_server_tells_why_a_token_was_refused() {
+    let (collector, _guard) = Collector::start();
+    let server = server(16).await;
+    let client = client().await;
+    for (refused, reason) in [
+        (sealed(|claims| claims.expires = 1), RefuseReason::TokenExpired),
+        (sealed(|claims| claims.client = server_key().public()), RefuseReason::TokenOfOtherClient),
+    ] {
+        let token = token(&refused);
+        let key = client_key();
+        let options = ConnectOptions::connect_token(&token, &token.servers[0], &key);
+        client.connect_with(server.local_addr(), &options).await.expect_err("a refusal");
+        let (name, local, remote) = (RakNet::NAME, server.local_addr(), client.local_addr());
+        let line = format!(
+            "endpoint{{protocol=\"{name}\" local={local}}}: refused a client remote={remote} reason={reason}"
+        );
+        assert!(collector.lines().contains(&line), "no {line} in {:#?}", collector.lines());
+    }
 }
 
 /// An hour from now.
