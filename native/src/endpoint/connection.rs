@@ -280,7 +280,10 @@ impl<P: Protocol> Connection<P> {
     /// The counters and measurements of the connection; `None` once it has ended.
     #[must_use]
     pub fn stats(&self) -> Option<P::ConnectionStats> {
-        self.reference.shared.act(|state, _| state.hooked.peer.connection_stats(self.reference.id))
+        let stats =
+            self.reference.shared.act(|state, _| state.hooked.peer.connection_stats(self.reference.id));
+        // One of the Game Protocol that has ended keeps its place for a while, to answer what comes late.
+        stats.filter(|_| self.closed_reason().is_none())
     }
 
     /// The span of this connection (feature `tracing`), with the protocol, the address of the other peer, the side that this

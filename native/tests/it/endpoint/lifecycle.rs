@@ -12,13 +12,15 @@ use rakwire_native::endpoint::{ConnectError, Endpoint, Options, TryAcceptError, 
 
 use super::by_both_protocols;
 use super::subject::{
-    Subject, client, has_no_messages, join, message, numbered, receive, receive_all, server, silent_socket,
-    until,
+    Subject, client, echo, has_no_messages, join, message, numbered, receive, receive_all, server,
+    silent_socket, until,
 };
 use crate::support::DEADLINE;
 
 by_both_protocols!(
     an_end_comes_after_what_was_sent,
+    a_last_message_arrives_before_the_end,
+    the_round_trip_time_is_measured_until_the_end,
     a_dropped_connection_ends_at_the_other_peer_too,
     a_connection_outlives_its_endpoint,
     connecting_can_fail,
@@ -54,6 +56,45 @@ async fn an_end_comes_after_what_was_sent<P: Subject>() {
     assert!(there.recv().await.is_none());
     assert_eq!(there.closed_reason(), Some(P::REMOTE));
     assert_eq!(there.send(&[0x90], P::RELIABLE).await, Err(SendError::NotConnected));
+}
+
+async fn a_last_message_arrives_before_the_end<P: Subject>() {
+    let (server, client) = (server(until_all_is_acknowledged::<P>).await, client::<P>(|_| {}).await);
+    let (here, there) = join(&client, &server).await;
+    for number in 0..20 {
+        there.send(&numbered(1_000, number), P::RELIABLE).await.expect("an open connection");
+    }
+    there.disconnect_with(&numbered(1_000, 20), P::RELIABLE).await.expect("an open connection");
+    assert_eq!(there.closed_reason(), Some(P::LOCAL));
+    receive_all(&here, 1_000, 21).await;
+    assert!(here.recv().await.is_none());
+    assert_eq!(here.closed_reason(), Some(P::REMOTE));
+
+    // The end does not depend on whether the message can be sent.
+    let (here, there) = join(&client, &server).await;
+    let empty = there.disconnect_with(&[], P::RELIABLE).await;
+    assert_eq!(empty, Err(SendError::Empty));
+    assert!(here.recv().await.is_none());
+    assert_eq!((there.closed_reason(), here.closed_reason()), (Some(P::LOCAL), Some(P::REMOTE)));
+    assert_eq!(there.disconnect_with(b"\x90", P::RELIABLE).await, Err(SendError::NotConnected));
+}
+
+/// It is no less than what the network takes.
+async fn the_round_trip_time_is_measured_until_the_end<P: Subject>() {
+    let latency = Duration::from_millis(20);
+    let slow =
+        |options: &mut Options<P>| options.simulate = Some("latency=20ms".parse().expect("a simulation"));
+    let (server, client) = (server(slow).await, client(slow).await);
+    let (here, there) = join(&client, &server).await;
+    tokio::spawn(echo(there));
+    let message = numbered(100, 0);
+    while P::rtt(&here).is_none() {
+        here.send(&message, P::RELIABLE).await.expect("an open connection");
+        assert_eq!(receive(&here).await.bytes, message);
+    }
+    assert!(P::rtt(&here) >= Some(2 * latency), "{:?}", P::rtt(&here));
+    here.disconnect().await;
+    assert_eq!(P::rtt(&here), None);
 }
 
 async fn a_dropped_connection_ends_at_the_other_peer_too<P: Subject>() {

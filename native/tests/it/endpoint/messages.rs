@@ -13,6 +13,7 @@ use crate::support::DEADLINE;
 by_both_protocols!(
     messages_of_all_sizes_go_both_ways,
     many_connections_at_once,
+    a_broadcast_reaches_all_but_one,
     a_message_right_after_the_handshake_arrives,
     a_slow_reader_loses_nothing_and_holds_nobody_up,
     an_application_that_does_not_read_loses_nothing_reliable,
@@ -38,6 +39,22 @@ async fn messages_of_all_sizes_go_both_ways<P: Subject>() {
     assert_eq!(received.delivery, P::UNRELIABLE);
     // Whatever was on its way is given back.
     until("all memory is free", || has_no_messages(&client)).await;
+}
+
+async fn a_broadcast_reaches_all_but_one<P: Subject>() {
+    let server = server::<P>(|_| {}).await;
+    assert_eq!(server.broadcast(b"\x90nobody", P::RELIABLE).sent, 0);
+    let clients = [client::<P>(|_| {}).await, client::<P>(|_| {}).await];
+    let (one, at_server) = join(&clients[0], &server).await;
+    let (other, _kept) = join(&clients[1], &server).await;
+    let but_one = server.broadcast_except(at_server.id(), b"\x90others", P::RELIABLE);
+    assert_eq!((but_one.sent, but_one.refused.len()), (1, 0));
+    assert_eq!(receive(&other).await.bytes, b"\x90others");
+    let all = server.broadcast(b"\x90all", P::RELIABLE);
+    assert_eq!((all.sent, all.refused.len()), (2, 0));
+    for connection in [&one, &other] {
+        assert_eq!(receive(connection).await.bytes, b"\x90all");
+    }
 }
 
 async fn many_connections_at_once<P: Subject>() {

@@ -48,6 +48,7 @@ pub(crate) trait Subject: Protocol {
     /// Messages that were sent and received on a connection.
     fn messages(stats: &Self::ConnectionStats) -> (u64, u64);
     fn has_resent(stats: &Self::ConnectionStats) -> bool;
+    fn rtt(connection: &Connection<Self>) -> Option<Duration>;
     /// Whether something that was sent is not acknowledged.
     fn is_waiting(stats: &Self::ConnectionStats) -> bool;
 }
@@ -93,6 +94,10 @@ impl Subject for RakNet {
 
     fn has_resent(stats: &raknet::ConnectionStats) -> bool {
         stats.datagrams_lost > 0
+    }
+
+    fn rtt(connection: &Connection<Self>) -> Option<Duration> {
+        connection.rtt()
     }
 
     fn is_waiting(stats: &raknet::ConnectionStats) -> bool {
@@ -145,6 +150,10 @@ impl Subject for GameProtocol {
 
     fn has_resent(stats: &game_protocol::ConnectionStats) -> bool {
         stats.chunks_resent > 0
+    }
+
+    fn rtt(connection: &Connection<Self>) -> Option<Duration> {
+        connection.rtt()
     }
 
     fn is_waiting(stats: &game_protocol::ConnectionStats) -> bool {
