@@ -30,6 +30,8 @@ mod tls;
 mod token;
 mod transfer;
 
+use std::error::Error;
+use std::num::{IntErrorKind, ParseIntError};
 use std::process::ExitCode;
 
 use clap::error::ErrorKind;
@@ -103,6 +105,21 @@ fn run(command: Command) -> Result<(), Failure> {
     }
 }
 
+/// The line of an error without Rust's own words for a number that it cannot take.
+fn in_plain_words(error: &clap::Error, line: &str) -> String {
+    let Some(source) = error.source() else { return line.to_owned() };
+    let text = source.to_string();
+    let words = match source.downcast_ref::<ParseIntError>().map(ParseIntError::kind) {
+        Some(IntErrorKind::PosOverflow | IntErrorKind::NegOverflow) => "the number is too large".to_owned(),
+        Some(_) => "it is no whole number".to_owned(),
+        None if text.contains(" is not in ") => {
+            text.replace(" is not in ", " is not from ").replace("..=", " to ")
+        }
+        None => return line.to_owned(),
+    };
+    line.replace(&text, &words)
+}
+
 /// The error in the command line as one line; `None` when help or the version was requested.
 fn explain(error: &clap::Error) -> Option<Failure> {
     if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
@@ -112,6 +129,6 @@ fn explain(error: &clap::Error) -> Option<Failure> {
     let text = error.to_string();
     let lines = text.lines().take_while(|line| !line.is_empty());
     let line = lines.map(str::trim).collect::<Vec<_>>().join(" ");
-    let line = line.trim_start_matches("error: ");
+    let line = in_plain_words(error, line.trim_start_matches("error: "));
     (!is_requested).then(|| Failure::usage(format!("{line}; see --help")))
 }

@@ -206,7 +206,7 @@ fn wrong_arguments_are_refused() {
             &["facilitator", "--listen", "127.0.0.1:65530"][..],
             "there are not enough ports behind that of --listen",
         ),
-        (&["facilitator", "--probe-ports", "2"], "2 is not in 3..=64"),
+        (&["facilitator", "--probe-ports", "2"], "2 is not from 3 to 64"),
         (&["meet", "127.0.0.1:61111", "12"], "not 16 hex digits"),
         (&["meet", "127.0.0.1"], "is not an address"),
     ] {
