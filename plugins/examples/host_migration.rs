@@ -18,8 +18,6 @@ const STATE: u8 = 0x86;
 const LIMIT: Duration = Duration::from_secs(60);
 /// How often a player reads what has come, and the host says the next round.
 const TICK: Duration = Duration::from_millis(5);
-/// The next player joins so much later, so that there is no doubt who was first.
-const PAUSE: Duration = Duration::from_millis(50);
 
 type Failure = Box<dyn std::error::Error>;
 
@@ -119,7 +117,12 @@ async fn gather() -> Result<Vec<Player>, Failure> {
             }
         }
         println!("player {number} has met all others");
-        tokio::time::sleep(PAUSE).await;
+        // Who joins by a member has come after it, and everybody hears so.
+        let host = players[0].endpoint.guid();
+        for player in &players {
+            let agrees = |mesh: &mut Mesh<8>| (mesh.host() == Some(host)).then_some(());
+            tokio::time::timeout(LIMIT, player.mesh.next(agrees)).await?;
+        }
     }
     Ok(players)
 }
