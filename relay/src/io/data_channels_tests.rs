@@ -3,6 +3,8 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use rakwire_native::endpoint::{Endpoint, Options};
+use rakwire_native::raknet::RakNet;
 use tokio::net::UdpSocket;
 use tokio::task::JoinHandle;
 
@@ -11,6 +13,8 @@ use crate::admission::{Admission, Targets};
 use crate::config::{AddressLimits, Config};
 use crate::flow::DropReason;
 use crate::front::tests::marks::table::{Fate, marks};
+use crate::io::narrow_path::{NarrowPath, connect, echo_large};
+use crate::protocol::ProtocolKind;
 use crate::webrtc::{Password, Version, check, client, page_answer, username};
 
 const EVENT_TIMEOUT: Duration = Duration::from_secs(60);
@@ -126,6 +130,36 @@ impl Client {
             match tokio::time::timeout_at(due.into(), self.socket.recv(&mut buffer)).await {
                 Ok(received) => self.session.handle_datagram(Instant::now(), &buffer[..received.unwrap()]),
                 Err(_) => self.session.handle_timeout(Instant::now()),
+            }
+        }
+    }
+
+    /// Carries the datagrams of a peer with UDP of its own over the channel.
+    async fn carry(&mut self, peer: &UdpSocket) {
+        let (mut of_peer, mut of_relay, mut address) = ([0; 2_048], [0; 2_048], None);
+        loop {
+            self.session.flush(Instant::now());
+            while let Some(datagram) = self.session.poll_transmit() {
+                self.socket.send(&datagram).await.unwrap();
+            }
+            while let Some(event) = self.session.poll_event() {
+                if let (SessionEvent::Datagram(datagram), Some(address)) = (event, address) {
+                    peer.send_to(&datagram, address).await.unwrap();
+                }
+            }
+            assert!(!self.session.is_ended(), "the session ended");
+            let due = self.session.poll_timeout().unwrap_or_else(|| Instant::now() + EVENT_TIMEOUT);
+            tokio::select! {
+                received = self.socket.recv(&mut of_relay) => {
+                    self.session.handle_datagram(Instant::now(), &of_relay[..received.unwrap()]);
+                }
+                received = peer.recv_from(&mut of_peer) => {
+                    let (length, from) = received.unwrap();
+                    address = Some(from);
+                    // A full channel loses it, as UDP does.
+                    let _ = self.session.send_datagram(&of_peer[..length]);
+                }
+                () = tokio::time::sleep_until(due.into()) => self.session.handle_timeout(Instant::now()),
             }
         }
     }
@@ -536,4 +570,62 @@ async fn a_client_that_asks_for_it_is_closed_at_once_when_its_game_server_is_abs
     assert_eq!(client.control().await["type"], "flow");
     assert!(client.session.send_datagram(b"anybody there?"));
     assert_eq!(client.control().await["code"], 4502);
+}
+
+#[derive(Clone, Copy)]
+enum Side {
+    Page,
+    Server,
+}
+
+async fn large_messages_arrive_over_a_path_that_becomes_narrower(side: Side) {
+    let server = Endpoint::bind("127.0.0.1:0", Options::<RakNet>::server(8).unwrap()).await.unwrap();
+    let behind = NarrowPath::to(server.local_addr()).await;
+    tokio::spawn(async move {
+        let connection = server.accept().await.unwrap();
+        while let Some(message) = connection.recv().await {
+            connection.send(&message.bytes, message.delivery).await.unwrap();
+        }
+    });
+    let relay = start(|config| {
+        let target = config.targets.values_mut().next().unwrap();
+        target.address = behind.address.to_string().parse().unwrap();
+        target.kind = ProtocolKind::RakNet;
+    })
+    .await;
+    let before = NarrowPath::to(relay.channels.local_addr()).await;
+    let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    socket.connect(before.address).await.unwrap();
+    let mut client = Client::over(&relay, socket, "first").await;
+    client.session.send_control(OPEN);
+    assert_eq!(client.control().await["type"], "flow");
+
+    let peer = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    let address = peer.local_addr().unwrap();
+    let exchange = async {
+        let connection = connect(address).await;
+        let carried = 1_052;
+        assert_eq!(echo_large(&connection).await, carried, "what the channel carries in one piece");
+        // What every path of IPv6 carries the channel does as well.
+        let (path, longest, mtu) = match side {
+            Side::Page => (&before, 1_280, carried),
+            Side::Server => (&behind, 1_000, 576),
+        };
+        path.narrow(longest);
+        assert_eq!(echo_large(&connection).await, mtu);
+    };
+    tokio::select! {
+        exchanged = timeout(EVENT_TIMEOUT, exchange) => exchanged.unwrap(),
+        () = client.carry(&peer) => unreachable!("it goes on"),
+    }
+}
+
+#[tokio::test]
+async fn large_messages_arrive_over_a_path_of_a_page_that_becomes_narrower() {
+    large_messages_arrive_over_a_path_that_becomes_narrower(Side::Page).await;
+}
+
+#[tokio::test]
+async fn large_messages_arrive_over_a_path_to_the_server_that_becomes_narrower() {
+    large_messages_arrive_over_a_path_that_becomes_narrower(Side::Server).await;
 }

@@ -9,6 +9,7 @@ use super::*;
 use crate::counters::Counters;
 use crate::flow::Source;
 use crate::front::{Admitted, CookieKey, FrontProtocol, NotAdmitted, Offer, Permit};
+use crate::io::narrow_path::{NarrowPath, connect, echo_large};
 use crate::io::prober::Prober;
 use crate::protocol::PongCache;
 use crate::target::TargetName;
@@ -101,6 +102,25 @@ where
         assert!(echo.bytes == message, "{size} bytes");
     }
     connection.disconnect().await;
+}
+
+/// The path of the client, or that of the front to the server.
+#[tokio::test]
+async fn large_messages_of_clients_arrive_over_paths_that_become_narrower() {
+    for client_is_narrow in [true, false] {
+        let server = Endpoint::bind("127.0.0.1:0", Options::<RakNet>::server(8).unwrap()).await.unwrap();
+        let behind = NarrowPath::to(server.local_addr()).await;
+        echo(server);
+        let front = start(behind.address, FrontProtocol::RakNet);
+        let before = NarrowPath::to(front.address).await;
+        let exchange = async {
+            let connection = connect(before.address).await;
+            assert_eq!(echo_large(&connection).await, 1_492);
+            if client_is_narrow { &before } else { &behind }.narrow(1_400);
+            assert_eq!(echo_large(&connection).await, 1_200);
+        };
+        timeout(TIMEOUT, exchange).await.unwrap();
+    }
 }
 
 #[tokio::test]

@@ -19,6 +19,8 @@ mod handover;
 mod handshakes;
 mod http;
 mod list_cache;
+#[cfg(test)]
+mod narrow_path;
 mod observations;
 mod open_flows;
 mod path_mtu;
