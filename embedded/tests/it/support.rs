@@ -29,12 +29,23 @@ pub(crate) const PORT: u16 = 19_132;
 #[derive(Clone, Debug)]
 pub(crate) struct Wire {
     pub(crate) loss_percent: Rc<Cell<u64>>,
+    /// The longest IP packet that passes; no machine is told of one that does not.
+    longest: Rc<Cell<usize>>,
     state: Rc<Cell<u64>>,
 }
 
 impl Wire {
     pub(crate) fn losing(percent: u64) -> Self {
-        Self { loss_percent: Rc::new(Cell::new(percent)), state: Rc::new(Cell::new(0x9E37_79B9_7F4A_7C15)) }
+        Self {
+            loss_percent: Rc::new(Cell::new(percent)),
+            longest: Rc::new(Cell::new(usize::MAX)),
+            state: Rc::new(Cell::new(0x9E37_79B9_7F4A_7C15)),
+        }
+    }
+
+    /// Passes no longer IP packets from now on.
+    pub(crate) fn narrow(&self, longest: usize) {
+        self.longest.set(longest);
     }
 
     /// Loses nothing from now on. The Game Protocol sends the end of a connection once, so a test that waits for it at the
@@ -43,7 +54,10 @@ impl Wire {
         self.loss_percent.set(0);
     }
 
-    fn loses(&self) -> bool {
+    fn loses(&self, packet: usize) -> bool {
+        if packet > self.longest.get() {
+            return true;
+        }
         let mut x = self.state.get();
         x ^= x << 13;
         x ^= x >> 7;
@@ -67,6 +81,14 @@ impl Medium {
         match self {
             Self::Ip => HardwareAddress::Ip,
             Self::Ethernet => HardwareAddress::Ethernet([2, 0, 0, 0, 0, number]),
+        }
+    }
+
+    /// Bytes before the IP packet.
+    const fn header(self) -> usize {
+        match self {
+            Self::Ip => 0,
+            Self::Ethernet => 14,
         }
     }
 
@@ -381,10 +403,11 @@ impl Net {
             loop {
                 let packet = tx.tx_buf().await.to_vec();
                 tx.tx_done();
-                let to = medium.receiver(&packet);
+                let (to, header) = (medium.receiver(&packet), medium.header());
                 for (at, machine) in machines.borrow().iter().enumerate() {
                     let own = at + 1 == usize::from(number);
-                    if !own && (to == 255 || usize::from(to) == at + 1) && !wire.loses() {
+                    if !own && (to == 255 || usize::from(to) == at + 1) && !wire.loses(packet.len() - header)
+                    {
                         // A machine that was cut off takes nothing.
                         let _ = machine.send(packet.clone());
                     }
@@ -400,7 +423,7 @@ impl Net {
                 ConfigV6::Static(StaticConfigV6 { address, gateway: None, dns_servers: FixedVec::new() });
         }
         let resources = Box::leak(Box::new(StackResources::<6>::new()));
-        let mtu = self.interface_mtu + if matches!(self.medium, Medium::Ethernet) { 14 } else { 0 };
+        let mtu = self.interface_mtu + self.medium.header();
         let (stack, mut runner) = embassy_net::new(Narrow { device, mtu }, config, resources, number.into());
         tokio::task::spawn_local(async move { runner.run().await });
         self.stacks.push(stack);

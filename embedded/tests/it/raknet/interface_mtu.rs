@@ -1,10 +1,11 @@
-//! Network interfaces that send less than Ethernet.
+//! Network interfaces that send less than Ethernet, and paths that become narrower.
 
 use std::net::SocketAddr;
 
 use rakwire::raknet::{Delivery, RakNet};
+use rakwire_embassy::Connection;
 
-use crate::support::{Machine, Medium, Net, PORT, Wire, bytes, ipv6, message, run};
+use crate::support::{Machine, Medium, Net, PORT, Wire, bytes, connect, ipv6, message, run};
 
 /// The MTU of a connection between a client and a server, of which the first or the second has an interface that sends
 /// packets of `interface` bytes, after long messages have arrived on both sides.
@@ -15,10 +16,7 @@ async fn mtu_of_connection(interface: u16, client_is_narrow: bool, over_ipv6: bo
     let address = if over_ipv6 { SocketAddr::from((ipv6(2), PORT)) } else { server.address };
     let (here, there) = tokio::join!(client.handle.connect(address), server.handle.accept());
     let here = here.expect("a connection");
-    for (from, to) in [(&here, &there), (&there, &here)] {
-        from.send(&message(7, 4_000), Delivery::RELIABLE).await.expect("an open end");
-        assert_eq!(bytes(&to.recv().await.expect("a message")), message(7, 4_000));
-    }
+    exchange(&here, &there).await;
     // Those that were late alone had arrived.
     let lost = [&here, &there].map(|end| {
         let stats = end.stats().expect("an open end");
@@ -28,9 +26,21 @@ async fn mtu_of_connection(interface: u16, client_is_narrow: bool, over_ipv6: bo
     here.stats().expect("an open end").mtu
 }
 
+/// A message whose parts are as long as the MTU arrives at each of two ends.
+async fn exchange(here: &Connection<'static, RakNet>, there: &Connection<'static, RakNet>) {
+    for (from, to) in [(here, there), (there, here)] {
+        from.send(&message(7, 4_200), Delivery::RELIABLE_ORDERED).await.expect("an open end");
+        let received = to
+            .recv()
+            .await
+            .unwrap_or_else(|| panic!("the end: {:?}, {:?}", to.closed_reason(), from.closed_reason()));
+        assert_eq!(bytes(&received), message(7, 4_200));
+    }
+}
+
 fn machine(net: &mut Net, port: u16, max_incoming: u16, narrow: Option<u16>) -> Machine<RakNet> {
     net.interface_mtu = narrow.unwrap_or(1_500).into();
-    net.machine::<RakNet, 1, 96, 128, 8>(port, |config| {
+    net.machine::<RakNet, 1, 512, 128, 8>(port, |config| {
         config.max_incoming = max_incoming;
         if let Some(mtu) = narrow {
             config.interface_mtu = mtu;
@@ -46,6 +56,25 @@ fn a_connection_has_the_mtu_of_the_interface() {
                 assert_eq!(mtu_of_connection(interface, client_is_narrow, false).await, over_ipv4);
                 assert_eq!(mtu_of_connection(interface, client_is_narrow, true).await, over_ipv6);
             }
+        }
+    });
+}
+
+/// As when a tunnel comes up behind the next router, and nothing tells the board.
+#[test]
+fn messages_arrive_over_a_path_that_becomes_narrower() {
+    run(async {
+        for (longest, medium) in [(1_400, Medium::Ip), (1_280, Medium::Ethernet), (576, Medium::Ip)] {
+            let wire = Wire::losing(0);
+            let mut net = Net::with_medium(wire.clone(), medium);
+            let (client, server) = (machine(&mut net, 0, 0, None), machine(&mut net, PORT, 1, None));
+            let (here, there) = connect(&client, &server).await;
+            let mtus = || [&here, &there].map(|end| usize::from(end.stats().expect("an open end").mtu));
+            exchange(&here, &there).await;
+            assert_eq!(mtus(), [1_492; 2]);
+            wire.narrow(longest);
+            exchange(&here, &there).await;
+            assert!(mtus().iter().all(|mtu| *mtu <= longest), "{:?} of {longest}", mtus());
         }
     });
 }
