@@ -179,10 +179,14 @@ int serve(const Options &o) {
     std::thread([peer, &tells] {
         char line[256];
         while (std::fgets(line, sizeof line, stdin)) {
+            if (std::strcmp(line, "tell\n") == 0) {
+                tells = true;
+                std::printf("telling\n"), std::fflush(stdout);
+                continue;
+            }
             char *colon = std::strrchr(line, ':');
             if (!colon) continue;
             *colon = 0;
-            tells = true;
             // From the socket of the server, as peers do that dial each other.
             if (peer->Connect(line, (unsigned short)std::atoi(colon + 1), nullptr, 0) != CONNECTION_ATTEMPT_STARTED)
                 std::printf("refused\n"), std::fflush(stdout);

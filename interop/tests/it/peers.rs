@@ -4,6 +4,7 @@
 
 use std::net::SocketAddr;
 
+use rakwire::wire::MIN_MTU;
 use rakwire_native::{
     Connection, CookiePolicy, Delivery, DisconnectReason, Endpoint, Options, Pong, Reliability,
 };
@@ -60,6 +61,20 @@ async fn be_client_of(name: &str, protocol: u8) {
     let connection = client.connect(address).await.expect("a second connection");
     exchange(&connection, 0..1, 100).await;
     connection.disconnect().await;
+}
+
+/// What our defaults let an application send arrives in parts for the smallest MTU, too.
+async fn send_the_longest_message_to(name: &str, protocol: u8) {
+    let (_server, address) = start(name, protocol);
+    let mut options = Options::client().expect("entropy");
+    options.config.protocol_version = protocol;
+    options.config.mtu = MIN_MTU;
+    let client = Endpoint::bind("127.0.0.1:0", options).await.expect("a free port");
+    let connection = client.connect(address).await.expect("a connection");
+    let longest = connection.max_message_len().expect("an open connection");
+    assert_eq!(longest.div_ceil(516), 7_752, "parts, as docs/interop.md says");
+    exchange(&connection, 0..1, longest).await;
+    client.close().await;
 }
 
 /// A foreign client connects to our endpoint.
@@ -135,6 +150,8 @@ macro_rules! cases {
 }
 
 cases! {
+    the_longest_message_of_our_defaults_reaches_cpp: send_the_longest_message_to("cpp", 10);
+    the_longest_message_of_our_defaults_reaches_rust_raknet: send_the_longest_message_to("rust-raknet", 10);
     client_of_cpp_protocol_6: be_client_of("cpp", 6);
     client_of_cpp_protocol_10: be_client_of("cpp", 10);
     client_of_cpp_protocol_11: be_client_of("cpp", 11);

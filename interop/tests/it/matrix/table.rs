@@ -39,15 +39,22 @@ Over TCP, where reliabilities mean nothing, `interop/tests/it/tcp.rs` runs both 
 
 A message that is longer than a part of a datagram (1,432 bytes at the MTU of 1492, 1,140 at 1200, 516 at 576) travels in parts, and
 peers bound how many. What is above that is dropped there, and nothing says so: the message stays unanswered, or the connection
-ends later. `Config::mtu` and the path decide the MTU, so the safe size is that of the smallest one.
+ends later. `Config::mtu` and the path decide the MTU, so the safe size is that of the smallest one. `max_message_len()` of a
+connection says what our own memory lets it send, 4,000,000 bytes by default, and knows nothing of the other peer's limit: to RakLib
+and go-raknet send the lesser of that and the table's bytes.
 
 | peer | parts of one message | bytes at MTU 1492 | bytes at MTU 576 |
 |---|---|---|---|
 | RakLib (PocketMine) | 128, of four messages at once | 183,296 | 66,048 |
 | go-raknet, servers | 512; older ones 256 | 733,184; 366,592 | 264,192; 132,096 |
 | `tokio-raknet` 0.2.0 | 8,192 | 11,730,944 | 4,227,072 |
-| `rust-raknet` 1.4.0 | 65,536 | 93,847,552 | 33,816,576 |
+| `rust-raknet` 1.4.0 | 65,536, and 64 MiB with 128 bytes more for each part | 61,601,776 | 33,816,576 |
 | C++ RakNet, SLikeNet, MafiaNet | as memory lasts | | |
+
+`interop/tests/it/peers.rs` sends `max_message_len()` bytes at the MTU of 576, which are 7,752 parts, to `rust-raknet` and C++ RakNet,
+and gets them back. The limits themselves are those of the sources of the peers, without a test: RakLib and go-raknet are in no
+registry that the tests install from, `tokio-raknet` serves benchmarks alone, and its limit and that of `rust-raknet` lie above what
+our defaults send.
 
 ## Small peers of the registries
 
