@@ -40,13 +40,15 @@ const exchange = (page) =>
     await globalThis.open.receive(20);
   });
 
-async function start(t, ...more) {
+async function startKinds(t, kinds, ...more) {
   const [raknet, game] = [await startLoggedEcho(t), await startLoggedEcho(t, "--protocol", "game")];
-  // A datagram may be lost by WebTransport, also the last one: the relay says it as well where it knows the protocol.
-  const targets = { raknet: `${raknet.address},kind=raknet`, game: `${game.address},kind=game-protocol` };
+  const targets = { raknet: `${raknet.address},kind=${kinds.raknet}`, game: `${game.address},kind=${kinds.game}` };
   const started = await openExamplePage(t, targets, ...more);
   return { ...started, servers: [raknet, game] };
 }
+
+/** A datagram may be lost by WebTransport, also the last one: the relay says it as well where it knows the protocol. */
+const start = (t, ...more) => startKinds(t, { raknet: "raknet", game: "game-protocol" }, ...more);
 
 test("a Rust program goes by WebTransport, short messages and long ones, and its servers hear when it leaves", LIMIT, async (t) => {
   const { page, servers } = await start(t);
@@ -64,6 +66,26 @@ test("a Rust program goes by WebTransport, short messages and long ones, and its
     return [await play("/ws", "raknet", "webtransport"), await playGame("/ws", "game", "webtransport")];
   });
   assert.deepEqual(long, ["echoed 6 and 150000 bytes", "echoed 5 and 129024 bytes"]);
+});
+
+test("the servers of a Rust program hear when its page is left, by each transport", LIMIT, async (t) => {
+  // The relay does not disconnect for its clients here, so that the program has to.
+  const { page, servers } = await startKinds(t, { raknet: "raw", game: "raw" });
+  const ends = () => servers.map(({ logged }) => logged().match(ENDED) ?? []);
+  let lefts = 0;
+  for (const transport of ["webtransport", "websocket"]) {
+    // A browser may lose a datagram of WebTransport.
+    let last;
+    for (let tries = 0; tries < 3 && last?.every((reason) => reason === DISCONNECTED) !== true; tries++) {
+      await open(page, transport);
+      await exchange(page);
+      await page.reload();
+      lefts += 1;
+      await until(() => ends().every(({ length }) => length === lefts), `they hear by ${transport}`);
+      last = ends().map((reasons) => reasons.at(-1));
+    }
+    assert.deepEqual(last, [DISCONNECTED, DISCONNECTED], transport);
+  }
 });
 
 test("a Rust program hears by WebTransport when its relay stops", LIMIT, async (t) => {

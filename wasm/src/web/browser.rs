@@ -14,6 +14,10 @@ extern "C" {
     fn clear_timeout(timer: &JsValue);
     #[wasm_bindgen(js_name = queueMicrotask)]
     fn queue_microtask(callback: &Function);
+    #[wasm_bindgen(catch, js_name = addEventListener)]
+    fn add_event_listener(event: &str, listener: &Function) -> Result<(), JsValue>;
+    #[wasm_bindgen(catch, js_name = removeEventListener)]
+    fn remove_event_listener(event: &str, listener: &Function) -> Result<(), JsValue>;
     #[wasm_bindgen(js_namespace = performance, js_name = now)]
     fn performance_now() -> f64;
     #[wasm_bindgen(js_namespace = crypto, js_name = getRandomValues)]
@@ -102,6 +106,39 @@ impl Drop for Timer {
     fn drop(&mut self) {
         clear_timeout(&self.0);
     }
+}
+
+/// What is called when the page is closed, reloaded, navigated away from or kept for a return; in a worker never. Dropping it ends that.
+#[derive(Debug)]
+pub(super) struct AtPageEnd([Closure<dyn FnMut()>; 2]);
+
+impl AtPageEnd {
+    const EVENT: &str = "pagehide";
+
+    /// The first may be interrupted, as [`stay`] says, and the other one is called after it.
+    pub(super) fn call(first: impl FnMut() + 'static, then: impl FnMut() + 'static) -> Self {
+        let callbacks = [Closure::new(first), Closure::new(then)];
+        for callback in &callbacks {
+            // A runtime without pages has no such function, and this never happens there.
+            let _ = add_event_listener(Self::EVENT, callback.as_ref().unchecked_ref());
+        }
+        Self(callbacks)
+    }
+}
+
+impl Drop for AtPageEnd {
+    fn drop(&mut self) {
+        for callback in &self.0 {
+            let _ = remove_event_listener(Self::EVENT, callback.as_ref().unchecked_ref());
+        }
+    }
+}
+
+/// Keeps a page that is left for its browser. Firefox interrupts what a page runs while it is closed, once and within this time:
+/// the callback that runs then ends, and the next one is called. Chromium drops with a session what it has taken of it and not sent yet.
+pub(super) fn stay() {
+    let until = performance_now() + 20.0;
+    while performance_now() < until {}
 }
 
 /// An error of the browser in words.

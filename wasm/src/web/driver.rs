@@ -12,7 +12,7 @@ use wasm_bindgen::closure::Closure;
 use wasm_bindgen_futures::spawn_local;
 use web_sys::Url;
 
-use super::browser::{Timer, after_task, entropy, now, soon};
+use super::browser::{AtPageEnd, Timer, after_task, entropy, now, soon, stay};
 use super::carriers::{Carriers, HEAD_START_MS, Kind, NoTransport, Outcome, Transport};
 use super::control::draining;
 use super::error::{self, LOST, RelayClose};
@@ -27,6 +27,9 @@ const LATE_MS: f64 = 50.0;
 /// For how long datagrams that wait are then handled first, if they do not end before: a flood does not keep time from passing.
 const CATCH_UP_MS: f64 = 500.0;
 
+/// For how long a peer that disconnects waits for what is on its way.
+const DISCONNECT_WAIT: Duration = Duration::from_secs(5);
+
 /// A client with a hook of any type, so that connections have none in theirs.
 pub(super) type HookedClient<P> = Client<P, Box<dyn Hook<P>>>;
 
@@ -35,6 +38,7 @@ pub(super) struct Start<P: Protocol, F> {
     /// Nothing if it is not the URL of a relay.
     pub(super) relay: Option<Url>,
     pub(super) transport: Transport,
+    pub(super) ends_with_page: bool,
     pub(super) client: F,
     pub(super) set_carrier: fn(&mut HookedClient<P>, Carrier),
 }
@@ -59,6 +63,8 @@ pub(super) struct Driver<P: Protocol> {
     /// Until an open WebSocket carries the connection.
     yielding: Option<(Timer, Closure<dyn FnMut()>)>,
     timer: Option<(Instant, Timer)>,
+    /// None if the connection does not end with its page.
+    _at_page_end: Option<AtPageEnd>,
     on_timer: Closure<dyn FnMut()>,
     wakers: Vec<Waker>,
     /// Whether one of these waits for room to send.
@@ -89,11 +95,12 @@ impl<P: Protocol> Driver<P> {
     pub(super) fn start(
         start: Start<P, impl FnOnce([u8; 32]) -> Result<HookedClient<P>, OutOfMemory>>,
     ) -> Result<Rc<RefCell<Self>>, error::ConnectError<P>> {
-        let Start { relay, transport, client, set_carrier } = start;
+        let Start { relay, transport, ends_with_page, client, set_carrier } = start;
         let relay = relay.ok_or(error::ConnectError::BadUrl)?;
         let client = client(entropy()).map_err(|OutOfMemory| error::ConnectError::OutOfMemory)?;
         let driver = Rc::new_cyclic(|me: &Weak<RefCell<Self>>| {
             let at_timer = me.clone();
+            let (before_end, at_end) = (me.clone(), me.clone());
             RefCell::new(Self {
                 client,
                 relay_close: None,
@@ -107,6 +114,15 @@ impl<P: Protocol> Driver<P> {
                 head_start: None,
                 yielding: None,
                 timer: None,
+                _at_page_end: ends_with_page.then(|| {
+                    AtPageEnd::call(
+                        move || stay_if_fragile(&before_end),
+                        move || {
+                            change(&at_end, Self::leave);
+                            stay_if_fragile(&at_end);
+                        },
+                    )
+                }),
                 on_timer: Closure::new(move || change(&at_timer, Self::on_timer)),
                 wakers: Vec::new(),
                 has_waiting_sender: false,
@@ -182,6 +198,24 @@ impl<P: Protocol> Driver<P> {
     pub(super) fn disconnect(&mut self) {
         self.client.disconnect(now());
         self.pump();
+    }
+
+    /// Disconnects at once, although earlier messages may not have arrived: the page has no later. What carries the connection stays open
+    /// as long as the page, since Chromium drops what a session has not sent when it is closed.
+    fn leave(&mut self) {
+        let now = now();
+        self.client.disconnect(now);
+        self.send_all(now);
+        self.client.handle_timeout(now + DISCONNECT_WAIT);
+        self.send_all(now);
+    }
+
+    /// Sends what the client has, whether or not there is room.
+    fn send_all(&mut self, now: Instant) {
+        let Some(carriers) = self.carriers.as_ref().filter(|carriers| carriers.is_open()) else { return };
+        while let Some(datagram) = self.client.poll_transmit(now) {
+            carriers.send(datagram);
+        }
     }
 
     /// Lets the task of `cx` run again when anything happened.
@@ -340,6 +374,14 @@ impl<P: Protocol> Driver<P> {
                 self.timer = Some((due, Timer::start(&self.on_timer, wait)));
             }
         }
+    }
+}
+
+/// Stays where an interrupt, or the end of the page, would lose what a session of WebTransport has not sent. Nothing is borrowed meanwhile.
+fn stay_if_fragile<P: Protocol>(driver: &Weak<RefCell<Driver<P>>>) {
+    let transport = driver.upgrade().and_then(|driver| driver.borrow().transport());
+    if transport == Some(Transport::WebTransport) {
+        stay();
     }
 }
 

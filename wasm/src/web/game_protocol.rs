@@ -44,11 +44,18 @@ pub struct Options {
     pub timeout: Option<Duration>,
     /// By what the connection reaches the relay. Default: WebTransport where there is one, and otherwise a WebSocket.
     pub transport: Transport,
+    /// As [`raknet::Options::ends_with_page`](super::raknet::Options::ends_with_page). Default: true.
+    pub ends_with_page: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { memory: Memory::GAME_PROTOCOL, timeout: None, transport: Transport::Auto }
+        Self {
+            memory: Memory::GAME_PROTOCOL,
+            timeout: None,
+            transport: Transport::Auto,
+            ends_with_page: true,
+        }
     }
 }
 
@@ -86,13 +93,14 @@ pub async fn connect_with_hook<H: Hook<GameProtocol> + 'static>(
     url: &str,
     target: &str,
     attempts: u8,
-    Options { memory, timeout, transport }: Options,
+    Options { memory, timeout, transport, ends_with_page }: Options,
     hook: impl Fn() -> H,
 ) -> Result<Connection, ConnectError> {
     let relay = relay_url(url, target);
     let start = || Start {
         relay: relay.clone(),
         transport,
+        ends_with_page,
         client: |entropy| {
             let hook: Box<dyn Hook<GameProtocol>> = Box::new(hook());
             Client::game_protocol(entropy, memory, timeout, hook)

@@ -49,6 +49,9 @@ pub struct Options<'p> {
     pub timeout: Option<Duration>,
     /// By what the connection reaches the relay. Default: WebTransport where there is one, and otherwise a WebSocket.
     pub transport: Transport,
+    /// Whether the connection ends when its page is closed, reloaded, navigated away from or kept for a return (`pagehide`), so that the
+    /// server has no player who has gone. What is on its way then may be lost. Default: true.
+    pub ends_with_page: bool,
     /// The most that leaves in a second, in bits. Default: as much as the path carries.
     pub outgoing_limit: Option<u64>,
     /// Whom the server has to be; with it the connection is a secure one, from the page to the server, whatever the relay is.
@@ -73,6 +76,7 @@ impl fmt::Debug for Options<'_> {
             memory,
             timeout,
             transport,
+            ends_with_page,
             outgoing_limit,
             #[cfg(feature = "secure")]
             trust,
@@ -88,6 +92,7 @@ impl fmt::Debug for Options<'_> {
             .field("memory", memory)
             .field("timeout", timeout)
             .field("transport", transport)
+            .field("ends_with_page", ends_with_page)
             .field("outgoing_limit", outgoing_limit);
         #[cfg(feature = "secure")]
         debug.field("trust", trust).field("identity", identity).field("identity_data", identity_data);
@@ -104,6 +109,7 @@ impl Default for Options<'_> {
             memory: Memory::RAKNET,
             timeout: None,
             transport: Transport::Auto,
+            ends_with_page: true,
             outgoing_limit: None,
             #[cfg(feature = "secure")]
             trust: None,
@@ -189,6 +195,7 @@ pub async fn connect_with_hook(
     let start = Start {
         relay: relay_url(url, target),
         transport: options.transport,
+        ends_with_page: options.ends_with_page,
         client: |entropy| Client::raknet(entropy, settings, Box::new(hook) as Box<dyn Hook<RakNet>>),
         set_carrier: Client::<RakNet, _>::set_carrier,
     };
