@@ -301,7 +301,7 @@ fn what_does_not_pass_takes_nothing_of_the_rate_of_all_clients() {
     assert_eq!(taken(&bench), 0, "handshakes have a budget of their own");
     let ping = bytes(&Offline::Ping { scope: PingScope::Any, time: 5, guid: Some(CLIENT) });
     let request = bytes(&Offline::Request1 { protocol: 11, mtu: 1_492 });
-    let (long, mut header) = ([0x84; 1_473], Vec::new());
+    let (long, mut header) = ([0x84; 1_493], Vec::new());
     ProxyHeader { client: from, server: address(SERVER) }.write(&mut header);
     for datagram in [&ping[..], &request, &[0x0D, 1, 2, 3], &long, &header, &[]] {
         bench.client(from, datagram);

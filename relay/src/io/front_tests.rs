@@ -104,7 +104,7 @@ where
     connection.disconnect().await;
 }
 
-/// The path of the client, or that of the front to the server.
+/// The path of the client and that of the front to the server, one after the other.
 #[tokio::test]
 async fn large_messages_of_clients_arrive_over_paths_that_become_narrower() {
     for client_is_narrow in [true, false] {
@@ -116,8 +116,11 @@ async fn large_messages_of_clients_arrive_over_paths_that_become_narrower() {
         let exchange = async {
             let connection = connect(before.address).await;
             assert_eq!(echo_large(&connection).await, 1_492);
-            if client_is_narrow { &before } else { &behind }.narrow(1_400);
+            let [first, then] = if client_is_narrow { [&before, &behind] } else { [&behind, &before] };
+            first.narrow(1_400);
             assert_eq!(echo_large(&connection).await, 1_200);
+            then.narrow(1_000);
+            assert_eq!(echo_large(&connection).await, 576);
         };
         timeout(TIMEOUT, exchange).await.unwrap();
     }

@@ -378,7 +378,8 @@ async fn files_with_secrets_that_every_user_can_read_are_warned_of() {
         let relay = Operated::start(Server::echo().await, &keys);
         relay.signal("-TERM");
         let warnings = relay.ended().await.into_iter().filter(|line| line["level"] == "WARN");
-        warnings.map(|line| line["file"].as_str().unwrap_or_default().to_owned()).collect::<Vec<_>>()
+        // On a busy machine there are warnings of other things.
+        warnings.filter_map(|line| Some(line["file"].as_str()?.to_owned())).collect::<Vec<_>>()
     };
     assert_eq!(warned(0o644).await, [secret.to_str().unwrap()]);
     assert_eq!(warned(0o640).await, [""; 0]);

@@ -100,7 +100,7 @@ impl LossRecovery {
     pub(super) fn watch_for_black_hole(&mut self, now: Instant, path: Sizes) {
         if let Some(black_hole) = self.black_hole.first_mut() {
             let above = path.smaller().map(Sizes::data_datagram);
-            black_hole.begin(now, above, path.data_datagram());
+            black_hole.begin(now, above, path.datagram());
         }
     }
 
