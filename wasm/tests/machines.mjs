@@ -63,6 +63,6 @@ export async function makeMachines(context) {
     allow: () => run("client", "nft", "delete table inet forbidden"),
     /** Whether something was forbidden. */
     hasForbidden: () => /packets [1-9]/.test(run("client", "nft", "list table inet forbidden")),
-    start: (machine, name, command, pattern) => start(context, name, "nsenter", at(machine, command), pattern),
+    start: (machine, name, command, pattern, end) => start(context, name, "nsenter", at(machine, command), pattern, false, end),
   };
 }

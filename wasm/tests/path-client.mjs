@@ -52,6 +52,13 @@ async function openInPage(context, server, transport) {
 
 const stops = [];
 const context = { after: (stop) => stops.unshift(stop) };
+async function stop() {
+  for (const each of stops.splice(0)) {
+    await each();
+  }
+}
+
+process.on("SIGTERM", () => void stop().then(() => process.exit()));
 const [server, transport] = process.argv.slice(2);
 try {
   const openBy = { udp: openByUdp, websocket: openInNode }[transport] ?? openInPage;
@@ -60,7 +67,5 @@ try {
     console.log(`echoed ${await echoes([COUNT, LENGTH])}`);
   }
 } finally {
-  for (const stop of stops) {
-    await stop();
-  }
+  await stop();
 }

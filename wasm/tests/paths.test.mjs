@@ -18,7 +18,7 @@ function startServer(machines, address, machine = "server") {
 
 /** A client at a server that sends everything back, through a relay at its own machine or by UDP. */
 async function startClient(machines, address, transport) {
-  const client = await machines.start("client", "client", [process.execPath, CLIENT, address, transport], /open (\d+)\n/);
+  const client = await machines.start("client", "client", [process.execPath, CLIENT, address, transport], /open (\d+)\n/, "SIGTERM");
   const mtus = () => [...client.printed().matchAll(/echoed (\d+)\n/g)].map(([, mtu]) => Number(mtu));
   let rounds = 0;
   /** Large messages go to the server and come back; returns the MTU of the connection after that. */

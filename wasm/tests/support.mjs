@@ -48,8 +48,8 @@ function firstMatch(child, name, pattern, logged) {
   });
 }
 
-/** Starts a program, which says by `pattern` that it is ready, and ends it with the test. */
-export async function start(context, name, path, args, pattern, logs = false) {
+/** Starts a program, which says by `pattern` that it is ready, and ends it with the test by `end`: one with programs of its own has to hear it. */
+export async function start(context, name, path, args, pattern, logs = false, end = "SIGKILL") {
   // Standard input stays open, because the interop peers exit at its end.
   const child = spawn(path, args, { stdio: "pipe", env: { ...process.env, RUST_LOG: logs ? "info" : "error" } });
   const ended = new Promise((resolve) => child.once("exit", resolve));
@@ -58,7 +58,7 @@ export async function start(context, name, path, args, pattern, logs = false) {
     child.kill(signal);
     return ended;
   };
-  context.after(() => void stop());
+  context.after(() => void stop(end));
   let text = "";
   child.stdout.on("data", (chunk) => (text += chunk));
   let logged = "";
