@@ -519,6 +519,18 @@ test("a WebSocket is silent only if nothing of what waits leaves it, and the pag
   assert.match(carriers[1].request.url.search, /resume=secret/);
 });
 
+test("a WebSocket whose system takes a few bytes now and then is silent all the same", async (t) => {
+  const { transport, carriers, clock, events } = startTransport(t, { carriers: ["websocket"] });
+  carriers[0].open();
+  carriers[0].tell(false);
+  transport.send(new Uint8Array(100));
+  for (let passed = 0; passed < 4_000; passed += 500) {
+    carriers[0].bufferedAmount = passed % 1_000;
+    await clock.pass(500);
+  }
+  assert.deepEqual(events, ["open", "interrupted"]);
+});
+
 test("a relay without flows is not asked for one by a WebSocket", async (t) => {
   const { transport, carriers, clock, events } = startTransport(t, { carriers: ["websocket"] });
   carriers[0].open();

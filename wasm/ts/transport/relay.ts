@@ -34,6 +34,8 @@ const FIRST_REQUESTS = 3;
 /** How often it is looked whether a carrier is silent, and for how long it may be. */
 const WATCH_MS = 500;
 const SILENT_MS = 3_000;
+/** What a system takes also where nothing leaves: that so few bytes wait no more is no sign of life. */
+const FEW_BYTES = 4_000;
 /** A look this late means that the page was blocked or suspended, so that what has come may not have been heard yet. */
 const LATE_MS = 250;
 /** How long a better carrier may take to open. */
@@ -322,7 +324,7 @@ export class RelayTransport implements Transport {
       const unsent = leg.carrier.bufferedAmount;
       // A hidden tab is late at every look, of which only the first may find what has come unheard.
       const isExcused = now - dueAt > LATE_MS && !leg.wasExcused;
-      if (leg.unansweredSince !== undefined && (isExcused || unsent < leg.unsent)) {
+      if (leg.unansweredSince !== undefined && (isExcused || unsent < leg.unsent && unsent > FEW_BYTES)) {
         leg.unansweredSince = now;
         leg.wasExcused ||= isExcused;
       }

@@ -9,7 +9,7 @@ const WITHOUT_SCHEME = /^([\w.-]+|\[[\da-f:.]+\]):\d+(\/|$)/i;
 /** The URL for a transport. Pages may use http or a relative path for the relay; `udp:` leads to a server itself. */
 export function targetUrl(url: string | URL, target: string | undefined): URL {
   if (WITHOUT_SCHEME.test(String(url))) {
-    throw new RakwireError("bad-option", `the address of the relay has no scheme: write ws://${url}, or wss:// with TLS`);
+    throw new RakwireError("bad-option", `the address of the relay has no scheme: write ws://${url} or wss://`);
   }
   let address: URL;
   try {
@@ -25,7 +25,7 @@ export function targetUrl(url: string | URL, target: string | undefined): URL {
     throw new RakwireError("bad-option", `the address of the relay must begin with ws:// or wss://: ${url}`);
   }
   if (address.username !== "" || address.password !== "") {
-    throw new RakwireError("bad-option", "browsers send no user and no password of a URL; give the option token");
+    throw new RakwireError("bad-option", "browsers send no password of a URL; give the option token");
   }
   if (typeof target !== "string" || target === "") {
     throw new RakwireError("bad-option", "a target is required: the name of the game server at the relay");

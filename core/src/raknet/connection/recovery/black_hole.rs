@@ -1,6 +1,5 @@
 //! Detection of a black hole: datagrams above a size are lost while smaller ones arrive (RFC 8899 section 4.3).
 
-use crate::raknet::wire::{IP_UDP_OVERHEAD, MIN_MTU};
 use crate::time::Instant;
 
 /// Rounds in a row in which a large datagram is lost and none arrives, before the MTU is lowered where no small datagram is
@@ -17,9 +16,6 @@ const FIRST_PROBE: u8 = 1;
 /// Timeouts before a path is probed again that carries large datagrams. So a receiver without memory, which refuses large messages
 /// alone, is hardly disturbed.
 const NEXT_PROBE: u8 = 32;
-
-/// Bytes of a datagram that every path carries.
-const FITS_ALL: u32 = (MIN_MTU - IP_UDP_OVERHEAD) as u32;
 
 /// Datagrams that a path does not carry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,8 +58,6 @@ pub(super) struct BlackHoleDetector {
     has_oversized: bool,
     /// Bytes of the longest datagram that has ever arrived.
     longest_arrived: u16,
-    /// Datagrams lost in a row that are not large, and that the smallest MTU has no room for.
-    medium_lost: u8,
     /// Timeouts before the next probe.
     until_probe: u8,
     probe: PathProbe,
@@ -100,9 +94,6 @@ impl BlackHoleDetector {
     pub(super) fn on_acked(&mut self, sent_at: Instant, bytes: u32, is_probe: bool) {
         if bytes > self.longest_arrived.into() {
             self.longest_arrived = u16::try_from(bytes).unwrap_or(u16::MAX);
-        }
-        if bytes > FITS_ALL {
-            self.medium_lost = 0;
         }
         if self.is_large(bytes) {
             self.until_probe = if is_probe { NEXT_PROBE } else { FIRST_PROBE };
@@ -143,9 +134,6 @@ impl BlackHoleDetector {
         self.has_oversized |= is_oversized;
         if !self.is_large(bytes) {
             self.lost = self.lost.saturating_add(1);
-            if bytes > FITS_ALL && self.above < self.longest {
-                self.count_medium_lost();
-            }
         } else if self.is_path_open {
             if self.rounds == 0 && self.oversized_rounds == 0 {
                 (self.arrived, self.lost) = (1, 0);
@@ -161,17 +149,6 @@ impl BlackHoleDetector {
             if needs_probe {
                 self.probe = PathProbe::Large(u16::try_from(bytes).unwrap_or(u16::MAX));
             }
-        }
-    }
-
-    /// Perhaps the path does not carry what would fit the next smaller MTU either: a large probe shows whether it is to blame.
-    #[cold]
-    fn count_medium_lost(&mut self) {
-        self.medium_lost = self.medium_lost.saturating_add(1);
-        let is_suspect = u32::from(self.medium_lost) >= LOST_ROUNDS || self.rounds > 0;
-        if is_suspect && !self.has_probe() {
-            self.medium_lost = 0;
-            self.probe = PathProbe::Large(self.above + 1);
         }
     }
 
@@ -355,28 +332,6 @@ mod tests {
             lose_large_and_probe(&mut detector, 10 * round);
         });
         assert_eq!(detector.detected(), Some(BlackHole::Large));
-    }
-
-    /// Those that fit every path say nothing of it.
-    #[test]
-    fn datagrams_that_would_fit_the_next_smaller_mtu_are_followed_by_a_large_probe_when_none_arrives() {
-        let lose = |detector: &mut BlackHoleDetector, bytes: u32| {
-            (0..3).for_each(|_| detector.on_lost(at(2), at(1), bytes, false));
-        };
-        let mut detector = detector();
-        for _ in 0..9 {
-            lose(&mut detector, 548);
-            lose(&mut detector, 549);
-            detector.on_acked(at(1), 549, false);
-        }
-        assert!(!detector.has_probe());
-        lose(&mut detector, 900);
-        lose(&mut detector, 900);
-        assert_eq!(detector.probe(), PathProbe::Large(1_001));
-        detector.begin(at(0), None, 900);
-        lose(&mut detector, 900);
-        lose(&mut detector, 900);
-        assert!(!detector.has_probe(), "there is no smaller MTU");
     }
 
     /// As where memory lacks for it, or not so much may be sent.
