@@ -186,6 +186,17 @@ impl Bench {
         self.server(id, &reply_2(1_492));
         id
     }
+
+    /// The same by the Game Protocol.
+    fn open_game_protocol(&mut self, from: SocketAddr) -> FlowId {
+        let salt = game_protocol::wire::HandshakeWord(0x4123_4567);
+        let challenge = self.client(from, &salt.0.to_be_bytes());
+        let pepper = game_protocol::wire::HandshakeWord::read(&challenge[0].1).unwrap();
+        let begun = self.client(from, &salt.season(pepper).0.to_be_bytes());
+        let (To::Server(id), _) = begun[0] else { panic!("{begun:?}") };
+        self.server(id, &[0x40, 1, 2, 3]);
+        id
+    }
 }
 
 fn sent(out: &Transmits<'_>) -> Sent {

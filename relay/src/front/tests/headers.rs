@@ -79,12 +79,7 @@ fn a_packet_of_a_client_that_begins_like_a_proxy_header_is_dropped() {
     let mut bench = Bench::new(settings(FrontProtocol::GameProtocol));
     bench.front.admission.proxy_protocol = true;
     let from = client_address(1);
-    let salt = game_protocol::wire::HandshakeWord(0x4123_4567);
-    let challenge = bench.client(from, &salt.0.to_be_bytes());
-    let pepper = game_protocol::wire::HandshakeWord::read(&challenge[0].1).unwrap();
-    let begun = bench.client(from, &salt.season(pepper).0.to_be_bytes());
-    let (To::Server(id), _) = begun[0] else { panic!("{begun:?}") };
-    bench.server(id, &[0x40, 1, 2, 3]);
+    let id = bench.open_game_protocol(from);
     let forged = [&header(address("10.0.0.1:1"))[..], b"payload"].concat();
     assert_eq!(bench.client(from, &forged), []);
     assert_eq!(bench.front.counters.snapshot().drops(FrontDropReason::ForgedHeader), 1);

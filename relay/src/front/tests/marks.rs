@@ -7,24 +7,13 @@ pub(crate) mod table;
 
 use table::{Fate, marks};
 
-/// Opens a connection of the Game Protocol.
-fn open(bench: &mut Bench, from: SocketAddr) -> FlowId {
-    let salt = game_protocol::wire::HandshakeWord(0x4123_4567);
-    let challenge = bench.client(from, &salt.0.to_be_bytes());
-    let pepper = game_protocol::wire::HandshakeWord::read(&challenge[0].1).unwrap();
-    let begun = bench.client(from, &salt.season(pepper).0.to_be_bytes());
-    let (To::Server(id), _) = begun[0] else { panic!("{begun:?}") };
-    bench.server(id, &[0x40, 1, 2, 3]);
-    id
-}
-
 #[test]
 fn marks_count_only_from_those_that_may_write_them() {
     for mark in marks() {
         let mut bench = Bench::new(settings(FrontProtocol::GameProtocol));
         bench.front.admission.proxy_protocol = mark.reads_headers;
         let from = client_address(1);
-        let id = open(&mut bench, from);
+        let id = bench.open_game_protocol(from);
         let passed = |to, fate| if fate == Fate::Passes { vec![(to, mark.datagram.clone())] } else { vec![] };
         let fate = mark.to_server("front");
         assert_eq!(bench.client(from, &mark.datagram), passed(To::Server(id), fate), "{}", mark.name);
