@@ -22,6 +22,7 @@ pub mod numbers;
 pub mod own_files;
 pub mod process;
 pub mod quickstarts;
+pub mod rerun;
 pub mod results;
 pub mod runner;
 pub mod schedule;

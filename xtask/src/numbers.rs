@@ -87,6 +87,7 @@ impl Numbers {
                 "tests": row.tests.map(Tests::all),
                 "result": row.outcome.word(),
                 "reason": row.reason,
+                "flaky": row.flaky,
             })
         };
         let outcome = if self.result().is_ok() { Outcome::Passed } else { Outcome::Failed };
@@ -153,6 +154,7 @@ mod tests {
             outcome,
             tests,
             reason: None,
+            flaky: None,
             log: String::new(),
         };
         let some = |passed| Some(Tests { passed, failed: 0 });
@@ -165,7 +167,7 @@ mod tests {
         let json = numbers.json();
         assert_eq!(json["tests"], 5);
         assert_eq!((&json["seconds"], &json["cpu_seconds"]), (&json!(9.0), &json!(12.0)));
-        let first = json!({"name": "one", "seconds": 1.2, "tests": 2, "result": "passed", "reason": null});
+        let first = json!({"name": "one", "seconds": 1.2, "tests": 2, "result": "passed", "reason": null, "flaky": null});
         assert_eq!(json["stages"][0], first);
         assert_eq!((&json["stages"][2]["result"], &json["result"]), (&json!("FAILED"), &json!("FAILED")));
         let commit = Commit { hash: "abc".to_owned(), is_dirty: true };

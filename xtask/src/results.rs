@@ -1,4 +1,9 @@
-//! Reads the log of a part of a run: its first error, and how many tests there were.
+//! Reads the log of a part of a run: its first error, how many tests there were, and which of them failed.
+
+use crate::rerun::{AGAIN, FLAKY};
+
+/// The lines of a message that are worth a place in a summary.
+const MESSAGE_LINES: usize = 8;
 
 /// How many tests a part of a run had.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -20,6 +25,39 @@ impl Tests {
     }
 }
 
+/// A test that failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failed {
+    /// Its name, as its runner takes it.
+    pub name: String,
+    /// The file that it is in, where its runner tells.
+    pub file: Option<String>,
+}
+
+/// The tests that failed; `None` where the log does not name them all, as when a program of tests was ended by a signal.
+pub fn failed_tests(log: &str) -> Option<Vec<Failed>> {
+    let lines: Vec<String> = log.lines().map(plain).collect();
+    let of_cargo = lines.iter().filter_map(|line| {
+        let name = line.strip_prefix("test ")?.strip_suffix(" ... FAILED")?;
+        let name = name.strip_suffix(" - should panic").unwrap_or(name);
+        Some(Failed { name: name.to_owned(), file: None })
+    });
+    let of_node = lines.iter().zip(lines.iter().skip(1)).filter_map(|(place, name)| {
+        let (file, _) = place.strip_prefix("test at ")?.split_once(':')?;
+        let (name, _) = name.strip_prefix("✖ ")?.rsplit_once(" (")?;
+        Some(Failed { name: name.to_owned(), file: Some(file.to_owned()) })
+    });
+    let failed: Vec<_> = of_cargo.chain(of_node).collect();
+    let is_all = tests(log)?.failed == u64::try_from(failed.len()).ok()?
+        && !log.contains("process didn't exit successfully");
+    is_all.then_some(failed)
+}
+
+/// The tests that failed, and passed when they ran once more.
+pub fn flaky_tests(log: &str) -> Vec<&str> {
+    log.lines().filter_map(|line| line.strip_prefix(FLAKY)).collect()
+}
+
 /// The first line of a log that looks like an error, with what belongs to it.
 pub fn first_error(log: &str) -> Option<String> {
     let lines: Vec<String> = log.lines().map(plain).collect();
@@ -31,6 +69,7 @@ pub fn first_error(log: &str) -> Option<String> {
         rest.iter().map(|line| line.trim()).find(|line| !line.is_empty()).unwrap_or_default()
     };
     Some(match kind {
+        Kind::NodeTest => in_node(&lines).unwrap_or_else(|| line.to_owned()),
         Kind::Message if line.ends_with(':') => format!("{line} {}", after(place)),
         Kind::Message => line.to_owned(),
         Kind::Panic => format!("{line} {}", after(place)),
@@ -39,9 +78,30 @@ pub fn first_error(log: &str) -> Option<String> {
             let (start, end) = printed_by(&lines, place, line);
             let printed = lines.iter().enumerate().take(end).skip(start);
             let panic = printed.into_iter().find(|(_, line)| line.contains(PANIC));
-            panic.map_or_else(|| line.to_owned(), |(panic, _)| format!("{line}: {}", after(panic)))
+            panic.map_or_else(
+                || line.to_owned(),
+                |(panic, _)| format!("{line}: {}", message(&lines, panic + 1)),
+            )
         }
     })
+}
+
+/// The message of a panic that begins at this line: it ends where the runner has its own word.
+fn message(lines: &[String], start: usize) -> String {
+    let lines = lines.iter().skip(start).map(|line| line.trim());
+    let own = lines.take_while(|line| !line.is_empty() && !line.starts_with("note: "));
+    own.take(MESSAGE_LINES).collect::<Vec<_>>().join(" ")
+}
+
+/// The first failed test of Node, with its place and its message, which stand at the end of a log.
+fn in_node(lines: &[String]) -> Option<String> {
+    let place = lines.iter().position(|line| line.starts_with("test at "))?;
+    let block = lines.iter().skip(place).map(|line| line.trim_end()).take_while(|line| {
+        let is_stack = line.trim_start().starts_with("at ");
+        !is_stack
+    });
+    let text: Vec<_> = block.filter(|line| !line.is_empty()).take(MESSAGE_LINES + 2).collect();
+    Some(text.join("\n    "))
 }
 
 /// The lines below this place that a failed test printed, where its runner is cargo, and all of them where it is another one.
@@ -67,6 +127,7 @@ enum Kind {
     Message,
     Panic,
     Test,
+    NodeTest,
 }
 
 fn kind(line: &str) -> Option<Kind> {
@@ -75,14 +136,17 @@ fn kind(line: &str) -> Option<Kind> {
         Some(Kind::Test)
     } else if line.contains(PANIC) {
         Some(Kind::Panic)
+    } else if line.starts_with("✖ ") {
+        Some(Kind::NodeTest)
     } else {
-        let words = ["error[", "error:", "Error:", "not ok ", "✖ "];
+        let words = ["error[", "error:", "Error:", "not ok "];
         words.iter().any(|word| line.starts_with(word)).then_some(Kind::Message)
     }
 }
 
-/// How many tests a log tells of, if it tells of any.
+/// How many tests a log tells of, if it tells of any. Those that run once more are counted once.
 pub fn tests(log: &str) -> Option<Tests> {
+    let log = log.split_once(AGAIN).map_or(log, |(first, _)| first);
     let found = log.lines().filter_map(|line| tests_in(plain(line).trim()));
     found.reduce(Tests::plus)
 }
@@ -181,6 +245,36 @@ mod tests {
         let log = "$ cargo metadata\nError: documents name what does not exist:\n  a.md:1: no b\n  c.md\n";
         let expected = "Error: documents name what does not exist: a.md:1: no b";
         assert_eq!(first_error(log).as_deref(), Some(expected));
+    }
+
+    #[test]
+    fn a_failed_test_of_node_has_its_place_and_its_message() {
+        let log = "✔ a (1ms)\n✖ b (2ms)\nℹ tests 2\nℹ pass 1\nℹ fail 1\n\n✖ failing tests:\n\n\
+                   test at tests/a.test.mjs:5:1\n✖ b (2ms)\n  AssertionError: not equal\n\n  1 !== 2\n\n      at x\n";
+        let expected =
+            "test at tests/a.test.mjs:5:1\n    ✖ b (2ms)\n      AssertionError: not equal\n      1 !== 2";
+        assert_eq!(first_error(log).as_deref(), Some(expected));
+        let failed = Failed { name: "b".into(), file: Some("tests/a.test.mjs".into()) };
+        assert_eq!(failed_tests(log), Some(vec![failed]));
+    }
+
+    #[test]
+    fn failed_tests_of_cargo_are_named_unless_a_program_ended_without_a_word() {
+        let log = "test a ... ok\ntest b::c - should panic ... FAILED\ntest result: FAILED. 1 passed; 1 failed; 0 ignored\n";
+        assert_eq!(failed_tests(log), Some(vec![Failed { name: "b::c".into(), file: None }]));
+        let log = format!("{log}  process didn't exit successfully: `x` (signal: 6, SIGABRT)\n");
+        assert_eq!(failed_tests(&log), None);
+        let more = "test b ... FAILED\ntest result: FAILED. 1 passed; 2 failed; 0 ignored\n";
+        assert_eq!(failed_tests(more), None);
+        assert_eq!(failed_tests("error: could not compile\n"), None);
+    }
+
+    #[test]
+    fn tests_that_run_once_more_are_counted_once() {
+        let result = "test result: FAILED. 2 passed; 1 failed; 0 ignored\n";
+        let log = format!("{result}{AGAIN}\ntest result: ok. 1 passed; 0 failed; 0 ignored\n{FLAKY}a::b\n");
+        assert_eq!(tests(&log), Some(Tests { passed: 2, failed: 1 }));
+        assert_eq!(flaky_tests(&log), ["a::b"]);
     }
 
     #[test]

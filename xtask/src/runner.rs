@@ -69,7 +69,7 @@ fn table(numbers: &Numbers) -> String {
             Outcome::Passed | Outcome::Failed | Outcome::Stopped => format!("{:.1}", row.took.as_secs_f64()),
         };
         let tests = row.tests.map_or_else(|| "-".to_owned(), |tests| tests.all().to_string());
-        text += &format!("{:<width$} {seconds:>9} {tests:>7}  {}\n", row.name, row.outcome.word());
+        text += &format!("{:<width$} {seconds:>9} {tests:>7}  {}\n", row.name, row.word());
     }
     let (total, busy) = (numbers.total.as_secs_f64(), numbers.busy.as_secs_f64());
     let cores = busy / total.max(f64::EPSILON);
@@ -86,6 +86,10 @@ fn failures(rows: &[Row]) -> String {
     for row in rows.iter().filter(|row| row.outcome == Outcome::Failed) {
         let reason = row.reason.as_deref().unwrap_or_default();
         text += &format!("\n{} FAILED: {reason}\n    log: {}", row.name, row.log);
+    }
+    for row in rows {
+        let Some(flaky) = &row.flaky else { continue };
+        text += &format!("\n{} has flaky tests, which passed when they ran once more: {flaky}", row.name);
     }
     // Without a reason the run ended before, which the table says.
     for row in rows.iter().filter(|row| row.outcome == Outcome::NotRun) {
@@ -128,6 +132,7 @@ mod tests {
             outcome,
             tests,
             reason: reason.map(str::to_owned),
+            flaky: None,
             log: format!("target/xtask/{name}.log"),
         };
         let tests = Some(Tests { passed: 12, failed: 1 });
@@ -162,6 +167,12 @@ two FAILED: error: no
 four not run: needs one, which failed";
         assert_eq!(failures(&rows()), expected);
         assert_eq!(failures(&rows()[..1]), "");
+        let flaky = rows().swap_remove(0);
+        let flaky = Row { flaky: Some("a::b: assertion failed".to_owned()), ..flaky };
+        let expected =
+            "\n\nset-up one has flaky tests, which passed when they ran once more: a::b: assertion failed";
+        assert_eq!(flaky.word(), "flaky");
+        assert_eq!(failures(&[flaky]), expected);
         let not_reached = rows().pop().map(|row| Row { reason: None, ..row });
         assert_eq!(failures(&Vec::from_iter(not_reached)), "");
     }

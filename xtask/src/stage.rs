@@ -2,6 +2,7 @@
 
 use anyhow::{Context, Error, Result, bail};
 
+use crate::rerun::Runner;
 use crate::schedule::{Constraints, Load, Resource};
 use crate::setup::Need;
 use crate::shell::Shell;
@@ -65,6 +66,8 @@ pub struct Stage {
     load: Load,
     resource: Option<Resource>,
     run: Run,
+    /// The runner of its tests, where those that fail run once more.
+    pub rerun: Option<Runner>,
 }
 
 impl Stage {
@@ -85,7 +88,18 @@ impl Stage {
 
     const fn with(name: &'static str, about: &'static str, own_needs: &'static [Need], run: Run) -> Self {
         let (tier, why, part_of) = (Tier::Nightly, "", None);
-        Self { name, about, tier, why, part_of, own_needs, load: Load::Full, resource: None, run }
+        Self {
+            name,
+            about,
+            tier,
+            why,
+            part_of,
+            own_needs,
+            load: Load::Full,
+            resource: None,
+            run,
+            rerun: None,
+        }
     }
 
     /// The same, of this tier and for this reason.
@@ -110,6 +124,12 @@ impl Stage {
     /// The same, which needs this for itself.
     pub const fn uses(mut self, resource: Resource) -> Self {
         self.resource = Some(resource);
+        self
+    }
+
+    /// The same, whose tests that fail run once more, by this runner.
+    pub const fn reruns(mut self, runner: Runner) -> Self {
+        self.rerun = Some(runner);
         self
     }
 

@@ -16,6 +16,7 @@ use crate::models;
 use crate::npm_size::{self, Others};
 use crate::own_files;
 use crate::quickstarts;
+use crate::rerun::Runner;
 use crate::schedule::{Load, Resource};
 use crate::setup::Need;
 use crate::shell::Shell;
@@ -168,6 +169,7 @@ fn tests() -> [Stage; 6] {
             &[Need::HostTests, Need::Nginx, Need::HaProxy, Need::Caddy, Need::IpRoute, Need::Nftables],
             cargo_tests,
         )
+        .reruns(Runner::Cargo)
         .tier(Tier::Test, "the tests"),
         Stage::new(
             "wasm",
@@ -175,6 +177,7 @@ fn tests() -> [Stage; 6] {
             &NODE_AND_CHROMIUM,
             wasm_tests,
         )
+        .reruns(Runner::Node("wasm"))
         .load(Load::Half)
         .tier(Tier::Test, "the same core behind another interface"),
         Stage::new(
@@ -198,6 +201,7 @@ fn tests() -> [Stage; 6] {
             &[Need::Page, Need::Chromium, Need::HostTests, Need::CppPeer],
             web_tests,
         )
+        .reruns(Runner::Node("web"))
         .tier(Tier::Test, "the page that `cargo xtask demo` serves"),
         Stage::new(
             "demo",
@@ -248,6 +252,7 @@ fn tests_of_all_peers() -> [Stage; 7] {
             &BROWSERS,
             other_browser_tests,
         )
+        .reruns(Runner::Node("wasm"))
         .load(Load::Half)
         .tier(Tier::Ci, "another browser, certificates and networks"),
         Stage::new(

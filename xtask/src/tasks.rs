@@ -47,8 +47,17 @@ pub struct Row {
     pub tests: Option<Tests>,
     /// The first error of one that failed, or why it did not run.
     pub reason: Option<String>,
+    /// The tests that passed only when they ran once more, with the first error.
+    pub flaky: Option<String>,
     /// The file with all that it printed, in the repository.
     pub log: String,
+}
+
+impl Row {
+    /// How it went, in a table.
+    pub fn word(&self) -> &'static str {
+        if self.flaky.is_some() { "flaky" } else { self.outcome.word() }
+    }
 }
 
 /// How a run went.
@@ -186,7 +195,10 @@ impl Task<'_> {
         let started = Instant::now();
         let result = match self.work {
             Work::Need(need) => setup::install(need, &shell).map(Some),
-            Work::Stage(stage) => stage.run(&shell).map(|()| None),
+            Work::Stage(stage) => {
+                let result = stage.run(&shell).or_else(|error| self.run_again(stage, &shell, error));
+                result.map(|()| None)
+            }
         };
         match result {
             Ok(done) => {
@@ -203,6 +215,15 @@ impl Task<'_> {
                 Err(error)
             }
         }
+    }
+
+    /// Runs the tests of a stage that failed once more, where that says anything.
+    fn run_again(&self, stage: &Stage, shell: &Shell, error: Error) -> Result<()> {
+        let failed = || results::failed_tests(&self.text(shell));
+        let Some((runner, failed)) = stage.rerun.zip(stage.rerun.and_then(|_| failed())) else {
+            return Err(error);
+        };
+        runner.run_again(shell, &failed).map_err(|_| error)
     }
 
     fn announce(&self, shell: &Shell) {
@@ -256,12 +277,17 @@ fn report(shell: &Shell, tasks: &[Task<'_>], ended: Vec<Ended>) -> Report {
             let failed = error
                 .as_ref()
                 .map(|error| results::first_error(&text).unwrap_or_else(|| format!("{error:#}")));
+            let flaky = results::flaky_tests(&text);
+            let flaky = (!flaky.is_empty() && outcome == Outcome::Passed).then(|| {
+                format!("{}: {}", flaky.join(", "), results::first_error(&text).unwrap_or_default())
+            });
             report.rows.push(Row {
                 name: task.work.name(),
                 took,
                 outcome,
                 tests: if is_stage { results::tests(&text) } else { None },
                 reason: failed.or(barred),
+                flaky,
                 log: task.log(),
             });
         }
