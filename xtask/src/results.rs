@@ -1,6 +1,9 @@
 //! Reads the log of a part of a run: its first error, how many tests there were, and which of them failed.
 
-use crate::rerun::{AGAIN, FLAKY};
+/// The beginning of a line that names a flaky test.
+pub const FLAKY: &str = "FLAKY: ";
+/// The line between a run and the tests that run once more.
+pub const AGAIN: &str = "The tests that failed run once more, by themselves:";
 
 /// The lines of a message that are worth a place in a summary.
 const MESSAGE_LINES: usize = 8;

@@ -359,6 +359,7 @@ const XTASK: Crate = Crate {
         Layer::together(&["shell"]),
         Layer::apart(&["tracked", "service", "artifacts", "fields", "firmware", "history"]),
         Layer::together(&["tools_of_xtask"]),
+        Layer::together(&["rerun"]),
         // How each thing comes to this machine; then all of them under one name.
         Layer::together(&["setup::*"]),
         Layer::together(&["setup"]),
