@@ -1,5 +1,5 @@
-// What a page, and a program in Node, sees when a connection cannot be opened, or its way is lost: `failures/table.mjs`. Other
-// versions of Node, Deno and Bun run the same in `bundlers/failures.test.mjs`, and Firefox in `failures-firefox.test.mjs`.
+// What a page, and a program in Node, sees when a connection cannot be opened, or its way is lost: `failures/table.mjs`. Each
+// version of Node, Deno and Bun run the same in `runtimes/failures.test.mjs`, and Firefox in `failures-firefox.test.mjs`.
 
 import { after, test } from "node:test";
 

@@ -43,6 +43,9 @@ const BROWSERS: [Need; 11] = [
     Need::CppPeer,
 ];
 
+/// The needs of the npm package in other runtimes than browsers.
+const RUNTIMES: [Need; 4] = [Need::Node, Need::NpmPackage, Need::RuntimePackages, Need::HostTests];
+
 /// The needs of the trial of the packed npm package.
 const BUNDLERS: [Need; 8] = [
     Need::Node,
@@ -372,11 +375,19 @@ fn generated_input() -> [Stage; 5] {
 }
 
 /// Trials of the published packages as their users have them, and of their speed.
-fn products() -> [Stage; 5] {
+fn products() -> [Stage; 6] {
     [
         Stage::new(
+            "runtimes",
+            "the npm package in Node 20, 22 and 24, Deno and Bun: what each sees of failures; packed, in Deno and Bun",
+            &RUNTIMES,
+            runtime_tests,
+        )
+        .load(Load::Half)
+        .tier(Tier::Ci, "half a minute, and its runtimes are large to fetch"),
+        Stage::new(
             "bundlers",
-            "the packed npm package in every bundler, in Chromium, Firefox, WebKit, Bun and Deno; its reference",
+            "the packed npm package in every bundler, in Chromium, Firefox and WebKit; its reference",
             &BUNDLERS,
             bundler_tests,
         )
@@ -550,6 +561,14 @@ fn npm_tests(shell: &Shell, is_wanted: impl Fn(&str) -> bool) -> Result<()> {
     let args = ["--test", "--test-concurrency=2", "--test-reporter=spec"];
     // The tests build an example for browsers.
     shell.cmd_for(WASM, "wasm", "node", args.into_iter().chain(files.iter().map(String::as_str))).run()
+}
+
+/// Runs the tests by the Node of the machine: `npm test` would take that among the packages of its folder.
+fn runtime_tests(shell: &Shell) -> Result<()> {
+    artifacts::built_programs(shell)?;
+    let tests =
+        ["--test", "--test-concurrency=2", "--test-reporter=spec", "failures.test.mjs", "packed.test.mjs"];
+    shell.cmd_in("wasm/tests/runtimes", "node", tests).run()
 }
 
 fn bundler_tests(shell: &Shell) -> Result<()> {

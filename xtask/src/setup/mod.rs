@@ -74,9 +74,9 @@ pub fn install(need: Need, shell: &Shell) -> Result<Done> {
         Need::CargoSemverChecks => tools::cargo_semver_checks(shell),
         Need::Miri => rust::miri(shell),
         Need::Verifpal => tools::verifpal(shell),
-        Need::Packages => npm::packages(shell, &["wasm", "web"]),
-        Need::BundlerPackages => npm::packages(shell, &["wasm/tests/bundlers"]),
-        Need::ExamplePackages => npm::packages(shell, &["web/examples"]),
+        Need::Packages | Need::BundlerPackages | Need::RuntimePackages | Need::ExamplePackages => {
+            npm::packages(shell, need.npm_folders())
+        }
         Need::PythonPeer => peers::build(shell, &["python"]),
         Need::CppPeer => peers::build(shell, &["cpp"]),
         Need::Peers => peers::build(shell, &[]),
@@ -174,9 +174,9 @@ fn by_hand(need: Need, shell: &Shell) -> Option<String> {
         }
         Need::Miri => rust::miri_by_hand(),
         Need::Verifpal => tools::verifpal_by_hand(),
-        Need::Packages => "`npm ci` in wasm/ and web/".to_owned(),
-        Need::BundlerPackages => "`npm ci` in wasm/tests/bundlers/".to_owned(),
-        Need::ExamplePackages => "`npm ci` in web/examples/".to_owned(),
+        Need::Packages | Need::BundlerPackages | Need::RuntimePackages | Need::ExamplePackages => {
+            format!("`npm ci` in {}/", need.npm_folders().join("/ and "))
+        }
         Need::PythonPeer | Need::CppPeer | Need::Peers => {
             format!("`bash {}`, and read what it says", peers::SCRIPT)
         }

@@ -82,6 +82,8 @@ pub enum Need {
     Packages,
     /// Those of the tests with bundlers.
     BundlerPackages,
+    /// Those of other runtimes than browsers.
+    RuntimePackages,
     /// Those of the examples of pages.
     ExamplePackages,
     /// The foreign RakNet that is there in seconds: a wheel.
@@ -123,9 +125,17 @@ const RUST_TARGETS: [(Need, &[&str]); 4] = [
     (Need::FirmwareTargets, &[THUMB_M4, THUMB_M33, RISCV]),
 ];
 
+/// The folders of npm packages. Those of the runtimes are programs for Linux on x86-64, which npm refuses elsewhere.
+const NPM_FOLDERS: [(Need, &[&str]); 4] = [
+    (Need::Packages, &["wasm", "web"]),
+    (Need::BundlerPackages, &["wasm/tests/bundlers"]),
+    (Need::RuntimePackages, &["wasm/tests/runtimes"]),
+    (Need::ExamplePackages, &["web/examples"]),
+];
+
 impl Need {
     /// What is installed, not built from this repository.
-    pub(crate) const TOOLS: [Self; 40] = [
+    pub(crate) const TOOLS: [Self; 41] = [
         Self::Node,
         Self::Components,
         Self::OldestRust,
@@ -162,6 +172,7 @@ impl Need {
         Self::Verifpal,
         Self::Packages,
         Self::BundlerPackages,
+        Self::RuntimePackages,
         Self::ExamplePackages,
         Self::PythonPeer,
         Self::CppPeer,
@@ -210,6 +221,7 @@ impl Need {
             Self::Verifpal => ("verifpal", Load::Full, Some(Resource::Tools), &[Self::Miri]),
             Self::Packages => ("npm packages", Load::None, None, &[Self::Node]),
             Self::BundlerPackages => ("npm packages of bundlers", Load::None, None, &[Self::Node]),
+            Self::RuntimePackages => ("npm packages of runtimes", Load::None, None, &[Self::Node]),
             Self::ExamplePackages => ("npm packages of examples", Load::None, None, &[Self::Node]),
             // Its script installs packages of the system, too.
             Self::PythonPeer => ("foreign RakNet from Python", Load::None, Some(Resource::SystemPackages), &[]),
@@ -236,6 +248,11 @@ impl Need {
     /// The targets of Rust that it is, if it is some.
     pub(super) fn rust_targets(self) -> &'static [&'static str] {
         RUST_TARGETS.iter().find(|(need, _)| *need == self).map_or(&[], |(_, targets)| targets)
+    }
+
+    /// The folders of the npm packages that it is, if it is some.
+    pub(super) fn npm_folders(self) -> &'static [&'static str] {
+        NPM_FOLDERS.iter().find(|(need, _)| *need == self).map_or(&[], |(_, folders)| folders)
     }
 
     pub(crate) fn name(self) -> &'static str {
