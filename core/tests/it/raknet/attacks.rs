@@ -342,7 +342,7 @@ fn a05_a_flood_of_pings_brings_what_the_documentation_says() {
 }
 
 /// The cookie that a server gives this address now.
-fn cookie(server: &mut Peer<'_>, now: Instant, from: SocketAddr) -> u32 {
+pub(super) fn cookie(server: &mut Peer<'_>, now: Instant, from: SocketAddr) -> u32 {
     server.handle_datagram(now, from, &written(&Offline::Request1 { protocol: 6, mtu: 576 }));
     let answers = answers(server, now);
     match Offline::read(&mut Reader::new(&answers[0].1)) {

@@ -7,6 +7,7 @@ mod beside_cubic;
 mod carrier;
 mod clock;
 mod congestion;
+mod drop_reasons;
 mod found;
 mod hand_over;
 mod hooks;

@@ -22,7 +22,7 @@ const LIFETIME: u64 = 60;
 
 /// Room for two tokens.
 #[derive(Debug, Default)]
-struct Store(Mutex<UsedTokens<2>>);
+pub(super) struct Store(Mutex<UsedTokens<2>>);
 
 impl Store {
     fn len(&self) -> usize {
@@ -41,7 +41,7 @@ fn token_key(seed: u8) -> TokenKey {
 }
 
 /// A server that asks for tokens of these keys, and for nothing else.
-fn server_with_tokens(keys: &[u8], store: &Arc<Store>) -> Config {
+pub(super) fn server_with_tokens(keys: &[u8], store: &Arc<Store>) -> Config {
     let keys = keys.iter().map(|seed| token_key(*seed)).collect();
     secure_server(|identity| identity.tokens = Some(TokenVerifier::shared(keys, store.clone())))
 }
@@ -65,7 +65,7 @@ fn good(salt: u8) -> Vec<u8> {
 }
 
 /// Two peers, of which the server knows the time.
-fn peers(client: Config, server: Config) -> Net {
+pub(super) fn peers(client: Config, server: Config) -> Net {
     let mut net = net(client, server, Conditions::default(), 1);
     net.pair.b.set_unix_time(net.pair.now, TODAY);
     net

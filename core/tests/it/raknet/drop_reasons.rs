@@ -1,0 +1,266 @@
+//! Every reason to drop what arrives, beside the nonsense of A10 in `attacks.rs`: bytes that have it, or why none do.
+
+use core::net::SocketAddr;
+use core::time::Duration;
+
+use rakwire::raknet::{
+    Capacity, Config, ConnectOptions, CookiePolicy, Delivery, DropReason, Guid, Peer, Reliability,
+};
+use rakwire::sim::Conditions;
+use rakwire::wire::capsule::{CapsuleHeader, Split};
+use rakwire::wire::offline::{ClientSecurity, Offline, PingScope};
+use rakwire::{Instant, U24};
+
+use super::attacks::cookie;
+use super::tokens;
+use crate::support::forged::{UNKNOWN_SOURCE, answers, capsule, data, missing, request_2, written};
+use crate::support::raknet::{Net, client_config, peer, server_config};
+use crate::support::secure::{client_key, pinned, requiring_server, secure_client, secure_server};
+
+const NOW: Instant = Instant::from_micros(1_000_000);
+/// Numbers that the handshake has certainly passed.
+const NEXT: u32 = 20;
+
+/// A source of its own network.
+fn source(network: u8, port: u16) -> SocketAddr {
+    ([203, 0, network, 1], port).into()
+}
+
+/// A server that was sent these, and has answered nothing yet.
+fn sent(config: Config, datagrams: &[(SocketAddr, Vec<u8>)]) -> Peer<'static> {
+    let mut server = peer(config);
+    for (from, datagram) in datagrams {
+        server.handle_datagram(NOW, *from, datagram);
+    }
+    server
+}
+
+fn sent_one(datagram: Vec<u8>) -> Peer<'static> {
+    sent(server_config(), &[(UNKNOWN_SOURCE.into(), datagram)])
+}
+
+/// A server that was sent these in the name of its client.
+fn sent_in_connection(datagrams: &[Vec<u8>]) -> Peer<'static> {
+    let mut net = Net::new(Conditions::default(), 1);
+    net.connect();
+    net.run_for(Duration::from_millis(500));
+    deliver(&mut net, datagrams);
+    net.pair.b
+}
+
+fn deliver(net: &mut Net, datagrams: &[Vec<u8>]) {
+    let (now, from) = (net.now(), net.pair.a_address);
+    for datagram in datagrams {
+        net.pair.b.handle_datagram(now, from, datagram);
+    }
+}
+
+/// A datagram with the next number, of a message of its own.
+fn message(ahead: u32, payload: &[u8]) -> Vec<u8> {
+    data(NEXT + ahead, capsule(Reliability::Reliable, NEXT + ahead, 0), payload)
+}
+
+/// A server that a client with these options came to.
+fn asked(mut net: Net, options: &ConnectOptions<'_>) -> Peer<'static> {
+    net.dial(options);
+    net.run_for(Duration::from_secs(1));
+    net.pair.b
+}
+
+/// A server that so many clients of one address came to, each with both requests.
+fn introduced(mut server: Peer<'static>, clients: u16) -> Peer<'static> {
+    let request_1 = written(&Offline::Request1 { protocol: 6, mtu: 1_492 });
+    for port in 1..=clients {
+        server.handle_datagram(NOW, source(0, port), &request_1);
+        answers(&mut server, NOW);
+    }
+    for port in 1..=clients {
+        server.handle_datagram(NOW, source(0, port), &request_2(ClientSecurity::None, port.into()));
+        answers(&mut server, NOW);
+    }
+    server
+}
+
+fn without_cookies() -> Config {
+    let mut config = server_config();
+    config.cookies = CookiePolicy::Off;
+    config
+}
+
+/// Messages that wait for one that does not come, up to one more than there is memory for.
+fn without_memory() -> Net {
+    let mut config = server_config();
+    config.connection_blocks = Some(8);
+    let mut net = Net::with(peer(client_config()), peer(config), Conditions::default(), 1);
+    net.connect();
+    net.run_for(Duration::from_millis(500));
+    let waiting: Vec<_> = (100..120)
+        .map(|number| data(number, capsule(Reliability::ReliableOrdered, number, number), &[0x86; 400]))
+        .collect();
+    deliver(&mut net, &waiting);
+    net
+}
+
+/// More requests for a handshake than a network may have computed.
+fn crowded_handshakes() -> Peer<'static> {
+    let mut config = requiring_server();
+    if let Some(security) = &mut config.security {
+        security.handshakes_per_network = 1;
+    }
+    let mut server = peer(config);
+    for number in 1..4 {
+        let (from, mut config) = (source(0, number), secure_client(None));
+        config.guid = Guid(1_000 + u64::from(number));
+        let mut client = peer(config);
+        client.connect_with(NOW, UNKNOWN_SOURCE.into(), &pinned()).expect("a free slot");
+        for _ in 0..3 {
+            for (_, bytes) in answers(&mut client, NOW) {
+                server.handle_datagram(NOW, from, &bytes);
+            }
+            for (_, bytes) in answers(&mut server, NOW) {
+                client.handle_datagram(NOW, UNKNOWN_SOURCE.into(), &bytes);
+            }
+        }
+    }
+    server
+}
+
+/// More in flight than there are look-ups for a datagram of complaints.
+fn busy() -> Net {
+    let conditions = Conditions { latency: Duration::from_millis(50), ..Conditions::default() };
+    let mut net = Net::new(conditions, 1);
+    let (_, server) = net.connect();
+    net.run_for(Duration::from_millis(500));
+    for _ in 0..2_000 {
+        // The last ones may find no room.
+        let _ = net.pair.b.send(net.pair.now, server, &[0x86; 1_300], Delivery::RELIABLE);
+    }
+    let wide =
+        |net: &mut Net| net.pair.b.connection_stats(server).is_some_and(|stats| stats.in_flight > 60 * 1_300);
+    assert!(net.run_until(Duration::from_secs(10), wide), "the window never opened so wide");
+    net
+}
+
+/// A peer that was sent what is dropped for this reason, or why nothing that arrives is.
+fn sent_for(reason: DropReason) -> Result<Peer<'static>, &'static str> {
+    use DropReason as Why;
+    let ping = || written(&Offline::Ping { scope: PingScope::Any, time: 1, guid: Some(Guid(1)) });
+    let request_1 = || written(&Offline::Request1 { protocol: 6, mtu: 576 });
+    let part = |ahead: u32, count, index| {
+        let split = Some(Split { count, id: 9, index });
+        let header = CapsuleHeader { split, ..capsule(Reliability::Reliable, NEXT + ahead, 0) };
+        data(NEXT + ahead, header, b"\x86")
+    };
+    let sequenced = |ahead: u32, sequence| {
+        let header = capsule(Reliability::UnreliableSequenced, 0, 0);
+        data(NEXT + ahead, CapsuleHeader { sequence: U24::new(sequence), ..header }, b"\x86")
+    };
+    Ok(match reason {
+        Why::TooShort => sent_one(vec![0x84, 0]),
+        Why::BadOffline => sent_one(ping()[..20].to_vec()),
+        Why::BadDatagram => {
+            sent_in_connection(&[[&message(0, b"\x86")[..], &[0, 0xFF, 0xFF, 0x86]].concat()])
+        }
+        Why::UnknownSource => sent_one(message(0, b"\x86")),
+        Why::Unexpected => sent_one(written(&Offline::Pong { time: 1, guid: Guid(2), data: b"pong" })),
+        Why::BadCookie => sent_one(request_2(ClientSecurity::Cookie(7), 5)),
+        Why::MissingCookie => sent_one(request_2(ClientSecurity::None, 5)),
+        Why::CookieRequested => {
+            let mut config = Config::new([2; 32]);
+            config.max_incoming = 4;
+            let capacity = Capacity { connections: 4, blocks: 4_096, block_size: 512 };
+            introduced(Peer::with_capacity(capacity, config), 2)
+        }
+        Why::WouldAmplify => sent_one(request_1()[..20].to_vec()),
+        Why::AnswersFull => {
+            let requests: Vec<_> = (0..2_000).map(|number| (source(0, 1 + number), request_1())).collect();
+            sent(server_config(), &requests)
+        }
+        Why::DuplicateDatagram => sent_in_connection(&[message(0, b"\x86"), message(0, b"\x86")]),
+        Why::LostInDuplicate => {
+            let mut net = without_memory();
+            let other = data(100, capsule(Reliability::ReliableOrdered, 200, 200), &[0x86; 400]);
+            deliver(&mut net, &[other]);
+            net.pair.b
+        }
+        Why::OutsideWindow => sent_in_connection(&[message(60_000, b"\x86")]),
+        Why::DuplicateMessage => {
+            let again = data(NEXT + 1, capsule(Reliability::Reliable, NEXT, 0), b"\x86");
+            sent_in_connection(&[message(0, b"\x86"), again])
+        }
+        Why::OutOfSequence => sent_in_connection(&[sequenced(0, 5), sequenced(1, 3)]),
+        Why::NoMemory => without_memory().pair.b,
+        Why::BadSplit => sent_in_connection(&[part(0, 3, 0), part(1, 4, 1)]),
+        Why::BadControl => sent_in_connection(&[message(0, b"\x10")]),
+        Why::ReservedId => sent_in_connection(&[message(0, b"\x07")]),
+        Why::Expired => return Err("it is of messages of its own, which nothing that arrives makes"),
+        Why::TooManyRecords => {
+            let mut net = busy();
+            deliver(&mut net, &[missing(0, 0xFF_FFFE, 200)]);
+            net.pair.b
+        }
+        Why::PongLimit => sent(server_config(), &vec![(UNKNOWN_SOURCE.into(), ping()); 1_000]),
+        Why::Banned => {
+            let mut server = peer(server_config());
+            let bans = server.bans_mut().expect("the allocator gives one");
+            bans.add("203.0.113.0/24".parse().expect("a pattern"), None).expect("room");
+            server.handle_datagram(NOW, UNKNOWN_SOURCE.into(), &request_1());
+            server
+        }
+        Why::HalfOpenLimit => {
+            let mut config = without_cookies();
+            config.max_half_open_per_network = 3;
+            introduced(peer(config), 4)
+        }
+        Why::AddressLimit => {
+            let mut config = server_config();
+            config.max_per_address = Some(1);
+            let mut server = peer(config);
+            for port in [1, 2] {
+                let cookie = cookie(&mut server, NOW, source(0, port));
+                let request = request_2(ClientSecurity::Cookie(cookie), port.into());
+                server.handle_datagram(NOW, source(0, port), &request);
+                answers(&mut server, NOW);
+            }
+            server
+        }
+        Why::Unauthentic => {
+            let mut net =
+                Net::with(peer(secure_client(None)), peer(requiring_server()), Conditions::default(), 1);
+            net.open(&pinned());
+            deliver(&mut net, &[[&message(0, b"\x86")[..], &[0; 40]].concat()]);
+            net.pair.b
+        }
+        Why::HandshakeLimit => crowded_handshakes(),
+        Why::WrongPassword => {
+            let mut net = Net::new(Conditions::default(), 1);
+            net.pair.b.set_password(b"right").expect("it is short");
+            asked(net, &ConnectOptions { password: b"wrong", ..ConnectOptions::default() })
+        }
+        Why::InvalidIdentity => {
+            let server = secure_server(|identity| identity.requires_identity = true);
+            let net = Net::with(peer(secure_client(None)), peer(server), Conditions::default(), 1);
+            asked(net, &pinned())
+        }
+        Why::RefusedToken => {
+            let server = tokens::server_with_tokens(&[1], &Default::default());
+            let net = tokens::peers(secure_client(Some(client_key())), server);
+            asked(net, &ConnectOptions { password: b"no token", ..pinned() })
+        }
+        new => panic!("a new reason needs bytes that have it, or a word why none do: {new:?}"),
+    })
+}
+
+#[test]
+fn what_arrives_and_is_dropped_is_counted_for_every_reason() {
+    let (mut never, mut uncounted) = (Vec::new(), Vec::new());
+    for reason in DropReason::ALL {
+        match sent_for(reason) {
+            Ok(peer) if peer.stats().dropped(reason) > 0 => {}
+            Ok(peer) => uncounted.push(format!("{reason:?}: {:?}", peer.stats())),
+            Err(_) => never.push(reason),
+        }
+    }
+    assert!(uncounted.is_empty(), "{uncounted:#?}");
+    assert_eq!(never, [DropReason::Expired]);
+}
