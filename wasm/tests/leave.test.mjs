@@ -1,6 +1,7 @@
 // A server hears of a page that was left that its player has disconnected, by each browser, transport and way, and never gives it up for
 // its silence: neither with a relay that knows the protocol, and can disconnect in place of the page, nor with one that does not.
-// `bench/leave.mjs` measures how long that takes.
+// `bench/leave.mjs` measures how long that takes. The reason bounds it, too: a server gives up the first player who is silent for 10 s, and
+// says so, so that one who has disconnected did so before, on any machine.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

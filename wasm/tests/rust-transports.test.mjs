@@ -7,6 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 
+import { stoppableTimers } from "./stop-timers.mjs";
 import { DISCONNECTED } from "./leave.mjs";
 import { openExamplePage } from "./rust-example.mjs";
 import { startEcho, startLoggedEcho, startRelay, until } from "./support.mjs";
@@ -66,6 +67,23 @@ test("a Rust program goes by WebTransport, short messages and long ones, and its
     return [await play("/ws", "raknet", "webtransport"), await playGame("/ws", "game", "webtransport")];
   });
   assert.deepEqual(long, ["echoed 6 and 150000 bytes", "echoed 5 and 129024 bytes"]);
+});
+
+test("a Rust program closes its connections without a timer, by each transport", LIMIT, async (t) => {
+  const { page } = await start(t);
+  for (const transport of ["webtransport", "websocket"]) {
+    await page.evaluate(`globalThis.timers = (${stoppableTimers})()`);
+    await open(page, transport);
+    await exchange(page);
+    const closed = await page.evaluate(async () => {
+      const { timers, open } = globalThis;
+      timers.stop();
+      const ended = await timers.outcome(open.close().then(() => "closed"));
+      timers.restore();
+      return ended;
+    });
+    assert.equal(closed, "closed", transport);
+  }
 });
 
 test("the servers of a Rust program hear when its page is left, by each transport", LIMIT, async (t) => {
