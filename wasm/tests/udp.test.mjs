@@ -13,7 +13,8 @@ import { connect as connectSlim, init } from "rakwire/slim";
 
 import { readUdpUrl } from "../dist/node/udp.js";
 import { PROTOCOLS } from "./protocols.mjs";
-import { fails, LIMIT_MS, next, pattern, startCpp, startEcho } from "./support.mjs";
+import { echoOf, fails, LIMIT_MS, next, pattern, startCpp, startEcho, until } from "./support.mjs";
+import { startUdpWay } from "./way.mjs";
 
 for (const protocol of PROTOCOLS) {
   test(`${protocol.name}: messages are echoed over UDP without a relay`, async (t) => {
@@ -26,6 +27,32 @@ for (const protocol of PROTOCOLS) {
     assert.ok(connection.bufferedAmount >= 0);
     assert.equal((await connection.close()).code, "local");
     assert.equal(connection.bufferedAmount, 0);
+  });
+
+  test(`${protocol.name}: what comes twice or late is not lost`, async (t) => {
+    const echo = await startEcho(t, ...protocol.echo);
+    const way = await startUdpWay(t, Number(echo.address.split(":")[1]));
+    const connection = await connect(`udp://127.0.0.1:${way.port}`, { ...protocol.options, silenceTimeoutMs: LIMIT_MS });
+    const stats = () => connection.stats();
+    const isAllThere = () => stats().datagramsLost === 0 && stats().inFlight === 0;
+    way.isDoubled = true;
+    for (let sent = 0; sent < 20; sent++) {
+      await echoOf(connection, pattern(100));
+    }
+    await until(isAllThere, "no copy is taken for a loss");
+    way.isDoubled = false;
+    const late = stats().datagramsLate;
+    way.delaysAbove = 400;
+    connection.onMessage = () => undefined;
+    connection.send(pattern(500), { reliability: "reliable" });
+    const isMissed = () => {
+      connection.send(pattern(100), { reliability: "reliable" });
+      return stats().datagramsLost > 0;
+    };
+    await until(isMissed, "what is delayed is taken for lost");
+    way.release();
+    await until(() => isAllThere() && stats().datagramsLate > late, "it has only been late");
+    assert.equal((await connection.close()).code, "local");
   });
 
   test(`${protocol.name}: a server that falls silent is given up after the time that the connection is told`, async (t) => {

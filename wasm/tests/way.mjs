@@ -51,11 +51,13 @@ export async function startTcpWay(t, relay) {
 }
 
 /** A way for UDP to a port of this machine, which can be blocked, and give its clients other ports. Of each `one` datagrams it loses
- * one, and all that are longer than `way.longest` bytes. */
+ * one, and all that are longer than `way.longest` bytes. With `way.isDoubled` each arrives twice, and the next one of a client that is
+ * longer than `way.delaysAbove` bytes arrives after `way.release`. */
 export async function startUdpWay(t, port, { one = Infinity } = {}) {
   const near = createSocket("udp4");
   const clients = new Map();
-  const way = { isOpen: true, lost: 0, longest: Infinity };
+  const way = { isOpen: true, lost: 0, longest: Infinity, isDoubled: false, delaysAbove: Infinity };
+  const delayed = [];
   // The same losses in each run.
   let state = 1;
   const passes = (datagram) => {
@@ -64,9 +66,10 @@ export async function startUdpWay(t, port, { one = Infinity } = {}) {
     way.lost += isLost;
     return way.isOpen && !isLost && datagram.length <= way.longest;
   };
+  const deliver = (send) => (way.isDoubled ? [send, send] : [send]).forEach((each) => each());
   const farSocket = (client, address) => {
     const far = createSocket("udp4");
-    far.on("message", (answer) => !clients.get(client).isSilent && passes(answer) && near.send(answer, client, address));
+    far.on("message", (answer) => !clients.get(client).isSilent && passes(answer) && deliver(() => near.send(answer, client, address)));
     return far;
   };
   near.on("message", (datagram, { port: client, address }) => {
@@ -74,12 +77,19 @@ export async function startUdpWay(t, port, { one = Infinity } = {}) {
       clients.set(client, { far: farSocket(client, address), address });
     }
     if (!clients.get(client).isSilent && passes(datagram)) {
-      clients.get(client).far.send(datagram, port, "127.0.0.1");
+      const send = () => clients.get(client).far.send(datagram, port, "127.0.0.1");
+      if (datagram.length > way.delaysAbove) {
+        way.delaysAbove = Infinity;
+        delayed.push(send);
+      } else {
+        deliver(send);
+      }
     }
   });
   await new Promise((resolve) => near.bind(0, "127.0.0.1", resolve));
   t.after(() => [near, ...[...clients.values()].map(({ far }) => far)].forEach((socket) => socket.close()));
   way.port = near.address().port;
+  way.release = () => delayed.splice(0).forEach((send) => send());
   /** Gives each client another port, as a NAT does that has forgotten the one before: what is sent there is lost. */
   way.moveClients = () => {
     for (const [client, place] of clients) {
