@@ -1,0 +1,63 @@
+// A slow machine joins the game all the same: the connection waits neither for what draws nor for the drawing.
+
+import assert from "node:assert/strict";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { test } from "node:test";
+
+import { openPage, SOFTWARE_WEBGL } from "./browser.mjs";
+import { byId, Player } from "./game.mjs";
+import { program, start, startRelay } from "./support.mjs";
+
+const PAGE = fileURLToPath(new URL("../dist", import.meta.url));
+const SMALL = { viewport: { width: 360, height: 480 } };
+/** What draws comes in scripts of its own, once the game can be joined. */
+const DRAWING = /\/assets\/.*All-[^/]*\.js$/;
+
+/** The address of a game with one bot, as a page of its relay. */
+async function startGame(t) {
+  const path = join(dirname(program("RAKWIRE_BIN", "Build all with `cargo build --workspace --bins --examples`.")), "snowfight-server");
+  const game = await start(t, "snowfight-server", path, ["--listen", "127.0.0.1:0", "--listen-raknet", "127.0.0.1:0", "--bots", "1"], /listening on (\S+) and/);
+  const relay = await startRelay(t, { snowfight: game.address }, "--serve", PAGE);
+  return `http://${relay.address}/`;
+}
+
+test("a player joins before anything is there that draws", async (t) => {
+  const url = await startGame(t);
+  const page = await openPage(t, SMALL, SOFTWARE_WEBGL);
+  let [askFor, letCome] = [];
+  const asked = new Promise((resolve) => (askFor = resolve));
+  const come = new Promise((resolve) => (letCome = resolve));
+  await page.route(DRAWING, async (route) => {
+    askFor();
+    await come;
+    await route.continue();
+  });
+  await page.goto(url);
+  await asked;
+  await new Player(page).join("game");
+  const states = () => page.evaluate(() => [document.body.dataset.state, document.body.dataset.drawn]);
+  assert.deepEqual(await states(), ["playing", undefined]);
+  letCome();
+  await page.waitForFunction(() => document.body.dataset.drawn === "yes");
+  assert.deepEqual(await states(), ["playing", "yes"]);
+});
+
+test("a player joins whose page draws two frames a second, and is told of that", async (t) => {
+  const url = await startGame(t);
+  const page = await openPage(t, SMALL, SOFTWARE_WEBGL);
+  await page.addInitScript(() => {
+    const { requestAnimationFrame } = window;
+    // As much as drawing without a graphics card keeps the thread of the page.
+    const draws = (run) => (time) => {
+      for (const end = performance.now() + 250; performance.now() < end; );
+      run(time);
+    };
+    window.requestAnimationFrame = (run) => requestAnimationFrame(draws(run));
+  });
+  await page.goto(url);
+  await page.waitForFunction(() => document.body.dataset.drawn === "yes");
+  await new Player(page).join("game");
+  await byId(page, "slow").waitFor();
+  assert.equal(await page.evaluate(() => document.body.dataset.state), "playing");
+});
