@@ -8,6 +8,7 @@ import { fileURLToPath } from "node:url";
 import { createServer } from "vite8";
 
 import { launch } from "../browser.mjs";
+import { openFirefox } from "../firefox.mjs";
 import { until } from "../support.mjs";
 import { PAGE } from "./tools.mjs";
 
@@ -28,8 +29,25 @@ const script = (number, update, url, { transport, inWorker }) => `// Save ${numb
   document.title = "open ${number}";
   ${update}`;
 
+/** What opens a page in each browser, and returns what tells its title. */
+const BROWSERS = {
+  async Chromium(t, home) {
+    const browser = await launch();
+    t.after(() => browser.close());
+    const page = await browser.newPage();
+    await page.goto(home);
+    return () => page.title();
+  },
+  async Firefox(t, home) {
+    const firefox = await openFirefox();
+    t.after(() => firefox.close());
+    const tab = await firefox.openTab(home);
+    return () => tab.evaluate("document.title");
+  },
+};
+
 /** Serves and opens such a page, which connects to the relay at `url`. `save` saves its script, and completes once it has connected. */
-export async function openDevPage(t, update, url, mode) {
+export async function openDevPage(t, update, url, mode, browser = "Chromium") {
   const folder = mkdtempSync(join(tmpdir(), "rakwire-dev-"));
   t.after(() => rmSync(folder, { recursive: true, force: true }));
   const installed = join(folder, "node_modules/rakwire");
@@ -44,20 +62,20 @@ export async function openDevPage(t, update, url, mode) {
   write(1);
   // Vite hears of a save from here, once: what a system tells of files comes late, twice or not at all on a busy machine.
   const served = { port: 0, host: "127.0.0.1", watch: null };
-  const server = await createServer({ root: folder, configFile: false, logLevel: "error", server: served });
+  let [loads, listening] = [0, 0];
+  const counting = (request, response, next) => {
+    loads += request.url === "/";
+    next();
+  };
+  const plugins = [{ name: "loads", configureServer: ({ middlewares }) => void middlewares.use(counting) }];
+  const server = await createServer({ root: folder, configFile: false, logLevel: "error", server: served, plugins });
+  // Vite reports no file that is saved before its page listens for updates.
+  server.ws.on("connection", () => (listening += 1));
   await server.listen();
   t.after(() => server.close());
-  const browser = await launch();
-  t.after(() => browser.close());
-  const page = await browser.newPage();
-  let [loads, listening] = [0, 0];
-  page.on("framenavigated", () => (loads += 1));
-  // Vite reports no file that is saved before its page listens for updates.
-  page.on("console", (message) => (listening += message.text() === "[vite] connected."));
-  await page.goto(server.resolvedUrls.local[0]);
+  const title = await BROWSERS[browser](t, server.resolvedUrls.local[0]);
   let number = 1;
-  const title = () => page.title().catch(() => "");
-  const isOpen = async () => listening === loads && (await title()) === `open ${number}`;
+  const isOpen = async () => listening === loads && (await title().catch(() => "")) === `open ${number}`;
   await until(isOpen, "the page connects");
   return {
     loads: () => loads,
