@@ -9,6 +9,7 @@ use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, Parser, Su
 use ipnet::IpNet;
 use rakwire_relay::config::{
     LoadError, Loaded, OPTIONS, OptionInfo, OptionKind, Override, Source, parse_duration,
+    parse_socket_address,
 };
 use rakwire_relay::protocol::ProtocolKind;
 use rakwire_relay::{HostPort, Origin, TargetName};
@@ -189,7 +190,7 @@ pub(crate) struct ReloadArgs {
     #[arg(long, value_name = "FILE", env = "RAKWIRE_RELAY_CONFIG")]
     pub(crate) config: Option<PathBuf>,
     /// Admin address of the relay.
-    #[arg(long, value_name = "ADDR", env = "RAKWIRE_RELAY_ADMIN_LISTEN")]
+    #[arg(long, value_name = "ADDR", env = "RAKWIRE_RELAY_ADMIN_LISTEN", value_parser = parse_socket_address)]
     pub(crate) admin_listen: Option<SocketAddr>,
     /// File with the process id of the relay.
     #[arg(long, value_name = "FILE", env = "RAKWIRE_RELAY_PID_FILE")]

@@ -32,9 +32,12 @@ where
     deserializer.deserialize_str(Text(PhantomData))
 }
 
-/// An address and a port. That of a link-local address may have the name of its interface, `[fe80::1%eth0]:8080`, whose number the
-/// system knows.
-pub(crate) fn socket_address(text: &str) -> Result<SocketAddr, AddrParseError> {
+/// Reads an address and a port. That of a link-local address may have the name of its interface, `[fe80::1%eth0]:8080`, whose
+/// number the system knows.
+///
+/// # Errors
+/// Those of the standard library for text that is no address with a port, also for the name of an interface that is not there.
+pub fn socket_address(text: &str) -> Result<SocketAddr, AddrParseError> {
     text.parse().or_else(|error| zoned_address(text).ok_or(error))
 }
 

@@ -49,9 +49,11 @@ fn by_admin_address(address: SocketAddr) -> Result<(), Failure> {
 fn post(address: SocketAddr) -> std::io::Result<String> {
     let mut stream = TcpStream::connect_timeout(&address, TIMEOUT)?;
     stream.set_read_timeout(Some(TIMEOUT))?;
+    // The number of an interface means nothing to others (RFC 6874 section 4).
+    let host = SocketAddr::new(address.ip(), address.port());
     write!(
         stream,
-        "POST /reload HTTP/1.1\r\nHost: {address}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+        "POST /reload HTTP/1.1\r\nHost: {host}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
     )?;
     let mut answer = String::new();
     // An answer is one line; what is longer comes from something else.

@@ -17,6 +17,7 @@ mod pages;
 #[cfg(test)]
 mod tests;
 
+pub use crate::syntax::socket_address as parse_socket_address;
 pub use admitting::ExposedFile;
 pub use changes::Changes;
 pub use duration::parse as parse_duration;

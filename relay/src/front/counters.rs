@@ -11,6 +11,8 @@ counted! {
         Unreadable,
         /// Its cookie is of another client, another key or another time.
         BadCookie,
+        /// It asks for a connection without the cookie that its client was given, as clients do that know no cookies.
+        MissingCookie,
         /// The answer would be longer than the datagram, whose source may be forged.
         WouldAmplify,
         /// Its network, or all together, had all pongs of this second.
@@ -77,7 +79,12 @@ impl FrontCounters {
     }
 
     pub(crate) fn dropped(&self, reason: FrontDropReason) {
-        self.drops[reason as usize].fetch_add(1, Ordering::Relaxed);
+        self.dropped_before(reason);
+    }
+
+    /// Counts a datagram that was dropped, and says how many were before it for this reason.
+    pub(super) fn dropped_before(&self, reason: FrontDropReason) -> u64 {
+        self.drops[reason as usize].fetch_add(1, Ordering::Relaxed)
     }
 
     pub(super) fn answered(&self) {

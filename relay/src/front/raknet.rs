@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use rakwire::raknet::Guid;
 use rakwire::wire::offline::{ClientSecurity, Offline, PingScope, Refusal, ServerSecurity};
 use rakwire::wire::{IP_UDP_OVERHEAD, MAX_MTU, MAX_MTU_IPV6, MIN_MTU, Reader, Wire};
+use tracing::warn;
 
 use super::counters::FrontDropReason;
 use super::flow::{FlowProtocol, RakNetFlow, Stage, is_connected};
@@ -132,7 +133,7 @@ impl<A: Admit> Front<A> {
         out: &mut Transmits<'_>,
     ) {
         let version = match security {
-            ClientSecurity::None => None,
+            ClientSecurity::None => return self.handle_missing_cookie(),
             ClientSecurity::Cookie(cookie) | ClientSecurity::Challenge { cookie, .. } => {
                 self.settings.keys.verify(from, now.unix_seconds(), cookie)
             }
@@ -162,6 +163,15 @@ impl<A: Admit> Front<A> {
                 let refused = Offline::Refused { refusal, guid };
                 out.write(To::Client(from), |writer| refused.write(writer));
             }
+        }
+    }
+
+    /// The first one is logged, as a server of RakNet does: counters are looked at when somebody already wonders.
+    fn handle_missing_cookie(&self) {
+        if self.counters.dropped_before(FrontDropReason::MissingCookie) == 0 {
+            warn!(
+                "a client of the front asks for a connection and does not return its cookie: it is forged, or knows no cookies"
+            );
         }
     }
 

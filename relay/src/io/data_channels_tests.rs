@@ -610,3 +610,38 @@ async fn large_messages_arrive_over_a_path_of_a_page_that_becomes_narrower() {
         () = client.carry(&peer) => unreachable!("it goes on"),
     }
 }
+
+/// As with a paused machine. What the page has sent meanwhile is read first.
+#[test]
+fn a_page_goes_on_after_its_relay_was_stopped_for_longer_than_it_may_be_silent() {
+    const IDLE: Duration = Duration::from_secs(2);
+    let on_one_thread = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let (started, relay) = std::sync::mpsc::channel();
+    let (stop, mut stops) = tokio::sync::mpsc::unbounded_channel::<std::sync::mpsc::Sender<()>>();
+    let running = std::thread::spawn(move || {
+        on_one_thread().block_on(async move {
+            let limit = |config: &mut Config| {
+                (config.limits.idle_timeout, config.limits.ping_interval) = (IDLE, IDLE);
+            };
+            started.send(Arc::new(start(limit).await)).unwrap();
+            while let Some(stopped) = stops.recv().await {
+                stopped.send(()).unwrap();
+                // The relay has this thread alone.
+                std::thread::sleep(IDLE * 2);
+            }
+        });
+    });
+    let relay: Arc<Relay> = relay.recv().unwrap();
+    on_one_thread().block_on(async {
+        let mut client = Client::open(&relay, OPEN).await;
+        let (before, _) = client.ask("before").await;
+        let (stopping, stopped) = std::sync::mpsc::channel();
+        stop.send(stopping).unwrap();
+        stopped.recv().unwrap();
+        assert_eq!(client.ask("after").await, (before, "after".to_owned()));
+        // Behind the answers to all that was asked meanwhile.
+        while client.ask("later").await.1 != "later" {}
+    });
+    drop((relay, stop));
+    running.join().unwrap();
+}

@@ -73,6 +73,9 @@ mod secrets;
 #[cfg(test)]
 mod sessions;
 #[cfg(test)]
+#[cfg(unix)]
+mod stopped;
+#[cfg(test)]
 mod support;
 #[cfg(test)]
 mod tls;

@@ -106,6 +106,21 @@ fn mistakes_are_told_in_one_line() {
     }
 }
 
+/// The loopback interface is the first one everywhere.
+#[cfg(target_os = "linux")]
+#[test]
+fn the_admin_address_of_a_reload_may_have_the_name_of_its_interface() {
+    let reload = |address: &str| {
+        let output = relay().args(["reload", "--admin-listen", address]).output().unwrap();
+        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+    };
+    // Nobody has it, but it is an address.
+    let (code, line) = reload("[fe80::1%lo]:9464");
+    assert!(code == Some(1) && line.contains("no answer from [fe80::1%1]:9464"), "{line}");
+    let (code, line) = reload("[fe80::1%nothing0]:9464");
+    assert!(code == Some(2) && line.contains("--admin-listen"), "{line}");
+}
+
 #[tokio::test]
 async fn a_free_port_for_monitoring_is_printed() {
     let addresses = ["--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"];

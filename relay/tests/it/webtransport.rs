@@ -245,6 +245,12 @@ impl Session {
         }
     }
 
+    /// Why the connection has ended.
+    #[cfg(unix)]
+    pub(crate) async fn lost(self) -> quinn::ConnectionError {
+        within(self.connection.closed()).await
+    }
+
     async fn close(mut self) {
         let mut capsule = BytesMut::new();
         Capsule::CloseWebTransportSession { code: 1000, reason: String::new() }.encode(&mut capsule);

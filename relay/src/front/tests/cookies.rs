@@ -1,5 +1,10 @@
 //! Cookies, their keys, and the published datagrams.
 
+use std::io::{self, Write};
+use std::sync::Mutex;
+
+use tracing_subscriber::fmt;
+
 use super::*;
 
 #[test]
@@ -10,6 +15,40 @@ fn a_cookie_is_of_no_use_to_others_and_not_for_long() {
     bench.wait(Duration::from_secs(10));
     assert_eq!(bench.client(client_address(1), &request_2(cookie, 1_400)), []);
     assert_eq!(bench.drops(FrontDropReason::BadCookie), 2);
+}
+
+/// It may be one of the makes that know none, which an operator hears of once.
+#[test]
+fn a_request_without_its_cookie_is_counted_apart_and_logged_once() {
+    let written = Arc::<Mutex<Vec<u8>>>::default();
+    let writer = Arc::clone(&written);
+    let log = fmt().with_ansi(false).with_writer(move || Written(Arc::clone(&writer))).finish();
+    let mut bench = Bench::raknet();
+    tracing::subscriber::with_default(log, || {
+        for number in 1..=3 {
+            let from = client_address(number);
+            bench.cookie(from);
+            let (security, server) = (ClientSecurity::None, address(FRONT));
+            let request = Offline::Request2 { security, server, mtu: 1_400, guid: CLIENT };
+            assert_eq!(bench.client(from, &bytes(&request)), []);
+        }
+    });
+    assert_eq!(bench.drops(FrontDropReason::MissingCookie), 3);
+    assert_eq!(bench.drops(FrontDropReason::BadCookie), 0);
+    let text = String::from_utf8(written.lock().unwrap().clone()).unwrap();
+    assert!(text.lines().count() == 1 && text.contains("does not return its cookie"), "{text}");
+}
+
+struct Written(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Written {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// The datagrams of docs/udp-front.md.

@@ -1,0 +1,81 @@
+//! Relays that were stopped, as with a lid, a paused machine or a debugger: what has arrived is read before time passes.
+
+use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
+use std::process::Stdio;
+use std::time::Duration;
+
+use quinn::ConnectionError;
+use rakwire_native::raknet::Delivery;
+use serde_json::Value;
+use tokio::time::{Instant, sleep};
+
+use crate::front;
+use crate::program::Program;
+use crate::support::{Client, Server, within};
+use crate::webtransport::Session;
+
+/// Longer than a client may be silent: three pings of a second each, and the idle time of a session.
+const STOP: Duration = Duration::from_secs(5);
+
+/// A relay for UDP, WebSocket and WebTransport, and where its front is.
+async fn start(ping_interval: &str) -> (Program, SocketAddr) {
+    let game = format!("udp={},kind=raknet", front::echo().await);
+    let limits = ["--ping-interval", ping_interval, "--idle-timeout", "4s"];
+    let fronted = ["--target", &game, "--udp-listen", "127.0.0.1:0", "--udp-target", "udp"];
+    let others = ["--webtransport-listen", "127.0.0.1:0", "--log-format", "json"];
+    let more = [&limits[..], &fronted, &others].concat();
+    let mut relay = Program::start_with(Server::echo().await, &more, Stdio::piped());
+    let mut lines = BufReader::new(relay.child.stderr.take().unwrap()).lines().map(Result::unwrap);
+    let udp = lines.find_map(|line| {
+        let line: Value = serde_json::from_str(&line).unwrap();
+        let is_front = line["message"].as_str().unwrap().contains("UDP of their own");
+        line["udp"].as_str().filter(|_| is_front).map(|address| address.parse().unwrap())
+    });
+    // The relay goes on to write.
+    std::thread::spawn(move || lines.for_each(drop));
+    (relay, udp.unwrap())
+}
+
+/// The page of WebTransport is at a relay of its own, since QUIC ends at both ends after the same time of silence, and what a relay reads
+/// late helps only its own end.
+#[tokio::test]
+async fn players_go_on_after_a_relay_was_stopped_for_longer_than_they_may_be_silent() {
+    let (relay, udp) = start("1s").await;
+    let (patient, _) = start("2s").await;
+    let endpoint = front::client().await;
+    let (mut page, player, session, silenced) = tokio::join!(
+        Client::connect(relay.address, "/ws?target=game"),
+        within(endpoint.connect(udp)),
+        Session::game(patient.address),
+        Session::game(relay.address),
+    );
+    let player = player.unwrap();
+    page.send(b"before").await;
+    assert_eq!(page.datagram().await, b"before");
+    tokio::join!(front::echoes(&player), session.echoes(), silenced.echoes());
+
+    for relay in [&relay, &patient] {
+        relay.signal("-STOP");
+    }
+    let stopped = Instant::now();
+    while stopped.elapsed() < STOP {
+        page.send(b"hello").await;
+        session.send(b"hello");
+        // It may have room no more.
+        let _ = player.try_send(b"\xFEhello", Delivery::UNRELIABLE);
+        sleep(STOP / 20).await;
+    }
+    for relay in [&relay, &patient] {
+        relay.signal("-CONT");
+    }
+    page.send(b"after").await;
+    while page.datagram().await != b"after" {}
+    player.send(b"\xFEafter", Delivery::RELIABLE_ORDERED).await.unwrap();
+    while within(player.recv()).await.unwrap().bytes != b"\xFEafter" {}
+    session.send(b"after");
+    while *session.receive().await != *b"after" {
+        session.send(b"after");
+    }
+    assert_eq!(silenced.lost().await, ConnectionError::TimedOut, "three pings were too long for QUIC");
+}
