@@ -16,7 +16,7 @@ use rakwire::wire::{MAX_DATAGRAM, Reader, Wire, Writer};
 use rakwire_native::endpoint::SharedHook;
 use rakwire_native::raknet::{Endpoint, Options};
 use rakwire_native::secure::{SecureRandom, ServerIdentity};
-use rakwire_native::{BindError, Capacity};
+use rakwire_native::{BindError, Capacity, CookiePolicy};
 use rakwire_plugins::nat::{Facilitator, Knock};
 use tokio::net::UdpSocket;
 
@@ -40,9 +40,9 @@ type Plugin = SharedHook<Facilitator<CLIENTS, ATTEMPTS>>;
 /// It uses the ports that follow the one it listens on: first those to probe, then those for forwarding.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// The address to listen on; with port 0 all ports are free ones
+    /// The address to listen on, as 0.0.0.0:61111 or [fe80::1%eth0]:61111; with port 0 all ports are free ones
     #[arg(long, value_name = "ADDR", default_value = "0.0.0.0:61111")]
-    listen: SocketAddr,
+    listen: String,
     /// How many ports clients probe: 3 at least, and one more for each further attempt of a client within two minutes
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u16).range(3..=64))]
     probe_ports: u16,
@@ -66,16 +66,20 @@ pub(crate) struct Arguments {
 type SocketAt = (Arc<UdpSocket>, u16);
 
 pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
-    let last = u32::from(arguments.listen.port())
-        + u32::from(arguments.probe_ports)
-        + u32::from(arguments.forwarding_ports);
-    if arguments.listen.port() != 0 && last > u32::from(u16::MAX) {
+    // All ports are of one address.
+    let found = host::listening(&arguments.listen).await?.first().copied();
+    let listen = found.ok_or_else(|| host::bind_failure(&arguments.listen, &BindError::NoAddress))?;
+    let last =
+        u32::from(listen.port()) + u32::from(arguments.probe_ports) + u32::from(arguments.forwarding_ports);
+    if listen.port() != 0 && last > u32::from(u16::MAX) {
         return Err(Failure::usage("there are not enough ports behind that of --listen; choose a lower one"));
     }
-    let probed = ports(&arguments, 1, arguments.probe_ports).await?;
-    let forwarding = ports(&arguments, 1 + arguments.probe_ports, arguments.forwarding_ports).await?;
+    let probed = ports(listen, 1, arguments.probe_ports).await?;
+    let forwarding = ports(listen, 1 + arguments.probe_ports, arguments.forwarding_ports).await?;
     let mut options = Options::server(arguments.max_connections).map_err(host::no_entropy)?;
     options.defer_incoming = true;
+    // Its clients all know cookies, and an address is knocked at from ports that pay nothing for it.
+    options.config.cookies = CookiePolicy::Required;
     let connections = usize::from(arguments.max_connections);
     options.capacity = Capacity { connections, blocks: 64 * connections, block_size: 256 };
     if let Some(file) = &arguments.secure {
@@ -83,7 +87,7 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
         server.requires_security = true;
         options.secure().map_err(host::no_entropy)?.server = Some(server);
     }
-    let (endpoint, plugin) = bind(arguments.listen, options, &probed, &forwarding).await?;
+    let (endpoint, plugin) = bind(listen, options, &probed, &forwarding).await?;
     let protected = endpoint.set_password(arguments.password.text()?.as_bytes());
     protected.map_err(|error| Failure::usage(format!("the text of --password is too long: {error}")))?;
     for port in &probed {
@@ -120,10 +124,10 @@ async fn bind(
 }
 
 /// Sockets on the ports that follow that of the endpoint.
-async fn ports(arguments: &Arguments, first: u16, count: u16) -> Result<Vec<SocketAt>, Failure> {
+async fn ports(listen: SocketAddr, first: u16, count: u16) -> Result<Vec<SocketAt>, Failure> {
     let mut ports = Vec::new();
     for at in 0..count {
-        let mut address = arguments.listen;
+        let mut address = listen;
         if address.port() != 0 {
             address.set_port(address.port() + first + at);
         }

@@ -196,7 +196,10 @@ fn an_address_may_have_the_name_of_an_interface() {
     // Nobody has it, but it is an address.
     fails(&["ping", "[fe80::1%lo]:19132", "--timeout", "0.2"], 1, "[fe80::1%1]:19132");
     fails(&["ping", "[fe80::1%nothing0]:19132"], 2, "is not an address");
-    fails(&["echo", "--listen", "[fe80::1%nothing0]:0"], 2, "is not an address to listen on");
+    for command in ["echo", "facilitator"] {
+        fails(&[command, "--listen", "[fe80::1%nothing0]:0"], 2, "is not an address to listen on");
+        fails(&[command, "--listen", "[fe80::1%lo]:0"], 2, "[fe80::1%1]:0");
+    }
 }
 
 #[test]

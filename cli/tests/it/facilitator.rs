@@ -4,6 +4,7 @@ use std::net::UdpSocket;
 use std::path::Path;
 use std::process::Output;
 use std::sync::mpsc;
+use std::time::Duration;
 
 use crate::support::{Server, run, text};
 
@@ -82,6 +83,29 @@ fn a_facilitator_has_so_many_places_for_an_address() {
     assert!(!second.status.success(), "{}", text(&second.stdout));
     let other = ["meet", &facilitator.announced, "--listen", "127.0.0.3:0"];
     let _other = Server::start(rakwire(), &other, "this machine is");
+}
+
+/// Who does not receive what is sent to its address takes no place, is knocked at by nobody, and gets no more bytes than it sent.
+#[test]
+fn a_facilitator_does_nothing_for_an_address_that_is_not_proven() {
+    let facilitator = facilitator(&[]);
+    let socket = UdpSocket::bind("127.0.0.1:0").expect("a port");
+    socket.connect(&facilitator.announced).expect("its address");
+    socket.set_read_timeout(Some(Duration::from_secs(10))).expect("a time");
+    let magic = [0, 255, 255, 0, 254, 254, 254, 254, 253, 253, 253, 253, 18, 52, 86, 120];
+    let mut request_1 = [&[5][..], &magic, &[11]].concat();
+    request_1.resize(548, 0);
+    let mut answer = [0; 2_048];
+    for _ in 0..20 {
+        socket.send(&request_1).expect("room");
+        let length = socket.recv(&mut answer).expect("an answer");
+        assert_eq!((answer[0], length, answer[25]), (6, 32, 1), "a cookie");
+        // Reply 1 to the next request is the next answer: this one without a cookie has none.
+        let to = [4, !127, !0, !0, !1, 0, 0];
+        let request_2 = [&[7][..], &magic, &to, &[2, 36], &[0; 8]].concat();
+        assert_eq!(request_2.len(), 34);
+        socket.send(&request_2).expect("room");
+    }
 }
 
 #[test]
