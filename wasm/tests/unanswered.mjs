@@ -52,8 +52,7 @@ async function goOn([url, transport, inWorker, control, closes, ignoreAnswers]) 
     new Promise((resolve) => channel.addEventListener("message", ({ data }) => data === word && resolve()));
   const options = { target: "game", transport, timeoutMs: 60_000, silenceTimeoutMs: 60_000, ...(worker && { worker }) };
   const connection = await connect(url, options);
-  // A relay repeats in what flow a connection can go on 100 ms after the first time, which may be lost. What is echoed later follows that.
-  await new Promise((resolve) => setTimeout(resolve, 250));
+  // A relay says in what flow a connection can go on as soon as that asks, which is when it opens. What is echoed follows that.
   connection.send(Uint8Array.of(0xfe), { reliability: "reliable" });
   await connection.receive();
   const events = [];

@@ -41,8 +41,9 @@ pub(super) struct Reports {
     /// Whether the flow was resumed by the present connection of the client.
     is_resumed: bool,
     greeting: Greeting,
-    /// When a client that asks for the first message has it again.
+    /// When a client that asks for the first message has it again: the first time at once, as it may have been lost.
     next_greeting: Instant,
+    has_asked: bool,
     drops: [u32; DropReason::ALL.len()],
     /// Whether drops were counted that the client does not know.
     is_behind: bool,
@@ -59,6 +60,7 @@ impl Reports {
             is_resumed: false,
             greeting: Greeting::Due,
             next_greeting: now,
+            has_asked: false,
             drops: [0; DropReason::ALL.len()],
             is_behind: false,
             is_due: false,
@@ -79,7 +81,7 @@ impl Reports {
 
     /// A new connection of the client: it is told everything.
     pub(super) fn handle_attached(&mut self, now: Instant) {
-        (self.is_resumed, self.greeting) = (true, Greeting::Due);
+        (self.is_resumed, self.greeting, self.has_asked) = (true, Greeting::Due, false);
         self.is_behind = self.drops.iter().any(|count| *count > 0);
         self.next_report = now;
         if let Some(Draining { until, .. }) = self.draining {
@@ -96,6 +98,7 @@ impl Reports {
     pub(super) fn handle_flow_request(&mut self, now: Instant) {
         if self.greeting == Greeting::Sent {
             self.greeting = Greeting::Asked;
+            self.has_asked = true;
         }
         self.handle_timeout(now);
     }
@@ -110,7 +113,7 @@ impl Reports {
         self.handle_timeout(now);
         if self.greeting == Greeting::Due {
             self.greeting = Greeting::Sent;
-            self.next_greeting = now + GREETING_INTERVAL;
+            self.next_greeting = if self.has_asked { now + GREETING_INTERVAL } else { now };
             return Some(flow_message(&self.secret, resume_within, self.is_resumed, max_datagram));
         }
         if let Some(draining) = self.draining.as_mut().filter(|draining| draining.is_due) {

@@ -338,13 +338,28 @@ fn a_client_that_asks_for_its_flow_all_the_time_is_told_it_now_and_then() {
             told += fixture.taken_at(now).len();
         }
     }
-    assert_eq!(told, 10);
+    // Unasked, at once as the first answer, and then each 100 ms.
+    assert_eq!(told, 2 + 9);
     // The last question is answered too.
     let due = fixture.flow.poll_timeout();
     assert_eq!(due, start + SECOND);
     fixture.flow.handle_timeout(due);
     assert_eq!(fixture.taken_at(due).len(), 1);
     assert!(fixture.flow.poll_timeout() > due + SECOND);
+}
+
+#[test]
+fn a_client_that_has_missed_its_flow_is_told_it_as_soon_as_it_asks() {
+    let mut fixture = resumable();
+    for _connection in 0..2 {
+        assert_eq!(fixture.taken_to_client().len(), 1);
+        fixture.client(FromClient::FlowRequest);
+        assert_eq!(fixture.taken_to_client().len(), 1);
+        fixture.client(FromClient::FlowRequest);
+        assert!(fixture.taken_to_client().is_empty(), "it had an answer a moment ago");
+        fixture.client(FromClient::Vanished);
+        fixture.flow.handle_attached(fixture.start);
+    }
 }
 
 #[test]

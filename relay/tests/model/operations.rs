@@ -109,9 +109,9 @@ struct Client {
     /// Until when a flow without a connection is kept, at the least.
     kept_until: Option<Instant>,
     must_greet: bool,
-    /// Whether the client has asked for the first message again, and when it had it last.
+    /// Whether the client has asked for the first message again, and when it had an answer last.
     has_asked: bool,
-    last_greeting: Option<Instant>,
+    last_answer: Option<Instant>,
     last_report: Option<Instant>,
 }
 
@@ -233,7 +233,7 @@ impl World {
             kept_until: None,
             must_greet: secret.is_some(),
             has_asked: false,
-            last_greeting: None,
+            last_answer: None,
             last_report: None,
         });
     }
@@ -293,7 +293,7 @@ impl World {
     fn jump_back(&mut self, time: Duration) {
         self.is_steady = false;
         self.clients.iter_mut().flatten().for_each(|client| {
-            (client.last_report, client.last_greeting) = (None, None);
+            (client.last_report, client.last_answer) = (None, None);
         });
         self.now = self.now.checked_sub(time).unwrap_or(self.now).max(self.start);
     }
@@ -559,10 +559,10 @@ impl Client {
         }
         if text.starts_with(r#"{"type":"flow""#) {
             self.last_report = None;
-            let last = self.last_greeting.replace(now);
+            let (is_first, is_asked) = (mem::take(&mut self.must_greet), mem::take(&mut self.has_asked));
+            let last = mem::replace(&mut self.last_answer, (!is_first).then_some(now));
             let may_again = last.is_none_or(|last| now >= last + Duration::from_millis(100));
-            let is_expected = mem::take(&mut self.must_greet) | (mem::take(&mut self.has_asked) && may_again);
-            return if is_expected { Ok(()) } else { Err("two flow messages".into()) };
+            return if is_first || is_asked && may_again { Ok(()) } else { Err("two flow messages".into()) };
         }
         if self.must_greet || self.last_report.is_some_and(|last| now < last + Duration::from_secs(1)) {
             return Err(format!("a report that comes too early: {text}"));
