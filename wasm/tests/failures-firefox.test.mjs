@@ -36,7 +36,7 @@ test("a connection in Firefox whose worker hangs has an end", async (t) => {
   const url = await serveTable(t);
   const firefox = await openFirefox();
   t.after(() => firefox.close());
-  check("Firefox, worker", JSON.parse(await firefox.textOf(url, `(${hungInPage})(${JSON.stringify(places)}).then(JSON.stringify)`)), 2);
+  check("Firefox, worker", JSON.parse(await firefox.textOf(url, `(${hungInPage})(${JSON.stringify(places)}).then(JSON.stringify)`)), 3);
 });
 
 for (const way of WAYS) {

@@ -37,7 +37,7 @@ test("a connection in Chromium whose worker hangs has an end", async (t) => {
   const { places } = await startPlaces(t);
   const page = await openPage(t);
   await page.goto(await serveTable(t));
-  check("Chromium, worker", await page.evaluate(hungInPage, places), 2);
+  check("Chromium, worker", await page.evaluate(hungInPage, places), 3);
 });
 
 /** One browser for the tabs of all ways. */

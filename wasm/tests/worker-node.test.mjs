@@ -160,6 +160,31 @@ test("a worker that does nothing any more is ended, and its connections with it"
   assert.deepEqual(ended, ["worker", "worker-unavailable"]);
 });
 
+test("a worker that says nothing while a connection is open is ended, and its connections with it", (t) => {
+  t.mock.timers.enable({ apis: ["setInterval"] });
+  const ended = [];
+  const started = [];
+  const start = () => {
+    started.push(Object.assign(new EventTarget(), { postMessage: () => undefined, terminate: () => ended.push("worker") }));
+    return started.at(-1);
+  };
+  const worker = createWorker(start);
+  const open = () => worker.open({}, { protocol: "raknet" }, { hasRoom: true, onOpen: () => undefined, onEnd: ({ code }) => ended.push(code) });
+  const say = (data) => started.at(-1).dispatchEvent(Object.assign(new Event("message"), { data: { session: 1, ...data } }));
+  open();
+  t.mock.timers.tick(60_000);
+  assert.deepEqual(ended, [], "an attempt to connect has a deadline of its own");
+  say({ type: "open", longest: 1_000, internalAddresses: [] });
+  t.mock.timers.tick(14_000);
+  say({ type: "stats", stats: {}, bufferedAmount: 0 });
+  t.mock.timers.tick(15_999);
+  assert.deepEqual(ended, []);
+  t.mock.timers.tick(1);
+  assert.deepEqual(ended, ["worker", "worker-unavailable"]);
+  open();
+  assert.equal(started.length, 2, "the next connection has another worker");
+});
+
 test("a connection that opens when its worker is closed fails", async (t) => {
   const socket = createSocket("udp4");
   t.after(() => socket.close());

@@ -99,7 +99,7 @@ export interface Message {
  * - `path-too-narrow`: the path has become too narrow for a message of this side that was sent in parts.
  * - `message-unfinished`: the server never completed a reliable message.
  * - `no-memory`: the platform has no memory for a message that arrived.
- * - `worker-unavailable`: the worker of the connection failed, or was closed before the connection was open.
+ * - `worker-unavailable`: the worker of the connection failed, said nothing for 15 to 20 s, or was closed before the connection was open.
  * - `internal`: a bug in this package.
  */
 export type CloseCode =

@@ -64,13 +64,21 @@ async function closingProxy(t) {
 
 /**
  * A proxy that passes WebSockets on to a relay, as HOST:PORT. `close` closes those that are open with a code; `refuse` cuts them, and closes
- * the next one with a code at once. The relay sees them lost.
+ * the next one with a code at once; `ignore` cuts them, and nothing of later ones is passed on until `answer`, which waits for the first of
+ * them, as `ignored` does. The relay sees them lost.
  */
 async function openProxy(t, relay) {
   const proxy = new WebSocketServer({ host: "127.0.0.1", port: 0, handleProtocols: ([first]) => first });
   await once(proxy, "listening");
   let refusal;
+  let onIgnored;
+  let ignored;
   proxy.on("connection", (near, { url, headers }) => {
+    if (onIgnored !== undefined) {
+      near.on("error", () => undefined);
+      onIgnored();
+      return;
+    }
     if (refusal !== undefined) {
       near.close(refusal);
       refusal = undefined;
@@ -94,7 +102,15 @@ async function openProxy(t, relay) {
     refusal = code;
     proxy.clients.forEach((client) => client.terminate());
   };
-  return { address: `127.0.0.1:${proxy.address().port}`, close, refuse };
+  const ignore = () => {
+    ignored = new Promise((resolve) => (onIgnored = resolve));
+    proxy.clients.forEach((client) => client.terminate());
+  };
+  const answer = async () => {
+    await ignored;
+    onIgnored = undefined;
+  };
+  return { address: `127.0.0.1:${proxy.address().port}`, close, refuse, ignore, ignored: () => ignored, answer };
 }
 
 /** A relay whose one place for this address is taken. */
@@ -133,7 +149,8 @@ export async function startPlaces(t) {
     deadServer: dead,
   };
   const byCode = (name) => CODES.map((code) => [`${name}-${code}`, () => through[name](code)]);
-  return { places, control: { cut: () => way.cut(), silence: () => way.silence(), ...Object.fromEntries(["close", "refuse"].flatMap(byCode)) } };
+  const { ignore, ignored, answer } = through;
+  return { places, control: { cut: () => way.cut(), silence: () => way.silence(), ignore, ignored, answer, ...Object.fromEntries(["close", "refuse"].flatMap(byCode)) } };
 }
 
 /** Ways to a relay by these transports. */

@@ -56,9 +56,6 @@ const DIRECT = {
   },
 };
 
-/** After so long a relay has told a page again what it goes on with, if that has asked. */
-const TOLD_AGAIN_MS = 250;
-
 /** The codes with which a proxy closes that restarts, fails or has lost the relay. */
 const BY_PROXIES = [1001, 1011, 1012, 1013, 1014];
 const GOES_ON = ["interrupted", "resumed"];
@@ -71,6 +68,8 @@ const LATER = {
   ...Object.fromEntries(
     [...BY_PROXIES, 4429].map((code) => [`resumption refused: ${code}`, { at: "openProxy", change: `refuse-${code}`, events: GOES_ON }]),
   ),
+  "resumption unanswered": { at: "openProxy", change: "ignore", heal: "answer", events: GOES_ON },
+  "resumption unanswered: close": { at: "openProxy", change: "ignore", closesAfter: "ignored", heal: "answer", events: ["interrupted", "local"] },
 };
 
 /** The same by a transport that has UDP: what is cut is blocked until the connection is interrupted. */
@@ -124,8 +123,9 @@ export async function forbiddenTable(rakwire, places) {
   return rows;
 }
 
-/** For how long a connection waits for a worker that is to end it. */
+/** For how long a connection waits for a worker that is to end it, and at most for one that says nothing. */
 const WORKER_MS = 15_000;
+const SILENT_WORKER_MS = 20_000;
 
 /** What becomes of a connection whose worker hangs, from the beginning or once it is open: `start` starts one that hangs when it is asked. */
 export async function hungTable({ connect, createWorker }, places, start) {
@@ -146,9 +146,12 @@ export async function hungTable({ connect, createWorker }, places, start) {
   };
   const hang = () => running.postMessage("hang");
   await add("worker hangs: connect", "timeout", SHORT_MS, () => open(SHORT_MS, hang).then(() => "open", ({ code }) => code));
-  const connection = await open(DEADLINE_MS);
+  const closing = await open(DEADLINE_MS);
   hang();
-  await add("worker hangs: close", "worker-unavailable", WORKER_MS, async () => (await connection.close()).code);
+  await add("worker hangs: close", "worker-unavailable", WORKER_MS, async () => (await closing.close()).code);
+  const staying = await open(DEADLINE_MS);
+  hang();
+  await add("worker hangs", "worker-unavailable", SILENT_WORKER_MS, async () => (await staying.closed).code);
   return rows;
 }
 
@@ -181,11 +184,10 @@ async function tryTo({ connect, ping, discover, isTransient }, places, { at, sch
   }
 }
 
-async function loseWay({ connect }, url, what, { transport = "websocket", change, heal, events }, control, options) {
+async function loseWay({ connect }, url, what, { transport = "websocket", change, heal, closesAfter, events }, control, options) {
   const connection = await connect(url, { target: "game", timeoutMs: DEADLINE_MS, silenceTimeoutMs: FLOW_MS, ...options, transport });
   if (transport !== "websocket") {
-    // A relay repeats in what flow a connection can go on 100 ms after the first time, which may be lost. What is echoed later follows that.
-    await new Promise((resolve) => setTimeout(resolve, TOLD_AGAIN_MS));
+    // A relay says in what flow a connection can go on as soon as that asks, which is when it opens. What is echoed follows that.
     connection.send(Uint8Array.of(0xfe), { reliability: "reliable" });
     await connection.receive();
   }
@@ -193,9 +195,9 @@ async function loseWay({ connect }, url, what, { transport = "websocket", change
   const goesOn = new Promise((resolve) => connection.addEventListener("resumed", () => resolve(seen.push("resumed"))));
   connection.addEventListener("interrupted", () => {
     seen.push("interrupted");
-    if (heal !== undefined) void control(heal);
+    if (heal !== undefined && closesAfter === undefined) void control(heal);
   });
-  const ends = connection.closed.then(({ code, relayCode }) => seen.push(`${code}, ${relayCode}`));
+  const ends = connection.closed.then(({ code, relayCode }) => seen.push(relayCode === undefined ? code : `${code}, ${relayCode}`));
   const startedAt = performance.now();
   await control(change);
   // Something is sent, so that something is missed, unless that was the end.
@@ -204,9 +206,14 @@ async function loseWay({ connect }, url, what, { transport = "websocket", change
   } catch {
     await ends;
   }
-  await byDeadline(FLOW_MS, Promise.race([goesOn, ends]));
+  if (closesAfter !== undefined) {
+    await control(closesAfter);
+    void connection.close();
+  }
+  await byDeadline(FLOW_MS, closesAfter === undefined ? Promise.race([goesOn, ends]) : ends);
   const ms = Math.round(performance.now() - startedAt);
   const told = [...seen];
   await connection.close();
+  if (closesAfter !== undefined) await control(heal);
   return { what, seen: { events: told }, expected: { events }, ms, deadlineMs: FLOW_MS };
 }

@@ -22,6 +22,12 @@ import { MAX_UNTAKEN_BYTES } from "./window.js";
 /** After so long a worker that is closed has ended its connections, which takes up to 10 s, or does nothing any more. */
 const CLOSE_MS = 15_000;
 /**
+ * How often it is looked whether the worker lives, and after how many looks without a word it hangs: it tells statistics ten times a second.
+ * Looks are counted, as a page that was suspended looks before it hears.
+ */
+const LOOK_MS = 5_000;
+const SILENT_LOOKS = 3;
+/**
  * How long a page that is left stays for its worker. A process that ends with its page waits for no worker, and what that sends has left
  * within a few milliseconds, on a busy machine within tens of them.
  */
@@ -53,7 +59,7 @@ export class WorkerThread implements PeerWorker {
     const post: Post = (command, transfer = []) => {
       this.#worker?.postMessage({ session: number, ...command }, transfer);
     };
-    const session = new RemoteSession(post, settings, owner, () => this.#forget(number));
+    const session = new RemoteSession(post, settings, owner, () => this.#forget(number), () => this.#endAll("the worker hangs"));
     this.#sessions.set(number, session);
     const isFragile = (): boolean => this.#leaving().some(({ transport }) => transport === "webtransport");
     this.#stay ??= onPageLeft(() => this.#leave(), isFragile);
@@ -130,6 +136,7 @@ class RemoteSession implements SessionLike {
   readonly #protocol: Protocol;
   readonly #owner: SessionOwner;
   readonly #onEnd: () => void;
+  readonly #onHung: () => void;
   readonly #senders: WaitingSenders;
   readonly #receipts = new Map<number, Deferred<Outcome>>();
   #outgoing: Outgoing[] = [];
@@ -145,16 +152,19 @@ class RemoteSession implements SessionLike {
   #isOpen = false;
   #isOver = false;
   #closeTimer: ReturnType<typeof setTimeout> | undefined;
+  #watch: ReturnType<typeof setInterval> | undefined;
+  #silentLooks = 0;
   #guid: bigint | undefined;
   #transport: TransportName | undefined;
   #addresses: string[] = [];
 
-  constructor(post: Post, { protocol, endWithPage = false }: SessionSettings, owner: SessionOwner, onEnd: () => void) {
+  constructor(post: Post, { protocol, endWithPage = false }: SessionSettings, owner: SessionOwner, onEnd: () => void, onHung: () => void) {
     this.#post = post;
     this.#protocol = protocol;
     this.#owner = owner;
     this.endsWithPage = endWithPage;
     this.#onEnd = onEnd;
+    this.#onHung = onHung;
     this.#senders = new WaitingSenders({ canSend: (length) => this.#canSend(length) });
   }
 
@@ -223,6 +233,7 @@ class RemoteSession implements SessionLike {
   cancel(): void {
     if (!this.#isOver) {
       this.#isOver = true;
+      clearInterval(this.#watch);
       this.#post({ type: "cancel" });
       this.#senders.end();
       this.#onEnd();
@@ -243,8 +254,10 @@ class RemoteSession implements SessionLike {
 
   /** Takes what the worker tells. */
   handle(told: ToPage): void {
+    this.#silentLooks = 0;
     switch (told.type) {
       case "open":
+        this.#watch = setInterval(() => this.#look(), LOOK_MS);
         this.#isOpen = true;
         this.#longest = told.longest;
         // The statistics follow at the next interval.
@@ -310,11 +323,19 @@ class RemoteSession implements SessionLike {
     this.#isOver = true;
     this.#isOpen = false;
     clearTimeout(this.#closeTimer);
+    clearInterval(this.#watch);
     this.#onEnd();
     this.#receipts.forEach(({ resolve }) => resolve("unknown"));
     this.#receipts.clear();
     this.#senders.end();
     this.#owner.onEnd(end);
+  }
+
+  #look(): void {
+    this.#silentLooks += 1;
+    if (this.#silentLooks > SILENT_LOOKS) {
+      this.#onHung();
+    }
   }
 
   /** The worker learns of room when the page has it. */
