@@ -103,6 +103,23 @@ impl<'d, P: Protocol, H: Hook<P>> Handle<'d, P, H> {
         self.shared.read(|inner| *inner.hooked.peer.stats())
     }
 
+    /// A sentence for the operator, once the counters show clients of a kind that cannot come in, such as those that return no
+    /// cookie. The program logs it, and asks now and then.
+    ///
+    /// ```
+    /// use rakwire::raknet::RakNet;
+    ///
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/doc/loopback.rs"));
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> { loopback::run(async |stack| {
+    /// # let (_client, server) = loopback::peers::<RakNet>(stack);
+    /// assert_eq!(server.advice(), None);
+    /// # Ok(()) }) }
+    /// ```
+    #[must_use]
+    pub fn advice(&self) -> Option<&'static str> {
+        self.shared.read(|inner| P::advice(&inner.hooked.peer))
+    }
+
     /// The number of datagrams that the network did not take, by reason.
     ///
     /// ```

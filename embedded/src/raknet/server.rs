@@ -32,7 +32,9 @@ impl core::fmt::Display for BanError {
 impl core::error::Error for BanError {}
 
 impl<'d, H: Hook<RakNet>> Handle<'d, RakNet, H> {
-    /// Sets the data of pongs, 0 to 399 bytes.
+    /// Sets the data of pongs, 0 to 399 bytes, or 397 if the configuration's
+    /// [`pong_framing`](rakwire::raknet::Config::pong_framing) adds their length: by default where clients of Minecraft Bedrock
+    /// expect it, which is where the data begin with `MCPE;` or `MCEE;`, or no other version is accepted.
     ///
     /// # Errors
     /// [`SetError::AdvertisementTooLong`]; the data does not change then.

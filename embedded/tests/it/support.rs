@@ -17,7 +17,7 @@ use rakwire::raknet::{self, Delivery, RakNet};
 use rakwire_embassy::{Connection, Handle, Received, Runner, State, new_with_hook};
 use tokio::sync::mpsc;
 
-const MTU: usize = 1_514;
+const MTU: usize = 1_534;
 /// How long a test waits for what must come, which is far more than it takes.
 pub(crate) const TIME_LIMIT: Duration = Duration::from_secs(120);
 /// Longer than a test may wait.

@@ -6,7 +6,9 @@ use heapless::Vec as FixedVec;
 use rakwire::raknet::{Delivery, RakNet};
 
 use super::{MANY, echoing, ethernet};
-use crate::support::{Medium, Net, PORT, Wire, connect, join, round_trips, run};
+use crate::support::{
+    LOST, Medium, Net, PORT, Tested, Wire, connect, echo, end, ipv6, join, round_trips, run,
+};
 
 fn address(number: u8, third: u8) -> ConfigV4 {
     let address = Ipv4Cidr::new([10, 0, third, number].into(), 24);
@@ -63,5 +65,37 @@ fn a_machine_that_was_absent_is_reached_once_the_network_is_another_one() {
         net.stack_of(1).set_config_v4(address(1, 0));
         let (here, _there) = tokio::join!(join(&client, server.address), server.handle.accept());
         assert_eq!(here.remote(), server.address);
+    });
+}
+
+/// As when DHCP gives the board another address: a connection from the old one is lost to it, and nothing else is.
+#[test]
+fn a_connection_over_ipv6_goes_on_when_its_board_has_another_ipv4_address() {
+    run(async {
+        let mut net = Net::with_medium(Wire::losing(0), Medium::Ethernet);
+        // The stack forgets all hardware addresses when it is configured, and asks for one of them a second.
+        let timeout = std::time::Duration::from_secs(3);
+        let client = net.machine::<RakNet, 4, 192, 128, 8>(0, |config| RakNet::set_timeout(config, timeout));
+        let server = net.machine::<RakNet, 4, 96, 128, 8>(PORT, |config| {
+            config.max_incoming = 4;
+            RakNet::set_timeout(config, timeout);
+        });
+        let other = net.server::<RakNet, 1, 48, 128, 8>();
+        let over_ipv6 = (ipv6(3), PORT).into();
+        let (live, there) = tokio::join!(join(&client, over_ipv6), other.handle.accept());
+        tokio::task::spawn_local(echo(there));
+        let (old, its_end) = connect(&client, &server).await;
+        net.stack_of(1).set_config_v4(address(77, 0));
+        for end in [&old, &its_end] {
+            end.send(&[0xFE], Delivery::RELIABLE).await.expect("not lost yet");
+        }
+        round_trips(&live, MANY, 40).await;
+        let (new, there) = tokio::join!(join(&client, server.address), server.handle.accept());
+        tokio::task::spawn_local(echo(there));
+        round_trips(&new, MANY, 40).await;
+        while old.recv().await.is_some() {}
+        assert_eq!(end(&old), LOST);
+        round_trips(&live, 10, 40).await;
+        assert_eq!((live.closed_reason(), new.closed_reason()), (None, None));
     });
 }

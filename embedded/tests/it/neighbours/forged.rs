@@ -2,27 +2,28 @@
 
 use std::time::Duration;
 
+use rakwire::game_protocol::GameProtocol;
 use rakwire::raknet::RakNet;
 
 use super::{ABSENT, echoing, ethernet, go_on_beside};
-use crate::raknet::silence::{forged_ping, forged_ping_v6};
-use crate::support::{Net, PORT, join, run};
+use crate::raknet::silence::{forged_ping, forged_ping_v6, forged_salt, forged_salt_v6};
+use crate::support::{Net, PORT, Tested, join, run};
 
-/// Has a ping arrive at machine 2 every `pause`, from one absent machine after the other.
-async fn forge(net: std::rc::Rc<Net>, pause: Duration, ping: fn(u8, u8) -> Vec<u8>) {
+/// Has a request arrive at machine 2 every `pause`, from one absent machine after the other.
+async fn forge(net: std::rc::Rc<Net>, pause: Duration, request: fn(u8, u8) -> Vec<u8>) {
     loop {
         for from in ABSENT..=u8::MAX - 1 {
-            net.forge(2, ping(from, 2));
+            net.forge(2, request(from, 2));
             tokio::time::sleep(pause).await;
         }
     }
 }
 
-fn a_server_goes_on_while_pings_are_forged(pause: Duration, ping: fn(u8, u8) -> Vec<u8>) {
+fn a_server_goes_on_while_requests_are_forged<P: Tested>(pause: Duration, request: fn(u8, u8) -> Vec<u8>) {
     run(async {
-        let (net, client, server) = ethernet::<RakNet>();
+        let (net, client, server) = ethernet::<P>();
         let connection = echoing(&client, &server).await;
-        go_on_beside(&connection, forge(net.into(), pause, ping)).await;
+        go_on_beside(&connection, forge(net.into(), pause, request)).await;
         let unsent = server.handle.unsent();
         assert!(unsent.unanswered + unsent.rationed > 0, "{unsent:?}");
         assert_eq!(unsent.backed_off, 0, "of its connection");
@@ -30,26 +31,28 @@ fn a_server_goes_on_while_pings_are_forged(pause: Duration, ping: fn(u8, u8) -> 
 }
 
 #[test]
-fn a_server_goes_on_while_pings_are_forged_twice_a_second() {
-    a_server_goes_on_while_pings_are_forged(Duration::from_millis(500), forged_ping);
+fn a_server_goes_on_while_requests_are_forged_twice_a_second() {
+    a_server_goes_on_while_requests_are_forged::<RakNet>(Duration::from_millis(500), forged_ping);
+    a_server_goes_on_while_requests_are_forged::<GameProtocol>(Duration::from_millis(500), forged_salt);
 }
 
 #[test]
-fn a_server_goes_on_while_pings_are_forged_all_the_time() {
-    a_server_goes_on_while_pings_are_forged(Duration::from_millis(1), forged_ping);
+fn a_server_goes_on_while_requests_are_forged_all_the_time() {
+    a_server_goes_on_while_requests_are_forged::<RakNet>(Duration::from_millis(1), forged_ping);
+    a_server_goes_on_while_requests_are_forged::<GameProtocol>(Duration::from_millis(1), forged_salt);
 }
 
 #[test]
-fn a_server_goes_on_while_pings_are_forged_over_ipv6() {
-    a_server_goes_on_while_pings_are_forged(Duration::from_millis(100), forged_ping_v6);
+fn a_server_goes_on_while_requests_are_forged_over_ipv6() {
+    a_server_goes_on_while_requests_are_forged::<RakNet>(Duration::from_millis(100), forged_ping_v6);
+    a_server_goes_on_while_requests_are_forged::<GameProtocol>(Duration::from_millis(100), forged_salt_v6);
 }
 
-#[test]
-fn newcomers_are_let_in_while_pings_are_forged() {
+fn newcomers_are_let_in_while_requests_are_forged<P: Tested>(request: fn(u8, u8) -> Vec<u8>) {
     run(async {
-        let (mut net, _client, server) = ethernet::<RakNet>();
-        let newcomers: Vec<_> = (0..4).map(|_| net.client::<RakNet, 1, 48, 128, 4>()).collect();
-        let forging = tokio::task::spawn_local(forge(net.into(), Duration::from_millis(300), forged_ping));
+        let (mut net, _client, server) = ethernet::<P>();
+        let newcomers: Vec<_> = (0..4).map(|_| net.client::<P, 1, 48, 128, 4>()).collect();
+        let forging = tokio::task::spawn_local(forge(net.into(), Duration::from_millis(300), request));
         for newcomer in newcomers {
             let (here, there) = tokio::join!(join(&newcomer, server.address), server.handle.accept());
             tokio::task::spawn_local(crate::support::echo(there));
@@ -58,6 +61,16 @@ fn newcomers_are_let_in_while_pings_are_forged() {
         assert!(!forging.is_finished());
         forging.abort();
     });
+}
+
+#[test]
+fn newcomers_are_let_in_while_pings_are_forged() {
+    newcomers_are_let_in_while_requests_are_forged::<RakNet>(forged_ping);
+}
+
+#[test]
+fn newcomers_are_let_in_while_salts_are_forged() {
+    newcomers_are_let_in_while_requests_are_forged::<GameProtocol>(forged_salt);
 }
 
 #[test]

@@ -2,7 +2,10 @@
 
 use std::net::SocketAddr;
 
+use embassy_net::udp::{PacketMetadata, UdpSocket};
 use rakwire::raknet::{Delivery, RakNet};
+use rakwire::wire::offline::Offline;
+use rakwire::wire::{MAX_MTU, Reader, Wire as _, Writer};
 use rakwire_embassy::Connection;
 
 use crate::support::{Machine, Medium, Net, PORT, Wire, bytes, connect, ipv6, message, run};
@@ -75,6 +78,33 @@ fn messages_arrive_over_a_path_that_becomes_narrower() {
             wire.narrow(longest);
             exchange(&here, &there).await;
             assert!(mtus().iter().all(|mtu| *mtu <= longest), "{:?} of {longest}", mtus());
+        }
+    });
+}
+
+/// Others send up to 1,492 bytes without counting headers, over interfaces that take more than Ethernet does.
+#[test]
+fn datagrams_that_are_longer_than_ours_are_read() {
+    run(async {
+        let mut net = Net::with_medium(Wire::losing(0), Medium::Ethernet);
+        net.interface_mtu = 1_520;
+        let server = net.server::<RakNet, 1, 48, 128, 4>();
+        let (sender, _) = net.machine_without_peer();
+        let (mut receive, mut send) = ([0; 4_096], [0; 4_096]);
+        let mut metadata = [[PacketMetadata::EMPTY; 4]; 2];
+        let [received, sent] = &mut metadata;
+        let mut socket = UdpSocket::new(sender, received, &mut receive, sent, &mut send);
+        socket.bind(PORT).expect("a free port");
+        for length in 1_473..=1_492_u16 {
+            let mut datagram = [0; 1_492];
+            let mut writer = Writer::new(&mut datagram);
+            Offline::Request1 { protocol: 6, mtu: MAX_MTU }.write(&mut writer).expect("room");
+            let request = &datagram[..length.into()];
+            socket.send_to(request, server.address).await.expect("the interface takes it");
+            let mut answer = [0; 1_492];
+            let (answered, _) = socket.recv_from(&mut answer).await.expect("an answer");
+            let reply = Offline::read(&mut Reader::new(&answer[..answered]));
+            assert!(matches!(reply, Ok(Offline::Reply1 { mtu: MAX_MTU, .. })), "{length}: {reply:?}");
         }
     });
 }

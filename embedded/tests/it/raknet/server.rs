@@ -2,12 +2,16 @@
 
 use std::time::Duration;
 
+use embassy_net::udp::{PacketMetadata, UdpSocket};
 use rakwire::raknet::{
-    AddressPattern, BanList, ConnectFailure, ConnectOptions, Delivery, Guid, RakNet, Refusal, SetError,
+    AddressPattern, BanList, ConnectFailure, ConnectOptions, CookiePolicy, Delivery, Guid, RakNet, Refusal,
+    SetError,
 };
+use rakwire::wire::offline::{ClientSecurity, Offline};
+use rakwire::wire::{MAX_MTU, Wire as _, Writer};
 use rakwire_embassy::raknet::{BanError, ConnectError};
 
-use crate::support::{LOST, Wire, connected, end, join, message, pair, run};
+use crate::support::{LOST, Net, PORT, Wire, connected, end, join, message, pair, run, until};
 
 #[test]
 fn a_password_lets_in_those_who_know_it() {
@@ -89,5 +93,29 @@ fn each_connection_may_have_a_timeout_of_its_own() {
         // The configuration would wait for longer than the test may.
         assert!(here.recv().await.is_none());
         assert_eq!(end(&here), LOST);
+    });
+}
+
+#[test]
+fn a_server_says_that_a_client_returns_no_cookie() {
+    run(async {
+        let mut net = Net::new(Wire::losing(0));
+        let server = net.machine::<RakNet, 1, 48, 128, 4>(PORT, |config| {
+            (config.max_incoming, config.cookies) = (1, CookiePolicy::Required);
+        });
+        let (sender, _) = net.machine_without_peer();
+        let (mut receive, mut send) = ([0; 256], [0; 256]);
+        let mut metadata = [[PacketMetadata::EMPTY; 4]; 2];
+        let [received, sent] = &mut metadata;
+        let mut socket = UdpSocket::new(sender, received, &mut receive, sent, &mut send);
+        socket.bind(PORT).expect("a free port");
+        let mut datagram = [0; 64];
+        let mut writer = Writer::new(&mut datagram);
+        let (security, guid) = (ClientSecurity::None, Guid(1));
+        let request = Offline::Request2 { security, server: server.address, mtu: MAX_MTU, guid };
+        request.write(&mut writer).expect("room");
+        assert_eq!(server.handle.advice(), None);
+        socket.send_to(writer.finish(), server.address).await.expect("a way to it");
+        until(|| server.handle.advice().is_some_and(|advice| advice.contains("cookie"))).await;
     });
 }

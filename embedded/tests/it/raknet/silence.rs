@@ -28,9 +28,17 @@ async fn say(number: u32, from: &Connection<'static>, to: &Connection<'static>) 
 
 /// A ping that says that it comes from `from`, as it arrives at machine `to`.
 pub(crate) fn forged_ping(from: u8, to: u8) -> Vec<u8> {
-    let ping = ping();
+    forged_udp(from, to, &ping())
+}
+
+/// The first datagram of a client of the Game Protocol, which is a salt, from `from`.
+pub(crate) fn forged_salt(from: u8, to: u8) -> Vec<u8> {
+    forged_udp(from, to, &[0xF0, 1, 2, from])
+}
+
+fn forged_udp(from: u8, to: u8, payload: &[u8]) -> Vec<u8> {
     // A checksum of 0 is none.
-    [ipv4_header(from, to, 17, 8 + ping.len()), udp_header(&ping, [0, 0]), ping].concat()
+    [ipv4_header(from, to, 17, 8 + payload.len()), udp_header(payload, [0, 0]), payload.to_vec()].concat()
 }
 
 /// The first segment of a connection over TCP.
@@ -50,15 +58,23 @@ fn ipv4_header(from: u8, to: u8, protocol: u8, length: usize) -> Vec<u8> {
     [&frame(from, to, [8, 0]), &ip[..]].concat()
 }
 
-/// The same over IPv6.
+/// A forged ping over IPv6.
 pub(crate) fn forged_ping_v6(from: u8, to: u8) -> Vec<u8> {
-    let ping = ping();
-    let length = ((8 + ping.len()) as u16).to_be_bytes();
+    forged_udp_v6(from, to, &ping())
+}
+
+/// A forged salt over IPv6.
+pub(crate) fn forged_salt_v6(from: u8, to: u8) -> Vec<u8> {
+    forged_udp_v6(from, to, &[0xF0, 1, 2, from])
+}
+
+fn forged_udp_v6(from: u8, to: u8, payload: &[u8]) -> Vec<u8> {
+    let length = ((8 + payload.len()) as u16).to_be_bytes();
     let addresses = [ipv6(from).octets(), ipv6(to).octets()].concat();
     let ip = [&[0x60, 0, 0, 0], &length[..], &[17, 64], &addresses].concat();
     let pseudo =
-        [&addresses, &[0, 0][..], &length, &[0, 0, 0, 17], &udp_header(&ping, [0, 0]), &ping].concat();
-    [&frame(from, to, [0x86, 0xDD]), &ip[..], &udp_header(&ping, checksum(&pseudo)), &ping].concat()
+        [&addresses, &[0, 0][..], &length, &[0, 0, 0, 17], &udp_header(payload, [0, 0]), payload].concat();
+    [&frame(from, to, [0x86, 0xDD]), &ip[..], &udp_header(payload, checksum(&pseudo)), payload].concat()
 }
 
 fn ping() -> Vec<u8> {
