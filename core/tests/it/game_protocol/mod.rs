@@ -4,4 +4,5 @@ mod carrier;
 mod connection;
 mod hostile;
 mod lossy;
+mod places;
 mod readable;

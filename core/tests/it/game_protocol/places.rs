@@ -1,0 +1,96 @@
+//! When the place of a client is free for the next one.
+
+use core::net::SocketAddr;
+
+use rakwire::Instant;
+use rakwire::endpoint::ConnectionId;
+use rakwire::game_protocol::{DisconnectReason, DropReason, Peer, Reliability};
+
+use crate::support::game_protocol::*;
+
+fn at(millis: u64) -> Instant {
+    START + core::time::Duration::from_millis(millis)
+}
+
+/// The client that is to leave, and the one that waits for its place.
+const FIRST: ([u8; 4], u16) = ([192, 0, 2, 1], 100);
+const NEWCOMER: ([u8; 4], u16) = ([192, 0, 2, 2], 100);
+
+/// A server with one place, which the first client has.
+fn full_server() -> (Peer<'static>, ConnectionId) {
+    let mut config = server_config();
+    config.max_incoming = 1;
+    let mut server = peer(config);
+    let first = enter(&mut server, START, FIRST.into(), 9);
+    assert!(!lets_in(&mut server, START));
+    (server, first)
+}
+
+/// Whether the newcomer gets a place, or hears END.
+fn lets_in(server: &mut Peer<'_>, now: Instant) -> bool {
+    let (from, full) = (SocketAddr::from(NEWCOMER), dropped(server, DropReason::Full));
+    let answer = seasoning(server, now, from, 9);
+    server.handle_datagram(now, from, &answer);
+    let said = output(server, now);
+    let is_full = dropped(server, DropReason::Full) > full;
+    assert_eq!(said.contains(&(from, vec![0x0C, 0, 0, 0])), is_full, "{said:?}");
+    !is_full
+}
+
+#[test]
+fn a_full_server_has_a_place_as_soon_as_a_player_has_left() {
+    let (mut server, first) = full_server();
+    server.handle_datagram(START, FIRST.into(), &packet(8, 0, 0, &[]));
+    assert_eq!(take_events(&mut server), [OwnedEvent::Disconnected(first, DisconnectReason::Remote)]);
+    assert!(lets_in(&mut server, START));
+}
+
+#[test]
+fn a_full_server_has_a_place_as_soon_as_it_has_sent_a_player_away() {
+    let (mut server, first) = full_server();
+    server.disconnect(START, first);
+    assert_eq!(output(&mut server, START), [(FIRST.into(), vec![0x0C, 0, 0, 0])]);
+    take_events(&mut server);
+    assert!(lets_in(&mut server, START));
+}
+
+#[test]
+fn who_is_sent_away_and_acknowledges_nothing_keeps_its_place_for_a_second() {
+    let (mut server, first) = full_server();
+    server.send(START, first, b"game over", Reliability::Reliable).expect("open");
+    server.disconnect(START, first);
+    for millis in [0, 500, 999] {
+        server.handle_timeout(at(millis));
+        output(&mut server, at(millis));
+        assert!(!lets_in(&mut server, at(millis)), "{millis}");
+    }
+    server.handle_timeout(at(1_000));
+    output(&mut server, at(1_000));
+    take_events(&mut server);
+    assert!(lets_in(&mut server, at(1_000)));
+}
+
+#[test]
+fn a_vanished_client_keeps_its_place_for_the_timeout_and_no_longer() {
+    let (mut server, first) = full_server();
+    server.handle_datagram(at(5_000), FIRST.into(), &packet(4, 0, 0, b"alive"));
+    take_events(&mut server);
+    server.handle_timeout(at(19_999));
+    assert!(!lets_in(&mut server, at(19_999)));
+    server.handle_timeout(at(20_000));
+    output(&mut server, at(20_000));
+    assert_eq!(take_events(&mut server), [OwnedEvent::Disconnected(first, DisconnectReason::Lost)]);
+    assert!(lets_in(&mut server, at(20_000)));
+}
+
+/// As after a crash of a game whose machine has the same port again.
+#[test]
+fn an_address_is_free_with_its_place() {
+    let (mut server, _) = full_server();
+    server.handle_timeout(at(15_000));
+    output(&mut server, at(15_000));
+    take_events(&mut server);
+    // No header looks like the salts of our clients.
+    let again = enter(&mut server, at(15_000), FIRST.into(), 0x4000_000B);
+    assert!(server.connection(again).is_some());
+}
