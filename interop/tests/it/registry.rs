@@ -58,21 +58,36 @@ async fn servers_of_the_npm_registry_echo() {
     }
 }
 
-/// Messages in parts: raknet-node splits them as rust-raknet does.
+/// Messages in parts: none of them bounds how many, up to these sizes.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_server_of_the_npm_registry_echoes_large_messages() {
-    let (_server, client, connection) = join("npm", "raknet-node").await;
-    assert_eq!(echoes(&connection.expect("a connection"), 2, 100_000, 2).await, 2);
-    client.close().await;
+async fn servers_of_the_registries_echo_large_messages() {
+    for (program, library, size) in [
+        ("npm", "@serenityjs/raknet", 1_000_000),
+        ("npm", "@jsprismarine/raknet", 1_000_000),
+        ("npm", "jsp-raknet", 1_000_000),
+        ("npm", "raknet-node", 1_000_000),
+        ("pypi", "rak-net", 100_000),
+    ] {
+        let (_server, client, connection) = join(program, library).await;
+        let connection = connection.unwrap_or_else(|error| panic!("{library}: {error}"));
+        let mut message: Vec<u8> = (0..size).map(|at| (at % 251) as u8).collect();
+        message[0] = 0xFE;
+        connection.send(&message, Delivery::RELIABLE_ORDERED).await.expect("an open connection");
+        let echo = tokio::time::timeout(TIME_LIMIT, connection.recv()).await;
+        let echo = echo.unwrap_or_else(|_| panic!("{library}: no echo")).expect("an open connection");
+        assert!(echo.bytes == message, "{library}");
+        client.close().await;
+    }
 }
 
 /// A client of another make with a server of default options, and what the server has counted.
-async fn serve(library: &'static str) -> (Value, EndpointStats) {
+async fn serve(library: &'static str, sends: &'static [&'static str]) -> (Value, EndpointStats) {
     let server =
         Endpoint::bind("127.0.0.1:0", Options::server(8).expect("entropy")).await.expect("a free port");
     let address = server.local_addr().to_string();
     let client = tokio::task::spawn_blocking(move || {
-        run(&peer("npm"), &["client", &address, "--library", library, "--timeout", "20"]).expect("a verdict")
+        let arguments = ["client", &address, "--library", library, "--timeout", "60"];
+        run(&peer("npm"), &[&arguments, sends].concat()).expect("a verdict")
     });
     let echo = async {
         while let Some(connection) = server.accept().await {
@@ -95,13 +110,23 @@ async fn serve(library: &'static str) -> (Value, EndpointStats) {
 async fn clients_of_the_npm_registry_come_in_with_default_options() {
     for library in ["jsp-raknet", "raknet-node"] {
         let (verdict, stats) =
-            tokio::time::timeout(TIME_LIMIT, serve(library)).await.expect("an end in time");
+            tokio::time::timeout(TIME_LIMIT, serve(library, &[])).await.expect("an end in time");
         assert_eq!(
             (&verdict["connected"], &verdict["echoed"]),
             (&true.into(), &10.into()),
             "{library}: {verdict}"
         );
         assert_eq!(stats.peer.dropped(DropReason::MissingCookie), 0, "{library}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn clients_of_the_npm_registry_take_large_messages() {
+    for library in ["jsp-raknet", "raknet-node"] {
+        let large = &["--size", "1000000", "--count", "1"];
+        let (verdict, _) =
+            tokio::time::timeout(TIME_LIMIT, serve(library, large)).await.expect("an end in time");
+        assert_eq!(verdict["echoed"], 1, "{library}: {verdict}");
     }
 }
 

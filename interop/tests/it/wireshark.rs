@@ -12,11 +12,16 @@ use crate::support::{TIME_LIMIT, rakwire, run, text};
 /// What Wireshark says of each datagram of a capture: the protocol, and what is in it.
 fn read(capture: &Path, server: SocketAddr) -> Vec<(String, String)> {
     // A port of the system is none that Wireshark takes for RakNet by itself.
+    read_with(capture, &["-d", &format!("udp.port=={},raknet", server.port())], "_ws.col.Info")
+}
+
+/// The protocol of each datagram, and another field.
+fn read_with(capture: &Path, options: &[&str], field: &str) -> Vec<(String, String)> {
     let output = Command::new("tshark")
         .arg("-r")
         .arg(capture)
-        .args(["-d", &format!("udp.port=={},raknet", server.port())])
-        .args(["-T", "fields", "-e", "_ws.col.Protocol", "-e", "_ws.col.Info"])
+        .args(options)
+        .args(["-T", "fields", "-e", "_ws.col.Protocol", "-e", field])
         .stdin(Stdio::null())
         .output()
         .expect("tshark of the package of that name runs");
@@ -89,10 +94,14 @@ struct Recorder {
 
 impl Recorder {
     fn start(name: &str, arguments: &[&str]) -> Self {
+        let usual = ["--protocol", "11", "--no-cookies", "--password", "snow"];
+        Self::start_with(name, &[&usual[..], arguments].concat())
+    }
+
+    fn start_with(name: &str, arguments: &[&str]) -> Self {
         let capture = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
         let mut child = Command::new(rakwire())
-            .args(["echo", "--listen", "127.0.0.1:0", "--protocol", "11", "--no-cookies"])
-            .args(["--password", "snow", "--pcap"])
+            .args(["echo", "--listen", "127.0.0.1:0", "--pcap"])
             .arg(&capture)
             .args(arguments)
             .stdout(Stdio::piped())
@@ -119,10 +128,14 @@ impl Recorder {
     }
 
     /// Ends the program, which completes the capture.
-    fn read(mut self) -> Vec<(String, String)> {
+    fn end(&mut self) {
         let killed = Command::new("kill").args(["-INT", &self.child.id().to_string()]).status();
         assert!(killed.expect("kill of the system").success());
         self.child.wait().expect("the program ends");
+    }
+
+    fn read(mut self) -> Vec<(String, String)> {
+        self.end();
         read(&self.capture, self.address)
     }
 }
@@ -174,4 +187,69 @@ async fn wireshark_understands_every_kind_of_datagram() {
     ] {
         assert!(datagrams.iter().any(|(_, info)| info.contains(expected)), "{expected}: {datagrams:#?}");
     }
+}
+
+/// What the reader names of a connection with cookies, or a secure one, and that it takes all that follows for encrypted.
+fn named(recorder: Recorder, reply_1: &str) {
+    let datagrams = recorder.read();
+    assert!(datagrams.iter().all(|(protocol, _)| protocol == "RakNet"), "{datagrams:#?}");
+    let mut infos = datagrams.iter().map(|(_, info)| info.as_str());
+    let handshake: Vec<_> = infos.by_ref().take_while(|info| !info.contains("Encrypted")).collect();
+    let named =
+        ["Open Connection Request 1", reply_1, "Open Connection Request 2", "Open Connection Reply 2"];
+    assert_eq!(handshake, named);
+    // Behind the first one, which ended the handshake.
+    assert!(infos.clone().count() > 4 && infos.all(|info| info == "Encrypted message"), "{datagrams:#?}");
+}
+
+/// The reader knows the original's encryption alone: with its flag it expects a key in reply 1, and encrypted datagrams.
+#[test]
+fn wireshark_names_the_handshake_with_cookies() {
+    let cookies = ["--protocol", "11", "--password", "snow", "--cookies-under-load", "0"];
+    let recorder = Recorder::start_with("wireshark-cookies.pcap", &cookies);
+    recorder.send(&["hello"]);
+    named(recorder, "Open Connection Reply 1[Malformed Packet]");
+}
+
+/// Their reply 1 has a key as long as the original's, and what follows is encrypted.
+#[test]
+fn wireshark_names_the_handshake_of_secure_connections() {
+    let key = Path::new(env!("CARGO_TARGET_TMPDIR")).join("wireshark.key");
+    // It is not replaced where it is left from another run.
+    let _ = std::fs::remove_file(&key);
+    let key = key.to_str().expect("a path of text");
+    let made = run(&rakwire(), &["keygen", key]).expect("a key");
+    let public = text(&made.stdout).lines().next().expect("a public key").to_owned();
+    let secure = ["--protocol", "11", "--password", "snow", "--secure", key];
+    let recorder = Recorder::start_with("wireshark-secure.pcap", &secure);
+    recorder.send(&["--server-key", &public, "hello"]);
+    named(recorder, "Open Connection Reply 1");
+}
+
+#[tokio::test]
+async fn wireshark_understands_out_of_band_messages() {
+    let recorder = Recorder::start("wireshark-out-of-band.pcap", &[]);
+    let client =
+        Endpoint::bind("127.0.0.1:0", Options::client().expect("entropy")).await.expect("a free port");
+    client.send_out_of_band(recorder.address, b"free?").await.expect("a short one");
+    // It has arrived when what was sent later is answered.
+    client.ping(recorder.address, TIME_LIMIT).await.expect("a pong");
+    let datagrams = recorder.read();
+    let first = datagrams.first().expect("a datagram");
+    assert_eq!(first, &("RakNet".to_owned(), "Out Of Band Internal".to_owned()));
+    client.close().await;
+}
+
+/// The reader has nothing for the Game Protocol: it reads UDP around it, with lengths and checksums.
+#[test]
+fn wireshark_reads_udp_around_the_game_protocol() {
+    let mut recorder = Recorder::start_with("wireshark-game-protocol.pcap", &["--protocol", "game"]);
+    recorder.visit("send", &["--protocol", "game", "--size", "2000"]);
+    recorder.end();
+    let check = ["-o", "udp.check_checksum:TRUE"];
+    let checksums = read_with(&recorder.capture, &check, "udp.checksum.status");
+    let lengths = read_with(&recorder.capture, &check, "udp.length");
+    assert!(checksums.iter().all(|(protocol, status)| protocol == "UDP" && status == "1"), "{checksums:?}");
+    // Salt, pepper and seasoning, behind the header of UDP.
+    assert!(lengths.len() > 8 && lengths.iter().take(3).all(|(_, length)| length == "12"), "{lengths:?}");
 }
