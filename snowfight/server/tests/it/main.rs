@@ -2,6 +2,8 @@
 
 mod games;
 mod hostile;
+#[cfg(target_os = "linux")]
+mod outputs;
 #[cfg(unix)]
 mod programs;
 mod replication;

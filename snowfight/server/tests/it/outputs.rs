@@ -1,0 +1,111 @@
+//! Outputs of the programs that cannot be written: of a full disk, and of a pipe that nothing reads any more.
+
+use std::fs::OpenOptions;
+use std::io::{BufRead, BufReader};
+use std::net::UdpSocket;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::process::{Child, Command, Stdio};
+
+const SERVER: &str = env!("CARGO_BIN_EXE_snowfight-server");
+const CLIENT: &str = env!("CARGO_BIN_EXE_snowfight-client");
+const KINDS: [&str; 2] = ["full disk", "closed pipe"];
+/// Where a server listens.
+const ANY: [&str; 4] = ["--listen", "127.0.0.1:0", "--listen-raknet", "127.0.0.1:0"];
+
+/// An output that cannot be written, by its name.
+fn unwritable(kind: &str) -> Stdio {
+    if kind == "full disk" {
+        return OpenOptions::new().write(true).open("/dev/full").expect("a device").into();
+    }
+    let (output, reader) = UnixStream::pair().expect("two sockets");
+    drop(reader);
+    OwnedFd::from(output).into()
+}
+
+/// A program that has come so far that it listens, and its address for the Game Protocol.
+struct Running(Child, String);
+
+impl Running {
+    fn server(more: &[&str], kind: &str) -> Self {
+        let mut command = Command::new(SERVER);
+        command.args(ANY).args(more).stdout(Stdio::piped()).stderr(unwritable(kind));
+        let mut child = command.spawn().expect("it was built");
+        let mut line = String::new();
+        // Its pipe is closed from here on.
+        BufReader::new(child.stdout.take().expect("a pipe")).read_line(&mut line).expect("text");
+        let address = line.split(' ').nth(2).expect("an address").to_owned();
+        Self(child, address)
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A panic would have the status 101, and a signal none.
+#[test]
+fn no_program_panics_where_nothing_can_be_written() {
+    let taken = UdpSocket::bind("127.0.0.1:0").expect("loopback has free ports");
+    let taken = taken.local_addr().expect("it is bound").to_string();
+    let file = env!("CARGO_MANIFEST_DIR").to_owned() + "/Cargo.toml";
+    let cases: [(&str, &[&str]); 8] = [
+        (SERVER, &["--help"]),
+        (SERVER, &["--version"]),
+        (SERVER, &["--no-such-option"]),
+        (SERVER, &["--listen", &taken, "--listen-raknet", "127.0.0.1:0"]),
+        (SERVER, &["--secure", &file]),
+        (SERVER, &["--crash-reports", &file]),
+        (CLIENT, &["--help"]),
+        (CLIENT, &["nowhere"]),
+    ];
+    for kind in KINDS {
+        for (program, arguments) in cases {
+            let mut command = Command::new(program);
+            command.args(arguments).stdin(Stdio::null()).stdout(unwritable(kind)).stderr(unwritable(kind));
+            let status = command.status().expect("it was built").code();
+            assert!(matches!(status, Some(0..=2)), "{program} {arguments:?} with a {kind}: {status:?}");
+        }
+    }
+}
+
+/// A server needs to say where it listens, or nothing could use its port 0.
+#[test]
+fn a_server_that_cannot_say_where_it_listens_ends_with_a_reason() {
+    let full = unwritable("full disk");
+    let output = Command::new(SERVER).args(ANY).stdout(full).output().expect("it was built");
+    let line = String::from_utf8_lossy(&output.stderr);
+    assert_eq!((output.status.code(), line.lines().count()), (Some(1), 1), "{line}");
+    assert!(line.starts_with("error: cannot write to standard output: "), "{line}");
+}
+
+/// Its reports and its log are lost, and nothing else.
+#[test]
+fn a_server_whose_outputs_cannot_be_written_goes_on_and_so_does_its_player() {
+    for kind in KINDS {
+        let mut server = Running::server(&["--report", "1"], kind);
+        let mut player = Command::new(CLIENT);
+        player.arg(&server.1).stdout(Stdio::piped()).stderr(unwritable(kind));
+        let mut player = Running(player.spawn().expect("it was built"), String::new());
+        let mut line = String::new();
+        BufReader::new(player.0.stdout.take().expect("a pipe")).read_line(&mut line).expect("text");
+        assert!(line.starts_with("joined as player "), "{kind}: {line}");
+        for child in [&mut server.0, &mut player.0] {
+            assert!(child.try_wait().expect("a child").is_none(), "with a {kind}");
+        }
+    }
+}
+
+/// It ends with a reason, and its server goes on.
+#[test]
+fn a_player_whose_output_cannot_be_written_does_not_panic() {
+    let mut server = Running::server(&[], "full disk");
+    let mut player = Command::new(CLIENT);
+    player.arg(&server.1).stdout(unwritable("full disk")).stderr(unwritable("full disk"));
+    assert_eq!(player.status().expect("it was built").code(), Some(1));
+    assert!(server.0.try_wait().expect("a child").is_none());
+}
