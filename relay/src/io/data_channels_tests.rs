@@ -300,6 +300,72 @@ async fn marks_count_only_from_those_that_may_write_them() {
 
 const OPEN: &str = r#"{"type":"open","target":"game"}"#;
 
+/// Eight networks send hellos from sources that have answered nothing, checks that they never answer, and checks with the password of another
+/// relay, all of which the relay has to read. Each has begun a handshake that it does not go on with, too.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_client_gets_in_beside_a_flood_of_forged_handshakes() {
+    const HELLOS: u64 = 16;
+    let relay = start(|_| {}).await;
+    let counters = &relay.app.webrtc_counters;
+    let hello = [&[22, 0xfe, 0xfd][..], &[0; 8], &[0, 40], &[1], &[0; 39]].concat();
+    let (mut sources, mut left) = (Vec::new(), Vec::new());
+    for network in 1..=8 {
+        for sockets in [&mut sources, &mut left] {
+            let socket = UdpSocket::bind(SocketAddr::from(([127, network, 0, 1], 0))).await.unwrap();
+            socket.connect(relay.channels.local_addr()).await.unwrap();
+            sockets.push(socket);
+        }
+    }
+    for socket in &left {
+        find(&relay, socket, "left").await;
+        socket.send(&hello).await.unwrap();
+    }
+    until(|| counters.snapshot().begun == left.len() as u64).await;
+    let checked =
+        |fingerprint: &Fingerprint| check(&Password::new(fingerprint).unwrap(), &username("forged"), 16);
+    let unanswered = checked(&relay.channels.announced().fingerprint);
+    let wrong = checked(Certificate::make().unwrap().fingerprint());
+    let mut rounds = 0;
+    let mut flood = async || {
+        rounds += 1;
+        for source in &sources {
+            for _ in 0..HELLOS {
+                source.send(&hello).await.unwrap();
+            }
+            source.send(&unanswered).await.unwrap();
+            source.send(&wrong).await.unwrap();
+        }
+        // The relay reads all of it, so that none is lost on the way.
+        let sent = rounds * sources.len() as u64;
+        let dropped = |reason| counters.snapshot().drops(reason);
+        until(|| {
+            dropped(WebRtcDropReason::UnvalidatedSource) == sent * HELLOS
+                && dropped(WebRtcDropReason::WrongPassword) == sent
+        })
+        .await;
+    };
+    for _ in 0..20 {
+        flood().await;
+    }
+    let honest = async {
+        let mut client = Client::open(&relay, OPEN).await;
+        assert_eq!(client.control().await["type"], "flow");
+        client.ask("hello").await.1
+    };
+    let endless = async {
+        loop {
+            flood().await;
+        }
+    };
+    tokio::select! {
+        answer = honest => assert_eq!(answer, "hello"),
+        () = endless => {}
+    }
+    let counts = counters.snapshot();
+    assert_eq!((counts.begun, counts.connected), (left.len() as u64 + 1, 1));
+}
+
 #[tokio::test]
 async fn a_client_reaches_its_game_server_and_goes_on_after_a_loss() {
     let relay = start(|_| {}).await;
