@@ -33,6 +33,8 @@ impl Buffers {
         let mut chunks = self.bytes.chunks_mut(BUFFER);
         let mut slices: [IoSliceMut<'_>; BATCH_SIZE] =
             std::array::from_fn(|_| IoSliceMut::new(chunks.next().unwrap_or_default()));
+        // This quinn-udp (0.6) has room for all that it has the system say of a datagram. The one of quinn (0.5) does not, and a debug
+        // build aborts in it: see `BatchSocket::beside_quic`.
         state.recv(socket, &mut slices[..count], &mut self.metas[..count])
     }
 }
