@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::sync::{Mutex, watch};
 
 use crate::admission::{Admission, Targets};
-use crate::config::{Changes, Config, ConfigError, ExposedFile, LoadError, Loaded};
+use crate::config::{Changes, Config, ConfigError, ExposedFile, LoadError, Loaded, is_at};
 use crate::front::CookieKeys;
 use crate::front_target::FrontTarget;
 use crate::tls::{Tls, TlsError};
@@ -70,6 +70,13 @@ pub(crate) async fn prepare(
     {
         for address in &target.addresses {
             config.check_address_of_front(name, *address)?;
+        }
+    }
+    if let Some(own) = config.webtransport_address(&listen) {
+        for target in targets.iter() {
+            if let Some((address, key)) = target.find_address(|address| is_at(own, address)) {
+                return Err(ConfigError::TargetOnWebTransport { name: target.name.clone(), address, key });
+            }
         }
     }
     Ok(Prepared { targets, listen })

@@ -31,6 +31,16 @@ impl ResolvedTarget {
         Self { name, settings, address, addresses: vec![address], found: vec![vec![address]] }
     }
 
+    /// The first address that is like that, and the key in the table of the target that it comes from.
+    pub(crate) fn find_address(
+        &self,
+        is_it: impl Fn(SocketAddr) -> bool,
+    ) -> Option<(SocketAddr, &'static str)> {
+        let address = self.addresses.iter().copied().find(|address| is_it(*address))?;
+        let is_first = self.found.first().is_some_and(|found| found.contains(&address));
+        Some((address, if is_first { "address" } else { "spare_addresses" }))
+    }
+
     /// What a host had last, if the target has it.
     fn last_of(&self, host: &HostPort) -> &[SocketAddr] {
         let known = hosts(&self.settings).zip(&self.found).find(|(known, _)| *known == host);

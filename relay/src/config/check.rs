@@ -94,14 +94,18 @@ impl Config {
         name: &TargetName,
         address: SocketAddr,
     ) -> Result<(), ConfigError> {
-        let is_same = self.udp.listen.is_some_and(|front| {
-            // What listens everywhere has all addresses of this machine.
-            overlap(front, address) && (!front.ip().is_unspecified() || is_own(address))
-        });
-        if is_same {
+        if self.udp.listen.is_some_and(|front| is_at(front, address)) {
             return Err(ConfigError::FrontOnTarget { name: name.clone(), address });
         }
         Ok(())
+    }
+
+    /// Where the relay certainly receives QUIC, if it listens on `listen`: it does not start without it. Of several addresses of a name it
+    /// is one.
+    pub(crate) fn webtransport_address(&self, listen: &[SocketAddr]) -> Option<SocketAddr> {
+        let only = || if let [only] = listen { Some(*only) } else { None };
+        let is_certain = self.webtransport.mode == WebTransportMode::On;
+        self.webtransport.listen.or_else(only).filter(|_| is_certain)
     }
 
     /// The keys of cookies, as the file has them now.
@@ -319,6 +323,12 @@ fn check_domain(domain: &str) -> Result<(), ConfigError> {
         return Ok(());
     };
     Err(ConfigError::AcmeDomain { domain: domain.to_owned(), reason })
+}
+
+/// Whether what listens here receives what is sent to an address.
+pub(crate) fn is_at(listen: SocketAddr, address: SocketAddr) -> bool {
+    // What listens everywhere has all addresses of this machine.
+    overlap(listen, address) && (!listen.ip().is_unspecified() || is_own(address))
 }
 
 /// Whether this machine has an address: it sends to it from there.

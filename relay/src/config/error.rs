@@ -95,6 +95,15 @@ pub enum ConfigError {
         /// Its address.
         address: SocketAddr,
     },
+    /// A target has the address at which the relay itself receives WebTransport.
+    TargetOnWebTransport {
+        /// The target.
+        name: TargetName,
+        /// Its address.
+        address: SocketAddr,
+        /// The key of the address in the table of the target.
+        key: &'static str,
+    },
     /// The directory of static files does not exist.
     ServeDirectory(PathBuf),
     /// The directory of static files has no page at `/`.
@@ -156,7 +165,9 @@ impl ConfigError {
         let keys: &[&str] = match self {
             Self::NoTarget => &[],
             Self::LogLevel(_) => &["log.level"],
-            Self::Unresolvable { name, key, .. } | Self::UnusableAddress { name, key, .. } => {
+            Self::Unresolvable { name, key, .. }
+            | Self::UnusableAddress { name, key, .. }
+            | Self::TargetOnWebTransport { name, key, .. } => {
                 return vec![["targets", name.as_str(), key].map(str::to_owned).into()];
             }
             Self::Listen { .. } | Self::ListenUnresolvable { .. } | Self::OriginsRequired(_) => &["listen"],
@@ -197,10 +208,10 @@ impl ConfigError {
                 let otherwise = cannot_listen("UDP ", *address, source, &name("webtransport.listen"));
                 format!("{otherwise}, or leave WebTransport out with {} off", name("webtransport.mode"))
             }
-            Self::FrontOnTarget { name: target, address } => format!(
-                "the front would have the address of its target '{target}' ({address}), and send to itself: choose another {}",
-                name("udp.listen")
-            ),
+            Self::FrontOnTarget { name: target, address } => own_address(OWN_FRONT, target, *address, name),
+            Self::TargetOnWebTransport { name: target, address, .. } => {
+                own_address(OWN_WEBTRANSPORT, target, *address, name)
+            }
             Self::ServeDirectory(directory) => {
                 no_page(directory, "is not a directory: use an existing one", &name("serve"))
             }
@@ -236,6 +247,22 @@ impl ConfigError {
 }
 
 /// What to do about a directory of static files that has no page.
+/// What would have the address of a target, and the option that says so.
+const OWN_FRONT: [&str; 2] = ["the front", "udp.listen"];
+const OWN_WEBTRANSPORT: [&str; 2] = ["WebTransport of the relay", "webtransport.listen"];
+
+fn own_address(
+    [own, option]: [&str; 2],
+    target: &TargetName,
+    address: SocketAddr,
+    name: Naming<'_>,
+) -> String {
+    let option = name(option);
+    format!(
+        "{own} would have the address of its target '{target}' ({address}), and send to itself: choose another {option}"
+    )
+}
+
 fn no_page(directory: &Path, reason: impl fmt::Display, option: &str) -> String {
     format!("'{}' {reason} for {option}", directory.display())
 }
@@ -292,6 +319,7 @@ impl Error for ConfigError {
             | Self::NoTarget
             | Self::UnusableAddress { .. }
             | Self::FrontOnTarget { .. }
+            | Self::TargetOnWebTransport { .. }
             | Self::ServeDirectory(_)
             | Self::ServeSources(_)
             | Self::OriginsRequired(_)

@@ -20,6 +20,7 @@ mod tests;
 pub use crate::syntax::socket_address as parse_socket_address;
 pub use admitting::ExposedFile;
 pub use changes::Changes;
+pub(crate) use check::is_at;
 pub use duration::parse as parse_duration;
 pub use error::ConfigError;
 pub use explain::reference;

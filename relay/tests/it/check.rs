@@ -97,6 +97,17 @@ const CASES: &[(&str, &str)] = &[
          itself: choose another udp.listen",
     ),
     (
+        "listen = \"127.0.0.1:19132\"\nGAME[webtransport]\nmode = \"on\"\n",
+        "FILE:3: targets.game.address: WebTransport of the relay would have the address of its target \
+         'game' (127.0.0.1:19132), and send to itself: choose another webtransport.listen",
+    ),
+    (
+        "listen = \"127.0.0.1:8080\"\nGAMEspare_addresses = [\"127.0.0.1:1\", \"127.0.0.1:2\"]\n[webtransport]\nmode = \
+         \"on\"\nlisten = \"127.0.0.1:2\"\n",
+        "FILE:5: targets.game.spare_addresses: WebTransport of the relay would have the address of its target \
+         'game' (127.0.0.1:2), and send to itself: choose another webtransport.listen",
+    ),
+    (
         "GAME[udp]\nlisten = \"127.0.0.1:0\"\ntarget = \"gane\"\n",
         "FILE:6: udp.target: there is no such target: give udp.target the name of one that there is",
     ),
@@ -400,6 +411,10 @@ fn what_works_is_not_refused() {
         "kind = \"raknet\"\n[udp]\nlisten = \"127.0.0.1:0\"\n",
     ] {
         accepts(&path, &format!("{BASE}{more}"));
+    }
+    // Where a game server has the UDP port of the relay's number there is no WebTransport.
+    for mode in ["", "[webtransport]\nmode = \"auto\"\n", "[webtransport]\nmode = \"off\"\n"] {
+        accepts(&path, &format!("listen = \"127.0.0.1:19132\"\n{GAME}{mode}"));
     }
     // What is printed is a configuration.
     let printed = relay().args(["config", "--explain", "--target", "game=127.0.0.1:1"]).output().unwrap();
