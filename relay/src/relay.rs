@@ -702,7 +702,9 @@ mod tests {
     use super::*;
     use crate::admission::ResolvedTarget;
     use crate::config::Target;
-    use crate::ops::Health as _;
+    use crate::discovery::Announcement;
+    use crate::ops::{Health as _, Lines};
+    use crate::target::TargetName;
 
     /// A name of this machine, whose target had another address.
     #[tokio::test]
@@ -739,6 +741,34 @@ mod tests {
         tokio::select! {
             () = unready => {}
             () = watch(&mut beside, &app) => {}
+        }
+    }
+
+    #[tokio::test]
+    async fn an_announced_address_that_cannot_be_used_has_one_line_with_its_key_and_the_reason() {
+        // A label of 64 bytes cannot be queried.
+        let unresolvable = format!("{}.invalid:1", "a".repeat(64));
+        for (address, reason) in [
+            ("10.0.0.7:1", "it is neither public nor in a network of discovery.networks"),
+            (&*unresolvable, "no address is found"),
+        ] {
+            let name: TargetName = "arena".parse().unwrap();
+            let value = format!(r#"{{"address":"{address}","kind":"raknet"}}"#);
+            let server = Announcement::parse(name.clone(), &value).unwrap();
+            let (mut names, lines) = (DiscoveredNames::default(), Lines::take());
+            for newly in [1, 0] {
+                let (targets, counted) = names.resolve([(name.clone(), server.clone())].into(), &[]).await;
+                assert_eq!((targets.find("arena"), counted), (None, newly), "{address}");
+            }
+            let lines = lines.with("an announced address cannot be used");
+            assert_eq!(lines.len(), 1, "{lines:?}");
+            for told in [
+                "key=\"rakwire:server:arena\"".to_owned(),
+                format!("address=\"{address}\""),
+                format!("reason=\"{reason}\""),
+            ] {
+                assert!(lines[0].contains(&told), "{told}: {}", lines[0]);
+            }
         }
     }
 }

@@ -185,10 +185,10 @@ impl Connection {
     }
 
     /// The answers to several commands, which together are no longer than one may be.
-    pub(super) async fn query_each(
+    pub(super) async fn query_each<T: FromRedisValue>(
         &mut self,
         pipe: &redis::Pipeline,
-    ) -> Result<Vec<Result<Vec<u8>, RedisError>>, DiscoveryError> {
+    ) -> Result<Vec<Result<T, RedisError>>, DiscoveryError> {
         self.allowance.renew();
         let answers = pipe.query_async(&mut self.connection).await;
         answers.map_err(|error| self.allowance.reason(&error))

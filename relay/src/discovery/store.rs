@@ -16,6 +16,8 @@ const VALUES_MAX: usize = 200;
 const _: () = assert!(VALUES_MAX * (LONGEST + 32) < ANSWER_MAX, "they fit into one answer");
 /// How many servers a relay takes at the most; further ones are not read.
 const SERVERS_MAX: usize = 1_000;
+/// How long a key holds that does not expire.
+const UNLIMITED: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 /// How many answers one search takes at the most, so that a store full of other keys does not hold it for good.
 const SCANS_MAX: usize = 10_000;
 
@@ -102,6 +104,15 @@ pub struct Announced {
     pub servers: BTreeMap<TargetName, Announcement>,
     /// Names whose announcements cannot be used, with the reason, 1,000 at most.
     pub unusable: BTreeMap<TargetName, String>,
+    /// For how long the announcements of servers hold, of those of which the store says it.
+    pub(super) left: BTreeMap<TargetName, Duration>,
+}
+
+impl Announced {
+    /// Whether there may be servers beyond those that are read.
+    pub(super) fn is_full(&self) -> bool {
+        self.servers.len() >= SERVERS_MAX
+    }
 }
 
 async fn search(connection: &mut Connection) -> Result<Announced, DiscoveryError> {
@@ -115,7 +126,7 @@ async fn search(connection: &mut Connection) -> Result<Announced, DiscoveryError
             read(connection, keys, &mut found).await?;
         }
         cursor = next;
-        if cursor == 0 || found.servers.len() >= SERVERS_MAX {
+        if cursor == 0 || found.is_full() {
             break;
         }
     }
@@ -138,17 +149,33 @@ async fn read(
     for (key, _) in &named {
         pipe.cmd("GETRANGE").arg(*key).arg(0).arg(LONGEST);
     }
-    let values = connection.query_each(pipe.ignore_errors()).await?;
-    for ((_, name), value) in named.into_iter().zip(values) {
+    let values = connection.query_each::<Vec<u8>>(pipe.ignore_errors()).await?;
+    let mut pipe = redis::pipe();
+    for (key, _) in &named {
+        pipe.cmd("PTTL").arg(*key);
+    }
+    let left = connection.query_each::<i64>(pipe.ignore_errors()).await?;
+    for (((_, name), value), left) in named.into_iter().zip(values).zip(left) {
         let server = value.map_err(|error| said(&error)).and_then(|value| usable(&name, &value));
         match server {
-            Ok(Some(server)) if found.servers.len() < SERVERS_MAX => drop(found.servers.insert(name, server)),
+            Ok(Some(server)) if !found.is_full() => {
+                found.left.extend(left.ok().and_then(lifetime).map(|left| (name.clone(), left)));
+                found.servers.insert(name, server);
+            }
             Ok(_) => {}
             Err(reason) if found.unusable.len() < SERVERS_MAX => drop(found.unusable.insert(name, reason)),
             Err(_) => {}
         }
     }
     Ok(())
+}
+
+/// For how long a key holds, of an answer in milliseconds; a negative one is that of a key which does not expire, or is gone.
+fn lifetime(answer: i64) -> Option<Duration> {
+    match answer {
+        -1 => Some(UNLIMITED),
+        answer => u64::try_from(answer).ok().map(Duration::from_millis),
+    }
 }
 
 /// The announcement in a value, or why it cannot be used. A key that has ended since has an empty one.
@@ -210,6 +237,8 @@ mod tests {
                             None => b"-WRONGTYPE not a string\r\n".to_vec(),
                         }
                     }
+                    b"PTTL" if words[1].ends_with(b"arena") => b":9000\r\n".to_vec(),
+                    b"PTTL" => b":-1\r\n".to_vec(),
                     _ => b"+OK\r\n".to_vec(),
                 };
                 stream.write_all(&answer).await.unwrap();
@@ -232,6 +261,8 @@ mod tests {
         .await;
         let found = store.servers().await.unwrap();
         assert_eq!(found.servers.keys().map(TargetName::as_str).collect::<Vec<_>>(), ["arena"]);
+        let arena: TargetName = "arena".parse().unwrap();
+        assert_eq!(found.left.get(&arena), Some(&Duration::from_secs(9)));
         let unusable: Vec<&str> = found.unusable.keys().map(TargetName::as_str).collect();
         assert_eq!(unusable, ["binary", "list", "long"]);
         assert!(found.unusable.values().all(|reason| !reason.is_empty()), "{found:?}");

@@ -1,9 +1,9 @@
 //! Looking into the store again and again, and staying announced in it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
-use tokio::time::{Interval, MissedTickBehavior, interval};
+use tokio::time::{Instant, Interval, MissedTickBehavior, interval};
 use tracing::{info, warn};
 
 use super::announcement::{Announcement, PREFIX};
@@ -37,7 +37,8 @@ const LINES_MAX: usize = 20;
 /// What the store had the last time, so that only changes are logged.
 #[derive(Debug, Default)]
 struct Last {
-    servers: BTreeSet<TargetName>,
+    /// The servers, with the time until which they were announced then, if the store has told it.
+    servers: BTreeMap<TargetName, Option<Instant>>,
     unusable: BTreeMap<TargetName, String>,
 }
 
@@ -54,21 +55,24 @@ pub(crate) struct Changes {
 
 impl Last {
     /// Logs and returns what has changed.
-    fn note(&mut self, found: &Announced) -> Changes {
-        let servers: BTreeSet<TargetName> = found.servers.keys().cloned().collect();
+    fn note(&mut self, now: Instant, found: &Announced) -> Changes {
+        let until = |name| found.left.get(name).and_then(|left| now.checked_add(*left));
+        let servers: BTreeMap<TargetName, Option<Instant>> =
+            found.servers.keys().map(|name| (name.clone(), until(name))).collect();
         let is_new = |(name, reason): &(&TargetName, &String)| self.unusable.get(*name) != Some(*reason);
         let unusable: Vec<_> = found.unusable.iter().filter(is_new).collect();
         for (name, reason) in unusable.iter().take(LINES_MAX) {
             warn!(key = format!("{PREFIX}{name}"), %reason, "an announcement cannot be used");
         }
-        let arrived: Vec<_> = servers.difference(&self.servers).collect();
+        let arrived: Vec<_> = servers.keys().filter(|name| !self.servers.contains_key(*name)).collect();
         for name in arrived.iter().take(LINES_MAX) {
             let address = found.servers.get(*name).map_or("", |server| server.address.as_str());
             info!(key = format!("{PREFIX}{name}"), address, "a server is announced");
         }
-        let departed: Vec<_> = self.servers.difference(&servers).collect();
-        for name in departed.iter().take(LINES_MAX) {
-            info!(key = format!("{PREFIX}{name}"), "a server is announced no more");
+        let departed: Vec<_> = self.servers.iter().filter(|(name, _)| !servers.contains_key(*name)).collect();
+        for (name, until) in departed.iter().take(LINES_MAX) {
+            let reason = why_departed(found, name, now, **until);
+            info!(key = format!("{PREFIX}{name}"), reason, "a server is announced no more");
         }
         let changes = Changes { arrived: arrived.len(), departed: departed.len(), unusable: unusable.len() };
         let more = [changes.unusable, changes.arrived, changes.departed];
@@ -78,6 +82,17 @@ impl Last {
         }
         *self = Self { servers, unusable: found.unusable.clone() };
         changes
+    }
+}
+
+/// Why a server that was announced until then is not among those that are found.
+fn why_departed(found: &Announced, name: &TargetName, now: Instant, until: Option<Instant>) -> &'static str {
+    match until {
+        _ if found.unusable.contains_key(name) => "its announcement cannot be used any more",
+        _ if found.is_full() => "the store has more servers than are read",
+        Some(until) if now < until => "its announcement was taken back",
+        Some(_) => "its announcement was not repeated, and expired",
+        None => "its announcement was taken back, or expired",
     }
 }
 
@@ -105,7 +120,7 @@ impl Watcher {
         let found = self.store.servers().await;
         self.health.note(found.as_ref().map(drop));
         let found = found.ok()?;
-        let changes = self.last.note(&found);
+        let changes = self.last.note(Instant::now(), &found);
         Some((found.servers, changes))
     }
 }
@@ -143,30 +158,45 @@ impl Store {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ops::Lines;
 
     fn found(servers: &[&str], unusable: &[(&str, &str)]) -> Announced {
         let name = |text: &str| text.parse::<TargetName>().unwrap();
         let text = r#"{"address":"192.0.2.1:19132","kind":"raknet"}"#;
         let servers = servers.iter().map(|it| (name(it), Announcement::parse(name(it), text).unwrap()));
         let unusable = unusable.iter().map(|(it, reason)| (name(it), (*reason).to_owned()));
-        Announced { servers: servers.collect(), unusable: unusable.collect() }
+        Announced { servers: servers.collect(), unusable: unusable.collect(), ..Announced::default() }
     }
 
     #[test]
     fn an_announcement_counts_as_unusable_when_it_becomes_so_and_when_the_reason_is_another_one() {
         let mut last = Last::default();
-        assert_eq!(last.note(&found(&["a"], &[("b", "no text"), ("c", "too long")])).unusable, 2);
-        assert_eq!(last.note(&found(&["a"], &[("b", "no text"), ("c", "no address")])).unusable, 1);
-        assert_eq!(last.note(&found(&["a", "b"], &[])).unusable, 0);
+        assert_eq!(
+            last.note(Instant::now(), &found(&["a"], &[("b", "no text"), ("c", "too long")])).unusable,
+            2
+        );
+        assert_eq!(
+            last.note(Instant::now(), &found(&["a"], &[("b", "no text"), ("c", "no address")])).unusable,
+            1
+        );
+        assert_eq!(last.note(Instant::now(), &found(&["a", "b"], &[])).unusable, 0);
         assert_eq!(last.servers.len(), 2);
-        assert_eq!(last.note(&found(&[], &[("b", "no text")])).unusable, 1);
+        assert_eq!(last.note(Instant::now(), &found(&[], &[("b", "no text")])).unusable, 1);
+    }
+
+    #[test]
+    fn an_announcement_that_cannot_be_used_has_a_line_with_its_key_and_the_reason() {
+        let lines = Lines::take();
+        Last::default().note(Instant::now(), &found(&["a"], &[("b", "no text")]));
+        let line = lines.with("an announcement cannot be used").remove(0);
+        assert!(line.contains("key=\"rakwire:server:b\" reason=no text"), "{line}");
     }
 
     #[test]
     fn servers_that_come_and_go_are_counted() {
         let mut last = Last::default();
         let mut counts = |servers: &[&str], unusable: &[(&str, &str)]| {
-            let Changes { arrived, departed, .. } = last.note(&found(servers, unusable));
+            let Changes { arrived, departed, .. } = last.note(Instant::now(), &found(servers, unusable));
             (arrived, departed)
         };
         assert_eq!(counts(&["a", "b"], &[]), (2, 0));
@@ -180,5 +210,36 @@ mod tests {
         let many: Vec<String> = (0..100).map(|number| format!("server-{number}")).collect();
         let many: Vec<&str> = many.iter().map(String::as_str).collect();
         assert_eq!(counts(&many, &[]), (100, 1), "also those beyond the lines of a look");
+    }
+
+    #[test]
+    fn a_server_that_goes_has_a_line_with_its_key_and_the_reason() {
+        let start = Instant::now();
+        let gone = |before: &Announced, seconds: u64, after: &Announced| {
+            let mut last = Last::default();
+            last.note(start, before);
+            let lines = Lines::take();
+            last.note(start + Duration::from_secs(seconds), after);
+            let line = lines.with("a server is announced no more").remove(0);
+            assert!(line.contains("key=\"rakwire:server:a\""), "{line}");
+            line
+        };
+        let mut announced = found(&["a"], &[]);
+        let none = found(&[], &[]);
+        let unknown = gone(&announced, 2, &none);
+        assert!(unknown.contains("was taken back, or expired"), "{unknown}");
+        announced.left.insert("a".parse().unwrap(), Duration::from_secs(10));
+        for (seconds, after, reason) in [
+            (2, &none, "its announcement was taken back"),
+            (10, &none, "its announcement was not repeated, and expired"),
+            (2, &found(&[], &[("a", "no text")]), "its announcement cannot be used any more"),
+        ] {
+            let line = gone(&announced, seconds, after);
+            assert!(line.contains(&format!("reason=\"{reason}\"")), "{line}");
+        }
+        let many: Vec<String> = (0..1_000).map(|number| format!("server-{number}")).collect();
+        let many: Vec<&str> = many.iter().map(String::as_str).collect();
+        let line = gone(&announced, 2, &found(&many, &[]));
+        assert!(line.contains("the store has more servers than are read"), "{line}");
     }
 }

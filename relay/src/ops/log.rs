@@ -186,16 +186,21 @@ pub(crate) async fn report_missing() {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod written {
     use std::sync::{Arc, Mutex};
 
-    use tracing::{error, info};
-    use tracing_subscriber::filter::Targets;
+    use tracing::subscriber::DefaultGuard;
 
     use super::*;
 
     #[derive(Clone, Default)]
-    struct Written(Arc<Mutex<Vec<u8>>>);
+    pub(super) struct Written(Arc<Mutex<Vec<u8>>>);
+
+    impl Written {
+        pub(super) fn text(&self) -> String {
+            String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
+        }
+    }
 
     impl Write for Written {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
@@ -207,6 +212,41 @@ mod tests {
             Ok(())
         }
     }
+
+    /// Takes what this thread logs while it is kept.
+    pub(crate) struct Lines {
+        written: Written,
+        _log: DefaultGuard,
+    }
+
+    impl Lines {
+        pub(crate) fn take() -> Self {
+            let written = Written::default();
+            let writer = written.clone();
+            let lines = fmt::layer().with_ansi(false).with_writer(move || writer.clone());
+            Self { written, _log: tracing::subscriber::set_default(registry().with(lines)) }
+        }
+
+        /// Those with this text, of which there is at least one.
+        pub(crate) fn with(&self, text: &str) -> Vec<String> {
+            let all = self.written.text();
+            let found: Vec<String> =
+                all.lines().filter(|line| line.contains(text)).map(str::to_owned).collect();
+            assert!(!found.is_empty(), "{text}: {all}");
+            found
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::written::Written;
+    use std::sync::Mutex;
+
+    use tracing::{error, info};
+    use tracing_subscriber::filter::Targets;
+
+    use super::*;
 
     /// A disk that may be full.
     struct Disk;
@@ -266,7 +306,7 @@ mod tests {
             error!("broken");
             warn!(target: LIMITS, "left out");
         });
-        let text = String::from_utf8(written.0.lock().unwrap().clone()).unwrap();
+        let text = written.text();
         let (kept, left_out) = (text.matches("again").count() as u64, suppressed() - before);
         assert_eq!(kept + left_out, 10_000);
         assert!((10..5_000).contains(&kept), "{kept}");

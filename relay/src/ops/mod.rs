@@ -13,6 +13,8 @@ pub(crate) use self::addresses::AddressLog;
 pub(crate) use self::admin::{Health, Reloading, admin_router};
 pub(crate) use self::control::{Control, control_router};
 pub(crate) use self::log::report_missing;
+#[cfg(test)]
+pub(crate) use self::log::written::Lines;
 pub use self::log::{LogError, start_logging};
 pub(crate) use self::metrics::{Gauges, TargetHealth, render as render_metrics};
 pub(crate) use self::refusals::RefusalLog;

@@ -343,6 +343,7 @@ async fn post_as_page(admin: SocketAddr) -> String {
 #[cfg(unix)]
 mod signals {
     use std::io::{BufRead, BufReader, Lines};
+    use std::os::unix::fs::{MetadataExt, symlink};
     use std::process::{ChildStderr, Stdio};
 
     use super::*;
@@ -366,10 +367,17 @@ mod signals {
             format!("{LISTEN}pid_file = \"{pid_file}\"\n{}", targets(&[(target, server)]))
         };
         let path = file("program", &with("a"));
+        // A file that was there is replaced, and one that a link leads to stays.
+        let other = directory("reload").join("other");
+        fs::write(&other, "other").unwrap();
+        let _ = fs::remove_file(&pid_file);
+        symlink(&other, &pid_file).unwrap();
         let mut program = Program::run(relay().arg("--config").arg(&path).stderr(Stdio::piped()));
         let mut log = Log(BufReader::new(program.child.stderr.take().unwrap()).lines());
         let pid = program.child.id().to_string();
         assert_eq!(fs::read_to_string(&pid_file).unwrap().trim(), pid);
+        assert_eq!(fs::symlink_metadata(&pid_file).unwrap().mode() & 0o777, 0o600);
+        assert_eq!(fs::read_to_string(&other).unwrap(), "other");
         let mut early = Client::connect(program.address, "/ws?target=a").await;
         echoes(&mut early).await;
 
