@@ -8,8 +8,8 @@ use std::time::Duration;
 use axum::http::StatusCode;
 use futures_util::StreamExt;
 use quinn::{
-    Connection, Endpoint, EndpointConfig, Incoming, RecvStream, Runtime, ServerConfig, TokioRuntime,
-    TransportConfig,
+    Connection, ConnectionError, Endpoint, EndpointConfig, Incoming, RecvStream, Runtime, ServerConfig,
+    TokioRuntime, TransportConfig,
 };
 use thiserror::Error;
 use tokio::time::timeout;
@@ -21,7 +21,7 @@ use super::app::App;
 use super::client::{self, Opening, Resume};
 use super::connected::Connected;
 use super::handshakes::{Handshake, Handshakes};
-use super::serve::admit;
+use super::serve::{TOO_MANY_CONNECTIONS, admit};
 use super::session_request;
 use super::shared_socket::{Beside, SharedSocket};
 use super::transport::{
@@ -32,6 +32,7 @@ use crate::config::Limits;
 use crate::congestion::QuicCongestionConfig;
 use crate::flow::FLOW_PROTOCOL;
 use crate::tls::{QuicCertificate, TlsError, quic_config};
+use crate::transport_kind::TransportKind;
 
 /// Bytes of datagrams that wait in QUIC for its congestion control, where they can no longer be dropped for their age.
 const SEND_BUFFER: usize = 32 * 1024;
@@ -46,6 +47,16 @@ const STREAM_BUFFER: u32 = 32 * 1024;
 /// The request; the settings, and three streams that HTTP/3 has beside them.
 const STREAMS_MAX: [u32; 2] = [1, 4];
 
+/// What TLS says of certificates (RFC 8446 section 6.2), as QUIC passes it on (RFC 9001 section 4.8).
+const CERTIFICATE_ALERTS: [u64; 6] = [0x12a, 0x12b, 0x12c, 0x12d, 0x12e, 0x130];
+
+/// Why clients are refused before they have a session, beside the reasons of all transports.
+const WRONG_CERTIFICATE: &str = "the client does not accept the certificate of WebTransport; its page needs the hash that /transports has now";
+const NO_DATAGRAMS: &str = "the client takes no datagrams by WebTransport";
+const NO_SESSION: &str = "the handshake of WebTransport ended before there was a session";
+const LATE: &str = "the client did not end its handshake by WebTransport within limits.header_timeout";
+const OTHER_PATH: &str = "the client requested WebTransport at another path than /transports says";
+
 /// How long a client that is refused has to take the answer.
 const REFUSAL_TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -53,7 +64,7 @@ const REFUSAL_TIMEOUT: Duration = Duration::from_secs(2);
 #[derive(Debug, Error)]
 enum HandshakeError {
     #[error("{0}")]
-    Connection(#[from] quinn::ConnectionError),
+    Connection(#[from] ConnectionError),
     #[error("settings of HTTP/3: {0}")]
     Settings(#[from] SettingsError),
     #[error("the client takes no datagrams")]
@@ -61,6 +72,21 @@ enum HandshakeError {
     // Not the whole error, which may repeat what the client sent.
     #[error("no request for a session")]
     Request(#[from] ConnectError),
+}
+
+impl HandshakeError {
+    /// The reason for the operator.
+    fn class(&self) -> &'static str {
+        match self {
+            Self::Connection(ConnectionError::ConnectionClosed(close))
+                if CERTIFICATE_ALERTS.contains(&close.error_code.into()) =>
+            {
+                WRONG_CERTIFICATE
+            }
+            Self::NoDatagrams => NO_DATAGRAMS,
+            Self::Connection(_) | Self::Settings(_) | Self::Request(_) => NO_SESSION,
+        }
+    }
 }
 
 /// A socket on which sessions are accepted.
@@ -203,39 +229,41 @@ async fn open(
     config: Arc<ServerConfig>,
     handshake: Handshake,
 ) -> Option<(ClientConnection, Opening)> {
-    let time_limit = app.limits.header_timeout;
-    let connection = within(app, time_limit, async { Ok(incoming.accept_with(config)?.await?) }).await?;
+    let client = incoming.remote_address();
+    let connection = within(app, client, async { Ok(incoming.accept_with(config)?.await?) }).await?;
     // Now the address is that of the client.
     let Ok(permit) = Arc::clone(&app.connections).try_acquire_owned() else {
         app.counters.connections_refused.increment();
+        app.log_refusal(client, TransportKind::WebTransport, TOO_MANY_CONNECTIONS, TOO_MANY_CONNECTIONS);
         return None;
     };
     let connected = admit(app, connection.remote_address(), permit).ok()?;
     // From here on it has a place among the connections.
     drop(handshake);
-    let requested = within(app, time_limit, request(&connection)).await?;
+    let requested = within(app, client, request(&connection)).await?;
     decide(app, connection, connected, requested).await
 }
 
 /// What a client does, if it does it in its time.
 async fn within<T>(
     app: &App,
-    time_limit: Duration,
+    client: SocketAddr,
     work: impl Future<Output = Result<T, HandshakeError>>,
 ) -> Option<T> {
-    match timeout(time_limit, work).await {
-        Ok(Ok(done)) => Some(done),
+    let reason = match timeout(app.limits.header_timeout, work).await {
+        Ok(Ok(done)) => return Some(done),
         Ok(Err(error)) => {
             app.counters.handshakes_failed.increment();
             debug!(%error, "WebTransport handshake failed");
-            None
+            error.class()
         }
         Err(_) => {
             app.counters.handshakes_timed_out.increment();
-            debug!("WebTransport handshake timed out");
-            None
+            LATE
         }
-    }
+    };
+    app.log_refusal(client, TransportKind::WebTransport, reason, reason);
+    None
 }
 
 /// The settings of both sides, and the request of the client.
@@ -288,6 +316,7 @@ async fn decide(
     let request = request.returning(is_returning);
     if asked.url.path() != PATH {
         app.counters.handshakes_failed.increment();
+        app.log_refusal(request.client, TransportKind::WebTransport, OTHER_PATH, OTHER_PATH);
         return refuse(connection, streams, StatusCode::NOT_FOUND).await;
     }
     let permission = client::permission(app, &request);
@@ -301,7 +330,7 @@ async fn decide(
         closes_unreachable: request.closes_unreachable,
     };
     let answer = async { Ok(ConnectResponse::OK.write(&mut streams.request.0).await?) };
-    within(app, app.limits.header_timeout, answer).await?;
+    within(app, request.client, answer).await?;
     let tracked = app.sessions.token();
     let transport = Transport::WebTransport(WebTransportTransport::new(connection, streams));
     let connection = ClientConnection::new(request.client, transport, &app.counters, tracked, connected);

@@ -2,11 +2,16 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::net::{SocketAddr, TcpListener};
+use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use rakwire::raknet::Guid;
+use rakwire::wire::offline::{ClientSecurity, Offline, PingScope};
+use rakwire::wire::{Wire, Writer};
 use rakwire_relay::token::SigningKey;
 use rcgen::{CertificateParams, KeyPair, date_time_ymd};
 use tokio::io::AsyncWriteExt;
@@ -18,6 +23,7 @@ use crate::program::{Program, refused, relay};
 use crate::support::{
     Client, Server, closed_port, directory, get, get_with, open_with_origin, reserve_port, within,
 };
+use crate::webtransport;
 
 /// A relay in its own process, whose log goes to a file.
 struct Watched {
@@ -51,6 +57,17 @@ impl Watched {
         self.program.address
     }
 
+    /// Waits for a series of the metrics that counts what has happened, of which the log tells nothing: a datagram like that comes from anywhere.
+    async fn counts(&self, series: &str) {
+        within(async {
+            let is_counted = |line: &str| line.starts_with(series) && !line.ends_with(" 0");
+            while !get(self.admin, "/metrics").await.1.lines().any(is_counted) {
+                sleep(Duration::from_millis(50)).await;
+            }
+        })
+        .await;
+    }
+
     /// Waits for a line of the log that says this in the operator's words, and for a series of the metrics that counts it. Returns the line.
     async fn tells(&self, said: &str, series: &str) -> String {
         let found = within(async {
@@ -71,6 +88,38 @@ impl Watched {
         }
         line
     }
+}
+
+/// A connectivity check of ICE, made with the password of no relay (RFC 8489).
+fn foreign_check() -> Vec<u8> {
+    let username = b"rakwire/p4ssw0rdOfThePage/0123:Wx4z";
+    let attributes = [
+        &[0, 6, 0, 35][..],
+        username,
+        // What fills it up, and the integrity.
+        &[0, 0, 8, 0, 20],
+        &[7; 20],
+    ];
+    let attributes = attributes.concat();
+    let length = u8::try_from(attributes.len() + 8).unwrap();
+    let mut check = [&[0, 1, 0, length, 0x21, 0x12, 0xa4, 0x42][..], &[9; 12], &attributes].concat();
+    let sum = crc32(&check) ^ 0x5354_554e;
+    check.extend([0x80, 0x28, 0, 4]);
+    check.extend(sum.to_be_bytes());
+    check
+}
+
+fn crc32(bytes: &[u8]) -> u32 {
+    !bytes.iter().fold(u32::MAX, |sum, byte| {
+        (0..8).fold(sum ^ u32::from(*byte), |sum, _| (sum >> 1) ^ (0xedb8_8320 & (sum & 1).wrapping_neg()))
+    })
+}
+
+fn written<'a>(packet: &impl Wire<'a>) -> Vec<u8> {
+    let mut buffer = [0; 2_048];
+    let mut writer = Writer::new(&mut buffer);
+    packet.write(&mut writer).unwrap();
+    writer.finish().to_vec()
 }
 
 impl Drop for Watched {
@@ -282,6 +331,113 @@ async fn certificates_proxies_and_shutdowns_are_told_of() {
     relay.program.signal("-TERM");
     let line = relay.tells("shutting down: new clients are refused", "rakwire_relay_draining 1").await;
     assert!(line.contains("drain_timeout=3600s") && line.contains("clients=1"), "{line}");
+}
+
+#[tokio::test]
+async fn webtransport_that_does_not_work_is_told_of() {
+    let target = format!("game={}", Server::echo().await);
+    // As with any other program that has the UDP port.
+    let taken = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let taken = taken.local_addr().unwrap().to_string();
+    let by_force = [
+        "--listen",
+        "127.0.0.1:0",
+        "--target",
+        &target,
+        "--webtransport",
+        "on",
+        "--webtransport-listen",
+        &taken,
+    ];
+    let line = refused(&by_force);
+    assert!(line.contains("choose another --webtransport-listen"), "{line}");
+    let without = ["--webtransport-listen", &taken, "--log-level", "info"];
+    let relay = Watched::start("no-webtransport", &target, &without);
+    relay.tells("no WebTransport: its UDP port cannot be used", "").await;
+
+    let own_port = ["--webtransport", "on", "--webtransport-listen", "127.0.0.1:0", "--header-timeout", "1s"];
+    let relay = Watched::start("webtransport", &target, &own_port);
+    let announced = webtransport::announced(relay.address()).await.unwrap();
+    // A page with the hash of a certificate from before a restart.
+    let wrong =
+        webtransport::Announced { certificate_hashes: vec![STANDARD.encode([7; 32])], ..announced.clone() };
+    assert!(webtransport::dial(&wrong, relay.address()).await.is_err());
+    let handshake = "rakwire_relay_refusals_total{reason=\"handshake\"}";
+    relay.tells("the client does not accept the certificate of WebTransport", handshake).await;
+    let open = webtransport::dial(&announced, relay.address()).await.unwrap();
+    let late = "rakwire_relay_refusals_total{reason=\"handshake_timeout\"}";
+    relay.tells("did not end its handshake by WebTransport within limits.header_timeout", late).await;
+    drop(open);
+    let (_endpoint, left) = webtransport::dial(&announced, relay.address()).await.unwrap();
+    left.close(0_u8.into(), b"");
+    relay.tells("the handshake of WebTransport ended before there was a session", handshake).await;
+}
+
+#[tokio::test]
+async fn data_channels_that_do_not_work_are_told_of() {
+    let target = format!("game={}", Server::echo().await);
+    let taken = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let taken = taken.local_addr().unwrap().to_string();
+    // They have the UDP port of WebTransport.
+    let on = ["--webrtc-allow-without-origin", "--webtransport-listen"];
+    let relay = Watched::start("no-webrtc", &target, &[&on[..], &[&taken]].concat());
+    relay.tells("no data channels: their UDP port cannot be used", "").await;
+
+    let relay = Watched::start("webrtc", &target, &[&on[..], &["127.0.0.1:0"]].concat());
+    let port = webtransport::announced(relay.address()).await.unwrap().port;
+    let page = UdpSocket::bind("127.0.0.1:0").unwrap();
+    page.connect((relay.address().ip(), port)).unwrap();
+    let dropped = |reason| format!("rakwire_relay_webrtc_drops_total{{reason=\"{reason}\"}}");
+    // A check of a page that knows the fingerprint of another certificate.
+    page.send(&foreign_check()).unwrap();
+    relay.counts(&dropped("wrong_password")).await;
+    // A handshake of a client that does not answer the relay's check, as one behind a firewall that lets nothing in.
+    page.send(&[&[22, 0xfe, 0xfd][..], &[0; 8], &[0, 40], &[1], &[0; 39]].concat()).unwrap();
+    relay.counts(&dropped("unvalidated_source")).await;
+}
+
+#[tokio::test]
+async fn a_front_that_does_not_work_is_told_of() {
+    let (_closed, closed) = closed_port();
+    let target = format!("game={closed},kind=raknet");
+    let taken = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let taken = taken.local_addr().unwrap().to_string();
+    let line = refused(&["--listen", "127.0.0.1:0", "--target", &target, "--udp-listen", &taken]);
+    assert!(line.contains("choose another --udp-listen"), "{line}");
+
+    let relay = Watched::start("front", &target, &["--udp-listen", "127.0.0.1:0"]);
+    let line = relay.tells("listening for clients with UDP of their own", "").await;
+    let front: SocketAddr = line.split("udp=").nth(1).unwrap().trim().parse().unwrap();
+    let client = UdpSocket::bind("127.0.0.1:0").unwrap();
+    client.connect(front).unwrap();
+    // Request 2 of RakNet, with a cookie that this relay has not given.
+    let security = ClientSecurity::Cookie(7);
+    let request = Offline::Request2 { security, server: front, mtu: 1_400, guid: Guid(1) };
+    client.send(&written(&request)).unwrap();
+    relay.counts("rakwire_relay_front_drops_total{reason=\"bad_cookie\"}").await;
+    let unreachable = "rakwire_relay_server_unreachable_total{target=\"game\",";
+    relay.tells("the game server does not answer pings", unreachable).await;
+    let ping = written(&Offline::Ping { scope: PingScope::Any, time: 1, guid: Some(Guid(1)) });
+    client.send(&ping).unwrap();
+    relay.counts("rakwire_relay_front_drops_total{reason=\"no_pong\"}").await;
+}
+
+#[cfg(feature = "acme")]
+#[tokio::test]
+async fn an_authority_that_cannot_be_asked_is_told_of() {
+    let (_held, nowhere) = reserve_port();
+    let target = format!("game={}", Server::echo().await);
+    let directory = format!("https://{nowhere}/directory");
+    let relay = Watched::start(
+        "acme",
+        &target,
+        &["--acme-domain", "play.example.org", "--acme-directory", &directory],
+    );
+    let line = relay
+        .tells("no certificate by ACME yet, and it is tried again: the authority cannot be asked: ", "")
+        .await;
+    assert!(line.to_lowercase().contains("connection refused"), "{line}");
+    relay.tells("no --acme-cache: every start requests a new certificate", "").await;
 }
 
 /// The lines that it does not take are lost and counted, and nothing else. A line says how many once the log can be written again.

@@ -3,7 +3,7 @@
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{WebPkiSupportedAlgorithms, ring, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::{DigitallySignedStruct, Error, SignatureScheme};
+use rustls::{CertificateError, DigitallySignedStruct, Error, SignatureScheme};
 use sha2::{Digest, Sha256};
 
 /// Whose certificate is taken.
@@ -25,7 +25,9 @@ impl ServerCertVerifier for Accept {
         _: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
         match self {
-            Self::Sha256(hash) if Sha256::digest(certificate)[..] != hash[..] => Err(Error::DecryptError),
+            Self::Sha256(hash) if Sha256::digest(certificate)[..] != hash[..] => {
+                Err(CertificateError::UnknownIssuer.into())
+            }
             Self::Sha256(_) | Self::Anyone => Ok(ServerCertVerified::assertion()),
         }
     }

@@ -45,10 +45,10 @@ struct Transports {
 }
 
 #[derive(Debug, Clone, Deserialize)]
-struct Announced {
-    port: u16,
-    path: String,
-    certificate_hashes: Vec<String>,
+pub(crate) struct Announced {
+    pub(crate) port: u16,
+    pub(crate) path: String,
+    pub(crate) certificate_hashes: Vec<String>,
 }
 
 /// A UDP port of its own: a socket of another test may have that of the relay's number.
@@ -58,7 +58,7 @@ pub(crate) fn config(server: SocketAddr) -> Config {
     config
 }
 
-async fn announced(relay: SocketAddr) -> Option<Announced> {
+pub(crate) async fn announced(relay: SocketAddr) -> Option<Announced> {
     let (_, body) = get(relay, "/transports").await;
     serde_json::from_str::<Transports>(&body).unwrap().webtransport
 }
@@ -81,12 +81,22 @@ fn client_endpoint(announced: &Announced, transport: TransportConfig, to: Socket
     endpoint
 }
 
+/// A connection of a client that expects what is announced and has sent nothing yet.
+pub(crate) async fn dial(
+    announced: &Announced,
+    relay: SocketAddr,
+) -> Result<(Endpoint, Connection), quinn::ConnectionError> {
+    let to = SocketAddr::new(relay.ip(), announced.port);
+    let endpoint = client_endpoint(announced, TransportConfig::default(), to);
+    let connection = within(endpoint.connect(to, "127.0.0.1").unwrap()).await?;
+    Ok((endpoint, connection))
+}
+
 /// A connection of a client that has sent nothing yet, and where it leads.
 async fn connected(relay: SocketAddr) -> (Endpoint, Connection, SocketAddr) {
     let announced = announced(relay).await.expect("there is WebTransport");
     let to = SocketAddr::new(relay.ip(), announced.port);
-    let endpoint = client_endpoint(&announced, TransportConfig::default(), to);
-    let connection = within(endpoint.connect(to, "127.0.0.1").unwrap()).await.unwrap();
+    let (endpoint, connection) = dial(&announced, relay).await.unwrap();
     (endpoint, connection, to)
 }
 
