@@ -681,24 +681,35 @@ async fn large_messages_arrive_over_a_path_of_a_page_that_becomes_narrower() {
 #[test]
 fn a_page_goes_on_after_its_relay_was_stopped_for_longer_than_it_may_be_silent() {
     const IDLE: Duration = Duration::from_secs(2);
-    let on_one_thread = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    const THREADS: usize = 2;
     let (started, relay) = std::sync::mpsc::channel();
     let (stop, mut stops) = tokio::sync::mpsc::unbounded_channel::<std::sync::mpsc::Sender<()>>();
     let running = std::thread::spawn(move || {
-        on_one_thread().block_on(async move {
+        let threads =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(THREADS).enable_all().build();
+        threads.unwrap().block_on(async move {
             let limit = |config: &mut Config| {
                 (config.limits.idle_timeout, config.limits.ping_interval) = (IDLE, IDLE);
             };
             started.send(Arc::new(start(limit).await)).unwrap();
             while let Some(stopped) = stops.recv().await {
+                // The relay has these threads alone.
+                let all = Arc::new(std::sync::Barrier::new(THREADS + 1));
+                for _ in 0..THREADS {
+                    let all = Arc::clone(&all);
+                    tokio::spawn(async move {
+                        all.wait();
+                        std::thread::sleep(IDLE * 2);
+                    });
+                }
+                all.wait();
                 stopped.send(()).unwrap();
-                // The relay has this thread alone.
-                std::thread::sleep(IDLE * 2);
             }
         });
     });
     let relay: Arc<Relay> = relay.recv().unwrap();
-    on_one_thread().block_on(async {
+    let page = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    page.block_on(async {
         let mut client = Client::open(&relay, OPEN).await;
         let (before, _) = client.ask("before").await;
         let (stopping, stopped) = std::sync::mpsc::channel();
