@@ -680,6 +680,26 @@ fn a_message_that_cannot_be_cut_again_ends_the_connection_with_a_reason() {
 }
 
 /// Other messages arrive meanwhile, so that no timeout passes.
+/// The last part arrives, the others are longer than the path by less than a ping.
+#[test]
+fn a_message_that_cannot_be_cut_again_does_not_hang_where_a_little_less_passes() {
+    for longest in [1_157, 1_160, 1_164, 1_170] {
+        let mut path = Path::with_latency(Duration::from_millis(10));
+        path.deliver(50_000, Delivery::RELIABLE_ORDERED);
+        run_until_arrived(&mut path, 101);
+        path.longest = longest;
+        path.deliver(50_000, Delivery::RELIABLE_ORDERED);
+        let since = path.now;
+        while path.ended.is_none() && path.arrived.len() == 101 {
+            path.step();
+            let passed = path.now.saturating_since(since);
+            assert!(passed < client_config().timeout, "it hangs, {longest} {:?}", path.mtus);
+        }
+        let expected = if path.arrived.len() == 102 { None } else { Some(DisconnectReason::PathTooNarrow) };
+        assert_eq!(path.ended, expected, "{longest}");
+    }
+}
+
 #[test]
 fn a_message_that_cannot_be_cut_again_does_not_hang_beside_others() {
     let mut path = Path::new();

@@ -154,7 +154,10 @@ impl Sender {
         if !self.validation.allows(length + PINGS) {
             return false;
         }
-        let longest = length.max(self.path.datagram()).min(writer.written() + writer.room());
+        // A shorter one than that which was lost would arrive where it does not. In fragments it may be longer than the MTU allows.
+        let longest =
+            if length > self.path.datagram() { length + UNRELIABLE_PING } else { self.path.datagram() };
+        let longest = longest.min(writer.written() + writer.room());
         let ping = self.ping_now(cx);
         let Some(block) = self.queue.store_probe(cx, &ping) else { return false };
         let Some(message) = cx.pool.header(block).outgoing().copied() else { return false };
