@@ -85,7 +85,7 @@ fn a_facilitator_has_so_many_places_for_an_address() {
     let _other = Server::start(rakwire(), &other, "this machine is");
 }
 
-/// Who does not receive what is sent to its address takes no place, is knocked at by nobody, and gets no more bytes than it sent.
+/// A client that does not receive what is sent to its address takes no place, no other client knocks at it, and it gets no more bytes than it sent.
 #[test]
 fn a_facilitator_does_nothing_for_an_address_that_is_not_proven() {
     let facilitator = facilitator(&[]);

@@ -39,6 +39,12 @@ fn no_command_panics_where_nothing_can_be_written() {
     let silent = std::net::UdpSocket::bind("127.0.0.1:0").expect("a free port");
     let (to, bench) = (&*echo.announced, &*bench.announced);
     let silent = silent.local_addr().expect("a bound socket").to_string();
+    let keys = Folder::new("outputs-keys");
+    let [public, tokens] = ["public", "tokens"].map(|name| keys.file(name));
+    let made = support::run(program(), &["keygen", &public], "");
+    let public = support::text(&made.stdout).lines().next().expect("a public key").to_owned();
+    support::run(program(), &["keygen", "--token", &tokens], "");
+    let server = format!("{public}@{to}");
     for kind in KINDS {
         let folder = Folder::new(&format!("outputs-{}", kind.replace(' ', "-")));
         let [key, log, files] = ["key", "log", "files"].map(|name| folder.file(name));
@@ -59,6 +65,8 @@ fn no_command_panics_where_nothing_can_be_written() {
             &["decode", "nonsense"],
             &["overhead", "100"],
             &["keygen", &key],
+            &["token", "--token-key", &tokens, "--user", "1", "--client-key", &public, "--server", &server],
+            &["meet", &silent, "--timeout", "0.3"],
             &["push", &files, &silent, "--timeout", "0.3"],
             &["pull", &files, &silent, "--timeout", "0.3"],
             &["echo", "--listen", to],

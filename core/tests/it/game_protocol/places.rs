@@ -55,7 +55,7 @@ fn a_full_server_has_a_place_as_soon_as_it_has_sent_a_player_away() {
 }
 
 #[test]
-fn who_is_sent_away_and_acknowledges_nothing_keeps_its_place_for_a_second() {
+fn a_player_that_was_sent_away_and_acknowledges_nothing_keeps_its_place_for_a_second() {
     let (mut server, first) = full_server();
     server.send(START, first, b"game over", Reliability::Reliable).expect("open");
     server.disconnect(START, first);

@@ -266,10 +266,10 @@ fn sent_by_newcomers() -> [Sent; 7] {
     ]
 }
 
-/// Reasons of nothing that arrives, and what they are of.
+/// Reasons that do not apply to arriving datagrams, and what they apply to.
 const OTHERS: [(DropReason, &str); 1] = [(DropReason::Expired, "a message of its own that waits too long")];
 
-/// A new reason fails this until it has bytes above, or a word why none have it.
+/// Fails for a new reason until bytes above are dropped for it, or `OTHERS` says what it applies to.
 #[test]
 fn what_arrives_and_is_dropped_is_counted_for_every_reason() {
     let sent = [sent_from_outside().into(), sent_by_client().into(), sent_by_newcomers().into()];

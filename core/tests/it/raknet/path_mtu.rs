@@ -679,7 +679,6 @@ fn a_message_that_cannot_be_cut_again_ends_the_connection_with_a_reason() {
     }
 }
 
-/// Other messages arrive meanwhile, so that no timeout passes.
 /// The last part arrives, the others are longer than the path by less than a ping.
 #[test]
 fn a_message_that_cannot_be_cut_again_does_not_hang_where_a_little_less_passes() {
@@ -700,6 +699,7 @@ fn a_message_that_cannot_be_cut_again_does_not_hang_where_a_little_less_passes()
     }
 }
 
+/// Other messages arrive meanwhile, so that no timeout passes.
 #[test]
 fn a_message_that_cannot_be_cut_again_does_not_hang_beside_others() {
     let mut path = Path::new();

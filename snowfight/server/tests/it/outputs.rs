@@ -1,11 +1,14 @@
 //! Outputs of the programs that cannot be written: of a full disk, and of a pipe that nothing reads any more.
 
-use std::fs::OpenOptions;
+use std::fs::{self, OpenOptions};
 use std::io::{BufRead, BufReader};
 use std::net::UdpSocket;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::Duration;
 
 const SERVER: &str = env!("CARGO_BIN_EXE_snowfight-server");
 const CLIENT: &str = env!("CARGO_BIN_EXE_snowfight-client");
@@ -27,15 +30,44 @@ fn unwritable(kind: &str) -> Stdio {
 struct Running(Child, String);
 
 impl Running {
-    fn server(more: &[&str], kind: &str) -> Self {
+    /// A server whose standard output is a pipe that closes after so many lines.
+    fn server(more: &[&str], kind: &str, lines: usize) -> Self {
         let mut command = Command::new(SERVER);
         command.args(ANY).args(more).stdout(Stdio::piped()).stderr(unwritable(kind));
         let mut child = command.spawn().expect("it was built");
-        let mut line = String::new();
-        // Its pipe is closed from here on.
-        BufReader::new(child.stdout.take().expect("a pipe")).read_line(&mut line).expect("text");
+        let output = BufReader::new(child.stdout.take().expect("a pipe")).lines();
+        let lines: Vec<String> = output.take(lines).map(|line| line.expect("text")).collect();
+        let line = lines.first().expect("a line");
         let address = line.split(' ').nth(2).expect("an address").to_owned();
         Self(child, address)
+    }
+
+    /// How often the thread of the reports has called the system to write, and how many bytes those calls have written.
+    fn written(&self) -> [u64; 2] {
+        let threads = fs::read_dir(format!("/proc/{}/task", self.0.id())).expect("it runs");
+        let mut threads = threads.map(|thread| thread.expect("a thread").path());
+        let is_printer =
+            |thread: &PathBuf| fs::read_to_string(thread.join("comm")).is_ok_and(|name| name == "printer\n");
+        let counts = threads.find(is_printer).expect("a thread of the reports").join("io");
+        let counts = fs::read_to_string(counts).expect("the counts of a thread");
+        ["syscw: ", "wchar: "].map(|name| {
+            let count = counts.lines().find_map(|line| line.strip_prefix(name));
+            count.expect("a count").parse().expect("a number")
+        })
+    }
+
+    /// Waits for a report that is written into the closed pipe.
+    fn wait_for_a_lost_report(&self) {
+        let mut before = self.written();
+        loop {
+            let [calls, bytes] = self.written();
+            if bytes > before[1] {
+                before = [calls, bytes];
+            } else if calls > before[0] {
+                return;
+            }
+            thread::sleep(Duration::from_millis(10));
+        }
     }
 }
 
@@ -87,7 +119,9 @@ fn a_server_that_cannot_say_where_it_listens_ends_with_a_reason() {
 #[test]
 fn a_server_whose_outputs_cannot_be_written_goes_on_and_so_does_its_player() {
     for kind in KINDS {
-        let mut server = Running::server(&["--report", "1"], kind);
+        // The address and a report.
+        let mut server = Running::server(&["--report", "1"], kind, 2);
+        server.wait_for_a_lost_report();
         let mut player = Command::new(CLIENT);
         player.arg(&server.1).stdout(Stdio::piped()).stderr(unwritable(kind));
         let mut player = Running(player.spawn().expect("it was built"), String::new());
@@ -103,7 +137,7 @@ fn a_server_whose_outputs_cannot_be_written_goes_on_and_so_does_its_player() {
 /// It ends with a reason, and its server goes on.
 #[test]
 fn a_player_whose_output_cannot_be_written_does_not_panic() {
-    let mut server = Running::server(&[], "full disk");
+    let mut server = Running::server(&[], "full disk", 1);
     let mut player = Command::new(CLIENT);
     player.arg(&server.1).stdout(unwritable("full disk")).stderr(unwritable("full disk"));
     assert_eq!(player.status().expect("it was built").code(), Some(1));
