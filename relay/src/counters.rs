@@ -20,6 +20,7 @@ pub struct Counters {
     pub(crate) connections_refused: Counter,
     pub(crate) requests_refused: Counter,
     pub(crate) headers_timed_out: Counter,
+    pub(crate) handshakes_refused: Counter,
     pub(crate) handshakes_failed: Counter,
     pub(crate) handshakes_timed_out: Counter,
     pub(crate) proxy_headers_refused: Counter,
@@ -74,6 +75,7 @@ impl Counters {
             connections_refused: self.connections_refused.get(),
             requests_refused: self.requests_refused.get(),
             headers_timed_out: self.headers_timed_out.get(),
+            handshakes_refused: self.handshakes_refused.get(),
             handshakes_failed: self.handshakes_failed.get(),
             handshakes_timed_out: self.handshakes_timed_out.get(),
             proxy_headers_refused: self.proxy_headers_refused.get(),
@@ -151,16 +153,18 @@ pub struct Snapshot {
     pub origins_refused: u64,
     /// Connections and requests of banned addresses.
     pub bans_refused: u64,
-    /// TCP connections that were closed at once because of
+    /// Connections by TCP, WebTransport and data channels that were closed at once because of
     /// [`Limits::max_connections`](crate::Limits::max_connections), or because of the limits of their address.
     pub connections_refused: u64,
     /// Requests for a list that were refused because of the rate of their address.
     pub requests_refused: u64,
     /// TCP connections that were closed because they did not finish the header of a request in time.
     pub headers_timed_out: u64,
+    /// Handshakes of WebTransport for which there was no place beside those under way.
+    pub handshakes_refused: u64,
     /// Handshakes of TLS, WebTransport and WebSockets that failed.
     pub handshakes_failed: u64,
-    /// TCP connections that were closed because they did not finish a TLS handshake or a PROXY protocol header in time.
+    /// Connections that were closed because they did not finish a handshake of TLS or WebTransport, or a PROXY protocol header, in time.
     pub handshakes_timed_out: u64,
     /// TCP connections of trusted proxies that did not begin with a PROXY protocol header.
     pub proxy_headers_refused: u64,
@@ -239,6 +243,7 @@ impl fmt::Display for Snapshot {
             ("bans refused".to_owned(), self.bans_refused),
             ("connections refused".to_owned(), self.connections_refused),
             ("headers timed out".to_owned(), self.headers_timed_out),
+            ("handshakes refused".to_owned(), self.handshakes_refused),
             ("handshakes failed".to_owned(), self.handshakes_failed),
             ("handshakes timed out".to_owned(), self.handshakes_timed_out),
             ("PROXY headers refused".to_owned(), self.proxy_headers_refused),

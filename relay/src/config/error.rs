@@ -246,11 +246,11 @@ impl ConfigError {
     }
 }
 
-/// What to do about a directory of static files that has no page.
-/// What would have the address of a target, and the option that says so.
+/// The parts of the relay that could have the address of a target, each with the option that sets its address.
 const OWN_FRONT: [&str; 2] = ["the front", "udp.listen"];
 const OWN_WEBTRANSPORT: [&str; 2] = ["WebTransport of the relay", "webtransport.listen"];
 
+/// Says which part of the relay has the address of its own target, and what to change.
 fn own_address(
     [own, option]: [&str; 2],
     target: &TargetName,
@@ -263,6 +263,7 @@ fn own_address(
     )
 }
 
+/// Says why a directory of static files has no page to serve.
 fn no_page(directory: &Path, reason: impl fmt::Display, option: &str) -> String {
     format!("'{}' {reason} for {option}", directory.display())
 }

@@ -37,7 +37,7 @@ const LINES_MAX: usize = 20;
 /// What the store had the last time, so that only changes are logged.
 #[derive(Debug, Default)]
 struct Last {
-    /// The servers, with the time until which they were announced then, if the store has told it.
+    /// The servers, with the time until which they were announced then, if the store says so.
     servers: BTreeMap<TargetName, Option<Instant>>,
     unusable: BTreeMap<TargetName, String>,
 }
@@ -54,9 +54,10 @@ pub(crate) struct Changes {
 }
 
 impl Last {
-    /// Logs and returns what has changed.
-    fn note(&mut self, now: Instant, found: &Announced) -> Changes {
-        let until = |name| found.left.get(name).and_then(|left| now.checked_add(*left));
+    /// Logs and returns what has changed, by a look that began and ended at these times.
+    fn note(&mut self, [begun, ended]: [Instant; 2], found: &Announced) -> Changes {
+        // The earliest time: the lifetimes were read since the look began.
+        let until = |name| found.left.get(name).and_then(|left| begun.checked_add(*left));
         let servers: BTreeMap<TargetName, Option<Instant>> =
             found.servers.keys().map(|name| (name.clone(), until(name))).collect();
         let is_new = |(name, reason): &(&TargetName, &String)| self.unusable.get(*name) != Some(*reason);
@@ -71,7 +72,7 @@ impl Last {
         }
         let departed: Vec<_> = self.servers.iter().filter(|(name, _)| !servers.contains_key(*name)).collect();
         for (name, until) in departed.iter().take(LINES_MAX) {
-            let reason = why_departed(found, name, now, **until);
+            let reason = why_departed(found, name, ended, **until);
             info!(key = format!("{PREFIX}{name}"), reason, "a server is announced no more");
         }
         let changes = Changes { arrived: arrived.len(), departed: departed.len(), unusable: unusable.len() };
@@ -117,10 +118,11 @@ impl Watcher {
     /// which is logged.
     pub(crate) async fn next(&mut self) -> Option<(BTreeMap<TargetName, Announcement>, Changes)> {
         self.tick.tick().await;
+        let begun = Instant::now();
         let found = self.store.servers().await;
         self.health.note(found.as_ref().map(drop));
         let found = found.ok()?;
-        let changes = self.last.note(Instant::now(), &found);
+        let changes = self.last.note([begun, Instant::now()], &found);
         Some((found.servers, changes))
     }
 }
@@ -172,22 +174,22 @@ mod tests {
     fn an_announcement_counts_as_unusable_when_it_becomes_so_and_when_the_reason_is_another_one() {
         let mut last = Last::default();
         assert_eq!(
-            last.note(Instant::now(), &found(&["a"], &[("b", "no text"), ("c", "too long")])).unusable,
+            last.note([Instant::now(); 2], &found(&["a"], &[("b", "no text"), ("c", "too long")])).unusable,
             2
         );
         assert_eq!(
-            last.note(Instant::now(), &found(&["a"], &[("b", "no text"), ("c", "no address")])).unusable,
+            last.note([Instant::now(); 2], &found(&["a"], &[("b", "no text"), ("c", "no address")])).unusable,
             1
         );
-        assert_eq!(last.note(Instant::now(), &found(&["a", "b"], &[])).unusable, 0);
+        assert_eq!(last.note([Instant::now(); 2], &found(&["a", "b"], &[])).unusable, 0);
         assert_eq!(last.servers.len(), 2);
-        assert_eq!(last.note(Instant::now(), &found(&[], &[("b", "no text")])).unusable, 1);
+        assert_eq!(last.note([Instant::now(); 2], &found(&[], &[("b", "no text")])).unusable, 1);
     }
 
     #[test]
     fn an_announcement_that_cannot_be_used_has_a_line_with_its_key_and_the_reason() {
         let lines = Lines::take();
-        Last::default().note(Instant::now(), &found(&["a"], &[("b", "no text")]));
+        Last::default().note([Instant::now(); 2], &found(&["a"], &[("b", "no text")]));
         let line = lines.with("an announcement cannot be used").remove(0);
         assert!(line.contains("key=\"rakwire:server:b\" reason=no text"), "{line}");
     }
@@ -196,7 +198,7 @@ mod tests {
     fn servers_that_come_and_go_are_counted() {
         let mut last = Last::default();
         let mut counts = |servers: &[&str], unusable: &[(&str, &str)]| {
-            let Changes { arrived, departed, .. } = last.note(Instant::now(), &found(servers, unusable));
+            let Changes { arrived, departed, .. } = last.note([Instant::now(); 2], &found(servers, unusable));
             (arrived, departed)
         };
         assert_eq!(counts(&["a", "b"], &[]), (2, 0));
@@ -217,9 +219,9 @@ mod tests {
         let start = Instant::now();
         let gone = |before: &Announced, seconds: u64, after: &Announced| {
             let mut last = Last::default();
-            last.note(start, before);
+            last.note([start; 2], before);
             let lines = Lines::take();
-            last.note(start + Duration::from_secs(seconds), after);
+            last.note([start + Duration::from_secs(seconds); 2], after);
             let line = lines.with("a server is announced no more").remove(0);
             assert!(line.contains("key=\"rakwire:server:a\""), "{line}");
             line
@@ -237,6 +239,13 @@ mod tests {
             let line = gone(&announced, seconds, after);
             assert!(line.contains(&format!("reason=\"{reason}\"")), "{line}");
         }
+        // The store counts the lifetime from some moment of a look that takes a second.
+        let at = |seconds: f32| start + Duration::from_secs_f32(seconds);
+        let (mut last, lines) = (Last::default(), Lines::take());
+        last.note([at(0.0), at(1.0)], &announced);
+        last.note([at(10.0), at(10.5)], &none);
+        lines.with("its announcement was not repeated, and expired");
+        drop(lines);
         let many: Vec<String> = (0..1_000).map(|number| format!("server-{number}")).collect();
         let many: Vec<&str> = many.iter().map(String::as_str).collect();
         let line = gone(&announced, 2, &found(&many, &[]));

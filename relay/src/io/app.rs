@@ -111,6 +111,14 @@ impl App {
         }
     }
 
+    /// Logs that a client was refused whose address may be forged: without that, and once in half an hour for each reason, so that a flood
+    /// leaves the lines of others.
+    pub(crate) fn log_unproven(&self, transport: impl Display, reason: &'static str) {
+        if self.refusals.note_unproven(Instant::now(), reason) {
+            info!(client = "unproven", %transport, reason, "client refused");
+        }
+    }
+
     /// Logs that a proxy says for whom it speaks and is not believed, as refusals are logged.
     pub(crate) fn log_untrusted(&self, peer: SocketAddr) {
         const REASON: &str =

@@ -16,10 +16,10 @@ use super::client::{self, Opening, Resume, permission};
 use super::connected::Connected;
 use super::front_gate::Gate;
 use super::receive::Received;
-use super::serve::{TOO_MANY_CONNECTIONS, admit};
+use super::serve::{TOO_MANY_CONNECTIONS, take_place};
 use super::transport::{Connection, Inbox, Port, Transport, WebRtcTransport};
-use crate::admission::{Refusal, Request};
-use crate::close::{BANNED, CloseReason};
+use crate::admission::Request;
+use crate::close::CloseReason;
 use crate::transport_kind::TransportKind;
 use crate::webrtc::{
     Certificate, ChallengeKey, DatagramEvent, Endpoint, Fingerprint, HANDSHAKE_TIMEOUT, NoRequest,
@@ -185,10 +185,17 @@ impl DataChannels {
     }
 }
 
+/// Why the operator reads that a session ended before its client asked for a flow. Its address has answered a check.
+const NO_HANDSHAKE: &str =
+    "the handshake of data channels failed, or the client asked for nothing within 10 s";
+const VIOLATION: &str = "the client of data channels sent something else than its request for a flow";
+
 /// Why a session ends before it has a flow.
 enum Failure {
-    /// There is nobody to tell.
-    Gone,
+    /// The client has closed, or came back with another session.
+    Left,
+    /// The client gets no answer; the log has this reason.
+    Failed(&'static str),
     /// The client is told so.
     Closed {
         code: u16,
@@ -207,14 +214,16 @@ impl Failure {
 impl From<CloseReason> for Failure {
     fn from(reason: CloseReason) -> Self {
         let code = reason.kind().code();
-        code.map_or(Self::Gone, |code| Self::Closed { code, text: reason.text(), class: reason.class() })
+        code.map_or(Self::Left, |code| Self::Closed { code, text: reason.text(), class: reason.class() })
     }
 }
 
 /// Serves a client from its first datagram to its close.
 async fn serve(app: &App, counters: &WebRtcCounters, mut transport: WebRtcTransport, client: SocketAddr) {
     let asked = tokio::select! {
-        asked = timeout(HANDSHAKE_TIMEOUT, ask(app, &mut transport, client)) => asked.unwrap_or(Err(Failure::Gone)),
+        asked = timeout(HANDSHAKE_TIMEOUT, ask(app, &mut transport, client)) => {
+            asked.unwrap_or(Err(Failure::Failed(NO_HANDSHAKE)))
+        }
         () = app.drain.cancelled() => Err(Failure::closed(1001, "the relay is shutting down")),
     };
     match asked {
@@ -229,9 +238,13 @@ async fn serve(app: &App, counters: &WebRtcCounters, mut transport: WebRtcTransp
         }
         Err(failure) => {
             counters.session_failed();
-            if let Failure::Closed { code, text, class } = failure {
-                app.log_refusal(client, TransportKind::WebRtc, class, &text);
-                transport.close_with(code, &text).await;
+            match failure {
+                Failure::Left => {}
+                Failure::Failed(reason) => app.log_refusal(client, TransportKind::WebRtc, reason, reason),
+                Failure::Closed { code, text, class } => {
+                    app.log_refusal(client, TransportKind::WebRtc, class, &text);
+                    transport.close_with(code, &text).await;
+                }
             }
         }
     }
@@ -243,7 +256,7 @@ async fn ask(
     transport: &mut WebRtcTransport,
     client: SocketAddr,
 ) -> Result<(Connected, OpenRequest), Failure> {
-    let mut connected = Err(Failure::Gone);
+    let mut connected = Err(Failure::Failed(VIOLATION));
     loop {
         match poll_fn(|context| transport.poll_event(context)).await {
             Some(SessionEvent::Secured) => connected = place(app, client),
@@ -263,14 +276,11 @@ async fn ask(
             Some(SessionEvent::Datagram(_)) => {
                 app.webrtc_counters.dropped(WebRtcDropReason::BeforeRequest);
             }
-            Some(
-                SessionEvent::Text
-                | SessionEvent::Violation
-                | SessionEvent::Unacknowledged
-                | SessionEvent::Closed
-                | SessionEvent::Failed,
-            )
-            | None => return Err(Failure::Gone),
+            Some(SessionEvent::Text | SessionEvent::Violation) => return Err(Failure::Failed(VIOLATION)),
+            Some(SessionEvent::Unacknowledged | SessionEvent::Failed) => {
+                return Err(Failure::Failed(NO_HANDSHAKE));
+            }
+            Some(SessionEvent::Closed) | None => return Err(Failure::Left),
         }
     }
 }
@@ -281,11 +291,7 @@ fn place(app: &App, client: SocketAddr) -> Result<Connected, Failure> {
         app.counters.connections_refused.increment();
         return Err(Failure::closed(TRY_AGAIN_LATER, TOO_MANY_CONNECTIONS));
     };
-    let refused = |refusal| match refusal {
-        Refusal::Close(reason) => reason,
-        Refusal::Forbidden(_) => CloseReason::Forbidden(BANNED),
-    };
-    Ok(admit(app, client, permit).map_err(refused)?)
+    Ok(take_place(app, client, permit)?)
 }
 
 /// Decides about the request of a client.

@@ -14,6 +14,7 @@ use crate::config::{AddressLimits, Config};
 use crate::flow::DropReason;
 use crate::front::tests::marks::table::{Fate, marks};
 use crate::io::narrow_path::{NarrowPath, connect, echo_large};
+use crate::ops::Lines;
 use crate::protocol::ProtocolKind;
 use crate::webrtc::{Password, Version, check, client, page_answer, username};
 
@@ -500,8 +501,38 @@ async fn a_banned_client_and_one_of_too_many_are_told_which_they_are() {
     for _ in 0..most {
         connected.push(Client::connect(&relay).await);
     }
+    let lines = Lines::take();
     let mut more = Client::connect(&relay).await;
     assert_eq!(more.control().await["code"], 4429);
+    let [line] = &lines.with("client refused")[..] else { panic!("{}", lines.text()) };
+    assert!(line.contains("transport=webrtc"), "{line}");
+}
+
+/// A page that closes has no line.
+#[tokio::test]
+async fn a_handshake_of_a_validated_source_that_fails_has_a_line() {
+    let relay = start(|_| {}).await;
+    let failed = || relay.app.webrtc_counters.snapshot().failed;
+    let lines = Lines::take();
+    let mut page = Client::connect(&relay).await;
+    page.session.abandon(Instant::now());
+    page.next().await;
+    until(|| failed() == 1).await;
+    assert!(!lines.text().contains("client refused"), "{}", lines.text());
+
+    let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    socket.connect(relay.channels.local_addr()).await.unwrap();
+    find(&relay, &socket, "first").await;
+    let mut page = client(Version::Either, Instant::now());
+    page.handle_timeout(Instant::now());
+    socket.send(&page.poll_transmit().unwrap()).await.unwrap();
+    until(|| relay.app.webrtc_counters.snapshot().begun == 2).await;
+    // A fatal alert of a client that the relay has no common cipher with (RFC 5246 section 7.2).
+    socket.send(&[21, 0xfe, 0xfd, 0, 0, 0, 0, 0, 0, 0, 9, 0, 2, 2, 40]).await.unwrap();
+    until(|| failed() == 2).await;
+    let [line] = &lines.with("client refused")[..] else { panic!("{}", lines.text()) };
+    let from = format!("client={} transport=webrtc", socket.local_addr().unwrap());
+    assert!(line.contains(&from) && line.contains("the handshake of data channels failed"), "{line}");
 }
 
 /// Connections of any transport take what there is, also without a single client.

@@ -1,6 +1,7 @@
 //! Accepts TCP connections, up to a limit, and serves HTTP on them with a deadline for everything that a client has to do.
 
 use std::error::Error as _;
+use std::fmt::Display;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::pin;
@@ -30,7 +31,7 @@ use super::read_ahead::ReadAhead;
 use super::tcp::tune;
 use super::write_deadline::WriteDeadline;
 use crate::admission::Refusal;
-use crate::close::BANNED;
+use crate::close::{BANNED, CloseReason};
 use crate::now::Now;
 
 /// The transport of clients before it is known what they want, for the log.
@@ -68,7 +69,7 @@ pub(crate) async fn serve(app: Arc<App>, listener: TcpListener, router: Router) 
         let (app, router) = (Arc::clone(&app), router.clone());
         if app.expects_proxy_header(peer) {
             connections.spawn(serve_proxy(app, stream, peer, permit, router));
-        } else if let Ok(connected) = admit(&app, peer, permit) {
+        } else if let Some(connected) = admit(&app, peer, permit, TCP) {
             connections.spawn(serve_connection(app, stream, router, connected));
         }
     }
@@ -77,28 +78,37 @@ pub(crate) async fn serve(app: Arc<App>, listener: TcpListener, router: Router) 
     connections.wait().await;
 }
 
+/// Gives a connection of `peer` its place, or logs and counts why its address has none.
+pub(super) fn admit(
+    app: &App,
+    peer: SocketAddr,
+    permit: OwnedSemaphorePermit,
+    transport: impl Display,
+) -> Option<Connected> {
+    let refused = |reason: &CloseReason| app.log_refusal(peer, transport, reason.class(), reason.class());
+    take_place(app, peer, permit).inspect_err(refused).ok()
+}
+
 /// Gives a connection of `peer` its place, if its address may have one more. Of banned addresses a few have one for as long as it
-/// takes to tell them.
-pub(super) fn admit(app: &App, peer: SocketAddr, permit: OwnedSemaphorePermit) -> Result<Connected, Refusal> {
+/// takes to tell them. A refusal is counted, and the caller logs it.
+pub(super) fn take_place(
+    app: &App,
+    peer: SocketAddr,
+    permit: OwnedSemaphorePermit,
+) -> Result<Connected, CloseReason> {
     let now = Now::read();
     match app.admission.admit_connection(now, peer.ip()) {
         Ok(share) => Ok(Connected::new(peer, permit, share)),
         Err(Refusal::Forbidden(_)) if app.bans_told.admits(now.at, 1) => {
             Ok(Connected::new(peer, permit, None).banned())
         }
-        Err(refusal) => {
-            let class = match &refusal {
-                Refusal::Forbidden(_) => {
-                    app.counters.bans_refused.increment();
-                    BANNED
-                }
-                Refusal::Close(reason) => {
-                    app.counters.connections_refused.increment();
-                    reason.class()
-                }
-            };
-            app.log_refusal(peer, TCP, class, class);
-            Err(refusal)
+        Err(Refusal::Forbidden(_)) => {
+            app.counters.bans_refused.increment();
+            Err(CloseReason::Forbidden(BANNED))
+        }
+        Err(Refusal::Close(reason)) => {
+            app.counters.connections_refused.increment();
+            Err(reason)
         }
     }
 }
@@ -114,7 +124,7 @@ async fn serve_proxy(
     let header = async { if begins(&stream).await { Some(read_client(&mut stream).await) } else { None } };
     match timeout(app.limits.header_timeout, header).await {
         Ok(Some(Ok(client))) => {
-            if let Ok(connected) = admit(&app, client.unwrap_or(proxy), permit) {
+            if let Some(connected) = admit(&app, client.unwrap_or(proxy), permit, TCP) {
                 let connected = if client.is_some() { connected.with_proxy_header() } else { connected };
                 serve_connection(app, stream, router, connected).await;
             }
@@ -224,6 +234,7 @@ where
     let stream = ReadAhead::new(WriteDeadline::new(stream, stall, connected.is_websocket()));
     match serve_http(stream, router, connected, app.limits.header_timeout, &app.drain).await {
         Err(error) if error.is_timeout() => {
+            // A browser's idle connection ends like this too, so that a line would name clients that did nothing wrong.
             app.counters.headers_timed_out.increment();
             debug!("request header timed out");
         }

@@ -57,6 +57,15 @@ const NO_SESSION: &str = "the handshake of WebTransport ended before there was a
 const LATE: &str = "the client did not end its handshake by WebTransport within limits.header_timeout";
 const OTHER_PATH: &str = "the client requested WebTransport at another path than /transports says";
 
+const NO_PLACE: &str = "too many handshakes of WebTransport are under way, of all clients or of this network";
+
+/// The codes of clients that close a connection of HTTP/3 by themselves: none, `H3_NO_ERROR`, and `H3_REQUEST_CANCELLED` (RFC 9114
+/// section 8.1).
+const LEAVING: [u64; 3] = [0, 0x100, 0x10c];
+
+/// The codes of QUIC for the same, before its handshake is over: `NO_ERROR` and `APPLICATION_ERROR` (RFC 9000 section 20.1).
+const LEAVING_EARLY: [u64; 2] = [0, 0xc];
+
 /// How long a client that is refused has to take the answer.
 const REFUSAL_TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -75,17 +84,38 @@ enum HandshakeError {
 }
 
 impl HandshakeError {
-    /// The reason for the operator.
-    fn class(&self) -> &'static str {
-        match self {
-            Self::Connection(ConnectionError::ConnectionClosed(close))
-                if CERTIFICATE_ALERTS.contains(&close.error_code.into()) =>
+    /// The reason for the operator, if the connection has `ended` like this; none if the client has left by itself, as a page does that has
+    /// gone on by another transport.
+    fn reason(&self, ended: Option<&ConnectionError>) -> Option<&'static str> {
+        let ended = if let Self::Connection(error) = self { Some(error) } else { ended };
+        match (self, ended) {
+            (_, Some(ConnectionError::ApplicationClosed(close)))
+                if LEAVING.contains(&close.error_code.into()) =>
             {
-                WRONG_CERTIFICATE
+                None
             }
-            Self::NoDatagrams => NO_DATAGRAMS,
-            Self::Connection(_) | Self::Settings(_) | Self::Request(_) => NO_SESSION,
+            (_, Some(ConnectionError::ConnectionClosed(close))) => match close.error_code.into() {
+                code if LEAVING_EARLY.contains(&code) => None,
+                code if CERTIFICATE_ALERTS.contains(&code) => Some(WRONG_CERTIFICATE),
+                _ => Some(NO_SESSION),
+            },
+            (Self::NoDatagrams, _) => Some(NO_DATAGRAMS),
+            (Self::Connection(_) | Self::Settings(_) | Self::Request(_), _) => Some(NO_SESSION),
         }
+    }
+}
+
+/// A client before it has a session.
+struct Newcomer<'a> {
+    address: SocketAddr,
+    /// Whether it has shown that it receives what is sent to its address.
+    is_proven: bool,
+    connection: Option<&'a Connection>,
+}
+
+impl<'a> Newcomer<'a> {
+    const fn connected(address: SocketAddr, connection: &'a Connection) -> Self {
+        Self { address, is_proven: true, connection: Some(connection) }
     }
 }
 
@@ -189,7 +219,9 @@ async fn accept(endpoint: &Endpoint, settings: &mut ConnectionSettings, app: &Ar
         }
         let proven = incoming.remote_address_validated().then(|| incoming.remote_address().ip());
         let Some(handshake) = handshakes.begin(proven) else {
-            app.counters.connections_refused.increment();
+            app.counters.handshakes_refused.increment();
+            log_refusal(app, incoming.remote_address(), proven.is_some(), NO_PLACE);
+            // It comes again, and there may be a place then.
             incoming.ignore();
             continue;
         };
@@ -230,40 +262,54 @@ async fn open(
     handshake: Handshake,
 ) -> Option<(ClientConnection, Opening)> {
     let client = incoming.remote_address();
-    let connection = within(app, client, async { Ok(incoming.accept_with(config)?.await?) }).await?;
+    let newcomer =
+        Newcomer { address: client, is_proven: incoming.remote_address_validated(), connection: None };
+    let connection = within(app, newcomer, async { Ok(incoming.accept_with(config)?.await?) }).await?;
     // Now the address is that of the client.
     let Ok(permit) = Arc::clone(&app.connections).try_acquire_owned() else {
         app.counters.connections_refused.increment();
         app.log_refusal(client, TransportKind::WebTransport, TOO_MANY_CONNECTIONS, TOO_MANY_CONNECTIONS);
         return None;
     };
-    let connected = admit(app, connection.remote_address(), permit).ok()?;
+    let connected = admit(app, connection.remote_address(), permit, TransportKind::WebTransport)?;
     // From here on it has a place among the connections.
     drop(handshake);
-    let requested = within(app, client, request(&connection)).await?;
+    let newcomer = Newcomer::connected(client, &connection);
+    let requested = within(app, newcomer, request(&connection)).await?;
     decide(app, connection, connected, requested).await
 }
 
 /// What a client does, if it does it in its time.
 async fn within<T>(
     app: &App,
-    client: SocketAddr,
+    newcomer: Newcomer<'_>,
     work: impl Future<Output = Result<T, HandshakeError>>,
 ) -> Option<T> {
     let reason = match timeout(app.limits.header_timeout, work).await {
         Ok(Ok(done)) => return Some(done),
         Ok(Err(error)) => {
-            app.counters.handshakes_failed.increment();
             debug!(%error, "WebTransport handshake failed");
-            error.class()
+            let ended = newcomer.connection.and_then(Connection::close_reason);
+            let reason = error.reason(ended.as_ref())?;
+            app.counters.handshakes_failed.increment();
+            reason
         }
         Err(_) => {
             app.counters.handshakes_timed_out.increment();
             LATE
         }
     };
-    app.log_refusal(client, TransportKind::WebTransport, reason, reason);
+    log_refusal(app, newcomer.address, newcomer.is_proven, reason);
     None
+}
+
+/// Logs a refusal. An address that is not proven may be that of a victim, and is not named.
+fn log_refusal(app: &App, client: SocketAddr, is_proven: bool, reason: &'static str) {
+    if is_proven {
+        app.log_refusal(client, TransportKind::WebTransport, reason, reason);
+    } else {
+        app.log_unproven(TransportKind::WebTransport, reason);
+    }
 }
 
 /// The settings of both sides, and the request of the client.
@@ -330,7 +376,7 @@ async fn decide(
         closes_unreachable: request.closes_unreachable,
     };
     let answer = async { Ok(ConnectResponse::OK.write(&mut streams.request.0).await?) };
-    within(app, request.client, answer).await?;
+    within(app, Newcomer::connected(request.client, &connection), answer).await?;
     let tracked = app.sessions.token();
     let transport = Transport::WebTransport(WebTransportTransport::new(connection, streams));
     let connection = ClientConnection::new(request.client, transport, &app.counters, tracked, connected);

@@ -227,6 +227,10 @@ pub(crate) mod written {
             Self { written, _log: tracing::subscriber::set_default(registry().with(lines)) }
         }
 
+        pub(crate) fn text(&self) -> String {
+            self.written.text()
+        }
+
         /// Those with this text, of which there is at least one.
         pub(crate) fn with(&self, text: &str) -> Vec<String> {
             let all = self.written.text();

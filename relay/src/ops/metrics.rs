@@ -256,6 +256,7 @@ fn record_refusals(snapshot: &Snapshot) {
         ("connection_limit", snapshot.connections_refused),
         ("request_limit", snapshot.requests_refused),
         ("header_timeout", snapshot.headers_timed_out),
+        ("handshake_limit", snapshot.handshakes_refused),
         ("handshake", snapshot.handshakes_failed),
         ("handshake_timeout", snapshot.handshakes_timed_out),
         ("proxy_header", snapshot.proxy_headers_refused),

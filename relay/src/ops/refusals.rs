@@ -61,6 +61,17 @@ impl RefusalLog {
         has_line
     }
 
+    /// Notes a refusal of a client whose address may be forged, and returns whether it gets a line: one that the reason has for itself, and
+    /// none of those of all reasons.
+    pub(crate) fn note_unproven(&self, now: Instant, reason: &'static str) -> bool {
+        let mut seen = self.lock();
+        let has_line = seen.takes_reserved(now, reason);
+        if !has_line {
+            *seen.left_out.entry(reason).or_default() += 1;
+        }
+        has_line
+    }
+
     /// The refusals without a line since the last call, by reason.
     fn take_left_out(&self) -> BTreeMap<&'static str, u64> {
         std::mem::take(&mut self.lock().left_out)
@@ -86,9 +97,7 @@ impl RefusalLog {
 impl Seen {
     /// Whether the lines of a day leave one for this reason, which it then has.
     fn takes_line(&mut self, now: Instant, reason: &'static str) -> bool {
-        let since = |at: &Instant| now.saturating_duration_since(*at);
-        if self.reserved.get(reason).is_none_or(|at| since(at) >= RESERVED) {
-            self.reserved.insert(reason, now);
+        if self.takes_reserved(now, reason) {
             return true;
         }
         let full_at = self.full_at.map_or(now, |at| at.max(now)) + EACH;
@@ -97,6 +106,16 @@ impl Seen {
             self.full_at = Some(full_at);
         }
         has_line
+    }
+
+    /// Whether this reason has had no line for itself lately, which it then has.
+    fn takes_reserved(&mut self, now: Instant, reason: &'static str) -> bool {
+        let last = self.reserved.get(reason);
+        let is_free = last.is_none_or(|at| now.saturating_duration_since(*at) >= RESERVED);
+        if is_free {
+            self.reserved.insert(reason, now);
+        }
+        is_free
     }
 }
 
@@ -162,6 +181,16 @@ mod tests {
         assert!(!log.note(start, "origin", client(2)));
         assert_eq!(lines(start + INTERVAL, 1..10_000), 3);
         assert!(log.note(start + RESERVED, "origin", client(1)));
+    }
+
+    #[test]
+    fn a_flood_of_forged_addresses_takes_no_lines_of_proven_ones() {
+        let (log, start) = (RefusalLog::default(), Instant::now());
+        let forged = |at| (0..10_000).filter(|_| log.note_unproven(at, "late")).count();
+        assert_eq!((forged(start), forged(start + INTERVAL), forged(start + RESERVED)), (1, 0, 1));
+        assert_eq!(log.take_left_out()["late"], 29_998);
+        let proven = (1..=BURST).filter(|number| log.note(start, "late", client(*number))).count();
+        assert_eq!(proven, BURST as usize);
     }
 
     /// The integration test of the log of a day computes its bytes from this number.

@@ -232,3 +232,48 @@ fn completions_and_the_manual_know_the_commands() {
     let page = printed(relay().arg("man"));
     assert!(page.starts_with(".ie") && page.contains("max\\-clients") && page.contains("keygen"), "{page}");
 }
+
+/// An output that cannot be written: of a full disk, and of a pipe that nothing reads any more.
+#[cfg(target_os = "linux")]
+fn unwritable(is_full: bool) -> Stdio {
+    if is_full {
+        return fs::OpenOptions::new().write(true).open("/dev/full").unwrap().into();
+    }
+    let (output, reader) = std::os::unix::net::UnixStream::pair().unwrap();
+    drop(reader);
+    std::os::fd::OwnedFd::from(output).into()
+}
+
+/// A panic would have the status 101, and a signal none. A reader that wants no more is no failure.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn commands_whose_output_cannot_be_written_do_not_panic() {
+    let program = Program::start(Server::echo().await);
+    let listed = format!("http://{}", program.address);
+    let (key, _) = keygen("unwritable-token", "ed25519");
+    let key = key.to_str().unwrap();
+    let game = ["--target", "game=127.0.0.1:1"];
+    for is_full in [true, false] {
+        let made = path("unwritable");
+        let _ = fs::remove_file(path("unwritable.pub"));
+        let commands: [&[&str]; 9] = [
+            &["--help"],
+            &["--version"],
+            &["check", game[0], game[1]],
+            &["config", "--explain", game[0], game[1]],
+            &["config", "--reference"],
+            &["list", &listed],
+            &["keygen", "--out", made.to_str().unwrap()],
+            &["token", "--key", key, "--target", "game"],
+            &["man"],
+        ];
+        for arguments in commands {
+            let mut command = relay();
+            command.args(arguments).stdin(Stdio::null());
+            let status = command.stdout(unwritable(is_full)).stderr(unwritable(is_full)).status().unwrap();
+            assert!(matches!(status.code(), Some(0..=1)), "{arguments:?}, full: {is_full}: {status:?}");
+            let is_help = arguments[0].starts_with("--");
+            assert!(is_help || status.success() != is_full, "{arguments:?}, full: {is_full}: {status:?}");
+        }
+    }
+}

@@ -368,9 +368,85 @@ async fn webtransport_that_does_not_work_is_told_of() {
     let late = "rakwire_relay_refusals_total{reason=\"handshake_timeout\"}";
     relay.tells("did not end its handshake by WebTransport within limits.header_timeout", late).await;
     drop(open);
-    let (_endpoint, left) = webtransport::dial(&announced, relay.address()).await.unwrap();
-    left.close(0_u8.into(), b"");
-    relay.tells("the handshake of WebTransport ended before there was a session", handshake).await;
+    // A page that leaves has no line, and neither has one that has gone on by another transport.
+    for (code, is_told) in [(0_u32, false), (0x100, false), (0x109, true)] {
+        let (endpoint, left) = webtransport::dial(&announced, relay.address()).await.unwrap();
+        if is_told {
+            // Its settings come once the handshake of QUIC is over at both ends.
+            within(left.accept_uni()).await.unwrap();
+        }
+        left.close(code.into(), b"");
+        within(endpoint.wait_idle()).await;
+        if is_told {
+            relay.tells("the handshake of WebTransport ended before there was a session", handshake).await;
+        }
+    }
+    let ended = fs::read_to_string(&relay.log).unwrap().matches("ended before there was a session").count();
+    assert_eq!(ended, 1);
+    let metrics = get(relay.admin, "/metrics").await.1;
+    assert!(metrics.contains(&format!("{handshake} 2")), "a certificate and an error: {metrics}");
+}
+
+/// Initial packets of clients that get no answer, as those that somebody sends in the name of others.
+#[tokio::test]
+async fn no_line_names_an_address_that_is_not_proven() {
+    let target = format!("game={}", Server::echo().await);
+    let own_port = ["--webtransport", "on", "--webtransport-listen", "127.0.0.1:0", "--header-timeout", "1s"];
+    let relay = Watched::start("forged", &target, &own_port);
+    let announced = webtransport::announced(relay.address()).await.unwrap();
+    let forged = webtransport::Unfinished::start(&announced, relay.address(), 3).await;
+    let late = "rakwire_relay_refusals_total{reason=\"handshake_timeout\"} 3";
+    relay.tells("did not end its handshake by WebTransport", late).await;
+    // Behind all lines that there are.
+    Client::connect(relay.address(), "/ws?target=lobby").await.closed().await;
+    relay.tells("unknown target 'lobby'", "").await;
+    let log = fs::read_to_string(&relay.log).unwrap();
+    let lines: Vec<&str> = log.lines().filter(|line| line.contains("by WebTransport within")).collect();
+    assert!(matches!(lines[..], [line] if line.contains("client=\"unproven\"")), "{lines:?}");
+    assert!(!log.contains(&forged.address().to_string()), "{log}");
+}
+
+/// An address has 32 places once it is proven, and 32 more are for clients that need not prove theirs.
+#[tokio::test]
+async fn handshakes_beyond_the_places_of_a_network_are_told_of() {
+    let target = format!("game={}", Server::echo().await);
+    let own_port = ["--webtransport", "on", "--webtransport-listen", "127.0.0.1:0", "--header-timeout", "1m"];
+    let relay = Watched::start("handshakes", &target, &own_port);
+    let announced = webtransport::announced(relay.address()).await.unwrap();
+    let _unfinished = webtransport::Unfinished::start(&announced, relay.address(), 65).await;
+    let limit = "rakwire_relay_refusals_total{reason=\"handshake_limit\"}";
+    let line = relay.tells("too many handshakes of WebTransport are under way", limit).await;
+    assert!(line.contains("client=127.0.0.1:") && line.contains("transport=webtransport"), "{line}");
+}
+
+/// The line of a client that is refused by its address has its transport.
+#[tokio::test]
+async fn connections_of_an_address_with_too_many_of_them_are_told_of_with_the_transport() {
+    let target = format!("game={}", Server::echo().await);
+    let own_port = [
+        "--webtransport",
+        "on",
+        "--webtransport-listen",
+        "127.0.0.1:0",
+        "--clients-per-address",
+        "1",
+        "--exempt",
+        "192.0.2.1",
+    ];
+    let relay = Watched::start("transport", &target, &own_port);
+    let announced = webtransport::announced(relay.address()).await.unwrap();
+    let mut connections = Vec::new();
+    let limit = "rakwire_relay_refusals_total{reason=\"connection_limit\"}";
+    let dial = async {
+        loop {
+            connections.extend(webtransport::dial(&announced, relay.address()).await);
+        }
+    };
+    let line = tokio::select! {
+        () = dial => unreachable!("it goes on"),
+        line = relay.tells("transport=webtransport reason=too many", limit) => line,
+    };
+    assert!(line.contains("client=127.0.0.1:"), "{line}");
 }
 
 #[tokio::test]

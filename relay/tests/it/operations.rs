@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixDatagram;
@@ -416,10 +416,13 @@ fn check_warns_of_files_with_secrets_that_every_user_can_read() {
 /// The bytes that the log of a relay has for a session and for a refusal, each with the longest address of a client.
 async fn bytes_of_lines(format: &str) -> (u64, u64) {
     const SESSIONS: usize = 50;
+    const PROXY: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 9);
     const LONGEST: &str = "[2001:db8:1111:2222:3333:4444:5555:6666]:65535";
     let file = directory("log-of-a-day").join(format);
     let log = Stdio::from(fs::File::create(&file).unwrap());
-    let program = Program::start_with(Server::echo().await, &["--log-format", format], log);
+    let more = ["--trusted-proxy", "127.0.0.9", "--proxy-protocol", "--allow-any-origin"];
+    let more = [&["--log-format", format, "--header-timeout", "1"][..], &more].concat();
+    let program = Program::start_with(Server::echo().await, &more, log);
     let size = || fs::metadata(&file).unwrap().len();
     let longer = (LONGEST.len() - program.address.to_string().len()) as u64;
     let begin = size();
@@ -432,8 +435,8 @@ async fn bytes_of_lines(format: &str) -> (u64, u64) {
     eventually("all clients have closed", || lines("client closed") == SESSIONS).await;
     let session = (size() - begin) / SESSIONS as u64 + 2 * longer;
     let begin = size();
-    // The longest reasons are those that tell the operator what to change.
-    get(program.address, "/ws?target=game").await;
+    // The longest reason there is tells the operator what to change: a proxy that sends no header.
+    let _silent = connect_from(PROXY.into(), program.address).await;
     eventually("the refusal has its line", || lines("client refused") == 1).await;
     (session, size() - begin + longer)
 }

@@ -114,7 +114,7 @@ fn the_admin_address_of_a_reload_may_have_the_name_of_its_interface() {
         let output = relay().args(["reload", "--admin-listen", address]).output().unwrap();
         (output.status.code(), String::from_utf8(output.stderr).unwrap())
     };
-    // Nobody has it, but it is an address.
+    // No interface has this address, but it is one.
     let (code, line) = reload("[fe80::1%lo]:9464");
     assert!(code == Some(1) && line.contains("no answer from [fe80::1%1]:9464"), "{line}");
     let (code, line) = reload("[fe80::1%nothing0]:9464");

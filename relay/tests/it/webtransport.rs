@@ -92,6 +92,56 @@ pub(crate) async fn dial(
     Ok((endpoint, connection))
 }
 
+/// Handshakes that the relay does not see the end of: it is asked to prove the address, and what else it sends does not arrive.
+pub(crate) struct Unfinished {
+    address: SocketAddr,
+    _endpoint: Endpoint,
+    _connecting: Vec<quinn::Connecting>,
+    carrying: tokio::task::JoinHandle<()>,
+}
+
+impl Unfinished {
+    pub(crate) async fn start(announced: &Announced, relay: SocketAddr, count: usize) -> Self {
+        let to = SocketAddr::new(relay.ip(), announced.port);
+        let [inner, outer] = [(); 2].map(|()| tokio::net::UdpSocket::bind("127.0.0.1:0"));
+        let (inner, outer) = (inner.await.unwrap(), outer.await.unwrap());
+        outer.connect(to).await.unwrap();
+        let (between, address) = (inner.local_addr().unwrap(), outer.local_addr().unwrap());
+        let endpoint = client_endpoint(announced, TransportConfig::default(), between);
+        let client = SocketAddr::from(([127, 0, 0, 1], endpoint.local_addr().unwrap().port()));
+        let connecting = (0..count).map(|_| endpoint.connect(between, "127.0.0.1").unwrap()).collect();
+        let carrying = tokio::spawn(async move {
+            let (mut sent, mut answered) = ([0; 2_048], [0; 2_048]);
+            loop {
+                tokio::select! {
+                    received = inner.recv_from(&mut sent) => {
+                        outer.send(&sent[..received.unwrap().0]).await.unwrap();
+                    }
+                    received = outer.recv(&mut answered) => {
+                        let packet = &answered[..received.unwrap()];
+                        // A retry packet (RFC 9000 section 17.2.5).
+                        if packet[0] & 0xf0 == 0xf0 {
+                            inner.send_to(packet, client).await.unwrap();
+                        }
+                    }
+                }
+            }
+        });
+        Self { address, _endpoint: endpoint, _connecting: connecting, carrying }
+    }
+
+    /// The address from which the relay gets them.
+    pub(crate) const fn address(&self) -> SocketAddr {
+        self.address
+    }
+}
+
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        self.carrying.abort();
+    }
+}
+
 /// A connection of a client that has sent nothing yet, and where it leads.
 async fn connected(relay: SocketAddr) -> (Endpoint, Connection, SocketAddr) {
     let announced = announced(relay).await.expect("there is WebTransport");

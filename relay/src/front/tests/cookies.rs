@@ -39,7 +39,8 @@ fn a_request_without_its_cookie_is_counted_apart_and_logged_once() {
     assert!(matches!(&lines[..], [line] if line.contains("does not return its cookie")), "{lines:?}");
 }
 
-/// The lines of a log.
+/// The lines of a log. `ops::Lines` does the same in the relay, but the crate of fuzzing includes the front and its tests by path, without
+/// `ops` and its dependencies.
 #[derive(Clone, Default)]
 struct Lines(Arc<Mutex<Vec<String>>>);
 
