@@ -50,9 +50,13 @@ and go-raknet send the lesser of that and the table's bytes.
 | `tokio-raknet` 0.2.0 | 8,192 | 11,730,944 | 4,227,072 |
 | `rust-raknet` 1.4.0 | 65,536, and 64 MiB with 128 bytes more for each part | 61,601,776 | 33,816,576 |
 | C++ RakNet, SLikeNet, MafiaNet | as memory lasts | | |
+| `@serenityjs/raknet` 0.8.21, `@jsprismarine/raknet` 1.4.7, `jsp-raknet` 2.2.0, `raknet-node` 0.5.0 (npm) | not bounded | 1,000,000 and more | not tried |
+| `rak-net` 1.9 (PyPI) | not bounded | 100,000 and more | not tried |
 
 `interop/tests/it/peers.rs` sends `max_message_len()` bytes at the MTU of 576, which are 7,752 parts, to `rust-raknet` and C++ RakNet,
-and gets them back. The limits themselves are those of the sources of the peers, without a test: RakLib and go-raknet are in no
+and gets them back. `interop/tests/it/registry.rs` sends those of the npm registry one message of 1,000,000 bytes, and `rak-net` one of 100,000, at
+the MTU that they agree on, 1,400 to 1,492, and gets them back; its clients `jsp-raknet` and `raknet-node` do the same with our server. `PieRakNet` sends
+no echo, and `pybedrock-net` opens no connection. The other limits themselves are those of the sources of the peers, without a test: RakLib and go-raknet are in no
 registry that the tests install from, `tokio-raknet` serves benchmarks alone, and its limit and that of `rust-raknet` lie above what
 our defaults send.
 
@@ -62,13 +66,24 @@ our defaults send.
 
 | package | role | protocol | what passes | limits |
 |---|---|---|---|---|
-| `@serenityjs/raknet` 0.8.21 (npm) | server | 11 | 50 x 100 B | fills datagrams to 1,480 bytes; acknowledges no disconnection |
-| `@jsprismarine/raknet` 1.4.7 (npm) | server | 10 | 50 x 100 B, one at a time | reads one message a datagram, and exactly twenty addresses |
-| `jsp-raknet` 2.2.0 (npm) | server, client | 10 | 50 x 100 B, 10 x 100 B | knows no cookies; its server ends with its first client |
-| `raknet-node` 0.5.0 (npm) | server, client | 10, 11 | 50 x 100 B, 2 x 100 KB, 10 x 100 B | knows no cookies; it is `rust-raknet` |
-| `rak-net` 1.9 (PyPI) | server | 10 | 10 x 100 B, one at a time | reads exactly twenty addresses; sends unreliably only, since it writes reliabilities into the wrong bits; ends in its own code for parts |
+| `@serenityjs/raknet` 0.8.21 (npm) | server | 11 | 50 x 100 B, 1 x 1 MB | fills datagrams to 1,480 bytes; acknowledges no disconnection |
+| `@jsprismarine/raknet` 1.4.7 (npm) | server | 10 | 50 x 100 B, one at a time, 1 x 1 MB | reads one message a datagram, and exactly twenty addresses |
+| `jsp-raknet` 2.2.0 (npm) | server, client | 10 | 50 x 100 B, 1 x 1 MB; as client 10 x 100 B, 1 x 1 MB | knows no cookies; its server ends with its first client |
+| `raknet-node` 0.5.0 (npm) | server, client | 10, 11 | 50 x 100 B, 1 x 1 MB; as client 10 x 100 B, 1 x 1 MB | knows no cookies; it is `rust-raknet` |
+| `rak-net` 1.9 (PyPI) | server | 10 | 10 x 100 B, one at a time, 1 x 100 KB | reads exactly twenty addresses; sends unreliably only, since it writes reliabilities into the wrong bits |
 | `PieRakNet` 2.3.2.1 (PyPI) | server | 11 | 1 x 100 B, no echo | its ping and its acceptance have one datagram number |
 | `pybedrock-net` 1.3.4 (PyPI) | client | 11 | pings | wrong lengths of headers in a connection |
+
+## Wireshark
+
+`interop/tests/it/wireshark.rs` has tshark read captures of each kind of our traffic:
+
+| traffic | what its reader of RakNet says |
+|---|---|
+| pings, handshakes without cookies, refusals, every reliability, parts, acknowledgements, out-of-band messages | all of it; ids 15 and 18 have no names there |
+| with cookies | names the four datagrams before the connection; takes the flag of reply 1 for that of the original's encryption, so that the reply is \"malformed\" without a key, and all that follows \"encrypted\" |
+| secure connections | names the same four, and takes what follows for encrypted, which it is; `rakwire decode --key-log` reads it |
+| Game Protocol | nothing: there is no reader for it. UDP around it has right lengths and checksums; `rakwire decode` reads the datagrams |
 
 ## The matrix
 ";
