@@ -186,12 +186,17 @@ async fn a_game_server_that_is_down_and_a_store_that_is_away_are_told() {
         .await;
     relay.tells("the store of servers cannot be reached", "rakwire_relay_store_failures_total").await;
     let mut client = Client::connect(relay.address(), "/ws?target=raw").await;
-    // The report comes with the next datagram.
-    client.send(b"hello").await;
-    client.send(b"hello").await;
-    relay
-        .tells("the game server is unreachable", "rakwire_relay_server_unreachable_total{target=\"raw\",")
-        .await;
+    // The report comes with a later datagram, and those that leave in one call of the system have one report.
+    let more = async {
+        loop {
+            client.send(b"hello").await;
+            sleep(Duration::from_millis(50)).await;
+        }
+    };
+    tokio::select! {
+        _ = relay.tells("the game server is unreachable", "rakwire_relay_server_unreachable_total{target=\"raw\",") => {}
+        () = more => unreachable!("it goes on"),
+    }
 }
 
 #[tokio::test]
