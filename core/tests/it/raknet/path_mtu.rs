@@ -679,6 +679,59 @@ fn a_message_that_cannot_be_cut_again_ends_the_connection_with_a_reason() {
     }
 }
 
+/// Messages of 1,100 bytes fit the next smaller MTU, and not the path. Nothing longer is sent, so no large datagram shows it.
+#[test]
+fn messages_that_fit_the_next_smaller_mtu_arrive_where_the_path_is_narrower_still() {
+    for latency in [0, 10, 100] {
+        for beside in [0, 1, 5] {
+            let mut path = Path::with_latency(Duration::from_millis(latency));
+            path.longest = 1_000;
+            path.send(1_100);
+            let since = path.now;
+            while path.arrived(1_100) == 0 {
+                (0..beside).for_each(|_| path.send(20));
+                path.step();
+                let passed = path.now.saturating_since(since);
+                assert!(passed < Duration::from_secs(20), "it hangs, {latency} {beside} {:?}", path.mtus);
+            }
+            assert_eq!(path.mtus, [1_200, 576], "{latency} {beside}");
+        }
+    }
+}
+
+#[test]
+fn a_stream_of_messages_that_fit_the_next_smaller_mtu_goes_on_where_the_path_is_narrower_still() {
+    for latency in [0, 10, 100] {
+        let mut path = Path::with_latency(Duration::from_millis(latency));
+        path.longest = 1_000;
+        for _ in 0..1_000 {
+            path.send(20);
+            path.send(1_100);
+            path.step();
+        }
+        let since = path.now;
+        while path.arrived(1_100) < 1_000 {
+            path.step();
+            let passed = path.now.saturating_since(since);
+            assert!(passed < Duration::from_secs(30), "it hangs, {latency} {}", path.arrived(1_100));
+        }
+        assert_eq!(path.mtus, [1_200, 576], "{latency}");
+    }
+}
+
+#[test]
+fn losses_by_chance_of_messages_that_fit_the_next_smaller_mtu_are_no_black_hole() {
+    for (lost_of_1000, seed) in [(10, 1), (50, 2), (200, 3), (300, 4)] {
+        let mut path = Path::with_loss(lost_of_1000, seed);
+        for _ in 0..5_000 {
+            path.send(20);
+            path.send(600);
+            path.step();
+        }
+        assert!(path.mtus.is_empty(), "{lost_of_1000}: {:?}", path.mtus);
+    }
+}
+
 /// The last part arrives, the others are longer than the path by less than a ping.
 #[test]
 fn a_message_that_cannot_be_cut_again_does_not_hang_where_a_little_less_passes() {

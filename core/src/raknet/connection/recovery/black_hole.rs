@@ -17,6 +17,14 @@ const FIRST_PROBE: u8 = 1;
 /// alone, is hardly disturbed.
 const NEXT_PROBE: u8 = 32;
 
+/// Losses in a row of datagrams that the next smaller MTU allows and the one below it does not, before a datagram that is too long for
+/// both is probed. Forged complaints bring fewer within a round trip, and the acknowledgements after it end the row.
+const FIRST_MIDDLE_PROBE: u8 = 16;
+/// The same after a probe has arrived: the receiver lacks memory, as above.
+const NEXT_MIDDLE_PROBE: u8 = u8::MAX;
+/// Losses for which a timeout counts, and every loss once the path has been probed: they come seldom where little is sent.
+const COUNTED_LOSSES: u8 = 4;
+
 /// Datagrams that a path does not carry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) enum BlackHole {
@@ -44,6 +52,11 @@ pub(super) struct BlackHoleDetector {
     /// smaller MTU exists. Longer ones hold parts that were cut before the MTU was lowered.
     above: u16,
     longest: u16,
+    /// Bytes above which a datagram that is not large would be so at the next smaller MTU; the same as `above` where that is the smallest.
+    middle: u16,
+    /// Losses of those in a row before the path is probed, and whether it was probed in this row.
+    until_middle_probe: u8,
+    is_middle_probed: bool,
     /// Since the last one that arrived: rounds in which large and longer ones were lost; and small datagrams that arrived and that
     /// were lost.
     rounds: u8,
@@ -67,12 +80,16 @@ pub(super) struct BlackHoleDetector {
 }
 
 impl BlackHoleDetector {
-    /// Starts anew with an MTU whose longest datagram has `longest` bytes, where that of the next smaller one has `above`.
-    pub(super) fn begin(&mut self, now: Instant, above: Option<usize>, longest: usize) {
+    /// Starts anew with an MTU whose longest datagram has `longest` bytes, where those of the next smaller ones have `smaller`.
+    pub(super) fn begin(&mut self, now: Instant, smaller: [Option<usize>; 2], longest: usize) {
         let bytes = |bytes| u16::try_from(bytes).unwrap_or(u16::MAX);
+        let [above, middle] = smaller;
+        let above = above.unwrap_or(longest);
         *self = Self {
-            above: bytes(above.unwrap_or(longest)),
+            above: bytes(above),
             longest: bytes(longest),
+            middle: bytes(middle.unwrap_or(above)),
+            until_middle_probe: FIRST_MIDDLE_PROBE,
             since: now,
             longest_arrived: self.longest_arrived,
             until_probe: FIRST_PROBE,
@@ -85,6 +102,21 @@ impl BlackHoleDetector {
         bytes > self.above.into()
     }
 
+    /// Whether a datagram counts for none of them, but would for the next smaller MTU.
+    fn is_middle(&self, bytes: u32) -> bool {
+        !self.is_large(bytes) && bytes > self.middle.into()
+    }
+
+    /// Counts losses of such datagrams: a path that carries none of them carries no large one.
+    fn count_middle(&mut self, losses: u8) {
+        if let Some(left) = self.until_middle_probe.checked_sub(losses) {
+            self.until_middle_probe = left;
+        } else {
+            (self.until_middle_probe, self.is_middle_probed) = (FIRST_MIDDLE_PROBE, true);
+            self.probe = PathProbe::Large(self.above.saturating_add(1));
+        }
+    }
+
     /// Bytes of the longest datagram that has ever been acknowledged.
     pub(super) const fn longest_arrived(&self) -> u16 {
         self.longest_arrived
@@ -94,6 +126,10 @@ impl BlackHoleDetector {
     pub(super) fn on_acked(&mut self, sent_at: Instant, bytes: u32, is_probe: bool) {
         if bytes > self.longest_arrived.into() {
             self.longest_arrived = u16::try_from(bytes).unwrap_or(u16::MAX);
+        }
+        if bytes > self.middle.into() {
+            self.until_middle_probe = if is_probe { NEXT_MIDDLE_PROBE } else { FIRST_MIDDLE_PROBE };
+            self.is_middle_probed = false;
         }
         if self.is_large(bytes) {
             self.until_probe = if is_probe { NEXT_PROBE } else { FIRST_PROBE };
@@ -119,7 +155,12 @@ impl BlackHoleDetector {
 
     /// A datagram that was sent then is declared lost now.
     pub(super) fn on_lost(&mut self, now: Instant, sent_at: Instant, bytes: u32, is_probe: bool) {
-        if sent_at >= self.since {
+        // Those that the path does not carry are no losses by chance.
+        let was_middle_probed = self.is_middle_probed;
+        if self.is_middle(bytes) {
+            self.count_middle(if was_middle_probed { COUNTED_LOSSES } else { 1 });
+        }
+        if sent_at >= self.since && !(was_middle_probed && self.is_middle(bytes)) {
             self.count_lost(now, bytes);
         }
         let is_suspected = self.rounds > 0 || self.oversized_rounds > 0;
@@ -160,9 +201,10 @@ impl BlackHoleDetector {
     /// A timeout after which a datagram of so many bytes counts as lost.
     pub(super) fn on_timeout(&mut self, bytes: u32) {
         if !self.is_large(bytes) {
-            return;
-        }
-        if let Some(left) = self.until_probe.checked_sub(1) {
+            if self.is_middle(bytes) {
+                self.count_middle(COUNTED_LOSSES);
+            }
+        } else if let Some(left) = self.until_probe.checked_sub(1) {
             self.until_probe = left;
         } else {
             self.probe = PathProbe::Large(u16::try_from(bytes).unwrap_or(u16::MAX));
@@ -221,7 +263,7 @@ mod tests {
 
     fn detector() -> BlackHoleDetector {
         let mut detector = BlackHoleDetector::default();
-        detector.begin(at(0), Some(1_000), 1_400);
+        detector.begin(at(0), [Some(1_000), Some(500)], 1_400);
         detector
     }
 
@@ -322,6 +364,46 @@ mod tests {
         assert_eq!(detector.oversized_rounds, rounds);
     }
 
+    /// A datagram that the next smaller MTU allows is lost.
+    fn lose_middle(detector: &mut BlackHoleDetector, sent_at: u64) {
+        detector.on_acked(at(sent_at), 500, false);
+        detector.on_lost(at(sent_at + 1), at(sent_at), 900, false);
+    }
+
+    #[test]
+    fn where_all_that_is_not_small_is_lost_a_large_datagram_is_probed() {
+        let mut detector = detector();
+        let mut probes = 0;
+        for loss in 1..=200 {
+            lose_middle(&mut detector, 10 * loss);
+            if let PathProbe::Large(bytes) = detector.probe() {
+                assert_eq!((bytes, loss > FIRST_MIDDLE_PROBE.into()), (1_001, true));
+                detector.on_probe();
+                detector.on_lost(at(10 * loss + 2), at(10 * loss), bytes.into(), true);
+                probes += 1;
+            }
+            if detector.detected().is_some() {
+                break;
+            }
+        }
+        assert_eq!((detector.detected(), probes > LOST_ROUNDS), (Some(BlackHole::Large), true));
+    }
+
+    #[test]
+    fn a_datagram_that_is_not_small_and_arrives_ends_the_row_of_losses() {
+        for (bytes, is_probe, losses) in [(501, false, FIRST_MIDDLE_PROBE), (1_001, true, NEXT_MIDDLE_PROBE)]
+        {
+            let mut detector = detector();
+            for row in 1..=3 {
+                detector.on_acked(at(10_000 * row), bytes, is_probe);
+                (1..=losses.into()).for_each(|loss| lose_middle(&mut detector, 10_000 * row + 10 * loss));
+                assert!(!detector.has_probe(), "{bytes}");
+            }
+            lose_middle(&mut detector, 40_000);
+            assert!(detector.has_probe(), "{bytes}");
+        }
+    }
+
     #[test]
     fn a_large_datagram_that_arrives_ends_the_suspicion() {
         let mut detector = detector();
@@ -360,7 +442,7 @@ mod tests {
     #[test]
     fn without_a_smaller_mtu_nothing_is_detected() {
         let mut detector = BlackHoleDetector::default();
-        detector.begin(at(0), None, 548);
+        detector.begin(at(0), [None; 2], 548);
         (1..100).for_each(|round| lose_large_and_probe(&mut detector, 10 * round));
         assert!(detector.detected().is_none());
     }

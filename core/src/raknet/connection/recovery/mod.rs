@@ -99,8 +99,9 @@ impl LossRecovery {
     /// Watches for a path on which the larger ones of the datagrams with this MTU are lost.
     pub(super) fn watch_for_black_hole(&mut self, now: Instant, path: Sizes) {
         if let Some(black_hole) = self.black_hole.first_mut() {
-            let above = path.smaller().map(Sizes::data_datagram);
-            black_hole.begin(now, above, path.datagram());
+            let smaller = path.smaller();
+            let smaller = [smaller, smaller.and_then(Sizes::smaller)];
+            black_hole.begin(now, smaller.map(|path| path.map(Sizes::data_datagram)), path.datagram());
         }
     }
 

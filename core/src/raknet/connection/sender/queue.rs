@@ -21,6 +21,8 @@ use crate::storage::{Block, BlockLink, Claim, NoRoom, Queue, Share};
 
 /// Bytes of a ping.
 const PING: usize = 9;
+/// How far behind the next number a probe stands: further than any message that waits, and less than half of all numbers.
+const BEFORE_ALL: u32 = 1 << 22;
 
 /// The next indices of a channel.
 #[derive(Clone, Copy, Debug, Default)]
@@ -431,8 +433,8 @@ impl SendQueue {
     /// Stores an unreliable ping that is sent at once. It is kept until it is acknowledged or lost.
     pub(super) fn store_probe(&mut self, cx: &mut Context<'_, '_>, ping: &Control<'_>) -> BlockLink {
         cx.pool.shares.charge(&mut self.share, 1, Claim::Control).ok()?;
-        // Lost datagrams stand in the order of their numbers.
-        store_ping(cx, ping, Reliability::Unreliable, self.next_reliable)
+        // Lost datagrams stand in the order of their numbers: before all that are sent again, a lost ping gives its block back.
+        store_ping(cx, ping, Reliability::Unreliable, self.next_reliable.minus(BEFORE_ALL))
     }
 
     /// Cuts the first lost message into parts for a smaller MTU; false if it is a part already, or there is no room. The first part
