@@ -9,6 +9,7 @@ import { discover, ping } from "rakwire";
 
 import { RakwireError } from "../dist/errors.js";
 import { readPong, writePing } from "../dist/offline.js";
+import { openRelay } from "../dist/transport/relay.js";
 import { fails, LIMIT_MS, startCpp, startEcho, startRelay } from "./support.mjs";
 
 const GUID = 0x0123456789abcdefn;
@@ -168,6 +169,41 @@ test("a search that fails asks nobody else, and tells nothing more", async () =>
   controller.abort(reason);
   await assert.rejects(asked, reason);
   assert.equal(told, 1);
+});
+
+/** A WebSocket that cannot be opened. */
+class Refused extends EventTarget {
+  bufferedAmount = 0;
+  constructor() {
+    super();
+    setImmediate(() => this.dispatchEvent(Object.assign(new Event("close"), { code: 1006, reason: "" })));
+  }
+  close() {}
+}
+
+test("what is asked of the relay ends with the ping, the search or the connection that asks it", async (t) => {
+  const asked = [];
+  let onAsked;
+  t.mock.method(globalThis, "fetch", (_url, { signal }) => {
+    asked.push(signal);
+    onAsked();
+    return new Promise((_resolve, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
+  });
+  const url = "ws://relay/elsewhere";
+  const reason = new Error("enough");
+  for (const ask of [(more) => ping(url, { target: "game", ...more }), (more) => discover(url, { targets: ["game"], ...more })]) {
+    const controller = new AbortController();
+    onAsked = () => controller.abort(reason);
+    await assert.rejects(ask({ webSocket: Refused, timeoutMs: LIMIT_MS, signal: controller.signal }), reason);
+  }
+  await new Promise((resolve) => {
+    const transport = openRelay({ url, carriers: ["websocket"], resume: true, webSocket: Refused }, {});
+    onAsked = () => {
+      transport.close();
+      resolve();
+    };
+  });
+  assert.deepEqual(asked.map(({ aborted }) => aborted), [true, true, true]);
 });
 
 test("a ping that is lost is repeated, and a server may write its own clock", async (t) => {

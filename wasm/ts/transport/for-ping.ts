@@ -26,9 +26,20 @@ export function openForPing(address: string | URL, options: PingOptions): (event
   }
   checkToken(token);
   const webSocket = readWebSocket(options.webSocket);
-  const announced = async (): Promise<Announced> => (await fetchAnnounced(url, new AbortController().signal, PLATFORM_TIMERS)) ?? {};
-  const request = { url, token, hasControl: false, webSocket, announced };
-  return (events) => attempt((told) => openWebSocket(request, told), carrierEvents(url, events));
+  return (events) => {
+    const question = new AbortController();
+    const announced = async (): Promise<Announced> => (await fetchAnnounced(url, question.signal, PLATFORM_TIMERS)) ?? {};
+    const request = { url, token, hasControl: false, webSocket, announced };
+    const carrier = attempt((told) => openWebSocket(request, told), carrierEvents(url, events));
+    return {
+      send: (datagram) => carrier.send(datagram),
+      close() {
+        // What is asked of the relay ends with the ping.
+        question.abort();
+        carrier.close();
+      },
+    };
+  };
 }
 
 /** The events of a carrier as those of a transport. */
