@@ -174,7 +174,10 @@ test("the codes tell which failures may pass by themselves", () => {
   for (const code of FINAL) assert.equal(isTransient({ code, reason: "told" }), false, code);
   const closed = (relayCode) => isTransient({ code: "relay-closed", reason: "told", relayCode });
   for (const code of [undefined, 1001, 1006, 1011, 1012, 1013, 1014, 4408, 4429]) assert.equal(closed(code), true, String(code));
-  for (const code of [1000, 1002, 1003, 1009, 4400, 4401, 4403, 4404, 4409]) assert.equal(closed(code), false, String(code));
+  for (const code of [1000, 1002, 1003, 1009, 4400, 4401, 4403, 4404, 4409, 4410]) assert.equal(closed(code), false, String(code));
+  // Another connection starts another worker; one that cannot be started, cannot be started the next time either.
+  assert.equal(isTransient({ code: "worker-unavailable", reason: "told" }), true);
+  assert.equal(isTransient(new RakwireError("worker-unavailable", "told")), false);
   for (const other of [undefined, null, 7, "lost", new Error("lost"), {}]) assert.equal(isTransient(other), false, String(other));
 });
 

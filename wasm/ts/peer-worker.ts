@@ -6,7 +6,7 @@ import type { SessionLike, SessionOwner, SessionSettings } from "./session.js";
 export interface PeerWorker extends AsyncDisposable {
   /**
    * Closes all connections of the worker, each once earlier messages have arrived or after 10 s, and then ends it. If it does
-   * nothing for 15 s, it is ended all the same, and its connections with `worker-unavailable`. A later connection starts another
+   * nothing for 15 s, it is ended all the same, and its connections with it. A later connection starts another
    * one.
    */
   close(): Promise<void>;

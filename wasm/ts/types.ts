@@ -90,7 +90,7 @@ export interface Message {
 /**
  * How a connection ended.
  *
- * - `local`: `close()` was called. `remote`: the server disconnected. `lost`: the server stopped responding.
+ * - `local`: `close()` was called; if the worker of the connection hangs, the server has not heard of it. `remote`: the server disconnected. `lost`: the server stopped responding.
  * - `page-left`: its page was closed, reloaded, navigated away from, or kept by the browser for a return.
  * - `relay-closed`: the connection to the relay ended. `origin-refused`, `banned`: the relay does not let the page or its address
  *   come back to its connection.
@@ -99,7 +99,8 @@ export interface Message {
  * - `path-too-narrow`: the path has become too narrow for a message of this side that was sent in parts.
  * - `message-unfinished`: the server never completed a reliable message.
  * - `no-memory`: the platform has no memory for a message that arrived.
- * - `worker-unavailable`: the worker of the connection failed, said nothing for 15 to 20 s, or was closed before the connection was open.
+ * - `worker-unavailable`: the worker of an open connection failed, or said nothing for 15 to 20 s. `connect` rejects with it where the
+ *   worker cannot be started or was closed meanwhile.
  * - `internal`: a bug in this package.
  */
 export type CloseCode =

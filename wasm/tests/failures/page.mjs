@@ -45,8 +45,9 @@ export async function forbiddenInPage(places) {
 /** Runs the part of the table with workers that hang. */
 export async function hungInPage(places) {
   const { hungTable } = await import("/table.mjs");
+  const { isTransient } = await import("/dist/reconnect.js");
   const { connect } = await import("/dist/index.js");
   const { createWorker } = await import("/dist/worker.js");
   const script = `addEventListener("message", ({ data }) => { while (data === "hang"); }); importScripts("${location.origin}/pkg/worker.js");`;
-  return hungTable({ connect, createWorker }, places, () => new Worker(URL.createObjectURL(new Blob([script]))));
+  return hungTable({ connect, createWorker, isTransient }, places, () => new Worker(URL.createObjectURL(new Blob([script]))));
 }

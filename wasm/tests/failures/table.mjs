@@ -128,12 +128,12 @@ const WORKER_MS = 15_000;
 const SILENT_WORKER_MS = 20_000;
 
 /** What becomes of a connection whose worker hangs, from the beginning or once it is open: `start` starts one that hangs when it is asked. */
-export async function hungTable({ connect, createWorker }, places, start) {
+export async function hungTable({ connect, createWorker, isTransient }, places, start) {
   const rows = [];
-  const add = async (what, code, deadlineMs, ending) => {
+  const add = async (what, expected, deadlineMs, ending) => {
     const startedAt = performance.now();
-    const seen = { code: await byDeadline(deadlineMs, ending()) };
-    rows.push({ what, seen, expected: { code }, ms: Math.round(performance.now() - startedAt), deadlineMs });
+    const told = ending().then((end) => ({ code: end.code, isTransient: isTransient(end) }));
+    rows.push({ what, seen: await byDeadline(deadlineMs, told), expected, ms: Math.round(performance.now() - startedAt), deadlineMs });
   };
   let running;
   const open = (timeoutMs, begin = () => undefined) => {
@@ -145,13 +145,13 @@ export async function hungTable({ connect, createWorker }, places, start) {
     return connect(`ws://${places.relay}/ws`, { target: "game", timeoutMs, worker });
   };
   const hang = () => running.postMessage("hang");
-  await add("worker hangs: connect", "timeout", SHORT_MS, () => open(SHORT_MS, hang).then(() => "open", ({ code }) => code));
+  await add("worker hangs: connect", { code: "timeout", isTransient: true }, SHORT_MS, () => open(SHORT_MS, hang).catch((error) => error));
   const closing = await open(DEADLINE_MS);
   hang();
-  await add("worker hangs: close", "worker-unavailable", WORKER_MS, async () => (await closing.close()).code);
+  await add("worker hangs: close", { code: "local", isTransient: false }, WORKER_MS, () => closing.close());
   const staying = await open(DEADLINE_MS);
   hang();
-  await add("worker hangs", "worker-unavailable", SILENT_WORKER_MS, async () => (await staying.closed).code);
+  await add("worker hangs", { code: "worker-unavailable", isTransient: true }, SILENT_WORKER_MS, () => staying.closed);
   return rows;
 }
 

@@ -325,10 +325,12 @@ class RemoteSession implements SessionLike {
     clearTimeout(this.#closeTimer);
     clearInterval(this.#watch);
     this.#onEnd();
+    // It was closed here, even if the worker is no longer there to do it.
+    const isClosedHere = this.#closeTimer !== undefined && end.code === "worker-unavailable";
     this.#receipts.forEach(({ resolve }) => resolve("unknown"));
     this.#receipts.clear();
     this.#senders.end();
-    this.#owner.onEnd(end);
+    this.#owner.onEnd(isClosedHere ? { ...end, code: "local" } : end);
   }
 
   #look(): void {
