@@ -5,10 +5,18 @@ import { test } from "node:test";
 import { WebSocket } from "ws";
 
 import { connect, discover, ping } from "rakwire";
+import { RemoteCalls } from "rakwire/calls";
+import { rabbit } from "rakwire/codec";
+import { receiveFiles, sendFiles } from "rakwire/files";
+import { ReadyEvents } from "rakwire/ready";
 import { connections } from "rakwire/reconnect";
+import { Replicas } from "rakwire/replication";
 import { connect as connectSecure } from "rakwire/secure";
 import { listen } from "rakwire/server";
+import { createToken } from "rakwire/tokens";
+import { openLoudspeaker, openMicrophone, Voice } from "rakwire/voice";
 
+import { openFake } from "./fake-peer.mjs";
 import { openWith } from "./package-page.mjs";
 import { connectTo, echoFixture, PROTOCOLS } from "./protocols.mjs";
 import { fails, startEcho, startRelay } from "./support.mjs";
@@ -20,10 +28,58 @@ test("an option that there is not is an error, in every function", async () => {
   const options = { target: "game", timeout: 5_000 };
   await assert.rejects(async () => connect(URL, options), unknown);
   await assert.rejects(async () => connectSecure(URL, { ...options, serverKey: "any" }), unknown);
+  await assert.rejects(async () => connect(URL, { target: "game", memory: { size: 1 } }), fails("bad-option", /no option size; there are blocks/));
+  await assert.rejects(listen({ memory: { size: 1 } }), fails("bad-option", /no option size; there are blocks/));
   await assert.rejects(ping(URL, options), unknown);
   await assert.rejects(discover(URL, { targets: ["game"], timeout: 5_000 }), unknown);
   await assert.rejects(listen({ prot: 19_132 }), fails("bad-option", /no option prot; there are .*port/));
   assert.throws(() => connections(() => connect(URL), { attempts: 3 }), fails("bad-option", /no option attempts; there are .*maxAttempts/));
+});
+
+test("an option that there is not is an error in every function of a connection and of a server", async () => {
+  const { connection } = await openFake("raknet");
+  const bytes = Uint8Array.of(0xfe);
+  const refused = (known) => fails("bad-option", new RegExp(`no option wrong; there are .*${known}`));
+  const wrong = { wrong: undefined };
+  assert.throws(() => connection.send(bytes, wrong), refused("reliability"));
+  assert.throws(() => connection.send(bytes, { reliability: "reliable", signal: undefined }), fails("bad-option", /no option signal/));
+  await assert.rejects(connection.sendWithReceipt(bytes, wrong), refused("reliability.*signal"));
+  await assert.rejects(connection.ready(wrong), refused("reliability.*signal.*length"));
+  assert.throws(() => connection.messages(wrong), refused("signal"));
+  assert.throws(() => connection.statistics(wrong), refused("intervalMs"));
+  for (const wait of ["receive", "whenClosed", "close"]) {
+    await assert.rejects(connection[wait](wrong), refused("signal"), wait);
+  }
+  await connection.ready({ length: 1, priority: "high", signal: undefined });
+  connection.send(bytes, { channel: 1, priority: "high", reliability: "reliable" });
+  const server = await listen({ host: "127.0.0.1" });
+  await assert.rejects(server.accept(wrong), refused("signal"));
+  assert.throws(() => server.broadcast(bytes, wrong), refused("reliability"));
+  await assert.rejects(server.close(wrong), refused("signal"));
+  assert.equal(server.broadcast(bytes, { except: undefined, reliability: "reliable" }).sent, 0);
+  await server.close({ signal: undefined });
+});
+
+test("an option that there is not is an error in every function of a plugin", async () => {
+  const { connection } = await openFake("raknet");
+  const refused = (known) => fails("bad-option", new RegExp(`no option wrong; there are .*${known}`));
+  const wrong = { wrong: undefined };
+  const schema = { functions: { add: { arguments: rabbit.u8, answer: rabbit.u8 } }, signals: { hit: rabbit.u8 } };
+  assert.throws(() => new RemoteCalls(connection, schema, wrong), refused("maxCalls"));
+  const calls = new RemoteCalls(connection, schema);
+  await assert.rejects(calls.call("add", 1, wrong), refused("reliability.*timeoutMs"));
+  assert.throws(() => calls.signal("hit", 1, wrong), refused("reliability"));
+  await assert.rejects(sendFiles(connection, [], wrong), refused("timeoutMs"));
+  await assert.rejects(sendFiles(connection, [], { delivery: wrong }), refused("reliability"));
+  assert.throws(() => receiveFiles(connection, wrong), refused("maxFiles"));
+  assert.throws(() => receiveFiles(connection, { delivery: wrong }), refused("reliability"));
+  await assert.rejects(new ReadyEvents().open(1).whenCompleted(wrong), refused("signal"));
+  assert.throws(() => new Replicas({ classes: {}, ...wrong }), refused("maxEntities"));
+  assert.throws(() => new Voice({ id: 0x90, ...wrong }), refused("maxDelayMs"));
+  const voice = new Voice({ id: 0x90 });
+  await assert.rejects(openMicrophone(voice, wrong), refused("isPushToTalk"));
+  await assert.rejects(openLoudspeaker(voice, wrong), refused("destination"));
+  assert.throws(() => createToken(wrong), refused("userId"));
 });
 
 test("an address without a scheme is an error that writes it with one", async () => {

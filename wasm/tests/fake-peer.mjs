@@ -1,6 +1,6 @@
 // A connection whose messages come from the test, without WebAssembly, relay and server.
 
-import { PeerConnection } from "../dist/connection.js";
+import { CheckedConnection } from "../dist/checked-connection.js";
 import { reliabilityName } from "../dist/delivery.js";
 import { RakwireError } from "../dist/errors.js";
 import { Session } from "../dist/session.js";
@@ -69,7 +69,7 @@ export async function openFake(protocol) {
     }
   };
   const settings = { protocol, transport: { url: "ws://relay/ws", carriers: ["websocket"], resume: false, webSocket } };
-  const connection = new PeerConnection((owner) => new Session(fake.peer, settings, owner));
+  const connection = new CheckedConnection((owner) => new Session(fake.peer, settings, owner));
   fake.socket.dispatchEvent(new Event("open"));
   await connection.opened;
   const wake = () => fake.socket.dispatchEvent(Object.assign(new Event("message"), { data: new ArrayBuffer(1) }));

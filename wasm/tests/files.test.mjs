@@ -329,6 +329,66 @@ test("a transfer that is over makes no further replies, although their time come
   assert.equal(sent.mock.callCount(), 0);
 });
 
+test("a sender ends a transfer without progress, and no other one however long it takes", async (t) => {
+  const fake = await openFake("raknet");
+  const told = [];
+  fake.peer.send = (bytes) => void told.push(decodeReply(bytes));
+  const pass = mockTime(t);
+  let result;
+  void sendFiles(fake.connection, filesOf(TREE), { timeoutMs: 10_000 }).catch((error) => (result = error));
+  const ask = async (request) => {
+    const replies = told.length;
+    fake.peer.events.push((events) => events.onMessage({ bytes: encodeRequest(request), reliability: "reliable", channel: 0 }));
+    fake.wake();
+    for (let turn = 0; told.length === replies; turn++) {
+      assert.ok(turn < 1_000, "no reply comes");
+      await settle();
+    }
+  };
+  await ask({ kind: "list", number: 1, first: 0, count: 10 });
+  for (let number = 2; number < 8; number++) {
+    await pass(9_999);
+    assert.equal(result, undefined);
+    await ask({ kind: "read", number, file: 1, offset: 0, length: 1_000 });
+  }
+  await pass(9_999);
+  // A message that is none is no progress.
+  fake.peer.events.push((events) => events.onMessage({ bytes: hex("80"), reliability: "reliable", channel: 0 }));
+  fake.wake();
+  await settle();
+  await pass(1);
+  assert.ok(ended("timed-out", false)(result));
+  assert.deepEqual(told.at(-1), { kind: "failed", code: codeOfReason("timed-out") });
+});
+
+test("a sender whose replies find no room ends as well, by default after two minutes", async (t) => {
+  const { connection, peer, wake } = await openFake("raknet");
+  peer.room = 0;
+  const pass = mockTime(t);
+  let result;
+  void sendFiles(connection, []).catch((error) => (result = error));
+  peer.events.push((events) => events.onMessage({ bytes: encodeRequest({ kind: "list", number: 1, first: 0, count: 10 }), reliability: "reliable", channel: 0 }));
+  wake();
+  await settle();
+  await pass(119_999);
+  assert.equal(result, undefined);
+  await pass(1);
+  assert.ok(ended("timed-out", false)(result));
+});
+
+test("a pause for the rate of a sender is no lack of progress", async (t) => {
+  const [from, to] = await openPair("raknet");
+  const pass = mockTime(t);
+  const sending = sendFiles(from.connection, [{ path: "big", content: bytesOf(2_000) }], { maxBytesPerSecond: 100, timeoutMs: 1_000 });
+  let isDone = false;
+  const reading = readAll(receiveFiles(to.connection)).then(() => (isDone = true));
+  for (let passed = 0; !isDone; passed += 50) {
+    assert.ok(passed < 60_000, "it does not end");
+    await pass(50);
+  }
+  await Promise.all([reading, sending]);
+});
+
 test("both sides can end a transfer, and are told", async () => {
   const [from, to] = await openPair("raknet");
   const controllers = [new AbortController(), new AbortController()];
@@ -481,6 +541,7 @@ test("what cannot be transferred is an error at once", async () => {
   const file = { path: "a", content: new Uint8Array(1) };
   await assert.rejects(sendFiles(connection, [file, file]), fails("bad-option", /same path/));
   await assert.rejects(sendFiles(connection, [], { chunkBytes: 100 }), fails("bad-option", /chunkBytes/));
+  await assert.rejects(sendFiles(connection, [], { timeoutMs: 0 }), fails("bad-option", /timeoutMs/));
   await assert.rejects(sendFiles(connection, [], { maxBytesPerSecond: 0 }), fails("bad-option", /maxBytesPerSecond/));
   assert.throws(() => receiveFiles(connection, { maxBytesPerSecond: 0.5 }), fails("bad-option", /maxBytesPerSecond/));
   assert.throws(() => receiveFiles(connection, { window: 0 }), fails("bad-option", /window/));

@@ -1,6 +1,6 @@
 /** Opens connections. */
 
-import { PeerConnection } from "./connection.js";
+import type { PeerConnection } from "./connection.js";
 import { withDeadline } from "./deadline.js";
 import { RakwireError } from "./errors.js";
 import { DEFAULT_TIMEOUT_MS, readSettings } from "./options.js";
@@ -14,16 +14,22 @@ import type { Loaded, Wasm } from "./wasm.js";
 
 /** Makes a peer of a connection. */
 type CreatePeer = (rust: Loaded, settings: PeerSettings) => Peer;
+/** Makes a connection, which starts to open. */
+type ConnectionClass<C extends PeerConnection> = new (open: (owner: SessionOwner) => SessionLike) => C;
 
-/** Opens a connection with the WebAssembly of an entry and the peers that a function makes. The entry may have one protocol `only`. */
+/**
+ * Opens a connection with the WebAssembly of an entry, of its class, and with the peers that a function makes. The entry may have one
+ * protocol `only`.
+ */
 export async function connectWith(
   wasm: Wasm,
+  Connection: ConnectionClass<PeerConnection>,
   create: CreatePeer,
   only: Protocol | undefined,
   url: string | URL,
   options: ConnectOptions,
 ): Promise<Connection> {
-  return openWith(wasm, readSettings(url, options, only), options, PeerConnection, create);
+  return openWith(wasm, readSettings(url, options, only), options, Connection, create);
 }
 
 /** Opens a connection of this class, with the peers that a function makes. */
@@ -31,7 +37,7 @@ export async function openWith<C extends PeerConnection>(
   wasm: Wasm,
   settings: SessionSettings,
   options: ConnectOptions,
-  Connection: new (open: (owner: SessionOwner) => SessionLike) => C,
+  Connection: ConnectionClass<C>,
   create: CreatePeer,
 ): Promise<C> {
   const { signal, timeoutMs = DEFAULT_TIMEOUT_MS, worker } = options;

@@ -2,6 +2,7 @@
 
 import packed from "../pkg/game-protocol.js";
 import { connectWith } from "./connect.js";
+import { PeerConnection } from "./connection.js";
 import { inflate } from "./inflate.js";
 import { createGamePeer } from "./peer.js";
 import type { Connection, ConnectOptions } from "./types.js";
@@ -18,5 +19,5 @@ const wasm = /* @__PURE__ */ new Wasm(() => inflate(packed));
  * @throws RakwireError whose `code` and `message` name the cause, or the reason of `options.signal`.
  */
 export function connect(url: string | URL, options: ConnectOptions = {}): Promise<Connection> {
-  return connectWith(wasm, createGamePeer, "game", url, options);
+  return connectWith(wasm, PeerConnection, createGamePeer, "game", url, options);
 }

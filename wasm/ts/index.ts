@@ -1,6 +1,7 @@
 /** RakNet and the Game Protocol in browsers and Node, with the WebAssembly inside. */
 
 import packed from "../pkg/rakwire.js";
+import { CheckedConnection } from "./checked-connection.js";
 import { connectWith } from "./connect.js";
 import { inflate } from "./inflate.js";
 import { createPeer } from "./raknet-peer.js";
@@ -19,5 +20,5 @@ const wasm = /* @__PURE__ */ new Wasm(() => inflate(packed));
  * @throws RakwireError whose `code` and `message` name the cause, or the reason of `options.signal`.
  */
 export function connect(url: string | URL, options: ConnectOptions = {}): Promise<Connection> {
-  return connectWith(wasm, createPeer, undefined, url, options);
+  return connectWith(wasm, CheckedConnection, createPeer, undefined, url, options);
 }

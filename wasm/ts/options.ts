@@ -63,11 +63,19 @@ const CONNECT_OPTIONS = [
   "worker",
 ];
 
-/** Refuses options that there are not: a wrong name would be left out of account. */
-export function checkNames(options: object, known: readonly string[]): void {
-  const unknown = Object.keys(options).find((name) => !known.includes(name));
-  if (unknown !== undefined) {
-    throw new RakwireError("bad-option", `there is no option ${unknown}; there are ${known.join(", ")}`);
+/** The options of messages and of waits, by what is called with them. */
+export const WAIT_OPTIONS = ["signal"];
+export const SEND_OPTIONS = ["reliability", "channel", "priority"];
+export const RECEIPT_OPTIONS = /* @__PURE__ */ SEND_OPTIONS.concat(WAIT_OPTIONS);
+export const READY_OPTIONS = /* @__PURE__ */ RECEIPT_OPTIONS.concat("length");
+export const STATS_OPTIONS = /* @__PURE__ */ WAIT_OPTIONS.concat("intervalMs");
+
+/** Refuses options that there are not: a wrong name would be left out of account. It allocates nothing, as messages have options. */
+export function checkNames(options: object | undefined, known: readonly string[]): void {
+  for (const name in options) {
+    if (Object.hasOwn(options, name) && !known.includes(name)) {
+      throw new RakwireError("bad-option", `there is no option ${name}; there are ${known.join(", ")}`);
+    }
   }
 }
 
@@ -144,7 +152,9 @@ export function readBytes(name: string, given: string | Uint8Array = "", most: n
   return bytes;
 }
 
-export function readMemory({ blocks, blockSize }: MemoryOptions = {}): MemoryOptions {
+export function readMemory(memory: MemoryOptions = {}): MemoryOptions {
+  const { blocks, blockSize } = memory;
+  checkNames(memory, ["blocks", "blockSize"]);
   return {
     ...(blocks !== undefined && { blocks: readInteger("memory.blocks", blocks, 4, MAX_BLOCKS) }),
     ...(blockSize !== undefined && { blockSize: readInteger("memory.blockSize", blockSize, 32, MAX_BLOCK_SIZE) }),

@@ -1,5 +1,6 @@
 /** Both protocols, with the WebAssembly from elsewhere: any of the files that the package contains. */
 
+import { CheckedConnection } from "./checked-connection.js";
 import { connectWith } from "./connect.js";
 import { createPeer } from "./raknet-peer.js";
 import type { Connection, ConnectOptions, WasmSource } from "./types.js";
@@ -26,5 +27,5 @@ export async function init(source: WasmSource | Promise<WasmSource>): Promise<vo
  * @throws RakwireError whose `code` and `message` name the cause, or the reason of `options.signal`.
  */
 export function connect(url: string | URL, options: ConnectOptions = {}): Promise<Connection> {
-  return connectWith(wasm, createPeer, undefined, url, options);
+  return connectWith(wasm, CheckedConnection, createPeer, undefined, url, options);
 }

@@ -3,6 +3,7 @@
 import { createHash, randomBytes } from "node:crypto";
 
 import { RakwireError } from "./errors.js";
+import { checkNames } from "./options.js";
 import { SALT, seal } from "./security/seal.js";
 import { KEY, KEY_HASH, PREFIXES, readKey, toText } from "./security/text.js";
 
@@ -48,6 +49,7 @@ export function createTokenKey(): string {
  * @throws RakwireError with the code `bad-option`.
  */
 export function createToken(options: TokenOptions): string {
+  checkNames(options, ["key", "userId", "expires", "servers", "clientKey", "userData"]);
   const servers = readServers(options.servers);
   const expires = readExpiry(options.expires);
   const sealed = seal(readKey("key", PREFIXES.tokenKey, options.key), randomBytes(SALT), {

@@ -1,7 +1,7 @@
 /** The functions of the other peer, and those that it may call. */
 
 import { notConnected, RakwireError } from "../errors.js";
-import { MAX_TIMEOUT_MS, readInteger } from "../options.js";
+import { checkNames, MAX_TIMEOUT_MS, readInteger, RECEIPT_OPTIONS, SEND_OPTIONS } from "../options.js";
 import { report } from "../plugin/report.js";
 import type { WaitingMessage } from "../plugin/send-queue.js";
 import { SendQueue } from "../plugin/send-queue.js";
@@ -94,7 +94,9 @@ export class RemoteCalls<S extends CallSchema> {
   readonly #stats = { calls: 0, signals: 0, refused: 0, busy: 0, malformed: 0, unexpected: 0, mismatched: 0 };
 
   /** @throws RakwireError with the code `bad-option`. */
-  constructor(connection: Connection, schema: S, { maxCalls = MAX_CALLS, maxBytes = MAX_BYTES }: CallLimits = {}) {
+  constructor(connection: Connection, schema: S, limits: CallLimits = {}) {
+    const { maxCalls = MAX_CALLS, maxBytes = MAX_BYTES } = limits;
+    checkNames(limits, ["maxCalls", "maxBytes"]);
     this.#functions = readNames(schema.functions);
     this.#signals = readNames(schema.signals);
     this.#maxCalls = readInteger("maxCalls", maxCalls, 1, MOST_CALLS);
@@ -116,6 +118,7 @@ export class RemoteCalls<S extends CallSchema> {
    */
   async call<N extends FunctionName<S>>(name: N, value: Arguments<S, N>, options: CallOptions = {}): Promise<Answer<S, N>> {
     const { timeoutMs = TIMEOUT_MS, signal, ...delivery } = options;
+    checkNames(options, [...RECEIPT_OPTIONS, "timeoutMs"]);
     readInteger("timeoutMs", timeoutMs, 0, MAX_TIMEOUT_MS);
     signal?.throwIfAborted();
     const schema = known(this.#functions, name);
@@ -143,6 +146,7 @@ export class RemoteCalls<S extends CallSchema> {
    * @throws RakwireError with the code `too-many-calls`, `too-long`, `bad-option` or `not-connected`.
    */
   signal<N extends SignalName<S>>(name: N, value: SignalValue<S, N>, delivery: SendOptions = {}): void {
+    checkNames(delivery, SEND_OPTIONS);
     const schema = known(this.#signals, name);
     this.#checkRoom(this.#outgoing.length);
     const bytes = this.#encode({ kind: "signal", name, payload: packed(name, schema, value) });

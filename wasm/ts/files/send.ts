@@ -1,7 +1,7 @@
 /** The side that has the files. */
 
 import { notConnected, RakwireError } from "../errors.js";
-import { readInteger } from "../options.js";
+import { MAX_TIMEOUT_MS, readInteger } from "../options.js";
 import { SendQueue } from "../plugin/send-queue.js";
 import { attachUntilEnd } from "../plugin/until-end.js";
 import type { Connection, Message, SendOptions } from "../types.js";
@@ -9,6 +9,7 @@ import type { WaitOptions } from "../waits.js";
 import { deferred } from "../waits.js";
 import { codeOfReason, reasonOfCode, TransferError } from "./failure.js";
 import { sizeOf, slices, sliceOf } from "./incoming-file.js";
+import { checkTransfer } from "./options.js";
 import { Pacer } from "./pacer.js";
 import { checkPath, comparePaths } from "./path.js";
 import { Sha256 } from "./sha256.js";
@@ -24,6 +25,7 @@ const MOST_WINDOW = 0xffff - 1;
 /** A page without entries, and an entry without its path. */
 const PAGE_HEADER = 28;
 const ENTRY = 41;
+const TIMEOUT_MS = 120_000;
 
 /** A file to be sent. */
 export interface SentFile {
@@ -34,6 +36,12 @@ export interface SentFile {
 
 /** How files are sent. */
 export interface SendFilesOptions extends WaitOptions {
+  /**
+   * How long the transfer may make no progress: the receiver asks for nothing, there is no room for a reply, and no bytes of a file can
+   * be read. It is no limit of the whole transfer, and pauses for `maxBytesPerSecond` do not count. A receiver that reads slowly asks for
+   * nothing meanwhile. Default 120,000.
+   */
+  timeoutMs?: number;
   /** How many requests may be under way. Default 32. */
   window?: number;
   /** How many bytes may be asked for at once. Default 32 KiB. */
@@ -57,7 +65,8 @@ interface SourceFile extends Entry {
  * Lets the other peer fetch files, and resolves when it says that it has what it wants. Each file is read once before, for its
  * SHA-256; requests wait meanwhile.
  *
- * @throws RakwireError with the code `bad-option` or `not-connected`, a {@link TransferError}, or the reason of the signal.
+ * @throws RakwireError with the code `bad-option` or `not-connected`, a {@link TransferError}, such as that with the reason `timed-out`
+ * after {@link SendFilesOptions.timeoutMs} without progress, or the reason of the signal.
  */
 export async function sendFiles(connection: Connection, files: Iterable<SentFile>, options: SendFilesOptions = {}): Promise<void> {
   const sender = new Sender(connection, options);
@@ -82,8 +91,12 @@ class Sender {
   #isOver = false;
   #total = 0;
   #sent = 0;
+  readonly #timeoutMs: number;
+  #timer: ReturnType<typeof setTimeout> | undefined;
 
   constructor(connection: Connection, options: SendFilesOptions) {
+    checkTransfer(options);
+    this.#timeoutMs = readInteger("timeoutMs", options.timeoutMs ?? TIMEOUT_MS, 1, MAX_TIMEOUT_MS);
     this.#window = readInteger("window", options.window ?? WINDOW, 1, MOST_WINDOW);
     this.#pacer = new Pacer(options.maxBytesPerSecond, () => void this.#reply());
     this.#chunk = this.#pacer.chunk(readInteger("chunkBytes", options.chunkBytes ?? CHUNK, LEAST_CHUNK, MOST_CHUNK), LEAST_CHUNK);
@@ -102,6 +115,7 @@ class Sender {
   }
 
   async run(files: readonly SentFile[]): Promise<void> {
+    this.#progress();
     this.#readFiles(files).then(
       (read) => {
         this.#files = read;
@@ -123,6 +137,7 @@ class Sender {
     for (const { path, content } of named) {
       const hash = new Sha256();
       for await (const bytes of slices(content, sizeOf(content))) {
+        this.#progress();
         hash.update(bytes);
       }
       read.push({ path, content, size: sizeOf(content), digest: hash.finish() });
@@ -132,6 +147,9 @@ class Sender {
 
   #onMessage(bytes: Uint8Array): void {
     const request = decodeRequest(bytes);
+    if (request !== undefined) {
+      this.#progress();
+    }
     switch (request?.kind) {
       case "list":
       case "read":
@@ -155,6 +173,7 @@ class Sender {
       return;
     }
     this.#isReplying = true;
+    this.#progress();
     try {
       for (let request = this.#requests[0]; request !== undefined && !this.#isOver && this.#pacer.isReady(); request = this.#requests[0]) {
         const reply = await this.#replyTo(request, this.#files);
@@ -162,6 +181,7 @@ class Sender {
           return;
         }
         await this.#send(reply);
+        this.#progress();
         this.#requests.shift();
         if (reply.kind === "data") {
           this.#sent += reply.bytes.length;
@@ -172,6 +192,10 @@ class Sender {
       this.#fail(error instanceof TransferError ? error.reason : "storage", error);
     }
     this.#isReplying = false;
+    if (this.#requests.length > 0) {
+      // The rest has to wait for its time.
+      clearTimeout(this.#timer);
+    }
   }
 
   async #replyTo(request: Request, files: readonly SourceFile[]): Promise<Reply> {
@@ -223,20 +247,28 @@ class Sender {
     }
   }
 
-  /** Ends the transfer, and tells the receiver why. */
+  /** From now on the time runs in which something has to happen again. */
+  #progress(): void {
+    clearTimeout(this.#timer);
+    if (!this.#isOver) {
+      this.#timer = setTimeout(() => this.#fail("timed-out"), this.#timeoutMs);
+    }
+  }
+
+  /** Ends the transfer, and tells the receiver why as soon as there is room, for which the caller does not wait. */
   #fail(reason: TransferError["reason"], error: unknown = new TransferError(reason)): void {
     if (!this.#isOver) {
-      this.#isOver = true;
+      this.#end(error);
       this.#outgoing.clear();
-      const done = (): void => this.#end(error);
       const bytes = encodeReply({ kind: "failed", code: codeOfReason(reason) });
-      this.#outgoing.push({ bytes, options: this.#options.delivery ?? {}, onSent: done, onFailed: done });
+      this.#outgoing.push({ bytes, options: this.#options.delivery ?? {}, onFailed: () => undefined });
     }
   }
 
   #end(error?: unknown): void {
     this.#isOver = true;
     this.#pacer.stop();
+    clearTimeout(this.#timer);
     this.#requests = [];
     if (error === undefined) {
       this.#ended.resolve();

@@ -12,6 +12,7 @@ import { codeOfReason, reasonOfCode, TransferError } from "./failure.js";
 import type { PresentBytes } from "./incoming-file.js";
 import { IncomingFile } from "./incoming-file.js";
 import { Manifest } from "./manifest.js";
+import { checkTransfer } from "./options.js";
 import { Pacer } from "./pacer.js";
 import type { Page, Request } from "./wire.js";
 import { decodeReply, encodeRequest, REPLY_ID } from "./wire.js";
@@ -140,6 +141,7 @@ class Transfer implements FileTransfer {
   #done = { files: 0, bytes: 0, received: 0, unchanged: 0 };
 
   constructor(connection: Connection, options: ReceiveOptions) {
+    checkTransfer(options, "maxFiles", "maxBytes", "maxFileBytes", "present");
     const { maxFiles = MAX_FILES, maxBytes = MAX_BYTES, maxFileBytes = maxBytes, signal } = options;
     this.#manifest = new Manifest({
       maxFiles: readInteger("maxFiles", maxFiles, 0, 0xffff_ffff),

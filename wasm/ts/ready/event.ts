@@ -1,5 +1,6 @@
 /** One event, as this peer knows it. */
 
+import { checkNames, WAIT_OPTIONS } from "../options.js";
 import type { SendQueue } from "../plugin/send-queue.js";
 import type { Connection, SendOptions } from "../types.js";
 import type { WaitOptions } from "../waits.js";
@@ -51,7 +52,9 @@ export class ReadyEvent {
   }
 
   /** Resolves when the event is completed; at once if it is. */
-  async whenCompleted({ signal }: WaitOptions = {}): Promise<void> {
+  async whenCompleted(options: WaitOptions = {}): Promise<void> {
+    const { signal } = options;
+    checkNames(options, WAIT_OPTIONS);
     signal?.throwIfAborted();
     return this.isCompleted ? undefined : this.#waits.add(signal).promise;
   }

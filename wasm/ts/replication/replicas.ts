@@ -3,7 +3,7 @@
 import { BitReader } from "../codec/bits.js";
 import { CodecError } from "../codec/error.js";
 import { RakwireError } from "../errors.js";
-import { readInteger } from "../options.js";
+import { checkNames, readInteger } from "../options.js";
 import { report } from "../plugin/report.js";
 import { attachUntilEnd } from "../plugin/until-end.js";
 import type { Connection, Message, SendOptions } from "../types.js";
@@ -88,7 +88,9 @@ export class Replicas<C extends EntityClasses, H = unknown> {
   #number = 0;
 
   /** @throws RakwireError with the code `bad-option`. */
-  constructor({ classes, maxEntities = MAX_ENTITIES, maxBytes = MAX_BYTES }: ReplicasOptions<C>) {
+  constructor(options: ReplicasOptions<C>) {
+    const { classes, maxEntities = MAX_ENTITIES, maxBytes = MAX_BYTES } = options;
+    checkNames(options, ["classes", "maxEntities", "maxBytes"]);
     this.#maxBytes = readInteger("maxBytes", maxBytes, 1, MOST_BYTES);
     this.#classes = readClasses(classes, maxBytes);
     this.#fingerprint = fingerprintOf(this.#classes);

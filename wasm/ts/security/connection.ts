@@ -1,11 +1,11 @@
 /** The secure connection of an application. */
 
-import { PeerConnection } from "../connection.js";
+import { CheckedConnection } from "../checked-connection.js";
 import { RakwireError } from "../errors.js";
 import { KEY, PREFIXES, toText } from "./text.js";
 import type { KnownServer, SecureConnection } from "./types.js";
 
-export class SecurePeerConnection extends PeerConnection implements SecureConnection {
+export class SecurePeerConnection extends CheckedConnection implements SecureConnection {
   /** Set by the constructor of the base at the earliest, hence without a value here. */
   declare securePeer: KnownServer;
 

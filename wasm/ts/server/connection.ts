@@ -1,6 +1,6 @@
 /** A connection that a client has opened. */
 
-import { PeerConnection } from "../connection.js";
+import { CheckedConnection } from "../checked-connection.js";
 import type { SessionLike, SessionOwner } from "../session.js";
 import type { ServerConnection } from "./types.js";
 
@@ -10,7 +10,7 @@ import type { ServerConnection } from "./types.js";
  */
 const MAX_QUEUED_BYTES = 1024 * 1024;
 
-export class AcceptedConnection extends PeerConnection implements ServerConnection {
+export class AcceptedConnection extends CheckedConnection implements ServerConnection {
   readonly remoteAddress: string;
   readonly clientGuid: bigint;
 

@@ -3,6 +3,7 @@
 import { ASYNC_DISPOSE } from "../dispose.js";
 import { RakwireError } from "../errors.js";
 import { Loop } from "../loop.js";
+import { checkNames, SEND_OPTIONS, WAIT_OPTIONS } from "../options.js";
 import { guarded } from "../plugin/report.js";
 import type { LoopCallbacks, SessionLoop, SessionSettings } from "../session.js";
 import { Session } from "../session.js";
@@ -74,8 +75,9 @@ export class UdpServer implements Server {
     socket.listen((datagram) => this.#onDatagram(datagram), (error) => this.#fail(error));
   }
 
-  async accept({ signal }: WaitOptions = {}): Promise<ServerConnection | undefined> {
-    const waits = this.#accepting.add(signal);
+  async accept(options: WaitOptions = {}): Promise<ServerConnection | undefined> {
+    checkNames(options, WAIT_OPTIONS);
+    const waits = this.#accepting.add(options.signal);
     this.#giveOut();
     return waits.promise;
   }
@@ -90,7 +92,9 @@ export class UdpServer implements Server {
     return [...this.#entries.values()].map(({ connection }) => connection);
   }
 
-  broadcast(bytes: Uint8Array, { except, ...options }: BroadcastOptions = {}): Broadcast {
+  broadcast(bytes: Uint8Array, broadcastOptions: BroadcastOptions = {}): Broadcast {
+    const { except, ...options } = broadcastOptions;
+    checkNames(options, SEND_OPTIONS);
     let sent = 0;
     const refused: ServerConnection[] = [];
     for (const connection of this.connections()) {
@@ -121,7 +125,9 @@ export class UdpServer implements Server {
     };
   }
 
-  async close({ signal }: WaitOptions = {}): Promise<void> {
+  async close(options: WaitOptions = {}): Promise<void> {
+    const { signal } = options;
+    checkNames(options, WAIT_OPTIONS);
     if (!this.#isClosing) {
       this.#isClosing = true;
       void this.#closeAll().then(() => this.#end());

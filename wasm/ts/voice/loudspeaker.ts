@@ -1,10 +1,11 @@
 /** From the peers of a voice to a loudspeaker: decoded by WebCodecs, mixed and played by an audio worklet. */
 
 import { RakwireError } from "../errors.js";
+import { checkNames } from "../options.js";
 import type { Connection } from "../types.js";
 import { SAMPLE_RATE } from "./format.js";
 import type { WorkletOptions } from "./platform.js";
-import { createContext, loadWorklet, OPUS, requireCodec, start } from "./platform.js";
+import { createContext, loadWorklet, OPUS, requireCodec, start, WORKLET_OPTIONS } from "./platform.js";
 import type { LoudspeakerStats } from "./speaker-sound.js";
 import { SpeakerSound } from "./speaker-sound.js";
 import type { Voice } from "./voice.js";
@@ -30,6 +31,7 @@ export interface Loudspeaker {
  * @throws RakwireError with the code `voice-unavailable` or `bad-option`.
  */
 export async function openLoudspeaker(voice: Voice, options: LoudspeakerOptions = {}): Promise<Loudspeaker> {
+  checkNames(options, [...WORKLET_OPTIONS, "destination"]);
   await requireCodec("AudioDecoder", globalThis.AudioDecoder, OPUS);
   const { destination } = options;
   if (destination !== undefined && destination.context.sampleRate !== SAMPLE_RATE) {

@@ -1,12 +1,12 @@
 /** From a microphone to the peers of a voice: frames of Opus by WebCodecs. */
 
 import { fromThrown, RakwireError } from "../errors.js";
-import { readInteger } from "../options.js";
+import { checkNames, readInteger } from "../options.js";
 import { capture } from "./capture.js";
 import { FRAME_MICROS, FRAME_MS, SAMPLE_RATE } from "./format.js";
 import { Framer } from "./framer.js";
 import type { WorkletOptions } from "./platform.js";
-import { OPUS, requireCodec } from "./platform.js";
+import { OPUS, requireCodec, WORKLET_OPTIONS } from "./platform.js";
 import type { Voice } from "./voice.js";
 
 /** Bits a second that speech takes, as the native encoder has them. */
@@ -55,10 +55,11 @@ export interface Microphone {
 /**
  * Records, and sends what is said by `voice`.
  *
- * @throws RakwireError with the code `voice-unavailable`, `microphone-unavailable` or `microphone-refused`.
+ * @throws RakwireError with the code `bad-option`, `voice-unavailable`, `microphone-unavailable` or `microphone-refused`.
  */
 export async function openMicrophone(voice: Voice, options: MicrophoneOptions = {}): Promise<Microphone> {
   const { bitsPerSecond = 24_000, isPushToTalk = false } = options;
+  checkNames(options, [...WORKLET_OPTIONS, "bitsPerSecond", "isPushToTalk", "constraints", "track"]);
   const bitrate = readInteger("bitsPerSecond", bitsPerSecond, LEAST_BITS, MOST_BITS);
   await requireCodec("AudioEncoder", globalThis.AudioEncoder, encoderConfig(SAMPLE_RATE, bitrate));
   const track = options.track ?? (await record(options.constraints));

@@ -13,6 +13,9 @@ export interface WorkletOptions {
   workletUrl?: string | URL;
 }
 
+/** The names of {@link WorkletOptions}. */
+export const WORKLET_OPTIONS = ["workletUrl"];
+
 interface Support {
   readonly supported?: boolean;
 }

@@ -2,7 +2,7 @@
 
 import { RakwireError } from "../errors.js";
 import { FIRST_FREE_ID } from "../ids.js";
-import { readInteger } from "../options.js";
+import { checkNames, readInteger } from "../options.js";
 import { attachUntilEnd } from "../plugin/until-end.js";
 import type { Connection, Message, SendOptions } from "../types.js";
 import { FRAME_MICROS } from "./format.js";
@@ -74,7 +74,9 @@ export class Voice {
    *
    * @throws RakwireError with the code `bad-option`.
    */
-  constructor({ id, channel = 31, maxDelayMs = 200 }: VoiceOptions, clock: () => number = () => performance.now()) {
+  constructor(options: VoiceOptions, clock: () => number = () => performance.now()) {
+    const { id, channel = 31, maxDelayMs = 200 } = options;
+    checkNames(options, ["id", "channel", "maxDelayMs"]);
     this.#id = readInteger("id", id, FIRST_FREE_ID, 255);
     this.#delivery = { reliability: "unreliable-sequenced", channel: readInteger("channel", channel, 0, 31) };
     this.#maxDelay = readInteger("maxDelayMs", maxDelayMs, 0, MAX_DELAY_MS) * 1_000;
