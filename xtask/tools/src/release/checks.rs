@@ -6,7 +6,8 @@ use serde_json::Value;
 use crate::package::Published;
 use xtask::shell::Shell;
 
-pub(super) const NPM_MANIFEST: &str = "wasm/package.json";
+/// The manifests of the npm packages.
+pub(super) const NPM_MANIFESTS: [&str; 2] = ["wasm/package.json", "web/create/package.json"];
 
 /// The address of the repository that all packages name.
 #[derive(Debug, PartialEq, Eq)]
@@ -42,12 +43,12 @@ pub(super) fn repository(packages: &[Published]) -> Result<Repository> {
     Ok(Repository(first.to_owned()))
 }
 
-/// Checks what the npm package says of itself.
-pub(super) fn npm(manifest: &str, version: &str, repository: &Repository) -> Result<()> {
-    let manifest = json(manifest, NPM_MANIFEST)?;
-    same(NPM_MANIFEST, "version", manifest.get("version"), version)?;
+/// Checks what an npm package says of itself in its manifest, the file `name`.
+pub(super) fn npm(name: &str, manifest: &str, version: &str, repository: &Repository) -> Result<()> {
+    let manifest = json(manifest, name)?;
+    same(name, "version", manifest.get("version"), version)?;
     let url = format!("git+{}.git", repository.0);
-    same(NPM_MANIFEST, "repository", manifest.pointer("/repository/url"), &url)
+    same(name, "repository", manifest.pointer("/repository/url"), &url)
 }
 
 /// Checks the version in the lock file of the npm package.
@@ -121,13 +122,14 @@ mod tests {
     }
 
     #[test]
-    fn the_npm_package_says_the_same_as_the_crates() {
+    fn an_npm_package_says_the_same_as_the_crates() {
+        const NAME: &str = "wasm/package.json";
         let repository = Repository("https://x/y".to_owned());
         let manifest = r#"{"version":"0.1.0","repository":{"url":"git+https://x/y.git"}}"#;
-        npm(manifest, "0.1.0", &repository).unwrap();
-        let error = npm(manifest, "0.2.0", &repository).unwrap_err().to_string();
+        npm(NAME, manifest, "0.1.0", &repository).unwrap();
+        let error = npm(NAME, manifest, "0.2.0", &repository).unwrap_err().to_string();
         assert_eq!(error, "the version in wasm/package.json is 0.1.0, not 0.2.0");
-        assert!(npm(r#"{"version":"0.1.0"}"#, "0.1.0", &repository).is_err());
+        assert!(npm(NAME, r#"{"version":"0.1.0"}"#, "0.1.0", &repository).is_err());
         npm_lock(r#"{"version":"0.1.0","packages":{"":{"version":"0.1.0"}}}"#, "0.1.0").unwrap();
         assert!(npm_lock(r#"{"version":"0.1.0","packages":{"":{"version":"0.0.9"}}}"#, "0.1.0").is_err());
     }

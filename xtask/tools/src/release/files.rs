@@ -1,5 +1,5 @@
-//! The files of a release for those without Rust: the npm package, the Debian package of the relay, and an archive with
-//! the tool and the relay, which need no library of the system. All lie in one folder, with their checksums.
+//! The files of a release for those without Rust: the npm package and the one that makes projects with it, the Debian package of the
+//! relay, and an archive with the tool and the relay, which need no library of the system. All lie in one folder, with their checksums.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,13 +18,15 @@ use xtask::shell::Shell;
 pub(super) const FOLDER: &str = "target/release-files";
 /// Where the Debian package is made.
 const DEBIAN_TREE: &str = "target/release-debian";
-/// The folder of the npm package.
-const NPM: &str = "wasm";
+/// The folders of the npm packages: that of the product, and `create-rakwire`.
+const NPM: [&str; 2] = ["wasm", "web/create"];
 const CHECKSUMS: &str = "SHA256SUMS";
 /// What an archive of programs has besides them.
 const BESIDES: [&str; 3] = ["LICENSE-APACHE", "LICENSE-MIT", "CHANGELOG.md"];
 /// What a project with the npm package runs.
 const HEAR: &str = include_str!("hear.mjs");
+/// What a project of `create-rakwire` has, besides its manifest.
+const PROJECT: [&str; 4] = ["index.html", "tsconfig.json", "src/main.ts", "src/net.ts"];
 /// The WebSocket that such a project gives to Node 20.
 const WEB_SOCKET: &str = "wasm/node_modules/ws";
 /// How long each step of the trial may take.
@@ -44,7 +46,9 @@ pub(super) fn make(shell: &Shell, version: &str) -> Result<()> {
     let folder = shell.path(FOLDER);
     fs::create_dir_all(&folder)?;
     remove_earlier(&folder)?;
-    shell.cmd_in(NPM, "npm", ["pack", "--silent", "--pack-destination", text(&folder)?]).run()?;
+    for package in NPM {
+        shell.cmd_in(package, "npm", ["pack", "--silent", "--pack-destination", text(&folder)?]).run()?;
+    }
     let debian = relay_package::build(shell, DEBIAN_TREE, &artifacts::fast_programs(shell)?.relay)?;
     fs::copy(&debian, folder.join(debian.file_name().context("the Debian package has no name")?))?;
     let name = archive(shell, &folder, version)?;
@@ -60,7 +64,8 @@ pub(super) fn make(shell: &Shell, version: &str) -> Result<()> {
 /// Removes what an earlier call made, and nothing that somebody else has put beside it.
 fn remove_earlier(folder: &Path) -> Result<()> {
     for name in listing(folder)? {
-        let is_made = name == CHECKSUMS || name.starts_with("rakwire-") && name.contains('.');
+        let is_ours = ["rakwire-", "create-rakwire-"].iter().any(|prefix| name.starts_with(prefix));
+        let is_made = name == CHECKSUMS || is_ours && name.contains('.');
         if is_made && folder.join(&name).is_file() {
             fs::remove_file(folder.join(name))?;
         }
@@ -110,7 +115,7 @@ fn listing(folder: &Path) -> Result<Vec<String>> {
 }
 
 /// Goes from the files to a message that comes back, in a folder outside of the repository: checksums, archive, a server,
-/// the relay, and a project in Node that installs the npm package.
+/// the relay, and a project in Node that installs the npm package. Another project is made as the guide says.
 fn try_out(shell: &Shell, folder: &Path, name: &str, version: &str) -> Result<()> {
     let trial = Trial::new()?;
     let script = format!(
@@ -119,12 +124,20 @@ fn try_out(shell: &Shell, folder: &Path, name: &str, version: &str) -> Result<()
         folder = text(folder)?,
         web_socket = text(&shell.path(WEB_SOCKET))?
     );
+    let create = format!(
+        "npx --yes --package ./create-rakwire-{version}.tgz create-rakwire my-game --package rakwire-{version}.tgz"
+    );
     fs::write(trial.0.join("package.json"), "{ \"private\": true }\n")?;
     fs::write(trial.0.join("hear.mjs"), HEAR)?;
     let done = shell.cmd("sh", ["-euc", &script]).limit(LIMIT).with(|command| {
         command.current_dir(&trial.0);
     });
     done.run()?;
+    let created = shell.cmd("sh", ["-euc", &create]).limit(LIMIT).with(|command| {
+        command.current_dir(&trial.0);
+    });
+    created.run()?;
+    is_project(&trial.0.join("my-game"), version)?;
     let said = shell.cmd(text(&trial.0.join("rakwire"))?, ["--version"]).output()?;
     if !said.stdout.contains(version) {
         bail!("the program `rakwire` of {version} says that it is {:?}", said.stdout);
@@ -143,6 +156,20 @@ fn try_out(shell: &Shell, folder: &Path, name: &str, version: &str) -> Result<()
     relay.check()?;
     if heard.stdout.trim() != "echo of 4 bytes" {
         bail!("a player with the files of the release heard {:?}", heard.stdout);
+    }
+    Ok(())
+}
+
+/// Fails for a folder that is no project with the packed npm package.
+fn is_project(folder: &Path, version: &str) -> Result<()> {
+    for file in PROJECT {
+        if !folder.join(file).is_file() {
+            bail!("a project of `create-rakwire` is without {file}");
+        }
+    }
+    let manifest = fs::read_to_string(folder.join("package.json"))?;
+    if !manifest.contains(&format!("rakwire-{version}.tgz")) {
+        bail!("a project of `create-rakwire` has another rakwire than that of the release:\n{manifest}");
     }
     Ok(())
 }

@@ -28,7 +28,9 @@ pub(crate) fn command(shell: &Shell, options: &Options) -> Result<()> {
     let packages = package::published(shell)?;
     let version = checks::version(&packages)?;
     let repository = checks::repository(&packages)?;
-    checks::npm(&shell.read(checks::NPM_MANIFEST)?, version, &repository)?;
+    for manifest in checks::NPM_MANIFESTS {
+        checks::npm(manifest, &shell.read(manifest)?, version, &repository)?;
+    }
     checks::npm_lock(&shell.read("wasm/package-lock.json")?, version)?;
     let changelog = shell.read("CHANGELOG.md")?;
     let date = changelog::date(&changelog, version)?;
@@ -36,7 +38,7 @@ pub(crate) fn command(shell: &Shell, options: &Options) -> Result<()> {
         bail!(
             "{} is a placeholder: set the repository in Cargo.toml and {}",
             repository.0,
-            checks::NPM_MANIFEST
+            checks::NPM_MANIFESTS.join(" and ")
         );
     }
     if date.is_none() && !options.dry_run {
@@ -69,9 +71,10 @@ pub(crate) fn command(shell: &Shell, options: &Options) -> Result<()> {
 /// The commands that upload everything, in their order: each crate after those that it needs, the tag last.
 fn uploads(packages: &[Published], version: &str) -> Vec<String> {
     let crates = packages.iter().map(|package| format!("cargo publish --package {}", package.name));
-    let npm = format!("npm publish {}/rakwire-{version}.tgz", files::FOLDER);
+    let npm = ["rakwire", "create-rakwire"]
+        .map(|name| format!("npm publish {}/{name}-{version}.tgz", files::FOLDER));
     let tag = format!(
         "git tag --annotate v{version} --message \"rakwire {version}\" && git push origin v{version}"
     );
-    crates.chain([npm, tag]).collect()
+    crates.chain(npm).chain([tag]).collect()
 }
