@@ -6,6 +6,8 @@ import { test } from "node:test";
 
 import { assertAccessible } from "./axe.mjs";
 import { openPage, SOFTWARE_WEBGL } from "./browser.mjs";
+import { Player } from "./game.mjs";
+import { startGame } from "./start-game.mjs";
 import { startEcho, startRelay } from "./support.mjs";
 
 const PAGE = fileURLToPath(new URL("../dist", import.meta.url));
@@ -14,6 +16,9 @@ const DEVICES = {
   desktop: { viewport: { width: 1_280, height: 800 } },
   phone: { viewport: { width: 360, height: 740 }, hasTouch: true, isMobile: true },
 };
+
+/** The other players of a game, a long list of them. */
+const OTHERS = 7;
 
 /** Waits until a page shows what it has to show. */
 const PAGES = {
@@ -32,6 +37,53 @@ function cutOff() {
     return element.scrollWidth > element.clientWidth + 1 && getComputedStyle(element).display !== "inline" ? true : left < -1 || right > innerWidth + 1;
   };
   return texts.filter(isCut).map(({ outerHTML }) => outerHTML.slice(0, 120));
+}
+
+/** Whether the players' card has what it has in a game. Some may have lost by now. */
+function isCardFull() {
+  return document.querySelectorAll("#players li").length > 2 && /B\/s/.test(document.querySelector("#numbers").textContent);
+}
+
+/** What lies over something else, of two that have a place in the window, or over the edge of that. */
+function overlapping() {
+  const placed = [...document.querySelectorAll(".bar, .card, #stick, #grab")].filter((element) => element.checkVisibility());
+  const boxes = placed.map((element) => [element, element.getBoundingClientRect()]);
+  const isOver = (one, other) => one.left < other.right && other.left < one.right && one.top < other.bottom && other.top < one.bottom;
+  const isOverEdge = ({ left, right, top, bottom }) => left < 0 || top < 0 || right > innerWidth || bottom > innerHeight;
+  const found = boxes.filter(([, box], index) => isOverEdge(box) || boxes.slice(index + 1).some(([, other]) => isOver(box, other)));
+  return found.map(([{ outerHTML }]) => outerHTML.slice(0, 120));
+}
+
+/** What lies over the own player, over its hearts or over its name, which are as high as another one and a half of its kind. */
+function coveringTheOwnPlayer() {
+  const { scene, player, screenOf } = window.snowfight;
+  const own = scene.find(({ kind, owner }) => kind === "player" && owner === player);
+  const feet = screenOf(own);
+  const tile = screenOf({ ...own, x: own.x + 1 }).x - feet.x;
+  const isOver = (element) => {
+    const { left, right, top, bottom } = element.getBoundingClientRect();
+    return left < feet.x + tile / 2 && right > feet.x - tile / 2 && top < feet.y && bottom > feet.y - 2 * tile;
+  };
+  const above = [...document.querySelectorAll(".bar, .card, .touch > *")].filter((element) => element.checkVisibility());
+  return above.filter(isOver).map(({ outerHTML }) => outerHTML.slice(0, 120));
+}
+
+for (const [device, options] of Object.entries(DEVICES)) {
+  for (const colorScheme of ["light", "dark"]) {
+    test(`on a ${device}, ${colorScheme}, a player sees itself, nothing is cut off, and axe finds nothing`, async (t) => {
+      const url = await startGame(t, OTHERS);
+      const page = await openPage(t, { ...options, colorScheme, reducedMotion: "reduce" }, SOFTWARE_WEBGL);
+      await page.goto(`${url}?quality=low`);
+      await page.waitForFunction(() => document.body.dataset.drawn === "yes");
+      const player = new Player(page);
+      await player.join("game");
+      await player.until(isCardFull, "shows others, and how the world comes");
+      assert.deepEqual(await page.evaluate(coveringTheOwnPlayer), []);
+      assert.deepEqual(await page.evaluate(overlapping), []);
+      assert.deepEqual(await page.evaluate(cutOff), []);
+      await assertAccessible(page, "while playing");
+    });
+  }
 }
 
 for (const [device, options] of Object.entries(DEVICES)) {

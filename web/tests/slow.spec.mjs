@@ -1,26 +1,15 @@
 // A slow machine joins the game all the same: the connection waits neither for what draws nor for the drawing.
 
 import assert from "node:assert/strict";
-import { dirname, join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { test } from "node:test";
 
 import { openPage, SOFTWARE_WEBGL } from "./browser.mjs";
 import { byId, Player } from "./game.mjs";
-import { program, start, startRelay } from "./support.mjs";
+import { startGame } from "./start-game.mjs";
 
-const PAGE = fileURLToPath(new URL("../dist", import.meta.url));
 const SMALL = { viewport: { width: 360, height: 480 } };
 /** What draws comes in scripts of its own, once the game can be joined. */
 const DRAWING = /\/assets\/.*All-[^/]*\.js$/;
-
-/** The address of a game with one bot, as a page of its relay. */
-async function startGame(t) {
-  const path = join(dirname(program("RAKWIRE_BIN", "Build all with `cargo build --workspace --bins --examples`.")), "snowfight-server");
-  const game = await start(t, "snowfight-server", path, ["--listen", "127.0.0.1:0", "--listen-raknet", "127.0.0.1:0", "--bots", "1"], /listening on (\S+) and/);
-  const relay = await startRelay(t, { snowfight: game.address }, "--serve", PAGE);
-  return `http://${relay.address}/`;
-}
 
 test("a player joins before anything is there that draws", async (t) => {
   const url = await startGame(t);
