@@ -3,7 +3,7 @@
 
 import { readFile } from "node:fs/promises";
 
-import { PeerConnection } from "../dist/connection.js";
+import { CheckedConnection } from "../dist/checked-connection.js";
 import { instantiate } from "../dist/instance.js";
 import { createPeer } from "../dist/raknet-peer.js";
 import { ServerPeers } from "../dist/server/peers.js";
@@ -117,7 +117,7 @@ export async function openInMemory() {
     globalThis.queueMicrotask(() => events.onOpen());
     return { name: "udp", dropped: 0, hasRoom: true, bufferedAmount: 0, sendsAtOnce: true, send: (datagram) => forth.put(datagram), close: () => undefined };
   };
-  const client = new PeerConnection((owner) => new Session(createPeer(clientWasm, peerSettings), { ...peerSettings, transport: {} }, owner, open));
+  const client = new CheckedConnection((owner) => new Session(createPeer(clientWasm, peerSettings), { ...peerSettings, transport: {} }, owner, open));
   let [isOpen, accepted] = [false, undefined];
   client.opened.then(() => (isOpen = true));
   server.accept().then((connection) => (accepted = connection));
