@@ -1,9 +1,9 @@
 //! `rakwire facilitator`: brings peers behind routers together.
 
 mod clients;
+mod socket;
 
-use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,14 +12,14 @@ use clap::Args;
 use rakwire::endpoint::PluginHost;
 use rakwire::raknet::RakNet;
 use rakwire::wire::offline::{MAX_OUT_OF_BAND_DATA, Offline};
-use rakwire::wire::{MAX_DATAGRAM, Reader, Wire, Writer};
+use rakwire::wire::{Reader, Wire, Writer};
 use rakwire_native::endpoint::SharedHook;
 use rakwire_native::raknet::{Endpoint, Options};
 use rakwire_native::secure::{SecureRandom, ServerIdentity};
 use rakwire_native::{BindError, Capacity, CookiePolicy};
 use rakwire_plugins::nat::{Facilitator, Knock};
-use tokio::net::UdpSocket;
 
+use self::socket::{EMPTY, Socket};
 use crate::failure::{Failure, print};
 use crate::password::PasswordArguments;
 use crate::{host, keys};
@@ -46,7 +46,8 @@ pub(crate) struct Arguments {
     /// How many ports clients probe: 3 at least, and one more for each further attempt of a client within two minutes
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u16).range(3..=64))]
     probe_ports: u16,
-    /// How many pairs may have their datagrams forwarded at once, each by a port; of 256 KiB a second each
+    /// How many pairs may have their datagrams forwarded at once, each by a port; of 256 KiB a second each, in datagrams of up to
+    /// 2,048 bytes
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u16).range(0..=64))]
     forwarding_ports: u16,
     /// The maximum number of clients
@@ -61,9 +62,6 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "FILE")]
     secure: Option<PathBuf>,
 }
-
-/// A socket beside that of the endpoint, and its port.
-type SocketAt = (Arc<UdpSocket>, u16);
 
 pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
     // All ports are of one address.
@@ -110,10 +108,10 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
 async fn bind(
     listen: SocketAddr,
     options: Options,
-    probed: &[SocketAt],
-    forwarding: &[SocketAt],
+    probed: &[Arc<Socket>],
+    forwarding: &[Arc<Socket>],
 ) -> Result<(Endpoint, Plugin), Failure> {
-    let numbers = |ports: &[SocketAt]| ports.iter().map(|(_, port)| *port).collect::<Vec<u16>>();
+    let numbers = |ports: &[Arc<Socket>]| ports.iter().map(|socket| socket.port()).collect::<Vec<u16>>();
     let mut entropy = [0; 32];
     rakwire_native::system_random().map_err(host::no_entropy)?.fill(&mut entropy);
     let plugin = SharedHook::new(Facilitator::new(&numbers(probed), &numbers(forwarding), entropy));
@@ -124,45 +122,25 @@ async fn bind(
 }
 
 /// Sockets on the ports that follow that of the endpoint.
-async fn ports(listen: SocketAddr, first: u16, count: u16) -> Result<Vec<SocketAt>, Failure> {
+async fn ports(listen: SocketAddr, first: u16, count: u16) -> Result<Vec<Arc<Socket>>, Failure> {
     let mut ports = Vec::new();
     for at in 0..count {
         let mut address = listen;
         if address.port() != 0 {
             address.set_port(address.port() + first + at);
         }
-        let socket = UdpSocket::bind(address).await.and_then(|socket| {
-            let port = socket.local_addr()?.port();
-            Ok((Arc::new(socket), port))
-        });
         let failure =
             |source| host::bind_failure(&address.to_string(), &BindError::Socket { address, source });
-        ports.push(socket.map_err(failure)?);
+        ports.push(Arc::new(Socket::bind(address).await.map_err(failure)?));
     }
     Ok(ports)
 }
 
-/// The next datagram, with the address of its sender as the endpoint knows it: a socket for IPv6 hears IPv4 too.
-async fn receive(socket: &UdpSocket, buffer: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
-    let (length, from) = socket.recv_from(buffer).await?;
-    Ok((length, SocketAddr::new(from.ip().to_canonical(), from.port())))
-}
-
-async fn send(socket: &UdpSocket, datagram: &[u8], to: SocketAddr) -> io::Result<usize> {
-    let to = match (socket.local_addr()?, to.ip()) {
-        (SocketAddr::V6(_), IpAddr::V4(ip)) => SocketAddr::new(ip.to_ipv6_mapped().into(), to.port()),
-        _ => to,
-    };
-    socket.send_to(datagram, to).await
-}
-
 /// Takes the probes of a port.
-async fn hear((socket, _): SocketAt, endpoint: Endpoint, plugin: Plugin) {
-    let mut buffer = [0; MAX_DATAGRAM];
+async fn hear(socket: Arc<Socket>, endpoint: Endpoint, plugin: Plugin) {
+    let mut buffer = EMPTY;
     loop {
-        // An error is that of a datagram that was sent before, and of another port.
-        let Ok((length, from)) = receive(&socket, &mut buffer).await else { continue };
-        let datagram = buffer.get(..length).unwrap_or_default();
+        let (from, datagram) = socket.receive(&mut buffer).await;
         if let Ok(Offline::OutOfBand { data, .. }) = Offline::read(&mut Reader::new(datagram)) {
             plugin.with(|plugin| plugin.handle_probe(from, data));
             endpoint.wake();
@@ -171,33 +149,29 @@ async fn hear((socket, _): SocketAt, endpoint: Endpoint, plugin: Plugin) {
 }
 
 /// Passes on what arrives at a port.
-async fn forward((socket, port): SocketAt, endpoint: Endpoint, plugin: Plugin) {
-    let mut buffer = [0; MAX_DATAGRAM];
+async fn forward(socket: Arc<Socket>, endpoint: Endpoint, plugin: Plugin) {
+    let mut buffer = EMPTY;
     loop {
-        // An error is that of a datagram that was sent before, and of another port.
-        let Ok((length, from)) = receive(&socket, &mut buffer).await else { continue };
-        let datagram = buffer.get(..length).unwrap_or_default();
+        let (from, datagram) = socket.receive(&mut buffer).await;
         let now = endpoint.now();
-        if let Some(to) = plugin.with(|plugin| plugin.handle_forwarded(now, port, from, datagram)) {
-            // What the system does not take is lost, as any datagram may be.
-            let _ = send(&socket, datagram, to).await;
+        if let Some(to) = plugin.with(|plugin| plugin.handle_forwarded(now, socket.port(), from, datagram)) {
+            socket.send(datagram, to).await;
         }
     }
 }
 
 /// Knocks at clients, from ports to which they have not sent.
-async fn knock(probed: Vec<SocketAt>, endpoint: Endpoint, plugin: Plugin) {
+async fn knock(probed: Vec<Arc<Socket>>, endpoint: Endpoint, plugin: Plugin) {
     let mut ticks = tokio::time::interval(TICK);
     let guid = endpoint.guid();
     loop {
         ticks.tick().await;
         while let Some(Knock { port, to, payload }) = plugin.with(Facilitator::poll_knock) {
-            let Some((socket, _)) = probed.iter().find(|(_, own)| *own == port) else { continue };
+            let Some(socket) = probed.iter().find(|socket| socket.port() == port) else { continue };
             let mut buffer = [0; OUT_OF_BAND_HEAD + MAX_OUT_OF_BAND_DATA];
             let mut writer = Writer::new(&mut buffer);
             if (Offline::OutOfBand { guid, data: &payload }).write(&mut writer).is_ok() {
-                // What the system does not take is lost, as any datagram may be.
-                let _ = send(socket, writer.finish(), to).await;
+                socket.send(writer.finish(), to).await;
             }
         }
     }

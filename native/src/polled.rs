@@ -52,7 +52,7 @@ use rakwire::Machine;
 use rakwire::endpoint::{
     ConnectionId, ConnectionState, Event, Hook, Hooked, Peer, PeerStats, Protocol, Receipt, SendError,
 };
-use rakwire_udp::{allow_fragmentation, is_too_large, route, send_datagram};
+use rakwire_udp::{LONGEST_DATAGRAM, allow_fragmentation, canonical, is_too_large, route, send_datagram};
 
 use crate::bind_error::BindError;
 use crate::clock::{Clock, unix_time};
@@ -60,7 +60,7 @@ use crate::endpoint::{BoxedHook, Broadcast, ConnectError, Options, config_of_one
 use crate::huge_pages;
 use crate::interfaces;
 use crate::proxies::Proxies;
-use crate::socket::{LONGEST_DATAGRAM, bound, canonical};
+use crate::socket::bound;
 use crate::unreachable::{has_no_route, hear_errors, read_errors, receive_past_reports, send_past_reports};
 
 /// Datagrams that are handled before the answers are sent: fewer than the answers that the protocol keeps.

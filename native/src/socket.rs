@@ -1,7 +1,7 @@
 //! The UDP socket, which receives and sends several datagrams per call.
 
 use std::io::{self, IoSliceMut};
-use std::net::{SocketAddr, SocketAddrV6};
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -11,7 +11,7 @@ use quinn_udp::{BATCH_SIZE, RecvMeta, UdpSockRef, UdpSocketState};
 use rakwire::wire::offline::is_mtu_probe;
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 use rakwire_udp::is_too_large;
-use rakwire_udp::{ALWAYS_FITS, fragmenting_state, route, send_datagram};
+use rakwire_udp::{ALWAYS_FITS, LONGEST_DATAGRAM, canonical, fragmenting_state, route, send_datagram};
 use tokio::io::Interest;
 use tokio::net::{ToSocketAddrs, UdpSocket};
 
@@ -29,8 +29,6 @@ const BUFFER: usize = 65_535;
 const SYSTEM_BUFFER: usize = 4 << 20;
 /// How long to wait for a system whose buffer is full although the runtime took it for writable.
 const FULL_PAUSE: Duration = Duration::from_millis(1);
-/// Longer datagrams are not of either protocol; they are dropped and counted.
-pub(crate) const LONGEST_DATAGRAM: usize = 2_048;
 
 /// Whether a receive call takes as many datagrams as there is room for, so that fewer are all that have arrived. Elsewhere
 /// quinn-udp receives one at a time.
@@ -363,17 +361,6 @@ fn leave_out_control_messages(socket: &std::net::UdpSocket) {
     let _ = SockRef::from(socket).set_recv_tclass_v6(false);
 }
 
-/// The canonical form of an address: IPv4-mapped addresses become IPv4 addresses, and the flow label is removed.
-pub(crate) fn canonical(address: SocketAddr) -> SocketAddr {
-    match address {
-        SocketAddr::V4(_) => address,
-        SocketAddr::V6(v6) => match v6.ip().to_ipv4_mapped() {
-            Some(ip) => SocketAddr::new(ip.into(), v6.port()),
-            None => SocketAddrV6::new(*v6.ip(), v6.port(), 0, v6.scope_id()).into(),
-        },
-    }
-}
-
 /// The buffers of receive calls.
 #[derive(Debug)]
 pub(crate) struct Buffers {
@@ -451,13 +438,5 @@ mod tests {
         socket.io.send_to(&[1], closed).await.expect("room");
         assert_eq!(socket.unreachable().await, [closed]);
         socket.unwatch();
-    }
-
-    #[test]
-    fn addresses_are_canonical() {
-        let form = |text: &str| canonical(text.parse().expect("a literal address")).to_string();
-        assert_eq!(form("[::ffff:127.0.0.1]:5"), "127.0.0.1:5");
-        assert_eq!(form("127.0.0.1:5"), "127.0.0.1:5");
-        assert_eq!(form("[::1]:5"), "[::1]:5");
     }
 }

@@ -15,7 +15,7 @@ pub use portable_path::is_portable_path;
 pub use printable::printable;
 
 use std::io;
-use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::net::{IpAddr, SocketAddr, SocketAddrV6, UdpSocket};
 
 use quinn_udp::{UdpSockRef, UdpSocketState};
 use rakwire::wire::offline::is_mtu_probe;
@@ -32,6 +32,9 @@ const EMSGSIZE: i32 = 10_040;
 
 /// Bytes of a datagram that every path of IPv6 carries in one piece, whose links take 1,280 bytes at least (RFC 8200 section 5).
 pub const ALWAYS_FITS: usize = 1_280 - 48;
+
+/// Bytes of the longest datagram that sockets take. Longer ones are of neither protocol.
+pub const LONGEST_DATAGRAM: usize = 2_048;
 
 /// Returns whether the system refused a datagram because it is too large for the path.
 #[must_use]
@@ -53,6 +56,27 @@ pub fn route(local: SocketAddr, to: SocketAddr) -> SocketAddr {
     match (local, to.ip()) {
         (SocketAddr::V6(_), IpAddr::V4(ip)) => SocketAddr::new(ip.to_ipv6_mapped().into(), to.port()),
         _ => to,
+    }
+}
+
+/// Returns the canonical form of an address from which something came: IPv4-mapped addresses become IPv4 addresses, the flow label is
+/// removed, and the interface of a link-local address remains.
+///
+/// ```
+/// use rakwire_udp::canonical;
+///
+/// let address = |text: &str| text.parse().unwrap();
+/// assert_eq!(canonical(address("[::ffff:192.0.2.1]:9")), address("192.0.2.1:9"));
+/// assert_eq!(canonical(address("[fe80::1%2]:9")), address("[fe80::1%2]:9"));
+/// ```
+#[must_use]
+pub fn canonical(address: SocketAddr) -> SocketAddr {
+    match address {
+        SocketAddr::V4(_) => address,
+        SocketAddr::V6(v6) => match v6.ip().to_ipv4_mapped() {
+            Some(ip) => SocketAddr::new(ip.into(), v6.port()),
+            None => SocketAddrV6::new(*v6.ip(), v6.port(), 0, v6.scope_id()).into(),
+        },
     }
 }
 
@@ -206,5 +230,16 @@ mod tests {
         socket.set_nonblocking(true).unwrap();
         socket.recv(&mut [0; 1_200]).unwrap();
         assert!(!is_too_large(&socket.recv(&mut []).unwrap_err()));
+    }
+
+    #[test]
+    fn addresses_are_canonical() {
+        let form = |text: &str| canonical(text.parse().unwrap()).to_string();
+        assert_eq!(form("[::ffff:127.0.0.1]:5"), "127.0.0.1:5");
+        assert_eq!(form("127.0.0.1:5"), "127.0.0.1:5");
+        assert_eq!(form("[::1]:5"), "[::1]:5");
+        assert_eq!(form("[fe80::1%3]:5"), "[fe80::1%3]:5");
+        let labelled = SocketAddrV6::new(std::net::Ipv6Addr::LOCALHOST, 5, 0x000A_BCDE, 0);
+        assert_eq!(canonical(labelled.into()), "[::1]:5".parse().unwrap());
     }
 }

@@ -4,7 +4,10 @@ mod both_families;
 mod commands;
 mod decode;
 mod facilitator;
+mod forwarding;
 mod key_log;
+#[cfg(target_os = "linux")]
+mod links;
 mod log;
 #[cfg(target_os = "linux")]
 mod namespaces;

@@ -2,6 +2,7 @@
 
 use std::process::Output;
 
+use crate::forwarding;
 use crate::namespaces::Namespaces;
 use crate::support::{Server, text};
 
@@ -21,6 +22,16 @@ table inet fragments {
         type filter hook prerouting priority -450; policy accept;
         ip frag-off & 0x3fff != 0 drop
         exthdr frag exists drop
+    }
+}
+";
+
+/// Reports nothing of packets that are too large.
+const REPORTS_NOTHING: &str = "
+table ip reports {
+    chain leaving {
+        type filter hook output priority 0; policy accept;
+        icmp type destination-unreachable drop
     }
 }
 ";
@@ -58,10 +69,15 @@ impl Machines {
         }
     }
 
+    /// Gives a machine, or the router, rules of a firewall.
+    fn rule(&self, machine: Option<&str>, rules: &str) {
+        let output = self.namespaces.run_program(machine, &["nft", rules]);
+        assert!(output.status.success(), "{}", text(&output.stderr));
+    }
+
     /// Has a machine, or the router, pass no fragments.
     fn drop_fragments(&self, machine: Option<&str>) {
-        let output = self.namespaces.run_program(machine, &["nft", DROPS_FRAGMENTS]);
-        assert!(output.status.success(), "{}", text(&output.stderr));
+        self.rule(machine, DROPS_FRAGMENTS);
     }
 
     /// Sends large messages, with a line for each datagram on standard error.
@@ -153,4 +169,21 @@ fn large_messages_arrive_where_the_way_back_alone_is_narrower_and_drops_fragment
     for server in [IPV4, IPV6] {
         assert_echoed(&machines.send(server));
     }
+}
+
+/// Both peers are where the router passes on less than they send, and neither hears of it.
+#[test]
+fn a_facilitator_forwards_what_is_larger_than_the_path_from_there() {
+    let machines = Machines::new();
+    machines.narrow(1_400, &[TO_CLIENT[0]]);
+    machines.rule(None, REPORTS_NOTHING);
+    let listen = ["facilitator", "--listen", "10.71.2.2:61112", "--forwarding-ports", "1"];
+    let _facilitator = machines.namespaces.start(Some("server"), &listen, "listening on ");
+    let variable = format!("{}=10.71.2.2:61112", forwarding::FACILITATOR);
+    let this = std::env::current_exe().expect("a running program");
+    let this = this.to_str().expect("a path of text");
+    let command = ["env", &variable, this, "--exact", forwarding::TEST];
+    let output = machines.namespaces.run_program(Some("client"), &command);
+    let said = text(&output.stdout);
+    assert!(output.status.success() && said.contains(" 1 passed;"), "{said}{}", text(&output.stderr));
 }

@@ -82,6 +82,7 @@ mod watch;
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use rakwire_udp::canonical;
 use tokio::net::ToSocketAddrs;
 
 use self::shards::Shards;
@@ -90,7 +91,7 @@ use crate::bind_error::BindError;
 use crate::clock::Clock;
 use crate::interfaces;
 use crate::simulation::Simulation;
-use crate::socket::{Socket, canonical};
+use crate::socket::Socket;
 
 pub use self::broadcast::Broadcast;
 pub use self::connection::Connection;

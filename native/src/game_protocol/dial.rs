@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use rakwire::endpoint::Protocol;
 use rakwire::game_protocol::{ConnectFailure, GameProtocol, Redial};
+use rakwire_udp::canonical;
 
 use crate::bind_error::BindError;
 use crate::endpoint::{ConnectError, Connection, Endpoint, Options};
 use crate::entropy::entropy;
-use crate::socket::canonical;
 
 /// How often [`connect_with`] tries.
 ///

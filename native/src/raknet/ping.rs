@@ -4,11 +4,11 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use rakwire::raknet::{Guid, PingScope, RakNet};
+use rakwire_udp::canonical;
 use tokio::sync::{mpsc, oneshot};
 
 use super::error::PingError;
 use crate::endpoint::{Endpoint, Pong, Shared, State, Watch};
-use crate::socket::canonical;
 
 /// The interval of broadcast pings.
 const DISCOVERY_INTERVAL: Duration = Duration::from_secs(1);

@@ -4,10 +4,10 @@ use std::net::SocketAddr;
 
 use rakwire::Instant;
 use rakwire::raknet::{self, Guid, RakNet};
+use rakwire_udp::canonical;
 
 use super::error::OutOfBandError;
 use crate::endpoint::{Endpoint, State, Unconnected, retry};
-use crate::socket::canonical;
 
 impl Endpoint<RakNet> {
     /// Sends `data`, 1 to 399 bytes, once to a peer without a connection, which ignores it unless it is configured to

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rakwire::endpoint::Side;
+use rakwire_udp::canonical;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
@@ -16,7 +17,6 @@ use super::run::start;
 use super::shared::Opened;
 use super::state::EndpointState;
 use super::stream::configure;
-use crate::socket::canonical;
 
 /// How long a process without a free descriptor waits for one.
 const PAUSE: Duration = Duration::from_millis(100);

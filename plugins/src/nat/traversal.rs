@@ -284,7 +284,12 @@ impl<const SESSIONS: usize> Traversal<SESSIONS> {
     }
 
     fn obey(&mut self, now: Instant, link: Link, message: FromFacilitator) {
-        let at = |port| SocketAddr::new(link.remote.ip(), port);
+        // A link-local address keeps its interface.
+        let at = |port| {
+            let mut address = link.remote;
+            address.set_port(port);
+            address
+        };
         match message {
             FromFacilitator::Probe { token, port } => {
                 let probe = Probe { token, to: at(port), left: PROBE_ATTEMPTS, next_at: now };
@@ -303,7 +308,8 @@ impl<const SESSIONS: usize> Traversal<SESSIONS> {
                     self.nat_type.is_symmetric.get_or_insert(false);
                 }
             }
-            FromFacilitator::Begin { session, peer, connects, candidates } => {
+            FromFacilitator::Begin { session, peer, connects, mut candidates } => {
+                candidates.iter_mut().for_each(|candidate| use_interface_of(link.remote, candidate));
                 self.begin(Session::new(now, session, peer, connects, candidates));
             }
             FromFacilitator::Forwarded { session, peer, connects, port } => {
@@ -374,6 +380,17 @@ impl<const SESSIONS: usize> Traversal<SESSIONS> {
             self.stats.without_room = self.stats.without_room.saturating_add(1);
             self.say(FromClient::Failed { session: session.id });
         }
+    }
+}
+
+/// Gives a link-local address the interface that leads to a facilitator with such an address: each machine has numbers of its own for
+/// its interfaces, and who sees link-local addresses of others is at their link.
+fn use_interface_of(facilitator: SocketAddr, address: &mut SocketAddr) {
+    if let (SocketAddr::V6(own), SocketAddr::V6(other)) = (facilitator, address)
+        && own.ip().is_unicast_link_local()
+        && other.ip().is_unicast_link_local()
+    {
+        other.set_scope_id(own.scope_id());
     }
 }
 

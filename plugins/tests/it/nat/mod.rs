@@ -1,6 +1,7 @@
-//! NAT traversal: its messages, pairs of routers, and peers that lie.
+//! NAT traversal: its messages, pairs of routers, link-local addresses, and peers that lie.
 
 mod hostile;
 mod internet;
+mod links;
 mod pairs;
 mod wire;
