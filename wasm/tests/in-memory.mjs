@@ -6,11 +6,11 @@ import { readFile } from "node:fs/promises";
 import { CheckedConnection } from "../dist/checked-connection.js";
 import { instantiate } from "../dist/instance.js";
 import { createPeer } from "../dist/raknet-peer.js";
+import { ADDRESS } from "../dist/server/address.js";
 import { ServerPeers } from "../dist/server/peers.js";
 import { UdpServer } from "../dist/server/server.js";
 import { Session } from "../dist/session.js";
 
-const ADDRESS = 18;
 const LONGEST = 2_048;
 const SLOTS = 64;
 const NO_TIMER = 0;

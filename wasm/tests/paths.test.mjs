@@ -9,6 +9,7 @@ import { makeMachines, NETWORKS } from "./machines.mjs";
 import { program, until } from "./support.mjs";
 
 const CLIENT = fileURLToPath(new URL("path-client.mjs", import.meta.url));
+const SERVER = fileURLToPath(new URL("path-server.mjs", import.meta.url));
 
 /** A server that sends everything back. */
 function startServer(machines, address, machine = "server") {
@@ -17,8 +18,8 @@ function startServer(machines, address, machine = "server") {
 }
 
 /** A client at a server that sends everything back, through a relay at its own machine or by UDP. */
-async function startClient(machines, address, transport) {
-  const client = await machines.start("client", "client", [process.execPath, CLIENT, address, transport], /open (\d+)\n/, "SIGTERM");
+async function startClient(machines, address, transport, machine = "client") {
+  const client = await machines.start(machine, "client", [process.execPath, CLIENT, address, transport], /open (\d+)\n/, "SIGTERM");
   const mtus = () => [...client.printed().matchAll(/echoed (\d+)\n/g)].map(([, mtu]) => Number(mtu));
   let rounds = 0;
   /** Large messages go to the server and come back; returns the MTU of the connection after that. */
@@ -84,12 +85,47 @@ test("a client waits while a firewall forbids the relay its way to the server", 
   await echo();
 });
 
-test("udp: an address of a link is reached by the interface that is named with it", async (t) => {
+/** Machines with addresses of their links: the router has fe80::7 at both, each of the others fe80::2. */
+async function makeLinks(t) {
   const machines = await makeMachines(t);
-  machines.run("router", "ip", "address", "add", "fe80::7/64", "dev", "to_client", "nodad");
-  // The kernel makes one later, when it has heard of the link.
-  machines.run("client", "ip", "address", "add", "fe80::2/64", "dev", "router", "nodad");
+  for (const machine of ["client", "server"]) {
+    machines.run("router", "ip", "address", "add", "fe80::7/64", "dev", `to_${machine}`, "nodad");
+    // The kernel makes one later, when it has heard of the link.
+    machines.run(machine, "ip", "address", "add", "fe80::2/64", "dev", "router", "nodad");
+  }
+  return machines;
+}
+
+test("udp: an address of a link is reached by the interface that is named with it", async (t) => {
+  const machines = await makeLinks(t);
   await startServer(machines, "[::]:61111", "router");
+  const { echo } = await startClient(machines, "[fe80::7%router]:61111", "udp");
+  await echo();
+});
+
+test("udp: the name of the interface may be one that names of hosts cannot have", async (t) => {
+  const machines = await makeLinks(t);
+  for (const machine of ["client", "server"]) {
+    await startServer(machines, "[::]:61111", machine);
+    const { echo } = await startClient(machines, `[fe80::2%to_${machine}]:61111`, "udp", "router");
+    await echo();
+  }
+});
+
+test("a server in Node answers clients at the interfaces that they come from", async (t) => {
+  const machines = await makeLinks(t);
+  const server = await machines.start("router", "server", [process.execPath, SERVER, "::", "61111"], /listening on (\S+)\n/);
+  for (const machine of ["client", "server"]) {
+    const { echo } = await startClient(machines, "[fe80::7%router]:61111", "udp", machine);
+    await echo();
+    assert.match(server.printed(), new RegExp(`client at \\[fe80::[\\da-f:]+%to_${machine}\\]:\\d+\n`));
+  }
+});
+
+test("a server in Node listens at an address of a link", async (t) => {
+  const machines = await makeLinks(t);
+  const server = await machines.start("router", "server", [process.execPath, SERVER, "fe80::7%to_client", "61111"], /listening on (\S+)\n/);
+  assert.equal(server.address, "fe80::7%to_client");
   const { echo } = await startClient(machines, "[fe80::7%router]:61111", "udp");
   await echo();
 });

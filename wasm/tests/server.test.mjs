@@ -11,8 +11,7 @@ import { ping } from "rakwire/ping";
 import { attach } from "rakwire/plugin";
 import { listen } from "rakwire/server";
 
-import { hostOf, portOf, writeAddress } from "../dist/server/address.js";
-import { readAddresses } from "../dist/addresses.js";
+import { ADDRESS, hostOf, portOf, textOf, writeAddress } from "../dist/server/address.js";
 import { RakwireError } from "../dist/errors.js";
 import { UdpServer } from "../dist/server/server.js";
 import { WaitingSenders } from "../dist/waiting-senders.js";
@@ -310,14 +309,16 @@ test("addresses are written as they are read", () => {
     ["::ffff:192.0.2.7", "192.0.2.7", "192.0.2.7:50000"],
     ["2001:db8::7", "2001:db8:0:0:0:0:0:7", "[2001:db8::7]:50000"],
     ["::", "0:0:0:0:0:0:0:0", "[::]:50000"],
-    ["fe80::1:2%eth0", "fe80:0:0:0:0:0:1:2", "[fe80::1:2]:50000"],
+    ["fe80::1:2%eth0", "fe80:0:0:0:0:0:1:2%eth0", "[fe80::1:2%eth0]:50000"],
+    ["fe80::1:2%to_home", "fe80:0:0:0:0:0:1:2%to_home", "[fe80::1:2%to_home]:50000"],
+    ["fe80::1:2%eth0", "fe80:0:0:0:0:0:1:2%eth0", "[fe80::1:2%eth0]:50000"],
     ["1:2:3:4:5:6:7:8", "1:2:3:4:5:6:7:8", "[1:2:3:4:5:6:7:8]:50000"],
   ]) {
-    const bytes = new Uint8Array(18).fill(0xee);
+    const bytes = new Uint8Array(ADDRESS).fill(0xee);
     writeAddress(bytes, address, 50_000);
-    assert.deepEqual([hostOf(bytes, false), portOf(bytes), ...readAddresses(bytes)], [host, 50_000, text]);
+    assert.deepEqual([hostOf(bytes, false), portOf(bytes), textOf(bytes)], [host, 50_000, text]);
   }
-  const mapped = new Uint8Array(18);
+  const mapped = new Uint8Array(ADDRESS);
   writeAddress(mapped, "192.0.2.7", 1);
   assert.equal(hostOf(mapped, true), "::ffff:192.0.2.7");
 });

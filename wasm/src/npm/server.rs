@@ -2,7 +2,7 @@
 
 use alloc::vec;
 use alloc::vec::Vec;
-use core::net::{Ipv6Addr, SocketAddr};
+use core::net::{Ipv6Addr, SocketAddr, SocketAddrV6};
 
 use rakwire::endpoint::{Capacity, ConnectionId, ConnectionState, Peer, Protocol};
 use rakwire::raknet::RakNet;
@@ -14,6 +14,9 @@ use super::memory::{entropy, memory, timeout};
 use super::numbers::{INVALID_DELIVERY, Numbers, accepted, count, send_error, sent};
 use super::record;
 use crate::client::{Memory, instant, millis};
+
+/// Bytes of an address, and behind it of the number of its interface, 0 for none: a link-local address means nothing without.
+const ADDRESS: usize = address::LENGTH + 4;
 
 /// A RakNet server, without socket, timer or clock. A connection is named by its slot, which is not given away again before
 /// its end was told.
@@ -88,7 +91,7 @@ impl RakNetServer {
         self.peer.set_advertisement(self.buffer.read(length)).is_ok()
     }
 
-    /// Takes a datagram that arrived and stands in the buffer, behind the 18 bytes of the address that it came from.
+    /// Takes a datagram that arrived and stands in the buffer, behind the 22 bytes of the address that it came from.
     pub fn handle(&mut self, length: u32, now: f64) {
         let Some((from, datagram)) = self.buffer.read(length).split_first_chunk() else { return };
         self.peer.handle_datagram(instant(now), read_address(*from), datagram);
@@ -100,14 +103,14 @@ impl RakNetServer {
         self.peer.handle_timeout(instant(now));
     }
 
-    /// The address of the next datagram to send, behind the 18 bytes of the address that it goes to, or 0.
+    /// The address of the next datagram to send, behind the 22 bytes of the address that it goes to, or 0.
     #[wasm_bindgen(js_name = pollTransmit)]
     pub fn poll_transmit(&mut self, now: f64) -> *const u8 {
         let Some(transmit) = self.peer.poll_transmit(instant(now), &mut self.datagram) else {
             return core::ptr::null();
         };
-        let to = address::to_bytes(transmit.to);
-        let length = address::LENGTH + transmit.payload.len();
+        let to = write_address(transmit.to);
+        let length = to.len() + transmit.payload.len();
         self.buffer.write([0; 3], length, [&to[..], transmit.payload].into_iter())
     }
 
@@ -134,11 +137,11 @@ impl RakNetServer {
         event.map_or(core::ptr::null(), |event| record::write(&event, &mut self.buffer))
     }
 
-    /// The address of a client and of its GUID: 18 bytes and 8, little-endian; 0 when it has gone.
+    /// The address of a client and of its GUID: 22 bytes and 8, little-endian; 0 when it has gone.
     pub fn client(&mut self, connection: u16) -> *const u8 {
         let known = self.id(connection).and_then(|id| self.peer.connection(id));
         let Some(known) = known else { return core::ptr::null() };
-        let (remote, guid) = (address::to_bytes(known.remote), known.identity.0.to_le_bytes());
+        let (remote, guid) = (write_address(known.remote), known.identity.0.to_le_bytes());
         self.buffer.write([0; 3], remote.len() + guid.len(), [&remote[..], &guid].into_iter())
     }
 
@@ -212,9 +215,24 @@ impl RakNetServer {
     }
 }
 
-fn read_address(bytes: [u8; address::LENGTH]) -> SocketAddr {
-    let [ip @ .., high, low] = bytes;
-    SocketAddr::new(Ipv6Addr::from(ip).to_canonical(), u16::from_be_bytes([high, low]))
+fn read_address(bytes: [u8; ADDRESS]) -> SocketAddr {
+    let [ip @ .., high, low, a, b, c, d] = bytes;
+    let (ip, port, interface) = (Ipv6Addr::from(ip), u16::from_be_bytes([high, low]), [a, b, c, d]);
+    match ip.to_ipv4_mapped() {
+        Some(ip) => (ip, port).into(),
+        None => SocketAddrV6::new(ip, port, 0, u32::from_be_bytes(interface)).into(),
+    }
+}
+
+fn write_address(address: SocketAddr) -> [u8; ADDRESS] {
+    let interface = match address {
+        SocketAddr::V4(_) => 0,
+        SocketAddr::V6(address) => address.scope_id(),
+    };
+    let mut bytes = [0; ADDRESS];
+    let written = address::to_bytes(address).into_iter().chain(interface.to_be_bytes());
+    bytes.iter_mut().zip(written).for_each(|(place, byte)| *place = byte);
+    bytes
 }
 
 #[cfg(test)]
@@ -227,9 +245,9 @@ mod tests {
 
     #[test]
     fn addresses_are_read_as_they_are_written() {
-        for text in ["192.0.2.7:19132", "[2001:db8::7]:65535", "[::]:0"] {
+        for text in ["192.0.2.7:19132", "[2001:db8::7]:65535", "[::]:0", "[fe80::7%4294967295]:19132"] {
             let address: SocketAddr = text.parse().unwrap();
-            assert_eq!(read_address(address::to_bytes(address)), address);
+            assert_eq!(read_address(write_address(address)), address);
         }
     }
 

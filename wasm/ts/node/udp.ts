@@ -6,6 +6,7 @@ import type { LookupAddress } from "node:dns";
 import { lookup } from "node:dns";
 
 import type { Transport, TransportEvents, TransportSettings } from "../transport/transport.js";
+import { withoutLookup } from "./literal.js";
 
 /** The limit for bytes that the socket has taken and not sent. */
 const MAX_BUFFERED_BYTES = 64 * 1024;
@@ -49,11 +50,17 @@ class UdpTransport implements Transport {
     this.#host = `${host}:${port}`;
     this.#port = Number(port);
     this.#events = events;
-    // A name may have addresses of one family alone. Of both, those of IPv4 go first, whatever the resolver prefers.
-    lookup(host.replace(/^\[(.*)\]$/, "$1"), { verbatim: false, all: true }, (error, addresses) => {
+    const address = host.replace(/^\[(.*)\]$/, "$1");
+    const found = (error: Error | null, addresses?: LookupAddress[]): void => {
       this.#addresses = addresses ?? [];
       this.#connectNext(error ?? new Error("its name has no address"));
-    });
+    };
+    if (name === null) {
+      // A name may have addresses of one family alone. Of both, those of IPv4 go first, whatever the resolver prefers.
+      lookup(address, { verbatim: false, all: true }, found);
+    } else {
+      queueMicrotask(() => found(null, [{ address, family: 6 }]));
+    }
   }
 
   /** Goes on with the next address; without one the attempt ends with the error of the last. */
@@ -63,7 +70,8 @@ class UdpTransport implements Transport {
       this.#end(error);
     } else if (!this.#isClosing) {
       this.#socket?.close();
-      this.#connect(createSocket(next.family === 6 ? "udp6" : "udp4"), next.address);
+      const type = next.family === 6 ? "udp6" : "udp4";
+      this.#connect(createSocket({ type, lookup: withoutLookup }), next.address);
     }
   }
 

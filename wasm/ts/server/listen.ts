@@ -32,7 +32,8 @@ const MAX_ADVERTISEMENT_BYTES = 399;
 export async function listenWith(wasm: Wasm, options: ListenOptions): Promise<Server> {
   const { host = "0.0.0.0", port = 0, maxConnections = DEFAULT_CONNECTIONS } = options;
   checkNames(options, OPTIONS);
-  if (isIP(host) === 0) {
+  // An interface may have any name.
+  if (isIP(String(host).replace(/(:.*)%.+$/, "$1")) === 0) {
     throw new RakwireError("bad-option", `host must be an address of IPv4 or IPv6, not ${String(host)}`);
   }
   readInteger("port", port, 0, MAX_PORT);

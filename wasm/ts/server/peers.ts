@@ -1,6 +1,5 @@
 /** A server of Rust, and its connections, as peers. */
 
-import { readAddresses } from "../addresses.js";
 import { RakwireError } from "../errors.js";
 import type { Rust, RustPeer, RustServer } from "../instance.js";
 import { classOf } from "../instance.js";
@@ -8,7 +7,7 @@ import type { Peer, PeerSettings } from "../peer.js";
 import { RakNetPeerHandle } from "../raknet-peer.js";
 import { HEADER, recordAt } from "../record.js";
 import { dropNames, readTexts } from "../texts.js";
-import { ADDRESS } from "./address.js";
+import { ADDRESS, textOf } from "./address.js";
 import type { RefusedClient, RefuseReason } from "./types.js";
 
 /** What Rust says of a client that was refused. */
@@ -71,7 +70,7 @@ const NEVER: Omit<RustPeer, "create" | "reserve" | "free"> = {
 
 /** A server without socket and timers. */
 export class ServerPeers {
-  /** What takes and gives datagrams behind the 18 bytes of an address. */
+  /** What takes and gives datagrams behind the bytes of an address. */
   readonly all: Pick<Peer, "handle" | "handleTimeout" | "pollTransmit" | "pollTimeout" | "free">;
 
   readonly #loaded: Rust;
@@ -108,8 +107,7 @@ export class ServerPeers {
   client(connection: number): { remoteAddress: string; clientGuid: bigint } {
     const at = this.#rust.client(this.#server, connection);
     const bytes = at === 0 ? new Uint8Array(ADDRESS + 8) : recordAt(this.#loaded.memory, at);
-    const [remoteAddress = ""] = readAddresses(bytes.subarray(0, ADDRESS));
-    return { remoteAddress, clientGuid: new DataView(bytes.buffer).getBigUint64(ADDRESS, true) };
+    return { remoteAddress: textOf(bytes), clientGuid: new DataView(bytes.buffer).getBigUint64(ADDRESS, true) };
   }
 
   /** A connection as the peer of a session, which calls `onFree` at its end, or `onRefused` if it is none and never will be. */

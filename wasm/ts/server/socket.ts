@@ -2,17 +2,17 @@
 
 import type { Socket } from "node:dgram";
 import { createSocket } from "node:dgram";
-import { isIPv6 } from "node:net";
 
 import { RakwireError } from "../errors.js";
 import type { Sink } from "../loop.js";
+import { withoutLookup } from "../node/literal.js";
 import { ADDRESS, hostOf, portOf, writeAddress } from "./address.js";
 
 /** The limit for bytes that the socket has taken and not sent: what comes behind them is dropped, as on any path. */
 const MAX_BUFFERED_BYTES = 4 * 1024 * 1024;
 const MAX_DATAGRAM = 65_536;
 
-/** Datagrams from and to anybody, each behind the 18 bytes of its address. */
+/** Datagrams from and to anybody, each behind the bytes of its address. */
 export class ServerSocket implements Sink {
   readonly name = "udp";
   /** A server goes on for the others when one datagram cannot be sent. */
@@ -27,11 +27,11 @@ export class ServerSocket implements Sink {
 
   private constructor(socket: Socket, host: string) {
     this.#socket = socket;
-    this.#isIpv6 = isIPv6(host);
+    this.#isIpv6 = host.includes(":");
   }
 
   static async bind(host: string, port: number): Promise<ServerSocket> {
-    const socket = createSocket(isIPv6(host) ? "udp6" : "udp4");
+    const socket = createSocket({ type: host.includes(":") ? "udp6" : "udp4", lookup: withoutLookup });
     await new Promise<void>((resolve, reject) => {
       socket.once("error", (error) => {
         socket.close();

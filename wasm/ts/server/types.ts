@@ -34,7 +34,10 @@ export interface RefusedClient {
 
 /** How to listen. */
 export interface ListenOptions {
-  /** The address to listen on, of IPv4 or IPv6. Default: `0.0.0.0`, all addresses of IPv4. */
+  /**
+   * The address to listen on, of IPv4 or IPv6; one of a link has its interface, `fe80::1%eth0`. Default: `0.0.0.0`, all addresses of
+   * IPv4; `::` stands for all of both.
+   */
   host?: string;
   /** The UDP port, 0 to 65,535. Default: 0, any that is free. */
   port?: number;
@@ -75,7 +78,7 @@ export interface ListenOptions {
  * messages that nobody reads it queues 1 MiB while a receipt or a plugin waits for what is behind them, in place of 16.
  */
 export interface ServerConnection extends Connection {
-  /** Where the client is seen, such as `192.0.2.7:50000` or `[2001:db8::7]:50000`. */
+  /** Where the client is seen, such as `192.0.2.7:50000`, `[2001:db8::7]:50000` or, at the same link, `[fe80::7%eth0]:50000`. */
   readonly remoteAddress: string;
   /** The GUID that the client has chosen. Nobody has proved it. */
   readonly clientGuid: bigint;
