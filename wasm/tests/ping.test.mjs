@@ -206,6 +206,33 @@ test("what is asked of the relay ends with the ping, the search or the connectio
   assert.deepEqual(asked.map(({ aborted }) => aborted), [true, true, true]);
 });
 
+/** A WebSocket that is still connecting. If it is closed it fails. */
+class Connecting extends EventTarget {
+  static onFailed;
+  bufferedAmount = 0;
+  close() {
+    setImmediate(() => {
+      this.dispatchEvent(Object.assign(new Event("close"), { code: 1006, reason: "" }));
+      Connecting.onFailed();
+    });
+  }
+}
+
+test("a ping that has ended asks nothing of the relay", async (t) => {
+  const fetched = t.mock.method(globalThis, "fetch", () => Promise.reject(new Error("it asks")));
+  const failed = new Promise((resolve) => {
+    Connecting.onFailed = resolve;
+  });
+  const controller = new AbortController();
+  const options = { target: "game", webSocket: Connecting, timeoutMs: LIMIT_MS, signal: controller.signal };
+  const pinged = ping("ws://relay/elsewhere", options);
+  const reason = new Error("enough");
+  controller.abort(reason);
+  await assert.rejects(pinged, reason);
+  await failed;
+  assert.equal(fetched.mock.callCount(), 0);
+});
+
 test("a ping that is lost is repeated, and a server may write its own clock", async (t) => {
   const address = await startUdp(t, (datagram, count) => {
     assert.equal(datagram.length, 33);

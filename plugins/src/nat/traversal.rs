@@ -384,7 +384,7 @@ impl<const SESSIONS: usize> Traversal<SESSIONS> {
 }
 
 /// Gives a link-local address the interface that leads to a facilitator with such an address: each machine has numbers of its own for
-/// its interfaces, and who sees link-local addresses of others is at their link.
+/// its interfaces, and a machine that sees link-local addresses of others is at their link.
 fn use_interface_of(facilitator: SocketAddr, address: &mut SocketAddr) {
     if let (SocketAddr::V6(own), SocketAddr::V6(other)) = (facilitator, address)
         && own.ip().is_unicast_link_local()

@@ -255,7 +255,7 @@ class Sender {
     }
   }
 
-  /** Ends the transfer, and tells the receiver why as soon as there is room, for which the caller does not wait. */
+  /** Ends the transfer. The receiver gets the reason as soon as there is room, for which the caller does not wait. */
   #fail(reason: TransferError["reason"], error: unknown = new TransferError(reason)): void {
     if (!this.#isOver) {
       this.#end(error);

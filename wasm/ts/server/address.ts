@@ -12,7 +12,7 @@ const INTERFACE = 18;
 /** What stands before an IPv4 address inside IPv6 (RFC 4291 section 2.5.5.2). */
 const MAPPED = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff];
 
-/** Names of this machine's interfaces. Sockets tell and take names, for which Rust has numbers: the places here, from 1 on. */
+/** Names of this machine's interfaces. Sockets have names, and Rust has numbers: the places here, from 1 on. */
 const interfaces: string[] = [];
 
 function interfaceNumber(name: string | undefined): number {

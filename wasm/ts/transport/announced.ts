@@ -50,6 +50,9 @@ export function announcedWebSocket(given: URL, { websocket }: Announced): URL | 
 
 /** Asks the relay of a WebSocket; `undefined` if there is no answer of a relay. One that does not know the question has no other. */
 export async function fetchAnnounced(relay: URL, signal: AbortSignal, timers: Timers): Promise<Announced | undefined> {
+  if (signal.aborted) {
+    return undefined;
+  }
   const url = new URL("transports", relay);
   url.protocol = relay.protocol.replace("ws", "http");
   const attempt = new AbortController();

@@ -92,6 +92,9 @@ class WebSocketCarrier implements Carrier {
 
   /** The path of the URL may be another one than the relay's. */
   async #openElsewhere(request: WebSocketRequest, close: CarrierClose): Promise<void> {
+    if (this.#events === undefined) {
+      return;
+    }
     const said = await request.announced();
     const url = announcedWebSocket(request.url, said);
     if (url === undefined || this.#events === undefined) {

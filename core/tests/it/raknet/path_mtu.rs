@@ -679,6 +679,9 @@ fn a_message_that_cannot_be_cut_again_ends_the_connection_with_a_reason() {
     }
 }
 
+/// Bytes of a probe that is too long for an MTU of 1,200.
+const PROBE: usize = 1_168;
+
 /// Messages of 1,100 bytes fit the next smaller MTU, and not the path. Nothing longer is sent, so no large datagram shows it.
 #[test]
 fn messages_that_fit_the_next_smaller_mtu_arrive_where_the_path_is_narrower_still() {
@@ -721,14 +724,38 @@ fn a_stream_of_messages_that_fit_the_next_smaller_mtu_goes_on_where_the_path_is_
 
 #[test]
 fn losses_by_chance_of_messages_that_fit_the_next_smaller_mtu_are_no_black_hole() {
-    for (lost_of_1000, seed) in [(10, 1), (50, 2), (200, 3), (300, 4)] {
+    let mut probes = 0;
+    for (lost_of_1000, seed) in [(10, 1), (200, 2), (500, 3), (600, 4)] {
         let mut path = Path::with_loss(lost_of_1000, seed);
-        for _ in 0..5_000 {
-            path.send(20);
-            path.send(600);
+        for step in 0..10_000 {
+            // At the higher losses no more than what arrives.
+            if step % (1 + lost_of_1000 / 20) == 0 {
+                path.send(20);
+                path.send(600);
+            }
             path.step();
         }
+        probes += path.sent.iter().filter(|datagram| datagram.len() >= PROBE).count();
         assert!(path.mtus.is_empty(), "{lost_of_1000}: {:?}", path.mtus);
+    }
+    assert!(probes > 0);
+}
+
+/// Shorter than the timeout. In each a probe of the path is lost.
+#[test]
+fn outages_of_a_path_on_which_nothing_large_is_sent_are_no_black_hole() {
+    for latency in [0, 10, 100] {
+        let mut path = Path::with_latency(Duration::from_millis(latency));
+        for outage in 0..40 {
+            (path.longest, path.longest_back) = (0, 0);
+            path.send(1_100);
+            path.run(600 + 7 * outage);
+            (path.longest, path.longest_back) = (2_048, 2_048);
+            path.run(500);
+        }
+        assert_eq!((&path.mtus[..], path.ended), (&[][..], None), "{latency}");
+        assert_eq!(path.arrived(1_100), 40);
+        assert!(path.sent.iter().any(|datagram| datagram.len() >= PROBE), "{latency}");
     }
 }
 

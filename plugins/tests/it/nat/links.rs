@@ -10,7 +10,7 @@ use rakwire_plugins::nat::{Action, FromFacilitator, MAX_MESSAGE, Traversal};
 
 use crate::support::{Collector, connections};
 
-/// Where a client of a facilitator at this address sends once it was told this.
+/// Where a client of a facilitator at this address sends after this message.
 fn sent_to(facilitator: &str, message: &FromFacilitator) -> std::vec::Vec<String> {
     let [id] = connections::<RakNet>(1).try_into().expect("one connection");
     let mut plugin = Traversal::<1>::new();

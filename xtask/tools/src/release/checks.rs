@@ -9,6 +9,9 @@ use xtask::shell::Shell;
 /// The manifests of the npm packages.
 pub(super) const NPM_MANIFESTS: [&str; 2] = ["wasm/package.json", "web/create/package.json"];
 
+/// The manifest of the projects that `create-rakwire` makes.
+pub(super) const TEMPLATE_MANIFEST: &str = "web/create/template/package.json";
+
 /// The address of the repository that all packages name.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Repository(pub(super) String);
@@ -61,6 +64,17 @@ pub(super) fn npm_lock(lock: &str, version: &str) -> Result<()> {
         "version of its package",
         lock.get("packages").and_then(|packages| packages.get("")?.get("version")),
         version,
+    )
+}
+
+/// Checks that projects of `create-rakwire` begin with this version of the npm package, by the manifest of their template.
+pub(super) fn template(manifest: &str, version: &str) -> Result<()> {
+    let manifest = json(manifest, TEMPLATE_MANIFEST)?;
+    same(
+        TEMPLATE_MANIFEST,
+        "version of rakwire",
+        manifest.pointer("/dependencies/rakwire"),
+        &format!("^{version}"),
     )
 }
 
@@ -130,6 +144,9 @@ mod tests {
         let error = npm(NAME, manifest, "0.2.0", &repository).unwrap_err().to_string();
         assert_eq!(error, "the version in wasm/package.json is 0.1.0, not 0.2.0");
         assert!(npm(NAME, r#"{"version":"0.1.0"}"#, "0.1.0", &repository).is_err());
+        template(r#"{"dependencies":{"rakwire":"^0.1.0"}}"#, "0.1.0").unwrap();
+        let error = template(r#"{"dependencies":{"rakwire":"^0.1.0"}}"#, "0.2.0").unwrap_err().to_string();
+        assert_eq!(error, "the version of rakwire in web/create/template/package.json is ^0.1.0, not ^0.2.0");
         npm_lock(r#"{"version":"0.1.0","packages":{"":{"version":"0.1.0"}}}"#, "0.1.0").unwrap();
         assert!(npm_lock(r#"{"version":"0.1.0","packages":{"":{"version":"0.0.9"}}}"#, "0.1.0").is_err());
     }

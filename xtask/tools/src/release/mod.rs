@@ -32,6 +32,7 @@ pub(crate) fn command(shell: &Shell, options: &Options) -> Result<()> {
         checks::npm(manifest, &shell.read(manifest)?, version, &repository)?;
     }
     checks::npm_lock(&shell.read("wasm/package-lock.json")?, version)?;
+    checks::template(&shell.read(checks::TEMPLATE_MANIFEST)?, version)?;
     let changelog = shell.read("CHANGELOG.md")?;
     let date = changelog::date(&changelog, version)?;
     if repository.is_placeholder() && !options.dry_run {

@@ -128,6 +128,10 @@ impl BlackHoleDetector {
             self.longest_arrived = u16::try_from(bytes).unwrap_or(u16::MAX);
         }
         if bytes > self.middle.into() {
+            if self.is_middle_probed && self.is_middle(bytes) && self.rounds > 0 {
+                // The row was an outage, in which its probe was lost: another probe shows whether the path carries it.
+                self.probe = PathProbe::Large(self.above.saturating_add(1));
+            }
             self.until_middle_probe = if is_probe { NEXT_MIDDLE_PROBE } else { FIRST_MIDDLE_PROBE };
             self.is_middle_probed = false;
         }
@@ -402,6 +406,25 @@ mod tests {
             lose_middle(&mut detector, 40_000);
             assert!(detector.has_probe(), "{bytes}");
         }
+    }
+
+    #[test]
+    fn a_row_that_ends_after_its_probe_was_lost_is_followed_by_another_probe() {
+        let mut detector = detector();
+        let mut loss = 1;
+        while !detector.has_probe() {
+            lose_middle(&mut detector, 10 * loss);
+            loss += 1;
+        }
+        detector.on_probe();
+        detector.on_probe();
+        detector.on_acked(at(10 * loss), 500, false);
+        detector.on_lost(at(10 * loss + 1), at(10 * loss), 1_001, true);
+        assert!(!detector.has_probe());
+        detector.on_acked(at(10 * loss + 2), 900, false);
+        assert_eq!((detector.probe(), detector.rounds), (PathProbe::Large(1_001), 1));
+        detector.on_acked(at(10 * loss + 3), 1_001, true);
+        assert_eq!(detector.rounds, 0);
     }
 
     #[test]

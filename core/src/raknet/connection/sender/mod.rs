@@ -169,12 +169,17 @@ impl Sender {
         }
     }
 
-    /// Queues the messages of a lost datagram.
+    /// Queues the messages of the next lost datagram that has some to send again: a probe and unreliable messages stay lost.
     fn take_lost(&mut self, cx: &mut Context<'_, '_>, source: SendSource) {
-        let mut at = self.recovery.take_lost(cx, source);
-        while let Some(message) = at {
-            at = cx.pool.after(message);
-            self.queue.push_resend(cx, message);
+        while let Some(first) = self.recovery.take_lost(cx, source) {
+            let mut at = Some(first);
+            while let Some(message) = at {
+                at = cx.pool.after(message);
+                self.queue.push_resend(cx, message);
+            }
+            if self.queue.has_resends() {
+                break;
+            }
         }
     }
 
