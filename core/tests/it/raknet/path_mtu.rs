@@ -749,7 +749,7 @@ fn outages_of_a_path_on_which_nothing_large_is_sent_are_no_black_hole() {
         for outage in 0..40 {
             (path.longest, path.longest_back) = (0, 0);
             path.send(1_100);
-            path.run(600 + 7 * outage);
+            path.run(300 + 5 * outage);
             (path.longest, path.longest_back) = (2_048, 2_048);
             path.run(500);
         }
