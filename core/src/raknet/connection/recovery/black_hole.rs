@@ -107,13 +107,18 @@ impl BlackHoleDetector {
         !self.is_large(bytes) && bytes > self.middle.into()
     }
 
+    /// Lets the shortest large datagram probe the path.
+    const fn probe_above(&mut self) {
+        self.probe = PathProbe::Large(self.above.saturating_add(1));
+    }
+
     /// Counts losses of such datagrams: a path that carries none of them carries no large one.
     fn count_middle(&mut self, losses: u8) {
         if let Some(left) = self.until_middle_probe.checked_sub(losses) {
             self.until_middle_probe = left;
         } else {
             (self.until_middle_probe, self.is_middle_probed) = (FIRST_MIDDLE_PROBE, true);
-            self.probe = PathProbe::Large(self.above.saturating_add(1));
+            self.probe_above();
         }
     }
 
@@ -130,7 +135,7 @@ impl BlackHoleDetector {
         if bytes > self.middle.into() {
             if self.is_middle_probed && self.is_middle(bytes) && self.rounds > 0 {
                 // The row was an outage, in which its probe was lost: another probe shows whether the path carries it.
-                self.probe = PathProbe::Large(self.above.saturating_add(1));
+                self.probe_above();
             }
             self.until_middle_probe = if is_probe { NEXT_MIDDLE_PROBE } else { FIRST_MIDDLE_PROBE };
             self.is_middle_probed = false;
