@@ -28,7 +28,7 @@ use crate::{host, keys};
 const CLIENTS: usize = 1_024;
 /// The most pairs that are being brought together at once.
 const ATTEMPTS: usize = 256;
-/// How often it is looked whether there is somebody to knock at.
+/// Time between two looks for addresses that are to be knocked at.
 const TICK: Duration = Duration::from_millis(50);
 /// Bytes of an out-of-band message before its data: id, GUID and magic.
 const OUT_OF_BAND_HEAD: usize = 25;

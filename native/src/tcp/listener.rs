@@ -81,7 +81,7 @@ fn refuse(remote: SocketAddr, reason: NoPlace, state: &EndpointState) {
     state.span.refused(state.clock.now(), canonical(remote), &reason);
 }
 
-/// Whether an error is about a client that was gone before it was accepted, for whom nobody else waits.
+/// Whether an error is about one client that was gone before it was accepted, and so concerns no other client.
 fn is_of_client(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
     matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)

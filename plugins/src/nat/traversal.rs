@@ -70,7 +70,7 @@ pub struct NatType {
     pub mapped: Option<SocketAddr>,
     /// Whether a socket has another port outside for each address to which it sends (a symmetric NAT).
     pub is_symmetric: Option<bool>,
-    /// Whether somebody gets in to whom nothing was sent: true behind a full or a restricted cone, and without a router.
+    /// Whether datagrams of addresses get in to which nothing was sent: true behind a full or a restricted cone, and without a router.
     pub lets_others_in: bool,
 }
 

@@ -1,4 +1,4 @@
-/** Who speaks, and who hears it. */
+/** Speakers and listeners of voice chat. */
 
 import { RakwireError } from "../errors.js";
 import { FIRST_FREE_ID } from "../ids.js";
