@@ -4,6 +4,7 @@ use std::fs;
 use std::io;
 use std::path::Path;
 use std::prelude::rust_2024::*;
+use std::vec;
 
 use super::PARTS;
 
