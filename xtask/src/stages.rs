@@ -82,7 +82,7 @@ pub fn all() -> Vec<Stage> {
 
 /// Stages that read the files of the repository and compile nothing of them.
 #[rustfmt::skip]
-fn checks_of_texts() -> [Stage; 8] {
+fn checks_of_texts() -> [Stage; 7] {
     [
         Stage::new("fmt", "the code is formatted", &[Need::Components], fmt)
             .tier(Tier::Check, "a second"),
@@ -90,14 +90,12 @@ fn checks_of_texts() -> [Stage; 8] {
             .tier(Tier::Check, "a second"),
         Stage::in_tools("modules", "modules use each other in no circle and not upwards", &[])
             .tier(Tier::Check, "seconds"),
-        Stage::in_tools("words", "names and texts use the words of the glossary", &[])
-            .tier(Tier::Check, "seconds"),
+        Stage::in_tools("english", "comments and documents keep to plain English", &[])
+            .tier(Tier::Check, "a second"),
         Stage::in_tools("citations", "what comments cite of docs/ exists", &[])
             .tier(Tier::Check, "a second"),
         Stage::in_tools("docs", "what documents name exists: tests, files, commands; the table of the stages", &[])
             .tier(Tier::Check, "seconds"),
-        Stage::in_tools("features", "the public items exist that the table of features names", &[])
-            .tier(Tier::Check, "a second"),
         Stage::new("own-files", "no test reads outside of its package", &[], own_files::check)
             .tier(Tier::Check, "a second"),
     ]

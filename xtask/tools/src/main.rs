@@ -7,7 +7,7 @@ mod citations;
 mod cli;
 mod corpus;
 mod documents;
-mod features;
+mod english;
 mod fuzz;
 mod mcu;
 mod measurements;
@@ -19,7 +19,6 @@ mod relay_package;
 mod release;
 mod size;
 mod stages;
-mod words;
 
 use std::process::ExitCode;
 

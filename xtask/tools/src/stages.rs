@@ -4,18 +4,17 @@ use anyhow::{Context, Result};
 use xtask::shell::Shell;
 
 use crate::{
-    bench, boards, citations, documents, features, fuzz, mcu, modules, msrv, mutants, package, relay_package,
-    release, size, words,
+    bench, boards, citations, documents, english, fuzz, mcu, modules, msrv, mutants, package, relay_package,
+    release, size,
 };
 
 type Run = fn(&Shell) -> Result<()>;
 
-const STAGES: [(&str, Run); 19] = [
+const STAGES: [(&str, Run); 18] = [
     ("modules", modules::stage),
-    ("words", words::stage),
+    ("english", english::stage),
     ("citations", citations::stage),
     ("docs", documents::stage),
-    ("features", features::check),
     ("fuzz-lints", fuzz::lints),
     ("msrv", msrv::stage),
     ("semver", release::semver::stage),

@@ -399,7 +399,7 @@ const XTASK_TOOLS: Crate = Crate {
         Layer::apart(&[
             "boards",
             "citations",
-            "features",
+            "english",
             "fuzz",
             "mcu",
             "modules",
@@ -407,7 +407,6 @@ const XTASK_TOOLS: Crate = Crate {
             "package",
             "relay_package",
             "size",
-            "words",
         ]),
         // Commands that have others as parts.
         Layer::apart(&["bench", "mutants", "release"]),

@@ -1,0 +1,114 @@
+//! Bounds habits that keep engineers from reading comments and documents: personal pronouns for machines, and sentences
+//! that begin with a free relative. Each area has a limit per 1,000 lines of prose, which may only be lowered.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Result, bail};
+
+use xtask::shell::Shell;
+use xtask::tracked;
+
+const PRONOUNS: [&str; 9] =
+    ["who", "whom", "whose", "whoever", "nobody", "somebody", "told", "tells", "untold"];
+const OPENERS: [&str; 10] =
+    ["What", "Whether", "Whoever", "Whom", "Who", "Which", "Where", "How often", "How long", "How much"];
+/// The goal for every area, and the limit of those that are not named: pronouns and openers in 1,000 lines.
+const GOAL: (usize, usize) = (2, 10);
+/// Areas that have not reached the goal.
+const LIMITS: [(&str, (usize, usize)); 15] = [
+    ("bench", (35, 139)),
+    ("cli", (90, 94)),
+    ("core", (62, 102)),
+    ("documents", (72, 12)),
+    ("embedded", (28, 49)),
+    ("fuzz", (109, 211)),
+    ("interop", (103, 174)),
+    ("native", (52, 58)),
+    ("plugins", (117, 137)),
+    ("relay", (75, 150)),
+    ("snowfight", (27, 52)),
+    ("udp", (22, 23)),
+    ("wasm", (93, 147)),
+    ("web", (60, 91)),
+    ("xtask", (56, 188)),
+];
+
+/// Lines of prose in one area, with the pronouns and the openers among them.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Prose {
+    lines: usize,
+    pronouns: usize,
+    openers: usize,
+}
+
+impl Prose {
+    fn add(&mut self, line: &str) {
+        self.lines += 1;
+        let words = line.split(|c: char| !c.is_alphanumeric() && c != '_');
+        self.pronouns +=
+            words.filter(|word| PRONOUNS.iter().any(|one| one.eq_ignore_ascii_case(word))).count();
+        let start = line.trim_start_matches(['-', '*', ' ']);
+        let opens = |opener: &str| start.strip_prefix(opener).is_some_and(|rest| rest.starts_with(' '));
+        self.openers += usize::from(OPENERS.iter().any(|opener| opens(opener)));
+    }
+
+    fn per_thousand(&self, count: usize) -> usize {
+        (1000 * count).div_ceil(self.lines.max(1))
+    }
+}
+
+/// The stage of `cargo xtask check`.
+pub(crate) fn stage(shell: &Shell) -> Result<()> {
+    let mut areas = BTreeMap::<String, Prose>::new();
+    for path in tracked::files(shell)?.iter().filter(|path| !path.contains("CHANGELOG")) {
+        let is_document = path.ends_with(".md");
+        if is_document || [".rs", ".ts", ".mjs", ".js"].iter().any(|end| path.ends_with(end)) {
+            let area = if is_document { "documents" } else { path.split('/').next().unwrap_or_default() };
+            let prose = areas.entry(area.to_owned()).or_default();
+            lines(&shell.read(path)?, is_document).for_each(|line| prose.add(line));
+        }
+    }
+    let mut wrong = Vec::new();
+    for (area, prose) in &areas {
+        let limits = LIMITS.iter().find(|(name, _)| name == area).map_or(GOAL, |(_, limits)| *limits);
+        let found = (prose.per_thousand(prose.pronouns), prose.per_thousand(prose.openers));
+        shell.print(format_args!(
+            "{area}: {} pronouns of {}, {} openers of {}",
+            found.0, limits.0, found.1, limits.1
+        ));
+        if found.0 > limits.0 || found.1 > limits.1 {
+            wrong.push(area.as_str());
+        }
+    }
+    if !wrong.is_empty() {
+        bail!("more than their limits: {}; write plain verbs and things (CONTRIBUTING.md)", wrong.join(", "));
+    }
+    Ok(())
+}
+
+/// The comments of a program, or what is no code in a document.
+fn lines(text: &str, is_document: bool) -> impl Iterator<Item = &str> {
+    let mut in_code = false;
+    text.lines().map(str::trim).filter_map(move |line| {
+        in_code ^= is_document && line.starts_with("```");
+        let is_comment = line.starts_with("//") || line.starts_with("/*") || line.starts_with("* ");
+        let prose = line.trim_start_matches(['/', '!', '*', ' ']);
+        (if is_document { !in_code } else { is_comment } && !prose.is_empty()).then_some(prose)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pronouns_and_openers_are_counted_in_prose_alone() {
+        let mut prose = Prose::default();
+        let code = "/// Whether nobody reads it.\nlet who = 1;\n/** Reads. */\n";
+        lines(code, false).for_each(|line| prose.add(line));
+        assert_eq!(prose, Prose { lines: 2, pronouns: 1, openers: 1 });
+        lines("- What is `sent`\n```\nWho\n```\n", true).for_each(|line| prose.add(line));
+        assert_eq!(prose, Prose { lines: 3, pronouns: 1, openers: 2 });
+        assert_eq!(prose.per_thousand(prose.pronouns), 334);
+    }
+}
