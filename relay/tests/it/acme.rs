@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use rcgen::CertificateSigningRequestParams;
 use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
@@ -147,8 +146,7 @@ impl Acme {
             "/finalize" => {
                 assert!(*self.is_proven.lock().unwrap(), "nothing is issued without proof");
                 let request = URL_SAFE_NO_PAD.decode(payload["csr"].as_str().unwrap()).unwrap();
-                let request = CertificateSigningRequestParams::from_der(&request.into()).unwrap();
-                *self.issued.lock().unwrap() = Some(self.authority.sign(request));
+                *self.issued.lock().unwrap() = Some(self.authority.sign(&request));
                 ok(self.order())
             }
             "/certificate" => {

@@ -9,7 +9,7 @@ use std::time::Duration;
 use futures_util::{SinkExt, StreamExt};
 use rakwire_relay::config::Loaded;
 use rakwire_relay::{Config, Relay};
-use rcgen::{BasicConstraints, CertificateParams, CertificateSigningRequestParams, IsCa, KeyPair};
+use rcgen::{BasicConstraints, CertificateParams, IsCa, KeyPair, PKCS_ECDSA_P256_SHA256, PublicKeyData, SignatureAlgorithm};
 use rustls::crypto::ring;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, RootCertStore};
@@ -19,6 +19,9 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::{WebSocketStream, client_async};
+use x509_parser::certification_request::X509CertificationRequest;
+use x509_parser::extensions::{GeneralName, ParsedExtension};
+use x509_parser::prelude::FromDer;
 
 use crate::program;
 use crate::support::{Running, Server, config, directory, eventually, within};
@@ -47,9 +50,21 @@ impl Authority {
         fs::write(key, pair.serialize_pem()).unwrap();
     }
 
-    /// Signs a request of somebody who has the key.
-    pub(crate) fn sign(&self, request: CertificateSigningRequestParams) -> String {
-        request.signed_by(&self.certificate, &self.key).unwrap().pem()
+    /// Issues a certificate for the names and the key of a signing request in DER, whose key is of P-256.
+    pub(crate) fn sign(&self, request: &[u8]) -> String {
+        let (_, request) = X509CertificationRequest::from_der(request).unwrap();
+        let extensions = request.requested_extensions().into_iter().flatten();
+        let names = extensions.flat_map(|extension| match extension {
+            ParsedExtension::SubjectAlternativeName(names) => names.general_names.as_slice(),
+            _ => &[],
+        });
+        let names = names.map(|name| match name {
+            GeneralName::DNSName(name) => (*name).to_owned(),
+            other => panic!("no name of a host: {other}"),
+        });
+        let params = CertificateParams::new(names.collect::<Vec<_>>()).unwrap();
+        let key = &request.certification_request_info.subject_pki.subject_public_key;
+        params.signed_by(&RequestedKey(&key.data), &self.certificate, &self.key).unwrap().pem()
     }
 
     pub(crate) fn pem(&self) -> String {
@@ -63,6 +78,19 @@ impl Authority {
         let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()));
         let builder = builder.with_safe_default_protocol_versions().unwrap();
         Arc::new(builder.with_root_certificates(roots).with_no_client_auth()).into()
+    }
+}
+
+/// The public key of a signing request.
+struct RequestedKey<'a>(&'a [u8]);
+
+impl PublicKeyData for RequestedKey<'_> {
+    fn der_bytes(&self) -> &[u8] {
+        self.0
+    }
+
+    fn algorithm(&self) -> &SignatureAlgorithm {
+        &PKCS_ECDSA_P256_SHA256
     }
 }
 
