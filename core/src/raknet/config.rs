@@ -1,4 +1,5 @@
-//! How a peer behaves: everything but its memory.
+//! How a peer behaves: everything but its memory. Its configuration, how one connection is opened, and the features of the
+//! crate as constants.
 
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -7,11 +8,15 @@ use heapless::Vec;
 
 #[cfg(feature = "secure")]
 use super::security::Security;
+use super::wire::offline::ServerSecurity;
 use super::wire::{Guid, IPV6_EXTRA, MAX_MTU, MAX_MTU_IPV6, MIN_MTU, PongFraming};
 use crate::endpoint::{Carrier, ClientLimits};
 use crate::rate_limit::Allowance;
 #[cfg(feature = "secure")]
-use crate::secure::{DatagramCipher, RustCrypto};
+use crate::secure::{
+    ConnectToken, DatagramCipher, PUBLIC_KEY_FIELD, RustCrypto, ServerIdentity, ServerTrust, StaticKey,
+    TokenServer,
+};
 
 /// The versions of the protocol that a server accepts, at most eight.
 pub type ProtocolVersions = Vec<u8, 8>;
@@ -400,4 +405,188 @@ impl Config {
 
 fn versions(list: &[u8]) -> ProtocolVersions {
     Vec::from_slice(list).unwrap_or_default()
+}
+
+#[cfg(feature = "secure")]
+impl Config {
+    /// The key of the server that this peer is, if it has one.
+    pub(crate) fn server_identity(&self) -> Option<&ServerIdentity> {
+        self.security.as_ref()?.server.as_ref()
+    }
+
+    /// Whether reply 1 has a key.
+    pub(crate) fn has_server_key(&self) -> bool {
+        self.server_identity().is_some()
+    }
+
+    /// Whether clients without security are refused.
+    pub(crate) fn requires_security(&self) -> bool {
+        self.server_identity().is_some_and(ServerIdentity::refuses_plain)
+    }
+
+    /// What reply 1 asks the client to give back, with the key in `field`.
+    pub(crate) fn server_security<'f>(
+        &self,
+        cookie: u32,
+        mtu: u16,
+        field: &'f mut [u8; PUBLIC_KEY_FIELD],
+    ) -> ServerSecurity<'f> {
+        let Some(identity) = self.server_identity() else { return ServerSecurity::Cookie(cookie) };
+        *field = identity.field(mtu);
+        ServerSecurity::PublicKey { cookie, key: field }
+    }
+}
+
+/// Bytes of the key in reply 1.
+#[cfg(not(feature = "secure"))]
+const PUBLIC_KEY_FIELD: usize = 64;
+
+// A configuration without security.
+#[cfg(not(feature = "secure"))]
+impl Config {
+    /// Whether reply 1 has a key.
+    pub(crate) const fn has_server_key(&self) -> bool {
+        false
+    }
+
+    /// Whether clients without security are refused.
+    pub(crate) const fn requires_security(&self) -> bool {
+        false
+    }
+
+    /// What reply 1 asks the client to give back.
+    pub(crate) const fn server_security<'f>(
+        &self,
+        cookie: u32,
+        _mtu: u16,
+        _field: &'f mut [u8; PUBLIC_KEY_FIELD],
+    ) -> ServerSecurity<'f> {
+        ServerSecurity::Cookie(cookie)
+    }
+}
+
+/// RakNet, as a [`Protocol`](crate::endpoint::Protocol).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RakNet;
+
+/// How one connection is opened, where that differs from the configuration.
+///
+/// ```
+/// use core::time::Duration;
+/// use rakwire::Instant;
+/// use rakwire::raknet::{Config, ConnectError, ConnectOptions, Peer, Resources};
+///
+/// let mut resources = Resources::<1, 32, 128>::new();
+/// let mut peer = Peer::new(&mut resources, Config::new([7; 32]));
+/// let to = ([192, 0, 2, 1], 19132).into();
+/// let options = ConnectOptions { password: &[b'x'; 256], ..Default::default() };
+/// assert_eq!(peer.connect_with(Instant::ZERO, to, &options), Err(ConnectError::PasswordTooLong));
+/// let options = ConnectOptions { password: b"secret", timeout: Some(Duration::from_secs(3)), ..Default::default() };
+/// assert!(peer.connect_with(Instant::ZERO, to, &options).is_ok());
+/// ```
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub struct ConnectOptions<'p> {
+    /// What the server asks for, 0 to 255 bytes. It crosses the network in the clear, except in a secure connection.
+    /// `Debug` does not show it.
+    pub password: &'p [u8],
+    /// Whom to take for the server, for a secure connection or none at all. Default: none, for a plain connection. It needs a
+    /// configuration with [`security`](super::Config::security).
+    #[cfg(feature = "secure")]
+    pub trust: Option<ServerTrust>,
+    /// The key by which the server knows this client in a secure connection. Default: that of
+    /// [`Security::identity`](super::Security::identity). It needs `trust`.
+    #[cfg(feature = "secure")]
+    pub identity: Option<&'p StaticKey>,
+    /// What the server gets with the identity, encrypted with it and bound to it: 0 to
+    /// [`MAX_IDENTITY_DATA`](crate::secure::MAX_IDENTITY_DATA) bytes, which
+    /// [`ClientIdentity::data`](crate::secure::ClientIdentity::data) has there. It needs an identity, of these options or of the
+    /// configuration.
+    #[cfg(feature = "secure")]
+    pub identity_data: &'p [u8],
+    /// The protocol version to announce, and no other. Default: the one that the server named in its last answer (with the
+    /// feature `alloc`), or else that of the configuration; and if the server turns out to speak another one, that.
+    pub protocol_version: Option<u8>,
+    /// How long the attempt may take until the connection is open. Default: what `attempts` and `interval` make of it, or
+    /// 21 s after the server named another version, and then the configuration's `handshake_timeout`. The first request
+    /// is repeated all that time.
+    pub connect_timeout: Option<Duration>,
+    /// How often the first request is repeated, at least 3.
+    pub attempts: Option<u8>,
+    /// The time between two first requests, at most 71 minutes; more counts as that.
+    pub interval: Option<Duration>,
+    /// How long the other peer may stay silent once the connection is open.
+    pub timeout: Option<Duration>,
+}
+
+debug_without_secrets! {
+    ConnectOptions<'_> as "ConnectOptions";
+    shown: #[cfg(feature = "secure")] trust, #[cfg(feature = "secure")] identity,
+        #[cfg(feature = "secure")] identity_data, protocol_version, connect_timeout, attempts,
+        interval, timeout;
+    hidden: password;
+}
+
+impl ConnectOptions<'_> {
+    /// Whether the connection is to be secure or none at all.
+    pub(crate) const fn wants_security(&self) -> bool {
+        #[cfg(feature = "secure")]
+        let wants = self.trust.is_some();
+        #[cfg(not(feature = "secure"))]
+        let wants = false;
+        wants
+    }
+}
+
+#[cfg(feature = "secure")]
+impl<'p> ConnectOptions<'p> {
+    /// Opens a connection with a connect token: with one of its servers, whose key alone is trusted, as the client with the
+    /// key that the token is for. Where [`TokenServer::name`] leads to is for the application to find out.
+    ///
+    /// ```
+    /// use rakwire::raknet::ConnectOptions;
+    /// use rakwire::secure::{ConnectToken, ServerTrust, StaticKey, TokenServer};
+    ///
+    /// let key = StaticKey::from_bytes([2; 32]); // its public key was given to the backend
+    /// let server = TokenServer { key: StaticKey::from_bytes([1; 32]).public(), name: "game.example.org:19132" };
+    /// let servers = [server].into_iter().collect();
+    /// let token = ConnectToken { expires: 1_800_000_060, servers, sealed: b"as the backend made it" };
+    /// let options = ConnectOptions::connect_token(&token, &token.servers[0], &key);
+    /// assert_eq!(options.trust, Some(ServerTrust::Key(server.key)));
+    /// assert_eq!(options.password, token.sealed);
+    /// ```
+    #[must_use]
+    pub fn connect_token(
+        token: &ConnectToken<'p>,
+        server: &TokenServer<'_>,
+        identity: &'p StaticKey,
+    ) -> Self {
+        let trust = Some(ServerTrust::Key(server.key));
+        Self { password: token.sealed, trust, identity: Some(identity), ..Self::default() }
+    }
+}
+
+/// Whether others may connect to this peer (feature `server`).
+pub(crate) const SERVER: bool = cfg!(feature = "server");
+
+/// Whether this peer pings and talks to others without a connection (feature `unconnected`).
+pub(crate) const UNCONNECTED: bool = cfg!(feature = "unconnected");
+
+/// Whether there are more channels than those whose state is part of a connection (feature `channels`).
+pub(crate) const FAR_CHANNELS: bool = cfg!(feature = "channels");
+
+/// Whether messages that wait for their turn share blocks (feature `packing`).
+pub(crate) const PACKING: bool = cfg!(feature = "packing");
+
+/// Whether messages may be longer than a datagram (feature `splitting`).
+pub(crate) const SPLITTING: bool = cfg!(feature = "splitting");
+
+/// Whether there are messages of which only the newest counts (feature `sequencing`).
+pub(crate) const SEQUENCING: bool = cfg!(feature = "sequencing");
+
+/// Whether some messages go before others (feature `priorities`).
+pub(crate) const PRIORITIES: bool = cfg!(feature = "priorities");
+
+/// `room` if a part is built in; else the least that a table can hold.
+pub(crate) const fn room(part: bool, room: usize) -> usize {
+    if part { room } else { 1 }
 }

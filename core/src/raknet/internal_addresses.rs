@@ -1,5 +1,5 @@
 //! The addresses that peers say are their own (docs/raknet.md#internal-addresses). They stand in the pool, as bytes of
-//! the wire.
+//! the wire. How many a list has in the messages that open a connection, the protocol version says.
 
 use core::net::SocketAddr;
 
@@ -7,7 +7,6 @@ use heapless::Vec;
 
 use super::config::Config;
 use super::connection::BlockHeader;
-use super::list_length::ListLength;
 use super::wire::address::{AddressList, MAX_ADDRESS, UNASSIGNED};
 use crate::storage::{BlockLink, Pool};
 
@@ -109,4 +108,48 @@ pub(super) fn most_addresses(config: &Config) -> usize {
 /// The length of lists: that of the configuration, or else `otherwise`.
 fn configured_length(config: &Config, otherwise: usize) -> usize {
     config.address_count.map_or(otherwise, usize::from).min(MAX_ADDRESSES)
+}
+
+/// How many addresses a list has: peers that read a fixed number take no other, and misread what follows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum ListLength {
+    /// The original, up to protocol version 8.
+    #[default]
+    Ten,
+    /// Minecraft Bedrock, from protocol version 9 on.
+    Twenty,
+}
+
+impl ListLength {
+    /// The newest protocol version with ten addresses.
+    const NEWEST_TEN: u8 = 8;
+
+    /// The length of the lists of peers that speak `version`.
+    pub(super) const fn of_version(version: u8) -> Self {
+        if version <= Self::NEWEST_TEN { Self::Ten } else { Self::Twenty }
+    }
+
+    /// The length of the lists of all peers that speak one of these versions, if it is the same.
+    pub(super) fn of_versions(versions: &[u8]) -> Option<Self> {
+        let mut lengths = versions.iter().map(|version| Self::of_version(*version));
+        let first = lengths.next()?;
+        lengths.all(|length| length == first).then_some(first)
+    }
+
+    /// As one bit, which a cookie brings back.
+    pub(super) const fn is_twenty(self) -> bool {
+        matches!(self, Self::Twenty)
+    }
+
+    pub(super) const fn from_bit(is_twenty: bool) -> Self {
+        if is_twenty { Self::Twenty } else { Self::Ten }
+    }
+
+    /// The number of addresses.
+    pub(super) const fn addresses(self) -> usize {
+        match self {
+            Self::Ten => 10,
+            Self::Twenty => 20,
+        }
+    }
 }

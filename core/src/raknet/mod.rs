@@ -2,66 +2,40 @@
 //!
 //! A [`Peer`] is an [`endpoint::Peer`](crate::endpoint::Peer) that speaks RakNet; the endpoint says how it is run.
 //!
-//! The layers, from the bottom: [`wire`](crate::wire) knows bytes, `connection` knows one other peer, `responder`
-//! answers those that are not connected, `routing` decides what a datagram is for.
+//! The layers, from the bottom: [`wire`](crate::wire) knows bytes. Above it stand configuration, deliveries, reasons and
+//! counters, one file each. `connection` knows one other peer, and `peer` is what stands above connections: it answers those
+//! that are not connected and decides what a datagram is for.
 
-mod admission;
-mod amplification_budget;
-mod bans;
-#[cfg(feature = "secure")]
-mod challenges;
-#[cfg(not(feature = "secure"))]
-#[path = "no_challenges.rs"]
-mod challenges;
 mod config;
 pub(crate) mod connection;
-mod cookieless;
 pub(crate) mod delivery;
-mod error;
-mod features;
 mod internal_addresses;
-mod known_versions;
-mod list_length;
-#[cfg(feature = "server")]
-mod listening;
-mod loss_history;
-mod message_filter;
 mod network_id;
-mod protocol;
+mod peer;
 mod reason;
-mod requests;
-mod responder;
-mod routing;
-#[cfg(feature = "secure")]
-mod secure_state;
 #[cfg(feature = "secure")]
 mod security;
-#[cfg(feature = "secure")]
-mod server_key;
-#[cfg(not(feature = "secure"))]
-#[path = "no_server_key.rs"]
-mod server_key;
-mod state;
+mod shared_state;
 mod stats;
-mod types;
-#[cfg(feature = "unconnected")]
-mod unconnected;
 pub mod wire;
 
-pub use bans::{AddressPattern, BanList, BanListFull, MAX_BANS, PatternSyntaxError};
-pub use config::{Config, CongestionControl, CookiePolicy, DialledAddress, OutOfBand, ProtocolVersions};
+pub use config::{
+    Config, CongestionControl, ConnectOptions, CookiePolicy, DialledAddress, OutOfBand, ProtocolVersions,
+    RakNet,
+};
 #[cfg(feature = "delay-based")]
 pub use connection::{PathSample, PathWindow};
 pub use delivery::{Channel, Delivery, Priority, Reliability};
-pub use error::{OutOfBandError, PingError, SetError};
 pub use internal_addresses::InternalAddresses;
-pub use message_filter::{FILTER_GROUPS, FilterGroup, MessageFilter};
 pub use network_id::{NetworkId, NetworkIdGenerator};
-pub use reason::{ConnectFailure, DisconnectReason};
+pub use peer::{
+    AddressPattern, BanList, BanListFull, FILTER_GROUPS, FilterGroup, MAX_BANS, MessageFilter,
+    PatternSyntaxError,
+};
+pub use reason::{ConnectFailure, DisconnectReason, OutOfBandError, PingError, SetError};
 #[cfg(feature = "secure")]
 pub use security::{SecurePeer, Security};
 pub use stats::{Amount, ConnectionStats, DropReason, Waiting};
-pub use types::{ConnectOptions, RakNet};
 pub use wire::offline::{PingScope, Refusal};
 pub use wire::{Guid, PongFraming};
 

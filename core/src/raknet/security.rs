@@ -2,11 +2,9 @@
 
 use core::fmt;
 
-use super::types::ConnectOptions;
 use crate::rate_limit::Rates;
 use crate::secure::{
-    ClientIdentity, ConnectToken, DatagramCipher, KnownServer, RustCrypto, SeededRandom, ServerIdentity,
-    ServerTrust, StaticKey, TokenServer,
+    ClientIdentity, DatagramCipher, KnownServer, RustCrypto, SeededRandom, ServerIdentity, StaticKey,
 };
 
 /// What a peer needs for secure connections.
@@ -31,7 +29,7 @@ pub struct Security {
     /// The key by which servers know this peer as a client in all connections that it opens, which are then secure or not
     /// opened ([`ConnectError::IdentityWithoutTrust`](super::ConnectError::IdentityWithoutTrust)), also where the other peer
     /// has begun to open one in plain. What others open is for [`server`](Self::server) to say. Default: none, and servers
-    /// know nothing of it, but for connections with a [`ConnectOptions::identity`].
+    /// know nothing of it, but for connections with a [`ConnectOptions::identity`](super::ConnectOptions::identity).
     pub identity: Option<StaticKey>,
     /// Who gets the keys of every connection, and with them can read and forge all that is said. Default: nobody.
     #[cfg(feature = "key-log")]
@@ -103,33 +101,6 @@ impl fmt::Debug for Security {
             .field("identity", &self.identity.as_ref().map(StaticKey::public))
             .field("cipher", &self.cipher)
             .finish_non_exhaustive()
-    }
-}
-
-impl<'p> ConnectOptions<'p> {
-    /// Opens a connection with a connect token: with one of its servers, whose key alone is trusted, as the client with the
-    /// key that the token is for. Where [`TokenServer::name`] leads to is for the application to find out.
-    ///
-    /// ```
-    /// use rakwire::raknet::ConnectOptions;
-    /// use rakwire::secure::{ConnectToken, ServerTrust, StaticKey, TokenServer};
-    ///
-    /// let key = StaticKey::from_bytes([2; 32]); // its public key was given to the backend
-    /// let server = TokenServer { key: StaticKey::from_bytes([1; 32]).public(), name: "game.example.org:19132" };
-    /// let servers = [server].into_iter().collect();
-    /// let token = ConnectToken { expires: 1_800_000_060, servers, sealed: b"as the backend made it" };
-    /// let options = ConnectOptions::connect_token(&token, &token.servers[0], &key);
-    /// assert_eq!(options.trust, Some(ServerTrust::Key(server.key)));
-    /// assert_eq!(options.password, token.sealed);
-    /// ```
-    #[must_use]
-    pub fn connect_token(
-        token: &ConnectToken<'p>,
-        server: &TokenServer<'_>,
-        identity: &'p StaticKey,
-    ) -> Self {
-        let trust = Some(ServerTrust::Key(server.key));
-        Self { password: token.sealed, trust, identity: Some(identity), ..Self::default() }
     }
 }
 

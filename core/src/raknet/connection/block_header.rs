@@ -1,12 +1,17 @@
-//! What a connection keeps in the pool beside the bytes of a message.
+//! What a connection borrows from its peer for a call, and what it keeps in the pool there beside the bytes of a message.
 
-use super::send_source::SendSource;
-use crate::endpoint::{Outcome, Receipt};
+use crate::endpoint::{self, Outcome, Receipt};
+use crate::raknet::config::{RakNet, SEQUENCING};
 use crate::raknet::delivery::{Channel, Delivery, Priority, Reliability};
-use crate::raknet::features::SEQUENCING;
 use crate::raknet::wire::capsule::{CapsuleHeader, Split};
 use crate::serial::U24;
 use crate::time::Instant;
+
+/// What a connection borrows from its peer for the time of one call.
+pub(crate) type Context<'x, 'a> = endpoint::Context<'x, 'a, RakNet>;
+
+/// What the application is told at the end.
+pub(super) type Ending = endpoint::Ending<RakNet>;
 
 /// The header of the first block of a message: one variant for each role that the message can have.
 #[derive(Clone, Copy, Debug, Default)]
@@ -326,4 +331,35 @@ pub(crate) mod key {
     pub(crate) const fn part(owner: u16, split_id: u16, index: u32) -> u64 {
         of(owner, split_id, index)
     }
+}
+
+/// Where the messages of a datagram come from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum SendSource {
+    /// Lost messages first, then new ones by priority.
+    #[default]
+    Usual,
+    /// The lost message with the oldest reliable number.
+    OldestLost,
+    /// Lost parts of the split message of which a part was acknowledged last.
+    PartlyAcknowledged,
+    /// The message that was lost last.
+    NewestLost,
+    /// New messages of one priority.
+    New(Priority),
+    /// A probe of the sizes that the path carries, which is made when it leaves.
+    PathProbe,
+}
+
+impl SendSource {
+    /// The sources that are tried in turn while the receiver seems to be blocked.
+    pub(crate) const PROBED: [Self; 7] = [
+        Self::New(Priority::Immediate),
+        Self::OldestLost,
+        Self::New(Priority::High),
+        Self::PartlyAcknowledged,
+        Self::New(Priority::Medium),
+        Self::NewestLost,
+        Self::New(Priority::Low),
+    ];
 }

@@ -1,8 +1,8 @@
 //! The state of the 32 channels of a connection. That of the first few is part of the connection; that of the others
 //! stands in the pool, since few games use them.
 
+use crate::raknet::config::FAR_CHANNELS;
 use crate::raknet::delivery::Channel;
-use crate::raknet::features::FAR_CHANNELS;
 use crate::storage::{Block, BlockLink, Claim, Pool, Share};
 
 /// Channels whose state is part of the connection.

@@ -28,64 +28,43 @@
 //!   sender   receiver    what is sent, with pings; what is received
 //!   recovery             datagrams that are not acknowledged, loss
 //!   congestion           the window
-//!   block_header, channels, context, metrics, protection, sizes, ...
+//!   block_header, channels, protection, negotiation
 //! ```
 
 mod block_header;
-#[cfg(feature = "secure")]
-mod challenge;
 mod channels;
 mod congestion;
-mod context;
 mod handshake;
-#[cfg(feature = "secure")]
-mod key_logging;
-#[cfg(feature = "secure")]
-mod key_state;
-#[cfg(feature = "statistics")]
-mod metrics;
-#[cfg(not(feature = "statistics"))]
-#[path = "no_metrics.rs"]
-mod metrics;
-#[cfg(feature = "secure")]
 mod negotiation;
-#[cfg(not(feature = "secure"))]
-#[path = "no_negotiation.rs"]
-mod negotiation;
-mod offer;
 mod protection;
 mod protocol;
 mod receiver;
 mod recovery;
-mod send_source;
 mod sender;
-mod sizes;
 
 use core::time::Duration;
 
 pub(crate) use block_header::BlockHeader;
-#[cfg(feature = "secure")]
-pub(crate) use challenge::ChallengeRequest;
+use block_header::Context;
 #[cfg(feature = "delay-based")]
 pub use congestion::{PathSample, PathWindow};
-use context::Context;
 use handshake::{End, Handshake, State};
+#[cfg(feature = "secure")]
+pub(crate) use negotiation::ChallengeRequest;
 pub(crate) use protection::ConnectionProtection;
 use receiver::{ControlMessage, DatagramStatus, ReceiveError, Receiver};
 use sender::Sender;
-use sizes::Sizes;
 
+use super::config::PACKING;
 use super::delivery::Channel;
-use super::features::PACKING;
-use super::internal_addresses::StoredAddresses;
-use super::list_length::ListLength;
+use super::internal_addresses::{ListLength, StoredAddresses};
 use super::reason::{ConnectFailure, DisconnectReason};
 #[cfg(feature = "secure")]
 use super::security::SecurePeer;
 use super::stats::DropReason;
 use super::wire::capsule::{CapsuleHeader, MIN_CAPSULE};
 use super::wire::control::MAX_CONTROL;
-use super::wire::datagram::DatagramHeader;
+use super::wire::datagram::{DatagramHeader, Sizes};
 use super::wire::offline::Offline;
 use super::wire::{Guid, IP_UDP_OVERHEAD, Wire, id};
 use crate::cursor::{Reader, Source, WireError};

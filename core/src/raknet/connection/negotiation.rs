@@ -1,30 +1,94 @@
-//! How two peers come to the keys of a connection (docs/secure.md#the-handshake).
+//! How two peers come to the keys of a connection (docs/secure.md#the-handshake), and what the offline part of a handshake
+//! says of security, whether or not this end has any.
 
+#[cfg(feature = "secure")]
 use core::mem;
 use core::net::SocketAddr;
 
-use super::challenge::ChallengeRequest;
-use super::context::Context;
-use super::key_logging::log_keys;
-use super::key_state::{ClientProof, Dialling, IdentityData, Sealed, Stage, Stored, place};
-use super::offer::{Acceptance, Offer, Reply2Fields, accept_in_plain};
+use super::block_header::Context;
 use super::protection::ConnectionProtection;
+#[cfg(feature = "secure")]
+use super::protection::{ClientProof, Dialling, IdentityData, Sealed, Stage, Stored, place};
+#[cfg(feature = "secure")]
 use crate::cursor::Writer;
+#[cfg(feature = "secure")]
+use crate::endpoint::PeerStats;
 use crate::endpoint::{ConnectError, RefuseReason};
+#[cfg(feature = "secure")]
 use crate::raknet::config::Config;
+use crate::raknet::config::ConnectOptions;
 use crate::raknet::reason::ConnectFailure;
+#[cfg(feature = "secure")]
 use crate::raknet::security::SecurePeer;
+#[cfg(feature = "secure")]
+use crate::raknet::shared_state::SecureState;
+#[cfg(feature = "secure")]
 use crate::raknet::stats::DropReason;
-use crate::raknet::types::ConnectOptions;
+use crate::raknet::wire::Guid;
+#[cfg(feature = "secure")]
 use crate::raknet::wire::Wire;
 use crate::raknet::wire::control::Proof;
-use crate::raknet::wire::offline::{ClientSecurity, Offline, ServerSecurity};
+#[cfg(feature = "secure")]
+use crate::raknet::wire::offline::Offline;
+use crate::raknet::wire::offline::{ClientSecurity, ServerSecurity};
+#[cfg(feature = "secure")]
 use crate::secure::{
     ANSWER, AcceptedToken, CHALLENGE, ClientHandshake, DatagramProtection, Established, HandshakeError,
-    Identity, IdentityError, Negotiated, ServerHandshake, ServerIdentity, StaticKey, TokenError,
-    TokenVerifier, Versions,
+    Identity, IdentityError, Negotiated, ReplyFields, SecureRequest, ServerHandshake, ServerIdentity,
+    StaticKey, TokenError, TokenVerifier, Versions,
 };
+#[cfg(feature = "secure")]
+use crate::time::Instant;
 
+/// What reply 1 said, and what belongs to its answer.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Offer<'o> {
+    pub(super) guid: Guid,
+    pub(super) security: ServerSecurity<'o>,
+    /// The server's address as request 2 will have it.
+    pub(super) server_address: SocketAddr,
+    /// The MTU that request 2 will have.
+    pub(super) mtu: u16,
+    /// The version of the protocol that is announced, and the one that was announced first.
+    pub(super) versions: [u8; 2],
+}
+
+/// How reply 1 is answered.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Acceptance {
+    Plain,
+    Cookie(u32),
+    #[cfg(feature = "secure")]
+    Challenge(u32),
+}
+
+/// What reply 2 said.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Reply2Fields<'r> {
+    pub(super) guid: Guid,
+    pub(super) client: SocketAddr,
+    pub(super) mtu: u16,
+    pub(super) answer: Option<&'r [u8]>,
+}
+
+/// How a client without security answers a reply 1: a server may have a key and not require that it is used.
+fn accept_in_plain(security: ServerSecurity<'_>) -> Result<Acceptance, ConnectFailure> {
+    match security {
+        ServerSecurity::None => Ok(Acceptance::Plain),
+        ServerSecurity::Cookie(cookie) => Ok(Acceptance::Cookie(cookie)),
+        ServerSecurity::PublicKey { cookie, key } if is_optional(key) => Ok(Acceptance::Cookie(cookie)),
+        ServerSecurity::PublicKey { .. } => Err(ConnectFailure::SecurityRequired),
+    }
+}
+
+/// Whether the key of a server says that clients may do without (docs/secure.md#reply-1-the-key-64-bytes). One of another
+/// suite, as the original's, does not say so.
+fn is_optional(key: &[u8]) -> bool {
+    const REQUIRED: u8 = 1;
+    matches!(key, [_, _, flags, b'r', b'w', b's', b'0', b'1', ..] if flags & REQUIRED == 0)
+}
+
+#[cfg(feature = "secure")]
 impl ConnectionProtection {
     /// What a connection begins with that this end opens.
     pub(super) fn dial(cx: &Context<'_, '_>, options: &ConnectOptions<'_>) -> Result<Self, ConnectError> {
@@ -267,6 +331,7 @@ impl ConnectionProtection {
     }
 }
 
+#[cfg(feature = "secure")]
 impl Dialling {
     fn establish(&mut self, cx: &Context<'_, '_>, reply: &Reply2Fields<'_>) -> Option<Established> {
         let answer = reply.answer?;
@@ -278,6 +343,166 @@ impl Dialling {
 }
 
 /// The key by which the server is to know this client: that of this attempt, or else that of the configuration.
+#[cfg(feature = "secure")]
 fn identity_key<'k>(own: Option<&'k StaticKey>, config: &'k Config) -> Option<&'k StaticKey> {
     own.or_else(|| config.security.as_ref()?.identity.as_ref())
+}
+
+/// A second request with a challenge, from a client whose cookie is verified.
+#[cfg(feature = "secure")]
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ChallengeRequest<'r> {
+    pub(crate) negotiated: Negotiated,
+    pub(crate) challenge: &'r [u8],
+    /// What reply 2 says in clear.
+    pub(crate) reply: ReplyFields,
+}
+
+#[cfg(feature = "secure")]
+impl ChallengeRequest<'_> {
+    const fn fields(&self) -> SecureRequest<'_> {
+        SecureRequest { negotiated: &self.negotiated, challenge: self.challenge }
+    }
+
+    /// Whether it is the request that this handshake has answered.
+    fn repeats(&self, config: &Config, handshake: &ServerHandshake) -> bool {
+        config.server_identity().is_some_and(|identity| handshake.is_repeated(identity, self.fields()))
+    }
+
+    /// The MTU that reply 2 has.
+    pub(crate) const fn mtu(&self) -> u16 {
+        self.reply.mtu
+    }
+
+    /// Computes the answer, if the client's network has not had enough of them. What gets none was counted, unless the
+    /// client has another kind of security.
+    pub(crate) fn respond(
+        &self,
+        config: &Config,
+        state: &mut SecureState,
+        stats: &mut PeerStats<DropReason>,
+        now: Instant,
+    ) -> Result<(ServerHandshake, DatagramProtection), HandshakeError> {
+        let identity = config.server_identity().ok_or(HandshakeError::Malformed)?;
+        let count = |stats: &mut PeerStats<DropReason>, error: &HandshakeError| {
+            if *error != HandshakeError::OtherSuite {
+                stats.drop(DropReason::Unauthentic);
+            }
+        };
+        // A request that fails these checks costs no curve operation, so it takes no token.
+        self.fields().check().inspect_err(|error| count(stats, error))?;
+        if !state.admits(config, now, self.reply.client.ip()) {
+            stats.drop(DropReason::HandshakeLimit);
+            return Err(HandshakeError::Malformed);
+        }
+        let (versions, random) = (&config.accepted_versions, state.random());
+        let answered = ServerHandshake::respond(identity, self.fields(), self.reply, versions, now, random);
+        let answered = answered.inspect_err(|error| count(stats, error));
+        answered.map(|(handshake, protection)| (handshake, protection.with_cipher(config.cipher())))
+    }
+}
+
+/// Hands out the keys that the handshake with this answer has made.
+#[cfg(all(feature = "secure", feature = "key-log"))]
+fn log_keys(config: &Config, is_client: bool, answer: &[u8], datagrams: &DatagramProtection) {
+    if let Some(log) = config.security.as_ref().and_then(|security| security.key_log.as_ref()) {
+        datagrams.log_keys(is_client, answer, &**log);
+    }
+}
+
+/// Without the feature `key-log` nobody gets them.
+#[cfg(all(feature = "secure", not(feature = "key-log")))]
+const fn log_keys(_: &Config, _is_client: bool, _answer: &[u8], _: &DatagramProtection) {}
+
+/// What a client writes into its connection request: nothing can be made of it.
+#[cfg(not(feature = "secure"))]
+#[derive(Clone, Copy)]
+pub(super) enum ClientProof {}
+
+#[cfg(not(feature = "secure"))]
+impl ClientProof {
+    pub(super) const fn as_field(&self) -> Proof<'_> {
+        match *self {}
+    }
+}
+
+// A connection that is built without security has no keys to agree on.
+#[cfg(not(feature = "secure"))]
+impl ConnectionProtection {
+    /// What a connection begins with that this end opens.
+    pub(super) fn dial(cx: &Context<'_, '_>, _: &ConnectOptions<'_>) -> Result<Self, ConnectError> {
+        Ok(Self::new(cx.config.protection))
+    }
+
+    /// Client: how a reply 1 is answered.
+    pub(super) fn on_offer(
+        &self,
+        _: &Context<'_, '_>,
+        offer: &Offer<'_>,
+    ) -> Result<Option<Acceptance>, ConnectFailure> {
+        accept_in_plain(offer.security).map(Some)
+    }
+
+    /// Client: the fields of request 2.
+    pub(super) const fn client_security(&self, acceptance: Acceptance) -> ClientSecurity<'_> {
+        match acceptance {
+            Acceptance::Plain => ClientSecurity::None,
+            Acceptance::Cookie(cookie) => ClientSecurity::Cookie(cookie),
+        }
+    }
+
+    /// Client: whether a reply 2 opens the connection.
+    pub(super) const fn on_reply_2(
+        &self,
+        _: &Context<'_, '_>,
+        reply: &Reply2Fields<'_>,
+    ) -> Result<bool, ConnectFailure> {
+        // Without a challenge of this client there is nothing to answer, but for a server that would encrypt.
+        if reply.answer.is_some() { Err(ConnectFailure::SecurityRequired) } else { Ok(true) }
+    }
+
+    /// Client: what the connection request shows.
+    pub(super) const fn take_proof(&self) -> Option<ClientProof> {
+        None
+    }
+
+    /// Server: takes the password of a connection request.
+    pub(super) fn admit(
+        &self,
+        cx: &Context<'_, '_>,
+        _: Option<Proof<'_>>,
+        password: &[u8],
+    ) -> Result<(), RefuseReason> {
+        if cx.state.accepts_password(password) { Ok(()) } else { Err(RefuseReason::WrongPassword) }
+    }
+
+    /// Server: writes reply 2, if it is to be sent by the connection.
+    pub(super) const fn compose_reply_2(
+        &self,
+        _: &Context<'_, '_>,
+        _: SocketAddr,
+        _: u16,
+        _: &mut [u8],
+    ) -> Option<usize> {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_key_of_ours_may_be_optional() {
+        let mut key = [7; 64];
+        key[2..8].copy_from_slice(b"\0rws01");
+        assert!(is_optional(&key));
+        key[2] = 2;
+        assert!(is_optional(&key), "an identity is wanted of who has security");
+        key[2] = 3;
+        assert!(!is_optional(&key));
+        key[2..8].copy_from_slice(b"\0rws02");
+        assert!(!is_optional(&key));
+        assert!(!is_optional(&[0; 7]));
+    }
 }

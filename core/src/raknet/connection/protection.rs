@@ -1,9 +1,20 @@
-//! The protection of datagrams: the last step before they leave, and the first after they arrived.
+//! The protection of datagrams: the last step before they leave, and the first after they arrived. And what a connection
+//! keeps of its keys, and of the handshake that makes them.
 
 #[cfg(feature = "secure")]
-use super::key_state::{Dialling, Sealed, Stored};
+use core::fmt;
+
 use crate::raknet::config::Protection;
+#[cfg(feature = "secure")]
+use crate::raknet::security::SecurePeer;
+#[cfg(feature = "secure")]
+use crate::raknet::wire::control::Proof;
 use crate::raknet::wire::protection::{PacketProtection, Plain};
+#[cfg(feature = "secure")]
+use crate::secure::{
+    AcceptedToken, CHALLENGE, ClientHandshake, DatagramProtection, IDENTITY, MAX_IDENTITY_DATA, PROOF,
+    ServerHandshake, ServerTrust, StaticKey,
+};
 use crate::time::Instant;
 
 /// The protection of the datagrams of a connection, and what it comes from.
@@ -105,6 +116,98 @@ impl ConnectionProtection {
             Self::TestProtection(protection) => protection.open_copy(datagram, buffer),
         }
     }
+}
+
+/// Where there is an allocator, a plain connection takes no memory for what a secure one needs.
+#[cfg(all(feature = "secure", feature = "alloc"))]
+pub(super) type Stored<T> = alloc::boxed::Box<T>;
+#[cfg(all(feature = "secure", not(feature = "alloc")))]
+pub(super) type Stored<T> = T;
+
+/// The application's own bytes that go with an identity.
+#[cfg(feature = "secure")]
+pub(super) type IdentityData = heapless::Vec<u8, MAX_IDENTITY_DATA>;
+
+/// What a client keeps until a server has answered its challenge.
+#[cfg(feature = "secure")]
+pub(crate) struct Dialling {
+    pub(super) trust: ServerTrust,
+    /// The key by which the server is to know this client, unless it is that of the configuration.
+    pub(super) identity: Option<StaticKey>,
+    /// What the server gets with the identity.
+    pub(super) data: IdentityData,
+    pub(super) challenge: [u8; CHALLENGE],
+    pub(super) handshake: ClientHandshake,
+}
+
+/// What a secure connection keeps.
+#[cfg(feature = "secure")]
+pub(crate) struct Sealed {
+    pub(super) datagrams: DatagramProtection,
+    pub(super) stage: Stage,
+    pub(super) peer: SecurePeer,
+}
+
+#[cfg(feature = "secure")]
+pub(super) enum Stage {
+    /// Client: the connection request is to be written.
+    Requesting(Stored<ClientProof>),
+    /// Server: the connection request has not come.
+    HalfOpen {
+        handshake: Stored<ServerHandshake>,
+        /// Whether reply 2 is to be sent.
+        owes_reply: bool,
+    },
+    Open {
+        /// Server: the token of the client, if it was asked for one.
+        token: Option<Stored<AcceptedToken>>,
+    },
+}
+
+/// What a client writes into its connection request.
+#[cfg(feature = "secure")]
+pub(super) struct ClientProof {
+    pub(super) proof: [u8; PROOF],
+    pub(super) identity: Option<[u8; IDENTITY]>,
+}
+
+#[cfg(feature = "secure")]
+impl ClientProof {
+    pub(super) fn as_field(&self) -> Proof<'_> {
+        Proof { proof: &self.proof, identity: self.identity.as_ref().map(|identity| &identity[..]) }
+    }
+}
+
+#[cfg(feature = "secure")]
+impl fmt::Debug for Dialling {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Dialling").field("trust", &self.trust).finish_non_exhaustive()
+    }
+}
+
+#[cfg(feature = "secure")]
+impl fmt::Debug for Sealed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sealed").field("peer", &self.peer).finish_non_exhaustive()
+    }
+}
+
+#[cfg(feature = "secure")]
+impl Sealed {
+    /// The handshake of a half-open connection, whether reply 2 is to be sent, and whether a datagram was opened.
+    pub(super) fn half_open(&mut self) -> Option<(&ServerHandshake, &mut bool, bool)> {
+        let has_opened = self.datagrams.has_opened();
+        match &mut self.stage {
+            Stage::HalfOpen { handshake, owes_reply } => Some((handshake, owes_reply, has_opened)),
+            Stage::Requesting(_) | Stage::Open { .. } => None,
+        }
+    }
+}
+
+/// Where it is stored.
+#[cfg(feature = "secure")]
+pub(super) fn place<T>(stored: &mut Stored<T>) -> &mut T {
+    stored
 }
 
 #[cfg(test)]

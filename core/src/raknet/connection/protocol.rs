@@ -1,17 +1,15 @@
 //! A connection as the endpoint knows it.
 
-use super::Connection;
-use super::ConnectionProtection;
-use super::context::Context;
+use super::block_header::Context;
 use super::handshake::State;
+use super::{Connection, ConnectionProtection};
 use crate::endpoint::{
     self, ConnectError, ConnectionEvent, ConnectionState, Incoming, MessageToSend, Receipt, SendError, Side,
 };
+use crate::raknet::config::{ConnectOptions, RakNet, SERVER};
 use crate::raknet::delivery::Delivery;
-use crate::raknet::features::SERVER;
 use crate::raknet::reason::{ConnectFailure, DisconnectReason};
 use crate::raknet::stats::ConnectionStats;
-use crate::raknet::types::{ConnectOptions, RakNet};
 use crate::raknet::wire::{Guid, MAX_MTU, MIN_MTU, id};
 use crate::storage::Share;
 use crate::time::Instant;

@@ -13,7 +13,6 @@ pub mod address;
 pub mod capsule;
 pub mod control;
 pub mod datagram;
-mod first_byte;
 pub mod id;
 pub mod local;
 pub mod notice;
@@ -22,7 +21,7 @@ mod pong_framing;
 pub mod protection;
 mod security;
 
-pub(crate) use first_byte::FirstByte;
+pub(crate) use datagram::FirstByte;
 pub use pong_framing::PongFraming;
 pub use security::SecuritySizes;
 

@@ -75,29 +75,17 @@ const CORE: Crate = Crate {
         // The endpoint, generic over the protocol.
         Layer::together(&["endpoint"]),
         // Ids, deliveries and the protocols' names.
-        Layer::together(&[
-            "raknet::bans",
-            "raknet::delivery",
-            "raknet::features",
-            "raknet::list_length",
-            "raknet::network_id",
-            "game_protocol::types",
-        ]),
+        Layer::together(&["raknet::delivery", "raknet::network_id", "game_protocol::types"]),
         Layer::apart(&["raknet::wire", "game_protocol::wire"]),
         // The handshake and the protection of secure connections, whose prologue has RakNet's addresses.
         Layer::together(&["secure"]),
         // Configuration, counters, reasons.
         Layer::together(&[
-            "raknet::amplification_budget",
-            "raknet::cookieless",
             "raknet::config",
-            "raknet::error",
             "raknet::reason",
-            "raknet::secure_state",
             "raknet::security",
-            "raknet::server_key",
+            "raknet::shared_state",
             "raknet::stats",
-            "raknet::types",
             "game_protocol::config",
             "game_protocol::reason",
             "game_protocol::stats",
@@ -107,32 +95,16 @@ const CORE: Crate = Crate {
         // A connection, from its leaves to the module where its parts meet.
         Layer::together(&[
             "raknet::connection::block_header",
-            "raknet::connection::challenge",
             "raknet::connection::channels",
-            "raknet::connection::context",
-            "raknet::connection::key_logging",
-            "raknet::connection::key_state",
-            "raknet::connection::metrics",
             "raknet::connection::negotiation",
-            "raknet::connection::offer",
             "raknet::connection::protection",
-            "raknet::connection::send_source",
-            "raknet::connection::sizes",
             "game_protocol::connection::block_header",
             "game_protocol::connection::context",
             "game_protocol::connection::rtt",
             "game_protocol::connection::windows",
         ]),
         // What a peer keeps beside its connections, and the answers to peers without one.
-        Layer::together(&[
-            "raknet::internal_addresses",
-            "raknet::known_versions",
-            "raknet::loss_history",
-            "raknet::responder",
-            "raknet::state",
-            "game_protocol::responder",
-            "game_protocol::state",
-        ]),
+        Layer::together(&["raknet::internal_addresses", "game_protocol::responder", "game_protocol::state"]),
         Layer::together(&["raknet::connection::congestion"]),
         Layer::together(&["raknet::connection::recovery"]),
         Layer::apart(&[
@@ -149,14 +121,7 @@ const CORE: Crate = Crate {
         // The peers of each protocol: routing, and what the protocol adds to the endpoint.
         Layer::together(&[
             "raknet",
-            "raknet::challenges",
-            "raknet::listening",
-            "raknet::message_filter",
-            "raknet::protocol",
-            "raknet::requests",
-            "raknet::admission",
-            "raknet::routing",
-            "raknet::unconnected",
+            "raknet::peer",
             "game_protocol",
             "game_protocol::protocol",
             "game_protocol::routing",

@@ -2,7 +2,7 @@
 //!
 //! `docs/congestion.md` describes the algorithm and the measurements behind its constants.
 
-use super::types::{AckSample, INITIAL_DATAGRAMS, Loss, LossTrigger, MAX_DATAGRAMS, MIN_DATAGRAMS, Pace};
+use super::new_reno::{AckSample, INITIAL_DATAGRAMS, Loss, LossTrigger, MAX_DATAGRAMS, MIN_DATAGRAMS, Pace};
 use crate::serial::U24;
 use crate::time::Instant;
 

@@ -1,21 +1,18 @@
-//! Congestion control: how many bytes may be in flight, and how fast they leave.
+//! Congestion control: how many bytes may be in flight, and how fast they leave. And the delay-based controller for carriers
+//! that are not RakNet.
 
 #[cfg(feature = "delay-based")]
 mod delay_based;
 mod new_reno;
-#[cfg(feature = "delay-based")]
-mod path_window;
-mod types;
 
 #[cfg(feature = "delay-based")]
 use delay_based::DelayBased;
-use new_reno::NewReno;
-#[cfg(feature = "delay-based")]
-pub use path_window::{PathSample, PathWindow};
-use types::Pace;
-pub(super) use types::{AckSample, INITIAL_DATAGRAMS, Loss, LossTrigger};
+pub(super) use new_reno::{AckSample, INITIAL_DATAGRAMS, Loss, LossTrigger};
+use new_reno::{NewReno, Pace};
 
 use crate::raknet::config::CongestionControl;
+#[cfg(feature = "delay-based")]
+use crate::serial::U24;
 use crate::time::{Instant, divide};
 
 /// A congestion controller whose window stays within bounds whatever the other peer acknowledges.
@@ -109,5 +106,228 @@ impl Congestion {
     /// Nothing was acknowledged for several timeouts in a row, similar to RFC 9002 section 7.6.
     pub(super) fn on_persistent_congestion(&mut self) {
         dispatch!(&mut self.controller, on_persistent_congestion())
+    }
+}
+
+/// Datagrams that one acknowledgement of a carrier has acknowledged for the first time.
+#[cfg(feature = "delay-based")]
+#[derive(Clone, Copy, Debug)]
+pub struct PathSample {
+    /// When the acknowledgement arrived.
+    pub now: Instant,
+    /// When the oldest of the datagrams was sent.
+    pub oldest_sent_at: Instant,
+    /// When the newest of them was sent.
+    pub newest_sent_at: Instant,
+    /// Their bytes.
+    pub bytes: u32,
+    /// Bytes in flight before the acknowledgement.
+    pub in_flight: u32,
+    /// The highest number that was ever acknowledged.
+    pub newest: u64,
+    /// The number of the next datagram that will be sent.
+    pub next: u64,
+}
+
+/// The delay-based congestion control of RakNet, for something else that carries datagrams.
+///
+/// A relay that carries RakNet in QUIC or SCTP needs a controller there too, and one that takes each loss for congestion
+/// would limit the connection inside. `docs/congestion.md` describes the controller and has its measurements.
+///
+/// ```
+/// use core::time::Duration;
+/// use rakwire::Instant;
+/// use rakwire::raknet::{PathSample, PathWindow};
+///
+/// let mut path = PathWindow::new(1_200, 1 << 20);
+/// let window = path.bytes();
+/// let sent_at = Instant::from_micros(1_000);
+/// let now = sent_at + Duration::from_millis(50);
+/// let sample = PathSample {
+///     now,
+///     oldest_sent_at: sent_at,
+///     newest_sent_at: sent_at,
+///     bytes: window,
+///     in_flight: window,
+///     newest: 9,
+///     next: 10,
+/// };
+/// path.on_ack(&sample);
+/// assert_eq!(path.bytes(), 2 * window);
+/// ```
+#[cfg(feature = "delay-based")]
+#[derive(Clone, Copy, Debug)]
+pub struct PathWindow {
+    controller: DelayBased,
+    max: u32,
+    /// The highest number that the first acknowledgement had, from which the controller counts: its first round ends there. The
+    /// numbers of a connection go on when its path changes, and those of the controller are shorter.
+    first: Option<u64>,
+}
+
+#[cfg(feature = "delay-based")]
+impl PathWindow {
+    /// A window for datagrams of this length that never exceeds `max` bytes, but for its minimum of eight datagrams.
+    #[must_use]
+    pub fn new(datagram: u32, max: u32) -> Self {
+        let mut controller = DelayBased::new(datagram);
+        controller.bound_window(max);
+        Self { controller, max, first: None }
+    }
+
+    /// Bytes that may be in flight.
+    #[must_use]
+    pub const fn bytes(&self) -> u32 {
+        self.controller.window()
+    }
+
+    /// Sets the length of a full datagram, which growth and minimum are multiples of.
+    pub const fn set_datagram(&mut self, datagram: u32) {
+        self.controller.set_datagram(datagram);
+    }
+
+    /// Takes an acknowledgement.
+    pub fn on_ack(&mut self, sample: &PathSample) {
+        let first = *self.first.get_or_insert(sample.newest);
+        self.controller.on_ack(&AckSample {
+            now: sample.now,
+            bytes: sample.bytes,
+            bytes_after_recovery: sample.bytes,
+            in_flight: sample.in_flight,
+            newest: number(first, sample.newest),
+            next: number(first, sample.next),
+            rtt: sample.now.micros_since(sample.newest_sent_at).max(1),
+            ack_span: sample.newest_sent_at.micros_since(sample.oldest_sent_at),
+            is_over_stream: false,
+        });
+        self.controller.bound_window(self.max);
+    }
+
+    /// Takes a loss of `bytes`, of which the newest were sent at `sent_at`.
+    pub fn on_lost(&mut self, now: Instant, sent_at: Instant, bytes: u32) {
+        self.controller.on_lost(&Loss {
+            now,
+            sent_at,
+            bytes,
+            ordinal: 0,
+            trigger: LossTrigger::TimeThreshold,
+        });
+    }
+
+    /// Takes a mark of ECN (RFC 9002 section 7.1), of which the newest shrunk datagram was sent at `sent_at`. The window shrinks
+    /// by 15 % (RFC 8511 section 3.1), at most once for what was sent before it shrank.
+    pub fn on_ecn_mark(&mut self, now: Instant, sent_at: Instant) {
+        self.controller.on_ecn_mark(now, sent_at);
+    }
+
+    /// Nothing arrived for several timeouts (RFC 9002 section 7.6): the window becomes the smallest, and doubles again.
+    pub fn on_persistent_congestion(&mut self) {
+        self.controller.on_persistent_congestion();
+    }
+}
+
+/// The number as the controller compares it: it needs the order within a window alone.
+#[cfg(feature = "delay-based")]
+fn number(first: u64, number: u64) -> U24 {
+    U24::new(u32::try_from(number.wrapping_sub(first) & 0xff_ffff).unwrap_or_default())
+}
+
+#[cfg(all(test, feature = "delay-based"))]
+mod tests {
+    use core::ops::RangeInclusive;
+    use core::time::Duration;
+
+    use super::*;
+
+    const DATAGRAM: u32 = 1_200;
+
+    /// Acknowledges windows that are in flight completely, as a peer can claim whatever has arrived.
+    fn acknowledge(path: &mut PathWindow, rounds: u64) {
+        acknowledge_from(path, 0, 1..=rounds);
+    }
+
+    /// The same of a path whose first datagram has this number.
+    fn acknowledge_from(path: &mut PathWindow, first: u64, rounds: RangeInclusive<u64>) {
+        for round in rounds {
+            let sent_at = Instant::from_micros(round * 50_000);
+            path.on_ack(&PathSample {
+                now: sent_at + Duration::from_millis(50),
+                oldest_sent_at: sent_at,
+                newest_sent_at: sent_at,
+                bytes: path.bytes(),
+                in_flight: path.bytes(),
+                newest: first + round * 100,
+                next: first + round * 100 + 100,
+            });
+        }
+    }
+
+    #[test]
+    fn the_window_stays_below_its_maximum_whatever_is_acknowledged() {
+        let mut path = PathWindow::new(DATAGRAM, 1 << 20);
+        acknowledge(&mut path, 1_000);
+        assert_eq!(path.bytes(), 1 << 20);
+    }
+
+    #[test]
+    fn a_maximum_below_the_smallest_window_leaves_that() {
+        let mut path = PathWindow::new(DATAGRAM, 0);
+        acknowledge(&mut path, 10);
+        path.on_persistent_congestion();
+        assert_eq!(path.bytes(), 8 * DATAGRAM);
+    }
+
+    #[test]
+    fn random_losses_leave_the_window() {
+        let mut path = PathWindow::new(DATAGRAM, 1 << 20);
+        acknowledge(&mut path, 3);
+        let before = path.bytes();
+        let now = Instant::from_micros(300_000);
+        path.on_lost(now, now, before / 20);
+        assert_eq!(path.bytes(), before);
+    }
+    /// A connection that changes its path builds a new window, and its numbers go on.
+    #[test]
+    fn rounds_end_whatever_the_number_of_the_first_datagram_is() {
+        let grown = |first| {
+            let mut path = PathWindow::new(DATAGRAM, 1 << 30);
+            acknowledge_from(&mut path, first, 1..=4);
+            // It ends slow start, after which the window grows when a round ends.
+            path.on_ecn_mark(Instant::from_micros(255_000), Instant::from_micros(205_000));
+            let shrunk = path.bytes();
+            acknowledge_from(&mut path, first, 6..=20);
+            assert!(path.bytes() > shrunk, "{first}");
+            path.bytes()
+        };
+        for first in [1 << 23, (1 << 24) - 150, 1 << 40] {
+            assert_eq!(grown(first), grown(0), "{first}");
+        }
+    }
+
+    #[test]
+    fn a_mark_of_ecn_shrinks_the_window_once_a_round_trip() {
+        let mut path = PathWindow::new(DATAGRAM, 1 << 30);
+        acknowledge(&mut path, 5);
+        let mark = |path: &mut PathWindow, sent_at| {
+            let sent_at = Instant::from_micros(sent_at);
+            path.on_ecn_mark(sent_at + Duration::from_millis(50), sent_at);
+            path.bytes()
+        };
+        let before = path.bytes();
+        let shrunk = mark(&mut path, 260_000);
+        assert!((before / 100 * 84..=before / 100 * 86).contains(&shrunk), "{shrunk} of {before}");
+        // What was sent before the window shrank has met the same queue.
+        assert_eq!(mark(&mut path, 305_000), shrunk);
+        assert!(mark(&mut path, 320_000) < shrunk / 100 * 86);
+    }
+
+    #[test]
+    fn a_mark_of_ecn_ends_slow_start() {
+        let mut path = PathWindow::new(DATAGRAM, 1 << 30);
+        acknowledge(&mut path, 3);
+        path.on_ecn_mark(Instant::from_micros(210_000), Instant::from_micros(160_000));
+        let shrunk = path.bytes();
+        acknowledge_from(&mut path, 0, 5..=9);
+        assert!(path.bytes() < 2 * shrunk, "{} after {shrunk}", path.bytes());
     }
 }

@@ -1,21 +1,21 @@
-//! A client before the server knows of it: the offline part of the handshake (docs/raknet.md#connection-attempts).
+//! A client before the server knows of it: the offline part of the handshake (docs/raknet.md#connection-attempts), the protocol
+//! version that it announces (docs/raknet.md#the-version-of-the-server), and what a server says that wants keys
+//! (docs/raknet.md#key-problems).
 
 use core::net::SocketAddr;
 use core::time::Duration;
 
-use super::version::{Reaction, Version};
 use crate::cursor::Writer;
-use crate::raknet::config::{Config, DialledAddress};
-use crate::raknet::connection::context::Context;
-use crate::raknet::connection::offer::{Acceptance, Offer, Reply2Fields};
+use crate::raknet::config::{Config, ConnectOptions, DialledAddress};
+use crate::raknet::connection::block_header::Context;
+use crate::raknet::connection::negotiation::{Acceptance, Offer, Reply2Fields};
 use crate::raknet::connection::protection::ConnectionProtection;
-use crate::raknet::known_versions;
 use crate::raknet::reason::ConnectFailure;
+use crate::raknet::shared_state;
 use crate::raknet::stats::DropReason;
-use crate::raknet::types::ConnectOptions;
 use crate::raknet::wire::address::UNASSIGNED;
 use crate::raknet::wire::offline::{Offline, PingScope, ServerSecurity};
-use crate::raknet::wire::{Guid, IP_UDP_OVERHEAD, MAX_MTU, MAX_MTU_IPV6, MIN_MTU, Wire};
+use crate::raknet::wire::{Guid, IP_UDP_OVERHEAD, MAX_MTU, MAX_MTU_IPV6, MIN_MTU, Wire, id};
 use crate::time::{Instant, long_micros, micros};
 
 /// MTUs that a client tries, a third of its attempts each (docs/raknet.md#connection-attempts).
@@ -88,7 +88,7 @@ impl Opening {
         let all_attempts = long_micros(interval).saturating_mul(u64::from(attempts) + 1);
         let timeout = options.connect_timeout.map_or(all_attempts, long_micros);
         let is_unknown = options.protocol_version.is_none() && known.is_none() && !options.wants_security();
-        let asks = known_versions::ASKS && is_unknown && cx.config.asks_version();
+        let asks = shared_state::ASKS && is_unknown && cx.config.asks_version();
         // As long as for a lost request, and no long part of a short time.
         let answer_time = if asks { u64::from(micros(interval)).min(timeout / 4) } else { 0 };
         Self {
@@ -106,7 +106,7 @@ impl Opening {
 
     /// Whether a pong is waited for that shows the version of the server.
     pub(super) fn awaits_pong(&self) -> bool {
-        known_versions::ASKS && self.question == Question::Asked
+        shared_state::ASKS && self.question == Question::Asked
     }
 
     /// The server has answered the question for its version, with one that is known from the pong or with none.
@@ -239,7 +239,7 @@ impl Opening {
         remote: SocketAddr,
         buffer: &mut [u8],
     ) -> Option<usize> {
-        if known_versions::ASKS && self.question == Question::Due {
+        if shared_state::ASKS && self.question == Question::Due {
             self.question = Question::Asked;
             let (time, guid) = (cx.now.as_millis(), Some(cx.config.guid));
             let mut writer = Writer::new(buffer);
@@ -326,4 +326,112 @@ pub(super) const fn dialled(config: &Config, remote: SocketAddr) -> SocketAddr {
         DialledAddress::Known => remote,
         DialledAddress::Unknown => UNASSIGNED,
     }
+}
+
+/// How often a server may make a client change its version in one attempt.
+const MOST_CHANGES: u8 = 2;
+
+/// The version that a client announces, and what it has heard of the server's.
+#[derive(Clone, Copy, Debug, Default)]
+struct Version {
+    announced: u8,
+    /// The version that was announced first.
+    first: u8,
+    /// Whether the application insists on this version.
+    is_fixed: bool,
+    /// How often the server made the client change it.
+    changes: u8,
+    /// Answers to requests with former versions that may still be on their way.
+    late_answers: u8,
+    /// Whether the server has answered to the announced version.
+    is_accepted: bool,
+}
+
+/// What a client does after it has heard of another version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reaction {
+    /// It announces the version that the server named.
+    Changed,
+    /// The answer was to a request with a former version.
+    Ignored,
+}
+
+impl Version {
+    /// The version that the application wants, or else the one that the server was heard to speak, or else that of the
+    /// configuration.
+    fn new(options: &ConnectOptions<'_>, known: Option<u8>, config: &Config) -> Self {
+        let announced = options.protocol_version.or(known).unwrap_or(config.protocol_version);
+        Self { announced, first: announced, is_fixed: options.protocol_version.is_some(), ..Self::default() }
+    }
+
+    /// The server named its version, after it was sent so many requests with the announced one.
+    fn on_incompatible(&mut self, server: u8, requests: u8) -> Result<Reaction, ConnectFailure> {
+        let failure = ConnectFailure::IncompatibleProtocol { server };
+        if self.is_fixed {
+            return Err(failure);
+        }
+        if server != self.announced && self.changes < MOST_CHANGES {
+            self.changes += 1;
+            self.announced = server;
+            self.late_answers = requests.max(1);
+            return Ok(Reaction::Changed);
+        }
+        // A server that names the version which it has just been told cannot be helped.
+        self.late_answers = self.late_answers.checked_sub(1).ok_or(failure)?;
+        Ok(Reaction::Ignored)
+    }
+
+    /// A pong shows which version the server speaks, after it was sent so many requests with the announced one.
+    const fn learn(&mut self, server: u8, requests: u8) {
+        if !self.is_fixed && !self.is_accepted && !self.was_changed() {
+            (self.announced, self.first) = (server, server);
+            self.late_answers = requests;
+        }
+    }
+
+    const fn on_accepted(&mut self) {
+        self.is_accepted = true;
+    }
+
+    /// Whether the server made the client change the version.
+    const fn was_changed(&self) -> bool {
+        self.changes > 0
+    }
+
+    /// Why an attempt failed at which end nothing more came back.
+    const fn silence(&self) -> ConnectFailure {
+        if self.was_changed() && !self.is_accepted {
+            ConnectFailure::SilentSinceIncompatible { server: self.announced }
+        } else if self.is_accepted {
+            ConnectFailure::HandshakeTimeout
+        } else {
+            ConnectFailure::NoAnswer
+        }
+    }
+}
+
+/// What the original leaves of 0A in a connection, where no other message is so short
+/// (docs/raknet.md#cut-messages).
+const CUT_OFF: &[u8] = &[0];
+
+/// Why a message in a connection that tells of keys ends the attempt of a client; none for any other message.
+pub(super) const fn failure_in_connection(message: &[u8]) -> Option<ConnectFailure> {
+    match message {
+        CUT_OFF => Some(ConnectFailure::SecurityRequired),
+        _ => failure_of(message),
+    }
+}
+
+/// Why a message that tells of keys ends the attempt of a client; none for any other message. The documents disagree on
+/// what follows the ids, and the original on how much of it is sent.
+pub(super) const fn failure_of(message: &[u8]) -> Option<ConnectFailure> {
+    Some(match message {
+        [id::REMOTE_SYSTEM_REQUIRES_PUBLIC_KEY, 1, ..] => ConnectFailure::IdentityRequired,
+        [id::REMOTE_SYSTEM_REQUIRES_PUBLIC_KEY, 2, ..] => ConnectFailure::InvalidIdentity,
+        [id::REMOTE_SYSTEM_REQUIRES_PUBLIC_KEY | id::OUR_SYSTEM_REQUIRES_SECURITY, ..] => {
+            ConnectFailure::SecurityRequired
+        }
+        [id::PUBLIC_KEY_MISMATCH, ..] => ConnectFailure::PublicKeyMismatch,
+        _ => return None,
+    })
 }

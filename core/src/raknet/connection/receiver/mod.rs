@@ -1,34 +1,25 @@
 //! What a connection receives: datagrams, capsules, messages (docs/raknet.md#receiving).
 
 mod ack_tracker;
-mod budget;
-mod cut_messages;
-mod error;
-mod fates;
 mod messages;
-mod packing;
 mod reassembly;
 mod reorder_buffer;
 
 pub(super) use ack_tracker::DatagramStatus;
-use ack_tracker::{AckTracker, RecordKind};
-use budget::ReceiveBudget;
-pub(super) use error::ReceiveError;
-use fates::Fates;
+use ack_tracker::{AckTracker, Fates, RecordKind};
 use reassembly::{ArrivedPart, Reassembly};
-use reorder_buffer::{Disposition, ReorderBuffer};
+pub(super) use reorder_buffer::ReceiveError;
+use reorder_buffer::{Disposition, ReceiveBudget, ReorderBuffer};
 
-use super::block_header::IncomingMessage;
+use super::block_header::{Context, IncomingMessage};
 use super::channels::{Channels, NEAR};
-use super::context::Context;
-use super::metrics::{Count, Metrics};
-use super::sizes::Sizes;
 use crate::cursor::Writer;
 use crate::endpoint::Progress;
+use crate::raknet::config::{FAR_CHANNELS, PACKING, SPLITTING};
 use crate::raknet::delivery::Channel;
-use crate::raknet::features::{FAR_CHANNELS, PACKING, SPLITTING};
-use crate::raknet::stats::{ConnectionStats, DropReason};
+use crate::raknet::stats::{ConnectionStats, Count, DropReason, Metrics};
 use crate::raknet::wire::capsule::{CapsuleHeader, Split};
+use crate::raknet::wire::datagram::Sizes;
 use crate::serial::U24;
 use crate::storage::{Arrival, Block, BlockLink, Claim, Queue, SparseWindow};
 use crate::time::Instant;

@@ -5,8 +5,7 @@
 //! sender, what was dropped looks lost. So after a few timeouts in a row all sources of messages are tried in turn, each
 //! in datagrams of its own, and most datagrams go to the source from which something was acknowledged last.
 
-use crate::raknet::connection::block_header::OutgoingMessage;
-use crate::raknet::connection::send_source::SendSource;
+use crate::raknet::connection::block_header::{OutgoingMessage, SendSource};
 
 /// One in this many datagrams probes another source than the one that works.
 const PROBE_INTERVAL: u8 = 8;

@@ -1,30 +1,23 @@
 //! Loss recovery: datagrams in flight, their acknowledgement and their loss (docs/raknet.md#acknowledgements, RFC
-//! 9002).
+//! 9002); the round-trip time and the timeouts that follow from it (docs/raknet.md#round-trip); and the lost datagrams whose
+//! messages were sent again already.
 
 mod acknowledgements;
 mod black_hole;
 mod blocked_receiver;
-mod lost;
-mod recently_lost;
-mod rtt;
 
 pub(super) use acknowledgements::AckSummary;
 use black_hole::BlackHoleDetector;
 pub(super) use black_hole::{BlackHole, PathProbe};
 use blocked_receiver::BlockedReceiver;
-use recently_lost::RecentlyLost;
-use rtt::RttEstimator;
 
-use super::block_header::{BlockHeader, Datagram, SendStatus, key};
+use super::block_header::{BlockHeader, Context, Datagram, SendSource, SendStatus, key};
 use super::congestion::{Congestion, LossTrigger};
-use super::context::Context;
-use super::metrics::Count;
-use super::send_source::SendSource;
-use super::sizes::Sizes;
-use crate::endpoint::Carrier;
-use crate::raknet::config::CongestionControl;
-use crate::raknet::features::{PRIORITIES, SPLITTING};
-use crate::raknet::stats::ConnectionStats;
+use crate::endpoint::{Carrier, MIN_STREAM_TIMEOUT};
+use crate::raknet::config::{Config, CongestionControl, PRIORITIES, SPLITTING};
+use crate::raknet::shared_state::LOST_WORDS;
+use crate::raknet::stats::{ConnectionStats, Count};
+use crate::raknet::wire::datagram::{Record, Sizes};
 use crate::serial::U24;
 use crate::storage::{Block, BlockLink, List};
 use crate::time::{Instant, micros};
@@ -352,5 +345,195 @@ fn for_each_message(
     while let Some(message) = at {
         at = cx.pool.after(message);
         take(cx, message);
+    }
+}
+
+/// What a timeout allows for the other peer's wait before it acknowledges, in microseconds (docs/raknet.md#round-trip;
+/// `max_ack_delay` in RFC 9002 section 6.2.1).
+const MAX_ACK_DELAY: u32 = 30_000;
+/// What the probe timeout allows for it, in microseconds. Peers acknowledge after 10 ms (docs/raknet.md#acknowledgements),
+/// and a probe that leaves too early costs two datagrams and not the window, so less will do.
+const PROBE_ACK_DELAY: u32 = 15_000;
+/// The inverse of the gain of both averages: the original's (docs/raknet.md#round-trip), where RFC 6298 has 1/8 and
+/// 1/4.
+const GAIN: u32 = 20;
+
+/// The round-trip time in microseconds: the averages of RFC 6298 section 2, the lowest sample and the latest one.
+#[derive(Clone, Copy, Debug, Default)]
+struct RttEstimator {
+    srtt: u32,
+    rttvar: u32,
+    min_rtt: u32,
+    latest: u32,
+}
+
+impl RttEstimator {
+    fn sample(&mut self, micros: u32) {
+        let rtt = micros.clamp(1, u32::MAX / 16);
+        if self.srtt == 0 {
+            *self = Self { srtt: rtt, rttvar: rtt / 2, min_rtt: rtt, latest: rtt };
+            return;
+        }
+        self.latest = rtt;
+        self.min_rtt = self.min_rtt.min(rtt);
+        let difference = rtt.abs_diff(self.srtt);
+        self.srtt = smooth(self.srtt, rtt);
+        self.rttvar = smooth(self.rttvar, difference);
+    }
+
+    /// Whether there was a sample.
+    const fn is_known(&self) -> bool {
+        self.srtt != 0
+    }
+
+    /// In microseconds; zero before the first sample.
+    const fn srtt(&self) -> u32 {
+        self.srtt
+    }
+
+    /// In microseconds; zero before the first sample.
+    const fn min_rtt(&self) -> u32 {
+        self.min_rtt
+    }
+
+    /// In microseconds; zero before the first sample.
+    const fn latest(&self) -> u32 {
+        self.latest
+    }
+
+    /// The probe timeout in microseconds, similar to RFC 9002 section 6.2.1: after it the oldest datagrams are sent again to
+    /// elicit an acknowledgement.
+    fn probe_timeout(&self, config: &Config) -> u32 {
+        let plain = self.srtt.saturating_add(4 * self.rttvar).saturating_add(PROBE_ACK_DELAY);
+        self.bounded(plain, config)
+    }
+
+    /// The retransmission timeout in microseconds (docs/raknet.md#round-trip), doubled `backoff` times (RFC 6298
+    /// section 5.5): after it every datagram counts as lost.
+    fn timeout(&self, config: &Config, backoff: u8) -> u32 {
+        let plain = (2 * self.srtt).saturating_add(4 * self.rttvar).saturating_add(MAX_ACK_DELAY);
+        self.bounded(plain.saturating_mul(1 << backoff.min(config.resend_backoff).min(16)), config)
+    }
+
+    fn bounded(&self, plain: u32, config: &Config) -> u32 {
+        let most = micros(config.max_resend_timeout);
+        let timeout = if self.is_known() { plain } else { most };
+        let least = match config.carrier {
+            Carrier::Datagrams => micros(config.min_resend_timeout),
+            Carrier::Stream => micros(config.min_resend_timeout).max(MIN_STREAM_TIMEOUT),
+        };
+        timeout.max(least).min(most)
+    }
+}
+
+/// An average after another sample.
+const fn smooth(average: u32, sample: u32) -> u32 {
+    if sample >= average { average + (sample - average) / GAIN } else { average - (average - sample) / GAIN }
+}
+
+/// How many recently lost datagrams are kept: one and a half words for each.
+const CAPACITY: usize = LOST_WORDS * 2 / 3;
+
+/// Which of the words that [`LossHistory`](crate::raknet::shared_state::LossHistory) has for a connection hold a datagram: the
+/// numbers of those that were lost last, and the ordinals of their losses. An acknowledgement of one of them shows that the
+/// loss was spurious.
+#[derive(Clone, Copy, Debug, Default)]
+struct RecentlyLost {
+    /// One bit for each place that is taken.
+    taken: u16,
+    /// The place that is written next.
+    next: u8,
+}
+
+impl RecentlyLost {
+    /// Adds a datagram, in place of the oldest one if all places are taken; returns how many that replaced.
+    fn push(&mut self, words: Option<&mut [u32; LOST_WORDS]>, number: U24, ordinal: u32) -> u8 {
+        let at = usize::from(self.next);
+        if let Some((numbers, ordinals)) = words.map(|words| words.split_at_mut(CAPACITY))
+            && let (Some(place), Some(pair)) = (numbers.get_mut(at), ordinals.get_mut(at / 2))
+        {
+            *place = number.get();
+            let shift = shift(at);
+            *pair = *pair & !(0xFFFF << shift) | (ordinal & 0xFFFF) << shift;
+        }
+        let bit = 1 << self.next;
+        let replaced = u8::from(self.taken & bit != 0);
+        self.taken |= bit;
+        self.next = (self.next + 1) % CAPACITY as u8;
+        replaced
+    }
+
+    /// Whether a datagram is kept.
+    #[inline]
+    const fn is_empty(self) -> bool {
+        self.taken == 0
+    }
+
+    /// Takes out a datagram that `record` names and returns the low 16 bits of its ordinal. An ordinal that is 65,536 losses
+    /// old looks new, which may undo a reduction of the `NewReno` window too early.
+    fn take(&mut self, words: &[u32; LOST_WORDS], record: Record) -> Option<u16> {
+        let length = record.last.since(record.first);
+        let (numbers, ordinals) = words.split_at(CAPACITY);
+        let is_named = |number: u32, at: usize| {
+            self.taken & 1 << at != 0 && U24::new(number).since(record.first) <= length
+        };
+        let at = numbers.iter().zip(0..).position(|(number, at)| is_named(*number, at))?;
+        self.taken &= !(1 << at);
+        ordinals.get(at / 2).map(|pair| (pair >> shift(at)) as u16)
+    }
+}
+
+/// Where in its word an ordinal stands.
+const fn shift(at: usize) -> u32 {
+    if at.is_multiple_of(2) { 0 } else { 16 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use core::time::Duration;
+
+    fn millis(millis: u64) -> u32 {
+        micros(Duration::from_millis(millis))
+    }
+
+    fn config() -> Config {
+        let mut config = Config::new([0; 32]);
+        config.min_resend_timeout = Duration::ZERO;
+        config
+    }
+
+    #[test]
+    fn the_timeout_follows_the_samples() {
+        let mut config = config();
+        let mut rtt = RttEstimator::default();
+        assert_eq!(rtt.timeout(&config, 0), millis(2_000));
+        assert_eq!(rtt.probe_timeout(&config), millis(2_000));
+        rtt.sample(millis(20));
+        assert_eq!(rtt.timeout(&config, 0), millis(4 * 20 + 30));
+        assert_eq!(rtt.probe_timeout(&config), millis(3 * 20 + 15));
+        for _ in 0..500 {
+            rtt.sample(millis(20));
+        }
+        assert!(rtt.timeout(&config, 0) < millis(72));
+        assert!(rtt.timeout(&config, 1) > millis(138));
+        assert_eq!(rtt.timeout(&config, 200), rtt.timeout(&config, 4));
+        config.resend_backoff = 0;
+        assert_eq!(rtt.timeout(&config, 200), rtt.timeout(&config, 0));
+        config.min_resend_timeout = Duration::from_secs(1);
+        assert_eq!(rtt.timeout(&config, 0), millis(1_000));
+        config.max_resend_timeout = Duration::from_millis(60);
+        assert_eq!(rtt.timeout(&config, 4), millis(60));
+    }
+
+    #[test]
+    fn absurd_samples_do_not_overflow() {
+        let mut rtt = RttEstimator::default();
+        for _ in 0..100 {
+            rtt.sample(u32::MAX);
+            rtt.sample(0);
+        }
+        assert!(rtt.timeout(&config(), 4) <= millis(2_000));
+        assert!(rtt.probe_timeout(&config()) <= millis(2_000));
     }
 }

@@ -4,13 +4,12 @@ use super::queue::QueueId;
 use super::{Sender, SentBytes, bytes_a_second};
 use crate::cursor::{WireError, Writer};
 use crate::endpoint::Outcome;
-
-use crate::raknet::connection::block_header::{BlockHeader, OutgoingMessage, SendStatus};
-use crate::raknet::connection::context::Context;
+use crate::raknet::config::SPLITTING;
+use crate::raknet::connection::block_header::{
+    BlockHeader, Context, OutgoingMessage, SendSource, SendStatus,
+};
 use crate::raknet::connection::recovery::{PathProbe, SentDatagram};
-use crate::raknet::connection::send_source::SendSource;
 use crate::raknet::delivery::Reliability;
-use crate::raknet::features::SPLITTING;
 use crate::raknet::stats::DropReason;
 use crate::raknet::wire::control::Control;
 use crate::raknet::wire::datagram::{CONTINUOUS_SEND, DATA_HEADER, DatagramHeader, SLOW_START};

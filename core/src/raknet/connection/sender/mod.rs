@@ -1,38 +1,26 @@
 //! What a connection sends: the queue, its datagrams, and what becomes of them.
 
 mod compose;
-mod pacing;
-#[cfg(feature = "statistics")]
-mod ping_stats;
-#[cfg(not(feature = "statistics"))]
-#[path = "no_ping_stats.rs"]
-mod ping_stats;
 mod pings;
-mod priority;
 mod queue;
 mod recut;
-mod split_sends;
-mod validation;
+mod scheduling;
 
-use pacing::Pacer;
-use pings::Pings;
+use pings::{AddressValidation, Pings};
 use queue::SendQueue;
 use recut::{Fit, Recut};
-use validation::AddressValidation;
+use scheduling::Pacer;
 
+use super::block_header::{Context, SendSource};
 use super::congestion::INITIAL_DATAGRAMS;
-use super::context::Context;
-use super::metrics::{Count, Metrics};
 use super::recovery::{AckSummary, BlackHole, LossRecovery};
-use super::send_source::SendSource;
-use super::sizes::Sizes;
 use crate::cursor::{Reader, WireError, Writer};
 use crate::endpoint::{MessageToSend, Outcome, Progress, Receipt, SendError};
+use crate::raknet::config::{SERVER, SPLITTING};
 use crate::raknet::delivery::{Delivery, Priority};
-use crate::raknet::features::{SERVER, SPLITTING};
-use crate::raknet::stats::ConnectionStats;
+use crate::raknet::stats::{ConnectionStats, Count, Metrics};
 use crate::raknet::wire::control::{Control, MAX_CONTROL};
-use crate::raknet::wire::datagram::Record;
+use crate::raknet::wire::datagram::{Record, Sizes};
 use crate::raknet::wire::{IP_UDP_OVERHEAD, Wire};
 use crate::storage::{Claim, Queue, Share};
 use crate::time::Instant;

@@ -1,23 +1,20 @@
-//! Messages that wait to be sent: splitting, numbering, priorities (docs/raknet.md#sending).
+//! Messages that wait to be sent: splitting, numbering, priorities (docs/raknet.md#sending). And records of those that are
+//! sent in parts and whose delivery somebody wants to know.
 
-use super::priority::{CLASSES, VirtualClock, class, is_earlier, place};
-use super::split_sends::SplitSends;
+use super::scheduling::{CLASSES, VirtualClock, class, is_earlier, place};
 use crate::cursor::Writer;
-use crate::endpoint::{MessageToSend, SendError};
-use crate::endpoint::{Outcome, Progress, Receipt};
-use crate::raknet::connection::block_header::{BlockHeader, OutgoingMessage, SendStatus};
+use crate::endpoint::{Direction, MessageToSend, Outcome, Progress, Receipt, SendError};
+use crate::raknet::config::{FAR_CHANNELS, PRIORITIES, SEQUENCING, SPLITTING};
+use crate::raknet::connection::block_header::{
+    BlockHeader, Context, OutgoingMessage, SendSource, SendStatus, SplitSend, key,
+};
 use crate::raknet::connection::channels::{Channels, NEAR, Packed, pack, unpack};
-use crate::raknet::connection::context::Context;
-use crate::raknet::connection::metrics::WaitingAmounts;
-use crate::raknet::connection::send_source::SendSource;
-use crate::raknet::connection::sizes::Sizes;
 use crate::raknet::delivery::{Delivery, Priority, Reliability};
-use crate::raknet::features::{FAR_CHANNELS, PRIORITIES, SEQUENCING, SPLITTING};
-use crate::raknet::stats::Waiting;
-use crate::raknet::wire::MAX_MTU;
+use crate::raknet::stats::{Waiting, WaitingAmounts};
 use crate::raknet::wire::control::Control;
+use crate::raknet::wire::datagram::Sizes;
 use crate::serial::U24;
-use crate::storage::{Block, BlockLink, Claim, NoRoom, Queue, Share};
+use crate::storage::{Block, BlockLink, Claim, List, NoRoom, Queue, Share};
 
 /// Bytes of a ping.
 const PING: usize = 9;
@@ -437,52 +434,6 @@ impl SendQueue {
         store_ping(cx, ping, Reliability::Unreliable, self.next_reliable.minus(BEFORE_ALL))
     }
 
-    /// Cuts the first lost message into parts for a smaller MTU; false if it is a part already, or there is no room. The first part
-    /// has the reliable number of the message: if that has arrived after all, the message does not arrive twice.
-    #[cold]
-    #[inline(never)]
-    pub(super) fn cut_lost(&mut self, cx: &mut Context<'_, '_>, sizes: Sizes) -> bool {
-        let Some(whole) = self.resend.front() else { return false };
-        let Some(&(mut message)) = cx.pool.header(whole).outgoing() else { return false };
-        if message.is_split() || cx.pool.is_outside(whole) {
-            return false;
-        }
-        let mut buffer = [0; MAX_MTU as usize];
-        let mut writer = Writer::new(&mut buffer);
-        let mut at = Some(whole);
-        while let Some(block) = at {
-            if writer.bytes(cx.pool.bytes(block)).is_err() {
-                return false;
-            }
-            at = cx.pool.next(block);
-        }
-        let bytes = writer.finish();
-        let part_size = part_size(bytes.len(), sizes);
-        let is_recorded = message.receipt != 0 || cx.config.progress_interval > 0;
-        let blocks = Self::blocks_for(cx, bytes.len(), part_size) + usize::from(is_recorded);
-        if cx.pool.shares.charge(&mut self.share, blocks, Claim::Control).is_err() {
-            return false;
-        }
-        let count = bytes.len().div_ceil(part_size);
-        message.split(u32::try_from(count).unwrap_or(u32::MAX), self.splits.take_id());
-        self.pop(cx, QueueId::Resend);
-        self.free(cx, whole);
-        if is_recorded {
-            self.splits.insert(cx, &message);
-        }
-        for part in bytes.chunks(part_size) {
-            if message.split_index() > 0 {
-                message.reliable = self.take_reliable_number();
-            }
-            // The room was charged for all parts at once.
-            let header = BlockHeader::Outgoing(message, SendStatus::RESEND);
-            let Some(block) = cx.pool.store(part, &header) else { break };
-            self.push_resend(cx, block);
-            message.advance_part();
-        }
-        true
-    }
-
     /// Frees a message, or a part of one, whose outcome is known, and makes a receipt if the sender wants one.
     pub(super) fn resolve(&mut self, cx: &mut Context<'_, '_>, message: Block, outcome: Outcome) {
         let Some(header) = cx.pool.header(message).outgoing() else { return };
@@ -600,4 +551,92 @@ fn check_is_built_in(bytes: usize, part_size: usize, delivery: Delivery) -> Resu
     let is_far = usize::from(delivery.channel.number()) >= NEAR;
     let needs_channels = !FAR_CHANNELS && delivery.reliability.has_channel() && is_far;
     if needs_splitting || needs_sequencing || needs_channels { Err(SendError::LeftOut) } else { Ok(()) }
+}
+
+/// Records of such messages, which count the parts that were acknowledged.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct SplitSends {
+    records: List,
+    next_id: u16,
+    progress: Option<Progress>,
+}
+
+impl SplitSends {
+    /// An id for a message that is sent in parts.
+    pub(super) const fn take_id(&mut self) -> u16 {
+        let id = self.next_id;
+        self.next_id = id.wrapping_add(1);
+        id
+    }
+
+    /// The place of an id among others that are in use: the greater, the later it was taken.
+    pub(super) const fn place(&self, id: u16) -> u16 {
+        id.wrapping_sub(self.next_id)
+    }
+
+    /// Keeps a record of a message until all parts are acknowledged.
+    pub(super) fn insert(&mut self, cx: &mut Context<'_, '_>, message: &OutgoingMessage) {
+        let header = BlockHeader::SplitSend(SplitSend {
+            owner: cx.slot,
+            split_id: message.split_id(),
+            parts: message.split_count(),
+            acknowledged: 0,
+            receipt: message.receipt,
+        });
+        let Some(record) = cx.pool.store(&[], &header) else { return };
+        cx.index.insert(cx.pool, key::split_send(cx.slot, message.split_id()), record);
+        self.records.push(cx.pool, record);
+    }
+
+    /// A part was acknowledged. If it was the last one, takes out the record and returns it with its contents.
+    fn on_part_acked(&mut self, cx: &mut Context<'_, '_>, split_id: u16) -> Option<(Block, SplitSend)> {
+        let record = find(cx, split_id)?;
+        let BlockHeader::SplitSend(send) = cx.pool.header_mut(record) else { return None };
+        send.acknowledged += 1;
+        let send = *send;
+        let (done, parts) = (send.acknowledged, send.parts);
+        if done.checked_rem(cx.config.progress_interval) == Some(0) {
+            self.progress = Some(Progress { direction: Direction::Sending, message: split_id, done, parts });
+        }
+        if done < parts {
+            return None;
+        }
+        self.remove(cx, record, split_id);
+        Some((record, send))
+    }
+
+    fn remove(&mut self, cx: &mut Context<'_, '_>, record: Block, split_id: u16) {
+        cx.index.remove(cx.pool, key::split_send(cx.slot, split_id), record);
+        self.records.remove(cx.pool, record);
+    }
+
+    /// Forgets all records and returns how many blocks that freed.
+    fn clear(&mut self, cx: &mut Context<'_, '_>) -> usize {
+        let mut freed = 0;
+        while let Some(record) = self.records.oldest() {
+            let BlockHeader::SplitSend(send) = *cx.pool.header(record) else { break };
+            self.remove(cx, record, send.split_id);
+            freed += cx.pool.free(record);
+        }
+        self.progress = None;
+        freed
+    }
+}
+
+/// A message of which no part was acknowledged is sent under another id.
+pub(super) fn renew(cx: &mut Context<'_, '_>, split_id: u16, message: &OutgoingMessage) {
+    let Some(record) = find(cx, split_id) else { return };
+    cx.index.remove(cx.pool, key::split_send(cx.slot, split_id), record);
+    if let BlockHeader::SplitSend(send) = cx.pool.header_mut(record) {
+        (send.split_id, send.parts) = (message.split_id(), message.split_count());
+    }
+    cx.index.insert(cx.pool, key::split_send(cx.slot, message.split_id()), record);
+}
+
+/// The record of the message with this id.
+fn find(cx: &mut Context<'_, '_>, split_id: u16) -> BlockLink {
+    let owner = cx.slot;
+    cx.index.find(cx.pool, key::split_send(owner, split_id), |header| {
+        matches!(header, BlockHeader::SplitSend(send) if send.owner == owner && send.split_id == split_id)
+    })
 }

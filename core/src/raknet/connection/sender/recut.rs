@@ -5,16 +5,14 @@
 //! parts were used, and receivers wait for each number; so each is that of a ping then, which is dropped if the part has
 //! arrived after all.
 
-use super::priority::CLASSES;
-use super::queue::{QueueId, SendQueue, part_size, store_ping};
-use super::split_sends::renew;
-use crate::raknet::connection::block_header::{BlockHeader, OutgoingMessage, SendStatus};
-use crate::raknet::connection::context::Context;
-use crate::raknet::connection::sizes::Sizes;
+use super::queue::{QueueId, SendQueue, part_size, renew, store_ping};
+use super::scheduling::CLASSES;
+use crate::cursor::Writer;
+use crate::raknet::connection::block_header::{BlockHeader, Context, OutgoingMessage, SendStatus};
 use crate::raknet::delivery::{Priority, Reliability};
 use crate::raknet::wire::MAX_MTU;
 use crate::raknet::wire::control::Control;
-use crate::raknet::wire::datagram::DATA_HEADER;
+use crate::raknet::wire::datagram::{DATA_HEADER, Sizes};
 use crate::serial::U24;
 use crate::storage::{Block, Claim, OutsideId, Queue};
 
@@ -331,6 +329,52 @@ impl SendQueue {
         if let Some(block) = store_ping(cx, how.ping, Reliability::Reliable, number) {
             self.put_back(cx, QueueId::Resend, block);
         }
+    }
+
+    /// Cuts the first lost message into parts for a smaller MTU; false if it is a part already, or there is no room. The first part
+    /// has the reliable number of the message: if that has arrived after all, the message does not arrive twice.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn cut_lost(&mut self, cx: &mut Context<'_, '_>, sizes: Sizes) -> bool {
+        let Some(whole) = self.resend.front() else { return false };
+        let Some(&(mut message)) = cx.pool.header(whole).outgoing() else { return false };
+        if message.is_split() || cx.pool.is_outside(whole) {
+            return false;
+        }
+        let mut buffer = [0; MAX_MTU as usize];
+        let mut writer = Writer::new(&mut buffer);
+        let mut at = Some(whole);
+        while let Some(block) = at {
+            if writer.bytes(cx.pool.bytes(block)).is_err() {
+                return false;
+            }
+            at = cx.pool.next(block);
+        }
+        let bytes = writer.finish();
+        let part_size = part_size(bytes.len(), sizes);
+        let is_recorded = message.receipt != 0 || cx.config.progress_interval > 0;
+        let blocks = Self::blocks_for(cx, bytes.len(), part_size) + usize::from(is_recorded);
+        if cx.pool.shares.charge(&mut self.share, blocks, Claim::Control).is_err() {
+            return false;
+        }
+        let count = bytes.len().div_ceil(part_size);
+        message.split(u32::try_from(count).unwrap_or(u32::MAX), self.splits.take_id());
+        self.pop(cx, QueueId::Resend);
+        self.free(cx, whole);
+        if is_recorded {
+            self.splits.insert(cx, &message);
+        }
+        for part in bytes.chunks(part_size) {
+            if message.split_index() > 0 {
+                message.reliable = self.take_reliable_number();
+            }
+            // The room was charged for all parts at once.
+            let header = BlockHeader::Outgoing(message, SendStatus::RESEND);
+            let Some(block) = cx.pool.store(part, &header) else { break };
+            self.push_resend(cx, block);
+            message.advance_part();
+        }
+        true
     }
 }
 

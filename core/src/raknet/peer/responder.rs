@@ -1,26 +1,27 @@
-//! Answers to those that are not connected. Nothing is kept of a source before its address is validated.
+//! Answers to those that are not connected. Nothing is kept of a source before its address is validated, but for the sources
+//! that were asked for no cookie with reply 1, with the lists of addresses that they read, and the anti-amplification limit
+//! (RFC 9000 section 8.1) where no cookie proves the source of a request.
 
+use core::hash::{Hash, Hasher};
 use core::net::SocketAddr;
 use core::time::Duration;
 
 use heapless::Deque;
+use siphasher::sip::SipHasher13;
 
-use super::amplification_budget::AmplificationBudget;
-use super::config::Config;
-use super::connection::BlockHeader;
-use super::cookieless::CookielessSources;
-use super::features::{SERVER, UNCONNECTED, room};
-use super::list_length::ListLength;
-use super::stats::DropReason;
-use super::wire::offline::{
-    MAX_OUT_OF_BAND_DATA, MAX_PONG_DATA, Offline, PingScope, Refusal, ServerSecurity,
-};
-use super::wire::{IP_UDP_OVERHEAD, PongFraming, Wire};
 use crate::cookie;
 use crate::cursor::{WireError, Writer};
 use crate::endpoint::PeerStats;
-use crate::rate_limit::{ADDRESS_GROUPS, RateLimit, Rates};
-use crate::storage::{Block, BoundedQueue, Pool};
+use crate::raknet::config::{Config, SERVER, UNCONNECTED, room};
+use crate::raknet::connection::BlockHeader;
+use crate::raknet::internal_addresses::ListLength;
+use crate::raknet::stats::DropReason;
+use crate::raknet::wire::offline::{
+    MAX_OUT_OF_BAND_DATA, MAX_PONG_DATA, Offline, PingScope, Refusal, ServerSecurity,
+};
+use crate::raknet::wire::{IP_UDP_OVERHEAD, PongFraming, Wire};
+use crate::rate_limit::{ADDRESS_GROUPS, Bucket, RateLimit, Rates};
+use crate::storage::{AddressKey, Block, BoundedQueue, Pool};
 use crate::time::Instant;
 
 /// Answers that wait to be sent; a further one pushes the oldest out. A driver that takes more datagrams than this
@@ -375,4 +376,187 @@ fn write_answer(
         Answer::Refused(refusal) => Offline::Refused { refusal, guid },
     };
     message.write(writer).map(|()| to)
+}
+
+/// Sources that are kept.
+const SOURCES: usize = room(SERVER, if cfg!(feature = "alloc") { 1_024 } else { 64 });
+/// How many of them are added in a second before a server asks for cookies: with as many, a source is still there after a
+/// round trip of 100 ms with a probability of 98 %.
+const SOURCES_PER_SECOND: u16 = if cfg!(feature = "alloc") { 200 } else { 12 };
+
+/// Sources whose last first request was answered without a cookie, by a keyed hash. A newer one takes the place of an older one
+/// and changes nothing else of it: the source without a place repeats its first request.
+///
+/// A second request does not say its version, nor what its sender was asked.
+#[derive(Debug)]
+pub(super) struct CookielessSources {
+    /// Fifteen bits of a hash, which are not zero, and one for the lists; zero for none.
+    entries: [u16; SOURCES],
+    added: Bucket,
+}
+
+impl Default for CookielessSources {
+    fn default() -> Self {
+        Self { entries: [0; SOURCES], added: Bucket::default() }
+    }
+}
+
+impl CookielessSources {
+    /// The place of a source, and what stands there if it is that of this source, but for the last bit.
+    fn place(&mut self, secret: &[u8; 16], source: &SocketAddr) -> Option<(&mut u16, u16)> {
+        let mut hasher = SipHasher13::new_with_key(secret);
+        AddressKey(*source).hash(&mut hasher);
+        let hash = hasher.finish();
+        let place = usize::try_from((hash & 0xFFFF_FFFF) % SOURCES as u64).unwrap_or(0);
+        let tag = u16::try_from(hash >> 49).unwrap_or(0).max(1) << 1;
+        Some((self.entries.get_mut(place)?, tag))
+    }
+
+    /// Whether another one may be added now without harm to others.
+    pub(super) fn has_room(&mut self, now: Instant) -> bool {
+        self.added.fill_up(SOURCES_PER_SECOND, now)
+    }
+
+    fn add(&mut self, secret: &[u8; 16], now: Instant, source: &SocketAddr, reads: ListLength) {
+        self.added.take(SOURCES_PER_SECOND, now);
+        if let Some((entry, tag)) = self.place(secret, source) {
+            *entry = tag | u16::from(reads.is_twenty());
+        }
+    }
+
+    /// The lists that a source reads; none if it is not kept.
+    pub(super) fn list_length(&mut self, secret: &[u8; 16], source: &SocketAddr) -> Option<ListLength> {
+        let (entry, tag) = self.place(secret, source)?;
+        (*entry & !1 == tag).then(|| ListLength::from_bit(*entry & 1 != 0))
+    }
+
+    /// Forgets a source, which is asked for a cookie now; false if it is not kept.
+    pub(super) fn remove(&mut self, secret: &[u8; 16], source: &SocketAddr) -> bool {
+        let Some((entry, tag)) = self.place(secret, source) else { return false };
+        let is_kept = *entry & !1 == tag;
+        if is_kept {
+            *entry = 0;
+        }
+        is_kept
+    }
+}
+
+/// Groups of addresses that have a budget each.
+const GROUPS: usize = room(SERVER, 32);
+
+/// Bytes that arrived beyond those that were sent in answer, by groups of addresses: a keyed hash assigns the groups. No
+/// group is ever sent more bytes than arrived from its addresses.
+#[derive(Debug, Default)]
+struct AmplificationBudget {
+    groups: [u16; GROUPS],
+}
+
+impl AmplificationBudget {
+    /// The budget of a source.
+    fn group(&mut self, secret: &[u8; 16], source: &SocketAddr) -> Option<&mut u16> {
+        let mut hasher = SipHasher13::new_with_key(secret);
+        AddressKey(*source).hash(&mut hasher);
+        let group = hasher.finish() % GROUPS as u64;
+        self.groups.get_mut(usize::try_from(group).unwrap_or(0))
+    }
+
+    /// Adds what is left of a first request of `request` bytes after an answer of `answer` bytes.
+    fn add(&mut self, secret: &[u8; 16], source: &SocketAddr, request: usize, answer: usize) {
+        let surplus = u16::try_from(request.saturating_sub(answer)).unwrap_or(u16::MAX);
+        let Some(budget) = self.group(secret, source) else { return };
+        *budget = budget.saturating_add(surplus);
+    }
+
+    /// Takes what there is beyond `rest` bytes, up to `most`.
+    fn take_up_to(&mut self, secret: &[u8; 16], source: &SocketAddr, most: usize, rest: usize) -> usize {
+        let Some(budget) = self.group(secret, source) else { return 0 };
+        let rest = u16::try_from(rest).unwrap_or(u16::MAX);
+        let taken = u16::try_from(most).unwrap_or(u16::MAX).min(budget.saturating_sub(rest));
+        *budget -= taken;
+        taken.into()
+    }
+
+    /// Takes what an answer of `answer` bytes needs beyond a request of `request` bytes; false, and nothing is taken, if the
+    /// budget does not have it.
+    fn take(&mut self, secret: &[u8; 16], source: &SocketAddr, request: usize, answer: usize) -> bool {
+        let Ok(missing) = u16::try_from(answer.saturating_sub(request)) else { return false };
+        let Some(budget) = self.group(secret, source) else { return false };
+        let rest = budget.checked_sub(missing);
+        *budget = rest.unwrap_or(*budget);
+        rest.is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECRET: [u8; 16] = [3; 16];
+
+    fn source(number: u16) -> SocketAddr {
+        SocketAddr::from(([10, 0, 0, 1], number))
+    }
+
+    #[test]
+    fn a_source_takes_the_place_of_others_and_changes_nothing_of_them() {
+        let mut sources = CookielessSources::default();
+        for number in 0..20_000_u16 {
+            let reads = ListLength::from_bit(number % 3 == 0);
+            sources.add(&SECRET, Instant::ZERO, &source(number), reads);
+            assert_eq!(sources.list_length(&SECRET, &source(number)), Some(reads));
+        }
+        let kept = (0..20_000_u16).filter(|number| {
+            let found = sources.list_length(&SECRET, &source(*number));
+            // One of 32,767 has the hash of another one.
+            found == Some(ListLength::from_bit(number % 3 == 0))
+        });
+        assert!((SOURCES * 9 / 10..=SOURCES + 2).contains(&kept.count()));
+    }
+
+    #[test]
+    fn a_source_that_is_asked_is_forgotten() {
+        let mut sources = CookielessSources::default();
+        sources.add(&SECRET, Instant::ZERO, &source(1), ListLength::Twenty);
+        assert!(!sources.remove(&SECRET, &source(2)));
+        assert!(sources.remove(&SECRET, &source(1)));
+        assert!(!sources.remove(&SECRET, &source(1)));
+        assert_eq!(sources.list_length(&SECRET, &source(1)), None);
+    }
+
+    #[test]
+    fn a_flood_leaves_no_room_until_it_is_over() {
+        let mut sources = CookielessSources::default();
+        let mut now = Instant::from_micros(1_000_000);
+        for number in 0..SOURCES_PER_SECOND {
+            assert!(sources.has_room(now));
+            sources.add(&SECRET, now, &source(number), ListLength::Ten);
+        }
+        assert!(!sources.has_room(now));
+        now = Instant::from_micros(1_500_000);
+        assert!(sources.has_room(now));
+    }
+
+    #[test]
+    fn nobody_takes_more_than_was_paid_in() {
+        let (secret, mut budget) = ([3; 16], AmplificationBudget::default());
+        let source = SocketAddr::from(([10, 0, 0, 1], 9));
+        assert!(budget.take(&secret, &source, 35, 35), "a short answer costs nothing");
+        assert!(!budget.take(&secret, &source, 34, 35));
+        budget.add(&secret, &source, 31, 28);
+        budget.add(&secret, &source, 20, 28);
+        assert!(!budget.take(&secret, &source, 30, 34), "a fourth byte was not paid");
+        assert_eq!((0..9).filter(|_| budget.take(&secret, &source, 34, 35)).count(), 3);
+        (0..100).for_each(|_| budget.add(&secret, &source, 1_464, 28));
+        assert!(budget.take(&secret, &source, 0, usize::from(u16::MAX)), "it stops growing");
+        assert!(!budget.take(&secret, &source, 0, 1));
+    }
+
+    #[test]
+    fn most_others_have_nothing_of_it() {
+        let (secret, mut budget) = ([3; 16], AmplificationBudget::default());
+        budget.add(&secret, &SocketAddr::from(([10, 0, 0, 1], 9)), 1_464, 28);
+        let others = (0..320).map(|port| SocketAddr::from(([10, 0, 0, 2], port)));
+        let lucky = others.filter(|other| budget.take(&secret, other, 34, 35)).count();
+        assert!((1..40).contains(&lucky), "{lucky} of 320 share the group");
+    }
 }

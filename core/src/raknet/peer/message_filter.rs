@@ -2,11 +2,11 @@
 
 use heapless::Vec;
 
-use super::delivery::Delivery;
-use super::reason::DisconnectReason;
-use super::types::RakNet;
 use crate::chunks::{Chunks, Piece};
 use crate::endpoint::{ConnectionId, Event, Hook, MessageIds, Plugin, Verdict};
+use crate::raknet::config::RakNet;
+use crate::raknet::delivery::Delivery;
+use crate::raknet::reason::DisconnectReason;
 use crate::time::Instant;
 
 /// A group of peers with the same rights: 0 is the group of everyone who was put into no other.

@@ -3,20 +3,18 @@
 
 use core::net::SocketAddr;
 
-use super::config::{CookiePolicy, OutOfBand};
-use super::connection::{BlockHeader, Connection};
-use super::features::{SERVER, UNCONNECTED};
-use super::known_versions;
-use super::list_length::ListLength;
-use super::requests::{Challenge, ClientAddress, Request2, Source};
+use super::admission::{Challenge, ClientAddress, Request2, Source};
 use super::responder::{self, Answer, Reply1};
-use super::stats::DropReason;
-use super::types::RakNet;
-use super::wire::offline::{ClientSecurity, Offline, PingScope, Refusal};
-use super::wire::{FirstByte, Guid, PongFraming, Wire, id};
 use crate::cookie;
 use crate::cursor::{Reader, WireError};
 use crate::endpoint::{Peer, Unconnected, UnconnectedKind};
+use crate::raknet::config::{CookiePolicy, OutOfBand, RakNet, SERVER, UNCONNECTED};
+use crate::raknet::connection::{BlockHeader, Connection};
+use crate::raknet::internal_addresses::ListLength;
+use crate::raknet::shared_state;
+use crate::raknet::stats::DropReason;
+use crate::raknet::wire::offline::{ClientSecurity, Offline, PingScope, Refusal};
+use crate::raknet::wire::{FirstByte, Guid, PongFraming, Wire, id};
 
 /// Takes an offline message; one that is no answer to a client makes no sense to a pure client.
 fn read_offline(datagram: &[u8]) -> Result<Offline<'_>, WireError> {
@@ -137,8 +135,8 @@ impl Peer<'_, RakNet> {
         if known.is_some() || !is_bedrock || expects_bedrock {
             return known;
         }
-        self.state.known_versions.remember(from, known_versions::BEDROCK);
-        Some(known_versions::BEDROCK)
+        self.state.known_versions.remember(from, shared_state::BEDROCK);
+        Some(shared_state::BEDROCK)
     }
 
     fn handle_out_of_band(&mut self, from: SocketAddr, guid: Guid, data: &[u8]) {

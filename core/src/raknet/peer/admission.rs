@@ -1,18 +1,87 @@
-//! Whether a client whose second request is right gets a slot (docs/raknet.md#request-2).
+//! Second requests of clients, of which each asks for a slot: whether it gets one, and what a client that wants keys is
+//! answered (docs/secure.md#request-2-the-challenge-64-bytes).
 
 use core::convert::Infallible;
 use core::net::SocketAddr;
 
 use super::bans::AddressPattern;
-use super::config::CookiePolicy;
-use super::connection::{Connection, ConnectionProtection};
-use super::requests::{ClientAddress, Request2, Source};
 use super::responder::{Answer, Reply1};
-use super::stats::DropReason;
-use super::types::RakNet;
-use super::wire::Guid;
-use super::wire::offline::Refusal;
+#[cfg(feature = "secure")]
+use crate::endpoint::ConnectionId;
 use crate::endpoint::{Connection as _, Peer, Rejection, Request, Slot};
+#[cfg(feature = "secure")]
+use crate::raknet::config::Config;
+use crate::raknet::config::{CookiePolicy, RakNet};
+#[cfg(feature = "secure")]
+use crate::raknet::connection::ChallengeRequest;
+use crate::raknet::connection::{Connection, ConnectionProtection};
+use crate::raknet::internal_addresses::ListLength;
+#[cfg(feature = "secure")]
+use crate::raknet::security::SecurePeer;
+use crate::raknet::stats::DropReason;
+use crate::raknet::wire::Guid;
+use crate::raknet::wire::offline::{ClientSecurity, Refusal};
+#[cfg(feature = "secure")]
+use crate::secure::{AcceptedToken, HandshakeError, Negotiated, ReplyFields};
+#[cfg(feature = "secure")]
+use crate::time::Instant;
+
+/// A second request whose cookie was looked at.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Request2<'r> {
+    pub(super) from: SocketAddr,
+    pub(super) guid: Guid,
+    /// The MTU of the connection.
+    pub(super) mtu: u16,
+    /// Bytes of the request.
+    pub(super) length: usize,
+    pub(super) source: Source,
+    /// What the client wants keys with; none for a plain connection.
+    pub(super) challenge: Option<Challenge<'r>>,
+}
+
+/// What a client's second request shows of the address that it came from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ClientAddress {
+    /// It has given a cookie back, so the address is its own.
+    Validated,
+    /// No cookie is asked of it. It may be forged.
+    Unvalidated,
+}
+
+/// What a second request shows of its sender.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Source {
+    pub(super) address: ClientAddress,
+    /// By the version of the first request.
+    pub(super) list_length: ListLength,
+}
+
+/// A challenge, and what belongs to it in the request.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Challenge<'r> {
+    cookie: u32,
+    bytes: &'r [u8],
+    server_address: SocketAddr,
+    /// The MTU as the request has it.
+    mtu: u16,
+}
+
+impl<'r> Challenge<'r> {
+    /// The challenge in the fields of a request, if there is one.
+    pub(super) const fn in_request(
+        security: ClientSecurity<'r>,
+        server_address: SocketAddr,
+        mtu: u16,
+    ) -> Option<Self> {
+        match security {
+            ClientSecurity::None | ClientSecurity::Cookie(_) => None,
+            ClientSecurity::Challenge { cookie, challenge } => {
+                Some(Self { cookie, bytes: challenge, server_address, mtu })
+            }
+        }
+    }
+}
 
 impl Peer<'_, RakNet> {
     /// Whether one more client may be let in without a cookie, by all peers together or by this one if it decides alone.
@@ -193,5 +262,95 @@ impl Peer<'_, RakNet> {
             slot.incoming.is_half_open() && slot.remote.is_some_and(|remote| network.matches(remote.ip()))
         });
         half_open.count() < usize::from(self.config.max_half_open_per_network)
+    }
+}
+
+/// The parts of a request that the handshake depends on.
+#[cfg(feature = "secure")]
+const fn of_client<'r>(
+    config: &Config,
+    request: &Request2<'_>,
+    challenge: &Challenge<'r>,
+) -> ChallengeRequest<'r> {
+    let negotiated = Negotiated {
+        server: config.guid,
+        client: request.guid,
+        cookie: challenge.cookie,
+        server_address: challenge.server_address,
+        mtu: challenge.mtu,
+    };
+    let reply = ReplyFields { client: request.from, mtu: request.mtu };
+    ChallengeRequest { negotiated, challenge: challenge.bytes, reply }
+}
+
+#[cfg(feature = "secure")]
+impl Peer<'_, RakNet> {
+    /// What the connection of a client with a challenge begins with; or how the client is told that there is none, if it is.
+    fn answer_challenge(
+        &mut self,
+        request: &Request2<'_>,
+        challenge: &Challenge<'_>,
+    ) -> Result<ConnectionProtection, Option<Answer>> {
+        let Self { config, state, stats, last_now, .. } = self;
+        let answered =
+            of_client(config, request, challenge).respond(config, &mut state.secure, stats, *last_now);
+        match answered {
+            Ok((handshake, datagrams)) => Ok(ConnectionProtection::half_open(handshake, datagrams)),
+            Err(HandshakeError::OtherSuite) => Err(Some(Answer::Refused(Refusal::AttemptFailed))),
+            Err(_) => Err(None),
+        }
+    }
+
+    /// Handles another challenge of a client whose connection is half open.
+    pub(super) fn answer_challenge_again(
+        &mut self,
+        slot: u16,
+        request: &Request2<'_>,
+        challenge: &Challenge<'_>,
+    ) {
+        let request = of_client(&self.config, request, challenge);
+        self.with(slot, |connection, cx| connection.on_challenge(cx, &request));
+    }
+
+    /// Whom the other peer of a secure connection has shown to be, while the connection exists. None for a plain one, and
+    /// before its keys are agreed on.
+    ///
+    /// A client that trusts any key stores the [`KnownServer`](crate::secure::KnownServer) that this returns, and trusts that
+    /// the next time. A server ends the connections of clients whose identity it does not want.
+    #[must_use]
+    pub fn secure_peer(&self, id: ConnectionId) -> Option<SecurePeer> {
+        self.get(id)?.connection.secure_peer()
+    }
+
+    /// What the connect token of the client said, while the connection exists. None if this end is not a server that
+    /// [asks for tokens](crate::secure::ServerIdentity::tokens).
+    #[must_use]
+    pub fn accepted_token(&self, id: ConnectionId) -> Option<&AcceptedToken> {
+        self.get(id)?.connection.accepted_token()
+    }
+
+    /// Tells how many seconds since 1970 it is `now`, by which connect tokens expire. The peer counts on from there, and may be
+    /// told again whenever its driver knows better. Until it is told, every token has expired.
+    pub fn set_unix_time(&mut self, now: Instant, seconds: u64) {
+        self.state.secure.set_unix_time(now, seconds);
+    }
+}
+
+// A peer that is built without security.
+#[cfg(not(feature = "secure"))]
+impl Peer<'_, RakNet> {
+    /// Who has no key answers no challenge.
+    fn answer_challenge(
+        &mut self,
+        _: &Request2<'_>,
+        _: &Challenge<'_>,
+    ) -> Result<ConnectionProtection, Option<Answer>> {
+        self.stats.drop(DropReason::Unexpected);
+        Err(None)
+    }
+
+    /// Who has no key has no connection that a challenge is for.
+    pub(super) fn answer_challenge_again(&mut self, _: u16, _: &Request2<'_>, _: &Challenge<'_>) {
+        self.stats.drop(DropReason::Unexpected);
     }
 }

@@ -1,24 +1,43 @@
-//! RakNet as the endpoint knows it, and what only RakNet's peers can do.
+//! RakNet as a protocol of the endpoint, and what its peers do besides what those of every protocol do.
+//!
+//! This is what stands above a connection: [`routing`] decides what a datagram is for, [`admission`] whether a client gets a
+//! slot, [`responder`] answers those that are not connected, and [`state`] is what a peer keeps beside its connections.
+
+mod admission;
+mod bans;
+mod message_filter;
+mod responder;
+mod routing;
+mod state;
 
 use core::fmt;
 use core::net::SocketAddr;
 use core::time::Duration;
 
-use super::config::Config;
+pub use bans::{AddressPattern, BanList, BanListFull, MAX_BANS, PatternSyntaxError};
+pub use message_filter::{FILTER_GROUPS, FilterGroup, MessageFilter};
+#[cfg(feature = "unconnected")]
+use responder::Answerers;
+#[cfg(feature = "server")]
+use state::Bans;
+use state::{State, StateTables, Storage};
+
+use super::config::{Config, ConnectOptions, RakNet};
 use super::connection::{BlockHeader, Connection};
 use super::delivery::Delivery;
-use super::error::SetError;
 use super::internal_addresses::{InternalAddresses, most_addresses};
-use super::reason::{ConnectFailure, DisconnectReason};
-use super::state::{State, StateTables, Storage};
+use super::reason::{ConnectFailure, DisconnectReason, SetError};
+#[cfg(feature = "unconnected")]
+use super::reason::{OutOfBandError, PingError};
 use super::stats::{ConnectionStats, DropReason};
-use super::types::{ConnectOptions, RakNet};
 use super::wire::datagram::DatagramHeader;
+#[cfg(feature = "unconnected")]
+use super::wire::offline::{MAX_OUT_OF_BAND_DATA, PingScope};
 use super::wire::{FirstByte, Guid, MAX_DATAGRAM, Wire, id};
 use crate::cursor::Reader;
 use crate::endpoint::{Carrier, ConnectionId, Internals, Outcome, Peer, Protocol, Receipt};
 use crate::serial::U24;
-#[cfg(feature = "secure")]
+#[cfg(any(feature = "secure", feature = "unconnected"))]
 use crate::time::Instant;
 
 impl Protocol for RakNet {
@@ -245,5 +264,129 @@ impl Peer<'_, RakNet> {
         self.get(id).ok_or(SetError::NoConnection)?;
         self.with(id.slot, |connection, _| connection.set_timeout(timeout));
         Ok(())
+    }
+}
+
+// What a peer tells and asks those that want to connect.
+#[cfg(feature = "server")]
+impl<'a> Peer<'a, RakNet> {
+    /// Sets what the answers to pings say, 0 to 399 bytes, or 397 where the configuration's
+    /// [`pong_framing`](crate::raknet::Config::pong_framing) has them begin with their length.
+    ///
+    /// # Errors
+    /// [`SetError::AdvertisementTooLong`].
+    pub fn set_advertisement(&mut self, data: &[u8]) -> Result<(), SetError> {
+        if self.state.responder.advertise(&self.config, data) {
+            Ok(())
+        } else {
+            Err(SetError::AdvertisementTooLong)
+        }
+    }
+
+    /// Sets the password that clients must give, 0 to 255 bytes; empty means none.
+    ///
+    /// # Errors
+    /// [`SetError::PasswordTooLong`].
+    pub fn set_password(&mut self, password: &[u8]) -> Result<(), SetError> {
+        self.state.password = heapless::Vec::from_slice(password).map_err(|_| SetError::PasswordTooLong)?;
+        Ok(())
+    }
+
+    /// Lends the list of addresses that may not connect. Without one, nobody is banned.
+    pub fn lend_bans(&mut self, bans: &'a mut BanList) {
+        self.state.bans = Bans::Lent(bans);
+    }
+
+    /// The list of addresses that may not connect, to change. With the feature `alloc` it is made when it is first
+    /// asked for; without it, it is the one that was lent.
+    pub fn bans_mut(&mut self) -> Option<&mut BanList> {
+        #[cfg(feature = "alloc")]
+        if matches!(self.state.bans, Bans::None) {
+            self.state.bans = Bans::Owned(alloc::boxed::Box::default());
+        }
+        match &mut self.state.bans {
+            Bans::None => None,
+            Bans::Lent(bans) => Some(bans),
+            #[cfg(feature = "alloc")]
+            Bans::Owned(bans) => Some(bans),
+        }
+    }
+}
+
+// What a peer says to others without a connection.
+#[cfg(feature = "unconnected")]
+impl Peer<'_, RakNet> {
+    /// Pings the server at `to` for its advertisement, which comes with [`Event::Pong`](crate::endpoint::Event::Pong). A
+    /// lost ping is not repeated.
+    ///
+    /// # Errors
+    /// [`PingError::TooMany`] when eight pings wait for their pongs.
+    pub fn ping(&mut self, now: Instant, to: SocketAddr) -> Result<(), PingError> {
+        self.ping_as(now, to, Answerers::One, PingScope::Any)
+    }
+
+    /// Pings every server that a datagram to `to`, a broadcast or multicast address, reaches. Each answer of the next five
+    /// seconds is an [`Event::Pong`](crate::endpoint::Event::Pong).
+    ///
+    /// # Errors
+    /// [`PingError::TooMany`] when eight pings wait for their pongs.
+    pub fn discover(&mut self, now: Instant, to: SocketAddr, scope: PingScope) -> Result<(), PingError> {
+        self.ping_as(now, to, Answerers::Many, scope)
+    }
+
+    fn ping_as(
+        &mut self,
+        now: Instant,
+        to: SocketAddr,
+        answerers: Answerers,
+        scope: PingScope,
+    ) -> Result<(), PingError> {
+        self.advance(now);
+        if self.state.responder.ping(to, answerers, scope, self.last_now) {
+            Ok(())
+        } else {
+            Err(PingError::TooMany)
+        }
+    }
+
+    /// Sends `data`, 1 to 399 bytes, once to a peer without a connection, which gets it only if it
+    /// [accepts](crate::raknet::OutOfBand::Accept) such messages.
+    ///
+    /// # Errors
+    /// An [`OutOfBandError`]; nothing was kept then.
+    pub fn send_out_of_band(
+        &mut self,
+        now: Instant,
+        to: SocketAddr,
+        data: &[u8],
+    ) -> Result<(), OutOfBandError> {
+        self.advance(now);
+        if data.is_empty() || data.len() > MAX_OUT_OF_BAND_DATA {
+            return Err(OutOfBandError::BadLength);
+        }
+        let stored = self.tables.pool.store_common(data, &BlockHeader::default());
+        let stored = stored.ok_or(OutOfBandError::TooMany)?;
+        if self.state.responder.out_of_band(to, stored) {
+            return Ok(());
+        }
+        self.tables.pool.free_common(stored);
+        Err(OutOfBandError::TooMany)
+    }
+
+    /// Makes this peer known to one without a connection, with `data`, 0 to 398 bytes, of the application.
+    ///
+    /// # Errors
+    /// An [`OutOfBandError`]; nothing was kept then.
+    pub fn advertise(&mut self, now: Instant, to: SocketAddr, data: &[u8]) -> Result<(), OutOfBandError> {
+        let mut message = [id::ADVERTISE_SYSTEM; MAX_OUT_OF_BAND_DATA];
+        let rest = message.get_mut(1..=data.len()).ok_or(OutOfBandError::BadLength)?;
+        rest.copy_from_slice(data);
+        let message = message.get(..=data.len()).ok_or(OutOfBandError::BadLength)?;
+        self.send_out_of_band(now, to, message)
+    }
+
+    /// Gives up waiting for a pong from `to`.
+    pub fn forget_ping(&mut self, to: SocketAddr) {
+        self.state.responder.forget_ping(to);
     }
 }

@@ -3,18 +3,15 @@
 use heapless::{Deque, Vec};
 
 use super::bans::BanList;
-use super::config::Config;
-use super::features::{SERVER, UNCONNECTED, room};
-use super::internal_addresses::StoredAddresses;
-use super::known_versions::KnownVersions;
-use super::loss_history::{LossHistory, WORDS};
 use super::responder::StatelessResponder;
-#[cfg(feature = "secure")]
-use super::secure_state::SecureState;
-use super::types::RakNet;
-use super::wire::Guid;
-use super::wire::control::MAX_PASSWORD;
 use crate::endpoint::{self, Connection as _, ConnectionId, Peer, Unconnected, UnconnectedKind, refill};
+use crate::raknet::config::{Config, RakNet, SERVER, UNCONNECTED, room};
+use crate::raknet::internal_addresses::StoredAddresses;
+#[cfg(feature = "secure")]
+use crate::raknet::shared_state::SecureState;
+use crate::raknet::shared_state::{KnownVersions, LossHistory, WORDS};
+use crate::raknet::wire::Guid;
+use crate::raknet::wire::control::MAX_PASSWORD;
 use crate::serial::U24;
 use crate::storage::{SlotEntry, SlotIndex, Slots};
 
@@ -47,15 +44,15 @@ pub(crate) struct State<'a> {
     pub(super) password: Vec<u8, { room(SERVER, MAX_PASSWORD) }>,
     pub(super) unconnected: Deque<Unconnected<RakNet>, { room(UNCONNECTED, 8) }>,
     pub(super) guids: SlotIndex<'a>,
-    pub(super) loss_history: LossHistory<'a>,
-    pub(super) known_versions: KnownVersions,
+    pub(in crate::raknet) loss_history: LossHistory<'a>,
+    pub(in crate::raknet) known_versions: KnownVersions,
     /// The addresses that this peer says are its own.
-    pub(super) internal_addresses: StoredAddresses,
+    pub(in crate::raknet) internal_addresses: StoredAddresses,
     /// What the handshakes of secure connections need.
     #[cfg(feature = "secure")]
-    pub(super) secure: SecureState,
+    pub(in crate::raknet) secure: SecureState,
     /// Where the counters of new connections start.
-    pub(super) first_number: U24,
+    pub(in crate::raknet) first_number: U24,
 }
 
 impl<'a> State<'a> {

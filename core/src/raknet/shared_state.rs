@@ -1,0 +1,220 @@
+//! What a peer keeps for all its connections together, which reach it through their context: the protocol versions that
+//! servers were heard to speak, so that the next connection begins with the right one; what connections remember of datagrams
+//! that were lost or overtaken; and the handshakes of secure connections.
+
+use core::net::SocketAddr;
+
+#[cfg(feature = "secure")]
+pub(crate) use handshakes::SecureState;
+use heapless::Deque;
+
+use super::config::{UNCONNECTED, room};
+use crate::storage::Slots;
+
+/// Whether versions are remembered. Without an allocator there is no memory for them, and a client asks each time.
+const REMEMBERS: bool = cfg!(feature = "alloc");
+/// Whether a client can ask for the version of a server before it connects.
+pub(super) const ASKS: bool = UNCONNECTED;
+/// Servers whose version is remembered; a further one pushes the oldest out.
+const SERVERS: usize = room(REMEMBERS, 16);
+
+/// The protocol version of Minecraft Bedrock today.
+pub(super) const BEDROCK: u8 = 11;
+
+/// The protocol versions of the servers that answered last.
+#[derive(Debug, Default)]
+pub(super) struct KnownVersions(Deque<(SocketAddr, u8), SERVERS>);
+
+impl KnownVersions {
+    /// The version of the server at this address, if it was heard.
+    pub(super) fn of(&self, server: SocketAddr) -> Option<u8> {
+        if !REMEMBERS {
+            return None;
+        }
+        self.0.iter().find(|(address, _)| *address == server).map(|(_, version)| *version)
+    }
+
+    pub(super) fn remember(&mut self, server: SocketAddr, version: u8) {
+        if !REMEMBERS {
+            return;
+        }
+        if let Some((_, known)) = self.0.iter_mut().find(|(address, _)| *address == server) {
+            *known = version;
+            return;
+        }
+        if self.0.is_full() {
+            self.0.pop_front();
+        }
+        // There is room now.
+        let _ = self.0.push_back((server, version));
+    }
+}
+
+/// Words for the receive window of a connection.
+pub(super) const WINDOW_WORDS: usize = 64;
+/// Words for what a connection has lost last.
+pub(super) const LOST_WORDS: usize = 24;
+/// Words for each connection.
+pub(super) const WORDS: usize = WINDOW_WORDS + LOST_WORDS;
+
+/// The words of all connections, one after the other. What they mean is up to those who write them, who must not take it
+/// for granted that words they have not written are zero: an earlier connection may have used them.
+#[derive(Debug)]
+pub(crate) struct LossHistory<'a>(Slots<'a, u32>);
+
+impl<'a> LossHistory<'a> {
+    pub(super) const fn new(words: Slots<'a, u32>) -> Self {
+        Self(words)
+    }
+
+    /// The receive window of a connection.
+    #[inline]
+    pub(crate) fn window(&mut self, slot: u16) -> Option<&mut [u32; WINDOW_WORDS]> {
+        self.part(slot, 0)
+    }
+
+    /// What a connection has lost last.
+    #[inline]
+    pub(crate) fn lost(&mut self, slot: u16) -> Option<&mut [u32; LOST_WORDS]> {
+        self.part(slot, WINDOW_WORDS)
+    }
+
+    #[inline]
+    fn part<const LENGTH: usize>(&mut self, slot: u16, from: usize) -> Option<&mut [u32; LENGTH]> {
+        let part = self.0.get_mut(usize::from(slot) * WORDS + from..)?.first_chunk_mut();
+        debug_assert!(part.is_some(), "no words for slot {slot}");
+        part
+    }
+}
+
+/// What a peer keeps for the handshakes of all its secure connections.
+#[cfg(feature = "secure")]
+mod handshakes {
+    use core::fmt;
+    use core::net::IpAddr;
+
+    use crate::raknet::config::{Config, SERVER, room};
+    use crate::raknet::security::Security;
+    use crate::rate_limit::{Bucket, HashedBuckets, Rates, network};
+    use crate::secure::SeededRandom;
+    use crate::time::Instant;
+
+    /// Groups of networks that have a share of the handshakes each.
+    const NETWORKS: usize = room(SERVER, 32);
+
+    /// How many times the handshakes of a network its site gets, which is 48 bits of IPv6: a customer has as many networks.
+    const NETWORKS_OF_SITE: u16 = 4;
+
+    /// What is left of the ration of handshakes.
+    #[derive(Debug, Default)]
+    struct HandshakeLimit {
+        all: Bucket,
+        networks: HashedBuckets<NETWORKS>,
+        /// For IPv6 alone.
+        sites: HashedBuckets<NETWORKS>,
+    }
+
+    impl HandshakeLimit {
+        /// Takes a handshake. One that is refused takes nothing of any bucket, so that a network does not have the share of its site,
+        /// nor a site that of all networks.
+        fn take(&mut self, secret: &[u8; 16], rates: Rates, now: Instant, from: IpAddr) -> bool {
+            let network = self.networks.of(secret, network(from));
+            let site = site(from).and_then(|site| self.sites.of(secret, site));
+            let of_site = rates.network.saturating_mul(NETWORKS_OF_SITE);
+            let buckets = [(network, rates.network), (site, of_site), (Some(&mut self.all), rates.all)];
+            let mut buckets = buckets.map(|(bucket, rate)| bucket.map(|bucket| (bucket, rate)));
+            let is_left = buckets.iter_mut().flatten().all(|(bucket, rate)| bucket.fill_up(*rate, now));
+            if is_left {
+                buckets.iter_mut().flatten().for_each(|(bucket, _)| bucket.spend());
+            }
+            is_left
+        }
+    }
+
+    /// The first 48 bits of an IPv6 address.
+    const fn site(address: IpAddr) -> Option<u128> {
+        match address.to_canonical() {
+            IpAddr::V4(_) => None,
+            IpAddr::V6(ip) => Some(ip.to_bits() >> 80),
+        }
+    }
+
+    /// What a peer keeps for the handshakes of all its connections.
+    pub(crate) struct SecureState {
+        random: SeededRandom,
+        limit: HandshakeLimit,
+        /// A time, and how many seconds since 1970 it was then.
+        unix_time: Option<(Instant, u64)>,
+    }
+
+    impl fmt::Debug for SecureState {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.debug_struct("SecureState").field("limit", &self.limit).finish_non_exhaustive()
+        }
+    }
+
+    impl SecureState {
+        pub(in crate::raknet) fn new(config: &mut Config) -> Self {
+            // Without security nothing is drawn from it.
+            let random = config.security.as_mut().map_or_else(SeededRandom::unseeded, Security::take_random);
+            Self { random, limit: HandshakeLimit::default(), unix_time: None }
+        }
+
+        pub(crate) const fn random(&mut self) -> &mut SeededRandom {
+            &mut self.random
+        }
+
+        pub(in crate::raknet) const fn set_unix_time(&mut self, now: Instant, seconds: u64) {
+            self.unix_time = Some((now, seconds));
+        }
+
+        /// The seconds since 1970; as many as there can be while nobody has told them, so that every token has expired.
+        pub(crate) fn unix_time(&self, now: Instant) -> u64 {
+            self.unix_time.map_or(u64::MAX, |(then, seconds)| {
+                seconds.saturating_add(now.saturating_since(then).as_secs())
+            })
+        }
+
+        /// Whether a handshake may be computed for a client of this address.
+        pub(crate) fn admits(&mut self, config: &Config, now: Instant, from: IpAddr) -> bool {
+            let rates = config.security.as_ref().map(Security::rates);
+            rates.is_some_and(|rates| self.limit.take(&config.secret, rates, now, from))
+        }
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use core::net::Ipv6Addr;
+
+        use super::*;
+
+        const RATES: Rates = Rates { all: 1_000, network: 50, address: 0 };
+
+        /// How many handshakes clients from so many networks of a site get at once, of 100 that each asks for.
+        fn admitted(limit: &mut HandshakeLimit, site: u16, networks: u16) -> usize {
+            let from = |network| IpAddr::V6(Ipv6Addr::new(0x2001, 0xDB8, site, network, 0, 0, 0, 1));
+            let all = (0..networks).flat_map(|network| core::iter::repeat_n(from(network), 100));
+            all.filter(|from| limit.take(&[3; 16], RATES, Instant::from_micros(1_000_000), *from)).count()
+        }
+
+        #[test]
+        fn a_site_of_many_networks_gets_a_share_and_leaves_the_rest() {
+            let mut limit = HandshakeLimit::default();
+            assert_eq!(admitted(&mut limit, 1, 1), 50, "one network does not get all of its site");
+            assert_eq!(admitted(&mut limit, 1, 1_000), 150);
+            let others = (2..800).map(|site| Ipv6Addr::new(0x2001, 0xDB8, site, 0, 0, 0, 0, 1).into());
+            let now = Instant::from_micros(1_000_000);
+            let others = others.filter(|other| limit.take(&[3; 16], RATES, now, *other)).count();
+            assert!(others > 500, "{others} others");
+        }
+
+        #[test]
+        fn ipv4_addresses_have_no_site() {
+            assert_eq!(site(IpAddr::from([10, 0, 0, 1])), None);
+            assert_eq!(site(Ipv6Addr::from_bits(0xFFFF_0A00_0001).into()), None);
+            let site_of = |text: &str| site(text.parse().expect("an address"));
+            assert_eq!(site_of("2001:db8:1:2::3"), site_of("2001:db8:1:ffff::4"));
+            assert_ne!(site_of("2001:db8:1::1"), site_of("2001:db8:2::1"));
+        }
+    }
+}
