@@ -139,17 +139,14 @@ extern crate alloc;
 extern crate std;
 
 #[macro_use]
-mod debug;
-#[macro_use]
-mod enums;
+mod macros;
 
-mod chunks;
 pub mod codec;
 mod cookie;
 mod cursor;
 pub mod endpoint;
 pub mod game_protocol;
-mod host_prefix;
+mod host;
 mod machine;
 pub mod raknet;
 mod rate_limit;
@@ -160,14 +157,12 @@ mod serial;
 pub mod sim;
 mod storage;
 mod time;
-mod zoned_host;
 
-pub use chunks::{Chunks, Piece};
-pub use host_prefix::HostPrefix;
+pub use cursor::{Chunks, Piece};
+pub use host::{HostPrefix, split_zoned_host};
 pub use machine::{Machine, Transmit};
 pub use serial::U24;
 pub use time::Instant;
-pub use zoned_host::split_zoned_host;
 
 /// The bytes of RakNet, and the cursors that read and write them.
 pub mod wire {

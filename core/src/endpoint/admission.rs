@@ -7,9 +7,7 @@ use core::fmt::Debug;
 use core::net::{IpAddr, SocketAddr};
 use core::time::Duration;
 
-use super::client_limits::{ClientLimits, Origin};
-use super::incoming::Incoming;
-use super::reservation::{Rejection, Request};
+use super::incoming::{ClientLimits, Incoming, Origin, Rejection, Request};
 use crate::rate_limit::{ADDRESS_GROUPS, Allowance, RateLimit, Rates, Ration, network};
 use crate::time::Instant;
 

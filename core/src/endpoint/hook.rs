@@ -5,10 +5,9 @@
 
 use core::net::SocketAddr;
 
-use super::error::SendError;
 use super::event::Event;
 use super::protocol::{Peer, Protocol, UnconnectedKind};
-use super::types::{ConnectionId, Receipt};
+use super::types::{ConnectionId, Receipt, SendError};
 use crate::machine::{Machine, Transmit};
 use crate::time::Instant;
 

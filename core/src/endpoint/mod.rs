@@ -16,42 +16,25 @@
 
 #[cfg(all(feature = "alloc", feature = "server"))]
 mod admission;
-#[cfg(not(all(feature = "alloc", feature = "server")))]
-#[path = "no_admission.rs"]
-mod admission;
-mod broadcast;
-mod client_limits;
-mod error;
 mod event;
 mod events;
-mod format;
 mod hook;
 mod incoming;
-mod message;
-mod output;
 mod packet_log;
-mod pcap;
 mod peer;
-mod places;
 mod plugin;
 mod protocol;
-mod reservation;
 mod resources;
-mod stats;
 mod table;
 mod tables;
 mod types;
-mod writable;
 
 #[cfg(all(feature = "alloc", feature = "server"))]
 pub use admission::{Admission, Client, Decision, SharedAdmission};
-pub use client_limits::{ClientLimits, Origin};
-pub use error::{ConnectError, PartitionError, SendError};
-pub use event::{ConnectionInfo, Event};
+pub use event::{ConnectionInfo, Event, Message};
 pub use hook::{Hook, Hooked, Injected, Verdict};
-pub use message::Message;
-pub use packet_log::{LineWriter, LogSink, PacketLogger};
-pub use pcap::PcapWriter;
+pub use incoming::{ClientLimits, Origin};
+pub use packet_log::{LineWriter, LogSink, PacketLogger, PcapWriter};
 pub use plugin::{
     AttachError, BySlot, MessageIds, MessageSender, Plugin, PluginHost, PluginKey, PluginStats,
 };
@@ -59,18 +42,16 @@ pub use protocol::{Peer, Protocol};
 #[cfg(feature = "alloc")]
 pub use resources::Capacity;
 pub use resources::Resources;
-pub use stats::{DropReasons, PeerStats};
 pub use types::{
-    Carrier, ConnectionId, ConnectionState, Direction, Outcome, Progress, Receipt, RefuseReason,
-    RefusedClient, Side,
+    Carrier, ConnectError, ConnectionId, ConnectionState, Direction, DropReasons, Outcome, PartitionError,
+    PeerStats, Progress, Receipt, RefuseReason, RefusedClient, SendError, Side,
 };
 
-pub(crate) use incoming::Incoming;
+pub(crate) use incoming::{Incoming, Rejection, Request};
 pub(crate) use protocol::{
     Connection, ConnectionEvent, Context, Ending, Internals, MessageToSend, State, Storage, Unconnected,
     UnconnectedKind,
 };
-pub(crate) use reservation::{Rejection, Request};
 pub(crate) use resources::refill;
 pub(crate) use tables::Slot;
 pub(crate) use types::MIN_STREAM_TIMEOUT;

@@ -1,12 +1,13 @@
-//! A hook that writes down every datagram, and lines of it that people read.
+//! A hook that writes down every datagram: in lines that people read, or in capture files, which Wireshark and tcpdump open.
 
 use core::fmt;
 use core::marker::PhantomData;
-use core::net::SocketAddr;
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use super::hook::{Hook, Verdict};
 use super::protocol::Protocol;
 use super::types::Direction;
+use crate::cursor::{WireError, Writer};
 use crate::time::Instant;
 
 /// Where a [`PacketLogger`] writes to.
@@ -121,4 +122,172 @@ impl<P: Protocol> fmt::Display for Summary<'_, P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         P::describe(self.0, f)
     }
+}
+
+/// The longest headers before a datagram: those of the record, of IPv6 and of UDP.
+const LONGEST_HEADERS: usize = 16 + 40 + UDP_HEADER as usize;
+const IPV4_HEADER: u16 = 20;
+const UDP_HEADER: u16 = 8;
+/// The protocol number of UDP.
+const UDP: u8 = 17;
+const TIME_TO_LIVE: u8 = 64;
+/// Raw IP packets, told apart by their version (LINKTYPE_RAW).
+const LINK_TYPE: u32 = 101;
+
+/// A sink that writes a capture file (pcap, microseconds). Each datagram stands in an IPv4 or IPv6 packet, as its addresses
+/// are, with right checksums, so that tools show it as UDP.
+#[derive(Debug)]
+pub struct PcapWriter<F> {
+    local: SocketAddr,
+    write: F,
+}
+
+impl<F: FnMut(&[u8])> PcapWriter<F> {
+    /// Begins a capture at the address `local`: hands the header of the file to `write`, later each record.
+    pub fn new(local: SocketAddr, mut write: F) -> Self {
+        let mut header = [0; 24];
+        let mut writer = Writer::new(&mut header);
+        // The buffer is as long as what is written.
+        let _ = write_file_header(&mut writer);
+        write(&header);
+        Self { local, write }
+    }
+}
+
+fn write_file_header(writer: &mut Writer<'_>) -> Result<(), WireError> {
+    writer.u32(0xA1B2_C3D4)?;
+    writer.u16(2)?;
+    writer.u16(4)?;
+    writer.zeros(8)?;
+    writer.u32(u32::from(u16::MAX))?;
+    writer.u32(LINK_TYPE)
+}
+
+impl<F: FnMut(&[u8])> LogSink for PcapWriter<F> {
+    fn record(&mut self, at: Instant, way: Direction, other: SocketAddr, datagram: &[u8]) {
+        let (from, to) = match way {
+            Direction::Receiving => (other, self.local),
+            Direction::Sending => (self.local, other),
+        };
+        let mut headers = [0; LONGEST_HEADERS];
+        let mut writer = Writer::new(&mut headers);
+        if write_headers(&mut writer, at, from, to, datagram).is_ok() {
+            (self.write)(writer.finish());
+            (self.write)(datagram);
+        }
+    }
+}
+
+/// Both ends of a datagram.
+enum Ends {
+    V4([u8; 4], [u8; 4]),
+    V6([u8; 16], [u8; 16]),
+}
+
+impl Ends {
+    fn of(from: IpAddr, to: IpAddr) -> Self {
+        match (ipv4(from), ipv4(to)) {
+            (Some(from), Some(to)) => Self::V4(from.octets(), to.octets()),
+            _ => Self::V6(ipv6(from).octets(), ipv6(to).octets()),
+        }
+    }
+
+    /// The sum of their words.
+    fn sum(&self) -> u32 {
+        match self {
+            Self::V4(from, to) => add(from) + add(to),
+            Self::V6(from, to) => add(from) + add(to),
+        }
+    }
+}
+
+/// An address as one of IPv4: also one that is mapped, and that of a socket for both versions which has none.
+fn ipv4(address: IpAddr) -> Option<Ipv4Addr> {
+    match address {
+        IpAddr::V4(ip) => Some(ip),
+        IpAddr::V6(ip) if ip.is_unspecified() => Some(Ipv4Addr::UNSPECIFIED),
+        IpAddr::V6(ip) => ip.to_ipv4_mapped(),
+    }
+}
+
+const fn ipv6(address: IpAddr) -> Ipv6Addr {
+    match address {
+        IpAddr::V4(ip) if ip.is_unspecified() => Ipv6Addr::UNSPECIFIED,
+        IpAddr::V4(ip) => ip.to_ipv6_mapped(),
+        IpAddr::V6(ip) => ip,
+    }
+}
+
+fn write_headers(
+    writer: &mut Writer<'_>,
+    at: Instant,
+    from: SocketAddr,
+    to: SocketAddr,
+    datagram: &[u8],
+) -> Result<(), WireError> {
+    let too_long = |_| WireError::BadLength;
+    let udp_length = u16::try_from(datagram.len() + usize::from(UDP_HEADER)).map_err(too_long)?;
+    let ends = Ends::of(from.ip(), to.ip());
+    let length =
+        u32::from(udp_length) + if matches!(ends, Ends::V4(..)) { u32::from(IPV4_HEADER) } else { 40 };
+    let (seconds, micros) = (at.as_micros() / 1_000_000, at.as_micros() % 1_000_000);
+    writer.u32(u32::try_from(seconds).unwrap_or(u32::MAX))?;
+    writer.u32(u32::try_from(micros).unwrap_or(0))?;
+    writer.u32(length)?;
+    writer.u32(length)?;
+    match &ends {
+        Ends::V4(from, to) => write_ipv4(writer, from, to, u16::try_from(length).map_err(too_long)?)?,
+        Ends::V6(from, to) => write_ipv6(writer, from, to, udp_length)?,
+    }
+    writer.u16(from.port())?;
+    writer.u16(to.port())?;
+    writer.u16(udp_length)?;
+    // The pseudo header, the header and the data (RFC 768, RFC 8200 section 8.1).
+    let ports = u32::from(from.port()) + u32::from(to.port());
+    let sum = ends.sum() + u32::from(UDP) + 2 * u32::from(udp_length) + ports + add(datagram);
+    let checksum = checksum(sum);
+    writer.u16(if checksum == 0 { 0xFFFF } else { checksum })
+}
+
+/// The header of RFC 791, without options.
+fn write_ipv4(writer: &mut Writer<'_>, from: &[u8; 4], to: &[u8; 4], length: u16) -> Result<(), WireError> {
+    const VERSION_AND_LENGTH: u16 = 0x4500;
+    let life_and_protocol = u16::from_be_bytes([TIME_TO_LIVE, UDP]);
+    let sum = u32::from(VERSION_AND_LENGTH) + u32::from(length) + u32::from(life_and_protocol);
+    writer.u16(VERSION_AND_LENGTH)?;
+    writer.u16(length)?;
+    writer.zeros(4)?;
+    writer.u16(life_and_protocol)?;
+    writer.u16(checksum(sum + add(from) + add(to)))?;
+    writer.bytes(from)?;
+    writer.bytes(to)
+}
+
+/// The header of RFC 8200.
+fn write_ipv6(
+    writer: &mut Writer<'_>,
+    from: &[u8; 16],
+    to: &[u8; 16],
+    udp_length: u16,
+) -> Result<(), WireError> {
+    writer.u32(6 << 28)?;
+    writer.u16(udp_length)?;
+    writer.bytes(&[UDP, TIME_TO_LIVE])?;
+    writer.bytes(from)?;
+    writer.bytes(to)
+}
+
+/// The ones' complement of the ones' complement sum (RFC 1071).
+fn checksum(mut sum: u32) -> u16 {
+    while sum > 0xFFFF {
+        sum = (sum & 0xFFFF) + (sum >> 16);
+    }
+    !u16::try_from(sum).unwrap_or(0)
+}
+
+/// The sum of 16-bit words; the last byte of an odd length is the high one.
+fn add(bytes: &[u8]) -> u32 {
+    let (pairs, rest) = bytes.as_chunks::<2>();
+    let sum: u32 = pairs.iter().map(|pair| u32::from(u16::from_be_bytes(*pair))).sum();
+    sum + rest.first().map_or(0, |byte| u32::from(*byte) << 8)
 }

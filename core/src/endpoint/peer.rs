@@ -1,12 +1,11 @@
-//! What an application and its driver ask of a peer.
+//! What an application and its driver ask of a peer, what it has to send, and one message to many connections.
 
 use core::net::SocketAddr;
 
-use super::error::{ConnectError, SendError};
 use super::event::ConnectionInfo;
+use super::hook::{Hook, Hooked};
 use super::protocol::{Connection, MessageToSend, Peer, Protocol, State};
-use super::stats::PeerStats;
-use super::types::{ConnectionId, Receipt};
+use super::types::{ConnectError, ConnectionId, ConnectionState, PeerStats, Receipt, SendError};
 use crate::machine::{Machine, Transmit};
 use crate::storage::SEVERAL;
 use crate::time::Instant;
@@ -404,4 +403,132 @@ impl<P: Protocol> Machine for Peer<'_, P> {
     fn poll_timeout(&self) -> Option<Instant> {
         Peer::poll_timeout(self)
     }
+}
+
+impl<P: Protocol> Peer<'_, P> {
+    /// Composes the next datagram to send at `now` in `buffer`, which must have room for
+    /// [`Protocol::MAX_DATAGRAM`] bytes.
+    pub fn poll_transmit<'b>(&mut self, now: Instant, buffer: &'b mut [u8]) -> Option<Transmit<'b>> {
+        self.advance(now);
+        match P::poll_transmit(self, buffer) {
+            Some((to, length)) => transmit::<P>(&mut self.stats, &to, length, buffer),
+            None => {
+                let (slot, length) = self.poll_connections(buffer)?;
+                let to = &self.tables.slots.get(usize::from(slot))?.remote;
+                transmit::<P>(&mut self.stats, to.as_ref()?, length, buffer)
+            }
+        }
+    }
+
+    /// Lets the connections that have something to do take turns, and returns the slot of the one that wrote a datagram and
+    /// its length. A turn is of several datagrams if the protocol says so: a system
+    /// sends those to one address with one call.
+    #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
+    fn poll_connections(&mut self, buffer: &mut [u8]) -> Option<(u16, usize)> {
+        while let Some(slot) = self.tables.ready.front() {
+            let (connection, mut cx) = self.borrow(slot)?;
+            let length = connection.poll_transmit(&mut cx, buffer);
+            self.list_writable(slot);
+            if let Some(length) = length {
+                self.in_a_row += 1;
+                if self.in_a_row >= P::BURST {
+                    self.in_a_row = 0;
+                    self.tables.ready.pop();
+                    self.tables.ready.push(slot);
+                }
+                return Some((slot, length));
+            }
+            self.in_a_row = 0;
+            self.tables.ready.pop();
+            self.park(slot);
+        }
+        None
+    }
+}
+
+/// Counts a datagram that is sent.
+fn transmit<'b, P: Protocol>(
+    stats: &mut PeerStats<P::DropReason>,
+    to: &SocketAddr,
+    length: usize,
+    buffer: &'b [u8],
+) -> Option<Transmit<'b>> {
+    stats.on_sent(length);
+    Some(Transmit { to: *to, payload: buffer.get(..length)? })
+}
+
+impl<P: Protocol> Peer<'_, P> {
+    /// Sends a message to every open connection, but to `except` if there is one. Returns to how many; `refused` is called with
+    /// each connection that does not take it, most often for want of room. Each takes a copy.
+    ///
+    /// ```
+    /// use rakwire::Instant;
+    /// use rakwire::raknet::{Config, Delivery, Peer, Resources};
+    ///
+    /// let mut resources = Resources::<1, 32, 128>::new();
+    /// let mut peer = Peer::new(&mut resources, Config::new([7; 32]));
+    /// let sent = peer.broadcast(Instant::ZERO, b"\x90hello", Delivery::RELIABLE, None, |_, _| ());
+    /// assert_eq!(sent, 0, "nothing is open");
+    /// ```
+    pub fn broadcast(
+        &mut self,
+        now: Instant,
+        message: &[u8],
+        delivery: P::Delivery,
+        except: Option<ConnectionId>,
+        refused: impl FnMut(ConnectionId, SendError),
+    ) -> usize {
+        let send_next = |from: &mut u16| {
+            let id = self.next_receiver(from, except)?;
+            Some((id, self.send(now, id, message, delivery).map(|_| ())))
+        };
+        count_sent(send_next, refused)
+    }
+
+    /// The next open connection from a slot on, which becomes the slot behind it.
+    fn next_receiver(&self, from: &mut u16, except: Option<ConnectionId>) -> Option<ConnectionId> {
+        loop {
+            let slot = self.slot(*from)?;
+            let id = ConnectionId { slot: *from, generation: slot.generation };
+            // There are never as many slots as a slot's number has values.
+            *from = from.checked_add(1)?;
+            let is_open = !slot.is_vacant() && slot.connection.state() == ConnectionState::Connected;
+            if is_open && Some(id) != except {
+                return Some(id);
+            }
+        }
+    }
+}
+
+impl<P: Protocol, H: Hook<P>> Hooked<'_, P, H> {
+    /// As [`Peer::broadcast`], through the hook, which is shown the message for each connection.
+    pub fn broadcast(
+        &mut self,
+        now: Instant,
+        message: &[u8],
+        delivery: P::Delivery,
+        except: Option<ConnectionId>,
+        refused: impl FnMut(ConnectionId, SendError),
+    ) -> usize {
+        let send_next = |from: &mut u16| {
+            let id = self.peer.next_receiver(from, except)?;
+            Some((id, self.send(now, id, message, delivery).map(|_| ())))
+        };
+        count_sent(send_next, refused)
+    }
+}
+
+/// Calls `send_next` with the slot behind the last receiver until there is none, and returns how many sends succeeded.
+fn count_sent(
+    mut send_next: impl FnMut(&mut u16) -> Option<(ConnectionId, Result<(), SendError>)>,
+    mut refused: impl FnMut(ConnectionId, SendError),
+) -> usize {
+    let (mut sent, mut from) = (0, 0);
+    while let Some((id, result)) = send_next(&mut from) {
+        match result {
+            Ok(()) => sent += 1,
+            Err(error) => refused(id, error),
+        }
+    }
+    sent
 }

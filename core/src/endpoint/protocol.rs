@@ -5,13 +5,16 @@ use core::hash::Hash;
 use core::net::SocketAddr;
 use core::time::Duration;
 
+#[cfg(all(feature = "alloc", feature = "server"))]
 use super::admission::Member;
-use super::error::{ConnectError, SendError};
-use super::format::Format;
+#[cfg(not(all(feature = "alloc", feature = "server")))]
+use super::incoming::Member;
 use super::incoming::{Incoming, IncomingCounts};
-use super::stats::{DropReasons, PeerStats};
 use super::tables::Tables;
-use super::types::{ConnectionId, ConnectionState, Outcome, Progress, Receipt, RefuseReason, Side};
+use super::types::{
+    ConnectError, ConnectionId, ConnectionState, DropReasons, Outcome, PeerStats, Progress, Receipt,
+    RefuseReason, SendError, Side,
+};
 use crate::storage::{Block, Index, OutsideId, Pool, Share};
 use crate::time::Instant;
 
@@ -508,3 +511,15 @@ impl<P: Protocol> Debug for Peer<'_, P> {
             .finish_non_exhaustive()
     }
 }
+
+/// What defmt can print, if it is built in.
+#[cfg(feature = "defmt")]
+pub(crate) trait Format: defmt::Format {}
+#[cfg(feature = "defmt")]
+impl<T: defmt::Format> Format for T {}
+
+/// What defmt could print, if it were built in.
+#[cfg(not(feature = "defmt"))]
+pub(crate) trait Format {}
+#[cfg(not(feature = "defmt"))]
+impl<T> Format for T {}

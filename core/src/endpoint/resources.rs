@@ -4,8 +4,8 @@ use heapless::{Deque, Vec};
 
 use super::incoming::IncomingCounts;
 use super::protocol::{Blocked, Lent, Peer, Protocol, Storage};
-use super::stats::PeerStats;
 use super::tables::{Slot, Tables};
+use super::types::PeerStats;
 use crate::storage::{
     Block, Deadline, Deadlines, Index, Node, Pool, RawLink, SEVERAL, Shares, SlotEntry, SlotIndex, SlotQueue,
     Slots,

@@ -1,4 +1,5 @@
-//! What both protocols say of a connection.
+//! What both protocols say of a connection, why a peer does not do what its application asks, and the counters of a peer, which
+//! only grow and at 64 bits never wrap in practice.
 
 use core::net::SocketAddr;
 
@@ -187,5 +188,237 @@ pub struct Progress {
 impl defmt::Format for ConnectionId {
     fn format(&self, f: defmt::Formatter<'_>) {
         defmt::write!(f, "{=u16}.{=u32}", self.slot, self.generation);
+    }
+}
+
+error_enum! {
+    /// Why a connection cannot be opened from here.
+    ///
+    /// ```
+    /// use rakwire::Instant;
+    /// use rakwire::game_protocol::{Config, ConnectError, Peer, Resources};
+    ///
+    /// let mut resources = Resources::<1, 32, 128>::new();
+    /// let mut peer = Peer::new(&mut resources, Config::new([7; 32]));
+    /// peer.connect(Instant::ZERO, "127.0.0.1:8999".parse()?)?;
+    /// assert_eq!(peer.connect(Instant::ZERO, "127.0.0.1:9000".parse()?), Err(ConnectError::Full));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[non_exhaustive]
+    pub enum ConnectError {
+        /// A connection with this address exists already.
+        AlreadyConnected => "a connection with this address exists already",
+        /// The address is that of nobody: its port or its IP address is zero.
+        UnassignedAddress => "an address to connect to has a port and an IP address other than zero",
+        /// The largest MTU of the configuration is not one of 576 to 1492 bytes; only in RakNet.
+        InvalidMtu => "the largest MTU must be 576 to 1492 bytes",
+        /// Every connection slot is taken.
+        Full => "every connection slot is taken",
+        /// The password is longer than 255 bytes; only in RakNet.
+        PasswordTooLong => "a password has at most 255 bytes",
+        /// A secure connection is wanted, and the configuration has no security; only in RakNet.
+        NoSecurity => "a secure connection needs a configuration with security",
+        /// The client has an identity, which only a secure connection shows, and is not told which server to trust; only in
+        /// RakNet. Give `ConnectOptions::trust`, or leave out the identity for a plain connection.
+        IdentityWithoutTrust => "an identity is for secure connections: say which server to trust, or leave it out",
+        /// The data of an identity is longer than 95 bytes, or there is no identity to send it with; only in RakNet.
+        InvalidIdentityData => "the data of an identity has at most 95 bytes, and needs an identity",
+        /// There is no memory to keep the password until it is sent; only in RakNet.
+        NoMemory => "there is no memory for the password",
+    }
+}
+
+error_enum! {
+    /// Why a peer does not become one of several that partition the ids of connections.
+    ///
+    /// ```
+    /// use rakwire::endpoint::PartitionError;
+    /// use rakwire::raknet::{Config, Peer, Resources};
+    ///
+    /// let mut resources = Resources::<1, 32, 128>::new();
+    /// let mut peer = Peer::new(&mut resources, Config::new([7; 32]));
+    /// assert_eq!(peer.partition_ids(2, 2), Err(PartitionError::NoSuchPeer)); // the second one of two has number 1
+    /// ```
+    #[non_exhaustive]
+    pub enum PartitionError {
+        /// The number is not below that of the peers.
+        NoSuchPeer => "the number of a peer must be below that of all peers",
+        /// An id was given to a connection already, or a part was set before. Partition ids before there are connections.
+        InUse => "ids are in use; partition them before there are connections",
+    }
+}
+
+error_enum! {
+    /// Why a message was not accepted for sending. Nothing of it was kept.
+    ///
+    /// ```
+    /// use rakwire::Instant;
+    /// use rakwire::raknet::{Config, Delivery, Peer, Resources, SendError};
+    ///
+    /// let mut resources = Resources::<1, 32, 128>::new();
+    /// let mut peer = Peer::new(&mut resources, Config::new([7; 32]));
+    /// let id = peer.connect(Instant::ZERO, "127.0.0.1:19132".parse()?)?;
+    /// let sent = peer.send(Instant::ZERO, id, b"\xFEhello", Delivery::RELIABLE);
+    /// assert_eq!(sent, Err(SendError::NotConnected)); // the server has not answered yet
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[non_exhaustive]
+    pub enum SendError {
+        /// The connection does not exist, is not open yet or is ending.
+        NotConnected => "the connection is not open",
+        /// A message has at least one byte; in RakNet that is its id.
+        Empty => "a message must have at least one byte",
+        /// RakNet: the first byte is below 0x1B and belongs to RakNet itself.
+        ReservedId => "the first byte is below 0x1B and belongs to RakNet itself",
+        /// The Game Protocol: the message is longer than 129,024 bytes, which is 256 chunks. Send it in several.
+        TooLong => "a message has at most 129,024 bytes; send it in several",
+        /// The message takes more memory than one connection may ever hold. Send it in pieces, or give the peer more
+        /// blocks. In RakNet the memory that a channel takes when it is first used counts too: the channels 0 to 3 take
+        /// none.
+        NeverFits => "the message is larger than one connection may hold; send it in pieces",
+        /// This connection holds as much as it may beside others; try again when some of it was acknowledged.
+        /// [`Peer::poll_writable`](super::Peer::poll_writable) tells when.
+        QuotaExceeded => "the connection holds as much as it may; try again later",
+        /// The message needs more than what is guaranteed to a connection, and all connections together have left less;
+        /// try again when [`Peer::poll_writable`](super::Peer::poll_writable) names this one.
+        PoolExhausted => "the peer holds as much as it can; try again later",
+        /// RakNet: what the message needs was left out of the build: the feature `splitting` for one that is longer than a
+        /// datagram, `sequencing` for one of which only the newest counts, `channels` for one on a channel from 4 on.
+        LeftOut => "this build leaves out what the message needs",
+        /// A hook does not let this message through.
+        Filtered => "a hook does not let this message through",
+    }
+}
+
+/// Whether anything is counted (feature `statistics`); if not, every counter stays 0.
+const STATISTICS: bool = cfg!(feature = "statistics");
+
+/// The reasons of a protocol for dropping what arrived.
+pub trait DropReasons: Copy + 'static {
+    /// Every reason, in the order of [`index`](Self::index).
+    const REASONS: &'static [Self];
+    /// One counter a reason.
+    type Counts: Copy + core::fmt::Debug + Default + AsRef<[u64]> + AsMut<[u64]> + Send + Sync;
+
+    /// Where the counter of this reason stands.
+    fn index(self) -> usize;
+}
+
+/// Counters of a whole peer. Without the feature `statistics` all of them are 0.
+///
+/// ```
+/// use rakwire::raknet::{Config, DropReason, Peer, Resources};
+///
+/// let mut resources = Resources::<1, 32, 128>::new();
+/// let mut peer = Peer::new(&mut resources, Config::new([7; 32]));
+/// peer.handle_datagram(rakwire::Instant::ZERO, "192.0.2.1:9".parse()?, &[0]);
+/// assert_eq!(peer.stats().datagrams_received, 1);
+/// assert_eq!(peer.stats().dropped(DropReason::TooShort), 1);
+/// assert!(format!("{:?}", peer.stats()).ends_with("drops: {TooShort: 1} }"));
+/// # Ok::<(), core::net::AddrParseError>(())
+/// ```
+#[derive(Clone, Copy)]
+#[non_exhaustive]
+pub struct PeerStats<R: DropReasons> {
+    /// Datagrams that arrived.
+    pub datagrams_received: u64,
+    /// Bytes of them, without IP and UDP headers.
+    pub bytes_received: u64,
+    /// Datagrams of messages that were dropped for connections that [refuse](super::Peer::refuse_data) them.
+    pub datagrams_refused: u64,
+    /// Datagrams given to be sent.
+    pub datagrams_sent: u64,
+    /// Bytes of them, without IP and UDP headers.
+    pub bytes_sent: u64,
+    drops: R::Counts,
+}
+
+/// Names the reasons for which something was dropped, and leaves out those for which nothing was.
+impl<R: DropReasons + core::fmt::Debug> core::fmt::Debug for PeerStats<R> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        struct Drops<'s, R: DropReasons>(&'s PeerStats<R>);
+
+        impl<R: DropReasons + core::fmt::Debug> core::fmt::Debug for Drops<'_, R> {
+            fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+                f.debug_map().entries(self.0.drops().filter(|(_, count)| *count > 0)).finish()
+            }
+        }
+
+        f.debug_struct("PeerStats")
+            .field("datagrams_received", &self.datagrams_received)
+            .field("bytes_received", &self.bytes_received)
+            .field("datagrams_refused", &self.datagrams_refused)
+            .field("datagrams_sent", &self.datagrams_sent)
+            .field("bytes_sent", &self.bytes_sent)
+            .field("drops", &Drops(self))
+            .finish()
+    }
+}
+
+impl<R: DropReasons> Default for PeerStats<R> {
+    fn default() -> Self {
+        Self {
+            datagrams_received: 0,
+            bytes_received: 0,
+            datagrams_refused: 0,
+            datagrams_sent: 0,
+            bytes_sent: 0,
+            drops: R::Counts::default(),
+        }
+    }
+}
+
+impl<R: DropReasons> PeerStats<R> {
+    /// How often something was dropped for `reason`.
+    #[must_use]
+    pub fn dropped(&self, reason: R) -> u64 {
+        self.drops.as_ref().get(reason.index()).copied().unwrap_or(0)
+    }
+
+    /// Every reason with its count.
+    pub fn drops(&self) -> impl Iterator<Item = (R, u64)> {
+        R::REASONS.iter().copied().zip(self.drops.as_ref().iter().copied())
+    }
+
+    /// Counts something that is dropped.
+    #[cfg(feature = "statistics")]
+    #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
+    pub(crate) fn drop(&mut self, reason: R) {
+        let Some(count) = self.drops.as_mut().get_mut(reason.index()) else {
+            debug_assert!(false, "a reason without a counter");
+            return;
+        };
+        *count += 1;
+    }
+
+    /// Counts nothing: the feature `statistics` is left out.
+    #[cfg(not(feature = "statistics"))]
+    #[inline(always)]
+    pub(crate) const fn drop(&mut self, _: R) {}
+
+    /// Counts a datagram that arrived.
+    #[inline]
+    pub(crate) const fn on_received(&mut self, bytes: usize) {
+        if STATISTICS {
+            self.datagrams_received += 1;
+            self.bytes_received += bytes as u64;
+        }
+    }
+
+    /// Counts a datagram that is sent.
+    #[inline]
+    pub(crate) const fn on_sent(&mut self, bytes: usize) {
+        if STATISTICS {
+            self.datagrams_sent += 1;
+            self.bytes_sent += bytes as u64;
+        }
+    }
+
+    /// Counts a datagram that its connection refuses.
+    #[inline]
+    pub(crate) const fn on_refused(&mut self) {
+        if STATISTICS {
+            self.datagrams_refused += 1;
+        }
     }
 }

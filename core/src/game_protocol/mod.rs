@@ -50,18 +50,13 @@
 mod config;
 pub(crate) mod connection;
 mod protocol;
-mod reason;
 mod responder;
-mod routing;
-mod state;
-mod stats;
-mod types;
 pub mod wire;
 
-pub use config::{Config, Redial, ResendInterval};
-pub use reason::{ConnectFailure, DisconnectReason};
-pub use stats::{ConnectionStats, DropReason};
-pub use types::GameProtocol;
+pub use config::{
+    Config, ConnectFailure, ConnectionStats, DisconnectReason, DropReason, GameProtocol, Redial,
+    ResendInterval,
+};
 pub use wire::Reliability;
 
 #[cfg(feature = "alloc")]

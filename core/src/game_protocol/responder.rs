@@ -1,19 +1,70 @@
-//! Answers to those that are not connected. Nothing is kept of a source before its address is proved.
+//! What a peer of the Game Protocol keeps beside its connections, and the answers to those that are not connected. Nothing is
+//! kept of a source before its address is proved.
 
 use core::hash::Hasher;
 use core::net::SocketAddr;
 
+use heapless::Deque;
 use siphasher::sip::SipHasher24;
 
-use super::config::Config;
-use super::stats::DropReason;
+use super::config::{Config, DropReason, GameProtocol};
 use super::wire::{HandshakeWord, Header};
 use crate::cookie;
 use crate::cursor::Writer;
-use crate::endpoint::PeerStats;
+use crate::endpoint::{self, PeerStats};
 use crate::rate_limit::{RateLimit, Rates};
-use crate::storage::BoundedQueue;
+use crate::storage::{BoundedQueue, Ring};
 use crate::time::Instant;
+
+/// An acknowledgement that waits to be sent.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Acknowledgement {
+    pub(crate) slot: u16,
+    pub(crate) generation: u32,
+    pub(crate) sequence: u16,
+    pub(crate) chunk: u8,
+}
+
+/// What a peer keeps beside its connections.
+#[derive(Debug)]
+pub(crate) struct State<'a> {
+    pub(super) responder: StatelessResponder,
+    pub(super) acknowledgements: Ring<'a, Acknowledgement>,
+    /// Where the sequences of new connections start.
+    pub(super) first_sequence: u16,
+}
+
+impl<'a> State<'a> {
+    /// The state of a new peer.
+    #[inline(always)] // or it is copied
+    pub(super) fn new(acknowledgements: Ring<'a, Acknowledgement>) -> Self {
+        Self { responder: StatelessResponder::default(), acknowledgements, first_sequence: 0 }
+    }
+}
+
+impl endpoint::State<GameProtocol> for State<'_> {
+    fn is_idle(&self) -> bool {
+        self.acknowledgements.is_empty() && self.responder.is_idle()
+    }
+}
+
+/// The memory of [`State`].
+#[derive(Debug)]
+pub(crate) struct Storage<const BLOCKS: usize>(Deque<Acknowledgement, BLOCKS>);
+
+impl<const BLOCKS: usize> endpoint::Storage<GameProtocol> for Storage<BLOCKS> {
+    const EMPTY: Self = Self(Deque::new());
+
+    fn lend(&mut self) -> Ring<'_, Acknowledgement> {
+        self.0.clear();
+        Ring::Lent(&mut self.0)
+    }
+
+    #[cfg(feature = "alloc")]
+    fn allocate(_connections: usize, blocks: usize) -> Ring<'static, Acknowledgement> {
+        Ring::Owned { queue: alloc::collections::VecDeque::with_capacity(blocks), capacity: blocks }
+    }
+}
 
 /// Others may connect to this peer (feature `server`).
 pub(super) const SERVER: bool = cfg!(feature = "server");
@@ -96,7 +147,7 @@ impl StatelessResponder {
         self.answers.push((to, answer));
     }
 
-    pub(super) fn is_idle(&self) -> bool {
+    fn is_idle(&self) -> bool {
         self.answers.is_empty()
     }
 

@@ -3,18 +3,14 @@
 use core::net::SocketAddr;
 
 use super::datagrams::{DatagramProtection, Keys};
-use super::error::HandshakeError;
 use super::fields::{
-    ANSWER, ANSWER_PAYLOAD, CHALLENGE, IDENTITY, IDENTITY_PAYLOAD, MAX_IDENTITY_DATA, Negotiated, PROOF,
-    PUBLIC_KEY_FIELD, Prologue, ServerKeyField, Versions, answer_payload, challenge_header,
-    challenge_payload,
+    ANSWER, ANSWER_PAYLOAD, CHALLENGE, EARLY_LABEL, HandshakeError, IDENTITY, IDENTITY_PAYLOAD,
+    MAX_IDENTITY_DATA, Negotiated, PROOF, PUBLIC_KEY_FIELD, Prologue, ServerKeyField, Versions,
+    answer_payload, challenge_header, challenge_payload, proof,
 };
-use super::keys::StaticKey;
+use super::keys::{KnownServer, ServerTrust, StaticKey};
 use super::noise::{Pattern, SymmetricState};
-use super::primitives::{KEY, KeyPair, TAG, is_equal};
-use super::proof::{EARLY_LABEL, proof};
-use super::random::{SecureRandom, secret};
-use super::trust::{KnownServer, ServerTrust};
+use super::primitives::{KEY, KeyPair, SecureRandom, TAG, is_equal, secret};
 use crate::cursor::Writer;
 use crate::raknet::wire::Guid;
 use crate::time::Instant;

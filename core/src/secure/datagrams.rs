@@ -1,11 +1,8 @@
-//! The protection of datagrams: sealing, opening, epochs (docs/secure.md#datagrams).
+//! The protection of datagrams: sealing, opening, epochs, and which counters were there before (docs/secure.md#datagrams).
 
 use core::time::Duration;
 
-use super::cipher::{DatagramCipher, RustCrypto};
-use super::error::OpenError;
-use super::primitives::{Secret, TAG, nonce, rekey};
-use super::replay_window::{COUNTER_BITS, COUNTER_END, COUNTER_MASK, ReplayWindow, reconstruct};
+use super::primitives::{DatagramCipher, RustCrypto, Secret, TAG, nonce, rekey};
 use crate::time::{Instant, micros};
 
 /// Bytes before the sealed bytes: the first bit, the epoch's low bits and the counter's.
@@ -15,6 +12,19 @@ pub const OVERHEAD: u16 = (HEADER + TAG) as u16;
 
 const FIRST_BIT: u32 = 1 << 23;
 const EPOCH_MASK: u32 = 3;
+
+error_enum! {
+    /// Why a sealed datagram was not opened.
+    #[non_exhaustive]
+    pub enum OpenError {
+        /// It is too short, or its first bit is not set.
+        Malformed => "the datagram is no sealed one",
+        /// It was opened before, or is too old to know.
+        Replayed => "the datagram was opened before, or is too old",
+        /// Its tag does not fit, or it is of an epoch whose key is not there.
+        Forged => "the datagram was not sealed by the other peer, or was changed on the way",
+    }
+}
 
 /// When the next epoch begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -387,6 +397,85 @@ fn read_header([a, b, c]: [u8; HEADER]) -> Option<(u32, u64)> {
     let number = u32::from_be_bytes([0, a, b, c]);
     let epoch = (number >> COUNTER_BITS) & EPOCH_MASK;
     (number & FIRST_BIT != 0).then_some((epoch, u64::from(number) & COUNTER_MASK))
+}
+
+/// Counters behind the newest that are remembered: twice the datagram numbers that a connection remembers for reordering.
+const WINDOW: u64 = 2048;
+/// The bits of a counter that travel.
+const COUNTER_BITS: u32 = 21;
+/// These bits of a counter.
+const COUNTER_MASK: u64 = (1 << COUNTER_BITS) - 1;
+/// No datagram has this counter or a higher one.
+const COUNTER_END: u64 = 1 << 62;
+
+const WORDS: usize = (WINDOW / 32) as usize;
+
+/// The counter with these low bits that is closest to `expected` (RFC 9000, appendix A.3). `expected` is at most
+/// [`COUNTER_END`].
+const fn reconstruct(expected: u64, low: u64) -> u64 {
+    const SPAN: u64 = 1 << COUNTER_BITS;
+    const HALF: u64 = SPAN / 2;
+    let candidate = (expected & !COUNTER_MASK) | (low & COUNTER_MASK);
+    if candidate + HALF <= expected && candidate < COUNTER_END - SPAN {
+        candidate + SPAN
+    } else if candidate > expected + HALF && candidate >= SPAN {
+        candidate - SPAN
+    } else {
+        candidate
+    }
+}
+
+/// Which counters of the last 2,048 were there.
+#[derive(Clone, Debug)]
+struct ReplayWindow {
+    /// One more than the highest counter that was marked.
+    next: u64,
+    bits: [u32; WORDS],
+}
+
+impl ReplayWindow {
+    const fn new() -> Self {
+        Self { next: 0, bits: [0; WORDS] }
+    }
+
+    /// One more than the highest counter that was marked; zero if none was.
+    const fn next(&self) -> u64 {
+        self.next
+    }
+
+    const fn place(counter: u64) -> (usize, u32) {
+        let bit = counter % WINDOW;
+        ((bit / 32) as usize, 1 << (bit % 32))
+    }
+
+    /// Whether the counter was not marked and is not so old that nobody knows.
+    fn is_new(&self, counter: u64) -> bool {
+        let (word, mask) = Self::place(counter);
+        match self.next.checked_sub(counter) {
+            None | Some(0) => true,
+            Some(age) => age <= WINDOW && self.bits.get(word).is_some_and(|word| word & mask == 0),
+        }
+    }
+
+    /// Marks a counter that is new.
+    fn mark(&mut self, counter: u64) {
+        if counter >= self.next {
+            if counter - self.next >= WINDOW {
+                self.bits = [0; WORDS];
+            } else {
+                (self.next..counter).for_each(|skipped| self.set(skipped, false));
+            }
+            self.next = counter + 1;
+        }
+        self.set(counter, true);
+    }
+
+    fn set(&mut self, counter: u64, value: bool) {
+        let (word, mask) = Self::place(counter);
+        if let Some(word) = self.bits.get_mut(word) {
+            *word = if value { *word | mask } else { *word & !mask };
+        }
+    }
 }
 
 #[cfg(test)]

@@ -1,11 +1,11 @@
-//! The bytes of the fields and of the prologue (docs/secure.md#the-handshake).
+//! What both sides of the handshake have: the bytes of the fields and of the prologue, the proof, and why something was not
+//! accepted (docs/secure.md#the-handshake).
 
 use core::net::SocketAddr;
 
-use super::keys::{KeyHash, PublicKey};
-use super::noise::Pattern;
-use super::primitives::hash;
-use super::trust::KnownServer;
+use super::keys::{KeyHash, KnownServer, PublicKey};
+use super::noise::{Pattern, SymmetricState};
+use super::primitives::{hash, hmac};
 use crate::cursor::{Reader, Source, WireError, Writer};
 use crate::raknet::wire::{Guid, address};
 
@@ -202,6 +202,164 @@ impl Prologue {
     }
 }
 
+/// The label of the keys between the second message of XK and its third.
+pub(super) const EARLY_LABEL: &[u8] = b"rakwire early 1";
+
+/// The client's proof that it has the keys and has heard what the server said.
+pub(super) fn proof(state: &SymmetricState) -> [u8; PROOF] {
+    let key = hmac(state.chaining_key().as_bytes(), &[b"rakwire proof 1"]);
+    *hmac(key.as_bytes(), &[state.handshake_hash()]).as_bytes()
+}
+
+error_enum! {
+    /// Why a step of a handshake was refused (docs/secure.md#the-handshake).
+    #[non_exhaustive]
+    pub enum HandshakeError {
+        /// The key or the challenge belongs to another suite, as that of the original's own security.
+        OtherSuite => "the other peer has another kind of security",
+        /// The server's key is not the one that the client trusts.
+        KeyMismatch => "the server has another key than the one that is trusted",
+        /// A field has another length than it should, or a value that means nothing.
+        Malformed => "a field of the handshake is malformed",
+        /// The tag does not fit: something was changed on the way, or the other peer has another key.
+        DoesNotOpen => "a message of the handshake does not open",
+        /// Somebody on the path made the client use another version of the protocol than it would have.
+        Downgrade => "the version of the protocol was changed on the way",
+        /// One attempt has made or tried as many of them as it may.
+        TooMany => "the connection attempt has got too many different answers",
+        /// What reply 2 says in clear is not what the server said.
+        Contradiction => "reply 2 was changed on the way",
+    }
+}
+
+error_enum! {
+    /// What is wrong with the client's part of the connection request; the value is the type of packet 0A.
+    #[non_exhaustive]
+    pub enum IdentityError {
+        /// The server requires an identity, and there is none.
+        Missing => "the client did not show its identity",
+        /// The identity does not open, or the proof does not fit.
+        Invalid => "the client's identity or proof is not right",
+    }
+}
+
 #[cfg(test)]
-#[path = "fields_tests.rs"]
-mod tests;
+mod tests {
+    //! The bytes of the fields.
+
+    use std::vec::Vec;
+
+    use super::*;
+
+    const FIELD: ServerKeyField = ServerKeyField {
+        mtu: 1492,
+        requires_security: true,
+        requires_identity: false,
+        server: KnownServer { key: PublicKey([0xAA; 32]), next: Some(KeyHash([0xBB; 24])) },
+    };
+
+    const NEGOTIATED: Negotiated = Negotiated {
+        server: Guid(0x1111_1111_1111_1111),
+        client: Guid(0x2222_2222_2222_2222),
+        cookie: 0x3333_3333,
+        server_address: address::UNASSIGNED,
+        mtu: 0x4444,
+    };
+
+    #[test]
+    fn a_key_field_has_the_bytes_of_the_document() {
+        let bytes = FIELD.write();
+        let expected: [&[u8]; 5] = [&[0x05, 0xD4], &[1], b"rws01", &[0xAA; 32], &[0xBB; 24]];
+        assert_eq!(bytes[..], expected.concat());
+        assert_eq!(ServerKeyField::read(&bytes), Some(FIELD));
+        let plain = ServerKeyField { requires_security: false, requires_identity: true, ..FIELD };
+        assert_eq!(plain.write()[2], 2);
+        assert_eq!(ServerKeyField::read(&plain.write()), Some(plain));
+        let none = ServerKeyField { server: KnownServer { next: None, ..FIELD.server }, ..FIELD };
+        assert_eq!(none.write()[40..], [0; 24]);
+        assert_eq!(ServerKeyField::read(&none.write()), Some(none));
+        for at in 3..8 {
+            let mut other = bytes;
+            other[at] ^= 1;
+            assert_eq!(ServerKeyField::read(&other), None);
+        }
+    }
+
+    #[test]
+    fn the_prologue_has_the_bytes_of_the_document() {
+        let prologue = Prologue::new(&FIELD.write(), &NEGOTIATED, Pattern::Xk);
+        let mut field = FIELD.write();
+        field[..2].fill(0);
+        let unassigned = [4, 255, 255, 255, 255, 0, 0];
+        let parts: [&[u8]; 8] = [
+            b"rakwire secure 1",
+            &[0x11; 8],
+            &field,
+            &[0x33; 4],
+            &[2, 0, 0, b'r', b'w', b's', b'0', b'1'],
+            &unassigned,
+            &[0x44; 2],
+            &[0x22; 8],
+        ];
+        assert_eq!(prologue.bytes(), parts.concat());
+    }
+
+    #[test]
+    fn every_negotiated_value_changes_the_prologue() {
+        let address = |text: &str| text.parse().expect("an address");
+        let changes = [
+            (FIELD, Negotiated { server: Guid(9), ..NEGOTIATED }, Pattern::Nk),
+            (FIELD, Negotiated { client: Guid(9), ..NEGOTIATED }, Pattern::Nk),
+            (FIELD, Negotiated { cookie: 9, ..NEGOTIATED }, Pattern::Nk),
+            (FIELD, Negotiated { mtu: 9, ..NEGOTIATED }, Pattern::Nk),
+            (FIELD, Negotiated { server_address: address("192.0.2.1:1"), ..NEGOTIATED }, Pattern::Nk),
+            (FIELD, Negotiated { server_address: address("[2001:db8::1%7]:1"), ..NEGOTIATED }, Pattern::Nk),
+            (FIELD, NEGOTIATED, Pattern::Xk),
+            (ServerKeyField { requires_security: false, ..FIELD }, NEGOTIATED, Pattern::Nk),
+            (ServerKeyField { requires_identity: true, ..FIELD }, NEGOTIATED, Pattern::Nk),
+            (
+                ServerKeyField { server: KnownServer { next: None, ..FIELD.server }, ..FIELD },
+                NEGOTIATED,
+                Pattern::Nk,
+            ),
+            (FIELD, NEGOTIATED, Pattern::Nk),
+        ];
+        let all: Vec<Vec<u8>> = changes
+            .map(|(key, said, pattern)| Prologue::new(&key.write(), &said, pattern).bytes().to_vec())
+            .into();
+        for (index, one) in all.iter().enumerate() {
+            assert!(all.iter().skip(index + 1).all(|other| other != one), "change {index}");
+        }
+        for bit in 0..8 {
+            let mut field = FIELD.write();
+            field[2] ^= 1 << bit;
+            let changed = Prologue::new(&field, &NEGOTIATED, Pattern::Nk);
+            assert_ne!(changed.bytes(), all[10], "bit {bit} of the flags");
+        }
+        let other_mtu = ServerKeyField { mtu: 576, ..FIELD };
+        assert_eq!(
+            Prologue::new(&other_mtu.write(), &NEGOTIATED, Pattern::Nk).bytes(),
+            all[10],
+            "relays may lower it"
+        );
+    }
+
+    #[test]
+    fn the_longest_address_fits() {
+        let longest =
+            Negotiated { server_address: "[2001:db8::1%7]:1".parse().expect("an address"), ..NEGOTIATED };
+        assert_eq!(Prologue::new(&FIELD.write(), &longest, Pattern::Nk).bytes().len(), MAX_PROLOGUE);
+        let payload = answer_payload(&longest.server_address, 0x0506);
+        assert_eq!((payload[0], &payload[29..32]), (6, &[5, 6, 0][..]));
+    }
+
+    #[test]
+    fn downgrades_are_told_from_other_servers() {
+        let versions = |first, announced| Versions { announced, first };
+        let accepted = [6, 10, 11];
+        assert!(!versions(11, 11).are_downgraded(&accepted));
+        assert!(!versions(9, 10).are_downgraded(&accepted), "the server has said that it does not know 9");
+        assert!(versions(11, 10).are_downgraded(&accepted), "it knows 11 well");
+        assert!(versions(9, 9).are_downgraded(&accepted));
+    }
+}

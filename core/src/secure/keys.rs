@@ -1,11 +1,10 @@
-//! The keys that outlive a connection, and their text (docs/secure.md#keys).
+//! The keys that outlive a connection, whom a client trusts by them, and their text: a prefix that says what it is, and
+//! base64url (docs/secure.md#keys, docs/secure.md#whom-a-client-trusts).
 
 use core::fmt;
 use core::str::FromStr;
 
-use super::primitives::{KEY, KeyPair, Secret, hash};
-use super::random::{SecureRandom, secret};
-use super::text::{self, KeyTextError};
+use super::primitives::{KEY, KeyPair, Secret, SecureRandom, hash, is_equal, secret};
 
 const PRIVATE_PREFIX: &str = "rakwire-private-key-1:";
 const PUBLIC_PREFIX: &str = "rakwire-public-key-1:";
@@ -187,6 +186,120 @@ impl fmt::Display for PrivateText<'_> {
                 PrivateBytes::Secret(secret) => secret.as_bytes(),
             },
         )
+    }
+}
+
+/// What a client stores of a server after a connection, to trust it the next time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KnownServer {
+    /// The key that the server has.
+    pub key: PublicKey,
+    /// The hash of the key that it will have next, if it has announced one.
+    pub next: Option<KeyHash>,
+}
+
+/// Which key a client takes for the server's.
+///
+/// ```
+/// use rakwire::secure::{KnownServer, ServerTrust, StaticKey};
+///
+/// let [old, new] = [1, 2].map(|byte| StaticKey::from_bytes([byte; 32]).public());
+/// assert!(ServerTrust::Any.accepts(&new));
+/// assert!(!ServerTrust::Key(old).accepts(&new));
+/// assert!(!ServerTrust::KeyHash(old.hash()).accepts(&new));
+/// let known = KnownServer { key: old, next: Some(new.hash()) };
+/// assert!(ServerTrust::Known(known).accepts(&old) && ServerTrust::Known(known).accepts(&new));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ServerTrust {
+    /// This one.
+    Key(PublicKey),
+    /// The one with this hash.
+    KeyHash(KeyHash),
+    /// The one that was stored, or the one that the server had announced with it.
+    Known(KnownServer),
+    /// Any: protects against who only listens. Store the [`KnownServer`] of the connection, and trust that the next time.
+    Any,
+}
+
+impl ServerTrust {
+    /// Whether the key is trusted.
+    #[must_use]
+    pub fn accepts(&self, key: &PublicKey) -> bool {
+        let has_hash = |hash: &KeyHash| is_equal(&key.hash().0, &hash.0);
+        match self {
+            Self::Key(pinned) => is_equal(&pinned.0, &key.0),
+            Self::KeyHash(hash) => has_hash(hash),
+            Self::Known(known) => is_equal(&known.key.0, &key.0) || known.next.as_ref().is_some_and(has_hash),
+            Self::Any => true,
+        }
+    }
+}
+
+error_enum! {
+    /// Why a text is no key (docs/secure.md#keys).
+    #[non_exhaustive]
+    pub enum KeyTextError {
+        /// It begins with the prefix of something else or with none.
+        OtherPrefix => "this is no key of the kind that is wanted here: it begins with another prefix",
+        /// It is too short, too long, or has a character that base64url has not.
+        BadCharacters => "the characters behind the prefix are no base64url of the right length; was the key copied as a whole?",
+        /// There is no key in the file.
+        NoKey => "the key file has no line with a key",
+        /// There are several keys in the file.
+        SeveralKeys => "the key file has more than one line with a key",
+    }
+}
+
+/// Keys and tokens as text: a prefix that says what it is, and base64url.
+pub(super) mod text {
+    use core::fmt;
+
+    use base64ct::{Base64UrlUnpadded, Encoding};
+    use zeroize::Zeroizing;
+
+    use super::KeyTextError;
+
+    /// Bytes that are written at once: a multiple of three, so that the texts of all make the text of the whole.
+    const CHUNK: usize = 30;
+
+    /// Writes the prefix and the bytes.
+    pub(in crate::secure) fn write(f: &mut fmt::Formatter<'_>, prefix: &str, bytes: &[u8]) -> fmt::Result {
+        let mut buffer = Zeroizing::new([0; CHUNK / 3 * 4]);
+        f.write_str(prefix)?;
+        bytes.chunks(CHUNK).try_for_each(|chunk| {
+            f.write_str(Base64UrlUnpadded::encode(chunk, buffer.as_mut_slice()).map_err(|_| fmt::Error)?)
+        })
+    }
+
+    /// The bytes behind the prefix.
+    pub(in crate::secure) fn read<const N: usize>(
+        text: &str,
+        prefix: &str,
+    ) -> Result<Zeroizing<[u8; N]>, KeyTextError> {
+        let mut bytes = Zeroizing::new([0; N]);
+        if read_into(text, prefix, bytes.as_mut_slice())?.len() == N {
+            Ok(bytes)
+        } else {
+            Err(KeyTextError::BadCharacters)
+        }
+    }
+
+    /// The bytes behind the prefix, in a buffer that may be longer.
+    pub(in crate::secure) fn read_into<'b>(
+        text: &str,
+        prefix: &str,
+        buffer: &'b mut [u8],
+    ) -> Result<&'b [u8], KeyTextError> {
+        let characters = text.strip_prefix(prefix).ok_or(KeyTextError::OtherPrefix)?;
+        Base64UrlUnpadded::decode(characters, buffer).map_err(|_| KeyTextError::BadCharacters)
+    }
+
+    /// The one line of a key file that is neither empty nor a comment.
+    pub(in crate::secure) fn only_line(file: &str) -> Result<&str, KeyTextError> {
+        let mut lines = file.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
+        let line = lines.next().ok_or(KeyTextError::NoKey)?;
+        lines.next().map_or(Ok(line), |_| Err(KeyTextError::SeveralKeys))
     }
 }
 

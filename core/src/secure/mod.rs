@@ -64,44 +64,87 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod cipher;
 mod client;
 mod datagrams;
-mod error;
 mod fields;
 #[cfg(feature = "key-log")]
 mod key_log;
 mod keys;
 mod noise;
 mod primitives;
-mod proof;
-mod random;
-mod replay_window;
-mod secret_types;
 mod server;
-mod text;
 mod token;
-mod trust;
+
+use core::fmt::{Debug, Display};
+use core::mem::needs_drop;
+
+use noise::SymmetricState;
+use primitives::{KeyPair, Secret};
 
 pub(crate) use datagrams::HEADER;
 
-pub use cipher::{DatagramCipher, RustCrypto};
 pub use client::{ClientHandshake, Established, Identity};
-pub use datagrams::{DatagramProtection, OVERHEAD, RekeyLimits};
-pub use error::{HandshakeError, IdentityError, OpenError};
+pub use datagrams::{DatagramProtection, OVERHEAD, OpenError, RekeyLimits};
 pub use fields::{
-    ANSWER, CHALLENGE, IDENTITY, MAX_IDENTITY_DATA, Negotiated, PROOF, PUBLIC_KEY_FIELD, ServerKeyField,
-    Versions,
+    ANSWER, CHALLENGE, HandshakeError, IDENTITY, IdentityError, MAX_IDENTITY_DATA, Negotiated, PROOF,
+    PUBLIC_KEY_FIELD, ServerKeyField, Versions,
 };
 #[cfg(feature = "key-log")]
 pub use key_log::{KeyDirection, KeyLog, KeyLogError, LoggedKey};
-pub use keys::{KeyHash, PrivateText, PublicKey, StaticKey};
-pub use random::{SecureRandom, SeededRandom};
+pub use keys::{KeyHash, KeyTextError, KnownServer, PrivateText, PublicKey, ServerTrust, StaticKey};
+pub use primitives::{DatagramCipher, RustCrypto, SecureRandom, SeededRandom};
 pub use server::{ClientIdentity, ReplyFields, SecureRequest, ServerHandshake, ServerIdentity};
-pub use text::KeyTextError;
 pub use token::{
     AcceptedToken, ConnectToken, ConnectTokenError, MAX_CONNECT_TOKEN, MAX_SEALED_TOKEN, MAX_TOKEN_KEYS,
     MAX_TOKEN_SERVERS, MAX_USER_DATA, TokenClaims, TokenError, TokenKey, TokenKeys, TokenServer,
     TokenServers, TokenVerifier, UsedTokenStore, UsedTokens,
 };
-pub use trust::{KnownServer, ServerTrust};
+
+// What the compiler checks of the types that hold secrets: nobody copies or prints one by accident, and each is dropped by
+// code of its own or of its fields, where secrets are overwritten. That it does so is not for the
+// compiler to check.
+
+/// Does not compile if a type has one of the traits: then it would not be clear which `UNIT` is meant.
+macro_rules! assert_without {
+    ($type:ty: $($trait:path),+) => {
+        $(const _: () = {
+            trait Ambiguous<Marker> {
+                const UNIT: () = ();
+            }
+            enum Implemented {}
+            impl<T: ?Sized> Ambiguous<()> for T {}
+            impl<T: ?Sized + $trait> Ambiguous<Implemented> for T {}
+            <$type as Ambiguous<_>>::UNIT
+        };)+
+    };
+}
+
+assert_without!(Secret: Clone, Copy, Debug, Display);
+assert_without!(KeyPair: Clone, Copy, Debug, Display);
+assert_without!(SymmetricState: Clone, Copy, Debug, Display);
+assert_without!(SeededRandom: Clone, Copy, Debug, Display);
+assert_without!(TokenKey: Clone, Copy, Debug, Display);
+assert_without!(TokenVerifier: Clone, Copy, Debug, Display);
+assert_without!(DatagramProtection: Clone, Copy, Debug, Display);
+assert_without!(ClientHandshake: Clone, Copy, Debug, Display);
+assert_without!(ServerHandshake: Clone, Copy, Debug, Display);
+assert_without!(Established: Clone, Copy, Debug, Display);
+// As `Debug` it prints its public key.
+assert_without!(StaticKey: Clone, Copy, Display);
+// As `Display` it is a line of a key log, with the key.
+#[cfg(feature = "key-log")]
+assert_without!(LoggedKey: Clone, Copy, Debug);
+
+const _: () = assert!(needs_drop::<Secret>());
+const _: () = assert!(needs_drop::<KeyPair>());
+const _: () = assert!(needs_drop::<SymmetricState>());
+const _: () = assert!(needs_drop::<SeededRandom>());
+const _: () = assert!(needs_drop::<StaticKey>());
+const _: () = assert!(needs_drop::<TokenKey>());
+const _: () = assert!(needs_drop::<TokenVerifier>());
+const _: () = assert!(needs_drop::<DatagramProtection>());
+const _: () = assert!(needs_drop::<ClientHandshake>());
+const _: () = assert!(needs_drop::<ServerHandshake>());
+const _: () = assert!(needs_drop::<Established>());
+#[cfg(feature = "key-log")]
+const _: () = assert!(needs_drop::<LoggedKey>());

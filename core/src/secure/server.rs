@@ -3,18 +3,15 @@
 use core::net::SocketAddr;
 
 use super::datagrams::{DatagramProtection, Keys};
-use super::error::{HandshakeError, IdentityError};
 use super::fields::{
-    ANSWER, CHALLENGE, CHALLENGE_HEADER, IDENTITY, IDENTITY_PAYLOAD, MAX_IDENTITY_DATA, Negotiated,
-    PUBLIC_KEY_FIELD, Prologue, ServerKeyField, Versions, answer_payload, challenge_header, is_of_suite,
+    ANSWER, CHALLENGE, CHALLENGE_HEADER, EARLY_LABEL, HandshakeError, IDENTITY, IDENTITY_PAYLOAD,
+    IdentityError, MAX_IDENTITY_DATA, Negotiated, PUBLIC_KEY_FIELD, Prologue, ServerKeyField, Versions,
+    answer_payload, challenge_header, is_of_suite, proof,
 };
-use super::keys::{KeyHash, PublicKey, StaticKey};
+use super::keys::{KeyHash, KnownServer, PublicKey, StaticKey};
 use super::noise::{Pattern, SymmetricState};
-use super::primitives::{KEY, KeyPair, TAG, is_equal};
-use super::proof::{EARLY_LABEL, proof};
-use super::random::{SecureRandom, secret};
+use super::primitives::{KEY, KeyPair, SecureRandom, TAG, is_equal, secret};
 use super::token::TokenVerifier;
-use super::trust::KnownServer;
 use crate::cursor::{Reader, Source, Writer};
 use crate::time::Instant;
 

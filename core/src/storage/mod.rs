@@ -4,41 +4,87 @@
 //! the others leave. Nothing here knows a protocol. Links are an index plus one, so an empty value is all zero bits
 //! and statics stay out of flash.
 
-mod bounded_queue;
-mod deadlines;
 mod index;
-mod link;
-mod list;
-mod order_heap;
-#[cfg(feature = "hand-over")]
-mod outside;
-#[cfg(not(feature = "hand-over"))]
-#[path = "no_outside.rs"]
 mod outside;
 mod pool;
-mod queue;
-mod ring;
+mod queues;
 mod share;
-mod slot_index;
 mod slots;
 mod window;
 
-pub(crate) use bounded_queue::BoundedQueue;
-pub(crate) use deadlines::{Deadline, Deadlines};
-pub(crate) use index::Index;
-pub(crate) use link::{Block, BlockLink, RawLink};
-pub(crate) use list::List;
-pub(crate) use order_heap::OrderHeap;
+pub(crate) use index::{AddressKey, Deadline, Deadlines, Index, SlotEntry, SlotIndex};
 pub(crate) use outside::{HAND_OVER, OutsideId};
 #[cfg(test)]
 pub(crate) use pool::tests::with_pool;
 pub(crate) use pool::{Node, Pool};
-pub(crate) use queue::Queue;
-pub(crate) use ring::Ring;
+pub(crate) use queues::{List, OrderHeap, Queue};
 pub(crate) use share::{Claim, NoRoom, Share, Shares};
-pub(crate) use slot_index::{AddressKey, SlotEntry, SlotIndex};
-pub(crate) use slots::{SlotQueue, Slots};
+pub(crate) use slots::{BoundedQueue, Ring, SlotQueue, Slots};
 pub(crate) use window::{Arrival, SparseWindow};
 
 /// Whether there may be more than one connection (feature `connections`).
 pub(crate) const SEVERAL: bool = cfg!(feature = "connections");
+
+/// How wide an index into the pool is: 16 bits on microcontrollers and in browsers, 32 on servers.
+#[cfg(target_pointer_width = "64")]
+mod width {
+    pub(super) type Raw = u32;
+    pub(super) type NonZeroRaw = core::num::NonZeroU32;
+}
+#[cfg(not(target_pointer_width = "64"))]
+mod width {
+    pub(super) type Raw = u16;
+    pub(super) type NonZeroRaw = core::num::NonZeroU16;
+}
+use width::{NonZeroRaw, Raw};
+
+/// A block of the pool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Block(NonZeroRaw);
+
+/// A block, or none; none is all zero bits.
+pub(crate) type BlockLink = Option<Block>;
+
+/// A link as a number, so that the allocator can give a table of them that is zero without being written.
+pub(crate) type RawLink = Raw;
+
+impl Block {
+    /// The largest number of blocks that a pool can have.
+    pub(crate) const MAX_COUNT: usize = Raw::MAX as usize;
+
+    /// The block at `index`, if a link can name it.
+    #[inline]
+    pub(crate) fn at(index: usize) -> BlockLink {
+        Raw::try_from(index).ok().and_then(|index| index.checked_add(1)).and_then(NonZeroRaw::new).map(Self)
+    }
+
+    pub(crate) const fn from_raw(link: RawLink) -> BlockLink {
+        match NonZeroRaw::new(link) {
+            Some(number) => Some(Self(number)),
+            None => None,
+        }
+    }
+
+    pub(crate) const fn to_raw(link: BlockLink) -> RawLink {
+        match link {
+            Some(Self(number)) => number.get(),
+            None => 0,
+        }
+    }
+
+    /// The block that has this number.
+    pub(crate) fn numbered(number: u32) -> BlockLink {
+        Raw::try_from(number).ok().and_then(NonZeroRaw::new).map(Self)
+    }
+
+    /// A number of its own, never zero.
+    #[allow(clippy::useless_conversion, reason = "the width differs by target")]
+    pub(crate) fn number(self) -> u32 {
+        self.0.get().into()
+    }
+
+    #[inline]
+    pub(crate) const fn index(self) -> usize {
+        self.0.get() as usize - 1
+    }
+}

@@ -1,19 +1,27 @@
 //! Large messages that stand outside of the blocks, each in a vector of its own (feature `hand-over`): one that the
 //! application hands over is not copied, and one that arrives is put together where the application will read it.
+//!
+//! Without the feature every message stands in blocks. No value of the name exists, so that nothing of this is left in the
+//! program.
 
+#[cfg(feature = "hand-over")]
 use alloc::vec::Vec;
+#[cfg(feature = "hand-over")]
 use core::num::NonZeroU16;
 
 /// Whether messages may stand outside of the blocks.
-pub(crate) const HAND_OVER: bool = true;
+pub(crate) const HAND_OVER: bool = cfg!(feature = "hand-over");
 
 /// Bytes from which on a message stands outside, unless told otherwise: below, a vector costs more than a copy.
+#[cfg(feature = "hand-over")]
 const LARGE: usize = 64 << 10;
 
 /// The name of a vector. Blocks that refer to it keep this.
+#[cfg(feature = "hand-over")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct OutsideId(NonZeroU16);
 
+#[cfg(feature = "hand-over")]
 impl OutsideId {
     const fn index(self) -> usize {
         self.0.get() as usize - 1
@@ -21,6 +29,7 @@ impl OutsideId {
 }
 
 /// The vectors.
+#[cfg(feature = "hand-over")]
 #[derive(Debug)]
 pub(super) struct Outside {
     entries: Vec<Entry>,
@@ -30,12 +39,14 @@ pub(super) struct Outside {
     pub(super) from: usize,
 }
 
+#[cfg(feature = "hand-over")]
 impl Default for Outside {
     fn default() -> Self {
         Self { entries: Vec::new(), vacant: Vec::new(), from: LARGE }
     }
 }
 
+#[cfg(feature = "hand-over")]
 #[derive(Debug, Default)]
 struct Entry {
     bytes: Vec<u8>,
@@ -45,6 +56,7 @@ struct Entry {
     charged: usize,
 }
 
+#[cfg(feature = "hand-over")]
 impl Outside {
     /// A vector with room for `room` bytes of a message that has about `length`; `None` if it is not large, or there is no
     /// memory.
@@ -151,7 +163,57 @@ impl Outside {
     }
 }
 
-#[cfg(test)]
+/// The name of a vector, of which there are none.
+#[cfg(not(feature = "hand-over"))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OutsideId {}
+
+/// No vectors.
+#[cfg(not(feature = "hand-over"))]
+#[derive(Debug, Default)]
+pub(super) struct Outside(());
+
+#[cfg(not(feature = "hand-over"))]
+#[expect(
+    clippy::needless_pass_by_ref_mut,
+    clippy::unused_self,
+    reason = "the methods are those of the other variant"
+)]
+impl Outside {
+    pub(super) const fn reserve(&mut self, _: usize, _: usize) -> Option<OutsideId> {
+        None
+    }
+
+    pub(super) const fn make_room(&mut self, id: OutsideId, _: usize, _: usize) -> bool {
+        match id {}
+    }
+
+    pub(super) const fn shrink(&mut self, id: OutsideId, _: usize) {
+        match id {}
+    }
+
+    pub(super) const fn refer(&mut self, id: OutsideId) {
+        match id {}
+    }
+
+    pub(super) const fn release(&mut self, id: OutsideId) -> usize {
+        match id {}
+    }
+
+    pub(super) const fn append(&mut self, id: OutsideId, _: &[u8], _: usize) {
+        match id {}
+    }
+
+    pub(super) const fn bytes(&self, id: OutsideId) -> &[u8] {
+        match id {}
+    }
+
+    pub(super) const fn bytes_mut(&mut self, id: OutsideId) -> &mut [u8] {
+        match id {}
+    }
+}
+
+#[cfg(all(test, feature = "hand-over"))]
 mod tests {
     use super::*;
 

@@ -2,7 +2,7 @@
 
 use super::outside::Outside;
 use super::{Block, BlockLink, OutsideId, Shares, Slots};
-use crate::chunks::Piece;
+use crate::cursor::Piece;
 
 /// What the pool keeps beside the bytes of a block. `H` is the header that a protocol keeps with a message, in the first
 /// block of the message.

@@ -1,4 +1,4 @@
-//! Tables that the caller lends, or that the allocator gives (feature `alloc`).
+//! Tables and queues of plain values, in memory that the caller lends or that the allocator gives (feature `alloc`).
 
 use core::ops::{Deref, DerefMut};
 
@@ -135,5 +135,117 @@ impl SlotQueue<'_> {
             #[cfg(feature = "alloc")]
             Self::Owned(queue) => queue.len(),
         }
+    }
+}
+
+/// A queue in memory that the caller lends, or that the allocator gives.
+#[derive(Debug)]
+pub(crate) enum Ring<'a, T> {
+    Lent(&'a mut DequeView<T>),
+    #[cfg(feature = "alloc")]
+    Owned {
+        queue: alloc::collections::VecDeque<T>,
+        capacity: usize,
+    },
+}
+
+impl<T: Copy> Ring<'_, T> {
+    /// Appends a value; false when every place is taken.
+    pub(crate) fn push(&mut self, value: T) -> bool {
+        match self {
+            Self::Lent(queue) => queue.push_back(value).is_ok(),
+            #[cfg(feature = "alloc")]
+            Self::Owned { queue, capacity } => {
+                let fits = queue.len() < *capacity;
+                if fits {
+                    queue.push_back(value);
+                }
+                fits
+            }
+        }
+    }
+
+    pub(crate) fn pop(&mut self) -> Option<T> {
+        match self {
+            Self::Lent(queue) => queue.pop_front(),
+            #[cfg(feature = "alloc")]
+            Self::Owned { queue, .. } => queue.pop_front(),
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        match self {
+            Self::Lent(queue) => queue.is_empty(),
+            #[cfg(feature = "alloc")]
+            Self::Owned { queue, .. } => queue.is_empty(),
+        }
+    }
+
+    pub(crate) fn is_full(&self) -> bool {
+        match self {
+            Self::Lent(queue) => queue.is_full(),
+            #[cfg(feature = "alloc")]
+            Self::Owned { queue, capacity } => queue.len() >= *capacity,
+        }
+    }
+}
+
+#[cfg(not(feature = "alloc"))]
+type Places<T, const N: usize> = heapless::Deque<T, N>;
+#[cfg(feature = "alloc")]
+type Places<T, const N: usize> = alloc::collections::VecDeque<T>;
+
+/// A queue of at most `N` values. With the feature `alloc` they stand apart from it, so that what it is a part of is small
+/// and can be moved at little cost; all their memory is taken at once.
+#[derive(Debug)]
+pub(crate) struct BoundedQueue<T, const N: usize>(Places<T, N>);
+
+impl<T, const N: usize> Default for BoundedQueue<T, N> {
+    fn default() -> Self {
+        #[cfg(not(feature = "alloc"))]
+        let places = Places::new();
+        #[cfg(feature = "alloc")]
+        let places = Places::<T, N>::with_capacity(N);
+        Self(places)
+    }
+}
+
+impl<T, const N: usize> BoundedQueue<T, N> {
+    /// Appends a value. Nothing happens if the queue is full.
+    pub(crate) fn push(&mut self, value: T) {
+        #[cfg(not(feature = "alloc"))]
+        let _ = self.0.push_back(value);
+        #[cfg(feature = "alloc")]
+        if !self.is_full() {
+            self.0.push_back(value);
+        }
+    }
+
+    pub(crate) fn pop(&mut self) -> Option<T> {
+        self.0.pop_front()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(crate) fn is_full(&self) -> bool {
+        self.0.len() >= N
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_queue_takes_no_more() {
+        let mut queue = BoundedQueue::<u8, 2>::default();
+        assert!(queue.is_empty());
+        for value in 1..=3 {
+            queue.push(value);
+        }
+        assert!(queue.is_full());
+        assert_eq!([queue.pop(), queue.pop(), queue.pop()], [Some(1), Some(2), None]);
     }
 }

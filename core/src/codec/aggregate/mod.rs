@@ -26,13 +26,13 @@
 #[cfg(feature = "deflate")]
 mod deflate;
 
+use crate::cursor::{Reader, Source, WireError, Writer};
+use crate::raknet::wire::id;
+
 #[cfg(feature = "deflate")]
 pub use deflate::Inflater;
 #[cfg(all(feature = "deflate", feature = "alloc"))]
 pub use deflate::{CompressError, Deflater};
-
-use crate::cursor::{Reader, Source, WireError, Writer};
-use crate::raknet::wire::id;
 
 /// The id of an application's aggregates, 86 to FF.
 ///
@@ -295,4 +295,235 @@ fn read_length<'a, S: Source<'a>>(source: &mut S) -> Result<usize, WireError> {
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use std::vec;
+    use std::vec::Vec;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn id() -> AggregateId {
+        AggregateId::nth(22).expect("9C")
+    }
+
+    fn pack(messages: &[Vec<u8>]) -> Vec<u8> {
+        let mut buffer = vec![0xEE; 100_000];
+        let mut packer = Packer::new(id(), &mut buffer).expect("room");
+        assert!(packer.is_empty());
+        messages.iter().for_each(|message| packer.push(message).expect("room"));
+        let length = packer.len();
+        let bytes = packer.finish();
+        assert_eq!(bytes.len(), length);
+        bytes.to_vec()
+    }
+
+    fn messages() -> impl Strategy<Value = Vec<Vec<u8>>> {
+        let message = prop_oneof![
+            8 => proptest::collection::vec(any::<u8>(), 1..200),
+            1 => (any::<u8>(), 100..20_000_usize).prop_map(|(byte, length)| vec![byte; length]),
+        ];
+        let allowed = message.prop_filter("no aggregate in an aggregate", |message| message[0] != 0x9C);
+        proptest::collection::vec(allowed, 0..4)
+    }
+
+    #[test]
+    fn the_layout() {
+        assert_eq!(pack(&[]), [0x9C, 0]);
+        assert_eq!(pack(&[vec![1], vec![2, 3]]), [0x9C, 0, 1, 1, 2, 2, 3]);
+        let long = pack(&[vec![7; 300]]);
+        assert_eq!((&long[..5], long.len()), (&[0x9C, 0, 0xAC, 2, 7][..], 304));
+    }
+
+    #[test]
+    fn lengths_at_the_ends_of_their_forms() {
+        for (length, bytes) in
+            [(0x7F, 1), (0x80, 2), (0x3FFF, 2), (0x4000, 3), (0x1F_FFFF, 3), (0x20_0000, 4)]
+        {
+            let mut buffer = [0; 4];
+            let mut writer = Writer::new(&mut buffer);
+            write_length(&mut writer, length).expect("four bytes");
+            assert_eq!((writer.written(), length_of_length(length)), (bytes, bytes));
+            assert_eq!(read_length(&mut Reader::new(writer.finish())), Ok(length));
+        }
+        let refused: [&[u8]; 3] = [&[0x81, 0], &[0x80, 0x80, 0], &[0xFF, 0xFF, 0xFF, 0xFF, 0]];
+        for bytes in refused {
+            assert_eq!(read_length(&mut Reader::new(bytes)), Err(WireError::BadLength));
+        }
+    }
+
+    #[test]
+    fn a_message_that_does_not_fit_changes_nothing() {
+        let mut buffer = [0; 6];
+        let mut packer = Packer::new(id(), &mut buffer).expect("room");
+        assert_eq!(packer.push(&[1, 2, 3, 4]), Err(WireError::NoRoom));
+        assert_eq!(packer.push(&[]), Err(WireError::BadLength));
+        assert_eq!(packer.push(&[0x9C, 0]), Err(WireError::BadValue));
+        packer.push(&[1, 2, 3]).expect("just enough");
+        assert_eq!(packer.finish(), [0x9C, 0, 3, 1, 2, 3]);
+        assert_eq!(Packer::new(id(), &mut [0]).err(), Some(WireError::NoRoom));
+    }
+
+    #[test]
+    fn what_is_no_aggregate_is_refused() {
+        let read = |bytes| Aggregate::read(id(), bytes);
+        assert_eq!(read(&[]), Err(WireError::Truncated));
+        assert_eq!(read(&[0x9C]), Err(WireError::Truncated));
+        assert_eq!(read(&[0x9D, 0]), Err(WireError::UnknownId));
+        assert_eq!(read(&[0x9C, 2]), Err(WireError::BadValue));
+        let messages =
+            |bytes| Aggregate::read(id(), bytes).and_then(|read| read.messages().map(Iterator::count));
+        assert_eq!(messages(&[0x9C, 0]), Ok(0));
+        assert_eq!(messages(&[0x9C, 1, 1, 1]), Err(WireError::BadValue));
+        assert_eq!(messages(&[0x9C, 0, 0]), Err(WireError::BadLength));
+        assert_eq!(messages(&[0x9C, 0, 1, 7, 2, 7]), Err(WireError::Truncated));
+        assert_eq!(messages(&[0x9C, 0, 1, 7, 2, 0x9C, 0]), Err(WireError::BadValue));
+        assert_eq!(messages(&[0x9C, 0, 0xFF, 0xFF, 0xFF, 0x7F, 1]), Err(WireError::Truncated));
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn messages_come_back(messages in messages()) {
+            let bytes = pack(&messages);
+            let read: Vec<&[u8]> = Aggregate::read(id(), &bytes)?.messages()?.collect();
+            prop_assert_eq!(read, messages);
+        }
+
+        #[test]
+        fn nothing_panics_on_any_bytes(mut bytes: Vec<u8>, compression in 0..2_u8) {
+            bytes.splice(..0, [0x9C, compression]);
+            let _ = Aggregate::read(id(), &bytes)?.messages().map(Iterator::count);
+        }
+    }
+
+    #[cfg(all(feature = "deflate", feature = "alloc"))]
+    mod deflated {
+        use super::*;
+
+        fn compressed(messages: &[Vec<u8>]) -> Option<Vec<u8>> {
+            let plain = pack(messages);
+            let mut out = vec![0; plain.len()];
+            let aggregate = Aggregate::read(id(), &plain).expect("just packed");
+            match Deflater::new().compress(&aggregate, &mut out) {
+                Ok(bytes) => Some(bytes.to_vec()),
+                Err(error) => {
+                    assert_eq!(error, CompressError::NotSmaller);
+                    None
+                }
+            }
+        }
+
+        fn unpack(bytes: &[u8], room: usize) -> Result<Vec<Vec<u8>>, WireError> {
+            let mut buffer = vec![0xEE; room];
+            let mut inflater = Inflater::new();
+            let aggregate = Aggregate::read(id(), bytes)?;
+            let messages = inflater.unpack(&aggregate, &mut buffer)?;
+            Ok(messages.map(<[u8]>::to_vec).collect())
+        }
+
+        fn with_stream(length: usize, body: &[u8]) -> Vec<u8> {
+            let mut head = [0; 6];
+            let mut writer = Writer::new(&mut head);
+            writer.bytes(&[0x9C, 1]).expect("room");
+            write_length(&mut writer, length).expect("room");
+            let stream = miniz_oxide::deflate::compress_to_vec(body, 6);
+            [writer.finish(), &stream].concat()
+        }
+
+        #[test]
+        fn compressed_messages_come_back() {
+            let messages = vec![vec![7; 500], vec![8; 20], b"abcabcabcabc".to_vec()];
+            let bytes = compressed(&messages).expect("smaller");
+            assert!(bytes.len() < 60 && bytes[..2] == [0x9C, 1]);
+            let length = pack(&messages).len() - 2;
+            assert_eq!(unpack(&bytes, length), Ok(messages));
+            assert_eq!(unpack(&bytes, length - 1), Err(WireError::BadLength));
+            assert_eq!(unpack(&pack(&[vec![1]]), 0), Ok(vec![vec![1]]));
+            for end in 0..bytes.len() {
+                assert!(unpack(&bytes[..end], length).is_err(), "{end} bytes were enough");
+            }
+            assert_eq!(unpack(&[&bytes[..], &[0]].concat(), length), Err(WireError::BadLength));
+        }
+
+        #[test]
+        fn a_bomb_is_refused() {
+            let megabytes = vec![0; 10_000_000];
+            let honest = with_stream(megabytes.len(), &megabytes);
+            assert!(honest.len() < 11_000);
+            assert_eq!(unpack(&honest, 65_536), Err(WireError::BadLength));
+            // One that says that it is small is inflated no further than it said.
+            let lying = with_stream(100, &megabytes);
+            let mut buffer = vec![0xEE; 65_536];
+            let aggregate = Aggregate::read(id(), &lying).expect("an aggregate");
+            let result = Inflater::new().unpack(&aggregate, &mut buffer).map(Iterator::count);
+            assert_eq!(result, Err(WireError::BadLength));
+            assert!(buffer[100..].iter().all(|byte| *byte == 0xEE));
+            assert_eq!(unpack(&with_stream(101, &[1; 100]), 200), Err(WireError::BadLength));
+        }
+
+        #[test]
+        fn what_is_inside_is_checked_too() {
+            // Behind forty messages of one byte, which compress well.
+            let with_end = |end: &[u8]| {
+                let body = [&[1; 80], end].concat();
+                unpack(&with_stream(body.len(), &body), 100)
+            };
+            assert_eq!(with_end(&[1, 7]).map(|messages| messages.len()), Ok(41));
+            assert_eq!(with_end(&[1, 0x9C]), Err(WireError::BadValue));
+            assert_eq!(with_end(&[2, 1]), Err(WireError::Truncated));
+            assert_eq!(with_end(&[0]), Err(WireError::BadLength));
+            assert_eq!(unpack(&[0x9C, 1, 5, 0xFF, 0xFF], 100), Err(WireError::BadValue));
+        }
+
+        #[test]
+        fn a_stream_that_should_have_been_sent_plain_is_refused() {
+            assert_eq!(unpack(&with_stream(2, &[1, 7]), 100), Err(WireError::BadLength));
+            // Empty blocks without end: five bytes of stream each, and nothing comes out.
+            let blocks = [0, 0, 0, 0xFF, 0xFF].repeat(10_000);
+            assert_eq!(unpack(&[&[0x9C, 1, 5], &blocks[..]].concat(), 100), Err(WireError::BadLength));
+        }
+
+        #[test]
+        fn one_state_serves_many() {
+            let (mut deflater, mut inflater) = (Deflater::new(), Inflater::new());
+            let (mut small, mut large) = ([0; 400], [0; 400]);
+            for byte in 0..5 {
+                let plain = pack(&[vec![byte; 300]]);
+                let aggregate = Aggregate::read(id(), &plain).expect("just packed");
+                let bytes = deflater.compress(&aggregate, &mut small).expect("smaller");
+                let arrived = Aggregate::read(id(), bytes).expect("just packed");
+                assert_eq!(deflater.compress(&arrived, &mut [0; 400]), Err(CompressError::Unsuitable));
+                // A bad stream leaves nothing behind.
+                assert!(inflater.unpack(&Aggregate { body: &[9, 0xFF], ..arrived }, &mut large).is_err());
+                let messages: Vec<&[u8]> = inflater.unpack(&arrived, &mut large).expect("sound").collect();
+                assert_eq!(messages, [[byte; 300]]);
+                assert_eq!(deflater.compress(&aggregate, &mut [0; 4]), Err(CompressError::NoRoom));
+            }
+        }
+
+        proptest! {
+            #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
+
+            #[test]
+            fn compression_loses_nothing(messages in messages()) {
+                if let Some(bytes) = compressed(&messages) {
+                    prop_assert!(bytes.len() < pack(&messages).len());
+                    prop_assert_eq!(unpack(&bytes, 100_000)?, messages);
+                }
+            }
+
+            #[test]
+            fn no_stream_panics(mut bytes: Vec<u8>, length in 0..300_usize, flip in 0..400_usize) {
+                let mut damaged = with_stream(length, &vec![3; length]);
+                if let Some(byte) = damaged.get_mut(flip) {
+                    *byte ^= 0x11;
+                }
+                let _ = unpack(&damaged, 1000);
+                bytes.splice(..0, [0x9C, 1]);
+                let _ = unpack(&bytes, 1000);
+            }
+        }
+    }
+}

@@ -1,8 +1,10 @@
-//! The values of the core that stand in a bit stream.
+//! The values that stand in a bit stream: those of the core, integers, plain and compressed, numbers whose range both sides
+//! know, vectors and rotations.
 
 use core::net::SocketAddr;
+use core::ops::RangeInclusive;
 
-use super::stream::{BitStreamReader, BitStreamWriter, Item};
+use super::{Alignment, BitStreamReader, BitStreamWriter, Item};
 use crate::cursor::{Reader, Source, WireError, Writer};
 use crate::raknet::{Guid, NetworkId};
 use crate::serial::U24;
@@ -121,4 +123,381 @@ impl Item for SocketAddr {
         address::write(&self, &mut plain)?;
         writer.bits.bytes(plain.finish())
     }
+}
+
+/// The integers of a bit stream: `u8` to `u64` and `i8` to `i64`, and no other.
+///
+/// ```
+/// use rakwire::codec::bitstream::{BitStreamReader, Integer};
+///
+/// fn first<T: Integer>(bytes: &[u8]) -> Option<T> {
+///     BitStreamReader::new(bytes).read().ok()
+/// }
+/// assert_eq!(first::<i16>(&[0xFF, 0xFE]), Some(-2));
+/// ```
+pub trait Integer: Item + Ord + sealed::Sealed {}
+
+pub(super) mod sealed {
+    #[expect(unnameable_types, reason = "without a name nobody else can implement it")]
+    pub trait Sealed: Sized {
+        const BITS: u32;
+        /// How far the value lies above `base`, which is not greater.
+        fn above(self, base: Self) -> u64;
+        /// The value `distance` above `self`; wraps.
+        fn plus(self, distance: u64) -> Self;
+    }
+}
+
+macro_rules! integers {
+    ($($type:ty, $unsigned:ty);+) => {$(
+        impl Item for $type {
+            fn read(reader: &mut BitStreamReader<'_>) -> Result<Self, WireError> {
+                Ok(reader.bits.bits(<$type>::BITS)? as $type)
+            }
+
+            fn write(self, writer: &mut BitStreamWriter<'_>) -> Result<(), WireError> {
+                writer.bits.bits(self as u64, <$type>::BITS)
+            }
+
+            fn read_compressed(reader: &mut BitStreamReader<'_>) -> Result<Self, WireError> {
+                let mut bytes = [0; size_of::<$type>()];
+                read_compressed(reader, &mut bytes)?;
+                Ok(<$type>::from_be_bytes(bytes))
+            }
+
+            fn write_compressed(self, writer: &mut BitStreamWriter<'_>) -> Result<(), WireError> {
+                write_compressed(writer, &self.to_be_bytes())
+            }
+        }
+
+        impl Integer for $type {}
+
+        impl sealed::Sealed for $type {
+            const BITS: u32 = <$type>::BITS;
+
+            fn above(self, base: Self) -> u64 {
+                u64::from(self.wrapping_sub(base) as $unsigned)
+            }
+
+            fn plus(self, distance: u64) -> Self {
+                self.wrapping_add(distance as $type)
+            }
+        }
+    )+};
+}
+
+integers!(u8, u8; u16, u16; u32, u32; u64, u64; i8, u8; i16, u16; i32, u32; i64, u64);
+
+/// Appends a big-endian number without its zero bytes at the end (docs/raknet.md#compressed-integers): a set bit for
+/// each, then a clear bit and the bytes before. Of one byte that is left alone, a zero high nibble is left out in the
+/// same way.
+fn write_compressed(writer: &mut BitStreamWriter<'_>, number: &[u8]) -> Result<(), WireError> {
+    let mut rest = number;
+    while let [before @ .., last] = rest
+        && !before.is_empty()
+    {
+        if *last != 0 {
+            writer.bits.bit(false)?;
+            return writer.bits.bytes(rest);
+        }
+        writer.bits.bit(true)?;
+        rest = before;
+    }
+    let byte = rest.first().copied().unwrap_or(0);
+    let small = byte >> 4 == 0;
+    writer.bits.bit(small)?;
+    writer.bits.bits(byte.into(), if small { 4 } else { 8 })
+}
+
+/// Fills `number`, which is all zero, with what [`write_compressed`] wrote.
+fn read_compressed(reader: &mut BitStreamReader<'_>, number: &mut [u8]) -> Result<(), WireError> {
+    for length in (2..=number.len()).rev() {
+        if !reader.bits.bit()? {
+            return reader.bits.bytes(number.get_mut(..length).unwrap_or_default());
+        }
+    }
+    let count = if reader.bits.bit()? { 4 } else { 8 };
+    let byte = reader.bits.bits(count)?;
+    if let Some(first) = number.first_mut() {
+        *first = byte as u8;
+    }
+    Ok(())
+}
+
+/// What may happen to an integer outside of its range; both sides must agree.
+///
+/// ```
+/// use rakwire::codec::bitstream::{BitStreamWriter, Outside};
+/// use rakwire::wire::WireError;
+///
+/// let mut buffer = [0; 8];
+/// let mut writer = BitStreamWriter::new(&mut buffer);
+/// assert_eq!(writer.ranged(2000_u32, 0..=1000, Outside::Refused), Err(WireError::BadValue));
+/// writer.ranged(2000_u32, 0..=1000, Outside::Flagged)?;
+/// assert_eq!(writer.position(), 33);
+/// # Ok::<(), WireError>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outside {
+    /// It cannot be written; there is no bit for it.
+    Refused,
+    /// A set bit and the whole value stand for it; a clear bit stands before values inside.
+    Flagged,
+}
+
+/// Steps of a 16-bit fraction.
+const STEPS: f32 = 65_535.0;
+
+impl BitStreamReader<'_> {
+    /// Takes an integer that was written with the same range.
+    ///
+    /// # Errors
+    /// [`WireError::BadValue`] when the range is empty or the value not in it, [`WireError::Truncated`].
+    pub fn ranged<T: Integer>(&mut self, range: RangeInclusive<T>, outside: Outside) -> Result<T, WireError> {
+        let (width, count) = width(&range)?;
+        if outside == Outside::Flagged && self.bits.bit()? {
+            return self.read();
+        }
+        let mut bytes = [0; 8];
+        self.read_bits(&mut bytes, count, Alignment::Right)?;
+        let distance = u64::from_le_bytes(bytes);
+        if distance > width {
+            return Err(WireError::BadValue);
+        }
+        Ok(range.start().plus(distance))
+    }
+
+    /// Takes a number of a range in 16 bits.
+    ///
+    /// # Errors
+    /// [`WireError::BadValue`] when the range is empty or not finite, [`WireError::Truncated`].
+    pub fn float16(&mut self, range: RangeInclusive<f32>) -> Result<f32, WireError> {
+        let width = float_width(&range)?;
+        let steps = f32::from(self.read::<u16>()?);
+        Ok((range.start() + steps / STEPS * width).clamp(*range.start(), *range.end()))
+    }
+}
+
+impl BitStreamWriter<'_> {
+    /// Appends an integer in as many bits as the width of its range needs: none for a range of one value.
+    ///
+    /// # Errors
+    /// [`WireError::BadValue`] when the range is empty, or the value outside and that is [`Outside::Refused`];
+    /// [`WireError::NoRoom`].
+    pub fn ranged<T: Integer>(
+        &mut self,
+        value: T,
+        range: RangeInclusive<T>,
+        outside: Outside,
+    ) -> Result<(), WireError> {
+        let (_, count) = width(&range)?;
+        match (range.contains(&value), outside) {
+            (false, Outside::Refused) => return Err(WireError::BadValue),
+            (false, Outside::Flagged) => {
+                self.bits.bit(true)?;
+                return self.write(value);
+            }
+            (true, Outside::Flagged) => self.bits.bit(false)?,
+            (true, Outside::Refused) => {}
+        }
+        let distance = value.above(*range.start());
+        self.write_bits(&distance.to_le_bytes(), count, Alignment::Right)
+    }
+
+    /// Appends a number of a range in 16 bits, the nearest step below; outside of it, the nearest end.
+    ///
+    /// # Errors
+    /// [`WireError::BadValue`] when the range is empty or not finite, [`WireError::NoRoom`].
+    pub fn float16(&mut self, value: f32, range: RangeInclusive<f32>) -> Result<(), WireError> {
+        let width = float_width(&range)?;
+        // The cast stays at the ends of the range, and makes 0 of what is no number.
+        self.write((STEPS * (value - range.start()) / width) as u16)
+    }
+}
+
+/// The greatest distance from the start of the range, and the bits that hold it.
+fn width<T: Integer>(range: &RangeInclusive<T>) -> Result<(u64, usize), WireError> {
+    if range.is_empty() {
+        return Err(WireError::BadValue);
+    }
+    let width = range.end().above(*range.start());
+    Ok((width, (u64::BITS - width.leading_zeros()) as usize))
+}
+
+fn float_width(range: &RangeInclusive<f32>) -> Result<f32, WireError> {
+    let width = range.end() - range.start();
+    if width > 0.0 && width.is_finite() { Ok(width) } else { Err(WireError::BadValue) }
+}
+
+/// A vector: x, y, z.
+///
+/// ```
+/// use rakwire::codec::bitstream::{BitStreamWriter, Vector};
+///
+/// const GRAVITY: Vector = [0.0, -9.81, 0.0];
+/// let mut buffer = [0; 10];
+/// assert_eq!(BitStreamWriter::new(&mut buffer).vector(GRAVITY), Ok(()));
+/// ```
+pub type Vector = [f32; 3];
+
+/// A rotation as a matrix: three rows.
+///
+/// ```
+/// use rakwire::codec::bitstream::{BitStreamWriter, Matrix};
+///
+/// const NO_TURN: Matrix = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]];
+/// let mut buffer = [0; 7];
+/// assert_eq!(BitStreamWriter::new(&mut buffer).rotation_matrix(NO_TURN), Ok(()));
+/// ```
+pub type Matrix = [[f32; 3]; 3];
+
+/// A rotation as a quaternion of length 1.
+///
+/// ```
+/// use rakwire::codec::bitstream::{BitStreamReader, BitStreamWriter, Quaternion};
+///
+/// let rotation = Quaternion { w: 0.5, x: -0.5, y: 0.5, z: 0.5 };
+/// let mut buffer = [0; 7];
+/// let mut writer = BitStreamWriter::new(&mut buffer);
+/// writer.unit_quaternion(rotation)?;
+/// assert_eq!(writer.position(), 52);
+/// let read = BitStreamReader::new(writer.finish()).unit_quaternion()?;
+/// assert!((read.x - rotation.x).abs() < 0.0001);
+/// # Ok::<(), rakwire::wire::WireError>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Quaternion {
+    /// The cosine of half the angle.
+    pub w: f32,
+    /// The axis, times the sine of half the angle.
+    pub x: f32,
+    /// See `x`.
+    pub y: f32,
+    /// See `x`.
+    pub z: f32,
+}
+
+/// The length below which a vector has no direction.
+const NO_DIRECTION: f32 = 0.000_01;
+/// Steps of a component of a quaternion, which goes from 0 to 1.
+const UNIT_STEPS: f64 = 65_535.0;
+
+impl BitStreamReader<'_> {
+    /// Takes a vector of any length.
+    ///
+    /// # Errors
+    /// [`WireError::BadValue`] when its length is infinite or no number, [`WireError::Truncated`].
+    pub fn vector(&mut self) -> Result<Vector, WireError> {
+        let length = self.read::<f32>()?;
+        if !length.is_finite() {
+            return Err(WireError::BadValue);
+        }
+        if length <= NO_DIRECTION {
+            return Ok([0.0; 3]);
+        }
+        each(|| Ok(self.read_compressed::<f32>()? * length))
+    }
+
+    /// Takes a vector of length 1.
+    ///
+    /// # Errors
+    /// [`WireError::Truncated`].
+    pub fn unit_vector(&mut self) -> Result<Vector, WireError> {
+        each(|| self.float16(-1.0..=1.0))
+    }
+
+    /// Takes a rotation. Of w only the sign is on the wire; what the other three leave over is its size.
+    ///
+    /// # Errors
+    /// [`WireError::Truncated`].
+    pub fn unit_quaternion(&mut self) -> Result<Quaternion, WireError> {
+        let w_sign = self.sign()?;
+        let signs = each(|| self.sign())?;
+        let [x, y, z] = each(|| Ok((f64::from(self.read::<u16>()?) / UNIT_STEPS) as f32))?;
+        let w = libm::sqrtf((1.0 - x * x - y * y - z * z).max(0.0));
+        let [x_sign, y_sign, z_sign] = signs;
+        Ok(Quaternion { w: w * w_sign, x: x * x_sign, y: y * y_sign, z: z * z_sign })
+    }
+
+    /// Takes a rotation as a matrix.
+    ///
+    /// # Errors
+    /// [`WireError::Truncated`].
+    pub fn rotation_matrix(&mut self) -> Result<Matrix, WireError> {
+        self.unit_quaternion().map(matrix)
+    }
+
+    fn sign(&mut self) -> Result<f32, WireError> {
+        Ok(if self.bits.bit()? { -1.0 } else { 1.0 })
+    }
+}
+
+impl BitStreamWriter<'_> {
+    /// Appends a vector of any length: 80 bits, or 32 if it is shorter than 0.00001.
+    ///
+    /// # Errors
+    /// [`WireError::BadValue`] when its length is infinite or no number, [`WireError::NoRoom`].
+    pub fn vector(&mut self, vector: Vector) -> Result<(), WireError> {
+        let [x, y, z] = vector;
+        let length = libm::sqrtf(x * x + y * y + z * z);
+        if !length.is_finite() {
+            return Err(WireError::BadValue);
+        }
+        self.write(length)?;
+        if length <= NO_DIRECTION {
+            return Ok(());
+        }
+        vector.into_iter().try_for_each(|part| self.write_compressed(part / length))
+    }
+
+    /// Appends a vector of length 1: 48 bits. Components outside of -1..=1 are written as the nearest end.
+    ///
+    /// # Errors
+    /// [`WireError::NoRoom`].
+    pub fn unit_vector(&mut self, vector: Vector) -> Result<(), WireError> {
+        vector.into_iter().try_for_each(|part| self.float16(part, -1.0..=1.0))
+    }
+
+    /// Appends a rotation: 52 bits.
+    ///
+    /// # Errors
+    /// [`WireError::NoRoom`].
+    pub fn unit_quaternion(&mut self, rotation: Quaternion) -> Result<(), WireError> {
+        let Quaternion { w, x, y, z } = rotation;
+        [w, x, y, z].into_iter().try_for_each(|part| self.bits.bit(part < 0.0))?;
+        [x, y, z].into_iter().try_for_each(|part| self.write((f64::from(part.abs()) * UNIT_STEPS) as u16))
+    }
+
+    /// Appends a rotation that is given as a matrix: 52 bits. What is no rotation comes out as some rotation.
+    ///
+    /// # Errors
+    /// [`WireError::NoRoom`].
+    pub fn rotation_matrix(&mut self, matrix: Matrix) -> Result<(), WireError> {
+        self.unit_quaternion(quaternion(matrix))
+    }
+}
+
+/// Reads three times, in order.
+fn each<T>(mut read: impl FnMut() -> Result<T, WireError>) -> Result<[T; 3], WireError> {
+    Ok([read()?, read()?, read()?])
+}
+
+fn quaternion(matrix: Matrix) -> Quaternion {
+    let [[m00, m01, m02], [m10, m11, m12], [m20, m21, m22]] = matrix;
+    let half_root = |square: f32| libm::sqrtf(square.max(0.0)) / 2.0;
+    Quaternion {
+        w: half_root(1.0 + m00 + m11 + m22),
+        x: half_root(1.0 + m00 - m11 - m22).copysign(m21 - m12),
+        y: half_root(1.0 - m00 + m11 - m22).copysign(m02 - m20),
+        z: half_root(1.0 - m00 - m11 + m22).copysign(m10 - m01),
+    }
+}
+
+fn matrix(rotation: Quaternion) -> Matrix {
+    let Quaternion { w, x, y, z } = rotation;
+    [
+        [w * w + x * x - y * y - z * z, 2.0 * (x * y - z * w), 2.0 * (x * z + y * w)],
+        [2.0 * (x * y + z * w), w * w - x * x + y * y - z * z, 2.0 * (y * z - x * w)],
+        [2.0 * (x * z - y * w), 2.0 * (y * z + x * w), w * w - x * x - y * y + z * z],
+    ]
 }

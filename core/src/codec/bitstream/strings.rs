@@ -1,6 +1,11 @@
-//! Strings, plain and compressed.
+//! Strings, plain and compressed by RakNet's Huffman code for English text.
+//!
+//! Both sides must build the same tree, so what matters is what was counted and how ties are decided. Bytes that were
+//! never counted weigh 1. The lightest two trees are joined until one is left, the lighter on the side of bit 0; of
+//! trees that weigh the same, the one that came into the list last is the first to leave it. The tree is built at
+//! compile time.
 
-use super::{BitStreamReader, BitStreamWriter, huffman};
+use super::{BitStreamReader, BitStreamWriter};
 use crate::codec::bits::{BitReader, Msb};
 use crate::cursor::WireError;
 
@@ -38,11 +43,11 @@ impl<'a> BitStreamReader<'a> {
 
 /// The next byte of a compressed string after which `end` bits remain, or none when only padding was left.
 fn next_byte(bits: &mut BitReader<'_, Msb>, end: usize) -> Result<Option<u8>, WireError> {
-    let mut walk = huffman::Walk::START;
+    let mut walk = Walk::START;
     while bits.remaining() > end {
         match walk.step(bits.bit()?) {
-            huffman::Step::Byte(byte) => return Ok(Some(byte)),
-            huffman::Step::Inside(further) => walk = further,
+            Step::Byte(byte) => return Ok(Some(byte)),
+            Step::Inside(further) => walk = further,
         }
     }
     Ok(None)
@@ -67,15 +72,207 @@ impl BitStreamWriter<'_> {
         if string.len() >= 1 << 28 {
             return Err(WireError::BadLength);
         }
-        let plain: u32 = string.iter().map(|byte| u32::from(huffman::code(*byte).length)).sum();
+        let plain: u32 = string.iter().map(|byte| u32::from(code(*byte).length)).sum();
         // The codes are filled up to whole bytes with the beginning of a code that does not end there, so that no
         // reader takes the padding for a byte.
         let padding = plain.next_multiple_of(8) - plain;
         self.write_compressed(plain + padding)?;
         for byte in string {
-            let code = huffman::code(*byte);
+            let code = code(*byte);
             self.bits.bits(code.bits.into(), code.length.into())?;
         }
-        self.bits.bits(huffman::padding(padding), padding)
+        self.bits.bits(self::padding(padding), padding)
+    }
+}
+
+/// The bits that stand for a byte: the low `length` ones, 3 to 16.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Code {
+    bits: u16,
+    length: u8,
+}
+
+/// A place in the tree that is not a leaf.
+#[derive(Clone, Copy, Debug)]
+struct Walk(u16);
+
+/// Where one more bit leads.
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Byte(u8),
+    Inside(Walk),
+}
+
+impl Walk {
+    /// The root: where every code begins.
+    const START: Self = Self(ROOT);
+
+    fn step(self, bit: bool) -> Step {
+        let [zero, one] = *TREE.get(usize::from(self.0) - BYTES).unwrap_or(&[0, 0]);
+        let node = if bit { one } else { zero };
+        u8::try_from(node).map_or(Step::Inside(Self(node)), Step::Byte)
+    }
+}
+
+/// The code of a byte.
+fn code(byte: u8) -> Code {
+    CODES.get(usize::from(byte)).copied().unwrap_or(Code { bits: 0, length: 0 })
+}
+
+/// `count` bits, at most 7, that end no code: the beginning of the first code that is longer.
+fn padding(count: u32) -> u64 {
+    let longer = CODES.iter().find(|code| u32::from(code.length) > count);
+    longer.map_or(0, |code| u64::from(code.bits) >> (u32::from(code.length) - count))
+}
+
+const BYTES: usize = 256;
+/// Nodes below 256 are leaves, each its byte. The others are named in the order in which they are made.
+const NODES: usize = 2 * BYTES - 1;
+const ROOT: u16 = (NODES - 1) as u16;
+
+/// How often each printable character, from the space on, was counted in the text that RakNet's code is made for.
+const PRINTABLE: [u32; 94] = [
+    11084, 58, 63, 1, 0, 31, 0, 317, 64, 64, 44, 0, 695, 62, 980, 266, // space to /
+    69, 67, 56, 7, 73, 3, 14, 2, 69, 1, 167, 9, 1, 2, 25, 94, // 0 to ?
+    0, 195, 139, 34, 96, 48, 103, 56, 125, 653, 21, 5, 23, 64, 85, 44, // @ to O
+    34, 7, 92, 76, 147, 12, 14, 57, 15, 39, 15, 1, 1, 1, 2, 3, // P to _
+    0, 3611, 845, 1077, 1884, 5870, 841, 1057, 2501, 3212, 164, 531, 2019, 1330, 3056, 4037, // ` to o
+    848, 47, 2586, 2919, 4771, 1707, 535, 1106, 152, 1243, 100, 0, 2, 0, // p to }
+];
+
+/// How often a byte was counted; `~` stands with the line ends, since it was counted after a gap.
+const fn frequency(byte: usize) -> u32 {
+    match byte {
+        0x0A => 722,
+        0x0D => 2,
+        0x7E => 10,
+        0x20..0x7E => at(&PRINTABLE, byte - 0x20, 0),
+        _ => 0,
+    }
+}
+
+/// What the slow model of the tests builds its own tree from.
+#[cfg(test)]
+pub(super) const fn counted(byte: u8) -> u32 {
+    frequency(byte as usize)
+}
+
+static TREE: [[u16; 2]; BYTES - 1] = BUILT;
+static CODES: [Code; BYTES] = codes(&BUILT);
+const BUILT: [[u16; 2]; BYTES - 1] = build();
+
+/// A tree that waits to be joined: its root and what it weighs.
+type Tree = (u16, u32);
+
+/// Trees that wait to be joined, the heaviest first.
+struct Waiting {
+    trees: [Tree; BYTES],
+    count: usize,
+}
+
+impl Waiting {
+    const fn push(&mut self, node: u16, weight: u32) {
+        let mut place = self.count;
+        while place > 0 && at(&self.trees, place - 1, (0, 0)).1 < weight {
+            let lighter = at(&self.trees, place - 1, (0, 0));
+            put(&mut self.trees, place, lighter);
+            place -= 1;
+        }
+        put(&mut self.trees, place, (node, weight));
+        self.count += 1;
+    }
+
+    const fn pop(&mut self) -> Tree {
+        self.count -= 1;
+        at(&self.trees, self.count, (0, 0))
+    }
+}
+
+const fn build() -> [[u16; 2]; BYTES - 1] {
+    let mut waiting = Waiting { trees: [(0, 0); BYTES], count: 0 };
+    let mut byte = 0;
+    while byte < BYTES {
+        let counted = frequency(byte);
+        waiting.push(byte as u16, if counted == 0 { 1 } else { counted });
+        byte += 1;
+    }
+    let mut tree = [[0; 2]; BYTES - 1];
+    let mut made = 0;
+    while waiting.count > 1 {
+        let (lighter, first) = waiting.pop();
+        let (heavier, second) = waiting.pop();
+        put(&mut tree, made, [lighter, heavier]);
+        waiting.push((BYTES + made) as u16, first + second);
+        made += 1;
+    }
+    tree
+}
+
+/// The codes of all nodes from the root down, of which the leaves are kept.
+const fn codes(tree: &[[u16; 2]; BYTES - 1]) -> [Code; BYTES] {
+    let none = Code { bits: 0, length: 0 };
+    let mut all = [none; NODES];
+    let mut made = BYTES - 1;
+    while made > 0 {
+        made -= 1;
+        let parent = at(&all, BYTES + made, none);
+        let [zero, one] = at(tree, made, [0, 0]);
+        let length = parent.length + 1;
+        put(&mut all, zero as usize, Code { bits: parent.bits << 1, length });
+        put(&mut all, one as usize, Code { bits: parent.bits << 1 | 1, length });
+    }
+    let mut leaves = [none; BYTES];
+    let mut byte = 0;
+    while byte < BYTES {
+        put(&mut leaves, byte, at(&all, byte, none));
+        byte += 1;
+    }
+    leaves
+}
+
+const fn at<T: Copy>(slice: &[T], index: usize, otherwise: T) -> T {
+    match slice.split_at_checked(index) {
+        Some((_, [value, ..])) => *value,
+        Some((_, [])) | None => otherwise,
+    }
+}
+
+const fn put<T: Copy>(slice: &mut [T], index: usize, value: T) {
+    if let Some((_, [place, ..])) = slice.split_at_mut_checked(index) {
+        *place = value;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bits(byte: u8) -> (u16, u8) {
+        (code(byte).bits, code(byte).length)
+    }
+
+    #[test]
+    fn codes_follow_the_frequencies() {
+        assert_eq!(bits(b'h'), (0b11000, 5));
+        assert_eq!(bits(b'e'), (0b000, 3));
+        assert_eq!(bits(b'l'), (0b10010, 5));
+        assert_eq!(bits(b'o'), (0b1000, 4));
+        // Decided by ties alone.
+        assert_eq!(bits(0), (0b0101_0111_1000_1101, 16));
+        assert_eq!(CODES.iter().map(|code| code.length).max(), Some(16));
+    }
+
+    #[test]
+    fn every_code_leads_to_its_byte() {
+        for byte in 0..=u8::MAX {
+            let code = code(byte);
+            let mut walk = Walk::START;
+            for place in (0..code.length).rev() {
+                match walk.step(code.bits >> place & 1 == 1) {
+                    Step::Inside(further) => walk = further,
+                    Step::Byte(found) => assert_eq!((found, place), (byte, 0)),
+                }
+            }
+        }
     }
 }

@@ -57,29 +57,324 @@
 //! wrong. Over-long numbers, bits behind the last value that are not zero, and bytes behind it are accepted, as the
 //! original accepts them.
 
-mod compound;
-mod error;
+mod cursors;
 pub mod field;
-mod fingerprint;
-mod list;
 mod number;
 mod pack;
-mod reader;
 mod sequence;
-mod text;
-mod writer;
 
-pub use error::{Error, ErrorKind};
-pub use fingerprint::Fingerprint;
-pub use list::{List, ListIter};
+pub use cursors::{Error, ErrorKind, MAX_DEPTH, Reader, Writer};
 #[cfg(feature = "alloc")]
 pub use pack::to_vec;
 pub use pack::{Counted, Pack, Unpack, UnpackBounded, pack, unpack};
 #[cfg(feature = "derive")]
 pub use rakwire_derive::{Pack, Unpack};
-pub use reader::{MAX_DEPTH, Reader};
-pub use text::{Chars, Text};
-pub use writer::Writer;
+pub use sequence::{Chars, List, ListIter, Text};
+
+/// How deep types may lie in types. Deeper ones, and so those that contain themselves, have no fingerprint.
+const MAX_NESTING: u8 = 32;
+/// The constants of FNV-1a with 64 bits (draft-eastlake-fnv).
+const OFFSET_BASIS: u64 = 0xCBF2_9CE4_8422_2325;
+const PRIME: u64 = 0x0100_0000_01B3;
+
+/// The fingerprint of an encoding while it is computed: FNV-1a with 64 bits over a description of the types
+/// (`docs/rabbit.md#fingerprints`).
+///
+/// [`Pack::describe`] describes a type:
+///
+/// ```
+/// use rakwire::codec::rabbit::Fingerprint;
+///
+/// let of_pair = Fingerprint::of::<(u16, Option<u8>)>();
+/// assert!(of_pair.is_some());
+/// assert_eq!(Fingerprint::of::<(u16, (Option<u8>, ()))>(), of_pair, "their values have the same bits");
+/// assert_ne!(Fingerprint::of::<(u32, Option<u8>)>(), of_pair);
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fingerprint {
+    hash: u64,
+    nesting: u8,
+    is_known: bool,
+}
+
+impl Fingerprint {
+    /// The fingerprint of nothing.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { hash: OFFSET_BASIS, nesting: 0, is_known: true }
+    }
+
+    /// Appends bytes of a description.
+    pub fn bytes(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.hash = (self.hash ^ u64::from(*byte)).wrapping_mul(PRIME);
+        }
+    }
+
+    /// Appends what `describe` describes as a part, unless parts lie too deep in parts.
+    fn part(&mut self, describe: impl FnOnce(&mut Self)) {
+        if !self.is_known || self.nesting >= MAX_NESTING {
+            self.is_known = false;
+            return;
+        }
+        self.nesting += 1;
+        describe(self);
+        self.nesting -= 1;
+    }
+
+    /// Appends a number of this many bits.
+    pub fn raw(&mut self, width: u32) {
+        let [width, ..] = width.to_le_bytes();
+        self.bytes(&[b'r', width]);
+    }
+
+    /// Takes note of a type without a description: there is no fingerprint of what contains it.
+    pub const fn opaque(&mut self) {
+        self.is_known = false;
+    }
+
+    /// The fingerprint of everything that was appended; `None` if a part of it is not described.
+    #[must_use]
+    pub const fn finish(&self) -> Option<u64> {
+        if self.is_known { Some(self.hash) } else { None }
+    }
+}
+
+impl Default for Fingerprint {
+    fn default() -> Self {
+        Self::new()
+    }
+}
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use std::string::String;
+    use std::vec;
+    use std::vec::Vec;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::cursor::Chunks;
+
+    fn round_trip<T>(value: &T) -> Vec<u8>
+    where
+        T: Pack + for<'a> Unpack<'a> + PartialEq + core::fmt::Debug,
+    {
+        let bytes = to_vec(value).unwrap();
+        assert_eq!(unpack::<T>(&bytes).as_ref(), Ok(value));
+        bytes
+    }
+
+    /// The bytes cut into pieces of these lengths, over and over.
+    fn cut<'a>(mut bytes: &'a [u8], lengths: &[usize]) -> Vec<&'a [u8]> {
+        let mut pieces = Vec::new();
+        let mut lengths = lengths.iter().cycle();
+        while !bytes.is_empty() {
+            let length = lengths.next().copied().unwrap_or(1).min(bytes.len());
+            let (piece, rest) = bytes.split_at(length);
+            pieces.push(piece);
+            bytes = rest;
+        }
+        pieces
+    }
+
+    #[test]
+    fn the_example_of_the_document() {
+        let mut buffer = [0xEE; 2];
+        let mut writer = Writer::new(&mut buffer);
+        for (number, width) in [(15, 5), (81, 7), (1, 2)] {
+            writer.bits(number, width).unwrap();
+        }
+        assert_eq!(writer.finish(), [0x2F, 0x1A]);
+    }
+
+    #[test]
+    fn raw_numbers_are_masked_and_have_64_bits_at_most() {
+        let mut buffer = [0; 9];
+        let mut writer = Writer::new(&mut buffer);
+        writer.bits(u64::MAX, 3).unwrap();
+        writer.bits(0x8000_0000_0000_0001, 64).unwrap();
+        assert_eq!(writer.bits(0, 65).unwrap_err().kind, ErrorKind::BadWidth);
+        assert_eq!(writer.finish(), [0x0F, 0, 0, 0, 0, 0, 0, 0, 4]);
+        assert_eq!(Reader::new(&buffer).bits(65).unwrap_err().kind, ErrorKind::BadWidth);
+    }
+
+    #[test]
+    fn lengths_of_numbers_are_those_of_the_original() {
+        assert_eq!(round_trip(&300_u32), [0xB1, 0x04, 0x00]);
+        assert_eq!(round_trip(&0_u16), [0, 0]);
+        // More than four bytes: the most significant four first.
+        assert_eq!(round_trip(&0x12_3456_789A_u64), [0xC4, 0xB3, 0xA2, 0x91, 0xD0, 0x04]);
+        let wide = 0x0123_4567_89AB_CDEF_0123_u128;
+        assert_eq!(round_trip(&wide), [0x79, 0x56, 0x34, 0x12, 0xF0, 0xDE, 0xBC, 0x9A, 0x38, 0x12, 0x00]);
+        assert_eq!(round_trip(&-1_i16), [0x02, 0x00]);
+        assert_eq!(round_trip(&core::f64::consts::PI), [0xFB, 0x21, 0x09, 0x40, 0x18, 0x2D, 0x44, 0x54]);
+    }
+
+    #[test]
+    fn over_long_numbers_and_padding_are_accepted() {
+        assert_eq!(unpack::<u32>(&[0x15, 0x00, 0x00]), Ok(5));
+        assert_eq!(
+            unpack::<u64>(&[0xFF, 0xFF, 0xFF, 0xFF, 0x07, 0, 0, 0, 0x00]),
+            Ok(u64::from(u32::MAX) << 32)
+        );
+        assert_eq!(unpack::<bool>(&[0xFF, 0xFF]), Ok(true));
+    }
+
+    #[test]
+    fn text_is_checked_wherever_it_lies() {
+        for text in ["", "snow ☃", "åäö", "\u{10FFFF}x"] {
+            let bytes = round_trip(&String::from(text));
+            assert_eq!(unpack::<Text<'_>>(&bytes), Ok(Text::new(text)));
+            assert_eq!(std::format!("{:?}", unpack::<Text<'_>>(&bytes).unwrap()), std::format!("{text:?}"));
+        }
+        for wrong in
+            [&[0x80_u8][..], &[0xC3], &[0xC3, 0x28], &[0xED, 0xA0, 0x80], &[0xF5, 0x80, 0x80, 0x80], &[0xFF]]
+        {
+            let bytes = to_vec(wrong).unwrap();
+            let kind = |error: Error| error.kind;
+            assert_eq!(unpack::<Text<'_>>(&bytes).map_err(kind), Err(ErrorKind::BadUtf8), "{wrong:?}");
+            assert_eq!(unpack::<String>(&bytes).map_err(kind), Err(ErrorKind::BadUtf8), "{wrong:?}");
+            let fixed = unpack::<heapless::String<8>>(&bytes);
+            assert_eq!(fixed.map_err(kind), Err(ErrorKind::BadUtf8), "{wrong:?}");
+        }
+    }
+
+    /// The promise is about memory: this many elements would be 32 gigabytes.
+    #[test]
+    fn a_count_takes_nothing_before_its_bytes_are_there() {
+        let mut bytes = to_vec(&u32::MAX).unwrap();
+        bytes.extend([0; 20]);
+        let too_many = |limit| Error { kind: ErrorKind::TooMany { count: u32::MAX, limit }, bit: 0 };
+        assert_eq!(unpack::<Vec<u64>>(&bytes), Err(too_many(15)));
+        assert_eq!(unpack::<String>(&bytes), Err(too_many(20)));
+        assert_eq!(unpack::<List<'_, u8>>(&bytes), Err(too_many(20)));
+        let limit = |error: Error| error.kind;
+        let small = ErrorKind::TooMany { count: 3, limit: 2 };
+        assert_eq!(
+            unpack::<heapless::Vec<bool, 2>>(&to_vec(&[true; 3][..]).unwrap()).map_err(limit),
+            Err(small)
+        );
+        assert_eq!(unpack::<heapless::String<2>>(&to_vec("abc").unwrap()).map_err(limit), Err(small));
+    }
+
+    #[test]
+    fn errors_say_what_and_where() {
+        let error = unpack::<(bool, u32)>(&[0x07]).unwrap_err();
+        assert_eq!(error, Error { kind: ErrorKind::EndOfInput, bit: 3 });
+        let kind = ErrorKind::TooMany { count: 3, limit: 2 };
+        assert_eq!(std::format!("{}", Error { kind, bit: 7 }), "bit 7: 3 elements where 2 may be");
+        assert_eq!(pack(&300_u32, &mut [0; 2]).unwrap_err(), Error { kind: ErrorKind::NoRoom, bit: 0 });
+    }
+
+    /// A tree of itself, which a few bytes could make deeper than any stack.
+    #[derive(Debug, PartialEq)]
+    struct Nested(Vec<Self>);
+
+    impl Pack for Nested {
+        fn pack(&self, writer: &mut Writer<'_>) -> Result<(), Error> {
+            self.0.pack(writer)
+        }
+    }
+
+    impl<'a> Unpack<'a> for Nested {
+        const MIN_BITS: usize = <Vec<Self> as Unpack<'a>>::MIN_BITS;
+
+        fn unpack(reader: &mut Reader<'a>) -> Result<Self, Error> {
+            Ok(Self(Vec::unpack(reader)?))
+        }
+    }
+
+    #[test]
+    fn nesting_has_a_depth() {
+        let nested = |depth| (0..depth).fold(Nested(Vec::new()), |inner, _| Nested(vec![inner]));
+        round_trip(&nested(MAX_DEPTH - 1));
+        let bytes = to_vec(&nested(MAX_DEPTH)).unwrap();
+        assert_eq!(unpack::<Nested>(&bytes).unwrap_err().kind, ErrorKind::TooDeep);
+        let endless = [0x04, 0x10, 0x40, 0x00, 0x01].repeat(1_000);
+        assert_eq!(unpack::<Nested>(&endless).unwrap_err().kind, ErrorKind::TooDeep);
+    }
+
+    #[test]
+    fn a_list_reads_the_same_twice_and_packs_as_it_was() {
+        let values = [(1_u32, true), (70_000, false), (0, true)];
+        let bytes = to_vec(&List::new(&values)).unwrap();
+        let pieces = cut(&bytes, &[1]);
+        let pieces = pieces.as_slice();
+        let list = List::<(u32, bool)>::unpack(&mut Reader::over(&pieces)).unwrap();
+        assert!(list.iter().eq(values) && list.iter().eq(values));
+        assert_eq!((list.iter().len(), list == List::new(&values)), (3, true));
+        assert_eq!(to_vec(&list).unwrap(), bytes);
+    }
+
+    #[test]
+    fn what_claims_more_bytes_than_it_has_ends() {
+        struct Liar;
+        impl Chunks for Liar {
+            fn total(&self) -> usize {
+                100
+            }
+            fn piece(&self, _: crate::Piece) -> (&[u8], Option<crate::Piece>) {
+                (&[1, 2], None)
+            }
+        }
+        let mut reader = Reader::over(&Liar);
+        reader.bits(16).unwrap();
+        assert_eq!(reader.bits(1).unwrap_err(), Error { kind: ErrorKind::EndOfInput, bit: 16 });
+    }
+
+    type Everything = (
+        (bool, u8, u16, u32, u64, u128),
+        (i16, i32, i64, i128),
+        (Option<u32>, String, Vec<(bool, u16)>, (), Option<Vec<Option<bool>>>),
+        (u32, u32),
+    );
+
+    /// Miri takes seconds for what takes milliseconds otherwise.
+    const CASES: u32 = if cfg!(miri) { 2 } else { 200 };
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: CASES, failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn what_was_packed_unpacks_from_any_pieces(value: Everything, lengths in proptest::collection::vec(0..9_usize, 1..5)) {
+            let bytes = to_vec(&value).unwrap();
+            let lengths: Vec<_> = if lengths.iter().all(|length| *length == 0) { vec![1] } else { lengths };
+            let pieces = cut(&bytes, &lengths);
+            let pieces = pieces.as_slice();
+            let mut reader = Reader::over(&pieces);
+            let read = Everything::unpack(&mut reader);
+            prop_assert_eq!(read.as_ref(), Ok(&value));
+            prop_assert!(reader.remaining() < 8);
+            prop_assert_eq!(reader.position() + reader.remaining(), bytes.len() * 8);
+            prop_assert_eq!(unpack::<Everything>(&bytes), Ok(value));
+        }
+
+        #[test]
+        fn what_is_cut_off_is_an_error_at_a_bit_before_the_end(value: Everything) {
+            let bytes = to_vec(&value).unwrap();
+            for length in 0..bytes.len() {
+                let error = unpack::<Everything>(&bytes[..length]).unwrap_err();
+                prop_assert!(error.bit <= length * 8);
+                let too_short = matches!(error.kind, ErrorKind::EndOfInput | ErrorKind::TooMany { .. });
+                prop_assert!(too_short);
+            }
+        }
+
+        #[test]
+        fn any_bytes_unpack_or_fail_the_same_in_pieces(bytes: Vec<u8>) {
+            let pieces = cut(&bytes, &[1, 3]);
+            let pieces = pieces.as_slice();
+            prop_assert_eq!(unpack::<Everything>(&bytes), Everything::unpack(&mut Reader::over(&pieces)));
+            prop_assert_eq!(
+                unpack::<heapless::Vec<u16, 40>>(&bytes).map(|list| list.to_vec()).ok(),
+                unpack::<List<'_, u16>>(&bytes).map(|list| list.iter().collect::<Vec<_>>()).ok().filter(|list| list.len() <= 40),
+            );
+            prop_assert_eq!(
+                unpack::<Text<'_>>(&bytes).map(|text| text.chars().collect::<String>()).ok(),
+                unpack::<String>(&bytes).ok(),
+            );
+        }
+    }
+}

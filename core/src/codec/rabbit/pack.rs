@@ -1,11 +1,9 @@
 //! Values that can be packed and unpacked.
 
-use super::error::Error;
+use super::Fingerprint;
 #[cfg(any(doc, feature = "alloc"))]
-use super::error::ErrorKind;
-use super::fingerprint::Fingerprint;
-use super::reader::Reader;
-use super::writer::Writer;
+use super::cursors::ErrorKind;
+use super::cursors::{Error, Reader, Writer};
 
 /// A value that can be packed. `#[derive(Pack)]` (feature `derive`) writes it.
 ///

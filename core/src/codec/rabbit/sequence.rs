@@ -1,10 +1,13 @@
-//! Sequences and text with memory of their own: `heapless` ones, and with the feature `alloc` those of the standard
-//! library.
+//! Sequences and text: with memory of their own, `heapless` ones, and with the feature `alloc` those of the standard
+//! library; and those that are read where they lie.
+
+use core::fmt::{self, Write as _};
+use core::marker::PhantomData;
 
 use super::{Counted, Error, ErrorKind, Fingerprint, Pack, Reader, Unpack, UnpackBounded, Writer};
 
 /// Takes a count, no more than `max` and no more than the rest of the input can hold.
-pub(super) fn count<'a, T: Unpack<'a>>(reader: &mut Reader<'a>, max: usize) -> Result<u32, Error> {
+fn count<'a, T: Unpack<'a>>(reader: &mut Reader<'a>, max: usize) -> Result<u32, Error> {
     const { assert!(T::MIN_BITS > 0, "elements without bits could be any number of them") };
     let before = reader.position();
     let count = u32::unpack(reader)?;
@@ -158,5 +161,339 @@ impl UnpackBounded<'_> for alloc::string::String {
         let mut bytes = alloc::vec![0; count];
         reader.bytes(&mut bytes)?;
         Self::from_utf8(bytes).map_err(|_| Error { kind: ErrorKind::BadUtf8, bit: at })
+    }
+}
+
+/// A sequence that takes no memory: a slice of values, or packed ones that are read each time they are asked for.
+///
+/// Unpacking a list reads all elements once and keeps none, so that a list which was unpacked has no errors in it.
+///
+/// ```
+/// use rakwire::codec::rabbit::{List, Reader, Unpack, pack};
+///
+/// let mut buffer = [0; 64];
+/// let packed = pack(&List::new(&[7_u32, 300]), &mut buffer)?;
+/// let list = List::<u32>::unpack(&mut Reader::new(packed))?;
+/// assert_eq!(list.len(), 2);
+/// assert!(list.iter().eq([7, 300]));
+/// # Ok::<(), rakwire::codec::rabbit::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct List<'a, T> {
+    elements: Elements<'a, T>,
+}
+
+#[derive(Clone)]
+enum Elements<'a, T> {
+    Values(&'a [T]),
+    Packed { first: Reader<'a>, count: u32, marker: PhantomData<fn() -> T> },
+}
+
+impl<'a, T> List<'a, T> {
+    /// A list of these values.
+    #[must_use]
+    pub const fn new(values: &'a [T]) -> Self {
+        Self { elements: Elements::Values(values) }
+    }
+
+    /// How many elements there are.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        match &self.elements {
+            Elements::Values(values) => values.len(),
+            Elements::Packed { count, .. } => *count as usize,
+        }
+    }
+
+    /// Whether there is no element.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl<'a, T: Unpack<'a> + Clone> List<'a, T> {
+    /// The elements, in order: copies of the values, or what is unpacked on the way.
+    #[must_use]
+    pub fn iter(&self) -> ListIter<'a, T> {
+        ListIter { rest: self.elements.clone() }
+    }
+}
+
+impl<'a, T: Unpack<'a> + Clone> IntoIterator for &List<'a, T> {
+    type Item = T;
+    type IntoIter = ListIter<'a, T>;
+
+    fn into_iter(self) -> ListIter<'a, T> {
+        self.iter()
+    }
+}
+
+/// The elements of a [`List`].
+#[derive(Clone)]
+pub struct ListIter<'a, T> {
+    rest: Elements<'a, T>,
+}
+
+impl<'a, T: Unpack<'a> + Clone> Iterator for ListIter<'a, T> {
+    type Item = T;
+
+    #[inline]
+    fn next(&mut self) -> Option<T> {
+        match &mut self.rest {
+            Elements::Values(values) => {
+                let (first, rest) = values.split_first()?;
+                *values = rest;
+                Some(first.clone())
+            }
+            Elements::Packed { first, count, .. } => {
+                *count = count.checked_sub(1)?;
+                // It was read before, without an error.
+                T::unpack(first).ok()
+            }
+        }
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let left = match &self.rest {
+            Elements::Values(values) => values.len(),
+            Elements::Packed { count, .. } => *count as usize,
+        };
+        (left, Some(left))
+    }
+}
+
+impl<'a, T: Unpack<'a> + Clone> ExactSizeIterator for ListIter<'a, T> {}
+
+impl<T> Counted for List<'_, T> {
+    fn count(&self) -> usize {
+        self.len()
+    }
+}
+
+impl<'a, T: Pack + Unpack<'a> + Clone> Pack for List<'a, T> {
+    fn pack(&self, writer: &mut Writer<'_>) -> Result<(), Error> {
+        if let Elements::Values(values) = self.elements {
+            return values.pack(writer);
+        }
+        writer.count(self.len())?;
+        self.iter().try_for_each(|element| element.pack(writer))
+    }
+
+    fn describe(fingerprint: &mut Fingerprint) {
+        <[T]>::describe(fingerprint);
+    }
+}
+
+impl<'a, T: Unpack<'a>> Unpack<'a> for List<'a, T> {
+    const MIN_BITS: usize = u32::MIN_BITS;
+
+    fn unpack(reader: &mut Reader<'a>) -> Result<Self, Error> {
+        Self::unpack_bounded(reader, usize::MAX)
+    }
+}
+
+impl<'a, T: Unpack<'a>> UnpackBounded<'a> for List<'a, T> {
+    fn unpack_bounded(reader: &mut Reader<'a>, max: usize) -> Result<Self, Error> {
+        let count = count::<T>(reader, max)?;
+        let first = reader.clone();
+        reader.within(|reader| (0..count).try_for_each(|_| T::unpack(reader).map(drop)))?;
+        Ok(Self { elements: Elements::Packed { first, count, marker: PhantomData } })
+    }
+}
+
+impl<T> Default for List<'_, T> {
+    fn default() -> Self {
+        Self::new(&[])
+    }
+}
+
+impl<'a, T: Unpack<'a> + Clone + PartialEq> PartialEq for List<'a, T> {
+    fn eq(&self, other: &Self) -> bool {
+        self.len() == other.len() && self.iter().eq(other.iter())
+    }
+}
+
+impl<'a, T: Unpack<'a> + Clone + fmt::Debug> fmt::Debug for List<'a, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
+    }
+}
+
+impl<'a, T: Unpack<'a> + Clone + fmt::Debug> fmt::Debug for ListIter<'a, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.clone()).finish()
+    }
+}
+
+/// Text that takes no memory: a string, or packed characters that are read each time they are asked for.
+///
+/// ```
+/// use rakwire::codec::rabbit::{Reader, Text, Unpack, pack};
+///
+/// let mut buffer = [0; 16];
+/// let packed = pack(&Text::new("snow ☃"), &mut buffer)?;
+/// let text = Text::unpack(&mut Reader::new(packed))?;
+/// assert_eq!((text.len(), text.to_string()), (8, "snow ☃".to_owned()));
+/// # Ok::<(), rakwire::codec::rabbit::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Text<'a> {
+    characters: Characters<'a>,
+}
+
+#[derive(Clone)]
+enum Characters<'a> {
+    String(&'a str),
+    Packed { first: Reader<'a>, bytes: u32 },
+}
+
+impl<'a> Text<'a> {
+    /// This text.
+    #[must_use]
+    pub const fn new(text: &'a str) -> Self {
+        Self { characters: Characters::String(text) }
+    }
+
+    /// How many bytes it has as UTF-8.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        match &self.characters {
+            Characters::String(text) => text.len(),
+            Characters::Packed { bytes, .. } => *bytes as usize,
+        }
+    }
+
+    /// Whether there is no character.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The characters, in order.
+    #[must_use]
+    pub fn chars(&self) -> Chars<'a> {
+        Chars { rest: self.characters.clone() }
+    }
+}
+
+/// The characters of a [`Text`].
+///
+/// ```
+/// assert_eq!(rakwire::codec::rabbit::Text::new("ab").chars().last(), Some('b'));
+/// ```
+#[derive(Clone, Debug)]
+pub struct Chars<'a> {
+    rest: Characters<'a>,
+}
+
+impl Iterator for Chars<'_> {
+    type Item = char;
+
+    fn next(&mut self) -> Option<char> {
+        match &mut self.rest {
+            Characters::String(text) => {
+                let mut chars = text.chars();
+                let first = chars.next();
+                *text = chars.as_str();
+                first
+            }
+            // It was read before, without an error.
+            Characters::Packed { first, bytes } => character(first, bytes).ok().flatten(),
+        }
+    }
+}
+
+/// Takes a character of a text that has `left` more bytes.
+fn character(reader: &mut Reader<'_>, left: &mut u32) -> Result<Option<char>, Error> {
+    if *left == 0 {
+        return Ok(None);
+    }
+    let bad = reader.error(ErrorKind::BadUtf8);
+    let first = reader.byte()?;
+    let length = match first {
+        0..0x80 => 1,
+        0x80..0xE0 => 2,
+        0xE0..0xF0 => 3,
+        0xF0.. => 4,
+    };
+    *left = left.checked_sub(length).ok_or(bad)?;
+    let mut bytes = [first, 0, 0, 0];
+    let used = bytes.get_mut(..length as usize).ok_or(bad)?;
+    reader.bytes(used.get_mut(1..).unwrap_or_default())?;
+    let text = core::str::from_utf8(used).map_err(|_| bad)?;
+    Ok(text.chars().next())
+}
+
+impl Counted for Text<'_> {
+    fn count(&self) -> usize {
+        self.len()
+    }
+}
+
+impl Pack for Text<'_> {
+    fn pack(&self, writer: &mut Writer<'_>) -> Result<(), Error> {
+        if let Characters::String(text) = self.characters {
+            return text.pack(writer);
+        }
+        writer.count(self.len())?;
+        self.chars().try_for_each(|character| {
+            let mut bytes = [0; 4];
+            writer.bytes(character.encode_utf8(&mut bytes).as_bytes())
+        })
+    }
+
+    fn describe(fingerprint: &mut Fingerprint) {
+        str::describe(fingerprint);
+    }
+}
+
+impl<'a> Unpack<'a> for Text<'a> {
+    const MIN_BITS: usize = u32::MIN_BITS;
+
+    fn unpack(reader: &mut Reader<'a>) -> Result<Self, Error> {
+        Self::unpack_bounded(reader, usize::MAX)
+    }
+}
+
+impl<'a> UnpackBounded<'a> for Text<'a> {
+    fn unpack_bounded(reader: &mut Reader<'a>, max: usize) -> Result<Self, Error> {
+        let bytes = count::<u8>(reader, max)?;
+        let first = reader.clone();
+        let mut left = bytes;
+        while character(reader, &mut left)?.is_some() {}
+        Ok(Self { characters: Characters::Packed { first, bytes } })
+    }
+}
+
+impl PartialEq for Text<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.len() == other.len() && self.chars().eq(other.chars())
+    }
+}
+
+impl PartialEq<str> for Text<'_> {
+    fn eq(&self, other: &str) -> bool {
+        *self == Text::new(other)
+    }
+}
+
+impl fmt::Display for Text<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.chars().try_for_each(|character| f.write_char(character))
+    }
+}
+
+impl fmt::Debug for Text<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_char('"')?;
+        self.chars().flat_map(char::escape_debug).try_for_each(|character| f.write_char(character))?;
+        f.write_char('"')
+    }
+}
+
+impl fmt::Debug for Characters<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&Text { characters: self.clone() }, f)
     }
 }

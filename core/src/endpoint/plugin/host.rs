@@ -6,12 +6,11 @@ use core::time::Duration;
 use heapless::Vec;
 
 use super::{MessageIds, MessageSender, Plugin};
-use crate::chunks::{Chunks, Piece};
-use crate::endpoint::error::SendError;
+use crate::cursor::{Chunks, Piece};
 use crate::endpoint::event::Event;
 use crate::endpoint::hook::{Hook, Injected, Verdict};
 use crate::endpoint::protocol::{Peer, Protocol};
-use crate::endpoint::types::{ConnectionId, ConnectionState, Receipt, Side};
+use crate::endpoint::types::{ConnectionId, ConnectionState, Receipt, SendError, Side};
 use crate::time::Instant;
 
 /// How long a plugin waits that has more to do than it could: its messages found no room.

@@ -4,23 +4,18 @@
 //! which are known by their first byte and which the application never sees. [`PluginHost`] is the hook that plugins live
 //! in: it knows which message is whose, and is attached to a peer as any hook is.
 
-mod by_slot;
 mod host;
-mod message_ids;
 
 use core::cell::RefCell;
 use core::net::SocketAddr;
 
-use super::error::SendError;
 use super::hook::{Injected, Verdict};
 use super::protocol::Protocol;
-use super::types::{ConnectionId, Outcome, Receipt, Side};
-use crate::chunks::Chunks;
+use super::types::{ConnectionId, Outcome, Receipt, SendError, Side};
+use crate::cursor::Chunks;
 use crate::time::Instant;
 
-pub use by_slot::BySlot;
 pub use host::{AttachError, PluginHost, PluginKey, PluginStats};
-pub use message_ids::MessageIds;
 
 /// What sends the messages of a plugin: a peer, or what stands for one in a test.
 pub trait MessageSender<P: Protocol> {
@@ -273,4 +268,140 @@ impl<P: Protocol, T: Plugin<P> + ?Sized> Plugin<P> for &RefCell<T> {
 #[cfg(feature = "alloc")]
 impl<P: Protocol, T: Plugin<P> + ?Sized> Plugin<P> for alloc::rc::Rc<RefCell<T>> {
     forward!(self => shared self.borrow(), changed self.borrow_mut());
+}
+
+/// A set of the ids, that is the first bytes, of messages.
+///
+/// ```
+/// use rakwire::endpoint::MessageIds;
+///
+/// let ids = MessageIds::of(&[68, 69]);
+/// assert!(ids.contains(68) && !ids.contains(70));
+/// assert_eq!(ids.first_of_both(MessageIds::of(&[90, 69])), Some(69));
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MessageIds([u64; 4]);
+
+impl MessageIds {
+    /// No id.
+    pub const NONE: Self = Self([0; 4]);
+    /// Every id.
+    pub const ALL: Self = Self([u64::MAX; 4]);
+
+    /// The set of these ids.
+    #[must_use]
+    pub fn of(ids: &[u8]) -> Self {
+        let mut set = Self::NONE;
+        ids.iter().for_each(|id| set.insert(*id));
+        set
+    }
+
+    /// Whether an id is in the set.
+    #[must_use]
+    pub fn contains(self, id: u8) -> bool {
+        self.0.get(usize::from(id / 64)).is_some_and(|word| word & (1 << (id % 64)) != 0)
+    }
+
+    /// Puts an id into the set.
+    pub fn insert(&mut self, id: u8) {
+        if let Some(word) = self.0.get_mut(usize::from(id / 64)) {
+            *word |= 1 << (id % 64);
+        }
+    }
+
+    /// Takes an id out of the set.
+    pub fn remove(&mut self, id: u8) {
+        if let Some(word) = self.0.get_mut(usize::from(id / 64)) {
+            *word &= !(1 << (id % 64));
+        }
+    }
+
+    /// The lowest id that is in both sets.
+    #[must_use]
+    pub fn first_of_both(self, other: Self) -> Option<u8> {
+        (0..=u8::MAX).find(|id| self.contains(*id) && other.contains(*id))
+    }
+}
+
+/// A value for each connection, found by the slot of the connection: a look-up costs the same whatever their number. `N` is
+/// the number of connections that the peer can have; what is for a slot beyond that is not kept.
+///
+/// ```
+/// use rakwire::Instant;
+/// use rakwire::endpoint::BySlot;
+/// use rakwire::raknet::{Config, Peer, Resources};
+///
+/// let mut resources = Resources::<1, 32, 128>::new();
+/// let mut peer = Peer::new(&mut resources, Config::new([7; 32]));
+/// let id = peer.connect(Instant::ZERO, "127.0.0.1:19132".parse()?)?;
+/// let mut names = BySlot::<&str, 1>::new();
+/// assert!(names.insert(id, "a server"));
+/// assert_eq!(names.get(id), Some(&"a server"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct BySlot<T, const N: usize> {
+    values: [Option<(ConnectionId, T)>; N],
+}
+
+impl<T, const N: usize> BySlot<T, N> {
+    /// An empty table.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { values: [const { None }; N] }
+    }
+
+    /// Keeps the value of a connection, in the place of an older one of the same slot. False if the slot is beyond the table.
+    pub fn insert(&mut self, id: ConnectionId, value: T) -> bool {
+        let place = self.values.get_mut(usize::from(id.slot));
+        place.map(|place| *place = Some((id, value))).is_some()
+    }
+
+    /// The value of a connection.
+    #[must_use]
+    pub fn get(&self, id: ConnectionId) -> Option<&T> {
+        let (owner, value) = self.values.get(usize::from(id.slot))?.as_ref()?;
+        (*owner == id).then_some(value)
+    }
+
+    /// The value of a connection, to be changed.
+    pub fn get_mut(&mut self, id: ConnectionId) -> Option<&mut T> {
+        let (owner, value) = self.values.get_mut(usize::from(id.slot))?.as_mut()?;
+        (*owner == id).then_some(value)
+    }
+
+    /// Takes the value of a connection out of the table.
+    pub fn remove(&mut self, id: ConnectionId) -> Option<T> {
+        let place = self.values.get_mut(usize::from(id.slot))?;
+        place.take_if(|(owner, _)| *owner == id).map(|(_, value)| value)
+    }
+
+    /// Whether no connection has a value.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.iter().next().is_none()
+    }
+
+    /// The connections with their values, by slots.
+    pub fn iter(&self) -> impl Iterator<Item = (ConnectionId, &T)> {
+        self.values.iter().flatten().map(|(id, value)| (*id, value))
+    }
+
+    /// The connections with their values, which may be changed, by slots.
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = (ConnectionId, &mut T)> {
+        self.values.iter_mut().flatten().map(|(id, value)| (*id, value))
+    }
+
+    /// Drops the values for which `keep` says no.
+    pub fn retain(&mut self, mut keep: impl FnMut(ConnectionId, &mut T) -> bool) {
+        for place in &mut self.values {
+            place.take_if(|(id, value)| !keep(*id, value));
+        }
+    }
+}
+
+impl<T, const N: usize> Default for BySlot<T, N> {
+    fn default() -> Self {
+        Self::new()
+    }
 }

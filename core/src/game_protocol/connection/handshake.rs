@@ -2,10 +2,9 @@
 
 use core::time::Duration;
 
-use super::context::{Context, Ending};
+use super::block_header::{Context, Ending};
 use crate::endpoint::ConnectionState;
-use crate::game_protocol::config::Redial;
-use crate::game_protocol::stats::DropReason;
+use crate::game_protocol::config::{DropReason, Redial};
 use crate::game_protocol::wire::{HEADER, HandshakeWord};
 use crate::time::Instant;
 

@@ -1,9 +1,9 @@
 //! What one connection receives: chunks that become messages.
 
-use super::block_header::{BlockHeader, Partial, ReceivedChunk, find, key};
-use super::context::Context;
-use super::windows::{ReceiveWindow, SequenceStatus};
-use crate::game_protocol::stats::{ConnectionStats, DropReason};
+use super::block_header::{
+    BlockHeader, Context, Partial, ReceiveWindow, ReceivedChunk, SequenceStatus, find, key,
+};
+use crate::game_protocol::config::{ConnectionStats, DropReason};
 use crate::game_protocol::wire::{CHUNK, MAX_CHUNKS, Position, Reliability};
 use crate::storage::{Block, BlockLink, Claim, List, Queue, Share};
 use crate::time::Instant;

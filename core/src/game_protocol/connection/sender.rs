@@ -1,12 +1,10 @@
 //! What one connection sends: messages cut into chunks, and the chunks that are not acknowledged.
 
-use super::block_header::{BlockHeader, OutgoingChunk, SplitSend, find, key};
-use super::context::Context;
+use super::block_header::{BlockHeader, Context, OutgoingChunk, SendWindow, SplitSend, find, key};
 use super::rtt::{ResendLimit, RttEstimator};
-use super::windows::SendWindow;
 use crate::cursor::{WireError, Writer};
 use crate::endpoint::{Carrier, SendError};
-use crate::game_protocol::stats::{ConnectionStats, DropReason};
+use crate::game_protocol::config::{ConnectionStats, DropReason};
 use crate::game_protocol::wire::{CHUNK, Header, MAX_PAYLOAD, Position, Reliability, chunks_of};
 use crate::storage::{Block, Claim, List, NoRoom, Queue, Share};
 use crate::time::Instant;

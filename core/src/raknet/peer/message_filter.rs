@@ -2,7 +2,7 @@
 
 use heapless::Vec;
 
-use crate::chunks::{Chunks, Piece};
+use crate::cursor::{Chunks, Piece};
 use crate::endpoint::{ConnectionId, Event, Hook, MessageIds, Plugin, Verdict};
 use crate::raknet::config::RakNet;
 use crate::raknet::delivery::Delivery;

@@ -2,12 +2,11 @@
 
 use heapless::Vec;
 
-use super::SALT;
 use crate::cursor::{Reader, Source, WireError, Writer};
-use crate::secure::keys::{KeyHash, PrivateText, PublicKey};
-use crate::secure::primitives::{KEY, Secret, TAG, hmac, is_equal, open_message, seal_message};
-use crate::secure::random::{SecureRandom, secret};
-use crate::secure::text::{self, KeyTextError};
+use crate::secure::keys::{KeyHash, KeyTextError, PrivateText, PublicKey, text};
+use crate::secure::primitives::{
+    KEY, Secret, SecureRandom, TAG, hmac, is_equal, open_message, seal_message, secret,
+};
 
 /// The most bytes of a sealed token: those of a password.
 pub const MAX_SEALED_TOKEN: usize = 255;
@@ -15,6 +14,9 @@ pub const MAX_SEALED_TOKEN: usize = 255;
 pub const MAX_TOKEN_SERVERS: usize = 4;
 /// The most bytes of user data in a token for one server; each further server takes 24 of them beyond the first 9.
 pub const MAX_USER_DATA: usize = 128;
+
+/// Bytes of the salt of a token, which is its name too.
+pub(super) const SALT: usize = 24;
 
 const PREFIX: &[u8; 4] = b"rwt1";
 /// The bytes before the ciphertext: prefix and salt.

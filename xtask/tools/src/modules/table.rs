@@ -58,16 +58,13 @@ const CORE: Crate = Crate {
     layers: &[
         // What knows no protocol.
         Layer::together(&[
-            "debug",
-            "enums",
+            "macros",
             "time",
             "serial",
             "cursor",
-            "chunks",
             "storage",
             "rate_limit",
-            "host_prefix",
-            "zoned_host",
+            "host",
             "cookie",
             "machine",
         ]),
@@ -75,7 +72,7 @@ const CORE: Crate = Crate {
         // The endpoint, generic over the protocol.
         Layer::together(&["endpoint"]),
         // Ids, deliveries and the protocols' names.
-        Layer::together(&["raknet::delivery", "raknet::network_id", "game_protocol::types"]),
+        Layer::together(&["raknet::delivery", "raknet::network_id"]),
         Layer::apart(&["raknet::wire", "game_protocol::wire"]),
         // The handshake and the protection of secure connections, whose prologue has RakNet's addresses.
         Layer::together(&["secure"]),
@@ -87,8 +84,6 @@ const CORE: Crate = Crate {
             "raknet::shared_state",
             "raknet::stats",
             "game_protocol::config",
-            "game_protocol::reason",
-            "game_protocol::stats",
         ]),
         // How values are written.
         Layer::apart(&["codec::*"]),
@@ -99,12 +94,10 @@ const CORE: Crate = Crate {
             "raknet::connection::negotiation",
             "raknet::connection::protection",
             "game_protocol::connection::block_header",
-            "game_protocol::connection::context",
             "game_protocol::connection::rtt",
-            "game_protocol::connection::windows",
         ]),
         // What a peer keeps beside its connections, and the answers to peers without one.
-        Layer::together(&["raknet::internal_addresses", "game_protocol::responder", "game_protocol::state"]),
+        Layer::together(&["raknet::internal_addresses", "game_protocol::responder"]),
         Layer::together(&["raknet::connection::congestion"]),
         Layer::together(&["raknet::connection::recovery"]),
         Layer::apart(&[
@@ -117,14 +110,13 @@ const CORE: Crate = Crate {
         Layer::together(&["raknet::connection::handshake"]),
         Layer::apart(&["raknet::connection", "game_protocol::connection"]),
         // A connection as the endpoint knows it.
-        Layer::apart(&["raknet::connection::protocol", "game_protocol::connection::protocol"]),
+        Layer::together(&["raknet::connection::protocol"]),
         // The peers of each protocol: routing, and what the protocol adds to the endpoint.
         Layer::together(&[
             "raknet",
             "raknet::peer",
             "game_protocol",
             "game_protocol::protocol",
-            "game_protocol::routing",
         ]),
         Layer::together(&["sim"]),
         // What only offers the rest under its names.

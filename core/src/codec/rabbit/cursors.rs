@@ -1,8 +1,9 @@
+//! What reads and writes the bits of values, and what may be wrong with them.
+
 use core::fmt;
 
-use super::{Error, ErrorKind};
-use crate::chunks::{Chunks, Piece};
-use crate::codec::bits::{BitReader, Lsb};
+use crate::codec::bits::{BitReader, BitWriter, Lsb};
+use crate::cursor::{Chunks, Piece};
 
 /// How deep sequences may stand in each other.
 pub const MAX_DEPTH: u8 = 16;
@@ -179,3 +180,166 @@ impl fmt::Debug for Reader<'_> {
         f.debug_struct("Reader").field("position", &position).field("remaining", &remaining).finish()
     }
 }
+
+/// Packs values to the front of a lent buffer.
+///
+/// A write of one number that fails writes nothing.
+///
+/// ```
+/// use rakwire::codec::rabbit::Writer;
+///
+/// let mut buffer = [0; 2];
+/// let mut writer = Writer::new(&mut buffer);
+/// for (number, width) in [(15, 5), (81, 7), (1, 2)] {
+///     writer.bits(number, width)?; // the example of docs/rabbit.md
+/// }
+/// assert_eq!(writer.finish(), [0x2F, 0x1A]);
+/// # Ok::<(), rakwire::codec::rabbit::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Writer<'b> {
+    bits: BitWriter<'b, Lsb>,
+}
+
+impl<'b> Writer<'b> {
+    /// A writer at the front of `buffer`. What the buffer holds behind the packed bytes is lost.
+    #[must_use]
+    pub fn new(buffer: &'b mut [u8]) -> Self {
+        Self { bits: BitWriter::new(buffer) }
+    }
+
+    /// How many bits were written.
+    #[must_use]
+    pub const fn position(&self) -> usize {
+        self.bits.position()
+    }
+
+    /// What was written; the bits that fill up its last byte are zero.
+    #[must_use]
+    pub fn finish(self) -> &'b [u8] {
+        self.bits.finish()
+    }
+
+    /// Appends the low `count` bits of `number`, 0 to 64; the others do not matter (docs/rabbit.md#raw-numbers).
+    ///
+    /// # Errors
+    /// [`ErrorKind::BadWidth`] when `count` is more than 64, [`ErrorKind::NoRoom`] when they do not fit.
+    #[inline]
+    pub fn bits(&mut self, number: u64, count: u32) -> Result<(), Error> {
+        match self.bits.bits(number, count) {
+            Ok(()) => Ok(()),
+            Err(_) => Err(self.failed(count)),
+        }
+    }
+
+    /// Appends one bit.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NoRoom`].
+    #[inline]
+    pub fn bit(&mut self, bit: bool) -> Result<(), Error> {
+        self.bits(bit.into(), 1)
+    }
+
+    /// Appends whole bytes, at whatever bit position.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NoRoom`].
+    pub fn bytes(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        self.bits.bytes(bytes).map_err(|_| self.error(ErrorKind::NoRoom))
+    }
+
+    /// An error at this place.
+    #[must_use]
+    pub const fn error(&self, kind: ErrorKind) -> Error {
+        Error { kind, bit: self.position() }
+    }
+
+    #[cold]
+    const fn failed(&self, count: u32) -> Error {
+        self.error(if count > 64 { ErrorKind::BadWidth } else { ErrorKind::NoRoom })
+    }
+}
+
+/// Why a value could not be packed or unpacked, and where.
+///
+/// ```
+/// use rakwire::codec::rabbit::{ErrorKind, Reader, Unpack};
+///
+/// // Two bits say that four bytes follow, and they do not.
+/// let error = u32::unpack(&mut Reader::new(&[0b11])).unwrap_err();
+/// assert_eq!((error.kind, error.bit), (ErrorKind::EndOfInput, 2));
+/// assert_eq!(error.to_string(), "bit 2: the input ends");
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Error {
+    /// What is wrong.
+    pub kind: ErrorKind,
+    /// How many bits lie before the place that it is wrong at.
+    pub bit: usize,
+}
+
+/// What is wrong with a packed value, or with packing one.
+///
+/// ```
+/// use rakwire::codec::rabbit::{ErrorKind, pack, unpack};
+///
+/// assert_eq!(unpack::<u8>(&[]).unwrap_err().kind, ErrorKind::EndOfInput);
+/// assert_eq!(pack(&7_u8, &mut []).unwrap_err().kind, ErrorKind::NoRoom);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// The input ends before the value does.
+    EndOfInput,
+    /// The buffer to pack into is too small.
+    NoRoom,
+    /// An index that no variant of an enum has.
+    UnknownVariant {
+        /// The enum.
+        of: &'static str,
+        /// The index as it was read.
+        index: u32,
+    },
+    /// Text that is not UTF-8.
+    BadUtf8,
+    /// More elements or bytes than there may be, or than the rest of the input can hold.
+    TooMany {
+        /// How many there are.
+        count: u32,
+        /// How many there may be.
+        limit: u32,
+    },
+    /// A number that has more bits than the width of its field.
+    TooWide {
+        /// The width of the field.
+        width: u32,
+    },
+    /// A number cannot be wider than 64 bits.
+    BadWidth,
+    /// Sequences within sequences, deeper than [`MAX_DEPTH`].
+    TooDeep,
+}
+
+impl fmt::Display for ErrorKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::EndOfInput => f.write_str("the input ends"),
+            Self::NoRoom => f.write_str("the buffer is too small"),
+            Self::UnknownVariant { of, index } => write!(f, "{of} has no variant {index}"),
+            Self::BadUtf8 => f.write_str("text is not UTF-8"),
+            Self::TooMany { count, limit } => write!(f, "{count} elements where {limit} may be"),
+            Self::TooWide { width } => write!(f, "a number has more than the {width} bits of its field"),
+            Self::BadWidth => f.write_str("a number has 64 bits at most"),
+            Self::TooDeep => f.write_str("too many sequences within sequences"),
+        }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "bit {}: {}", self.bit, self.kind)
+    }
+}
+
+impl core::error::Error for Error {}

@@ -1,4 +1,4 @@
-//! Macros for enums whose values would otherwise be listed several times.
+//! Macros for enums whose values would otherwise be listed several times, and for `Debug` of types with secrets.
 
 /// Defines an enum of errors or of reasons, in which each value has the text that its `Display` writes.
 macro_rules! error_enum {
@@ -63,6 +63,21 @@ macro_rules! drop_reasons {
 
             fn index(self) -> usize {
                 self as usize
+            }
+        }
+    };
+}
+
+/// Shows all fields of a struct but its secrets.
+macro_rules! debug_without_secrets {
+    ($type:ty as $name:literal; shown: $($(#[$condition:meta])* $shown:ident),+; hidden: $($hidden:ident),+;) => {
+        impl core::fmt::Debug for $type {
+            fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+                // A new field does not compile until it is in one of the lists.
+                let Self { $($(#[$condition])* $shown,)+ $($hidden: _),+ } = self;
+                let mut debug = f.debug_struct($name);
+                $($(#[$condition])* debug.field(stringify!($shown), $shown);)+
+                debug.finish_non_exhaustive()
             }
         }
     };
