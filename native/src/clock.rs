@@ -1,13 +1,8 @@
-//! The clock of an endpoint.
+//! The clock of an endpoint, and the time of day.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rakwire::Instant;
-
-/// The seconds since 1970. A clock that is set to a time before counts as the end of time: nothing is accepted by it that
-/// expires.
-pub(crate) fn unix_time() -> u64 {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    since.map_or(u64::MAX, |since| since.as_secs())
-}
 
 /// Converts between the system's monotonic clock and that of the core, whose epoch is the start of the endpoint.
 #[derive(Clone, Copy, Debug)]
@@ -19,7 +14,7 @@ impl Clock {
     pub(crate) fn start() -> Self {
         // Starts at one second, so that no time is zero.
         let now = std::time::Instant::now();
-        Self { start: now.checked_sub(std::time::Duration::from_secs(1)).unwrap_or(now) }
+        Self { start: now.checked_sub(Duration::from_secs(1)).unwrap_or(now) }
     }
 
     pub(crate) fn now(&self) -> Instant {
@@ -29,7 +24,47 @@ impl Clock {
 
     /// The deadline of a tokio timer for `instant`; `None` if it is too far away.
     pub(crate) fn deadline(&self, instant: Instant) -> Option<tokio::time::Instant> {
-        let since_start = std::time::Duration::from_micros(instant.as_micros());
+        let since_start = Duration::from_micros(instant.as_micros());
         self.start.checked_add(since_start).map(tokio::time::Instant::from_std)
     }
+}
+
+/// Converts the times of an endpoint to those since 1970-01-01 in UTC, for captures and logs. It asks the system once, at the
+/// first time that it converts, so that the order of what happened stays as it was even if somebody sets the clock.
+///
+/// ```
+/// use std::time::Duration;
+/// use rakwire_native::WallClock;
+///
+/// let mut clock = WallClock::default();
+/// let first = clock.convert(rakwire::Instant::from_micros(5));
+/// let second = clock.convert(rakwire::Instant::from_micros(12));
+/// assert_eq!(second - first, Duration::from_micros(7));
+/// assert!(first.as_secs() > 1_700_000_000);
+/// ```
+#[derive(Clone, Copy, Debug, Default)]
+pub struct WallClock {
+    /// The time of day at the epoch of the endpoint's clock, once it is known.
+    epoch: Option<Duration>,
+}
+
+impl WallClock {
+    /// The time since 1970 at a time of the endpoint.
+    pub fn convert(&mut self, at: Instant) -> Duration {
+        let since_epoch = at.saturating_since(Instant::ZERO);
+        let epoch = self.epoch.get_or_insert_with(|| since_1970().saturating_sub(since_epoch));
+        *epoch + since_epoch
+    }
+}
+
+/// The seconds since 1970. A clock that is set to a time before counts as the end of time: nothing is accepted by it that
+/// expires.
+pub(crate) fn unix_time() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(u64::MAX, |since| since.as_secs())
+}
+
+/// The time of day now.
+pub(crate) fn since_1970() -> Duration {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }

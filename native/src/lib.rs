@@ -51,22 +51,15 @@
 // Only `huge_pages` has any, one call that advises the kernel.
 #![deny(unsafe_code)]
 
-mod arrival_queue;
-mod bind_error;
+mod addresses;
+mod arrivals;
 mod clock;
 #[cfg(feature = "crash-report")]
 pub mod crash_report;
 pub mod endpoint;
-mod entropy;
 pub mod game_protocol;
-mod hook_scope;
 mod huge_pages;
-mod interfaces;
-mod key_file;
-#[cfg(feature = "key-log")]
-mod key_log_file;
-mod lookup;
-mod network_emulator;
+mod keys;
 mod outgoing;
 pub mod polled;
 #[cfg(feature = "port-mapping")]
@@ -74,8 +67,6 @@ pub mod port_mapping;
 mod proxies;
 pub mod raknet;
 pub mod reconnect;
-#[cfg(target_os = "linux")]
-mod send_many;
 mod simulation;
 mod socket;
 #[cfg(feature = "sqlite")]
@@ -83,8 +74,6 @@ pub mod sqlite_log;
 #[cfg(feature = "tcp")]
 pub mod tcp;
 mod unreachable;
-mod wakers;
-mod wall_clock;
 
 /// Keys, and whom to trust: what secure connections need.
 pub use rakwire::secure;
@@ -92,13 +81,13 @@ pub use rakwire::secure;
 /// Encodings for the contents of messages: bit streams, Rabbit, aggregates, advertisements.
 pub use rakwire::codec;
 
-pub use entropy::system_random;
-pub use key_file::{
-    KeyFileError, create_key_file, create_token_key_file, read_key_file, read_token_key_file,
-};
+pub use addresses::{lookup, lookup_blocking};
+pub use clock::WallClock;
 #[cfg(feature = "key-log")]
-pub use key_log_file::KeyLogFile;
-pub use lookup::{lookup, lookup_blocking};
+pub use keys::KeyLogFile;
+pub use keys::{
+    KeyFileError, create_key_file, create_token_key_file, read_key_file, read_token_key_file, system_random,
+};
 pub use raknet::RakNet;
 #[cfg(feature = "ring")]
 pub use raknet::RingCipher;
@@ -113,7 +102,6 @@ pub use raknet::{
 pub use rakwire;
 pub use rakwire::{Chunks, Instant};
 pub use simulation::{Simulation, SimulationSyntaxError};
-pub use wall_clock::WallClock;
 
 #[cfg(doctest)]
 #[doc = include_str!("../tests/README.md")]

@@ -47,18 +47,16 @@ use std::io;
 use std::net::{SocketAddr, ToSocketAddrs, UdpSocket};
 use std::time::Duration;
 
-use rakwire::Instant;
-use rakwire::Machine;
 use rakwire::endpoint::{
     ConnectionId, ConnectionState, Event, Hook, Hooked, Peer, PeerStats, Protocol, Receipt, SendError,
 };
+use rakwire::{Instant, Machine};
 use rakwire_udp::{LONGEST_DATAGRAM, allow_fragmentation, canonical, is_too_large, route, send_datagram};
 
-use crate::bind_error::BindError;
+use crate::addresses::{BindError, own_addresses};
 use crate::clock::{Clock, unix_time};
 use crate::endpoint::{BoxedHook, Broadcast, ConnectError, Options, config_of_one};
 use crate::huge_pages;
-use crate::interfaces;
 use crate::proxies::Proxies;
 use crate::socket::bound;
 use crate::unreachable::{has_no_route, hear_errors, read_errors, receive_past_reports, send_past_reports};
@@ -202,7 +200,7 @@ impl<P: Protocol> Endpoint<P> {
         let local = socket.local_addr()?;
         let mut peer = Peer::with_capacity(options.capacity, config_of_one::<P>(options.config));
         huge_pages::advise_for_blocks(peer.block_memory());
-        P::tell_addresses(&mut peer, &interfaces::own_addresses(local));
+        P::tell_addresses(&mut peer, &own_addresses(local));
         Ok(Self {
             socket,
             local,

@@ -1,12 +1,14 @@
-//! The UDP socket, which receives and sends several datagrams per call.
+//! The UDP socket, which receives and sends several datagrams per call, and what the task of the application sends through it itself.
 
 use std::io::{self, IoSliceMut};
 use std::net::SocketAddr;
+use std::ops::Deref;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use quinn_udp::{BATCH_SIZE, RecvMeta, UdpSockRef, UdpSocketState};
+use rakwire::Instant;
 #[cfg(target_os = "linux")]
 use rakwire::wire::offline::is_mtu_probe;
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
@@ -15,12 +17,11 @@ use rakwire_udp::{ALWAYS_FITS, LONGEST_DATAGRAM, canonical, fragmenting_state, r
 use tokio::io::Interest;
 use tokio::net::{ToSocketAddrs, UdpSocket};
 
-use crate::arrival_queue::RecvBatch;
-use crate::bind_error::BindError;
+use crate::addresses::BindError;
 use crate::clock::Clock;
-use crate::outgoing::{Transmit, Transmits};
 #[cfg(target_os = "linux")]
-use crate::send_many;
+use crate::outgoing::send_many;
+use crate::outgoing::{Outgoing, Transmit, Transmits};
 use crate::unreachable::{Reported, hear_errors, read_errors, receive_past_reports, send_past_reports};
 
 /// The size of a receive buffer in bytes: the maximum of a UDP payload, and of a batch.
@@ -34,23 +35,6 @@ const FULL_PAUSE: Duration = Duration::from_millis(1);
 /// quinn-udp receives one at a time.
 const RECEIVES_BATCHES: bool = cfg!(any(target_os = "linux", target_os = "android", target_os = "freebsd"));
 
-/// Binds a UDP socket. One for all addresses of IPv6 has those of IPv4, too, on every system that can do that: RFC 3493 section
-/// 5.3 wants it so, and not all have it as their default.
-pub(crate) fn bound(address: SocketAddr) -> io::Result<std::net::UdpSocket> {
-    let socket = unbound(address)?;
-    socket.bind(&address.into())?;
-    Ok(socket.into())
-}
-
-fn unbound(address: SocketAddr) -> io::Result<socket2::Socket> {
-    let socket = socket2::Socket::new(socket2::Domain::for_address(address), socket2::Type::DGRAM, None)?;
-    if address.is_ipv6() && address.ip().is_unspecified() {
-        // OpenBSD cannot.
-        let _ = socket.set_only_v6(false);
-    }
-    Ok(socket)
-}
-
 /// A UDP socket that sends and receives in batches.
 #[derive(Debug)]
 pub(crate) struct Socket {
@@ -61,46 +45,6 @@ pub(crate) struct Socket {
     /// How many tasks wait for errors about what was sent.
     watches: Mutex<usize>,
     local: SocketAddr,
-}
-
-/// The result of a receive call: the first buffers, in which something has arrived.
-#[derive(Debug)]
-pub(crate) struct Received<'b> {
-    at: rakwire::Instant,
-    metas: &'b [RecvMeta],
-    bytes: &'b [u8],
-}
-
-impl<'b> Received<'b> {
-    /// The datagrams of each buffer, except those that are longer than [`LONGEST_DATAGRAM`].
-    pub(crate) fn batches(&self) -> impl Iterator<Item = RecvBatch<&'b [u8]>> + use<'b> {
-        let at = self.at;
-        self.buffers().filter(|(meta, bytes)| meta.stride <= LONGEST_DATAGRAM && !bytes.is_empty()).map(
-            move |(meta, bytes)| RecvBatch { at, from: canonical(meta.addr), stride: meta.stride, bytes },
-        )
-    }
-
-    /// How many datagrams were longer than that.
-    pub(crate) fn too_long(&self) -> u64 {
-        let too_long = self.buffers().filter(|(meta, _)| meta.stride > LONGEST_DATAGRAM);
-        too_long.map(|(meta, bytes)| bytes.chunks(meta.stride).count() as u64).sum()
-    }
-
-    /// Whether a call that takes many datagrams filled all buffers, so that more may have arrived.
-    pub(crate) const fn is_full(&self) -> bool {
-        RECEIVES_BATCHES && self.metas.len() == BATCH_SIZE
-    }
-
-    /// Whether nothing more had arrived at the time of the call.
-    pub(crate) const fn are_all(&self) -> bool {
-        RECEIVES_BATCHES && self.metas.len() < BATCH_SIZE
-    }
-
-    fn buffers(&self) -> impl Iterator<Item = (&'b RecvMeta, &'b [u8])> + use<'b> {
-        let of_meta =
-            |(meta, buffer): (&'b RecvMeta, &'b [u8])| (meta, buffer.get(..meta.len).unwrap_or(buffer));
-        self.metas.iter().zip(self.bytes.chunks(BUFFER)).map(of_meta)
-    }
 }
 
 impl Socket {
@@ -329,6 +273,23 @@ impl Socket {
     }
 }
 
+/// Binds a UDP socket. One for all addresses of IPv6 has those of IPv4, too, on every system that can do that: RFC 3493 section
+/// 5.3 wants it so, and not all have it as their default.
+pub(crate) fn bound(address: SocketAddr) -> io::Result<std::net::UdpSocket> {
+    let socket = unbound(address)?;
+    socket.bind(&address.into())?;
+    Ok(socket.into())
+}
+
+fn unbound(address: SocketAddr) -> io::Result<socket2::Socket> {
+    let socket = socket2::Socket::new(socket2::Domain::for_address(address), socket2::Type::DGRAM, None)?;
+    if address.is_ipv6() && address.ip().is_unspecified() {
+        // OpenBSD cannot.
+        let _ = socket.set_only_v6(false);
+    }
+    Ok(socket)
+}
+
 /// Whether an error says that the network takes no segments at all: EIO, where the interface has no offload of checksums, and
 /// EINVAL, where the kernel is older. EINVAL is also the answer to segments that are larger than the path to their receiver,
 /// which concerns no other receiver: the system fragments only datagrams that are sent one at a time.
@@ -361,6 +322,67 @@ fn leave_out_control_messages(socket: &std::net::UdpSocket) {
     let _ = SockRef::from(socket).set_recv_tclass_v6(false);
 }
 
+/// The datagrams in one receive buffer: all from one sender, and all `stride` bytes long except the last one.
+#[derive(Debug)]
+pub(crate) struct RecvBatch<B = Box<[u8]>> {
+    pub(crate) at: Instant,
+    pub(crate) from: SocketAddr,
+    pub(crate) stride: usize,
+    pub(crate) bytes: B,
+}
+
+impl<B: Deref<Target = [u8]>> RecvBatch<B> {
+    pub(crate) fn datagrams(&self) -> impl ExactSizeIterator<Item = &[u8]> {
+        self.bytes.chunks(self.stride.max(1))
+    }
+}
+
+impl RecvBatch<&[u8]> {
+    pub(crate) fn into_owned(self) -> RecvBatch {
+        RecvBatch { at: self.at, from: self.from, stride: self.stride, bytes: self.bytes.into() }
+    }
+}
+
+/// The result of a receive call: the first buffers, in which something has arrived.
+#[derive(Debug)]
+pub(crate) struct Received<'b> {
+    at: Instant,
+    metas: &'b [RecvMeta],
+    bytes: &'b [u8],
+}
+
+impl<'b> Received<'b> {
+    /// The datagrams of each buffer, except those that are longer than [`LONGEST_DATAGRAM`].
+    pub(crate) fn batches(&self) -> impl Iterator<Item = RecvBatch<&'b [u8]>> + use<'b> {
+        let at = self.at;
+        self.buffers().filter(|(meta, bytes)| meta.stride <= LONGEST_DATAGRAM && !bytes.is_empty()).map(
+            move |(meta, bytes)| RecvBatch { at, from: canonical(meta.addr), stride: meta.stride, bytes },
+        )
+    }
+
+    /// How many datagrams were longer than that.
+    pub(crate) fn too_long(&self) -> u64 {
+        let too_long = self.buffers().filter(|(meta, _)| meta.stride > LONGEST_DATAGRAM);
+        too_long.map(|(meta, bytes)| bytes.chunks(meta.stride).count() as u64).sum()
+    }
+
+    /// Whether a call that takes many datagrams filled all buffers, so that more may have arrived.
+    pub(crate) const fn is_full(&self) -> bool {
+        RECEIVES_BATCHES && self.metas.len() == BATCH_SIZE
+    }
+
+    /// Whether nothing more had arrived at the time of the call.
+    pub(crate) const fn are_all(&self) -> bool {
+        RECEIVES_BATCHES && self.metas.len() < BATCH_SIZE
+    }
+
+    fn buffers(&self) -> impl Iterator<Item = (&'b RecvMeta, &'b [u8])> + use<'b> {
+        let of_meta =
+            |(meta, buffer): (&'b RecvMeta, &'b [u8])| (meta, buffer.get(..meta.len).unwrap_or(buffer));
+        self.metas.iter().zip(self.bytes.chunks(BUFFER)).map(of_meta)
+    }
+}
+
 /// The buffers of receive calls.
 #[derive(Debug)]
 pub(crate) struct Buffers {
@@ -380,8 +402,64 @@ impl Buffers {
         state.recv(UdpSockRef::from(io), &mut slices, &mut self.metas)
     }
 
-    fn received(&self, at: rakwire::Instant, count: usize) -> Received<'_> {
+    fn received(&self, at: Instant, count: usize) -> Received<'_> {
         Received { at, metas: self.metas.get(..count).unwrap_or(&self.metas), bytes: &self.bytes }
+    }
+}
+
+/// At most so many leave at once: an acknowledgement that is due goes before the message.
+const DATAGRAMS: usize = 2;
+
+/// Has the first message after an arrival leave at once, because it may be the answer for which the other peer waits. What was
+/// due before goes first, and may leave the message to the driver. Further messages are sent by the driver, so that many leave
+/// in few calls.
+#[derive(Debug)]
+pub(crate) struct DirectSend {
+    /// The socket, from an arrival to the next message or to the next run of the driver, whichever is first. The tasks own it.
+    socket: Weak<Socket>,
+    buffer: Box<[u8]>,
+    /// The datagram in the buffer that the driver has to send.
+    unsent: Option<(SocketAddr, usize)>,
+}
+
+impl DirectSend {
+    /// For datagrams of at most `max_datagram` bytes.
+    pub(crate) fn new(max_datagram: usize) -> Self {
+        Self { socket: Weak::new(), buffer: vec![0; max_datagram].into(), unsent: None }
+    }
+
+    /// Lets the next message leave through this socket, if no datagram is left that it would overtake. The driver must have none
+    /// left either.
+    pub(crate) fn allow(&mut self, socket: &Arc<Socket>) {
+        if self.unsent.is_none() {
+            self.socket = Arc::downgrade(socket);
+        }
+    }
+
+    /// Has the next message wait for the driver.
+    pub(crate) fn forbid(&mut self) {
+        self.socket = Weak::new();
+    }
+
+    /// Sends the datagrams that `compose` writes, if the next message may leave now. What the system does not take, the driver
+    /// sends.
+    pub(crate) fn send(&mut self, mut compose: impl FnMut(&mut [u8]) -> Option<(SocketAddr, usize)>) {
+        let Some(socket) = std::mem::take(&mut self.socket).upgrade() else { return };
+        for _ in 0..DATAGRAMS {
+            let Some((to, size)) = compose(&mut self.buffer) else { return };
+            let bytes = self.buffer.get(..size).unwrap_or(&self.buffer);
+            if socket.try_send(&Transmit { to, size, count: 1, bytes }).is_err() {
+                self.unsent = Some((to, size));
+                return;
+            }
+        }
+    }
+
+    /// Gives what is unsent to the driver, which sends everything else.
+    pub(crate) fn hand_over(&mut self, outgoing: &mut Outgoing) {
+        self.forbid();
+        let Some((to, size)) = self.unsent.take() else { return };
+        outgoing.push_copy(to, self.buffer.get(..size).unwrap_or(&self.buffer));
     }
 }
 
@@ -438,5 +516,77 @@ mod tests {
         socket.io.send_to(&[1], closed).await.expect("room");
         assert_eq!(socket.unreachable().await, [closed]);
         socket.unwatch();
+    }
+
+    async fn socket() -> Arc<Socket> {
+        let socket = Socket::open("127.0.0.1:0").await.expect("a free port");
+        socket.writable().await;
+        Arc::new(socket)
+    }
+
+    /// Writes datagrams without end.
+    fn compose(to: SocketAddr) -> impl FnMut(&mut [u8]) -> Option<(SocketAddr, usize)> {
+        move |buffer| {
+            buffer[..3].copy_from_slice(&[1, 2, 3]);
+            Some((to, 3))
+        }
+    }
+
+    fn is_allowed(direct: &mut DirectSend) -> bool {
+        let mut is_allowed = false;
+        direct.send(|_| {
+            is_allowed = true;
+            None
+        });
+        is_allowed
+    }
+
+    #[tokio::test]
+    async fn a_datagram_that_the_system_refuses_is_left_to_the_driver() {
+        let nowhere = ([127, 0, 0, 1], 0).into();
+        let (mut direct, mut outgoing, socket) = (DirectSend::new(8), Outgoing::new(8), socket().await);
+        direct.allow(&socket);
+        direct.send(compose(nowhere));
+        direct.allow(&socket);
+        assert!(!is_allowed(&mut direct), "nothing overtakes it, or takes its place");
+        direct.hand_over(&mut outgoing);
+        let left = [Transmit { to: nowhere, size: 3, count: 1, bytes: &[1, 2, 3] }];
+        assert!(outgoing.transmits(1).eq(left));
+        outgoing.clear();
+        direct.hand_over(&mut outgoing);
+        assert!(outgoing.is_empty(), "it is handed over once");
+        direct.allow(&socket);
+        assert!(is_allowed(&mut direct));
+    }
+
+    #[tokio::test]
+    async fn few_datagrams_are_sent_for_an_arrival() {
+        let receiver = std::net::UdpSocket::bind("127.0.0.1:0").expect("a free port");
+        receiver.set_read_timeout(Some(Duration::from_secs(10))).expect("a timeout");
+        let to = receiver.local_addr().expect("it is bound");
+        let (mut direct, mut outgoing, socket) = (DirectSend::new(8), Outgoing::new(8), socket().await);
+        assert!(!is_allowed(&mut direct), "nothing has arrived");
+        direct.allow(&socket);
+        direct.send(compose(to));
+        for _ in 0..DATAGRAMS {
+            assert_eq!(receiver.recv(&mut [0; 8]).expect("a datagram"), 3);
+        }
+        receiver.set_nonblocking(true).expect("a socket of this system");
+        assert!(receiver.recv(&mut [0; 8]).is_err(), "the others are left to the driver");
+        assert!(!is_allowed(&mut direct), "it was used");
+        direct.allow(&socket);
+        direct.hand_over(&mut outgoing);
+        assert!(!is_allowed(&mut direct), "the driver has run");
+        assert!(outgoing.is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_socket_is_closed_by_its_tasks() {
+        let (mut direct, socket) = (DirectSend::new(8), socket().await);
+        let address = socket.local_addr();
+        direct.allow(&socket);
+        drop(socket);
+        std::net::UdpSocket::bind(address).expect("the address is free");
+        assert!(!is_allowed(&mut direct));
     }
 }

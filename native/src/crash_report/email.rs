@@ -9,9 +9,7 @@ use std::time::Duration;
 use lettre::message::{Mailbox, header::ContentType};
 use lettre::{Message, SmtpTransport, Transport};
 
-use super::CrashReports;
-use super::cut::cut;
-use super::report::MAX_EMAIL;
+use super::{CrashReports, MAX_EMAIL, cut};
 
 /// How long a server may take for each step.
 const TIMEOUT: Duration = Duration::from_secs(20);

@@ -20,32 +20,33 @@
 //! # }
 //! ```
 
-mod cut;
 #[cfg(feature = "crash-email")]
 mod email;
-mod folder;
-mod notes;
-mod report;
 
+use std::backtrace::Backtrace;
+use std::collections::VecDeque;
+use std::fmt;
+use std::fs;
+use std::io::{self, ErrorKind, Write};
 use std::panic::{self, PanicHookInfo};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::mpsc::SyncSender;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, TryLockError};
 use std::time::SystemTime;
-use std::{fmt, io};
 
-use folder::Folder;
-use notes::Notes;
-use report::Report;
+use humantime::{format_rfc3339_millis, format_rfc3339_seconds};
+use rakwire_udp::{printable, private_file};
 
 #[cfg(feature = "crash-email")]
 pub use email::{CrashEmail, CrashEmailError};
-#[cfg(feature = "crash-email")]
-pub use report::MAX_EMAIL;
 
 /// How many reports a run of a program writes.
 pub const MAX_REPORTS: u32 = 20;
+
+/// A report by email is cut at this length in bytes; the file is whole.
+#[cfg(feature = "crash-email")]
+pub const MAX_EMAIL: usize = 200_000;
 
 /// The reports of a program. A clone is another handle.
 #[derive(Clone, Debug)]
@@ -143,4 +144,145 @@ impl Shared {
     fn listen(&self, listener: SyncSender<()>) {
         *self.listener.lock().unwrap_or_else(PoisonError::into_inner) = Some(listener);
     }
+}
+
+/// In bytes: a message may contain all that a player sent.
+const LONGEST_MESSAGE: usize = 10_000;
+
+struct Report<'a> {
+    program: &'a str,
+    version: &'a str,
+    panic: &'a PanicHookInfo<'a>,
+    at: SystemTime,
+    backtrace: Backtrace,
+    notes: Vec<(SystemTime, String)>,
+}
+
+impl<'a> Report<'a> {
+    fn new(program: &'a str, version: &'a str, panic: &'a PanicHookInfo<'a>, notes: &Notes) -> Self {
+        let (at, backtrace) = (SystemTime::now(), Backtrace::force_capture());
+        Self { program, version, panic, at, backtrace, notes: notes.copy() }
+    }
+
+    const fn at(&self) -> SystemTime {
+        self.at
+    }
+}
+
+impl fmt::Display for Report<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let thread = std::thread::current();
+        writeln!(f, "program:  {} {}", self.program, self.version)?;
+        writeln!(f, "time:     {}", format_rfc3339_millis(self.at))?;
+        writeln!(f, "system:   {} {}", std::env::consts::OS, std::env::consts::ARCH)?;
+        writeln!(f, "process:  {}", std::process::id())?;
+        writeln!(f, "thread:   {}", thread.name().unwrap_or("without a name"))?;
+        match self.panic.location() {
+            Some(place) => writeln!(f, "place:    {place}")?,
+            None => writeln!(f, "place:    unknown")?,
+        }
+        // Its lines are told from those of the report by the space before them, whatever players put into it.
+        let lines = cut(message(self.panic), LONGEST_MESSAGE).lines().map(printable);
+        writeln!(f, "message:  {}", lines.collect::<Vec<_>>().join("\n          "))?;
+        writeln!(f, "\nlast notes:")?;
+        for (at, line) in &self.notes {
+            writeln!(f, "  {} {line}", format_rfc3339_seconds(*at))?;
+        }
+        writeln!(f, "\nbacktrace:\n{}", self.backtrace)
+    }
+}
+
+fn message<'a>(panic: &'a PanicHookInfo<'_>) -> &'a str {
+    let payload = panic.payload();
+    let text = payload.downcast_ref::<&str>().copied();
+    text.or_else(|| payload.downcast_ref::<String>().map(String::as_str)).unwrap_or("not a text")
+}
+
+const NOTES: usize = 64;
+const LONGEST: usize = 1_000;
+
+#[derive(Debug, Default)]
+struct Notes(Mutex<VecDeque<(SystemTime, String)>>);
+
+impl Notes {
+    /// A line stays one, whatever players put into it.
+    fn push(&self, at: SystemTime, line: &str) {
+        let line = printable(cut(line, LONGEST));
+        let mut notes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if notes.len() == NOTES {
+            notes.pop_front();
+        }
+        notes.push_back((at, line));
+    }
+
+    /// The oldest first; none if the lock is held, perhaps by the thread that panics.
+    fn copy(&self) -> Vec<(SystemTime, String)> {
+        match self.0.try_lock() {
+            Ok(notes) => notes.iter().cloned().collect(),
+            Err(TryLockError::Poisoned(notes)) => notes.into_inner().iter().cloned().collect(),
+            Err(TryLockError::WouldBlock) => Vec::new(),
+        }
+    }
+}
+
+const UNSENT: &str = ".crash.txt";
+const SENT: &str = ".sent.txt";
+
+struct Folder {
+    path: PathBuf,
+    program: String,
+}
+
+impl Folder {
+    /// Makes the folder if need be, and sees whether it takes files.
+    fn open(path: &Path, program: &str) -> io::Result<Self> {
+        let fits = |character: char| character.is_ascii_alphanumeric() || matches!(character, '-' | '_');
+        if program.is_empty() || !program.chars().all(fits) {
+            let reason = format!("the program {program:?} cannot begin a file; use letters, digits, - and _");
+            return Err(io::Error::new(ErrorKind::InvalidInput, reason));
+        }
+        fs::create_dir_all(path)?;
+        let folder = Self { path: path.to_owned(), program: program.to_owned() };
+        let probe = folder.path.join(format!("{program}-{}.probe", std::process::id()));
+        private_file::create_new(&probe)?;
+        fs::remove_file(probe)?;
+        Ok(folder)
+    }
+
+    fn write(&self, number: u32, report: &Report<'_>) -> io::Result<()> {
+        // Windows allows no colon in a name.
+        let time = format_rfc3339_seconds(report.at()).to_string().replace(':', "");
+        let name = format!("{}-{time}-{}-{number:02}{UNSENT}", self.program, std::process::id());
+        let mut file = private_file::create_new(self.path.join(name))?;
+        file.write_all(report.to_string().as_bytes())?;
+        file.sync_all()
+    }
+
+    /// By their names, which begin with the time.
+    fn unsent(&self) -> io::Result<Vec<PathBuf>> {
+        let begin = format!("{}-", self.program);
+        let mut found = Vec::new();
+        for entry in fs::read_dir(&self.path)? {
+            let name = entry?.file_name();
+            if name.to_str().is_some_and(|name| name.starts_with(&begin) && name.ends_with(UNSENT)) {
+                found.push(self.path.join(name));
+            }
+        }
+        found.sort();
+        Ok(found)
+    }
+
+    #[expect(clippy::unused_self, reason = "a report of this folder")]
+    fn mark_as_sent(&self, report: &Path) -> io::Result<()> {
+        let name =
+            report.file_name().and_then(|name| name.to_str()).and_then(|name| name.strip_suffix(UNSENT));
+        let name = name.ok_or_else(|| io::Error::new(ErrorKind::InvalidInput, "not an unsent report"))?;
+        fs::rename(report, report.with_file_name(format!("{name}{SENT}")))
+    }
+}
+
+/// The beginning of a text, of at most so many bytes.
+fn cut(text: &str, most: usize) -> &str {
+    let end = (0..=most).rev().find_map(|end| text.get(..end));
+    if text.len() <= most { text } else { end.unwrap_or("") }
 }

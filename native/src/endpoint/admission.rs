@@ -1,10 +1,13 @@
-//! Whom an endpoint lets in: what the shards of a server decide together, and what the application decides.
+//! Whom an endpoint lets in: what the shards of a server decide together, and what the application decides; those that wait to be
+//! accepted, and those that were refused.
 
 use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rakwire::endpoint::{Admission, Client, Decision, SharedAdmission};
+use rakwire::endpoint::{Admission, Client, ConnectionId, Decision, Protocol, SharedAdmission};
+
+use super::inbox::Inbox;
 
 /// Whom the shards of a server have let in.
 #[derive(Clone, Debug, Default)]
@@ -114,5 +117,116 @@ impl SharedAdmission for DeferredAdmission {
 
     fn decide(&self, client: &Client) -> Decision {
         self.deferred.ask(client)
+    }
+}
+
+/// An open connection that nobody has accepted yet.
+#[derive(Debug)]
+pub(crate) struct Unaccepted<P: Protocol> {
+    pub(crate) id: ConnectionId,
+    pub(crate) identity: P::Identity,
+    pub(crate) inbox: Arc<Inbox<P>>,
+}
+
+/// The accept queue of an endpoint.
+#[derive(Debug)]
+pub(crate) struct AcceptQueue<P: Protocol> {
+    /// False once the endpoint is closed or dropped.
+    is_open: bool,
+    limit: usize,
+    waiting: VecDeque<Unaccepted<P>>,
+    overflows: u64,
+}
+
+impl<P: Protocol> AcceptQueue<P> {
+    pub(crate) const fn new(limit: usize) -> Self {
+        Self { is_open: true, limit, waiting: VecDeque::new(), overflows: 0 }
+    }
+
+    pub(crate) const fn is_open(&self) -> bool {
+        self.is_open
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    /// Whether another connection may be pushed. Counts it if the queue is full.
+    pub(crate) fn admits(&mut self) -> bool {
+        let has_room = self.waiting.len() < self.limit;
+        self.overflows += u64::from(self.is_open && !has_room);
+        self.is_open && has_room
+    }
+
+    pub(crate) fn push(&mut self, connection: Unaccepted<P>) {
+        self.waiting.push_back(connection);
+    }
+
+    pub(crate) fn pop(&mut self) -> Option<Unaccepted<P>> {
+        self.waiting.pop_front()
+    }
+
+    /// Closes the queue and returns its connections.
+    pub(crate) fn close(&mut self) -> VecDeque<Unaccepted<P>> {
+        self.is_open = false;
+        std::mem::take(&mut self.waiting)
+    }
+
+    /// How many connections did not fit.
+    pub(crate) const fn overflows(&self) -> u64 {
+        self.overflows
+    }
+}
+
+/// The length of the queue.
+const MAX_QUEUED: usize = 64;
+
+/// Clients that a server has refused, and the application has not asked for. A full queue drops the oldest one.
+#[derive(Debug)]
+pub(crate) struct RefusedClients<C> {
+    waiting: VecDeque<C>,
+    count: u64,
+}
+
+impl<C> Default for RefusedClients<C> {
+    fn default() -> Self {
+        Self { waiting: VecDeque::new(), count: 0 }
+    }
+}
+
+impl<C> RefusedClients<C> {
+    pub(crate) fn push(&mut self, client: C) {
+        self.count = self.count.saturating_add(1);
+        if self.waiting.len() >= MAX_QUEUED {
+            self.waiting.pop_front();
+        }
+        self.waiting.push_back(client);
+    }
+
+    pub(crate) fn pop(&mut self) -> Option<C> {
+        self.waiting.pop_front()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    pub(crate) const fn count(&self) -> u64 {
+        self.count
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_newest_refused_clients_are_kept() {
+        let mut refused = RefusedClients::default();
+        for client in 0..100 {
+            refused.push(client);
+        }
+        let kept: Vec<u32> = refused.waiting.iter().copied().collect();
+        assert_eq!((kept, refused.count()), ((36..100).collect(), 100));
     }
 }

@@ -6,13 +6,12 @@ use rakwire::endpoint::{Hook, Protocol};
 use tokio::net::ToSocketAddrs;
 use tokio::runtime::Handle;
 
-use super::Endpoint;
 use super::admission::LockedAdmission;
-use super::boxed_hook::BoxedHook;
+use super::hooks::BoxedHook;
 use super::options::Options;
-use super::shards::Shards;
 use super::shared::Shared;
-use crate::bind_error::BindError;
+use super::{Endpoint, Shards};
+use crate::addresses::BindError;
 use crate::clock::Clock;
 use crate::socket::Socket;
 

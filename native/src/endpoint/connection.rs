@@ -1,15 +1,19 @@
-//! A connection, as the application sees it.
+//! A connection, as the application sees it, and how it sends.
 
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
+use rakwire::Instant;
 use rakwire::endpoint::{ConnectionId, Protocol, Receipt, SendError};
 
-use super::accept_queue::Unaccepted;
-use super::error::{ConnectError, TryRecvError};
-use super::inbox::Phase;
-use super::message::Message;
-use super::shared::{Bytes, ConnectionRef, Shared};
+use super::admission::Unaccepted;
+use super::hooks;
+use super::inbox::{Inbox, Message, Phase};
+use super::shared::Shared;
+use super::state::State;
+use super::wakes::{BlockedSenders, PendingWake, WaitId};
 
 /// An open connection with another peer.
 ///
@@ -52,14 +56,6 @@ pub struct Connection<P: Protocol> {
 }
 
 impl<P: Protocol> Connection<P> {
-    /// Waits until the connection is open.
-    pub(crate) async fn open(reference: ConnectionRef<P>) -> Result<Self, ConnectError<P::ConnectFailure>> {
-        let opened = reference.inbox.opened().await;
-        opened.map_err(|failure| failure.map_or(ConnectError::Disconnected, ConnectError::Failed))?;
-        let identity = reference.identity().ok_or(ConnectError::Disconnected)?;
-        Ok(Self { reference, identity })
-    }
-
     pub(crate) fn accepted(shared: Arc<Shared<P>>, accepted: Unaccepted<P>) -> Self {
         let Unaccepted { id, identity, inbox } = accepted;
         Self { reference: ConnectionRef::new(shared, id, inbox), identity }
@@ -323,5 +319,216 @@ impl<P: Protocol> Connection<P> {
     #[must_use]
     pub fn remote(&self) -> SocketAddr {
         self.reference.inbox.remote
+    }
+}
+
+/// Why [`Connection::try_recv`](super::Connection::try_recv) returned no message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TryRecvError {
+    /// No message has arrived that was not received yet.
+    #[error("no message is waiting")]
+    Empty,
+    /// The connection has ended and all messages have been received.
+    #[error("the connection has ended")]
+    Closed,
+}
+
+/// A reference of the application to a connection. Dropping the last one closes the connection.
+#[derive(Debug)]
+pub(crate) struct ConnectionRef<P: Protocol> {
+    pub(crate) shared: Arc<Shared<P>>,
+    pub(crate) id: ConnectionId,
+    pub(crate) inbox: Arc<Inbox<P>>,
+}
+
+impl<P: Protocol> ConnectionRef<P> {
+    pub(crate) fn new(shared: Arc<Shared<P>>, id: ConnectionId, inbox: Arc<Inbox<P>>) -> Self {
+        inbox.add_handle();
+        Self { shared, id, inbox }
+    }
+
+    /// Who the other peer is; `None` once the connection has ended.
+    pub(crate) fn identity(&self) -> Option<P::Identity> {
+        self.shared.lock().hooked.peer.connection(self.id).map(|connection| connection.identity)
+    }
+
+    /// Sends a message if there is room for it.
+    fn try_send(&self, mut message: Bytes<'_>, delivery: P::Delivery) -> Result<Option<Receipt>, SendError> {
+        self.try_send_or(&mut message, delivery, |_| {})
+    }
+
+    /// Sends a message if there is room for it; if there is none now, does `otherwise` before anything can change. The
+    /// driver is woken only if the message was taken: a refused sender waits for the driver, and the two would wake each
+    /// other for ever.
+    fn try_send_or(
+        &self,
+        message: &mut Bytes<'_>,
+        delivery: P::Delivery,
+        otherwise: impl FnOnce(&mut BlockedSenders),
+    ) -> Result<Option<Receipt>, SendError> {
+        let io = &self.shared.io;
+        let mut state = self.shared.lock();
+        if let Some(woken_at) = state.pending_wake.as_mut().and_then(PendingWake::share) {
+            let sent = message.send(&mut state, woken_at, self.id, delivery);
+            if !has_no_room(&sent) {
+                return sent;
+            }
+        }
+        let now = state.catch_up(&io.arrival_queue, &io.clock);
+        let sent = message.send(&mut state, now, self.id, delivery);
+        if has_no_room(&sent) {
+            otherwise(&mut state.dispatcher.blocked_senders);
+        }
+        if sent.is_ok() {
+            state.send_directly(now);
+            state.pending_wake = Some(PendingWake::new(now));
+        }
+        drop(state);
+        if sent.is_ok() {
+            io.wake.notify();
+        }
+        sent
+    }
+
+    /// Sends a message if there is room for it; has the task woken when there is, if there is none. `wait` is the name under
+    /// which it waits; who polls no more must [stop waiting](Self::stop_waiting).
+    pub(crate) fn poll_send(
+        &self,
+        cx: &Context<'_>,
+        wait: &mut Option<WaitId>,
+        message: &mut Bytes<'_>,
+        delivery: P::Delivery,
+    ) -> Poll<Result<Option<Receipt>, SendError>> {
+        self.stop_waiting(wait);
+        let sent = self.try_send_or(message, delivery, |senders| {
+            *wait = Some(senders.register(self.id, cx.waker()));
+        });
+        if has_no_room(&sent) { Poll::Pending } else { Poll::Ready(sent) }
+    }
+
+    /// Takes a task out of those that wait.
+    pub(crate) fn stop_waiting(&self, wait: &mut Option<WaitId>) {
+        let Some(wait) = wait.take() else { return };
+        let id = self.id;
+        if hooks::forbids(self.shared.hook) {
+            self.shared.act_on_drop(move |state, _| state.dispatcher.blocked_senders.wake_one(id, wait));
+            return;
+        }
+        let removed = self.shared.lock().dispatcher.blocked_senders.remove(id, wait);
+        // A waker may own its task, which needs the lock when it is dropped.
+        drop(removed);
+    }
+
+    /// Sends a message as soon as there is room for it.
+    fn send_when_room<'m>(&self, message: Bytes<'m>, delivery: P::Delivery) -> SendWhenRoom<'_, 'm, P> {
+        SendWhenRoom { reference: self, message, delivery, wait: None }
+    }
+}
+
+impl<P: Protocol> Clone for ConnectionRef<P> {
+    fn clone(&self) -> Self {
+        Self::new(Arc::clone(&self.shared), self.id, Arc::clone(&self.inbox))
+    }
+}
+
+impl<P: Protocol> Drop for ConnectionRef<P> {
+    fn drop(&mut self) {
+        if self.inbox.drop_handle() {
+            let id = self.id;
+            self.shared.act_on_drop(move |state, now| state.abandon(now, id));
+        }
+    }
+}
+
+/// The bytes of a message to send.
+#[derive(Debug)]
+pub(crate) enum Bytes<'m> {
+    /// They stay with the application, and are copied.
+    Lent(&'m [u8]),
+    /// They are taken out of the vector if the message is accepted.
+    HandedOver(&'m mut Vec<u8>),
+}
+
+impl Bytes<'_> {
+    fn send<P: Protocol>(
+        &mut self,
+        state: &mut State<P>,
+        now: Instant,
+        id: ConnectionId,
+        delivery: P::Delivery,
+    ) -> Result<Option<Receipt>, SendError> {
+        match self {
+            Self::Lent(bytes) => state.hooked.send(now, id, bytes, delivery),
+            Self::HandedOver(bytes) => state.hooked.send_vec(now, id, bytes, delivery),
+        }
+    }
+}
+
+const fn has_no_room(sent: &Result<Option<Receipt>, SendError>) -> bool {
+    matches!(sent, Err(SendError::QuotaExceeded | SendError::PoolExhausted))
+}
+
+/// Sends a message as soon as there is room for it. The task is woken when its connection has room, and not before.
+#[derive(Debug)]
+struct SendWhenRoom<'c, 'm, P: Protocol> {
+    reference: &'c ConnectionRef<P>,
+    message: Bytes<'m>,
+    delivery: P::Delivery,
+    /// The name under which the task waits, unless it is certain that it does not.
+    wait: Option<WaitId>,
+}
+
+impl<P: Protocol> Unpin for SendWhenRoom<'_, '_, P> {}
+
+impl<P: Protocol> Future for SendWhenRoom<'_, '_, P> {
+    type Output = Result<Option<Receipt>, SendError>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let Self { reference, message, delivery, wait } = &mut *self;
+        reference.poll_send(cx, wait, message, *delivery)
+    }
+}
+
+impl<P: Protocol> Drop for SendWhenRoom<'_, '_, P> {
+    fn drop(&mut self) {
+        self.reference.stop_waiting(&mut self.wait);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use rakwire::game_protocol::GameProtocol;
+    use rakwire::raknet::RakNet;
+
+    use super::super::hooks::BoxedHook;
+    use super::super::options::Options;
+    use super::*;
+    use crate::clock::Clock;
+
+    /// Otherwise the driver and a sender would wake each other endlessly while the peer acknowledges nothing.
+    async fn a_failed_send_does_not_wake_the_driver<P: Protocol>() {
+        let shared =
+            Arc::new(Shared::<P>::new(Options::new(P::config([7; 32])), BoxedHook::NONE, Clock::start()));
+        let remote = ([127, 0, 0, 1], 9).into();
+        let opened = shared.act(|state, now| state.connect(now, remote, &P::ConnectOptions::default()));
+        let (id, inbox) = opened.expect("room for a connection");
+        let connection = ConnectionRef::new(Arc::clone(&shared), id, inbox);
+        let wakes = || tokio::time::timeout(Duration::ZERO, shared.io.wake.notified());
+        assert!(wakes().await.is_ok(), "an attempt to connect wakes the driver");
+        let sent = connection.try_send(Bytes::Lent(&[0x86]), P::Delivery::default());
+        assert_eq!(sent, Err(SendError::NotConnected));
+        assert!(wakes().await.is_err());
+    }
+
+    #[tokio::test]
+    async fn a_failed_send_of_raknet_does_not_wake_the_driver() {
+        a_failed_send_does_not_wake_the_driver::<RakNet>().await;
+    }
+
+    #[tokio::test]
+    async fn a_failed_send_of_the_game_protocol_does_not_wake_the_driver() {
+        a_failed_send_does_not_wake_the_driver::<GameProtocol>().await;
     }
 }

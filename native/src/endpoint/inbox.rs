@@ -1,21 +1,50 @@
-//! What a connection has received for its application, and its phase.
+//! What a connection has received for its application, and its phase; and the inboxes of an endpoint, by the slots of its connections.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::pin::Pin;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 
-use rakwire::endpoint::{Outcome, Progress, Protocol, Receipt};
+use rakwire::endpoint::{ConnectionId, Outcome, Progress, Protocol, Receipt};
 
-use super::message::Message;
 use super::spans::ConnectionSpan;
-use crate::wakers::{WakerId, Wakers};
+use super::wakes::{WakerId, Wakers};
 
 /// The bytes that each message is charged in addition to its own.
 const OVERHEAD: usize = 64;
 /// For how many large messages unread progress is kept; a further one replaces the oldest.
 const MAX_PROGRESS: usize = 64;
+
+/// A received message. `D` is its delivery: in RakNet a reliability and a channel, in the Game Protocol a reliability.
+/// [`Connection`](super::Connection) has an example.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Message<D> {
+    /// The bytes; in RakNet the first one is the message id. They were copied once, out of the memory of the connection; those
+    /// of a message of RakNet with 64 KiB or more were put together here.
+    /// `Bytes::from(message)` of the crate `bytes` takes them over without another copy (feature `bytes`).
+    pub bytes: Vec<u8>,
+    /// How it was sent. RakNet's priority is not on the wire, so it is the default here.
+    pub delivery: D,
+}
+
+/// Takes the bytes over without a copy (feature `bytes`).
+///
+/// ```
+/// use bytes::Bytes;
+/// use rakwire_native::{Delivery, Message};
+///
+/// let message = Message { bytes: vec![0x86, 1, 2], delivery: Delivery::RELIABLE };
+/// let memory = message.bytes.as_ptr();
+/// let bytes = Bytes::from(message);
+/// assert_eq!((bytes.as_ptr(), &bytes[..]), (memory, &[0x86, 1, 2][..]));
+/// ```
+#[cfg(feature = "bytes")]
+impl<D> From<Message<D>> for bytes::Bytes {
+    fn from(message: Message<D>) -> Self {
+        Self::from(message.bytes)
+    }
+}
 
 /// The phase of a connection, as its application sees it.
 #[derive(Clone, Copy, Debug)]
@@ -324,9 +353,41 @@ impl<P: Protocol, F> Drop for Wait<'_, P, F> {
     }
 }
 
+/// The inboxes of the connections that the application refers to. The table reaches to the highest slot that was used: a
+/// look-up costs the same whatever their number.
+#[derive(Debug)]
+pub(crate) struct Inboxes<P: Protocol>(Vec<Option<(ConnectionId, Arc<Inbox<P>>)>>);
+
+impl<P: Protocol> Inboxes<P> {
+    pub(crate) const fn new() -> Self {
+        Self(Vec::new())
+    }
+
+    /// Keeps the inbox of a connection, in the place of an earlier connection of the same slot.
+    pub(crate) fn insert(&mut self, id: ConnectionId, inbox: Arc<Inbox<P>>) {
+        let slot = usize::from(id.slot());
+        if slot >= self.0.len() {
+            self.0.resize_with(slot + 1, || None);
+        }
+        self.0[slot] = Some((id, inbox));
+    }
+
+    pub(crate) fn get(&self, id: ConnectionId) -> Option<&Arc<Inbox<P>>> {
+        let (owner, inbox) = self.0.get(usize::from(id.slot()))?.as_ref()?;
+        (*owner == id).then_some(inbox)
+    }
+
+    pub(crate) fn remove(&mut self, id: ConnectionId) -> Option<Arc<Inbox<P>>> {
+        let place = self.0.get_mut(usize::from(id.slot()))?;
+        place.take_if(|(owner, _)| *owner == id).map(|(_, inbox)| inbox)
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use rakwire::raknet::{Direction, DisconnectReason, RakNet};
+    use rakwire::Instant;
+    use rakwire::endpoint::Capacity;
+    use rakwire::raknet::{Config, Direction, DisconnectReason, Peer, RakNet};
 
     use super::*;
 
@@ -377,5 +438,27 @@ mod tests {
             assert_eq!(inbox.recv_progress().await, Some(progress(Direction::Receiving, message, 1)));
         }
         assert_eq!(inbox.recv_progress().await, None);
+    }
+
+    #[test]
+    fn an_inbox_is_that_of_its_connection_and_of_no_later_one() {
+        let id = |number| {
+            let mut peer = Peer::with_capacity(Capacity::default(), Config::new([7; 32]));
+            peer.partition_ids(number, 2).expect("a peer without connections");
+            peer.connect(Instant::ZERO, ([127, 0, 0, 1], 1).into()).expect("a free slot")
+        };
+        let mut inboxes = Inboxes::<RakNet>::new();
+        let [first, second] = [0, 1].map(id);
+        assert_eq!(first.slot(), second.slot());
+        let inbox = || {
+            let remote = ([127, 0, 0, 1], 1).into();
+            Arc::new(Inbox::new(remote, Phase::Connecting, ConnectionSpan::default()))
+        };
+        inboxes.insert(first, inbox());
+        assert!(inboxes.get(first).is_some() && inboxes.get(second).is_none());
+        assert!(inboxes.remove(second).is_none());
+        inboxes.insert(second, inbox());
+        assert!(inboxes.get(first).is_none() && inboxes.remove(first).is_none());
+        assert!(inboxes.remove(second).is_some() && inboxes.get(second).is_none());
     }
 }

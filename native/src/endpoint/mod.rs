@@ -39,67 +39,38 @@
 //! # }
 //! ```
 
-mod accept_queue;
 mod admission;
-mod blocked_senders;
-mod boxed_hook;
 mod connection;
-mod direct_send;
 mod driver;
-mod error;
+pub(crate) mod hooks;
 mod inbox;
-mod inboxes;
-mod incoming;
-mod io;
-mod message;
-#[cfg(feature = "metrics")]
-mod meters;
-#[cfg(not(feature = "metrics"))]
-#[path = "no_meters.rs"]
-mod meters;
 mod options;
-mod pending_wake;
-mod postponed;
-mod reader;
-mod refused;
-mod requests;
-mod shards;
 mod shared;
-mod shared_hook;
-mod signal;
-#[cfg(feature = "tracing")]
-pub(crate) mod spans;
-#[cfg(not(feature = "tracing"))]
-#[path = "no_spans.rs"]
 pub(crate) mod spans;
 mod state;
 mod stats;
 mod streams;
-mod timer;
 mod unconnected;
-mod watch;
+mod wakes;
 
 use std::net::{SocketAddr, UdpSocket};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use rakwire_udp::canonical;
+use rakwire::Instant;
+use rakwire::endpoint::SendError;
 use tokio::net::ToSocketAddrs;
 
-use self::shards::Shards;
-use self::shared::ConnectionRef;
-use crate::bind_error::BindError;
+use crate::addresses::{BindError, own_addresses};
 use crate::clock::Clock;
-use crate::interfaces;
 use crate::simulation::Simulation;
 use crate::socket::Socket;
 
-pub use self::broadcast::Broadcast;
-pub use self::connection::Connection;
-pub use self::error::{ConnectError, TryAcceptError, TryRecvError};
-pub use self::incoming::Incoming;
-pub use self::message::Message;
+pub use self::accept::{Incoming, TryAcceptError};
+pub use self::connect::ConnectError;
+pub use self::connection::{Connection, TryRecvError};
+pub use self::hooks::SharedHook;
+pub use self::inbox::Message;
 pub use self::options::Options;
-pub use self::shared_hook::SharedHook;
 pub use self::stats::EndpointStats;
 pub use self::streams::{MessageSink, Messages};
 pub use self::unconnected::{Pong, Unconnected, UnconnectedKind};
@@ -109,11 +80,12 @@ pub use rakwire::endpoint::{
     Protocol, Receipt, RefuseReason, RefusedClient, Side, Verdict,
 };
 
-pub(crate) use self::boxed_hook::BoxedHook;
+pub(crate) use self::connect::Watch;
+pub(crate) use self::hooks::BoxedHook;
 pub(crate) use self::options::config_of_one;
-pub(crate) use self::shared::{Shared, retry};
+pub(crate) use self::shared::Shared;
 pub(crate) use self::state::State;
-pub(crate) use self::watch::Watch;
+pub(crate) use self::wakes::retry;
 
 /// A UDP socket with a protocol: opens and accepts connections. With RakNet it also pings servers, and exchanges messages
 /// with peers without a connection.
@@ -239,163 +211,13 @@ impl<P: Protocol> Endpoint<P> {
         simulation: Option<Simulation>,
     ) -> Self {
         let local = socket.local_addr();
-        P::tell_addresses(&mut shared.lock().hooked.peer, &interfaces::own_addresses(local));
+        P::tell_addresses(&mut shared.lock().hooked.peer, &own_addresses(local));
         shared.io.span.bound(local);
         let socket = Arc::new(socket);
         shared.io.reader().use_socket(Some(Arc::clone(&socket)));
         tokio::spawn(driver::run(Arc::clone(&shared), socket, simulation));
         let handles = Arc::new(Handles { shared: Arc::clone(&shared), local: Mutex::new(local) });
         Self { shared, handles, shards: Arc::clone(shards) }
-    }
-
-    /// Opens a connection to `address` and waits until it is open. Dropping the future cancels the attempt. If a RakNet server
-    /// names another protocol version, the attempt continues with that version.
-    ///
-    /// # Errors
-    /// [`ConnectError::Failed`] if the server refuses or does not answer, or
-    /// [nothing can be reached](Options::hears_unreachable) at its address, which is known at once. By default it takes 6.5 seconds in RakNet, or 21 after
-    /// the server named another version, and 15 in the Game Protocol until a server counts as not answering. Other errors
-    /// are immediate.
-    pub async fn connect(
-        &self,
-        address: SocketAddr,
-    ) -> Result<Connection<P>, ConnectError<P::ConnectFailure>> {
-        self.connect_with(address, &P::ConnectOptions::default()).await
-    }
-
-    /// Like [`connect`](Self::connect), with options: in RakNet a password, a fixed protocol version, and timeouts instead of
-    /// those of the configuration.
-    ///
-    /// # Errors
-    /// Those of [`connect`](Self::connect), and [`ConnectError::PasswordTooLong`].
-    ///
-    /// ```
-    /// use rakwire_native::{ConnectError, ConnectFailure, ConnectOptions, Endpoint, Options};
-    ///
-    /// # #[tokio::main]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// let mut options = Options::server(1)?;
-    /// options.config.accepted_versions = [11].into_iter().collect();
-    /// let server = Endpoint::bind("127.0.0.1:0", options).await?;
-    /// let client = Endpoint::bind("127.0.0.1:0", Options::client()?).await?;
-    /// let fixed = ConnectOptions { protocol_version: Some(6), ..Default::default() };
-    /// let failed = client.connect_with(server.local_addr(), &fixed).await;
-    /// let failure = ConnectFailure::IncompatibleProtocol { server: 11 };
-    /// assert_eq!(failed.err(), Some(ConnectError::Failed(failure)));
-    /// assert!(client.connect(server.local_addr()).await.is_ok());
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub async fn connect_with(
-        &self,
-        address: SocketAddr,
-        options: &P::ConnectOptions<'_>,
-    ) -> Result<Connection<P>, ConnectError<P::ConnectFailure>> {
-        let watch = Watch::new(&self.shared);
-        let attempt = self.begin_to_connect(address, options)?;
-        watch.during(Connection::open(attempt)).await
-    }
-
-    fn begin_to_connect(
-        &self,
-        address: SocketAddr,
-        options: &P::ConnectOptions<'_>,
-    ) -> Result<ConnectionRef<P>, ConnectError<P::ConnectFailure>> {
-        let address = canonical(address);
-        if !self.reaches(address) {
-            return Err(ConnectError::AddressFamily);
-        }
-        let (id, inbox) = self.shared.act(|state, now| {
-            if state.is_open() {
-                Ok(state.connect(now, address, options)?)
-            } else {
-                Err(ConnectError::EndpointClosed)
-            }
-        })?;
-        Ok(ConnectionRef::new(Arc::clone(&self.shared), id, inbox))
-    }
-
-    /// Waits for the next incoming connection. Returns `None` once the endpoint is closed.
-    pub async fn accept(&self) -> Option<Connection<P>> {
-        let accept = || match self.try_accept() {
-            Ok(connection) => Some(Some(connection)),
-            Err(TryAcceptError::Empty) => None,
-            Err(TryAcceptError::Closed) => Some(None),
-        };
-        retry(&self.shared.unaccepted, accept).await
-    }
-
-    /// The next incoming connection, if one is open now.
-    ///
-    /// # Errors
-    /// [`TryAcceptError::Empty`] while nobody waits to be accepted; [`TryAcceptError::Closed`] once the endpoint is closed.
-    ///
-    /// ```
-    /// use rakwire_native::endpoint::TryAcceptError;
-    /// use rakwire_native::{Endpoint, Options};
-    ///
-    /// # #[tokio::main]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// let server = Endpoint::bind("127.0.0.1:0", Options::server(8)?).await?;
-    /// assert_eq!(server.try_accept().err(), Some(TryAcceptError::Empty));
-    /// server.close().await;
-    /// assert_eq!(server.try_accept().err(), Some(TryAcceptError::Closed));
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn try_accept(&self) -> Result<Connection<P>, TryAcceptError> {
-        let mut state = self.shared.lock();
-        let accepted = state.dispatcher.accept_queue.pop();
-        let is_open = state.is_open();
-        drop(state);
-        match accepted {
-            Some(accepted) => Ok(Connection::accepted(Arc::clone(&self.shared), accepted)),
-            None if is_open => Err(TryAcceptError::Empty),
-            None => Err(TryAcceptError::Closed),
-        }
-    }
-
-    /// Waits for the next client that asks for a connection, if the endpoint [defers](Options::defer_incoming) what becomes
-    /// of them; never returns one otherwise. Returns `None` once the endpoint is closed.
-    pub async fn incoming(&self) -> Option<Incoming<P>> {
-        let next = || {
-            let state = self.shared.lock();
-            let client = state.deferred.as_ref().and_then(|deferred| deferred.pop());
-            let is_open = state.is_open();
-            drop(state);
-            let incoming = client.map(|client| Incoming::new(Arc::clone(&self.shared), client));
-            (incoming.is_some() || !is_open).then_some(incoming)
-        };
-        retry(&self.shared.incoming, next).await
-    }
-
-    /// Waits for the next client that this server refuses by its password, its identity or its connect token, and returns the
-    /// reason with it; only in RakNet. Returns `None` once the endpoint is closed. The last 64 that no task has asked for are
-    /// kept; [`EndpointStats::refused_clients`] counts all. Of a server with shards each
-    /// endpoint has its own.
-    ///
-    /// ```
-    /// use rakwire_native::endpoint::RefuseReason;
-    /// use rakwire_native::raknet::{Endpoint, Options};
-    ///
-    /// # #[tokio::main]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// let server = Endpoint::bind("127.0.0.1:0", Options::server(8)?).await?;
-    /// server.set_password(b"snow")?;
-    /// let client = Endpoint::bind("127.0.0.1:0", Options::client()?).await?;
-    /// assert!(client.connect(server.local_addr()).await.is_err());
-    /// let refused = server.refused_client().await.ok_or("the server is closed")?;
-    /// assert_eq!((refused.reason, server.stats().refused_clients), (RefuseReason::WrongPassword, 1));
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub async fn refused_client(&self) -> Option<RefusedClient<P::Identity>> {
-        let take = || {
-            let mut state = self.shared.lock();
-            let client = state.dispatcher.refused_clients.pop();
-            (client.is_some() || !state.is_open()).then_some(client)
-        };
-        retry(&self.shared.refused, take).await
     }
 
     /// Whether the socket can reach this address.
@@ -424,7 +246,7 @@ impl<P: Protocol> Endpoint<P> {
     /// ```
     #[must_use]
     pub fn interface_addrs(&self) -> Vec<SocketAddr> {
-        interfaces::own_addresses(self.local_addr())
+        own_addresses(self.local_addr())
     }
 
     /// Replaces the socket, for example after a mobile device has changed its network, or has closed the sockets of a
@@ -463,7 +285,7 @@ impl<P: Protocol> Endpoint<P> {
         }
         let socket = Socket::over(socket)?;
         let local = socket.local_addr();
-        P::tell_addresses(&mut self.shared.lock().hooked.peer, &interfaces::own_addresses(local));
+        P::tell_addresses(&mut self.shared.lock().hooked.peer, &own_addresses(local));
         *self.handles.local.lock().unwrap_or_else(PoisonError::into_inner) = local;
         self.shared.io.span.bound(local);
         self.shared.replace_socket(socket);
@@ -484,7 +306,7 @@ impl<P: Protocol> Endpoint<P> {
     /// # }
     /// ```
     #[must_use]
-    pub fn now(&self) -> rakwire::Instant {
+    pub fn now(&self) -> Instant {
         self.shared.io.clock.now()
     }
 
@@ -533,7 +355,80 @@ impl<P: Protocol> Drop for Handles<P> {
     }
 }
 
+impl<P: Protocol> Endpoint<P> {
+    /// Sends a message to every open connection of this endpoint, as [`try_send`](Connection::try_send) does: those
+    /// without room do not get it. Of a server with shards each endpoint has its own connections.
+    ///
+    /// ```
+    /// use rakwire_native::{Delivery, Endpoint, Options};
+    ///
+    /// # #[tokio::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let server = Endpoint::bind("127.0.0.1:0", Options::server(8)?).await?;
+    /// let client = Endpoint::bind("127.0.0.1:0", Options::client()?).await?;
+    /// let here = client.connect(server.local_addr()).await?;
+    /// let there = server.accept().await.ok_or("the server is closed")?;
+    /// assert_eq!(server.broadcast(b"\x90the game begins", Delivery::RELIABLE_ORDERED).sent, 1);
+    /// assert_eq!(server.broadcast_except(there.id(), b"\x90moved", Delivery::UNRELIABLE).sent, 0);
+    /// assert_eq!(here.recv().await.ok_or("the server is gone")?.bytes, b"\x90the game begins");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn broadcast(&self, message: &[u8], delivery: P::Delivery) -> Broadcast {
+        self.send_to_all(None, message, delivery)
+    }
+
+    /// As [`broadcast`](Self::broadcast), to all connections but one: whose message it was, for example.
+    pub fn broadcast_except(&self, except: ConnectionId, message: &[u8], delivery: P::Delivery) -> Broadcast {
+        self.send_to_all(Some(except), message, delivery)
+    }
+
+    fn send_to_all(&self, except: Option<ConnectionId>, message: &[u8], delivery: P::Delivery) -> Broadcast {
+        self.shared.act(|state, now| {
+            let mut refused = Vec::new();
+            let count = |id, error| refused.push((id, error));
+            let sent = state.hooked.broadcast(now, message, delivery, except, count);
+            Broadcast { sent, refused }
+        })
+    }
+}
+
+/// The connections that a message was sent to, and those that did not take it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Broadcast {
+    /// How many connections the message was sent to.
+    pub sent: usize,
+    /// The connections that did not take it, most often because they have no room ([`SendError::QuotaExceeded`]).
+    pub refused: Vec<(ConnectionId, SendError)>,
+}
+
+/// All endpoints of a server: one, or its shards.
+#[derive(Debug)]
+pub(crate) struct Shards<P: Protocol> {
+    all: Vec<Weak<Shared<P>>>,
+    /// Held while something changes at all of them, so that changes come in the same order everywhere.
+    changes: Mutex<()>,
+}
+
+impl<P: Protocol> Shards<P> {
+    pub(crate) fn of(all: &[Arc<Shared<P>>]) -> Arc<Self> {
+        Arc::new(Self { all: all.iter().map(Arc::downgrade).collect(), changes: Mutex::new(()) })
+    }
+
+    fn begin_change(&self) -> MutexGuard<'_, ()> {
+        self.changes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Does the same at each endpoint of the server, and returns what came of it at the last one: they have the same
+    /// configuration and history, so it is the same at each.
+    pub(crate) fn act<R>(&self, mut act: impl FnMut(&mut State<P>, Instant) -> R) -> Option<R> {
+        let _change = self.begin_change();
+        self.all.iter().filter_map(Weak::upgrade).map(|shared| shared.act(&mut act)).last()
+    }
+}
+
 // Behind the methods above, so that the page of `Endpoint` begins with `bind`.
-mod any_address;
+mod accept;
 mod bind_shards;
-mod broadcast;
+mod connect;

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use ipnet::IpNet;
 use rakwire::endpoint::{Capacity, Protocol};
 
-use crate::entropy::entropy;
+use crate::keys::entropy;
 use crate::simulation::Simulation;
 
 /// The options of an endpoint: the configuration of the protocol, the memory, and the sizes of the queues.

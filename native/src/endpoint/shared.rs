@@ -1,30 +1,26 @@
-//! What an endpoint, its connections and its tasks share.
+//! What an endpoint, its connections and its tasks share: the protocol with its lock, and what stands outside of the lock.
 
+use std::fmt;
 use std::net::SocketAddr;
-use std::pin::Pin;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
-use std::task::{Context, Poll, Waker};
+use std::task::Waker;
 
 use rakwire::Instant;
-use rakwire::endpoint::{ConnectionId, Protocol, Receipt, SendError};
-use tokio::sync::Notify;
+use rakwire::endpoint::Protocol;
+use tokio::sync::{Notify, watch};
 
-use super::blocked_senders::{BlockedSenders, WaitId};
-use super::boxed_hook::BoxedHook;
-use super::inbox::Inbox;
-use super::io::{Counters, Io};
+use super::hooks::{self, BoxedHook, HookId};
 use super::options::Options;
-use super::pending_wake::PendingWake;
-use super::postponed::Postponed;
 use super::spans::EndpointSpan;
 use super::state::{Next, State};
 use super::stats::EndpointStats;
-use crate::arrival_queue::RecvBatch;
+use super::wakes::Signal;
+use crate::arrivals::{ArrivalQueue, Reader};
 use crate::clock::Clock;
-use crate::hook_scope::{self, HookId};
 use crate::outgoing::Outgoing;
-use crate::socket::Socket;
+use crate::simulation::Simulation;
+use crate::socket::{RecvBatch, Socket};
 
 /// Datagrams, and calls, that are read before time passes until others may have the lock and answers leave.
 const READ_AT_ONCE: usize = 256;
@@ -34,7 +30,7 @@ const READ_AT_ONCE: usize = 256;
 pub(crate) struct Shared<P: Protocol> {
     state: Mutex<State<P>>,
     /// The hook inside of `state`.
-    hook: Option<HookId>,
+    pub(super) hook: Option<HookId>,
     /// Acts of handles that were dropped inside of a hook.
     postponed: Postponed<P>,
     pub(crate) io: Io,
@@ -75,7 +71,7 @@ impl<P: Protocol> Shared<P> {
     /// Inside of a hook that the holder of the protocol waits for.
     #[track_caller]
     pub(crate) fn lock(&self) -> MutexGuard<'_, State<P>> {
-        hook_scope::check(self.hook);
+        hooks::check(self.hook);
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -102,7 +98,7 @@ impl<P: Protocol> Shared<P> {
 
     /// Applies what a dropped handle does: a handle may be dropped inside of a hook, where the driver has to do it later.
     pub(crate) fn act_on_drop(&self, act: impl FnOnce(&mut State<P>, Instant) + Send + 'static) {
-        if hook_scope::forbids(self.hook) {
+        if hooks::forbids(self.hook) {
             self.postponed.push(Box::new(act));
             self.io.wake.notify();
         } else {
@@ -316,212 +312,166 @@ impl<P: Protocol> Shared<P> {
     }
 }
 
-/// Repeats `attempt` at each notification of `changed` until it succeeds.
-pub(crate) async fn retry<T>(changed: &Notify, mut attempt: impl FnMut() -> Option<T>) -> T {
-    loop {
-        let mut change = std::pin::pin!(changed.notified());
+/// What an endpoint and its tasks share outside of the protocol's lock.
+#[derive(Debug)]
+pub(crate) struct Io {
+    pub(crate) arrival_queue: ArrivalQueue,
+    pub(crate) clock: Clock,
+    /// Wakes the driver after a call of the application, and for what has arrived.
+    pub(crate) wake: Signal,
+    /// Whether the driver has composed datagrams that the socket has yet to take.
+    pub(crate) is_sending: AtomicBool,
+    /// Notified when the driver has nothing to send at the moment.
+    pub(crate) idle: Notify,
+    /// How many tasks wait for that.
+    flushes: AtomicUsize,
+    pub(crate) ended: watch::Sender<bool>,
+    pub(crate) counters: Counters,
+    pub(crate) span: EndpointSpan,
+    /// Reads the socket, for the task that receives and for whoever lets time pass.
+    reader: Mutex<Reader>,
+    /// The socket that the driver is to use from now on.
+    next_socket: Mutex<Option<Socket>>,
+}
+
+impl Io {
+    pub(crate) fn new(
+        arrival_queue: usize,
+        simulation: Option<Simulation>,
+        clock: Clock,
+        span: EndpointSpan,
+    ) -> Self {
+        Self {
+            arrival_queue: ArrivalQueue::new(arrival_queue, simulation),
+            clock,
+            wake: Signal::default(),
+            is_sending: AtomicBool::new(false),
+            idle: Notify::new(),
+            flushes: AtomicUsize::new(0),
+            ended: watch::Sender::new(false),
+            counters: Counters::default(),
+            span,
+            reader: Mutex::default(),
+            next_socket: Mutex::default(),
+        }
+    }
+
+    /// Keeps others from reading the socket. What was read is handled or queued before others may.
+    pub(crate) fn reader(&self) -> MutexGuard<'_, Reader> {
+        self.reader.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Has the driver use another socket.
+    fn replace_socket(&self, socket: Socket) {
+        let before = self.next_socket().replace(socket);
+        drop(before);
+        self.wake.notify();
+    }
+
+    /// The socket that the driver is to use from now on, if there is another one.
+    pub(crate) fn take_socket(&self) -> Option<Socket> {
+        self.next_socket().take()
+    }
+
+    /// Whether the driver has sent what it has composed, and is to use no other socket.
+    pub(crate) fn is_driver_done(&self) -> bool {
+        !self.is_sending.load(Ordering::Acquire) && self.next_socket().is_none()
+    }
+
+    fn next_socket(&self) -> MutexGuard<'_, Option<Socket>> {
+        self.next_socket.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether somebody waits until the driver has nothing to send.
+    fn has_flushes(&self) -> bool {
+        self.flushes.load(Ordering::SeqCst) > 0
+    }
+
+    /// Waits until the driver has sent everything that can be sent now, or has ended.
+    pub(crate) async fn flush(&self) {
+        let mut idle = std::pin::pin!(self.idle.notified());
         // Notifications after this line are not missed.
-        change.as_mut().enable();
-        if let Some(result) = attempt() {
-            return result;
-        }
-        change.await;
-    }
-}
-
-/// A reference of the application to a connection. Dropping the last one closes the connection.
-#[derive(Debug)]
-pub(crate) struct ConnectionRef<P: Protocol> {
-    pub(crate) shared: Arc<Shared<P>>,
-    pub(crate) id: ConnectionId,
-    pub(crate) inbox: Arc<Inbox<P>>,
-}
-
-impl<P: Protocol> ConnectionRef<P> {
-    pub(crate) fn new(shared: Arc<Shared<P>>, id: ConnectionId, inbox: Arc<Inbox<P>>) -> Self {
-        inbox.add_handle();
-        Self { shared, id, inbox }
-    }
-
-    /// Who the other peer is; `None` once the connection has ended.
-    pub(crate) fn identity(&self) -> Option<P::Identity> {
-        self.shared.lock().hooked.peer.connection(self.id).map(|connection| connection.identity)
-    }
-
-    /// Sends a message if there is room for it.
-    pub(crate) fn try_send(
-        &self,
-        mut message: Bytes<'_>,
-        delivery: P::Delivery,
-    ) -> Result<Option<Receipt>, SendError> {
-        self.try_send_or(&mut message, delivery, |_| {})
-    }
-
-    /// Sends a message if there is room for it; if there is none now, does `otherwise` before anything can change. The
-    /// driver is woken only if the message was taken: a refused sender waits for the driver, and the two would wake each
-    /// other for ever.
-    fn try_send_or(
-        &self,
-        message: &mut Bytes<'_>,
-        delivery: P::Delivery,
-        otherwise: impl FnOnce(&mut BlockedSenders),
-    ) -> Result<Option<Receipt>, SendError> {
-        let io = &self.shared.io;
-        let mut state = self.shared.lock();
-        if let Some(woken_at) = state.pending_wake.as_mut().and_then(PendingWake::share) {
-            let sent = message.send(&mut state, woken_at, self.id, delivery);
-            if !has_no_room(&sent) {
-                return sent;
-            }
-        }
-        let now = state.catch_up(&io.arrival_queue, &io.clock);
-        let sent = message.send(&mut state, now, self.id, delivery);
-        if has_no_room(&sent) {
-            otherwise(&mut state.dispatcher.blocked_senders);
-        }
-        if sent.is_ok() {
-            state.send_directly(now);
-            state.pending_wake = Some(PendingWake::new(now));
-        }
-        drop(state);
-        if sent.is_ok() {
-            io.wake.notify();
-        }
-        sent
-    }
-
-    /// Sends a message if there is room for it; has the task woken when there is, if there is none. `wait` is the name under
-    /// which it waits; who polls no more must [stop waiting](Self::stop_waiting).
-    pub(crate) fn poll_send(
-        &self,
-        cx: &Context<'_>,
-        wait: &mut Option<WaitId>,
-        message: &mut Bytes<'_>,
-        delivery: P::Delivery,
-    ) -> Poll<Result<Option<Receipt>, SendError>> {
-        self.stop_waiting(wait);
-        let sent = self.try_send_or(message, delivery, |senders| {
-            *wait = Some(senders.register(self.id, cx.waker()));
-        });
-        if has_no_room(&sent) { Poll::Pending } else { Poll::Ready(sent) }
-    }
-
-    /// Takes a task out of those that wait.
-    pub(crate) fn stop_waiting(&self, wait: &mut Option<WaitId>) {
-        let Some(wait) = wait.take() else { return };
-        let id = self.id;
-        if hook_scope::forbids(self.shared.hook) {
-            self.shared.act_on_drop(move |state, _| state.dispatcher.blocked_senders.wake_one(id, wait));
-            return;
-        }
-        let removed = self.shared.lock().dispatcher.blocked_senders.remove(id, wait);
-        // A waker may own its task, which needs the lock when it is dropped.
-        drop(removed);
-    }
-
-    /// Sends a message as soon as there is room for it.
-    pub(crate) fn send_when_room<'m>(
-        &self,
-        message: Bytes<'m>,
-        delivery: P::Delivery,
-    ) -> SendWhenRoom<'_, 'm, P> {
-        SendWhenRoom { reference: self, message, delivery, wait: None }
-    }
-}
-
-/// The bytes of a message to send.
-#[derive(Debug)]
-pub(crate) enum Bytes<'m> {
-    /// They stay with the application, and are copied.
-    Lent(&'m [u8]),
-    /// They are taken out of the vector if the message is accepted.
-    HandedOver(&'m mut Vec<u8>),
-}
-
-impl Bytes<'_> {
-    fn send<P: Protocol>(
-        &mut self,
-        state: &mut State<P>,
-        now: Instant,
-        id: ConnectionId,
-        delivery: P::Delivery,
-    ) -> Result<Option<Receipt>, SendError> {
-        match self {
-            Self::Lent(bytes) => state.hooked.send(now, id, bytes, delivery),
-            Self::HandedOver(bytes) => state.hooked.send_vec(now, id, bytes, delivery),
+        idle.as_mut().enable();
+        let _flush = Flush::new(&self.flushes);
+        if !*self.ended.borrow() {
+            self.wake.notify();
+            idle.await;
         }
     }
 }
 
-const fn has_no_room(sent: &Result<Option<Receipt>, SendError>) -> bool {
-    matches!(sent, Err(SendError::QuotaExceeded | SendError::PoolExhausted))
-}
-
-/// Sends a message as soon as there is room for it. The task is woken when its connection has room, and not before.
-#[derive(Debug)]
-pub(crate) struct SendWhenRoom<'c, 'm, P: Protocol> {
-    reference: &'c ConnectionRef<P>,
-    message: Bytes<'m>,
-    delivery: P::Delivery,
-    /// The name under which the task waits, unless it is certain that it does not.
-    wait: Option<WaitId>,
-}
-
-impl<P: Protocol> Unpin for SendWhenRoom<'_, '_, P> {}
-
-impl<P: Protocol> Future for SendWhenRoom<'_, '_, P> {
-    type Output = Result<Option<Receipt>, SendError>;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let Self { reference, message, delivery, wait } = &mut *self;
-        reference.poll_send(cx, wait, message, *delivery)
+impl Io {
+    /// Counts and logs a receive call that failed.
+    pub(crate) fn receive_failed(&self, error: &std::io::Error) {
+        self.span.receive_failed(self.clock.now(), error);
+        Counters::add(&self.counters.receive_failures, 1);
     }
 }
 
-impl<P: Protocol> Drop for SendWhenRoom<'_, '_, P> {
+/// A task that waits until the driver has nothing to send.
+struct Flush<'f>(&'f AtomicUsize);
+
+impl<'f> Flush<'f> {
+    fn new(count: &'f AtomicUsize) -> Self {
+        count.fetch_add(1, Ordering::SeqCst);
+        Self(count)
+    }
+}
+
+impl Drop for Flush<'_> {
     fn drop(&mut self) {
-        self.reference.stop_waiting(&mut self.wait);
+        self.0.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
-impl<P: Protocol> Clone for ConnectionRef<P> {
-    fn clone(&self) -> Self {
-        Self::new(Arc::clone(&self.shared), self.id, Arc::clone(&self.inbox))
+/// The counters of the tasks.
+#[derive(Debug, Default)]
+pub(crate) struct Counters {
+    pub(crate) too_long: AtomicU64,
+    pub(crate) send_failures: AtomicU64,
+    pub(crate) receive_failures: AtomicU64,
+}
+
+impl Counters {
+    pub(crate) fn add(counter: &AtomicU64, count: u64) {
+        counter.fetch_add(count, Ordering::Relaxed);
     }
 }
 
-impl<P: Protocol> Drop for ConnectionRef<P> {
-    fn drop(&mut self) {
-        if self.inbox.drop_handle() {
-            let id = self.id;
-            self.shared.act_on_drop(move |state, now| state.abandon(now, id));
-        }
+/// The act of one dropped handle.
+type Act<P> = Box<dyn FnOnce(&mut State<P>, Instant) + Send>;
+
+/// Acts in the order in which the handles were dropped.
+struct Postponed<P: Protocol>(Mutex<Vec<Act<P>>>);
+
+impl<P: Protocol> Default for Postponed<P> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
+
+impl<P: Protocol> fmt::Debug for Postponed<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Postponed")
+    }
+}
+
+impl<P: Protocol> Postponed<P> {
+    fn push(&self, act: Act<P>) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(act);
+    }
+
+    fn take(&self) -> Vec<Act<P>> {
+        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use rakwire::game_protocol::GameProtocol;
     use rakwire::raknet::RakNet;
 
     use super::*;
-
-    /// Otherwise the driver and a sender would wake each other endlessly while the peer acknowledges nothing.
-    async fn a_failed_send_does_not_wake_the_driver<P: Protocol>() {
-        let shared =
-            Arc::new(Shared::<P>::new(Options::new(P::config([7; 32])), BoxedHook::NONE, Clock::start()));
-        let remote = ([127, 0, 0, 1], 9).into();
-        let opened = shared.act(|state, now| state.connect(now, remote, &P::ConnectOptions::default()));
-        let (id, inbox) = opened.expect("room for a connection");
-        let connection = ConnectionRef::new(Arc::clone(&shared), id, inbox);
-        let wakes = || tokio::time::timeout(Duration::ZERO, shared.io.wake.notified());
-        assert!(wakes().await.is_ok(), "an attempt to connect wakes the driver");
-        let sent = connection.try_send(Bytes::Lent(&[0x86]), P::Delivery::default());
-        assert_eq!(sent, Err(SendError::NotConnected));
-        assert!(wakes().await.is_err());
-    }
 
     /// A machine that receives more than it can handle still sends, and its application still has the lock.
     #[tokio::test]
@@ -550,7 +500,7 @@ mod tests {
 
     #[test]
     fn time_passes_beside_a_sender_that_is_faster() {
-        let mut reader = crate::endpoint::reader::Reader::default();
+        let mut reader = Reader::default();
         let slices = (1..).find(|_| reader.time_may_pass(READ_AT_ONCE)).expect("an end");
         assert_eq!(slices, 64);
         assert!(!reader.time_may_pass(READ_AT_ONCE), "the next one has to wait as long");
@@ -653,15 +603,5 @@ mod tests {
     #[test]
     fn an_idle_endpoint_of_the_game_protocol_is_not_woken_to_be_counted() {
         an_idle_endpoint_is_not_woken_to_be_counted::<GameProtocol>();
-    }
-
-    #[tokio::test]
-    async fn a_failed_send_of_raknet_does_not_wake_the_driver() {
-        a_failed_send_does_not_wake_the_driver::<RakNet>().await;
-    }
-
-    #[tokio::test]
-    async fn a_failed_send_of_the_game_protocol_does_not_wake_the_driver() {
-        a_failed_send_does_not_wake_the_driver::<GameProtocol>().await;
     }
 }

@@ -11,26 +11,22 @@ use rakwire::endpoint::{
 };
 use rakwire::{Instant, Machine};
 
-use super::accept_queue::{AcceptQueue, Unaccepted};
-use super::admission::{Deferred, DeferredAdmission, LockedAdmission};
-use super::blocked_senders::BlockedSenders;
-use super::boxed_hook::BoxedHook;
-use super::direct_send::DirectSend;
-use super::inbox::{Inbox, Phase};
-use super::inboxes::Inboxes;
-use super::message::Message;
-use super::meters::Meters;
+use super::admission::{
+    AcceptQueue, Deferred, DeferredAdmission, LockedAdmission, RefusedClients, Unaccepted,
+};
+use super::hooks::BoxedHook;
+use super::inbox::{Inbox, Inboxes, Message, Phase};
 use super::options::{Options, config_of_one};
-use super::pending_wake::PendingWake;
-use super::refused::RefusedClients;
-use super::requests::Requests;
 use super::spans::EndpointSpan;
-use super::unconnected::{Pings, Pong, Unconnected, UnconnectedKind, UnconnectedQueue};
-use crate::arrival_queue::{ArrivalQueue, RecvBatch};
+use super::stats::Meters;
+use super::unconnected::{Pings, Pong, Requests, Unconnected, UnconnectedKind, UnconnectedQueue};
+use super::wakes::{BlockedSenders, PendingWake};
+use crate::arrivals::ArrivalQueue;
 use crate::clock::{Clock, unix_time};
 use crate::huge_pages;
 use crate::outgoing::Outgoing;
 use crate::proxies::Proxies;
+use crate::socket::{DirectSend, RecvBatch};
 
 /// The protocol, and the dispatch of its events.
 #[derive(Debug)]

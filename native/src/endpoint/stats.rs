@@ -1,6 +1,8 @@
-//! Counters of an endpoint.
+//! Counters of an endpoint, for its application and for the crate `metrics` (feature `metrics`).
 
 use rakwire::endpoint::{PeerStats, Protocol};
+
+pub(crate) use self::meters::Meters;
 
 /// The counters of an endpoint since it was bound, and its current use of memory.
 ///
@@ -57,4 +59,269 @@ pub struct EndpointStats<P: Protocol> {
     pub receive_failures: u64,
     /// Methods of the hook that panicked. The endpoint goes on, and drops what such a method was asked about.
     pub hook_panics: u64,
+}
+
+/// Counters for the crate `metrics`.
+#[cfg(feature = "metrics")]
+mod meters {
+    use std::fmt::Debug;
+    use std::time::Duration;
+
+    use metrics::{Counter, Gauge, Unit, counter, describe_counter, describe_gauge, gauge};
+    use rakwire::Instant;
+    use rakwire::endpoint::{Protocol, Side};
+
+    use super::EndpointStats;
+
+    /// The time between two updates: the driver may have a thousand turns in it.
+    const INTERVAL: Duration = Duration::from_millis(100);
+
+    const OPENED: &str = "rakwire_connections_opened_total";
+    const FAILED: &str = "rakwire_connections_failed_total";
+    const ENDED: &str = "rakwire_connections_ended_total";
+    const DROPPED: &str = "rakwire_dropped_total";
+    const QUEUE_FULL: &str = "rakwire_queue_full_total";
+
+    /// Counters that have no labels but the protocol: the name, the unit, what it counts.
+    const PLAIN: [(&str, Unit, &str); 10] = [
+        ("rakwire_datagrams_received_total", Unit::Count, "datagrams that arrived"),
+        ("rakwire_datagrams_sent_total", Unit::Count, "datagrams that were sent"),
+        (
+            "rakwire_bytes_received_total",
+            Unit::Bytes,
+            "bytes of datagrams that arrived, without IP and UDP headers",
+        ),
+        (
+            "rakwire_bytes_sent_total",
+            Unit::Bytes,
+            "bytes of datagrams that were sent, without IP and UDP headers",
+        ),
+        ("rakwire_sender_wakes_total", Unit::Count, "times that a task which waits to send was woken"),
+        ("rakwire_too_long_total", Unit::Count, "datagrams that were longer than 2,048 bytes"),
+        (
+            "rakwire_proxy_headers_refused_total",
+            Unit::Count,
+            "datagrams of trusted proxies with a header that cannot be read",
+        ),
+        ("rakwire_send_failures_total", Unit::Count, "datagrams that the system could not send"),
+        ("rakwire_receive_failures_total", Unit::Count, "receive calls that failed"),
+        ("rakwire_hook_panics_total", Unit::Count, "methods of hooks and plugins that panicked"),
+    ];
+
+    /// The queues that drop what they have no room for.
+    const QUEUES: [&str; 4] = ["arrival", "receive", "backlog", "unconnected"];
+
+    /// What an endpoint has told the recorder. Several endpoints of a protocol add to the same counters.
+    #[derive(Debug)]
+    pub(crate) struct Meters {
+        protocol: &'static str,
+        told_at: Option<Instant>,
+        plain: [Total; PLAIN.len()],
+        dropped: Vec<Total>,
+        queue_full: [Total; QUEUES.len()],
+        connections: Level,
+        blocks: Level,
+    }
+
+    impl Meters {
+        /// What the recorder of this moment gives to an endpoint of a protocol with these reasons to drop something.
+        pub(crate) fn new<R: Debug>(protocol: &'static str, reasons: &[R]) -> Self {
+            describe();
+            let dropped = reasons
+                .iter()
+                .map(|reason| Total::of(counter!(DROPPED, "protocol" => protocol, "reason" => name(reason))));
+            Self {
+                protocol,
+                told_at: None,
+                plain: PLAIN.map(|(name, ..)| Total::of(counter!(name, "protocol" => protocol))),
+                dropped: dropped.collect(),
+                queue_full: QUEUES
+                    .map(|queue| Total::of(counter!(QUEUE_FULL, "protocol" => protocol, "queue" => queue))),
+                connections: Level::of(gauge!("rakwire_connections", "protocol" => protocol)),
+                blocks: Level::of(gauge!("rakwire_blocks_used", "protocol" => protocol)),
+            }
+        }
+
+        pub(crate) fn opened(&self, side: Side) {
+            let side = match side {
+                Side::Client => "client",
+                Side::Server => "server",
+            };
+            counter!(OPENED, "protocol" => self.protocol, "side" => side).increment(1);
+        }
+
+        pub(crate) fn failed(&self, reason: &dyn Debug) {
+            counter!(FAILED, "protocol" => self.protocol, "reason" => name(reason)).increment(1);
+        }
+
+        pub(crate) fn ended(&self, reason: &dyn Debug) {
+            counter!(ENDED, "protocol" => self.protocol, "reason" => name(reason)).increment(1);
+        }
+
+        /// When to [tell](Self::tell) the recorder what has changed until now, later than `now` if it was told a moment ago. Only
+        /// a turn of the driver asks: as long as there is none, nothing changes, and nothing is told.
+        pub(crate) fn due(&self, now: Instant) -> Option<Instant> {
+            Some(self.told_at.map_or(now, |at| at + INTERVAL))
+        }
+
+        /// Tells the recorder what has changed.
+        pub(crate) fn tell<P: Protocol>(&mut self, now: Instant, stats: &EndpointStats<P>) {
+            self.told_at = Some(now);
+            let peer = &stats.peer;
+            let plain = [
+                peer.datagrams_received,
+                peer.datagrams_sent,
+                peer.bytes_received,
+                peer.bytes_sent,
+                stats.sender_wakes,
+                stats.too_long,
+                stats.proxy_headers_refused,
+                stats.send_failures,
+                stats.receive_failures,
+                stats.hook_panics,
+            ];
+            let queue_full = [
+                stats.arrival_queue_full,
+                stats.receive_queue_full,
+                stats.backlog_full,
+                stats.unconnected_queue_full,
+            ];
+            self.plain.iter_mut().zip(plain).for_each(|(total, value)| total.reach(value));
+            self.queue_full.iter_mut().zip(queue_full).for_each(|(total, value)| total.reach(value));
+            self.dropped.iter_mut().zip(peer.drops()).for_each(|(total, (_, value))| total.reach(value));
+            self.connections.set(stats.connections);
+            self.blocks.set(stats.blocks - stats.blocks_available);
+        }
+    }
+
+    impl Meters {
+        /// What the endpoint has counts no more.
+        pub(crate) fn end(&mut self) {
+            self.connections.set(0);
+            self.blocks.set(0);
+        }
+    }
+
+    impl Drop for Meters {
+        fn drop(&mut self) {
+            self.end();
+        }
+    }
+
+    /// A counter, and how much of it is told.
+    #[derive(Debug)]
+    struct Total {
+        counter: Counter,
+        told: u64,
+    }
+
+    impl Total {
+        const fn of(counter: Counter) -> Self {
+            Self { counter, told: 0 }
+        }
+
+        fn reach(&mut self, value: u64) {
+            if value > self.told {
+                self.counter.increment(value - self.told);
+                self.told = value;
+            }
+        }
+    }
+
+    /// A gauge to which others add too, and this endpoint's part of it.
+    #[derive(Debug)]
+    struct Level {
+        gauge: Gauge,
+        told: usize,
+    }
+
+    impl Level {
+        const fn of(gauge: Gauge) -> Self {
+            Self { gauge, told: 0 }
+        }
+
+        fn set(&mut self, value: usize) {
+            if value > self.told {
+                self.gauge.increment(number(value - self.told));
+            } else if value < self.told {
+                self.gauge.decrement(number(self.told - value));
+            }
+            self.told = value;
+        }
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "neither connections nor blocks reach 2^53")]
+    const fn number(value: usize) -> f64 {
+        value as f64
+    }
+
+    /// The name of a reason, without what it tells beside.
+    fn name(reason: &dyn Debug) -> String {
+        let mut name = format!("{reason:?}");
+        name.truncate(name.find(|of_name: char| !of_name.is_alphanumeric()).unwrap_or(name.len()));
+        name
+    }
+
+    fn describe() {
+        for (name, unit, text) in PLAIN {
+            describe_counter!(name, unit, text);
+        }
+        describe_counter!(OPENED, Unit::Count, "connections that opened, by the side that this program is");
+        describe_counter!(FAILED, Unit::Count, "attempts to connect that failed");
+        describe_counter!(ENDED, Unit::Count, "connections that were open and have ended");
+        describe_counter!(DROPPED, Unit::Count, "datagrams and messages that the protocol dropped");
+        describe_counter!(QUEUE_FULL, Unit::Count, "what was dropped because a queue was full");
+        describe_gauge!("rakwire_connections", Unit::Count, "connections, with those that open or close");
+        describe_gauge!("rakwire_blocks_used", Unit::Count, "blocks of memory that hold messages");
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use rakwire::raknet::{ConnectFailure, DisconnectReason, Refusal};
+
+        use super::*;
+
+        #[test]
+        fn a_reason_is_named_without_what_it_tells_beside() {
+            assert_eq!(name(&DisconnectReason::Lost), "Lost");
+            assert_eq!(name(&ConnectFailure::IncompatibleProtocol { server: 11 }), "IncompatibleProtocol");
+            assert_eq!(name(&ConnectFailure::Refused(Refusal::Banned)), "Refused");
+        }
+    }
+}
+
+/// No counters for others.
+#[cfg(not(feature = "metrics"))]
+mod meters {
+    use std::fmt::Debug;
+
+    use rakwire::Instant;
+    use rakwire::endpoint::{Protocol, Side};
+
+    use super::EndpointStats;
+
+    /// What an endpoint tells a recorder, which there is none of. It takes no memory.
+    #[derive(Debug)]
+    pub(crate) struct Meters;
+
+    impl Meters {
+        pub(crate) const fn new<R>(_: &'static str, _: &[R]) -> Self {
+            Self
+        }
+
+        pub(crate) const fn opened(&self, _: Side) {}
+
+        pub(crate) const fn failed(&self, _: &dyn Debug) {}
+
+        pub(crate) const fn ended(&self, _: &dyn Debug) {}
+
+        /// Never.
+        pub(crate) const fn due(&self, _: Instant) -> Option<Instant> {
+            None
+        }
+
+        pub(crate) const fn end(&self) {}
+
+        pub(crate) const fn tell<P: Protocol>(&self, _: Instant, _: &EndpointStats<P>) {}
+    }
 }

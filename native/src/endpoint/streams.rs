@@ -8,11 +8,9 @@ use futures_core::Stream;
 use futures_sink::Sink;
 use rakwire::endpoint::{Protocol, SendError};
 
-use super::blocked_senders::WaitId;
-use super::connection::Connection;
-use super::message::Message;
-use super::shared::Bytes;
-use crate::wakers::WakerId;
+use super::connection::{Bytes, Connection};
+use super::inbox::Message;
+use super::wakes::{WaitId, WakerId};
 
 /// The messages of a connection as a [`Stream`]; [`Connection::messages`] makes it. It ends with the connection.
 #[derive(Debug)]

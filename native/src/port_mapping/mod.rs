@@ -20,9 +20,6 @@
 //! # }
 //! ```
 
-mod error;
-mod mapped;
-mod options;
 mod router;
 
 use std::net::SocketAddr;
@@ -35,9 +32,7 @@ use tokio::time::sleep;
 
 use router::{Granted, ask};
 
-pub use error::PortMappingError;
-pub use mapped::{MappedPort, MappingProtocol};
-pub use options::PortMappingOptions;
+pub use router::{MappedPort, MappingProtocol, PortMappingError, PortMappingOptions};
 
 /// What became of the requests of a [`PortMapping`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

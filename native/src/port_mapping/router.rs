@@ -1,4 +1,4 @@
-//! What is said to a router, by the crates that speak its protocols.
+//! A router: how it is asked for a port, by the crates that speak its protocols, and what it grants.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::num::NonZeroU16;
@@ -10,10 +10,7 @@ use igd_next::aio::tokio::{Tokio, search_gateway};
 use igd_next::{AddPortError, PortMappingProtocol, SearchOptions};
 use rakwire_udp::printable;
 
-use super::error::PortMappingError;
-use super::mapped::{MappedPort, MappingProtocol};
-use super::options::PortMappingOptions;
-use crate::interfaces::own_address_towards;
+use crate::addresses::own_address_towards;
 
 /// What the list of mappings in a router's settings says of ours.
 const DESCRIPTION: &str = "rakwire";
@@ -23,6 +20,117 @@ const LONGEST_REASON: usize = 160;
 
 /// How long a search for a router by UPnP takes at most.
 const DISCOVERY_TIME: Duration = Duration::from_secs(4);
+
+/// The port at which UPnP looks for devices, and the address that all of them hear.
+const DISCOVERY: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(239, 255, 255, 250), 1_900);
+
+/// Which router is asked for a port, and how often.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct PortMappingOptions {
+    /// The router; without it the one of the system's default route.
+    pub gateway: Option<Ipv4Addr>,
+    /// Where UPnP looks for the router: by default at the address that all devices of the network hear, or with
+    /// [`gateway`](Self::gateway) at port 1900 of that router.
+    pub discovery: Option<SocketAddr>,
+    /// How long the router is asked to keep the port open: 2 hours by default. It is renewed after half the time that the
+    /// router grants.
+    pub lease: Duration,
+    /// The shortest time between two renewals, whatever the router grants: 1 minute by default.
+    pub shortest_renewal: Duration,
+    /// How long the router may take for an answer by all protocols together: 15 s by default.
+    pub timeout: Duration,
+    /// The time until a router that has opened no port is asked again: 5 minutes by default.
+    pub retry: Duration,
+}
+
+impl Default for PortMappingOptions {
+    fn default() -> Self {
+        Self {
+            gateway: None,
+            discovery: None,
+            lease: Duration::from_secs(7_200),
+            shortest_renewal: Duration::from_secs(60),
+            timeout: Duration::from_secs(15),
+            retry: Duration::from_secs(300),
+        }
+    }
+}
+
+impl PortMappingOptions {
+    fn discovery(&self) -> SocketAddr {
+        let unicast = self.gateway.map(|gateway| SocketAddrV4::new(gateway, DISCOVERY.port()));
+        self.discovery.unwrap_or_else(|| unicast.unwrap_or(DISCOVERY).into())
+    }
+
+    /// In whole seconds, and not 0, which asks for the mapping to be removed, or for one without an end.
+    fn lease_seconds(&self) -> u32 {
+        u32::try_from(self.lease.as_secs()).unwrap_or(u32::MAX).max(1)
+    }
+}
+
+/// A port of the router.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct MappedPort {
+    /// Where others send to. Behind a second router its IP address is not one of the internet.
+    pub external: SocketAddr,
+    /// By which protocol the router was asked.
+    pub protocol: MappingProtocol,
+}
+
+/// The protocols by which routers are asked, in the order in which they are tried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MappingProtocol {
+    /// RFC 6887.
+    Pcp,
+    /// RFC 6886, if the router says that it knows no PCP.
+    NatPmp,
+    /// The service `WANIPConnection` or `WANPPPConnection`.
+    Upnp,
+}
+
+impl std::fmt::Display for MappingProtocol {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(match self {
+            Self::Pcp => "PCP",
+            Self::NatPmp => "NAT-PMP",
+            Self::Upnp => "UPnP",
+        })
+    }
+}
+
+/// No port of the router leads to the socket.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum PortMappingError {
+    /// Routers translate addresses of IPv4 alone, and the socket has another one, or no port.
+    #[error(
+        "the socket is bound to {0}, which no router maps; bind it to a port of an IPv4 address, or of all of them"
+    )]
+    Local(SocketAddr),
+    /// The system names no router.
+    #[error("the address of the router is unknown: {0}; name it by PortMappingOptions::gateway")]
+    NoGateway(String),
+    /// The router did neither what PCP or NAT-PMP ask, nor what UPnP does.
+    #[error(
+        "the router maps no port: by PCP and NAT-PMP {pcp}, by UPnP {upnp}; allow one of them in its settings, or open the port there"
+    )]
+    Refused {
+        /// What became of PCP and NAT-PMP.
+        pcp: String,
+        /// What became of UPnP.
+        upnp: String,
+    },
+    /// The router took too long.
+    #[error(
+        "the router did not answer in time; allow more by PortMappingOptions::timeout, or open the port in its settings"
+    )]
+    Timeout,
+    /// The handle was closed before the router had answered.
+    #[error("the mapping is closed; start another one")]
+    Closed,
+}
 
 /// A mapping that a router has granted.
 pub(super) struct Granted {

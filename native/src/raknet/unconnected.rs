@@ -1,13 +1,223 @@
-//! Messages from and to peers without a connection.
+//! Peers without a connection: pings to one server, discovery by broadcast, and messages.
 
 use std::net::SocketAddr;
+use std::time::{Duration, Instant};
 
-use rakwire::Instant;
-use rakwire::raknet::{self, Guid, RakNet};
+use rakwire::raknet::{self, Guid, PingScope, RakNet};
 use rakwire_udp::canonical;
+use tokio::sync::{mpsc, oneshot};
 
-use super::error::OutOfBandError;
-use crate::endpoint::{Endpoint, State, Unconnected, retry};
+use crate::endpoint::{Endpoint, Pong, Shared, State, Unconnected, Watch, retry};
+
+/// The interval of broadcast pings.
+const DISCOVERY_INTERVAL: Duration = Duration::from_secs(1);
+/// The maximum number of servers that one discovery finds.
+const MAX_FOUND: usize = 1_024;
+
+/// Why a ping had no pong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum PingError {
+    /// There was no pong in time.
+    #[error("the server does not answer")]
+    NoAnswer,
+    /// The system or a router reports that nothing can be reached at the address
+    /// ([`Options::hears_unreachable`](crate::endpoint::Options::hears_unreachable)).
+    #[error("nothing listens at this address, or no route leads there")]
+    Unreachable,
+    /// Pings to eight other addresses are outstanding.
+    #[error("too many pings wait for their pongs")]
+    TooMany,
+    /// The socket has another address family.
+    #[error("an IPv4 socket cannot reach an IPv6 address")]
+    AddressFamily,
+    /// The endpoint is closed.
+    #[error("the endpoint is closed")]
+    EndpointClosed,
+}
+
+impl Endpoint<RakNet> {
+    /// Pings the server at `address` once, and waits for its pong for at most `timeout`. Up to eight addresses can be pinged
+    /// at the same time.
+    ///
+    /// # Errors
+    /// [`PingError::NoAnswer`] after `timeout`; [`PingError::Unreachable`] as soon as that is known. Other errors are immediate.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use rakwire_native::{Endpoint, Options, PingError};
+    ///
+    /// # #[tokio::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let server = Endpoint::bind("127.0.0.1:0", Options::server(8)?).await?;
+    /// server.set_advertisement(b"hello")?;
+    /// let client = Endpoint::bind("127.0.0.1:0", Options::client()?).await?;
+    /// let pong = client.ping(server.local_addr(), Duration::from_secs(60)).await?;
+    /// assert_eq!((pong.from, pong.identity), (server.local_addr(), server.guid()));
+    /// assert_eq!(pong.data, b"hello");
+    ///
+    /// let silent = std::net::UdpSocket::bind("127.0.0.1:0")?;
+    /// let pong = client.ping(silent.local_addr()?, Duration::from_millis(10)).await;
+    /// assert_eq!(pong, Err(PingError::NoAnswer));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn ping(&self, address: SocketAddr, timeout: Duration) -> Result<Pong<Guid>, PingError> {
+        let address = canonical(address);
+        if !self.reaches(address) {
+            return Err(PingError::AddressFamily);
+        }
+        let (sender, receiver) = oneshot::channel();
+        let mut pending = PendingPing { shared: &self.shared, address, receiver: Some(receiver) };
+        let watch = Watch::new(&self.shared);
+        self.shared.act(|state, now| state.ping(now, address, sender))?;
+        let Some(receiver) = &mut pending.receiver else { return Err(PingError::NoAnswer) };
+        match tokio::time::timeout(timeout, watch.during(receiver)).await {
+            Ok(Ok(pong)) => pong.ok_or(PingError::Unreachable),
+            Ok(Err(_)) => Err(PingError::EndpointClosed),
+            Err(_) => {
+                // After a pause of the process the pong may wait in the socket.
+                self.shared.receive_waiting();
+                let waiting = pending.receiver.as_mut().and_then(|receiver| receiver.try_recv().ok());
+                waiting.flatten().ok_or(PingError::NoAnswer)
+            }
+        }
+    }
+
+    /// Pings a broadcast or multicast address every second for a duration of `time`, and returns the first pong of each
+    /// server.
+    ///
+    /// # Errors
+    /// [`PingError::TooMany`], [`PingError::AddressFamily`], [`PingError::EndpointClosed`]. Without a pong the result is
+    /// empty.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use rakwire_native::{Endpoint, Options, PingScope};
+    ///
+    /// # #[tokio::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # if cfg!(not(target_os = "linux")) { return Ok(()) }
+    /// let server = Endpoint::bind("0.0.0.0:0", Options::server(8)?).await?;
+    /// let client = Endpoint::bind("0.0.0.0:0", Options::client()?).await?;
+    /// // 255.255.255.255 in a real program: this is the broadcast address of the loopback interface on Linux.
+    /// let broadcast = ([127, 255, 255, 255], server.local_addr().port()).into();
+    /// let pongs = client.discover(broadcast, PingScope::OpenConnections, Duration::from_secs(1)).await?;
+    /// assert!(pongs.iter().all(|pong| pong.identity == server.guid()));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn discover(
+        &self,
+        address: SocketAddr,
+        scope: PingScope,
+        time: Duration,
+    ) -> Result<Vec<Pong<Guid>>, PingError> {
+        let address = canonical(address);
+        if !self.reaches(address) {
+            return Err(PingError::AddressFamily);
+        }
+        let (sender, receiver) = mpsc::channel(MAX_FOUND);
+        let mut pending = PendingPing { shared: &self.shared, address, receiver: Some(receiver) };
+        let mut found: Vec<Pong<Guid>> = Vec::new();
+        let start = Instant::now();
+        let mut sent = 0;
+        self.shared.act(|state, _| state.dispatcher.pings.broadcasts.push((address, sender)));
+        while let Some(left) = time.checked_sub(start.elapsed()).filter(|left| !left.is_zero()) {
+            if start.elapsed() >= DISCOVERY_INTERVAL * sent {
+                self.shared.act(|state, now| state.send_discovery(now, address, scope))?;
+                sent += 1;
+            }
+            let until_next = (DISCOVERY_INTERVAL * sent).saturating_sub(start.elapsed());
+            let Some(receiver) = &mut pending.receiver else { break };
+            match tokio::time::timeout(left.min(until_next), receiver.recv()).await {
+                Ok(Some(pong)) if found.iter().any(|other| other.from == pong.from) => {}
+                Ok(Some(pong)) => found.push(pong),
+                Ok(None) => return Err(PingError::EndpointClosed),
+                Err(_) => {}
+            }
+        }
+        self.shared.receive_waiting();
+        while let Some(pong) = pending.receiver.as_mut().and_then(|receiver| receiver.try_recv().ok()) {
+            if found.iter().all(|other| other.from != pong.from) {
+                found.push(pong);
+            }
+        }
+        Ok(found)
+    }
+}
+
+impl State<RakNet> {
+    /// Pings the server at `to`. Tasks that ping it at the same time share one datagram.
+    fn ping(
+        &mut self,
+        now: rakwire::Instant,
+        to: SocketAddr,
+        pong: oneshot::Sender<Option<Pong<Guid>>>,
+    ) -> Result<(), PingError> {
+        self.may_ping()?;
+        if !self.dispatcher.pings.is_pinging(to) {
+            self.hooked.peer.ping(now, to).map_err(|_| PingError::TooMany)?;
+        }
+        self.dispatcher.pings.one.push((to, pong));
+        Ok(())
+    }
+
+    /// Sends a broadcast ping to `to`.
+    fn send_discovery(
+        &mut self,
+        now: rakwire::Instant,
+        to: SocketAddr,
+        scope: PingScope,
+    ) -> Result<(), PingError> {
+        self.may_ping()?;
+        self.hooked.peer.discover(now, to, scope).map_err(|_| PingError::TooMany)
+    }
+
+    fn may_ping(&mut self) -> Result<(), PingError> {
+        self.dispatcher.pings.remove_abandoned();
+        if self.is_open() { Ok(()) } else { Err(PingError::EndpointClosed) }
+    }
+
+    /// Forgets the pings to `to` if no task waits for their pongs.
+    fn forget_pings(&mut self, to: SocketAddr) {
+        self.dispatcher.pings.remove_abandoned();
+        if !self.dispatcher.pings.is_pinging(to) && !self.dispatcher.pings.is_discovering(to) {
+            self.hooked.peer.forget_ping(to);
+        }
+    }
+}
+
+/// Forgets the ping when the task that waits for the pong ends or is cancelled.
+struct PendingPing<'e, R> {
+    shared: &'e Shared<RakNet>,
+    address: SocketAddr,
+    receiver: Option<R>,
+}
+
+impl<R> Drop for PendingPing<'_, R> {
+    fn drop(&mut self) {
+        // This closes the channel, so that the ping counts as abandoned.
+        self.receiver = None;
+        let address = self.address;
+        self.shared.act_on_drop(move |state, _| state.forget_pings(address));
+    }
+}
+
+/// Why a message could not be sent to a peer without a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum OutOfBandError {
+    /// It is empty or too long.
+    #[error("such a message has 1 to 399 bytes, an advertisement 0 to 398")]
+    BadLength,
+    /// The socket has another address family.
+    #[error("an IPv4 socket cannot reach an IPv6 address")]
+    AddressFamily,
+    /// The endpoint is closed.
+    #[error("the endpoint is closed")]
+    EndpointClosed,
+}
 
 impl Endpoint<RakNet> {
     /// Sends `data`, 1 to 399 bytes, once to a peer without a connection, which ignores it unless it is configured to
@@ -68,7 +278,7 @@ impl Endpoint<RakNet> {
     async fn send_unconnected(
         &self,
         to: SocketAddr,
-        send: impl Fn(&mut State<RakNet>, Instant, SocketAddr) -> Result<(), raknet::OutOfBandError>,
+        send: impl Fn(&mut State<RakNet>, rakwire::Instant, SocketAddr) -> Result<(), raknet::OutOfBandError>,
     ) -> Result<(), OutOfBandError> {
         let to = canonical(to);
         if !self.reaches(to) {

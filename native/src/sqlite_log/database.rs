@@ -1,19 +1,41 @@
-//! The file: its tables, and the rows that are written into it.
+//! The file: its tables, the rows that are written into it, and the ready queries, which are views of the file too:
+//! `SELECT * FROM kinds`.
 
+use std::fmt::Display;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rakwire::endpoint::Direction;
 use rakwire_udp::private_file;
+use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OpenFlags, Transaction, params};
 
-use super::error::SqliteLogError;
 use super::record::{Datagram, Samples};
 
 const SCHEMA: &str = include_str!("schema.sql");
 /// Another program may hold the file so long while it reads.
 const BUSY: Duration = Duration::from_secs(5);
+
+/// A file could not be opened, read or written as a log.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("the log {} cannot be used: {reason}", .path.display())]
+pub struct SqliteLogError {
+    path: PathBuf,
+    reason: String,
+}
+
+impl SqliteLogError {
+    pub(super) fn new(path: &Path, reason: &dyn Display) -> Self {
+        Self { path: path.to_owned(), reason: reason.to_string() }
+    }
+
+    /// The file.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
 
 /// Opens a log to write, or makes it.
 pub(super) fn open(path: &Path) -> Result<Connection, SqliteLogError> {
@@ -48,7 +70,7 @@ fn prepare(path: &Path) -> io::Result<PathBuf> {
 }
 
 /// Opens a log to read.
-pub(super) fn open_to_read(path: &Path) -> rusqlite::Result<Connection> {
+fn open_to_read(path: &Path) -> rusqlite::Result<Connection> {
     let database = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
     database.busy_timeout(BUSY)?;
     Ok(database)
@@ -105,4 +127,67 @@ pub(super) fn delete_oldest(transaction: &Transaction<'_>, max_rows: u64) -> rus
         transaction.prepare_cached(statement)?.execute([kept])?;
     }
     Ok(())
+}
+
+/// A ready query.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Query {
+    /// Datagrams and bytes of every second.
+    Traffic,
+    /// What the datagrams are, the most bytes first.
+    Kinds,
+    /// The other peers: since when, how much, and the latest round trip and losses of their connections.
+    Remotes,
+}
+
+/// The answer to a [`Query`].
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Table {
+    /// The names of the columns.
+    pub columns: Vec<String>,
+    /// The values as text, empty where there is none.
+    pub rows: Vec<Vec<String>>,
+}
+
+impl Query {
+    /// The name of the view in the file.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Traffic => "traffic",
+            Self::Kinds => "kinds",
+            Self::Remotes => "remotes",
+        }
+    }
+
+    /// Asks a log, which may be written at the same time.
+    ///
+    /// # Errors
+    /// If the file cannot be read or is no log.
+    pub fn run(self, path: impl AsRef<Path>) -> Result<Table, SqliteLogError> {
+        let path = path.as_ref();
+        self.select(path).map_err(|error| SqliteLogError::new(path, &error))
+    }
+
+    fn select(self, path: &Path) -> rusqlite::Result<Table> {
+        let database = open_to_read(path)?;
+        let mut statement = database.prepare(&format!("SELECT * FROM {}", self.name()))?;
+        let columns: Vec<String> = statement.column_names().into_iter().map(str::to_owned).collect();
+        let width = columns.len();
+        let rows = statement
+            .query_map([], |row| (0..width).map(|column| row.get_ref(column).map(text)).collect())?;
+        Ok(Table { columns, rows: rows.collect::<rusqlite::Result<_>>()? })
+    }
+}
+
+fn text(value: ValueRef<'_>) -> String {
+    match value {
+        ValueRef::Null => String::new(),
+        ValueRef::Integer(number) => number.to_string(),
+        ValueRef::Real(number) => number.to_string(),
+        ValueRef::Text(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+        ValueRef::Blob(bytes) => format!("{} bytes", bytes.len()),
+    }
 }

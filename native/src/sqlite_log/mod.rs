@@ -37,10 +37,7 @@
 //! ```
 
 mod database;
-mod error;
-mod query;
 mod record;
-mod sample;
 mod writer;
 
 use std::marker::PhantomData;
@@ -52,13 +49,12 @@ use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 use rakwire::Instant;
 use rakwire::endpoint::{Direction, LogSink, Protocol};
 
-use crate::wall_clock::{WallClock, since_1970};
+use crate::clock::{WallClock, since_1970};
 use record::{Datagram, Record, Samples, describe};
 use writer::{Progress, Writer};
 
-pub use error::SqliteLogError;
-pub use query::{Query, Table};
-pub use sample::Sample;
+pub use database::{Query, SqliteLogError, Table};
+pub use record::Sample;
 
 /// What a log keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,10 +7,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rusqlite::Connection;
 
-use super::database;
-use super::error::SqliteLogError;
+use super::database::{self, SqliteLogError};
 use super::record::Record;
-use crate::wall_clock::since_1970;
+use crate::clock::since_1970;
 
 /// The records of a transaction: enough that its cost is small beside theirs.
 const BATCH: usize = 4_096;

@@ -41,30 +41,20 @@
 //! message ends nobody is told. With the feature `tls` both are encrypted by rustls (`Options::tls`,
 //! `ConnectOptions::tls`), which the original does by OpenSSL.
 
-mod broadcast;
 mod connection;
 mod endpoint;
-mod error;
 mod listener;
 mod options;
-mod places;
 mod plugins;
-mod reader;
-mod run;
-mod shared;
-mod state;
-mod stats;
 mod stream;
-mod writer;
 
-pub use self::broadcast::Broadcast;
-pub use self::connection::{Connection, Message};
-pub use self::endpoint::Endpoint;
-pub use self::error::{ConnectError, ConnectFailure, DisconnectReason};
+pub use self::connection::{Connection, ConnectionStats, DisconnectReason, Message};
+pub use self::endpoint::{Broadcast, Endpoint};
+pub use self::listener::EndpointStats;
 pub use self::options::{ConnectOptions, Framing, Options};
 pub use self::plugins::{NoMessages, PluginConnection};
-pub use self::stats::{ConnectionStats, EndpointStats};
-pub use crate::bind_error::BindError;
+pub use self::stream::{ConnectError, ConnectFailure};
+pub use crate::addresses::BindError;
 pub use crate::endpoint::{TryAcceptError, TryRecvError};
 pub use rakwire::endpoint::SendError;
 pub use rakwire::raknet::{Delivery, Receipt};

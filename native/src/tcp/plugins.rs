@@ -9,12 +9,11 @@ use rakwire::endpoint::{ConnectionId, Injected, MessageSender, Plugin, SendError
 use rakwire::raknet::{self, Delivery, Guid, RakNet, Receipt};
 use tokio::sync::Notify;
 
-use super::connection::{Connection, Message};
-use super::error::DisconnectReason;
+use super::connection::{Connection, DisconnectReason, Message};
 use super::options::Framing;
 use crate::clock::Clock;
+use crate::endpoint::hooks::{self, HookScope};
 use crate::endpoint::retry;
-use crate::hook_scope::{self, HookScope};
 
 /// The connection, as its plugin knows it.
 const ID: ConnectionId = ConnectionId::without_peer(0);
@@ -204,7 +203,7 @@ impl<T: Plugin<RakNet>> PluginConnection<T> {
     /// A plugin that has panicked goes on, since what it keeps is its own.
     #[track_caller]
     fn asked(&self) -> MutexGuard<'_, Asked<T>> {
-        hook_scope::check_with(&self.attached.asked);
+        hooks::check_with(&self.attached.asked);
         self.attached.asked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

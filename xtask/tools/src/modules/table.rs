@@ -134,24 +134,11 @@ const CORE: Crate = Crate {
 const NATIVE: Crate = Crate {
     root: "native/src/lib.rs",
     layers: &[
-        Layer::apart(&[
-            "bind_error",
-            "clock",
-            "entropy",
-            "hook_scope",
-            "huge_pages",
-            "interfaces",
-            "outgoing",
-            "simulation",
-            "unreachable",
-            "wakers",
-            "wall_clock",
-        ]),
-        Layer::apart(&["key_file", "key_log_file", "lookup", "port_mapping", "send_many"]),
+        Layer::apart(&["addresses", "clock", "huge_pages", "keys", "outgoing", "simulation", "unreachable"]),
         // For programs, whatever they do.
-        Layer::together(&["crash_report"]),
+        Layer::apart(&["crash_report", "port_mapping"]),
         // What datagrams pass between the socket and the endpoint.
-        Layer::together(&["arrival_queue", "network_emulator", "proxies", "socket"]),
+        Layer::together(&["arrivals", "proxies", "socket"]),
         // The driver, generic over the protocol.
         Layer::together(&["endpoint"]),
         Layer::apart(&["polled", "raknet", "game_protocol", "reconnect", "tcp"]),

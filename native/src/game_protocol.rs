@@ -1,16 +1,66 @@
-//! Opening a connection from a fresh port for each attempt.
+//! The Game Protocol over UDP sockets: messages in chunks, each of them reliable or unreliable.
+//!
+//! The types are aliases of those in [`endpoint`](crate::endpoint). [`connect`] opens a connection to any server, also to
+//! an original one, which ignores further attempts from the same port.
+//!
+//! ```
+//! use rakwire_native::game_protocol::{self, Endpoint, Options, Reliability};
+//!
+//! # #[tokio::main]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let server = Endpoint::bind("127.0.0.1:0", Options::server(64)?).await?;
+//! let here = game_protocol::connect(server.local_addr(), Options::client()?).await?;
+//! let there = server.accept().await.ok_or("the server is closed")?;
+//!
+//! here.send(b"hello", Reliability::Reliable).await?;
+//! let message = there.recv().await.ok_or("the client is gone")?;
+//! assert_eq!(message.bytes, b"hello");
+//!
+//! here.disconnect().await;
+//! assert!(there.recv().await.is_none());
+//! # Ok(())
+//! # }
+//! ```
 
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
 use rakwire::endpoint::Protocol;
-use rakwire::game_protocol::{ConnectFailure, GameProtocol, Redial};
 use rakwire_udp::canonical;
 
-use crate::bind_error::BindError;
-use crate::endpoint::{ConnectError, Connection, Endpoint, Options};
-use crate::entropy::entropy;
+use crate::keys::entropy;
+
+pub use rakwire::game_protocol::{
+    Capacity, Config, ConnectFailure, ConnectionId, ConnectionStats, DisconnectReason, DropReason,
+    GameProtocol, Hook, LineWriter, LogSink, PacketLogger, PcapWriter, PeerStats, Redial, Reliability,
+    ResendInterval, SendError, Verdict,
+};
+
+pub use crate::addresses::BindError;
+
+/// A UDP socket with the Game Protocol.
+pub type Endpoint = crate::endpoint::Endpoint<GameProtocol>;
+/// An open connection with another peer.
+pub type Connection = crate::endpoint::Connection<GameProtocol>;
+/// A client that asks for a connection, and has got none yet.
+pub type Incoming = crate::endpoint::Incoming<GameProtocol>;
+/// The options of an endpoint.
+pub type Options = crate::endpoint::Options<GameProtocol>;
+/// A received message.
+pub type Message = crate::endpoint::Message<Reliability>;
+/// Why a connection could not be opened.
+pub type ConnectError = crate::endpoint::ConnectError<ConnectFailure>;
+/// The counters of an endpoint.
+pub type EndpointStats = crate::endpoint::EndpointStats<GameProtocol>;
+
+impl crate::endpoint::Connection<GameProtocol> {
+    /// The smoothed round-trip time; `None` before the first measurement, and once the connection has ended.
+    #[must_use]
+    pub fn rtt(&self) -> Option<Duration> {
+        self.stats().map(|stats| stats.round_trip).filter(|rtt| !rtt.is_zero())
+    }
+}
 
 /// How often [`connect_with`] tries.
 ///
@@ -50,7 +100,7 @@ pub enum DialError {
     Bind(#[from] BindError),
     /// The connection could not be opened.
     #[error(transparent)]
-    Connect(#[from] ConnectError<ConnectFailure>),
+    Connect(#[from] ConnectError),
     /// The system gives no random bytes for another attempt.
     #[error("the system gives no random bytes: {0}")]
     Random(#[source] io::Error),
@@ -61,10 +111,7 @@ pub enum DialError {
 ///
 /// # Errors
 /// A [`DialError`]; with [`ConnectFailure::NoAnswer`] after the last attempt.
-pub async fn connect(
-    address: SocketAddr,
-    options: Options<GameProtocol>,
-) -> Result<Connection<GameProtocol>, DialError> {
+pub async fn connect(address: SocketAddr, options: Options) -> Result<Connection, DialError> {
     connect_with(address, options, Attempts::default()).await
 }
 
@@ -75,9 +122,9 @@ pub async fn connect(
 /// As [`connect`].
 pub async fn connect_with(
     address: SocketAddr,
-    mut options: Options<GameProtocol>,
+    mut options: Options,
     attempts: Attempts,
-) -> Result<Connection<GameProtocol>, DialError> {
+) -> Result<Connection, DialError> {
     let here: SocketAddr = match canonical(address) {
         SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
         SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
@@ -102,7 +149,7 @@ pub async fn connect_with(
 }
 
 /// Makes another attempt differ in its salt, and in the fate of its datagrams in a simulated network.
-fn vary(options: &mut Options<GameProtocol>) -> io::Result<()> {
+fn vary(options: &mut Options) -> io::Result<()> {
     options.config.salt_key = GameProtocol::config(entropy()?).salt_key;
     if let Some(simulation) = &mut options.simulate {
         simulation.seed = simulation.seed.wrapping_add(1);

@@ -1,6 +1,16 @@
-//! A hook or a plugin that an application can reach while its endpoint runs.
+//! The hook of an endpoint, one that an application can reach while its endpoint runs, and the hooks and shared plugins that run in
+//! this thread.
+//!
+//! A hook runs while its endpoint is locked, and [`SharedHook::with`](crate::endpoint::SharedHook::with) locks a hook that the
+//! endpoint needs. Code in either that used the endpoint would wait for itself, or for a thread that waits for it, so that
+//! the process would stop without a word. Such a use panics here instead, each time and not only when the threads meet.
 
+use std::cell::{Cell, RefCell};
+use std::fmt;
 use std::net::SocketAddr;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::ptr;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rakwire::endpoint::{
@@ -8,11 +18,126 @@ use rakwire::endpoint::{
     Side, Verdict,
 };
 use rakwire::{Chunks, Instant};
-
 use tokio::sync::Notify;
 
-use super::shared::retry;
-use crate::hook_scope::{self, HookScope};
+use super::wakes::retry;
+
+/// A hook that is chosen at run time, or none.
+///
+/// A method that panics ends neither the task that runs it nor the endpoint, whose other players would wait for ever: the panic is
+/// counted, and what the method was asked about is dropped, as a filter that cannot decide should.
+pub(crate) struct BoxedHook<P>(Option<Chosen<P>>);
+
+struct Chosen<P> {
+    id: HookId,
+    hook: Box<dyn Hook<P> + Send>,
+    panics: Cell<u64>,
+    /// The last `update` panicked. The next one is not before something else happens, so that the driver does not repeat it
+    /// without a pause.
+    is_update_faulty: bool,
+}
+
+impl<P> Chosen<P> {
+    fn call<R>(&mut self, method: impl FnOnce(&mut dyn Hook<P>) -> R) -> Option<R> {
+        let scope = HookScope::of_method(self.id);
+        let result = catch_unwind(AssertUnwindSafe(|| method(self.hook.as_mut())));
+        drop(scope);
+        match result {
+            Ok(result) => Some(result),
+            // The application has this call inside of its closure, and has to learn that it must not.
+            Err(panic) if is_inside_with() => resume_unwind(panic),
+            Err(_) => {
+                self.panics.update(|panics| panics + 1);
+                None
+            }
+        }
+    }
+
+    /// A method that changes nothing.
+    fn read<R>(&self, method: impl FnOnce(&dyn Hook<P>) -> R) -> Option<R> {
+        let _scope = HookScope::of_method(self.id);
+        let result = catch_unwind(AssertUnwindSafe(|| method(self.hook.as_ref())));
+        self.panics.update(|panics| panics + u64::from(result.is_err()));
+        result.ok()
+    }
+}
+
+impl<P: Protocol> BoxedHook<P> {
+    pub(crate) const NONE: Self = Self(None);
+
+    pub(crate) fn new(hook: impl Hook<P> + Send + 'static) -> Self {
+        let (id, hook) = (HookId::new(), Box::new(hook));
+        Self(Some(Chosen { id, hook, panics: Cell::new(0), is_update_faulty: false }))
+    }
+
+    /// The name by which a use of its endpoint inside of it is noticed.
+    pub(crate) fn id(&self) -> Option<HookId> {
+        self.0.as_ref().map(|running| running.id)
+    }
+
+    pub(crate) const fn is_none(&self) -> bool {
+        self.0.is_none()
+    }
+
+    /// Methods that panicked.
+    pub(crate) fn panics(&self) -> u64 {
+        self.0.as_ref().map_or(0, |running| running.panics.get())
+    }
+
+    fn call(&mut self, method: impl FnOnce(&mut dyn Hook<P>) -> Verdict) -> Verdict {
+        match &mut self.0 {
+            Some(running) => running.call(method).unwrap_or(Verdict::Drop),
+            None => Verdict::Pass,
+        }
+    }
+}
+
+impl<P> fmt::Debug for BoxedHook<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_some() { "BoxedHook" } else { "BoxedHook(None)" })
+    }
+}
+
+impl<P: Protocol> Hook<P> for BoxedHook<P> {
+    fn on_received(&mut self, now: Instant, from: SocketAddr, datagram: &[u8]) -> Verdict {
+        self.call(|hook| hook.on_received(now, from, datagram))
+    }
+
+    fn on_transmit(&mut self, now: Instant, to: SocketAddr, datagram: &[u8]) -> Verdict {
+        self.call(|hook| hook.on_transmit(now, to, datagram))
+    }
+
+    fn on_event(&mut self, now: Instant, event: &Event<'_, P>) -> Verdict {
+        self.call(|hook| hook.on_event(now, event))
+    }
+
+    fn inject(&mut self, of: Option<ConnectionId>, take: &mut dyn FnMut(Injected<'_, P>) -> bool) {
+        if let Some(running) = &mut self.0 {
+            // `take` runs inside of the hook, and uses no endpoint.
+            running.call(|hook| hook.inject(of, take));
+        }
+    }
+
+    fn watches_events(&self) -> bool {
+        // A hook that panics here may be a filter.
+        self.0.as_ref().is_some_and(|running| running.read(|hook| hook.watches_events()).unwrap_or(true))
+    }
+
+    fn on_send(&mut self, now: Instant, id: ConnectionId, message: &[u8], delivery: P::Delivery) -> Verdict {
+        self.call(|hook| hook.on_send(now, id, message, delivery))
+    }
+
+    fn update(&mut self, now: Instant, peer: &mut Peer<'_, P>) {
+        if let Some(running) = &mut self.0 {
+            running.is_update_faulty = running.call(|hook| hook.update(now, peer)).is_none();
+        }
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        let running = self.0.as_ref().filter(|running| !running.is_update_faulty)?;
+        running.read(|hook| hook.poll_timeout()).flatten()
+    }
+}
 
 /// A hook or a plugin that the endpoint and the application share. Clones refer to the same one.
 ///
@@ -139,7 +264,7 @@ impl<H> SharedHook<H> {
     /// A hook that panicked is used on: what it decides is no worse than before.
     #[track_caller]
     fn lock(&self) -> MutexGuard<'_, H> {
-        hook_scope::check_with(&*self.0);
+        check_with(&*self.0);
         self.0.hook.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -247,4 +372,113 @@ impl<P: Protocol, T: Plugin<P>> Plugin<P> for SharedHook<T> {
     fn poll_timeout(&self) -> Option<Instant> {
         self.seen(|hook| hook.poll_timeout())
     }
+}
+
+thread_local! {
+    /// Empty in a thread that runs no hook, so that a lock costs one look at it.
+    static RUNNING: RefCell<Vec<Running>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Names the hook of one endpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct HookId(usize);
+
+impl HookId {
+    /// Returns a name that no other hook of the process has.
+    fn new() -> Self {
+        static NEXT: AtomicUsize = AtomicUsize::new(0);
+        Self(NEXT.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
+/// Code that runs while a hook is locked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Running {
+    /// The closure of `SharedHook::with`, with the address of the lock.
+    With(usize),
+    /// A method of the hook of an endpoint, which is locked meanwhile.
+    Method(HookId),
+    /// A method of a shared hook, with the address of its lock.
+    SharedMethod(usize),
+}
+
+/// Lasts as long as the closure or the method.
+#[must_use]
+pub(crate) struct HookScope(());
+
+impl HookScope {
+    fn enter(running: Running) -> Self {
+        change(|all| all.push(running));
+        Self(())
+    }
+
+    /// Begins the closure of `SharedHook::with` on `lock`.
+    pub(crate) fn of_with<T>(lock: &T) -> Self {
+        Self::enter(Running::With(address(lock)))
+    }
+
+    /// Begins a method of the shared hook behind `lock`.
+    fn of_shared_method<T>(lock: &T) -> Self {
+        Self::enter(Running::SharedMethod(address(lock)))
+    }
+
+    /// Begins a method of the hook of an endpoint.
+    fn of_method(hook: HookId) -> Self {
+        Self::enter(Running::Method(hook))
+    }
+}
+
+impl Drop for HookScope {
+    fn drop(&mut self) {
+        change(|all| _ = all.pop());
+    }
+}
+
+fn address<T>(lock: &T) -> usize {
+    ptr::from_ref(lock).addr()
+}
+
+/// A thread that ends may drop handles after its list is gone; it runs no hook then.
+fn change(change: impl FnOnce(&mut Vec<Running>)) {
+    let _ = RUNNING.try_with(|all| change(&mut all.borrow_mut()));
+}
+
+fn is_running(is_meant: impl FnMut(&Running) -> bool) -> bool {
+    RUNNING.try_with(|all| all.borrow().iter().any(is_meant)).unwrap_or(false)
+}
+
+/// True where the lock of the endpoint with this hook must not be waited for.
+pub(crate) fn forbids(hook: Option<HookId>) -> bool {
+    is_running(|running| match running {
+        Running::With(_) => true,
+        Running::Method(of) => Some(*of) == hook,
+        // It runs inside of `Method`, or for an endpoint that needs no lock.
+        Running::SharedMethod(_) => false,
+    })
+}
+
+/// True inside the closure of a `SharedHook::with`.
+fn is_inside_with() -> bool {
+    is_running(|running| matches!(running, Running::With(_)))
+}
+
+/// Panics where the lock of the endpoint with this hook must not be waited for.
+#[track_caller]
+pub(crate) fn check(hook: Option<HookId>) {
+    assert!(
+        !forbids(hook),
+        "an endpoint or a connection is used inside `SharedHook::with` or inside a method of its own hook: it would wait for \
+         itself; use it after the closure or the method has returned"
+    );
+}
+
+/// Panics inside the closure of `SharedHook::with` on the same `lock`, and inside a method of the hook behind it.
+#[track_caller]
+pub(crate) fn check_with<T>(lock: &T) {
+    let at = address(lock);
+    assert!(
+        !is_running(|running| [Running::With(at), Running::SharedMethod(at)].contains(running)),
+        "a hook is used inside its own `SharedHook::with` or inside one of its methods: it would wait for itself; use it after \
+         the closure or the method has returned"
+    );
 }

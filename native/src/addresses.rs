@@ -1,0 +1,133 @@
+//! Addresses: of servers from text, those of this machine, and why none could be bound.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs, UdpSocket};
+
+use rakwire::split_zoned_host;
+
+/// Finds the addresses that `host:port` stands for. The host is a name or an address, which may have the name of an interface, as
+/// in `[fe80::1%eth0]:19132`; those functions of the standard library and of tokio that take text know only the number of one.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> std::io::Result<()> {
+/// assert_eq!(rakwire_native::lookup("127.0.0.1:19132").await?, ["127.0.0.1:19132".parse().unwrap()]);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// Those of the system's resolver, and for text that is no `host:port`.
+pub async fn lookup(target: &str) -> io::Result<Vec<SocketAddr>> {
+    Ok(match split_zoned_host(target) {
+        Some(host) => tokio::net::lookup_host(host).await?.collect(),
+        None => tokio::net::lookup_host(target).await?.collect(),
+    })
+}
+
+/// As [`lookup`], for programs without a runtime: the thread waits for the resolver.
+///
+/// ```
+/// assert!(rakwire_native::lookup_blocking("[::1]:19132")?[0].is_ipv6());
+/// # Ok::<(), std::io::Error>(())
+/// ```
+///
+/// # Errors
+/// As [`lookup`].
+pub fn lookup_blocking(target: &str) -> io::Result<Vec<SocketAddr>> {
+    Ok(match split_zoned_host(target) {
+        Some(host) => host.to_socket_addrs()?.collect(),
+        None => target.to_socket_addrs()?.collect(),
+    })
+}
+
+/// Why an endpoint could not be bound.
+///
+/// ```
+/// use rakwire_native::{BindError, Endpoint, Options};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let first = Endpoint::bind("127.0.0.1:0", Options::client()?).await?;
+/// let second = Endpoint::bind(first.local_addr(), Options::client()?).await;
+/// assert!(matches!(second, Err(BindError::Socket { .. })));
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BindError {
+    /// The host name could not be resolved.
+    #[error("the name cannot be resolved: {0}")]
+    Resolve(#[source] io::Error),
+    /// The host name has no address.
+    #[error("the name has no address")]
+    NoAddress,
+    /// The system could not bind the socket, for example because the port is in use.
+    #[error("cannot listen on {address}: {source}")]
+    Socket {
+        /// The address.
+        address: SocketAddr,
+        /// The error of the system.
+        source: io::Error,
+    },
+}
+
+/// Addresses that belong to nobody (RFC 5737, RFC 3849): what the system would send to them leaves by its usual
+/// interface.
+const ELSEWHERE: [IpAddr; 2] =
+    [IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)), IpAddr::V6(Ipv6Addr::new(0x2001, 0xDB8, 0, 0, 0, 0, 0, 1))];
+
+/// Where others in the same network reach a socket that is bound to `local`.
+pub(crate) fn own_addresses(local: SocketAddr) -> Vec<SocketAddr> {
+    if !local.ip().is_unspecified() {
+        return vec![local];
+    }
+    // A socket for IPv6 hears IPv4 too.
+    let families = ELSEWHERE.into_iter().filter(|elsewhere| elsewhere.is_ipv4() || local.is_ipv6());
+    families.filter_map(own_address_towards).map(|source| SocketAddr::new(source, local.port())).collect()
+}
+
+/// The address from which the system would send to another one; nothing is sent.
+pub(crate) fn own_address_towards(elsewhere: IpAddr) -> Option<IpAddr> {
+    let unspecified: IpAddr = match elsewhere {
+        IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+        IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+    };
+    let socket = UdpSocket::bind((unspecified, 0)).ok()?;
+    socket.connect((elsewhere, 9)).ok()?;
+    socket.local_addr().ok().map(|address| address.ip())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The loopback interface is the first one everywhere.
+    #[cfg(target_os = "linux")]
+    #[tokio::test]
+    async fn an_interface_may_be_named() {
+        for target in ["[fe80::1%lo]:19132", "[fe80::1%1]:19132"] {
+            let expected: SocketAddr = "[fe80::1%1]:19132".parse().expect("a literal address");
+            assert_eq!(lookup(target).await.expect("an address")[0], expected);
+            assert_eq!(lookup_blocking(target).expect("an address")[0], expected);
+        }
+        assert!(lookup("[fe80::1%nothing0]:19132").await.is_err());
+        assert!(lookup_blocking("[fe80::1%nothing0]:19132").is_err());
+    }
+
+    #[test]
+    fn a_bound_address_is_the_only_one() {
+        let bound = SocketAddr::from(([127, 0, 0, 1], 19_132));
+        assert_eq!(own_addresses(bound), [bound]);
+    }
+
+    #[test]
+    fn all_addresses_stand_for_those_that_others_reach() {
+        let all = own_addresses((Ipv4Addr::UNSPECIFIED, 19_132).into());
+        assert!(
+            all.len() <= 1 && all.iter().all(|own| own.port() == 19_132 && !own.ip().is_unspecified()),
+            "{all:?}"
+        );
+    }
+}

@@ -1,0 +1,265 @@
+//! How connections are opened: to one address, or to a server that has several, and why that fails. An attempt, and a ping, ends when
+//! the network reports that nothing can be reached at its address.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use rakwire::endpoint::{self, Protocol};
+use rakwire_udp::canonical;
+
+use super::Endpoint;
+use super::connection::{Connection, ConnectionRef};
+use super::shared::Shared;
+use crate::socket::Socket;
+
+impl<P: Protocol> Endpoint<P> {
+    /// Opens a connection to `address` and waits until it is open. Dropping the future cancels the attempt. If a RakNet server
+    /// names another protocol version, the attempt continues with that version.
+    ///
+    /// # Errors
+    /// [`ConnectError::Failed`] if the server refuses or does not answer, or
+    /// [nothing can be reached](super::Options::hears_unreachable) at its address, which is known at once. By default it takes 6.5 seconds in RakNet, or 21 after
+    /// the server named another version, and 15 in the Game Protocol until a server counts as not answering. Other errors
+    /// are immediate.
+    pub async fn connect(
+        &self,
+        address: SocketAddr,
+    ) -> Result<Connection<P>, ConnectError<P::ConnectFailure>> {
+        self.connect_with(address, &P::ConnectOptions::default()).await
+    }
+
+    /// Like [`connect`](Self::connect), with options: in RakNet a password, a fixed protocol version, and timeouts instead of
+    /// those of the configuration.
+    ///
+    /// # Errors
+    /// Those of [`connect`](Self::connect), and [`ConnectError::PasswordTooLong`].
+    ///
+    /// ```
+    /// use rakwire_native::{ConnectError, ConnectFailure, ConnectOptions, Endpoint, Options};
+    ///
+    /// # #[tokio::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let mut options = Options::server(1)?;
+    /// options.config.accepted_versions = [11].into_iter().collect();
+    /// let server = Endpoint::bind("127.0.0.1:0", options).await?;
+    /// let client = Endpoint::bind("127.0.0.1:0", Options::client()?).await?;
+    /// let fixed = ConnectOptions { protocol_version: Some(6), ..Default::default() };
+    /// let failed = client.connect_with(server.local_addr(), &fixed).await;
+    /// let failure = ConnectFailure::IncompatibleProtocol { server: 11 };
+    /// assert_eq!(failed.err(), Some(ConnectError::Failed(failure)));
+    /// assert!(client.connect(server.local_addr()).await.is_ok());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn connect_with(
+        &self,
+        address: SocketAddr,
+        options: &P::ConnectOptions<'_>,
+    ) -> Result<Connection<P>, ConnectError<P::ConnectFailure>> {
+        let watch = Watch::new(&self.shared);
+        let attempt = self.begin_to_connect(address, options)?;
+        watch.during(Connection::open(attempt)).await
+    }
+
+    fn begin_to_connect(
+        &self,
+        address: SocketAddr,
+        options: &P::ConnectOptions<'_>,
+    ) -> Result<ConnectionRef<P>, ConnectError<P::ConnectFailure>> {
+        let address = canonical(address);
+        if !self.reaches(address) {
+            return Err(ConnectError::AddressFamily);
+        }
+        let (id, inbox) = self.shared.act(|state, now| {
+            if state.is_open() {
+                Ok(state.connect(now, address, options)?)
+            } else {
+                Err(ConnectError::EndpointClosed)
+            }
+        })?;
+        Ok(ConnectionRef::new(Arc::clone(&self.shared), id, inbox))
+    }
+
+    /// Opens a connection to the first of these addresses at which a server answers, and waits until it is open: those of a name,
+    /// as [`lookup`](crate::lookup) finds them. The next address is tried when an attempt has had no answer, which is at once if
+    /// [nothing can be reached](super::Options::hears_unreachable) there or the socket has another address family, and otherwise
+    /// after the timeouts of [`connect`](Self::connect). A server that refuses has answered.
+    ///
+    /// A socket of this machine reaches IPv4 and IPv6 if it is bound to `[::]:0`.
+    ///
+    /// # Errors
+    /// Those of [`connect_with`](Self::connect_with), for the last address that was tried; [`ConnectError::UnassignedAddress`]
+    /// without addresses.
+    ///
+    /// ```
+    /// use rakwire_native::{ConnectOptions, Endpoint, Options, lookup};
+    ///
+    /// # #[tokio::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let server = Endpoint::bind("127.0.0.1:0", Options::server(8)?).await?;
+    /// let client = Endpoint::bind("127.0.0.1:0", Options::client()?).await?;
+    /// let addresses = lookup(&format!("localhost:{}", server.local_addr().port())).await?;
+    /// let connection = client.connect_any(&addresses, &ConnectOptions::default()).await?;
+    /// assert_eq!(connection.remote(), server.local_addr());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn connect_any(
+        &self,
+        addresses: &[SocketAddr],
+        options: &P::ConnectOptions<'_>,
+    ) -> Result<Connection<P>, ConnectError<P::ConnectFailure>> {
+        let mut failed = ConnectError::UnassignedAddress;
+        for address in addresses {
+            match self.connect_with(*address, options).await {
+                Err(error) if was_unanswered::<P>(&error) => failed = error,
+                result => return result,
+            }
+        }
+        Err(failed)
+    }
+}
+
+/// Whether no server answered at the address of an attempt, so that one may at another address.
+fn was_unanswered<P: Protocol>(error: &ConnectError<P::ConnectFailure>) -> bool {
+    match error {
+        ConnectError::AddressFamily => true,
+        ConnectError::Failed(failure) => P::was_unanswered(failure),
+        ConnectError::AlreadyConnected
+        | ConnectError::Full
+        | ConnectError::UnassignedAddress
+        | ConnectError::InvalidMtu
+        | ConnectError::PasswordTooLong
+        | ConnectError::NoSecurity
+        | ConnectError::IdentityWithoutTrust
+        | ConnectError::InvalidIdentityData
+        | ConnectError::EndpointClosed
+        | ConnectError::Disconnected => false,
+    }
+}
+
+impl<P: Protocol> Connection<P> {
+    /// Waits until the connection is open.
+    async fn open(reference: ConnectionRef<P>) -> Result<Self, ConnectError<P::ConnectFailure>> {
+        let opened = reference.inbox.opened().await;
+        opened.map_err(|failure| failure.map_or(ConnectError::Disconnected, ConnectError::Failed))?;
+        let identity = reference.identity().ok_or(ConnectError::Disconnected)?;
+        Ok(Self { reference, identity })
+    }
+}
+
+/// Why a connection could not be opened. `F` is the protocol's reason for a failed attempt.
+///
+/// ```
+/// use rakwire_native::raknet::{ConnectError, ConnectFailure, Endpoint, Options, Refusal};
+///
+/// # #[tokio::main]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let server = Endpoint::bind("127.0.0.1:0", Options::server(1)?).await?;
+/// let client = Endpoint::bind("127.0.0.1:0", Options::client()?).await?;
+/// let connection = client.connect(server.local_addr()).await?;
+/// let second = client.connect(server.local_addr()).await;
+/// assert_eq!(second.err(), Some(ConnectError::AlreadyConnected));
+///
+/// let other = Endpoint::bind("127.0.0.1:0", Options::client()?).await?;
+/// let full = ConnectFailure::Refused(Refusal::NoFreeIncomingConnections);
+/// assert_eq!(other.connect(server.local_addr()).await.err(), Some(ConnectError::Failed(full)));
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConnectError<F> {
+    /// This endpoint already has a connection with the address.
+    #[error("a connection with this address exists already")]
+    AlreadyConnected,
+    /// The endpoint has the maximum number of connections.
+    #[error("every connection slot is taken")]
+    Full,
+    /// The socket has another address family.
+    #[error("an IPv4 socket cannot reach an IPv6 address")]
+    AddressFamily,
+    /// The address is that of nobody: its port or its IP address is zero.
+    #[error("an address to connect to has a port and an IP address other than zero")]
+    UnassignedAddress,
+    /// RakNet: the largest MTU of the configuration is not one of 576 to 1492 bytes.
+    #[error("the largest MTU must be 576 to 1492 bytes")]
+    InvalidMtu,
+    /// RakNet: the password is longer than 255 bytes.
+    #[error("a password has at most 255 bytes")]
+    PasswordTooLong,
+    /// RakNet: a secure connection is wanted, and the options of the endpoint have no security.
+    #[error("a secure connection needs an endpoint with security")]
+    NoSecurity,
+    /// RakNet: the client has an identity, which only a secure connection shows, and is not told which server to trust.
+    #[error("an identity is for secure connections: say which server to trust, or leave it out")]
+    IdentityWithoutTrust,
+    /// RakNet: the data of an identity is longer than 95 bytes, or there is no identity to send it with.
+    #[error("the data of an identity has at most 95 bytes, and needs an identity")]
+    InvalidIdentityData,
+    /// The endpoint is closed.
+    #[error("the endpoint is closed")]
+    EndpointClosed,
+    /// The server closed the connection as soon as it was open. A full server of the Game Protocol does that.
+    #[error("the server ended the connection at once; it may be full")]
+    Disconnected,
+    /// The attempt failed.
+    #[error(transparent)]
+    Failed(F),
+}
+
+impl<F> From<endpoint::ConnectError> for ConnectError<F> {
+    fn from(error: endpoint::ConnectError) -> Self {
+        match error {
+            endpoint::ConnectError::AlreadyConnected => Self::AlreadyConnected,
+            endpoint::ConnectError::UnassignedAddress => Self::UnassignedAddress,
+            endpoint::ConnectError::InvalidMtu => Self::InvalidMtu,
+            endpoint::ConnectError::PasswordTooLong => Self::PasswordTooLong,
+            endpoint::ConnectError::NoSecurity => Self::NoSecurity,
+            endpoint::ConnectError::IdentityWithoutTrust => Self::IdentityWithoutTrust,
+            endpoint::ConnectError::InvalidIdentityData => Self::InvalidIdentityData,
+            // The error is non-exhaustive; any other one is about missing room, too.
+            endpoint::ConnectError::Full | endpoint::ConnectError::NoMemory | _ => Self::Full,
+        }
+    }
+}
+
+/// Has the socket hear of errors about what is sent, as long as it exists. A socket without attempts and pings does not, so that
+/// ICMP messages cost it nothing.
+#[derive(Debug)]
+pub(crate) struct Watch<'s, P: Protocol> {
+    shared: &'s Shared<P>,
+    /// There is none if the application does not want it. After the socket was replaced, nothing is heard any more.
+    socket: Option<Arc<Socket>>,
+}
+
+impl<'s, P: Protocol> Watch<'s, P> {
+    pub(crate) fn new(shared: &'s Shared<P>) -> Self {
+        let socket = if shared.hears_unreachable { shared.io.reader().socket() } else { None };
+        if let Some(socket) = &socket {
+            socket.watch();
+        }
+        Self { shared, socket }
+    }
+
+    /// Waits for a future, and handles what is heard meanwhile.
+    pub(crate) async fn during<T>(&self, future: impl Future<Output = T>) -> T {
+        let Some(socket) = &self.socket else { return future.await };
+        let mut future = std::pin::pin!(future);
+        loop {
+            tokio::select! {
+                biased;
+                output = &mut future => return output,
+                addresses = socket.unreachable() => self.shared.on_unreachable(&addresses),
+            }
+        }
+    }
+}
+
+impl<P: Protocol> Drop for Watch<'_, P> {
+    fn drop(&mut self) {
+        if let Some(socket) = &self.socket {
+            socket.unwatch();
+        }
+    }
+}
