@@ -9,7 +9,10 @@ use std::time::Duration;
 use futures_util::{SinkExt, StreamExt};
 use rakwire_relay::config::Loaded;
 use rakwire_relay::{Config, Relay};
-use rcgen::{BasicConstraints, CertificateParams, IsCa, KeyPair, PKCS_ECDSA_P256_SHA256, PublicKeyData, SignatureAlgorithm};
+use rcgen::{
+    BasicConstraints, CertificateParams, IsCa, KeyPair, PKCS_ECDSA_P256_SHA256, PublicKeyData,
+    SignatureAlgorithm,
+};
 use rustls::crypto::ring;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, RootCertStore};
