@@ -23,7 +23,7 @@ use crate::admission::{
 };
 use crate::close::CloseReason;
 use crate::config::{AddressLimits, Config, ForwardedHeader};
-use crate::now::Now;
+use crate::front::Now;
 use crate::steps::{Step, steps};
 
 /// How many used tokens are remembered.

@@ -4,15 +4,9 @@
 #[allow(dead_code, reason = "the relay uses the rest")]
 mod admitting;
 
-#[path = "../../relay/src/config/duration.rs"]
-mod duration;
-
 #[path = "../../relay/src/config/error.rs"]
 #[allow(dead_code, reason = "the relay uses the rest")]
 mod error;
-
-#[path = "../../relay/src/config/files.rs"]
-mod files;
 
 #[path = "../../relay/src/config/model.rs"]
 #[allow(dead_code, reason = "the relay uses the rest")]

@@ -8,18 +8,11 @@ pub mod model;
 pub mod snowfight;
 
 #[macro_use]
-#[path = "../../relay/src/counted.rs"]
-mod counted;
-
-#[path = "../../relay/src/protocol/mod.rs"]
-pub mod protocol;
-
 #[path = "../../relay/src/flow/mod.rs"]
 pub mod flow;
 
-#[path = "../../relay/src/now.rs"]
-#[allow(dead_code, reason = "the relay uses the rest")]
-mod now;
+#[path = "../../relay/src/protocol/mod.rs"]
+pub mod protocol;
 
 #[path = "../../relay/src/front/mod.rs"]
 #[allow(dead_code, unused_imports, reason = "the relay uses the rest")]
@@ -41,17 +34,15 @@ mod discovery;
 #[allow(dead_code, reason = "the relay uses the rest")]
 mod listen;
 
-#[path = "../../relay/src/sites.rs"]
-mod sites;
-
 #[path = "../../relay/src/syntax.rs"]
+#[allow(dead_code, reason = "the relay uses the rest")]
 mod syntax;
 
-#[path = "../../relay/src/target/mod.rs"]
+#[path = "../../relay/src/target.rs"]
 #[allow(dead_code, unused_imports, reason = "the relay uses the rest")]
 mod target;
 
-#[path = "../../relay/src/token/mod.rs"]
+#[path = "../../relay/src/token.rs"]
 #[allow(dead_code, unused_imports, reason = "the relay uses the rest")]
 mod token;
 

@@ -14,10 +14,9 @@ use rakwire::wire::{Reader, Wire, Writer};
 
 use crate::flow::{Rate, Source};
 use crate::front::{
-    Admit, Admitted, CookieKey, CookieKeys, FlowId, Front, FrontCounters, FrontProtocol, NotAdmitted, Offer,
-    Permit, Settings, To, Transmits,
+    Admit, Admitted, CookieKey, CookieKeys, FlowId, Front, FrontCounters, FrontProtocol, NotAdmitted, Now,
+    Offer, Permit, Settings, To, Transmits,
 };
-use crate::now::Now;
 use crate::steps::{Step, steps};
 
 /// How many clients there may be.

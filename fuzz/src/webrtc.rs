@@ -4,12 +4,6 @@
 #[allow(dead_code, reason = "the relay uses the rest")]
 mod counters;
 
-#[path = "../../relay/src/webrtc/fingerprint.rs"]
-mod fingerprint;
-
-#[path = "../../relay/src/webrtc/kind.rs"]
-mod kind;
-
 #[path = "../../relay/src/webrtc/stun.rs"]
 mod stun;
 
@@ -21,5 +15,4 @@ mod endpoint;
 
 pub(crate) use counters::{WebRtcCounters, WebRtcDropReason};
 pub(crate) use endpoint::{DatagramEvent, Endpoint};
-pub(crate) use fingerprint::Fingerprint;
-pub(crate) use kind::DatagramKind;
+pub(crate) use stun::{DatagramKind, Fingerprint};

@@ -1,4 +1,4 @@
-//! Counters of the relay.
+//! Counters of the relay, and the kinds of transports between clients and it.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,7 +7,6 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use crate::close::CloseKind;
 use crate::flow::{Counter, DropReason, TargetCounters, TargetSnapshot, Traffic, Unreachable};
 use crate::target::TargetName;
-use crate::transport_kind::TransportKind;
 
 /// Counts since the start, over all flows and by target.
 #[derive(Debug, Default)]
@@ -272,6 +271,36 @@ pub(crate) fn label(reason: impl fmt::Debug) -> String {
         label.extend(character.to_lowercase());
     }
     label
+}
+
+counted! {
+    /// What carries the datagrams of a client.
+    pub enum TransportKind {
+        /// A WebSocket: one binary message is one datagram.
+        WebSocket,
+        /// Data channels of WebRTC: one message of the second one is one datagram.
+        WebRtc,
+        /// WebTransport: datagrams of QUIC.
+        WebTransport,
+    }
+}
+
+impl TransportKind {
+    /// Its name in the log, in metrics and in lists.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::WebSocket => "websocket",
+            Self::WebRtc => "webrtc",
+            Self::WebTransport => "webtransport",
+        }
+    }
+}
+
+impl fmt::Display for TransportKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
 }
 
 #[cfg(test)]

@@ -6,8 +6,6 @@
 
 mod args;
 mod commands;
-mod run;
-mod signals;
 
 use std::fmt::Display;
 use std::io::{self, Write};
@@ -28,7 +26,7 @@ fn main() -> ExitCode {
         Err(error) => return reject_arguments(&error),
     };
     let done = match cli.into_task() {
-        Task::Run(args) => run::run(args),
+        Task::Run(args) => commands::run(args),
         Task::Check(args) => commands::check(&args),
         Task::Config(args) => commands::print(&args),
         Task::Reload(args) => commands::reload(&args),

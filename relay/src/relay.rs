@@ -21,7 +21,6 @@ use crate::counters::Counters;
 use crate::discovery::Watcher;
 use crate::flow::DropReason;
 use crate::front::{CookieKeys, FrontCounters, FrontDropReason, Settings};
-use crate::front_target::FrontTarget;
 #[cfg(unix)]
 use crate::io::{AdminSocket, serve_admin_socket};
 use crate::io::{
@@ -32,7 +31,7 @@ use crate::listen::ListenAddress;
 #[cfg(unix)]
 use crate::ops::control_router;
 use crate::ops::{TOTAL_LOG_INTERVAL, TotalLog, admin_router, report_missing, systemd};
-use crate::reload::{Prepared, Reloadable, Reloader, SetCookieKeys, prepare};
+use crate::reload::{FrontTarget, Prepared, Reloadable, Reloader, SetCookieKeys, prepare};
 use crate::tls::{QuicCertificate, Tls};
 use crate::webrtc::{Fingerprint, WebRtcCounters};
 

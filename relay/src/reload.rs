@@ -1,4 +1,4 @@
-//! Reading the configuration of a running relay again.
+//! Reading the configuration of a running relay again, and what is behind a front, which no reload changes.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -9,8 +9,8 @@ use tokio::sync::{Mutex, watch};
 
 use crate::admission::{Admission, Targets};
 use crate::config::{Changes, Config, ConfigError, ExposedFile, LoadError, Loaded, is_at};
-use crate::front::CookieKeys;
-use crate::front_target::FrontTarget;
+use crate::front::{CookieKeys, FrontProtocol};
+use crate::target::TargetName;
 use crate::tls::{Tls, TlsError};
 
 /// Replaces the keys of a running front.
@@ -149,6 +149,13 @@ impl Reloader {
         *current = loaded.config;
         Ok(changes)
     }
+}
+
+/// The target behind a front that runs. No reload changes it, nor what the front speaks.
+#[derive(Debug, Clone)]
+pub(crate) struct FrontTarget {
+    pub(crate) name: TargetName,
+    pub(crate) protocol: FrontProtocol,
 }
 
 #[cfg(test)]

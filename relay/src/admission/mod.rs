@@ -1,55 +1,44 @@
-//! Who may connect, and to what. It is decided once for each client, before there is a flow.
+//! Who may connect, and to what. It is decided once for each client, before there is a flow, by the rules of that time: what a configuration
+//! says, with its files read and its names resolved. Clients of the front come without a page and without a token.
 
 mod bans;
 mod discovered;
-mod forwarded;
 mod limiter;
-mod operator_bans;
 mod origin;
-mod policy;
-mod refusal;
 mod request;
 mod targets;
-mod token_rates;
-mod udp;
-mod usage;
-mod used;
+mod tokens;
 
 #[cfg(test)]
 mod tests;
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use http::HeaderMap;
 use ipnet::IpNet;
 use tokio::sync::watch;
 use tracing::info;
 
-pub(crate) use bans::Bans;
+use bans::OperatorBans;
+pub(crate) use bans::{Bans, TooManyBans, canonical as canonical_network};
 pub(crate) use discovered::DiscoveredNames;
-use limiter::Excess;
 pub(crate) use limiter::Share;
-use operator_bans::OperatorBans;
-pub(crate) use operator_bans::{TooManyBans, canonical as canonical_network};
+use limiter::{AddressLimiter, Excess, Exempt};
 pub use origin::{AllowedOrigin, Origin, OriginSyntaxError};
 pub(crate) use origin::{OriginPolicy, PageOrigin};
-use policy::Policy;
-pub(crate) use refusal::{Forbidden, Refusal};
-use request::Token;
-pub(crate) use request::{Request, parameter};
+pub(crate) use request::{Forbidden, Refusal, Request, parameter};
+use request::{Token, TrustedProxies};
 pub(crate) use targets::{ResolvedTarget, Targets};
-use token_rates::TokenRates;
-pub(crate) use udp::UdpCandidate;
-use used::{TokenClaim, Unusable, UsedTokens};
+use tokens::{TokenClaim, TokenRates, Unusable, UsedTokens};
 
 use crate::close::CloseReason;
-use crate::config::{Config, ConfigError, Limits};
+use crate::config::{Config, ConfigError, Limits, TokensConfig};
 use crate::flow::{Rate, SharedRate, TotalRate};
-use crate::now::Now;
+use crate::front::Now;
 use crate::target::TargetName;
-use crate::token::Claims;
+use crate::token::{Claims, VerifyingKey};
 
 /// What a client may have, before it takes a slot.
 #[derive(Debug)]
@@ -362,4 +351,276 @@ impl Admission {
     pub(crate) async fn freed(&self) {
         self.policy().clients.freed().await;
     }
+}
+
+/// A client of a front that has everything but a slot. Until it is dropped, what it has of its address and its prefix is not
+/// there for others.
+#[derive(Debug)]
+pub(crate) struct UdpCandidate {
+    policy: Arc<Policy>,
+    target: Arc<ResolvedTarget>,
+    client: SocketAddr,
+    share: Share,
+}
+
+impl UdpCandidate {
+    pub(crate) const fn client(&self) -> SocketAddr {
+        self.client
+    }
+
+    /// Takes a slot for a flow, or returns the candidate if all are taken.
+    pub(crate) fn take_slot(mut self) -> Result<Grant, Self> {
+        if !self.policy.clients.take_slot(&mut self.share) {
+            return Err(self);
+        }
+        let Self { policy, target, client, share } = self;
+        Ok(Grant { target, client, limits: policy.limits, token: None, _share: share })
+    }
+
+    /// Claims the slot of a flow that is about to end for it.
+    pub(crate) fn claim_slot(&mut self) {
+        self.policy.clients.claim_slot(&mut self.share);
+    }
+}
+
+impl Admission {
+    /// Decides everything about a client of a front, whose address is proved, for which it does not matter whether there is
+    /// a slot.
+    pub(crate) fn udp_candidate(
+        &self,
+        now: Now,
+        client: SocketAddr,
+        target: &TargetName,
+    ) -> Result<UdpCandidate, Refusal> {
+        let policy = self.policy();
+        let ip = client.ip().to_canonical();
+        if self.is_banned(now.at, ip) {
+            return Err(Refusal::Forbidden(Forbidden::Banned));
+        }
+        // A reload may have brought the first key of tokens while the front goes on.
+        if policy.needs_token() && !policy.udp_allow_without_token {
+            return Err(CloseReason::TokenRefused("a token is needed").into());
+        }
+        policy.clients.check_rate(now.at, ip).map_err(|excess| policy.excess(excess))?;
+        let target = policy.target(Some(target.as_str()))?;
+        let share = policy.clients.take_share(ip).map_err(|excess| policy.excess(excess))?;
+        Ok(UdpCandidate { policy, target, client, share })
+    }
+
+    /// The target of a front and the limits for its next client, if the target is there.
+    pub(crate) fn udp_target(&self, target: &TargetName) -> Option<(Arc<ResolvedTarget>, Limits)> {
+        let policy = self.policy();
+        policy.target(Some(target.as_str())).ok().map(|target| (target, policy.limits))
+    }
+}
+
+/// How much an admission remembers.
+#[allow(dead_code, reason = "the relay itself does not ask")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Usage {
+    /// Clients with a slot, and connections.
+    pub(crate) slots: [usize; 2],
+    /// Networks of clients, and those of connections.
+    pub(crate) networks: [usize; 2],
+    /// Tokens that have been used.
+    pub(crate) tokens: usize,
+    /// The rates of tokens.
+    pub(crate) rates: usize,
+}
+
+#[allow(dead_code, reason = "the relay itself does not ask")]
+impl Admission {
+    /// Remembers at most so many used tokens.
+    pub(crate) fn with_used_tokens_max(self, max: usize) -> Self {
+        Self { used: UsedTokens::new(max), ..self }
+    }
+
+    /// See [`Usage`].
+    pub(crate) fn usage(&self) -> Usage {
+        let policy = self.policy();
+        let (clients, connections) = (policy.clients.len(), policy.connections.len());
+        Usage {
+            slots: [clients.0, connections.0],
+            networks: [clients.1, connections.1],
+            tokens: self.used.len(),
+            rates: self.rates.len().0,
+        }
+    }
+}
+
+/// The rules of admission at one time: what a configuration says, with its files read and its names resolved.
+#[derive(Debug, Clone)]
+struct Policy {
+    targets: Targets,
+    /// Those that announce themselves. A target of the configuration goes before one of the same name.
+    discovered: Targets,
+    resolve_interval: Duration,
+    origins: OriginPolicy,
+    proxies: TrustedProxies,
+    bans: Arc<Bans>,
+    tokens: TokensConfig,
+    keys: Vec<VerifyingKey>,
+    udp_allow_without_token: bool,
+    webrtc_allow_without_origin: bool,
+    limits: Limits,
+    clients: Arc<AddressLimiter>,
+    connections: Arc<AddressLimiter>,
+    /// For requests that make no client, of which a connection can have many.
+    requests: Arc<AddressLimiter>,
+    /// For requests of files.
+    files: Arc<AddressLimiter>,
+    /// For requests of clients that open several connections and go on with one of them.
+    deferred: Arc<AddressLimiter>,
+}
+
+impl Policy {
+    fn new(config: &Config, targets: Targets) -> Result<Self, ConfigError> {
+        let limiter = |limits, max| Arc::new(AddressLimiter::new(limits, max, exempt(config)));
+        let clients = limiter(config.clients, config.limits.max_clients);
+        let connections = limiter(config.clients.for_connections(), usize::MAX);
+        let requests = limiter(config.clients.for_connections(), usize::MAX);
+        let files = limiter(config.clients.for_files(), usize::MAX);
+        let deferred = limiter(config.clients.for_connections(), usize::MAX);
+        Self::with(config, targets, [clients, connections, requests, files, deferred])
+    }
+
+    /// The policy of another configuration for the same clients.
+    fn successor(&self, config: &Config, targets: Targets) -> Result<Self, ConfigError> {
+        let successor = |old: &Arc<AddressLimiter>, limits, max| {
+            let next = old.successor(limits, max, exempt(config));
+            next.map_or_else(|| Arc::clone(old), Arc::new)
+        };
+        let clients = successor(&self.clients, config.clients, config.limits.max_clients);
+        let connections = successor(&self.connections, config.clients.for_connections(), usize::MAX);
+        let requests = successor(&self.requests, config.clients.for_connections(), usize::MAX);
+        let files = successor(&self.files, config.clients.for_files(), usize::MAX);
+        let deferred = successor(&self.deferred, config.clients.for_connections(), usize::MAX);
+        let limiters = [clients, connections, requests, files, deferred];
+        Ok(Self { discovered: self.discovered.clone(), ..Self::with(config, targets, limiters)? })
+    }
+
+    fn with(
+        config: &Config,
+        targets: Targets,
+        [clients, connections, requests, files, deferred]: [Arc<AddressLimiter>; 5],
+    ) -> Result<Self, ConfigError> {
+        let admission = &config.admission;
+        Ok(Self {
+            targets,
+            discovered: Targets::default(),
+            resolve_interval: config.resolve_interval,
+            origins: config.origins()?,
+            proxies: TrustedProxies::new(admission.trusted_proxies.clone(), admission.forwarded_header),
+            bans: Arc::new(config.bans()?),
+            tokens: config.tokens.clone(),
+            keys: config.token_keys()?,
+            udp_allow_without_token: config.udp.allow_without_token,
+            webrtc_allow_without_origin: config.webrtc.allow_without_origin,
+            limits: config.limits,
+            clients,
+            connections,
+            requests,
+            files,
+            deferred,
+        })
+    }
+
+    fn with_targets(&self, targets: Targets) -> Self {
+        Self { targets, ..self.clone() }
+    }
+
+    fn with_discovered(&self, discovered: Targets) -> Self {
+        Self { discovered, ..self.clone() }
+    }
+
+    /// All targets.
+    fn offered(&self) -> Targets {
+        self.discovered.overridden_by(&self.targets)
+    }
+
+    fn excess(&self, excess: Excess) -> CloseReason {
+        match excess {
+            Excess::Total => CloseReason::TooManyClients { max: self.limits.max_clients },
+            Excess::Address => CloseReason::AddressLimit("too many clients of your address"),
+            Excess::Prefix => CloseReason::AddressLimit("too many clients of your network"),
+            Excess::Rate => CloseReason::AddressLimit("too many new clients of your address"),
+        }
+    }
+
+    fn target(&self, requested: Option<&str>) -> Result<Arc<ResolvedTarget>, CloseReason> {
+        let requested = requested.ok_or(CloseReason::MissingTarget)?;
+        let found = self.targets.find(requested).or_else(|| self.discovered.find(requested));
+        found.map(Arc::clone).ok_or_else(|| CloseReason::UnknownTarget {
+            requested: requested.to_owned(),
+            offered: self.offered().names().cloned().collect(),
+        })
+    }
+
+    /// Whether a page may connect. Where it is not known which one it is, a token shows that somebody has let it in.
+    fn admits_origin(&self, origin: &PageOrigin) -> bool {
+        let is_vouched_for = self.webrtc_allow_without_origin || self.needs_token();
+        self.origins.admits(origin) || (*origin == PageOrigin::Unknown && is_vouched_for)
+    }
+
+    /// Whether clients need a token.
+    fn needs_token(&self) -> bool {
+        !self.keys.is_empty()
+    }
+
+    /// Whether a token, which may have the origin of the page that it was given to, is one of this page. Where the transport does not
+    /// tell which one it is, and not every page may connect, the token has to.
+    fn admits_claimed(&self, claimed: Option<&Origin>, page: &PageOrigin) -> bool {
+        match (claimed, page) {
+            (Some(claimed), PageOrigin::Page(page)) => claimed == page,
+            (Some(_), PageOrigin::None | PageOrigin::Invalid) => false,
+            (Some(claimed), PageOrigin::Unknown) => {
+                let is_free = self.webrtc_allow_without_origin;
+                is_free || self.origins.admits(&PageOrigin::Page(claimed.clone()))
+            }
+            (None, PageOrigin::Unknown) => self.webrtc_allow_without_origin || !self.origins.is_list(),
+            (None, _) => true,
+        }
+    }
+
+    /// The claims of the token, if clients need one. A refusal tells a forger nothing.
+    fn claims(
+        &self,
+        token: Option<&Token>,
+        client: SocketAddr,
+        page: &PageOrigin,
+        target: &TargetName,
+        now: SystemTime,
+    ) -> Result<Option<Claims>, CloseReason> {
+        if !self.needs_token() {
+            return Ok(None);
+        }
+        let refused = |text| Err(CloseReason::TokenRefused(text));
+        let Some(token) = token else { return refused("a token is needed") };
+        let claims = self.keys.iter().find_map(|key| key.verify(token.as_str()));
+        let Some(claims) = claims else { return refused("the token is not valid") };
+        let TokensConfig { max_lifetime, leeway, .. } = self.tokens;
+        let (Some(expires), Some(begins)) = (claims.expires(), claims.begins()) else {
+            return refused("the token is not valid");
+        };
+        let client = client.ip().to_canonical();
+        match () {
+            // First, so that no later sum is out of range.
+            () if expires > now + max_lifetime + leeway => refused("the token is valid for too long"),
+            () if now > expires + leeway => refused("the token has expired"),
+            () if begins > now + leeway => refused("the token is not valid yet"),
+            () if claims.target != target.as_str() => refused("the token is for another target"),
+            () if claims.addr.is_some_and(|network| !network.contains(&client)) => {
+                refused("the token is for another address")
+            }
+            () if !self.admits_claimed(claims.origin.as_ref(), page) => {
+                refused("the token is not for a page of this origin")
+            }
+            () => Ok(Some(claims)),
+        }
+    }
+}
+
+fn exempt(config: &Config) -> Exempt {
+    let admission = &config.admission;
+    Exempt { networks: admission.exempt.clone(), proxies: admission.trusted_proxies.clone() }
 }

@@ -1,12 +1,20 @@
-//! What a client asks for.
+//! What a client asks for, where it is, and why it is refused.
+//!
+//! Behind reverse proxies its address is in a header. Anybody can write any header, so that a header counts only as far as proxies of the
+//! configuration wrote it: its list is read from its end, which the nearest proxy wrote, up to the first address that is none of a trusted
+//! proxy.
 
 use std::fmt;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
-use http::HeaderMap;
-use http::header::SEC_WEBSOCKET_PROTOCOL;
+use http::header::{FORWARDED, HeaderName, SEC_WEBSOCKET_PROTOCOL};
+use http::{HeaderMap, HeaderValue};
+use ipnet::IpNet;
 
 use super::origin::PageOrigin;
+use crate::close::CloseReason;
+use crate::config::ForwardedHeader;
+use crate::target::canonical;
 
 /// The prefix of a WebSocket subprotocol that carries a token.
 const TOKEN_PROTOCOL: &str = "rakwire.token.";
@@ -112,13 +120,102 @@ fn token_protocol(headers: &HeaderMap) -> Option<String> {
     offered.find_map(|protocol| protocol.strip_prefix(TOKEN_PROTOCOL)).map(str::to_owned)
 }
 
+/// Why a client is refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    /// It is not for this client at all.
+    Forbidden(Forbidden),
+    /// What a close code tells, because a page sees nothing else.
+    Close(CloseReason),
+}
+
+/// Who may not connect whatever they ask for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Forbidden {
+    /// Pages of other origins.
+    Origin,
+    /// Banned addresses.
+    Banned,
+}
+
+impl From<CloseReason> for Refusal {
+    fn from(reason: CloseReason) -> Self {
+        Self::Close(reason)
+    }
+}
+
+const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+
+/// Which proxies are trusted, and what they say.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct TrustedProxies {
+    networks: Vec<IpNet>,
+    header: ForwardedHeader,
+}
+
+impl TrustedProxies {
+    pub(crate) const fn new(networks: Vec<IpNet>, header: ForwardedHeader) -> Self {
+        Self { networks, header }
+    }
+
+    /// Whether this is the address of a trusted proxy.
+    pub(crate) fn contains(&self, ip: IpAddr) -> bool {
+        let ip = ip.to_canonical();
+        self.networks.iter().any(|network| network.contains(&ip))
+    }
+
+    /// The client of a request that arrived from `peer`: the peer itself, or what trusted proxies say. It is the address
+    /// of a trusted proxy if that one names no client.
+    ///
+    /// The port of a forwarded client is zero if no proxy tells it.
+    pub(crate) fn client(&self, peer: SocketAddr, headers: &HeaderMap) -> SocketAddr {
+        let mut known = canonical(peer);
+        if !self.contains(known.ip()) {
+            return known;
+        }
+        let parse: fn(&str) -> Option<SocketAddr> = match self.header {
+            ForwardedHeader::XForwardedFor => address,
+            ForwardedHeader::Forwarded => forwarded_for,
+            ForwardedHeader::None => return known,
+        };
+        let name = if self.header == ForwardedHeader::Forwarded { FORWARDED } else { X_FORWARDED_FOR };
+        let lines: Vec<&[u8]> = headers.get_all(name).iter().map(HeaderValue::as_bytes).collect();
+        // Commas within quotes are no exception: no address has one, and an open quote of the client must not hide
+        // what a proxy appends. For the same reason each entry is decoded on its own.
+        for entry in lines.iter().rev().flat_map(|line| line.rsplit(|&byte| byte == b',')) {
+            let Some(address) = str::from_utf8(entry).ok().and_then(|entry| parse(entry.trim())) else {
+                return known;
+            };
+            known = canonical(address);
+            if !self.contains(known.ip()) {
+                return known;
+            }
+        }
+        known
+    }
+}
+
+/// An address with or without a port; an IPv6 address without a port may have brackets.
+fn address(text: &str) -> Option<SocketAddr> {
+    let bare = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).unwrap_or(text);
+    bare.parse().map(|ip| SocketAddr::new(ip, 0)).or_else(|_| text.parse()).ok()
+}
+
+/// The `for` of one element of `Forwarded` (RFC 7239 section 4).
+fn forwarded_for(element: &str) -> Option<SocketAddr> {
+    let mut pairs = element.split(';').filter_map(|pair| pair.trim().split_once('='));
+    let (_, value) = pairs.find(|(name, _)| name.eq_ignore_ascii_case("for"))?;
+    let bare = value.strip_prefix('"').and_then(|value| value.strip_suffix('"'));
+    address(bare.unwrap_or(value))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn request(query: &str, protocols: &'static str) -> Request {
         let mut headers = HeaderMap::new();
-        headers.append(SEC_WEBSOCKET_PROTOCOL, http::HeaderValue::from_static(protocols));
+        headers.append(SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static(protocols));
         Request::from_http(([192, 0, 2, 1], 5).into(), &headers, query)
     }
 
@@ -152,5 +249,103 @@ mod tests {
     fn a_token_is_never_shown() {
         let shown = format!("{:?}", request("token=secret", "rakwire.token.secret"));
         assert!(!shown.contains("secret"), "{shown}");
+    }
+
+    fn client(header: ForwardedHeader, peer: &str, lines: &[(&str, &str)]) -> String {
+        let networks = ["127.0.0.1/32", "10.0.0.0/8", "2001:db8:1::/48"].map(|text| text.parse().unwrap());
+        let mut headers = HeaderMap::new();
+        for (name, value) in lines {
+            headers.append(name.parse::<HeaderName>().unwrap(), value.parse().unwrap());
+        }
+        let proxies = TrustedProxies::new(networks.into(), header);
+        proxies.client(SocketAddr::new(peer.parse().unwrap(), 9), &headers).ip().to_string()
+    }
+
+    fn x_forwarded_for(peer: &str, lines: &[&str]) -> String {
+        let lines: Vec<_> = lines.iter().map(|line| ("x-forwarded-for", *line)).collect();
+        client(ForwardedHeader::XForwardedFor, peer, &lines)
+    }
+
+    #[test]
+    fn only_trusted_proxies_are_believed() {
+        assert_eq!(x_forwarded_for("192.0.2.1", &["203.0.113.9"]), "192.0.2.1");
+        assert_eq!(x_forwarded_for("127.0.0.1", &["203.0.113.9"]), "203.0.113.9");
+        assert_eq!(x_forwarded_for("::ffff:127.0.0.1", &["203.0.113.9"]), "203.0.113.9");
+        assert_eq!(x_forwarded_for("2001:db8:1::5", &["2001:db8:2::7"]), "2001:db8:2::7");
+        assert_eq!(x_forwarded_for("127.0.0.1", &[]), "127.0.0.1");
+    }
+
+    #[test]
+    fn what_a_client_writes_before_the_word_of_a_proxy_does_not_count() {
+        assert_eq!(x_forwarded_for("127.0.0.1", &["198.51.100.1, 203.0.113.9"]), "203.0.113.9");
+        assert_eq!(x_forwarded_for("127.0.0.1", &["198.51.100.1", "203.0.113.9"]), "203.0.113.9");
+        assert_eq!(x_forwarded_for("127.0.0.1", &["198.51.100.1, 203.0.113.9, 10.1.1.1"]), "203.0.113.9");
+        assert_eq!(x_forwarded_for("127.0.0.1", &["10.0.0.2, 10.0.0.1"]), "10.0.0.2");
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_hide_nothing_that_a_proxy_appends() {
+        let client = |header, name: &str, lines: &[&[u8]]| {
+            let mut headers = HeaderMap::new();
+            for line in lines {
+                let value = HeaderValue::from_bytes(line).unwrap();
+                headers.append(name.parse::<HeaderName>().unwrap(), value);
+            }
+            let proxies = TrustedProxies::new(vec!["127.0.0.1/32".parse().unwrap()], header);
+            proxies.client("127.0.0.1:9".parse().unwrap(), &headers).ip().to_string()
+        };
+        for lines in
+            [&[&b"\xff, 203.0.113.9"[..]][..], &[b"\xff", b"203.0.113.9"], &[b"\xff,\xfe,203.0.113.9"]]
+        {
+            assert_eq!(client(ForwardedHeader::XForwardedFor, "x-forwarded-for", lines), "203.0.113.9");
+        }
+        let lines: [&[u8]; 1] = [b"for=\xff, for=203.0.113.9"];
+        assert_eq!(client(ForwardedHeader::Forwarded, "forwarded", &lines), "203.0.113.9");
+        assert_eq!(client(ForwardedHeader::XForwardedFor, "x-forwarded-for", &[b"\xff"]), "127.0.0.1");
+    }
+
+    #[test]
+    fn an_unreadable_word_leaves_the_proxy_that_said_it() {
+        for line in ["", "unknown", "203.0.113.9,", "203.0.113.9 x", "203.0.113.256", "\u{7f}x"] {
+            let seen = line.parse::<HeaderValue>().is_ok();
+            assert!(!seen || x_forwarded_for("127.0.0.1", &[line]) == "127.0.0.1", "{line:?}");
+        }
+        assert_eq!(x_forwarded_for("127.0.0.1", &["203.0.113.9, unknown, 10.0.0.1"]), "10.0.0.1");
+    }
+
+    #[test]
+    fn addresses_may_have_ports() {
+        for (line, expected) in [
+            ("203.0.113.9:1234", "203.0.113.9"),
+            ("[2001:db8::9]", "2001:db8::9"),
+            ("[2001:db8::9]:1234", "2001:db8::9"),
+            ("::ffff:203.0.113.9", "203.0.113.9"),
+        ] {
+            assert_eq!(x_forwarded_for("127.0.0.1", &[line]), expected);
+        }
+    }
+
+    #[test]
+    fn the_standard_header_is_read() {
+        let forwarded = |line: &str| client(ForwardedHeader::Forwarded, "127.0.0.1", &[("forwarded", line)]);
+        assert_eq!(forwarded("for=203.0.113.9;proto=https"), "203.0.113.9");
+        assert_eq!(forwarded("proto=https; For=\"[2001:db8::9]:4711\""), "2001:db8::9");
+        assert_eq!(forwarded("for=198.51.100.1, for=203.0.113.9"), "203.0.113.9");
+        assert_eq!(
+            forwarded("for=\"198.51.100.1, for=203.0.113.9"),
+            "203.0.113.9",
+            "an open quote hides nothing"
+        );
+        for hidden in ["for=_secret", "for=unknown", "by=203.0.113.9", "for="] {
+            assert_eq!(forwarded(hidden), "127.0.0.1", "{hidden}");
+        }
+    }
+
+    #[test]
+    fn headers_that_the_proxy_does_not_set_are_ignored() {
+        let lines = [("x-forwarded-for", "198.51.100.1"), ("forwarded", "for=203.0.113.9")];
+        assert_eq!(client(ForwardedHeader::XForwardedFor, "127.0.0.1", &lines), "198.51.100.1");
+        assert_eq!(client(ForwardedHeader::Forwarded, "127.0.0.1", &lines), "203.0.113.9");
+        assert_eq!(client(ForwardedHeader::None, "127.0.0.1", &lines), "127.0.0.1");
     }
 }

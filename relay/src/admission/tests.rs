@@ -355,7 +355,7 @@ async fn a_day_of_clients_leaves_nothing_behind() {
     }
     assert!(most as u64 <= LIFETIME.as_secs(), "{most} tokens were remembered at a time");
     drop(flows);
-    let usage::Usage { slots, networks, .. } = admission.usage();
+    let Usage { slots, networks, .. } = admission.usage();
     assert_eq!((slots, networks), ([0, 0], [0, 0]));
     let (rates, unused_max) = admission.rates.len();
     assert!(rates <= unused_max + 12, "{rates} rates of {DAY} s");

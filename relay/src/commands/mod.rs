@@ -1,25 +1,29 @@
-//! The commands besides running.
+//! The commands. What runs until a signal ends it, the relay and `announce`; another signal reloads the relay. And those of one step:
+//! `check`, `config`, `list`, `keygen`, `token`, `completions` and `man`.
 
-mod announce;
-mod config;
 mod control;
-mod keygen;
-mod list;
-mod reload;
-mod shell;
-mod token;
 
+use std::env;
 use std::fmt;
+use std::fs::{self, File};
 use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
-pub(crate) use announce::announce;
-pub(crate) use config::{check, print};
-pub(crate) use control::{ban, bans, clients, kick, unban};
-pub(crate) use keygen::keygen;
-pub(crate) use list::list;
-pub(crate) use reload::{PidFile, reload};
-pub(crate) use shell::{completions, manual};
-pub(crate) use token::token;
+use clap::CommandFactory;
+use rakwire_relay::config::{ExposedFile, LogConfig, reference};
+use rakwire_relay::directory::ServerList;
+use rakwire_relay::discovery::{Announcement, DiscoveryError, Store};
+use rakwire_relay::token::{Claims, SigningKey};
+use rakwire_relay::{ConfigError, FetchError, Relay, Reloader, fetch_server_list, start_logging, systemd};
+use rakwire_udp::private_file;
+use tracing::warn;
+
+pub(crate) use control::{ban, bans, clients, kick, reload, unban};
+
+use crate::args::{
+    Algorithm, AnnounceArgs, Cli, CompletionsArgs, ConfigArgs, ExplainArgs, KeygenArgs, ListArgs, TokenArgs,
+};
 
 /// Why a command failed: one line.
 #[derive(Debug)]
@@ -43,4 +47,320 @@ fn print_out(text: &str) -> Result<(), Failure> {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Failure::Failed(error.to_string())),
         _ => Ok(()),
     }
+}
+
+pub(crate) fn check(args: &ConfigArgs) -> Result<(), Failure> {
+    let loaded = args.load().map_err(Failure::misconfigured)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| Failure::Failed(error.to_string()))?;
+    let checked = runtime.block_on(Relay::check(&loaded.config));
+    // Dropping the runtime would wait for lookups that the resolver does not answer.
+    runtime.shutdown_background();
+    checked.map_err(|error| Failure::misconfigured(loaded.locate(&error)))?;
+    let targets: Vec<&str> = loaded.config.targets.keys().map(|name| name.as_str()).collect();
+    print_out(&format!("ok: listens on {}, offers {}\n", loaded.config.listen, targets.join(", ")))?;
+    for exposed in loaded.exposed_files() {
+        print_out(&format!("warning: {exposed}\n"))?;
+    }
+    let note = loaded.note().map_err(Failure::misconfigured)?;
+    note.map_or(Ok(()), |note| print_out(&format!("note: {note}\n")))
+}
+
+pub(crate) fn print(args: &ExplainArgs) -> Result<(), Failure> {
+    if args.reference {
+        return print_out(&reference());
+    }
+    let loaded = args.config.read().map_err(Failure::misconfigured)?;
+    print_out(&if args.explain { loaded.explain() } else { loaded.to_toml() })
+}
+
+pub(crate) fn list(args: &ListArgs) -> Result<(), Failure> {
+    let failed = |error: FetchError| {
+        if matches!(error, FetchError::Url) {
+            Failure::misconfigured(error)
+        } else {
+            Failure::Failed(format!("{}: {error}", args.relay))
+        }
+    };
+    let text = fetch_server_list(&args.relay).map_err(failed)?;
+    let list: ServerList = serde_json::from_str(&text).map_err(|_| failed(FetchError::Unexpected))?;
+    if args.json { print_out(&format!("{}\n", text.trim_end())) } else { print_out(&list.to_table()) }
+}
+
+pub(crate) fn keygen(args: &KeygenArgs) -> Result<(), Failure> {
+    let made = match args.algorithm {
+        Algorithm::Ed25519 => SigningKey::ed25519(),
+        Algorithm::HmacSha256 => SigningKey::hmac_sha256(),
+    };
+    let key = made.map_err(|error| Failure::Failed(error.to_string()))?;
+    write_new(&args.out, private_file::create_new(&args.out), &key.to_text())?;
+    let for_relay = match key.public_text() {
+        Some(public) => {
+            let path = public_path(&args.out);
+            write_new(&path, private_file::create_new_public(&path), &public)?;
+            path
+        }
+        None => args.out.clone(),
+    };
+    print_out(&format!(
+        "{} signs tokens; give the relay --token-key {}\n",
+        args.out.display(),
+        for_relay.display()
+    ))
+}
+
+fn public_path(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".pub");
+    name.into()
+}
+
+/// Writes a file that does not exist yet: a key is not lost by a second call.
+fn write_new(path: &Path, made: io::Result<File>, text: &str) -> Result<(), Failure> {
+    made.and_then(|mut file| file.write_all(text.as_bytes())).map_err(|error| {
+        let path = path.display();
+        Failure::Misconfigured(if error.kind() == io::ErrorKind::AlreadyExists {
+            format!("'{path}' exists: choose another --out, or remove the old key")
+        } else {
+            format!("cannot write '{path}' ({error})")
+        })
+    })
+}
+
+pub(crate) fn token(args: &TokenArgs) -> Result<(), Failure> {
+    let unusable =
+        |reason: &dyn fmt::Display| Failure::Misconfigured(format!("{}: {reason}", args.key.display()));
+    let text = fs::read_to_string(&args.key).map_err(|error| unusable(&error))?;
+    let key = SigningKey::from_text(&text).map_err(|error| unusable(&error))?;
+    let mut claims =
+        Claims::new(&args.target, SystemTime::now() + args.expires).map_err(Failure::misconfigured)?;
+    claims.addr = args.address;
+    claims.origin.clone_from(&args.origin);
+    if let Some(id) = &args.id {
+        claims.jti.clone_from(id);
+    }
+    let token = key.sign(&claims).map_err(Failure::misconfigured)?;
+    print_out(&format!("{token}\n"))
+}
+
+const NAME: &str = "rakwire-relay";
+
+pub(crate) fn completions(args: &CompletionsArgs) -> Result<(), Failure> {
+    let mut text = Vec::new();
+    clap_complete::generate(args.shell, &mut Cli::command(), NAME, &mut text);
+    print_out(&String::from_utf8_lossy(&text))
+}
+
+pub(crate) fn manual() -> Result<(), Failure> {
+    let mut text = Vec::new();
+    let page = clap_mangen::Man::new(Cli::command().name(NAME));
+    page.render(&mut text).map_err(|error| Failure::Failed(error.to_string()))?;
+    print_out(&String::from_utf8_lossy(&text))
+}
+
+/// The variable whose levels take precedence over those of the configuration.
+const LEVELS: &str = "RUST_LOG";
+
+/// Runs until a signal ends it.
+pub(crate) fn run(args: ConfigArgs) -> Result<(), Failure> {
+    let runtime = tokio::runtime::Runtime::new().map_err(failed)?;
+    let ended = runtime.block_on(serve(args));
+    // Dropping the runtime would wait for lookups that the resolver does not answer.
+    runtime.shutdown_background();
+    ended
+}
+
+async fn serve(args: ConfigArgs) -> Result<(), Failure> {
+    let loaded = args.load().map_err(Failure::misconfigured)?;
+    let levels = env::var(LEVELS).ok().filter(|levels| !levels.is_empty());
+    let source = if levels.is_some() { format!("{LEVELS}: ") } else { String::new() };
+    start_logging(&with_levels(&loaded.config.log, levels))
+        .map_err(|error| Failure::misconfigured(format!("{source}{error}")))?;
+    loaded.exposed_files().iter().for_each(ExposedFile::log);
+    raise_file_limit();
+    let inherited = systemd::inherited_listener().map_err(failed)?;
+    let bound = Relay::bind_on(loaded.config.clone(), inherited).await;
+    let relay = bound.map_err(|error| Failure::misconfigured(loaded.locate(&error)))?;
+    let reloader = relay.reloader(move || args.load());
+    // Signals are handled before the relay announces its address, so that a signal after that line is not lost.
+    let mut signals = Signals::new().map_err(failed)?;
+    reload_at_hangups(reloader).map_err(failed)?;
+    let pid_file = loaded.config.pid_file.clone().map(PidFile::write).transpose();
+    let _pid_file = pid_file.map_err(|error| Failure::misconfigured(loaded.locate(&error)))?;
+    if let Err(error) = print_addresses(&relay) {
+        warn!(%error, "standard output does not take the addresses of the relay, which the log has");
+    }
+    let stopper = relay.stopper();
+    let shutdown = async move {
+        match signals.next().await {
+            End::Now => stopper.stop(),
+            // A second signal ends the wait for clients.
+            End::Drain => drop(tokio::spawn(async move {
+                signals.next().await;
+                stopper.stop();
+            })),
+        }
+    };
+    relay.run(shutdown).await.map_err(failed)
+}
+
+fn failed(error: io::Error) -> Failure {
+    Failure::Failed(error.to_string())
+}
+
+fn print_addresses(relay: &Relay) -> io::Result<()> {
+    let scheme = if relay.has_tls() { "https" } else { "http" };
+    let mut stdout = io::stdout().lock();
+    for address in relay.local_addrs() {
+        writeln!(stdout, "listening on {scheme}://{address}")?;
+    }
+    if let Some(address) = relay.udp_addr() {
+        writeln!(stdout, "listening on udp://{address}")?;
+    }
+    if let Some(address) = relay.admin_addr() {
+        writeln!(stdout, "monitoring on http://{address}")?;
+    }
+    if let Some((address, fingerprint)) = relay.webrtc() {
+        writeln!(stdout, "data channels on udp://{address} with the fingerprint {fingerprint}")?;
+    }
+    stdout.flush()
+}
+
+/// The settings of the log, with other levels if there are some.
+fn with_levels(config: &LogConfig, levels: Option<String>) -> LogConfig {
+    let mut config = config.clone();
+    if let Some(levels) = levels {
+        config.level = levels;
+    }
+    config
+}
+
+/// Takes as many file descriptors as the system allows: each client has two, and the default is for other programs.
+fn raise_file_limit() {
+    if let Err(error) = rlimit::increase_nofile_limit(u64::MAX) {
+        warn!(%error, "cannot raise the limit of file descriptors");
+    }
+}
+
+/// The process id file of a running relay, which is removed at its end.
+#[derive(Debug)]
+struct PidFile(PathBuf);
+
+impl PidFile {
+    fn write(path: PathBuf) -> Result<Self, ConfigError> {
+        match private_file::replace(&path, format!("{}\n", std::process::id()).as_bytes()) {
+            Ok(()) => Ok(Self(path)),
+            Err(error) => Err(ConfigError::File {
+                key: "pid_file",
+                path,
+                line: None,
+                reason: format!("cannot be written ({error})"),
+            }),
+        }
+    }
+}
+
+impl Drop for PidFile {
+    fn drop(&mut self) {
+        // Whether it is still there or not, there is nobody left to tell.
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+/// Announces a server until a signal ends it.
+pub(crate) fn announce(args: AnnounceArgs) -> Result<(), Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.map_err(|error| Failure::Failed(error.to_string()))?.block_on(keep_announced(args))
+}
+
+async fn keep_announced(args: AnnounceArgs) -> Result<(), Failure> {
+    let mut store = Store::new(&args.redis, args.ca.as_deref()).map_err(failure)?;
+    let server = Announcement { name: args.name, address: args.address, kind: args.kind };
+    let mut signals = Signals::new().map_err(|error| Failure::Failed(error.to_string()))?;
+    let stop = async {
+        signals.next().await;
+    };
+    store.keep_announced(&server, args.lifetime, stop).await.map_err(failure)
+}
+
+fn failure(error: DiscoveryError) -> Failure {
+    if matches!(error, DiscoveryError::Url | DiscoveryError::NoTls | DiscoveryError::Tls(_)) {
+        Failure::misconfigured(error)
+    } else {
+        Failure::Failed(error.to_string())
+    }
+}
+
+/// What ends the relay.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// At once: Ctrl-C.
+    Now,
+    /// After a time for clients: SIGTERM.
+    Drain,
+}
+
+/// The signals that end the relay. They are caught from the first call on, not only once they are awaited.
+#[cfg(unix)]
+struct Signals {
+    interrupt: tokio::signal::unix::Signal,
+    terminate: tokio::signal::unix::Signal,
+}
+
+#[cfg(unix)]
+impl Signals {
+    fn new() -> io::Result<Self> {
+        use tokio::signal::unix::{SignalKind, signal};
+
+        Ok(Self { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
+    }
+
+    async fn next(&mut self) -> End {
+        tokio::select! {
+            _ = self.interrupt.recv() => End::Now,
+            _ = self.terminate.recv() => End::Drain,
+        }
+    }
+}
+
+/// The signals that end the relay. They are caught from the first call on, not only once they are awaited.
+#[cfg(windows)]
+struct Signals(tokio::signal::windows::CtrlC);
+
+#[cfg(windows)]
+impl Signals {
+    fn new() -> io::Result<Self> {
+        tokio::signal::windows::ctrl_c().map(Self)
+    }
+
+    async fn next(&mut self) -> End {
+        self.0.recv().await;
+        End::Now
+    }
+}
+
+/// Reloads at every hang-up: without this it would end the program. It is caught from this call on.
+#[cfg(unix)]
+fn reload_at_hangups(reloader: Reloader) -> io::Result<()> {
+    use tokio::signal::unix::{SignalKind, signal};
+    use tracing::{error, info};
+
+    let mut hangup = signal(SignalKind::hangup())?;
+    tokio::spawn(async move {
+        while hangup.recv().await.is_some() {
+            systemd::notify(systemd::Event::Reloading);
+            match reloader.reload().await {
+                Ok(changes) => info!("SIGHUP: configuration read again; {changes}"),
+                Err(error) => error!("SIGHUP: configuration refused, the old one stays: {error}"),
+            }
+            systemd::notify(systemd::Event::Ready);
+        }
+    });
+    Ok(())
+}
+
+/// Windows sends no such signal.
+#[cfg(windows)]
+fn reload_at_hangups(_: Reloader) -> io::Result<()> {
+    Ok(())
 }

@@ -1,6 +1,7 @@
-//! Whom a configuration lets in, with what its files say.
+//! Whom a configuration lets in, with what the files say that it names.
 
 use std::fmt;
+use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
@@ -8,7 +9,6 @@ use rakwire_udp::private_file;
 use tracing::warn;
 
 use super::error::ConfigError;
-use super::files::{file_error, read};
 use super::model::{AdmissionConfig, Config, WebTransportMode};
 use crate::admission::{Bans, OriginPolicy};
 use crate::token::VerifyingKey;
@@ -110,4 +110,12 @@ impl Config {
             WebTransportMode::Auto | WebTransportMode::On => self.webtransport.listen,
         }
     }
+}
+
+pub(super) fn read(key: &'static str, path: &Path) -> Result<String, ConfigError> {
+    fs::read_to_string(path).map_err(|error| file_error(key, path, None, format!("cannot be read ({error})")))
+}
+
+pub(super) fn file_error(key: &'static str, path: &Path, line: Option<usize>, reason: String) -> ConfigError {
+    ConfigError::File { key, path: path.to_owned(), line, reason }
 }

@@ -1,23 +1,25 @@
-//! What a configuration must have beyond the right types.
+//! What a configuration must have beyond the right types, among it the directory of `--serve` and the levels of the log, as an operator
+//! writes them.
 
+use std::fs;
 use std::io::Write;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rakwire_udp::private_file;
+use tracing_subscriber::filter::{LevelFilter, Targets};
 
-use super::duration;
+use super::admitting::{file_error, read};
 use super::error::{ConfigError, named};
-use super::files::{file_error, read};
-use super::levels::parse_levels;
 use super::model::{
     AddressLimits, Config, ForwardedHeader, TlsConfig, WebRtcConfig, WebTransportMode, overlap,
 };
-use super::pages;
 use crate::admission::OriginPolicy;
 use crate::discovery::{DiscoveryError, Store};
 use crate::front::{CookieKeySyntaxError, CookieKeys, FrontProtocol};
 use crate::protocol::ProtocolKind;
+use crate::syntax::duration;
 use crate::target::TargetName;
 use crate::webrtc::{Certificate, CertificateError};
 
@@ -34,7 +36,7 @@ impl Config {
         if self.targets.is_empty() && self.discovery.store.is_none() {
             return Err(ConfigError::NoTarget);
         }
-        self.serve.as_deref().map_or(Ok(()), pages::check_pages)?;
+        self.serve.as_deref().map_or(Ok(()), check_pages)?;
         self.origins()?;
         self.bans()?;
         self.token_keys()?;
@@ -340,4 +342,72 @@ fn is_own(address: SocketAddr) -> bool {
         socket.local_addr()
     });
     address.ip().is_loopback() || local.is_ok_and(|local| local.ip() == address.ip())
+}
+
+/// Checks that a directory has a page that a browser can show.
+fn check_pages(directory: &Path) -> Result<(), ConfigError> {
+    if !directory.is_dir() {
+        return Err(ConfigError::ServeDirectory(absolute(directory)));
+    }
+    let index = fs::read(directory.join("index.html"));
+    let index = index.map_err(|source| ConfigError::ServeIndex { directory: absolute(directory), source })?;
+    if loads_typescript(&String::from_utf8_lossy(&index)) {
+        return Err(ConfigError::ServeSources(absolute(directory)));
+    }
+    Ok(())
+}
+
+/// The directory as people can find it, or as it was given when the system cannot say.
+pub(crate) fn absolute(directory: &Path) -> PathBuf {
+    std::path::absolute(directory).unwrap_or_else(|_| directory.to_owned())
+}
+
+/// Whether a page has a script in TypeScript, as the sources of a page have before they are built.
+fn loads_typescript(page: &str) -> bool {
+    let scripts = page.split("<script").skip(1);
+    let mut tags = scripts.filter_map(|script| script.split('>').next());
+    tags.any(|tag| [".ts\"", ".ts'", ".tsx\"", ".tsx'"].iter().any(|end| tag.contains(end)))
+}
+
+/// Reads levels such as `info` or `info,hyper=debug`.
+///
+/// Stricter than [`Targets`], which takes a word that is no level for the name of a module, and shows all of that module and
+/// nothing else.
+pub(crate) fn parse_levels(text: &str) -> Option<Targets> {
+    let is_level = |word: &str| !word.is_empty() && word.parse::<LevelFilter>().is_ok();
+    let has_level = |part: &str| is_level(part.rsplit_once('=').map_or(part, |(_, level)| level));
+    let is_written_so = !text.contains(char::is_whitespace) && text.split(',').all(has_level);
+    is_written_so.then(|| text.parse().ok()).flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_sources_of_a_page_are_recognised() {
+        for page in [
+            r#"<script type="module" src="/src/main.ts"></script>"#,
+            "<html><script>let a;</script>\n<script\n  src='./main.tsx'\n></script>",
+        ] {
+            assert!(loads_typescript(page), "{page}");
+        }
+        for page in [
+            "",
+            r#"<script type="module" src="/assets/main-ts.js"></script> <a href="main.ts">source</a>"#,
+            r#"<script>load("main.ts")</script>"#,
+        ] {
+            assert!(!loads_typescript(page), "{page}");
+        }
+    }
+
+    #[test]
+    fn each_part_has_a_level() {
+        for text in ["info", "OFF", "info,hyper=debug", "rakwire_relay::io=trace,warn"] {
+            assert!(parse_levels(text).is_some(), "{text}");
+        }
+        for text in ["", "loud", "info,loud", "hyper", "hyper=", "hyper=loud", "info,", "info hyper=debug"] {
+            assert!(parse_levels(text).is_none(), "{text}");
+        }
+    }
 }

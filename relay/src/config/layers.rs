@@ -1,7 +1,8 @@
-//! The layers of a configuration: defaults, the file, the environment and the command line, in this order.
+//! The layers of a configuration: defaults, the file, the environment and the command line, in this order. They make a text of it with
+//! every value, where it comes from, and what it may be, and tell what a new one changes in a running relay.
 
-use std::collections::BTreeMap;
-use std::fmt;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::{self, Write};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -13,9 +14,9 @@ use toml::{Table, Value};
 use super::admitting::{ExposedFile, exposed};
 use super::error::{ConfigError, KeyPath, dotted, named};
 use super::mistakes::{Mistake, closest, mistakes, range};
-use super::model::{Config, without_password};
-use super::options::{OPTIONS, OptionInfo, OptionKind};
-use crate::target::TargetSpec;
+use super::model::{Config, Target, without_password};
+use super::options::{Change, OPTIONS, OptionInfo, OptionKind};
+use crate::target::{HostPort, TargetSpec};
 
 /// Where a value comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -390,4 +391,184 @@ fn line_of(text: &str, offset: usize) -> usize {
 
 fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// The prefix of the keys of a target.
+const OF_TARGET: &str = "targets.*.";
+
+impl Loaded {
+    /// The whole configuration in the syntax of the file. Comments have the documentation, the default and the unit of
+    /// each option, and where its value comes from. A password is `***`.
+    #[must_use]
+    pub fn explain(&self) -> String {
+        let table = self.shown();
+        let mut text = String::new();
+        let mut section = "";
+        for option in OPTIONS.iter().filter(|option| !option.key.starts_with(OF_TARGET)) {
+            if option.kind == OptionKind::Targets {
+                self.explain_targets(option, &table, &mut text);
+                continue;
+            }
+            let (table_name, key) = option.key.split_once('.').unwrap_or(("", option.key));
+            if table_name != section {
+                section = table_name;
+                push(&mut text, format_args!("[{section}]\n"));
+            }
+            let path: Vec<&str> = option.key.split('.').collect();
+            let value = find(&table, &path).pop().map(|(_, value)| value);
+            self.explain_value(option, key, &path, value, &mut text);
+        }
+        text
+    }
+
+    /// The configuration in the syntax of the file, without passwords.
+    #[must_use]
+    pub fn to_toml(&self) -> String {
+        self.shown().to_string()
+    }
+
+    /// The configuration as others may see it.
+    fn shown(&self) -> Table {
+        let mut config = self.config.clone();
+        config.discovery.store = config.discovery.store.as_deref().map(without_password);
+        config.to_table()
+    }
+
+    fn explain_targets(&self, option: &OptionInfo, table: &Table, text: &mut String) {
+        push(text, format_args!("# {}.\n# {}\n\n", option.help, names(option)));
+        for (path, _) in find(table, &["targets", "*"]) {
+            let name = Value::String(path.last().cloned().unwrap_or_default());
+            push(text, format_args!("[targets.{name}]\n"));
+            for setting in OPTIONS.iter().filter(|option| option.key.starts_with(OF_TARGET)) {
+                let key = setting.key.trim_start_matches(OF_TARGET);
+                let path: Vec<&str> = path.iter().map(String::as_str).chain([key]).collect();
+                let value = find(table, &path).pop().map(|(_, value)| value);
+                self.explain_value(setting, key, &path, value, text);
+            }
+        }
+    }
+
+    fn explain_value(
+        &self,
+        option: &OptionInfo,
+        key: &str,
+        path: &[&str],
+        value: Option<&Value>,
+        text: &mut String,
+    ) {
+        let path: Vec<String> = path.iter().map(|&part| part.to_owned()).collect();
+        push(text, format_args!("# {}.\n# {}{}", option.help, names(option), option.values()));
+        push(text, format_args!("; default {}; {}\n", option.default_value(), change(option)));
+        match value {
+            Some(value) => push(text, format_args!("{key} = {value} # {}\n\n", self.source(&path))),
+            None => push(text, format_args!("# {key} is not set\n\n")),
+        }
+    }
+}
+
+/// The rows of the table of options in the documentation.
+#[must_use]
+pub fn reference() -> String {
+    let mut text = String::from("| key | flag | values | default | meaning |\n|---|---|---|---|---|\n");
+    for option in OPTIONS {
+        let flag = if option.flag.is_empty() { String::new() } else { format!("`--{}`", option.flag) };
+        let restart = if option.change == Change::Restart { " (restart)" } else { "" };
+        let (values, help) = (option.values(), option.help);
+        let default = option.default_value();
+        push(
+            &mut text,
+            format_args!("| `{}` | {flag} | {values} | {default} | {help}{restart} |\n", option.key),
+        );
+    }
+    text
+}
+
+fn names(option: &OptionInfo) -> String {
+    let variable = option.variable();
+    variable.map_or_else(String::new, |variable| format!("--{}, {variable}; ", option.flag))
+}
+
+const fn change(option: &OptionInfo) -> &'static str {
+    match option.change {
+        Change::Reload => "changes with a reload",
+        Change::Restart => "changes with a restart",
+    }
+}
+
+impl OptionInfo {
+    /// The default as it is written in a file, or `none`.
+    #[must_use]
+    pub fn default_value(&self) -> String {
+        let mut config = Config::default();
+        if let (Ok(name), Ok(address)) = ("*".parse(), "host:1".parse::<HostPort>()) {
+            config.targets.insert(name, Target::new(address));
+        }
+        let table = config.to_table();
+        let path: Vec<&str> = self.key.split('.').collect();
+        match find(&table, &path).pop() {
+            _ if matches!(self.key, "targets" | "targets.*.address") => "none".to_owned(),
+            Some((_, value)) => value.to_string(),
+            None => "none".to_owned(),
+        }
+    }
+}
+
+/// Writing to a `String` cannot fail.
+fn push(text: &mut String, arguments: fmt::Arguments<'_>) {
+    let _ = text.write_fmt(arguments);
+}
+
+/// The keys that differ between two configurations.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Changes {
+    /// Those that apply to clients from now on.
+    pub applied: Vec<String>,
+    /// Those that wait for a restart.
+    pub after_restart: Vec<String>,
+}
+
+impl Changes {
+    /// What differs.
+    #[must_use]
+    pub fn between(old: &Config, new: &Config) -> Self {
+        let (old, new) = (old.to_table(), new.to_table());
+        let mut changes = Self::default();
+        for option in OPTIONS.iter().filter(|option| option.kind != OptionKind::Targets) {
+            let list = match option.change {
+                Change::Reload => &mut changes.applied,
+                Change::Restart => &mut changes.after_restart,
+            };
+            list.extend(differing(&old, &new, option.key));
+        }
+        changes
+    }
+
+    /// Moves those that this relay cannot apply while it runs.
+    pub(crate) fn defer(&mut self, needs_restart: impl Fn(&str) -> bool) {
+        let deferred = self.applied.extract_if(.., |key| needs_restart(key));
+        self.after_restart.extend(deferred);
+    }
+}
+
+fn differing(old: &Table, new: &Table, key: &str) -> BTreeSet<String> {
+    let keys: Vec<&str> = key.split('.').collect();
+    let (old, new) = (find(old, &keys), find(new, &keys));
+    let in_one = |(path, _): &(Vec<String>, _)| path.join(".");
+    let gone = old.iter().filter(|entry| !new.contains(entry)).map(in_one);
+    let come = new.iter().filter(|entry| !old.contains(entry)).map(in_one);
+    gone.chain(come).collect()
+}
+
+impl fmt::Display for Changes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.applied.as_slice() {
+            [] => f.write_str("nothing changed")?,
+            applied => write!(f, "changed: {}", applied.join(", "))?,
+        }
+        match self.after_restart.as_slice() {
+            [] => Ok(()),
+            waiting => write!(f, "; after a restart: {}", waiting.join(", ")),
+        }
+    }
 }

@@ -3,10 +3,10 @@
 use serde::Deserialize;
 use toml::{Table, Value};
 
-use super::duration;
 use super::error::{KeyPath, dotted};
 use super::model::Config;
 use super::options::{OPTIONS, OptionInfo, OptionKind};
+use crate::syntax::duration;
 use crate::target::TargetName;
 
 /// What is wrong with the value of a key.

@@ -16,12 +16,12 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 use toml::Table;
 
-use super::duration;
 use crate::admission::AllowedOrigin;
 use crate::flow::{FlowLimits, Rate, Source};
 use crate::listen::ListenAddress;
 use crate::protocol::{LARGEST_PAYLOAD, ProtocolKind};
 use crate::syntax;
+use crate::syntax::duration;
 use crate::target::{HostPort, TargetName, TargetSpec};
 
 /// The longest payload of a UDP datagram over IPv4.

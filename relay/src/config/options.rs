@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use super::duration;
 use super::model::UDP_PAYLOAD_MAX;
+use crate::syntax::duration;
 
 /// One option.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,9 +1,10 @@
-//! The control messages to clients, and the secret by which a flow is resumed.
+//! The control messages to clients, and the flows that can be resumed, by their secrets. A client is told the first message of its flow,
+//! and drops, at most once a second.
 
-use std::fmt;
-use std::fmt::Write;
+use std::collections::{BTreeMap, HashMap};
+use std::fmt::{self, Write};
 use std::str::FromStr;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -66,12 +67,7 @@ impl FromStr for Secret {
 pub struct SecretSyntaxError;
 
 /// The first message to a client: its flow, and how to resume it.
-pub(super) fn flow_message(
-    secret: &Secret,
-    resume_within: Duration,
-    resumed: bool,
-    max_datagram: usize,
-) -> String {
+fn flow_message(secret: &Secret, resume_within: Duration, resumed: bool, max_datagram: usize) -> String {
     let within = resume_within.as_millis();
     // No part of it needs to be escaped.
     format!(
@@ -80,12 +76,12 @@ pub(super) fn flow_message(
 }
 
 /// The relay is about to end, and with it the flow after this time.
-pub(super) fn draining_message(left: Duration) -> String {
+fn draining_message(left: Duration) -> String {
     format!(r#"{{"type":"draining","left_ms":{}}}"#, left.as_millis())
 }
 
 /// What was dropped since the start of the flow, by direction and reason; only reasons that occurred.
-pub(super) fn drops_message(count: impl Fn(DropReason) -> u64) -> String {
+fn drops_message(count: impl Fn(DropReason) -> u64) -> String {
     let mut text = r#"{"type":"drops""#.to_owned();
     for (name, direction) in [("to_client", Direction::ToClient), ("to_server", Direction::ToServer)] {
         let reasons = DropReason::ALL.into_iter().filter(|reason| reason.direction() == direction);
@@ -96,6 +92,273 @@ pub(super) fn drops_message(count: impl Fn(DropReason) -> u64) -> String {
     }
     text.push('}');
     text
+}
+
+/// The least time between two reports of drops.
+const INTERVAL: Duration = Duration::from_secs(1);
+
+/// The least time between two first messages that a client asks for.
+const GREETING_INTERVAL: Duration = Duration::from_millis(100);
+
+/// How often a client is told that the relay drains: a transport may lose messages.
+const DRAINING_TIMES: u32 = 3;
+
+/// The end of a relay that drains.
+#[derive(Debug, Clone, Copy)]
+struct Draining {
+    /// When the flow ends.
+    until: Instant,
+    /// How many times it is still told.
+    times: u32,
+    next: Instant,
+    is_due: bool,
+}
+
+/// How far the first message of a connection is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Greeting {
+    Sent,
+    /// The client has asked for it, but has had it a moment ago.
+    Asked,
+    Due,
+}
+
+/// What a client is told about its flow: the first message, and drops, at most once a second.
+#[derive(Debug)]
+pub(super) struct Reports {
+    secret: Secret,
+    /// Whether the flow was resumed by the present connection of the client.
+    is_resumed: bool,
+    greeting: Greeting,
+    /// When a client that asks for the first message has it again: the first time at once, as it may have been lost.
+    next_greeting: Instant,
+    has_asked: bool,
+    drops: [u32; DropReason::ALL.len()],
+    /// Whether drops were counted that the client does not know.
+    is_behind: bool,
+    /// Whether the next report waits for nothing but the client.
+    is_due: bool,
+    next_report: Instant,
+    draining: Option<Draining>,
+}
+
+impl Reports {
+    pub(super) const fn new(secret: Secret, now: Instant) -> Self {
+        Self {
+            secret,
+            is_resumed: false,
+            greeting: Greeting::Due,
+            next_greeting: now,
+            has_asked: false,
+            drops: [0; DropReason::ALL.len()],
+            is_behind: false,
+            is_due: false,
+            next_report: now,
+            draining: None,
+        }
+    }
+
+    pub(super) const fn secret(&self) -> &Secret {
+        &self.secret
+    }
+
+    pub(super) fn count(&mut self, reason: DropReason, count: u64) {
+        let sum = &mut self.drops[reason as usize];
+        *sum = sum.saturating_add(u32::try_from(count).unwrap_or(u32::MAX));
+        self.is_behind = true;
+    }
+
+    /// A new connection of the client: it is told everything.
+    pub(super) fn handle_attached(&mut self, now: Instant) {
+        (self.is_resumed, self.greeting, self.has_asked) = (true, Greeting::Due, false);
+        self.is_behind = self.drops.iter().any(|count| *count > 0);
+        self.next_report = now;
+        if let Some(Draining { until, .. }) = self.draining {
+            self.handle_draining(now, until);
+        }
+    }
+
+    /// The relay drains, and ends the flow at a time.
+    pub(super) const fn handle_draining(&mut self, now: Instant, until: Instant) {
+        self.draining = Some(Draining { until, times: DRAINING_TIMES, next: now, is_due: true });
+    }
+
+    /// The client has not got the first message of its connection, or only after it asked.
+    pub(super) fn handle_flow_request(&mut self, now: Instant) {
+        if self.greeting == Greeting::Sent {
+            self.greeting = Greeting::Asked;
+            self.has_asked = true;
+        }
+        self.handle_timeout(now);
+    }
+
+    /// The next message that is due.
+    pub(super) fn poll(
+        &mut self,
+        now: Instant,
+        resume_within: Duration,
+        max_datagram: usize,
+    ) -> Option<String> {
+        self.handle_timeout(now);
+        if self.greeting == Greeting::Due {
+            self.greeting = Greeting::Sent;
+            self.next_greeting = if self.has_asked { now + GREETING_INTERVAL } else { now };
+            return Some(flow_message(&self.secret, resume_within, self.is_resumed, max_datagram));
+        }
+        if let Some(draining) = self.draining.as_mut().filter(|draining| draining.is_due) {
+            draining.is_due = false;
+            draining.times = draining.times.saturating_sub(1);
+            draining.next = now + INTERVAL;
+            return Some(draining_message(draining.until.saturating_duration_since(now)));
+        }
+        if !self.is_due {
+            return None;
+        }
+        (self.is_behind, self.is_due) = (false, false);
+        self.next_report = now + INTERVAL;
+        Some(drops_message(|reason| self.drops[reason as usize].into()))
+    }
+
+    pub(super) fn handle_timeout(&mut self, now: Instant) {
+        self.is_due |= self.is_behind && now >= self.next_report;
+        if let Some(draining) = &mut self.draining {
+            draining.is_due |= draining.times > 0 && now >= draining.next;
+        }
+        if self.greeting == Greeting::Asked && now >= self.next_greeting {
+            self.greeting = Greeting::Due;
+        }
+    }
+
+    /// When [`Reports::handle_timeout`] is due.
+    pub(super) fn poll_timeout(&self) -> Option<Instant> {
+        let report = (self.is_behind && !self.is_due).then_some(self.next_report);
+        let greeting = (self.greeting == Greeting::Asked).then_some(self.next_greeting);
+        let waiting = self.draining.filter(|draining| draining.times > 0 && !draining.is_due);
+        let draining = waiting.map(|draining| draining.next);
+        report.into_iter().chain(greeting).chain(draining).min()
+    }
+}
+
+/// How many returns a flow admits at once: a client that has lost its way opens several connections, and tries again with growing
+/// pauses.
+const RETURN_BURST: u32 = 10;
+
+/// The time after which a flow admits one more.
+const RETURN_INTERVAL: Duration = Duration::from_secs(1);
+
+/// The flows that can be resumed, by their secrets.
+///
+/// `H` is what reaches a flow. The table is bounded by the number of flows, of which each has one entry at most.
+///
+/// ```
+/// use rakwire_relay::flow::{ResumeTable, Secret};
+///
+/// let mut table = ResumeTable::new();
+/// let secret = Secret::new([7; 16]);
+/// table.insert(secret, "game", "flow 1");
+/// assert_eq!(table.find(&secret, "game"), Some(&"flow 1"));
+/// assert_eq!(table.find(&secret, "other"), None);
+/// assert_eq!(table.remove(&secret), Some("flow 1"));
+/// ```
+#[derive(Debug)]
+pub struct ResumeTable<H> {
+    flows: HashMap<Secret, Entry<H>>,
+    /// Those without a client, the one that lost it first at the front.
+    detached: BTreeMap<u64, Secret>,
+    next_number: u64,
+}
+
+#[derive(Debug)]
+struct Entry<H> {
+    target: Box<str>,
+    handle: H,
+    /// When the flow admits a whole burst of returns again.
+    returns_full_at: Option<Instant>,
+    /// Its key in `detached`.
+    detached: Option<u64>,
+}
+
+impl<H> Default for ResumeTable<H> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<H> ResumeTable<H> {
+    /// An empty table.
+    #[must_use]
+    pub fn new() -> Self {
+        Self { flows: HashMap::new(), detached: BTreeMap::new(), next_number: 0 }
+    }
+
+    /// Adds a flow to `target`, which has a client.
+    pub fn insert(&mut self, secret: Secret, target: &str, handle: H) {
+        self.remove(&secret);
+        self.flows
+            .insert(secret, Entry { target: target.into(), handle, returns_full_at: None, detached: None });
+    }
+
+    /// The flow of this secret, if it is one to `target`.
+    #[must_use]
+    pub fn find(&self, secret: &Secret, target: &str) -> Option<&H> {
+        self.flows.get(secret).filter(|entry| *entry.target == *target).map(|entry| &entry.handle)
+    }
+
+    /// Whether a connection with this secret and target may count as the return of a client, ten at once and one a second. More of
+    /// them, and those whose secret fits no flow, are subject to the limits of new clients.
+    pub fn admits_return(&mut self, secret: &Secret, target: &str, now: Instant) -> bool {
+        let entry = self.flows.get_mut(secret).filter(|entry| *entry.target == *target);
+        let Some(entry) = entry else { return false };
+        let full_at = entry.returns_full_at.map_or(now, |full_at| full_at.max(now)) + RETURN_INTERVAL;
+        let is_admitted = full_at.saturating_duration_since(now) <= RETURN_INTERVAL * RETURN_BURST;
+        if is_admitted {
+            entry.returns_full_at = Some(full_at);
+        }
+        is_admitted
+    }
+
+    /// The flow has lost its client.
+    pub fn set_detached(&mut self, secret: &Secret) {
+        self.set_attached(secret);
+        if let Some(entry) = self.flows.get_mut(secret) {
+            entry.detached = Some(self.next_number);
+            self.detached.insert(self.next_number, *secret);
+            self.next_number += 1;
+        }
+    }
+
+    /// The flow has a client again.
+    pub fn set_attached(&mut self, secret: &Secret) {
+        let number = self.flows.get_mut(secret).and_then(|entry| entry.detached.take());
+        number.and_then(|number| self.detached.remove(&number));
+    }
+
+    /// Removes a flow that has ended.
+    pub fn remove(&mut self, secret: &Secret) -> Option<H> {
+        self.set_attached(secret);
+        self.flows.remove(secret).map(|entry| entry.handle)
+    }
+
+    /// The flow that has been without its client for longest, which is to end to make room for another client. It is chosen
+    /// once, and stays in the table until it is [removed](Self::remove): its client may come back before it ends.
+    pub fn evict(&mut self) -> Option<&H> {
+        let (_, secret) = self.detached.pop_first()?;
+        let entry = self.flows.get_mut(&secret)?;
+        entry.detached = None;
+        Some(&entry.handle)
+    }
+
+    /// The number of flows in the table.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.flows.len()
+    }
+
+    /// Whether there is no flow.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.flows.is_empty()
+    }
 }
 
 #[cfg(test)]
@@ -131,5 +394,77 @@ mod tests {
         );
         assert_eq!(draining_message(Duration::from_millis(4_999)), r#"{"type":"draining","left_ms":4999}"#);
         assert_eq!(drops_message(|_| 0), r#"{"type":"drops","to_client":{},"to_server":{}}"#);
+    }
+
+    #[test]
+    fn a_drain_is_told_three_times_and_again_to_a_connection_that_comes_back() {
+        let now = Instant::now();
+        let at = |millis| now + Duration::from_millis(millis);
+        let mut reports = Reports::new(Secret::new([1; 16]), now);
+        let poll = |reports: &mut Reports, millis| reports.poll(at(millis), INTERVAL, 1472);
+        assert!(poll(&mut reports, 0).is_some_and(|text| text.contains("\"flow\"")));
+        reports.handle_draining(at(0), at(5_000));
+        assert_eq!(poll(&mut reports, 1).as_deref(), Some(r#"{"type":"draining","left_ms":4999}"#));
+        assert_eq!((poll(&mut reports, 1), reports.poll_timeout()), (None, Some(at(1_001))));
+        assert_eq!(poll(&mut reports, 1_001).as_deref(), Some(r#"{"type":"draining","left_ms":3999}"#));
+        assert_eq!(poll(&mut reports, 6_000).as_deref(), Some(r#"{"type":"draining","left_ms":0}"#));
+        assert_eq!((poll(&mut reports, 9_000), reports.poll_timeout()), (None, None));
+        reports.handle_attached(at(9_000));
+        assert!(poll(&mut reports, 9_000).is_some_and(|text| text.contains("\"flow\"")));
+        assert!(poll(&mut reports, 9_000).is_some_and(|text| text.contains("draining")));
+    }
+
+    fn table(count: u8) -> ResumeTable<u8> {
+        let mut table = ResumeTable::new();
+        (0..count).for_each(|number| table.insert(Secret::new([number; 16]), "game", number));
+        table
+    }
+
+    #[test]
+    fn a_flow_is_found_by_its_secret_and_target_alone() {
+        let table = table(3);
+        assert_eq!(table.find(&Secret::new([1; 16]), "game"), Some(&1));
+        assert_eq!(table.find(&Secret::new([1; 16]), "Game"), None);
+        assert_eq!(table.find(&Secret::new([4; 16]), "game"), None);
+    }
+
+    #[test]
+    fn a_flow_admits_ten_returns_at_once_and_one_a_second() {
+        let (mut table, start) = (table(2), Instant::now());
+        let mut admitted = |number: u8, target: &str, seconds| {
+            let now = start + Duration::from_secs(seconds);
+            (0..100).filter(|_| table.admits_return(&Secret::new([number; 16]), target, now)).count()
+        };
+        assert_eq!([0, 0, 1, 4, 60, 0].map(|seconds| admitted(0, "game", seconds)), [10, 0, 1, 3, 10, 0]);
+        assert_eq!(admitted(1, "game", 0), 10, "each flow has its own");
+        assert_eq!((admitted(1, "other", 60), admitted(7, "game", 60)), (0, 0));
+    }
+
+    #[test]
+    fn the_flow_that_lost_its_client_first_is_evicted_first() {
+        let mut table = table(4);
+        let secret = |number: u8| Secret::new([number; 16]);
+        [2, 0, 3, 1, 2].iter().for_each(|number| table.set_detached(&secret(*number)));
+        table.set_attached(&secret(3));
+        assert_eq!(table.remove(&secret(1)), Some(1));
+        let evicted = [(); 3].map(|()| table.evict().copied());
+        assert_eq!(evicted, [Some(0), Some(2), None]);
+        assert_eq!((table.len(), table.detached.len()), (3, 0));
+        table.remove(&secret(0));
+        table.set_detached(&secret(0));
+        assert!(table.detached.is_empty(), "one that is gone is not detached");
+    }
+
+    #[test]
+    fn a_flow_whose_client_comes_back_before_its_eviction_can_be_resumed_again() {
+        let mut table = table(1);
+        let secret = Secret::new([0; 16]);
+        table.set_detached(&secret);
+        assert_eq!(table.evict(), Some(&0));
+        assert_eq!(table.find(&secret, "game"), Some(&0));
+        table.set_attached(&secret);
+        table.set_detached(&secret);
+        assert_eq!(table.evict(), Some(&0));
+        assert_eq!(table.remove(&secret), Some(0));
     }
 }

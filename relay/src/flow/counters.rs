@@ -1,8 +1,27 @@
-//! Counters of the flows to one target.
+//! Counters of the flows to one target, and the reasons that are counted: why a datagram was dropped, why a game server is
+//! unreachable, by what the network and this machine report, and why a flow ends.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
-use super::unreachable::Unreachable;
+use crate::protocol::ProtocolKind;
+
+/// Defines an enum, and all its values in the order in which they are counted.
+macro_rules! counted {
+    ($(#[$doc:meta])+ pub enum $name:ident { $($(#[$value_doc:meta])+ $value:ident,)+ }) => {
+        $(#[$doc])+
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        #[non_exhaustive]
+        pub enum $name {
+            $($(#[$value_doc])+ $value,)+
+        }
+
+        impl $name {
+            /// All of them, in the order in which they are counted.
+            pub const ALL: [Self; [$(stringify!($value)),+].len()] = [$(Self::$value),+];
+        }
+    };
+}
 
 /// A direction of datagrams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -285,36 +304,128 @@ impl TargetSnapshot {
     }
 }
 
+counted! {
+    /// Why a game server is unreachable.
+    pub enum Unreachable {
+        /// Nothing listens at its port.
+        ClosedPort,
+        /// A firewall on the way forbids it. Where a router only finds no way, Linux keeps that from a connected socket.
+        Host,
+        /// There is no route to its network now.
+        Network,
+        /// A rule of this machine, or of a router over IPv6, forbids it now.
+        Forbidden,
+        /// An error of the network that is none of these.
+        Other,
+    }
+}
+
+impl Unreachable {
+    /// What it means, in the words of the log.
+    #[must_use]
+    pub const fn text(self) -> &'static str {
+        match self {
+            Self::ClosedPort => "nothing listens at its port",
+            Self::Host => "a firewall on the way does not let datagrams through",
+            Self::Network => "there is no route to its network",
+            Self::Forbidden => "a rule of this machine or of a router forbids it",
+            Self::Other => "the network reports another error",
+        }
+    }
+
+    /// Whether the game server itself is absent. The others are about the path, which may come back by itself.
+    #[must_use]
+    pub const fn is_absence(self) -> bool {
+        match self {
+            Self::ClosedPort => true,
+            Self::Host | Self::Network | Self::Forbidden | Self::Other => false,
+        }
+    }
+}
+
+/// Why a flow ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum FlowEnd {
+    /// The client sent text.
+    TextMessage,
+    /// The client sent a message above [`FlowLimits::max_datagram`](super::FlowLimits::max_datagram).
+    MessageTooBig {
+        /// The length of the message in bytes.
+        len: usize,
+        /// The limit in bytes.
+        max: usize,
+    },
+    /// The client broke the WebSocket protocol.
+    ProtocolViolation,
+    /// There was no datagram in either direction for this time.
+    Idle(Duration),
+    /// The client answered no ping, or acknowledged no data, for this time, and did not come back.
+    Unresponsive(Duration),
+    /// The relay is stopped.
+    ShuttingDown,
+    /// The operator ended it.
+    Kicked,
+    /// The operator banned the address of the client.
+    Banned,
+    /// The UDP socket failed for good.
+    UdpFailed,
+    /// The network reported that nothing listens at the port of the game server before it had sent anything, and [`Setup::closes_unreachable`]
+    /// is set.
+    ///
+    /// [`Setup::closes_unreachable`]: super::Setup::closes_unreachable
+    ServerUnreachable,
+    /// The client began the handshake of another protocol than the target's, which is this one.
+    WrongProtocol(ProtocolKind),
+    /// The client closed its connection.
+    ClientClosed,
+    /// The connection of the client ended without a close, and the client did not come back.
+    ClientVanished,
+}
+
 #[cfg(test)]
 mod tests {
-    use super::*;
+    mod counters {
+        use super::super::*;
 
-    #[test]
-    fn reasons_are_listed_in_the_order_of_their_values() {
-        for (index, reason) in DropReason::ALL.into_iter().enumerate() {
-            assert_eq!(reason as usize, index);
-        }
-    }
-
-    #[test]
-    fn names_are_unique_in_their_direction() {
-        for one in DropReason::ALL {
-            for other in DropReason::ALL {
-                let same = one.direction() == other.direction() && one.name() == other.name();
-                assert_eq!(same, one == other, "{one:?} and {other:?}");
+        #[test]
+        fn reasons_are_listed_in_the_order_of_their_values() {
+            for (index, reason) in DropReason::ALL.into_iter().enumerate() {
+                assert_eq!(reason as usize, index);
             }
         }
+
+        #[test]
+        fn names_are_unique_in_their_direction() {
+            for one in DropReason::ALL {
+                for other in DropReason::ALL {
+                    let same = one.direction() == other.direction() && one.name() == other.name();
+                    assert_eq!(same, one == other, "{one:?} and {other:?}");
+                }
+            }
+        }
+
+        #[test]
+        fn targets_are_added_up() {
+            let (one, two) = (TargetCounters::default(), TargetCounters::default());
+            one.sent_to_client(7);
+            two.sent_to_client(3);
+            two.dropped(DropReason::ClientTooOld, 2);
+            two.clients.increment();
+            let sum = one.snapshot().plus(&two.snapshot());
+            assert_eq!(sum.to_client, Traffic { datagrams: 2, bytes: 10 });
+            assert_eq!((sum.drops(DropReason::ClientTooOld), sum.clients), (2, 1));
+        }
     }
 
-    #[test]
-    fn targets_are_added_up() {
-        let (one, two) = (TargetCounters::default(), TargetCounters::default());
-        one.sent_to_client(7);
-        two.sent_to_client(3);
-        two.dropped(DropReason::ClientTooOld, 2);
-        two.clients.increment();
-        let sum = one.snapshot().plus(&two.snapshot());
-        assert_eq!(sum.to_client, Traffic { datagrams: 2, bytes: 10 });
-        assert_eq!((sum.drops(DropReason::ClientTooOld), sum.clients), (2, 1));
+    mod unreachable {
+        use super::super::*;
+
+        #[test]
+        fn reasons_are_listed_in_the_order_of_their_values() {
+            for (index, reason) in Unreachable::ALL.into_iter().enumerate() {
+                assert_eq!(reason as usize, index);
+            }
+        }
     }
 }

@@ -17,18 +17,12 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
-use super::carriage::Carriage;
-use super::control::Secret;
-use super::counters::{Direction, DropReason, TargetCounters};
-use super::end::FlowEnd;
-use super::inspect::{Inspect, Verdict};
-use super::limits::FlowLimits;
+use super::control::{Reports, Secret};
+use super::counters::{Direction, DropReason, FlowEnd, TargetCounters, Unreachable};
+use super::inspect::{Carriage, Inspect, Verdict};
 use super::proxy_header::{self, Announcement, ProxyHeader};
 use super::queue::{AgeQueue, Bounds};
-use super::rate::SharedRate;
-use super::reports::Reports;
-use super::total::{Shares, TotalRate};
-use super::unreachable::Unreachable;
+use super::rate::{FlowLimits, SharedRate, Shares, TotalRate};
 
 /// For how many intervals of pings a client may be silent; at the end of each but the last it is asked.
 const PINGS_UNANSWERED_MAX: u32 = 3;

@@ -30,36 +30,25 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod awareness;
-mod carriage;
-mod control;
+#[macro_use]
 mod counters;
-mod end;
+mod control;
 mod inspect;
-mod limits;
 mod machine;
 pub(crate) mod proxy_header;
 mod queue;
 pub(crate) mod rate;
-mod reports;
-mod resume;
-mod source;
-mod total;
-mod unreachable;
 
 #[cfg(test)]
 mod tests;
 
-pub use self::carriage::Carriage;
-pub use self::control::{CONTROL_PREFIX, FLOW_PROTOCOL, FLOW_REQUEST, Secret, SecretSyntaxError};
-pub use self::counters::{Counter, Direction, DropReason, TargetCounters, TargetSnapshot, Traffic};
-pub use self::end::FlowEnd;
-pub use self::inspect::{Inspect, Verdict};
-pub use self::limits::{FlowLimits, Rate};
+pub use self::control::{
+    CONTROL_PREFIX, FLOW_PROTOCOL, FLOW_REQUEST, ResumeTable, Secret, SecretSyntaxError,
+};
+pub use self::counters::{
+    Counter, Direction, DropReason, FlowEnd, TargetCounters, TargetSnapshot, Traffic, Unreachable,
+};
+pub use self::inspect::{Carriage, Inspect, Verdict};
 pub use self::machine::{Batch, Carried, Flow, FromClient, FromServer, Sending, Setup, ToClient};
-pub use self::proxy_header::ProxyHeader;
-pub use self::rate::SharedRate;
-pub use self::resume::ResumeTable;
-pub use self::source::Source;
-pub use self::total::{Shares, TotalRate};
-pub use self::unreachable::Unreachable;
+pub use self::proxy_header::{ProxyHeader, Source};
+pub use self::rate::{FlowLimits, Rate, SharedRate, Shares, TotalRate};

@@ -1,12 +1,20 @@
-//! How much a client may send: two token buckets that are kept as times (the generic cell rate algorithm).
+//! The limits of a flow, and how much clients may send. One client has two token buckets that are kept as times (the generic cell rate
+//! algorithm). All together have a bucket for each direction, from which every client has a fair share.
+//!
+//! The share of a client is the rate by the number of clients that had datagrams lately. A client is an address, or a /64 of IPv6,
+//! however many flows it has. What is within its share passes always, so that a few busy clients cannot take everything; beyond it a
+//! datagram passes as long as others leave something.
 
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv6Addr};
 use std::num::NonZeroUsize;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use super::limits::Rate;
+use super::counters::Direction;
 
-/// How much of a rate may pass at once.
+/// How much of a rate, or of a share, may pass at once.
 const BURST: Duration = Duration::from_secs(1);
 
 /// A rate that several flows have together. A clone is the same rate.
@@ -62,43 +70,449 @@ fn taken(full_at: Instant, now: Instant, count: usize, per_second: NonZeroUsize)
     passes.then(|| full_at + cost)
 }
 
+/// The limits of a flow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct FlowLimits {
+    /// The longest datagram of a client, in bytes of payload; 1472 by default. A longer one ends the flow.
+    pub max_datagram: usize,
+    /// The most datagrams that wait in each direction; 256 by default. A full queue drops its oldest one.
+    pub queue: NonZeroUsize,
+    /// The most bytes of datagrams that wait in each direction; 256 KiB by default. A full queue drops its oldest
+    /// datagrams. One datagram always fits.
+    pub queue_bytes: NonZeroUsize,
+    /// How long a datagram may wait before it is dropped; 1 s by default.
+    pub queue_age: Duration,
+    /// How long a flow may be without a datagram in either direction; 60 s by default.
+    pub idle_timeout: Duration,
+    /// The interval of pings; 15 s by default. A client that sends nothing for three of them counts as lost.
+    pub ping_interval: Duration,
+    /// How long a flow whose client is lost waits for it; 30 s by default. Zero: no flow can be resumed.
+    pub resume_within: Duration,
+    /// How much a client may send; `None`, the default, is no limit. What exceeds it is dropped.
+    pub rate: Option<Rate>,
+}
+
+/// How much a client may send to its game server. A burst of one second's worth passes at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rate {
+    /// Datagrams per second.
+    pub datagrams: NonZeroUsize,
+    /// Bytes of payload per second.
+    pub bytes: NonZeroUsize,
+}
+
+impl Default for FlowLimits {
+    fn default() -> Self {
+        Self {
+            max_datagram: 1472,
+            queue: const { NonZeroUsize::new(256).expect("256 is not zero") },
+            queue_bytes: const { NonZeroUsize::new(256 * 1024).expect("262144 is not zero") },
+            queue_age: Duration::from_secs(1),
+            idle_timeout: Duration::from_secs(60),
+            ping_interval: Duration::from_secs(15),
+            resume_within: Duration::from_secs(30),
+            rate: None,
+        }
+    }
+}
+
+/// How long a client without datagrams counts among those that share: up to twice this time.
+const WINDOW: Duration = Duration::from_secs(1);
+
+/// How many clients are remembered before those that have left are looked for.
+const PRUNE_MIN: usize = 64;
+
+/// The rate of all clients together. A clone is the same rate.
+#[derive(Debug, Clone, Default)]
+pub struct TotalRate(Arc<Shared>);
+
+#[derive(Debug, Default)]
+struct Shared {
+    /// Bytes of payload per second in each direction; zero is no limit.
+    bytes: AtomicUsize,
+    to_server: Mutex<Bucket>,
+    to_client: Mutex<Bucket>,
+    clients: Mutex<Clients>,
+}
+
+/// The shares of the clients that have flows.
+#[derive(Debug, Default)]
+struct Clients {
+    by_address: HashMap<IpAddr, Weak<BothShares>>,
+    prune_at: usize,
+}
+
+/// What one direction has used.
+#[derive(Debug, Default)]
+struct Bucket {
+    bytes_per_second: usize,
+    /// How often the rate was changed: shares of the rate before are void.
+    changes: u64,
+    /// When it would be full again. Shares may have it emptied beyond its burst.
+    full_at: Option<Instant>,
+    window: Option<Instant>,
+    /// Clients with datagrams in this window, and in the one before.
+    active: u32,
+    active_before: u32,
+}
+
+/// What a client has used of its shares. A clone is the same client.
+#[derive(Debug, Clone, Default)]
+pub struct Shares(Arc<BothShares>);
+
+#[derive(Debug, Default)]
+struct BothShares {
+    to_server: Mutex<Share>,
+    to_client: Mutex<Share>,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Share {
+    changes: u64,
+    full_at: Option<Instant>,
+    /// The window in which the client was counted last.
+    window: Option<Instant>,
+}
+
+impl TotalRate {
+    /// Sets the bytes of payload per second that may pass in each direction; zero is no limit. Another rate than before begins anew.
+    pub fn set(&self, bytes_per_second: usize) {
+        for bucket in [&self.0.to_server, &self.0.to_client] {
+            let mut bucket = lock(bucket);
+            if bucket.bytes_per_second != bytes_per_second {
+                let changes = bucket.changes.wrapping_add(1);
+                *bucket = Bucket { bytes_per_second, changes, ..Bucket::default() };
+            }
+        }
+        self.0.bytes.store(bytes_per_second, Ordering::Relaxed);
+    }
+
+    /// Whether there is a limit.
+    #[must_use]
+    pub fn is_limited(&self) -> bool {
+        self.0.bytes.load(Ordering::Relaxed) != 0
+    }
+
+    /// The shares of a client, which are the same for all of its flows.
+    #[must_use]
+    pub fn shares_of(&self, client: IpAddr) -> Shares {
+        let mut clients = lock(&self.0.clients);
+        let key = host(client);
+        if let Some(shares) = clients.by_address.get(&key).and_then(Weak::upgrade) {
+            return Shares(shares);
+        }
+        if clients.by_address.len() >= clients.prune_at.max(PRUNE_MIN) {
+            clients.by_address.retain(|_, shares| shares.strong_count() > 0);
+            clients.prune_at = 2 * clients.by_address.len();
+        }
+        let shares = Arc::new(BothShares::default());
+        clients.by_address.insert(key, Arc::downgrade(&shares));
+        Shares(shares)
+    }
+
+    /// Whether a datagram of a client may pass; takes its bytes if so.
+    #[must_use]
+    pub fn admits(&self, now: Instant, direction: Direction, len: usize, shares: &Shares) -> bool {
+        let passes = self.has_room(now, direction, len, shares);
+        if passes {
+            self.take(now, direction, len, shares);
+        }
+        passes
+    }
+
+    /// Whether a datagram of a client may pass.
+    pub(crate) fn has_room(&self, now: Instant, direction: Direction, len: usize, shares: &Shares) -> bool {
+        self.with(direction, shares, |bucket, share, per_second| bucket.has_room(now, len, per_second, share))
+            .unwrap_or(true)
+    }
+
+    /// Takes the bytes of a datagram that passes.
+    pub(crate) fn take(&self, now: Instant, direction: Direction, len: usize, shares: &Shares) {
+        self.with(direction, shares, |bucket, share, per_second| bucket.take(now, len, per_second, share));
+    }
+
+    /// Uses the bucket and the share of a direction, if there is a limit.
+    fn with<T>(
+        &self,
+        direction: Direction,
+        Shares(shares): &Shares,
+        using: impl FnOnce(&mut Bucket, &mut Share, NonZeroUsize) -> T,
+    ) -> Option<T> {
+        if !self.is_limited() {
+            return None;
+        }
+        let (bucket, share) = match direction {
+            Direction::ToServer => (&self.0.to_server, &shares.to_server),
+            Direction::ToClient => (&self.0.to_client, &shares.to_client),
+        };
+        // Always in this order.
+        let (mut bucket, mut share) = (lock(bucket), lock(share));
+        if share.changes != bucket.changes {
+            *share = Share { changes: bucket.changes, ..Share::default() };
+        }
+        let per_second = NonZeroUsize::new(bucket.bytes_per_second)?;
+        Some(using(&mut bucket, &mut share, per_second))
+    }
+}
+
+/// What counts as one client: a host has at least an IPv6 /64 for itself (RFC 4291 section 2.5.1).
+fn host(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),
+        address @ IpAddr::V4(_) => address,
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Bucket {
+    fn has_room(&mut self, now: Instant, len: usize, per_second: NonZeroUsize, share: &Share) -> bool {
+        self.begin_window(now);
+        let (cost, cost_of_share) = self.costs(len, per_second);
+        has(share.full_at, now, cost_of_share) || has(self.full_at, now, cost)
+    }
+
+    fn take(&mut self, now: Instant, len: usize, per_second: NonZeroUsize, share: &mut Share) {
+        self.begin_window(now);
+        if share.window != self.window {
+            share.window = self.window;
+            self.active = self.active.saturating_add(1);
+        }
+        let (cost, cost_of_share) = self.costs(len, per_second);
+        self.full_at = Some(full_again(self.full_at, now, cost));
+        // A client that has had more than its share as others left it waits no longer for its share than for a burst.
+        share.full_at =
+            Some(full_again(share.full_at, now, cost_of_share).min(now + BURST.max(cost_of_share)));
+    }
+
+    /// What a datagram takes of the bucket, and of a share.
+    fn costs(&self, len: usize, per_second: NonZeroUsize) -> (Duration, Duration) {
+        let nanos = (len as u64).saturating_mul(1_000_000_000) / per_second.get() as u64;
+        let cost = Duration::from_nanos(nanos);
+        (cost, cost.saturating_mul(self.active.max(self.active_before).max(1)))
+    }
+
+    /// Begins the next window once it is time.
+    fn begin_window(&mut self, now: Instant) {
+        let passed = self.window.map(|since| now.saturating_duration_since(since));
+        if passed.is_none_or(|passed| passed >= WINDOW) {
+            let is_next = passed.is_some_and(|passed| passed < 2 * WINDOW);
+            self.active_before = if is_next { self.active } else { 0 };
+            self.active = 0;
+            self.window = Some(now);
+        }
+    }
+}
+
+/// Whether a bucket has so much. One that is full gives a datagram of any length, or a low rate would never pass it.
+fn has(full_at: Option<Instant>, now: Instant, cost: Duration) -> bool {
+    let missing = full_at.map_or(Duration::ZERO, |at| at.saturating_duration_since(now));
+    missing.is_zero() || missing + cost <= BURST
+}
+
+fn full_again(full_at: Option<Instant>, now: Instant, cost: Duration) -> Instant {
+    full_at.unwrap_or(now).max(now) + cost
+}
+
 #[cfg(test)]
 mod tests {
-    use super::*;
+    mod rate {
+        use super::super::*;
 
-    fn limit(datagrams: usize, bytes: usize, now: Instant) -> RateLimit {
-        let number = |number| NonZeroUsize::new(number).unwrap();
-        RateLimit::new(Rate { datagrams: number(datagrams), bytes: number(bytes) }, now)
+        fn limit(datagrams: usize, bytes: usize, now: Instant) -> RateLimit {
+            let number = |number| NonZeroUsize::new(number).unwrap();
+            RateLimit::new(Rate { datagrams: number(datagrams), bytes: number(bytes) }, now)
+        }
+
+        fn passed(limit: &mut RateLimit, now: Instant, len: usize) -> usize {
+            (0..1000).filter(|_| limit.admits(now, len)).count()
+        }
+
+        #[test]
+        fn a_burst_of_a_second_passes_and_then_the_rate() {
+            let now = Instant::now();
+            let mut limit = limit(50, 1_000_000, now);
+            assert_eq!(passed(&mut limit, now, 100), 50);
+            assert_eq!(passed(&mut limit, now + Duration::from_millis(100), 100), 5);
+            assert_eq!(passed(&mut limit, now + Duration::from_secs(60), 100), 50);
+            assert_eq!(passed(&mut limit, now, 100), 0, "a clock that jumps back gives nothing");
+        }
+
+        #[test]
+        fn bytes_count_too() {
+            let now = Instant::now();
+            let mut limit = limit(1000, 10_000, now);
+            assert_eq!(passed(&mut limit, now, 1000), 10);
+            assert_eq!(passed(&mut limit, now + Duration::from_millis(500), 1000), 5);
+        }
+
+        #[test]
+        fn a_datagram_above_the_rate_passes_a_full_bucket() {
+            let now = Instant::now();
+            let mut limit = limit(1000, 100, now);
+            assert!(limit.admits(now, 1000));
+            assert!(!limit.admits(now + Duration::from_secs(9), 1));
+            assert!(limit.admits(now + Duration::from_secs(10), 1));
+        }
     }
 
-    fn passed(limit: &mut RateLimit, now: Instant, len: usize) -> usize {
-        (0..1000).filter(|_| limit.admits(now, len)).count()
-    }
+    mod total {
+        use super::super::*;
 
-    #[test]
-    fn a_burst_of_a_second_passes_and_then_the_rate() {
-        let now = Instant::now();
-        let mut limit = limit(50, 1_000_000, now);
-        assert_eq!(passed(&mut limit, now, 100), 50);
-        assert_eq!(passed(&mut limit, now + Duration::from_millis(100), 100), 5);
-        assert_eq!(passed(&mut limit, now + Duration::from_secs(60), 100), 50);
-        assert_eq!(passed(&mut limit, now, 100), 0, "a clock that jumps back gives nothing");
-    }
+        const TO_CLIENT: Direction = Direction::ToClient;
+        const TO_SERVER: Direction = Direction::ToServer;
 
-    #[test]
-    fn bytes_count_too() {
-        let now = Instant::now();
-        let mut limit = limit(1000, 10_000, now);
-        assert_eq!(passed(&mut limit, now, 1000), 10);
-        assert_eq!(passed(&mut limit, now + Duration::from_millis(500), 1000), 5);
-    }
+        /// Lets clients offer datagrams of 100 bytes for some seconds, each so many a second in turn, and returns what passed of each in
+        /// the seconds behind the first two, in which bursts pass.
+        fn passed(total: &TotalRate, start: Instant, offered: &[u32], seconds: u32) -> Vec<u32> {
+            let clients = offered.iter().map(|_| Shares::default()).collect();
+            passed_of(total, start, clients, offered, seconds)
+        }
 
-    #[test]
-    fn a_datagram_above_the_rate_passes_a_full_bucket() {
-        let now = Instant::now();
-        let mut limit = limit(1000, 100, now);
-        assert!(limit.admits(now, 1000));
-        assert!(!limit.admits(now + Duration::from_secs(9), 1));
-        assert!(limit.admits(now + Duration::from_secs(10), 1));
+        /// The same of flows with these shares.
+        fn passed_of(
+            total: &TotalRate,
+            start: Instant,
+            shares: Vec<Shares>,
+            offered: &[u32],
+            seconds: u32,
+        ) -> Vec<u32> {
+            let mut flows: Vec<(Shares, u32)> = shares.into_iter().map(|shares| (shares, 0)).collect();
+            for tick in 0..seconds * 1000 {
+                let now = start + Duration::from_millis(tick.into());
+                for (index, (shares, passed)) in flows.iter_mut().enumerate() {
+                    let due = |tick: u32| u64::from(tick) * u64::from(offered[index]) / 1000;
+                    for _ in due(tick)..due(tick + 1) {
+                        if total.admits(now, TO_CLIENT, 100, shares) && tick >= 2000 {
+                            *passed += 1;
+                        }
+                    }
+                }
+            }
+            flows.into_iter().map(|(_, passed)| passed / (seconds - 2)).collect()
+        }
+
+        fn limited(bytes: usize) -> TotalRate {
+            let total = TotalRate::default();
+            total.set(bytes);
+            total
+        }
+
+        #[test]
+        fn without_a_limit_all_passes() {
+            let (total, now) = (TotalRate::default(), Instant::now());
+            let shares = Shares::default();
+            assert!((0..10_000).all(|_| total.admits(now, TO_SERVER, 1_000_000, &shares)));
+        }
+
+        #[test]
+        fn the_sum_is_the_limit_and_one_flow_may_have_all_of_it() {
+            let rates = passed(&limited(100_000), Instant::now(), &[5_000], 12);
+            assert!((990..=1_010).contains(&rates[0]), "{rates:?}");
+        }
+
+        #[test]
+        fn busy_flows_leave_the_others_their_share() {
+            // A share is 250 datagrams a second.
+            let rates = passed(&limited(100_000), Instant::now(), &[20_000, 20_000, 200, 100], 12);
+            assert!((199..=201).contains(&rates[2]) && (99..=101).contains(&rates[3]), "{rates:?}");
+            let sum: u32 = rates.iter().sum();
+            assert!((980..=1_020).contains(&sum), "{rates:?}");
+            assert!(rates[0] >= 245 && rates[1] >= 245, "{rates:?}");
+        }
+
+        #[test]
+        fn flows_that_are_silent_leave_their_share_to_others() {
+            let (total, start) = (limited(100_000), Instant::now());
+            let idle = Shares::default();
+            assert!(total.admits(start, TO_CLIENT, 100, &idle));
+            let rates = passed(&total, start, &[2_000], 12);
+            assert!((990..=1_010).contains(&rates[0]), "{rates:?}");
+        }
+
+        #[test]
+        fn directions_do_not_take_from_each_other() {
+            let (total, now) = (limited(1_000), Instant::now());
+            let shares = Shares::default();
+            let passed = |direction: Direction, shares: &Shares| {
+                (0..100).filter(|_| total.admits(now, direction, 100, shares)).count()
+            };
+            assert_eq!(passed(TO_SERVER, &shares), 10);
+            assert_eq!(passed(TO_CLIENT, &shares), 10);
+            total.set(0);
+            assert_eq!(passed(TO_SERVER, &shares), 100, "the limit was lifted");
+        }
+
+        #[test]
+        fn an_address_with_many_flows_has_one_share() {
+            let total = limited(100_000);
+            let busy =
+                |number: u16| total.shares_of(Ipv6Addr::new(0x2001, 0xDB8, 0, 1, 0, 0, 0, number).into());
+            let lone =
+                |number: u16| total.shares_of(Ipv6Addr::new(0x2001, 0xDB8, 0, number, 0, 0, 0, 1).into());
+            let shares = (0..64).map(busy).chain([lone(2), lone(3)]).collect();
+            let mut offered = [1_000; 66];
+            (offered[64], offered[65]) = (300, 300);
+            let rates = passed_of(&total, Instant::now(), shares, &offered, 12);
+            // A third of 1,000 datagrams a second is more than each of the two asks for.
+            assert!(rates[64] >= 299 && rates[65] >= 299, "{:?}", &rates[64..]);
+            let busy: u32 = rates[..64].iter().sum();
+            assert!((330..=420).contains(&busy), "{busy}");
+        }
+
+        #[test]
+        fn flows_of_one_address_have_its_shares_as_long_as_one_is_left() {
+            let total = limited(1_000);
+            let shares = |text: &str| total.shares_of(text.parse().unwrap());
+            let first = shares("192.0.2.1");
+            for (other, is_same) in [
+                ("192.0.2.1", true),
+                ("::ffff:192.0.2.1", true),
+                ("192.0.2.2", false),
+                ("2001:db8::1", false),
+            ] {
+                assert_eq!(Arc::ptr_eq(&first.0, &shares(other).0), is_same, "{other}");
+            }
+            let sixth = shares("2001:db8::1");
+            assert!(
+                Arc::ptr_eq(&sixth.0, &shares("2001:db8::ffff").0)
+                    && !Arc::ptr_eq(&sixth.0, &shares("2001:db8:0:1::1").0)
+            );
+            let kept: Vec<Shares> = (0..10).map(|number| shares(&format!("198.51.100.{number}"))).collect();
+            (0..10_000_u32).for_each(|number| drop(total.shares_of(IpAddr::from(number.to_be_bytes()))));
+            let kept_in_all = lock(&total.0.clients).by_address.len();
+            assert!(kept_in_all <= 2 * PRUNE_MIN, "{kept_in_all}");
+            for (number, shares_of) in kept.iter().enumerate() {
+                assert!(Arc::ptr_eq(&shares_of.0, &shares(&format!("198.51.100.{number}")).0));
+            }
+        }
+
+        #[test]
+        fn a_raised_limit_begins_without_the_debts_of_the_old_one() {
+            let (total, now) = (limited(1), Instant::now());
+            let shares = Shares::default();
+            assert!(total.admits(now, TO_CLIENT, 1_000, &shares), "one passes a low limit");
+            assert!(!total.admits(now + BURST, TO_CLIENT, 1_000, &shares), "for long");
+            total.set(1);
+            assert!(
+                !total.admits(now + BURST, TO_CLIENT, 1_000, &shares),
+                "a reload changes nothing by itself"
+            );
+            total.set(100_000);
+            assert!(total.admits(now + BURST, TO_CLIENT, 1_000, &shares));
+            let passed = (0..1_000).filter(|_| total.admits(now + BURST, TO_CLIENT, 1_000, &shares)).count();
+            assert_eq!(passed, 99, "a burst");
+        }
+
+        #[test]
+        fn a_look_takes_nothing() {
+            let (total, now) = (limited(1_000), Instant::now());
+            let shares = Shares::default();
+            assert!((0..1_000).all(|_| total.has_room(now, TO_SERVER, 100, &shares)));
+            assert_eq!((0..100).filter(|_| total.admits(now, TO_SERVER, 100, &shares)).count(), 10);
+        }
     }
 }

@@ -20,35 +20,28 @@
 
 mod cookie;
 mod counters;
-mod flow;
-mod game_protocol;
-mod half_open;
-mod raknet;
+mod handshake;
 mod ration;
-mod spent;
 mod table;
-mod transmit;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use rakwire::wire::{WireError, Writer};
+
+pub(crate) use cookie::Now;
 pub use cookie::{CookieKey, CookieKeySyntaxError, CookieKeys};
 pub(crate) use counters::Direction;
 pub use counters::{FrontCounters, FrontDropReason, FrontSnapshot};
-use flow::FlowProtocol;
-use half_open::HalfOpen;
-use rakwire::wire::{WireError, Writer};
-pub(crate) use ration::{Rates, Rations};
-use spent::SpentBudgets;
-pub(crate) use table::FlowId;
-use table::FlowTable;
-pub(crate) use transmit::{To, Transmits};
+pub(crate) use ration::{FREE_SHARE, Places, Rates, Rations, site};
+use ration::{HalfOpen, SpentBudgets};
+pub(crate) use table::{FlowId, To, Transmits};
+use table::{FlowProtocol, FlowTable};
 
 use crate::flow::proxy_header::{self, Announcement};
 use crate::flow::rate::RateLimit;
 use crate::flow::{ProxyHeader, Rate, Source};
-use crate::now::Now;
 use crate::protocol::{Budget, Handshake, PongCache, ProtocolKind};
 
 /// How often [`Front::handle_timeout`] is due.
@@ -230,8 +223,8 @@ impl<A: Admit> Front<A> {
     pub(crate) fn is_for_it(&self, from: SocketAddr, datagram: &[u8]) -> bool {
         self.flows.find(from).is_some()
             || match self.settings.protocol {
-                FrontProtocol::RakNet => flow::may_begin_raknet(datagram),
-                FrontProtocol::GameProtocol => flow::may_begin_game_protocol(datagram),
+                FrontProtocol::RakNet => table::may_begin_raknet(datagram),
+                FrontProtocol::GameProtocol => table::may_begin_game_protocol(datagram),
             }
     }
 
@@ -448,8 +441,8 @@ impl<A: Admit> Front<A> {
     /// Whether a datagram is one of a connection, which needs no look inside.
     fn belongs_to_connection(&self, datagram: &[u8]) -> bool {
         match self.settings.protocol {
-            FrontProtocol::RakNet => flow::is_connected(datagram),
-            FrontProtocol::GameProtocol => flow::is_packet(datagram),
+            FrontProtocol::RakNet => table::is_connected(datagram),
+            FrontProtocol::GameProtocol => table::is_packet(datagram),
         }
     }
 

@@ -1,8 +1,14 @@
-//! How many answers clients get whose addresses are not proved. Memory is fixed: a forged source costs none.
+//! What bounds those who ask, so that nobody takes all of it: answers to clients whose addresses are not proved, for which memory is
+//! fixed, as a forged source costs none; the budgets of handshakes, of which a new flow gives nobody a new one; the flows that are half
+//! open; and places that are counted, of which a site has its share, whose addresses one party may have.
 
+use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasher, RandomState};
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Instant;
+
+use super::table::FlowId;
+use crate::protocol::Budget;
 
 /// Groups of networks that have a ration each; which networks share one nobody can know.
 const GROUPS: usize = 4_096;
@@ -39,7 +45,7 @@ impl Bucket {
     }
 }
 
-/// See the module.
+/// How many answers clients get whose addresses are not proved. Memory is fixed: a forged source costs none.
 #[derive(Debug)]
 pub(crate) struct Rations {
     rates: Rates,
@@ -77,11 +83,120 @@ const fn network(address: IpAddr) -> u128 {
     }
 }
 
+/// How many clients are remembered. Whoever brings more of them within the time in which a budget is full again has been
+/// admitted that often.
+const CLIENTS_MAX: usize = 8_192;
+
+/// What clients whose flows ended have used of their budgets of handshakes: a new flow gives nobody a new budget. A client is an address with its port, as for flows.
+#[derive(Debug, Default)]
+pub(super) struct SpentBudgets {
+    by_client: HashMap<SocketAddr, Budget>,
+    /// The clients, the one that is forgotten first at the front.
+    order: VecDeque<SocketAddr>,
+}
+
+impl SpentBudgets {
+    /// The flow of a client ended. If there are too many clients, another one is forgotten.
+    pub(super) fn remember(&mut self, client: SocketAddr, budget: Budget) {
+        if self.by_client.insert(client, budget).is_some() {
+            return;
+        }
+        self.order.push_back(client);
+        if self.order.len() > CLIENTS_MAX
+            && let Some(forgotten) = self.order.pop_front()
+        {
+            self.by_client.remove(&forgotten);
+        }
+    }
+
+    /// What a client has left, if it is remembered.
+    pub(super) fn of(&self, client: SocketAddr) -> Option<Budget> {
+        self.by_client.get(&client).copied()
+    }
+
+    /// Forgets the clients whose budgets are full again.
+    pub(super) fn forget_full(&mut self, now: Instant) {
+        let by_client = &mut self.by_client;
+        by_client.retain(|_, budget| !budget.is_full(now));
+        self.order.retain(|client| by_client.contains_key(client));
+    }
+}
+
+/// The flows whose server has not accepted the client yet, in the order in which they began. Flows that were accepted or ended leave it later, when somebody looks at them.
+#[derive(Debug, Default)]
+pub(super) struct HalfOpen(VecDeque<FlowId>);
+
+impl HalfOpen {
+    pub(super) fn push(&mut self, id: FlowId) {
+        self.0.push_back(id);
+    }
+
+    /// Takes out the oldest one that still is half open.
+    pub(super) fn pop(&mut self, mut is_half_open: impl FnMut(FlowId) -> bool) -> Option<FlowId> {
+        while let Some(id) = self.0.pop_front() {
+            if is_half_open(id) {
+                return Some(id);
+            }
+        }
+        None
+    }
+
+    /// Forgets those that are not half open any more.
+    pub(super) fn retain(&mut self, mut is_half_open: impl FnMut(FlowId) -> bool) {
+        self.0.retain(|id| is_half_open(*id));
+    }
+}
+
+/// A site has at most one of so many places that are free. So `n` sites that take all they get leave a share of `4 / (4 + n)` to
+/// others, and none of these sites has to be known.
+pub(crate) const FREE_SHARE: usize = 4;
+
+/// How many places each address has, or each site.
+#[derive(Debug, Default)]
+pub(crate) struct Places(HashMap<IpAddr, usize>);
+
+impl Places {
+    /// Whether one with so many places at most may have one more. It may always have a first one.
+    pub(crate) fn admits(&self, of: IpAddr, most: usize) -> bool {
+        self.0.get(&of).is_none_or(|taken| *taken < most)
+    }
+
+    pub(crate) fn take(&mut self, of: IpAddr) {
+        *self.0.entry(of).or_default() += 1;
+    }
+
+    pub(crate) fn give_back(&mut self, of: IpAddr) {
+        if let Some(taken) = self.0.get_mut(&of) {
+            *taken -= 1;
+            if *taken == 0 {
+                self.0.remove(&of);
+            }
+        }
+    }
+
+    /// How many places are taken.
+    #[cfg(test)]
+    pub(crate) fn taken(&self) -> usize {
+        self.0.values().sum()
+    }
+}
+
+/// The site of an address, as its first one: a /24 of IPv4, and a /48 of IPv6, which hosters give a customer.
+pub(crate) fn site(ip: IpAddr) -> IpAddr {
+    match ip.to_canonical() {
+        IpAddr::V4(ip) => Ipv4Addr::from_bits(ip.to_bits() & !0xFF).into(),
+        IpAddr::V6(ip) => Ipv6Addr::from_bits(ip.to_bits() & !(u128::MAX >> 48)).into(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
+    use std::net::SocketAddr;
+    use std::time::{Duration, Instant};
 
+    use super::super::table::FlowTable;
     use super::*;
+    use crate::protocol::Handshake;
 
     #[test]
     fn a_network_gets_its_share_and_all_together_no_more_than_theirs() {
@@ -105,5 +220,76 @@ mod tests {
         let start = Instant::now();
         let mut rations = Rations::new(Rates { network: 5, all: 0 }, start);
         assert!(!rations.admits(start + Duration::from_secs(9), [127, 0, 0, 1].into()));
+    }
+
+    fn client(number: usize) -> SocketAddr {
+        let number = u32::try_from(number).unwrap();
+        (number.to_be_bytes(), 5).into()
+    }
+
+    /// A budget of which nothing is left.
+    fn empty(now: Instant) -> Budget {
+        let mut budget = Budget::new(&Handshake::default(), now);
+        while budget.take(now, 1) {}
+        budget
+    }
+
+    #[test]
+    fn a_budget_is_remembered_until_it_is_full_again() {
+        let start = Instant::now();
+        let full = start + Handshake::default().refill;
+        let mut spent = SpentBudgets::default();
+        spent.remember(client(1), empty(start));
+        assert!(spent.of(client(2)).is_none());
+        spent.forget_full(full - Duration::from_millis(1));
+        assert!(!spent.of(client(1)).unwrap().take(start, 1));
+        spent.forget_full(full);
+        assert!(spent.of(client(1)).is_none() && spent.order.is_empty());
+    }
+
+    #[test]
+    fn memory_is_bounded_for_any_number_of_clients() {
+        let start = Instant::now();
+        let mut spent = SpentBudgets::default();
+        for number in 0..2 * CLIENTS_MAX {
+            spent.remember(client(number), empty(start));
+            spent.remember(client(number), empty(start));
+        }
+        assert_eq!((spent.by_client.len(), spent.order.len()), (CLIENTS_MAX, CLIENTS_MAX));
+        assert!(spent.of(client(CLIENTS_MAX - 1)).is_none() && spent.of(client(CLIENTS_MAX)).is_some());
+    }
+
+    #[test]
+    fn the_oldest_comes_first_and_those_that_were_accepted_do_not_come() {
+        let mut table = FlowTable::default();
+        let mut half_open = HalfOpen::default();
+        let ids = [1, 2, 3].map(|port| {
+            let client: SocketAddr = ([192, 0, 2, 1], port).into();
+            let id = table.insert(client, Instant::now(), ()).unwrap();
+            half_open.push(id);
+            id
+        });
+        assert_eq!(half_open.pop(|id| id != ids[0]), Some(ids[1]));
+        half_open.retain(|_| false);
+        assert_eq!(half_open.pop(|_| true), None);
+    }
+
+    #[test]
+    fn a_first_place_is_there_and_more_up_to_the_limit_until_they_are_given_back() {
+        let (mut places, ip) = (Places::default(), IpAddr::from([192, 0, 2, 1]));
+        assert!(places.admits(ip, 0));
+        places.take(ip);
+        assert!(!places.admits(ip, 0) && !places.admits(ip, 1) && places.admits(ip, 2));
+        places.take(ip);
+        assert!(!places.admits(ip, 2));
+        (0..3).for_each(|_| places.give_back(ip));
+        assert!(places.admits(ip, 0) && places.0.is_empty());
+    }
+
+    #[test]
+    fn a_site_is_a_24_of_ipv4_in_any_notation_and_a_48_of_ipv6() {
+        let site = |ip: &str| site(ip.parse().unwrap()).to_string();
+        assert_eq!(["192.0.2.9", "::ffff:192.0.2.200"].map(site), ["192.0.2.0"; 2]);
+        assert_eq!(site("2001:db8:1:2::3"), "2001:db8:1::");
     }
 }

@@ -1,8 +1,17 @@
-//! The flows of a front, by client and by number.
+//! The flows of a front, by client and by number; what it keeps of a flow for its protocol, and which datagrams need no look inside; and
+//! what it wants to have sent.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
+use std::ops::Range;
 use std::time::Instant;
+
+use rakwire::game_protocol::wire::{HEADER, HandshakeWord};
+use rakwire::raknet::Guid;
+use rakwire::wire::offline::Offline;
+use rakwire::wire::{Reader, Wire, WireError, Writer};
+
+use crate::flow::ProxyHeader;
 
 /// The name of a flow. It is never used again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -27,7 +36,7 @@ struct Slot<F> {
     entry: Option<Entry<F>>,
 }
 
-/// See the module. Admission bounds how many there are.
+/// The flows of a front, by client and by number. Admission bounds how many there are.
 #[derive(Debug)]
 pub(super) struct FlowTable<F> {
     by_client: HashMap<SocketAddr, u32>,
@@ -95,6 +104,161 @@ impl<F> FlowTable<F> {
             is_it(entry.opened, entry.heard, &entry.flow).then_some(id)
         });
         ids.collect()
+    }
+}
+
+/// Set in the first byte of every datagram of a connection.
+const VALID: u8 = 0x80;
+
+#[derive(Debug)]
+pub(super) enum FlowProtocol {
+    RakNet(RakNetFlow),
+    GameProtocol(GameProtocolFlow),
+}
+
+/// What a client wants of the server, and how far the front has come with it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct RakNetFlow {
+    pub(super) version: u8,
+    pub(super) mtu: u16,
+    pub(super) guid: Guid,
+    pub(super) stage: Stage,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// Request 1 was sent to the server.
+    Reply1,
+    /// Request 2 was sent to the server, with its cookie if it gave one.
+    Reply2 { cookie: Option<u32>, mtu: u16 },
+    /// The server answered request 2.
+    Done,
+}
+
+/// Whether a datagram may be the first one of a client of RakNet, and none of STUN, DTLS or QUIC.
+pub(super) fn may_begin_raknet(datagram: &[u8]) -> bool {
+    Offline::read(&mut Reader::new(datagram)).is_ok()
+}
+
+/// The same in the Game Protocol: a word of the handshake. QUIC and its like have no datagrams so short.
+pub(super) const fn may_begin_game_protocol(datagram: &[u8]) -> bool {
+    datagram.len() == size_of::<HandshakeWord>()
+}
+
+/// Whether a datagram belongs to a connection.
+pub(super) fn is_connected(datagram: &[u8]) -> bool {
+    datagram.first().is_some_and(|first| first & VALID != 0)
+}
+
+/// The bits of a header that mean nothing: no peer sets one.
+const RESERVED: u32 = 0xF000_0000;
+/// END as it is sent, with and without FIN. Two of all salts have the same bytes; clients with those get no answer.
+const ENDS: [HandshakeWord; 2] = [HandshakeWord(0x0C00_0000), HandshakeWord(0x0800_0000)];
+
+/// The handshake of the front with the server.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct GameProtocolFlow {
+    pub(super) salt: HandshakeWord,
+    /// Whether one end said that the connection is over.
+    pub(super) is_over: bool,
+}
+
+/// Whether a datagram of an open connection is a packet that tells neither its end nor of another handshake.
+pub(super) fn is_packet(datagram: &[u8]) -> bool {
+    match handshake_word(datagram) {
+        Some(word) => word.0 & RESERVED == 0,
+        None => !is_end(datagram),
+    }
+}
+
+/// Four bytes that may be a part of a handshake: those of peers that nobody here wrote may look like a header.
+pub(super) fn handshake_word(datagram: &[u8]) -> Option<HandshakeWord> {
+    four_bytes(datagram).filter(|word| !ENDS.contains(word))
+}
+
+pub(super) fn is_end(datagram: &[u8]) -> bool {
+    four_bytes(datagram).is_some_and(|word| ENDS.contains(&word))
+}
+
+fn four_bytes(datagram: &[u8]) -> Option<HandshakeWord> {
+    HandshakeWord::read(datagram).ok().filter(|_| datagram.len() == HEADER)
+}
+
+/// The longest message that a front writes itself.
+const LONGEST: usize = 1_500;
+
+/// Where datagrams go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum To {
+    Client(SocketAddr),
+    /// To the game server, from the address of this flow.
+    Server(FlowId),
+}
+
+#[derive(Debug)]
+enum Bytes<'b> {
+    Received(&'b [u8]),
+    Written(Range<usize>),
+}
+
+#[derive(Debug)]
+struct Transmit<'b> {
+    to: To,
+    bytes: Bytes<'b>,
+    stride: usize,
+}
+
+/// Datagrams in the order in which they are to be sent: those that pass stand where they were received, others are written
+/// here.
+#[derive(Debug, Default)]
+pub(crate) struct Transmits<'b> {
+    list: Vec<Transmit<'b>>,
+    written: Vec<u8>,
+}
+
+impl<'b> Transmits<'b> {
+    /// Passes datagrams on that stand behind each other, each `stride` bytes long except the last one, which may be
+    /// shorter.
+    pub(super) fn pass(&mut self, to: To, bytes: &'b [u8], stride: usize) {
+        self.list.push(Transmit { to, bytes: Bytes::Received(bytes), stride });
+    }
+
+    /// Adds a datagram that `write` writes.
+    pub(super) fn write(&mut self, to: To, write: impl FnOnce(&mut Writer<'_>) -> Result<(), WireError>) {
+        self.write_behind(None, to, write);
+    }
+
+    /// Adds a datagram that begins with `header`, if there is one, and goes on with what `write` writes.
+    pub(super) fn write_behind(
+        &mut self,
+        header: Option<ProxyHeader>,
+        to: To,
+        write: impl FnOnce(&mut Writer<'_>) -> Result<(), WireError>,
+    ) {
+        let start = self.written.len();
+        if let Some(header) = header {
+            header.write(&mut self.written);
+        }
+        let message = self.written.len();
+        self.written.resize(message + LONGEST, 0);
+        let mut writer = Writer::new(&mut self.written[message..]);
+        let result = write(&mut writer);
+        let end = message + writer.written();
+        self.written.truncate(end);
+        if result.is_ok() {
+            self.list.push(Transmit { to, bytes: Bytes::Written(start..end), stride: end - start });
+        }
+    }
+
+    /// All of them: where to, the bytes, and the length of each datagram but the last one.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (To, &[u8], usize)> {
+        self.list.iter().map(|transmit| {
+            let bytes = match &transmit.bytes {
+                Bytes::Received(bytes) => bytes,
+                Bytes::Written(range) => &self.written[range.clone()],
+            };
+            (transmit.to, bytes, transmit.stride)
+        })
     }
 }
 

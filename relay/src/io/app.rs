@@ -1,4 +1,5 @@
-//! State that is shared by all connections of a relay.
+//! State that is shared by all connections of a relay, with what pages are told of its transports, and the list of servers as it was
+//! written last.
 
 use std::fmt::Display;
 use std::net::SocketAddr;
@@ -13,10 +14,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{error, info};
 
-use super::announced::{Announced, AnnouncedWebRtc};
-use super::handover::Handover;
-use super::list_cache::ListCache;
-use super::open_flows::{OpenFlows, Selected};
+use super::open_flows::{Handover, OpenFlows, Selected};
 use super::probes::Probes;
 use super::transport::Connection;
 use crate::admission::{Admission, canonical_network};
@@ -25,11 +23,10 @@ use crate::config::{Config, Limits};
 use crate::counters::Counters;
 use crate::flow::{FlowEnd, Rate, ResumeTable, Secret, SharedRate};
 use crate::front::FrontCounters;
-use crate::front_target::FrontTarget;
 use crate::ops::{AddressLog, Control, Gauges, Health, RefusalLog, Reloading, render_metrics};
-use crate::reload::Reloader;
-use crate::tls::Tls;
-use crate::webrtc::WebRtcCounters;
+use crate::reload::{FrontTarget, Reloader};
+use crate::tls::{QuicCertificate, Tls};
+use crate::webrtc::{Fingerprint, WebRtcCounters};
 
 /// How the connection of a client that comes back arrives at its flow.
 pub(crate) type Connections = Handover<Box<Connection>>;
@@ -39,7 +36,7 @@ pub(crate) type Connections = Handover<Box<Connection>>;
 const BANS_TOLD: Rate =
     Rate { datagrams: const { NonZeroUsize::new(8).expect("8 is not zero") }, bytes: NonZeroUsize::MAX };
 
-/// See the module.
+/// State that is shared by all connections of a relay.
 #[derive(Debug)]
 pub(crate) struct App {
     pub(crate) admission: Arc<Admission>,
@@ -294,5 +291,58 @@ impl Health for App {
             &self.webrtc_counters.snapshot(),
             &gauges,
         )
+    }
+}
+
+/// The path of requests for a session.
+pub(crate) const PATH: &str = "/wt";
+
+/// WebTransport as it is told to pages.
+#[derive(Debug)]
+pub(crate) struct Announced {
+    pub(crate) local_addr: SocketAddr,
+    pub(crate) certificate: QuicCertificate,
+}
+
+/// Data channels as they are told to pages.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct AnnouncedWebRtc {
+    pub(crate) local_addr: SocketAddr,
+    pub(crate) fingerprint: Fingerprint,
+}
+
+/// How long a list that was written is used: the pongs in it are not younger.
+const KEPT: Duration = Duration::from_secs(1);
+
+/// The list as it was written last, and when.
+#[derive(Debug, Default)]
+pub(crate) struct ListCache(Mutex<Option<(Instant, Arc<str>)>>);
+
+impl ListCache {
+    /// The list, which `write` writes if there is none that is young enough.
+    pub(super) fn get(&self, now: Instant, write: impl FnOnce() -> String) -> Arc<str> {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*kept {
+            Some((at, list)) if now.saturating_duration_since(*at) < KEPT => Arc::clone(list),
+            Some(_) | None => {
+                let list: Arc<str> = write().into();
+                *kept = Some((now, Arc::clone(&list)));
+                list
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_list_is_written_once_a_second() {
+        let (cache, start) = (ListCache::default(), Instant::now());
+        let get = |after, text: &str| cache.get(start + after, || text.to_owned());
+        assert_eq!(&*get(Duration::ZERO, "one"), "one");
+        assert_eq!(&*get(KEPT - Duration::from_millis(1), "two"), "one");
+        assert_eq!(&*get(KEPT, "three"), "three");
     }
 }

@@ -15,7 +15,7 @@ use super::udp::ServerSocket;
 use crate::admission::{Forbidden, Grant, PageOrigin, Permission, Refusal, Request};
 use crate::close::{BANNED, CloseReason};
 use crate::flow::{Flow, FlowEnd, FromClient, Inspect, ProxyHeader, Secret, Setup};
-use crate::now::Now;
+use crate::front::Now;
 use crate::protocol::{Awareness, Handshake, ProtocolKind, largest_behind};
 
 /// How long a client waits for the slot of one that is gone.

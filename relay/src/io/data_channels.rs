@@ -9,18 +9,15 @@ use std::time::Instant;
 use tokio::time::timeout;
 use tracing::warn;
 
-use super::announced::AnnouncedWebRtc;
-use super::app::App;
-use super::batch::BatchSocket;
+use super::app::{AnnouncedWebRtc, App};
+use super::batch::{BatchSocket, Received};
 use super::client::{self, Opening, Resume, permission};
-use super::connected::Connected;
-use super::front_gate::Gate;
-use super::receive::Received;
+use super::front::Gate;
 use super::serve::{TOO_MANY_CONNECTIONS, take_place};
-use super::transport::{Connection, Inbox, Port, Transport, WebRtcTransport};
+use super::transport::{Connected, Connection, Inbox, Port, Transport, WebRtcTransport};
 use crate::admission::Request;
 use crate::close::CloseReason;
-use crate::transport_kind::TransportKind;
+use crate::counters::TransportKind;
 use crate::webrtc::{
     Certificate, ChallengeKey, DatagramEvent, Endpoint, Fingerprint, HANDSHAKE_TIMEOUT, NoRequest,
     OpenRequest, Session, SessionEvent, SessionSettings, WebRtcCounters, WebRtcDropReason,

@@ -12,15 +12,14 @@ use tokio::time::{Sleep, sleep_until};
 use tracing::{info, warn};
 
 use super::app::{App, Connections};
-use super::catch_up::CatchUp;
-use super::handover::Request;
-use super::observations::Observations;
-use super::open_flows::OpenFlowGuard;
+use super::batch::CatchUp;
+use super::health::Observations;
+use super::open_flows::{OpenFlowGuard, Request};
 use super::transport::Connection;
 use super::udp::ServerSocket;
 use crate::close::CloseReason;
+use crate::counters::TransportKind;
 use crate::flow::{Carried, Flow, FlowEnd, FromClient, FromServer};
-use crate::transport_kind::TransportKind;
 
 /// How many messages of the client are read before they are sent on.
 const READS_MAX: usize = 32;

@@ -1,26 +1,39 @@
-//! The HTTP routes, and which requests may open a WebSocket.
+//! The HTTP routes: which requests may open a WebSocket; `GET /servers.json`, and `GET /transports`, what a page can reach this relay by;
+//! and the static files of `--serve`: regular files of the directory alone, and none whose name, or that of a directory on the way, begins
+//! with a dot or has another meaning for Windows.
 
-use std::path::Path;
+use std::borrow::Cow;
+use std::ffi::OsStr;
+use std::io;
+use std::net::SocketAddr;
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
+use std::time::Instant;
 
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::extract::{RawQuery, State, WebSocketUpgrade};
-use axum::http::header::{ALLOW, CONNECTION};
-use axum::http::{HeaderMap, HeaderValue, StatusCode};
-use axum::middleware::{Next, from_fn_with_state, map_response};
+use axum::http::header::{
+    ACCESS_CONTROL_ALLOW_ORIGIN, ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_SECURITY_POLICY, CONTENT_TYPE,
+    HeaderName, HeaderValue, ORIGIN, VARY, X_CONTENT_TYPE_OPTIONS,
+};
+use axum::http::{HeaderMap, StatusCode, Uri};
+use axum::middleware::{Next, from_fn, from_fn_with_state, map_response};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Extension, Router};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use rakwire_udp::is_portable_path;
+use serde::Serialize;
+use tower_http::services::ServeDir;
 
-use super::app::App;
-use super::client::{self, Opening, Resume};
-use super::connected::Connected;
-use super::files::serve_files;
-use super::server_list::{REQUEST, admit_client, refuse_banned, servers, status_of, transports};
-use super::transport::{Connection, Transport, WebSocketTransport, configure};
-use crate::admission::{Request, parameter};
-use crate::close::BANNED;
+use super::app::{Announced, AnnouncedWebRtc, App, PATH};
+use super::client::{self, FOREIGN_ORIGIN, Opening, Resume};
+use super::transport::{Connected, Connection, Transport, WebSocketTransport, configure};
+use crate::admission::{Forbidden, Refusal, Request, parameter};
+use crate::close::{BANNED, CloseKind, CloseReason};
 use crate::flow::FLOW_PROTOCOL;
+use crate::front::Now;
 
 /// All paths of the relay.
 pub(crate) fn router(app: Arc<App>, serve: Option<&Path>) -> Router {
@@ -152,4 +165,274 @@ async fn open(
         // In a task of its own: this one has room for the request and the upgrade, which a session does not need.
         tokio::spawn(async move { client::serve(&app, connection, &opening).await });
     })
+}
+
+/// The transports of the relay.
+async fn transports(
+    State(app): State<Arc<App>>,
+    Extension(connected): Extension<Connected>,
+    headers: HeaderMap,
+) -> Response {
+    let channels = app.webrtc.get().filter(|_| app.admission.admits_unknown_origins());
+    let port = udp_port(&app, &connected);
+    answer(&app, &connected, &headers, || list(app.webtransport.get(), channels, port))
+}
+
+/// What is told of the port of transports by UDP.
+fn udp_port(app: &App, connected: &Connected) -> UdpPort {
+    let is_proxied = connected.has_proxy_header() || app.admission.is_trusted_proxy(connected.peer().ip());
+    match app.public_udp_port {
+        Some(port) => UdpPort::Public(port.get()),
+        // A proxy passes on TCP, and where it listens nothing is known of the relay's UDP port.
+        None if is_proxied => UdpPort::Unknown,
+        None => UdpPort::Own,
+    }
+}
+
+/// The list of servers.
+async fn servers(
+    State(app): State<Arc<App>>,
+    Extension(connected): Extension<Connected>,
+    headers: HeaderMap,
+) -> Response {
+    answer(&app, &connected, &headers, || {
+        let body = app.server_list.get(Instant::now(), || {
+            let list = app.probes.list(&app.admission.offered());
+            // Texts and numbers are always JSON.
+            serde_json::to_string(&list).unwrap_or_default()
+        });
+        body.to_string()
+    })
+}
+
+/// Answers an address with JSON that is not banned and does not ask too often, if its page may connect. A page that is refused can
+/// read why: it may have nothing but WebTransport, which it does not find without this answer.
+fn answer(app: &App, connected: &Connected, headers: &HeaderMap, body: impl FnOnce() -> String) -> Response {
+    let (status, body) = match admit(app, connected, headers) {
+        Ok(()) => (StatusCode::OK, body()),
+        Err(reason) => (status_of(&reason), refusal_text(&reason)),
+    };
+    let fixed = [(CONTENT_TYPE, "application/json"), (CACHE_CONTROL, "no-store"), (VARY, "origin")];
+    let mut response = (status, fixed, body).into_response();
+    if let Some(origin) = headers.get(ORIGIN) {
+        response.headers_mut().insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone());
+    }
+    response
+}
+
+/// What refused requests have in the place of a transport.
+const REQUEST: &str = "HTTP";
+
+/// What is logged of clients that ask too often.
+const TOO_MANY_REQUESTS: &str = "too many requests of one address or network";
+
+/// Why a request gets no answer, as a WebSocket would say it. Requests without an origin are of programs, and of pages that the relay
+/// serves.
+fn admit(app: &App, connected: &Connected, headers: &HeaderMap) -> Result<(), CloseReason> {
+    let client = app.admission.client_of(connected.peer(), headers);
+    admit_client(app, client, false)?;
+    if headers.contains_key(ORIGIN) && !app.admission.admits_origin(headers) {
+        app.counters.origins_refused.increment();
+        app.log_refusal(client, REQUEST, FOREIGN_ORIGIN, FOREIGN_ORIGIN);
+        return Err(CloseReason::Forbidden(FOREIGN_ORIGIN));
+    }
+    Ok(())
+}
+
+/// Why a client gets no answer: it is banned, or asks too often.
+fn admit_client(app: &App, client: SocketAddr, is_file: bool) -> Result<(), CloseReason> {
+    app.admission.admit_request(Now::read(), client.ip(), is_file).map_err(|refusal| match refusal {
+        Refusal::Forbidden(Forbidden::Banned | Forbidden::Origin) => {
+            refuse_banned(app, client);
+            CloseReason::Forbidden(BANNED)
+        }
+        Refusal::Close(reason) => {
+            app.counters.requests_refused.increment();
+            app.log_refusal(client, REQUEST, TOO_MANY_REQUESTS, TOO_MANY_REQUESTS);
+            reason
+        }
+    })
+}
+
+/// Counts and logs the request of a banned client.
+fn refuse_banned(app: &App, client: SocketAddr) {
+    app.counters.bans_refused.increment();
+    app.log_refusal(client, REQUEST, BANNED, BANNED);
+}
+
+fn status_of(reason: &CloseReason) -> StatusCode {
+    if reason.kind() == CloseKind::Forbidden { StatusCode::FORBIDDEN } else { StatusCode::TOO_MANY_REQUESTS }
+}
+
+/// The close code and the text of a WebSocket, as JSON.
+fn refusal_text(reason: &CloseReason) -> String {
+    serde_json::json!({ "code": reason.kind().code(), "reason": reason.text() }).to_string()
+}
+
+#[derive(Serialize)]
+struct List {
+    websocket: WebSocketEntry,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    webtransport: Option<WebTransportEntry>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    webrtc: Option<WebRtcEntry>,
+}
+
+#[derive(Serialize)]
+struct WebSocketEntry {
+    path: &'static str,
+}
+
+#[derive(Serialize)]
+struct WebTransportEntry {
+    port: u16,
+    path: &'static str,
+    /// SHA-256 in base64.
+    certificate_hashes: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct WebRtcEntry {
+    port: u16,
+    /// As session descriptions have it.
+    fingerprint: String,
+}
+
+/// The port of transports by UDP, as a page reaches it.
+#[derive(Debug, Clone, Copy)]
+enum UdpPort {
+    /// The one on which the relay listens.
+    Own,
+    /// The one of the configuration.
+    Public(u16),
+    /// None that the relay knows.
+    Unknown,
+}
+
+impl UdpPort {
+    fn or(self, local_addr: &SocketAddr) -> Option<u16> {
+        match self {
+            Self::Own => Some(local_addr.port()),
+            Self::Public(port) => Some(port),
+            Self::Unknown => None,
+        }
+    }
+}
+
+/// The list, as JSON.
+fn list(announced: Option<&Announced>, webrtc: Option<&AnnouncedWebRtc>, port: UdpPort) -> String {
+    let list = List {
+        websocket: WebSocketEntry { path: "/ws" },
+        webtransport: announced.and_then(|Announced { local_addr, certificate }| {
+            let certificate_hashes = certificate.hashes().iter().map(|hash| STANDARD.encode(hash)).collect();
+            port.or(local_addr).map(|port| WebTransportEntry { port, path: PATH, certificate_hashes })
+        }),
+        webrtc: webrtc.and_then(|AnnouncedWebRtc { local_addr, fingerprint }| {
+            let fingerprint = fingerprint.to_string();
+            port.or(local_addr).map(|port| WebRtcEntry { port, fingerprint })
+        }),
+    };
+    // Texts and numbers are always JSON.
+    serde_json::to_string(&list).unwrap_or_default()
+}
+
+/// The types of files for which the file service has those of other uses of the ending, or names that are out of date.
+const TYPES: [(&str, &str); 6] = [
+    ("cjs", "text/javascript"),
+    ("mjs", "text/javascript"),
+    ("map", "application/json"),
+    // TypeScript, not the video format.
+    ("ts", "text/plain"),
+    ("mts", "text/plain"),
+    ("cts", "text/plain"),
+];
+
+/// Serves the files of a directory at all paths that `router` does not have.
+fn serve_files(router: Router, directory: &Path) -> Router {
+    let root: Arc<Path> = directory.into();
+    let files = Router::new()
+        .fallback_service(ServeDir::new(directory))
+        .layer(from_fn(correct_type))
+        .layer(from_fn_with_state(root, keep_inside))
+        .layer(map_response(protect));
+    router.fallback_service(files)
+}
+
+/// What browsers are told of every file: it is what its type says, it belongs to pages of this relay, and its page is shown in no frame
+/// of another site and loads no plugins.
+const PROTECTION: [(HeaderName, HeaderValue); 3] = [
+    (X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
+    (
+        CONTENT_SECURITY_POLICY,
+        HeaderValue::from_static("object-src 'none'; base-uri 'self'; frame-ancestors 'self'"),
+    ),
+    (HeaderName::from_static("cross-origin-resource-policy"), HeaderValue::from_static("same-origin")),
+];
+
+async fn protect(mut response: Response) -> Response {
+    response.headers_mut().extend(PROTECTION);
+    response
+}
+
+/// Answers 404 for what is none of the files.
+async fn keep_inside(State(root): State<Arc<Path>>, request: axum::extract::Request, next: Next) -> Response {
+    let path = decoded(request.uri().path());
+    let is_served = tokio::task::spawn_blocking(move || is_served(&root, path.as_deref()?));
+    if is_served.await.ok().flatten() == Some(true) {
+        next.run(request).await
+    } else {
+        StatusCode::NOT_FOUND.into_response()
+    }
+}
+
+/// Whether a path is one of a file to serve, or of nothing at all.
+fn is_served(root: &Path, path: &str) -> Option<bool> {
+    // It may be a link that leads elsewhere after an update.
+    let root = root.canonicalize().ok()?;
+    let relative = Path::new(path.trim_start_matches('/'));
+    if !has_plain_names(relative) || !is_portable_path(path) {
+        return Some(false);
+    }
+    let found = match root.join(relative).canonicalize() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Some(true),
+        found => found.ok()?,
+    };
+    // A directory is answered by its page.
+    let found = if found.is_dir() { resolved(found.join("index.html")) } else { found };
+    let is_file = !found.exists() || found.is_file();
+    Some(is_file && found.strip_prefix(root).is_ok_and(has_plain_names))
+}
+
+/// Where a path leads, if it is there.
+fn resolved(path: PathBuf) -> PathBuf {
+    path.canonicalize().unwrap_or(path)
+}
+
+/// Whether no name begins with a dot, but for the directory of RFC 8615.
+fn has_plain_names(path: &Path) -> bool {
+    path.components().enumerate().all(|(at, component)| match component {
+        Component::Normal(name) => {
+            !name.as_encoded_bytes().starts_with(b".") || (at == 0 && name == OsStr::new(".well-known"))
+        }
+        Component::CurDir | Component::ParentDir | Component::RootDir | Component::Prefix(_) => false,
+    })
+}
+
+/// A path of a URL without its percent signs; nothing if it is no text.
+fn decoded(path: &str) -> Option<String> {
+    percent_encoding::percent_decode_str(path).decode_utf8().ok().map(Cow::into_owned)
+}
+
+async fn correct_type(request: axum::extract::Request, next: Next) -> Response {
+    let uri = request.uri().clone();
+    with_type(&uri, next.run(request).await)
+}
+
+fn with_type(uri: &Uri, mut response: Response) -> Response {
+    let ending = uri.path().rsplit_once('.').map_or("", |(_, ending)| ending);
+    let known = TYPES.iter().find(|(known, _)| known.eq_ignore_ascii_case(ending));
+    if let Some((_, mime)) = known.filter(|_| response.status().is_success()) {
+        response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(mime));
+    }
+    response
 }

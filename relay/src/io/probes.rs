@@ -11,15 +11,13 @@ use tokio::task::AbortHandle;
 use tokio::time::sleep;
 use tracing::{info, warn};
 
-use super::observations::{Judgement, Observations, State};
-use super::prober::Prober;
-use super::target_watch::{Change, MoveLog, TargetWatch};
+use super::health::{Change, Judgement, MoveLog, Observations, Prober, State, TargetWatch};
 use crate::admission::{ResolvedTarget, Targets};
 use crate::counters::Counters;
 use crate::directory::{ServerEntry, ServerList};
-use crate::front_target::FrontTarget;
 use crate::ops::TargetHealth;
 use crate::protocol::{PONG_LIFETIME, PongCache, ProtocolKind};
+use crate::reload::FrontTarget;
 use crate::target::TargetName;
 
 /// How often targets that came or went are noticed.

@@ -1,11 +1,13 @@
-//! The UDP socket of one client, connected to its game server. It sends and receives several datagrams per call.
+//! The UDP socket of one client, connected to its game server, with a source address or a port of its own. It sends and receives several
+//! datagrams per call, and knows which errors the network reports, and which leave it usable.
 
 use std::cell::RefCell;
 use std::future::pending;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::Instant;
 
@@ -16,10 +18,7 @@ use tokio::net::UdpSocket;
 use tokio_util::sync::ReusableBoxFuture;
 use tracing::warn;
 
-use super::path_mtu::send_datagram;
-use super::receive::{Received, try_receive};
-use super::source::bind_source;
-use super::udp_error::{is_temporary, unreachable};
+use super::batch::{Received, send_datagram, try_receive};
 use crate::flow::{Batch, Flow, FromServer, Sending, Source, Unreachable};
 
 /// The longest datagram that is received at least, which is more than either protocol sends.
@@ -40,7 +39,7 @@ pub(crate) struct Sent {
     pub(crate) unreachable: Option<Unreachable>,
 }
 
-/// See the module.
+/// The UDP socket of one client, connected to its game server. It sends and receives several datagrams per call.
 #[derive(Debug)]
 pub(crate) struct ServerSocket {
     socket: Arc<UdpSocket>,
@@ -233,6 +232,85 @@ impl ServerSocket {
     }
 }
 
+/// A socket on a free port, for the datagrams of the client at `client` to `server`. It does not block.
+pub(super) fn bind_source(
+    source: Source,
+    client: IpAddr,
+    server: SocketAddr,
+) -> io::Result<std::net::UdpSocket> {
+    let socket = match source.address(client, server) {
+        Some(address) => bind_to_pool(address)?,
+        None => bind_to_any(server)?,
+    };
+    socket.set_nonblocking(true)?;
+    Ok(socket)
+}
+
+fn bind_to_any(server: SocketAddr) -> io::Result<std::net::UdpSocket> {
+    let any: IpAddr = match server {
+        SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+        SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+    };
+    std::net::UdpSocket::bind((any, 0))
+}
+
+/// Binds to an address of the loopback pool, or to any on systems that lack it.
+fn bind_to_pool(address: Ipv4Addr) -> io::Result<std::net::UdpSocket> {
+    static WARNED: AtomicBool = AtomicBool::new(false);
+
+    match std::net::UdpSocket::bind((address, 0)) {
+        Err(error) if error.kind() == io::ErrorKind::AddrNotAvailable => {
+            if !WARNED.swap(true, Ordering::Relaxed) {
+                warn!(%address, "this system has no pool of loopback addresses; clients share one");
+            }
+            std::net::UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))
+        }
+        bound => bound,
+    }
+}
+
+/// Returns why the game server is unreachable, if an error is about the path or the other end and not about the socket.
+pub(super) fn unreachable(error: &io::Error) -> Option<Unreachable> {
+    use io::ErrorKind::{
+        ConnectionRefused, ConnectionReset, HostUnreachable, NetworkDown, NetworkUnreachable,
+        PermissionDenied,
+    };
+    let kind = error.kind();
+    if matches!(kind, ConnectionRefused | ConnectionReset) {
+        Some(Unreachable::ClosedPort)
+    } else if kind == HostUnreachable {
+        Some(Unreachable::Host)
+    } else if matches!(kind, NetworkDown | NetworkUnreachable) {
+        Some(Unreachable::Network)
+    } else if kind == PermissionDenied {
+        Some(Unreachable::Forbidden)
+    } else {
+        is_icmp(error).then_some(Unreachable::Other)
+    }
+}
+
+/// Whether an error without a kind of its own is one that Linux makes of ICMP messages (`icmp_err_convert`, and parameter
+/// problems).
+#[cfg(any(target_os = "linux", target_os = "android"))]
+fn is_icmp(error: &io::Error) -> bool {
+    use rustix::io::Errno;
+    let icmp = [Errno::NOPROTOOPT, Errno::HOSTDOWN, Errno::NONET, Errno::PROTO, Errno::OPNOTSUPP];
+    Errno::from_io_error(error).is_some_and(|errno| icmp.contains(&errno))
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+const fn is_icmp(_: &io::Error) -> bool {
+    false
+}
+
+/// Whether an error leaves a socket that can be used. A datagram can be too long for the path.
+fn is_temporary(error: &io::Error) -> bool {
+    use io::ErrorKind::{Interrupted, OutOfMemory};
+    unreachable(error).is_some()
+        || quinn_udp::is_msg_size_err(error)
+        || matches!(error.kind(), Interrupted | OutOfMemory)
+}
+
 #[cfg(test)]
 mod tests {
     use std::future::poll_fn;
@@ -347,5 +425,39 @@ mod tests {
         assert_ne!(one.ip(), IpAddr::from(Ipv4Addr::LOCALHOST));
         let shared = connect(&server, Source::Shared).await.local_addr().unwrap();
         assert_eq!(shared.ip(), IpAddr::from(Ipv4Addr::LOCALHOST));
+    }
+
+    #[test]
+    fn an_unreachable_server_does_not_end_a_flow_but_a_broken_socket_does() {
+        let is_temporary = |kind: io::ErrorKind| is_temporary(&kind.into());
+        assert!(is_temporary(io::ErrorKind::ConnectionRefused));
+        assert!(is_temporary(io::ErrorKind::HostUnreachable));
+        assert!(!is_temporary(io::ErrorKind::NotConnected));
+        assert!(!is_temporary(io::ErrorKind::InvalidInput));
+    }
+
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    #[test]
+    fn only_a_closed_port_is_the_absence_of_a_server() {
+        use rustix::io::Errno;
+        let reasons = [
+            (Errno::CONNREFUSED, Unreachable::ClosedPort),
+            (Errno::CONNRESET, Unreachable::ClosedPort),
+            (Errno::HOSTUNREACH, Unreachable::Host),
+            (Errno::NETUNREACH, Unreachable::Network),
+            (Errno::NETDOWN, Unreachable::Network),
+            (Errno::PERM, Unreachable::Forbidden),
+            (Errno::ACCESS, Unreachable::Forbidden),
+            (Errno::NOPROTOOPT, Unreachable::Other),
+            (Errno::HOSTDOWN, Unreachable::Other),
+            (Errno::PROTO, Unreachable::Other),
+        ];
+        for (errno, reason) in reasons {
+            let error = errno.into();
+            assert_eq!(unreachable(&error), Some(reason), "{errno}");
+            assert!(is_temporary(&error), "{errno}");
+            assert_eq!(reason.is_absence(), reason == Unreachable::ClosedPort);
+        }
+        assert_eq!(unreachable(&Errno::BADF.into()), None);
     }
 }

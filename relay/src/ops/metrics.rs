@@ -10,11 +10,10 @@ use metrics_exporter_prometheus::PrometheusBuilder;
 
 use super::log::{lost, suppressed};
 use crate::close::CloseKind;
-use crate::counters::{Snapshot, label};
+use crate::counters::{Snapshot, TransportKind, label};
 use crate::flow::{Direction, DropReason, Unreachable};
 use crate::front::{FrontDropReason, FrontSnapshot};
 use crate::target::TargetName;
-use crate::transport_kind::TransportKind;
 use crate::webrtc::{WebRtcDropReason, WebRtcSnapshot};
 
 /// What is not counted but true at the moment.

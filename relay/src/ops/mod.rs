@@ -1,21 +1,327 @@
-//! What an operator needs beside the relay itself: metrics, health, logs, and the service manager.
+//! What an operator needs beside the relay itself: metrics, logs, and the service manager; the admin address, with health and metrics, apart
+//! from what clients can reach; and the orders by the admin socket: to list, end and ban clients.
 
-mod addresses;
-mod admin;
-mod control;
 mod log;
 mod metrics;
 mod refusals;
-pub mod systemd;
-mod total_log;
 
-pub(crate) use self::addresses::AddressLog;
-pub(crate) use self::admin::{Health, Reloading, admin_router};
-pub(crate) use self::control::{Control, control_router};
-pub(crate) use self::log::report_missing;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::{DefaultBodyLimit, RawQuery, Request, State};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::middleware::{Next, from_fn};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use ipnet::IpNet;
+use serde::{Deserialize, Serialize};
+
 #[cfg(test)]
 pub(crate) use self::log::written::Lines;
+pub(crate) use self::log::{AddressLog, report_missing};
 pub use self::log::{LogError, start_logging};
 pub(crate) use self::metrics::{Gauges, TargetHealth, render as render_metrics};
-pub(crate) use self::refusals::RefusalLog;
-pub(crate) use self::total_log::{INTERVAL as TOTAL_LOG_INTERVAL, TotalLog};
+pub(crate) use self::refusals::{RefusalLog, TOTAL_LOG_INTERVAL, TotalLog};
+use crate::clients::{BanList, ClientList, EndedFlows};
+use crate::syntax;
+
+/// What the admin address tells.
+pub(crate) trait Health: Send + Sync + 'static {
+    /// Why no new clients are accepted, if they are not.
+    fn unready(&self) -> Option<&'static str>;
+
+    /// All metrics in the text format of Prometheus.
+    fn metrics(&self) -> String;
+
+    /// Reads the configuration again, if this relay can: a line about what changed, or what is wrong.
+    fn reload(&self) -> Option<Reloading<'_>>;
+}
+
+/// A reload that is under way.
+pub(crate) type Reloading<'a> = Pin<Box<dyn Future<Output = Result<String, String>> + Send + 'a>>;
+
+/// The paths of the admin address.
+pub(crate) fn admin_router(health: Arc<dyn Health>, listen: SocketAddr) -> Router {
+    let router = Router::new()
+        // As long as this process answers requests.
+        .route("/livez", get(async || "ok\n"))
+        .route("/readyz", get(ready))
+        .route("/metrics", get(metrics));
+    if !listen.ip().to_canonical().is_loopback() {
+        return router.with_state(health);
+    }
+    // There is no password, so that only this machine may ask for a reload.
+    router.route("/reload", post(reload)).layer(from_fn(only_local_names)).with_state(health)
+}
+
+async fn ready(State(health): State<Arc<dyn Health>>) -> Response {
+    match health.unready() {
+        None => "ok\n".into_response(),
+        Some(reason) => (StatusCode::SERVICE_UNAVAILABLE, format!("{reason}\n")).into_response(),
+    }
+}
+
+async fn metrics(State(health): State<Arc<dyn Health>>) -> Response {
+    let text = health.metrics();
+    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text).into_response()
+}
+
+async fn reload(State(health): State<Arc<dyn Health>>, headers: HeaderMap) -> Response {
+    // Every browser sends it with a POST, and a page has no business here.
+    if headers.contains_key(header::ORIGIN) {
+        return (StatusCode::FORBIDDEN, "not for pages\n").into_response();
+    }
+    let Some(reloading) = health.reload() else {
+        return (StatusCode::NOT_FOUND, "this relay has nothing to reload\n").into_response();
+    };
+    match reloading.await {
+        Ok(changes) => format!("{changes}\n").into_response(),
+        Err(error) => (StatusCode::BAD_REQUEST, format!("{error}\n")).into_response(),
+    }
+}
+
+/// A page in a browser on this machine could otherwise read the answers, by a name of its own that resolves to loopback.
+async fn only_local_names(request: Request, next: Next) -> Response {
+    if is_local_name(request.headers()) {
+        return next.run(request).await;
+    }
+    (StatusCode::FORBIDDEN, "use the address, or localhost\n").into_response()
+}
+
+fn is_local_name(headers: &HeaderMap) -> bool {
+    let Some(host) = headers.get(header::HOST).and_then(|host| host.to_str().ok()) else { return true };
+    let name = match host.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
+        Some(_) | None => host,
+    };
+    let name = name.trim_start_matches('[').trim_end_matches(']');
+    name.eq_ignore_ascii_case("localhost") || name.parse::<std::net::IpAddr>().is_ok()
+}
+
+/// The most bytes of an order.
+const ORDER_MAX: usize = 1_024;
+
+/// What an operator can do with the clients of a relay.
+pub(crate) trait Control: Send + Sync + 'static {
+    /// The clients with a flow, in a network or everywhere.
+    fn clients(&self, network: Option<IpNet>) -> ClientList;
+
+    /// Ends a flow, and returns how many there were.
+    fn kick_flow(&self, flow: u64) -> usize;
+
+    /// Ends the flows of a network, and returns how many there were.
+    fn kick_network(&self, network: IpNet) -> usize;
+
+    /// Bans a network, for a time or until the relay ends, and returns how many flows that ended.
+    fn ban(&self, network: IpNet, duration: Option<Duration>) -> Result<usize, String>;
+
+    /// Lifts a ban; false if there is none of this network.
+    fn unban(&self, network: IpNet) -> bool;
+
+    /// The bans that were made while the relay runs.
+    fn bans(&self) -> BanList;
+}
+
+/// Which flows to end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+enum KickOrder {
+    Flow(u64),
+    #[serde(deserialize_with = "network")]
+    Network(IpNet),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct BanOrder {
+    #[serde(deserialize_with = "network")]
+    network: IpNet,
+    /// Without it until the relay ends.
+    #[serde(default)]
+    seconds: Option<u64>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct UnbanOrder {
+    #[serde(deserialize_with = "network")]
+    network: IpNet,
+}
+
+/// The paths of the admin socket.
+pub(crate) fn control_router(control: Arc<dyn Control>) -> Router {
+    Router::new()
+        .route("/clients", get(clients))
+        .route("/bans", get(bans))
+        .route("/kick", post(kick))
+        .route("/ban", post(ban))
+        .route("/unban", post(unban))
+        .layer(DefaultBodyLimit::max(ORDER_MAX))
+        .with_state(control)
+}
+
+async fn clients(State(control): State<Arc<dyn Control>>, RawQuery(query): RawQuery) -> Response {
+    let query = query.unwrap_or_default();
+    let network = form_urlencoded::parse(query.as_bytes()).find(|(key, _)| key == "network");
+    match network.map(|(_, network)| syntax::network(&network)).transpose() {
+        Ok(network) => json(&control.clients(network)),
+        Err(error) => refused(error),
+    }
+}
+
+async fn bans(State(control): State<Arc<dyn Control>>) -> Response {
+    json(&control.bans())
+}
+
+async fn kick(State(control): State<Arc<dyn Control>>, body: Bytes) -> Response {
+    let ended = match order(&body) {
+        Ok(KickOrder::Flow(flow)) => control.kick_flow(flow),
+        Ok(KickOrder::Network(network)) => control.kick_network(network),
+        Err(error) => return refused(error),
+    };
+    if ended == 0 {
+        return refused("there is no such flow".to_owned());
+    }
+    json(&EndedFlows::new(ended))
+}
+
+async fn ban(State(control): State<Arc<dyn Control>>, body: Bytes) -> Response {
+    let banned = order(&body)
+        .and_then(|BanOrder { network, seconds }| control.ban(network, seconds.map(Duration::from_secs)));
+    banned.map_or_else(refused, |ended| json(&EndedFlows::new(ended)))
+}
+
+async fn unban(State(control): State<Arc<dyn Control>>, body: Bytes) -> Response {
+    match order(&body) {
+        Ok(UnbanOrder { network }) if control.unban(network) => StatusCode::NO_CONTENT.into_response(),
+        Ok(_) => refused(
+            "there is no such ban: 'rakwire-relay bans' lists those that can be lifted; others are in the file of \
+             admission.bans"
+                .to_owned(),
+        ),
+        Err(error) => refused(error),
+    }
+}
+
+fn json(answer: &impl Serialize) -> Response {
+    let kind = [(header::CONTENT_TYPE, "application/json")];
+    match serde_json::to_string(answer) {
+        Ok(text) => (kind, format!("{text}\n")).into_response(),
+        Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+    }
+}
+
+fn order<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, String> {
+    serde_json::from_slice(body).map_err(|error| format!("the order cannot be read ({error})"))
+}
+
+fn refused(error: String) -> Response {
+    let kind = [(header::CONTENT_TYPE, "text/plain; charset=utf-8")];
+    (StatusCode::BAD_REQUEST, kind, format!("{error}\n")).into_response()
+}
+
+fn network<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<IpNet, D::Error> {
+    syntax::network(&String::deserialize(deserializer)?).map_err(serde::de::Error::custom)
+}
+
+/// The service manager: sockets that it opened, and what it wants to be told. Without one nothing here has an effect.
+pub mod systemd {
+    use std::io;
+    use std::net::TcpListener;
+
+    use listenfd::ListenFd;
+    use tokio::time::interval;
+    use tracing::debug;
+
+    /// The listening socket that the service manager opened, if it did (`LISTEN_FDS`).
+    ///
+    /// # Errors
+    ///
+    /// If what it passed is no TCP socket.
+    pub fn inherited_listener() -> io::Result<Option<TcpListener>> {
+        ListenFd::from_env().take_tcp_listener(0)
+    }
+
+    /// What the service manager is told.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum Event {
+        /// Clients can connect.
+        Ready,
+        /// The configuration is read again; [`Event::Ready`] follows.
+        Reloading,
+        /// The relay ends.
+        Stopping,
+    }
+
+    /// Tells the service manager (`NOTIFY_SOCKET`).
+    pub fn notify(event: Event) {
+        if let Err(error) = send(event) {
+            debug!(%error, ?event, "the service manager cannot be told");
+        }
+    }
+
+    #[cfg(unix)]
+    fn send(event: Event) -> io::Result<()> {
+        use sd_notify::NotifyState;
+
+        match event {
+            Event::Ready => sd_notify::notify(&[NotifyState::Ready]),
+            Event::Reloading => {
+                sd_notify::notify(&[NotifyState::Reloading, NotifyState::monotonic_usec_now()?])
+            }
+            Event::Stopping => sd_notify::notify(&[NotifyState::Stopping]),
+        }
+    }
+
+    #[cfg(not(unix))]
+    fn send(_: Event) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// Tells the service manager again and again that the relay still runs, if it wants to know (`WATCHDOG_USEC`).
+    #[cfg(unix)]
+    pub(crate) async fn feed_watchdog() {
+        let Some(limit) = sd_notify::watchdog_enabled() else { return std::future::pending().await };
+        let mut ticks = interval(limit / 2);
+        loop {
+            ticks.tick().await;
+            if let Err(error) = sd_notify::notify(&[sd_notify::NotifyState::Watchdog]) {
+                debug!(%error, "the service manager cannot be told");
+            }
+        }
+    }
+
+    #[cfg(not(unix))]
+    pub(crate) async fn feed_watchdog() {
+        std::future::pending().await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::HeaderValue;
+
+    use super::*;
+
+    #[test]
+    fn only_addresses_and_localhost_name_a_loopback_address() {
+        let local = |host: &'static str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::HOST, HeaderValue::from_static(host));
+            is_local_name(&headers)
+        };
+        for host in ["localhost", "LocalHost:9100", "127.0.0.1:9100", "127.0.0.1", "[::1]:9100", "[::1]"] {
+            assert!(local(host), "{host}");
+        }
+        for host in
+            ["", "relay.example.org", "relay.example.org:9100", "localhost.example.org", "127.0.0.1.nip.io"]
+        {
+            assert!(!local(host), "{host}");
+        }
+        assert!(is_local_name(&HeaderMap::new()), "HTTP/1.0 has no Host, and no browser speaks it");
+    }
+}

@@ -1,5 +1,5 @@
-//! Lines about refused clients: at most one a minute for each reason and network, and few of all in a day, so that many refusals neither
-//! fill the log nor hide.
+//! Lines about what clients are refused, so that much of it neither fills the log nor hides: of refused clients at most one a minute for
+//! each reason and network, and few of all in a day; of datagrams that were dropped one a minute.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -26,7 +26,8 @@ const KEPT: usize = 256;
 /// How many reasons the line about other refusals names.
 const NAMED_MAX: usize = 5;
 
-/// See the module.
+/// Lines about refused clients: at most one a minute for each reason and network, and few of all in a day, so that many refusals neither
+/// fill the log nor hide.
 #[derive(Debug, Default)]
 pub(crate) struct RefusalLog(Mutex<Seen>);
 
@@ -139,6 +140,32 @@ fn network(address: IpAddr) -> IpNet {
     IpNet::new(address, bits).map_or_else(|_| address.into(), |network| network.trunc())
 }
 
+/// How often the counts are looked at.
+pub(crate) const TOTAL_LOG_INTERVAL: Duration = Duration::from_secs(1);
+
+/// The least time between two lines.
+const LINES: Duration = Duration::from_secs(60);
+
+/// A line about datagrams that were dropped as all clients together had more than they may: at most once a minute.
+#[derive(Debug, Default)]
+pub(crate) struct TotalLog {
+    told: u64,
+    last: Option<Instant>,
+}
+
+impl TotalLog {
+    /// The datagrams that a line is due about, of so many that were dropped since the start.
+    pub(crate) fn poll(&mut self, now: Instant, dropped: u64) -> Option<u64> {
+        let is_due = self.last.is_none_or(|last| now.saturating_duration_since(last) >= LINES);
+        let more = dropped.saturating_sub(self.told);
+        if more == 0 || !is_due {
+            return None;
+        }
+        (self.told, self.last) = (dropped, Some(now));
+        Some(more)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::net::Ipv4Addr;
@@ -220,5 +247,17 @@ mod tests {
         let text = summary(&many);
         assert!(text.starts_with("12 x reason 12; 11 x reason 11; "), "{text}");
         assert!(text.ends_with("8 x reason 08; 28 for 7 other reasons"), "{text}");
+    }
+
+    #[test]
+    fn the_first_drop_has_a_line_and_later_ones_one_a_minute() {
+        let (mut log, now) = (TotalLog::default(), Instant::now());
+        let at = |seconds| now + Duration::from_secs(seconds);
+        assert_eq!(log.poll(at(0), 0), None);
+        assert_eq!(log.poll(at(1), 3), Some(3));
+        assert_eq!(log.poll(at(2), 10), None);
+        assert_eq!(log.poll(at(60), 12), None);
+        assert_eq!(log.poll(at(61), 12), Some(9));
+        assert_eq!(log.poll(at(200), 12), None, "nothing more was dropped");
     }
 }

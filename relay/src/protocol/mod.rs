@@ -20,20 +20,207 @@
 //! assert_eq!(flow.handle_client(now, &[5, 0, 0, 7, b'h', b'i']), Verdict::Pass(Change::None));
 //! ```
 
-mod awareness;
-mod budget;
-mod game_protocol;
-mod kind;
-mod mtu;
-mod pongs;
 mod raknet;
 mod verdict;
 
-pub use awareness::Awareness;
-pub(crate) use budget::Budget;
-pub use budget::Handshake;
-pub use kind::{ProtocolKind, ProtocolKindSyntaxError};
-pub use mtu::LARGEST_PAYLOAD;
-pub(crate) use mtu::largest_behind;
-pub use pongs::{PONG_LIFETIME, Pong, PongCache};
-pub use verdict::{Change, Refusal, Verdict};
+use std::sync::Arc;
+use std::time::Instant;
+
+use rakwire::game_protocol::wire::{HEADER, Header};
+use rakwire::wire::offline::Offline;
+use rakwire::wire::{Reader, Wire, Writer};
+
+use raknet::RakNetFlow;
+pub use raknet::{PONG_LIFETIME, Pong, PongCache};
+pub(crate) use verdict::{Budget, largest_behind};
+pub use verdict::{
+    Change, Handshake, LARGEST_PAYLOAD, ProtocolKind, ProtocolKindSyntaxError, Refusal, Verdict,
+};
+
+/// Decides about the datagrams of one flow.
+#[derive(Debug)]
+pub struct Awareness(Flow);
+
+#[derive(Debug)]
+enum Flow {
+    RakNet(RakNetFlow),
+    GameProtocol(GameProtocolFlow),
+    Raw,
+}
+
+impl Awareness {
+    /// A flow whose server has not answered yet. `pongs` are those of its target.
+    #[must_use]
+    pub fn new(kind: ProtocolKind, handshake: Handshake, pongs: Arc<PongCache>, now: Instant) -> Self {
+        Self(match kind {
+            ProtocolKind::RakNet => Flow::RakNet(RakNetFlow::new(&handshake, pongs, now)),
+            ProtocolKind::GameProtocol => Flow::GameProtocol(GameProtocolFlow::new(&handshake, now)),
+            ProtocolKind::Raw => Flow::Raw,
+        })
+    }
+
+    /// What becomes of a datagram of the client.
+    pub fn handle_client(&mut self, now: Instant, datagram: &[u8]) -> Verdict {
+        match &mut self.0 {
+            Flow::RakNet(flow) => flow.handle_client(now, datagram),
+            Flow::GameProtocol(flow) => flow.handle_client(now, datagram),
+            Flow::Raw => Verdict::Pass(Change::None),
+        }
+    }
+
+    /// What changes in a datagram of the server, which always passes.
+    pub fn handle_server(&mut self, now: Instant, datagram: &[u8]) -> Change {
+        match &mut self.0 {
+            Flow::RakNet(flow) => flow.handle_server(now, datagram),
+            Flow::GameProtocol(flow) => {
+                flow.handle_server(datagram);
+                Change::None
+            }
+            Flow::Raw => Change::None,
+        }
+    }
+
+    /// Whether a datagram of the client begins a connection. Of the Game Protocol it is not known: the words of its handshake
+    /// look alike.
+    #[must_use]
+    pub fn begins_connection(&self, datagram: &[u8]) -> bool {
+        match &self.0 {
+            Flow::RakNet(_) => raknet::is_request_1(datagram),
+            Flow::GameProtocol(_) | Flow::Raw => false,
+        }
+    }
+
+    /// The datagram that tells the server that the client has disconnected, if the server knows the client.
+    #[must_use]
+    pub fn parting(&self) -> Option<Vec<u8>> {
+        match &self.0 {
+            Flow::RakNet(flow) => flow.parting(),
+            Flow::GameProtocol(flow) => flow.parting(),
+            Flow::Raw => None,
+        }
+    }
+
+    /// The transport of the client carries datagrams of so many bytes in one piece from now on; `None` is any.
+    pub const fn set_carried(&mut self, longest: Option<u16>) {
+        if let Flow::RakNet(flow) = &mut self.0 {
+            flow.set_carried(longest);
+        }
+    }
+
+    /// Whether the server has answered a handshake of this flow. Of [`ProtocolKind::Raw`] nothing is known, and it is true
+    /// from the start.
+    #[must_use]
+    pub const fn is_open(&self) -> bool {
+        match &self.0 {
+            Flow::RakNet(flow) => flow.is_open(),
+            Flow::GameProtocol(flow) => flow.is_open(),
+            Flow::Raw => true,
+        }
+    }
+}
+
+/// Bytes of a salt, a pepper and a seasoning, as many as of a header.
+const HANDSHAKE_WORD: usize = HEADER;
+
+/// A flow of the Game Protocol: its handshake is datagrams of four bytes without a header.
+#[derive(Debug)]
+struct GameProtocolFlow {
+    budget: Budget,
+    is_open: bool,
+}
+
+impl GameProtocolFlow {
+    fn new(handshake: &Handshake, now: Instant) -> Self {
+        Self { budget: Budget::new(handshake, now), is_open: false }
+    }
+
+    const fn is_open(&self) -> bool {
+        self.is_open
+    }
+
+    /// The packet that tells the server that the client has disconnected.
+    fn parting(&self) -> Option<Vec<u8>> {
+        let mut buffer = [0; HEADER];
+        let mut writer = Writer::new(&mut buffer);
+        Header::End.write(&mut writer).ok().filter(|()| self.is_open)?;
+        Some(writer.finish().to_vec())
+    }
+
+    fn handle_client(&mut self, now: Instant, datagram: &[u8]) -> Verdict {
+        if self.is_open {
+            Verdict::Pass(Change::None)
+        } else if datagram.len() != HANDSHAKE_WORD {
+            Verdict::Drop(refusal(datagram))
+        } else if self.budget.take(now, datagram.len()) {
+            Verdict::Pass(Change::None)
+        } else {
+            Verdict::Drop(Refusal::HandshakeBudget)
+        }
+    }
+
+    /// The first answer of a server is the pepper, and the client sends its first packet right after its own answer to that.
+    fn handle_server(&mut self, datagram: &[u8]) {
+        self.is_open |= datagram.len() >= HANDSHAKE_WORD;
+    }
+}
+
+/// Why a datagram that is no salt goes nowhere: clients of RakNet begin with request 1.
+fn refusal(datagram: &[u8]) -> Refusal {
+    match Offline::read(&mut Reader::new(datagram)) {
+        Ok(Offline::Request1 { .. }) => Refusal::OtherProtocol(ProtocolKind::GameProtocol),
+        Ok(_) | Err(_) => Refusal::NoHandshake,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_another_protocol_everything_passes() {
+        let now = Instant::now();
+        let mut flow =
+            Awareness::new(ProtocolKind::Raw, Handshake::default(), Arc::new(PongCache::default()), now);
+        assert!(flow.is_open());
+        for datagram in [&[][..], &[0x05; 1_472], &[0x84, 0, 0, 0], &[1; 33]] {
+            assert_eq!(flow.handle_client(now, datagram), Verdict::Pass(Change::None));
+            assert_eq!(flow.handle_server(now, datagram), Change::None);
+        }
+    }
+
+    const SALT: [u8; 4] = [0x49, 0x9E, 0xD2, 0x67];
+    const PACKET: [u8; 6] = [5, 0, 0, 7, b'h', b'i'];
+
+    fn flow(now: Instant) -> GameProtocolFlow {
+        GameProtocolFlow::new(&Handshake { datagrams: 3, ..Handshake::default() }, now)
+    }
+
+    #[test]
+    fn only_the_handshake_passes_until_the_server_has_answered() {
+        let now = Instant::now();
+        let mut flow = flow(now);
+        assert_eq!(flow.handle_client(now, &PACKET), Verdict::Drop(Refusal::NoHandshake));
+        assert_eq!(flow.parting(), None);
+        assert_eq!(flow.handle_client(now, &SALT[..3]), Verdict::Drop(Refusal::NoHandshake));
+        assert_eq!(flow.handle_client(now, &SALT), Verdict::Pass(Change::None));
+        flow.handle_server(&[1, 2, 3]);
+        assert!(!flow.is_open());
+        flow.handle_server(&[0xA1, 0xB2, 0xC3, 0xD4]);
+        assert!(flow.is_open());
+        assert_eq!(Header::read(&flow.parting().unwrap()).unwrap().0, Header::End);
+        assert_eq!(flow.handle_client(now, &PACKET), Verdict::Pass(Change::None));
+    }
+
+    #[test]
+    fn the_handshake_has_a_budget_and_what_follows_has_none() {
+        let now = Instant::now();
+        let mut flow = flow(now);
+        let passed = |flow: &mut GameProtocolFlow| {
+            (0..10).filter(|_| flow.handle_client(now, &SALT) == Verdict::Pass(Change::None)).count()
+        };
+        assert_eq!(passed(&mut flow), 3);
+        assert_eq!(flow.handle_client(now, &SALT), Verdict::Drop(Refusal::HandshakeBudget));
+        flow.handle_server(&[0xA1, 0xB2, 0xC3, 0xD4]);
+        assert_eq!(passed(&mut flow), 10);
+    }
+}

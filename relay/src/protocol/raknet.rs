@@ -1,21 +1,18 @@
-//! A flow of RakNet.
+//! A flow of RakNet, and the last pong of a server, which answers pings in its place for a short time.
 
-use std::sync::Arc;
-use std::time::Instant;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use rakwire::U24;
 use rakwire::game_protocol::wire::HEADER;
-use rakwire::raknet::Reliability;
+use rakwire::raknet::{Guid, Reliability};
 use rakwire::wire::capsule::CapsuleHeader;
 use rakwire::wire::datagram::DatagramHeader;
-use rakwire::wire::offline::{Offline, PingScope};
+use rakwire::wire::offline::{MAX_PONG_DATA, Offline, PingScope};
 use rakwire::wire::{Reader, Wire, WireError, Writer, id};
 
-use super::budget::{Budget, Handshake};
-use super::kind::ProtocolKind;
-use super::mtu::clamp;
-use super::pongs::{Pong, PongCache};
-use super::verdict::{Change, Refusal, Verdict};
+use super::verdict::{Budget, Change, Handshake, ProtocolKind, Refusal, Verdict, clamp};
 
 /// Set in the first byte of every datagram of a connection.
 const VALID: u8 = 0x80;
@@ -23,7 +20,7 @@ const VALID: u8 = 0x80;
 /// More bytes than a datagram with a disconnection notification has.
 const PARTING_MAX: usize = 32;
 
-/// See the module.
+/// A flow of RakNet.
 #[derive(Debug)]
 pub(super) struct RakNetFlow {
     payload_max: u16,
@@ -175,6 +172,372 @@ fn offline(datagram: &[u8]) -> Option<Offline<'_>> {
     if is_connected { None } else { Offline::read(&mut Reader::new(datagram)).ok() }
 }
 
+/// How long a pong answers pings: 3 s.
+pub const PONG_LIFETIME: Duration = Duration::from_secs(3);
+
+/// Bytes of a pong without its data.
+const PONG_HEAD: usize = 33;
+
+/// What a server said in a pong.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pong {
+    /// The GUID of the server.
+    pub guid: u64,
+    /// What it says of itself, at most 399 bytes.
+    pub data: Vec<u8>,
+    /// When it arrived.
+    pub at: Instant,
+    /// How long it took to come, if the ping was one of the relay's own.
+    pub latency: Option<Duration>,
+}
+
+impl Pong {
+    fn is_fresh(&self, now: Instant) -> bool {
+        now.saturating_duration_since(self.at) < PONG_LIFETIME
+    }
+}
+
+/// The last pongs of a target, shared by all its flows.
+#[derive(Debug, Default)]
+pub struct PongCache(Mutex<Pongs>);
+
+#[derive(Default)]
+struct Pongs {
+    /// The last one.
+    any: Option<Pong>,
+    /// When one came that answers pings which ask for room.
+    open_at: Option<Instant>,
+}
+
+impl fmt::Debug for Pongs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pongs").field("any", &self.any).field("open_at", &self.open_at).finish()
+    }
+}
+
+impl PongCache {
+    /// Keeps a pong. `scope` is that of the ping which it answers: a server without room answers only
+    /// [`PingScope::Any`].
+    pub fn learn(&self, scope: PingScope, pong: Pong) {
+        if pong.data.len() > MAX_PONG_DATA {
+            return;
+        }
+        let mut pongs = self.lock();
+        if scope == PingScope::OpenConnections {
+            pongs.open_at = Some(pong.at);
+        }
+        let latency = pong.latency.or_else(|| pongs.any.as_ref().and_then(|last| last.latency));
+        pongs.any = Some(Pong { latency, ..pong });
+    }
+
+    /// The last pong, while it is fresh.
+    #[must_use]
+    pub fn last(&self, now: Instant) -> Option<Pong> {
+        self.lock().any.as_ref().filter(|pong| pong.is_fresh(now)).cloned()
+    }
+
+    /// The GUID of the server, if it ever said so.
+    #[must_use]
+    pub fn guid(&self) -> Option<u64> {
+        self.lock().any.as_ref().map(|pong| pong.guid)
+    }
+
+    /// The datagram that answers a ping, if a fresh pong is there. `time` is what the ping carries.
+    #[must_use]
+    pub fn answer(&self, now: Instant, scope: PingScope, time: u64) -> Option<Vec<u8>> {
+        let pongs = self.lock();
+        let pong = pongs.any.as_ref().filter(|pong| pong.is_fresh(now))?;
+        let has_room = pongs.open_at.is_some_and(|at| now.saturating_duration_since(at) < PONG_LIFETIME);
+        if scope == PingScope::OpenConnections && !has_room {
+            return None;
+        }
+        let mut buffer = [0; PONG_HEAD + MAX_PONG_DATA];
+        let mut writer = Writer::new(&mut buffer);
+        let message = Offline::Pong { time, guid: Guid(pong.guid), data: &pong.data };
+        message.write(&mut writer).ok()?;
+        Some(writer.finish().to_vec())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Pongs> {
+        // Nothing that holds the lock can leave a pong half written.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 #[cfg(test)]
-#[path = "raknet_tests.rs"]
-mod tests;
+mod tests {
+    mod raknet {
+        use std::net::SocketAddr;
+        use std::time::Duration;
+
+        use rakwire::raknet::Guid;
+        use rakwire::wire::offline::{ClientSecurity, Refusal as ServerRefusal, ServerSecurity};
+        use rakwire::wire::{IP_UDP_OVERHEAD, Writer};
+
+        use super::super::*;
+
+        const GUID: Guid = Guid(7);
+        const CONNECTED: [u8; 8] = [0x84, 0, 0, 0, 0, 0, 8, 0xFE];
+
+        fn address() -> SocketAddr {
+            "192.0.2.1:19132".parse().unwrap()
+        }
+
+        fn bytes(message: &Offline<'_>) -> Vec<u8> {
+            let mut buffer = [0; 2_048];
+            let mut writer = Writer::new(&mut buffer);
+            message.write(&mut writer).unwrap();
+            writer.finish().to_vec()
+        }
+
+        fn ping(scope: PingScope, time: u64) -> Vec<u8> {
+            bytes(&Offline::Ping { scope, time, guid: Some(GUID) })
+        }
+
+        fn pong(time: u64) -> Vec<u8> {
+            bytes(&Offline::Pong { time, guid: GUID, data: b"MCPE;a" })
+        }
+
+        fn request_1(mtu: u16) -> Vec<u8> {
+            bytes(&Offline::Request1 { protocol: 11, mtu })
+        }
+
+        fn reply_2() -> Vec<u8> {
+            bytes(&Offline::Reply2 { guid: GUID, client: address(), mtu: 1_400, answer: None })
+        }
+
+        fn flow(handshake: Handshake) -> (RakNetFlow, Instant) {
+            let now = Instant::now();
+            (RakNetFlow::new(&handshake, Arc::default(), now), now)
+        }
+
+        #[test]
+        fn only_pings_and_requests_pass_until_reply_2() {
+            let (mut flow, now) = flow(Handshake::default());
+            let request_2 = Offline::Request2 {
+                security: ClientSecurity::None,
+                server: address(),
+                mtu: 1_400,
+                guid: GUID,
+            };
+            for datagram in [ping(PingScope::Any, 1), request_1(1_492), bytes(&request_2)] {
+                assert_eq!(flow.handle_client(now, &datagram), Verdict::Pass(Change::None));
+            }
+            let refused = [
+                CONNECTED.to_vec(),
+                Vec::new(),
+                vec![0x05; 20],
+                bytes(&Offline::OutOfBand { guid: GUID, data: b"x" }),
+                pong(1),
+                reply_2(),
+                bytes(&Offline::Refused { refusal: ServerRefusal::Banned, guid: GUID }),
+                bytes(&Offline::Reply1 { guid: GUID, security: ServerSecurity::None, mtu: 1_400 }),
+            ];
+            for datagram in &refused {
+                assert_eq!(
+                    flow.handle_client(now, datagram),
+                    Verdict::Drop(Refusal::NoHandshake),
+                    "{datagram:02x?}"
+                );
+            }
+            // Nothing but reply 2 opens the flow.
+            let before = [
+                bytes(&Offline::Reply1 { guid: GUID, security: ServerSecurity::None, mtu: 1_400 }),
+                pong(1),
+                CONNECTED.to_vec(),
+                bytes(&Offline::Refused { refusal: ServerRefusal::Banned, guid: GUID }),
+            ];
+            for datagram in &before {
+                assert_eq!(flow.handle_server(now, datagram), Change::None);
+                assert!(!flow.is_open(), "{datagram:02x?}");
+            }
+            assert_eq!(flow.handle_server(now, &reply_2()), Change::None);
+            for datagram in &refused {
+                assert_eq!(flow.handle_client(now, datagram), Verdict::Pass(Change::None), "{datagram:02x?}");
+            }
+        }
+
+        #[test]
+        fn the_handshake_is_held_to_its_budget() {
+            let handshake = Handshake { datagrams: 5, bytes: 4_000, ..Handshake::default() };
+            let (mut flow, now) = flow(handshake);
+            let sent: Vec<_> = (0..4).map(|_| flow.handle_client(now, &request_1(1_492))).collect();
+            let (pass, drop) = (Verdict::Pass(Change::None), Verdict::Drop(Refusal::HandshakeBudget));
+            assert_eq!(sent, [pass.clone(), pass.clone(), drop.clone(), drop.clone()]);
+            let pings = (0..9).filter(|_| flow.handle_client(now, &ping(PingScope::Any, 1)) == pass).count();
+            assert_eq!(pings, 3);
+            // A budget fills up again, and an open flow has none.
+            assert_eq!(flow.handle_client(now + Duration::from_secs(8), &request_1(1_492)), pass);
+            let _ = flow.handle_server(now, &reply_2());
+            assert!((0..99).all(|_| flow.handle_client(now, &request_1(1_492)) == pass));
+        }
+
+        #[test]
+        fn a_request_that_is_cut_costs_what_passes_of_it() {
+            let handshake = Handshake { payload_max: 1_000, bytes: 4_000, ..Handshake::default() };
+            let (mut flow, now) = flow(handshake);
+            for _ in 0..4 {
+                assert_eq!(flow.handle_client(now, &request_1(1_492)), Verdict::Pass(Change::Cut(1_000)));
+            }
+            assert_eq!(flow.handle_client(now, &request_1(1_492)), Verdict::Drop(Refusal::HandshakeBudget));
+        }
+
+        #[test]
+        fn the_mtu_is_clamped_in_both_directions() {
+            let (mut flow, now) = flow(Handshake { payload_max: 1_200, ..Handshake::default() });
+            let mtu = 1_200 + IP_UDP_OVERHEAD;
+            let reply =
+                bytes(&Offline::Reply1 { guid: GUID, security: ServerSecurity::Cookie(1), mtu: 1_431 });
+            assert_eq!(flow.handle_server(now, &reply), Change::Mtu { at: 30, mtu });
+            let request = Offline::Request2 {
+                security: ClientSecurity::Cookie(1),
+                server: address(),
+                mtu: 1_431,
+                guid: GUID,
+            };
+            assert_eq!(flow.handle_client(now, &bytes(&request)), Verdict::Pass(Change::Mtu { at: 29, mtu }));
+            assert_eq!(flow.handle_server(now, &reply_2()), Change::Mtu { at: 32, mtu });
+        }
+
+        #[test]
+        fn pings_are_answered_from_the_pong_of_another_flow() {
+            let pongs = Arc::new(PongCache::default());
+            let now = Instant::now();
+            let new = || RakNetFlow::new(&Handshake::default(), Arc::clone(&pongs), now);
+            let (mut first, mut second) = (new(), new());
+            assert_eq!(first.handle_client(now, &ping(PingScope::Any, 5)), Verdict::Pass(Change::None));
+            assert_eq!(first.handle_server(now, &pong(5)), Change::None);
+            assert_eq!(second.handle_client(now, &ping(PingScope::Any, 6)), Verdict::Answer(pong(6)));
+            assert_eq!(
+                second.handle_client(now, &ping(PingScope::OpenConnections, 6)),
+                Verdict::Pass(Change::None)
+            );
+            let later = now + PONG_LIFETIME;
+            assert_eq!(second.handle_client(later, &ping(PingScope::Any, 7)), Verdict::Pass(Change::None));
+        }
+
+        #[test]
+        fn a_pong_tells_of_room_only_if_it_answers_that_question() {
+            for (sent, answered, has_room) in [(5, 5, true), (5, 6, false)] {
+                let (mut flow, now) = flow(Handshake::default());
+                let open = |time| ping(PingScope::OpenConnections, time);
+                assert_eq!(flow.handle_client(now, &open(sent)), Verdict::Pass(Change::None));
+                let _ = flow.handle_server(now, &pong(answered));
+                let expected = if has_room { Verdict::Answer(pong(9)) } else { Verdict::Pass(Change::None) };
+                assert_eq!(flow.handle_client(now, &open(9)), expected);
+            }
+        }
+
+        #[test]
+        fn the_server_is_told_of_a_client_that_has_gone_in_its_next_datagram() {
+            let (mut flow, now) = flow(Handshake::default());
+            flow.handle_server(now, &reply_2());
+            assert_eq!(flow.parting(), None, "the client has sent nothing that the server could follow");
+            flow.handle_client(now, &[0x84, 0xFF, 0xFF, 0x00, 0, 0, 8, 0xFE]);
+            // An acknowledgement has no number.
+            flow.handle_client(now, &[0xC0, 0, 1, 1, 7, 0, 0]);
+            assert_eq!(flow.parting().unwrap(), [0x84, 0, 0, 1, 0, 0, 8, 0x15]);
+        }
+
+        #[test]
+        fn a_server_that_has_accepted_nobody_is_told_nothing() {
+            let (mut flow, now) = flow(Handshake::default());
+            flow.handle_client(now, &request_1(1_492));
+            flow.handle_client(now, &CONNECTED);
+            assert_eq!(flow.parting(), None);
+        }
+
+        /// Data channels and WebTransport reorder, and a server drops a number that it has had.
+        #[test]
+        fn the_disconnect_for_a_client_has_a_number_of_its_own_behind_reordered_datagrams() {
+            let (mut flow, now) = flow(Handshake::default());
+            flow.handle_server(now, &reply_2());
+            let data = |number: u8| [0x84, number, 0, 0, 0, 0, 8, 0xFE];
+            for number in [0, 1, 5, 3, 4, 1] {
+                flow.handle_client(now, &data(number));
+            }
+            assert_eq!(flow.parting().unwrap()[..4], [0x84, 6, 0, 0]);
+            // Numbers wrap around.
+            flow.handle_server(now, &reply_2());
+            for number in [[0xFF, 0xFF, 0xFF], [0xFE, 0xFF, 0xFF], [0, 0, 0], [0xFF, 0xFF, 0xFF]] {
+                flow.handle_client(now, &[&[0x84][..], &number, &[0, 0, 8, 0xFE]].concat());
+            }
+            assert_eq!(flow.parting().unwrap()[..4], [0x84, 1, 0, 0]);
+        }
+
+        /// A client that connects again on its flow begins with another number.
+        #[test]
+        fn the_disconnect_for_a_client_follows_its_latest_connection() {
+            let (mut flow, now) = flow(Handshake::default());
+            flow.handle_server(now, &reply_2());
+            flow.handle_client(now, &[0x84, 9, 0, 0, 0, 0, 8, 0xFE]);
+            flow.handle_server(now, &reply_2());
+            flow.handle_client(now, &[0x84, 0, 0, 0, 0, 0, 8, 0xFE]);
+            assert_eq!(flow.parting().unwrap()[..4], [0x84, 1, 0, 0]);
+        }
+    }
+
+    mod pongs {
+        use rakwire::wire::Reader;
+
+        use super::super::*;
+
+        fn pong(at: Instant) -> Pong {
+            Pong { guid: 9, data: b"MCPE;a".to_vec(), at, latency: None }
+        }
+
+        #[test]
+        fn a_fresh_pong_answers_with_the_time_of_the_ping() {
+            let (cache, now) = (PongCache::default(), Instant::now());
+            assert_eq!(cache.answer(now, PingScope::Any, 5), None);
+            cache.learn(PingScope::Any, pong(now));
+            let answer = cache.answer(now, PingScope::Any, 5).unwrap();
+            let expected = Offline::Pong { time: 5, guid: Guid(9), data: b"MCPE;a" };
+            assert_eq!(Offline::read(&mut Reader::new(&answer)), Ok(expected));
+        }
+
+        #[test]
+        fn an_old_pong_answers_nothing_but_its_guid_is_known() {
+            let (cache, now) = (PongCache::default(), Instant::now());
+            cache.learn(PingScope::OpenConnections, pong(now));
+            let later = now + PONG_LIFETIME;
+            assert_eq!(cache.answer(later, PingScope::Any, 5), None);
+            assert_eq!(cache.last(later), None);
+            assert_eq!(cache.guid(), Some(9));
+        }
+
+        #[test]
+        fn a_server_without_room_is_not_said_to_have_some() {
+            let (cache, now) = (PongCache::default(), Instant::now());
+            cache.learn(PingScope::Any, pong(now));
+            assert_eq!(cache.answer(now, PingScope::OpenConnections, 5), None);
+            cache.learn(PingScope::OpenConnections, pong(now));
+            assert!(cache.answer(now, PingScope::OpenConnections, 5).is_some());
+            // It filled up since: only pings that any server answers keep the cache fresh.
+            let later = now + PONG_LIFETIME;
+            cache.learn(PingScope::Any, pong(later));
+            assert_eq!(cache.answer(later, PingScope::OpenConnections, 5), None);
+            assert!(cache.answer(later, PingScope::Any, 5).is_some());
+        }
+
+        #[test]
+        fn what_is_too_long_for_a_pong_is_not_kept() {
+            let (cache, now) = (PongCache::default(), Instant::now());
+            cache.learn(PingScope::Any, Pong { data: vec![1; MAX_PONG_DATA + 1], ..pong(now) });
+            assert_eq!(cache.last(now), None);
+            cache.learn(PingScope::Any, Pong { data: vec![1; MAX_PONG_DATA], ..pong(now) });
+            assert_eq!(
+                cache.answer(now, PingScope::Any, 0).map(|bytes| bytes.len()),
+                Some(PONG_HEAD + MAX_PONG_DATA)
+            );
+        }
+
+        #[test]
+        fn the_latency_is_that_of_the_last_ping_that_was_timed() {
+            let (cache, now) = (PongCache::default(), Instant::now());
+            cache.learn(PingScope::Any, Pong { latency: Some(Duration::from_millis(4)), ..pong(now) });
+            cache.learn(PingScope::Any, pong(now));
+            assert_eq!(cache.last(now).unwrap().latency, Some(Duration::from_millis(4)));
+        }
+    }
+}

@@ -1,6 +1,18 @@
-//! What becomes of a datagram.
+//! What becomes of a datagram, and the protocols that the relay knows.
+//!
+//! The handshakes of a flow have bounds: how much a client may send before its server has answered, which two token buckets say, of
+//! datagrams and of bytes; and the MTU of RakNet's handshake, clamped to what a path carries. The length of request 1 names the MTU: the
+//! client pads the request, and what arrives is what the path carries. So a request that is longer than the way back to the client allows is
+//! cut, and the server proposes no more than that. The other three messages of the handshake name the MTU in a field.
 
-use super::kind::ProtocolKind;
+use std::fmt;
+use std::str::FromStr;
+use std::time::{Duration, Instant};
+
+use rakwire::wire::offline::{ClientSecurity, MAGIC, Offline, ServerSecurity};
+use rakwire::wire::{IP_UDP_OVERHEAD, MAX_DATAGRAM, MIN_MTU};
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
 
 /// What becomes of a datagram of a client.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -67,8 +79,222 @@ pub enum Refusal {
     OtherProtocol(ProtocolKind),
 }
 
+/// The protocol of a target.
+///
+/// ```
+/// use rakwire_relay::protocol::ProtocolKind;
+///
+/// assert_eq!("game-protocol".parse(), Ok(ProtocolKind::GameProtocol));
+/// assert_eq!(ProtocolKind::RakNet.to_string(), "raknet");
+/// assert_eq!(ProtocolKind::default(), ProtocolKind::Raw);
+/// ```
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum ProtocolKind {
+    /// RakNet: datagrams of a connection pass once the server has accepted one, pings are answered from a cache, and the
+    /// MTU is clamped.
+    #[serde(rename = "raknet")]
+    RakNet,
+    /// The Game Protocol: packets pass once the server has answered the handshake.
+    #[serde(rename = "game-protocol")]
+    GameProtocol,
+    /// Any other: everything passes.
+    #[default]
+    #[serde(rename = "raw")]
+    Raw,
+}
+
+impl ProtocolKind {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::RakNet, Self::GameProtocol, Self::Raw];
+
+    /// Its name in a configuration: `raknet`, `game-protocol` or `raw`.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::RakNet => "raknet",
+            Self::GameProtocol => "game-protocol",
+            Self::Raw => "raw",
+        }
+    }
+}
+
+impl fmt::Display for ProtocolKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for ProtocolKind {
+    type Err = ProtocolKindSyntaxError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Self::ALL.into_iter().find(|kind| kind.as_str() == text).ok_or(ProtocolKindSyntaxError)
+    }
+}
+
+/// The text names no protocol.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[error("write raknet, game-protocol or raw")]
+pub struct ProtocolKindSyntaxError;
+
+/// What holds for the handshakes of a flow.
+///
+/// The budgets are for the time before the server has answered. Each is what may be sent at once, and it fills up evenly
+/// within [`refill`](Self::refill).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Handshake {
+    /// The longest datagram that the path to the client carries, in bytes without IP and UDP headers. RakNet's first
+    /// requests are cut to it, and every MTU in a handshake is at most 28 more. Default: 1,464, which is RakNet's own limit.
+    pub payload_max: u16,
+    /// How many datagrams may be sent at once. Default: 64.
+    pub datagrams: u32,
+    /// How many bytes may be sent at once. Default: 65,536, which are the requests of three attempts of the original RakNet.
+    pub bytes: u32,
+    /// How long an empty budget takes to be full again. Default: 8 s, a bit more than an attempt of the original RakNet.
+    pub refill: Duration,
+}
+
+impl Default for Handshake {
+    fn default() -> Self {
+        Self { payload_max: LARGEST_PAYLOAD, datagrams: 64, bytes: 64 * 1024, refill: Duration::from_secs(8) }
+    }
+}
+
+/// Tokens that come back with time.
+#[derive(Debug, Clone, Copy)]
+struct Bucket {
+    size: f64,
+    tokens: f64,
+}
+
+impl Bucket {
+    fn full(size: u32) -> Self {
+        Self { size: size.into(), tokens: size.into() }
+    }
+
+    fn fill(&mut self, share: f64) {
+        self.tokens = (self.tokens + self.size * share).min(self.size);
+    }
+}
+
+/// The budget of one flow.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Budget {
+    refill: Duration,
+    datagrams: Bucket,
+    bytes: Bucket,
+    at: Instant,
+}
+
+impl Budget {
+    pub(crate) fn new(handshake: &Handshake, now: Instant) -> Self {
+        Self {
+            refill: handshake.refill,
+            datagrams: Bucket::full(handshake.datagrams),
+            bytes: Bucket::full(handshake.bytes),
+            at: now,
+        }
+    }
+
+    /// Whether it is as a new one, whatever was taken: time enough has passed.
+    pub(crate) fn is_full(&self, now: Instant) -> bool {
+        now.saturating_duration_since(self.at) >= self.refill
+    }
+
+    /// Whether a datagram of `length` bytes may be sent; if so it is taken off.
+    pub(crate) fn take(&mut self, now: Instant, length: usize) -> bool {
+        let share = now.saturating_duration_since(self.at).as_secs_f64() / self.refill.as_secs_f64();
+        // Without a time to fill up in, a budget is always full.
+        let share = if share.is_nan() { 1.0 } else { share };
+        self.at = self.at.max(now);
+        self.datagrams.fill(share);
+        self.bytes.fill(share);
+        let length = u32::try_from(length).map_or(f64::INFINITY, f64::from);
+        let possible = self.datagrams.tokens >= 1.0 && self.bytes.tokens >= length;
+        if possible {
+            self.datagrams.tokens -= 1.0;
+            self.bytes.tokens -= length;
+        }
+        possible
+    }
+}
+
+/// The longest datagram of RakNet in bytes, without IP and UDP headers: 1,464.
+pub const LARGEST_PAYLOAD: u16 = MAX_DATAGRAM as u16;
+
+/// The longest datagram of RakNet behind `header` bytes that go to the server before it: both together are no longer than
+/// [`LARGEST_PAYLOAD`].
+pub(crate) fn largest_behind(header: usize) -> u16 {
+    LARGEST_PAYLOAD.saturating_sub(u16::try_from(header).unwrap_or(u16::MAX))
+}
+
+/// Bytes of the id and the magic, with which all four messages begin.
+const HEAD: usize = 1 + MAGIC.len();
+const GUID: usize = 8;
+const SECURITY_FLAG: usize = 1;
+const COOKIE: usize = 4;
+const ADDRESS_V4: usize = 7;
+const ADDRESS_V6: usize = 29;
+
+/// What must change in `datagram`, which is `message`, so that its MTU fits a path for `payload_max` bytes.
+pub(super) fn clamp(message: &Offline<'_>, datagram: &[u8], payload_max: u16) -> Change {
+    let limit = payload_max.min(LARGEST_PAYLOAD).saturating_add(IP_UDP_OVERHEAD).max(MIN_MTU);
+    match *message {
+        Offline::Request1 { .. } => {
+            let length = usize::from(limit - IP_UDP_OVERHEAD);
+            if datagram.len() > length { Change::Cut(length) } else { Change::None }
+        }
+        Offline::Reply1 { security, mtu, .. } => at_most(limit, mtu, HEAD + GUID + server_security(security)),
+        Offline::Request2 { security, mtu, .. } => {
+            let address = HEAD + client_security(security);
+            at_most(limit, mtu, address + address_at(datagram, address))
+        }
+        Offline::Reply2 { mtu, .. } => {
+            let address = HEAD + GUID;
+            at_most(limit, mtu, address + address_at(datagram, address))
+        }
+        Offline::Ping { .. }
+        | Offline::Pong { .. }
+        | Offline::IncompatibleProtocol { .. }
+        | Offline::OutOfBand { .. }
+        | Offline::Refused { .. }
+        | _ => Change::None,
+    }
+}
+
+const fn at_most(limit: u16, mtu: u16, at: usize) -> Change {
+    if mtu > limit { Change::Mtu { at, mtu: limit } } else { Change::None }
+}
+
+const fn server_security(security: ServerSecurity<'_>) -> usize {
+    match security {
+        ServerSecurity::None => SECURITY_FLAG,
+        ServerSecurity::Cookie(_) => SECURITY_FLAG + COOKIE,
+        ServerSecurity::PublicKey { key, .. } => SECURITY_FLAG + COOKIE + key.len(),
+    }
+}
+
+const fn client_security(security: ClientSecurity<'_>) -> usize {
+    match security {
+        ClientSecurity::None => 0,
+        ClientSecurity::Cookie(_) => COOKIE + SECURITY_FLAG,
+        ClientSecurity::Challenge { challenge, .. } => COOKIE + SECURITY_FLAG + challenge.len(),
+    }
+}
+
+/// The length of the address that begins at a position; as in the original, any version but 4 is 6.
+fn address_at(datagram: &[u8], at: usize) -> usize {
+    if datagram.get(at) == Some(&4) { ADDRESS_V4 } else { ADDRESS_V6 }
+}
+
 #[cfg(test)]
 mod tests {
+    use std::net::SocketAddr;
+
+    use rakwire::raknet::Guid;
+    use rakwire::wire::{Reader, Wire, Writer};
+
     use super::*;
 
     #[test]
@@ -79,5 +305,132 @@ mod tests {
             assert_eq!(Change::Mtu { at, mtu: 0 }.apply(&mut [1, 2]), [1, 2]);
         }
         assert!(Change::Mtu { at: usize::MAX, mtu: 0 }.apply(&mut []).is_empty());
+    }
+
+    #[test]
+    fn every_name_is_read_and_written() {
+        for kind in ProtocolKind::ALL {
+            assert_eq!(kind.to_string().parse(), Ok(kind));
+            assert_eq!(serde_json::to_value(kind).unwrap(), serde_json::json!(kind.as_str()));
+        }
+        assert_eq!("RakNet".parse::<ProtocolKind>(), Err(ProtocolKindSyntaxError));
+    }
+
+    const HANDSHAKE: Handshake =
+        Handshake { payload_max: 1_464, datagrams: 8, bytes: 1_000, refill: Duration::from_secs(8) };
+
+    fn taken(budget: &mut Budget, now: Instant, length: usize) -> usize {
+        (0..100).filter(|_| budget.take(now, length)).count()
+    }
+
+    #[test]
+    fn both_datagrams_and_bytes_are_bounded_and_come_back() {
+        let start = Instant::now();
+        let mut budget = Budget::new(&HANDSHAKE, start);
+        assert_eq!(taken(&mut budget, start, 10), 8);
+        assert_eq!(taken(&mut budget, start + Duration::from_secs(1), 10), 1);
+        assert_eq!(taken(&mut budget, start + Duration::from_secs(100), 250), 4);
+        assert!(!budget.take(start + Duration::from_secs(1_000), 1_001));
+        assert_eq!(taken(&mut budget, start + Duration::from_secs(1_000), 10), 8);
+    }
+
+    #[test]
+    fn a_clock_that_goes_back_fills_nothing() {
+        let start = Instant::now() + Duration::from_secs(10);
+        let mut budget = Budget::new(&HANDSHAKE, start);
+        assert_eq!(taken(&mut budget, start, 10), 8);
+        assert_eq!(taken(&mut budget, start - Duration::from_secs(5), 10), 0);
+        assert_eq!(taken(&mut budget, start, 10), 0);
+    }
+
+    #[test]
+    fn a_budget_of_nothing_passes_nothing() {
+        let start = Instant::now();
+        let none = Handshake { datagrams: 0, ..HANDSHAKE };
+        assert_eq!(taken(&mut Budget::new(&none, start), start + Duration::from_secs(60), 1), 0);
+        let at_once = Handshake { refill: Duration::ZERO, ..HANDSHAKE };
+        assert_eq!(taken(&mut Budget::new(&at_once, start), start, 10), 100);
+    }
+
+    const PAYLOAD: u16 = 1_200;
+    const LIMIT: u16 = PAYLOAD + IP_UDP_OVERHEAD;
+
+    /// The message as the other end reads it after it was clamped.
+    fn clamped(message: &Offline<'_>) -> Vec<u8> {
+        let mut buffer = [0; 2_048];
+        let mut writer = Writer::new(&mut buffer);
+        message.write(&mut writer).unwrap();
+        let mut bytes = writer.finish().to_vec();
+        let change = clamp(message, &bytes, PAYLOAD);
+        change.apply(&mut bytes).to_vec()
+    }
+
+    fn mtu_of(bytes: &[u8]) -> u16 {
+        let (Offline::Request1 { mtu, .. }
+        | Offline::Reply1 { mtu, .. }
+        | Offline::Request2 { mtu, .. }
+        | Offline::Reply2 { mtu, .. }) = Offline::read(&mut Reader::new(bytes)).unwrap()
+        else {
+            panic!("there is no MTU in {bytes:02x?}")
+        };
+        mtu
+    }
+
+    fn messages(mtu: u16) -> Vec<Offline<'static>> {
+        let guid = Guid(0x0102_0304_0506_0708);
+        let addresses: [SocketAddr; 2] =
+            ["192.0.2.1:19132".parse().unwrap(), "[2001:db8::1]:19132".parse().unwrap()];
+        let servers = [
+            ServerSecurity::None,
+            ServerSecurity::Cookie(7),
+            ServerSecurity::PublicKey { cookie: 7, key: &[9; 64] },
+        ];
+        let clients = [
+            ClientSecurity::None,
+            ClientSecurity::Cookie(7),
+            ClientSecurity::Challenge { cookie: 7, challenge: &[9; 64] },
+        ];
+        let mut all = vec![Offline::Request1 { protocol: 11, mtu }];
+        all.extend(servers.map(|security| Offline::Reply1 { guid, security, mtu }));
+        for address in addresses {
+            all.extend(clients.map(|security| Offline::Request2 { security, server: address, mtu, guid }));
+            all.push(Offline::Reply2 { guid, client: address, mtu, answer: None });
+            all.push(Offline::Reply2 { guid, client: address, mtu, answer: Some(&[5; 128]) });
+        }
+        all
+    }
+
+    #[test]
+    fn every_mtu_of_the_handshake_is_clamped_and_nothing_else_changes() {
+        for (message, expected) in messages(1_492).iter().zip(&messages(LIMIT)) {
+            let bytes = clamped(message);
+            assert_eq!(mtu_of(&bytes), LIMIT, "{message:?}");
+            assert_eq!(Offline::read(&mut Reader::new(&bytes)).as_ref(), Ok(expected));
+        }
+    }
+
+    #[test]
+    fn an_mtu_that_fits_stays() {
+        for mtu in [576, 1_000, LIMIT] {
+            for message in messages(mtu) {
+                let mut buffer = [0; 2_048];
+                let mut writer = Writer::new(&mut buffer);
+                message.write(&mut writer).unwrap();
+                assert_eq!(clamp(&message, writer.finish(), PAYLOAD), Change::None, "{message:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn no_path_is_too_narrow_for_the_smallest_mtu_nor_too_wide_for_the_largest() {
+        let request = Offline::Request1 { protocol: 6, mtu: 2_000 };
+        assert_eq!(clamp(&request, &[0; 1_972], 100), Change::Cut(usize::from(MIN_MTU - IP_UDP_OVERHEAD)));
+        assert_eq!(clamp(&request, &[0; 1_972], u16::MAX), Change::Cut(1_464));
+    }
+
+    #[test]
+    fn messages_without_an_mtu_stay() {
+        let ping = Offline::OutOfBand { guid: Guid(1), data: &[1] };
+        assert_eq!(clamp(&ping, &[0; 1_500], 576), Change::None);
     }
 }

@@ -1,37 +1,32 @@
-//! TLS on the relay's own listener, and as a client, by rustls.
+//! TLS on the relay's own listener, and as a client, by rustls; and TLS of QUIC, with the certificate of the relay, or one that pages know by
+//! its hash.
 //!
 //! The certificate comes from files, which are read again when they change, from a certificate authority that speaks ACME,
 //! or is made at the start for development. A new certificate is used for new connections; those that are open keep theirs.
 
 #[cfg(feature = "acme")]
 mod acme;
-#[cfg(feature = "acme")]
-mod acme_cache;
 mod certificate;
-mod error;
-mod files;
-mod pinned;
-mod quic;
-mod self_signed;
 
 use std::io;
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
+use quinn::crypto::rustls::QuicServerConfig;
 use rustls::ServerConfig;
 use rustls::crypto::ring;
 use rustls::server::ResolvesServerCert;
+use rustls::version::TLS13;
+use sha2::{Digest, Sha256};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
+use tokio::time::sleep;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
-use tracing::info;
+use tracing::{info, warn};
 
-use self::certificate::Certificate;
-pub(crate) use self::error::TlsError;
-use self::files::{NewCertificate, Watch};
-pub(crate) use self::pinned::Pinned;
-pub(crate) use self::quic::{QuicCertificate, quic_config};
+pub(crate) use self::certificate::TlsError;
+use self::certificate::{Certificate, NewCertificate, Validity, Watch};
 use crate::config::TlsConfig;
 
 /// What is served on a connection. HTTP/2 is not offered: a WebSocket over it needs an extension that axum lacks.
@@ -40,7 +35,10 @@ const HTTP_1: &[u8] = b"http/1.1";
 /// RFC 8737: a certificate authority that looks for proof of a domain.
 const ACME_CHALLENGE: &[u8] = b"acme-tls/1";
 
-/// See the module.
+/// TLS on the relay's own listener, and as a client, by rustls.
+///
+/// The certificate comes from files, which are read again when they change, from a certificate authority that speaks ACME,
+/// or is made at the start for development. A new certificate is used for new connections; those that are open keep theirs.
 #[derive(Debug)]
 pub(crate) struct Tls {
     config: Arc<ServerConfig>,
@@ -67,7 +65,7 @@ impl Tls {
             return Self::with(certificate, vec![HTTP_1.to_vec()], Source::Files(watch)).map(Some);
         }
         if config.self_signed {
-            let made = Arc::new(self_signed::make_for_development(names)?);
+            let made = Arc::new(certificate::make_for_development(names)?);
             let source = Source::SelfSigned(Arc::clone(&made));
             return Self::with(made, vec![HTTP_1.to_vec()], source).map(Some);
         }
@@ -172,5 +170,149 @@ impl Tls {
         info!("a certificate authority asked for proof of a domain");
         stream.shutdown().await?;
         Ok(None)
+    }
+}
+
+/// HTTP/3, which WebTransport is part of.
+const HTTP_3: &[u8] = b"h3";
+
+/// Where the certificate of QUIC comes from.
+#[derive(Debug, Clone)]
+pub(crate) enum QuicCertificate {
+    /// The one of the relay, which an authority has signed.
+    Authorized(Arc<dyn ResolvesServerCert>),
+    /// One that the relay makes, and whose hash it tells.
+    Pinned(Arc<Pinned>),
+}
+
+impl QuicCertificate {
+    /// One that browsers trust, or else a new one for these names.
+    pub(crate) fn new(
+        authorized: Option<Arc<dyn ResolvesServerCert>>,
+        names: &[String],
+    ) -> Result<Self, TlsError> {
+        match authorized {
+            Some(resolver) => Ok(Self::Authorized(resolver)),
+            None => Pinned::new(names).map(|pinned| Self::Pinned(Arc::new(pinned))),
+        }
+    }
+
+    /// What a page has to be told of it: SHA-256 of certificates, none if it is signed by an authority.
+    pub(crate) fn hashes(&self) -> Vec<[u8; 32]> {
+        match self {
+            Self::Authorized(_) => Vec::new(),
+            Self::Pinned(pinned) => vec![pinned.hash()],
+        }
+    }
+
+    /// Keeps it valid, for as long as it is polled.
+    pub(crate) async fn renew(&self) {
+        match self {
+            Self::Authorized(_) => std::future::pending().await,
+            Self::Pinned(pinned) => pinned.renew().await,
+        }
+    }
+}
+
+/// The configuration of TLS for QUIC.
+pub(crate) fn quic_config(certificate: &QuicCertificate) -> Result<QuicServerConfig, TlsError> {
+    let resolver = match certificate {
+        QuicCertificate::Authorized(resolver) => Arc::clone(resolver),
+        QuicCertificate::Pinned(pinned) => pinned.resolver(),
+    };
+    let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_protocol_versions(&[&TLS13])
+        .map_err(TlsError::Library)?
+        .with_no_client_auth()
+        .with_cert_resolver(resolver);
+    config.alpn_protocols = vec![HTTP_3.to_vec()];
+    config.try_into().map_err(|_| TlsError::Library(rustls::Error::General("no cipher for QUIC".to_owned())))
+}
+
+/// Less than the 14 days of browsers, whose clocks may be wrong.
+const VALIDITY: Validity =
+    Validity { before: Duration::from_secs(24 * 60 * 60), after: Duration::from_secs(12 * 24 * 60 * 60) };
+
+/// How long before its end a certificate is replaced: a relay that sleeps meanwhile has time to wake up.
+const RENEWED_BEFORE: Duration = Duration::from_secs(6 * 24 * 60 * 60);
+
+/// How often it is looked whether it has to be. A machine that sleeps, or whose clock is set, is no exception.
+const CHECK_INTERVAL: Duration = Duration::from_secs(60);
+
+/// A certificate that a page knows by its hash, in place of an authority. Browsers take one that is ECDSA and valid for at
+/// most 14 days.
+#[derive(Debug)]
+pub(crate) struct Pinned {
+    certificate: Arc<Certificate>,
+    names: Vec<String>,
+}
+
+impl Pinned {
+    /// A new certificate for these names.
+    fn new(names: &[String]) -> Result<Self, TlsError> {
+        let made = certificate::make(names, VALIDITY)?;
+        Ok(Self { certificate: Arc::new(Certificate::new(made)), names: names.to_vec() })
+    }
+
+    fn resolver(&self) -> Arc<dyn ResolvesServerCert> {
+        Arc::clone(&self.certificate) as _
+    }
+
+    /// SHA-256 of the certificate for new connections.
+    fn hash(&self) -> [u8; 32] {
+        let key = self.certificate.key();
+        key.cert.first().map_or([0; 32], |certificate| Sha256::digest(certificate.as_ref()).into())
+    }
+
+    async fn renew(&self) {
+        loop {
+            sleep(CHECK_INTERVAL).await;
+            self.renew_at(SystemTime::now());
+        }
+    }
+
+    /// Makes a new certificate if the present one is about to end.
+    fn renew_at(&self, now: SystemTime) {
+        let left = self.certificate.expires().duration_since(now).unwrap_or_default();
+        if left > RENEWED_BEFORE {
+            return;
+        }
+        match certificate::make(&self.names, VALIDITY) {
+            Ok(made) => {
+                self.certificate.replace(made);
+                info!("the certificate of WebTransport is renewed");
+            }
+            Err(error) => warn!(%error, "the certificate of WebTransport cannot be renewed"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use x509_parser::prelude::{FromDer, X509Certificate};
+
+    use super::*;
+
+    #[test]
+    fn a_certificate_is_what_browsers_take_by_its_hash() {
+        let pinned = Pinned::new(&["localhost".to_owned(), "127.0.0.1".to_owned()]).unwrap();
+        let key = pinned.certificate.key();
+        let (_, certificate) = X509Certificate::from_der(&key.cert[0]).unwrap();
+        let validity = certificate.validity();
+        let seconds = validity.not_after.timestamp() - validity.not_before.timestamp();
+        assert!(seconds <= 13 * 24 * 60 * 60, "{seconds}");
+        // id-ecPublicKey.
+        assert_eq!(certificate.public_key().algorithm.algorithm.to_id_string(), "1.2.840.10045.2.1");
+        assert_eq!(pinned.hash(), <[u8; 32]>::from(Sha256::digest(&key.cert[0])));
+    }
+
+    #[test]
+    fn a_certificate_is_replaced_before_it_ends() {
+        let pinned = Pinned::new(&["localhost".to_owned()]).unwrap();
+        let (first, expires) = (pinned.hash(), pinned.certificate.expires());
+        pinned.renew_at(SystemTime::now());
+        assert_eq!(pinned.hash(), first);
+        pinned.renew_at(expires - RENEWED_BEFORE + Duration::from_secs(1));
+        assert_ne!(pinned.hash(), first);
     }
 }

@@ -10,12 +10,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::counters::{WebRtcCounters, WebRtcDropReason};
-use super::fingerprint::Fingerprint;
-use super::kind::{DatagramKind, RECEIVE_MAX, is_client_hello};
-use super::stun::{Password, Stun, Unanswered};
+use super::stun::{DatagramKind, Fingerprint, Password, RECEIVE_MAX, Stun, Unanswered, is_client_hello};
 use super::validated::{ChallengeKey, IceSession, Validated};
-use crate::front::{Rates, Rations};
-use crate::sites::{FREE_SHARE, Places, site};
+use crate::front::{FREE_SHARE, Places, Rates, Rations, site};
 
 /// Challenges a second. A browser may send a few checks before it has answered one.
 const CHECKS: Rates = Rates { all: 20_000, network: 2_000 };

@@ -3,32 +3,197 @@
 //! A page that knows the fingerprint of the relay's certificate, its address and its port knows all that a session
 //! description says, and makes both descriptions itself. `Endpoint` answers its connectivity checks, keeps nothing of it before it has
 //! answered one of the relay's, and tells which datagrams belong to which `Session`. A session is DTLS, within it SCTP, and within
-//! that two data channels: one for control messages and one for datagrams.
+//! that two data channels: one for control messages and one for datagrams. The certificate is one that no authority has signed. What a
+//! client asks for, and why it is closed, are messages of the control channel that are not those of every flow.
 
-mod certificate;
 mod counters;
 mod endpoint;
-mod fingerprint;
-mod kind;
-mod request;
 mod session;
 mod stun;
 mod validated;
 
-pub(crate) use self::certificate::{Certificate, CertificateError};
+use std::str::FromStr;
+
+use dimpl::DtlsCertificate;
+use rcgen::{CertificateParams, DistinguishedName, DnType, KeyPair, PKCS_ECDSA_P256_SHA256};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer};
+use serde::Deserialize;
+use serde_json::json;
+use thiserror::Error;
+
 pub use self::counters::{WebRtcCounters, WebRtcDropReason, WebRtcSnapshot};
 pub(crate) use self::endpoint::{DatagramEvent, Endpoint};
-pub use self::fingerprint::Fingerprint;
-pub(crate) use self::kind::DatagramKind;
-pub(crate) use self::request::{NoRequest, OpenRequest, close_message};
+#[cfg(test)]
+pub(crate) use self::session::tests::{Version, client};
 pub(crate) use self::session::{
     ACKNOWLEDGEMENT_TIMEOUT, HANDSHAKE_TIMEOUT, Session, SessionEvent, SessionSettings,
 };
-
-#[cfg(test)]
-pub(crate) use self::session::tests::{Version, client};
+pub(crate) use self::stun::DatagramKind;
+pub use self::stun::Fingerprint;
 #[cfg(test)]
 pub(crate) use self::stun::Password;
 #[cfg(test)]
 pub(crate) use self::stun::tests::{check, page_answer, username};
 pub(crate) use self::validated::ChallengeKey;
+
+/// A certificate for ECDSA on P-256, and its private key.
+#[derive(Debug, Clone)]
+pub(crate) struct Certificate {
+    dtls: DtlsCertificate,
+    fingerprint: Fingerprint,
+    pem: String,
+}
+
+/// What is wrong with a certificate.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub(crate) enum CertificateError {
+    #[error("it is not a PEM file with one private key (PKCS #8) and one certificate")]
+    Pem,
+    #[error("a certificate cannot be made ({0})")]
+    Make(String),
+}
+
+impl Certificate {
+    /// A new one.
+    pub(crate) fn make() -> Result<Self, CertificateError> {
+        let failed = |error: rcgen::Error| CertificateError::Make(error.to_string());
+        let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).map_err(failed)?;
+        let mut params = CertificateParams::default();
+        params.distinguished_name = DistinguishedName::new();
+        params.distinguished_name.push(DnType::CommonName, "rakwire-relay");
+        let certificate = params.self_signed(&key).map_err(failed)?;
+        let pem = key.serialize_pem() + &certificate.pem();
+        Ok(Self::new(certificate.der(), key.serialize_der(), pem))
+    }
+
+    /// It as a text that can be read again.
+    pub(crate) fn pem(&self) -> &str {
+        &self.pem
+    }
+
+    pub(crate) const fn fingerprint(&self) -> &Fingerprint {
+        &self.fingerprint
+    }
+
+    fn new(certificate: &[u8], private_key: Vec<u8>, pem: String) -> Self {
+        let fingerprint = Fingerprint::of(certificate);
+        Self { dtls: DtlsCertificate { certificate: certificate.to_vec(), private_key }, fingerprint, pem }
+    }
+}
+
+impl FromStr for Certificate {
+    type Err = CertificateError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let key = PrivatePkcs8KeyDer::from_pem_slice(text.as_bytes()).map_err(|_| CertificateError::Pem)?;
+        let certificate =
+            CertificateDer::from_pem_slice(text.as_bytes()).map_err(|_| CertificateError::Pem)?;
+        Ok(Self::new(&certificate, key.secret_pkcs8_der().to_vec(), text.to_owned()))
+    }
+}
+
+/// The longest first message of a client, in bytes. A token has a few hundred.
+const LONGEST: usize = 8 * 1024;
+
+/// What a client asks for in its first message, `{"type":"open","target":"game"}`.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub(crate) struct OpenRequest {
+    #[serde(rename = "type")]
+    kind: String,
+    /// The name of the target.
+    pub(crate) target: Option<String>,
+    /// A signed token, if the relay demands one.
+    pub(crate) token: Option<SecretText>,
+    /// The secret of an earlier flow.
+    pub(crate) resume: Option<SecretText>,
+    /// If it is there, the flow opens with the first datagram.
+    pub(crate) defer: Option<String>,
+    /// What happens if the game server is unreachable.
+    pub(crate) unreachable: Option<String>,
+}
+
+/// A text that is not shown.
+#[derive(Clone, PartialEq, Eq, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct SecretText(pub(crate) String);
+
+impl std::fmt::Debug for SecretText {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("SecretText")
+    }
+}
+
+/// The first message of a client is not a request for a flow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[error("the first control message has to be a JSON object with the type 'open'")]
+pub(crate) struct NoRequest;
+
+impl OpenRequest {
+    /// Reads the first message. Members that are not known are ignored.
+    pub(crate) fn read(message: &[u8]) -> Result<Self, NoRequest> {
+        if message.len() > LONGEST {
+            return Err(NoRequest);
+        }
+        let request: Self = serde_json::from_slice(message).map_err(|_| NoRequest)?;
+        if request.kind == "open" { Ok(request) } else { Err(NoRequest) }
+    }
+}
+
+/// The last message to a client, with the code and the text that a WebSocket would be closed with.
+pub(crate) fn close_message(code: u16, reason: &str) -> String {
+    json!({ "type": "close", "code": code, "reason": reason }).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_certificate_is_the_same_when_it_is_read_again() {
+        let made = Certificate::make().unwrap();
+        let read: Certificate = made.pem().parse().unwrap();
+        assert_eq!(read.fingerprint(), made.fingerprint());
+        assert_eq!(read.dtls.private_key, made.dtls.private_key);
+        assert_ne!(Certificate::make().unwrap().fingerprint(), made.fingerprint());
+    }
+
+    #[test]
+    fn texts_without_both_parts_are_refused() {
+        let made = Certificate::make().unwrap();
+        let (key, certificate) = made.pem().split_at(made.pem().find("-----BEGIN CERT").unwrap());
+        for text in ["", key, certificate, "-----BEGIN"] {
+            assert_eq!(text.parse::<Certificate>().err(), Some(CertificateError::Pem), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_request_names_its_target_and_may_have_a_token_and_a_secret() {
+        let message = br#"{"type":"open","target":"game","token":"a.b.c","resume":"xyz","later":1}"#;
+        let request = OpenRequest::read(message).unwrap();
+        assert_eq!(request.target.as_deref(), Some("game"));
+        assert_eq!((request.token.unwrap().0, request.resume.unwrap().0), ("a.b.c".into(), "xyz".into()));
+        let request = OpenRequest::read(br#"{"type":"open"}"#).unwrap();
+        assert_eq!((request.target, request.token, request.resume), (None, None, None));
+    }
+
+    #[test]
+    fn other_messages_are_refused() {
+        let long = format!(r#"{{"type":"open","target":"{}"}}"#, "a".repeat(LONGEST));
+        let deep = "[".repeat(LONGEST);
+        for message in
+            ["", "{}", "[]", r#"{"type":"flow"}"#, r#"{"type":"open","target":1}"#, "\u{0}", &long, &deep]
+        {
+            assert_eq!(OpenRequest::read(message.as_bytes()), Err(NoRequest), "{message:.20}");
+        }
+        assert_eq!(OpenRequest::read(&[0xff; 9]), Err(NoRequest));
+    }
+
+    #[test]
+    fn secrets_are_not_shown_and_texts_are_escaped() {
+        let request = OpenRequest::read(br#"{"type":"open","token":"hidden","resume":"hidden"}"#).unwrap();
+        assert!(!format!("{request:?}").contains("hidden"));
+        let message: serde_json::Value = serde_json::from_str(&close_message(4404, "no '\"'")).unwrap();
+        assert_eq!(message, serde_json::json!({ "type": "close", "code": 4404, "reason": "no '\"'" }));
+    }
+}

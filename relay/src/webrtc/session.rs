@@ -15,8 +15,8 @@ use sctp_proto::{
     TransportConfig,
 };
 
-use super::certificate::Certificate;
-use super::kind::RECEIVE_MAX;
+use super::Certificate;
+use super::stun::RECEIVE_MAX;
 
 /// The data channel for control messages, which is reliable and in order. Both sides know its number; no message opens it.
 pub(super) const CONTROL: u16 = 0;

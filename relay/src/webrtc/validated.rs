@@ -12,7 +12,7 @@ use hmac::{Hmac, Mac};
 use sha1::Sha1;
 
 use super::stun::Transaction;
-use crate::sites::{FREE_SHARE, Places, site};
+use crate::front::{FREE_SHARE, Places, site};
 
 /// How exactly a transaction has its time. It counts for 256 of these, as it has a byte for that.
 const TICK: Duration = Duration::from_millis(40);

@@ -1,5 +1,8 @@
-//! What a client, and all of them together, can have a front do and keep.
+//! What a client, and all of them together, can have a front do and keep, servers that refuse, and clients that ask again at once; what
+//! a server is told of the address of a client, and the table of marks at the front. One of RakNet passes nothing that is no RakNet, so that
+//! the front of the marks is one of the Game Protocol.
 
+use super::marks::{Fate, marks};
 use super::*;
 
 #[test]
@@ -25,7 +28,7 @@ fn a_client_for_which_another_one_makes_room_is_told_nothing_and_asks_again() {
         let from = client_address(1);
         let proof = match protocol {
             FrontProtocol::RakNet => request_2(bench.cookie(from), 1_400),
-            FrontProtocol::GameProtocol => game_protocol_handshake::seasoning(&mut bench, from).to_vec(),
+            FrontProtocol::GameProtocol => handshakes::seasoning(&mut bench, from).to_vec(),
         };
         assert_eq!(bench.client(from, &proof), []);
         assert_eq!(bench.drops(FrontDropReason::NotAdmitted), 1);
@@ -147,4 +150,216 @@ fn forged_sources_get_no_more_than_their_ration() {
     let answers = (0..1_000).filter(|_| !bench.client(client_address(1), &request).is_empty()).count();
     assert_eq!(answers as u32, CHALLENGES.network);
     assert_eq!(bench.drops(FrontDropReason::ChallengeRation), 1_000 - u64::from(CHALLENGES.network));
+}
+
+/// What a client makes the front send to a server that refuses it each time: datagrams and bytes.
+fn sent_to_refusing_server(
+    bench: &mut Bench,
+    from: SocketAddr,
+    proof: &[u8],
+    refusal: &[u8],
+) -> (usize, usize) {
+    let mut sent_in_all = (0, 0);
+    for _ in 0..1_000 {
+        let sent = bench.client(from, proof);
+        let Some((To::Server(id), _)) = sent.first() else { continue };
+        sent_in_all = (sent_in_all.0 + sent.len(), sent_in_all.1 + bytes_to_server(&sent));
+        assert_eq!(bench.server(*id, refusal), [(To::Client(from), refusal.to_vec())]);
+        assert_eq!(bench.front.poll_closed(), Some(*id));
+    }
+    assert_eq!(bench.counters.snapshot().flows, 0);
+    sent_in_all
+}
+
+#[test]
+fn a_client_that_is_refused_again_and_again_has_one_budget() {
+    let budget = Handshake::default();
+    let (all, from) = (budget.bytes as usize, client_address(1));
+    let mut bench = Bench::raknet();
+    let request = request_2(bench.cookie(from), 1_492);
+    let refusal = bytes(&Offline::IncompatibleProtocol { protocol: 6, guid: SERVER_GUID });
+    let (_, at_once) = sent_to_refusing_server(&mut bench, from, &request, &refusal);
+    assert!((all - 1_464..=all).contains(&at_once), "{at_once} bytes");
+    let begun = (at_once / 1_464) as u64;
+    assert_eq!(bench.counters.snapshot().opened, begun, "no place without a budget");
+    assert_eq!(bench.drops(FrontDropReason::HandshakeBudget), 1_000 - begun);
+    // Others have theirs, and what was taken comes back.
+    let other = client_address(2);
+    let cookie = bench.cookie(other);
+    let sent = bench.client(other, &request_2(cookie, 1_492));
+    assert!(matches!(sent[..], [(To::Server(_), _)]), "{sent:?}");
+    let id = bench.front.flows.find(other).unwrap();
+    bench.front.close(id);
+    assert_eq!(bench.front.poll_closed(), Some(id));
+    bench.wait(budget.refill / 4);
+    let (_, later) = sent_to_refusing_server(&mut bench, from, &request, &refusal);
+    assert!(later > 0 && later <= all / 4 + 1_464, "{later} bytes");
+}
+
+#[test]
+fn a_client_that_a_server_of_the_game_protocol_refuses_has_one_budget() {
+    let from = client_address(1);
+    let mut bench = Bench::new(settings(FrontProtocol::GameProtocol));
+    let proof = handshakes::seasoning(&mut bench, from);
+    let (datagrams, _) = sent_to_refusing_server(&mut bench, from, &proof, &[0x0C, 0, 0, 0]);
+    assert_eq!(datagrams, Handshake::default().datagrams as usize);
+}
+
+/// The flow that makes room was one of the same client.
+#[test]
+fn a_client_whose_flow_makes_room_has_no_new_budget() {
+    let mut bench = Bench::raknet();
+    bench.front.admission.max = 1;
+    let [one, two] = [1, 2].map(client_address);
+    let requests = [one, two].map(|from| (from, request_2(bench.cookie(from), 1_492)));
+    let mut sent = 0;
+    for _ in 0..1_000 {
+        for (from, request) in &requests {
+            sent += bytes_to_server(&bench.client(*from, request));
+        }
+        while bench.front.poll_closed().is_some() {}
+    }
+    assert!(sent <= 2 * Handshake::default().bytes as usize, "{sent} bytes of two clients");
+}
+
+/// What a server that reads the PROXY protocol gets before a datagram of this client.
+fn header(client: SocketAddr) -> Vec<u8> {
+    let mut header = Vec::new();
+    ProxyHeader { client, server: address(SERVER) }.write(&mut header);
+    header
+}
+
+#[test]
+fn a_server_is_told_the_address_of_the_client_until_it_has_answered() {
+    let mut bench = Bench::raknet();
+    bench.front.admission.proxy_protocol = true;
+    let from = client_address(1);
+    let cookie = bench.cookie(from);
+    let first = bench.client(from, &request_2(cookie, 1_400));
+    let (To::Server(id), announced) = &first[0] else { panic!("{first:?}") };
+    let request = bytes(&Offline::Request1 { protocol: 11, mtu: 1_400 });
+    assert_eq!(*announced, [header(from), request.clone()].concat());
+    // A server that drops the datagram with the header gets some without it.
+    for repetition in 1..=8 {
+        let again = bench.client(from, &request_2(cookie, 1_400));
+        let expected = if repetition % 4 == 0 { announced } else { &request };
+        assert_eq!(again, [(To::Server(*id), expected.clone())], "repetition {repetition}");
+    }
+    let second = bench.server(*id, &reply_1(ServerSecurity::None, 1_400));
+    let (_, request) = &second[0];
+    assert!(matches!(read(request), Offline::Request2 { .. }), "no header any more: {request:?}");
+}
+
+#[test]
+fn a_header_that_was_not_sent_is_before_the_next_datagram() {
+    let mut bench = Bench::raknet();
+    bench.front.admission.proxy_protocol = true;
+    let from = client_address(1);
+    let cookie = bench.cookie(from);
+    let first = bench.client(from, &request_2(cookie, 1_400));
+    let (To::Server(id), _) = first[0] else { panic!("{first:?}") };
+    bench.front.handle_unsent(id);
+    assert_eq!(bench.client(from, &request_2(cookie, 1_400)), first);
+    assert_ne!(bench.client(from, &request_2(cookie, 1_400)), first);
+}
+
+#[test]
+fn the_mtu_leaves_room_for_the_header() {
+    let mut bench = Bench::raknet();
+    bench.front.admission.proxy_protocol = true;
+    for (from, header, mtu) in [(client_address(1), 28, 1_464), (address("[2001:db8::1]:5"), 52, 1_440)] {
+        let sent = bench.client(from, &bytes(&Offline::Request1 { protocol: 11, mtu: 1_492 }));
+        let reply = read(&sent[0].1);
+        let Offline::Reply1 { security: ServerSecurity::Cookie(cookie), mtu: offered, .. } = reply else {
+            panic!("{reply:?}")
+        };
+        assert_eq!(offered, mtu);
+        let sent = bench.client(from, &request_2(cookie, 1_492));
+        assert_eq!(sent[0].1.len(), MAX_DATAGRAM, "with a header of {header} bytes");
+    }
+}
+
+#[test]
+fn a_server_of_the_game_protocol_is_told_the_address_of_the_client_too() {
+    let mut bench = Bench::new(settings(FrontProtocol::GameProtocol));
+    bench.front.admission.proxy_protocol = true;
+    let from = client_address(1);
+    let salt = game_protocol::wire::HandshakeWord(0x4123_4567);
+    let challenge = bench.client(from, &salt.0.to_be_bytes());
+    let pepper = game_protocol::wire::HandshakeWord::read(&challenge[0].1).unwrap();
+    let begun = bench.client(from, &salt.season(pepper).0.to_be_bytes());
+    let (To::Server(id), announced) = &begun[0] else { panic!("{begun:?}") };
+    assert_eq!((announced.len(), &announced[..28]), (32, &header(from)[..]));
+    let seasoned = bench.server(*id, &[0x40, 1, 2, 3]);
+    assert_eq!(seasoned[0].1.len(), 4, "no header any more");
+}
+
+#[test]
+fn a_packet_of_a_client_that_begins_like_a_proxy_header_is_dropped() {
+    let mut bench = Bench::new(settings(FrontProtocol::GameProtocol));
+    bench.front.admission.proxy_protocol = true;
+    let from = client_address(1);
+    let id = bench.open_game_protocol(from);
+    let forged = [&header(address("10.0.0.1:1"))[..], b"payload"].concat();
+    assert_eq!(bench.client(from, &forged), []);
+    assert_eq!(bench.front.counters.snapshot().drops(FrontDropReason::ForgedHeader), 1);
+    assert_eq!(bench.client(from, &forged[1..]), [(To::Server(id), forged[1..].to_vec())]);
+}
+
+#[test]
+fn a_server_that_may_have_started_again_is_told_the_address_of_a_client_that_begins_anew() {
+    let mut bench = Bench::raknet();
+    bench.front.admission.proxy_protocol = true;
+    let from = client_address(1);
+    let cookie = bench.cookie(from);
+    let first = bench.client(from, &request_2(cookie, 1_400));
+    let (To::Server(id), _) = first[0] else { panic!("{first:?}") };
+    bench.server(id, &reply_1(ServerSecurity::None, 1_400));
+    bench.server(id, &reply_2(1_400));
+    assert_eq!(bench.client(from, &request_2(cookie, 1_400)), first);
+}
+
+#[test]
+fn a_server_that_has_been_silent_is_told_the_address_of_the_client_again() {
+    let mut bench = Bench::raknet();
+    bench.front.admission.proxy_protocol = true;
+    let from = client_address(1);
+    let cookie = bench.cookie(from);
+    let first = bench.client(from, &request_2(cookie, 1_400));
+    let (To::Server(id), _) = first[0] else { panic!("{first:?}") };
+    bench.server(id, &reply_1(ServerSecurity::None, 1_400));
+    bench.server(id, &reply_2(1_400));
+    let connected = b"\x84\0\0\0message";
+    assert_eq!(bench.client(from, connected), [(To::Server(id), connected.to_vec())]);
+    bench.server(id, connected);
+    bench.wait(Duration::from_secs(10));
+    // A client that was silent itself gets no answer either.
+    for _ in 0..2 {
+        assert_eq!(bench.client(from, connected), [(To::Server(id), connected.to_vec())]);
+        bench.wait(Duration::from_secs(4));
+    }
+    bench.wait(Duration::from_secs(1));
+    let announced = [&header(from)[..], connected].concat();
+    assert_eq!(bench.client(from, connected), [(To::Server(id), announced)]);
+    // The MTU was agreed on without a header.
+    let longest = [&[0x84; 1][..], &[0; 1_471]].concat();
+    assert_eq!(bench.client(from, &longest), [(To::Server(id), longest.clone())]);
+    bench.server(id, connected);
+    assert_eq!(bench.client(from, connected), [(To::Server(id), connected.to_vec())]);
+}
+
+#[test]
+fn marks_count_only_from_those_that_may_write_them() {
+    for mark in marks() {
+        let mut bench = Bench::new(settings(FrontProtocol::GameProtocol));
+        bench.front.admission.proxy_protocol = mark.reads_headers;
+        let from = client_address(1);
+        let id = bench.open_game_protocol(from);
+        let passed = |to, fate| if fate == Fate::Passes { vec![(to, mark.datagram.clone())] } else { vec![] };
+        let fate = mark.to_server("front");
+        assert_eq!(bench.client(from, &mark.datagram), passed(To::Server(id), fate), "{}", mark.name);
+        assert_eq!(bench.drops(FrontDropReason::ForgedHeader) > 0, fate == Fate::Forged, "{}", mark.name);
+        let fate = mark.to_client("front");
+        assert_eq!(bench.server(id, &mark.datagram), passed(To::Client(from), fate), "{}", mark.name);
+    }
 }

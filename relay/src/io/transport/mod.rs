@@ -1,9 +1,9 @@
 //! What carries the datagrams of a client to the relay.
 //!
 //! All transports are the same to a flow: a [`Connection`] is read into
-//! [`Flow::handle_client`](crate::flow::Flow::handle_client), and takes what it writes from a [`Flow`].
+//! [`Flow::handle_client`](crate::flow::Flow::handle_client), and takes what it writes from a [`Flow`]. A connection by TCP is known by
+//! something, and takes something from others.
 
-mod broken;
 mod webrtc;
 mod websocket;
 mod webtransport;
@@ -12,20 +12,21 @@ use std::future::poll_fn;
 use std::mem;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 use std::time::Instant;
 
+use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
-use self::broken::Broken;
 pub(crate) use self::webrtc::{Inbox, Port, WebRtcTransport};
+use self::websocket::Broken;
 pub(crate) use self::websocket::{WebSocketTransport, configure};
 pub(crate) use self::webtransport::{OtherStreams, Streams, WebTransportTransport};
-use super::connected::Connected;
+use crate::admission::Share;
 use crate::close::CloseReason;
-use crate::counters::{Counters, OpenTransport};
+use crate::counters::{Counters, OpenTransport, TransportKind};
 use crate::flow::{Carriage, Flow, FromClient};
-use crate::transport_kind::TransportKind;
 
 /// The transport of one client.
 #[derive(Debug)]
@@ -176,5 +177,65 @@ impl Connection {
             Transport::WebRtc(transport) => Box::pin(transport.close(reason)).await,
             Transport::WebTransport(transport) => Box::pin(transport.close(reason)).await,
         }
+    }
+}
+
+/// An open connection. A WebSocket that takes it over keeps a clone.
+#[derive(Debug, Clone)]
+pub(crate) struct Connected {
+    peer: SocketAddr,
+    has_proxy_header: bool,
+    is_banned: bool,
+    is_websocket: Arc<AtomicBool>,
+    _place: Arc<Place>,
+}
+
+/// What an open connection takes from others.
+#[derive(Debug)]
+struct Place {
+    _permit: OwnedSemaphorePermit,
+    _share: Option<Share>,
+}
+
+impl Connected {
+    pub(super) fn new(peer: SocketAddr, permit: OwnedSemaphorePermit, share: Option<Share>) -> Self {
+        let place = Arc::new(Place { _permit: permit, _share: share });
+        Self { peer, has_proxy_header: false, is_banned: false, is_websocket: Arc::default(), _place: place }
+    }
+
+    /// The connection of a trusted proxy that has named this client in a PROXY protocol header.
+    pub(super) fn with_proxy_header(self) -> Self {
+        Self { has_proxy_header: true, ..self }
+    }
+
+    /// Whether it began with a PROXY protocol header that names a client.
+    pub(super) const fn has_proxy_header(&self) -> bool {
+        self.has_proxy_header
+    }
+
+    /// The connection of a banned address, which is there to be told so.
+    pub(super) fn banned(self) -> Self {
+        Self { is_banned: true, ..self }
+    }
+
+    /// Whether its address was banned when it was opened.
+    pub(super) const fn is_banned(&self) -> bool {
+        self.is_banned
+    }
+
+    /// The other end of the connection: the client that a trusted proxy names in a PROXY protocol header, or the other end
+    /// of the TCP connection.
+    pub(crate) const fn peer(&self) -> SocketAddr {
+        self.peer
+    }
+
+    /// From now on the connection carries no HTTP.
+    pub(crate) fn set_websocket(&self) {
+        self.is_websocket.store(true, Ordering::Relaxed);
+    }
+
+    /// What [`Connected::set_websocket`] sets.
+    pub(super) fn is_websocket(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.is_websocket)
     }
 }

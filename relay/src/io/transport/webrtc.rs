@@ -14,8 +14,8 @@ use bytes::Bytes;
 use futures_util::task::AtomicWaker;
 use tokio::time::{Sleep, sleep_until, timeout};
 
-use super::super::catch_up::CatchUp;
-use super::broken::Broken;
+use super::super::batch::CatchUp;
+use super::websocket::Broken;
 use crate::close::CloseReason;
 use crate::flow::{Carriage, FLOW_REQUEST, Flow, FromClient, ToClient};
 use crate::webrtc::{ACKNOWLEDGEMENT_TIMEOUT, Session, SessionEvent, close_message};

@@ -11,7 +11,6 @@ use axum::extract::ws::{CloseCode, CloseFrame, Message, WebSocket, close_code};
 use futures_util::{SinkExt, StreamExt};
 use tokio::time::timeout;
 
-use super::broken::Broken;
 use crate::close::{CloseKind, CloseReason};
 use crate::config::Limits;
 use crate::flow::{FLOW_REQUEST, Flow, FromClient, ToClient};
@@ -181,6 +180,10 @@ async fn send_close(socket: &mut WebSocket, code: u16, reason: &CloseReason) {
         pending::<()>().await;
     }
 }
+
+/// The connection cannot be written to any more; reading tells why.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Broken;
 
 #[cfg(test)]
 mod tests {

@@ -20,7 +20,7 @@ use web_transport_proto::{
     Capsule, CapsuleError, Frame, Http3CapsuleReader, Settings, SettingsError, VarInt,
 };
 
-use super::broken::Broken;
+use super::websocket::Broken;
 use crate::close::CloseReason;
 use crate::flow::{CONTROL_PREFIX, Carriage, FLOW_REQUEST, Flow, FromClient, ToClient};
 
@@ -289,7 +289,7 @@ mod tests {
     use tokio::task::yield_now;
 
     use super::*;
-    use crate::quic_pair::quic_pair;
+    use crate::congestion::tests::quic_pair;
 
     /// More than QUIC keeps.
     const DATAGRAMS: u64 = 200;

@@ -190,7 +190,7 @@ const RELAY: Crate = Crate {
         // How values are written.
         Layer::apart(&["syntax"]),
         // What decides without a socket.
-        Layer::apart(&["congestion", "counted", "now", "sites", "trust"]),
+        Layer::apart(&["congestion", "trust"]),
         Layer::together(&["protocol"]),
         // The flows of browsers, and above them those of clients with UDP of their own, which have the same rates.
         Layer::together(&["flow"]),
@@ -198,25 +198,17 @@ const RELAY: Crate = Crate {
         // Data channels, whose clients have rations as those of the front.
         Layer::together(&["webrtc"]),
         Layer::together(&["target"]),
-        Layer::together(&["front_target"]),
         // Where servers are found, and what lists show of them.
         Layer::apart(&["directory", "discovery"]),
         Layer::apart(&["clients"]),
         // Which page a request comes from, which tokens and decisions tell of.
         Layer::together(&["admission::origin"]),
-        Layer::apart(&[
-            "admission::bans",
-            "admission::operator_bans",
-            "close",
-            "listen",
-            "token",
-            "transport_kind",
-        ]),
+        Layer::apart(&["admission::bans", "close", "listen", "token"]),
         Layer::together(&["config"]),
         Layer::together(&["counters"]),
         Layer::together(&["admission", "admission::*"]),
         Layer::apart(&["ops", "tls"]),
-        Layer::apart(&["fetch", "reload"]),
+        Layer::apart(&["reload"]),
         Layer::together(&["io"]),
         Layer::together(&["relay"]),
         Layer::together(&["crate"]),

@@ -1,0 +1,660 @@
+//! The health of game servers. A RakNet server is asked for its pong, again and again: what it says answers pings of clients and stands in
+//! the list of servers, and the log has a line when it answers no more, and when it does again. Of one that is not asked itself flows
+//! tell: whether it answers those that begin, and what the network says of it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use ipnet::IpNet;
+use rakwire::raknet::Guid;
+use rakwire::wire::offline::{Offline, PingScope};
+use rakwire::wire::{Reader, Wire, Writer};
+use tokio::net::UdpSocket;
+use tokio::time::{MissedTickBehavior, interval};
+use tracing::{info, warn};
+
+use super::udp::unreachable;
+use crate::flow::{TargetCounters, Unreachable};
+use crate::protocol::{PONG_LIFETIME, Pong, PongCache};
+use crate::target::TargetName;
+
+/// The time between two rounds of pings; a pong answers for three of them.
+const INTERVAL: Duration = Duration::from_secs(1);
+
+/// Bytes of a ping, and of the longest datagram that can be a pong.
+const PING: usize = 33;
+const LONGEST: usize = 1_500;
+
+/// The questions of one round. The time that a ping carries tells which of them a pong answers.
+#[derive(Debug, Clone, Copy)]
+struct Round {
+    number: u64,
+    at: Instant,
+}
+
+impl Round {
+    const fn time(self, scope: PingScope) -> u64 {
+        match scope {
+            PingScope::Any => 2 * self.number,
+            PingScope::OpenConnections => 2 * self.number + 1,
+        }
+    }
+
+    /// What a pong answers. One with the server's own clock answers anything.
+    fn learn(self, pongs: &PongCache, now: Instant, datagram: &[u8]) {
+        let Ok(Offline::Pong { time, guid, data }) = Offline::read(&mut Reader::new(datagram)) else {
+            return;
+        };
+        let is_open = time == self.time(PingScope::OpenConnections);
+        let scope = if is_open { PingScope::OpenConnections } else { PingScope::Any };
+        let is_timed = is_open || time == self.time(PingScope::Any);
+        let latency = is_timed.then(|| now.saturating_duration_since(self.at));
+        pongs.learn(scope, Pong { guid: guid.0, data: data.to_vec(), at: now, latency });
+    }
+}
+
+/// Asks one server.
+#[derive(Debug)]
+pub(crate) struct Prober {
+    name: TargetName,
+    server: SocketAddr,
+    guid: u64,
+    pongs: Arc<PongCache>,
+    counters: Arc<TargetCounters>,
+    /// Whether new clients of the target go there. What is reported of other addresses is none of the target.
+    is_in_use: Arc<AtomicBool>,
+    watch: TargetWatch,
+}
+
+impl Prober {
+    /// A prober that calls itself `guid`.
+    pub(crate) fn new(
+        name: TargetName,
+        server: SocketAddr,
+        guid: u64,
+        pongs: Arc<PongCache>,
+        counters: Arc<TargetCounters>,
+        is_in_use: Arc<AtomicBool>,
+    ) -> Self {
+        Self { name, server, guid, pongs, counters, is_in_use, watch: TargetWatch::new(Instant::now()) }
+    }
+
+    /// Logs that the server has gone or has returned.
+    fn watch(&mut self, now: Instant) {
+        let (target_name, server) = (&self.name, self.server);
+        match self.watch.note(now, self.pongs.last(now).is_some()) {
+            Some(Change::Down) => warn!(%target_name, %server, "the game server does not answer pings"),
+            Some(Change::Up(after)) => {
+                let seconds = after.as_secs();
+                info!(%target_name, %server, seconds, "the game server answers pings again");
+            }
+            None => {}
+        }
+    }
+
+    /// Counts an error that the network or this machine has reported about a ping.
+    fn note_error(&self, error: &io::Error) {
+        if let Some(reason) = unreachable(error).filter(|_| self.is_in_use.load(Ordering::Relaxed)) {
+            self.counters.unreachable(reason);
+        }
+    }
+
+    /// Asks until the future is dropped.
+    ///
+    /// # Errors
+    /// If there is no socket to ask with.
+    pub(crate) async fn ask(&mut self) -> io::Result<()> {
+        let any: SocketAddr = if self.server.is_ipv4() {
+            (Ipv4Addr::UNSPECIFIED, 0).into()
+        } else {
+            (Ipv6Addr::UNSPECIFIED, 0).into()
+        };
+        let socket = UdpSocket::bind(any).await?;
+        socket.connect(self.server).await?;
+        let mut tick = interval(INTERVAL);
+        tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut round = Round { number: 0, at: Instant::now() };
+        let mut buffer = [0; LONGEST];
+        loop {
+            tokio::select! {
+                _ = tick.tick() => {
+                    round = Round { number: round.number + 1, at: Instant::now() };
+                    self.watch(round.at);
+                    for scope in [PingScope::Any, PingScope::OpenConnections] {
+                        let mut bytes = [0; PING];
+                        // A server that is away does not end this.
+                        let sent = socket.send(ping(scope, round.time(scope), self.guid, &mut bytes)).await;
+                        sent.err().iter().for_each(|error| self.note_error(error));
+                    }
+                }
+                received = socket.recv(&mut buffer) => match received {
+                    Ok(length) => round.learn(&self.pongs, Instant::now(), &buffer[..length]),
+                    Err(error) => self.note_error(&error),
+                }
+            }
+        }
+    }
+}
+
+fn ping(scope: PingScope, time: u64, guid: u64, buffer: &mut [u8; PING]) -> &[u8] {
+    let mut writer = Writer::new(buffer);
+    // A ping is exactly as long as its buffer.
+    let _ = Offline::Ping { scope, time, guid: Some(Guid(guid)) }.write(&mut writer);
+    writer.finish()
+}
+
+/// The shortest time between two lines about one game server, which may come and go all the time.
+const LINE_INTERVAL: Duration = Duration::from_secs(60);
+
+/// A change that is to be logged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Change {
+    /// It does not answer.
+    Down,
+    /// It answers again, after this time.
+    Up(Duration),
+}
+
+/// Notices when a game server answers no more pings, and when it does again, for one line of the log each.
+#[derive(Debug)]
+pub(crate) struct TargetWatch {
+    /// Since when it has not answered; none while it does.
+    silent_since: Option<Instant>,
+    /// The last line: whether it said that the server is down, when, and since when.
+    logged: Option<(Change, Instant, Instant)>,
+}
+
+impl TargetWatch {
+    pub(crate) const fn new(now: Instant) -> Self {
+        Self { silent_since: Some(now), logged: None }
+    }
+
+    /// Notes whether the server has answered of late.
+    pub(crate) fn note(&mut self, now: Instant, answers: bool) -> Option<Change> {
+        self.silent_since = if answers { None } else { Some(self.silent_since.unwrap_or(now)) };
+        let change = match (self.silent_since, self.logged) {
+            // From the start of the relay on it has that long.
+            (Some(since), None | Some((Change::Up(_), ..)))
+                if now.saturating_duration_since(since) >= PONG_LIFETIME || self.logged.is_some() =>
+            {
+                (Change::Down, since)
+            }
+            (None, Some((Change::Down, _, since))) => (Change::Up(now.saturating_duration_since(since)), now),
+            _ => return None,
+        };
+        let is_early =
+            |(_, at, _): (Change, Instant, Instant)| now.saturating_duration_since(at) < LINE_INTERVAL;
+        if self.logged.is_some_and(is_early) {
+            return None;
+        }
+        self.logged = Some((change.0, now, change.1));
+        Some(change.0)
+    }
+}
+
+/// The lines about targets whose new clients go to another address.
+#[derive(Debug, Default)]
+pub(crate) struct MoveLog(BTreeMap<TargetName, Moves>);
+
+/// When a target had its last line, and how often its clients have moved since.
+#[derive(Debug, Clone, Copy)]
+struct Moves {
+    logged: Instant,
+    left_out: u64,
+}
+
+impl MoveLog {
+    /// Notes that a target has moved. If that has a line, returns how many had none since the last one.
+    pub(crate) fn note(&mut self, now: Instant, target: &TargetName) -> Option<u64> {
+        match self.0.get_mut(target) {
+            Some(moves) if now.saturating_duration_since(moves.logged) < LINE_INTERVAL => {
+                moves.left_out += 1;
+                None
+            }
+            last => {
+                let left_out = last.map_or(0, |moves| moves.left_out);
+                self.0.insert(target.clone(), Moves { logged: now, left_out: 0 });
+                Some(left_out)
+            }
+        }
+    }
+}
+
+/// How long clients that begin may get no answer from a game server before it counts as down. For as long an answer outweighs what
+/// the network reports.
+const SILENCE: Duration = Duration::from_secs(10);
+
+/// For how long at least its port has to be reported as closed: one report by itself may be forged, or of a restart.
+const REFUSAL: Duration = Duration::from_secs(1);
+
+/// How many networks of clients have to be without an answer for so long. A client that sends nonsense gets none either.
+const NETWORKS_MIN: usize = 3;
+
+/// How long a client without an answer counts.
+const COUNTED: Duration = Duration::from_secs(60);
+
+/// How many networks are remembered.
+const NETWORKS_MAX: usize = 16;
+
+/// The bits of an address that its network has here: one customer of a provider may have a whole /48 of IPv6.
+const NETWORK_V4: u8 = 24;
+const NETWORK_V6: u8 = 48;
+
+/// How long it counts as down. Then clients show whether it is still.
+const DOWN: Duration = Duration::from_secs(30);
+
+/// What flows have seen since the last look.
+#[derive(Debug, Default)]
+pub(crate) struct Observations {
+    begun: Mutex<BTreeSet<IpNet>>,
+    answered: AtomicBool,
+    refused: AtomicBool,
+}
+
+impl Observations {
+    /// A flow of this client has sent its first datagram.
+    pub(crate) fn begun(&self, client: IpAddr) {
+        let mut begun = self.lock();
+        if begun.len() < NETWORKS_MIN {
+            begun.insert(network(client));
+        }
+    }
+
+    /// A datagram has come.
+    pub(crate) fn answered(&self) {
+        // Flows on several threads share it, and most datagrams change nothing.
+        if !self.answered.load(Ordering::Relaxed) {
+            self.answered.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// The network or this machine has reported to the flow of a client that the game server cannot be reached. What is about the path
+    /// may be about this client alone, so that it counts as silence.
+    pub(crate) fn unreachable(&self, client: IpAddr, reason: Unreachable) {
+        if reason.is_absence() {
+            self.refused.store(true, Ordering::Relaxed);
+        } else {
+            self.begun(client);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeSet<IpNet>> {
+        self.begun.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The network of a client.
+fn network(client: IpAddr) -> IpNet {
+    let client = client.to_canonical();
+    let length = if client.is_ipv4() { NETWORK_V4 } else { NETWORK_V6 };
+    // The lengths fit the families.
+    IpNet::new(client, length).map_or_else(|_| IpNet::from(client), |network| network.trunc())
+}
+
+/// What a game server counts as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum State {
+    /// It has answered, and nothing has shown since that it is down.
+    Answers,
+    /// It has not answered since it was down, or at all, and may be tried.
+    Unknown,
+    Down,
+}
+
+/// What follows from the observations.
+#[derive(Debug, Default)]
+pub(crate) struct Judgement {
+    /// The networks of clients without an answer, and since when.
+    waiting: BTreeMap<IpNet, Instant>,
+    answered: Option<Instant>,
+    /// When its port was reported as closed first, since the last answer.
+    refused: Option<Instant>,
+    /// Whether that has been reported again later.
+    is_refused: bool,
+    down_until: Option<Instant>,
+}
+
+impl Judgement {
+    /// Takes what has been seen since the last look, and returns what the game server counts as. Any answer counts more than
+    /// any silence, and the silence towards one client shows nothing: it may have sent nonsense. A report that its port is closed may
+    /// come from a firewall that refuses one client, or be forged, so that it counts once it is repeated and there are no answers.
+    pub(crate) fn look(&mut self, now: Instant, observations: &Observations) -> State {
+        let begun = std::mem::take(&mut *observations.lock());
+        let [answered, refused] =
+            [&observations.answered, &observations.refused].map(|seen| seen.swap(false, Ordering::Relaxed));
+        if answered {
+            *self = Self { answered: Some(now), ..Self::default() };
+            return State::Answers;
+        }
+        let waits = |since: &Instant| now.saturating_duration_since(*since);
+        self.waiting.retain(|_, since| waits(since) < COUNTED);
+        for network in begun {
+            if self.waiting.len() < NETWORKS_MAX {
+                self.waiting.entry(network).or_insert(now);
+            }
+        }
+        if refused {
+            let since = self.refused.filter(|since| waits(since) < COUNTED).unwrap_or(now);
+            self.refused = Some(since);
+            self.is_refused |= waits(&since) >= REFUSAL;
+        }
+        let has_answered = self.answered.as_ref().is_some_and(|at| waits(at) < SILENCE);
+        let silent = self.waiting.values().filter(|since| waits(since) >= SILENCE).count();
+        if (self.is_refused && !has_answered) || silent >= NETWORKS_MIN {
+            *self = Self { down_until: Some(now + DOWN), ..Self::default() };
+        }
+        match self.answered {
+            _ if self.down_until.is_some_and(|until| now < until) => State::Down,
+            Some(_) => State::Answers,
+            None => State::Unknown,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    mod prober {
+        use super::super::*;
+        use crate::counters::Counters;
+        use crate::flow::Unreachable;
+
+        fn pong(time: u64) -> Vec<u8> {
+            let mut buffer = [0; 100];
+            let mut writer = Writer::new(&mut buffer);
+            Offline::Pong { time, guid: Guid(4), data: b"x" }.write(&mut writer).unwrap();
+            writer.finish().to_vec()
+        }
+
+        #[test]
+        fn a_pong_is_timed_if_it_answers_this_round() {
+            let at = Instant::now();
+            let round = Round { number: 7, at };
+            let now = at + Duration::from_millis(3);
+            for (time, latency, has_room) in [
+                (round.time(PingScope::Any), Some(Duration::from_millis(3)), false),
+                (round.time(PingScope::OpenConnections), Some(Duration::from_millis(3)), true),
+                (999, None, false),
+            ] {
+                let pongs = PongCache::default();
+                round.learn(&pongs, now, &pong(time));
+                assert_eq!(pongs.last(now).unwrap().latency, latency);
+                assert_eq!(pongs.answer(now, PingScope::OpenConnections, 0).is_some(), has_room);
+            }
+            let pongs = PongCache::default();
+            round.learn(&pongs, now, &[0x1C, 1, 2]);
+            assert_eq!(pongs.last(now), None);
+        }
+
+        fn prober_of(server: SocketAddr, pongs: &Arc<PongCache>) -> Prober {
+            let name: TargetName = "game".parse().unwrap();
+            let counters = Counters::default().target(&name);
+            Prober::new(name, server, 1, Arc::clone(pongs), counters, Arc::new(AtomicBool::new(true)))
+        }
+
+        #[tokio::test]
+        async fn reports_that_nothing_listens_are_counted() {
+            let closed = UdpSocket::bind("127.0.0.87:0").await.unwrap().local_addr().unwrap();
+            let mut prober = prober_of(closed, &Arc::default());
+            let counters = Arc::clone(&prober.counters);
+            let heard = async {
+                while counters.snapshot().unreachable(Unreachable::ClosedPort) == 0 {
+                    tokio::time::sleep(Duration::from_millis(5)).await;
+                }
+            };
+            tokio::select! {
+                ended = prober.ask() => panic!("{ended:?}"),
+                () = heard => {}
+            }
+        }
+
+        #[test]
+        fn reports_of_an_address_that_is_not_in_use_count_for_nothing() {
+            let prober = prober_of("127.0.0.1:9".parse().unwrap(), &Arc::default());
+            let refused = io::ErrorKind::ConnectionRefused.into();
+            let counted = || prober.counters.snapshot().unreachable(Unreachable::ClosedPort);
+            prober.is_in_use.store(false, Ordering::Relaxed);
+            prober.note_error(&refused);
+            assert_eq!(counted(), 0);
+            prober.is_in_use.store(true, Ordering::Relaxed);
+            prober.note_error(&refused);
+            assert_eq!(counted(), 1);
+        }
+
+        #[tokio::test]
+        async fn a_server_is_asked_and_heard() {
+            let server = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+            let pongs = Arc::<PongCache>::default();
+            let mut prober = prober_of(server.local_addr().unwrap(), &pongs);
+            let probing = prober.ask();
+            let answering = async {
+                let mut buffer = [0; 100];
+                let (length, from) = server.recv_from(&mut buffer).await.unwrap();
+                let Ok(Offline::Ping { time, .. }) = Offline::read(&mut Reader::new(&buffer[..length]))
+                else {
+                    panic!("no ping")
+                };
+                server.send_to(&pong(time), from).await.unwrap();
+                while pongs.last(Instant::now()).is_none() {
+                    tokio::task::yield_now().await;
+                }
+            };
+            tokio::select! {
+                ended = probing => panic!("{ended:?}"),
+                () = answering => {}
+            }
+            assert_eq!(pongs.guid(), Some(4));
+        }
+    }
+
+    mod target_watch {
+        use super::super::*;
+
+        const SECOND: Duration = Duration::from_secs(1);
+
+        #[test]
+        fn a_server_that_goes_and_returns_is_logged_once_each() {
+            let start = Instant::now();
+            let mut watch = TargetWatch::new(start);
+            assert_eq!(watch.note(start, false), None, "it has had no time to answer");
+            assert_eq!(watch.note(start + SECOND, true), None);
+            assert_eq!(watch.note(start + 100 * SECOND, false), None);
+            assert_eq!(watch.note(start + 103 * SECOND, false), Some(Change::Down));
+            assert_eq!(watch.note(start + 104 * SECOND, false), None);
+            assert_eq!(watch.note(start + 200 * SECOND, true), Some(Change::Up(100 * SECOND)));
+            assert_eq!(watch.note(start + 201 * SECOND, true), None);
+        }
+
+        #[test]
+        fn a_server_that_was_never_there_is_logged() {
+            let start = Instant::now();
+            let mut watch = TargetWatch::new(start);
+            assert_eq!(watch.note(start + 2 * SECOND, false), None);
+            assert_eq!(watch.note(start + 3 * SECOND, false), Some(Change::Down));
+        }
+
+        #[test]
+        fn a_target_that_moves_all_the_time_has_a_line_a_minute() {
+            let start = Instant::now();
+            let mut log = MoveLog::default();
+            let (game, other) = ("game".parse().unwrap(), "other".parse().unwrap());
+            let lines: Vec<u64> =
+                (0..121).filter_map(|second| log.note(start + second * SECOND, &game)).collect();
+            assert_eq!(lines, [0, 59, 59]);
+            assert_eq!(log.note(start + 121 * SECOND, &other), Some(0), "each target has its own");
+        }
+
+        #[test]
+        fn a_server_that_comes_and_goes_has_a_line_a_minute() {
+            let start = Instant::now();
+            let mut watch = TargetWatch::new(start);
+            let lines = (0..600).filter(|second: &u32| {
+                watch.note(start + *second * SECOND, (second / 10).is_multiple_of(2)).is_some()
+            });
+            assert!((5..=10).contains(&lines.count()));
+        }
+    }
+
+    mod observations {
+        use super::super::*;
+
+        impl Judgement {
+            fn is_up(&mut self, now: Instant, observations: &Observations) -> bool {
+                self.look(now, observations) != State::Down
+            }
+        }
+
+        const SECOND: Duration = Duration::from_secs(1);
+
+        #[test]
+        fn a_server_that_refuses_is_down_for_a_while() {
+            let (start, observations, mut judgement) = begin();
+            assert!(judgement.is_up(start, &observations), "nothing is known");
+            let refuse = |second| {
+                observations.unreachable(client(1), Unreachable::ClosedPort);
+                start + second * SECOND
+            };
+            assert!(judgement.is_up(refuse(0), &observations), "one report may be forged");
+            assert!(!judgement.is_up(refuse(1), &observations));
+            assert!(!judgement.is_up(start + 30 * SECOND, &observations));
+            assert_eq!(
+                judgement.look(start + 31 * SECOND, &observations),
+                State::Unknown,
+                "it may be tried again"
+            );
+            assert!(judgement.is_up(refuse(32), &observations));
+            assert!(!judgement.is_up(refuse(33), &observations));
+            observations.answered();
+            assert_eq!(judgement.look(start + 34 * SECOND, &observations), State::Answers, "it is back");
+        }
+
+        #[test]
+        fn single_reports_that_a_port_is_closed_do_not_show_that_a_server_is_down() {
+            let (start, observations, mut judgement) = begin();
+            for minute in 0..100 {
+                let at = start + minute * COUNTED;
+                // Those of one moment are one.
+                (0..9).for_each(|number| observations.unreachable(client(number), Unreachable::ClosedPort));
+                assert!(
+                    (0..60).all(|second| judgement.is_up(at + second * SECOND, &observations)),
+                    "{minute}"
+                );
+            }
+        }
+
+        /// A client in a network of its own.
+        fn client(number: u8) -> IpAddr {
+            [192, 0, number, 1].into()
+        }
+
+        /// What is about the path to a server.
+        const PATH: [Unreachable; 4] =
+            [Unreachable::Host, Unreachable::Network, Unreachable::Forbidden, Unreachable::Other];
+
+        #[test]
+        fn reports_about_the_path_of_one_client_do_not_show_that_a_server_is_down() {
+            let (start, observations, mut judgement) = begin();
+            for (second, reason) in (0..1_000).zip(PATH.into_iter().cycle()) {
+                observations.unreachable(client(1), reason);
+                assert!(judgement.is_up(start + second * SECOND, &observations), "{second}");
+            }
+        }
+
+        fn begin() -> (Instant, Observations, Judgement) {
+            (Instant::now(), Observations::default(), Judgement::default())
+        }
+
+        #[test]
+        fn a_server_to_which_several_networks_have_no_path_is_down_after_a_while() {
+            let (start, observations, mut judgement) = begin();
+            (0..3).zip(PATH).for_each(|(number, reason)| observations.unreachable(client(number), reason));
+            assert!((0..10).all(|second| judgement.is_up(start + second * SECOND, &observations)));
+            assert!(!judgement.is_up(start + 10 * SECOND, &observations));
+        }
+
+        #[test]
+        fn a_server_that_answers_others_is_not_down_because_one_client_is_refused() {
+            let (start, observations, mut judgement) = begin();
+            for second in 0..100 {
+                observations.unreachable(client(1), Unreachable::ClosedPort);
+                if second % 10 == 0 {
+                    observations.answered();
+                }
+                assert!(judgement.is_up(start + second * SECOND, &observations), "{second}");
+            }
+            assert!(
+                !judgement.is_up(start + 100 * SECOND, &observations),
+                "it has not answered for ten seconds"
+            );
+        }
+
+        #[test]
+        fn one_customer_has_one_network_however_many_addresses_of_ipv6_that_are() {
+            let (start, observations, mut judgement) = begin();
+            for second in 0..100 {
+                observations.begun([0x2001, 0xDB8, 1, second as u16 * 256, 0, 0, 0, 1].into());
+                assert!(judgement.is_up(start + second * SECOND, &observations), "{second}");
+            }
+            (2..4).for_each(|number| observations.begun([0x2001, 0xDB8, number, 0, 0, 0, 0, 1].into()));
+            judgement.is_up(start + 100 * SECOND, &observations);
+            assert!(!judgement.is_up(start + 110 * SECOND, &observations));
+        }
+
+        #[test]
+        fn a_server_that_answers_no_network_of_several_is_down() {
+            let (start, observations, mut judgement) = begin();
+            (0..3).for_each(|number| observations.begun(client(number)));
+            assert!((0..10).all(|second| judgement.is_up(start + second * SECOND, &observations)));
+            assert!(!judgement.is_up(start + 10 * SECOND, &observations));
+        }
+
+        #[test]
+        fn clients_of_one_network_without_an_answer_do_not_show_that_a_server_is_down() {
+            let (start, observations, mut judgement) = begin();
+            for second in 0..1_000 {
+                observations.begun(client(1));
+                assert!(judgement.is_up(start + second * SECOND, &observations), "{second}");
+            }
+        }
+
+        #[test]
+        fn clients_without_an_answer_are_forgotten_one_by_one() {
+            let (start, observations, mut judgement) = begin();
+            // Never three of them in a minute.
+            for second in 0..1_000 {
+                if second % 30 == 0 {
+                    observations.begun(client((second / 30) as u8));
+                }
+                assert!(judgement.is_up(start + second * SECOND, &observations), "{second}");
+            }
+        }
+
+        #[test]
+        fn clients_that_have_just_begun_have_their_time() {
+            let (start, observations, mut judgement) = begin();
+            observations.begun(client(1));
+            judgement.is_up(start, &observations);
+            // The answer to these is on its way.
+            (2..20).for_each(|number| observations.begun(client(number)));
+            assert!(judgement.is_up(start + 50 * SECOND, &observations));
+            observations.answered();
+            assert!(judgement.is_up(start + 51 * SECOND, &observations));
+            assert!(judgement.is_up(start + 62 * SECOND, &observations));
+        }
+
+        #[test]
+        fn silence_for_some_clients_is_outweighed_by_an_answer_to_another() {
+            let (start, observations, mut judgement) = begin();
+            for second in 0..100 {
+                observations.begun(client(second as u8));
+                if second % 9 == 0 {
+                    observations.answered();
+                }
+                assert!(judgement.is_up(start + second * SECOND, &observations), "{second}");
+            }
+        }
+    }
+}
